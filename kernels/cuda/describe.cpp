@@ -6,8 +6,8 @@
 // - Where plan_fusion() allows, convolutions gather the statistics of their output, normalise their input,
 //   and compute backward through the preceding norm. A norm normalised only inside a convolution is not
 //   stored.
-// - The gradient of a shortcut without ReLU is that of the sum itself; a norm in front of a block's first
-//   convolution adds its own to it.
+// - A block's end goes back through its shortcut's norm, too. Without a ReLU the gradient of any other
+//   shortcut is that of the sum itself; a norm in front of a block's first convolution adds its own to it.
 // - One multi-tensor update also writes the half-precision copies of the weights.
 #include "kernels/describe.h"
 
@@ -156,10 +156,12 @@ struct Describer : GraphLowering {
       add(op.name + ".statistics",
           BatchNormStatistics{.in = value(op.in), .moments = moments, .counters = counters_}, Phase::forward,
           i)
-          .workspace_bytes = norm_workspace_bytes(partition_of(op));
+          .workspace_bytes = NormWorkspace{}.bytes(partition_of(op));
   }
 
   void backward(std::size_t i, const BatchNorm& op) {
+    if (layers_[i].backward_by_end) return;
+    if (layers_[i].norm_in_front) return pair_backward(i, op);
     if (!layers_[i].backward_by_conv) return two_pass_backward(i, op);
     const BufferId d_activated = gradient_of(op.out);
     const BufferId d_in = new_gradient(op.in, op.name);
@@ -173,15 +175,20 @@ struct Describer : GraphLowering {
   }
 
   // Sets the operand that gives the activation's mask. Without a residual, and for a PReLU: the norm's own
-  // input. With a residual: the output if a convolution wrote it or in NCHW, else bits. Returns it.
+  // input. With a residual: see set_end_mask(). Returns it.
   std::optional<BufferId> set_mask(std::size_t i, const BatchNorm& op, BatchNormBackward& norm) const {
     const Saved& saved = saved_[i];
+    if (op.residual) return set_end_mask(i, op, norm);
     if (op.activation == Activation::none) return {};
-    if (!op.residual) return norm.scale_shift = saved.scale_shift, saved.scale_shift;
+    return norm.scale_shift = saved.scale_shift, saved.scale_shift;
+  }
+  // At a block's end: the output if a convolution wrote it or in NCHW, else bits.
+  std::optional<BufferId> set_end_mask(std::size_t i, const BatchNorm& op, auto& norm) const {
+    if (op.activation == Activation::none) return {};
     if (layers_[i].inside_conv || layout() == TensorLayout::nchw)
       return norm.out = value(op.out), value(op.out);
-    norm.relu_mask = saved.relu_mask;
-    return saved.relu_mask;
+    norm.relu_mask = saved_[i].relu_mask;
+    return saved_[i].relu_mask;
   }
 
   // The buffer that a norm's gradient can be added to: the sum left by its input's other readers, which come
@@ -226,8 +233,37 @@ struct Describer : GraphLowering {
     }
     Instruction& instruction = add(op.name + ".backward", norm, Phase::backward, i);
     instruction.work.bytes += second_pass_bytes;
-    instruction.workspace_bytes = norm_workspace_bytes(partition_of(op), op.slope ? kPreluSums : kNormSums);
+    instruction.workspace_bytes = (op.slope ? kPreluWorkspace : NormWorkspace{}).bytes(partition_of(op));
     contribute(op.in, norm.d_in);
+  }
+
+  BatchNormPairBackward::Norm of_pair(std::size_t i, const BatchNorm& op) {
+    return {.in = value(op.in),
+            .scale = master(op.scale),
+            .mean = saved_[i].mean,
+            .inv_std = saved_[i].inv_std,
+            .d_in = new_gradient(op.in, op.name),
+            .d_scale = gradient(op.scale),
+            .d_bias = gradient(op.bias)};
+  }
+
+  // The same for a block's end and its shortcut's norm at once. The shortcut's gradient is where the first
+  // pass leaves the masked sum.
+  void pair_backward(std::size_t i, const BatchNorm& op) {
+    const BatchNorm& shortcut = norm_in_front(i);
+    const std::vector<BufferId> d_out = gradients_of(op.out, 2);
+    BatchNormPairBackward pair{.norm = of_pair(i, op),
+                               .shortcut = of_pair(*layers_[i].norm_in_front, shortcut),
+                               .d_out = d_out.front(),
+                               .counters = counters_};
+    if (d_out.size() > 1) pair.second_d_out = d_out.back();
+    double more_bytes = bytes(value(op.in)) + bytes(value(shortcut.in)) + bytes(d_out.front());
+    if (set_end_mask(i, op, pair) || pair.second_d_out) more_bytes += bytes(pair.shortcut.d_in);
+    Instruction& instruction = add(op.name + ".backward", pair, Phase::backward, i);
+    instruction.work.bytes += more_bytes;
+    instruction.workspace_bytes = kPairWorkspace.bytes(partition_of(op));
+    contribute(op.in, pair.norm.d_in);
+    contribute(shortcut.in, pair.shortcut.d_in);
   }
 
   void forward(std::size_t i, const Pool& op) {

@@ -85,7 +85,8 @@ class Planner {
     }
   }
 
-  // By our own kernels, on any GPU: a block's end normalises its shortcut, a max pool its input.
+  // By our own kernels, on any GPU: a block's end normalises its shortcut and goes back through its norm; a
+  // max pool normalises its input.
   void normalize_on_the_way(std::size_t i, const BatchNorm& norm) {
     if (norm.residual || readers_[norm.out].size() != 1) return;
     const std::size_t reader = readers_[norm.out].front();
@@ -95,6 +96,7 @@ class Planner {
     const bool is_pooled = pool && pool->kind == Pool::Kind::max && norm.activation == Activation::relu;
     if (!is_shortcut && !is_pooled) return;
     layers_[i].stored = false;
+    layers_[i].backward_by_end = is_shortcut;
     layers_[reader].norm_in_front = i;
   }
 

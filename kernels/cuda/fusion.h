@@ -36,7 +36,7 @@ FusionSupport fusion_support(int compute_capability, Precision precision, bool d
 // The same, or nothing if DescribeOptions::fuse says so.
 FusionSupport support_of(const DescribeOptions& options, const DeviceLimits& limits);
 
-// Fusion of one operation of a Graph. Without fused engines: only the normalisation done by own kernels.
+// Fusion of one operation of a Graph. Without fused engines: only what own kernels do for another norm.
 struct LayerFusion {
   // For a convolution.
   ConvFusion forward;
@@ -44,7 +44,7 @@ struct LayerFusion {
   bool backward_through_norm = false;    // backward-data includes the ReLU and the norm's sums
 
   // For a convolution, a max pool, or a norm that ends a block: op of the norm that it partly computes, and
-  // whose output it would read otherwise. A block's end normalises its shortcut.
+  // whose output it would read otherwise. A block's end normalises its shortcut, and does its backward.
   std::optional<std::size_t> norm_in_front;
 
   // For a norm.
@@ -52,6 +52,7 @@ struct LayerFusion {
   bool inside_conv = false;                  // normalised by the first convolution that reads it
   bool stored = true;                        // output is in memory
   bool backward_by_conv = false;             // its sums are computed with the gradient of its output
+  bool backward_by_end = false;              // a shortcut's: the block's end does it all
 
   std::string why_not_more;
 };

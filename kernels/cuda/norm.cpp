@@ -11,14 +11,14 @@ namespace {
 NormPartition partition_of(const Context& context, const Instruction& instruction) {
   return partition_norm(context.graph.values[context.op<BatchNorm>(instruction).in].shape, context.layout());
 }
-// Row `row` of the workspace: the coefficients, with a PReLU the gradients of slopes, then the partial sums.
+// Row `row` of the workspace: coefficients, with a PReLU the gradients of slopes, then the partial sums.
 float* of_workspace(const Arena& arena, const NormPartition& partition, int row) {
   return arena.workspace<float>() + std::int64_t{row} * partition.channels;
 }
 
-// For an instruction with `sums` per channel.
-NormScratch scratch_of(const Arena& arena, const NormPartition& partition, int sums, BufferId counters) {
-  return {of_workspace(arena, partition, sums + 1), arena.as<unsigned>(counters)};
+NormScratch scratch_of(const Arena& arena, const NormPartition& partition, const NormWorkspace& workspace,
+                       BufferId counters) {
+  return {of_workspace(arena, partition, workspace.rows), arena.as<unsigned>(counters)};
 }
 
 // True for one slope per channel, false for a shared one.
@@ -44,12 +44,12 @@ NormStatistics statistics_of(const BatchNormMoments& moments, DType scale_shift_
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormStatistics& norm) {
   const NormPartition partition = partition_of(context, instruction);
-  instruction.workspace_bytes = norm_workspace_bytes(partition);
+  instruction.workspace_bytes = NormWorkspace{}.bytes(partition);
   return launching(context, [=, op = context.op<BatchNorm>(instruction), dtype = context.dtype(norm.in),
                              scale_shift_dtype = context.dtype(norm.moments.scale_shift)](
                                 const Arena& arena, cudaStream_t stream) {
     launch_norm_statistics(partition, dtype, arena.data(norm.in),
-                           scratch_of(arena, partition, kNormSums, norm.counters),
+                           scratch_of(arena, partition, {}, norm.counters),
                            statistics_of(norm.moments, scale_shift_dtype, op, arena), stream);
   });
 }
@@ -84,39 +84,70 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormApply&
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormBackward& norm) {
   const NormPartition partition = partition_of(context, instruction);
-  const int sums = norm.slope ? kPreluSums : kNormSums;
-  instruction.workspace_bytes = norm_workspace_bytes(partition, sums);
-  return launching(context, [=, dtype = context.dtype(norm.in),
-                             scale_shift_dtype =
-                                 norm.scale_shift ? context.dtype(*norm.scale_shift) : DType::f32,
-                             slope_per_channel = has_slope_per_channel(context, norm.slope)](
-                                const Arena& arena, cudaStream_t stream) {
-    float* const d_slope = arena.optional<float>(norm.d_slope);
-    const bool shares_slope = d_slope && !slope_per_channel;
-    const NormBackward backward{.scale = arena.as<float>(norm.scale),
-                                .mean = arena.as<float>(norm.mean),
-                                .inv_std = arena.as<float>(norm.inv_std),
-                                .d_scale = arena.as<float>(norm.d_scale),
-                                .d_bias = arena.as<float>(norm.d_bias),
-                                .coefficients = of_workspace(arena, partition, 0),
-                                .d_slope = shares_slope ? of_workspace(arena, partition, 3) : d_slope,
-                                .d_shared_slope = shares_slope ? d_slope : nullptr};
-    const NormGradient first_pass{.in = arena.data(norm.in),
-                                  .d_out = arena.data(norm.d_out),
-                                  .second_d_out = arena.optional(norm.second_d_out),
-                                  .mask = arena.optional<std::uint8_t>(norm.relu_mask),
-                                  .activated = arena.optional(norm.out),
-                                  .scale_shift = arena.optional(norm.scale_shift),
-                                  .scale_shift_dtype = scale_shift_dtype,
-                                  .slope = {arena.optional<float>(norm.slope), slope_per_channel}};
-    std::byte* const d_residual = arena.optional(norm.d_residual);
-    // With a residual's gradient, the second pass reads the output of the first.
-    const NormGradient second_pass =
-        d_residual ? NormGradient{.in = first_pass.in, .d_out = d_residual} : first_pass;
-    launch_norm_backward_sums(partition, dtype, first_pass, d_residual,
-                              scratch_of(arena, partition, sums, norm.counters.value()), backward, stream);
-    launch_norm_backward_apply(partition, dtype, second_pass, backward.coefficients,
-                               {.data = arena.data(norm.d_in), .adds = norm.d_in.adds}, stream);
+  const NormWorkspace workspace = norm.slope ? kPreluWorkspace : NormWorkspace{};
+  instruction.workspace_bytes = workspace.bytes(partition);
+  return launching(
+      context, [=, dtype = context.dtype(norm.in),
+                scale_shift_dtype = norm.scale_shift ? context.dtype(*norm.scale_shift) : DType::f32,
+                slope_per_channel = has_slope_per_channel(context, norm.slope)](const Arena& arena,
+                                                                                cudaStream_t stream) {
+        float* const d_slope = arena.optional<float>(norm.d_slope);
+        const bool shares_slope = d_slope && !slope_per_channel;
+        const NormBackward backward{.scale = arena.as<float>(norm.scale),
+                                    .mean = arena.as<float>(norm.mean),
+                                    .inv_std = arena.as<float>(norm.inv_std),
+                                    .d_scale = arena.as<float>(norm.d_scale),
+                                    .d_bias = arena.as<float>(norm.d_bias),
+                                    .coefficients = of_workspace(arena, partition, 0),
+                                    .d_slope = shares_slope ? of_workspace(arena, partition, 3) : d_slope,
+                                    .d_shared_slope = shares_slope ? d_slope : nullptr};
+        const NormGradient first_pass{.in = arena.data(norm.in),
+                                      .d_out = arena.data(norm.d_out),
+                                      .second_d_out = arena.optional(norm.second_d_out),
+                                      .mask = arena.optional<std::uint8_t>(norm.relu_mask),
+                                      .activated = arena.optional(norm.out),
+                                      .scale_shift = arena.optional(norm.scale_shift),
+                                      .scale_shift_dtype = scale_shift_dtype,
+                                      .slope = {arena.optional<float>(norm.slope), slope_per_channel}};
+        std::byte* const d_residual = arena.optional(norm.d_residual);
+        // With a residual's gradient, the second pass reads the output of the first.
+        const NormGradient second_pass =
+            d_residual ? NormGradient{.in = first_pass.in, .d_out = d_residual} : first_pass;
+        launch_norm_backward_sums(partition, dtype, first_pass, d_residual,
+                                  scratch_of(arena, partition, workspace, norm.counters.value()), backward,
+                                  {}, stream);
+        launch_norm_backward_apply(partition, dtype, second_pass, backward.coefficients,
+                                   {.data = arena.data(norm.d_in), .adds = norm.d_in.adds}, stream);
+      });
+}
+
+Binder prepare(Context& context, Instruction& instruction, const BatchNormPairBackward& pair) {
+  const NormPartition partition = partition_of(context, instruction);
+  instruction.workspace_bytes = kPairWorkspace.bytes(partition);
+  return launching(context, [=, dtype = context.dtype(pair.d_out)](const Arena& arena, cudaStream_t stream) {
+    const auto into = [&](const BatchNormPairBackward::Norm& norm, int row) {
+      return NormBackward{.scale = arena.as<float>(norm.scale),
+                          .mean = arena.as<float>(norm.mean),
+                          .inv_std = arena.as<float>(norm.inv_std),
+                          .d_scale = arena.as<float>(norm.d_scale),
+                          .d_bias = arena.as<float>(norm.d_bias),
+                          .coefficients = of_workspace(arena, partition, row)};
+    };
+    NormGradient gradient{.in = arena.data(pair.norm.in),
+                          .d_out = arena.data(pair.d_out),
+                          .second_d_out = arena.optional(pair.second_d_out),
+                          .shortcut_in = arena.data(pair.shortcut.in),
+                          .mask = arena.optional<std::uint8_t>(pair.relu_mask),
+                          .activated = arena.optional(pair.out)};
+    // The second pass reads the sum of the parts here, and writes over it.
+    const bool has_parts = pair.second_d_out || pair.relu_mask || pair.out;
+    std::byte* const d_shortcut = arena.data(pair.shortcut.d_in);
+    launch_norm_backward_sums(partition, dtype, gradient, has_parts ? d_shortcut : nullptr,
+                              scratch_of(arena, partition, kPairWorkspace, pair.counters), into(pair.norm, 0),
+                              into(pair.shortcut, 3), stream);
+    launch_norm_backward_apply(
+        partition, dtype, gradient, of_workspace(arena, partition, 0),
+        {.data = arena.data(pair.norm.d_in), .shortcut = arena.data(pair.shortcut.d_in)}, stream);
   });
 }
 

@@ -66,11 +66,12 @@ void launch_norm_apply(const NormPartition& partition, DType dtype, const NormAp
 // Gradient of a norm's output before its ReLU: d_out (+ second_d_out) where the mask's bit is set, or where
 // `activated`, the stored output, is > 0, or where scale_shift[0] * in + scale_shift[1] is > 0; everywhere
 // without any of the three. Before its PReLU: slope * d_out where that expression is not > 0. scale_shift
-// excludes second_d_out.
+// excludes second_d_out and shortcut_in.
 struct NormGradient {
   const std::byte* in = nullptr;
   const std::byte* d_out = nullptr;
   const std::byte* second_d_out = nullptr;  // or null
+  const std::byte* shortcut_in = nullptr;   // or null; of a second norm with this gradient
   const std::uint8_t* mask = nullptr;       // or null; with planes of 1 only
   const std::byte* activated = nullptr;     // or null
   const std::byte* scale_shift = nullptr;   // or null
@@ -87,19 +88,22 @@ struct NormBackward {
   float* d_scale = nullptr;
   float* d_bias = nullptr;
   float* coefficients = nullptr;
-  float* d_slope = nullptr;         // or null: no third sum
+  float* d_slope = nullptr;         // or null: no sum for it
   float* d_shared_slope = nullptr;  // or null; [1], the sum of d_slope: for a slope shared by all channels
 };
 // Reduces that gradient and its product with (in - mean) to NormBackward; with a slope also d_out *
-// (scale_shift[0] * in + scale_shift[1]) where that is not > 0. Writes the gradient to d_residual unless
-// null.
+// (scale_shift[0] * in + scale_shift[1]) where that is not > 0; with shortcut_in its product with
+// (shortcut_in - shortcut.mean) to `shortcut`. Writes the gradient to d_residual unless null, which it is
+// with scale_shift.
 void launch_norm_backward_sums(const NormPartition& partition, DType dtype, const NormGradient& gradient,
                                std::byte* d_residual, const NormScratch& scratch, const NormBackward& into,
-                               cudaStream_t stream);
-// d_in = …, or d_in += … to add to an existing gradient; += allows one d_out and no scale_shift.
+                               const NormBackward& shortcut, cudaStream_t stream);
+// d_in = …, or d_in += … to add to an existing gradient; += allows one d_out and no scale_shift. The
+// shortcut's, if there is one, by rows 3 to 5 of the coefficients; it allows no +=, and may be d_out itself.
 struct NormInputGradient {
   std::byte* data = nullptr;
   bool adds = false;
+  std::byte* shortcut = nullptr;
 };
 void launch_norm_backward_apply(const NormPartition& partition, DType dtype, const NormGradient& gradient,
                                 const float* coefficients, const NormInputGradient& d_in,

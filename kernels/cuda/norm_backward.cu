@@ -8,19 +8,24 @@
 namespace plumb::cuda {
 namespace {
 
-// Source of a gradient, beside d_out with a mask or the stored output. d_out_into_sum: adds to d_in.
-enum class Source { d_out, two_d_outs, d_out_by_line, d_out_through_prelu, d_out_into_sum };
+// Source of a gradient, beside d_out with a mask or the stored output. d_out_into_sum: adds to d_in. pair:
+// one d_out or two, of a shortcut's norm, too.
+enum class Source { d_out, two_d_outs, d_out_by_line, d_out_through_prelu, d_out_into_sum, pair };
 
 template <Source kSource>
 inline constexpr bool kByLine = kSource == Source::d_out_by_line || kSource == Source::d_out_through_prelu;
-// Blocks per multiprocessor. Two with a PReLU: its line and sums need more registers, and 32 KiB in flight
-// per multiprocessor suffice.
+// With a third sum per channel: a PReLU's slope, a shortcut's norm.
 template <Source kSource>
-inline constexpr int kBlocks = kSource == Source::d_out_through_prelu ? 2 : kBlocksAtOnce;
+inline constexpr bool kHasThirdSum = kSource == Source::d_out_through_prelu || kSource == Source::pair;
+// Blocks per multiprocessor. Two where a PReLU's line, or a shortcut's sums and coefficients, need more
+// registers: 32 KiB in flight per multiprocessor suffice.
+template <Source kSource>
+inline constexpr int kBlocks = kHasThirdSum<kSource> ? 2 : kBlocksAtOnce;
 
-// Sums of the gradient, of its product with (in - mean), and of the slope's gradient.
+// Sums of the gradient, of its product with (in - mean), and of the slope's gradient or of the product with
+// (shortcut_in - its mean).
 template <typename Of, Source kSource>
-struct GradientSums : NormSums<Of, kSource == Source::d_out_through_prelu ? kPreluSums : kNormSums> {
+struct GradientSums : NormSums<Of, kHasThirdSum<kSource> ? kMostNormSums : kNormSums> {
   __device__ void merge(const GradientSums& other) {
 #pragma unroll
     for (int i = 0; i < GradientSums::kSums; ++i) {
@@ -48,7 +53,7 @@ __device__ void load_line(const NormGradient& from, int channels, int channel, I
 // A thread's loads for one step, as stored.
 template <typename Of, Source kSource>
 struct Loaded {
-  Group<Of> in, d_out, second_d_out, activated;
+  Group<Of> in, d_out, second_d_out, activated, shortcut_in;
   unsigned passed = 0xff;  // mask bits
 
   __device__ void gradient(const NormGradient& from, const InputLine<kGroupChannels<Of>>& line,
@@ -64,7 +69,7 @@ struct Loaded {
       }
       return;
     }
-    if constexpr (kSource == Source::two_d_outs) {
+    if (kSource == Source::two_d_outs || (kSource == Source::pair && from.second_d_out)) {
 #pragma unroll
       for (int j = 0; j < kGroupElements<Of>; ++j) values[j] += second_d_out.at(j);
     }
@@ -85,27 +90,27 @@ __device__ void load_step(const NormGradient& from, std::int64_t at, Loaded<Of, 
   into.in = load_packed<kGroupElements<Of>>(as<T>(from.in) + at);
   into.d_out = load_packed<kGroupElements<Of>>(as<T>(from.d_out) + at);
   if constexpr (kByLine<kSource>) return;
-  if constexpr (kSource == Source::two_d_outs)
+  if constexpr (kSource == Source::pair)
+    into.shortcut_in = load_packed<kGroupElements<Of>>(as<T>(from.shortcut_in) + at);
+  if (kSource == Source::two_d_outs || (kSource == Source::pair && from.second_d_out))
     into.second_d_out = load_packed<kGroupElements<Of>>(as<T>(from.second_d_out) + at);
   if (from.activated) into.activated = load_packed<kGroupElements<Of>>(as<T>(from.activated) + at);
   if (!kHasPlanes<Of> && from.mask) into.passed = from.mask[at / kNormGroup];
 }
 
-template <int kSums>
-__device__ void settle(const NormBackward& into, const NormPartition& partition, int channel,
-                       const float (&sums)[kSums]) {
+__device__ inline void settle(const NormBackward& into, const NormPartition& partition, int channel,
+                              float d_bias, float product) {
   const int channels = partition.channels;
   const auto count = static_cast<float>(partition.elements_per_channel);
   const float inv_std = into.inv_std[channel], mean = into.mean[channel];
-  const float d_scale = sums[1] * inv_std;
+  const float d_scale = product * inv_std;
   const float of_gradient = into.scale[channel] * inv_std;
   const float of_in = -of_gradient * inv_std * d_scale / count;
   into.d_scale[channel] = d_scale;
-  into.d_bias[channel] = sums[0];
+  into.d_bias[channel] = d_bias;
   into.coefficients[channel] = of_gradient;
   into.coefficients[channels + channel] = of_in;
-  into.coefficients[2 * channels + channel] = -of_gradient * sums[0] / count - of_in * mean;
-  if constexpr (kSums == kPreluSums) into.d_slope[channel] = sums[2];
+  into.coefficients[2 * channels + channel] = -of_gradient * d_bias / count - of_in * mean;
 }
 
 // The last tile to be settled adds up the slopes' gradients of all channels, with one warp.
@@ -128,16 +133,17 @@ __device__ void sum_slopes(const NormBackward& into, const NormPartition& partit
 }
 
 // A block reduces its channels over its part of the tensor. Per element in a half type: reads 4 bytes and 1/8
-// of mask, 2 more for a second d_out or for the output in place of the mask, and writes 2 for a residual's
-// gradient; twice that in f32. Bound by memory. The last block of a tile settles its channels, some 5 us
-// after the last read.
+// of mask, 2 more for a second d_out, for the output in place of the mask or for a shortcut, and writes 2 for
+// a residual's gradient; twice that in f32. Bound by memory. The last block of a tile settles its channels,
+// some 5 us after the last read.
 template <typename Of, Source kSource>
 __global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
     norm_backward_sums(NormGradient from, std::byte* d_residual, NormScratch scratch, NormPartition partition,
-                       NormBackward into) {
+                       NormBackward into, NormBackward shortcut) {
   const Place place = place_of<Of>(partition, blockIdx);
-  float center[kGroupChannels<Of>] = {};
+  float center[kGroupChannels<Of>] = {}, shortcut_center[kGroupChannels<Of>] = {};
   if (place.steps > 0) load(into.mean + place.channel, center);
+  if (kSource == Source::pair && place.steps > 0) load(shortcut.mean + place.channel, shortcut_center);
   InputLine<kGroupChannels<Of>> line = {};
   if (place.steps > 0) load_line<kSource>(from, partition.channels, place.channel, line);
   GradientSums<Of, kSource> own;
@@ -161,6 +167,8 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
           const float y = line.at(c, in);
           own.of[2][c] += y <= 0 ? loaded[u].d_out.at(j) * y : 0;
         }
+        if constexpr (kSource == Source::pair)
+          own.of[2][c] += gradient[j] * (loaded[u].shortcut_in.at(j) - shortcut_center[c]);
       }
     }
   });
@@ -168,27 +176,45 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
   if (!combine_blocks(own, partition, scratch)) return;
   float totals[GradientSums<Of, kSource>::kSums];
   const int channel = spread_channels(own, partition, totals);
-  if (channel >= 0) settle(into, partition, channel, totals);
+  if (channel >= 0) {
+    settle(into, partition, channel, totals[0], totals[1]);
+    if constexpr (kSource == Source::pair) settle(shortcut, partition, channel, totals[0], totals[2]);
+    if constexpr (kSource == Source::d_out_through_prelu) into.d_slope[channel] = totals[2];
+  }
   if constexpr (kSource == Source::d_out_through_prelu) {
     if (into.d_shared_slope) sum_slopes<Of>(into, partition, scratch);
   }
 }
 
+// Of a thread's channels.
+template <int kChannels>
+struct Coefficients {
+  float of_gradient[kChannels], of_in[kChannels], constant[kChannels];
+  __device__ void load(const float* from, std::int64_t channels, int channel) {
+    load_floats(from + channel, of_gradient);
+    load_floats(from + channels + channel, of_in);
+    load_floats(from + 2 * channels + channel, constant);
+  }
+  __device__ float d_in(int channel, float gradient, float in) const {
+    return of_gradient[channel] * gradient + (of_in[channel] * in + constant[channel]);
+  }
+};
+
 // A block computes d_in for its part of the tensor, last steps first; a thread keeps the coefficients of its
 // channels in registers. Per element in a half type: reads 4 bytes, 1/8 of mask and 2 for a second d_out
-// (with a residual, its gradient in place of these three) or for the sum to add to, writes 2; twice that in
-// f32. Bound by memory.
+// (with a residual, its gradient in place of these three) or for the sum to add to, writes 2; 4 more with a
+// shortcut; twice that in f32. Bound by memory.
 template <typename Of, Source kSource>
 __global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
-    norm_backward_apply(NormGradient from, const float* coefficients, std::byte* d_in,
+    norm_backward_apply(NormGradient from, const float* coefficients, NormInputGradient into,
                         NormPartition partition) {
   const Place place = reversed_place_of<Of>(partition);
   if (place.steps == 0) return;
-  float of_gradient[kGroupChannels<Of>], of_in[kGroupChannels<Of>], constant[kGroupChannels<Of>];
   const std::int64_t channels = partition.channels;
-  load_floats(coefficients + place.channel, of_gradient);
-  load_floats(coefficients + channels + place.channel, of_in);
-  load_floats(coefficients + 2 * channels + place.channel, constant);
+  Coefficients<kGroupChannels<Of>> own, of_shortcut;
+  own.load(coefficients, channels, place.channel);
+  if constexpr (kSource == Source::pair)
+    of_shortcut.load(coefficients + 3 * channels, channels, place.channel);
   InputLine<kGroupChannels<Of>> line = {};
   load_line<kSource>(from, partition.channels, place.channel, line);
   for_steps<kAtOnceOfSeveral<Of>>(place, [&](auto at_once, std::int64_t at) {
@@ -199,19 +225,24 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
 #pragma unroll
       for (int u = 0; u < at_once.value; ++u)
         loaded[u].second_d_out =
-            load_packed<kGroupElements<Of>>(as<Element<Of>>(d_in) + at + u * place.stride);
+            load_packed<kGroupElements<Of>>(as<Element<Of>>(into.data) + at + u * place.stride);
     }
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u) {
-      float values[kGroupElements<Of>];
-      loaded[u].gradient(from, line, values);
+      float gradient[kGroupElements<Of>], d_in[kGroupElements<Of>];
+      loaded[u].gradient(from, line, gradient);
 #pragma unroll
       for (int j = 0; j < kGroupElements<Of>; ++j) {
-        const int c = channel_of<Of>(j);
-        values[j] = of_gradient[c] * values[j] + (of_in[c] * loaded[u].in.at(j) + constant[c]);
-        if constexpr (kSource == Source::d_out_into_sum) values[j] += loaded[u].second_d_out.at(j);
+        d_in[j] = own.d_in(channel_of<Of>(j), gradient[j], loaded[u].in.at(j));
+        if constexpr (kSource == Source::d_out_into_sum) d_in[j] += loaded[u].second_d_out.at(j);
       }
-      store(as<Element<Of>>(d_in) + at + u * place.stride, values);
+      store(as<Element<Of>>(into.data) + at + u * place.stride, d_in);
+      if constexpr (kSource == Source::pair) {
+#pragma unroll
+        for (int j = 0; j < kGroupElements<Of>; ++j)
+          d_in[j] = of_shortcut.d_in(channel_of<Of>(j), gradient[j], loaded[u].shortcut_in.at(j));
+        store(as<Element<Of>>(into.shortcut) + at + u * place.stride, d_in);
+      }
     }
   });
 }
@@ -221,12 +252,13 @@ template <typename Use>
 void with_source_of(const NormPartition& partition, const NormGradient& gradient, Use&& use) {
   using enum Source;
   if (gradient.mask && partition.plane > 1) throw std::logic_error("masks have a bit per channel of NHWC");
-  if (gradient.scale_shift && gradient.second_d_out)
-    throw std::logic_error("a norm's scale and shift mask one gradient of its output, not two");
+  if (gradient.scale_shift && (gradient.second_d_out || gradient.shortcut_in))
+    throw std::logic_error("a norm's scale and shift mask one gradient of its output, for no other norm");
   if (gradient.slope.data && !gradient.scale_shift)
     throw std::logic_error("backward through a PReLU wants the norm's scale and shift");
   if (gradient.slope.data) return use(std::integral_constant<Source, d_out_through_prelu>{});
   if (gradient.scale_shift) return use(std::integral_constant<Source, d_out_by_line>{});
+  if (gradient.shortcut_in) return use(std::integral_constant<Source, pair>{});
   if (gradient.second_d_out) return use(std::integral_constant<Source, two_d_outs>{});
   use(std::integral_constant<Source, d_out>{});
 }
@@ -235,7 +267,7 @@ void with_source_of(const NormPartition& partition, const NormGradient& gradient
 
 void launch_norm_backward_sums(const NormPartition& partition, DType dtype, const NormGradient& gradient,
                                std::byte* d_residual, const NormScratch& scratch, const NormBackward& into,
-                               cudaStream_t stream) {
+                               const NormBackward& shortcut, cudaStream_t stream) {
   if (gradient.scale_shift && d_residual)
     throw std::logic_error("a norm's scale and shift mask no residual's gradient");
   with_access(partition, dtype, [&]<typename Of>(Of) {
@@ -243,7 +275,7 @@ void launch_norm_backward_sums(const NormPartition& partition, DType dtype, cons
       const dim3 block = pass_block(partition);
       gpu::launch(norm_backward_sums<Of, source.value>, pass_grid(partition), block,
                   merge_bytes<GradientSums<Of, source.value>>(block), stream, gradient, d_residual, scratch,
-                  partition, into);
+                  partition, into, shortcut);
     });
   });
 }
@@ -251,12 +283,14 @@ void launch_norm_backward_sums(const NormPartition& partition, DType dtype, cons
 void launch_norm_backward_apply(const NormPartition& partition, DType dtype, const NormGradient& gradient,
                                 const float* coefficients, const NormInputGradient& d_in,
                                 cudaStream_t stream) {
-  if (d_in.adds && (gradient.scale_shift || gradient.second_d_out))
+  if ((gradient.shortcut_in != nullptr) != (d_in.shortcut != nullptr))
+    throw std::logic_error("a shortcut's norm has both an input and a gradient of it");
+  if (d_in.adds && (gradient.scale_shift || gradient.second_d_out || gradient.shortcut_in))
     throw std::logic_error("a norm adds to a gradient what one plain d_out makes of it");
   with_access(partition, dtype, [&]<typename Of>(Of) {
     const auto launch = [&](auto source) {
       gpu::launch(norm_backward_apply<Of, source.value>, pass_grid(partition), pass_block(partition), 0,
-                  stream, gradient, coefficients, d_in.data, partition);
+                  stream, gradient, coefficients, d_in, partition);
     };
     if (d_in.adds) return launch(std::integral_constant<Source, Source::d_out_into_sum>{});
     with_source_of(partition, gradient, launch);

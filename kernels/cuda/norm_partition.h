@@ -85,8 +85,8 @@ constexpr NormPartition partition_norm(const Shape& in, TensorLayout layout) {
                                       : partition_norm(in.n * in.h * in.w, in.c);
 }
 
-// Blocks whose sums one block combines: at most 64 KiB of them (256 channels, two sums), half a microsecond
-// of one multiprocessor's bandwidth to the L2 cache. Two levels do for kNormBlocks.
+// Blocks whose sums one block combines: at most 64 KiB of them (256 channels, two sums; 96 KiB with three),
+// half a microsecond of one multiprocessor's bandwidth to the L2 cache. Two levels do for kNormBlocks.
 inline constexpr int kNormFanIn = 32;
 // Counters of blocks that have ended: per tile and group of kNormFanIn blocks, then of kNormFanIn groups; one
 // more for the tiles.
@@ -101,18 +101,24 @@ constexpr std::int64_t norm_counters(const NormPartition& partition) {
 }
 
 // Partial sums per channel and block, [partial_blocks, sums, channels] in f32: two, and a third for the
-// gradient of a PReLU's slope.
+// gradient of a PReLU's slope, or for the norm of a shortcut.
 inline constexpr int kNormSums = 2;
-inline constexpr int kPreluSums = 3;
+inline constexpr int kMostNormSums = 3;
 constexpr std::size_t norm_partials_bytes(const NormPartition& partition, int sums = kNormSums) {
   return static_cast<std::size_t>(sums) * sizeof(float) *
          static_cast<std::size_t>(partition.partial_blocks()) * static_cast<std::size_t>(partition.channels);
 }
-// Workspace of norm_statistics (partial sums) and norm_backward (three coefficients per channel, with a PReLU
-// the gradient of its slope, then partial sums).
-constexpr std::size_t norm_workspace_bytes(const NormPartition& partition, int sums = kNormSums) {
-  return norm_partials_bytes(partition, sums) +
-         static_cast<std::size_t>(sums + 1) * sizeof(float) * static_cast<std::size_t>(partition.channels);
-}
+// Workspace of norm_statistics (partial sums), norm_backward (rows of f32 [channels], then partial sums) and
+// norm_pair_backward (likewise).
+struct NormWorkspace {
+  int rows = 3;  // the coefficients
+  int sums = kNormSums;
+  constexpr std::size_t bytes(const NormPartition& partition) const {
+    return norm_partials_bytes(partition, sums) +
+           static_cast<std::size_t>(rows) * sizeof(float) * static_cast<std::size_t>(partition.channels);
+  }
+};
+inline constexpr NormWorkspace kPreluWorkspace{.rows = 4, .sums = kMostNormSums};  // and gradients of slopes
+inline constexpr NormWorkspace kPairWorkspace{.rows = 6, .sums = kMostNormSums};   // coefficients of both
 
 }  // namespace plumb::cuda

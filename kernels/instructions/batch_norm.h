@@ -93,6 +93,29 @@ struct BatchNormBackward {
   }
 };
 
+// Backward of a norm and of the one that normalises its residual, both of which have the gradient d_out (+
+// second_d_out), masked by relu_mask or by out > 0 if there is one.
+struct BatchNormPairBackward {
+  static constexpr std::string_view kName = "norm_pair_backward";
+  struct Norm {
+    Read in, scale, mean, inv_std;
+    Write d_in, d_scale, d_bias;
+  };
+  Norm norm, shortcut;
+  Read d_out;
+  std::optional<Read> second_d_out, relu_mask, out;
+  ReadWrite counters;  // as BatchNormStatistics has them
+  static void operands(auto& self, auto&& each) {
+    each("in", self.norm.in, "scale", self.norm.scale, "mean", self.norm.mean, "inv_std", self.norm.inv_std,
+         "d_in", self.norm.d_in, "d_scale", self.norm.d_scale, "d_bias", self.norm.d_bias);
+    each("shortcut_in", self.shortcut.in, "shortcut_scale", self.shortcut.scale, "shortcut_mean",
+         self.shortcut.mean, "shortcut_inv_std", self.shortcut.inv_std, "d_shortcut_in", self.shortcut.d_in,
+         "d_shortcut_scale", self.shortcut.d_scale, "d_shortcut_bias", self.shortcut.d_bias);
+    each("d_out", self.d_out, "second_d_out", self.second_d_out, "relu_mask", self.relu_mask, "out", self.out,
+         "counters", self.counters);
+  }
+};
+
 // d_in = coefficients[0] * d_activated + coefficients[1] * in + coefficients[2].
 struct BatchNormBackwardApply {
   static constexpr std::string_view kName = "norm_backward_apply";

@@ -49,17 +49,6 @@ TEST(Dropout, DropsTheSameElementsInEveryLayoutAndType) {
   }
 }
 
-// From NHWC to NCHW.
-std::vector<double> planes(const Shape& shape, const std::vector<double>& values) {
-  std::vector<double> result;
-  const std::int64_t image = shape.h * shape.w * shape.c;
-  for (std::int64_t i = 0; i < shape.n * image; ++i) {
-    const std::int64_t pixels = shape.h * shape.w, c = i % image / pixels, pixel = i % pixels;
-    result.push_back(values[static_cast<std::size_t>(i / image * image + pixel * shape.c + c)]);
-  }
-  return result;
-}
-
 TEST(Dropout, TakesKeyScaleAndLayoutFromItsLayerBothWays) {
   const Shape shape{.n = 2, .h = 2, .w = 3, .c = 16};
   Graph graph;
@@ -68,7 +57,9 @@ TEST(Dropout, TakesKeyScaleAndLayoutFromItsLayerBothWays) {
   for (const bool is_nchw : {false, true}) {
     const DType dtype = is_nchw ? DType::f32 : DType::f16;
     const auto held = [&](const std::vector<double>& values) {
-      return is_nchw ? planes(shape, values) : values;
+      return is_nchw ? transposed(values, static_cast<std::size_t>(shape.h * shape.w),
+                                  static_cast<std::size_t>(shape.c))
+                     : values;
     };
     const std::vector<double> values = normal_values(dtype, static_cast<std::size_t>(shape.elements()), 6);
     for (const bool forward : {true, false}) {

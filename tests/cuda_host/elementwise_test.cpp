@@ -103,15 +103,6 @@ int padded_channels(DType dtype) {
 // Powers of 2, so that no rounding hides a wrong channel.
 constexpr Normalisation kExact{{0.5F, 0.25F, 2}, {-1, 3, 0.5F}};
 
-// [n, h, w, channels] to [n, channels, h, w].
-std::vector<double> in_planes(const Shape& shape, const std::vector<double>& values) {
-  std::vector<double> result(values.size());
-  const auto pixels = static_cast<std::size_t>(shape.h * shape.w), c = static_cast<std::size_t>(shape.c);
-  for (std::size_t i = 0; i < values.size(); ++i)
-    result[(i / (pixels * c) * c + i % c) * pixels + i / c % pixels] = values[i];
-  return result;
-}
-
 // [n, h, w, 3] bytes to [n, h, w, padded], normalised by kExact and zero-padded.
 std::vector<double> packed(int padded, std::span<const std::uint8_t> pixels) {
   std::vector<double> result;
@@ -153,8 +144,8 @@ TEST(PackBatch, NormalisesTheHalfOfTheIterationsParity) {
                            .shape = shape,
                            .layout = TensorLayout::nchw},
                           nullptr);
-        EXPECT_EQ(planes.values(),
-                  in_planes(shape, packed(3, std::span(staged).subspan(half * elements, elements))));
+        EXPECT_EQ(planes.values(), transposed(packed(3, std::span(staged).subspan(half * elements, elements)),
+                                              static_cast<std::size_t>(shape.h * shape.w), 3));
       }
     }
   }

@@ -124,6 +124,14 @@ std::vector<double> normal_values(DType dtype, std::size_t count, std::uint64_t 
   return rounded(dtype, std::vector<double>(values.begin(), values.end()));
 }
 
+std::vector<double> transposed(const std::vector<double>& values, std::size_t pixels, std::size_t channels) {
+  std::vector<double> result(values.size());
+  const std::size_t image = pixels * channels;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    result[i / image * image + i % channels * pixels + i / channels % pixels] = values[i];
+  return result;
+}
+
 void expect_close(const std::vector<double>& values, const std::vector<double>& wanted, DType dtype,
                   double units, double scale) {
   ASSERT_EQ(values.size(), wanted.size());

@@ -46,6 +46,10 @@ double unit_roundoff(DType dtype);
 // Standard normal values, each exact in `dtype`; different seeds give independent values.
 std::vector<double> normal_values(DType dtype, std::size_t count, std::uint64_t seed);
 
+// [images, pixels, channels] to [images, channels, pixels]: from NHWC to NCHW; with channels and pixels
+// exchanged, back.
+std::vector<double> transposed(const std::vector<double>& values, std::size_t pixels, std::size_t channels);
+
 // EXPECTs every element within `units` roundings of `scale` or of itself, whichever is larger.
 void expect_close(const std::vector<double>& values, const std::vector<double>& wanted, DType dtype,
                   double units, double scale = 1);

@@ -228,7 +228,8 @@ TEST_F(InstructionTuning, TimesNormsInTheLayoutOfTheRun) {
   int norms = 0;
   for (const auto& [problem, trials] : tune(true).trials) {
     if (problem.starts_with("conv_") || trials.front().workspace_bytes == 0) continue;
-    EXPECT_EQ(trials.front().workspace_bytes, norm_workspace_bytes(partition_norm(shape, TensorLayout::nchw)))
+    EXPECT_EQ(trials.front().workspace_bytes,
+              NormWorkspace{}.bytes(partition_norm(shape, TensorLayout::nchw)))
         << problem;
     EXPECT_NE(problem.find(" nchw "), std::string::npos) << problem;
     ++norms;

@@ -128,7 +128,7 @@ void expect_last_pixel_normalised(const NormPartition& partition, DType dtype) {
   d_out.set_from_end(0, 3);
   std::fill(counters.begin(), counters.end(), 0U);  // of blocks that didn't run
   launch_norm_backward_sums(partition, dtype, gradient, nullptr, scratch,
-                            {.mean = scale_shift.floats() + kChannels}, nullptr);
+                            {.mean = scale_shift.floats() + kChannels}, {}, nullptr);
   EXPECT_EQ(partials.from_end(kChannels), 3);
   EXPECT_EQ(partials.from_end(0), 12);  // 3 * (5 - 1)
 
@@ -136,6 +136,22 @@ void expect_last_pixel_normalised(const NormPartition& partition, DType dtype) {
   launch_norm_backward_apply(partition, dtype, gradient, scale_shift.floats(), {.data = d_in.data()},
                              nullptr);
   EXPECT_EQ(d_in.from_end(0), 11.5F);  // 2 * 3 + 1 * 5 + 0.5
+
+  // With the norm of a shortcut, whose input is `out`.
+  SparseTensor d_shortcut(dtype, kElements), coefficients(DType::f32, 6 * kChannels),
+      of_both(DType::f32, std::int64_t{partition.partial_blocks()} * 3 * kChannels);
+  gradient.shortcut_in = out.data();
+  std::fill(counters.begin(), counters.end(), 0U);
+  launch_norm_backward_sums(partition, dtype, gradient, nullptr, {of_both.floats(), counters.data()},
+                            {.mean = coefficients.floats()}, {.mean = scale_shift.floats() + kChannels},
+                            nullptr);
+  EXPECT_EQ(of_both.from_end(kChannels), 15);  // 3 * 5
+  EXPECT_EQ(of_both.from_end(0), 30);          // 3 * (11 - 1)
+  for (const int row : {3, 4, 5}) coefficients.set(row * kChannels + kChannels - 1, row == 5 ? 0.5F : 2);
+  launch_norm_backward_apply(partition, dtype, gradient, coefficients.floats(),
+                             {.data = d_in.data(), .shortcut = d_shortcut.data()}, nullptr);
+  EXPECT_EQ(d_in.from_end(0), 0);
+  EXPECT_EQ(d_shortcut.from_end(0), 28.5F);  // 2 * 3 + 2 * 11 + 0.5
 }
 
 TEST_F(LargeSizes, NormsReachTheLastPixel) {

@@ -95,7 +95,7 @@ BackwardRun run_backward(DType dtype, const NormSize& size, const Inputs& inputs
                               .d_out = d_out.data(),
                               .scale_shift = scale_shift.data(),
                               .slope = {slope.as<float>(), per_channel}};
-  NormMeeting meeting(partition, kPreluSums);
+  NormMeeting meeting(partition, kMostNormSums);
   launch_norm_backward_sums(partition, dtype, gradient, nullptr, meeting.scratch(),
                             {.scale = scale.as<float>(),
                              .mean = mean.as<float>(),
@@ -105,7 +105,7 @@ BackwardRun run_backward(DType dtype, const NormSize& size, const Inputs& inputs
                              .coefficients = coefficients.as<float>(),
                              .d_slope = d_slopes.as<float>(),
                              .d_shared_slope = per_channel ? nullptr : d_slope.as<float>()},
-                            nullptr);
+                            {}, nullptr);
   launch_norm_backward_apply(partition, dtype, gradient, coefficients.as<float>(), {.data = d_in.data()},
                              nullptr);
   return {size.read(d_in.values()), d_scale.values(), d_bias.values(),

@@ -7,29 +7,12 @@
 
 namespace plumb {
 
-namespace {
-
-// visit(index in [pixels, channels], index in the tensor).
-void for_each_element(const NormSize& size, const auto& visit) {
-  for (std::size_t i = 0; i < size.elements(); ++i) {
-    const std::size_t pixel = i / size.channels, channel = i % size.channels;
-    const std::size_t image = pixel / size.plane;
-    visit(i, (image * size.channels + channel) * size.plane + pixel % size.plane);
-  }
-}
-
-}  // namespace
-
 Values NormSize::held(const Values& values) const {
-  Values held(values.size());
-  for_each_element(*this, [&](std::size_t i, std::size_t at) { held[at] = values[i]; });
-  return held;
+  return transposed(values, plane, channels);
 }
 
 Values NormSize::read(const Values& held) const {
-  Values values(held.size());
-  for_each_element(*this, [&](std::size_t i, std::size_t at) { values[i] = held[at]; });
-  return values;
+  return transposed(held, channels, plane);
 }
 
 std::string text_of(DType dtype, const NormSize& size) {

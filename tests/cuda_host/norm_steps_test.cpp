@@ -72,7 +72,7 @@ TEST(NormInstructions, StatisticsAreOfTheInput) {
       .in = bound.add(kHalf, in), .moments = add_moments(bound), .counters = add_counters(bound)};
   bound.run(norm);
   expect_moments(bound, norm.moments, norm_moments(in, kChannels));
-  EXPECT_EQ(bound.instruction.workspace_bytes, norm_workspace_bytes(partition_norm(kPixels, kChannels)));
+  EXPECT_EQ(bound.instruction.workspace_bytes, NormWorkspace{}.bytes(partition_norm(kPixels, kChannels)));
 }
 
 TEST(NormInstructions, FinalizeTakesSumsInPlaceOfTheInput) {
@@ -212,6 +212,41 @@ TEST(NormInstructions, BackwardGivesTheResidualItsGradient) {
   }
 }
 
+TEST(NormInstructions, BackwardOfAPairIsThatOfBothNorms) {
+  const Values in = norm_inputs(kHalf, kPixels, kChannels, 3),
+               shortcut_in = norm_inputs(kHalf, kPixels, kChannels, 4), out = relu(halves(7));
+  enum class Mask { none, bits, out };
+  for (const Mask mask : {Mask::none, Mask::bits, Mask::out}) {
+    for (const bool two : {false, true}) {
+      BoundInstruction bound = norm_instruction(mask == Mask::none ? Activation::none : Activation::relu);
+      const BatchNormBackward norm = add_backward(bound, in), shortcut = add_backward(bound, shortcut_in);
+      const auto of_pair = [](const BatchNormBackward& one) {
+        return BatchNormPairBackward::Norm{.in = one.in,
+                                           .scale = one.scale,
+                                           .mean = one.mean,
+                                           .inv_std = one.inv_std,
+                                           .d_in = BufferId(one.d_in),
+                                           .d_scale = one.d_scale,
+                                           .d_bias = one.d_bias};
+      };
+      BatchNormPairBackward pair{.norm = of_pair(norm),
+                                 .shortcut = of_pair(shortcut),
+                                 .d_out = norm.d_out,
+                                 .counters = norm.counters.value()};
+      if (two) pair.second_d_out = bound.add(kHalf, halves(6));
+      if (mask == Mask::bits) pair.relu_mask = bound.add(DType::u8, bits_as_values(out));
+      if (mask == Mask::out) pair.out = bound.add(kHalf, out);
+      bound.run(pair, 2);
+      Values gradient = two ? sum(halves(5), halves(6)) : halves(5);
+      if (mask != Mask::none) gradient = where(out, gradient);
+      const double units = two || mask != Mask::none ? 6 : 1.1;  // the sum is rounded in between
+      expect_gradients(bound, norm, in, gradient, units);
+      expect_gradients(bound, shortcut, shortcut_in, gradient, units);
+      EXPECT_EQ(bound.instruction.workspace_bytes, kPairWorkspace.bytes(partition_norm(kPixels, kChannels)));
+    }
+  }
+}
+
 TEST(NormInstructions, BackwardApplyUsesTheCoefficientsOfAConvolution) {
   const Values in = norm_inputs(kHalf, kPixels, kChannels, 3), d_activated = halves(5);
   const Values coefficients = normal_values(DType::f32, 3 * kChannels, 8);
@@ -270,8 +305,7 @@ TEST(NormInstructions, BackwardThroughAPReLUGivesTheGradientOfTheSlope) {
     }
     expect_gradients(bound, norm, in, gradient);
     expect_close(bound.values(*norm.d_slope), wanted, DType::f32, 8, largest(magnitudes));
-    EXPECT_EQ(bound.instruction.workspace_bytes,
-              norm_workspace_bytes(partition_norm(kPixels, kChannels), kPreluSums));
+    EXPECT_EQ(bound.instruction.workspace_bytes, kPreluWorkspace.bytes(partition_norm(kPixels, kChannels)));
   }
 }
 
@@ -316,7 +350,7 @@ TEST(NormInstructions, FollowTheLayoutOfTheProgram) {
                                        .counters = first.add(DType::i32, counters)};
   first.run(statistics);
   expect_moments(first, statistics.moments, norm_moments(in, kChannels));
-  EXPECT_EQ(first.instruction.workspace_bytes, norm_workspace_bytes(size.partition()));
+  EXPECT_EQ(first.instruction.workspace_bytes, NormWorkspace{}.bytes(size.partition()));
 
   BoundInstruction second = instruction();
   const BatchNormApply apply{.in = second.add(kFloat, size.held(in)),
@@ -348,6 +382,29 @@ TEST(NormInstructions, FollowTheLayoutOfTheProgram) {
   expect_close(third.values(backward.d_bias), wanted.d_bias, kFloat, 4, wanted.largest_sum);
   expect_close(third.values(backward.d_scale), wanted.d_scale, kFloat, 16, wanted.largest_sum);
   expect_close(size.read(third.values(backward.d_in)), wanted.d_in, kFloat, 16);
+
+  // Of both norms of a pair: the same input, and so the same gradients.
+  BoundInstruction fourth = instruction();
+  const auto norm = [&] {
+    return BatchNormPairBackward::Norm{.in = fourth.add(kFloat, size.held(in)),
+                                       .scale = fourth.add(DType::f32, floats(1)),
+                                       .mean = fourth.add(DType::f32, moments.mean),
+                                       .inv_std = fourth.add(DType::f32, moments.inv_std),
+                                       .d_in = fourth.add(kFloat, kElements),
+                                       .d_scale = fourth.add(DType::f32, kChannels),
+                                       .d_bias = fourth.add(DType::f32, kChannels)};
+  };
+  const BatchNormPairBackward pair{.norm = norm(),
+                                   .shortcut = norm(),
+                                   .d_out = fourth.add(kFloat, size.held(d_out)),
+                                   .out = fourth.add(kFloat, size.held(out)),
+                                   .counters = fourth.add(DType::i32, counters)};
+  fourth.run(pair);
+  for (const auto& of_pair : {pair.norm, pair.shortcut}) {
+    EXPECT_EQ(fourth.values(of_pair.d_in), third.values(backward.d_in));
+    EXPECT_EQ(fourth.values(of_pair.d_scale), third.values(backward.d_scale));
+  }
+  EXPECT_EQ(fourth.instruction.workspace_bytes, kPairWorkspace.bytes(size.partition()));
 }
 
 }  // namespace

@@ -76,16 +76,11 @@ std::vector<double> values_with_equals(std::size_t count) {
 }
 
 // [n, pixels, c] to the layout's order, and back.
-std::vector<double> held(const PoolShape& s, std::int64_t pixels, std::vector<double> values,
-                         bool back = false) {
+std::vector<double> held(const PoolShape& s, std::int64_t pixels, const std::vector<double>& values,
+                         bool back) {
   if (s.layout == TensorLayout::nhwc) return values;
-  std::vector<double> result(values.size());
   const auto image = static_cast<std::size_t>(pixels), c = static_cast<std::size_t>(s.c);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::size_t at = (i / (image * c) * c + i % c) * image + i / c % image;
-    (back ? result[i] : result[at]) = back ? values[at] : values[i];
-  }
-  return result;
+  return back ? transposed(values, c, image) : transposed(values, image, c);
 }
 std::vector<double> held_in(const PoolShape& s, const std::vector<double>& values, bool back = false) {
   return held(s, s.h * s.w, values, back);

@@ -152,7 +152,7 @@ TEST(CudaArcFaceDescribe, AShortcutsGradientIsHandedOnAndAddedTo) {
   EXPECT_EQ(operand_of(program, "layer3.5.bn3.backward", "d_out"), "r " + sum);
   EXPECT_EQ(operands_of(program, "layer3.5.bn3.backward").size(), 10U);
   EXPECT_EQ(operand_of(program, "layer3.5.bn1.backward", "d_in"), "rw " + sum);
-  EXPECT_EQ(operand_of(program, "layer3.0.downsample.1.backward", "d_out"), "r " + sum);
+  EXPECT_EQ(operand_of(program, "layer3.0.bn3.backward", "d_out"), "r " + sum);
   // in and d_out twice, the sum read and written; [scale, bias, mean, inverse deviation, gradients of scale
   // and bias]; counters of blocks.
   const double pass = 2 * 256 * 4 * 4 * 2.0;
@@ -161,6 +161,9 @@ TEST(CudaArcFaceDescribe, AShortcutsGradientIsHandedOnAndAddedTo) {
             6 * pass + 6 * 256 * 4 + counters);
   EXPECT_EQ(instruction_named(program, "layer3.5.bn3.backward").work.bytes,
             5 * pass + 6 * 256 * 4 + counters);
+  // With the shortcut's norm: two inputs and d_out twice, two gradients.
+  EXPECT_EQ(instruction_named(program, "layer3.0.bn3.backward").work.bytes,
+            8 * pass + 2 * 5 * 256 * 4 + counters);
 }
 
 TEST(CudaArcFaceDescribe, APReLUsSlopeAndItsGradientAreOperands) {
