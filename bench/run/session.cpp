@@ -293,6 +293,7 @@ void prepare_session(const Job& job, Session& session) {
   if (has_collectives(options, job.size()))
     session.communicator = make_communicator(job, options.comm, *session.device, session.plan.program);
   bind_session(job, session);
+  compare_engines(job, session);
   if (options.weights.empty())
     job.together([&] { draw_tensors(session); });
   else

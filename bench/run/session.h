@@ -49,6 +49,9 @@ void read_inputs(const Job& job, Session& session);
 // rank takes. Rank 0 shows progress on stderr unless --quiet: a bar on a terminal, elsewhere a line every ten
 // seconds. Every rank calls it.
 void tune_session(const Job& job, Session& session, const UpdateRule& rule);
+// Warns on rank 0 if some rank's prepared step runs by other engines than rank 0's: its GPU or libraries lack
+// one that was chosen. Every rank calls it.
+void compare_engines(const Job& job, Session& session);
 // Third step, which takes time: tuning, primitives, and the plan with the layouts and workspaces that the
 // device chose: Tuning::smallest if the fastest don't fit on some rank. Allocates nothing of it. Throws
 // Error(out_of_memory) likewise.
@@ -56,7 +59,7 @@ void plan_session(const Job& job, Session& session);
 // Gives the planned step its memory. If the device lacks it after all, since libraries took some meanwhile,
 // plans and binds Tuning::smallest. Throws Error(out_of_memory) on all ranks.
 void bind_session(const Job& job, Session& session);
-// plan_session(), communicator, bind_session(), then parameters on the device.
+// plan_session(), communicator, bind_session(), compare_engines(), then parameters on the device.
 void prepare_session(const Job& job, Session& session);
 
 // Free bytes of the device; ranks that share its memory get equal parts. Of host memory not more than the

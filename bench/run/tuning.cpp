@@ -1,12 +1,46 @@
-// Which engines and fused patterns a run uses: rank 0 finds out, every rank takes its answer.
+// Which engines and fused patterns a run uses: rank 0 finds out, every rank takes its answer if it can.
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "base/text.h"
 #include "bench/output/progress.h"
 #include "bench/run/session.h"
 #include "bench/run/step_timer.h"
 
 namespace plumb {
+namespace {
+
+// A line for each instruction that has a choice of engines.
+std::string engines_of(const Program& program) {
+  std::string lines;
+  for (const Instruction& instruction : program.instructions)
+    if (!instruction.engine.empty()) lines += instruction.name + " by " + instruction.engine + "\n";
+  return lines;
+}
+
+}  // namespace
+
+void compare_engines(const Job& job, Session& session) {
+  const std::vector<std::string> engines = job.all_gather(engines_of(session.plan.program)),
+                                 hosts = job.all_gather(job.host());
+  if (job.rank() != 0) return;
+  const std::string& own = engines.front();
+  const auto odd = std::ranges::find_if(engines, [&](const std::string& theirs) { return theirs != own; });
+  if (odd == engines.end()) return;
+  const std::vector<std::string> ours = split(own, '\n'), theirs = split(*odd, '\n');
+  const auto [here, there] = std::ranges::mismatch(ours, theirs);
+  const std::size_t rank = static_cast<std::size_t>(odd - engines.begin());
+  session.tuning.remarks.push_back(fmt::format(
+      "{} of {} ranks can't run the engines that rank 0 chose: rank {} on {} runs {}, rank 0 {}; give all "
+      "ranks devices of one kind and the same libraries",
+      engines.size() - static_cast<std::size_t>(std::ranges::count(engines, own)), engines.size(), rank,
+      hosts[rank], there == theirs.end() ? "none" : *there, here == ours.end() ? "none" : *here));
+}
 
 void tune_session(const Job& job, Session& session, const UpdateRule& rule) {
   const bool first = job.rank() == 0;

@@ -2,6 +2,7 @@
 // engines are plain loops. Formulas: kernels/instructions/conv.h.
 //
 // EMULATED_CONV_MOST_ELEMENTS=n: no engine for a convolution with an input or output of more elements.
+// EMULATED_CONV_ENGINE=name: what the only engine is called.
 #include <algorithm>
 #include <cstdlib>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -228,13 +229,18 @@ void compute(const Product& product, const ConvProblem& p, const Operands& opera
   }
 }
 
+std::string engine_name() {
+  const char* name = std::getenv("EMULATED_CONV_ENGINE");
+  return name ? name : "oneDNN";
+}
+
 class ConvOnCpu final : public ConvPlan {
  public:
   explicit ConvOnCpu(const ConvProblem& problem)
       : problem_(problem), product_(std::make_shared<const Product>(problem)) {}
   // Small but nonzero, to test its place in the plan.
   std::size_t workspace_bytes() const override { return kWorkspaceBytes; }
-  std::string engine() const override { return "oneDNN"; }
+  std::string engine() const override { return engine_name(); }
   void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const override {
     const Operands held(operands.begin(), operands.end());
     check(gpu::emulated::enqueue(
@@ -254,7 +260,7 @@ class OneCandidate final : public ConvCandidates {
  public:
   explicit OneCandidate(const ConvProblem& problem) : problem_(problem) {}
   std::size_t size() const override { return 1; }
-  std::string engine(std::size_t) const override { return "oneDNN"; }
+  std::string engine(std::size_t) const override { return engine_name(); }
   std::unique_ptr<ConvPlan> build(std::size_t) override {
     const char* most = std::getenv("EMULATED_CONV_MOST_ELEMENTS");
     if (most && std::max(input_elements(problem_), output_elements(problem_)) > std::stoull(most))

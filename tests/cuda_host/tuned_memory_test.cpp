@@ -1,4 +1,4 @@
-// Tuned plans that don't fit, on emulated GPUs, one per rank.
+// Tuned plans that don't fit, or that not all ranks can run, on emulated GPUs, one per rank.
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
@@ -103,6 +103,24 @@ TEST_F(TunedMemory, TakesTheSmallestPlanWhereMemoryVanishesAfterPlanning) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::out_of_memory);
   }
+}
+
+TEST_F(TunedMemory, WarnsIfARankRunsByOtherEngines) {
+  if (job().size() != 2) return;
+  Session alike = plan();
+  compare_engines(job(), alike);
+  EXPECT_TRUE(alike.tuning.remarks.empty());
+  if (job().rank() == 1) setenv("EMULATED_CONV_ENGINE", "other", 1);
+  Session session = plan();
+  unsetenv("EMULATED_CONV_ENGINE");
+  compare_engines(job(), session);
+  ASSERT_EQ(session.tuning.remarks.size(), job().rank() == 0 ? 1U : 0U);
+  if (job().rank() != 0) return;
+  const std::string& remark = session.tuning.remarks.front();
+  EXPECT_NE(remark.find("1 of 2 ranks can't run the engines that rank 0 chose: rank 1 on " + job().host() +
+                        " runs conv1.forward by other, rank 0 conv1.forward by oneDNN; "),
+            std::string::npos)
+      << remark;
 }
 
 }  // namespace
