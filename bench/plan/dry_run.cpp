@@ -49,7 +49,7 @@ std::string exchange_text(const DryRun& run, const PredictedExchange& exchange) 
   const double step = run.roofline_seconds + *exchange.exposed_seconds;
   const double images = static_cast<double>(run.batch_per_device * run.world_size);
   return text + row("  exposed", *exchange.exposed_seconds,
-                    fmt::format(", simulated beside the roofline step: {:.1f} images/s in all",
+                    fmt::format(", simulated beside the roofline: {:.1f} images/s in all",
                                 step > 0 ? images / step : 0));
 }
 
