@@ -53,17 +53,20 @@ TEST(Stall, IsNamedInTableResultAndAnalysis) {
   const Place place;
   const Ended ended = place.run(Place::mpirun(2, place.damaged(kSmall + "--iters 12")), "PLUMB_DAMAGE=stall");
   ASSERT_EQ(ended.exit_code, 0) << ended.launcher_messages;
-  EXPECT_NE(words_of(ended.output).find("the run stalled: iteration 5 took "), std::string::npos)
-      << ended.output;
+  // On busy cores other iterations may stall, too; the longest is named.
+  const std::string table = words_of(ended.output);
+  EXPECT_NE(table.find("the run stalled"), std::string::npos) << ended.output;
+  EXPECT_NE(table.find(": iteration 5 took "), std::string::npos) << ended.output;
   const nlohmann::ordered_json result = place.result();
-  EXPECT_TRUE(any_has(result.at("remarks"), "stalled: iteration 5")) << result.at("remarks");
+  EXPECT_TRUE(any_has(result.at("remarks"), ": iteration 5 took ")) << result.at("remarks");
   double window = 0;
   for (std::size_t i = 1; i < 12; ++i) window += result.at("step_seconds")[i].get<double>();
   EXPECT_LE(result.at("exposed_communication_seconds").get<double>(), window / 11);
   const Ended analysis = place.run(place.plumbline("analyze logs"));
   ASSERT_EQ(analysis.exit_code, 0);
   EXPECT_TRUE(std::ranges::any_of(analysis.lines, [](const std::string& line) {
-    return line.find("y1_b2_fp32_1.log stalled: iteration ") != std::string::npos;
+    return line.find("y1_b2_fp32_1.log stalled") != std::string::npos &&
+           line.find(": iteration 5 took ") != std::string::npos;
   })) << analysis.output;
 }
 
