@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <regex>
@@ -128,7 +129,9 @@ TEST(InterruptedJob, OfRank1AloneEndsAllRanks) {
 
 TEST(InterruptedJob, OfAllRanksAtOnceShowsRank0sTable) {
   expect_job_ended([](const StartedProgram& program) {
-    for (const int rank : {1, 0}) send(program, rank, SIGTERM);
+    std::vector<Process> ranks = program.ranks();
+    std::ranges::sort(ranks, std::greater{}, &Process::rank);
+    for (const Process& process : ranks) ::kill(process.pid, SIGTERM);
   });
 }
 

@@ -70,10 +70,11 @@ TEST(Keep, AKilledRunLeavesItsStepsAndNoScore) {
   expect_in(postmortem.output, {"interrupted before it ended", "no words of rank 0"});
 }
 
-// mpirun sends the other rank SIGTERM.
+// mpirun sends the other rank SIGTERM, and SIGKILL 2 s later.
 TEST(Keep, ARankThatIsKilledLeavesNoWordsAndTheOtherSaysWhereItWas) {
   const Place place;
-  StartedProgram program = place.start(Place::mpirun(2, place.bench(kLong)));
+  StartedProgram program =
+      place.start(Place::mpirun(2, place.bench(kLong)), "OMPI_MCA_odls_base_sigkill_timeout=2");
   wait_until(program, [&] { return log_lines_so_far(place) >= 3; });
   const std::vector<Process> ranks = program.ranks();
   send_to(program, 1, SIGKILL);

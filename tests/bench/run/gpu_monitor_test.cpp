@@ -110,8 +110,9 @@ class FakeLibrary {
 
 // A clock that shows the number of readings so far, so results don't depend on test speed.
 GpuMonitorOptions clocked_by(const FakeLibrary& library) {
-  return {.period_seconds = 1e-4,
-          .clock = [script = &*library] { return static_cast<double>(script->readings); }};
+  return {.period_seconds = 1e-4, .most_samples = 1 << 17, .clock = [script = &*library] {
+            return static_cast<double>(script->readings);
+          }};
 }
 
 TEST(GpuMonitor, SamplesAThrottlingGpuUntilItIsStopped) {
