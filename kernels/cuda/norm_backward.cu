@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
   }
 }
 
-// Of a thread's channels.
+// What turns gradients into d_in, for each channel of a thread.
 template <int kChannels>
 struct Coefficients {
   float of_gradient[kChannels], of_in[kChannels], constant[kChannels];

@@ -383,7 +383,7 @@ TEST(NormInstructions, FollowTheLayoutOfTheProgram) {
   expect_close(third.values(backward.d_scale), wanted.d_scale, kFloat, 16, wanted.largest_sum);
   expect_close(size.read(third.values(backward.d_in)), wanted.d_in, kFloat, 16);
 
-  // Of both norms of a pair: the same input, and so the same gradients.
+  // The two norms of this pair have the same input, so their gradients are the same.
   BoundInstruction fourth = instruction();
   const auto norm = [&] {
     return BatchNormPairBackward::Norm{.in = fourth.add(kFloat, size.held(in)),
