@@ -40,6 +40,16 @@ NormStatistics statistics_of(const BatchNormMoments& moments, DType scale_shift_
           .momentum = static_cast<float>(op.momentum)};
 }
 
+// Of BatchNormBackward, or of one norm of a BatchNormPairBackward; without its slope.
+NormBackward backward_of(const auto& norm, const Arena& arena, float* coefficients) {
+  return {.scale = arena.as<float>(norm.scale),
+          .mean = arena.as<float>(norm.mean),
+          .inv_std = arena.as<float>(norm.inv_std),
+          .d_scale = arena.as<float>(norm.d_scale),
+          .d_bias = arena.as<float>(norm.d_bias),
+          .coefficients = coefficients};
+}
+
 }  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormStatistics& norm) {
@@ -93,14 +103,9 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormBackwa
                                                                                 cudaStream_t stream) {
         float* const d_slope = arena.optional<float>(norm.d_slope);
         const bool shares_slope = d_slope && !slope_per_channel;
-        const NormBackward backward{.scale = arena.as<float>(norm.scale),
-                                    .mean = arena.as<float>(norm.mean),
-                                    .inv_std = arena.as<float>(norm.inv_std),
-                                    .d_scale = arena.as<float>(norm.d_scale),
-                                    .d_bias = arena.as<float>(norm.d_bias),
-                                    .coefficients = of_workspace(arena, partition, 0),
-                                    .d_slope = shares_slope ? of_workspace(arena, partition, 3) : d_slope,
-                                    .d_shared_slope = shares_slope ? d_slope : nullptr};
+        NormBackward backward = backward_of(norm, arena, of_workspace(arena, partition, 0));
+        backward.d_slope = shares_slope ? of_workspace(arena, partition, 3) : d_slope;
+        backward.d_shared_slope = shares_slope ? d_slope : nullptr;
         const NormGradient first_pass{.in = arena.data(norm.in),
                                       .d_out = arena.data(norm.d_out),
                                       .second_d_out = arena.optional(norm.second_d_out),
@@ -125,29 +130,22 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormPairBa
   const NormPartition partition = partition_of(context, instruction);
   instruction.workspace_bytes = kPairWorkspace.bytes(partition);
   return launching(context, [=, dtype = context.dtype(pair.d_out)](const Arena& arena, cudaStream_t stream) {
-    const auto into = [&](const BatchNormPairBackward::Norm& norm, int row) {
-      return NormBackward{.scale = arena.as<float>(norm.scale),
-                          .mean = arena.as<float>(norm.mean),
-                          .inv_std = arena.as<float>(norm.inv_std),
-                          .d_scale = arena.as<float>(norm.d_scale),
-                          .d_bias = arena.as<float>(norm.d_bias),
-                          .coefficients = of_workspace(arena, partition, row)};
-    };
-    NormGradient gradient{.in = arena.data(pair.norm.in),
-                          .d_out = arena.data(pair.d_out),
-                          .second_d_out = arena.optional(pair.second_d_out),
-                          .shortcut_in = arena.data(pair.shortcut.in),
-                          .mask = arena.optional<std::uint8_t>(pair.relu_mask),
-                          .activated = arena.optional(pair.out)};
+    const auto row = [&](int index) { return of_workspace(arena, partition, index); };
+    const NormGradient gradient{.in = arena.data(pair.norm.in),
+                                .d_out = arena.data(pair.d_out),
+                                .second_d_out = arena.optional(pair.second_d_out),
+                                .shortcut_in = arena.data(pair.shortcut.in),
+                                .mask = arena.optional<std::uint8_t>(pair.relu_mask),
+                                .activated = arena.optional(pair.out)};
     // The second pass reads the sum of the parts here, and writes over it.
     const bool has_parts = pair.second_d_out || pair.relu_mask || pair.out;
     std::byte* const d_shortcut = arena.data(pair.shortcut.d_in);
     launch_norm_backward_sums(partition, dtype, gradient, has_parts ? d_shortcut : nullptr,
-                              scratch_of(arena, partition, kPairWorkspace, pair.counters), into(pair.norm, 0),
-                              into(pair.shortcut, 3), stream);
-    launch_norm_backward_apply(
-        partition, dtype, gradient, of_workspace(arena, partition, 0),
-        {.data = arena.data(pair.norm.d_in), .shortcut = arena.data(pair.shortcut.d_in)}, stream);
+                              scratch_of(arena, partition, kPairWorkspace, pair.counters),
+                              backward_of(pair.norm, arena, row(0)),
+                              backward_of(pair.shortcut, arena, row(3)), stream);
+    launch_norm_backward_apply(partition, dtype, gradient, row(0),
+                               {.data = arena.data(pair.norm.d_in), .shortcut = d_shortcut}, stream);
   });
 }
 

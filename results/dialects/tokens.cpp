@@ -52,6 +52,7 @@ std::optional<double> python_float(std::string_view text) {
 
 std::optional<double> elapse_seconds(std::string_view line) {
   constexpr std::string_view kBefore = "elapse ", kAfter = " sec";
+  if (line.find(kBefore) == std::string_view::npos) return std::nullopt;  // rfind is slow
   const std::size_t last_after = line.rfind(kAfter);
   if (last_after == std::string_view::npos) return std::nullopt;
   // The blank of "elapse " can't be that of " sec" as well.

@@ -8,7 +8,7 @@
 #
 # COMMAND finds this script's path in $CLUSTER, and calls it:
 #   on HOST COMMAND…    runs it on that host
-#   mpirun ARGS…        mpirun on n1 (or $MPIRUN), which reaches the others without ssh
+#   mpirun ARGS…        mpirun on n1 (or $MPIRUN), which reaches the others without ssh; ranks preload $PRELOAD
 #   rate HOST|all RATE  changes links
 #   link HOST up|down   plugs a host's cable in or out
 #   address HOST INTERFACE ADDRESS/PREFIX   gives the host one more interface, which leads nowhere, as docker0 does
@@ -115,7 +115,7 @@ case ${1:-} in
     shift
     # All hosts share this machine's cores: ranks aren't bound, and yield while they wait.
     on n1 "${MPIRUN:-mpirun}" --mca plm_rsh_agent "$self ssh" --mca pml ob1 --mca btl tcp,vader,self \
-      --mca mpi_yield_when_idle 1 --bind-to none "$@" ;;
+      --mca mpi_yield_when_idle 1 --bind-to none ${PRELOAD:+-x LD_PRELOAD="$PRELOAD"} "$@" ;;
   rate) set_rate "$2" "$3" ;;
   link) ip link set "$2" "$3" ;;
   address)

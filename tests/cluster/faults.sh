@@ -14,7 +14,7 @@ case $scenario in
     on_cluster 2 none
     start_endless
     signal_rank 1 STOP
-    expect_ended 75 'rank 1 on n2 (pid [0-9]*) has sent nothing for'
+    expect_ended '75 137' 'rank 1 on n2 (pid [0-9]*) has sent nothing for'
     ;;
   a_killed_daemon_ends_the_job)
     on_cluster 2 none

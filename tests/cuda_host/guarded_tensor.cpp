@@ -39,10 +39,12 @@ void with_type(DType dtype, const Body& body) {
 
 template <typename T>
 T narrowed(double value) {
+  [[maybe_unused]] const float single = static_cast<float>(value);
+  [[maybe_unused]] const bool is_single = static_cast<double>(single) == value;  // mostly, and faster
   if constexpr (std::is_same_v<T, __half>)
-    return __double2half(value);
+    return is_single ? __float2half(single) : __double2half(value);
   else if constexpr (std::is_same_v<T, __nv_bfloat16>)
-    return __double2bfloat16(value);
+    return is_single ? __float2bfloat16(single) : __double2bfloat16(value);
   else
     return static_cast<T>(value);
 }
@@ -110,7 +112,9 @@ double rounded(DType dtype, double value) {
 }
 
 std::vector<double> rounded(DType dtype, std::vector<double> values) {
-  for (double& value : values) value = rounded(dtype, value);
+  with_type(dtype, [&](auto* type) {
+    for (double& value : values) value = widened(narrowed<std::remove_pointer_t<decltype(type)>>(value));
+  });
   return values;
 }
 
@@ -125,10 +129,13 @@ std::vector<double> normal_values(DType dtype, std::size_t count, std::uint64_t 
 }
 
 std::vector<double> transposed(const std::vector<double>& values, std::size_t pixels, std::size_t channels) {
-  std::vector<double> result(values.size());
+  if (pixels == 1 || channels == 1) return values;
+  std::vector<double> result;
+  result.reserve(values.size());
   const std::size_t image = pixels * channels;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    result[i / image * image + i % channels * pixels + i / channels % pixels] = values[i];
+  for (std::size_t begin = 0; begin < values.size(); begin += image)
+    for (std::size_t c = 0; c < channels; ++c)
+      for (std::size_t p = 0; p < pixels; ++p) result.push_back(values[begin + p * channels + c]);
   return result;
 }
 

@@ -4,8 +4,25 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace plumb {
+namespace {
+
+// One pixel, fewer than a thread block has rows, one and a bit of several blocks, more than one block
+// combines at once; a group of 8 channels, three of them, several, more than one tile.
+constexpr NormSize kSizes[] = {{1, 8},     {1, 72},    {7, 8},     {7, 24},    {7, 2048},  {513, 8},
+                               {513, 24},  {513, 64},  {513, 72},  {1569, 16}, {1569, 24}, {1569, 64},
+                               {1569, 72}, {130, 264}, {520, 512}, {98, 2048}, {1100, 264}};
+
+// Planes that 4 divides and others; of less than a warp, one block and several, the last not full; one image,
+// and more than one block of images; any number of channels.
+constexpr NormSize kPlanes[] = {{4, 8, 4},         {49, 5, 49},         {3 * 49, 24, 49},
+                                {50 * 49, 3, 49},  {2200 * 4, 1, 4},    {7 * 36, 72, 36},
+                                {2 * 63, 24, 63},  {196, 16, 196},      {2 * 1052, 3, 1052},
+                                {3 * 601, 2, 601}, {2 * 3136, 8, 3136}, kSeveralLevelsOfPlanes};
+
+}  // namespace
 
 Values NormSize::held(const Values& values) const {
   return transposed(values, plane, channels);
@@ -18,6 +35,19 @@ Values NormSize::read(const Values& held) const {
 std::string text_of(DType dtype, const NormSize& size) {
   return std::string(name_of(dtype)) + " " + std::to_string(size.pixels) + " x " +
          std::to_string(size.channels) + (size.plane > 1 ? ", planes of " + std::to_string(size.plane) : "");
+}
+
+void for_all_norm_sizes(const std::function<void(DType, const NormSize&)>& check) {
+  for (const NormSize& size : kPlanes) {
+    SCOPED_TRACE(text_of(DType::f32, size));
+    check(DType::f32, size);
+  }
+  for (DType dtype : kStorageTypes) {
+    for (const NormSize& size : kSizes) {
+      SCOPED_TRACE(text_of(dtype, size));
+      check(dtype, size);
+    }
+  }
 }
 
 NormMoments norm_moments(const Values& in, std::size_t channels) {
@@ -109,9 +139,9 @@ Values norm_inputs(DType dtype, std::size_t pixels, std::size_t channels, std::u
   Values values = normal_values(dtype, pixels * channels, seed);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double c = static_cast<double>(i % channels % 8);
-    values[i] = rounded(dtype, values[i] * (1 + c / 4) + 0.5 * c - 1);
+    values[i] = values[i] * (1 + c / 4) + 0.5 * c - 1;
   }
-  return values;
+  return rounded(dtype, std::move(values));
 }
 
 }  // namespace plumb

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,11 @@ struct NormSize {
   Values read(const Values& held) const;
 };
 std::string text_of(DType dtype, const NormSize& size);
+
+// More than one block combines at once.
+inline constexpr NormSize kSeveralLevels{1100, 264}, kSeveralLevelsOfPlanes{34000, 2, 34000};
+// NHWC in every storage type, NCHW in f32.
+void for_all_norm_sizes(const std::function<void(DType, const NormSize&)>& check);
 
 inline constexpr double kNormEpsilon = 1e-5;
 

@@ -96,7 +96,8 @@ inline const std::string kOne = kTiny + "--bs 1 ", kSmall = kTiny + "--bs 2 ";
 // For resnet50: 2 images of 32 pixels.
 inline const std::string kSmallImages = "--image-size 32 --bs 2 --warmup 1 --threads 1 ";
 
-// The program exited with `code` and exactly one sentence, which begins with `program` and has all `words`.
+// The program exited with `code` and exactly one sentence, which begins with `program` and has all `words`;
+// ranks after 0 may repeat it.
 void expect_one_sentence(const Ended& ended, int code, const std::vector<std::string>& words,
                          const std::string& program = "bench_");
 // There is no .log, and result.json says failed for a reason that contains `reason`.

@@ -82,6 +82,7 @@ TEST(FusionText, SaysWhatBecameOfEachLayerAndWhyNotMore) {
   const std::string hopper = plumb::fusion_text(graph, {.precision = Precision::fp16}, *find_target("h200"));
   EXPECT_NE(hopper.find("normalises layer1.0.bn2 (ConvBNfprop), statistics"), std::string::npos) << hopper;
   EXPECT_NE(hopper.find("ends layer1.1.bn3"), std::string::npos);
+  EXPECT_NE(hopper.find("with the norm that it is added to"), std::string::npos);
   const std::string ampere =
       plumb::fusion_text(graph, {.precision = Precision::fp16}, *find_target("a100-80gb"));
   EXPECT_NE(ampere.find("sm_80 has no engine that adds a residual"), std::string::npos);

@@ -1,6 +1,7 @@
 // Whole runs of bench_allreduce, started as a user would.
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -88,7 +89,8 @@ TEST_F(AllreduceRuns, ARankThatStopsIsNamed) {
                               "export PLUMB_DAMAGED_RANK=1 PLUMB_STOPS=1; ");
   // MPICH's mpirun takes 1, and calls it this signal, if a rank's connection closes before it sees it end.
   const bool code_was_lost = answer.output.find("EXIT STRING: Hangup") != std::string::npos;
-  EXPECT_EQ(answer.exit_code, code_was_lost ? 1 : 75);
+  const bool was_killed_first = answer.exit_code == 128 + SIGKILL;  // by mpirun, before it could exit
+  if (!was_killed_first) EXPECT_EQ(answer.exit_code, code_was_lost ? 1 : 75);
   EXPECT_NE(answer.messages.find("bench_allreduce: rank 1 on "), std::string::npos) << answer.messages;
   EXPECT_NE(answer.messages.find("has sent nothing for "), std::string::npos) << answer.messages;
 }
