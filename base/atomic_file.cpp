@@ -40,7 +40,9 @@ int rename_new(const std::string& from, const std::string& to) {
 
 std::string replace_file(const fs::path& path, std::string_view text, OnDisk on_disk) {
   const std::string unfinished = path.parent_path() / fmt::format(".{}.part", path.filename().string());
-  const UniqueFd file(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  // What has that name may be a link, in a folder that others write to as well.
+  ::unlink(unfinished.c_str());
+  const UniqueFd file(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!file) return std::strerror(errno);
   int error = write_all(file.get(), text);
   if (error == 0 && on_disk == OnDisk::now && ::fsync(file.get()) != 0) error = errno;

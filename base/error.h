@@ -27,7 +27,7 @@ enum class ExitCode : int {
 };
 
 // A failure that a user can act on: one sentence that names the option or file, the value and the remedy.
-// Libraries throw it; only `main` catches it and turns `code` into the process's exit code.
+// Libraries throw it; only mains (by bench/run/failures.h) turn `code` into the process's exit code.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& sentence) : std::runtime_error(sentence), code_(code) {}

@@ -94,6 +94,11 @@ void ResultWriter::write_result(const RunRecord& record, OnDisk on_disk) const {
   write(kResultFile, json_text(to_json(record)), on_disk);
 }
 
+void ResultWriter::remove_result() const {
+  std::error_code ignored;
+  fs::remove(fs::path(folder_) / kResultFile, ignored);
+}
+
 void ResultWriter::write_json(const std::string& file, const nlohmann::ordered_json& json) const {
   write_text(file, json_text(json));
 }

@@ -30,6 +30,7 @@ class ResultWriter {
 
   // Replaces result.json at once and whole. Throws Error(io_error).
   void write_result(const RunRecord& record, OnDisk on_disk = OnDisk::now) const;
+  void remove_result() const;
   // Writes or replaces another file of the folder, likewise: "env.json", "program.json".
   void write_json(const std::string& file, const nlohmann::ordered_json& json) const;
   void write_text(const std::string& file, const std::string& text) const;  // "tuning.csv"

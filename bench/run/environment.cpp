@@ -34,6 +34,8 @@ constexpr std::array kRecordedVariables = {
     "DNNL_MAX_CPU_ISA",
     "DNNL_PRIMITIVE_CACHE_CAPACITY",
     "DNNL_VERBOSE",
+    "FI_PROVIDER",
+    "FI_TCP_IFACE",
     "GOMP_CPU_AFFINITY",
     "GOMP_SPINCOUNT",
     "KMP_AFFINITY",
@@ -47,9 +49,11 @@ constexpr std::array kRecordedVariables = {
     "NCCL_IB_DISABLE",
     "NCCL_IB_GID_INDEX",
     "NCCL_IB_HCA",
+    "NCCL_IB_TC",
     "NCCL_MAX_NCHANNELS",
     "NCCL_MIN_NCHANNELS",
     "NCCL_NET_GDR_LEVEL",
+    "NCCL_NSOCKS_PERTHREAD",
     "NCCL_NVLS_ENABLE",
     "NCCL_P2P_DISABLE",
     "NCCL_P2P_LEVEL",
@@ -66,6 +70,7 @@ constexpr std::array kRecordedVariables = {
     "OMPI_MCA_coll_tuned_use_dynamic_rules",
     "OMPI_MCA_hwloc_base_binding_policy",
     "OMPI_MCA_mpi_yield_when_idle",
+    "OMPI_MCA_oob_tcp_if_include",
     "OMPI_MCA_pml",
     "OMPI_MCA_rmaps_base_mapping_policy",
     "OMP_DYNAMIC",
@@ -83,6 +88,7 @@ constexpr std::array kRecordedVariables = {
     "SLURM_NNODES",
     "SLURM_NTASKS",
     "SLURM_NTASKS_PER_NODE",
+    "UCX_NET_DEVICES",
 };
 
 int cpus_of_placement(const std::string& placement) {

@@ -20,7 +20,7 @@ using std::chrono::duration;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kShortestPeriod{2000};
+constexpr milliseconds kShortestPeriod{2000}, kLongestPeriod{10'000};
 constexpr std::int64_t kMostReserved = 1 << 20;
 constexpr int kPeriodOverRenewal = 1000;
 constexpr std::chrono::seconds kPatienceForResult{2};
@@ -141,7 +141,7 @@ void RunKeeper::watch() {
     write_partial_result(fmt::format("{} before it ended, at iteration {}", kInterrupted, ended()),
                          OnDisk::later);
     const auto took = std::chrono::ceil<milliseconds>(kPeriodOverRenewal * (steady_clock::now() - start));
-    period = std::max(kShortestPeriod, took);
+    period = std::clamp(took, kShortestPeriod, kLongestPeriod);
     next = steady_clock::now() + period;
   }
 }
@@ -191,9 +191,10 @@ void RunKeeper::leave_words(const std::string& failure, int exit_code) {
   const fs::path elsewhere =
       fs::temp_directory_path(error) / kept_elsewhere(identity_.run_id, identity_.rank);
   if (error || !replace_file(elsewhere, text).empty()) return;
-  write_all(STDERR_FILENO, fmt::format("{}: rank {} on {}: {} can't be written, so its last words are in {}\n",
-                                       program_invocation_short_name, identity_.rank, identity_.host, folder_,
-                                       elsewhere.string()));
+  write_all(STDERR_FILENO,
+            fmt::format("{}: rank {} on {}: {} can't be written, so its last words are in {}\n",
+                        program_invocation_short_name, identity_.rank, identity_.host, folder_,
+                        elsewhere.string()));
 }
 
 void RunKeeper::before_exit(const std::string& failure, int exit_code) noexcept {

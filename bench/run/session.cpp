@@ -59,8 +59,13 @@ std::string classes_that_fit(const Session& session, const Job& job, double free
 void require_memory(const Session& session, const Job& job, double wanted) {
   const double free = memory_of_rank(job, session);
   if (wanted <= free) return;
+  // Engines' workspaces, and decoders'.
+  const double beside_the_plan =
+      wanted - make_step_plan(session.options, session.device->limits(), job.rank(), job.size(),
+                              {.plain = session.tuning.plain, .prepare = {}})
+                   .needed_bytes;
   const std::int64_t fits = largest_planned_batch(session.options, session.device->limits(), job.rank(),
-                                                  job.size(), free, session.tuning.plain);
+                                                  job.size(), free - beside_the_plan, session.tuning.plain);
   throw Error(ExitCode::out_of_memory, "rank {} on {} would need {} bytes for --bs {} and has {} free; {}{}",
               job.rank(), job.host(), static_cast<std::int64_t>(wanted), *session.options.batch_per_device,
               static_cast<std::int64_t>(free),

@@ -42,6 +42,7 @@ struct Run {
   Measurements measured;
   std::optional<Interruption> interruption;
   std::optional<RunKeeper> keeper;  // from open_outputs() on
+  bool result_says_ok = false;      // on disk
 
   bool first() const { return job.rank() == 0; }
   const BenchOptions& options() const { return session.options; }
@@ -76,7 +77,8 @@ std::string begin_text(const Job& job, const Session& session, const RunRecord& 
   for (const std::string& remark : begin_remarks(session, record))
     if (verbose || least + end.size() + remark.size() <= kLineColumns) end += remark;
   const std::size_t taken = begin.size() + end.size();
-  return begin + (verbose ? name : shortened(name, std::max(kLineColumns, taken + kLeastOfName) - taken)) + end;
+  return begin + (verbose ? name : shortened(name, std::max(kLineColumns, taken + kLeastOfName) - taken)) +
+         end;
 }
 
 // For --verbose.
@@ -178,6 +180,7 @@ void report_failure(Run& run, const Error& error) {
     run.outputs.results->write_result(run.record);
   } catch (const Error&) {
     // The same disk may be what failed. The result.json from the start says failed, too.
+    if (run.result_says_ok) run.outputs.results->remove_result();
   }
 }
 
@@ -263,6 +266,7 @@ std::string finish(Run& run) {
     run.keeper->hand_over_result();
     // Before the log gets its name: no .log without a result that says ok.
     run.outputs.results->write_result(run.record);
+    run.result_says_ok = true;
     run.outputs.log->finish();
   });
   return profile;

@@ -55,9 +55,11 @@ void tune_session(const Job& job, Session& session, const UpdateRule& rule) {
                     static_cast<std::int64_t>(known), 1, "engines chosen/s");
       bar->update(static_cast<std::int64_t>(done), steady_seconds() - start);
     };
-    session.tuning = session.device->tune(
-        session.plan.graph, rule, session.plan.described_with,
-        {.time_engines = session.options.autotune, .captures = session.captures, .progress = progress});
+    session.tuning =
+        session.device->tune(session.plan.graph, rule, session.plan.described_with,
+                             {.time_engines = session.options.autotune && !session.options.deterministic,
+                              .captures = session.captures,
+                              .progress = progress});
   });
   const std::string choices =
       job.all_gather(first ? choices_to_json(session.tuning).dump() : std::string()).front();

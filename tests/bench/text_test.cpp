@@ -79,6 +79,15 @@ TEST(AtomicFile, IsReplacedWholeAndRenamedWithoutReplacing) {
   EXPECT_NE(replace_file("/nowhere/file", "text").find("No such file"), std::string::npos);
 }
 
+TEST(AtomicFile, FollowsNoLinkInPlaceOfTheUnfinishedFile) {
+  const ScratchFolder folder;
+  folder.write("other", "stays");
+  std::filesystem::create_symlink("other", folder / ".a.part");
+  EXPECT_EQ(replace_file(folder / "a", "new"), "");
+  EXPECT_EQ(read_text(folder / "other"), "stays");
+  EXPECT_EQ(read_text(folder / "a"), "new");
+}
+
 TEST(Printable, KeepsLettersAndDropsWhatTerminalsAct) {
   EXPECT_EQ(printable("M\u00fcnchen \u2026 \u65e5\u672c \U0001f600"),
             "M\u00fcnchen \u2026 \u65e5\u672c \U0001f600");
