@@ -204,8 +204,9 @@ OptionGroup training_group(BenchOptions& o) {
                    "labels [n] int64"),
        text_option("--save-weights", "F", o.save_weights, "write parameters to this file at the end"),
        number_option("--seed", "N", o.seed, {}, "where all randomness starts"),
-       flag_option("--deterministic", o.deterministic, true,
-                   "bitwise the same result in every run; cuda: no engine that sums in any order")}};
+       flag_option(
+           "--deterministic", o.deterministic, true,
+           "bitwise the same result in every run; cuda: engines by rank, none that sums in any order")}};
   if (!o.model->margin_head)
     group.options.insert(group.options.begin() + 5,
                          number_option("--label-smoothing", "X", o.label_smoothing,

@@ -1,6 +1,9 @@
 #include "kernels/cuda/choose_fusion.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "kernels/cuda/fusion.h"
@@ -8,13 +11,16 @@
 namespace plumb::cuda {
 namespace {
 
+struct Failure {
+  std::string instruction, why;
+  bool operator==(const Failure&) const = default;
+};
+
 struct ProgramCost {
-  std::size_t impossible_instructions = 0;
+  std::vector<Failure> failures;
   double seconds = 0;
-  std::string first_failure;
   bool operator<(const ProgramCost& other) const {
-    return std::pair(impossible_instructions, seconds) <
-           std::pair(other.impossible_instructions, other.seconds);
+    return std::pair(failures.size(), seconds) < std::pair(other.failures.size(), other.seconds);
   }
 };
 
@@ -22,11 +28,10 @@ ProgramCost cost_of_program(const Program& program, const CostOf& cost_of) {
   ProgramCost sum;
   for (const Instruction& instruction : program.instructions) {
     const InstructionCost cost = cost_of(program, instruction);
-    if (cost.failure.empty()) {
+    if (cost.failure.empty())
       sum.seconds += cost.seconds;
-    } else if (sum.impossible_instructions++ == 0) {
-      sum.first_failure = cost.failure;
-    }
+    else
+      sum.failures.push_back({instruction.name, cost.failure});
   }
   return sum;
 }
@@ -38,8 +43,14 @@ bool uses(const LayerFusion& layer, FusedPattern pattern) {
   return layer.forward.normalizes_input && !layer.forward.adds_residual;
 }
 
+// Why the layer runs as plain instructions: what fails with its fused one only, or the time.
 std::string reason_for(const ProgramCost& fused, const ProgramCost& plain) {
-  if (plain.impossible_instructions < fused.impossible_instructions) return fused.first_failure;
+  if (plain.failures.size() < fused.failures.size())
+    return std::ranges::find_if(fused.failures,
+                                [&](const Failure& failure) {
+                                  return std::ranges::find(plain.failures, failure) == plain.failures.end();
+                                })
+        ->why;
   return fmt::format("plain instructions are {:.3f} ms faster", 1e3 * (fused.seconds - plain.seconds));
 }
 

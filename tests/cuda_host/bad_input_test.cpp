@@ -2,12 +2,17 @@
 // during a run.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <csignal>
 #include <string>
+#include <thread>
 
 #include "tests/faults/started_program.h"
 
 namespace plumb {
 namespace {
+
+using namespace std::chrono_literals;
 
 const std::string kCuda = kSmallImages + "--device cuda --no-autotune ";
 
@@ -72,6 +77,24 @@ TEST(CudaBadInput, NcclThatStallsIsNamedByItsOwnError) {
     EXPECT_TRUE(named) << execution;
     expect_no_score(place);
   }
+}
+
+// In a replayed graph, where no call of ours is under way.
+TEST(CudaBadInput, ARankThatStopsInACapturedStepIsNamed) {
+  const Place place;
+  const std::string arguments = kCuda + "--comm nccl --lr 0.001 --iters 100000 --timeout-s 4";
+  StartedProgram program = place.start(Place::mpirun(2, place.resnet50(arguments)), "EMULATED_GPUS=2");
+  while (program.running() && log_lines_so_far(place) < 3) std::this_thread::sleep_for(1ms);
+  for (const Process& process : program.ranks())
+    if (process.rank == 1) ::kill(process.pid, SIGSTOP);
+  const Ended ended = program.wait();
+  EXPECT_TRUE(ended.exit_code == 75 || ended.exit_code == 128 + SIGKILL) << ended.exit_code;
+  EXPECT_TRUE(std::ranges::any_of(ended.lines, [](const std::string& line) {
+    return line.find("rank 1 on ") != std::string::npos &&
+           line.find("has sent nothing for ") != std::string::npos;
+  })) << testing::PrintToString(ended.lines);
+  EXPECT_TRUE(program.processes().empty());
+  expect_no_score(place, "rank 1 on ");
 }
 
 TEST(CudaBadInput, NcclInAWorldThatSharesAGpu) {

@@ -3,6 +3,7 @@
 //
 // EMULATED_CONV_MOST_ELEMENTS=n: no engine for a convolution with an input or output of more elements.
 // EMULATED_CONV_ENGINE=name: what the only engine is called.
+// EMULATED_NO_FUSED_ENGINES: none for fused convolutions.
 #include <algorithm>
 #include <cstdlib>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -265,6 +266,7 @@ class OneCandidate final : public ConvCandidates {
     const char* most = std::getenv("EMULATED_CONV_MOST_ELEMENTS");
     if (most && std::max(input_elements(problem_), output_elements(problem_)) > std::stoull(most))
       return nullptr;
+    if (is_fused(problem_) && std::getenv("EMULATED_NO_FUSED_ENGINES")) return nullptr;
     return std::make_unique<ConvOnCpu>(problem_);
   }
 

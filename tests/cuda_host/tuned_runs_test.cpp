@@ -20,13 +20,11 @@ struct TunedRun {
   std::string said, csv;
 };
 
-// Uses the cache in this folder.
-TunedRun run(int ranks, const std::string& cache) {
+TunedRun run(int ranks, const std::string& arguments, const std::string& environment) {
   const Place place;
   TunedRun run;
-  const std::string command = place.resnet50(kArguments);
-  run.ended = place.run(ranks > 1 ? Place::mpirun(ranks, command) : command,
-                        "EMULATED_GPUS=2 XDG_CACHE_HOME=" + cache + " ");
+  const std::string command = place.resnet50(kArguments + arguments);
+  run.ended = place.run(ranks > 1 ? Place::mpirun(ranks, command) : command, environment);
   for (const std::string& line : run.ended.lines) run.said += line + "\n";
   EXPECT_EQ(run.ended.exit_code, 0) << run.said;
   if (run.ended.exit_code != 0) return run;
@@ -37,6 +35,10 @@ TunedRun run(int ranks, const std::string& cache) {
     if (name.ends_with("/tuning.csv")) run.csv = read_text(place.file(name));
   }
   return run;
+}
+
+TunedRun run_with_cache(int ranks, const std::string& folder) {
+  return run(ranks, "", "EMULATED_GPUS=2 XDG_CACHE_HOME=" + folder + " ");
 }
 
 // Convolutions only: name and time.
@@ -50,21 +52,45 @@ std::map<std::string, double> tuned_seconds(const nlohmann::ordered_json& progra
 
 TEST(TunedRuns, TakeRankZerosEnginesOnEveryRankAndRememberThem) {
   const ScratchFolder cache;
-  const TunedRun first = run(2, cache.path());
+  const TunedRun first = run_with_cache(2, cache.path());
   EXPECT_TRUE(first.result.at("checks").at("replicas_identical").get<bool>());
   EXPECT_TRUE(first.result.at("config").at("autotune").get<bool>());
   EXPECT_TRUE(first.csv.starts_with("problem,engine,workspace_bytes,milliseconds,chosen\n")) << first.csv;
   EXPECT_NE(first.csv.find("\"oneDNN sgemm\""), std::string::npos) << "1x1 convolutions are products, too";
   ASSERT_FALSE(tuned_seconds(first.program).empty());
 
-  const TunedRun second = run(2, cache.path());
+  const TunedRun second = run_with_cache(2, cache.path());
   EXPECT_EQ(tuned_seconds(second.program), tuned_seconds(first.program)) << "the cache was not used";
   EXPECT_EQ(second.said.find("tuning cache"), std::string::npos) << second.said;
 
   const std::string file = cache.path() + "/plumbline/tuning.json", whole = read_text(file);
   cache.write("plumbline/tuning.json", whole.substr(0, whole.size() / 2));
-  const TunedRun third = run(1, cache.path());
+  const TunedRun third = run_with_cache(1, cache.path());
   EXPECT_NE(third.said.find("tuning.json is damaged"), std::string::npos) << third.said;
+}
+
+TEST(TunedRuns, NameTheLayersWithoutAFusedEngineAndComputeThemByPlainSteps) {
+  const std::string fp16 = "--fp16 --loss-scale 128 --no-autotune --verbose ";
+  const TunedRun fallen = run(1, fp16, "EMULATED_NO_FUSED_ENGINES=1 "),
+                 plain = run(1, fp16 + "--fusion off", "");
+  ASSERT_EQ(plain.ended.exit_code, 0);
+  ASSERT_TRUE(fallen.result.contains("unfused_layers")) << fallen.said;
+  for (const auto& layer : fallen.result.at("unfused_layers")) {
+    EXPECT_NE(layer.at("reason").get<std::string>().find("engine"), std::string::npos) << layer;
+    EXPECT_NE(fallen.ended.output.find(layer.at("layer").get<std::string>()), std::string::npos)
+        << fallen.ended.output;
+  }
+  EXPECT_FALSE(plain.result.contains("unfused_layers"));
+  EXPECT_EQ(fallen.result.at("loss"), plain.result.at("loss"));
+}
+
+// Times differ from run to run.
+TEST(TunedRuns, ChooseNothingByTimeWhereRunsAreToRepeat) {
+  const ScratchFolder cache;
+  const TunedRun deterministic = run(1, "--deterministic", "XDG_CACHE_HOME=" + cache.path() + " ");
+  EXPECT_TRUE(cache.list().empty());
+  for (const auto& instruction : deterministic.program.at("steps"))
+    EXPECT_FALSE(instruction.contains("tuned_seconds")) << instruction;
 }
 
 }  // namespace

@@ -68,6 +68,17 @@ TEST_P(ConvolutionPlans, BuildForTheLargestBatchThatFits) {
     expect_plans(workload, largest_batch(workload, gpu_.limits(), options(workload, true)));
 }
 
+using ConvolutionPlansOnHopper = ConvolutionPlans;
+
+// tests/gpu/half_hour.sh's, and README's, beside the batches above.
+TEST_P(ConvolutionPlansOnHopper, BuildForTheBatchesOfTheCheckOfAGpu) {
+  for (const std::int64_t batch : {16, 64, 256, 512}) expect_plans({"resnet50", 224}, batch);
+  for (const char* model : {"r50", "r100", "y1"}) expect_plans({model, 112}, 64);
+  EXPECT_GT(known_.size(), 3 * 80);
+}
+
+INSTANTIATE_TEST_SUITE_P(OnGpus, ConvolutionPlansOnHopper, testing::Values(Case{h200, Precision::fp16}),
+                         name_of_case);
 INSTANTIATE_TEST_SUITE_P(
     OnGpus, ConvolutionPlans,
     testing::Values(Case{t4, Precision::fp16}, Case{t4, Precision::fp32},

@@ -55,6 +55,11 @@ bool matches(std::string_view pattern, std::string_view name) {
   return false;
 }
 
+std::size_t row_of(const std::vector<Wanted>& table, std::string_view kernel) {
+  const auto matching = [&](const Wanted& wanted) { return matches(wanted.kernel, kernel); };
+  return static_cast<std::size_t>(std::ranges::find_if(table, matching) - table.begin());
+}
+
 std::vector<std::string> failures(const std::vector<KernelCode>& kernels, const std::vector<Wanted>& table) {
   std::vector<std::string> found;
   for (int architecture : kArchitectures) {
@@ -66,10 +71,9 @@ std::vector<std::string> failures(const std::vector<KernelCode>& kernels, const 
       any = true;
       const auto fail = [&](const std::string& what) { found.push_back(where + kernel.name + ": " + what); };
       int stack_bytes = 0;
-      for (std::size_t row = 0; row < table.size(); ++row) {
-        if (!matches(table[row].kernel, kernel.name)) continue;
+      if (const std::size_t row = row_of(table, kernel.name); row < table.size()) {
         exists[row] = true;
-        stack_bytes = std::max(stack_bytes, table[row].stack_bytes);
+        stack_bytes = table[row].stack_bytes;
         if (table[row].is_hot()) check_main_part(kernel, table[row], fail);
       }
       if (kernel.stack_bytes > stack_bytes)

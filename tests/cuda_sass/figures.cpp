@@ -72,11 +72,11 @@ std::string figures_table(const std::vector<KernelCode>& kernels, const std::vec
          "thread / bytes | KiB in flight (wanted: "
       << wanted_by(kH100BytesPerSecond) << " H100, " << wanted_by(kH200BytesPerSecond)
       << " H200) |\n|---|---|---|---|---|---|---|\n";
-  for (const Wanted& wanted : table) {
-    if (wanted.threads == 0) continue;
+  for (std::size_t row = 0; row < table.size(); ++row) {
+    if (table[row].threads == 0) continue;
     for (const KernelCode& kernel : kernels) {
-      if (kernel.architecture == 90 && matches(wanted.kernel, kernel.name) && !is_other_dtype(kernel.name))
-        add_row(text, kernel, wanted);
+      if (kernel.architecture == 90 && row_of(table, kernel.name) == row && !is_other_dtype(kernel.name))
+        add_row(text, kernel, table[row]);
     }
   }
   return text.str();

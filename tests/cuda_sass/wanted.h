@@ -26,6 +26,8 @@ struct Wanted {
 const std::vector<Wanted>& wanted_kernels();
 
 bool matches(std::string_view pattern, std::string_view name);
+// The first row that matches a kernel; the table's size if none does.
+std::size_t row_of(const std::vector<Wanted>& table, std::string_view kernel);
 
 // Checks the table's architectures. Returns messages naming the kernel and the finding, none if all is well.
 // A row that matches no kernel of an architecture is a failure too.

@@ -74,6 +74,22 @@ TEST(ChooseFusion, GivesUpOnlyWhatNothingComputes) {
   EXPECT_GT(fused_instructions(described_with(plain)), 30U);
 }
 
+// Every layer is told of its own fault, also where another pattern of an earlier layer fails, too.
+TEST(ChooseFusion, GivesEveryLayerItsOwnReason) {
+  const auto plain = choose([](const Program&, const Instruction& instruction) {
+    if (gathers_statistics(instruction) && instruction.name == "layer1.0.conv1.forward")
+      return InstructionCost{0, "no statistics"};
+    return InstructionCost{0, instruction.as<ConvNormBackwardData>() ? "no backward" : ""};
+  });
+  std::set<FusedPattern> patterns;
+  for (const PlainLayer& layer : plain) {
+    patterns.insert(layer.pattern);
+    EXPECT_EQ(layer.reason,
+              layer.pattern == FusedPattern::norm_backward_data ? "no backward" : "no statistics");
+  }
+  EXPECT_EQ(patterns, (std::set{FusedPattern::norm_backward_data, FusedPattern::statistics}));
+}
+
 // Without statistics, nothing can normalise its input either.
 TEST(ChooseFusion, GivesUpAPatternWithWhatNeedsIt) {
   const auto plain = choose([](const Program&, const Instruction& instruction) {
