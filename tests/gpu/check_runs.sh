@@ -241,9 +241,10 @@ without_result() {
 
 # compare KIND NAME ARGUMENT…: runs held against each other by compare_runs.py; left out if one of them has no result.
 compare() {
-  local kind=$1 name=$2 begin=$SECONDS missing
+  local kind=$1 name=$2 begin=$SECONDS missing wanted=2
   shift 2
-  starts "$name" 2 compare_runs.py "$kind" "$@" || return 0
+  case $kind in losses | share | rates) wanted=1 ;; esac # of small files
+  starts "$name" $wanted compare_runs.py "$kind" "$@" || return 0
   if ! python_there; then
     leave_out "$name" "python3 is not there, which compares"
     return
@@ -253,7 +254,7 @@ compare() {
     leave_out "$name" "$missing gave no result"
     return
   fi
-  attempt "$name" 2 python3 -B "$here/compare_runs.py" "$kind" "$@"
+  attempt "$name" $wanted python3 -B "$here/compare_runs.py" "$kind" "$@"
   record_outcome "$name" $((SECONDS - begin)) "$(note_of "$name")"
 }
 

@@ -22,7 +22,7 @@
 #   VARIANTS='OPTIONS; OPTIONS'  third: sets of options, each run ROUNDS (3) times, alternating; r50 and others by --backbone
 #
 # Exit codes: 0 all that ran passed; 1 a run or a comparison failed; 64 usage; 65 no usable results to report; 69 no GPU, no
-# programs; 73 OUT can't be made, or holds the part already; 74 OUT can't be written; 128 + n ended by signal n.
+# programs, no usable CUDA libraries; 73 OUT can't be made, or holds the part already; 74 OUT can't be written; 128 + n ended by signal n.
 # shellcheck disable=SC2034 # the parts that are sourced below read its variables
 set -Euo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR

@@ -29,7 +29,7 @@ header, data = {"__metadata__": {"format": "pt"}}, b""
 for argument in sys.argv[2:]:
     name, numbers = argument.split("=")
     values = array.array("f", map(float, numbers.split(","))).tobytes()
-    shape = [len(values) // 4, 1, 1, 1] if "conv" in name else [len(values) // 4]
+    shape = [len(values) // 4, 1, 1, 1] if "conv" in name and "norm" not in name else [len(values) // 4]
     header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
     data += values
 text = json.dumps(header).encode()
@@ -59,6 +59,14 @@ tensors wrong a.weight=1,2,3,4 b.weight=0.9,0.9
 expect 0 '' weights --precision fp32 start run reference
 expect 1 'worst b.weight' weights --precision fp32 start wrong reference
 
+# A gradient that is rounding: the norm after this bias undoes it.
+tensors start a.weight=1 b.weight=1 c.bias=0
+tensors run a.weight=2 b.weight=2 c.bias=-0.00001
+tensors reference a.weight=2 b.weight=2 c.bias=0.00001
+tensors wrong a.weight=2 b.weight=2 c.bias=0.001
+expect 0 '' weights --precision fp32 start run reference
+expect 1 'worst c.bias' weights --precision fp32 start wrong reference
+
 # Batch statistics: means 1 and 3, variances 4 and 9.
 tensors before conv.weight=1,1 bn.weight=1,1 bn.running_mean=0,0 bn.running_var=1,1
 tensors plain conv.weight=0,2 bn.weight=2,2 bn.running_mean=0.1,0.3 bn.running_var=1.3,1.8
@@ -71,9 +79,11 @@ expect 1 'bn.running_mean 0.27' norms before shifted plain
 expect 1 'bn.running_var None' norms before clipped plain
 expect 1 'worst conv.weight 2.0' norms before another plain
 
-tensors drawn conv.weight=1,2 layer1.0.bn3.weight=1,1
-expect 0 '1 norms scaled by 0.1, convolutions by 8' calm --loud 8 drawn loud
-tensors expected conv.weight=8,16 layer1.0.bn3.weight=0.1,0.1
+tensors drawn conv.weight=1,2 layer1.0.bn3.weight=1,1 res_3_block0_conv_proj_batchnorm.weight=1 \
+  dconv_23_conv_proj_batchnorm.weight=1
+expect 0 '2 norms scaled by 0.1, convolutions by 8' calm --loud 8 drawn loud
+tensors expected conv.weight=8,16 layer1.0.bn3.weight=0.1,0.1 \
+  res_3_block0_conv_proj_batchnorm.weight=0.1 dconv_23_conv_proj_batchnorm.weight=1
 cmp loud expected
 
 # The calls of ceilings.py, of a torch that computes nothing.

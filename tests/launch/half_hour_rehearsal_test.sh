@@ -19,13 +19,23 @@ tar -C "$scratch" -xzf "$scratch/out/check_$part.tgz"
 results=$scratch/check_$part
 case $part in
   first) expected='first_run fp32_as_on_cpu fused_as_plain tuning_fp16 fp16_bs256_unfused ncu fp32_bs128' ;;
-  second) expected='one_tf32_as_on_cpu nccl_as_without y1_pfc_as_on_cpu r100_mp_graph_as_eager fp16_r100 racecheck' ;;
+  second)
+    expected='one_tf32_as_on_cpu nccl_as_without many_fp16_as_on_cpu y1_one_as_on_cpu r100_one_as_on_cpu y1_pfc_as_on_cpu'
+    expected+=' r100_mp_graph_as_eager fp16_r100 racecheck'
+    ;;
   third) expected='variants bf16_bs256 sustained_fp16 ours_r50 largest_fp16' ;;
 esac
 command -v python3 >/dev/null || expected='first_run'
 for name in $expected; do
   grep -q "^$name"$'\tok\t' "$results/runs.tsv" || fail "no $name: $(cat "$scratch/said")"
 done
+# What needs a GPU keeps its options on the emulated one.
+if [ -x "$3/bin/bench_resnet50_emulated" ]; then
+  case $part in
+    second) grep -q -e '_emulated .*--comm nccl .*--cuda-graph on' "$results/graph_fp16_nccl.command" || fail "no NCCL, no graph" ;;
+    third) grep -q -e '_emulated .*--find-max-bs' "$results/largest_fp16.command" || fail "no largest batch" ;;
+  esac
+fi
 # Left out is only what this machine lacks.
 left_out=$(sed -n '/^left out:/,$s/^  [a-z0-9_]*: //p' "$results/summary.txt" | sort -u)
 case $left_out in

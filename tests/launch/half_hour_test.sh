@@ -73,6 +73,30 @@ case $behaviour in
     [ "$(wc -l <"$CALLS")" -eq 1 ] || fail "more was tried: $(cat "$CALLS")"
     expect_packed first summary.txt "1 done"
     ;;
+  without_a_library)
+    echo 'echo "bench_resnet50: libcublasLt.so.13 was not found in PLUMB_CUDA_LIBRARIES; install it" >&2; exit 69' >"$ACT"
+    part first
+    expect_code 69
+    expect_word "nothing was checked, as the first run could not start: bench_resnet50: libcublasLt.so.13 was not found"
+    expect_word "compiled_3: bench_resnet50: libcublasLt.so.13 was not found"
+    [[ $output != *"no GPU"* ]] || fail "it looks like a missing GPU: $output"
+    [ "$(wc -l <"$CALLS")" -eq 1 ] || fail "more was tried: $(cat "$CALLS")"
+    ;;
+  without_fused_steps)
+    echo 'while [ $# -gt 0 ]; do
+        case $1 in
+          --out) mkdir -p "$2/run" && echo "{\"steps\": [{\"kind\": \"${KIND}\"}]}" >"$2/run/program.json" ;;
+          --save-weights) echo >"$2" ;;
+        esac
+        shift
+      done' >"$ACT"
+    part first ONLY='fused|plain|fused_as_plain' KIND=norm_statistics
+    expect_code 0
+    expect_word "fused_as_plain: nothing was fused, so there is nothing to compare"
+    rm -r "$out"
+    part first ONLY='fused|plain|fused_as_plain' KIND=norm_finalize
+    [[ $output != *"nothing was fused"* ]] || fail "it was fused: $output"
+    ;;
   every_part_fits)
     for part in first second third; do
       try "$bundle/half_hour.sh" --list $part

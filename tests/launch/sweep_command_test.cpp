@@ -1,5 +1,6 @@
 // A sweep's messages, outputs and rejected inputs.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 
@@ -231,6 +232,13 @@ TEST(SweepCommand, ADryRunShowsThePlanAndWritesNothing) {
   ASSERT_EQ(programs.sweep("out").code, 0);
   EXPECT_NE(programs.sweep("out", "--dry-run --resume").output.find("0 runs to do, 6 finished"),
             std::string::npos);
+}
+
+TEST(SweepCommand, APipeInPlaceOfTheFileIsRefusedAtOnce) {
+  const FakePrograms programs;
+  fs::remove(programs.path("sweep.toml"));
+  ASSERT_EQ(::mkfifo(programs.path("sweep.toml").c_str(), 0600), 0);
+  expect_refused(programs.sweep("out"), 65, "sweep.toml");
 }
 
 TEST(SweepCommand, FoldersThatHoldSomethingElseAreRefused) {
