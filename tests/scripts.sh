@@ -1,7 +1,8 @@
 #!/bin/sh
-# scripts.sh ROOT: fails if a shell script pipes into a reader that stops before the end of its input, or if a bash script
-# does not say where it failed. Behind a pipe, such a reader kills the writer or not, depending on who is faster; under
-# pipefail the script then fails by chance. Let the reader read a file, a variable (<<<), or everything.
+# scripts.sh ROOT: fails if a shell script pipes into a reader that stops before the end of its input, or if a script
+# does not say where it failed: bash has a trap for that, other shells with set -e have none. Behind a pipe, such a
+# reader kills the writer or not, depending on who is faster; under pipefail the script then fails by chance. Let the
+# reader read a file, a variable (<<<), or everything.
 set -u
 root=$1
 
@@ -13,7 +14,7 @@ on_failure='trap '\''echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAN
 scripts() {
   find "$1" \( -name build -o -name .git -o -name fetched \) -prune -o -type f -print | sort | while read -r file; do
     case ${file##*/} in
-      *.sh) echo "$file" ;;
+      *.sh | *.sbatch) echo "$file" ;;
       *.*) ;;
       *) ! LC_ALL=C sed -n '1s/^#!.*sh$/shell/p;q' "$file" | grep -x shell >/dev/null || echo "$file" ;;
     esac
@@ -51,13 +52,17 @@ early_readers() {
     }' "$@"
 }
 
-# silent_failures FILE…: bash scripts that don't say where they failed; files without a first line of their own are read
-# by others.
+# silent_failures FILE…: bash scripts that don't say where they failed, and scripts of other shells with set -e, which
+# can't say it; files without a first line of their own are read by others.
 silent_failures() {
   for file in "$@"; do
     case $(sed -n 1p "$file") in
       '#!'*bash)
         grep -qxF -e "$on_failure" "$file" && grep -qE '^set -E[a-z]* ' "$file" || echo "$file: no trap on ERR"
+        ;;
+      '#!'*sh | '#!'*sh' '*)
+        ! grep -qE '^(#!.*sh|([^#]*[;&])?[[:space:]]*set( -[A-Za-z]+)*) -([A-Za-z]*e|o errexit)' "$file" ||
+          echo "$file: set -e without bash"
         ;;
     esac
   done
@@ -80,9 +85,9 @@ check_the_check() {
   tree=$(mktemp -d)
   trap 'rm -rf "$tree"' EXIT
   mkdir "$tree/build"
-  sed 's/PIPE/|/g' >"$tree/bad.sh" <<'END'
+  sed 's/PIPE/|/g;s/^SET/set/' >"$tree/bad.sh" <<'END'
 #!/usr/bin/env bash
-set -euo pipefail
+SET -euo pipefail
 a PIPE grep -iq x
 a PIPE
   head -n 1
@@ -102,6 +107,12 @@ a | grep x >/dev/null || head -n 1 file
 END
   } >"$tree/good"
   cp "$tree/bad.sh" "$tree/build/"
+  printf '#!/bin/sh\na\nset -eu\n' >"$tree/dash.sh"
+  printf '#!/bin/sh\nset -u\nset -- -e # set -e\n' >"$tree/fine.sh"
+  printf '#!/bin/bash\n#SBATCH --nodes=2\nset -eu\n' >"$tree/job.sbatch"
+  printf '#!/bin/sh -ue\n' >"$tree/job2.sbatch"
+  printf '#!/bin/sh\n#SBATCH --nodes=2\nexec a\n' >"$tree/job3.sbatch"
+  printf '#!/bin/dash\n  a; %s -u -o errexit\n' set >"$tree/other"
   found=$(findings "$tree")
   expected='./bad.sh:3: grep
 ./bad.sh:4: head
@@ -110,7 +121,11 @@ END
 ./bad.sh:10: grep
 ./bad.sh:10: read
 ./bad.sh: no trap on ERR
-scripts 2'
+./dash.sh: set -e without bash
+./job.sbatch: no trap on ERR
+./job2.sbatch: set -e without bash
+./other: set -e without bash
+scripts 8'
   if [ "$found" != "$expected" ]; then
     printf 'the check finds\n%s\nwhere it should find\n%s\n' "$found" "$expected"
     exit 1

@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # cluster.sh N RATE COMMAND…: makes hosts n1 to nN (10.77.0.1, …) out of network namespaces on a bridge that no real
 # interface is part of, with links of RATE in both directions (1gbit, 100mbit …; none: as fast as it goes), runs
 # COMMAND, and exits with its code; 77 and a sentence if this machine can't. Needs root, iproute2 and util-linux.
@@ -14,7 +14,8 @@
 #   address HOST INTERFACE ADDRESS/PREFIX   gives the host one more interface, which leads nowhere, as docker0 does
 #   own HOST FOLDER     gives the host an empty FOLDER of its own from now on
 #   sent HOST           bytes that the host has sent
-set -eu
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 self=$(readlink -f "$0")
 state=/run/plumb_cluster  # inside the cluster's mount namespace
 
@@ -32,7 +33,9 @@ start() {
   # unshare ignores SIGTERM, and would outlive this shell.
   setpriv --pdeathsig KILL unshare --net --mount --pid --fork --kill-child --mount-proc "$self" make "$@" &
   trap 'kill -9 $!; exit 143' INT TERM HUP
-  wait $!
+  code=0
+  wait $! || code=$?
+  exit $code
 }
 
 # As process 1 of the cluster.

@@ -1,6 +1,8 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # faults.sh SCENARIO PROGRAMS: hosts, ranks and processes that are lost.
 # shellcheck disable=SC2034,SC2154 # variables of scenario.sh
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 . "${0%/*}/scenario.sh"
 
 case $scenario in

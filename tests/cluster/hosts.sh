@@ -1,6 +1,8 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # hosts.sh SCENARIO PROGRAMS: plumbline doctor and screen.
 # shellcheck disable=SC2034,SC2154 # variables of scenario.sh
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 . "${0%/*}/scenario.sh"
 
 # doctor ARGUMENTS…: plumbline doctor on n1, out of the folder package. Its way to other hosts fails as ssh's does where
@@ -47,13 +49,13 @@ case $scenario in
     on_cluster 4 none
     mkdir package
     cp "$programs/plumbline" package/
-    # n3 computes a sixth of the time only, however busy the machine is.
+    # n3 computes a tenth of the time only, however busy the machine is.
     cat >package/bench_resnet50 <<PROGRAM
 #!/bin/sh
 [ "\$(hostname)" = n3 ] || exec "$programs/bench_resnet50" "\$@"
 "$programs/bench_resnet50" "\$@" &
 program=\$!
-while kill -STOP \$program 2>/dev/null; do sleep 0.5; kill -CONT \$program; sleep 0.1; done &
+while kill -STOP \$program 2>/dev/null; do sleep 0.9; kill -CONT \$program; sleep 0.1; done &
 wait \$program
 PROGRAM
     chmod +x package/bench_resnet50

@@ -1,6 +1,8 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # links.sh SCENARIO PROGRAMS: what links and the messages over them do.
 # shellcheck disable=SC2034,SC2154 # variables of scenario.sh
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 . "${0%/*}/scenario.sh"
 
 # expect_sent WHAT MPIRUN_ARGUMENTS…: four ranks on hosts n1 to N ($hosts) sum 20 MB twice; a host sends and receives
@@ -81,7 +83,7 @@ case $scenario in
     expect_says 'host n3 reaches [0-9]* Mbit/s where others reach [0-9]* Mbit/s' run \
       "$CLUSTER" mpirun -np 4 -H n1,n2,n3,n4 "$programs/bench_arcface" --backbone y1 --head dp --classes 100 --bs 2 --threads 1
     [ "$(grep -c 'reaches' run.txt)" = 1 ] || { cat run.txt && fail "it is named more than once"; }
-    grep -v '^\[n1:' run.txt | sed -n 1,2p >first.txt # mpirun's own warnings left out
+    sed '/^\[n1:/d' run.txt | sed -n 1,2p >first.txt # mpirun's own warnings left out
     grep -q 'host n3 reaches' first.txt || { cat run.txt && fail "it isn't named at once"; }
     "$CLUSTER" mpirun -np 4 -H n1,n2,n3,n4 "$programs/bench_allreduce" --pairs >pairs.txt
     grep '^n3 is slow: its best link reaches' pairs.txt || { cat pairs.txt && fail "--pairs doesn't name n3"; }

@@ -1,6 +1,8 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # runs.sh SCENARIO PROGRAMS: training over hosts.
 # shellcheck disable=SC2034,SC2154 # variables of scenario.sh
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 . "${0%/*}/scenario.sh"
 
 case $scenario in

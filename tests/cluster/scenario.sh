@@ -1,8 +1,7 @@
 # Read by the scripts of scenarios, SUBJECT.sh SCENARIO PROGRAMS, which run a scenario on a cluster of its own
 # (cluster.sh); PROGRAMS is the folder of the built programs. 77 where this machine can't make a cluster. How busy the
 # machine is decides nothing.
-# shellcheck shell=sh disable=SC2034,SC2154 # variables of the scripts
-set -eu
+# shellcheck shell=bash disable=SC2034,SC2154,SC2164 # variables of the scripts, which end where cd fails
 self=$(readlink -f "$0") scenario=$1 programs=$2
 root=${self%/tests/*}
 make_cluster=${self%/*}/cluster.sh

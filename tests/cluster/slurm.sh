@@ -1,6 +1,6 @@
 # Read by launchers.sh: a Slurm of its own on a cluster (cluster.sh), with munge, in the cluster's /run; it ends with the
 # cluster. Debian's Open MPI starts under srun --mpi=pmix.
-# shellcheck shell=sh
+# shellcheck shell=bash
 
 # start_slurm HOST…: slurmctld on the first host, slurmd on all; returns once they are idle.
 start_slurm() {

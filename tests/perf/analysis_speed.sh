@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/usr/bin/env bash
 # How long an analysis takes and how much memory: a log of 1 GB, a folder of 10,000 logs, and the 20 logs of a sweep of
 # four cases, these beside DLPerf's own script where it is given. Nothing is asserted: times depend on the machine.
 #
@@ -7,7 +7,8 @@
 #        DLPerf/PaddlePaddle/resnet50v1.5/extract_paddle_logs.py
 #
 # WORK_DIR keeps the logs (1.6 GB) for the next time. PYTHON needs NumPy.
-set -eu
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 plumbline=$1
 work=$2
 python=${3:-}
