@@ -13,8 +13,8 @@
 namespace plumb {
 namespace {
 
-// A slow rank stands apart from the others by this part of a step (M2 asks for a tenth to be found; a mean
-// over a window of 100 steps with 3 % of noise each differs by 0.4 % from rank to rank) …
+// A slow rank stands apart from the others by this part of a step (a rank slower by a tenth must be found; a
+// mean over a window of 100 steps with 3 % of noise each differs by 0.4 % from rank to rank) …
 constexpr double kLeastSlowness = 0.03;
 // … and by so many deviations of the others, whose places in a ring make them wait unequally, too.
 constexpr double kLeastDeviations = 4;

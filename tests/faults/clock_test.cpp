@@ -1,4 +1,5 @@
 // R13: durations and the order of log lines hold while somebody sets the wall clock.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <time.h>
 
@@ -17,6 +18,17 @@ double stamp_of(const std::string& line) {
   tm parts{};
   const char* const rest = ::strptime(line.c_str(), "%Y-%m-%d %H:%M:%S", &parts);
   return rest == nullptr ? 0 : static_cast<double>(::timegm(&parts)) + std::stod(std::string(rest + 1)) / 1e3;
+}
+
+// The one preloaded below: two looks are a day apart.
+TEST(Clock, JumpsWhereItIsMadeTo) {
+  void* const library = ::dlopen(PLUMB_JUMPING_CLOCK, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << ::dlerror();
+  const auto look = reinterpret_cast<int (*)(clockid_t, timespec*)>(::dlsym(library, "clock_gettime"));
+  timespec first{}, second{};
+  ASSERT_EQ(look(CLOCK_REALTIME, &first), 0);
+  ASSERT_EQ(look(CLOCK_REALTIME, &second), 0);
+  EXPECT_NEAR(static_cast<double>(second.tv_sec - first.tv_sec), 86'400, 100);
 }
 
 TEST(Clock, MayJumpWithoutAnEffectOnDurationsStampsAndAlarms) {

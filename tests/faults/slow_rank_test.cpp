@@ -1,4 +1,4 @@
-// M2: a slow rank is found and named, and a stall isn't a good run like others.
+// A slow rank is found and named, and a stall isn't a good run like others.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -61,16 +61,18 @@ shell_part() {
   esac | sed "s|/data/history|$scratch/$1/history|g"
 }
 
-# night RECIPE SPEED CODE: the recipe in a folder of its own.
+# night RECIPE SPEED CODE: the recipe in a folder of its own. Files of the night before are still there, except in GitLab,
+# which cleans its checkout; GitHub's summary is a new file for each job.
 night() {
   local recipe=$1 code=0 work=$scratch/$1
   echo "$2" >"$scratch/bin/speed"
-  rm -rf "$work/checkout"
+  [ "$recipe" != gitlab ] || rm -rf "$work/checkout"
   mkdir -p "$work/checkout"
-  ln -s "$scratch/bin/plumbline" "$scratch/bin/bench_resnet50" "$work/checkout"
-  [ "$recipe" != nightly ] || { mkdir -p "$work/history" && ln -s "$work/history" "$work/checkout/history"; }
-  (cd "$work/checkout" && PATH=$scratch/bin:$PATH GITHUB_STEP_SUMMARY=$work/checkout/summary.md \
-    tonight=$work/checkout/tonight bash -e "$work.sh") >"$work/said" 2>&1 || code=$?
+  rm -f "$work/checkout/summary.md"
+  ln -sf "$scratch/bin/plumbline" "$scratch/bin/bench_resnet50" "$work/checkout"
+  [ "$recipe" != nightly ] || { mkdir -p "$work/history" && ln -sfn "$work/history" "$work/checkout/history"; }
+  (cd "$work/checkout" && TMPDIR=$scratch PATH=$scratch/bin:$PATH \
+    GITHUB_STEP_SUMMARY=$work/checkout/summary.md bash -e "$work.sh") >"$work/said" 2>&1 || code=$?
   [ $code -eq "$3" ] || fail "$recipe at $2 images/s: exit $code (wanted $3): $(cat "$work/said")"
 }
 
