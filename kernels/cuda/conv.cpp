@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "kernels/cuda/binding.h"
 #include "kernels/cuda/depthwise_shape.h"
+#include "kernels/cuda/stem_shape.h"
 
 namespace plumb::cuda {
 namespace {
@@ -68,6 +69,13 @@ std::string text_of(const ConvProblem& p) {
 bool is_fused(const ConvProblem& problem) {
   return problem.fusion.normalizes_input || problem.fusion.gathers_statistics ||
          problem.pass == ConvPass::norm_backward_data;
+}
+
+bool is_stem(const ConvProblem& p) {
+  const bool is_pass = p.pass == ConvPass::forward || p.pass == ConvPass::backward_weights;
+  return is_pass && p.layout == TensorLayout::nhwc && p.dtype != DType::f32 && p.c == kStemChannels &&
+         p.w % 2 == 0 && p.out_c == kStemOutputs && p.kernel == kStemKernel && p.stride == kStemStride &&
+         p.padding == kStemPadding && p.groups == 1 && !p.fusion.normalizes_input;
 }
 
 std::shared_ptr<const ConvPlan> ConvEngine::plan(const ConvProblem& problem, std::size_t workspace_limit,

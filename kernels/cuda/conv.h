@@ -20,6 +20,9 @@ namespace plumb::cuda {
 
 class GemmEngine;
 
+// The engine of what our own kernels compute.
+inline constexpr const char* kOwnKernel = "plumbline";
+
 enum class ConvPass { forward, backward_data, backward_weights, norm_backward_data };
 
 // The work of one instruction of kernels/instructions/conv.h.
@@ -38,6 +41,7 @@ struct ConvProblem {
 };
 std::string text_of(const ConvProblem& problem);  // for messages and as a key: pass, shape, dtype, fusion
 bool is_fused(const ConvProblem& problem);
+bool is_stem(const ConvProblem& problem);  // what stem.h computes: forward or the weights' gradient
 // The instruction's convolution with its buffers' padded channels; nothing for depthwise convolutions and for
 // other instructions.
 std::optional<ConvProblem> conv_problem(const Graph& graph, const Program& program,
@@ -101,5 +105,9 @@ std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions& options);
 // `products` must outlive the result and its plans.
 std::unique_ptr<ConvEngine> with_matrix_products(std::unique_ptr<ConvEngine> convolutions,
                                                  GemmEngine& products);
+
+// `convolutions`, plus our own kernels for a ResNet's first convolution (stem.h), listed first. For GPUs of
+// compute capability 8.0 and more with so many multiprocessors.
+std::unique_ptr<ConvEngine> with_stem_kernels(std::unique_ptr<ConvEngine> convolutions, int multiprocessors);
 
 }  // namespace plumb::cuda

@@ -1,7 +1,5 @@
-#include <algorithm>
-#include <bit>
-
 #include "kernels/cuda/depthwise_tile.h"
+#include "kernels/cuda/finish_sums.h"
 #include "kernels/cuda/norm_tile.h"
 
 namespace plumb::cuda {
@@ -143,32 +141,6 @@ __global__ void weights_any(DepthwiseShape shape, DepthwisePartition partition, 
                 sum);
 }
 
-constexpr int kFinishColumns = 32;  // weights of a finishing block
-constexpr int kMaxFinishRows = 32;  // threads per weight's partial sums
-constexpr int kFinishThreads = kFinishColumns * kMaxFinishRows;
-
-// The sum of one weight over the blocks' partial sums.
-struct WeightSum {
-  float value = 0;
-  __device__ void merge(const WeightSum& other) { value += other.value; }
-};
-
-// A block sums the partial sums of 32 weights in a fixed order. Reads 4 bytes per weight and block of partial
-// sums from the L2 cache, writes one element per weight: bound by launch latency.
-template <typename T>
-__global__ void __launch_bounds__(kFinishThreads, 1)
-    weights_finish(const float* partials, int blocks, std::int64_t weights, T* d_weight) {
-  const std::int64_t at = std::int64_t{blockIdx.x} * kFinishColumns + threadIdx.x;
-  WeightSum sum;
-  if (at < weights) {
-#pragma unroll 8
-    for (int block = static_cast<int>(threadIdx.y); block < blocks; block += static_cast<int>(blockDim.y))
-      sum.value += partials[block * weights + at];
-  }
-  merge_rows(sum);
-  if (threadIdx.y == 0 && at < weights) d_weight[at] = from_float<T>(sum.value);
-}
-
 }  // namespace
 
 void launch_depthwise_backward_weights(DType dtype, const DepthwiseShape& shape, const std::byte* in,
@@ -188,11 +160,7 @@ void launch_depthwise_backward_weights(DType dtype, const DepthwiseShape& shape,
       gpu::launch(weights_any<T>, grid, block, 0, stream, shape, partition, as<T>(in), as<T>(d_out),
                   partials);
     }
-    const int rows = std::clamp(partition.blocks, 1, kMaxFinishRows);
-    const dim3 columns(kFinishColumns, std::bit_ceil(static_cast<unsigned>(rows)));
-    gpu::launch(weights_finish<T>, dim3(blocks_for(weights, kFinishColumns)), columns,
-                merge_bytes<WeightSum>(columns), stream, partials, partition.blocks, weights,
-                as<T>(d_weight));
+    launch_finish_sums(partials, partition.blocks, weights, as<T>(d_weight), stream);
   });
 }
 

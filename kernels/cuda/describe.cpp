@@ -30,7 +30,7 @@ struct Describer : GraphLowering {
   using GraphLowering::forward;
 
   Describer(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits)
-      : GraphLowering(start_storage(graph, options, choose_layout(graph, options, limits))),
+      : GraphLowering(start_storage(graph, options, limits, choose_layout(graph, options, limits))),
         layers_(plan_fusion(graph, options, limits)),
         overlap_weights_(options.overlap_weights) {
     lowering_.program.allow_tf32 = options.precision == Precision::tf32 || options.tf32_head;

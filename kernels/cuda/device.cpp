@@ -39,8 +39,9 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
         limits_(limits_of(gpu_.properties)),
         deterministic_(options.deterministic),
         products_(make_gemm_engine()),
-        convolutions_(
-            with_matrix_products(make_conv_engine({.deterministic = options.deterministic}), *products_)),
+        convolutions_(with_stem_kernels(
+            with_matrix_products(make_conv_engine({.deterministic = options.deterministic}), *products_),
+            gpu_.properties.multiprocessors)),
         records_(cuda::allocate_pinned(kMetricsKept * sizeof(IterationRecord))) {
     std::memset(records_.get(), 0, kMetricsKept * sizeof(IterationRecord));
   }
@@ -139,11 +140,15 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
 
   bool make_synthetic_batch(std::uint64_t seed, int rank) override {
     if (stages_batches()) return false;
+    const Buffer& images = buffers_[tensors_.values[0]];
+    const Shape& shape = graph_.values[0].shape;
+    const auto held = static_cast<std::int64_t>(images.bytes / bytes_of(images.dtype));
     launch_synthetic_batch(synthetic_keys(seed, rank), classes(),
                            {.images = arena_.data(tensors_.values[0]),
                             .labels = arena_.as<std::int32_t>(tensors_.labels),
-                            .shape = graph_.values[0].shape,
-                            .dtype = buffers_[tensors_.values[0]].dtype,
+                            .shape = shape,
+                            .held_channels = held / (shape.n * shape.h * shape.w),
+                            .dtype = images.dtype,
                             .layout = layout_},
                            compute());
     synchronize();

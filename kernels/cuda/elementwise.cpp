@@ -22,19 +22,20 @@ Binder prepare(Context& context, Instruction&, const Cast& cast) {
 }
 
 Binder prepare(Context& context, Instruction&, const PackBatch& pack) {
-  return launching(context,
-                   [=, shape = context.graph.values.front().shape, dtype = context.dtype(pack.images),
-                    layout = context.layout()](const Arena& arena, cudaStream_t stream) {
-                     launch_pack_batch({.pixels = arena.as<std::uint8_t>(pack.staged_images),
-                                        .labels = arena.as<std::int32_t>(pack.staged_labels)},
-                                       pack.normalisation, arena.as<State>(pack.state),
-                                       {.images = arena.data(pack.images),
-                                        .labels = arena.as<std::int32_t>(pack.labels),
-                                        .shape = shape,
-                                        .dtype = dtype,
-                                        .layout = layout},
-                                       stream);
-                   });
+  return launching(context, [=, shape = context.graph.values.front().shape,
+                             dtype = context.dtype(pack.images), held = context.elements_held(pack.images),
+                             layout = context.layout()](const Arena& arena, cudaStream_t stream) {
+    launch_pack_batch({.pixels = arena.as<std::uint8_t>(pack.staged_images),
+                       .labels = arena.as<std::int32_t>(pack.staged_labels)},
+                      pack.normalisation, arena.as<State>(pack.state),
+                      {.images = arena.data(pack.images),
+                       .labels = arena.as<std::int32_t>(pack.labels),
+                       .shape = shape,
+                       .held_channels = held / (shape.n * shape.h * shape.w),
+                       .dtype = dtype,
+                       .layout = layout},
+                      stream);
+  });
 }
 
 }  // namespace plumb::cuda

@@ -67,8 +67,8 @@ __global__ void column_sums(const T* matrix, float* sums, std::int64_t rows, std
 }
 
 // Block (p, n) packs 256 pixels of image n. Reads 3 bytes per pixel, a byte at a time but side by side with
-// its neighbours', and writes 16 (NCHW: 12): bound by memory. Its first thread copies the label.
-template <typename Of>
+// its neighbours', and writes 8 to 16: bound by memory. Its first thread copies the label.
+template <typename Of, int kHeld>
 __global__ void pack_batch(StagedBatch staged, Normalisation normalisation, const State* state,
                            Element<Of>* images, std::int32_t* labels, std::int64_t pixels) {
   const std::int64_t image = static_cast<std::int64_t>(state->step.iteration % 2) * gridDim.y + blockIdx.y;
@@ -76,7 +76,7 @@ __global__ void pack_batch(StagedBatch staged, Normalisation normalisation, cons
   const std::int64_t pixel = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (pixel >= pixels) return;
   const std::uint8_t* levels = staged.pixels + (image * pixels + pixel) * 3;
-  float values[kPack<Element<Of>>] = {};
+  float values[kHeld] = {};
 #pragma unroll
   for (int c = 0; c < 3; ++c)
     values[c] = static_cast<float>(levels[c]) * normalisation.factor[c] + normalisation.offset[c];
@@ -120,7 +120,8 @@ void launch_pack_batch(const StagedBatch& staged, const Normalisation& normalisa
   with_layout(batch.layout, batch.dtype, [&]<typename Of>(Of) {
     const std::int64_t pixels = batch.shape.h * batch.shape.w;
     const dim3 grid(blocks_for(pixels, kThreads), static_cast<unsigned>(batch.shape.n));
-    gpu::launch(pack_batch<Of>, grid, kThreads, 0, stream, staged, normalisation, state,
+    const auto kernel = batch.held_channels == 4 ? pack_batch<Of, 4> : pack_batch<Of, kPack<Element<Of>>>;
+    gpu::launch(kernel, grid, kThreads, 0, stream, staged, normalisation, state,
                 as<Element<Of>>(batch.images), batch.labels, pixels);
   });
 }

@@ -4,6 +4,8 @@
 #include <utility>
 #include <variant>
 
+#include "kernels/cuda/stem_shape.h"
+
 namespace plumb::cuda {
 namespace {
 
@@ -52,7 +54,8 @@ class Planner {
       if (const T* op = std::get_if<T>(&graph_.ops[i])) visit(i, *op);
   }
 
-  // Excludes the first convolution: 7x7 with 8 channels builds neither for sm_80 nor for sm_90.
+  // Excludes a ResNet's first convolution: cuDNN has no fused engine for it, our own kernels gather its
+  // statistics.
   bool has_fused_engine(const Conv& conv) const {
     const bool usual = (conv.kernel == 1 && conv.padding == 0) || (conv.kernel == 3 && conv.padding == 1);
     return usual && conv.groups == 1 && graph_.values[conv.in].shape.c % kChannelMultiple == 0 &&
@@ -75,7 +78,7 @@ class Planner {
       layer.why_not_more = support_.why_none;
     } else if (!norm || norm->in != conv.out) {
       layer.why_not_more = "it isn't one norm alone that reads its output";
-    } else if (!has_fused_engine(conv)) {
+    } else if (!has_fused_engine(conv) && !is_stem(graph_, conv)) {
       layer.why_not_more = kUsualConvs;
     } else if (const std::string* reason = reason_against(i, FusedPattern::statistics)) {
       layer.why_not_more = *reason;

@@ -21,7 +21,6 @@ constexpr double kEnoughBuilding = 0.5;
 constexpr std::size_t kMinEngines = 3;
 constexpr std::size_t kRoomAlignment = 256;
 constexpr std::size_t kTileBytes = 1 << 20;
-constexpr const char* kOwnKernel = "plumbline";
 constexpr const char* kLostGpu = "left the GPU unusable";
 constexpr const char* kNoRoom = "no memory was left to try it";
 

@@ -38,7 +38,7 @@ Binder prepare(Context&, Instruction& instruction, const NotOfCuda auto&) {
 Binder prepare_instruction(Context& context, Instruction& instruction) {
   Binder binder = std::visit([&](const auto& operation) { return prepare(context, instruction, operation); },
                              instruction.operation);
-  if (binder && instruction.engine.empty()) instruction.engine = "plumbline";  // our own kernels
+  if (binder && instruction.engine.empty()) instruction.engine = kOwnKernel;  // our own kernels
   return binder;
 }
 

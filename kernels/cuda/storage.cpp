@@ -8,6 +8,7 @@
 #include "kernels/cuda/depthwise_shape.h"
 #include "kernels/cuda/margin_partition.h"
 #include "kernels/cuda/state.h"
+#include "kernels/cuda/stem_shape.h"
 
 namespace plumb::cuda {
 namespace {
@@ -15,11 +16,14 @@ namespace {
 constexpr std::size_t kConvWorkspaceLeast = std::size_t{32} << 20;
 constexpr std::size_t kConvWorkspaceMost = std::size_t{256} << 20;
 
-StorageTypes storage_types(Precision precision, TensorLayout layout) {
+StorageTypes storage_types(const Graph& graph, Precision precision, TensorLayout layout,
+                           const DeviceLimits& limits) {
   if (layout == TensorLayout::nchw) return {};
   if (precision == Precision::fp32 || precision == Precision::tf32) return {.image_channels = 4};
   const DType half = precision == Precision::fp16 ? DType::f16 : DType::bf16;
-  return {.activations = half, .weight_gradients = half, .image_channels = 8};
+  return {.activations = half,
+          .weight_gradients = half,
+          .image_channels = has_stem_kernels(graph, limits) ? kStemChannels : 8};
 }
 
 void pad_input_channels(Lowering& lowering, const Conv& op, std::int64_t channels) {
@@ -40,8 +44,17 @@ void set_depthwise_layout(Lowering& lowering, const Conv& op) {
 
 }  // namespace
 
-Lowering start_storage(const Graph& graph, const DescribeOptions& options, TensorLayout layout) {
-  const StorageTypes types = storage_types(options.precision, layout);
+bool has_stem_kernels(const Graph& graph, const DeviceLimits& limits) {
+  return limits.compute_capability >= kStemComputeCapability &&
+         std::ranges::any_of(graph.ops, [&](const Op& op) {
+           const Conv* conv = std::get_if<Conv>(&op);
+           return conv && is_stem(graph, *conv);
+         });
+}
+
+Lowering start_storage(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits,
+                       TensorLayout layout) {
+  const StorageTypes types = storage_types(graph, options.precision, layout, limits);
   Lowering lowering = start_lowering(graph, types, sizeof(State));
   lowering.program.layout = layout;
   if (options.fp32_head)

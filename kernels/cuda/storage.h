@@ -11,9 +11,13 @@ namespace plumb::cuda {
 // master) and those weights' gradients in half. Masters, momentum, norms, biases, statistics and the logits
 // of a softmax loss are f32 in every precision. With DescribeOptions::fp32_head everything that the head's
 // operations read and write is f32, weights and gradients included, without copies. In NHWC the images,
-// and all tensors with the first convolution's layout, have 4 channels (f32) or 8 (half) in place of 3:
-// tensor cores read 16 bytes at once. Returns the buffers of a Program without instructions yet.
-Lowering start_storage(const Graph& graph, const DescribeOptions& options, TensorLayout layout);
+// and all tensors with the first convolution's layout, have more channels than 3: in f32 4, in half 8, as
+// libraries' tensor cores read 16 bytes at once, or 4 for our own kernels (stem.h). Returns the buffers of a
+// Program without instructions yet.
+Lowering start_storage(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits,
+                       TensorLayout layout);
+// Whether the GPU has our own kernels for the graph's first convolution, in half precision.
+bool has_stem_kernels(const Graph& graph, const DeviceLimits& limits);
 
 // Workspace limits of instructions before a device prepares them; the chosen plans set the final sizes. For
 // GEMMs: cuBLASLt's recommendation for sm_90. Engines that need more aren't chosen.

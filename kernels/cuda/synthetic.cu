@@ -29,19 +29,18 @@ __device__ float normal(uint2 key, std::uint64_t index) {
   return radius * (index % 2 == 0 ? cosf(angle) : sinf(angle));
 }
 
-// Block (p, n) generates 256 pixels of image n, its first thread the label. Reads nothing, writes 16 bytes
-// per pixel (NCHW: 12); bound by arithmetic (ten rounds of Philox per element). Runs once, before training.
-template <typename Of>
+// Block (p, n) generates 256 pixels of image n, its first thread the label. Reads nothing, writes up to
+// 16 bytes per pixel; bound by arithmetic (ten rounds of Philox per element). Runs once, before training.
+template <typename Of, int kHeld>
 __global__ void synthetic_batch(uint2 image_key, uint2 label_key, std::uint64_t classes, Element<Of>* images,
                                 std::int32_t* labels, std::int64_t pixels, int channels) {
-  constexpr int kMostChannels = kPack<Element<Of>>;
   if (blockIdx.x == 0 && threadIdx.x == 0)
     labels[blockIdx.y] = static_cast<std::int32_t>((random_block(label_key, blockIdx.y).x * classes) >> 32);
   const std::int64_t pixel = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (pixel >= pixels) return;
-  float values[kMostChannels];
+  float values[kHeld];
 #pragma unroll
-  for (int c = 0; c < kMostChannels; ++c) {
+  for (int c = 0; c < kHeld; ++c) {
     const std::int64_t element = (std::int64_t{blockIdx.y} * channels + c) * pixels + pixel;
     values[c] = c < channels ? normal(image_key, static_cast<std::uint64_t>(element)) : 0.0F;
   }
@@ -56,9 +55,10 @@ void launch_synthetic_batch(const SyntheticKeys& keys, std::int64_t classes, con
   with_layout(batch.layout, batch.dtype, [&]<typename Of>(Of) {
     const std::int64_t pixels = batch.shape.h * batch.shape.w;
     const dim3 grid(blocks_for(pixels, kThreads), static_cast<unsigned>(batch.shape.n));
-    gpu::launch(synthetic_batch<Of>, grid, kThreads, 0, stream, image_key, label_key,
-                static_cast<std::uint64_t>(classes), as<Element<Of>>(batch.images), batch.labels, pixels,
-                static_cast<int>(batch.shape.c));
+    const auto kernel =
+        batch.held_channels == 4 ? synthetic_batch<Of, 4> : synthetic_batch<Of, kPack<Element<Of>>>;
+    gpu::launch(kernel, grid, kThreads, 0, stream, image_key, label_key, static_cast<std::uint64_t>(classes),
+                as<Element<Of>>(batch.images), batch.labels, pixels, static_cast<int>(batch.shape.c));
   });
 }
 

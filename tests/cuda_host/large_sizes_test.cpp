@@ -54,6 +54,7 @@ void expect_last_image(DType dtype, TensorLayout layout, std::int64_t channels_h
   const ImageBatch batch{.images = images.data(),
                          .labels = reinterpret_cast<std::int32_t*>(labels.data()),
                          .shape = shape,
+                         .held_channels = channels_held,
                          .dtype = dtype,
                          .layout = layout};
   launch_pack_batch({.pixels = pixels, .labels = reinterpret_cast<std::int32_t*>(staged_labels.data())}, {},
@@ -67,6 +68,7 @@ void expect_last_image(DType dtype, TensorLayout layout, std::int64_t channels_h
 
 TEST_F(LargeSizes, BatchesReachTheLastImage) {
   expect_last_image(DType::f16, TensorLayout::nhwc, 8);
+  expect_last_image(DType::f16, TensorLayout::nhwc, 4);
   expect_last_image(DType::f32, TensorLayout::nchw, 3);
 }
 

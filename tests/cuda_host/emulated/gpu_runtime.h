@@ -8,11 +8,14 @@
 
 #include <cstddef>
 #include <functional>
+#include <source_location>
 #include <tuple>
+#include <type_traits>
 
 #include "kernels/cuda/check.h"
 #include "tests/cuda_host/emulated/block.h"
 #include "tests/cuda_host/emulated/device_functions.h"
+#include "tests/cuda_host/emulated/matrix_functions.h"
 #include "tests/cuda_host/emulated/warp_functions.h"
 
 // Outside nvcc, CUDA's headers define __global__, __device__ and the like as nothing.
@@ -57,6 +60,28 @@ inline float4 load_from_l2(const float* address) {
 
 inline unsigned long long nanoseconds() {
   return emulated::clock_nanoseconds();
+}
+
+// Nobody may read what was copied before wait_for_copies(): the last moment at which it may arrive.
+inline void copy_to_shared(void* into, const void* from, bool there) {
+  emulated::start_copy(into, from, there);
+}
+inline void wait_for_copies() {
+  emulated::finish_copies();
+}
+
+inline void load_matrices(unsigned (&into)[4], const void* row,
+                          std::source_location at = std::source_location::current()) {
+  emulated::load_matrices(into, row, false, at);
+}
+inline void load_transposed_matrices(unsigned (&into)[4], const void* row,
+                                     std::source_location at = std::source_location::current()) {
+  emulated::load_matrices(into, row, true, at);
+}
+template <typename T>
+void multiply_add(float (&sums)[4], const unsigned (&a)[4], unsigned b0, unsigned b1,
+                  std::source_location at = std::source_location::current()) {
+  emulated::multiply_add(sums, a, b0, b1, std::is_same_v<T, __nv_bfloat16>, at);
 }
 
 template <typename... Parameters, typename... Arguments>

@@ -1,0 +1,83 @@
+// Our own kernels for a ResNet's first convolution beside a library's engines.
+#include <utility>
+
+#include "kernels/cuda/conv.h"
+#include "kernels/cuda/stem.h"
+
+namespace plumb::cuda {
+namespace {
+
+StemShape shape_of(const ConvProblem& p) {
+  return {.n = p.n, .h = p.h, .w = p.w, .out_h = p.out_h, .out_w = p.out_w};
+}
+
+class StemPlan final : public ConvPlan {
+ public:
+  StemPlan(const ConvProblem& problem, int multiprocessors)
+      : problem_(problem), shape_(shape_of(problem)), multiprocessors_(multiprocessors) {}
+
+  std::size_t workspace_bytes() const override {
+    if (problem_.pass == ConvPass::backward_weights) return stem_weights_workspace(shape_, multiprocessors_);
+    return problem_.fusion.gathers_statistics ? stem_forward_workspace(shape_, multiprocessors_) : 0;
+  }
+  std::string engine() const override { return kOwnKernel; }
+  void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const override {
+    auto* const partials = reinterpret_cast<float*>(workspace);
+    if (problem_.pass == ConvPass::backward_weights)
+      return launch_stem_backward_weights(problem_.dtype, shape_, multiprocessors_, operands[0], operands[1],
+                                          partials, operands[2], stream);
+    auto* const sums = problem_.fusion.gathers_statistics ? reinterpret_cast<float*>(operands[3]) : nullptr;
+    launch_stem_forward(problem_.dtype, shape_, multiprocessors_, operands[0], operands[1], operands[2], sums,
+                        partials, stream);
+  }
+
+ private:
+  ConvProblem problem_;
+  StemShape shape_;
+  int multiprocessors_;
+};
+
+// First our own, then the library's, which may have none with the statistics.
+class StemCandidates final : public ConvCandidates {
+ public:
+  StemCandidates(std::unique_ptr<ConvPlan> own, std::unique_ptr<ConvCandidates> engines)
+      : own_(std::move(own)), engines_(std::move(engines)) {}
+  std::size_t size() const override { return 1 + engines_->size(); }
+  std::string engine(std::size_t i) const override { return i == 0 ? kOwnKernel : engines_->engine(i - 1); }
+  std::unique_ptr<ConvPlan> build(std::size_t i) override {
+    return i == 0 ? std::move(own_) : engines_->build(i - 1);
+  }
+  std::string failure() const override { return engines_->failure(); }
+
+ private:
+  std::unique_ptr<ConvPlan> own_;
+  std::unique_ptr<ConvCandidates> engines_;
+};
+
+class StemBeside final : public ConvEngine {
+ public:
+  StemBeside(std::unique_ptr<ConvEngine> convolutions, int multiprocessors)
+      : convolutions_(std::move(convolutions)), multiprocessors_(multiprocessors) {}
+
+  std::string library() const override { return convolutions_->library(); }
+  std::unique_ptr<ConvCandidates> candidates(const ConvProblem& problem,
+                                             std::size_t workspace_limit) override {
+    std::unique_ptr<ConvCandidates> engines = convolutions_->candidates(problem, workspace_limit);
+    if (!is_stem(problem)) return engines;
+    auto own = std::make_unique<StemPlan>(problem, multiprocessors_);
+    if (own->workspace_bytes() > workspace_limit) return engines;
+    return std::make_unique<StemCandidates>(std::move(own), std::move(engines));
+  }
+
+ private:
+  std::unique_ptr<ConvEngine> convolutions_;
+  int multiprocessors_;
+};
+
+}  // namespace
+
+std::unique_ptr<ConvEngine> with_stem_kernels(std::unique_ptr<ConvEngine> convolutions, int multiprocessors) {
+  return std::make_unique<StemBeside>(std::move(convolutions), multiprocessors);
+}
+
+}  // namespace plumb::cuda

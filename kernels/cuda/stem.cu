@@ -1,0 +1,279 @@
+#include <type_traits>
+
+#include "kernels/cuda/elements.h"
+#include "kernels/cuda/finish_sums.h"
+#include "kernels/cuda/stem.h"
+
+namespace plumb::cuda {
+namespace {
+
+// As a product of matrices: for each row of the kernel, an output's window is 8 pixels, the one to the left
+// of the kernel's included, whose weight is 0. So a window is 64 bytes and begins 16 bytes behind that of the
+// output to its left: shared memory holds rows of pixels, and windows overlap there.
+constexpr int kStemWarps = kStemTileColumns / 16;
+constexpr int kStemThreads = 32 * kStemWarps;
+constexpr int kStemInputRows = kStemStride * kStemTileRows + kStemKernel - kStemStride;
+constexpr int kWindowChunks = 4;  // of 16 bytes, two pixels each
+constexpr int kRowChunks = kStemTileColumns + kWindowChunks - 1;
+constexpr int kPixelChunks = kStemOutputs / 8;  // of an output's gradient
+static_assert(kStemWarps == kStemKernel, "each warp has a row of the kernel's gradient");
+
+struct StemTile {
+  std::int64_t image;
+  int row, column;  // of the first output
+};
+__device__ StemTile tile_at(const StemShape& shape, unsigned index) {
+  const auto across = static_cast<unsigned>((shape.out_w + kStemTileColumns - 1) / kStemTileColumns);
+  const auto down = static_cast<unsigned>((shape.out_h + kStemTileRows - 1) / kStemTileRows);
+  const unsigned line = index / across;
+  return {line / down, static_cast<int>(line % down) * kStemTileRows,
+          static_cast<int>(index % across) * kStemTileColumns};
+}
+
+// The pixels that a tile's windows cover; 0 outside the image.
+template <typename T>
+__device__ void hold_input(const StemShape& shape, const StemTile& tile, const T* in, uint4* held) {
+  const T* const image = in + tile.image * shape.h * shape.w * kStemChannels;
+  for (int chunk = static_cast<int>(threadIdx.x); chunk < kStemInputRows * kRowChunks;
+       chunk += kStemThreads) {
+    const int y = tile.row * kStemStride - kStemPadding + chunk / kRowChunks;
+    const int x = tile.column * kStemStride - kStemPadding - 1 + chunk % kRowChunks * 2;
+    const bool is_inside = y >= 0 && y < shape.h && x >= 0 && x < shape.w;
+    const std::int64_t pixel = is_inside ? y * shape.w + x : 0;
+    gpu::copy_to_shared(held + chunk, image + pixel * kStemChannels, is_inside);
+  }
+}
+
+// The output channel of a product's column. A lane of a quad has columns 2 * lane and the next of each tile
+// of 8: so it gets 8 adjacent channels from 4 tiles, and a quad a pixel's 32.
+__device__ constexpr int channel_of_column(int column) {
+  const int tile = column / 8, lane = column % 8 / 2;
+  return tile / 4 * 32 + lane * 8 + tile % 4 * 2 + column % 2;
+}
+
+// [kernel row, chunk of the window, column].
+template <typename T>
+__device__ void hold_weights(const T* weight, uint4* held) {
+  for (int i = static_cast<int>(threadIdx.x); i < kStemKernel * kWindowChunks * kStemOutputs;
+       i += kStemThreads) {
+    const int chunk = i / kStemOutputs % kWindowChunks, row = i / (kStemOutputs * kWindowChunks);
+    const T* const taps =
+        weight + (channel_of_column(i % kStemOutputs) * kStemKernel + row) * kStemKernel * kStemChannels;
+    uint2 left{};
+    if (chunk > 0) left = *reinterpret_cast<const uint2*>(taps + (2 * chunk - 1) * kStemChannels);
+    const uint2 right = *reinterpret_cast<const uint2*>(taps + 2 * chunk * kStemChannels);
+    held[i] = {left.x, left.y, right.x, right.y};
+  }
+}
+
+// Sums of a lane's 16 channels over the outputs that its block has computed, and of their squares; the
+// outputs as stored.
+struct ChannelSums {
+  float values[16] = {}, squares[16] = {};
+
+  template <typename T>
+  __device__ void add(int first, const float (&outputs)[8]) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const float stored = to_float(from_float<T>(outputs[i]));
+      values[first + i] += stored;
+      squares[first + i] += stored * stored;
+    }
+  }
+  // Over the block, in a fixed order: partials [2, 64].
+  __device__ void leave(float* held, float* partials) {
+    const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+#pragma unroll
+      for (int distance = 4; distance < 32; distance *= 2) {
+        values[i] += __shfl_xor_sync(0xffffffff, values[i], distance);
+        squares[i] += __shfl_xor_sync(0xffffffff, squares[i], distance);
+      }
+    }
+    __syncthreads();  // nobody reads the windows any more
+    if (lane < 4) {
+#pragma unroll
+      for (int i = 0; i < 16; ++i) {
+        const int channel = i / 8 * 32 + lane * 8 + i % 8;
+        held[warp * 2 * kStemOutputs + channel] = values[i];
+        held[(warp * 2 + 1) * kStemOutputs + channel] = squares[i];
+      }
+    }
+    __syncthreads();
+    const int at = static_cast<int>(threadIdx.x);
+    if (at >= 2 * kStemOutputs) return;
+    float sum = 0;
+#pragma unroll
+    for (int from = 0; from < kStemWarps; ++from) sum += held[from * 2 * kStemOutputs + at];
+    partials[at] = sum;
+  }
+};
+
+// Each warp computes two rows of 16 outputs of a tile, all 64 channels. Per output element: reads 2 bytes of
+// image, which its neighbours' windows share, and writes 2; 448 multiply-adds of 392 that count. Bound by
+// memory, nearly as much by tensor cores and shared memory.
+template <typename T>
+__global__ void __launch_bounds__(kStemThreads, 2)
+    stem_forward(StemShape shape, unsigned tiles, const T* in, const T* weight, T* out, float* partials) {
+  uint4* const weights = gpu::dynamic_shared<uint4>();
+  uint4* const input = weights + kStemKernel * kWindowChunks * kStemOutputs;
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const uint4* const windows = input + warp * 16 + lane % 16 + lane / 16;
+  const uint4* const columns = weights + lane / 8 % 2 * kStemOutputs + lane / 16 * 8 + lane % 8;
+  ChannelSums totals;
+  hold_weights(weight, weights);
+  for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x) {
+    const StemTile tile = tile_at(shape, index);
+    __syncthreads();
+    hold_input(shape, tile, in, input);
+    gpu::wait_for_copies();
+    __syncthreads();
+    if (tile.column + 16 * warp >= shape.out_w) continue;
+    float sums[kStemTileRows][8][4] = {};
+#pragma unroll 1
+    for (int step = 0; step < 2 * kStemKernel; ++step) {  // 16 factors: half of a kernel's row
+      unsigned image[kStemTileRows][4];
+#pragma unroll
+      for (int row = 0; row < kStemTileRows; ++row)
+        gpu::load_matrices(image[row], windows + (kStemStride * row + step / 2) * kRowChunks + step % 2 * 2);
+#pragma unroll
+      for (int pair = 0; pair < 4; ++pair) {
+        unsigned factors[4];
+        gpu::load_matrices(factors, columns + step * 2 * kStemOutputs + pair * 16);
+#pragma unroll
+        for (int row = 0; row < kStemTileRows; ++row) {
+          gpu::multiply_add<T>(sums[row][2 * pair], image[row], factors[0], factors[1]);
+          gpu::multiply_add<T>(sums[row][2 * pair + 1], image[row], factors[2], factors[3]);
+        }
+      }
+    }
+#pragma unroll
+    for (int part = 0; part < 2 * kStemTileRows; ++part) {
+      const int y = tile.row + part / 2, x = tile.column + 16 * warp + part % 2 * 8 + lane / 4;
+      if (y >= shape.out_h || x >= shape.out_w) continue;
+      T* const pixel = out + ((tile.image * shape.out_h + y) * shape.out_w + x) * kStemOutputs + lane % 4 * 8;
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float outputs[8];
+#pragma unroll
+        for (int i = 0; i < 8; ++i) outputs[i] = sums[part / 2][half * 4 + i / 2][part % 2 * 2 + i % 2];
+        store<8>(pixel + half * 32, outputs);
+        if (partials) totals.add<T>(half * 8, outputs);
+      }
+    }
+  }
+  if (partials) totals.leave(reinterpret_cast<float*>(weights), partials + blockIdx.x * 2 * kStemOutputs);
+}
+
+// Where a pixel's chunk of the gradient lies, so that a column of 8 pixels spreads over all banks.
+__device__ constexpr int gradient_at(int pixel, int chunk) {
+  return pixel * kPixelChunks + (chunk ^ pixel % kPixelChunks);
+}
+template <typename T>
+__device__ void hold_gradient(const StemShape& shape, const StemTile& tile, const T* d_out, uint4* held) {
+  for (int index = static_cast<int>(threadIdx.x); index < kStemTileRows * kStemTileColumns * kPixelChunks;
+       index += kStemThreads) {
+    const int pixel = index / kPixelChunks, chunk = index % kPixelChunks;
+    const int y = tile.row + pixel / kStemTileColumns, x = tile.column + pixel % kStemTileColumns;
+    const bool is_inside = y < shape.out_h && x < shape.out_w;
+    const std::int64_t at = is_inside ? (tile.image * shape.out_h + y) * shape.out_w + x : 0;
+    gpu::copy_to_shared(held + gradient_at(pixel, chunk), d_out + at * kStemOutputs + chunk * 8, is_inside);
+  }
+}
+
+// Warp r sums the gradient of the kernel's row r, for all 64 channels, over the block's tiles. Reads each
+// image and d_out once, the images' halo twice: 2.5 bytes per element of d_out. Bound by memory, nearly as
+// much by tensor cores and shared memory.
+template <typename T>
+__global__ void __launch_bounds__(kStemThreads, 2)
+    stem_weights(StemShape shape, unsigned tiles, const T* in, const T* d_out, float* partials) {
+  uint4* const gradient = gpu::dynamic_shared<uint4>();
+  uint4* const input = gradient + kStemTileRows * kStemTileColumns * kPixelChunks;
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const uint4* const windows = input + warp * kRowChunks + lane % 16 + lane / 16;
+  float sums[4][kWindowChunks][4] = {};
+  for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x) {
+    const StemTile tile = tile_at(shape, index);
+    __syncthreads();
+    hold_input(shape, tile, in, input);
+    hold_gradient(shape, tile, d_out, gradient);
+    gpu::wait_for_copies();
+    __syncthreads();
+    const int width = min(static_cast<int>(shape.out_w) - tile.column, kStemTileColumns);
+#pragma unroll
+    for (int row = 0; row < kStemTileRows; ++row) {
+#pragma unroll 1
+      for (int first = 0; first < width; first += 16) {
+        unsigned image[2][4];
+#pragma unroll
+        for (int pair = 0; pair < 2; ++pair)
+          gpu::load_transposed_matrices(image[pair],
+                                        windows + kStemStride * row * kRowChunks + first + 2 * pair);
+        const int pixel = row * kStemTileColumns + first + lane / 16 * 8 + lane % 8;
+#pragma unroll
+        for (int group = 0; group < 4; ++group) {
+          unsigned channels[4];
+          gpu::load_transposed_matrices(channels, gradient + gradient_at(pixel, 2 * group + lane / 8 % 2));
+#pragma unroll
+          for (int chunk = 0; chunk < kWindowChunks; ++chunk)
+            gpu::multiply_add<T>(sums[group][chunk], channels, image[chunk / 2][chunk % 2 * 2],
+                                 image[chunk / 2][chunk % 2 * 2 + 1]);
+        }
+      }
+    }
+  }
+  partials += std::int64_t{blockIdx.x} * kStemWeights;
+#pragma unroll
+  for (int part = 0; part < 4 * kWindowChunks * 2; ++part) {
+    const int group = part / (2 * kWindowChunks), chunk = part / 2 % kWindowChunks, half = part % 2;
+    const int channel = group * 16 + half * 8 + lane / 4, tap = chunk * 2 + lane % 4 / 2 - 1;
+    if (tap < 0) continue;  // left of the kernel
+    float* const at = partials + ((channel * kStemKernel + warp) * kStemKernel + tap) * kStemChannels;
+    const float values[2] = {sums[group][chunk][half * 2], sums[group][chunk][half * 2 + 1]};
+    store<2>(at + lane % 2 * 2, values);
+  }
+}
+
+template <typename Use>
+void with_half_type(DType dtype, const Use& use) {
+  with_type_of(dtype, [&](auto type) {
+    if constexpr (!std::is_same_v<decltype(type), float>)
+      use(type);
+    else
+      throw std::logic_error("the stem's kernels are for half precision");
+  });
+}
+
+}  // namespace
+
+void launch_stem_forward(DType dtype, const StemShape& shape, int multiprocessors, const std::byte* in,
+                         const std::byte* weight, std::byte* out, float* sums, float* partials,
+                         cudaStream_t stream) {
+  const int blocks = stem_blocks(shape, multiprocessors);
+  constexpr std::size_t kShared =
+      sizeof(uint4) * (kStemKernel * kWindowChunks * kStemOutputs + kStemInputRows * kRowChunks);
+  with_half_type(dtype, [&](auto type) {
+    using T = decltype(type);
+    gpu::launch(stem_forward<T>, dim3(static_cast<unsigned>(blocks)), dim3(kStemThreads), kShared, stream,
+                shape, static_cast<unsigned>(stem_tiles(shape)), as<T>(in), as<T>(weight), as<T>(out),
+                sums ? partials : nullptr);
+  });
+  if (sums) launch_finish_sums(partials, blocks, 2 * kStemOutputs, sums, stream);
+}
+
+void launch_stem_backward_weights(DType dtype, const StemShape& shape, int multiprocessors,
+                                  const std::byte* in, const std::byte* d_out, float* partials,
+                                  std::byte* d_weight, cudaStream_t stream) {
+  const int blocks = stem_blocks(shape, multiprocessors);
+  constexpr std::size_t kShared =
+      sizeof(uint4) * (kStemTileRows * kStemTileColumns * kPixelChunks + kStemInputRows * kRowChunks);
+  with_half_type(dtype, [&](auto type) {
+    using T = decltype(type);
+    gpu::launch(stem_weights<T>, dim3(static_cast<unsigned>(blocks)), dim3(kStemThreads), kShared, stream,
+                shape, static_cast<unsigned>(stem_tiles(shape)), as<T>(in), as<T>(d_out), partials);
+    launch_finish_sums(partials, blocks, kStemWeights, as<T>(d_weight), stream);
+  });
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,53 @@
+// The first convolution of a ResNet: 7x7, stride 2, padding 3, from images of 3 channels, held as 4, to 64.
+// Which convolutions our own kernels for it take (stem.h), and how they share out the work. Plain C++.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cuda/blocks.h"
+#include "kernels/layout.h"
+#include "models/graph.h"
+
+namespace plumb::cuda {
+
+inline constexpr int kStemKernel = 7, kStemStride = 2, kStemPadding = 3;
+inline constexpr int kStemChannels = 4;  // of a pixel, as held: 8 bytes
+inline constexpr int kStemOutputs = 64;
+inline constexpr int kStemWeights = kStemOutputs * kStemKernel * kStemKernel * kStemChannels;
+// Their products of 16x8x16 halves came with it.
+inline constexpr int kStemComputeCapability = 80;
+
+struct StemShape {
+  std::int64_t n = 0, h = 0, w = 0, out_h = 0, out_w = 0;
+};
+
+// Pixels are read in pairs: an even number to a row.
+inline bool is_stem(const Graph& graph, const Conv& op) {
+  return op.in == 0 && op.kernel == kStemKernel && op.stride == kStemStride && op.padding == kStemPadding &&
+         op.groups == 1 && graph.values[op.in].shape.c <= kStemChannels &&
+         graph.values[op.in].shape.w % 2 == 0 && graph.values[op.out].shape.c == kStemOutputs;
+}
+
+// A block computes tiles of 2 rows of up to 112 outputs, each of its 7 warps 16 columns or, of the weight
+// gradient, a row of the kernel.
+inline constexpr int kStemTileRows = 2, kStemTileColumns = 112;
+
+inline std::int64_t stem_tiles(const StemShape& shape) {
+  return shape.n * divide_up(shape.out_h, kStemTileRows) * divide_up(shape.out_w, kStemTileColumns);
+}
+// Two per multiprocessor, which share out the tiles.
+inline int stem_blocks(const StemShape& shape, int multiprocessors) {
+  return static_cast<int>(std::min<std::int64_t>(stem_tiles(shape), 2 * std::max(multiprocessors, 1)));
+}
+
+// Each block's part of the sums.
+inline std::size_t stem_forward_workspace(const StemShape& shape, int multiprocessors) {
+  return sizeof(float) * 2 * kStemOutputs * static_cast<std::size_t>(stem_blocks(shape, multiprocessors));
+}
+inline std::size_t stem_weights_workspace(const StemShape& shape, int multiprocessors) {
+  return sizeof(float) * kStemWeights * static_cast<std::size_t>(stem_blocks(shape, multiprocessors));
+}
+
+}  // namespace plumb::cuda
