@@ -97,6 +97,14 @@ case $behaviour in
     part first ONLY='fused|plain|fused_as_plain' KIND=norm_finalize
     [[ $output != *"nothing was fused"* ]] || fail "it was fused: $output"
     ;;
+  a_failed_comparison_says_what_it_found)
+    command -v python3 >/dev/null || { echo "skipped: python3 isn't on this machine"; exit 77; }
+    echo '[[ $* != *--fp32* ]] || { echo "{\"loss\": [7.0, 9.75]}"; exit 0; }' >"$ACT"
+    part first ONLY='on_cpu|fp32|fp32_as_on_cpu'
+    expect_code 1
+    expect_packed first runs.tsv $'fp32_as_on_cpu\tfailed\t'
+    expect_word "first loss 0.0e+00 away, worst 5.0e-01"
+    ;;
   every_part_fits)
     for part in first second third; do
       try "$bundle/half_hour.sh" --list $part
