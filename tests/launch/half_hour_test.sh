@@ -261,6 +261,8 @@ case $behaviour in
     part second ONLY='memcheck|racecheck'
     expect_code 0
     expect_call "compute-sanitizer --tool racecheck --kernel-name kernel_substring=plumb"
+    grep -q 'tool racecheck .* --fusion off' "$CALLS" || fail "cuDNN's fused engines run under racecheck: $(cat "$CALLS")"
+    ! grep -q 'tool memcheck .* --fusion' "$CALLS" || fail "memcheck leaves out fused engines: $(cat "$CALLS")"
     rm -r "$scratch/tools/bin" "$out"
     part second ONLY='memcheck|racecheck' PATH=/usr/bin:/bin
     expect_code 0
