@@ -33,7 +33,7 @@ struct DescribeOptions {
   bool load_batch_every_step = false;  // real images: load_batch on the input lane, then pack_batch
   Normalisation normalisation = {};    // of these images
   bool fuse = true;                    // cuda: use cuDNN's fused engines if the device has them
-  bool deterministic = false;          // cuda: only engines that sum in a fixed order
+  bool deterministic = false;          // cuda: only engines that sum in a fixed order, none of them fused
   bool scale_loss = false;        // fp16: check gradients for overflow, and skip the update if one overflowed
   bool fp32_head = false;         // fp16, bf16: run operations from Graph::head_begin on in fp32
   bool tf32_head = false;         // cuda, with fp32_head: their products round inputs to TF32

@@ -206,7 +206,8 @@ OptionGroup training_group(BenchOptions& o) {
        number_option("--seed", "N", o.seed, {}, "where all randomness starts"),
        flag_option(
            "--deterministic", o.deterministic, true,
-           "bitwise the same result in every run; cuda: engines by rank, none that sums in any order")}};
+           "bitwise the same result in every run; cuda: engines by rank, none that sums in any order, "
+           "so no fused ones")}};
   if (!o.model->margin_head)
     group.options.insert(group.options.begin() + 5,
                          number_option("--label-smoothing", "X", o.label_smoothing,

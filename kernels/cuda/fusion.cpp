@@ -184,17 +184,16 @@ class Planner {
 
 FusionSupport fusion_support(int compute_capability, Precision precision, bool deterministic) {
   FusionSupport support{.gpu = "sm_" + std::to_string(compute_capability)};
-  const bool sums_in_order = compute_capability <= 90;
-  if (precision != Precision::fp16 || compute_capability < 80 || (deterministic && !sums_in_order)) {
+  const bool any_engine = precision == Precision::fp16 && compute_capability >= 80;
+  if (!any_engine || deterministic) {
     support.why_none = (precision == Precision::fp16 ? support.gpu : std::string(name_of(precision))) +
-                       " has no fused engine" +
-                       (precision == Precision::fp16 && !sums_in_order ? " that sums in a fixed order" : "");
+                       " has no fused engine" + (any_engine ? " that sums in a fixed order" : "");
     return support;
   }
   const bool is_hopper = compute_capability == 90;
   support.statistics = true;
-  support.normalized_input = sums_in_order;
-  support.normalized_input_weights = sums_in_order;
+  support.normalized_input = compute_capability <= 90;
+  support.normalized_input_weights = compute_capability <= 90;
   support.residual_input = is_hopper;
   support.norm_backward_data = is_hopper;
   return support;

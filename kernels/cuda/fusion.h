@@ -18,10 +18,11 @@ namespace plumb::cuda {
 // convolutions of ResNet-50 at batch 256 (tests/cuda_plans builds them again). DgradDreluBNBwdWeight builds
 // for all of sm_80 to sm_120, but except on sm_90 its workspace takes 4 bytes per element and more (c = 64,
 // 56 x 56: 207 MB on sm_80, 414 MB on sm_100, 1.6 MB on sm_90): it writes the gradient there as f32 and reads
-// it again, which adds 4 passes and saves 1. sm_100 has an engine for statistics alone, which adds in any
-// order; --deterministic leaves it out. The table knows no shapes. Tuning times each pattern against the
-// plain instructions, layer by layer (choose_fusion.h); a pattern without an engine for a shape is dropped
-// there (DescribeOptions::plain).
+// it again, which adds 4 passes and saves 1. sm_100 has an engine for statistics alone. Statistics are summed
+// in any order: on an H100 (cuDNN 9.19) they differ from run to run in the last bits, though only sm_100's
+// engine carries the note NONDETERMINISTIC. All patterns need them, so --deterministic uses none. The table
+// knows no shapes. Tuning times each pattern against the plain instructions, layer by layer
+// (choose_fusion.h); a pattern without an engine for a shape is dropped there (DescribeOptions::plain).
 struct FusionSupport {
   bool statistics = false;                // convolution, then sums over its output (genstats)
   bool normalized_input = false;          // scale, bias, ReLU, then the above (ConvBNfprop)

@@ -91,10 +91,12 @@ class Cell {
     for (const Workload& workload : workloads()) {
       if (!selection.models.contains(workload.model)) continue;
       // One each, because it caches plans.
-      engine_ = engine_for(gpu_);
+      in_order_ = engine_for(gpu_);
+      any_order_ = engine_for(gpu_, false);
       for (const std::int64_t batch : batches(workload, selection)) run(workload, batch);
     }
-    engine_.reset();
+    in_order_.reset();
+    any_order_.reset();
     missing_.print(name_);
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
     std::printf("%s: %.0f s, %zu problems with more than 2^31 elements\n", name_.c_str(), passed.count(),
@@ -158,18 +160,20 @@ class Cell {
   // Each problem once, however many instructions share it.
   void run(const ConvProblem& problem, std::size_t workspace_limit, Tally& tally, Names& known) {
     if (!known.insert(text_of(problem)).second) return;
-    const Planned planned = plan_of(*engine_, problem, workspace_limit);
+    // --deterministic fuses nothing.
+    ConvEngine& engine = is_fused(problem) ? *any_order_ : *in_order_;
+    const Planned planned = plan_of(engine, problem, workspace_limit);
     tally.add(problem, planned);
     if (planned.built) return;
     // A shape without an engine at a smaller batch, with any workspace, has none at this batch.
-    const Planned roomy = missing_.has(problem) ? Planned{} : plan_of(*engine_, problem, kAnyWorkspace);
+    const Planned roomy = missing_.has(problem) ? Planned{} : plan_of(engine, problem, kAnyWorkspace);
     missing_.add(problem, roomy.built ? " (" + roomy.text + " wants more workspace)" : "");
   }
 
   AbsentGpu gpu_;
   Precision precision_;
   std::string name_;
-  std::unique_ptr<ConvEngine> engine_;
+  std::unique_ptr<ConvEngine> in_order_, any_order_;
   Names known_, known_in_patterns_;
   Tally plain_, fused_;
   std::map<FusedGraph, Tally> patterns_;

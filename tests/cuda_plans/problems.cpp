@@ -27,8 +27,7 @@ Graph make_graph(const Workload& workload, std::int64_t batch) {
 }
 
 DescribeOptions describe_options(const Workload& workload, Precision precision, bool fuse) {
-  return {
-      .precision = precision, .fuse = fuse, .deterministic = true, .fp32_head = workload.model != "resnet50"};
+  return {.precision = precision, .fuse = fuse, .fp32_head = workload.model != "resnet50"};
 }
 
 std::vector<WantedPlan> wanted_plans(const Graph& graph, const DeviceLimits& gpu,

@@ -9,30 +9,34 @@ gpu_of() {
     sed 's/ (sm_.*//' | tr '[:upper:]' '[:lower:]' | tr -cs 'a-z0-9\n' _ | sed 's/_*$//'
 }
 
-# unpack FOLDER: its parts to $work/GPU/check_PART; 1 if one is damaged. Says of each that is missing.
+# in_order PATTERN: paths in the order check_first, check_first_2, check_second.
+in_order() { compgen -G "$1" | sort -V || true; }
+
+# unpack FOLDER: its archives to $work/parts/GPU/NAME_OF_ARCHIVE; 1 if one is damaged. Says which parts are missing.
 unpack() {
-  local part archive gpu why status=0
+  local part archive new gpu why status=0
   for part in first second third; do
-    archive=$1/check_$part.tgz
-    if [ ! -e "$archive" ]; then
-      echo "$archive is not there: nothing of the part $part is reported"
-      continue
-    fi
+    compgen -G "$1/check_$part*.tgz" >/dev/null || echo "$1/check_$part.tgz is not there: nothing of the part $part is reported"
+  done
+  while read -r archive; do
+    new=''
     mkdir -p "$work/new"
-    if ! why=$(tar -C "$work/new" -xzf "$archive" 2>&1) || [ ! -s "$work/new/check_$part/summary.txt" ]; then
-      echo "half_hour.sh: $archive is damaged (${why:-it has no summary}), so nothing of the part $part is reported; get it again" >&2
+    why=$(tar -C "$work/new" -xzf "$archive" 2>&1) &&
+      new=$(find "$work/new" -mindepth 2 -maxdepth 2 -path '*/check_*/summary.txt' -size +0 -printf '%h')
+    if [ -z "$new" ]; then
+      echo "half_hour.sh: $archive is damaged (${why:-it has no summary}), so nothing of it is reported; get it again" >&2
       status=1
     else
-      gpu=$(gpu_of "$work/new/check_$part") || true
+      gpu=$(gpu_of "$new") || true
       if [ -n "$gpu" ]; then
         mkdir -p "$work/parts/$gpu"
-        mv "$work/new/check_$part" "$work/parts/$gpu/"
+        mv "$new" "$work/parts/$gpu/$(basename "$archive" .tgz)"
       else
-        echo "$archive has no run on a GPU: nothing of the part $part is reported"
+        echo "$archive has no run on a GPU: nothing of it is reported"
       fi
     fi
     rm -rf "$work/new"
-  done
+  done < <(in_order "$1/check_*.tgz")
   return $status
 }
 
@@ -41,13 +45,20 @@ finished() {
   find "$1" -path '*/measured/*/result.json' -exec grep -l '"status": *"ok"' {} + | sort | sed 's/.result.json$//'
 }
 
-# write_steps PARTS FILE: of all profiles, step, engine, measured, roofline and ratio, most time lost first.
+# write_steps PARTS FILE: of all profiles, step, engine, measured, roofline and ratio, most time lost first. One archive at a
+# time, as a report shows one profile per configuration.
 write_steps() {
-  local folders
-  compgen -G "$1/*/measured/*/*/profile.json" >/dev/null || return 0
-  mapfile -t folders < <(finished "$1")
-  "$programs/plumbline" report --format steps -o "$2" "${folders[@]}" >/dev/null ||
-    echo "half_hour.sh: the profiles can't be read, so there is no ${2##*/}" >&2
+  local folder folders
+  while read -r folder; do
+    compgen -G "$folder/measured/*/*/profile.json" >/dev/null || continue
+    mapfile -t folders < <(finished "$folder")
+    [ ${#folders[@]} -gt 0 ] || continue
+    if "$programs/plumbline" report --format steps --overwrite -o "$work/steps.md" "${folders[@]}" >/dev/null; then
+      { printf '## %s\n\n' "${folder##*/check_}" && cat "$work/steps.md" && echo; } >>"$2"
+    else
+      echo "half_hour.sh: the profiles of ${folder##*/} can't be read, so they are missing in ${2##*/}" >&2
+    fi
+  done < <(in_order "$1/check_*")
 }
 
 # write_comparison PARTS FILE: Plumbline beside PyTorch, from their logs.
@@ -65,25 +76,25 @@ write_comparison() {
   done
 }
 
-# describe PARTS TO: all but the runs, into the folder TO.
+# describe PARTS TO: all but the runs, into the folder TO. Where archives have a file of one name, the last one's is kept.
 describe() {
   local parts=$1 to=$2 folder file
   write_steps "$parts" "$to/steps.md"
   write_comparison "$parts" "$to/pytorch.txt"
-  for folder in "$parts"/check_*; do
+  while read -r folder; do
     cp "$folder/summary.txt" "$to/${folder##*/check_}.txt"
-  done
-  for file in "$parts"/check_first/{ncu.csv,machine.txt,fused_as_plain.json,ceilings.json}; do
-    [ ! -s "$file" ] || cp "$file" "$to/"
-  done
+    for file in "$folder"/{ncu.csv,machine.txt,fused_as_plain.json,ceilings.json}; do
+      [ ! -s "$file" ] || cp "$file" "$to/"
+    done
+  done < <(in_order "$parts/check_*")
 }
 
-# cache_of PARTS: the folder with the tuning cache of the last part that has one.
+# cache_of PARTS: the folder with the tuning cache of the last archive that has one.
 cache_of() {
-  local part cache=$1
-  for part in first second third; do
-    [ ! -e "$1/check_$part/cache/plumbline/tuning.json" ] || cache=$1/check_$part/cache
-  done
+  local folder cache=$1
+  while read -r folder; do
+    [ ! -e "$folder/cache/plumbline/tuning.json" ] || cache=$folder/cache
+  done < <(in_order "$1/check_*")
   echo "$cache"
 }
 

@@ -187,7 +187,11 @@ note_of() {
     return
   fi
   [ $code -ne 124 ] && [ $code -ne 137 ] || echo -n "stopped after $(<"$results/$1.limit") s; "
-  { grep -v '^$' "$results/$1.err" 2>/dev/null || true; } | tail -n 1 | tr '\t' ' '
+  if [ -s "$results/$1.err" ]; then
+    { grep -v '^$' "$results/$1.err" || true; } | tail -n 1 | tr '\t' ' '
+  else
+    figure "$results/$1.json" # of a comparison that fails
+  fi
 }
 
 # bench NAME SECONDS ARGUMENT…: one run of $program, its result in NAME.json; SECONDS: how long it should take.

@@ -3,7 +3,8 @@
 
   compare_runs.py batch FILE --images N --size PIXELS            write images and labels that --batch takes
   compare_runs.py calm [--loud X] WEIGHTS OUT                    scale the last norm of each residual block down
-  compare_runs.py losses --first X --rest Y [--count N] RUN REFERENCE   result JSON against result JSON, N losses at most
+  compare_runs.py losses --first X --rest Y [--count N] RUN REFERENCE   result JSON against result JSON, N losses at most;
+                                                                 without the iterations whose update was skipped
   compare_runs.py weights --precision P START RUN REFERENCE      what one step changed, tensor by tensor
   compare_runs.py norms START FUSED PLAIN                        one step with fused norms against one without
   compare_runs.py share --aim X RUN LIMIT                        result JSON against a dry run's roofline
@@ -100,14 +101,26 @@ def calm(options):
     return {"summary": f"{norms} norms scaled by {CALM}, convolutions by {options.loud:g}", "within": norms > 0}
 
 
+def losses_with_updates(result):
+    """Losses of the iterations that changed the parameters: after an overflow the next loss scale is smaller."""
+    scales = result.get("loss_scale") or []
+    return [loss for i, loss in enumerate(result["loss"]) if i + 1 >= len(scales) or scales[i + 1] >= scales[i]]
+
+
 def losses(options):
-    run, reference = (json.load(open(path))["loss"] for path in (options.run, options.reference))
-    if len(run) != len(reference) or not run:
-        return {"summary": f"{len(run)} losses against {len(reference)}", "within": False}
-    run, reference = run[: options.count], reference[: options.count]
+    results = [json.load(open(path)) for path in (options.run, options.reference)]
+    if len(results[0]["loss"]) != len(results[1]["loss"]):
+        return {"summary": f"{len(results[0]['loss'])} losses against {len(results[1]['loss'])}", "within": False}
+    run, reference = map(losses_with_updates, results)
+    count = min(len(run), len(reference), options.count or math.inf)
+    if not count:
+        return {"summary": "no iteration has updated anything", "within": False}
+    skipped = [result.get("skipped_iterations", 0) for result in results]
+    run, reference = run[:count], reference[:count]
     away = [abs(a - b) / max(abs(b), 1e-3) for a, b in zip(run, reference)]
     within = all(map(math.isfinite, run)) and away[0] <= options.first and max(away) <= options.rest
-    return {"summary": f"first loss {away[0]:.1e} away, worst {max(away):.1e}", "within": within,
+    note = f"; {skipped[0]} and {skipped[1]} iterations skipped" if any(skipped) else ""
+    return {"summary": f"first loss {away[0]:.1e} away, worst {max(away):.1e}{note}", "within": within,
             "away": away, "run": run, "reference": reference}
 
 

@@ -5,7 +5,7 @@
 #
 #   half_hour.sh PART OUT [--rehearse] [--programs FOLDER]     PART: first, second or third
 #   half_hour.sh --list PART                                   its runs in their order, with the time that each should take
-#   half_hour.sh --report FOLDER [--programs FOLDER]           results/measured/GPU and README's tables from the
+#   half_hour.sh --report FOLDER [--programs FOLDER]           results/measured/GPU and README's tables from all
 #                                                              check_*.tgz in FOLDER; in the sources
 #
 #   first    ceilings, fp32 and fp16 against the CPU, fused norms against plain ones, a tuning, fp16 batch 256 with profiles,

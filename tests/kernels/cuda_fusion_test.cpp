@@ -21,10 +21,13 @@ DeviceLimits gpu(int compute_capability) {
 }
 
 Program resnet50(int compute_capability, bool fuse = true, std::int64_t batch = 2,
-                 std::int64_t image_size = 64) {
+                 std::int64_t image_size = 64, bool deterministic = false) {
   return plumb::describe(make_resnet50({.batch = batch, .image_size = image_size}),
-                         {.precision = Precision::fp16, .fuse = fuse, .deterministic = true},
+                         {.precision = Precision::fp16, .fuse = fuse, .deterministic = deterministic},
                          gpu(compute_capability));
+}
+Program repeatable_resnet50(int compute_capability) {
+  return resnet50(compute_capability, true, 2, 64, true);
 }
 
 bool has_instruction(const Program& program, const std::string& name) {
@@ -66,8 +69,8 @@ TEST(FusionSupport, IsWhatBuildsForEachGpu) {
   for (const Row& row : {Row{70, false, false, false, false}, Row{75, false, false, false, false},
                          Row{80, true, true, false, false}, Row{86, true, true, false, false},
                          Row{89, true, true, false, false}, Row{90, true, true, true, true},
-                         Row{100, false, false, false, false}, Row{120, false, false, false, false}}) {
-    const FusionSupport support = fusion_support(row.compute_capability, Precision::fp16, true);
+                         Row{100, true, false, false, false}, Row{120, true, false, false, false}}) {
+    const FusionSupport support = fusion_support(row.compute_capability, Precision::fp16, false);
     EXPECT_EQ(support.statistics, row.statistics) << row.compute_capability;
     EXPECT_EQ(support.normalized_input, row.normalized_input) << row.compute_capability;
     EXPECT_EQ(support.normalized_input_weights, row.normalized_input) << row.compute_capability;
@@ -77,11 +80,16 @@ TEST(FusionSupport, IsWhatBuildsForEachGpu) {
   }
 }
 
-TEST(FusionSupport, OfBlackwellSumsInAnyOrder) {
-  const FusionSupport any_order = fusion_support(100, Precision::fp16, false);
-  EXPECT_TRUE(any_order.statistics);
-  EXPECT_FALSE(any_order.normalized_input || any_order.residual_input || any_order.norm_backward_data);
-  EXPECT_NE(fusion_support(100, Precision::fp16, true).why_none.find("fixed order"), std::string::npos);
+// Three runs on an H100 had different statistics.
+TEST(FusionSupport, IsThereWhereRunsNeedNotRepeatBitForBit) {
+  for (const int compute_capability : {80, 86, 89, 90, 100, 120}) {
+    const FusionSupport support = fusion_support(compute_capability, Precision::fp16, true);
+    EXPECT_FALSE(support.statistics || support.normalized_input || support.residual_input ||
+                 support.normalized_input_weights || support.norm_backward_data)
+        << compute_capability;
+    EXPECT_NE(support.why_none.find("fixed order"), std::string::npos) << support.why_none;
+  }
+  EXPECT_EQ(fusion_support(75, Precision::fp16, true).why_none, "sm_75 has no fused engine");
 }
 
 TEST(FusionSupport, IsThereForFp16Only) {
@@ -161,13 +169,26 @@ TEST(Fusion, WithoutAnEngineThatAddsResidualsBlocksEndInAStepOfTheirOwn) {
   EXPECT_FALSE(has_buffer(program, "layer1.0.bn2"));
 }
 
-TEST(Fusion, WithoutAnEngineThatRepeatsBitForBitEveryNormIsStored) {
+// Our own kernels still normalise shortcuts and the max pool's input on the way.
+TEST(Fusion, WhereRunsAreToRepeatBitForBitOnlyOwnKernelsFuse) {
+  const auto plain = kinds_of(resnet50(90, false));
+  for (const int compute_capability : {80, 90, 100}) {
+    const Program program = repeatable_resnet50(compute_capability);
+    EXPECT_EQ(kinds_of(program), plain);
+    EXPECT_EQ(count_with(program, &ConvForward::scale_shift), 0u);
+    EXPECT_EQ(count_with(program, &ConvForward::sums), 0u);
+    EXPECT_EQ(count_kind<BatchNormStatistics>(program), 53u);
+    EXPECT_EQ(count_kind<BatchNormApply>(program), 53u - 5);
+    EXPECT_TRUE(has_buffer(program, "layer1.0.bn2"));
+    EXPECT_FALSE(has_buffer(program, "bn1"));
+  }
+}
+
+TEST(Fusion, BlackwellGathersStatisticsAndStoresEveryNorm) {
   const Program program = resnet50(100);
   EXPECT_EQ(count_with(program, &ConvForward::scale_shift), 0u);
-  EXPECT_EQ(count_with(program, &ConvForward::sums), 0u);
-  EXPECT_EQ(count_kind<BatchNormStatistics>(program), 53u);
+  EXPECT_EQ(count_with(program, &ConvForward::sums), 52u);
   EXPECT_EQ(count_kind<BatchNormApply>(program), 53u - 5);
-  EXPECT_EQ(count_kind<ConvNormBackwardData>(program), 0u);
   EXPECT_TRUE(has_buffer(program, "layer1.0.bn2"));
 }
 
@@ -245,7 +266,6 @@ TEST(Fusion, SavesThePassesThatItSays) {
     return megabytes_per_image(resnet50(compute_capability, fuse, kBatch, 224), kBatch);
   };
   EXPECT_NEAR(megabytes(90, false), 335, 0.005 * 335);
-  EXPECT_NEAR(megabytes(100, true), 335, 0.005 * 335);
   EXPECT_NEAR(megabytes(80, true), 301, 0.005 * 301);
   EXPECT_NEAR(megabytes(90, true), 293, 0.005 * 293);
 }

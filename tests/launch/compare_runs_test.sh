@@ -43,6 +43,15 @@ echo '{"loss": [NaN, 6.5]}' >nan.json
 expect 0 'worst 1.5e-02' losses --first 0.001 --rest 0.05 a.json b.json
 expect 1 '' losses --first 0 --rest 0 a.json b.json
 expect 1 '' losses --first 0.1 --rest 0.1 nan.json a.json
+expect 1 '2 losses against 3' losses --first 0.1 --rest 0.1 a.json <(echo '{"loss": [7.0, 6.5, 6.0]}')
+
+# Iterations that overflowed change nothing: what counts is how many updates came before a loss.
+echo '{"loss": [7.0, 7.0, 6.5, 6.0], "loss_scale": [8, 4, 4, 4], "skipped_iterations": 1}' >one_skipped.json
+echo '{"loss": [7.0, 7.0, 7.0, 6.5], "loss_scale": [8, 4, 2, 2], "skipped_iterations": 2}' >two_skipped.json
+echo '{"loss": [7.0, 7.0, 7.0, 7.0], "loss_scale": [8, 8, 8, 8], "skipped_iterations": 0}' >stuck.json
+expect 0 'worst 0.0e+00; 1 and 2 iterations skipped' losses --first 0 --rest 0 one_skipped.json two_skipped.json
+expect 0 'worst 0.0e+00' losses --first 0 --rest 0 --count 1 one_skipped.json stuck.json
+expect 1 'worst 7.1e-02' losses --first 0 --rest 0 --count 2 one_skipped.json stuck.json
 
 echo '{"images_per_second": {"mean": 900}, "batch_per_device": 100, "world_size": 1}' >run.json
 echo '{"images_per_second": {"mean": 990}}' >faster.json

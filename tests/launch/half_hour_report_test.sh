@@ -23,7 +23,7 @@ fail() {
   exit 1
 }
 
-# made_part PART RUN…: check_PART.tgz with these runs, as of an H100.
+# made_part PART RUN…: check_PART.tgz with these runs, as of an H100, and those of earlier calls.
 made_part() {
   local part=$1 run folder=$scratch/made/check_$1
   shift
@@ -90,6 +90,29 @@ case $behaviour in
     expect_code 73
     expect_word "resnet50_1n1g_1' exists; remove it to replace it"
     ;;
+  a_part_that_ran_twice_is_kept_twice)
+    made_part first resnet50_1n1g_1
+    echo "one,two" >"$scratch/made/check_first/ncu.csv"
+    echo "the first machine" >"$scratch/made/check_first/machine.txt"
+    made_part first
+    mv "$back/check_first.tgz" "$scratch"
+    rm -r "$scratch/made"
+    made_part first resnet50_1n1g_2
+    echo "the second machine" >"$scratch/made/check_first/machine.txt"
+    made_part first
+    mv "$back/check_first.tgz" "$back/check_first_2.tgz"
+    mv "$scratch/check_first.tgz" "$back"
+    report
+    expect_code 0
+    expect_word "2 runs, first.txt first_2.txt machine.txt ncu.csv steps.md"
+    holds "$kept/machine.txt" "the second machine"
+    holds "$kept/ncu.csv" "one,two"
+    for run in 1 2; do
+      [ -e "$kept/resnet50_1n1g_$run/result.json" ] || fail "run $run isn't kept: $output"
+    done
+    [ "$(grep -c '^\*\*resnet50 fp16' "$kept/steps.md")" -eq 2 ] || fail "not both profiles: $(grep '^\*\*' "$kept/steps.md")"
+    [[ $output != *"nothing of the part first"* ]] || fail "it looks for check_first.tgz only: $output"
+    ;;
   what_is_damaged_is_named)
     made_part first resnet50_1n1g_1
     made_part second resnet50_1n1g_2
@@ -97,7 +120,7 @@ case $behaviour in
     report
     expect_code 65
     expect_word "check_first.tgz is damaged ("
-    expect_word "so nothing of the part first is reported"
+    expect_word "so nothing of it is reported"
     [ -e "$kept/resnet50_1n1g_2/result.json" ] || fail "the good part isn't kept: $output"
     [ ! -e "$kept/resnet50_1n1g_1" ] || fail "of the damaged part something is kept"
     ;;

@@ -97,6 +97,14 @@ case $behaviour in
     part first ONLY='fused|plain|fused_as_plain' KIND=norm_finalize
     [[ $output != *"nothing was fused"* ]] || fail "it was fused: $output"
     ;;
+  a_failed_comparison_says_what_it_found)
+    command -v python3 >/dev/null || { echo "skipped: python3 isn't on this machine"; exit 77; }
+    echo '[[ $* != *--fp32* ]] || { echo "{\"loss\": [7.0, 9.75]}"; exit 0; }' >"$ACT"
+    part first ONLY='on_cpu|fp32|fp32_as_on_cpu'
+    expect_code 1
+    expect_packed first runs.tsv $'fp32_as_on_cpu\tfailed\t'
+    expect_word "first loss 0.0e+00 away, worst 5.0e-01"
+    ;;
   every_part_fits)
     for part in first second third; do
       try "$bundle/half_hour.sh" --list $part
@@ -107,15 +115,15 @@ case $behaviour in
     done
     ;;
   little_time_left)
-    try env BUDGET_S=300 "$bundle/half_hour.sh" --list first
+    try env BUDGET_S=150 "$bundle/half_hour.sh" --list first
     expect_code 0
-    [[ $output =~ fp16_bs256_unfused[^$'\n']*--profile\ --device\ cuda$'\n' ]] || fail "not in 300 s: $output"
-    [[ $output =~ fp32_bs128[^$'\n']*"(only if others are faster)" ]] || fail "in 300 s: $output"
-    part first BUDGET_S=60 ONLY='fp32|tuning_fp16|fp16_bs256|fp32_bs128'
+    [[ $output =~ fp16_bs256_unfused[^$'\n']*--profile\ --device\ cuda$'\n' ]] || fail "not in 150 s: $output"
+    [[ $output =~ fp32_bs128[^$'\n']*"(only if others are faster)" ]] || fail "in 150 s: $output"
+    part first BUDGET_S=25 ONLY='fp32|tuning_fp16|fp32_bs128'
     expect_code 0
-    expect_word "tuning_fp16: takes about 60 s, "
-    expect_word "fp32_bs128: takes about 60 s, "
-    expect_packed first summary.txt "3 done, 0 of them failed"
+    expect_word "tuning_fp16: takes about 12 s, "
+    expect_word "fp32_bs128: takes about 30 s, "
+    expect_packed first summary.txt "2 done, 0 of them failed"
     ;;
   a_hanging_run_costs_its_limit)
     echo '[[ $* != *"--fusion off"* ]] || sleep 100' >"$ACT"
@@ -253,6 +261,8 @@ case $behaviour in
     part second ONLY='memcheck|racecheck'
     expect_code 0
     expect_call "compute-sanitizer --tool racecheck --kernel-name kernel_substring=plumb"
+    grep -q 'tool racecheck .* --fusion off' "$CALLS" || fail "cuDNN's fused engines run under racecheck: $(cat "$CALLS")"
+    ! grep -q 'tool memcheck .* --fusion' "$CALLS" || fail "memcheck leaves out fused engines: $(cat "$CALLS")"
     rm -r "$scratch/tools/bin" "$out"
     part second ONLY='memcheck|racecheck' PATH=/usr/bin:/bin
     expect_code 0
