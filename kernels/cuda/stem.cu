@@ -11,15 +11,17 @@ namespace {
 // of the kernel's included, whose weight is 0. So a window is 64 bytes and begins 16 bytes behind that of the
 // output to its left: shared memory holds rows of pixels, and windows overlap there.
 constexpr int kStemWarps = kStemTileColumns / 16;
-constexpr int kStemThreads = 32 * kStemWarps;
+
 constexpr int kStemInputRows = kStemStride * kStemTileRows + kStemKernel - kStemStride;
 constexpr int kWindowChunks = 4;  // of 16 bytes, two pixels each
 constexpr int kRowChunks = kStemTileColumns + kWindowChunks - 1;
 constexpr int kPixelChunks = kStemOutputs / 8;  // of an output's gradient
+constexpr int kInputChunks = kStemInputRows * kRowChunks;
+constexpr int kGradientChunks = kStemTileRows * kStemTileColumns * kPixelChunks;
 static_assert(kStemWarps == kStemKernel, "each warp has a row of the kernel's gradient");
 
 struct StemTile {
-  std::int64_t image;
+  unsigned image;
   int row, column;  // of the first output
 };
 __device__ StemTile tile_at(const StemShape& shape, unsigned index) {
@@ -33,9 +35,8 @@ __device__ StemTile tile_at(const StemShape& shape, unsigned index) {
 // The pixels that a tile's windows cover; 0 outside the image.
 template <typename T>
 __device__ void hold_input(const StemShape& shape, const StemTile& tile, const T* in, uint4* held) {
-  const T* const image = in + tile.image * shape.h * shape.w * kStemChannels;
-  for (int chunk = static_cast<int>(threadIdx.x); chunk < kStemInputRows * kRowChunks;
-       chunk += kStemThreads) {
+  const T* const image = in + std::int64_t{tile.image} * shape.h * shape.w * kStemChannels;
+  for (int chunk = static_cast<int>(threadIdx.x); chunk < kInputChunks; chunk += kStemThreads) {
     const int y = tile.row * kStemStride - kStemPadding + chunk / kRowChunks;
     const int x = tile.column * kStemStride - kStemPadding - 1 + chunk % kRowChunks * 2;
     const bool is_inside = y >= 0 && y < shape.h && x >= 0 && x < shape.w;
@@ -119,34 +120,43 @@ __global__ void __launch_bounds__(kStemThreads, 2)
   uint4* const weights = gpu::dynamic_shared<uint4>();
   uint4* const input = weights + kStemKernel * kWindowChunks * kStemOutputs;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const uint4* const windows = input + warp * 16 + lane % 16 + lane / 16;
+  const int window = warp * 16 + lane % 16 + lane / 16;
   const uint4* const columns = weights + lane / 8 % 2 * kStemOutputs + lane / 16 * 8 + lane % 8;
   ChannelSums totals;
   hold_weights(weight, weights);
-  for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x) {
+  if (blockIdx.x < tiles) hold_input(shape, tile_at(shape, blockIdx.x), in, input);
+  int stage = 0;  // where the tile lies; the next one is copied meanwhile
+  for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x, stage ^= 1) {
     const StemTile tile = tile_at(shape, index);
-    __syncthreads();
-    hold_input(shape, tile, in, input);
     gpu::wait_for_copies();
     __syncthreads();
+    if (tiles - index > gridDim.x)
+      hold_input(shape, tile_at(shape, index + gridDim.x), in, input + (stage ^ 1) * kInputChunks);
     if (tile.column + 16 * warp >= shape.out_w) continue;
+    const uint4* windows = input + stage * kInputChunks + window;
     float sums[kStemTileRows][8][4] = {};
+    const uint4* factors_of_row = columns;
 #pragma unroll 1
-    for (int step = 0; step < 2 * kStemKernel; ++step) {  // 16 factors: half of a kernel's row
-      unsigned image[kStemTileRows][4];
+    for (int kernel_row = 0; kernel_row < kStemKernel; ++kernel_row) {
 #pragma unroll
-      for (int row = 0; row < kStemTileRows; ++row)
-        gpu::load_matrices(image[row], windows + (kStemStride * row + step / 2) * kRowChunks + step % 2 * 2);
+      for (int half = 0; half < 2; ++half) {  // of a window's row: 16 factors
+        unsigned image[kStemTileRows][4];
 #pragma unroll
-      for (int pair = 0; pair < 4; ++pair) {
-        unsigned factors[4];
-        gpu::load_matrices(factors, columns + step * 2 * kStemOutputs + pair * 16);
+        for (int row = 0; row < kStemTileRows; ++row)
+          gpu::load_matrices(image[row], windows + kStemStride * row * kRowChunks + half * 2);
 #pragma unroll
-        for (int row = 0; row < kStemTileRows; ++row) {
-          gpu::multiply_add<T>(sums[row][2 * pair], image[row], factors[0], factors[1]);
-          gpu::multiply_add<T>(sums[row][2 * pair + 1], image[row], factors[2], factors[3]);
+        for (int pair = 0; pair < 4; ++pair) {
+          unsigned factors[4];
+          gpu::load_matrices(factors, factors_of_row + half * 2 * kStemOutputs + pair * 16);
+#pragma unroll
+          for (int row = 0; row < kStemTileRows; ++row) {
+            gpu::multiply_add<T>(sums[row][2 * pair], image[row], factors[0], factors[1]);
+            gpu::multiply_add<T>(sums[row][2 * pair + 1], image[row], factors[2], factors[3]);
+          }
         }
       }
+      windows += kRowChunks;
+      factors_of_row += kWindowChunks * kStemOutputs;
     }
 #pragma unroll
     for (int part = 0; part < 2 * kStemTileRows; ++part) {
@@ -172,8 +182,7 @@ __device__ constexpr int gradient_at(int pixel, int chunk) {
 }
 template <typename T>
 __device__ void hold_gradient(const StemShape& shape, const StemTile& tile, const T* d_out, uint4* held) {
-  for (int index = static_cast<int>(threadIdx.x); index < kStemTileRows * kStemTileColumns * kPixelChunks;
-       index += kStemThreads) {
+  for (int index = static_cast<int>(threadIdx.x); index < kGradientChunks; index += kStemThreads) {
     const int pixel = index / kPixelChunks, chunk = index % kPixelChunks;
     const int y = tile.row + pixel / kStemTileColumns, x = tile.column + pixel % kStemTileColumns;
     const bool is_inside = y < shape.out_h && x < shape.out_w;
@@ -189,32 +198,39 @@ template <typename T>
 __global__ void __launch_bounds__(kStemThreads, 2)
     stem_weights(StemShape shape, unsigned tiles, const T* in, const T* d_out, float* partials) {
   uint4* const gradient = gpu::dynamic_shared<uint4>();
-  uint4* const input = gradient + kStemTileRows * kStemTileColumns * kPixelChunks;
+  uint4* const input = gradient + 2 * kGradientChunks;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const uint4* const windows = input + warp * kRowChunks + lane % 16 + lane / 16;
   float sums[4][kWindowChunks][4] = {};
-  for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x) {
+  const auto hold = [&](const StemTile& tile, int stage) {
+    hold_input(shape, tile, in, input + stage * kInputChunks);
+    hold_gradient(shape, tile, d_out, gradient + stage * kGradientChunks);
+  };
+  if (blockIdx.x < tiles) hold(tile_at(shape, blockIdx.x), 0);
+  int stage = 0;
+  for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x, stage ^= 1) {
     const StemTile tile = tile_at(shape, index);
-    __syncthreads();
-    hold_input(shape, tile, in, input);
-    hold_gradient(shape, tile, d_out, gradient);
     gpu::wait_for_copies();
     __syncthreads();
+    if (tiles - index > gridDim.x) hold(tile_at(shape, index + gridDim.x), stage ^ 1);
+    const uint4* const own_windows = windows + stage * kInputChunks;
+    const uint4* const own_gradient = gradient + stage * kGradientChunks;
     const int width = min(static_cast<int>(shape.out_w) - tile.column, kStemTileColumns);
 #pragma unroll
     for (int row = 0; row < kStemTileRows; ++row) {
-#pragma unroll 1
+#pragma unroll 2
       for (int first = 0; first < width; first += 16) {
         unsigned image[2][4];
 #pragma unroll
         for (int pair = 0; pair < 2; ++pair)
           gpu::load_transposed_matrices(image[pair],
-                                        windows + kStemStride * row * kRowChunks + first + 2 * pair);
+                                        own_windows + kStemStride * row * kRowChunks + first + 2 * pair);
         const int pixel = row * kStemTileColumns + first + lane / 16 * 8 + lane % 8;
 #pragma unroll
         for (int group = 0; group < 4; ++group) {
           unsigned channels[4];
-          gpu::load_transposed_matrices(channels, gradient + gradient_at(pixel, 2 * group + lane / 8 % 2));
+          gpu::load_transposed_matrices(channels,
+                                        own_gradient + gradient_at(pixel, 2 * group + lane / 8 % 2));
 #pragma unroll
           for (int chunk = 0; chunk < kWindowChunks; ++chunk)
             gpu::multiply_add<T>(sums[group][chunk], channels, image[chunk / 2][chunk % 2 * 2],
@@ -252,7 +268,7 @@ void launch_stem_forward(DType dtype, const StemShape& shape, int multiprocessor
                          cudaStream_t stream) {
   const int blocks = stem_blocks(shape, multiprocessors);
   constexpr std::size_t kShared =
-      sizeof(uint4) * (kStemKernel * kWindowChunks * kStemOutputs + kStemInputRows * kRowChunks);
+      sizeof(uint4) * (kStemKernel * kWindowChunks * kStemOutputs + 2 * kInputChunks);
   with_half_type(dtype, [&](auto type) {
     using T = decltype(type);
     gpu::launch(stem_forward<T>, dim3(static_cast<unsigned>(blocks)), dim3(kStemThreads), kShared, stream,
@@ -266,8 +282,7 @@ void launch_stem_backward_weights(DType dtype, const StemShape& shape, int multi
                                   const std::byte* in, const std::byte* d_out, float* partials,
                                   std::byte* d_weight, cudaStream_t stream) {
   const int blocks = stem_blocks(shape, multiprocessors);
-  constexpr std::size_t kShared =
-      sizeof(uint4) * (kStemTileRows * kStemTileColumns * kPixelChunks + kStemInputRows * kRowChunks);
+  constexpr std::size_t kShared = 2 * sizeof(uint4) * (kGradientChunks + kInputChunks);
   with_half_type(dtype, [&](auto type) {
     using T = decltype(type);
     gpu::launch(stem_weights<T>, dim3(static_cast<unsigned>(blocks)), dim3(kStemThreads), kShared, stream,

@@ -33,6 +33,7 @@ inline bool is_stem(const Graph& graph, const Conv& op) {
 // A block computes tiles of 2 rows of up to 112 outputs, each of its 7 warps 16 columns or, of the weight
 // gradient, a row of the kernel.
 inline constexpr int kStemTileRows = 2, kStemTileColumns = 112;
+inline constexpr int kStemThreads = 32 * (kStemTileColumns / 16);
 
 inline std::int64_t stem_tiles(const StemShape& shape) {
   return shape.n * divide_up(shape.out_h, kStemTileRows) * divide_up(shape.out_w, kStemTileColumns);

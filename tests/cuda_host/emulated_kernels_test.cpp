@@ -184,7 +184,7 @@ TEST(EmulatedKernels, ShapesThatAGpuRefusesAreRefused) {
   EXPECT_THROW(launch(nothing, 1, 1025, 0, nullptr), Error);
   EXPECT_THROW(launch(nothing, 0, 32, 0, nullptr), Error);
   EXPECT_THROW(launch(nothing, dim3(1, 65536), 32, 0, nullptr), Error);
-  EXPECT_THROW(launch(nothing, 1, 32, 64 * 1024, nullptr), Error);
+  EXPECT_THROW(launch(nothing, 1, 32, 228 * 1024, nullptr), Error);
 }
 
 TEST(EmulatedKernels, IntegerFunctionsAgreeWithTheirDefinition) {

@@ -14,7 +14,7 @@ cudaError_t enqueue_kernel(cudaStream_t stream, dim3 grid, dim3 block_size, std:
   const std::uint64_t threads = std::uint64_t{block_size.x} * block_size.y * block_size.z;
   const bool fits = grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.x <= 0x7FFFFFFF && grid.y <= 65535 &&
                     grid.z <= 65535 && threads > 0 && threads <= 1024 && block_size.z <= 64 &&
-                    shared_bytes <= 48 * 1024;
+                    shared_bytes <= 227 * 1024;  // as much as a kernel may ask for
   if (!fits) return fail(cudaErrorInvalidConfiguration);
   return enqueue(stream,
                  once([=, body = std::move(body)] { block().run(grid, block_size, shared_bytes, body); }));

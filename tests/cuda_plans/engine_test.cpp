@@ -65,7 +65,8 @@ TEST(ConvEngineForAnAbsentGpu, PlansGroupedConvolutions) {
   }
 }
 
-// Why images have 8 channels in half precision (docs/gpu.md).
+// Why we compute a ResNet's first convolution ourselves (kernels/cuda/stem.h): with 4 channels the first
+// engine that sums in f32 copies the images to 8 for the weights' gradient.
 TEST(ConvEngineForAnAbsentGpu, CopiesImagesOfFourChannelsToEightForTheWeightGradient) {
   for (const AbsentGpu& gpu : {t4(), a100(), l40s(), h200(), b200()}) {
     const auto engine = engine_of(gpu);
@@ -87,7 +88,7 @@ TEST(ConvEngineForAnAbsentGpu, CopiesImagesOfFourChannelsToEightForTheWeightGrad
     const Planned four = try_plan(*engine, stem, 256 << 20);
     EXPECT_TRUE(eight.built && four.built) << gpu.name;
     EXPECT_LT(eight.workspace_bytes, copy_bytes / 4) << gpu.name;
-    EXPECT_GE(four.workspace_bytes, copy_bytes) << gpu.name << " takes 4 channels now: try them";
+    EXPECT_GE(four.workspace_bytes, copy_bytes) << gpu.name << " takes 4 channels now: time it";
   }
 }
 

@@ -56,6 +56,7 @@ bool has_large_tensor(const ConvProblem& p) {
 }
 
 bool lacks_engine(int compute_capability, const ConvProblem& problem) {
+  if (is_stem(problem) && problem.fusion.gathers_statistics) return true;  // our own kernels do
   return compute_capability == 90 && is_fused(problem) && has_large_tensor(problem);
 }
 

@@ -21,17 +21,19 @@ WantedPlan find(const std::vector<WantedPlan>& plans, const std::string& instruc
 
 TEST(ConvProblem, HasTheChannelsThatTheImagesArePaddedTo) {
   const auto half = wanted_plans(h200().limits(), {.precision = Precision::fp16, .fuse = false});
+  const auto older = wanted_plans(t4().limits(), {.precision = Precision::fp16, .fuse = false});
   const auto single = wanted_plans(h200().limits(), {.precision = Precision::fp32, .fuse = false});
   for (const std::string instruction : {"conv1.forward", "conv1.backward_weights"}) {
-    EXPECT_EQ(find(half, instruction).problem.c, 8) << instruction;
+    EXPECT_EQ(find(half, instruction).problem.c, 4) << instruction;
     EXPECT_EQ(find(single, instruction).problem.c, 4) << instruction;
+    EXPECT_EQ(find(older, instruction).problem.c, 8) << instruction;
   }
 }
 
 TEST(ConvProblem, IsNamedByPassShapeAndPrecision) {
   const auto plans = wanted_plans(h200().limits(), {.precision = Precision::fp16, .fuse = false});
   EXPECT_EQ(text_of(find(plans, "conv1.forward").problem),
-            "conv_forward 128x224x224x8 to 112x112x64, kernel 7, stride 2, padding 3, f16");
+            "conv_forward 128x224x224x4 to 112x112x64, kernel 7, stride 2, padding 3, f16");
 }
 
 TEST(ConvProblem, SaysWhatIsFusedAndWhatItReads) {

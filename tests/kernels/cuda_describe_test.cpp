@@ -81,9 +81,13 @@ TEST(CudaDescribe, KeepsMastersStatisticsAndLogitsInFp32AndTheRestInHalf) {
 
 TEST(CudaDescribe, PadsTheImagesChannelsToWhatTensorCoresRead) {
   const std::map<std::string, Buffer> half = buffers_of(small({.precision = Precision::bf16}));
-  EXPECT_EQ(half.at("images").bytes, 2u * 64 * 64 * 8 * 2);
-  EXPECT_EQ(half.at("conv1.weight").bytes, 64u * 49 * 8 * 4);
-  EXPECT_EQ(half.at("conv1.weight.half").bytes, 64u * 49 * 8 * 2);
+  EXPECT_EQ(half.at("images").bytes, 2u * 64 * 64 * 4 * 2);
+  EXPECT_EQ(half.at("conv1.weight").bytes, 64u * 49 * 4 * 4);
+  EXPECT_EQ(half.at("conv1.weight.half").bytes, 64u * 49 * 4 * 2);
+  const std::map<std::string, Buffer> turing =
+      buffers_of(resnet50("t4", {.precision = Precision::fp16}, 2, 64));
+  EXPECT_EQ(turing.at("images").bytes, 2u * 64 * 64 * 8 * 2);
+  EXPECT_EQ(turing.at("conv1.weight.half").bytes, 64u * 49 * 8 * 2);
   EXPECT_EQ(half.at("layer1.0.bn3.mask").bytes, 2u * 16 * 16 * 256 / 8);
   const std::map<std::string, Buffer> single = buffers_of(small({.precision = Precision::fp32}));
   EXPECT_EQ(single.at("images").bytes, 2u * 64 * 64 * 4 * 4);

@@ -14,6 +14,8 @@
 
 namespace plumb::gpu {
 
+inline constexpr std::size_t kSharedBytes = 48 << 10;  // of a block; for more a kernel has to ask
+
 // The block's dynamic shared memory, 16-byte aligned. Device code only.
 template <typename T>
 __device__ T* dynamic_shared() {
@@ -106,8 +108,7 @@ __device__ void multiply_add(float (&sums)[4], const unsigned (&a)[4], unsigned 
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-// Enqueues kernel(arguments...) on the stream; at most 48 KiB of dynamic shared memory. Throws
-// Error(internal) if the launch is refused.
+// Enqueues kernel(arguments...) on the stream. Throws Error(internal) if the launch is refused.
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
             cudaStream_t stream, Arguments... arguments) {
@@ -116,6 +117,9 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
   config.blockDim = block;
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
+  if (shared_bytes > kSharedBytes)
+    cuda::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     static_cast<int>(shared_bytes)));
   cuda::check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
 }
 
