@@ -7,8 +7,8 @@
 namespace plumb {
 
 std::string_view name_of(FusedPattern pattern) {
-  static constexpr std::array<std::string_view, 4> kNames{"statistics", "normalized_input", "residual_input",
-                                                          "norm_backward_data"};
+  static constexpr std::array<std::string_view, 5> kNames{"statistics", "normalized_input", "residual_input",
+                                                          "norm_backward_data", "block_end_gradient"};
   return kNames.at(static_cast<std::size_t>(pattern));
 }
 

@@ -15,7 +15,13 @@
 namespace plumb {
 
 // Patterns that a GPU's fused engines cover (kernels/cuda/fusion.h).
-enum class FusedPattern { statistics, normalized_input, residual_input, norm_backward_data };
+enum class FusedPattern {
+  statistics,
+  normalized_input,
+  residual_input,
+  norm_backward_data,
+  block_end_gradient
+};
 std::string_view name_of(FusedPattern pattern);
 
 // A convolution that runs unfused although the GPU has a fused engine for it.
@@ -32,8 +38,8 @@ struct DescribeOptions {
   Precision precision = Precision::fp32;
   bool load_batch_every_step = false;  // real images: load_batch on the input lane, then pack_batch
   Normalisation normalisation = {};    // of these images
-  bool fuse = true;                    // cuda: use cuDNN's fused engines if the device has them
-  bool deterministic = false;          // cuda: only engines that sum in a fixed order, none of them fused
+  bool fuse = true;                    // cuda: use the libraries' fused engines if the device has them
+  bool deterministic = false;          // cuda: only engines that sum in a fixed order
   bool scale_loss = false;        // fp16: check gradients for overflow, and skip the update if one overflowed
   bool fp32_head = false;         // fp16, bf16: run operations from Graph::head_begin on in fp32
   bool tf32_head = false;         // cuda, with fp32_head: their products round inputs to TF32

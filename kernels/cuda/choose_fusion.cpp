@@ -40,8 +40,15 @@ bool uses(const LayerFusion& layer, FusedPattern pattern) {
   if (pattern == FusedPattern::statistics) return layer.forward.gathers_statistics;
   if (pattern == FusedPattern::norm_backward_data) return layer.backward_through_norm;
   if (pattern == FusedPattern::residual_input) return layer.forward.adds_residual;
+  if (pattern == FusedPattern::block_end_gradient) return layer.block_end.has_value();
   return layer.forward.normalizes_input && !layer.forward.adds_residual;
 }
+
+// Options with the cost of their Program.
+struct Choice {
+  DescribeOptions options;
+  ProgramCost cost;
+};
 
 // Why the layer runs as plain instructions: what fails with its fused one only, or the time.
 std::string reason_for(const ProgramCost& fused, const ProgramCost& plain) {
@@ -54,28 +61,67 @@ std::string reason_for(const ProgramCost& fused, const ProgramCost& plain) {
   return fmt::format("plain instructions are {:.3f} ms faster", 1e3 * (fused.seconds - plain.seconds));
 }
 
+class Chooser {
+ public:
+  Chooser(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits,
+          const CostOf& cost_of)
+      : graph_(graph), limits_(limits), cost_of_(cost_of), chosen_(choice_of(options)) {}
+
+  // The layers that are faster without the pattern, or have no other way.
+  void give_up(FusedPattern pattern) {
+    for (std::size_t op = 0; op < graph_.ops.size(); ++op) {
+      if (!is_used(chosen_, op, pattern)) continue;
+      Choice without = choice_without(chosen_, op, pattern);
+      if (!(without.cost < chosen_.cost)) without = choice_without_successor(std::move(without), op, pattern);
+      if (without.cost < chosen_.cost) chosen_ = std::move(without);
+    }
+  }
+  std::vector<PlainLayer> plain() const { return chosen_.options.plain; }
+
+ private:
+  Choice choice_of(DescribeOptions options) const {
+    ProgramCost cost = cost_of_program(cuda::describe(graph_, options, limits_), cost_of_);
+    return {std::move(options), std::move(cost)};
+  }
+  bool is_used(const Choice& choice, std::size_t op, FusedPattern pattern) const {
+    return uses(plan_fusion(graph_, choice.options, limits_)[op], pattern);
+  }
+  Choice choice_without(const Choice& with, std::size_t op, FusedPattern pattern) const {
+    DescribeOptions options = with.options;
+    options.plain.push_back({op, pattern, ""});
+    Choice without = choice_of(std::move(options));
+    without.options.plain.back().reason = reason_for(with.cost, without.cost);
+    return without;
+  }
+  // A block whose gradient is not completed ends inside the next convolution: that may be slower than both
+  // plain instructions and what was given up for it.
+  Choice choice_without_successor(Choice without, std::size_t op, FusedPattern pattern) const {
+    if (pattern != FusedPattern::block_end_gradient || !is_used(without, op, FusedPattern::residual_input))
+      return without;
+    Choice plain = choice_without(without, op, FusedPattern::residual_input);
+    (plain.options.plain.end() - 2)->reason = reason_for(chosen_.cost, plain.cost);
+    return plain;
+  }
+
+  const Graph& graph_;
+  const DeviceLimits& limits_;
+  const CostOf& cost_of_;
+  Choice chosen_;
+};
+
 }  // namespace
 
 std::vector<PlainLayer> choose_fusion(const Graph& graph, const DescribeOptions& options,
                                       const DeviceLimits& limits, const CostOf& cost_of) {
-  DescribeOptions chosen = options;
-  ProgramCost cost = cost_of_program(cuda::describe(graph, chosen, limits), cost_of);
-  // Statistics come last because the other patterns need the statistics of the preceding layer: none of them
-  // is dropped with the statistics for a fault of its own.
-  for (const FusedPattern pattern : {FusedPattern::residual_input, FusedPattern::normalized_input,
-                                     FusedPattern::norm_backward_data, FusedPattern::statistics}) {
-    for (std::size_t op = 0; op < graph.ops.size(); ++op) {
-      if (!uses(plan_fusion(graph, chosen, limits)[op], pattern)) continue;
-      DescribeOptions without = chosen;
-      without.plain.push_back({op, pattern, ""});
-      const ProgramCost plain = cost_of_program(cuda::describe(graph, without, limits), cost_of);
-      if (!(plain < cost)) continue;
-      without.plain.back().reason = reason_for(cost, plain);
-      chosen = std::move(without);
-      cost = plain;
-    }
-  }
-  return chosen.plain;
+  Chooser chooser(graph, options, limits, cost_of);
+  // A block's end goes inside a convolution only where its gradient isn't completed. Statistics come last
+  // because the other patterns need the statistics of the preceding layer: none of them is dropped with the
+  // statistics for a fault of its own.
+  for (const FusedPattern pattern :
+       {FusedPattern::block_end_gradient, FusedPattern::residual_input, FusedPattern::normalized_input,
+        FusedPattern::norm_backward_data, FusedPattern::statistics})
+    chooser.give_up(pattern);
+  return chooser.plain();
 }
 
 }  // namespace plumb::cuda

@@ -32,6 +32,7 @@ BufferId set_pass(ConvProblem& problem, const ConvForward& conv, const Program& 
 }
 BufferId set_pass(ConvProblem& problem, const ConvBackwardData& conv, const Program&) {
   problem.pass = ConvPass::backward_data;
+  problem.fusion.completes_gradient = conv.relu_mask.has_value();
   return conv.d_in;
 }
 BufferId set_pass(ConvProblem& problem, const ConvBackwardWeights& conv, const Program& program) {
@@ -63,12 +64,13 @@ std::string text_of(const ConvProblem& p) {
     text += fmt::format(", normalises its input by {} factors", name_of(p.scale_shift_dtype));
   if (p.fusion.adds_residual) text += ", adds the residual";
   if (p.fusion.gathers_statistics) text += ", gathers statistics";
+  if (p.fusion.completes_gradient) text += ", adds a gradient and masks the sum";
   return text;
 }
 
 bool is_fused(const ConvProblem& problem) {
   return problem.fusion.normalizes_input || problem.fusion.gathers_statistics ||
-         problem.pass == ConvPass::norm_backward_data;
+         problem.fusion.completes_gradient || problem.pass == ConvPass::norm_backward_data;
 }
 
 bool is_stem(const ConvProblem& p) {

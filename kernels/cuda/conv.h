@@ -101,7 +101,8 @@ struct ConvEngineOptions {
 std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions& options);
 
 // `convolutions`, plus the algorithms of `products`, listed after its own first two engines, for plain 1x1
-// convolutions of stride 1 without padding in NHWC (in NCHW each image would be a product of its own).
+// convolutions of stride 1 without padding in NHWC (in NCHW each image would be a product of its own). Those
+// that complete a gradient (ConvFusion) have the algorithms of `products` only.
 // `products` must outlive the result and its plans.
 std::unique_ptr<ConvEngine> with_matrix_products(std::unique_ptr<ConvEngine> convolutions,
                                                  GemmEngine& products);

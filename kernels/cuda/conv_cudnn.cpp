@@ -175,6 +175,8 @@ class CudnnEngine : public ConvEngine {
   std::unique_ptr<ConvCandidates> candidates(const ConvProblem& problem,
                                              std::size_t workspace_limit) override {
     const std::string text = text_of(problem);
+    if (problem.fusion.completes_gradient)
+      return std::make_unique<NoCandidates>("cuDNN isn't asked to add a gradient and mask the sum");
     try {
       ConvGraph built = build_graph(problem);
       fe::graph::Graph& graph = *built.graph;

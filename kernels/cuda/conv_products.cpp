@@ -1,4 +1,5 @@
-// 1x1 convolutions of stride 1 as matrix products: cuBLASLt's algorithms beside another library's engines.
+// 1x1 convolutions of stride 1 as matrix products: cuBLASLt's algorithms beside another library's engines,
+// and alone where the product also completes a gradient.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -16,7 +17,7 @@ constexpr std::size_t kEnginesBefore = 2;
 
 bool is_product(const ConvProblem& p) {
   return p.layout == TensorLayout::nhwc && p.kernel == 1 && p.stride == 1 && p.padding == 0 &&
-         p.groups == 1 && !is_fused(p);
+         p.groups == 1 && (!is_fused(p) || p.fusion.completes_gradient);
 }
 
 // out = in weight^T, d_in = d_out weight, d_weight = d_out^T in.
@@ -28,6 +29,7 @@ GemmProblem product_of(const ConvProblem& p) {
     product = {.m = p.out_c, .n = p.c, .k = pixels, .transpose_a = true};
   product.in = product.out = p.dtype;
   product.allow_tf32 = p.allow_tf32;
+  product.adds_and_masks = p.fusion.completes_gradient;
   return product;
 }
 
@@ -38,12 +40,27 @@ class ProductPlan final : public ConvPlan {
   std::size_t workspace_bytes() const override { return plan_->workspace_bytes(); }
   std::string engine() const override { return plan_->engine(); }
   void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const override {
-    plan_->run(stream, {.a = operands[first_], .b = operands[1 - first_], .c = operands[2]}, workspace);
+    GemmOperands all{.a = operands[first_], .b = operands[1 - first_], .c = operands[2]};
+    if (operands.size() > 3) all.added = operands[3], all.relu_mask = operands[4];
+    plan_->run(stream, all, workspace);
   }
 
  private:
   std::unique_ptr<GemmPlan> plan_;
   std::size_t first_ = 0;  // index of the operand that is the first factor (kernels/instructions/conv.h)
+};
+
+// In place of another library's engines.
+class NoEngines final : public ConvCandidates {
+ public:
+  explicit NoEngines(std::string failure) : failure_(std::move(failure)) {}
+  std::size_t size() const override { return 0; }
+  std::string engine(std::size_t) const override { return ""; }
+  std::unique_ptr<ConvPlan> build(std::size_t) override { return nullptr; }
+  std::string failure() const override { return failure_; }
+
+ private:
+  std::string failure_;
 };
 
 class BothCandidates final : public ConvCandidates {
@@ -91,6 +108,7 @@ class ProductsBeside final : public ConvEngine {
   std::string library() const override { return convolutions_->library() + ", " + products_.library(); }
   std::unique_ptr<ConvCandidates> candidates(const ConvProblem& problem,
                                              std::size_t workspace_limit) override {
+    if (problem.fusion.completes_gradient) return completing(problem, workspace_limit);
     std::unique_ptr<ConvCandidates> engines = convolutions_->candidates(problem, workspace_limit);
     if (!is_product(problem)) return engines;
     std::vector<std::unique_ptr<GemmPlan>> products;
@@ -104,6 +122,20 @@ class ProductsBeside final : public ConvEngine {
   }
 
  private:
+  // A failure is an answer here: plain instructions do the same.
+  std::unique_ptr<ConvCandidates> completing(const ConvProblem& problem, std::size_t workspace_limit) {
+    std::vector<std::unique_ptr<GemmPlan>> products;
+    std::string failure = products_.library() + " lists no algorithm that adds a gradient and masks the sum";
+    try {
+      if (is_product(problem))
+        products = products_.plans(product_of(problem), workspace_limit, kMaxAlgorithms);
+    } catch (const Error& error) {
+      failure = error.what();
+    }
+    return std::make_unique<BothCandidates>(std::make_unique<NoEngines>(failure), std::move(products),
+                                            /*of_weights=*/false);
+  }
+
   std::unique_ptr<ConvEngine> convolutions_;
   GemmEngine& products_;
 };

@@ -14,9 +14,9 @@
 
 namespace plumb::cuda {
 
-// c[m, n] = op(a)[m, k] * op(b)[k, n] (+ bias[n]), all row-major, f32 accumulation. op is an optional
-// transpose: a is then stored [k, m], b [n, k]. A stride is the distance between rows in elements; 0:
-// contiguous rows.
+// c[m, n] = op(a)[m, k] * op(b)[k, n] (+ bias[n]) (+ added[m, n]), all row-major, f32 accumulation. op is an
+// optional transpose: a is then stored [k, m], b [n, k]. A stride is the distance between rows in elements;
+// 0: contiguous rows.
 struct GemmProblem {
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
@@ -25,11 +25,19 @@ struct GemmProblem {
   DType out = DType::f32;  // of c
   bool bias = false;       // [n], in c's dtype: cuBLASLt has no other (cublasLt.h, …_DESC_BIAS_DATA_TYPE)
   bool allow_tf32 = false;
+  // Adds `added`, which is like c. Then elements become 0 where their bit in relu_mask is 0: bit j of byte i
+  // is that of element 8 i + j. n must be a multiple of kMaskColumns, and bias false.
+  bool adds_and_masks = false;
 };
+// cuBLASLt wants a mask's leading dimension in 128s (cublasLt.h, …_DESC_EPILOGUE_AUX_LD).
+inline constexpr std::int64_t kMaskColumns = 128;
+
 struct GemmOperands {
   const std::byte* a = nullptr;
   const std::byte* b = nullptr;
   const std::byte* bias = nullptr;
+  const std::byte* added = nullptr;
+  const std::byte* relu_mask = nullptr;
   std::byte* c = nullptr;
 };
 

@@ -56,6 +56,13 @@ void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t attr
 }
 
 // CUBLAS_COMPUTE_32F is strict f32; halves are multiplied exactly and accumulated in f32.
+//
+// With a mask, cuBLASLt applies the ReLU's gradient to the product plus C: its epilogue is applied to alpha
+// AB
+// + beta C. A column of its D is a row of c, so the mask's leading dimension is n. NVIDIA documents a bit per
+// element, but no order of the bits; its own tests read bit i % 8 of byte i / 8 of a column for row i
+// (nvmath-python, tests/nvmath_tests/linalg/advanced/matmul/test_epilog.py, unpack_bitmask), as masks are
+// here.
 Operation make_operation(const GemmProblem& problem) {
   const bool tf32 = problem.allow_tf32 && problem.in == DType::f32;
   cublasLtMatmulDesc_t made = nullptr;
@@ -67,6 +74,10 @@ Operation make_operation(const GemmProblem& problem) {
   if (problem.bias) {
     set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
     set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(problem.out));
+  }
+  if (problem.adds_and_masks) {
+    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DRELU);
+    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, problem.n);
   }
   return operation;
 }
@@ -130,10 +141,12 @@ class CublasLtPlan final : public GemmPlan {
   void run(cudaStream_t stream, const GemmOperands& operands, std::byte* workspace) const override {
     const Product& p = *product_;
     if (p.problem.bias) set(p.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
-    const float one = 1, zero = 0;
+    const bool adds = p.problem.adds_and_masks;
+    if (adds) set(p.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.relu_mask);
+    const float one = 1, beta = adds ? 1 : 0;
     check(cublaslt().matmul(p.library.get(), p.operation.get(), &one, operands.b, p.b.get(), operands.a,
-                            p.a.get(), &zero, operands.c, p.c.get(), operands.c, p.c.get(), &chosen_.algo,
-                            workspace, chosen_.workspaceSize, stream));
+                            p.a.get(), &beta, adds ? operands.added : operands.c, p.c.get(), operands.c,
+                            p.c.get(), &chosen_.algo, workspace, chosen_.workspaceSize, stream));
   }
 
  private:
@@ -149,8 +162,10 @@ std::vector<cublasLtMatmulHeuristicResult_t> algorithms_for(const Product& p, st
   constexpr std::uint32_t kAlignmentBytes = 64;
   constexpr std::uint32_t kReductions =
       CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-  // Heuristics derive the alignment from the bias' address, which isn't known yet.
+  // Heuristics derive the alignment of bias and mask from their address, which isn't known yet.
   if (p.problem.bias) set(p.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{kAlignmentBytes});
+  if (p.problem.adds_and_masks)
+    set(p.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, std::uintptr_t{kAlignmentBytes});
   cublasLtMatmulPreference_t made = nullptr;
   check(cublaslt().matmul_preference_create(&made));
   const Preference preference(made);

@@ -6,6 +6,9 @@
 // - Where plan_fusion() allows, convolutions gather the statistics of their output, normalise their input,
 //   and compute backward through the preceding norm. A norm normalised only inside a convolution is not
 //   stored.
+// - Where plan_fusion() allows, backward-data of a block's first convolution completes the gradient of the
+//   preceding block's end: it adds the shortcut's gradient and applies the mask. That norm then reads one
+//   masked gradient, which is also its residual's; else its first pass adds both and writes the masked sum.
 // - A block's end goes back through its shortcut's norm, too. Without a ReLU the gradient of any other
 //   shortcut is that of the sum itself; a norm in front of a block's first convolution adds its own to it.
 // - One multi-tensor update also writes the half-precision copies of the weights.
@@ -86,12 +89,25 @@ struct Describer : GraphLowering {
     set_conv_workspace(instruction, op);
     if (op.in == 0) return;  // no instruction reads the gradient of the images
     const BufferId d_in = new_gradient(op.in, op.name);
-    contribute(op.in, d_in);
     const Operation data =
-        layer.backward_through_norm
-            ? Operation(backward_through_norm(i, op, d_out, d_in))
+        layer.backward_through_norm ? Operation(backward_through_norm(i, op, d_out, d_in))
+        : layer.block_end
+            ? Operation(complete_gradient(op, *layer.block_end, d_out, d_in))
             : ConvBackwardData{.d_out = d_out, .weight = lowering_.weights[op.weight], .d_in = d_in};
+    contribute(op.in, d_in);
     set_conv_workspace(add(op.name + ".backward_data", data, Phase::backward, i), op);
+  }
+
+  // Takes the gradient that the block's other reader left. That is also read by instructions before, so the
+  // sum has a buffer of its own.
+  ConvBackwardData complete_gradient(const Conv& op, std::size_t end, BufferId d_out, BufferId d_in) {
+    const BufferId added = gradient_of(op.in);
+    lowering_.gradients[op.in].clear();
+    return {.d_out = d_out,
+            .weight = lowering_.weights[op.weight],
+            .d_in = d_in,
+            .added = added,
+            .relu_mask = saved_[end].relu_mask.value()};
   }
 
   // The norm's own backward ends with these coefficients.
@@ -182,9 +198,10 @@ struct Describer : GraphLowering {
     if (op.activation == Activation::none) return {};
     return norm.scale_shift = saved.scale_shift, saved.scale_shift;
   }
-  // At a block's end: the output if a convolution wrote it or in NCHW, else bits.
+  // At a block's end: none if its gradient comes masked, the output if a convolution wrote it or in NCHW,
+  // else bits.
   std::optional<BufferId> set_end_mask(std::size_t i, const BatchNorm& op, auto& norm) const {
-    if (op.activation == Activation::none) return {};
+    if (op.activation == Activation::none || layers_[i].masked_by_conv) return {};
     if (layers_[i].inside_conv || layout() == TensorLayout::nchw)
       return norm.out = value(op.out), value(op.out);
     norm.relu_mask = saved_[i].relu_mask;
@@ -202,8 +219,8 @@ struct Describer : GraphLowering {
     return sum;
   }
 
-  // The gradient of the norm's output is also the residual's. Without ReLU it is the same buffer, read after
-  // this norm only if it was shared before.
+  // The gradient of the norm's output is also the residual's. Without ReLU, or masked, it is the same buffer,
+  // read after this norm only if it was shared before.
   void share_with_residual(const BatchNorm& op, BufferId d_out) {
     const std::vector<Lowering::Contribution>& parts = lowering_.gradients[op.out];
     contribute(*op.residual, d_out, parts.front().shared);

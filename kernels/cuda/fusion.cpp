@@ -11,6 +11,8 @@ namespace {
 
 // cuDNN's fused engines read 8 halves at once.
 constexpr std::int64_t kChannelMultiple = 8;
+// cuBLASLt's masks.
+constexpr std::int64_t kMaskChannels = 128;
 constexpr const char* kUsualConvs = "fused engines are for 1x1 and 3x3, one group, channels in eights";
 
 using Readers = std::vector<std::size_t>;  // ops, in the Graph's order
@@ -43,6 +45,7 @@ class Planner {
   std::vector<LayerFusion> run() {
     for_each<Conv>([&](std::size_t i, const Conv& conv) { gather_statistics(i, conv); });
     for_each<BatchNorm>([&](std::size_t i, const BatchNorm& norm) { normalize_on_the_way(i, norm); });
+    for_each<BatchNorm>([&](std::size_t i, const BatchNorm& norm) { complete_gradient(i, norm); });
     for_each<BatchNorm>([&](std::size_t i, const BatchNorm& norm) { fuse_with_reader(i, norm); });
     return std::move(layers_);
   }
@@ -103,6 +106,25 @@ class Planner {
     layers_[reader].norm_in_front = i;
   }
 
+  // Backward-data of the next block's first convolution comes when one other gradient of the sum is there,
+  // which it adds. It needs the mask's bits, so the sum is not computed inside that convolution.
+  void complete_gradient(std::size_t i, const BatchNorm& norm) {
+    const Readers& readers = readers_[norm.out];
+    if (!support_.block_end_gradient || !norm.residual || norm.activation != Activation::relu ||
+        readers.size() != 2)
+      return;
+    const Conv* conv = std::get_if<Conv>(&graph_.ops[readers.front()]);
+    if (!conv || conv->kernel != 1 || conv->stride != 1 || conv->padding != 0 || conv->groups != 1 ||
+        graph_.values[conv->in].shape.c % kMaskChannels != 0)
+      return;
+    if (const std::string* reason = reason_against(readers.front(), FusedPattern::block_end_gradient)) {
+      layers_[i].why_plain_gradient = *reason;
+      return;
+    }
+    layers_[i].masked_by_conv = true;
+    layers_[readers.front()].block_end = i;
+  }
+
   void fuse_with_reader(std::size_t i, const BatchNorm& norm) {
     LayerFusion& layer = layers_[i];
     const std::size_t first_reader = readers_[norm.out].empty() ? i : readers_[norm.out].front();
@@ -131,6 +153,8 @@ class Planner {
       layer.why_not_more = support_.gpu + " has no engine that adds a residual";
     } else if (layer.norm_in_front) {
       layer.why_not_more = "an instruction that normalises its shortcut, too, moves less";
+    } else if (layer.masked_by_conv) {
+      layer.why_not_more = "backward needs the bits of its mask";
     } else if (conv.kernel != 1 || conv.stride != 1 || !layers_[reader].forward.gathers_statistics) {
       layer.why_not_more = "only 1x1 convolutions with stride 1 and statistics add a residual";
     } else if (const std::string* reason = reason_against(reader, FusedPattern::residual_input)) {
@@ -184,10 +208,12 @@ class Planner {
 
 FusionSupport fusion_support(int compute_capability, Precision precision, bool deterministic) {
   FusionSupport support{.gpu = "sm_" + std::to_string(compute_capability)};
+  support.block_end_gradient =
+      (precision == Precision::fp16 || precision == Precision::bf16) && compute_capability >= 80;
   const bool any_engine = precision == Precision::fp16 && compute_capability >= 80;
   if (!any_engine || deterministic) {
     support.why_none = (precision == Precision::fp16 ? support.gpu : std::string(name_of(precision))) +
-                       " has no fused engine" + (any_engine ? " that sums in a fixed order" : "");
+                       " has no fused engine of cuDNN" + (any_engine ? " that sums in a fixed order" : "");
     return support;
   }
   const bool is_hopper = compute_capability == 90;

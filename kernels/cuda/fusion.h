@@ -1,5 +1,5 @@
-// Passes over memory saved by cuDNN's fused engines and by our own kernels: what each GPU supports, and the
-// resulting plan for each layer.
+// Passes over memory saved by fused engines of cuDNN and cuBLASLt and by our own kernels: what each GPU
+// supports, and the resulting plan for each layer.
 #pragma once
 
 #include <cstddef>
@@ -23,14 +23,18 @@ namespace plumb::cuda {
 // engine carries the note NONDETERMINISTIC. All patterns need them, so --deterministic uses none. The table
 // knows no shapes. Tuning times each pattern against the plain instructions, layer by layer
 // (choose_fusion.h); a pattern without an engine for a shape is dropped there (DescribeOptions::plain).
+//
+// cuBLASLt completes the gradient of a block's end while it multiplies: product + the other gradient, masked
+// (CUBLASLT_EPILOGUE_DRELU). It lists no algorithm without a GPU.
 struct FusionSupport {
   bool statistics = false;                // convolution, then sums over its output (genstats)
   bool normalized_input = false;          // scale, bias, ReLU, then the above (ConvBNfprop)
   bool residual_input = false;            // scale, bias, add, ReLU, then the above; 1x1 with stride 1 only
   bool normalized_input_weights = false;  // scale, bias, ReLU, then the weights' gradient (ConvBNwgrad)
   bool norm_backward_data = false;        // backward-data, ReLU, the norm's sums (DgradDreluBNBwdWeight)
+  bool block_end_gradient = false;        // backward-data, the other gradient, ReLU; 1x1 with stride 1 only
   std::string gpu;                        // "sm_90"
-  std::string why_none;                   // reason, if nothing is supported
+  std::string why_none;                   // reason, if cuDNN has nothing
 };
 // compute_capability: 90 for sm_90.
 FusionSupport fusion_support(int compute_capability, Precision precision, bool deterministic);
@@ -43,6 +47,8 @@ struct LayerFusion {
   ConvFusion forward;
   bool weights_normalize_input = false;  // the weight gradient also reads the norm's input
   bool backward_through_norm = false;    // backward-data includes the ReLU and the norm's sums
+  // The block's end whose gradient backward-data completes: it adds the other reader's and applies the ReLU.
+  std::optional<std::size_t> block_end;
 
   // For a convolution, a max pool, or a norm that ends a block: op of the norm that it partly computes, and
   // whose output it would read otherwise. A block's end normalises its shortcut, and does its backward.
@@ -54,8 +60,10 @@ struct LayerFusion {
   bool stored = true;                        // output is in memory
   bool backward_by_conv = false;             // its sums are computed with the gradient of its output
   bool backward_by_end = false;              // a shortcut's: the block's end does it all
+  bool masked_by_conv = false;               // its output's gradient comes summed and masked: see block_end
 
   std::string why_not_more;
+  std::string why_plain_gradient;  // a block's end: why its gradient doesn't come masked, if that was tried
 };
 
 // One per op of the Graph. A norm's output goes unstored only if the weight gradient doesn't read it either.

@@ -8,6 +8,13 @@
 namespace plumb::cuda {
 namespace {
 
+// Why neither of a layer's patterns is more.
+std::string reasons(const LayerFusion& layer) {
+  std::string text = layer.why_plain_gradient;
+  if (!layer.why_not_more.empty()) append_part(text, layer.why_not_more, "; ");
+  return text;
+}
+
 // Layer, forward, backward, why not more; empty for other operations.
 TextRow row_of(const Graph& graph, const Conv& conv, const LayerFusion& layer) {
   TextRow row{conv.name, "", "", layer.why_not_more};
@@ -18,16 +25,19 @@ TextRow row_of(const Graph& graph, const Conv& conv, const LayerFusion& layer) {
   if (layer.forward.gathers_statistics) append_part(row[1], "statistics");
   if (layer.weights_normalize_input) row[2] = "ConvBNwgrad";
   if (layer.backward_through_norm) append_part(row[2], "DgradDreluBNBwdWeight");
+  if (layer.block_end)
+    append_part(row[2], "adds and masks the gradient of " + name_of(graph.ops[*layer.block_end]));
   return row;
 }
 
 TextRow row_of(const Graph& graph, const BatchNorm& norm, const LayerFusion& layer) {
-  TextRow row{norm.name, "", "", layer.why_not_more};
+  TextRow row{norm.name, "", "", reasons(layer)};
   if (layer.statistics_by) row[1] = "statistics by " + name_of(graph.ops[*layer.statistics_by]);
   if (!layer.stored) append_part(row[1], "never stored");
   if (layer.inside_conv && layer.stored) append_part(row[1], "no instruction of its own");
   if (layer.norm_in_front) append_part(row[1], "normalises " + name_of(graph.ops[*layer.norm_in_front]));
   if (layer.backward_by_conv) row[2] = "sums with its output's gradient";
+  if (layer.masked_by_conv) row[2] = "its output's gradient comes masked";
   if (layer.backward_by_end) row[2] = "with the norm that it is added to";
   return row;
 }
@@ -41,10 +51,10 @@ TextRow row_of(const Graph&, const auto&, const LayerFusion&) {
 std::string fusion_text(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits) {
   const FusionSupport support = support_of(options, limits);
   const std::string title = fmt::format("fusion on {}, {}: ", limits.name, name_of(options.precision));
-  if (!support.statistics) return title + "none, " + support.why_none + "\n";
+  if (!support.statistics && !support.block_end_gradient) return title + "none, " + support.why_none + "\n";
   const std::vector<LayerFusion> layers = plan_fusion(graph, options, limits);
   std::vector<TextRow> rows{{"layer", "forward", "backward", "why not more"}};
-  std::size_t statistics = 0, unstored = 0, ends = 0, backward = 0;
+  std::size_t statistics = 0, unstored = 0, ends = 0, backward = 0, masked = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     TextRow row = std::visit([&](const auto& op) { return row_of(graph, op, layers[i]); }, graph.ops[i]);
     if (!row.empty()) rows.push_back(std::move(row));
@@ -52,11 +62,13 @@ std::string fusion_text(const Graph& graph, const DescribeOptions& options, cons
     unstored += !layers[i].stored;
     ends += layers[i].forward.adds_residual;
     backward += layers[i].backward_by_conv;
+    masked += layers[i].masked_by_conv;
   }
   return fmt::format(
       "{}of the norms, {} have their statistics from a convolution, {} are never stored, {} end a block "
-      "inside the next convolution, {} have their backward sums from a convolution\n{}",
-      title, statistics, unstored, ends, backward, padded_table(rows, "l", "  "));
+      "inside the next convolution, {} have their backward sums from a convolution, {} have their output's "
+      "gradient summed and masked by one\n{}",
+      title, statistics, unstored, ends, backward, masked, padded_table(rows, "l", "  "));
 }
 
 }  // namespace plumb::cuda

@@ -57,7 +57,8 @@ struct BatchNormFinalize {
 };
 
 // out = activation(normalised in + residual). With residual_scale_shift the residual is the input of the
-// shortcut's batch norm and is normalised too.
+// shortcut's batch norm and is normalised too. relu_mask: bit j of byte i is 1 where element 8 i + j, counted
+// as stored, passes the ReLU.
 struct BatchNormApply {
   static constexpr std::string_view kName = "norm_apply";
   Read in, scale_shift;
@@ -72,7 +73,8 @@ struct BatchNormApply {
 };
 
 // The ReLU or PReLU mask comes from one of relu_mask (a bit per element), out (> 0) and scale_shift (scale *
-// in + shift > 0); with none of them the device recomputes it from in, mean, inv_std, scale and bias.
+// in + shift > 0). With none of them the CPU recomputes it from in, mean, inv_std, scale and bias, and a GPU
+// applies none: there is no activation, or d_out is masked already.
 struct BatchNormBackward {
   static constexpr std::string_view kName = "norm_backward";
   Read in, d_out, scale, bias, mean, inv_std;

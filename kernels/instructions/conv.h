@@ -25,14 +25,19 @@ struct ConvFusion {
   bool normalizes_input = false;    // reads relu(scale * in + shift) in place of in
   bool adds_residual = false;       // … + residual inside the relu, and writes the result to `activated`
   bool gathers_statistics = false;  // sums [2, c] of its output
+  bool completes_gradient = false;  // backward-data: adds the other gradient of the input, and masks the sum
 };
 
+// With relu_mask: of the ReLU's input, d_in = product + added where the mask's bit is 1, else 0.
 struct ConvBackwardData {
   static constexpr std::string_view kName = "conv_backward_data";
-  Read d_out, weight;  // like out; backward-data's copy
-  Write d_in;          // like in
+  Read d_out, weight;             // like out; backward-data's copy
+  Write d_in;                     // like in
+  std::optional<Read> added;      // like in: the gradient that another reader of the input has left
+  std::optional<Read> relu_mask;  // u8, as BatchNormApply writes it
   static void operands(auto& self, auto&& each) {
-    each("d_out", self.d_out, "weight", self.weight, "d_in", self.d_in);
+    each("d_out", self.d_out, "weight", self.weight, "d_in", self.d_in, "added", self.added, "relu_mask",
+         self.relu_mask);
   }
 };
 

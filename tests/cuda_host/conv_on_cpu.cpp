@@ -260,7 +260,8 @@ class ConvOnCpu final : public ConvPlan {
 class OneCandidate final : public ConvCandidates {
  public:
   explicit OneCandidate(const ConvProblem& problem) : problem_(problem) {}
-  std::size_t size() const override { return 1; }
+  // As cuDNN, which isn't asked to complete a gradient.
+  std::size_t size() const override { return problem_.fusion.completes_gradient ? 0 : 1; }
   std::string engine(std::size_t) const override { return engine_name(); }
   std::unique_ptr<ConvPlan> build(std::size_t) override {
     const char* most = std::getenv("EMULATED_CONV_MOST_ELEMENTS");

@@ -1,4 +1,5 @@
 // The emulated GPU's matrix products: oneDNN's, in f32.
+#include <cstdlib>
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "base/error.h"
@@ -34,6 +35,14 @@ void write_rows(std::byte* to, const std::vector<float>& matrix, std::int64_t co
   }
 }
 
+void add_and_mask(std::vector<float>& c, const GemmOperands& operands, DType dtype) {
+  const std::vector<float> added = read_floats(operands.added, c.size(), dtype);
+  for (std::size_t i = 0; i < c.size(); ++i) {
+    const bool passes = (std::to_integer<unsigned>(operands.relu_mask[i / 8]) >> i % 8 & 1U) != 0;
+    c[i] = passes ? c[i] + added[i] : 0;
+  }
+}
+
 void multiply(const GemmProblem& p, const GemmOperands& operands) {
   const auto count = [](std::int64_t rows, std::int64_t columns) {
     return static_cast<std::size_t>(rows * columns);
@@ -50,6 +59,7 @@ void multiply(const GemmProblem& p, const GemmOperands& operands) {
     const std::vector<float> bias = read_floats(operands.bias, count(p.n, 1), p.out);
     for (std::size_t i = 0; i < c.size(); ++i) c[i] += bias[i % bias.size()];
   }
+  if (p.adds_and_masks) add_and_mask(c, operands, p.out);
   write_rows(operands.c, c, p.n, p.c_stride, p.out);
 }
 
@@ -77,6 +87,8 @@ class CpuProducts final : public GemmEngine {
   std::vector<std::unique_ptr<GemmPlan>> plans(const GemmProblem& problem, std::size_t,
                                                std::size_t) override {
     std::vector<std::unique_ptr<GemmPlan>> plans;
+    if (problem.adds_and_masks && (problem.n % kMaskColumns != 0 || std::getenv("EMULATED_NO_FUSED_ENGINES")))
+      return plans;
     plans.push_back(std::make_unique<GemmOnCpu>(problem));
     return plans;
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "kernels/describe.h"
 #include "kernels/device.h"
@@ -16,6 +17,7 @@ struct TrainOptions {
   Precision precision = Precision::fp32;
   bool fuse = true;
   bool fp32_head = false;
+  std::vector<PlainLayer> plain;
   bool overlap_weights = false;
   std::optional<TensorLayout> layout;
   int compute_capability = 90;  // target of the Program

@@ -153,6 +153,34 @@ TEST(EmulatedTraining, Bf16StaysCloseForThreeSteps) {
   expect_close_to_fp32(half_steps(Precision::bf16, 3), {.loss = 0.01, .change = 0.35, .least_cosine = 0.55});
 }
 
+// Forward is the same to the bit, so no ReLU turns the other way: gradients differ by roundings only. Two
+// blocks with a shortcut's convolution and two without, of 128 and 256 channels and an odd number of pixels.
+TEST(EmulatedTraining, CompletedGradientsAreThoseOfPlainBlockEnds) {
+  GraphBuilder b({3, 20, 20, 3});
+  ValueId value = b.norm(b.conv(GraphBuilder::kImages, 16, {.kernel = 3, .stride = 2}), Activation::relu);
+  for (const auto& [channels, stride] : {std::pair{32, 1}, {32, 1}, {64, 2}, {64, 1}})
+    value = block(b, value, channels, stride);
+  const Graph graph = b.classify(value, 11);
+  const TestTensors tensors = random_tensors(graph, 3);
+  std::vector<PlainLayer> plain;
+  for (std::size_t op = 0; op < graph.ops.size(); ++op)
+    plain.push_back({op, FusedPattern::block_end_gradient, "to compare"});
+  for (const Precision precision : {Precision::fp16, Precision::bf16}) {
+    SCOPED_TRACE(name_of(precision));
+    TrainOptions options = half_steps(precision, 1);
+    options.compute_capability = 80;
+    const GraphRun completed = train_on_gpu(graph, tensors, options);
+    options.plain = plain;
+    const GraphRun wanted = train_on_gpu(graph, tensors, options);
+    EXPECT_EQ(completed.losses, wanted.losses);
+    EXPECT_NE(completed.gradients, wanted.gradients) << "the same instructions ran";
+    for (std::size_t p = 0; p < graph.parameters.size(); ++p)
+      EXPECT_LT(relative_error(completed.gradients[p], wanted.gradients[p]),
+                precision == Precision::fp16 ? 0.002 : 0.015)
+          << graph.parameters[p].name;
+  }
+}
+
 TEST(EmulatedTraining, Fp16OfOddChannelsIsCloseToFp32) {
   const Graph graph = odd_network();
   const TestTensors tensors = random_tensors(graph, 5);

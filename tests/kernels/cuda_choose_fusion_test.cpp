@@ -1,6 +1,7 @@
 // The choice between fused engines and plain instructions, with made-up times.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "kernels/cuda/choose_fusion.h"
@@ -34,20 +35,36 @@ bool normalizes_input(const Instruction& instruction) {
   const auto* weights = instruction.as<ConvBackwardWeights>();
   return (conv && conv->scale_shift) || (weights && weights->scale_shift);
 }
+bool completes_gradient(const Instruction& instruction) {
+  const auto* conv = instruction.as<ConvBackwardData>();
+  return conv && conv->relu_mask;
+}
+bool adds_residual(const Instruction& instruction) {
+  const auto* conv = instruction.as<ConvForward>();
+  return conv && conv->residual;
+}
 bool is_fused(const Instruction& instruction) {
   return gathers_statistics(instruction) || normalizes_input(instruction) ||
-         instruction.as<ConvNormBackwardData>();
+         completes_gradient(instruction) || instruction.as<ConvNormBackwardData>();
+}
+// Gradients of plain convolutions take longer: completing one pays, although the block's end then has an
+// instruction of its own.
+double usual_seconds(const Instruction& instruction) {
+  return instruction.as<ConvBackwardData>() && !completes_gradient(instruction) ? 3e-3 : 1e-3;
+}
+
+std::size_t count_if(const Program& program, bool (*which)(const Instruction&)) {
+  return static_cast<std::size_t>(std::ranges::count_if(program.instructions, which));
 }
 
 std::size_t fused_instructions(const Program& program) {
-  return static_cast<std::size_t>(
-      std::count_if(program.instructions.begin(), program.instructions.end(), is_fused));
+  return count_if(program, is_fused);
 }
 
 TEST(ChooseFusion, KeepsEveryPatternWhereNothingSpeaksAgainst) {
   EXPECT_TRUE(choose([](const Program&, const Instruction&) { return InstructionCost{}; }).empty());
   EXPECT_TRUE(choose([](const Program&, const Instruction& instruction) {
-                return InstructionCost{is_fused(instruction) ? 1e-9 : 1e-3, ""};
+                return InstructionCost{is_fused(instruction) ? 1e-9 : usual_seconds(instruction), ""};
               }).empty());
 }
 
@@ -99,11 +116,53 @@ TEST(ChooseFusion, GivesUpAPatternWithWhatNeedsIt) {
     EXPECT_FALSE(gathers_statistics(instruction) || normalizes_input(instruction)) << instruction.name;
 }
 
+// A block whose gradient isn't completed ends inside the next convolution.
+TEST(ChooseFusion, EndsBlocksInsideConvolutionsWhereNothingCompletesTheirGradient) {
+  const auto plain = choose([](const Program&, const Instruction& instruction) {
+    return InstructionCost{usual_seconds(instruction), completes_gradient(instruction) ? "no algorithm" : ""};
+  });
+  EXPECT_EQ(plain.size(), 15U);
+  for (const PlainLayer& layer : plain) {
+    EXPECT_EQ(layer.pattern, FusedPattern::block_end_gradient);
+    EXPECT_EQ(layer.reason, "no algorithm");
+  }
+  const Program program = described_with(plain);
+  EXPECT_EQ(count_if(program, completes_gradient), 0U);
+  EXPECT_EQ(count_if(program, adds_residual), 11U);
+}
+
+TEST(ChooseFusion, CompletesAGradientOnlyWhereThatIsFaster) {
+  const auto plain = choose([](const Program&, const Instruction& instruction) {
+    const bool slow = completes_gradient(instruction) && instruction.name == "layer3.2.conv1.backward_data";
+    return InstructionCost{slow ? 1.0 : usual_seconds(instruction), ""};
+  });
+  ASSERT_EQ(plain.size(), 1U);
+  EXPECT_EQ(name_of(graph().ops[plain.front().op]), "layer3.2.conv1");
+  EXPECT_NE(plain.front().reason.find("ms faster"), std::string::npos) << plain.front().reason;
+}
+
+// Giving up one pattern alone would bring in a slower one.
+TEST(ChooseFusion, FindsPlainBlockEndsBehindTwoPatternsThatAreSlower) {
+  const auto plain = choose([](const Program&, const Instruction& instruction) {
+    const double seconds = adds_residual(instruction)        ? 1.0
+                           : completes_gradient(instruction) ? 0.5
+                                                             : usual_seconds(instruction);
+    return InstructionCost{seconds, ""};
+  });
+  const Program program = described_with(plain);
+  EXPECT_EQ(count_if(program, completes_gradient), 0U);
+  EXPECT_EQ(count_if(program, adds_residual), 0U);
+  for (const PlainLayer& layer : plain) {
+    EXPECT_NE(layer.reason.find("ms faster"), std::string::npos) << layer.reason;
+    EXPECT_EQ(layer.reason.find("-"), std::string::npos) << layer.reason;
+  }
+}
+
 // A slow engine in one layer doesn't affect the others.
 TEST(ChooseFusion, DecidesLayerByLayer) {
   const auto plain = choose([](const Program&, const Instruction& instruction) {
-    return InstructionCost{instruction.name == "layer2.1.conv2.forward" && is_fused(instruction) ? 1.0 : 1e-3,
-                           ""};
+    const bool slow = instruction.name == "layer2.1.conv2.forward" && is_fused(instruction);
+    return InstructionCost{slow ? 1.0 : usual_seconds(instruction), ""};
   });
   std::set<std::string> layers;
   for (const PlainLayer& layer : plain) layers.insert(name_of(graph().ops[layer.op]));

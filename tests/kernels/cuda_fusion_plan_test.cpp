@@ -77,20 +77,65 @@ TEST(FusionPlan, ABlockThatA3x3ConvolutionReadsEndsInAStepOfItsOwn) {
   }
 }
 
+// Two convolutions and a norm that adds the images, whose output the reader and another such norm read.
+std::vector<LayerFusion> plan_of_end(std::int64_t channels, const GraphBuilder::ConvOptions& reader,
+                                     Activation activation = Activation::relu, bool third_reader = false,
+                                     Precision precision = Precision::fp16) {
+  GraphBuilder builder({.n = 2, .h = 8, .w = 8, .c = channels});
+  const ValueId images = GraphBuilder::kImages;
+  const ValueId end = builder.norm(builder.conv(images, channels, {}), activation, images);
+  const ValueId read = builder.norm(builder.conv(end, channels, reader), Activation::relu);
+  if (third_reader) builder.norm(builder.conv(end, channels, {}), Activation::relu, read);
+  const ValueId next = builder.norm(builder.conv(read, channels, {}), Activation::relu, end);
+  return plan_fusion(builder.classify(next), {.precision = precision}, *find_target("h200"));
+}
+
+TEST(FusionPlan, AConvolutionCompletesTheGradientOfABlocksEndOnlyIfItIsAProductThatComesLast) {
+  const auto completes = [](const std::vector<LayerFusion>& layers) {
+    EXPECT_EQ(layers[1].masked_by_conv, layers[2].block_end == std::size_t{1});
+    return layers[1].masked_by_conv;
+  };
+  EXPECT_TRUE(completes(plan_of_end(128, {})));
+  EXPECT_FALSE(completes(plan_of_end(64, {}))) << "masks of cuBLASLt have rows of 128 bits";
+  EXPECT_FALSE(completes(plan_of_end(128, {.kernel = 3, .padding = 1})));
+  EXPECT_FALSE(completes(plan_of_end(128, {.groups = 2})));
+  EXPECT_FALSE(completes(plan_of_end(128, {}, Activation::none)));
+  EXPECT_FALSE(completes(plan_of_end(128, {}, Activation::relu, /*third_reader=*/true)));
+  EXPECT_TRUE(completes(plan_of_end(128, {}, Activation::relu, false, Precision::bf16)));
+  EXPECT_FALSE(completes(plan_of_end(128, {}, Activation::relu, false, Precision::fp32)));
+}
+
 TEST(FusionText, SaysWhatBecameOfEachLayerAndWhyNotMore) {
   const Graph graph = make_resnet50({.batch = 2, .image_size = 64});
   const std::string hopper = plumb::fusion_text(graph, {.precision = Precision::fp16}, *find_target("h200"));
   EXPECT_NE(hopper.find("normalises layer1.0.bn2 (ConvBNfprop), statistics"), std::string::npos) << hopper;
-  EXPECT_NE(hopper.find("ends layer1.1.bn3"), std::string::npos);
+  EXPECT_NE(hopper.find("adds and masks the gradient of layer1.1.bn3"), std::string::npos);
+  EXPECT_NE(hopper.find("15 have their output's gradient summed and masked by one"), std::string::npos);
   EXPECT_NE(hopper.find("with the norm that it is added to"), std::string::npos);
   const std::string ampere =
       plumb::fusion_text(graph, {.precision = Precision::fp16}, *find_target("a100-80gb"));
   EXPECT_NE(ampere.find("sm_80 has no engine that adds a residual"), std::string::npos);
-  EXPECT_EQ(plumb::fusion_text(graph, {.precision = Precision::bf16}, *find_target("h200")),
-            "fusion on h200, bf16: none, bf16 has no fused engine\n");
+  const std::string bf16 = plumb::fusion_text(graph, {.precision = Precision::bf16}, *find_target("h200"));
+  EXPECT_NE(bf16.find("adds and masks the gradient of layer1.1.bn3"), std::string::npos) << bf16;
+  EXPECT_NE(bf16.find("bf16 has no fused engine of cuDNN"), std::string::npos) << bf16;
+  EXPECT_EQ(
+      plumb::fusion_text(graph, {.precision = Precision::fp16}, *find_target("v100-16gb")).find("\n") + 1,
+      plumb::fusion_text(graph, {.precision = Precision::fp16}, *find_target("v100-16gb")).size())
+      << "nothing is fused";
   EXPECT_EQ(plumb::fusion_text(graph, {.fuse = false}, *find_target("h200")),
             "fusion on h200, fp32: none, --fusion is off\n");
   EXPECT_EQ(plumb::fusion_text(graph, {}, *find_target("cpu")), "");
+}
+
+TEST(FusionText, GivesTheReasonsAgainstBothPatternsOfABlocksEnd) {
+  const Graph graph = make_resnet50({.batch = 2, .image_size = 64});
+  DescribeOptions options{.precision = Precision::fp16};
+  for (std::size_t op = 0; op < graph.ops.size(); ++op) {
+    options.plain.push_back({op, FusedPattern::block_end_gradient, "no algorithm"});
+    options.plain.push_back({op, FusedPattern::residual_input, "plain is faster"});
+  }
+  const std::string text = plumb::fusion_text(graph, options, *find_target("h200"));
+  EXPECT_NE(text.find("no algorithm; plain is faster"), std::string::npos) << text;
 }
 
 }  // namespace
