@@ -53,6 +53,10 @@ struct LayerFusion {
   bool stored = true;                        // output is in memory
   bool backward_by_conv = false;             // its sums are computed with the gradient of its output
   bool backward_by_end = false;              // a shortcut's: the block's end does it all
+  std::optional<std::size_t> backward_through_pool;  // op of the max pool behind it
+
+  // For a max pool.
+  bool backward_by_norm = false;  // the norm in front goes back through it
 
   std::string why_not_more;
 };

@@ -28,6 +28,7 @@ TextRow row_of(const Graph& graph, const BatchNorm& norm, const LayerFusion& lay
   if (layer.inside_conv && layer.stored) append_part(row[1], "no instruction of its own");
   if (layer.norm_in_front) append_part(row[1], "normalises " + name_of(graph.ops[*layer.norm_in_front]));
   if (layer.backward_by_conv) row[2] = "sums with its output's gradient";
+  if (layer.backward_through_pool) row[2] = "through " + name_of(graph.ops[*layer.backward_through_pool]);
   if (layer.backward_by_end) row[2] = "with the norm that it is added to";
   return row;
 }
