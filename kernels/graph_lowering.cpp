@@ -99,9 +99,9 @@ BatchNormBackward GraphLowering::norm_backward(std::size_t i, const BatchNorm& o
   return norm;
 }
 
-void GraphLowering::pool_forward(std::size_t i, const Pool& op, BufferId in,
-                                 std::optional<Read> scale_shift) {
-  PoolForward pool{.in = in, .out = value(op.out), .scale_shift = scale_shift};
+void GraphLowering::pool_forward(std::size_t i, const Pool& op, BufferId in, std::optional<Read> scale_shift,
+                                 std::optional<Write> winners) {
+  PoolForward pool{.in = in, .out = value(op.out), .scale_shift = scale_shift, .winners = winners};
   if (op.kind == Pool::Kind::max) {
     saved_[i].argmax = add_saved(op.name + ".argmax", DType::u8, nchw(shape(op.out)));
     pool.argmax = saved_[i].argmax;

@@ -16,7 +16,7 @@ namespace plumb {
 // may hide some of these. `i` is the operation's index.
 class GraphLowering {
  public:
-  void forward(std::size_t i, const Pool& op) { pool_forward(i, op, value(op.in), {}); }
+  void forward(std::size_t i, const Pool& op) { pool_forward(i, op, value(op.in), {}, {}); }
   void backward(std::size_t i, const Pool& op) { pool_backward(i, op, 1); }
   void forward(std::size_t i, const Dense& op);
   void backward(std::size_t i, const Dense& op);
@@ -32,7 +32,7 @@ class GraphLowering {
   struct Saved {
     BufferId mean = 0, inv_std = 0;
     BufferId sums = 0, scale_shift = 0, coefficients = 0;  // if convolutions compute parts of the norm
-    std::optional<BufferId> relu_mask, argmax;
+    std::optional<BufferId> relu_mask, argmax, winners;
     BufferId cast_in = 0;  // a dense layer's input in its compute dtype
     MarginBuffers margin;
   };
@@ -53,7 +53,8 @@ class GraphLowering {
   void load_batch(const Normalisation& normalisation, std::int64_t parts);
   // Sets Work::bytes from the operands, and Work::macs of operation `op`.
   Instruction& add(std::string name, Operation operation, Phase phase, std::size_t op = kNone);
-  void pool_forward(std::size_t i, const Pool& op, BufferId in, std::optional<Read> scale_shift);
+  void pool_forward(std::size_t i, const Pool& op, BufferId in, std::optional<Read> scale_shift,
+                    std::optional<Write> winners);
   // `most`: of the gradients that the instruction adds up.
   void pool_backward(std::size_t i, const Pool& op, std::size_t most);
   // Without the operands that give a mask, and the residual's gradient. d_out: one buffer or two.

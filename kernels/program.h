@@ -78,12 +78,13 @@ std::string_view name_of(Phase phase);
 using Operation =
     std::variant<LoadBatch, PackBatch, ConvForward, ConvBackwardData, ConvBackwardWeights,
                  ConvNormBackwardData, BatchNormForward, BatchNormStatistics, BatchNormFinalize,
-                 BatchNormApply, BatchNormBackward, BatchNormPairBackward, BatchNormBackwardApply,
-                 PoolForward, PoolBackward, DenseForward, DenseBackwardData, DenseBackwardWeights,
-                 DropoutForward, DropoutBackward, SoftmaxCrossEntropy, MarginNormalize, MarginSampleClasses,
-                 MarginGatherRows, MarginClassNorms, MarginProducts, MarginStatistics, MarginRescale,
-                 MarginGradient, MarginFeatureProducts, MarginWeightGradient, MarginFeaturesBackward,
-                 Accumulate, Cast, Collective, FindOverflow, Update, UpdateRows, AdvanceState, Recorded>;
+                 BatchNormApply, BatchNormBackward, BatchNormPairBackward, BatchNormPoolBackward,
+                 BatchNormBackwardApply, PoolForward, PoolBackward, DenseForward, DenseBackwardData,
+                 DenseBackwardWeights, DropoutForward, DropoutBackward, SoftmaxCrossEntropy, MarginNormalize,
+                 MarginSampleClasses, MarginGatherRows, MarginClassNorms, MarginProducts, MarginStatistics,
+                 MarginRescale, MarginGradient, MarginFeatureProducts, MarginWeightGradient,
+                 MarginFeaturesBackward, Accumulate, Cast, Collective, FindOverflow, Update, UpdateRows,
+                 AdvanceState, Recorded>;
 
 // E.g. "conv_forward".
 std::string_view name_of(const Operation& operation);

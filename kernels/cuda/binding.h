@@ -72,6 +72,7 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormFinali
 Binder prepare(Context& context, Instruction& instruction, const BatchNormApply& norm);
 Binder prepare(Context& context, Instruction& instruction, const BatchNormBackward& norm);
 Binder prepare(Context& context, Instruction& instruction, const BatchNormPairBackward& pair);
+Binder prepare(Context& context, Instruction& instruction, const BatchNormPoolBackward& norm);
 Binder prepare(Context& context, Instruction& instruction, const BatchNormBackwardApply& norm);
 Binder prepare(Context& context, Instruction& instruction, const PoolForward& pool);
 Binder prepare(Context& context, Instruction& instruction, const PoolBackward& pool);

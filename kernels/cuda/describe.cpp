@@ -3,6 +3,8 @@
 //   normalises a shortcut) and applies the ReLU. A max pool normalises its input itself. Backward is one
 //   instruction, which recomputes the ReLU mask from the norm's input or, after a residual, reads one bit per
 //   element that forward keeps (NCHW: the output).
+// - In NHWC backward of the norm in front of a max pool includes the pool's. For its sums the pool keeps the
+//   elements that won: no others have a gradient.
 // - Where plan_fusion() allows, convolutions gather the statistics of their output, normalise their input,
 //   and compute backward through the preceding norm. A norm normalised only inside a convolution is not
 //   stored.
@@ -177,6 +179,7 @@ struct Describer : GraphLowering {
 
   void backward(std::size_t i, const BatchNorm& op) {
     if (layers_[i].backward_by_end) return;
+    if (layers_[i].backward_through_pool) return backward_through_pool(i, op);
     if (layers_[i].norm_in_front) return pair_backward(i, op);
     if (!layers_[i].backward_by_conv) return two_pass_backward(i, op);
     const BufferId d_activated = gradient_of(op.out);
@@ -286,9 +289,39 @@ struct Describer : GraphLowering {
   void forward(std::size_t i, const Pool& op) {
     const auto norm = layers_[i].norm_in_front;
     if (!norm) return GraphLowering::forward(i, op);
-    pool_forward(i, op, value(norm_in_front(i).in), saved_[*norm].scale_shift);
+    const BufferId in = value(norm_in_front(i).in);
+    if (layers_[i].backward_by_norm)
+      saved_[i].winners =
+          add_saved(op.name + ".winners", lowering_.program.buffers[in].dtype, nchw(shape(op.out)));
+    pool_forward(i, op, in, saved_[*norm].scale_shift, saved_[i].winners);
   }
-  void backward(std::size_t i, const Pool& op) { pool_backward(i, op, saved_[i].argmax ? 2 : 1); }
+  void backward(std::size_t i, const Pool& op) {
+    if (!layers_[i].backward_by_norm) pool_backward(i, op, saved_[i].argmax ? 2 : 1);
+  }
+
+  // Two passes: sums over the pool's winners and its output's gradients, then d_in from in, these gradients
+  // and argmax.
+  void backward_through_pool(std::size_t i, const BatchNorm& op) {
+    const std::size_t pool = *layers_[i].backward_through_pool;
+    const std::vector<BufferId> d_out = gradients_of(std::get<Pool>(graph_.ops[pool]).out, 2);
+    BatchNormPoolBackward norm{.in = value(op.in),
+                               .winners = *saved_[pool].winners,
+                               .argmax = *saved_[pool].argmax,
+                               .d_out = d_out.front(),
+                               .scale = master(op.scale),
+                               .mean = saved_[i].mean,
+                               .inv_std = saved_[i].inv_std,
+                               .scale_shift = saved_[i].scale_shift,
+                               .d_in = new_gradient(op.in, op.name),
+                               .d_scale = gradient(op.scale),
+                               .d_bias = gradient(op.bias),
+                               .counters = counters_};
+    if (d_out.size() > 1) norm.second_d_out = d_out.back();
+    Instruction& instruction = add(op.name + ".backward", norm, Phase::backward, i);
+    for (BufferId part : d_out) instruction.work.bytes += bytes(part);
+    instruction.workspace_bytes = NormWorkspace{}.bytes(partition_pooled(shape(op.in)));
+    contribute(op.in, norm.d_in);
+  }
 
   void forward(std::size_t i, const MarginLoss& op) {
     const std::size_t first = lowering_.program.instructions.size();
@@ -321,9 +354,13 @@ struct Describer : GraphLowering {
   // Shared by all norms.
   BufferId add_norm_counters() {
     std::int64_t counters = 1;
-    for (const Op& op : graph_.ops)
-      if (const auto* norm = std::get_if<BatchNorm>(&op))
-        counters = std::max(counters, norm_counters(partition_of(*norm)));
+    for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
+      const auto* norm = std::get_if<BatchNorm>(&graph_.ops[i]);
+      if (!norm) continue;
+      counters = std::max(counters, norm_counters(partition_of(*norm)));
+      if (layers_[i].backward_through_pool)
+        counters = std::max(counters, norm_counters(partition_pooled(shape(norm->in))));
+    }
     return add_buffer(lowering_.program, {.name = "norm_counters",
                                           .role = Role::state,
                                           .dtype = DType::i32,

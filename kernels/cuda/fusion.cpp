@@ -4,6 +4,8 @@
 #include <utility>
 #include <variant>
 
+#include "kernels/cuda/choose_layout.h"
+#include "kernels/cuda/norm_partition.h"
 #include "kernels/cuda/stem_shape.h"
 
 namespace plumb::cuda {
@@ -35,9 +37,11 @@ std::vector<Readers> readers_of_values(const Graph& graph) {
 
 class Planner {
  public:
-  Planner(const Graph& graph, FusionSupport support, const std::vector<PlainLayer>& plain)
+  Planner(const Graph& graph, FusionSupport support, TensorLayout layout,
+          const std::vector<PlainLayer>& plain)
       : graph_(graph),
         support_(std::move(support)),
+        layout_(layout),
         plain_(plain),
         readers_(readers_of_values(graph)),
         layers_(graph.ops.size()) {}
@@ -92,7 +96,8 @@ class Planner {
   }
 
   // By our own kernels, on any GPU: a block's end normalises its shortcut and goes back through its norm; a
-  // max pool normalises its input.
+  // max pool normalises its input, and the norm goes back through the pool. That kernel has only NHWC: in
+  // NCHW windows begin at addresses of every alignment.
   void normalize_on_the_way(std::size_t i, const BatchNorm& norm) {
     if (norm.residual || readers_[norm.out].size() != 1) return;
     const std::size_t reader = readers_[norm.out].front();
@@ -104,6 +109,9 @@ class Planner {
     layers_[i].stored = false;
     layers_[i].backward_by_end = is_shortcut;
     layers_[reader].norm_in_front = i;
+    if (!is_pooled || !goes_back_through(*pool) || layout_ != TensorLayout::nhwc) return;
+    layers_[i].backward_through_pool = reader;
+    layers_[reader].backward_by_norm = true;
   }
 
   // Backward-data of the next block's first convolution comes when one other gradient of the sum is there,
@@ -199,6 +207,7 @@ class Planner {
 
   const Graph& graph_;
   FusionSupport support_;
+  TensorLayout layout_;
   const std::vector<PlainLayer>& plain_;
   std::vector<Readers> readers_;     // by ValueId
   std::vector<LayerFusion> layers_;  // by op
@@ -232,7 +241,8 @@ FusionSupport support_of(const DescribeOptions& options, const DeviceLimits& lim
 
 std::vector<LayerFusion> plan_fusion(const Graph& graph, const DescribeOptions& options,
                                      const DeviceLimits& limits) {
-  return Planner(graph, support_of(options, limits), options.plain).run();
+  return Planner(graph, support_of(options, limits), choose_layout(graph, options, limits), options.plain)
+      .run();
 }
 
 }  // namespace plumb::cuda

@@ -61,6 +61,10 @@ struct LayerFusion {
   bool backward_by_conv = false;             // its sums are computed with the gradient of its output
   bool backward_by_end = false;              // a shortcut's: the block's end does it all
   bool masked_by_conv = false;               // its output's gradient comes summed and masked: see block_end
+  std::optional<std::size_t> backward_through_pool;  // op of the max pool behind it
+
+  // For a max pool.
+  bool backward_by_norm = false;  // the norm in front goes back through it
 
   std::string why_not_more;
   std::string why_plain_gradient;  // a block's end: why its gradient doesn't come masked, if that was tried

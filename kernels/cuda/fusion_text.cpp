@@ -38,6 +38,7 @@ TextRow row_of(const Graph& graph, const BatchNorm& norm, const LayerFusion& lay
   if (layer.norm_in_front) append_part(row[1], "normalises " + name_of(graph.ops[*layer.norm_in_front]));
   if (layer.backward_by_conv) row[2] = "sums with its output's gradient";
   if (layer.masked_by_conv) row[2] = "its output's gradient comes masked";
+  if (layer.backward_through_pool) row[2] = "through " + name_of(graph.ops[*layer.backward_through_pool]);
   if (layer.backward_by_end) row[2] = "with the norm that it is added to";
   return row;
 }

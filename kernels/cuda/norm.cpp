@@ -149,6 +149,30 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormPairBa
   });
 }
 
+Binder prepare(Context& context, Instruction& instruction, const BatchNormPoolBackward& norm) {
+  const Shape& shape = context.graph.values[context.op<BatchNorm>(instruction).in].shape;
+  const NormPartition partition = partition_pooled(shape);
+  instruction.workspace_bytes = NormWorkspace{}.bytes(partition);
+  return launching(
+      context, [=, dtype = context.dtype(norm.in), scale_shift_dtype = context.dtype(norm.scale_shift)](
+                   const Arena& arena, cudaStream_t stream) {
+        const NormBackward backward = backward_of(norm, arena, of_workspace(arena, partition, 0));
+        const NormGradient of_winners{.in = arena.data(norm.winners),
+                                      .d_out = arena.data(norm.d_out),
+                                      .second_d_out = arena.optional(norm.second_d_out),
+                                      .scale_shift = arena.data(norm.scale_shift),
+                                      .scale_shift_dtype = scale_shift_dtype};
+        launch_norm_backward_sums(partition, dtype, of_winners, nullptr,
+                                  scratch_of(arena, partition, {}, norm.counters), backward, {}, stream);
+        launch_norm_pool_backward_apply(shape, dtype,
+                                        {.in = arena.data(norm.in),
+                                         .d_out = of_winners.d_out,
+                                         .second_d_out = of_winners.second_d_out,
+                                         .argmax = arena.as<std::uint8_t>(norm.argmax)},
+                                        backward.coefficients, arena.data(norm.d_in), stream);
+      });
+}
+
 Binder prepare(Context& context, Instruction& instruction, const BatchNormBackwardApply& norm) {
   return launching(context, [=, partition = partition_of(context, instruction),
                              dtype = context.dtype(norm.in)](const Arena& arena, cudaStream_t stream) {

@@ -66,7 +66,7 @@ void launch_norm_apply(const NormPartition& partition, DType dtype, const NormAp
 // Gradient of a norm's output before its ReLU: d_out (+ second_d_out) where the mask's bit is set, or where
 // `activated`, the stored output, is > 0, or where scale_shift[0] * in + scale_shift[1] is > 0; everywhere
 // without any of the three. Before its PReLU: slope * d_out where that expression is not > 0. scale_shift
-// excludes second_d_out and shortcut_in.
+// excludes shortcut_in, and a slope second_d_out; the second pass takes no second_d_out with scale_shift.
 struct NormGradient {
   const std::byte* in = nullptr;
   const std::byte* d_out = nullptr;
@@ -108,5 +108,19 @@ struct NormInputGradient {
 void launch_norm_backward_apply(const NormPartition& partition, DType dtype, const NormGradient& gradient,
                                 const float* coefficients, const NormInputGradient& d_in,
                                 cudaStream_t stream);
+
+// Gradient of a norm's output before its ReLU, where a max pool reads that (NHWC, goes_back_through() in
+// norm_partition.h): per pixel the sum of d_out (+ second_d_out) over the windows that it won.
+struct NormPooledGradient {
+  const std::byte* in = nullptr;
+  const std::byte* d_out = nullptr;         // of the pool's output
+  const std::byte* second_d_out = nullptr;  // or null; likewise
+  const std::uint8_t* argmax = nullptr;     // from launch_max_pool_forward with winners
+};
+// d_in = coefficients[0] * gradient + coefficients[1] * in + coefficients[2]. `shape` is that of `in`. The
+// coefficients come from launch_norm_backward_sums over partition_pooled(shape), with winners for `in`:
+// pixels that won no window add nothing to the sums.
+void launch_norm_pool_backward_apply(const Shape& shape, DType dtype, const NormPooledGradient& gradient,
+                                     const float* coefficients, std::byte* d_in, cudaStream_t stream);
 
 }  // namespace plumb::cuda

@@ -2,6 +2,7 @@
 #include <type_traits>
 
 #include "kernels/cuda/norm.h"
+#include "kernels/cuda/norm_coefficients.h"
 #include "kernels/cuda/norm_tile.h"
 #include "kernels/cuda/reduce.h"
 
@@ -10,10 +11,22 @@ namespace {
 
 // Source of a gradient, beside d_out with a mask or the stored output. d_out_into_sum: adds to d_in. pair:
 // one d_out or two, of a shortcut's norm, too.
-enum class Source { d_out, two_d_outs, d_out_by_line, d_out_through_prelu, d_out_into_sum, pair };
+enum class Source {
+  d_out,
+  two_d_outs,
+  d_out_by_line,
+  d_out_through_prelu,
+  d_out_into_sum,
+  pair,
+  two_d_outs_by_line,
+};
 
 template <Source kSource>
-inline constexpr bool kByLine = kSource == Source::d_out_by_line || kSource == Source::d_out_through_prelu;
+inline constexpr bool kByLine = kSource == Source::d_out_by_line || kSource == Source::two_d_outs_by_line ||
+                                kSource == Source::d_out_through_prelu;
+// Adds second_d_out, always; a pair does if there is one.
+template <Source kSource>
+inline constexpr bool kHasTwo = kSource == Source::two_d_outs || kSource == Source::two_d_outs_by_line;
 // With a third sum per channel: a PReLU's slope, a shortcut's norm.
 template <Source kSource>
 inline constexpr bool kHasThirdSum = kSource == Source::d_out_through_prelu || kSource == Source::pair;
@@ -60,18 +73,18 @@ struct Loaded {
                            float (&values)[kGroupElements<Of>]) const {
 #pragma unroll
     for (int j = 0; j < kGroupElements<Of>; ++j) values[j] = d_out.at(j);
+    if (kHasTwo<kSource> || (kSource == Source::pair && from.second_d_out)) {
+#pragma unroll
+      for (int j = 0; j < kGroupElements<Of>; ++j) values[j] += second_d_out.at(j);
+    }
     if constexpr (kByLine<kSource>) {
 #pragma unroll
       for (int j = 0; j < kGroupElements<Of>; ++j) {
         const int c = channel_of<Of>(j);
-        const float held_back = kSource == Source::d_out_by_line ? 0 : line.slope[c] * values[j];
+        const float held_back = kSource == Source::d_out_through_prelu ? line.slope[c] * values[j] : 0;
         values[j] = line.at(c, in.at(j)) <= 0 ? held_back : values[j];
       }
       return;
-    }
-    if (kSource == Source::two_d_outs || (kSource == Source::pair && from.second_d_out)) {
-#pragma unroll
-      for (int j = 0; j < kGroupElements<Of>; ++j) values[j] += second_d_out.at(j);
     }
     unsigned bits = passed;
     if (from.activated) {
@@ -89,11 +102,11 @@ __device__ void load_step(const NormGradient& from, std::int64_t at, Loaded<Of, 
   using T = Element<Of>;
   into.in = load_packed<kGroupElements<Of>>(as<T>(from.in) + at);
   into.d_out = load_packed<kGroupElements<Of>>(as<T>(from.d_out) + at);
-  if constexpr (kByLine<kSource>) return;
   if constexpr (kSource == Source::pair)
     into.shortcut_in = load_packed<kGroupElements<Of>>(as<T>(from.shortcut_in) + at);
-  if (kSource == Source::two_d_outs || (kSource == Source::pair && from.second_d_out))
+  if (kHasTwo<kSource> || (kSource == Source::pair && from.second_d_out))
     into.second_d_out = load_packed<kGroupElements<Of>>(as<T>(from.second_d_out) + at);
+  if constexpr (kByLine<kSource>) return;
   if (from.activated) into.activated = load_packed<kGroupElements<Of>>(as<T>(from.activated) + at);
   if (!kHasPlanes<Of> && from.mask) into.passed = from.mask[at / kNormGroup];
 }
@@ -186,20 +199,6 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
   }
 }
 
-// What turns gradients into d_in, for each channel of a thread.
-template <int kChannels>
-struct Coefficients {
-  float of_gradient[kChannels], of_in[kChannels], constant[kChannels];
-  __device__ void load(const float* from, std::int64_t channels, int channel) {
-    load_floats(from + channel, of_gradient);
-    load_floats(from + channels + channel, of_in);
-    load_floats(from + 2 * channels + channel, constant);
-  }
-  __device__ float d_in(int channel, float gradient, float in) const {
-    return of_gradient[channel] * gradient + (of_in[channel] * in + constant[channel]);
-  }
-};
-
 // A block computes d_in for its part of the tensor, last steps first; a thread keeps the coefficients of its
 // channels in registers. Per element in a half type: reads 4 bytes, 1/8 of mask and 2 for a second d_out
 // (with a residual, its gradient in place of these three) or for the sum to add to, writes 2; 4 more with a
@@ -252,11 +251,15 @@ template <typename Use>
 void with_source_of(const NormPartition& partition, const NormGradient& gradient, Use&& use) {
   using enum Source;
   if (gradient.mask && partition.plane > 1) throw std::logic_error("masks have a bit per channel of NHWC");
-  if (gradient.scale_shift && (gradient.second_d_out || gradient.shortcut_in))
-    throw std::logic_error("a norm's scale and shift mask one gradient of its output, for no other norm");
+  if (gradient.scale_shift && gradient.shortcut_in)
+    throw std::logic_error("a norm's scale and shift mask the gradient of no other norm");
   if (gradient.slope.data && !gradient.scale_shift)
     throw std::logic_error("backward through a PReLU wants the norm's scale and shift");
+  if (gradient.slope.data && gradient.second_d_out)
+    throw std::logic_error("backward through a PReLU takes one gradient of its output");
   if (gradient.slope.data) return use(std::integral_constant<Source, d_out_through_prelu>{});
+  if (gradient.scale_shift && gradient.second_d_out)
+    return use(std::integral_constant<Source, two_d_outs_by_line>{});
   if (gradient.scale_shift) return use(std::integral_constant<Source, d_out_by_line>{});
   if (gradient.shortcut_in) return use(std::integral_constant<Source, pair>{});
   if (gradient.second_d_out) return use(std::integral_constant<Source, two_d_outs>{});
@@ -289,8 +292,11 @@ void launch_norm_backward_apply(const NormPartition& partition, DType dtype, con
     throw std::logic_error("a norm adds to a gradient what one plain d_out makes of it");
   with_access(partition, dtype, [&]<typename Of>(Of) {
     const auto launch = [&](auto source) {
-      gpu::launch(norm_backward_apply<Of, source.value>, pass_grid(partition), pass_block(partition), 0,
-                  stream, gradient, coefficients, d_in, partition);
+      if constexpr (source.value == Source::two_d_outs_by_line)
+        throw std::logic_error("only sums have two gradients that a norm's scale and shift mask");
+      else
+        gpu::launch(norm_backward_apply<Of, source.value>, pass_grid(partition), pass_block(partition), 0,
+                    stream, gradient, coefficients, d_in, partition);
     };
     if (d_in.adds) return launch(std::integral_constant<Source, Source::d_out_into_sum>{});
     with_source_of(partition, gradient, launch);

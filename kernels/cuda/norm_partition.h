@@ -85,6 +85,19 @@ constexpr NormPartition partition_norm(const Shape& in, TensorLayout layout) {
                                       : partition_norm(in.n * in.h * in.w, in.c);
 }
 
+// The windows of a max pool that a norm goes back through, and its partition of the pool's output.
+inline constexpr int kPooledWindow = 3, kPooledStride = 2, kPooledPadding = 1;
+constexpr bool goes_back_through(const Pool& pool) {
+  return pool.kind == Pool::Kind::max && pool.kernel == kPooledWindow && pool.stride == kPooledStride &&
+         pool.padding == kPooledPadding;
+}
+constexpr NormPartition partition_pooled(const Shape& in) {
+  NormPartition part =
+      partition_norm(in.n * divide_up(in.h, kPooledStride) * divide_up(in.w, kPooledStride), in.c);
+  part.elements_per_channel = in.n * in.h * in.w;  // the sums are means over all of them
+  return part;
+}
+
 // Blocks whose sums one block combines: at most 64 KiB of them (256 channels, two sums; 96 KiB with three),
 // half a microsecond of one multiprocessor's bandwidth to the L2 cache. Two levels do for kNormBlocks.
 inline constexpr int kNormFanIn = 32;

@@ -38,7 +38,8 @@ Binder prepare(Context& context, Instruction& instruction, const PoolForward& po
                              dtype = context.dtype(pool.in)](const Arena& arena, cudaStream_t stream) {
     if (is_max)
       launch_max_pool_forward(dtype, shape, arena.data(pool.in), arena.optional<float>(pool.scale_shift),
-                              arena.data(pool.out), arena.optional<std::uint8_t>(pool.argmax), stream);
+                              arena.data(pool.out), arena.optional<std::uint8_t>(pool.argmax),
+                              arena.optional(pool.winners), stream);
     else
       launch_average_forward(dtype, shape, arena.data(pool.in), arena.data(pool.out), stream);
   });

@@ -44,11 +44,11 @@ __device__ inline int clamped(int at, int extent) {
 
 // Block (i, y, n) computes 128 groups of row y of output n; kKernel 0 takes the shape's kernel. A place in
 // the padding reads the adjacent pixel, which is in the window, too, so that no load waits for a branch. Per
-// output element: reads stride^2 input elements from memory (windows overlap in the cache), writes one and
-// one byte; 3x3 stride 2 in half precision: 8 + 2 + 1 bytes. Bound by memory.
+// output element: reads stride^2 input elements from memory (windows overlap in the cache), writes one (two
+// with winners) and one byte; 3x3 stride 2 in half precision: 8 + 2 (4) + 1 bytes. Bound by memory.
 template <typename Of, int kKernel>
 __global__ void max_pool_forward(PoolShape shape, const Element<Of>* in, const float* scale_shift,
-                                 Element<Of>* out, std::uint8_t* argmax) {
+                                 Element<Of>* out, std::uint8_t* argmax, Element<Of>* winners) {
   constexpr int kCount = kGroup<Of>;
   const Place<Of> at(shape.c, shape.out_w);
   const Images<Of> input{shape.h, shape.w, shape.c}, output{shape.out_h, shape.out_w, shape.c};
@@ -63,7 +63,7 @@ __global__ void max_pool_forward(PoolShape shape, const Element<Of>* in, const f
     load<kCount>(scale_shift + at.channel, scale);
     load<kCount>(scale_shift + shape.c + at.channel, shift);
   }
-  float largest[kCount];
+  float largest[kCount], won[kCount] = {};
   Elements<std::uint8_t, kCount> winner{};
 #pragma unroll
   for (int i = 0; i < kCount; ++i) largest[i] = -INFINITY;
@@ -74,26 +74,31 @@ __global__ void max_pool_forward(PoolShape shape, const Element<Of>* in, const f
     for (int column = 0; column < kernel; ++column) {
       const int x = clamped(left + column, static_cast<int>(shape.w));
       const int place = (y - top) * kernel + x - left;
-      float values[kCount];
-      load<kCount>(in + input.at(0, y, x, 0), values);
-      if (scale_shift) {
+      float raw[kCount], values[kCount];
+      load<kCount>(in + input.at(0, y, x, 0), raw);
 #pragma unroll
-        for (int i = 0; i < kCount; ++i) {
-          values[i] = scale[i] * values[i] + shift[i];
-          values[i] = values[i] <= 0 ? 0 : values[i];
-        }
-      }
+      for (int i = 0; i < kCount; ++i) values[i] = scale_shift ? scale[i] * raw[i] + shift[i] : raw[i];
 #pragma unroll
       for (int i = 0; i < kCount; ++i) {
         const bool is_nan = values[i] != values[i];
         const bool wins = (row == 0 && column == 0) || values[i] > largest[i] || is_nan;
         largest[i] = wins ? values[i] : largest[i];
+        won[i] = wins ? raw[i] : won[i];
         winner.at[i] = wins ? static_cast<std::uint8_t>(place) : winner.at[i];
       }
     }
   }
   const std::int64_t to = output.at(blockIdx.z, blockIdx.y, at.x, at.channel);
+  if (scale_shift) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) largest[i] = largest[i] <= 0 ? 0 : largest[i];
+  }
   store<kCount>(out + to, largest);
+  if (winners) {
+    store<kCount>(winners + to, won);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) winner.at[i] = largest[i] <= 0 ? kNoWinner : winner.at[i];
+  }
   *reinterpret_cast<Elements<std::uint8_t, kCount>*>(argmax + to) = winner;
 }
 
@@ -192,11 +197,12 @@ dim3 grid_of(std::int64_t n, std::int64_t rows, std::int64_t threads_per_row) {
 
 void launch_max_pool_forward(DType dtype, const PoolShape& shape, const std::byte* in,
                              const float* scale_shift, std::byte* out, std::uint8_t* argmax,
-                             cudaStream_t stream) {
+                             std::byte* winners, cudaStream_t stream) {
   with_layout(shape.layout, dtype, [&]<typename Of>(Of) {
     const auto kernel = shape.kernel == 3 ? max_pool_forward<Of, 3> : max_pool_forward<Of, 0>;
     gpu::launch(kernel, grid_of(shape.n, shape.out_h, shape.out_w * shape.c / kGroup<Of>), kPoolThreads, 0,
-                stream, shape, as<Element<Of>>(in), scale_shift, as<Element<Of>>(out), argmax);
+                stream, shape, as<Element<Of>>(in), scale_shift, as<Element<Of>>(out), argmax,
+                as<Element<Of>>(winners));
   });
 }
 

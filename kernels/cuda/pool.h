@@ -22,12 +22,15 @@ struct PoolShape {
   TensorLayout layout = TensorLayout::nhwc;
 };
 
+inline constexpr std::uint8_t kNoWinner = 255;
+
 // out (n, y, x, c) = the largest of the window's pixels, argmax = its place in the window, row by row.
 // Padding never wins, the first of equals does, and a NaN always does (PyTorch's MaxPool2d). With scale_shift
-// [2, c]: max(scale_shift[0] * in + scale_shift[1], 0) in place of in; it may be null.
+// [2, c]: scale_shift[0] * in + scale_shift[1] in place of in, and then a ReLU; it may be null. winners,
+// unless null = the element of `in` that won; argmax is then kNoWinner where the ReLU holds it back.
 void launch_max_pool_forward(DType dtype, const PoolShape& shape, const std::byte* in,
                              const float* scale_shift, std::byte* out, std::uint8_t* argmax,
-                             cudaStream_t stream);
+                             std::byte* winners, cudaStream_t stream);
 // d_in = per pixel the sum of d_out (+ second_d_out, unless null) over the windows that it won; summed in
 // f32, row by row.
 void launch_max_pool_backward(DType dtype, const PoolShape& shape, const std::byte* d_out,

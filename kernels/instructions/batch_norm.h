@@ -118,6 +118,22 @@ struct BatchNormPairBackward {
   }
 };
 
+// Backward of a norm and of the max pool that alone reads its output, through a ReLU. d_out (+ second_d_out)
+// is the gradient of the pool's output; winners, argmax and scale_shift are PoolForward's.
+struct BatchNormPoolBackward {
+  static constexpr std::string_view kName = "norm_pool_backward";
+  Read in, winners, argmax, d_out, scale, mean, inv_std, scale_shift;
+  Write d_in, d_scale, d_bias;
+  ReadWrite counters;  // as BatchNormStatistics has them
+  std::optional<Read> second_d_out;
+  static void operands(auto& self, auto&& each) {
+    each("in", self.in, "winners", self.winners, "argmax", self.argmax, "d_out", self.d_out, "scale",
+         self.scale, "mean", self.mean, "inv_std", self.inv_std, "scale_shift", self.scale_shift, "d_in",
+         self.d_in, "d_scale", self.d_scale, "d_bias", self.d_bias, "counters", self.counters, "second_d_out",
+         self.second_d_out);
+  }
+};
+
 // d_in = coefficients[0] * d_activated + coefficients[1] * in + coefficients[2].
 struct BatchNormBackwardApply {
   static constexpr std::string_view kName = "norm_backward_apply";

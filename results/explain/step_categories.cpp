@@ -89,7 +89,7 @@ const Rule kInstructionKinds[] = {
     {conv_backward_weights, {"conv_backward_weights"}},
     {norm,
      {"norm_forward", "norm_statistics", "norm_finalize", "norm_apply", "norm_backward_apply",
-      "norm_backward", "norm_pair_backward"}},
+      "norm_backward", "norm_pair_backward", "norm_pool_backward"}},
     {pooling, {"pool_forward", "pool_backward"}},
     {dense,
      {"dense_forward", "dense_backward_data", "dense_backward_weights", "margin_products",

@@ -178,7 +178,7 @@ void expect_last_pixel_pooled(DType dtype, TensorLayout layout) {
   SparseTensor in(dtype, kElements), out(dtype, kElements / 4), argmax(DType::f16, kElements / 8);
   auto* const winners = reinterpret_cast<std::uint8_t*>(argmax.data());
   in.set_from_end(0, 7);
-  launch_max_pool_forward(dtype, shape, in.data(), nullptr, out.data(), winners, nullptr);
+  launch_max_pool_forward(dtype, shape, in.data(), nullptr, out.data(), winners, nullptr, nullptr);
   EXPECT_EQ(out.from_end(0), 7);
   EXPECT_EQ(winners[kElements / 4 - 1], 8);
   launch_max_pool_backward(dtype, shape, out.data(), nullptr, winners, in.data(), nullptr);

@@ -112,23 +112,25 @@ std::string text_of(const PoolCase& one) {
 }
 
 struct PoolRun {
-  std::vector<double> out, d_in;
-  std::vector<std::byte> argmax;
+  std::vector<double> out, d_in, argmax, winners;
 };
 
 PoolRun run_max_pool(DType dtype, const PoolShape& shape, const std::vector<double>& in,
-                     const std::vector<double>& d_out, const std::vector<double>& factors = {}) {
+                     const std::vector<double>& d_out, const std::vector<double>& factors = {},
+                     bool keeps_winners = false) {
   GuardedTensor given(DType::f32, factors.empty() ? std::vector<double>{0} : factors);
   GuardedTensor input(dtype, held_in(shape, in)), out(dtype, elements_out(shape)),
-      argmax(DType::u8, elements_out(shape)), d_output(dtype, held_out(shape, d_out)),
-      d_in(dtype, elements_in(shape));
+      argmax(DType::u8, elements_out(shape)), winners(dtype, elements_out(shape)),
+      d_output(dtype, held_out(shape, d_out)), d_in(dtype, elements_in(shape));
   launch_max_pool_forward(dtype, shape, input.data(), factors.empty() ? nullptr : given.as<float>(),
-                          out.data(), argmax.as<std::uint8_t>(), nullptr);
+                          out.data(), argmax.as<std::uint8_t>(), keeps_winners ? winners.data() : nullptr,
+                          nullptr);
   launch_max_pool_backward(dtype, shape, d_output.data(), nullptr, argmax.as<std::uint8_t>(), d_in.data(),
                            nullptr);
   return {.out = held_out(shape, out.values(), true),
           .d_in = held_in(shape, d_in.values(), true),
-          .argmax = argmax.bytes()};
+          .argmax = held_out(shape, argmax.values(), true),
+          .winners = held_out(shape, winners.values(), true)};
 }
 
 TEST(MaxPool, TakesTheLargestAndSendsItsGradientBack) {
@@ -162,10 +164,23 @@ TEST(MaxPool, NormalisesAndActivatesWhatItReads) {
       activated.push_back(std::max(factors[i % channels] * in[i] + factors[channels + i % channels], 0.0));
     const std::vector<double> d_out = normal_values(dtype, elements_out(shape), 2);
     const PoolRun normalised = run_max_pool(dtype, shape, in, d_out, factors);
+    const PoolRun with_winners = run_max_pool(dtype, shape, in, d_out, factors, true);
     const PoolRun stored = run_max_pool(dtype, shape, activated, d_out);
-    for (std::size_t from : winners(shape, activated)) wanted.push_back(activated[from]);
+    const std::vector<std::size_t> from = winners(shape, activated);
+    for (std::size_t element : from) wanted.push_back(activated[element]);
     EXPECT_EQ(normalised.out, wanted);
-    EXPECT_EQ(normalised.argmax, stored.argmax);
+    EXPECT_EQ(with_winners.out, wanted);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      if (wanted[i] > 0) {
+        EXPECT_EQ(normalised.argmax[i], stored.argmax[i]);
+        EXPECT_EQ(with_winners.argmax[i], stored.argmax[i]);
+        EXPECT_EQ(with_winners.winners[i], in[from[i]]);
+      } else {
+        EXPECT_EQ(with_winners.argmax[i], kNoWinner);
+        const std::size_t c = i % channels;
+        EXPECT_LE(factors[c] * with_winners.winners[i] + factors[channels + c], 0);
+      }
+    }
   }
 }
 
@@ -178,7 +193,7 @@ TEST(MaxPool, SendsTheSumOfTwoGradientsBack) {
         argmax(DType::u8, elements_out(shape)), d_out(DType::f16, first), more(DType::f16, second),
         d_in(DType::f16, elements_in(shape));
     launch_max_pool_forward(DType::f16, shape, input.data(), nullptr, out.data(), argmax.as<std::uint8_t>(),
-                            nullptr);
+                            nullptr, nullptr);
     launch_max_pool_backward(DType::f16, shape, d_out.data(), more.data(), argmax.as<std::uint8_t>(),
                              d_in.data(), nullptr);
     std::vector<double> wanted(in.size(), 0.0);

@@ -92,7 +92,7 @@ TEST(EmulatedResNet50, Fp16WithoutFusionIsCloseToFp32) {
   options.fuse = false;
   options.capture = true;
   const GraphRun run = train_on_gpu(graph, tensors, options);
-  expect_launches(371);
+  expect_launches(370);
   expect_close(graph, run, train_on_cpu(graph, tensors, options), 0.005, 0.95);
 }
 

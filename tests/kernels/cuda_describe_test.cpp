@@ -52,9 +52,9 @@ TEST(CudaDescribe, BatchesThatGpusHold) {
 }
 
 // Images/s: per-operation limits of fp16 training with plain convolutions and our own fused norms, counted by
-// hand.
+// hand, without the 14 MB per image that shortcuts and the max pool save (cuda_fusion_test.cpp).
 TEST(CudaDescribe, RooflineOfUnfusedHalfPrecisionTraining) {
-  const std::map<std::string, double> expected{{"h200", 11052}, {"a100-80gb", 4190}, {"v100-16gb", 1854}};
+  const std::map<std::string, double> expected{{"h200", 11463}, {"a100-80gb", 4328}, {"v100-16gb", 1915}};
   const Program program = resnet50("h200", {.precision = Precision::fp16, .fuse = false}, 256);
   for (const auto& [target, images_per_second] : expected) {
     const double seconds = roofline(program, *find_target(target), Precision::fp16).seconds;
