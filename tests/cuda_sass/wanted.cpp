@@ -168,7 +168,7 @@ const std::vector<Wanted> kTable{
      .straight = true,
      .threads = kElementThreads,
      .why = "3 bytes of a pixel, side by side with its neighbours', and its 4 channels; a label"},
-    {.kernel = "pack_batch<*>",
+    {.kernel = "pack_batch<*f*>",
      .wide_stores = 1,
      .narrow = {"load 1", "load 4", "store 4"},
      .straight = true,
