@@ -67,39 +67,39 @@ __device__ void hold_weights(const T* weight, uint4* held) {
   }
 }
 
-// Sums of a lane's 16 channels over the outputs that its block has computed, and of their squares; the
-// outputs as stored.
+// Sums over the outputs that a block has computed, as stored, and of their squares. A lane has 4 channels of
+// each half of the output's, those of its pair of lanes; the pair's other lane has the other 4.
 struct ChannelSums {
-  float values[16] = {}, squares[16] = {};
+  float values[2][4] = {}, squares[2][4] = {};
 
-  template <typename T>
-  __device__ void add(int first, const float (&outputs)[8]) {
+  // Of a lane's 8 channels of this half.
+  __device__ void add(int half, int lane, const float (&sums)[8], const float (&sums_of_squares)[8]) {
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const float stored = to_float(from_float<T>(outputs[i]));
-      values[first + i] += stored;
-      squares[first + i] += stored * stored;
+    for (int i = 0; i < 4; ++i) {
+      const bool upper = (lane & 4) != 0;
+      const float value = __shfl_xor_sync(0xffffffff, upper ? sums[i] : sums[4 + i], 4);
+      const float square =
+          __shfl_xor_sync(0xffffffff, upper ? sums_of_squares[i] : sums_of_squares[4 + i], 4);
+      values[half][i] += (upper ? sums[4 + i] : sums[i]) + value;
+      squares[half][i] += (upper ? sums_of_squares[4 + i] : sums_of_squares[i]) + square;
     }
   }
   // Over the block, in a fixed order: partials [2, 64].
   __device__ void leave(float* held, float* partials) {
     const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-#pragma unroll
-    for (int i = 0; i < 16; ++i) {
-#pragma unroll
-      for (int distance = 4; distance < 32; distance *= 2) {
-        values[i] += __shfl_xor_sync(0xffffffff, values[i], distance);
-        squares[i] += __shfl_xor_sync(0xffffffff, squares[i], distance);
-      }
-    }
     __syncthreads();  // nobody reads the windows any more
-    if (lane < 4) {
 #pragma unroll
-      for (int i = 0; i < 16; ++i) {
-        const int channel = i / 8 * 32 + lane * 8 + i % 8;
-        held[warp * 2 * kStemOutputs + channel] = values[i];
-        held[(warp * 2 + 1) * kStemOutputs + channel] = squares[i];
+    for (int i = 0; i < 8; ++i) {
+      float value = values[i / 4][i % 4], square = squares[i / 4][i % 4];
+#pragma unroll
+      for (int distance = 8; distance < 32; distance *= 2) {
+        value += __shfl_xor_sync(0xffffffff, value, distance);
+        square += __shfl_xor_sync(0xffffffff, square, distance);
       }
+      if (lane >= 8) continue;
+      const int channel = i / 4 * 32 + lane % 4 * 8 + (lane & 4) + i % 4;
+      held[warp * 2 * kStemOutputs + channel] = value;
+      held[(warp * 2 + 1) * kStemOutputs + channel] = square;
     }
     __syncthreads();
     const int at = static_cast<int>(threadIdx.x);
@@ -159,18 +159,26 @@ __global__ void __launch_bounds__(kStemThreads, 2)
       factors_of_row += kWindowChunks * kStemOutputs;
     }
 #pragma unroll
-    for (int part = 0; part < 2 * kStemTileRows; ++part) {
-      const int y = tile.row + part / 2, x = tile.column + 16 * warp + part % 2 * 8 + lane / 4;
-      if (y >= shape.out_h || x >= shape.out_w) continue;
-      T* const pixel = out + ((tile.image * shape.out_h + y) * shape.out_w + x) * kStemOutputs + lane % 4 * 8;
+    for (int half = 0; half < 2; ++half) {
+      float values[8] = {}, squares[8] = {};
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
+      for (int part = 0; part < 2 * kStemTileRows; ++part) {
+        const int y = tile.row + part / 2, x = tile.column + 16 * warp + part % 2 * 8 + lane / 4;
+        if (y >= shape.out_h || x >= shape.out_w) continue;
         float outputs[8];
 #pragma unroll
         for (int i = 0; i < 8; ++i) outputs[i] = sums[part / 2][half * 4 + i / 2][part % 2 * 2 + i % 2];
-        store<8>(pixel + half * 32, outputs);
-        if (partials) totals.add<T>(half * 8, outputs);
+        store<8>(out + ((tile.image * shape.out_h + y) * shape.out_w + x) * kStemOutputs + half * 32 +
+                     lane % 4 * 8,
+                 outputs);
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+          const float stored = to_float(from_float<T>(outputs[i]));
+          values[i] += stored;
+          squares[i] += stored * stored;
+        }
       }
+      if (partials) totals.add(half, lane, values, squares);
     }
   }
   if (partials) totals.leave(reinterpret_cast<float*>(weights), partials + blockIdx.x * 2 * kStemOutputs);

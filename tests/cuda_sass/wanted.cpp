@@ -194,11 +194,7 @@ const std::vector<Wanted> kTable{
     {.kernel = "weights_any<*f16>", .wide_loads = 2, .threads = kDepthwiseThreads},
     {.kernel = "weights_any<f32>", .wide_loads = 2},
     // A ResNet's first convolution: reads by copies that pass the registers.
-    {.kernel = "stem_forward<*>",
-     .wide_stores = 8,
-     .narrow = {"load 8"},
-     .stack_bytes = 16,
-     .why = "taps of 4 channels, once; on sm_80 4 registers beside a lane's 96 sums"},
+    {.kernel = "stem_forward<*>", .wide_stores = 8, .narrow = {"load 8"}, .why = "taps of 4 channels, once"},
     {.kernel = "stem_weights<*>", .narrow = {"store 8"}, .why = "sums of two channels, once"},
     // Local memory that is no spilled register.
     {.kernel = "finish_rows<*>",
