@@ -179,6 +179,8 @@ const std::vector<Wanted> kTable{
      .stack_bytes = 16,
      .why = "taps of 4 channels, once; on sm_80 4 registers beside a lane's 96 sums"},
     {.kernel = "stem_weights<*>", .narrow = {"store 8"}, .why = "sums of two channels, once"},
+    // The gradient of a block's end: likewise.
+    {.kernel = "block_end<*>", .wide_stores = 8, .straight = true},
     // Local memory that is no spilled register.
     {.kernel = "finish_rows<*>",
      .stack_bytes = 40,
