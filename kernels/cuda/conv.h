@@ -111,4 +111,8 @@ std::unique_ptr<ConvEngine> with_matrix_products(std::unique_ptr<ConvEngine> con
 // compute capability 8.0 and more with so many multiprocessors.
 std::unique_ptr<ConvEngine> with_stem_kernels(std::unique_ptr<ConvEngine> convolutions, int multiprocessors);
 
+// `convolutions`, plus our own kernel for products that complete a gradient (block_end.h), listed first. Only
+// GPUs of compute capability 8.0 and more have such problems (fusion_support()).
+std::unique_ptr<ConvEngine> with_block_end_kernels(std::unique_ptr<ConvEngine> convolutions);
+
 }  // namespace plumb::cuda

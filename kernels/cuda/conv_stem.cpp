@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "kernels/cuda/conv.h"
+#include "kernels/cuda/own_before.h"
 #include "kernels/cuda/stem.h"
 
 namespace plumb::cuda {
@@ -37,23 +38,6 @@ class StemPlan final : public ConvPlan {
   int multiprocessors_;
 };
 
-// First our own, then the library's, which may have none with the statistics.
-class StemCandidates final : public ConvCandidates {
- public:
-  StemCandidates(std::unique_ptr<ConvPlan> own, std::unique_ptr<ConvCandidates> engines)
-      : own_(std::move(own)), engines_(std::move(engines)) {}
-  std::size_t size() const override { return 1 + engines_->size(); }
-  std::string engine(std::size_t i) const override { return i == 0 ? kOwnKernel : engines_->engine(i - 1); }
-  std::unique_ptr<ConvPlan> build(std::size_t i) override {
-    return i == 0 ? std::move(own_) : engines_->build(i - 1);
-  }
-  std::string failure() const override { return engines_->failure(); }
-
- private:
-  std::unique_ptr<ConvPlan> own_;
-  std::unique_ptr<ConvCandidates> engines_;
-};
-
 class StemBeside final : public ConvEngine {
  public:
   StemBeside(std::unique_ptr<ConvEngine> convolutions, int multiprocessors)
@@ -66,7 +50,7 @@ class StemBeside final : public ConvEngine {
     if (!is_stem(problem)) return engines;
     auto own = std::make_unique<StemPlan>(problem, multiprocessors_);
     if (own->workspace_bytes() > workspace_limit) return engines;
-    return std::make_unique<StemCandidates>(std::move(own), std::move(engines));
+    return std::make_unique<OwnBefore>(std::move(own), std::move(engines));
   }
 
  private:

@@ -39,9 +39,10 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
         limits_(limits_of(gpu_.properties)),
         deterministic_(options.deterministic),
         products_(make_gemm_engine()),
-        convolutions_(with_stem_kernels(
-            with_matrix_products(make_conv_engine({.deterministic = options.deterministic}), *products_),
-            gpu_.properties.multiprocessors)),
+        convolutions_(
+            with_stem_kernels(with_block_end_kernels(with_matrix_products(
+                                  make_conv_engine({.deterministic = options.deterministic}), *products_)),
+                              gpu_.properties.multiprocessors)),
         records_(cuda::allocate_pinned(kMetricsKept * sizeof(IterationRecord))) {
     std::memset(records_.get(), 0, kMetricsKept * sizeof(IterationRecord));
   }

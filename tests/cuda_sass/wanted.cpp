@@ -196,6 +196,8 @@ const std::vector<Wanted> kTable{
     // A ResNet's first convolution: reads by copies that pass the registers.
     {.kernel = "stem_forward<*>", .wide_stores = 8, .narrow = {"load 8"}, .why = "taps of 4 channels, once"},
     {.kernel = "stem_weights<*>", .narrow = {"store 8"}, .why = "sums of two channels, once"},
+    // The gradient of a block's end: likewise.
+    {.kernel = "block_end<*>", .wide_stores = 8, .straight = true},
     // Local memory that is no spilled register.
     {.kernel = "finish_rows<*>",
      .stack_bytes = 40,

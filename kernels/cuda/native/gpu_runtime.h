@@ -75,6 +75,16 @@ __device__ inline void wait_for_copies() {
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
+// Copies that the thread has started since the last call become a group, perhaps an empty one. Waits for all
+// groups but the kOpen last ones.
+__device__ inline void end_copy_group() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+template <int kOpen>
+__device__ void wait_for_copy_groups() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kOpen) : "memory");
+}
+
 // Four matrices of 8x8 halves from shared memory (PTX ISA, "ldmatrix"): lane l gives the address of row l % 8
 // of matrix l / 8, and gets elements 2 * (l % 4) and the next of row l / 4 of each, or with `transposed` of
 // column l / 4. All lanes of a warp call it. Device code only, from compute capability 7.5.

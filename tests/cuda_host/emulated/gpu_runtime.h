@@ -69,6 +69,13 @@ inline void copy_to_shared(void* into, const void* from, bool there) {
 inline void wait_for_copies() {
   emulated::finish_copies();
 }
+inline void end_copy_group() {
+  emulated::end_copy_group();
+}
+template <int kOpen>
+void wait_for_copy_groups() {
+  emulated::finish_copy_groups(kOpen);
+}
 
 inline void load_matrices(unsigned (&into)[4], const void* row,
                           std::source_location at = std::source_location::current()) {

@@ -28,18 +28,25 @@ struct Product {
 };
 
 struct Copy {
-  unsigned thread = 0;
-  void* into = nullptr;
+  void* into = nullptr;  // null: the end of a group
   const void* from = nullptr;
   bool there = false;
 };
-std::vector<Copy>& copies() {
-  static std::vector<Copy> started;  // of the running block
-  return started;
-}
-unsigned own_thread() {
+// Those that the running thread has started, in order.
+std::vector<Copy>& own_copies() {
+  static std::vector<std::vector<Copy>> of_threads;  // of the running block
   const auto& [x, y, z] = place.thread;
-  return (z * place.block_size.y + y) * place.block_size.x + x;
+  const std::size_t thread = (z * place.block_size.y + y) * place.block_size.x + x;
+  if (of_threads.size() <= thread) of_threads.resize(thread + 1);
+  return of_threads[thread];
+}
+void finish(std::vector<Copy>& copies, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const Copy& copy = copies[i];
+    if (copy.into && copy.there) std::memcpy(copy.into, copy.from, 16);
+    if (copy.into && !copy.there) std::memset(copy.into, 0, 16);
+  }
+  copies.erase(copies.begin(), copies.begin() + static_cast<std::ptrdiff_t>(count));
 }
 
 void require_16_bytes(const void* address) {
@@ -74,7 +81,7 @@ float half_of(unsigned pair, std::size_t which, bool bf16) {
 
 void multiply_for_all(Warp& warp, std::uint32_t) {
   std::array<std::array<float, 16>, 16> a{};  // row by row
-  std::array<std::array<float, 16>, 8> b{};   // column by column
+  std::array<std::array<float, 8>, 16> b{}, sums{};
   for (std::size_t lane = 0; lane < kWarpLanes; ++lane) {
     const Product& product = brought_by<Product>(warp, lane);
     const std::size_t line = lane / 4, first = lane % 4 * 2;
@@ -82,19 +89,15 @@ void multiply_for_all(Warp& warp, std::uint32_t) {
       for (std::size_t part = 0; part < 4; ++part)
         a[line + part % 2 * 8][first + part / 2 * 8 + i] = half_of((*product.a)[part], i, product.bf16);
       for (std::size_t part = 0; part < 2; ++part)
-        b[line][first + part * 8 + i] = half_of(product.b[part], i, product.bf16);
+        b[first + part * 8 + i][line] = half_of(product.b[part], i, product.bf16);
     }
   }
-  for (std::size_t lane = 0; lane < kWarpLanes; ++lane) {
-    const Product& product = brought_by<Product>(warp, lane);
-    for (std::size_t part = 0; part < 4; ++part) {
-      const auto& row = a[lane / 4 + part / 2 * 8];
-      const auto& column = b[lane % 4 * 2 + part % 2];
-      float sum = 0;
-      for (std::size_t k = 0; k < 16; ++k) sum += row[k] * column[k];
-      (*product.sums)[part] += sum;
-    }
-  }
+  for (std::size_t row = 0; row < 16; ++row)
+    for (std::size_t k = 0; k < 16; ++k)
+      for (std::size_t column = 0; column < 8; ++column) sums[row][column] += a[row][k] * b[k][column];
+  for (std::size_t lane = 0; lane < kWarpLanes; ++lane)
+    for (std::size_t part = 0; part < 4; ++part)
+      (*brought_by<Product>(warp, lane).sums)[part] += sums[lane / 4 + part / 2 * 8][lane % 4 * 2 + part % 2];
 }
 
 }  // namespace
@@ -102,18 +105,23 @@ void multiply_for_all(Warp& warp, std::uint32_t) {
 void start_copy(void* into, const void* from, bool there) {
   require_16_bytes(into);
   if (there) require_16_bytes(from);
-  copies().push_back({own_thread(), into, from, there});
+  own_copies().push_back({into, from, there});
+}
+
+void end_copy_group() {
+  own_copies().push_back({});
 }
 
 void finish_copies() {
-  std::erase_if(copies(), [own = own_thread()](const Copy& copy) {
-    if (copy.thread != own) return false;
-    if (copy.there)
-      std::memcpy(copy.into, copy.from, 16);
-    else
-      std::memset(copy.into, 0, 16);
-    return true;
-  });
+  finish(own_copies(), own_copies().size());
+}
+
+void finish_copy_groups(int open) {
+  std::vector<Copy>& copies = own_copies();
+  std::size_t count = copies.size();
+  for (; count > 0; --count)
+    if (!copies[count - 1].into && open-- == 0) break;
+  finish(copies, count);
 }
 
 void load_matrices(unsigned (&into)[4], const void* row, bool transposed, std::source_location where) {

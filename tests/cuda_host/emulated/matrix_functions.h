@@ -5,9 +5,12 @@
 
 namespace plumb::gpu::emulated {
 
-// 16 bytes, or zeros; they arrive when the thread finishes its copies.
+// 16 bytes, or zeros; they arrive when the thread finishes its copies, or all groups of them but the last
+// ones.
 void start_copy(void* into, const void* from, bool there);
+void end_copy_group();
 void finish_copies();
+void finish_copy_groups(int open);
 
 void load_matrices(unsigned (&into)[4], const void* row, bool transposed, std::source_location where);
 // Of f16 or bf16; each sum over 16 products is rounded once, then added.

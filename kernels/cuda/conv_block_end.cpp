@@ -1,0 +1,65 @@
+// Our own kernel for the gradient of a block's end beside a library's engines.
+#include <utility>
+
+#include "kernels/cuda/block_end.h"
+#include "kernels/cuda/conv.h"
+#include "kernels/cuda/own_before.h"
+
+namespace plumb::cuda {
+namespace {
+
+bool is_block_end(const ConvProblem& p) {
+  return p.pass == ConvPass::backward_data && p.fusion.completes_gradient && p.dtype != DType::f32 &&
+         p.layout == TensorLayout::nhwc && p.kernel == 1 && p.stride == 1 && p.padding == 0 &&
+         p.groups == 1 && p.c % kBlockEndChannels == 0 && p.out_c % kBlockEndOutputs == 0;
+}
+
+class BlockEndPlan final : public ConvPlan {
+ public:
+  explicit BlockEndPlan(const ConvProblem& p)
+      : dtype_(p.dtype),
+        shape_{.pixels = p.n * p.h * p.w,
+               .channels = static_cast<int>(p.c),
+               .outputs = static_cast<int>(p.out_c)} {}
+
+  std::size_t workspace_bytes() const override { return 0; }
+  std::string engine() const override { return kOwnKernel; }
+  void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte*) const override {
+    launch_block_end(dtype_, shape_,
+                     {.d_out = operands[0],
+                      .weight = operands[1],
+                      .added = operands[3],
+                      .mask = operands[4],
+                      .d_in = operands[2]},
+                     stream);
+  }
+
+ private:
+  DType dtype_;
+  BlockEndShape shape_;
+};
+
+class BlockEndsBeside final : public ConvEngine {
+ public:
+  explicit BlockEndsBeside(std::unique_ptr<ConvEngine> convolutions)
+      : convolutions_(std::move(convolutions)) {}
+
+  std::string library() const override { return convolutions_->library(); }
+  std::unique_ptr<ConvCandidates> candidates(const ConvProblem& problem,
+                                             std::size_t workspace_limit) override {
+    std::unique_ptr<ConvCandidates> engines = convolutions_->candidates(problem, workspace_limit);
+    if (!is_block_end(problem)) return engines;
+    return std::make_unique<OwnBefore>(std::make_unique<BlockEndPlan>(problem), std::move(engines));
+  }
+
+ private:
+  std::unique_ptr<ConvEngine> convolutions_;
+};
+
+}  // namespace
+
+std::unique_ptr<ConvEngine> with_block_end_kernels(std::unique_ptr<ConvEngine> convolutions) {
+  return std::make_unique<BlockEndsBeside>(std::move(convolutions));
+}
+
+}  // namespace plumb::cuda
