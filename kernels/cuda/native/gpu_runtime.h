@@ -62,43 +62,54 @@ __device__ inline unsigned long long nanoseconds() {
   return now;
 }
 
+// Whether the code is compiled for a GPU that has the following. Older ones stop at products, which no
+// Program has for them.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+inline constexpr bool kFeedsTensorCores = false;
+#else
+inline constexpr bool kFeedsTensorCores = true;
+#endif
+
 // Starts to copy 16 bytes from device into shared memory, or fills them with 0 if not `there`; past the
 // registers. wait_for_copies() waits for all that the thread has started. Device code only, from compute
 // capability 8.0.
 __device__ inline void copy_to_shared(void* into, const void* from, bool there) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
-                   static_cast<unsigned>(__cvta_generic_to_shared(into))),
-               "l"(from), "r"(there ? 16 : 0)
-               : "memory");
+  if constexpr (kFeedsTensorCores)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                     static_cast<unsigned>(__cvta_generic_to_shared(into))),
+                 "l"(from), "r"(there ? 16 : 0)
+                 : "memory");
 }
 __device__ inline void wait_for_copies() {
-  asm volatile("cp.async.wait_all;" ::: "memory");
+  if constexpr (kFeedsTensorCores) asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
 // Copies that the thread has started since the last call become a group, perhaps an empty one. Waits for all
 // groups but the kOpen last ones.
 __device__ inline void end_copy_group() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
+  if constexpr (kFeedsTensorCores) asm volatile("cp.async.commit_group;" ::: "memory");
 }
 template <int kOpen>
 __device__ void wait_for_copy_groups() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kOpen) : "memory");
+  if constexpr (kFeedsTensorCores) asm volatile("cp.async.wait_group %0;" ::"n"(kOpen) : "memory");
 }
 
 // Four matrices of 8x8 halves from shared memory (PTX ISA, "ldmatrix"): lane l gives the address of row l % 8
 // of matrix l / 8, and gets elements 2 * (l % 4) and the next of row l / 4 of each, or with `transposed` of
 // column l / 4. All lanes of a warp call it. Device code only, from compute capability 7.5.
 __device__ inline void load_matrices(unsigned (&into)[4], const void* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(into[0]), "=r"(into[1]), "=r"(into[2]), "=r"(into[3])
-               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row)))
-               : "memory");
+  if constexpr (kFeedsTensorCores)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(into[0]), "=r"(into[1]), "=r"(into[2]), "=r"(into[3])
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row)))
+                 : "memory");
 }
 __device__ inline void load_transposed_matrices(unsigned (&into)[4], const void* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(into[0]), "=r"(into[1]), "=r"(into[2]), "=r"(into[3])
-               : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row)))
-               : "memory");
+  if constexpr (kFeedsTensorCores)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(into[0]), "=r"(into[1]), "=r"(into[2]), "=r"(into[3])
+                 : "r"(static_cast<unsigned>(__cvta_generic_to_shared(row)))
+                 : "memory");
 }
 
 // sums [16, 8] += a [16, 16] b [16, 8] on tensor cores, a and b of T = __half or __nv_bfloat16, sums in f32
@@ -106,7 +117,9 @@ __device__ inline void load_transposed_matrices(unsigned (&into)[4], const void*
 // capability 8.0.
 template <typename T>
 __device__ void multiply_add(float (&sums)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
-  if constexpr (std::is_same_v<T, __half>)
+  if constexpr (!kFeedsTensorCores)
+    __trap();
+  else if constexpr (std::is_same_v<T, __half>)
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%0, %1, %2, %3};"
         : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
