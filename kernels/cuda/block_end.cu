@@ -150,6 +150,7 @@ __global__ void __launch_bounds__(kBlockEndThreads, kRows == 128 ? 2 : 3)
   d_out += first_pixel * shape.outputs;
   weight += first_channel;
 
+  const bool has_pixels = own_warp() / 2 * 16 * kTiles < rows;
   const int steps = shape.outputs / kBlockEndOutputs;
   const auto hold_factors = [&](int step) {
     uint4* const stage = stages + step % 2 * kStageChunks;
@@ -182,7 +183,7 @@ __global__ void __launch_bounds__(kBlockEndThreads, kRows == 128 ? 2 : 3)
       gpu::end_copy_group();
     }
     const uint4* const stage = stages + step % 2 * kStageChunks;
-    multiply_step<T, kTiles>(stage, stage + kDOutChunks, sums);
+    if (has_pixels) multiply_step<T, kTiles>(stage, stage + kDOutChunks, sums);
   }
   gpu::wait_for_copy_groups<0>();
   __syncthreads();

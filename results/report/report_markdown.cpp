@@ -81,16 +81,39 @@ std::string verdict_lines(const ReportCurve& curve) {
   return text.empty() ? "" : text + "\n";
 }
 
-std::string notes_text(const ReportCurve& curve, const ReportData& data) {
+// The flags of the curve's points, each named by its case or, of a point alone, by the configuration.
+std::string notes_text(const ReportCurve& curve, const ReportData& data, bool by_configuration = false) {
   std::string text;
   for (const ReportPoint& point : curve.points)
     for (const Note& note : notes_of(curve, point, data)) {
       const bool several = note.runs.find(',') != std::string::npos;
       const std::string runs = note.runs.empty() ? "" : (several ? ", runs " : ", run ") + note.runs;
-      text += fmt::format("- {}\n",
-                          markdown_literal(fmt::format("{}{}: {}", point.case_name, runs, note.sentence)));
+      const std::string name = by_configuration ? configuration_text(curve.configuration) : point.case_name;
+      text += fmt::format("- {}\n", markdown_literal(fmt::format("{}{}: {}", name, runs, note.sentence)));
     }
-  return text.empty() ? "" : "\n" + text;
+  return text;
+}
+
+// One device and nothing said beside it: a row is enough.
+bool is_alone(const ReportCurve& curve) {
+  return curve.points.size() == 1 && curve.points.front().devices <= 1 && curve.predicted.empty() &&
+         verdict_lines(curve).empty();
+}
+
+std::string table_of_single_devices(const std::vector<ReportCurve>& curves, const ReportData& data) {
+  std::string text =
+                  "**One device**\n\n| configuration | runs | images/s, median | its interval |\n"
+                  "| --- | ---: | ---: | ---: |\n",
+              notes;
+  for (const ReportCurve& curve : curves) {
+    if (!is_alone(curve)) continue;
+    const ReportPoint& point = curve.points.front();
+    text += fmt::format("| {} | {} | {} | {} |\n", markdown_literal(configuration_text(curve.configuration)),
+                        point.images_per_second.size(), speed_text(point.median_images_per_second),
+                        interval_cell(point.interval));
+    notes += notes_text(curve, data, true);
+  }
+  return text + (notes.empty() ? "" : "\n" + notes);
 }
 
 double lost_seconds(const ProfiledInstruction& instruction) {
@@ -133,16 +156,21 @@ std::string speed_text(double images_per_second) {
 
 std::string report_markdown(const ReportData& data) {
   std::string text = answers_text(data.curves);
+  const bool share_a_table = std::ranges::count_if(data.curves, is_alone) > 1;
+  if (share_a_table) text += table_of_single_devices(data.curves, data);
+  bool is_first = !share_a_table;
   for (const ReportCurve& curve : data.curves) {
+    if (share_a_table && is_alone(curve)) continue;
     const bool predicted = !curve.predicted.empty();
     text += fmt::format(
         "{}**{}**\n\n{}| case | runs | images/s, median | its interval | per device | speedup | efficiency "
         "|{}\n"
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |{}\n",
-        &curve == &data.curves.front() ? "" : "\n", markdown_literal(configuration_text(curve.configuration)),
-        verdict_lines(curve), predicted ? " predicted |" : "", predicted ? " ---: |" : "");
+        is_first ? "" : "\n", markdown_literal(configuration_text(curve.configuration)), verdict_lines(curve),
+        predicted ? " predicted |" : "", predicted ? " ---: |" : "");
+    is_first = false;
     for (const ReportPoint& point : curve.points) text += row(point) + prediction_cell(curve, point) + "\n";
-    text += notes_text(curve, data);
+    if (const std::string notes = notes_text(curve, data); !notes.empty()) text += "\n" + notes;
   }
   if (!data.left_out.empty()) text += "\nLeft out:\n\n";
   for (const std::string& sentence : data.left_out) text += fmt::format("- {}\n", markdown_literal(sentence));

@@ -65,6 +65,31 @@ TEST(ReportMarkdown, OneRunHasNoInterval) {
             std::string::npos);
 }
 
+TEST(ReportMarkdown, ConfigurationsOfOneDeviceShareATable) {
+  ReportData data = small_report();
+  for (ReportCurve& curve : data.curves) {
+    curve.points.resize(1);
+    curve.points[0].case_name = "1n1g";
+    curve.points[0].devices = 1;
+  }
+  data.curves.push_back(small_report().curves[0]);
+  data.flags = {{data.curves[1].label + ", 1n1g", "drift", "steps become slower"}};
+  const std::string text = report_markdown(data);
+  EXPECT_TRUE(text.starts_with(R"(**One device**
+
+| configuration | runs | images/s, median | its interval |
+| --- | ---: | ---: | ---: |
+| resnet50 fp32, batch 128 per device, NVIDIA H200, synthetic | 3 | 100.00 | 99.00 to 102.00 (75.0 %) |
+| resnet50 fp16, batch 128 per device, NVIDIA H200, synthetic | 3 | 300.00 | 299.00 to 302.00 (75.0 %) |
+
+- resnet50 fp16, batch 128 per device, NVIDIA H200, synthetic: steps become slower
+
+**resnet50 fp32, batch 128 per device, NVIDIA H200, synthetic**
+
+| case | runs |)"))
+      << text;
+}
+
 TEST(ReportMarkdown, TextOfOthersIsOnlyText) {
   EXPECT_EQ(markdown_literal("a|b\n<img src=x> `c` *d* [e](f) & \\"),
             "a\\|b \\<img src=x> \\`c\\` \\*d\\* \\[e\\](f) \\& \\\\");
