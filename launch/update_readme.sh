@@ -52,10 +52,15 @@ awk -v begin="$begin" -v end="$end" -v tables="$work/tables.md" '
     print ""
   }' README.md >"$work/README.md"
 
-# Pictures are drawn, not compared: every gnuplot draws a little differently.
-if ! $check && [ ${#machines[@]} -gt 0 ] && [ -d docs/pictures ] && command -v gnuplot >/dev/null; then
+# Pictures are drawn, not compared: every gnuplot draws a little differently. They show how machines scale, so only those
+# with runs of several devices.
+scaling=()
+for machine in "${machines[@]}"; do
+  ! grep -qrE --include=result.json '"world_size": *([2-9]|[1-9][0-9])' "$machine" || scaling+=("$machine")
+done
+if ! $check && [ ${#scaling[@]} -gt 0 ] && [ -d docs/pictures ] && command -v gnuplot >/dev/null; then
   for plot in throughput speedup; do
-    "$plumbline" report --format svg --plot $plot -o "$work/$plot.svg" "${machines[@]}"
+    "$plumbline" report --format svg --plot $plot -o "$work/$plot.svg" "${scaling[@]}"
     cat "$work/$plot.svg" >"docs/pictures/measured_$plot.svg"
   done
 fi

@@ -42,7 +42,7 @@ __device__ void hold_rows(const T* from, int stride, int rows, uint4* held) {
     gpu::copy_to_shared(held + down * kRowChunks, from + min(row + down, rows - 1) * stride, true);
 }
 
-// Of two adjacent elements: 16 bits each, set where the element's bit is.
+// The mask of two adjacent elements, 16 bits each, from their bits.
 __device__ constexpr unsigned mask_of_pair(unsigned bits) {
   return (bits & 1) * 0xffffU | (bits >> 1 & 1) * 0xffff0000U;
 }

@@ -72,7 +72,7 @@ __device__ void hold_weights(const T* weight, uint4* held) {
 struct ChannelSums {
   float values[2][4] = {}, squares[2][4] = {};
 
-  // Of a lane's 8 channels of this half.
+  // Takes the sums over a lane's 8 channels of this half.
   __device__ void add(int half, int lane, const float (&sums)[8], const float (&sums_of_squares)[8]) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {

@@ -13,7 +13,7 @@ void finish_copies();
 void finish_copy_groups(int open);
 
 void load_matrices(unsigned (&into)[4], const void* row, bool transposed, std::source_location where);
-// Of f16 or bf16; each sum over 16 products is rounded once, then added.
+// The operands are f16 or bf16. Sums 16 products in f32, then adds the result.
 void multiply_add(float (&sums)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, bool bf16,
                   std::source_location where);
 
