@@ -38,7 +38,7 @@ struct DescribeOptions {
   Precision precision = Precision::fp32;
   bool load_batch_every_step = false;  // real images: load_batch on the input lane, then pack_batch
   Normalisation normalisation = {};    // of these images
-  bool fuse = true;                    // cuda: use the libraries' fused engines if the device has them
+  bool fuse = true;                    // cuda: use fused engines if the device has them
   bool deterministic = false;          // cuda: only engines that sum in a fixed order
   bool scale_loss = false;        // fp16: check gradients for overflow, and skip the update if one overflowed
   bool fp32_head = false;         // fp16, bf16: run operations from Graph::head_begin on in fp32

@@ -11,20 +11,11 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
-#include <cstdint>
 
+#include "kernels/cuda/block_end_shape.h"
 #include "kernels/instructions/dtype.h"
 
 namespace plumb::cuda {
-
-inline constexpr int kBlockEndChannels = 128;  // d_in's are a multiple of it
-inline constexpr int kBlockEndOutputs = 64;    // d_out's are a multiple of it
-
-struct BlockEndShape {
-  std::int64_t pixels = 0;
-  int channels = 0;  // of the convolution's input
-  int outputs = 0;   // its output channels
-};
 
 // All row by row: d_out [pixels, outputs], weight [outputs, channels], added and d_in [pixels, channels].
 struct BlockEndOperands {

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "kernels/program.h"
 #include "models/graph.h"
@@ -20,7 +21,7 @@ namespace plumb::cuda {
 
 class GemmEngine;
 
-// The engine of what our own kernels compute.
+// The engine of what our own kernels compute. Times are cached by this name.
 inline constexpr const char* kOwnKernel = "plumbline";
 
 enum class ConvPass { forward, backward_data, backward_weights, norm_backward_data };
@@ -69,6 +70,18 @@ class ConvCandidates {
   virtual std::string failure() const { return ""; }
 };
 
+class NoCandidates final : public ConvCandidates {
+ public:
+  explicit NoCandidates(std::string failure) : failure_(std::move(failure)) {}
+  std::size_t size() const override { return 0; }
+  std::string engine(std::size_t) const override { return ""; }
+  std::unique_ptr<ConvPlan> build(std::size_t) override { return nullptr; }
+  std::string failure() const override { return failure_; }
+
+ private:
+  std::string failure_;
+};
+
 class ConvEngine {
  public:
   virtual ~ConvEngine() = default;
@@ -107,8 +120,9 @@ std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions& options);
 std::unique_ptr<ConvEngine> with_matrix_products(std::unique_ptr<ConvEngine> convolutions,
                                                  GemmEngine& products);
 
-// `convolutions`, plus our own kernels for a ResNet's first convolution (stem.h), listed first. For GPUs of
-// compute capability 8.0 and more with so many multiprocessors.
+// `convolutions`, plus our own kernels for a ResNet's first convolution (stem.h), listed first. Only GPUs of
+// compute capability 8.0 and more, this one with so many multiprocessors, have such problems: elsewhere
+// images are held with 8 channels.
 std::unique_ptr<ConvEngine> with_stem_kernels(std::unique_ptr<ConvEngine> convolutions, int multiprocessors);
 
 // `convolutions`, plus our own kernel for products that complete a gradient (block_end.h), listed first. Only

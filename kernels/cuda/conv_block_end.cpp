@@ -3,7 +3,7 @@
 
 #include "kernels/cuda/block_end.h"
 #include "kernels/cuda/conv.h"
-#include "kernels/cuda/own_before.h"
+#include "kernels/cuda/own_beside.h"
 
 namespace plumb::cuda {
 namespace {
@@ -39,27 +39,13 @@ class BlockEndPlan final : public ConvPlan {
   BlockEndShape shape_;
 };
 
-class BlockEndsBeside final : public ConvEngine {
- public:
-  explicit BlockEndsBeside(std::unique_ptr<ConvEngine> convolutions)
-      : convolutions_(std::move(convolutions)) {}
-
-  std::string library() const override { return convolutions_->library(); }
-  std::unique_ptr<ConvCandidates> candidates(const ConvProblem& problem,
-                                             std::size_t workspace_limit) override {
-    std::unique_ptr<ConvCandidates> engines = convolutions_->candidates(problem, workspace_limit);
-    if (!is_block_end(problem)) return engines;
-    return std::make_unique<OwnBefore>(std::make_unique<BlockEndPlan>(problem), std::move(engines));
-  }
-
- private:
-  std::unique_ptr<ConvEngine> convolutions_;
-};
-
 }  // namespace
 
 std::unique_ptr<ConvEngine> with_block_end_kernels(std::unique_ptr<ConvEngine> convolutions) {
-  return std::make_unique<BlockEndsBeside>(std::move(convolutions));
+  return std::make_unique<OwnBeside>(
+      std::move(convolutions), [](const ConvProblem& problem) -> std::unique_ptr<ConvPlan> {
+        return is_block_end(problem) ? std::make_unique<BlockEndPlan>(problem) : nullptr;
+      });
 }
 
 }  // namespace plumb::cuda

@@ -138,18 +138,6 @@ class CudnnCandidates : public ConvCandidates {
   std::string failure_;  // of the last one that didn't build
 };
 
-class NoCandidates : public ConvCandidates {
- public:
-  explicit NoCandidates(std::string failure) : failure_(std::move(failure)) {}
-  std::size_t size() const override { return 0; }
-  std::string engine(std::size_t) const override { return ""; }
-  std::unique_ptr<ConvPlan> build(std::size_t) override { return nullptr; }
-  std::string failure() const override { return failure_; }
-
- private:
-  std::string failure_;
-};
-
 std::shared_ptr<const fe::DeviceProperties> read_properties(const std::string& json) {
   std::vector<std::uint8_t> bytes(json.begin(), json.end());
   bytes.push_back(0);

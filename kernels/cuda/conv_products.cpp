@@ -50,19 +50,6 @@ class ProductPlan final : public ConvPlan {
   std::size_t first_ = 0;  // index of the operand that is the first factor (kernels/instructions/conv.h)
 };
 
-// In place of another library's engines.
-class NoEngines final : public ConvCandidates {
- public:
-  explicit NoEngines(std::string failure) : failure_(std::move(failure)) {}
-  std::size_t size() const override { return 0; }
-  std::string engine(std::size_t) const override { return ""; }
-  std::unique_ptr<ConvPlan> build(std::size_t) override { return nullptr; }
-  std::string failure() const override { return failure_; }
-
- private:
-  std::string failure_;
-};
-
 class BothCandidates final : public ConvCandidates {
  public:
   BothCandidates(std::unique_ptr<ConvCandidates> engines, std::vector<std::unique_ptr<GemmPlan>> products,
@@ -132,7 +119,7 @@ class ProductsBeside final : public ConvEngine {
     } catch (const Error& error) {
       failure = error.what();
     }
-    return std::make_unique<BothCandidates>(std::make_unique<NoEngines>(failure), std::move(products),
+    return std::make_unique<BothCandidates>(std::make_unique<NoCandidates>(failure), std::move(products),
                                             /*of_weights=*/false);
   }
 

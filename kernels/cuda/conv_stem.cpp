@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "kernels/cuda/conv.h"
-#include "kernels/cuda/own_before.h"
+#include "kernels/cuda/own_beside.h"
 #include "kernels/cuda/stem.h"
 
 namespace plumb::cuda {
@@ -38,30 +38,13 @@ class StemPlan final : public ConvPlan {
   int multiprocessors_;
 };
 
-class StemBeside final : public ConvEngine {
- public:
-  StemBeside(std::unique_ptr<ConvEngine> convolutions, int multiprocessors)
-      : convolutions_(std::move(convolutions)), multiprocessors_(multiprocessors) {}
-
-  std::string library() const override { return convolutions_->library(); }
-  std::unique_ptr<ConvCandidates> candidates(const ConvProblem& problem,
-                                             std::size_t workspace_limit) override {
-    std::unique_ptr<ConvCandidates> engines = convolutions_->candidates(problem, workspace_limit);
-    if (!is_stem(problem)) return engines;
-    auto own = std::make_unique<StemPlan>(problem, multiprocessors_);
-    if (own->workspace_bytes() > workspace_limit) return engines;
-    return std::make_unique<OwnBefore>(std::move(own), std::move(engines));
-  }
-
- private:
-  std::unique_ptr<ConvEngine> convolutions_;
-  int multiprocessors_;
-};
-
 }  // namespace
 
 std::unique_ptr<ConvEngine> with_stem_kernels(std::unique_ptr<ConvEngine> convolutions, int multiprocessors) {
-  return std::make_unique<StemBeside>(std::move(convolutions), multiprocessors);
+  return std::make_unique<OwnBeside>(
+      std::move(convolutions), [multiprocessors](const ConvProblem& problem) -> std::unique_ptr<ConvPlan> {
+        return is_stem(problem) ? std::make_unique<StemPlan>(problem, multiprocessors) : nullptr;
+      });
 }
 
 }  // namespace plumb::cuda

@@ -57,11 +57,10 @@ void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t attr
 
 // CUBLAS_COMPUTE_32F is strict f32; halves are multiplied exactly and accumulated in f32.
 //
-// With a mask, cuBLASLt applies the ReLU's gradient to the product plus C: its epilogue is applied to alpha
-// AB
-// + beta C. A column of its D is a row of c, so the mask's leading dimension is n. NVIDIA documents a bit per
-// element, but no order of the bits; its own tests read bit i % 8 of byte i / 8 of a column for row i
-// (nvmath-python, tests/nvmath_tests/linalg/advanced/matmul/test_epilog.py, unpack_bitmask), as masks are
+// With a mask, cuBLASLt applies the ReLU's gradient to the product plus C: its epilogue is applied to
+// alpha AB + beta C. A column of its D is a row of c, so the mask's leading dimension is n. NVIDIA documents
+// a bit per element, but no order of the bits; its own tests read bit i % 8 of byte i / 8 of a column for row
+// i (nvmath-python, tests/nvmath_tests/linalg/advanced/matmul/test_epilog.py, unpack_bitmask), as masks are
 // here.
 Operation make_operation(const GemmProblem& problem) {
   const bool tf32 = problem.allow_tf32 && problem.in == DType::f32;

@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "kernels/cuda/block_end_shape.h"
 #include "kernels/cuda/choose_layout.h"
 #include "kernels/cuda/norm_partition.h"
 #include "kernels/cuda/stem_shape.h"
@@ -13,8 +14,6 @@ namespace {
 
 // cuDNN's fused engines read 8 halves at once.
 constexpr std::int64_t kChannelMultiple = 8;
-// cuBLASLt's masks.
-constexpr std::int64_t kMaskChannels = 128;
 constexpr const char* kUsualConvs = "fused engines are for 1x1 and 3x3, one group, channels in eights";
 
 using Readers = std::vector<std::size_t>;  // ops, in the Graph's order
@@ -123,7 +122,7 @@ class Planner {
       return;
     const Conv* conv = std::get_if<Conv>(&graph_.ops[readers.front()]);
     if (!conv || conv->kernel != 1 || conv->stride != 1 || conv->padding != 0 || conv->groups != 1 ||
-        graph_.values[conv->in].shape.c % kMaskChannels != 0)
+        graph_.values[conv->in].shape.c % kBlockEndChannels != 0)
       return;
     if (const std::string* reason = reason_against(readers.front(), FusedPattern::block_end_gradient)) {
       layers_[i].why_plain_gradient = *reason;

@@ -20,12 +20,12 @@ namespace plumb::cuda {
 // 56 x 56: 207 MB on sm_80, 414 MB on sm_100, 1.6 MB on sm_90): it writes the gradient there as f32 and reads
 // it again, which adds 4 passes and saves 1. sm_100 has an engine for statistics alone. Statistics are summed
 // in any order: on an H100 (cuDNN 9.19) they differ from run to run in the last bits, though only sm_100's
-// engine carries the note NONDETERMINISTIC. All patterns need them, so --deterministic uses none. The table
-// knows no shapes. Tuning times each pattern against the plain instructions, layer by layer
+// engine carries the note NONDETERMINISTIC. All its patterns need them, so --deterministic uses none. The
+// table knows no shapes. Tuning times each pattern against the plain instructions, layer by layer
 // (choose_fusion.h); a pattern without an engine for a shape is dropped there (DescribeOptions::plain).
 //
-// cuBLASLt completes the gradient of a block's end while it multiplies: product + the other gradient, masked
-// (CUBLASLT_EPILOGUE_DRELU). It lists no algorithm without a GPU.
+// The gradient of a block's end is completed while a product is computed, + the other gradient, masked: by
+// our own kernel (block_end.h) or cuBLASLt (CUBLASLT_EPILOGUE_DRELU), which lists no algorithm without a GPU.
 struct FusionSupport {
   bool statistics = false;                // convolution, then sums over its output (genstats)
   bool normalized_input = false;          // scale, bias, ReLU, then the above (ConvBNfprop)

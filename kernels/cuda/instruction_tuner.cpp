@@ -127,8 +127,15 @@ const std::vector<EngineTrial>* InstructionTuner::remembered(const Program& prog
   if (captures_ && !known->front().captured) return nullptr;  // by a run that captured nothing
   const auto listed = device_.convolutions.candidates(conv_problem(graph_, program, instruction).value(),
                                                       instruction.workspace_bytes);
-  for (std::size_t i = 0; i < listed->size(); ++i)
-    if (listed->engine(i) == known->front().engine) return known;
+  bool is_there = false;
+  for (std::size_t i = 0; i < listed->size(); ++i) {
+    const std::string engine = listed->engine(i);
+    is_there |= engine == known->front().engine;
+    // One of our own kernels that came later.
+    if (engine == kOwnKernel && std::ranges::find(*known, engine, &EngineTrial::engine) == known->end())
+      return nullptr;
+  }
+  if (is_there) return known;
   gone_engines_.insert(known->front().engine);
   return nullptr;
 }

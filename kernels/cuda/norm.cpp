@@ -137,14 +137,15 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormPairBa
                                 .shortcut_in = arena.data(pair.shortcut.in),
                                 .mask = arena.optional<std::uint8_t>(pair.relu_mask),
                                 .activated = arena.optional(pair.out)};
-    // The second pass reads the sum of the parts here, and writes over it.
+    // Of a gradient in parts the second pass reads the sum here, and writes over it.
     const bool has_parts = pair.second_d_out || pair.relu_mask || pair.out;
     std::byte* const d_shortcut = arena.data(pair.shortcut.d_in);
+    const NormGradient sum{.in = gradient.in, .d_out = d_shortcut, .shortcut_in = gradient.shortcut_in};
     launch_norm_backward_sums(partition, dtype, gradient, has_parts ? d_shortcut : nullptr,
                               scratch_of(arena, partition, kPairWorkspace, pair.counters),
                               backward_of(pair.norm, arena, row(0)),
                               backward_of(pair.shortcut, arena, row(3)), stream);
-    launch_norm_backward_apply(partition, dtype, gradient, row(0),
+    launch_norm_backward_apply(partition, dtype, has_parts ? sum : gradient, row(0),
                                {.data = arena.data(pair.norm.d_in), .shortcut = d_shortcut}, stream);
   });
 }

@@ -7,17 +7,6 @@
 namespace plumb::cuda {
 namespace {
 
-// As a product of matrices: for each row of the kernel, an output's window is 8 pixels, the one to the left
-// of the kernel's included, whose weight is 0. So a window is 64 bytes and begins 16 bytes behind that of the
-// output to its left: shared memory holds rows of pixels, and windows overlap there.
-constexpr int kStemWarps = kStemTileColumns / 16;
-
-constexpr int kStemInputRows = kStemStride * kStemTileRows + kStemKernel - kStemStride;
-constexpr int kWindowChunks = 4;  // of 16 bytes, two pixels each
-constexpr int kRowChunks = kStemTileColumns + kWindowChunks - 1;
-constexpr int kPixelChunks = kStemOutputs / 8;  // of an output's gradient
-constexpr int kInputChunks = kStemInputRows * kRowChunks;
-constexpr int kGradientChunks = kStemTileRows * kStemTileColumns * kPixelChunks;
 static_assert(kStemWarps == kStemKernel, "each warp has a row of the kernel's gradient");
 
 struct StemTile {
@@ -36,9 +25,9 @@ __device__ StemTile tile_at(const StemShape& shape, unsigned index) {
 template <typename T>
 __device__ void hold_input(const StemShape& shape, const StemTile& tile, const T* in, uint4* held) {
   const T* const image = in + std::int64_t{tile.image} * shape.h * shape.w * kStemChannels;
-  for (int chunk = static_cast<int>(threadIdx.x); chunk < kInputChunks; chunk += kStemThreads) {
-    const int y = tile.row * kStemStride - kStemPadding + chunk / kRowChunks;
-    const int x = tile.column * kStemStride - kStemPadding - 1 + chunk % kRowChunks * 2;
+  for (int chunk = static_cast<int>(threadIdx.x); chunk < kStemInputChunks; chunk += kStemThreads) {
+    const int y = tile.row * kStemStride - kStemPadding + chunk / kStemRowChunks;
+    const int x = tile.column * kStemStride - kStemPadding - 1 + chunk % kStemRowChunks * 2;
     const bool is_inside = y >= 0 && y < shape.h && x >= 0 && x < shape.w;
     const std::int64_t pixel = is_inside ? y * shape.w + x : 0;
     gpu::copy_to_shared(held + chunk, image + pixel * kStemChannels, is_inside);
@@ -55,9 +44,8 @@ __device__ constexpr int channel_of_column(int column) {
 // [kernel row, chunk of the window, column].
 template <typename T>
 __device__ void hold_weights(const T* weight, uint4* held) {
-  for (int i = static_cast<int>(threadIdx.x); i < kStemKernel * kWindowChunks * kStemOutputs;
-       i += kStemThreads) {
-    const int chunk = i / kStemOutputs % kWindowChunks, row = i / (kStemOutputs * kWindowChunks);
+  for (int i = static_cast<int>(threadIdx.x); i < kStemWeightChunks; i += kStemThreads) {
+    const int chunk = i / kStemOutputs % kStemWindowChunks, row = i / (kStemOutputs * kStemWindowChunks);
     const T* const taps =
         weight + (channel_of_column(i % kStemOutputs) * kStemKernel + row) * kStemKernel * kStemChannels;
     uint2 left{};
@@ -118,7 +106,7 @@ template <typename T>
 __global__ void __launch_bounds__(kStemThreads, 2)
     stem_forward(StemShape shape, unsigned tiles, const T* in, const T* weight, T* out, float* partials) {
   uint4* const weights = gpu::dynamic_shared<uint4>();
-  uint4* const input = weights + kStemKernel * kWindowChunks * kStemOutputs;
+  uint4* const input = weights + kStemWeightChunks;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int window = warp * 16 + lane % 16 + lane / 16;
   const uint4* const columns = weights + lane / 8 % 2 * kStemOutputs + lane / 16 * 8 + lane % 8;
@@ -131,9 +119,9 @@ __global__ void __launch_bounds__(kStemThreads, 2)
     gpu::wait_for_copies();
     __syncthreads();
     if (tiles - index > gridDim.x)
-      hold_input(shape, tile_at(shape, index + gridDim.x), in, input + (stage ^ 1) * kInputChunks);
+      hold_input(shape, tile_at(shape, index + gridDim.x), in, input + (stage ^ 1) * kStemInputChunks);
     if (tile.column + 16 * warp >= shape.out_w) continue;
-    const uint4* windows = input + stage * kInputChunks + window;
+    const uint4* windows = input + stage * kStemInputChunks + window;
     float sums[kStemTileRows][8][4] = {};
     const uint4* factors_of_row = columns;
 #pragma unroll 1
@@ -143,7 +131,7 @@ __global__ void __launch_bounds__(kStemThreads, 2)
         unsigned image[kStemTileRows][4];
 #pragma unroll
         for (int row = 0; row < kStemTileRows; ++row)
-          gpu::load_matrices(image[row], windows + kStemStride * row * kRowChunks + half * 2);
+          gpu::load_matrices(image[row], windows + kStemStride * row * kStemRowChunks + half * 2);
 #pragma unroll
         for (int pair = 0; pair < 4; ++pair) {
           unsigned factors[4];
@@ -155,8 +143,8 @@ __global__ void __launch_bounds__(kStemThreads, 2)
           }
         }
       }
-      windows += kRowChunks;
-      factors_of_row += kWindowChunks * kStemOutputs;
+      windows += kStemRowChunks;
+      factors_of_row += kStemWindowChunks * kStemOutputs;
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -186,12 +174,12 @@ __global__ void __launch_bounds__(kStemThreads, 2)
 
 // Where a pixel's chunk of the gradient lies, so that a column of 8 pixels spreads over all banks.
 __device__ constexpr int gradient_at(int pixel, int chunk) {
-  return pixel * kPixelChunks + (chunk ^ pixel % kPixelChunks);
+  return pixel * kStemPixelChunks + (chunk ^ pixel % kStemPixelChunks);
 }
 template <typename T>
 __device__ void hold_gradient(const StemShape& shape, const StemTile& tile, const T* d_out, uint4* held) {
-  for (int index = static_cast<int>(threadIdx.x); index < kGradientChunks; index += kStemThreads) {
-    const int pixel = index / kPixelChunks, chunk = index % kPixelChunks;
+  for (int index = static_cast<int>(threadIdx.x); index < kStemGradientChunks; index += kStemThreads) {
+    const int pixel = index / kStemPixelChunks, chunk = index % kStemPixelChunks;
     const int y = tile.row + pixel / kStemTileColumns, x = tile.column + pixel % kStemTileColumns;
     const bool is_inside = y < shape.out_h && x < shape.out_w;
     const std::int64_t at = is_inside ? (tile.image * shape.out_h + y) * shape.out_w + x : 0;
@@ -206,13 +194,13 @@ template <typename T>
 __global__ void __launch_bounds__(kStemThreads, 2)
     stem_weights(StemShape shape, unsigned tiles, const T* in, const T* d_out, float* partials) {
   uint4* const gradient = gpu::dynamic_shared<uint4>();
-  uint4* const input = gradient + 2 * kGradientChunks;
+  uint4* const input = gradient + 2 * kStemGradientChunks;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const uint4* const windows = input + warp * kRowChunks + lane % 16 + lane / 16;
-  float sums[4][kWindowChunks][4] = {};
+  const uint4* const windows = input + warp * kStemRowChunks + lane % 16 + lane / 16;
+  float sums[4][kStemWindowChunks][4] = {};
   const auto hold = [&](const StemTile& tile, int stage) {
-    hold_input(shape, tile, in, input + stage * kInputChunks);
-    hold_gradient(shape, tile, d_out, gradient + stage * kGradientChunks);
+    hold_input(shape, tile, in, input + stage * kStemInputChunks);
+    hold_gradient(shape, tile, d_out, gradient + stage * kStemGradientChunks);
   };
   if (blockIdx.x < tiles) hold(tile_at(shape, blockIdx.x), 0);
   int stage = 0;
@@ -221,8 +209,8 @@ __global__ void __launch_bounds__(kStemThreads, 2)
     gpu::wait_for_copies();
     __syncthreads();
     if (tiles - index > gridDim.x) hold(tile_at(shape, index + gridDim.x), stage ^ 1);
-    const uint4* const own_windows = windows + stage * kInputChunks;
-    const uint4* const own_gradient = gradient + stage * kGradientChunks;
+    const uint4* const own_windows = windows + stage * kStemInputChunks;
+    const uint4* const own_gradient = gradient + stage * kStemGradientChunks;
     const int width = min(static_cast<int>(shape.out_w) - tile.column, kStemTileColumns);
 #pragma unroll
     for (int row = 0; row < kStemTileRows; ++row) {
@@ -232,7 +220,7 @@ __global__ void __launch_bounds__(kStemThreads, 2)
 #pragma unroll
         for (int pair = 0; pair < 2; ++pair)
           gpu::load_transposed_matrices(image[pair],
-                                        own_windows + kStemStride * row * kRowChunks + first + 2 * pair);
+                                        own_windows + kStemStride * row * kStemRowChunks + first + 2 * pair);
         const int pixel = row * kStemTileColumns + first + lane / 16 * 8 + lane % 8;
 #pragma unroll
         for (int group = 0; group < 4; ++group) {
@@ -240,7 +228,7 @@ __global__ void __launch_bounds__(kStemThreads, 2)
           gpu::load_transposed_matrices(channels,
                                         own_gradient + gradient_at(pixel, 2 * group + lane / 8 % 2));
 #pragma unroll
-          for (int chunk = 0; chunk < kWindowChunks; ++chunk)
+          for (int chunk = 0; chunk < kStemWindowChunks; ++chunk)
             gpu::multiply_add<T>(sums[group][chunk], channels, image[chunk / 2][chunk % 2 * 2],
                                  image[chunk / 2][chunk % 2 * 2 + 1]);
         }
@@ -249,8 +237,8 @@ __global__ void __launch_bounds__(kStemThreads, 2)
   }
   partials += std::int64_t{blockIdx.x} * kStemWeights;
 #pragma unroll
-  for (int part = 0; part < 4 * kWindowChunks * 2; ++part) {
-    const int group = part / (2 * kWindowChunks), chunk = part / 2 % kWindowChunks, half = part % 2;
+  for (int part = 0; part < 4 * kStemWindowChunks * 2; ++part) {
+    const int group = part / (2 * kStemWindowChunks), chunk = part / 2 % kStemWindowChunks, half = part % 2;
     const int channel = group * 16 + half * 8 + lane / 4, tap = chunk * 2 + lane % 4 / 2 - 1;
     if (tap < 0) continue;  // left of the kernel
     float* const at = partials + ((channel * kStemKernel + warp) * kStemKernel + tap) * kStemChannels;
@@ -275,13 +263,11 @@ void launch_stem_forward(DType dtype, const StemShape& shape, int multiprocessor
                          const std::byte* weight, std::byte* out, float* sums, float* partials,
                          cudaStream_t stream) {
   const int blocks = stem_blocks(shape, multiprocessors);
-  constexpr std::size_t kShared =
-      sizeof(uint4) * (kStemKernel * kWindowChunks * kStemOutputs + 2 * kInputChunks);
   with_half_type(dtype, [&](auto type) {
     using T = decltype(type);
-    gpu::launch(stem_forward<T>, dim3(static_cast<unsigned>(blocks)), dim3(kStemThreads), kShared, stream,
-                shape, static_cast<unsigned>(stem_tiles(shape)), as<T>(in), as<T>(weight), as<T>(out),
-                sums ? partials : nullptr);
+    gpu::launch(stem_forward<T>, dim3(static_cast<unsigned>(blocks)), dim3(kStemThreads),
+                kStemForwardSharedBytes, stream, shape, static_cast<unsigned>(stem_tiles(shape)), as<T>(in),
+                as<T>(weight), as<T>(out), sums ? partials : nullptr);
   });
   if (sums) launch_finish_sums(partials, blocks, 2 * kStemOutputs, sums, stream);
 }
@@ -290,11 +276,11 @@ void launch_stem_backward_weights(DType dtype, const StemShape& shape, int multi
                                   const std::byte* in, const std::byte* d_out, float* partials,
                                   std::byte* d_weight, cudaStream_t stream) {
   const int blocks = stem_blocks(shape, multiprocessors);
-  constexpr std::size_t kShared = 2 * sizeof(uint4) * (kGradientChunks + kInputChunks);
   with_half_type(dtype, [&](auto type) {
     using T = decltype(type);
-    gpu::launch(stem_weights<T>, dim3(static_cast<unsigned>(blocks)), dim3(kStemThreads), kShared, stream,
-                shape, static_cast<unsigned>(stem_tiles(shape)), as<T>(in), as<T>(d_out), partials);
+    gpu::launch(stem_weights<T>, dim3(static_cast<unsigned>(blocks)), dim3(kStemThreads),
+                kStemWeightsSharedBytes, stream, shape, static_cast<unsigned>(stem_tiles(shape)), as<T>(in),
+                as<T>(d_out), partials);
     launch_finish_sums(partials, blocks, kStemWeights, as<T>(d_weight), stream);
   });
 }

@@ -16,7 +16,7 @@ inline constexpr int kStemKernel = 7, kStemStride = 2, kStemPadding = 3;
 inline constexpr int kStemChannels = 4;  // of a pixel, as held: 8 bytes
 inline constexpr int kStemOutputs = 64;
 inline constexpr int kStemWeights = kStemOutputs * kStemKernel * kStemKernel * kStemChannels;
-// Their products of 16x8x16 halves came with it.
+// The first with products of 16x8x16 halves and asynchronous copies.
 inline constexpr int kStemComputeCapability = 80;
 
 struct StemShape {
@@ -33,7 +33,22 @@ inline bool is_stem(const Graph& graph, const Conv& op) {
 // A block computes tiles of 2 rows of up to 112 outputs, each of its 7 warps 16 columns or, of the weight
 // gradient, a row of the kernel.
 inline constexpr int kStemTileRows = 2, kStemTileColumns = 112;
-inline constexpr int kStemThreads = 32 * (kStemTileColumns / 16);
+inline constexpr int kStemWarps = kStemTileColumns / 16, kStemThreads = 32 * kStemWarps;
+
+// Shared memory holds chunks of 16 bytes. As a product of matrices: for each row of the kernel, an output's
+// window is 8 pixels, the one to the left of the kernel's included, whose weight is 0. So a window is 4
+// chunks and begins one behind that of the output to its left: a tile's input lies as rows of pixels, and
+// windows overlap there.
+inline constexpr int kStemWindowChunks = 4;
+inline constexpr int kStemRowChunks = kStemTileColumns + kStemWindowChunks - 1;
+inline constexpr int kStemInputChunks =
+    (kStemStride * kStemTileRows + kStemKernel - kStemStride) * kStemRowChunks;
+inline constexpr int kStemWeightChunks = kStemKernel * kStemWindowChunks * kStemOutputs;
+inline constexpr int kStemPixelChunks = kStemOutputs / 8;  // of an output's gradient
+inline constexpr int kStemGradientChunks = kStemTileRows * kStemTileColumns * kStemPixelChunks;
+// A tile is computed while the next one is copied.
+inline constexpr int kStemForwardSharedBytes = 16 * (kStemWeightChunks + 2 * kStemInputChunks),
+                     kStemWeightsSharedBytes = 16 * 2 * (kStemGradientChunks + kStemInputChunks);
 
 inline std::int64_t stem_tiles(const StemShape& shape) {
   return shape.n * divide_up(shape.out_h, kStemTileRows) * divide_up(shape.out_w, kStemTileColumns);

@@ -11,7 +11,7 @@ struct PoolForward {
   Write out;
   std::optional<Write> argmax;      // max pool: u8, like out, index of the maximum in its window
   std::optional<Read> scale_shift;  // [2, c]: pools relu(scale * in + shift)
-  std::optional<Write> winners;     // like out, the element of `in` at argmax, which is 255 where it's <= 0
+  std::optional<Write> winners;     // like out, the element of `in` at argmax, which is 255 where out is 0
   static void operands(auto& self, auto&& each) {
     each("in", self.in, "out", self.out, "argmax", self.argmax, "scale_shift", self.scale_shift, "winners",
          self.winners);

@@ -5,7 +5,6 @@
 
 #include <vector>
 
-#include "kernels/cuda/depthwise.h"
 #include "kernels/cuda/dropout.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/norm.h"
@@ -164,6 +163,22 @@ TEST_F(LargeSizes, NormsInNchwReachTheLastPixel) {
   expect_last_pixel_normalised(partition_norm(kImages, kChannels, kSide * kSide), DType::f32);
 }
 
+TEST_F(LargeSizes, NormsBehindAMaxPoolReachTheLastPixel) {
+  const Shape shape{.n = kImages, .h = kSide, .w = kSide, .c = kChannels};
+  SparseTensor in(DType::f16, kElements), d_in(DType::f16, kElements), d_out(DType::f16, kElements / 4),
+      argmax(DType::f16, kElements / 8), coefficients(DType::f32, 3 * kChannels);
+  auto* const winners = reinterpret_cast<std::uint8_t*>(argmax.data());
+  winners[kElements / 4 - 1] = 8;
+  in.set_from_end(0, 5);
+  d_out.set_from_end(0, 3);
+  for (const int row : {0, 1, 2}) coefficients.set((row + 1) * kChannels - 1, row == 2 ? 0.5F : 2);
+  launch_norm_pool_backward_apply(shape, DType::f16,
+                                  {.in = in.data(), .d_out = d_out.data(), .argmax = winners},
+                                  coefficients.floats(), d_in.data(), nullptr);
+  EXPECT_EQ(d_in.from_end(0), 16.5F);  // 2 * 3 + 2 * 5 + 0.5
+  EXPECT_EQ(d_in.from_end(kChannels), 0.5F) << "the pixel before";
+}
+
 void expect_last_pixel_pooled(DType dtype, TensorLayout layout) {
   const PoolShape shape{.n = kImages,
                         .h = kSide,
@@ -221,59 +236,6 @@ TEST_F(LargeSizes, DropoutReachesTheLastImage) {
                    nullptr);
     EXPECT_EQ(out.from_end(0), 5);
   }
-}
-
-DepthwiseShape depthwise_shape_of(int kernel, int stride) {
-  const std::int64_t out = kSide / stride;
-  return {.n = kImages,
-          .h = kSide,
-          .w = kSide,
-          .c = kChannels,
-          .out_h = out,
-          .out_w = out,
-          .kernel = kernel,
-          .stride = stride,
-          .padding = kernel / 2};
-}
-
-TEST_F(LargeSizes, DepthwiseConvolutionsReachTheLastPixel) {
-  SparseTensor in(DType::f16, kElements), out(DType::f16, kElements), weight(DType::f16, 25 * kChannels);
-  for (const auto& [kernel, stride] : {std::pair(3, 1), {3, 2}, {5, 1}}) {
-    SCOPED_TRACE(testing::Message() << kernel << " x " << kernel << " at stride " << stride);
-    const DepthwiseShape shape = depthwise_shape_of(kernel, stride);
-    const std::int64_t middle = (kernel * kernel / 2 + 1) * kChannels - 1;
-    // The middle of the last window: one row and one pixel before the last one at stride 2.
-    const std::int64_t in_front = stride == 1 ? 0 : (kSide + 1) * kChannels;
-    const std::int64_t last_out = shape.n * shape.out_h * shape.out_w * kChannels - 1;
-    weight.set(middle, 3);
-    in.set_from_end(in_front, 2);
-    launch_depthwise_forward(DType::f16, shape, in.data(), weight.data(), out.data(), nullptr);
-    EXPECT_EQ(out.at(last_out), 6);
-    launch_depthwise_backward_data(DType::f16, shape, out.data(), weight.data(), in.data(), nullptr);
-    EXPECT_EQ(in.from_end(in_front), 18);
-    in.set_from_end(in_front, 0);
-    weight.set(middle, 0);
-  }
-}
-
-// The last tap of the last window reads 2; the gradient there is 3.
-void expect_last_weight(const DepthwiseShape& shape, std::int64_t window) {
-  SparseTensor in(DType::f32, shape.n * shape.h * shape.w * shape.c),
-      d_out(DType::f32, shape.n * shape.out_h * shape.out_w * shape.c),
-      d_weight(DType::f32, shape.taps() * shape.c),
-      partials(DType::f32,
-               static_cast<std::int64_t>(depthwise_workspace_bytes(shape, DType::f32) / sizeof(float)));
-  in.set_from_end(0, 2);
-  d_out.set_from_end(window * shape.c, 3);
-  launch_depthwise_backward_weights(DType::f32, shape, in.data(), d_out.data(), partials.floats(),
-                                    d_weight.data(), nullptr);
-  EXPECT_EQ(d_weight.from_end(0), 6);
-}
-
-TEST_F(LargeSizes, DepthwiseWeightsCountTheLastPixel) {
-  expect_last_weight(depthwise_shape_of(3, 1), kSide + 1);  // around the second to last row and column
-  expect_last_weight(depthwise_shape_of(3, 2), 0);
-  expect_last_weight({.n = 175'000, .h = 7, .w = 7, .c = 512, .out_h = 1, .out_w = 1, .kernel = 7}, 0);
 }
 
 }  // namespace

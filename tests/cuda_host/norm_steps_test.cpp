@@ -215,8 +215,8 @@ TEST(NormInstructions, BackwardGivesTheResidualItsGradient) {
 TEST(NormInstructions, BackwardOfAPairIsThatOfBothNorms) {
   const Values in = norm_inputs(kHalf, kPixels, kChannels, 3),
                shortcut_in = norm_inputs(kHalf, kPixels, kChannels, 4), out = relu(halves(7));
-  enum class Mask { none, bits, out };
-  for (const Mask mask : {Mask::none, Mask::bits, Mask::out}) {
+  enum class Mask { none, bits, output };
+  for (const Mask mask : {Mask::none, Mask::bits, Mask::output}) {
     for (const bool two : {false, true}) {
       BoundInstruction bound = norm_instruction(mask == Mask::none ? Activation::none : Activation::relu);
       const BatchNormBackward norm = add_backward(bound, in), shortcut = add_backward(bound, shortcut_in);
@@ -235,7 +235,7 @@ TEST(NormInstructions, BackwardOfAPairIsThatOfBothNorms) {
                                  .counters = norm.counters.value()};
       if (two) pair.second_d_out = bound.add(kHalf, halves(6));
       if (mask == Mask::bits) pair.relu_mask = bound.add(DType::u8, bits_as_values(out));
-      if (mask == Mask::out) pair.out = bound.add(kHalf, out);
+      if (mask == Mask::output) pair.out = bound.add(kHalf, out);
       bound.run(pair, 2);
       Values gradient = two ? sum(halves(5), halves(6)) : halves(5);
       if (mask != Mask::none) gradient = where(out, gradient);

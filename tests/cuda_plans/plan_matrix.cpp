@@ -160,7 +160,7 @@ class Cell {
   // Each problem once, however many instructions share it.
   void run(const ConvProblem& problem, std::size_t workspace_limit, Tally& tally, Names& known) {
     if (!known.insert(text_of(problem)).second) return;
-    // --deterministic fuses nothing.
+    // --deterministic uses none of the fused ones.
     ConvEngine& engine = is_fused(problem) ? *any_order_ : *in_order_;
     const Planned planned = plan_of(engine, problem, workspace_limit);
     tally.add(problem, planned);

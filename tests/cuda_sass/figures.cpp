@@ -43,9 +43,15 @@ void add_row(std::ostringstream& text, const KernelCode& kernel, const Wanted& w
   const int blocks = resident_blocks(block), warps = blocks * wanted.threads / 32;
   const MemoryUse use = memory_use(kernel);
   text << "| `" << kernel.name << "` | " << kernel.registers << " | " << kibibytes(block.shared_bytes)
-       << " | " << wanted.threads << " | " << blocks << " / " << warps << " | " << use.loads_in_flight
-       << " / " << use.bytes_in_flight << " | "
-       << kibibytes(static_cast<double>(use.bytes_in_flight) * warps * 32) << " |\n";
+       << " | " << wanted.threads << " | " << blocks << " / " << warps << " | ";
+  if (wanted.copied_bytes > 0)
+    text << kibibytes(wanted.copied_bytes) << " KiB a block";
+  else
+    text << use.loads_in_flight << " / " << use.bytes_in_flight;
+  text << " | "
+       << kibibytes(wanted.copied_bytes > 0 ? static_cast<double>(wanted.copied_bytes) * blocks
+                                            : static_cast<double>(use.bytes_in_flight) * warps * 32)
+       << " |\n";
 }
 
 }  // namespace

@@ -38,6 +38,11 @@ TEST(SassFigures, ATableHasTheF16KernelOfSm90) {
   const std::string text = figures_table(kernels, {{.kernel = "copy<*>", .threads = 256}});
   EXPECT_NE(text.find("| `copy<f16>` | 32 | 1 | 256 | 8 / 64 | 0 / 0 | 0 |"), std::string::npos) << text;
   EXPECT_EQ(text.find("copy<f32>"), std::string::npos);
+  const std::string copied = figures_table(
+      kernels,
+      {{.kernel = "copy<*>", .threads = 256, .dynamic_shared_bytes = 64 * 1024, .copied_bytes = 32 * 1024}});
+  EXPECT_NE(copied.find("| `copy<f16>` | 32 | 65 | 256 | 3 / 24 | 32 KiB a block | 96 |"), std::string::npos)
+      << copied;
 }
 
 #if __has_include(<cuda_occupancy.h>)

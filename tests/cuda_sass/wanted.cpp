@@ -1,8 +1,10 @@
 #include "tests/cuda_sass/wanted.h"
 
+#include "kernels/cuda/block_end_shape.h"
 #include "kernels/cuda/depthwise_shape.h"
 #include "kernels/cuda/margin_partition.h"
 #include "kernels/cuda/norm_partition.h"
+#include "kernels/cuda/stem_shape.h"
 
 namespace plumb::sass {
 namespace {
@@ -193,11 +195,27 @@ const std::vector<Wanted> kTable{
      .dynamic_shared_bytes = merge_bytes(37, kDepthwiseThreads)},
     {.kernel = "weights_any<*f16>", .wide_loads = 2, .threads = kDepthwiseThreads},
     {.kernel = "weights_any<f32>", .wide_loads = 2},
-    // A ResNet's first convolution: reads by copies that pass the registers.
-    {.kernel = "stem_forward<*>", .wide_stores = 8, .narrow = {"load 8"}, .why = "taps of 4 channels, once"},
-    {.kernel = "stem_weights<*>", .narrow = {"store 8"}, .why = "sums of two channels, once"},
-    // The gradient of a block's end: likewise.
-    {.kernel = "block_end<*>", .wide_stores = 8, .straight = true},
+    // A ResNet's first convolution: reads by copies that pass the registers, a tile at a time.
+    {.kernel = "stem_forward<*>",
+     .wide_stores = 8,
+     .narrow = {"load 8"},
+     .threads = cuda::kStemThreads,
+     .dynamic_shared_bytes = cuda::kStemForwardSharedBytes,
+     .copied_bytes = 16 * cuda::kStemInputChunks,
+     .why = "taps of 4 channels, once"},
+    {.kernel = "stem_weights<*>",
+     .narrow = {"store 8"},
+     .threads = cuda::kStemThreads,
+     .dynamic_shared_bytes = cuda::kStemWeightsSharedBytes,
+     .copied_bytes = 16 * (cuda::kStemInputChunks + cuda::kStemGradientChunks),
+     .why = "sums of two channels, once"},
+    // The gradient of a block's end: likewise, all that a tile of 64 output channels needs.
+    {.kernel = "block_end<*>",
+     .wide_stores = 8,
+     .straight = true,
+     .threads = cuda::kBlockEndThreads,
+     .dynamic_shared_bytes = cuda::block_end_shared_bytes(cuda::kBlockEndOutputs),
+     .copied_bytes = cuda::block_end_shared_bytes(cuda::kBlockEndOutputs)},
     // Local memory that is no spilled register.
     {.kernel = "finish_rows<*>",
      .stack_bytes = 40,

@@ -62,8 +62,8 @@ __device__ inline unsigned long long nanoseconds() {
   return now;
 }
 
-// Whether the code is compiled for a GPU that has the following. Older ones stop at products, which no
-// Program has for them.
+// Whether the code is compiled for a GPU with asynchronous copies and products of 16x8x16 halves (compute
+// capability 8.0). For older ones the kernels are compiled without both; no Program has them there.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 inline constexpr bool kFeedsTensorCores = false;
 #else
@@ -96,7 +96,7 @@ __device__ void wait_for_copy_groups() {
 
 // Four matrices of 8x8 halves from shared memory (PTX ISA, "ldmatrix"): lane l gives the address of row l % 8
 // of matrix l / 8, and gets elements 2 * (l % 4) and the next of row l / 4 of each, or with `transposed` of
-// column l / 4. All lanes of a warp call it. Device code only, from compute capability 7.5.
+// column l / 4. All lanes of a warp call it. Device code only.
 __device__ inline void load_matrices(unsigned (&into)[4], const void* row) {
   if constexpr (kFeedsTensorCores)
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"

@@ -1,0 +1,28 @@
+// How our own kernel for the gradient of a block's end (block_end.h) shares out the work. Plain C++.
+#pragma once
+
+#include <cstdint>
+
+namespace plumb::cuda {
+
+struct BlockEndShape {
+  std::int64_t pixels = 0;
+  int channels = 0;  // of the convolution's input
+  int outputs = 0;   // its output channels
+};
+
+// A block computes a tile of 128 pixels x 128 channels by 4 x 2 warps; a warp has 32 pixels x 64 channels.
+// Products are summed in steps of 64 output channels, whose factors lie in two stages in shared memory.
+inline constexpr int kBlockEndThreads = 256;
+inline constexpr int kBlockEndRows = 128;      // pixels of a tile
+inline constexpr int kBlockEndChannels = 128;  // d_in's are a multiple of it; cuBLASLt wants the same
+inline constexpr int kBlockEndOutputs = 64;    // d_out's are a multiple of it
+
+// Shared memory holds the other gradient's tile and its mask, and the stages, in elements of 2 bytes.
+constexpr int block_end_shared_bytes(int outputs) {
+  const int stages = outputs > kBlockEndOutputs ? 2 : 1;
+  return kBlockEndRows * (2 * kBlockEndChannels + kBlockEndChannels / 8) +
+         stages * 2 * kBlockEndOutputs * (kBlockEndRows + kBlockEndChannels);
+}
+
+}  // namespace plumb::cuda
