@@ -24,7 +24,7 @@ OptionGroup length_group(BenchOptions& o) {
            number_option("--warmup", "N", o.warmup, {0, kMostIterations},
                          "leading iterations that are left out of averages; fewer than --iters"),
            number_option("--seconds", "S", o.seconds, {0, 1e7},
-                         "run at least this long, for a steady temperature")}};
+                         "run at least this long after the warm-up, for a steady temperature")}};
 }
 
 OptionSpec precision_flag(BenchOptions& o, const std::string& name, Precision precision,
@@ -207,7 +207,7 @@ OptionGroup training_group(BenchOptions& o) {
        flag_option(
            "--deterministic", o.deterministic, true,
            "bitwise the same result in every run; cuda: engines by rank, none that sums in any order, "
-           "so no fused ones")}};
+           "so none of cuDNN's fused ones")}};
   if (!o.model->margin_head)
     group.options.insert(group.options.begin() + 5,
                          number_option("--label-smoothing", "X", o.label_smoothing,

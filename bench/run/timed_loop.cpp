@@ -61,14 +61,15 @@ class TimedLoop {
  private:
   std::int64_t told() const { return result_.timer.iterations(); }
 
-  // Runs --iters, then goes on until --seconds are over: rank 0 estimates from the mean step how many more
-  // that takes, for all ranks, and again after those.
+  // Runs --iters, then goes on until --seconds are over since the warm-up: rank 0 estimates from the mean
+  // step how many more that takes, for all ranks, and again after those.
   bool goes_on() {
     if (started_ < agreed_) return true;
     if (session_.options.seconds == 0) return false;
     collect(0);
-    const double elapsed = result_.timer.elapsed_seconds(), left = session_.options.seconds - elapsed;
-    const double step = elapsed / static_cast<double>(told());
+    const std::int64_t warmup = session_.options.warmup;
+    const double elapsed = result_.timer.window_seconds(warmup), left = session_.options.seconds - elapsed;
+    const double step = elapsed / static_cast<double>(told() - warmup);
     std::uint64_t more = left > 0 ? static_cast<std::uint64_t>(std::ceil(left / step)) : 0;
     job_.broadcast(more);
     agreed_ += static_cast<std::int64_t>(more);

@@ -18,6 +18,7 @@
 #include "bench/run/run_keeper.h"
 #include "bench/run/run_record.h"
 #include "bench/run/runner.h"
+#include "comm/launched_as.h"
 #include "results/anomalies/flags.h"
 
 namespace plumb {
@@ -30,6 +31,8 @@ constexpr int kPatienceOfOtherRanks = 3;
 // A rank that a signal came to has this long to end by itself. Launchers send signals to all ranks or to one;
 // rank 0 alone ends the job in good order, so the others give it time before they end, and the job with them.
 constexpr std::chrono::seconds kPatienceOfRank0{5}, kPatienceForRank0{3};
+// mpirun forwards stdout and stderr apart.
+constexpr std::chrono::milliseconds kPatienceForLauncher{50};
 
 // The state of a run.
 struct Run {
@@ -283,6 +286,8 @@ void print(Run& run, const std::string& profile) {
         !json && run.options().verbose ? engines_text(plan, run.session.device->limits()) : "";
     for (const std::string& table : {engines, json ? "" : profile})
       if (!table.empty()) print_text("\n" + table);
+    // A launcher reads the two streams apart, and may be late with the table.
+    if (has_launcher()) std::this_thread::sleep_for(kPatienceForLauncher);
     run.messages.last(run.outputs.results->folder());
   });
 }

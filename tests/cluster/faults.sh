@@ -33,6 +33,11 @@ case $scenario in
       signal_rank 1 STOP
       expect_ended '75 137 143' 'rank 1 on n2 (pid [0-9]*) has sent nothing for'
       rm -r logs
+      start_endless "$CLUSTER" on n1 srun --kill-on-bad-exit=$kills --mpi=pmix --nodes=2 --ntasks=2
+      signal_rank 1 KILL
+      # srun may be the first to end rank 0.
+      expect_ended '75 137 143' 'rank 1 on n2 (pid [0-9]*) is gone\|task 1: Killed'
+      rm -r logs
     done
     # Killed before MPI knows it, where srun waits for the others.
     "$CLUSTER" on n1 env "LD_PRELOAD=$programs/../tests/faults/liblost_at_start.so" \

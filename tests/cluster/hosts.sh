@@ -52,15 +52,15 @@ case $scenario in
     # n3 computes a tenth of the time only, however busy the machine is.
     cat >package/bench_resnet50 <<PROGRAM
 #!/bin/sh
-[ "\$(hostname)" = n3 ] || exec "$programs/bench_resnet50" "\$@"
-"$programs/bench_resnet50" "\$@" &
+[ "\$(hostname)" = n3 ] || exec "$programs/small_resnet" "\$@"
+"$programs/small_resnet" "\$@" &
 program=\$!
 while kill -STOP \$program 2>/dev/null; do sleep 0.9; kill -CONT \$program; sleep 0.1; done &
 wait \$program
 PROGRAM
     chmod +x package/bench_resnet50
     code=0
-    "$CLUSTER" on n1 package/plumbline screen --ssh "$CLUSTER ssh" -H 'n[1-4]' --seconds 3 -- --image-size 32 --bs 2 \
+    "$CLUSTER" on n1 package/plumbline screen --ssh "$CLUSTER ssh" -H 'n[1-4]' --seconds 1 -- --image-size 32 --bs 2 \
       --iters 5 --warmup 2 --threads 1 >screen.txt 2>&1 || code=$?
     cat screen.txt
     [ $code = 1 ] || fail "exit code $code"

@@ -30,9 +30,9 @@ case $scenario in
     on_cluster 2 none
     model='--backbone y1 --head dp --classes 100 --iters 6'
     train slow damaged_training -x PLUMB_DAMAGE=slow -np 2 -H n1,n2
-    tr -s ' \n' ' ' <slow.txt >line.txt
+    tr -s ' \n' ' ' <slow.out >line.txt
     grep -q 'rank 1 on n2 computes [0-9.]* m*s a step where the median is' line.txt ||
-      fail "the table names no slow host: $(cat slow.txt)"
+      fail "the table names no slow host: $(cat slow.out)"
     grep -q '"rank 1 on n2 computes ' slow/runs/*/result.json || fail "result.json names no slow host"
     "$programs/plumbline" report slow/runs -o slow.html || fail "there is no report"
     grep -q 'rank 1 on n2 computes ' slow.html || fail "the report names no slow host"

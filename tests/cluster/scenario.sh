@@ -30,7 +30,8 @@ fail() {
   exit 1
 }
 
-# train NAME PROGRAM MPIRUN_ARGUMENTS…: a short run; what it writes is in the folder NAME.
+# train NAME PROGRAM MPIRUN_ARGUMENTS…: a short run; what it writes is in the folder NAME, its table in NAME.out and its
+# messages in NAME.txt.
 train() {
   name=$1 program=$2
   shift 2
@@ -42,7 +43,8 @@ train_by() {
   name=$1 program=$programs/$2
   shift 2
   "$@" "$program" $model --bs 2 --warmup 1 --lr 0.001 --threads 1 \
-    --log-dir "$PWD/$name/logs" --out "$PWD/$name/runs" >"$name.txt" 2>&1 || { cat "$name.txt" && fail "$name failed"; }
+    --log-dir "$PWD/$name/logs" --out "$PWD/$name/runs" >"$name.out" 2>"$name.txt" ||
+    { cat "$name.out" "$name.txt" && fail "$name failed"; }
 }
 
 # on_first COMMAND…: on n1, with a cluster's settings where mpirun finds them.

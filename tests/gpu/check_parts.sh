@@ -28,7 +28,7 @@ take_over_tuning() {
   [ -z "$stopped" ] || return 0
   here_is=$(tuning_environment)
   [[ $here_is != ,* ]] || return 0 # the first run failed
-  for archive in "$earlier"/check_*.tgz; do
+  while read -r archive; do
     found=$(tar -tzf "$archive" 2>/dev/null | grep '/cache/plumbline/tuning.json$') || continue
     tar -xzOf "$archive" "$found" >"$scratch/tuning.json" || continue
     tuned_on=$(sed -n 's/^  "\(.*\)": {$/\1/p' "$scratch/tuning.json")
@@ -47,7 +47,7 @@ take_over_tuning() {
     mkdir -p cache/plumbline
     cp "$scratch/tuning.json" cache/plumbline/tuning.json
     taken=$archive
-  done
+  done < <(in_order "$earlier/check_*.tgz")
   [ -z "$taken" ] || echo "  tuned engines of ${taken##*/}"
 }
 
@@ -126,7 +126,7 @@ pytorch() {
   logs=$of/pytorch_compiled peer pytorch_resnet50.py "compiled_$1" "$3" "${run[@]}" --compile
 }
 
-# Nsight Compute on one eager step; only our own kernels, all of which run unfused. Tuning would time them first.
+# Nsight Compute on one eager step; only our own kernels. Tuning would time them first.
 counters() {
   local ncu metrics=gpu__time_duration.sum,dram__bytes_read.sum,dram__bytes_write.sum
   metrics+=,sm__warps_active.avg.pct_of_peak_sustained_active,launch__registers_per_thread
@@ -137,7 +137,7 @@ counters() {
   fi
   under=("${ncu:-ncu}" --csv --page raw --log-file "$results/ncu.csv" --clock-control none --target-processes all
     --kernel-name-base demangled --kernel-name 'regex:.*plumb.*' --launch-count 600 --metrics "$metrics")
-  bench ncu 20 --fp16 --bs 256 --iters 1 --warmup 0 --cuda-graph off --no-check --no-autotune --fusion off
+  bench ncu 20 --fp16 --bs 256 --iters 1 --warmup 0 --cuda-graph off --no-check --no-autotune
   under=()
 }
 
@@ -182,7 +182,7 @@ resnet50_steps() {
   compare losses nccl_as_without --first 0 --rest 0 graph_fp16_nccl.json graph_fp16.json
 }
 
-# graph_and_eager NAME OPTION…: the same losses to the bit, so nothing is fused; within resnet50_steps.
+# graph_and_eager NAME OPTION…: the same losses to the bit, so by no fused engine of cuDNN; within resnet50_steps.
 graph_and_eager() {
   local name=$1
   shift

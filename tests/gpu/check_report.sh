@@ -9,9 +9,6 @@ gpu_of() {
     sed 's/ (sm_.*//' | tr '[:upper:]' '[:lower:]' | tr -cs 'a-z0-9\n' _ | sed 's/_*$//'
 }
 
-# in_order PATTERN: paths in the order check_first, check_first_2, check_second.
-in_order() { compgen -G "$1" | sort -V || true; }
-
 # unpack FOLDER: its archives to $work/parts/GPU/NAME_OF_ARCHIVE; 1 if one is damaged. Says which parts are missing.
 unpack() {
   local part archive new gpu why status=0

@@ -58,6 +58,9 @@ expected='a part and a folder for its results, as in: half_hour.sh first results
 [ $action != report ] || expected='the folder with check_*.tgz, as in: half_hour.sh --report results'
 [ ${#words[@]} -eq "$([ $action = run ] && echo 2 || echo 1)" ] || give_up 64 "wants $expected"
 
+# in_order PATTERN: paths in the order check_first, check_first_2, check_second.
+in_order() { compgen -G "$1" | sort -V || true; }
+
 budget=${BUDGET_S:-570} only=${ONLY:-} rounds=${ROUNDS:-3} reserve=15
 [[ $budget =~ ^[1-9][0-9]{0,4}$ ]] || give_up 64 "BUDGET_S: '$budget' is no whole number of seconds; the default is 570"
 [[ $rounds =~ ^[1-9][0-9]?$ ]] || give_up 64 "ROUNDS: '$rounds' is no whole number from 1 to 99; the default is 3"

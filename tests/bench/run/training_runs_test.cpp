@@ -177,7 +177,7 @@ TEST(TrainingRuns, GoOnForSecondsOnAllRanksAlike) {
   const ProgramRun run = run_y1(folder.path(), "--lr 0.001 --warmup 1 --iters 2 --seconds 2");
   ASSERT_EQ(run.exit_code, 0) << run.messages;
   const auto seconds = run.result.at("step_seconds").get<std::vector<double>>();
-  EXPECT_GT(std::accumulate(seconds.begin(), seconds.end(), 0.0), 1);
+  EXPECT_GE(std::accumulate(seconds.begin() + 1, seconds.end(), 0.0), 1.99) << "without the warm-up";
   EXPECT_EQ(run.result.at("iterations").get<std::size_t>(), seconds.size());
   EXPECT_EQ(losses(run).size(), seconds.size());
 }
