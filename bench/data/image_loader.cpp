@@ -80,6 +80,13 @@ std::size_t ImageLoader::buffers(std::int64_t batch, int workers) {
   return kBatchesHeld + most_ahead(batch, workers);
 }
 
+std::size_t ImageLoader::batches_bytes(const BatchSourceOptions& options) {
+  const auto images = static_cast<std::size_t>(options.batch_per_device);
+  const auto pixels = static_cast<std::size_t>(options.image_size * options.image_size);
+  return static_cast<std::size_t>(options.workers) * kBytesPerWorker +
+         buffers(options.batch_per_device, options.workers) * images * (3 * pixels + sizeof(std::int32_t));
+}
+
 ImageLoader::ImageLoader(const BatchSourceOptions& options)
     : options_(options),
       images_(open_images(options.data, options.classes)),
@@ -137,9 +144,7 @@ CorruptFiles ImageLoader::corrupt_files() const {
 }
 
 std::size_t ImageLoader::host_bytes() const {
-  const auto workers = static_cast<std::size_t>(options_.workers);
-  return images_->host_bytes() + states_.size() * sizeof(ImageState) + workers * kBytesPerWorker +
-         buffers_.size() * batch_ * (image_bytes_ + sizeof(std::int32_t));
+  return images_->host_bytes() + states_.size() * sizeof(ImageState) + batches_bytes(options_);
 }
 
 std::string ImageLoader::description() const {

@@ -149,7 +149,8 @@ void RunKeeper::watch() {
 void RunKeeper::end_by_signal(int signal) {
   const int exit_code = exit_code_of(signal);
   std::string failure = Interrupted(signal, ended(), asked_iterations_).what();
-  if (const StatusBoard* const board = job_.board())
+  const StatusBoard* const board = job_.board();
+  if (board && signal != SIGPIPE)  // whose sentence ends with the remedy
     failure += fmt::format(", in {}", name_of(board->status().phase));
   before_exit(failure, exit_code);
   job_.announce_end(exit_code);

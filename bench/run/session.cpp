@@ -73,6 +73,19 @@ void require_memory(const Session& session, const Job& job, double wanted) {
               classes_that_fit(session, job, free));
 }
 
+// A GPU's plan says nothing of the host, which may have little memory, as in a container.
+void require_host_memory(const Job& job, const BatchSourceOptions& source) {
+  const auto wanted = static_cast<double>(ImageLoader::batches_bytes(source));
+  const double free = std::min(cpu::available_bytes() / job.local_size(), cpu::address_space_left());
+  if (wanted > free)
+    throw Error(
+        ExitCode::out_of_memory,
+        "rank {} on {} would need {} bytes of the host's memory for images, decoded by {}, and has {} "
+        "free; give a smaller --bs or fewer --data-workers",
+        job.rank(), job.host(), static_cast<std::int64_t>(wanted), counted(source.workers, "worker"),
+        static_cast<std::int64_t>(free));
+}
+
 // "no GPU answers (…)" of "option --device: no GPU answers (…); install …": with --device auto the remedy is
 // not needed.
 std::string reason_of(const std::string& sentence) {
@@ -261,7 +274,10 @@ void read_inputs(const Job& job, Session& session) {
       session.given =
           tensors_for(session.plan.graph, read_safetensors(options.weights, "--weights"), options.weights);
     if (options.decode_on_gpu) session.decoding = session.device->make_image_decoding(options.data_workers);
-    session.source = make_batch_source(source_options(session, job));
+    const BatchSourceOptions source = source_options(session, job);
+    const bool has_images = options.data != "synthetic" && options.batch.empty();
+    if (has_images && session.device->host_staging() && !source.decoding) require_host_memory(job, source);
+    session.source = make_batch_source(source);
   });
 }
 

@@ -23,10 +23,10 @@ constexpr std::size_t kMostDetails = 10000;
 constexpr std::size_t kMostPerRun = 500;
 
 std::string kind_name(Flag::Kind kind) {
-  static constexpr std::array kNames{"warmup_not_over", "drift",        "outliers",
-                                     "two_modes",       "throttling",   "slow_rank",
-                                     "outlier_run",     "failed_check", "note"};
-  return kNames[static_cast<std::size_t>(kind)];
+  static constexpr std::array kKindNames{"warmup_not_over", "drift",        "outliers",
+                                         "two_modes",       "throttling",   "slow_rank",
+                                         "outlier_run",     "failed_check", "note"};
+  return kKindNames[static_cast<std::size_t>(kind)];
 }
 
 Json read_json(const std::filesystem::path& path) {

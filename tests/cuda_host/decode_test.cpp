@@ -11,8 +11,7 @@ namespace plumb {
 namespace {
 
 const std::string kRun =
-    "--device cuda --no-autotune --threads 1 --seed 5 --image-size 32 --bs 2 --iters 4 --warmup 1 --lr "
-    "0.00001 "
+    "--device cuda --no-autotune --threads 1 --seed 5 --image-size 32 --iters 4 --warmup 1 --lr 0.00001 "
     "--data-workers 1 ";
 
 TEST(CudaDecode, TrainsToTheLossesOfTheCpu) {
@@ -23,7 +22,8 @@ TEST(CudaDecode, TrainsToTheLossesOfTheCpu) {
              }));
   const auto train = [&](const std::string& decode) {
     const Place place;
-    const std::string command = place.resnet50(kRun + "--data " + images.path() + " --decode " + decode);
+    const std::string command =
+        place.resnet50(kRun + "--bs 2 --data " + images.path() + " --decode " + decode);
     const Ended ended =
         place.run(Place::mpirun(2, command), "EMULATED_GPUS=2 PLUMBLINE_NVJPEG_LIBRARY=" PLUMB_FAKE_NVJPEG);
     EXPECT_EQ(ended.exit_code, 0) << (ended.lines.empty() ? "" : ended.lines.back());
@@ -45,9 +45,20 @@ TEST(CudaDecode, WithoutNvjpegThereIsARemedy) {
   const ScratchFolder images;
   write_image_folder(images.path(), 1, 1);
   const Place place;
-  expect_one_sentence(place.run(place.resnet50(kRun + "--decode gpu --data " + images.path()),
+  expect_one_sentence(place.run(place.resnet50(kRun + "--bs 2 --decode gpu --data " + images.path()),
                                 "PLUMBLINE_NVJPEG_LIBRARY=/nowhere/libnvjpeg.so"),
                       kUnavailable, {"--decode", "nvJPEG", "/nowhere/libnvjpeg.so", "--decode cpu"});
+  EXPECT_TRUE(place.contents().empty());
+}
+
+// 861 MB of them, in page-locked memory, before any is taken.
+TEST(CudaDecode, BatchesThatTheHostHasNoMemoryForAreRefused) {
+  const ScratchFolder images;
+  write_image_folder(images.path(), 1, 1);
+  const Place place;
+  const std::string command = place.resnet50(kRun + "--bs 40000 --data " + images.path());
+  expect_one_sentence(place.run("(ulimit -d 700000 && exec " + command + ")"), kOutOfMemory,
+                      {"rank 0 on ", "host's memory", "1 worker", "--bs", "--data-workers"});
   EXPECT_TRUE(place.contents().empty());
 }
 

@@ -1,4 +1,9 @@
 // bench_arcface with fault injection: PLUMB_DAMAGE selects what happens to rank 1, or with wrong_sum to all.
+// A number is a signal that it gets in PLUMB_DAMAGE_PHASE ("warm-up"), as an iteration ends or in a call of
+// MPI.
+#include <mpi.h>
+#include <signal.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <limits>
@@ -23,7 +28,22 @@ void change_parameter(Session& session, float value) {
   session.device->write_parameter(parameter, values);
 }
 
+// The board of a rank that is to be lost; null on others.
+const StatusBoard*& board_of_lost_rank() {
+  static const StatusBoard* board = nullptr;
+  return board;
+}
+
+void be_lost() {
+  const StatusBoard* const board = board_of_lost_rank();
+  const char* const phase = std::getenv("PLUMB_DAMAGE_PHASE");
+  if (!board || !phase || phase != name_of(board->status().phase)) return;
+  std::this_thread::sleep_for(std::chrono::seconds(2));  // the others hear where it is within 0.2 s
+  ::raise(std::atoi(std::getenv("PLUMB_DAMAGE")));
+}
+
 void damage(const std::string& kind, std::int64_t iteration, Session& session) {
+  be_lost();
   const bool last = iteration == session.options.iterations - 1;
   if (kind == "corrupt_at_the_end" && last) change_parameter(session, 0.123f);
   if (kind == "poison" && iteration == 0) change_parameter(session, std::numeric_limits<float>::quiet_NaN());
@@ -42,6 +62,17 @@ void damage_sum(std::span<std::byte> message) {
 
 }  // namespace
 
+extern "C" int MPI_Allreduce(const void* from, void* to, int count, MPI_Datatype type, MPI_Op op,
+                             MPI_Comm comm) {
+  be_lost();
+  return PMPI_Allreduce(from, to, count, type, op, comm);
+}
+
+extern "C" int MPI_Finalize() {
+  be_lost();
+  return PMPI_Finalize();
+}
+
 int main(int argc, char** argv) {
   const std::string program = "bench_arcface";
   return run_program(program, [&] {
@@ -50,6 +81,7 @@ int main(int argc, char** argv) {
     const Job& job = watched.job();
     const char* kind = std::getenv("PLUMB_DAMAGE");
     TrainingHooks hooks;
+    if (kind != nullptr && job.rank() == 1 && std::atoi(kind) > 0) board_of_lost_rank() = job.board();
     if (kind != nullptr && job.rank() == 1)
       hooks.after_iteration = [kind = std::string(kind)](std::int64_t iteration, Session& session) {
         damage(kind, iteration, session);

@@ -17,17 +17,6 @@ namespace {
 
 const std::string kEndless = kSmall + "--lr 0.001 --iters 100000 ";
 
-void send(const StartedProgram& program, int rank, int signal) {
-  for (const Process& process : program.ranks())
-    if (process.rank == rank) ::kill(process.pid, signal);
-}
-
-// Waits for the first iterations of the window.
-void wait_for_lines(const Place& place, StartedProgram& program) {
-  while (program.running() && log_lines_so_far(place) < 3)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-}
-
 // Nothing of the run can be taken for a finished one; returns its iterations.
 std::size_t expect_marked(const Place& place, const std::string& signal) {
   expect_no_score(place, "interrupted by " + signal + ", ended by signal ");
@@ -64,7 +53,7 @@ TEST_P(Interrupt, EndsTheRunWithTheTableOfWhatWasMeasured) {
   const Place place;
   StartedProgram program = place.start(place.bench(kEndless));
   wait_for_lines(place, program);
-  send(program, 0, signal);
+  program.send(0, signal);
   const Ended ended = program.wait();
   EXPECT_EQ(ended.exit_code, 128 + signal);
   const std::size_t iterations = expect_marked(place, name);
@@ -83,7 +72,7 @@ TEST(Interrupted, RunWithJsonPrintsAnObjectThatSaysFailed) {
   const Place place;
   StartedProgram program = place.start(place.bench(kEndless + "--json"));
   wait_for_lines(place, program);
-  send(program, 0, SIGINT);
+  program.send(0, SIGINT);
   const auto json = nlohmann::ordered_json::parse(program.wait().output);
   EXPECT_EQ(json.at("status"), "failed");
   EXPECT_TRUE(json.at("failure").get<std::string>().starts_with("interrupted by SIGINT"));
@@ -94,7 +83,7 @@ TEST(Interrupted, BeforeTheFirstIterationEndsAtOnce) {
   StartedProgram program = place.start(place.bench(kEndless));
   while (program.running() && program.ranks().empty())
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  send(program, 0, SIGTERM);
+  program.send(0, SIGTERM);
   EXPECT_EQ(program.wait().exit_code, 128 + SIGTERM);
   EXPECT_TRUE(place.contents_ending_in(".log").empty());
 }
@@ -110,10 +99,15 @@ void expect_job_ended(const std::function<void(const StartedProgram&)>& interrup
   EXPECT_TRUE(program.processes().empty()) << "a process is left";
   expect_table(ended.output, "SIGTERM", expect_marked(place, "SIGTERM"));
   EXPECT_NE(ended.output.find("by the launcher"), std::string::npos) << ended.output;
+  for (const std::string& words : place.contents_ending_in(".json")) {
+    if (words.find("/rank_") == std::string::npos) continue;
+    const auto left = nlohmann::ordered_json::parse(read_text(place.file(words)));
+    EXPECT_EQ(left.at("exit_code"), 128 + SIGTERM) << words;
+  }
 }
 
 TEST(InterruptedJob, OfRank0EndsAllRanks) {
-  expect_job_ended([](const StartedProgram& program) { send(program, 0, SIGTERM); });
+  expect_job_ended([](const StartedProgram& program) { program.send(0, SIGTERM); });
 }
 
 // Rank 1 leaves the end to rank 0, which knows of no signal, and then ends the job itself.
@@ -121,7 +115,7 @@ TEST(InterruptedJob, OfRank1AloneEndsAllRanks) {
   const Place place;
   StartedProgram program = place.start(Place::mpirun(2, place.bench(kEndless)));
   wait_for_lines(place, program);
-  send(program, 1, SIGTERM);
+  program.send(1, SIGTERM);
   EXPECT_EQ(program.wait().exit_code, 128 + SIGTERM);
   EXPECT_TRUE(program.processes().empty()) << "a process is left";
   expect_no_score(place, "interrupted");
@@ -151,8 +145,8 @@ TEST(InterruptedJob, EndsWhereAnotherRankIsStuck) {
   const Place place;
   StartedProgram program = place.start(Place::mpirun(2, place.bench(kEndless)));
   wait_for_lines(place, program);
-  send(program, 1, SIGSTOP);
-  send(program, 0, SIGTERM);
+  program.send(1, SIGSTOP);
+  program.send(0, SIGTERM);
   const Ended ended = program.wait();
   EXPECT_EQ(ended.exit_code, 128 + SIGTERM) << ended.launcher_messages;
   EXPECT_TRUE(program.processes().empty()) << "a process is left";

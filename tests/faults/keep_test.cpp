@@ -32,11 +32,6 @@ void wait_until(StartedProgram& program, const std::function<bool()>& holds) {
   while (program.running() && !holds()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 
-void send_to(const StartedProgram& program, int rank, int signal) {
-  for (const Process& process : program.ranks())
-    if (process.rank == rank) ::kill(process.pid, signal);
-}
-
 std::string run_folder(const Place& place) {
   const std::vector<std::string> results = place.contents_ending_in("/result.json");
   return results.empty() ? "" : fs::path(results.front()).parent_path().string();
@@ -57,7 +52,7 @@ TEST(Keep, AKilledRunLeavesItsStepsAndNoScore) {
   ASSERT_FALSE(early.lines.empty());
   expect_in(early.lines.back(),
             {"is still running", "as process " + std::to_string(program.ranks().at(0).pid)});
-  send_to(program, 0, SIGKILL);
+  program.send(0, SIGKILL);
   EXPECT_EQ(program.wait().exit_code, 128 + SIGKILL);
   expect_no_score(place, "interrupted before it ended, at iteration ");
   EXPECT_GT(steps_kept(place), 0u);
@@ -75,9 +70,9 @@ TEST(Keep, ARankThatIsKilledLeavesNoWordsAndTheOtherSaysWhereItWas) {
   const Place place;
   StartedProgram program =
       place.start(Place::mpirun(2, place.bench(kLong)), "OMPI_MCA_odls_base_sigkill_timeout=2");
-  wait_until(program, [&] { return log_lines_so_far(place) >= 3; });
+  wait_for_lines(place, program);
   const std::vector<Process> ranks = program.ranks();
-  send_to(program, 1, SIGKILL);
+  program.send(1, SIGKILL);
   program.wait();
   EXPECT_TRUE(program.processes().empty()) << "a process is left";
   expect_no_score(place);
@@ -104,7 +99,7 @@ TEST(Keep, ASignalBeforeTheWindowIsInResultJson) {
   StartedProgram program = place.start(place.bench("--bs 64 --threads 1 --iters 100000"));
   wait_until(program, [&] { return !run_folder(place).empty(); });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));  // any time will do
-  send_to(program, 0, SIGHUP);
+  program.send(0, SIGHUP);
   EXPECT_EQ(program.wait().exit_code, 128 + SIGHUP);
   expect_no_score(place, "interrupted");
 }
@@ -148,7 +143,7 @@ TEST(Keep, AShutConnectionEndsTheJobWith75AndTheStepsKept) {
     GTEST_SKIP() << "Open MPI's option to send over TCP on one host";
   const Place place;
   StartedProgram program = place.start(Place::mpirun(2, place.bench(kLong)), "OMPI_MCA_btl=tcp,self");
-  wait_until(program, [&] { return log_lines_so_far(place) >= 3; });
+  wait_for_lines(place, program);
   const std::vector<Process> ranks = program.ranks();
   ASSERT_EQ(ranks.size(), 2u);
   if (!shut_connection_between(ranks[0].pid, ranks[1].pid))
@@ -157,6 +152,8 @@ TEST(Keep, AShutConnectionEndsTheJobWith75AndTheStepsKept) {
   EXPECT_EQ(ended.exit_code, 75) << ended.launcher_messages.substr(0, 2000);
   EXPECT_TRUE(program.processes().empty()) << "a process is left";
   EXPECT_LT(ended.launcher_messages.size(), 100'000u) << "MPI repeats itself";
+  expect_in(testing::PrintToString(ended.lines),
+            {"bench_arcface: rank ", "a connection to another rank was shut at iteration "});
   expect_no_score(place);
   EXPECT_GE(steps_kept(place), 1u);
 }

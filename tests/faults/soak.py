@@ -28,6 +28,10 @@ CLUSTER = HERE.parent / "cluster" / "cluster.sh"
 MARK = "PLUMB_SOAK"  # in the environment of every process of a run: its folder
 ITERATIONS, TIMEOUT, START_TIMEOUT, PAUSE = 20, 4, 30, 5
 LONGEST = 300  # seconds until a run that hangs is given up
+# Seconds until every process has gone, where ranks watch each other; before that, where only a timeout tells, so many
+# more.
+IN_TIME = {"kill": 10, "stop": TIMEOUT + 5, "lost host": 45}
+BEFORE = {"stop": START_TIMEOUT - TIMEOUT, "lost host": START_TIMEOUT}
 MODELS = {
     "bench_resnet50": "--image-size 32 --bs 1 --lr 0.001",
     "bench_arcface": "--backbone y1 --head dp --classes 100 --bs 1 --lr 0.001",
@@ -41,9 +45,9 @@ CODES = {"kill": [0, 1, 75, 137], "stop": [0, 75], "pause": [0], "lost host": [0
 Outcome = collections.namedtuple(
     "Outcome",
     "fault number program ranks victim moment lines_then exit_code seconds named "
-    "false_alarm left torn lost wrong wrong_code said",
+    "false_alarm late left torn lost wrong wrong_code said",
 )
-FAILINGS = "false_alarm left torn lost wrong wrong_code".split()
+FAILINGS = "false_alarm late left torn lost wrong wrong_code".split()
 
 
 def environment_of(pid):
@@ -180,13 +184,20 @@ class Run:
             wrong += len(self.logs(".log")) != 1 or len(good) != 1
         return wrong
 
+    def is_late(self, seconds, lines_then):
+        """Ranks surely watch each other once there is a line."""
+        if self.fault not in IN_TIME:
+            return False
+        return seconds > IN_TIME[self.fault] + (0 if lines_then else BEFORE.get(self.fault, 0))
+
     def outcome(self, victim, moment, lines_then, exit_code, seconds, left, false_alarm=False):
         said = (self.folder / "said").read_text(errors="replace")
         alarms = [line for line in said.splitlines() if "(pid " in line]
         lines_now = max((p.read_bytes().count(b"\n") for p in self.logs(".log.part") + self.logs(".log")), default=0)
         named = sum(f"rank {victim} on " in line or f"on {victim} (pid" in line for line in alarms)
         return Outcome(self.fault, self.number, self.program, self.ranks, victim, moment, lines_then, exit_code,
-                       f"{seconds:.1f}", named, int(false_alarm), left, self.torn_lines(),
+                       f"{seconds:.1f}", named, int(false_alarm), int(self.is_late(seconds, lines_then)), left,
+                       self.torn_lines(),
                        int(lines_now < lines_then), self.wrong_scores(exit_code),
                        int(exit_code not in CODES[self.fault]),
                        " / ".join(line for line in said.splitlines() if line.startswith(self.program + ": ")))
@@ -279,14 +290,16 @@ def length_of_a_run(arguments, number):
 
 def table(outcomes):
     head = " ".join(f"{column:>11}" for column in FAILINGS)
-    print(f"{'fault':10} {'runs':>5} {'ended ok':>8} {'named':>6} {'longest s':>9} {head}")
+    print(f"{'fault':10} {'runs':>5} {'ended ok':>8} {'named':>6} {'longest s':>9} {'of watched':>10} {head}")
     bad = 0
     for fault in dict.fromkeys(outcome.fault for outcome in outcomes):
         rows = [outcome for outcome in outcomes if outcome.fault == fault]
         sums = [sum(getattr(row, column) for row in rows) for column in FAILINGS]
         bad += sum(sums)
+        longest = max(float(row.seconds) for row in rows)
+        of_watched = max((float(row.seconds) for row in rows if row.lines_then), default=0)
         print(f"{fault:10} {len(rows):5} {sum(row.exit_code == 0 for row in rows):8} "
-              f"{sum(row.named > 0 for row in rows):6} {max(float(row.seconds) for row in rows):9.1f} "
+              f"{sum(row.named > 0 for row in rows):6} {longest:9.1f} {of_watched:10.1f} "
               f"{' '.join(f'{value:11}' for value in sums)}")
     return bad
 

@@ -170,6 +170,11 @@ std::vector<Process> StartedProgram::launchers() const {
   return running_one_of({mpirun, mpirun.parent_path() / "prterun"});  // which Open MPI 5's mpirun becomes
 }
 
+void StartedProgram::send(int rank, int signal) const {
+  for (const Process& process : ranks())
+    if (process.rank == rank) ::kill(process.pid, signal);
+}
+
 std::vector<Process> StartedProgram::running_one_of(const std::vector<std::string>& programs) const {
   std::vector<Process> found = processes();
   std::erase_if(found, [&](const Process& process) {
@@ -238,6 +243,11 @@ int log_lines_so_far(const Place& place) {
     lines += static_cast<int>(std::count(text.begin(), text.end(), '\n'));
   }
   return lines;
+}
+
+void wait_for_lines(const Place& place, StartedProgram& program) {
+  while (program.running() && log_lines_so_far(place) < 3)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 int expect_whole_lines(const std::string& log) {

@@ -77,6 +77,7 @@ class StartedProgram {
   std::vector<Process> processes() const;
   std::vector<Process> ranks() const;
   std::vector<Process> launchers() const;  // mpirun
+  void send(int rank, int signal) const;
   // Fails the test, and ends everything, after a minute and a half.
   Ended wait();
 
@@ -104,6 +105,8 @@ void expect_one_sentence(const Ended& ended, int code, const std::vector<std::st
 void expect_no_score(const Place& place, const std::string& reason = "");
 // Lines in all logs of runs that are under way.
 int log_lines_so_far(const Place& place);
+// Waits for the first iterations of the window, or the program's end.
+void wait_for_lines(const Place& place, StartedProgram& program);
 // Every line is whole, and they count up from 0. Returns the number of lines.
 int expect_whole_lines(const std::string& log);
 // False, with a message, if this process may not mount.

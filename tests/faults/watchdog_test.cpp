@@ -1,5 +1,6 @@
 // R1 to R4: a rank that is killed, stopped or stuck is named, every process ends, and nothing else is an
 // alarm.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -21,11 +22,6 @@ const std::string kEndless = kSmall + "--lr 0.001 --iters 100000 --timeout-s 4 "
 // mpirun sends the others SIGTERM and SIGKILL 2 and 4 s after it sees a rank end, in place of 1 and 2.
 constexpr const char* kPatientMpirun = "OMPI_MCA_odls_base_sigkill_timeout=2";
 
-void send(const StartedProgram& program, int rank, int signal) {
-  for (const Process& process : program.ranks())
-    if (process.rank == rank) ::kill(process.pid, signal);
-}
-
 // False after a minute.
 template <typename Reached>
 bool reaches(Reached&& reached) {
@@ -35,10 +31,6 @@ bool reaches(Reached&& reached) {
     std::this_thread::sleep_for(5ms);
   }
   return true;
-}
-
-void wait_for_lines(const Place& place, StartedProgram& program) {
-  while (program.running() && log_lines_so_far(place) < 3) std::this_thread::sleep_for(1ms);
 }
 
 // mpirun's code is that of the first process that it sees end. If it takes longer than 5 s, the watchdog
@@ -76,7 +68,7 @@ TEST_P(LostRank, InTheWindowIsNamedAndAllEnd) {
   wait_for_lines(place, program);
   // A rank tells of its phase within 0.2 s; three iterations may take less.
   std::this_thread::sleep_for(2s);
-  send(program, rank, signal);
+  program.send(rank, signal);
   const Ended ended = program.wait();
   expect_peer_lost(ended);
   expect_named(ended, {"bench_arcface: rank " + std::to_string(rank) + " on ", "in the window, iteration ",
@@ -93,13 +85,54 @@ INSTANTIATE_TEST_SUITE_P(Watchdog, LostRank,
                                   std::to_string(tested.param.rank);
                          });
 
+struct PhaseFault {
+  int signal = SIGKILL;
+  std::string phase;
+};
+
+void PrintTo(const PhaseFault& fault, std::ostream* stream) {
+  *stream << "signal " << fault.signal << " in " << fault.phase;
+}
+
+class LostInPhase : public testing::TestWithParam<PhaseFault> {};
+
+TEST_P(LostInPhase, IsNamedAndAllEnd) {
+  const auto& [signal, phase] = GetParam();
+  const Place place;
+  StartedProgram program = place.start(
+      Place::mpirun(3, place.damaged(kSmall + "--lr 0.001 --iters 3 --timeout-s 4 --startup-timeout-s 8")),
+      kPatientMpirun + fmt::format(" PLUMB_DAMAGE={} PLUMB_DAMAGE_PHASE='{}'", signal, phase));
+  const Ended ended = program.wait();
+  expect_peer_lost(ended);
+  // Of a killed rank in MPI_Finalize mpirun tells.
+  if (signal == SIGSTOP && phase == "the end")
+    expect_named(ended, {"rank 1 on ", "is stopped", "in the end for ", "kill -CONT", "--timeout-s"});
+  else if (phase != "the end")
+    expect_named(ended,
+                 {"rank 1 on ", "in " + phase, signal == SIGKILL ? "is gone" : "has sent nothing for "});
+  expect_all_gone(program);
+  if (phase != "the end") expect_no_score(place);
+}
+
+INSTANTIATE_TEST_SUITE_P(Watchdog, LostInPhase,
+                         testing::Values(PhaseFault{SIGKILL, "warm-up"}, PhaseFault{SIGSTOP, "warm-up"},
+                                         PhaseFault{SIGKILL, "the checks"}, PhaseFault{SIGSTOP, "the checks"},
+                                         PhaseFault{SIGKILL, "the end"}, PhaseFault{SIGSTOP, "the end"}),
+                         [](const auto& tested) {
+                           std::string name =
+                               (tested.param.signal == SIGKILL ? "Killed In " : "Stopped In ") +
+                               tested.param.phase;
+                           std::erase_if(name, [](char c) { return c == ' ' || c == '-'; });
+                           return name;
+                         });
+
 // The lowest rank that is left tells, before mpirun ends it, too.
 TEST(Watchdog, TellsWhereRanks0And1AreKilledTogether) {
   const Place place;
   StartedProgram program = place.start(Place::mpirun(3, place.bench(kEndless)), kPatientMpirun);
   wait_for_lines(place, program);
-  for (const int rank : {1, 0}) send(program, rank, SIGSTOP);
-  for (const int rank : {1, 0}) send(program, rank, SIGKILL);
+  for (const int rank : {1, 0}) program.send(rank, SIGSTOP);
+  for (const int rank : {1, 0}) program.send(rank, SIGKILL);
   const Ended ended = program.wait();
   expect_named(ended, {"is gone"});  // the one whose connection it sees end first
   const auto names = [&](const std::string& rank) {
@@ -127,9 +160,9 @@ TEST(Watchdog, LetsARankPauseForFiveSeconds) {
     StartedProgram program =
         place.start(Place::mpirun(2, place.bench(kSmall + "--lr 0.001 --iters 30 " + watch)));
     wait_for_lines(place, program);
-    send(program, 1, SIGSTOP);
+    program.send(1, SIGSTOP);
     std::this_thread::sleep_for(5s);
-    send(program, 1, SIGCONT);
+    program.send(1, SIGCONT);
     const Ended ended = program.wait();
     EXPECT_EQ(ended.exit_code, 0) << watch << testing::PrintToString(ended.lines);
     EXPECT_EQ(place.contents_ending_in(".log").size(), 1u);
@@ -141,7 +174,7 @@ TEST(Watchdog, LeavesNoProcessBehindAKilledMpirun) {
   StartedProgram program = place.start(Place::mpirun(2, place.bench(kEndless)));
   wait_for_lines(place, program);
   for (const Process& process : program.launchers()) ::kill(process.pid, SIGKILL);
-  program.wait();
+  expect_named(program.wait(), {"the launcher that started rank ", " is gone", "in the window"});
   expect_all_gone(program);
   expect_no_score(place);
 }
@@ -152,7 +185,7 @@ TEST(Watchdog, EndsAnMpirunThatHangsWithoutARank) {
   StartedProgram program = place.start(Place::mpirun(1, place.bench(kEndless)));
   wait_for_lines(place, program);
   for (const Process& process : program.launchers()) ::kill(process.pid, SIGSTOP);
-  send(program, 0, SIGKILL);
+  program.send(0, SIGKILL);
   EXPECT_EQ(program.wait().exit_code, kKilled);
   expect_all_gone(program);
 }
@@ -161,7 +194,7 @@ TEST(Watchdog, LeavesNoProcessBehindARankKilledAtStart) {
   const Place place;
   StartedProgram program = place.start(Place::mpirun(2, place.bench(kEndless)));
   reaches([&] { return program.ranks().size() == 2; });
-  send(program, 1, SIGKILL);
+  program.send(1, SIGKILL);
   EXPECT_NE(program.wait().exit_code, 0);
   expect_all_gone(program);
 }

@@ -89,4 +89,23 @@ if command -v python3 >/dev/null; then
     "$work/out" "$work/gate.xml" || failures=$((failures + 1))
 fi
 
+# Foreign strings make no line of their own and move no cursor.
+mkdir "$work/honest" "$work/forged"
+for run in 1 2 3 4 5; do
+  cp -r "${0%/*}/../../results/measured/amd_epyc_2_cpus/resnet50_b4_fp32_1n1g_$run" "$work/honest"
+done
+cp -r "$work/honest/." "$work/forged"
+sed -i 's/"cpu": "/&\\u001b[2J\\nforged \\u009b/' "$work"/forged/*/env.json
+sed -i 's/"\(device_name\|host\)": "/&\\u001b[2J\\nforged \\u009b/' "$work"/forged/*/result.json
+for command in "gate $work/forged --baseline $work/honest" "compare $work/honest $work/forged"; do
+  # shellcheck disable=SC2086 # words
+  "$plumbline" $command >"$work/said" 2>&1
+  grep -q forged "$work/said" || { echo "plumbline $command doesn't show what differs"; failures=$((failures + 1)); }
+  if LC_ALL=C grep -q -e "$(printf '\033')" -e "$(printf '\302\233')" -e '^forged' "$work/said"; then
+    echo "plumbline $command lets foreign strings through:"
+    cat -v "$work/said"
+    failures=$((failures + 1))
+  fi
+done
+
 exit $((failures > 0))

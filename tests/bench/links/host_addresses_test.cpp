@@ -116,5 +116,20 @@ TEST(HostAddresses, FirstMessagesThatDoNotArriveAreToldWithTheRemedy) {
             "mpirun --mca btl_tcp_if_include 10.77.0.0/16");
 }
 
+TEST(HostAddresses, OthersReachAHostInTheNetworkThatAllShare) {
+  using Reached = std::map<std::string, std::string>;
+  const Reached in_first{{"n1", "10.77.0.1"}, {"n2", "10.77.0.2"}, {"n3", "10.77.0.3"}};
+  EXPECT_EQ(reachable_addresses(kTwoNetworks, {}), in_first);
+  EXPECT_EQ(reachable_addresses(kWithDocker, {}), in_first) << "172.17.0.1 is of two hosts";
+  EXPECT_EQ(reachable_addresses(hosts({"n1 ib0=10.78.0.1/24 eth0=10.77.0.1/16", "n2 eth0=10.77.0.2/16"}), {}),
+            (Reached{{"n1", "10.77.0.1"}, {"n2", "10.77.0.2"}}));
+  EXPECT_EQ(reachable_addresses(kTwoNetworks, {.exclude = "eth0,lo"}),
+            (Reached{{"n1", "10.78.0.1"}, {"n2", "10.78.0.2"}, {"n3", "10.79.0.3"}}))
+      << "no network is of all: each host's first address";
+  EXPECT_EQ(reachable_addresses(hosts({"n1 docker0=172.17.0.1/16", "n2 docker0=172.17.0.1/16"}), {}),
+            Reached{})
+      << "nobody knows whom it would reach";
+}
+
 }  // namespace
 }  // namespace plumb
