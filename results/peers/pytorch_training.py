@@ -160,8 +160,11 @@ def run(args: argparse.Namespace, model: str, make_network, classes: int, moment
             clock.mark()
         seconds = clock.step_seconds()
         losses = [loss.item() for loss in losses]
-        if not all(map(math.isfinite, losses)):
-            give_up(76, "the loss is not finite, so the speed counts for nothing; give a smaller --lr")
+        wrong = next((step for step, loss in enumerate(losses) if not math.isfinite(loss)), None)
+        if wrong is not None:
+            before = f" after {losses[wrong - 1]:.4g}" if wrong else ""
+            give_up(76, f"the loss is {losses[wrong]} at iteration {wrong}{before}, so the speed counts for nothing; give a "
+                    "smaller --lr")
         if log:
             log.write(seconds, losses, args.lr, start)
     except BaseException:

@@ -1,15 +1,22 @@
 // R1 to R4: a rank that is killed, stopped or stuck is named, every process ends, and nothing else is an
 // alarm.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <spdlog/fmt/fmt.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "tests/faults/started_program.h"
 
 namespace plumb {
@@ -167,6 +174,63 @@ TEST(Watchdog, LetsARankPauseForFiveSeconds) {
     EXPECT_EQ(ended.exit_code, 0) << watch << testing::PrintToString(ended.lines);
     EXPECT_EQ(place.contents_ending_in(".log").size(), 1u);
   }
+}
+
+// Ports on which this process listens at 127.0.0.1; MPI's are at every address.
+std::vector<int> side_channel_ports(pid_t pid) {
+  std::set<std::string> sockets;
+  std::error_code gone;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd", gone))
+    sockets.insert(std::filesystem::read_symlink(entry.path(), gone).string());
+  std::vector<int> ports;
+  std::istringstream lines(read_text("/proc/" + std::to_string(pid) + "/net/tcp"));
+  for (std::string line; std::getline(lines, line);) {
+    char address[9] = "", state[3] = "";
+    unsigned port = 0;
+    unsigned long inode = 0;
+    if (std::sscanf(line.c_str(), " %*d: %8[0-9A-F]:%x %*s %2[0-9A-F] %*s %*s %*s %*s %*s %lu", address,
+                    &port, state, &inode) == 4 &&
+        std::string(address) == "0100007F" && std::string(state) == "0A" &&
+        sockets.contains("socket:[" + std::to_string(inode) + "]"))
+      ports.push_back(static_cast<int>(port));
+  }
+  return ports;
+}
+
+// Null if nobody accepts.
+UniqueFd connection_to(int port) {
+  UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{.sin_family = AF_INET,
+                      .sin_port = htons(static_cast<std::uint16_t>(port)),
+                      .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)},
+                      .sin_zero = {}};
+  if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return {};
+  return socket;
+}
+
+// Strangers that say nothing, junk, or hang up; tests/comm/watchdog has those that know the messages' form.
+TEST(Watchdog, TrainsOnWhileStrangersConnect) {
+  const Place place;
+  StartedProgram program =
+      place.start(Place::mpirun(2, place.bench(kSmall + "--lr 0.001 --iters 2 --seconds 3 --timeout-s 30")));
+  wait_for_lines(place, program);
+  std::vector<int> ports;
+  for (const Process& rank : program.ranks())
+    for (const int port : side_channel_ports(rank.pid)) ports.push_back(port);
+  ASSERT_FALSE(ports.empty()) << "no rank listens";
+  std::vector<UniqueFd> held;
+  int connected = 0;
+  for (int i = 0; i < 2000 && program.running(); ++i) {
+    UniqueFd stranger = connection_to(ports[static_cast<std::size_t>(i) % ports.size()]);
+    connected += stranger ? 1 : 0;
+    const std::string junk(static_cast<std::size_t>(i) * 7 % 900, static_cast<char>(i));
+    if (stranger && i % 3 == 1) (void)!::send(stranger.get(), junk.data(), junk.size(), MSG_NOSIGNAL);
+    if (stranger && i % 3 != 2 && held.size() < 300) held.push_back(std::move(stranger));
+  }
+  EXPECT_GT(connected, 100);
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.exit_code, 0) << testing::PrintToString(ended.lines) << ended.launcher_messages;
+  EXPECT_EQ(place.result().at("status"), "ok");
 }
 
 TEST(Watchdog, LeavesNoProcessBehindAKilledMpirun) {
