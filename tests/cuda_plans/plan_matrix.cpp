@@ -160,6 +160,7 @@ class Cell {
   // Each problem once, however many instructions share it.
   void run(const ConvProblem& problem, std::size_t workspace_limit, Tally& tally, Names& known) {
     if (!known.insert(text_of(problem)).second) return;
+    if (is_stem(problem) && is_fused(problem)) return;  // our own kernel's alone
     // --deterministic uses none of the fused ones.
     ConvEngine& engine = is_fused(problem) ? *any_order_ : *in_order_;
     const Planned planned = plan_of(engine, problem, workspace_limit);
