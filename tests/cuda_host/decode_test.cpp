@@ -53,6 +53,7 @@ TEST(CudaDecode, WithoutNvjpegThereIsARemedy) {
 
 // 861 MB of them, in page-locked memory, before any is taken.
 TEST(CudaDecode, BatchesThatTheHostHasNoMemoryForAreRefused) {
+  if (!std::string(PLUMB_TEST_SANITIZERS).empty()) GTEST_SKIP() << "sanitizers reserve the address space";
   const ScratchFolder images;
   write_image_folder(images.path(), 1, 1);
   const Place place;

@@ -16,7 +16,7 @@ struct Limited {
 class MemoryLimit : public testing::TestWithParam<int> {};
 
 TEST_P(MemoryLimit, IsToldOnEveryRank) {
-  if (!std::string(PLUMB_TEST_SANITIZERS).empty()) GTEST_SKIP() << "sanitizers map terabytes";
+  if (!std::string(PLUMB_TEST_SANITIZERS).empty()) GTEST_SKIP() << "sanitizers reserve the address space";
   const int ranks = GetParam();
   for (const Limited& limited :
        {Limited{400'000, 2, kOutOfMemory, {"more bytes", "ulimit -v", "raise that limit"}},
