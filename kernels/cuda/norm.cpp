@@ -137,7 +137,7 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormPairBa
                                 .shortcut_in = arena.data(pair.shortcut.in),
                                 .mask = arena.optional<std::uint8_t>(pair.relu_mask),
                                 .activated = arena.optional(pair.out)};
-    // Of a gradient in parts the second pass reads the sum here, and writes over it.
+    // The first pass leaves the sum of a gradient in parts here; the second reads it and writes over it.
     const bool has_parts = pair.second_d_out || pair.relu_mask || pair.out;
     std::byte* const d_shortcut = arena.data(pair.shortcut.d_in);
     const NormGradient sum{.in = gradient.in, .d_out = d_shortcut, .shortcut_in = gradient.shortcut_in};

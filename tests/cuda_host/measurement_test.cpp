@@ -27,7 +27,7 @@ TEST(CudaMeasurements, EveryRanksGpuTellsClocksAndEnergyOfTheWindow) {
     EXPECT_EQ(gpu.at("rank"), rank);
     EXPECT_EQ(gpu.at("name"), "Fake H200");
     EXPECT_EQ(gpu.at("energy_source"), "counter");
-    // Of rank 0's GPU only; a window shorter than the monitor's period may hold none.
+    // Only rank 0 reports moments; a window shorter than the monitor's period may hold none.
     EXPECT_EQ(gpu.contains("moments"), rank == 0 && gpu.at("samples") > 0);
     EXPECT_GT(gpu.at("joules").get<double>(), 0);
     joules += gpu.at("joules").get<double>();

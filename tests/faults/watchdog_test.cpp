@@ -111,7 +111,7 @@ TEST_P(LostInPhase, IsNamedAndAllEnd) {
       kPatientMpirun + fmt::format(" PLUMB_DAMAGE={} PLUMB_DAMAGE_PHASE='{}'", signal, phase));
   const Ended ended = program.wait();
   expect_peer_lost(ended);
-  // Of a killed rank in MPI_Finalize mpirun tells.
+  // mpirun reports a rank that is killed in MPI_Finalize.
   if (signal == SIGSTOP && phase == "the end")
     expect_named(ended, {"rank 1 on ", "is stopped", "in the end for ", "kill -CONT", "--timeout-s"});
   else if (phase != "the end")
