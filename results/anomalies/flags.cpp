@@ -117,6 +117,8 @@ std::vector<Flag> run_flags(const RunRecord& record) {
   std::vector<Flag> flags = failed_check_flags(record);
   const auto append = [&](std::vector<Flag> more) { flags.insert(flags.end(), more.begin(), more.end()); };
   append(throttling_flags(record.gpus));
+  if (const std::string text = unchecked_messages_text(record); !text.empty())
+    flags.push_back({Flag::Kind::note, text});
   if (const auto diverged = loss_flag(record)) flags.push_back(*diverged);
   const std::int64_t steps = std::ssize(record.step_seconds);
   const auto warmup = static_cast<std::size_t>(std::clamp<std::int64_t>(record.warmup, 0, steps));
@@ -137,6 +139,12 @@ std::vector<Flag> run_flags(const RunRecord& record) {
         impossible_wait_flag(record, mean_step_seconds)})
     if (flag) flags.push_back(*flag);
   return flags;
+}
+
+std::string unchecked_messages_text(const RunRecord& record) {
+  if (record.largest_checked_message_bytes == 0) return "";
+  return fmt::format("sums were checked in messages of up to {} bytes; larger ones take over 5 s each",
+                     record.largest_checked_message_bytes);
 }
 
 std::vector<Flag> sample_flags(const Sample& sample) {

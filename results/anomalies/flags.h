@@ -28,8 +28,11 @@ struct Flag {
 };
 
 // Within one run: the first steps behind the warm-up slower than the rest, a drift over the window, steps far
-// off, two modes, GPU clocks held back, a rank for which the others wait (RunRecord::ranks).
+// off, two modes, GPU clocks held back, a rank for which the others wait (RunRecord::ranks), sums left
+// unchecked, a loss that diverged.
 std::vector<Flag> run_flags(const RunRecord& record);
+// "sums were checked in messages of up to 1048576 bytes; …"; empty if all were.
+std::string unchecked_messages_text(const RunRecord& record);
 // Between the runs of one configuration: a run far off, a few runs far apart, two groups of runs; behind them
 // each run's own.
 std::vector<Flag> sample_flags(const Sample& sample);

@@ -167,6 +167,8 @@ Json to_json(const RunRecord& record) {
   }
   json["memory_bytes"] = memory_json(record.memory_bytes);
   json["checks"] = record.checks;
+  if (record.largest_checked_message_bytes > 0)
+    json["largest_checked_message_bytes"] = record.largest_checked_message_bytes;
   json["config"] = record.config;
   json["log_files"] = record.log_files;
   json["energy_joules_per_image"] =
@@ -220,6 +222,8 @@ RunRecord run_record_from_json(const Json& json, const std::string& origin) {
   read_processes(reader, origin, record);
   read_memory(reader, record);
   read_checks(reader, record);
+  if (reader.has("largest_checked_message_bytes"))
+    record.largest_checked_message_bytes = reader.integer("largest_checked_message_bytes", 1);
   record.config = reader.object("config");
   record.log_files = reader.texts("log_files");
   if (!reader.any("energy_joules_per_image").is_null())

@@ -155,6 +155,7 @@ struct RunRecord {
   // parameters, gradients, optimizer, activations, workspace, planned, peak
   std::map<std::string, std::int64_t> memory_bytes;
   nlohmann::ordered_json checks = nlohmann::ordered_json::object();  // name -> true | false | "skipped"
+  std::int64_t largest_checked_message_bytes = 0;  // sums_exact says nothing of longer ones; 0: all, no key
   nlohmann::ordered_json config = nlohmann::ordered_json::object();  // every option, resolved
   std::vector<std::string> log_files;
   std::vector<RankRecord> ranks;  // one per rank; empty (no key): a run of before they were kept

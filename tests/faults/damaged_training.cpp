@@ -28,18 +28,26 @@ void change_parameter(Session& session, float value) {
   session.device->write_parameter(parameter, values);
 }
 
-// The board of a rank that is to be lost; null on others.
-const StatusBoard*& board_of_lost_rank() {
+// The board of a rank that is to be lost or slow at a certain point; null on others.
+const StatusBoard*& board_of_damaged_rank() {
   static const StatusBoard* board = nullptr;
   return board;
 }
 
 void be_lost() {
-  const StatusBoard* const board = board_of_lost_rank();
+  const StatusBoard* const board = board_of_damaged_rank();
   const char* const phase = std::getenv("PLUMB_DAMAGE_PHASE");
   if (!board || !phase || phase != name_of(board->status().phase)) return;
   std::this_thread::sleep_for(std::chrono::seconds(2));  // the others hear where it is within 0.2 s
   ::raise(std::atoi(std::getenv("PLUMB_DAMAGE")));
+}
+
+// As if the network carried 500 kB/s before the first iteration.
+void send_slowly(int bytes) {
+  const StatusBoard* const board = board_of_damaged_rank();
+  if (!board || board->status().phase != RunPhase::preparing) return;
+  if (std::getenv("PLUMB_DAMAGE") == std::string("slow_exchange"))
+    std::this_thread::sleep_for(std::chrono::microseconds(2) * bytes);
 }
 
 void damage(const std::string& kind, std::int64_t iteration, Session& session) {
@@ -68,6 +76,12 @@ extern "C" int MPI_Allreduce(const void* from, void* to, int count, MPI_Datatype
   return PMPI_Allreduce(from, to, count, type, op, comm);
 }
 
+extern "C" int MPI_Isend(const void* data, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
+                         MPI_Request* request) {
+  if (type == MPI_BYTE) send_slowly(count);
+  return PMPI_Isend(data, count, type, rank, tag, comm, request);
+}
+
 extern "C" int MPI_Finalize() {
   be_lost();
   return PMPI_Finalize();
@@ -81,7 +95,7 @@ int main(int argc, char** argv) {
     const Job& job = watched.job();
     const char* kind = std::getenv("PLUMB_DAMAGE");
     TrainingHooks hooks;
-    if (kind != nullptr && job.rank() == 1 && std::atoi(kind) > 0) board_of_lost_rank() = job.board();
+    if (kind != nullptr && job.rank() == 1) board_of_damaged_rank() = job.board();
     if (kind != nullptr && job.rank() == 1)
       hooks.after_iteration = [kind = std::string(kind)](std::int64_t iteration, Session& session) {
         damage(kind, iteration, session);

@@ -211,6 +211,7 @@ TEST(RunRecord, KeepsWhereTheTimeWentAndWhatIsOdd) {
   record.bus_bytes_per_second = 1.25e9;
   record.probed_bytes_per_second = 1.5e9;
   record.modelled_exchange_seconds = 0.07;
+  record.largest_checked_message_bytes = 1048576;
   record.winograd_steps = {"layer1.0.conv2.forward"};
   record.decoding = DecodingRecord{"nvJPEG 13.0.2", 1, 12, {{"large", 4}, {"progressive", 8}}};
   record.odd_hosts = {"host n3 is unlike the others"};
@@ -229,6 +230,7 @@ TEST(RunRecord, KeepsWhereTheTimeWentAndWhatIsOdd) {
   EXPECT_DOUBLE_EQ(exchange_seconds(back).value(), 102e6 / 1.25e9);
   EXPECT_FALSE(exchange_seconds(example()));
   EXPECT_FALSE(run_record_from_json(to_json(example()), "x").modelled_exchange_seconds);
+  EXPECT_EQ(back.largest_checked_message_bytes, 1048576);
   EXPECT_EQ(back.winograd_steps, record.winograd_steps);
   ASSERT_TRUE(back.decoding);
   EXPECT_EQ(decoding_text(*back.decoding),

@@ -1,4 +1,4 @@
-// A slow rank is found and named, and a stall isn't a good run like others.
+// What is odd about a run, but no failure, is told in its table, in result.json and by analyze.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -68,6 +68,31 @@ TEST(Stall, IsNamedInTableResultAndAnalysis) {
     return line.find("y1_b2_fp32_1.log stalled") != std::string::npos &&
            line.find(": iteration 5 took ") != std::string::npos;
   })) << analysis.output;
+}
+
+TEST(Divergence, IsNamedInTableResultAndAnalysis) {
+  const Place place;
+  const Ended ended = place.run(place.resnet50(kSmallImages + "--iters 4 --lr 30"));
+  ASSERT_EQ(ended.exit_code, 0) << ended.launcher_messages;
+  EXPECT_NE(words_of(ended.output).find("note the loss grew from "), std::string::npos) << ended.output;
+  EXPECT_TRUE(any_has(place.result().at("remarks"), "training diverges")) << place.result().at("remarks");
+  const Ended analysis = place.run(place.plumbline("analyze logs"));
+  ASSERT_EQ(analysis.exit_code, 0);
+  EXPECT_TRUE(std::ranges::any_of(analysis.lines, [](const std::string& line) {
+    return line.find("resnet50_b2_fp32_1.log: the loss grew from ") != std::string::npos;
+  })) << testing::PrintToString(analysis.lines);
+}
+
+TEST(SumsLeftUnchecked, AreNamedInTableAndResult) {
+  const Place place;
+  const Ended ended =
+      place.run(Place::mpirun(2, place.damaged(kSmall + "--iters 2")), "PLUMB_DAMAGE=slow_exchange");
+  ASSERT_EQ(ended.exit_code, 0) << ended.launcher_messages;
+  const std::string remark = "sums were checked in messages of up to ";
+  EXPECT_NE(words_of(ended.output).find("note " + remark), std::string::npos) << ended.output;
+  const nlohmann::ordered_json result = place.result();
+  EXPECT_TRUE(any_has(result.at("remarks"), remark)) << result.at("remarks");
+  EXPECT_EQ(result.at("checks").at("sums_exact"), true);
 }
 
 }  // namespace
