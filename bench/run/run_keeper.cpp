@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 
 #include "base/atomic_file.h"
@@ -34,6 +35,15 @@ double seconds_since(std::int64_t steady_ns) {
   constexpr double kSecondsPerNs = 1e-9;
   const auto now = std::chrono::nanoseconds(steady_clock::now().time_since_epoch()).count();
   return kSecondsPerNs * static_cast<double>(now - steady_ns);
+}
+
+// The disk may be full, or the memory: the computing thread says so where it matters.
+template <typename Body>
+void unless_it_fails(Body body) noexcept {
+  try {
+    body();
+  } catch (const std::exception&) {
+  }
 }
 
 LastCollective last_collective(const EnteredCollective& entered) {
@@ -114,11 +124,7 @@ void RunKeeper::write_partial_result(const std::string& failure, OnDisk on_disk)
   }
   partial.status = "failed";
   partial.failure = failure;
-  try {
-    results_->write_result(partial, on_disk);
-  } catch (const Error&) {
-    // The disk may be full: the computing thread says so where it matters.
-  }
+  results_->write_result(partial, on_disk);
 }
 
 void RunKeeper::watch() {
@@ -138,8 +144,10 @@ void RunKeeper::watch() {
     }
     if (stops_ || steady_clock::now() < next) continue;
     const auto start = steady_clock::now();
-    write_partial_result(fmt::format("{} before it ended, at iteration {}", kInterrupted, ended()),
-                         OnDisk::later);
+    unless_it_fails([&] {
+      write_partial_result(fmt::format("{} before it ended, at iteration {}", kInterrupted, ended()),
+                           OnDisk::later);
+    });
     const auto took = std::chrono::ceil<milliseconds>(kPeriodOverRenewal * (steady_clock::now() - start));
     period = std::clamp(took, kShortestPeriod, kLongestPeriod);
     next = steady_clock::now() + period;
@@ -198,14 +206,17 @@ void RunKeeper::leave_words(const std::string& failure, int exit_code) {
                         elsewhere.string()));
 }
 
+std::string RunKeeper::cause(const std::string& failure) const {
+  const std::optional<FailedRank> other = watchdog_ ? watchdog_->ended_by() : std::nullopt;
+  if (!other) return failure;
+  return fmt::format("rank {} on {} ended the job with exit code {}, see its {}", other->rank, other->host,
+                     other->exit_code, last_words_file(other->rank));
+}
+
 void RunKeeper::before_exit(const std::string& failure, int exit_code) noexcept {
   is_over_ = true;  // no renewal may write over the reason
-  try {
-    write_partial_result(failure, OnDisk::now);
-    leave_words(failure, exit_code);
-  } catch (const std::exception&) {
-    // Out of memory, say: the process ends all the same.
-  }
+  unless_it_fails([&] { write_partial_result(cause(failure), OnDisk::now); });
+  unless_it_fails([&] { leave_words(failure, exit_code); });
 }
 
 }  // namespace plumb

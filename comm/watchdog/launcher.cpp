@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -33,6 +34,7 @@ constexpr timespec kBetweenProcessLooks{.tv_sec = 0, .tv_nsec = 20'000'000};
 struct ProcessFacts {
   std::array<char, 64> name{};
   char state = 0;  // 'S', 'T' …
+  pid_t parent = 0;
   unsigned long started = 0;
 };
 
@@ -50,11 +52,44 @@ std::optional<ProcessFacts> facts_of(pid_t pid) {
   ProcessFacts facts;
   std::copy_n(open + 1, std::min<std::ptrdiff_t>(close - open - 1, facts.name.size() - 1),
               facts.name.begin());
-  facts.state = close[1] == 0 ? '\0' : close[2];
+  if (std::strlen(close) < 4) return std::nullopt;
+  facts.state = close[2];
+  facts.parent = static_cast<pid_t>(std::strtol(close + 3, nullptr, 10));
   for (int field = 2; field < 22 && close; ++field) close = std::strchr(close + 1, ' ');
   if (!close) return std::nullopt;
   facts.started = std::strtoul(close + 1, nullptr, 10);
   return facts;
+}
+
+bool has_ended(const ProcessFacts& facts) {
+  return facts.state == 'Z' || facts.state == 'X';
+}
+
+std::vector<pid_t> children_of(pid_t pid) {
+  std::vector<pid_t> pids;
+  std::error_code error;
+  const std::filesystem::path threads = "/proc/" + std::to_string(pid) + "/task";
+  for (const auto& thread : std::filesystem::directory_iterator(threads, error)) {
+    std::ifstream children(thread.path() / "children");
+    for (pid_t child = 0; children >> child;) pids.push_back(child);
+  }
+  return pids;
+}
+
+// The process itself, or the first of its descendants that has this name.
+std::optional<pid_t> named_alike(pid_t pid, const std::array<char, 64>& name) {
+  std::vector<pid_t> generation{pid};
+  while (!generation.empty()) {
+    std::vector<pid_t> next;
+    for (const pid_t one : generation) {
+      const std::optional<ProcessFacts> facts = facts_of(one);
+      if (facts && facts->name == name) return one;
+      const std::vector<pid_t> children = children_of(one);
+      next.insert(next.end(), children.begin(), children.end());
+    }
+    generation = std::move(next);
+  }
+  return std::nullopt;
 }
 
 LaunchedAs start_of(pid_t pid) {
@@ -95,7 +130,9 @@ std::string own_host() {
 }
 
 bool Launcher::is_gone() const {
-  return ::getppid() != pid;
+  if (::kill(pid, 0) != 0 && errno == ESRCH) return true;
+  const std::optional<ProcessFacts> now = facts_of(pid);
+  return now && (now->started != started || has_ended(*now));
 }
 
 // srun does with --kill-on-bad-exit only.
@@ -104,26 +141,25 @@ bool Launcher::ends_ranks() const {
 }
 
 std::optional<Launcher> launcher_of_this_process() {
-  const pid_t parent = ::getppid();
-  const std::optional<ProcessFacts> facts = facts_of(parent);
-  if (!facts) return std::nullopt;
-  const std::string_view name(facts->name.data());
-  if (name != kSlurm && std::ranges::find(kEndedByUs, name) == kEndedByUs.end()) return std::nullopt;
-  return Launcher{.pid = parent, .name = std::string(name), .started = facts->started};
+  pid_t pid = ::getppid();
+  for (std::optional<ProcessFacts> facts; (facts = facts_of(pid)); pid = facts->parent) {
+    const std::string_view name(facts->name.data());
+    if (name == kSlurm || std::ranges::find(kEndedByUs, name) != kEndedByUs.end())
+      return Launcher{.pid = pid, .name = std::string(name), .started = facts->started};
+  }
+  return std::nullopt;
 }
 
 std::vector<StartedRank> ranks_started_by(const Launcher& launcher) {
+  const std::optional<ProcessFacts> own = facts_of(::getpid());
   std::vector<StartedRank> ranks;
-  std::error_code error;
-  const std::filesystem::path threads = "/proc/" + std::to_string(launcher.pid) + "/task";
-  for (const auto& thread : std::filesystem::directory_iterator(threads, error)) {
-    std::ifstream children(thread.path() / "children");
-    for (pid_t pid = 0; children >> pid;) {
-      const LaunchedAs started = start_of(pid);
-      const std::optional<ProcessFacts> facts = facts_of(pid);
-      if (started.size > 1 && facts && facts->state != 'Z')
-        ranks.push_back({started.rank, pid, facts->state == 'T' || facts->state == 't'});
-    }
+  for (const pid_t child : children_of(launcher.pid)) {
+    const LaunchedAs started = start_of(child);
+    if (started.size <= 1) continue;
+    const pid_t pid = own ? named_alike(child, own->name).value_or(child) : child;
+    const std::optional<ProcessFacts> facts = facts_of(pid);
+    if (facts && !has_ended(*facts))
+      ranks.push_back({started.rank, pid, facts->state == 'T' || facts->state == 't'});
   }
   std::ranges::sort(ranks, {}, &StartedRank::rank);
   return ranks;

@@ -1,4 +1,4 @@
-// The process that started this one: mpirun, or its daemon on this host.
+// The process that started this rank: mpirun, or its daemon on this host.
 #pragma once
 
 #include <sys/types.h>
@@ -18,13 +18,13 @@ struct Launcher {
   std::string name;           // "mpirun", "orted"
   unsigned long started = 0;  // by the system's clock ticks: another process may get the same number
 
-  // Whether the launcher of this process has ended.
   bool is_gone() const;
   // Whether it kills the other ranks of its host when one fails.
   bool ends_ranks() const;
 };
 
-// This process's parent if it is a launcher: mpirun and its kin, their daemons, Slurm's slurmstepd.
+// mpirun and its kin, their daemons, Slurm's slurmstepd: the nearest one that this process descends from.
+// Between them may be a shell, a container's runtime or a profiler.
 std::optional<Launcher> launcher_of_this_process();
 
 struct StartedRank {
@@ -33,7 +33,8 @@ struct StartedRank {
   bool stopped = false;
 };
 
-// The ranks that it started on this host and that haven't ended, this one included; lowest first.
+// The ranks that it started on this host and that haven't ended, this one included; lowest first. Of one
+// behind a shell or the like its own process, if it runs this program.
 std::vector<StartedRank> ranks_started_by(const Launcher& launcher);
 
 // Sends the launcher SIGKILL after `patience` unless it has ended, from a process that outlives this one

@@ -24,6 +24,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kBetweenPhaseLooks{200};
 constexpr double kBetweenHostLooks = 1;
+constexpr double kPause = 2;  // between two looks: this process was stopped
 // How much longer than a rank that can name another one.
 constexpr double kRankZeroWaits = 2, kFirstOfHostWaits = 5, kOthersWait = 8;
 constexpr double kPatienceWithVerdict = 10;
@@ -123,7 +124,7 @@ void note_end_of_process() {
 }
 
 StartAlarm::StartAlarm(const StatusBoard& board, StartAlarmOptions options)
-    : board_(board), options_(std::move(options)), tmpdir_(tmpdir()) {
+    : board_(board), options_(std::move(options)), tmpdir_(tmpdir()), looked_at_(now_seconds()) {
   starting_pid = ::getpid();
   starting = this;
   std::atexit(note_end_of_process);
@@ -149,7 +150,14 @@ void StartAlarm::note_end() {
 
 void StartAlarm::tell_of_failed_start() {
   const std::lock_guard lock(mutex_);
+  if (launcher_ && launcher_->is_gone()) end_without_launcher(RunPhase::starting);
   end_as_one_of_host(failed_start_text(), ExitCode::internal);
+}
+
+void StartAlarm::end_without_launcher(RunPhase phase) {
+  end_as_one_of_host(fmt::format("the launcher that started {} is gone, which was in {}; start the job again",
+                                 named(launched_as().rank, ::getpid()), name_of(phase)),
+                     ExitCode::peer_lost);
 }
 
 // Where all ranks of a host may meet the same, the lowest of them tells.
@@ -194,13 +202,14 @@ void StartAlarm::look(const RunStatus& status) {
   const double now = now_seconds();
   const bool ends = status.phase == RunPhase::ending;
   const bool watches_alone = !others_watch_ && !ends;
-  if (watches_alone && now - looked_ > kBetweenHostLooks) look_at_host();
+  if (watches_alone && now - host_looked_at_ > kBetweenHostLooks) look_at_host();
   const std::optional<StartedRank> gone = watches_alone ? gone_rank() : std::nullopt;
   if (!gone)
     missed_since_.reset();
   else if (!missed_since_)
     missed_since_ = now;
-  const double seconds = seconds_since(status.phase_since_ns);
+  if (watches_alone && launcher_ && launcher_->is_gone()) end_without_launcher(status.phase);
+  const double seconds = seconds_in_phase(status, now);
   const double limit = ends ? options_.end_timeout_seconds
                             : options_.startup_timeout_seconds + (others_watch_ ? kPatienceWithVerdict : 0);
   // There Open MPI sometimes waits for ever.
@@ -219,7 +228,7 @@ void StartAlarm::look(const RunStatus& status) {
     return;
   }
   if (!is_late) return;
-  if (now - looked_ > kBetweenHostLooks) look_at_host();
+  if (now - host_looked_at_ > kBetweenHostLooks) look_at_host();
   const double more = !is_first_of_host()       ? kOthersWait
                       : stopped_rank()          ? 0
                       : launched_as().rank == 0 ? kRankZeroWaits
@@ -227,8 +236,16 @@ void StartAlarm::look(const RunStatus& status) {
   if (seconds > limit + more) end(late_text(status.phase, seconds), ExitCode::peer_lost);
 }
 
+double StartAlarm::seconds_in_phase(const RunStatus& status, double now) {
+  if (std::exchange(phase_since_ns_, status.phase_since_ns) != status.phase_since_ns) paused_seconds_ = 0;
+  const double since_look = now - std::exchange(looked_at_, now);
+  const double seconds = seconds_since(status.phase_since_ns);
+  if (since_look > kPause) paused_seconds_ += std::min(since_look, seconds);
+  return seconds - paused_seconds_;
+}
+
 void StartAlarm::look_at_host() {
-  looked_ = now_seconds();
+  host_looked_at_ = now_seconds();
   there_ = launcher_ ? ranks_started_by(*launcher_) : std::vector<StartedRank>();
   for (const StartedRank& one : there_) seen_[one.rank] = one.pid;
 }

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -33,7 +34,8 @@ struct StartAlarmOptions {
 // phase that takes too long is told of in one sentence, and the process ends with 75. The lowest rank that
 // sees a stopped one on its host comes first, then rank 0 by the launcher's environment: mpirun ends the
 // others then. Until ranks watch each other, a rank of this host that is gone is told of after
-// lost_rank_seconds; srun may wait for the others. One per process.
+// lost_rank_seconds, as srun may wait for the others, and a launcher that is gone at once. Time in which this
+// process is stopped itself doesn't count. One per process.
 class StartAlarm {
  public:
   StartAlarm(const StatusBoard& board, StartAlarmOptions options);
@@ -56,12 +58,14 @@ class StartAlarm {
   friend void note_end_of_process();
   void run(const std::stop_token& stop);
   void look_at_host();
+  double seconds_in_phase(const RunStatus& status, double now);
   std::optional<StartedRank> gone_rank() const;
   std::optional<StartedRank> stopped_rank() const;
   bool is_first_of_host() const;
   void look(const RunStatus& status);
   std::string late_text(RunPhase phase, double seconds) const;
   [[noreturn]] void tell_of_failed_start();
+  [[noreturn]] void end_without_launcher(RunPhase phase);
   [[noreturn]] void end_as_one_of_host(const std::string& sentence, ExitCode exit_code);
   [[noreturn]] void end(const std::string& sentence, ExitCode exit_code);
   void end_launcher() const;
@@ -79,8 +83,10 @@ class StartAlarm {
   std::map<int, pid_t> seen_;                          // ranks of this host
   std::vector<StartedRank> there_;                     // those that haven't ended
   std::optional<double> missed_since_;                 // one of them has
-  double looked_ = 0;
-  std::jthread thread_;  // last: ends before what it uses
+  double host_looked_at_ = 0, looked_at_ = 0;
+  std::int64_t phase_since_ns_ = 0;
+  double paused_seconds_ = 0;  // of that phase
+  std::jthread thread_;        // last: ends before what it uses
 };
 
 }  // namespace plumb

@@ -64,8 +64,8 @@ std::string sentence_of(const Verdict& verdict, const RankIdentity& rank, const 
   switch (verdict.kind) {
     case Verdict::Kind::closed:
       return fmt::format(
-          "{} is gone, it was killed or crashed {}; look at what it printed and at its host's kernel log "
-          "(dmesg)",
+          "{} is gone, it was killed, crashed or was cut off {}; look at what it printed and at its host's "
+          "kernel log (dmesg)",
           who, where);
     case Verdict::Kind::silent:
       return fmt::format(

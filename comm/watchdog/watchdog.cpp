@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <exception>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -26,9 +28,10 @@ constexpr double kHubFirstSeconds = 2;  // rank 0's verdict comes before the oth
 constexpr std::chrono::seconds kPatienceToConnect{20};
 constexpr std::chrono::seconds kPatienceForVerdict{2};  // of a rank whose MPI call failed
 constexpr std::chrono::seconds kPatienceForStandDown{1};
-constexpr double kPatienceWithEndSeconds = 10;        // after a stand-down
-constexpr std::chrono::seconds kPatienceWithCall{5};  // of before_exit
+constexpr double kPatienceWithEndSeconds = 10, kPatienceWithSignalSeconds = 2;  // after a stand-down
+constexpr std::chrono::seconds kPatienceWithCall{5};                            // of before_exit
 constexpr std::chrono::seconds kPatienceWithTeller{6}, kPatienceWithSuccessor{2}, kPatienceWithLauncher{5};
+constexpr int kSignal = 128;  // exit codes above it
 constexpr char kBetweenFields = '\n';
 
 }  // namespace
@@ -150,13 +153,19 @@ void Watchdog::wait_for_the_end(std::unique_lock<std::mutex>& lock) {
 }
 
 void Watchdog::run(const std::stop_token& stop) {
-  for (;;) {
-    endpoint_->poll(kBetweenLooks);
-    if (stop.stop_requested()) break;
-    act(now_seconds());
+  try {
+    for (;;) {
+      endpoint_->poll(kBetweenLooks);
+      if (stop.stop_requested()) break;
+      act(now_seconds());
+    }
+    endpoint_->send_to_all(FrameType::goodbye, 0);
+    endpoint_->flush(1s);
+  } catch (const std::exception& failure) {  // others would take this rank for lost
+    options_.tell(fmt::format("rank {} on {} has no memory left to watch the others ({}); use a smaller --bs",
+                              rank_, own_host(), failure.what()));
+    end_process(static_cast<int>(ExitCode::out_of_memory));
   }
-  endpoint_->send_to_all(FrameType::goodbye, 0);
-  endpoint_->flush(1s);
 }
 
 void Watchdog::act(double now) {
@@ -171,7 +180,8 @@ void Watchdog::act(double now) {
   send_heartbeat(now);
   if (!lost_) pass_on_failure();  // a launcher sends signals because of the loss
   if (stood_down_at_) {
-    if (now - *stood_down_at_ > kPatienceWithEndSeconds) end_process(exit_code_);
+    const double patience = exit_code_ > kSignal ? kPatienceWithSignalSeconds : kPatienceWithEndSeconds;
+    if (now - *stood_down_at_ > patience) end_process(exit_code_);
     return;
   }
   if (!judge_) return;
@@ -210,7 +220,8 @@ void Watchdog::judge(double now) {
   succeed_hub(*lost_);
 }
 
-void Watchdog::join(int) {
+void Watchdog::join(int rank) {
+  if (succession_) succession_->joined(rank);
   const std::lock_guard lock(mutex_);
   ++joined_;
   changed_.notify_all();
@@ -218,7 +229,7 @@ void Watchdog::join(int) {
 
 // Decided upon in act(), once everything that has arrived is read.
 void Watchdog::lose(int rank) {
-  if (rank == dialled_) dialled_ = -1;
+  if (succession_) return succession_->closed(rank);
   if (!judge_) {
     if (left_.contains(rank)) return;
     const std::lock_guard lock(mutex_);
@@ -252,7 +263,9 @@ void Watchdog::take(int from, const Frame& frame) {
       if (!told_ && (from < rank_ || is_hub())) told_ = value_in<Verdict>(frame);
       break;
     case FrameType::failing:
-      if (is_hub()) note_stand_down(value_in<int>(frame));
+      if (!is_hub()) break;
+      note_who_fails(from, value_in<int>(frame));
+      note_stand_down(value_in<int>(frame));
       break;
     case FrameType::stand_down:
       note_stand_down(value_in<int>(frame));
@@ -285,6 +298,17 @@ void Watchdog::pass_on_failure() {
   if (is_hub() || !endpoint_->send(0, FrameType::failing, *exit_code)) note_stand_down(*exit_code);
 }
 
+void Watchdog::note_who_fails(int rank, int exit_code) {
+  if (stood_down_at_ || exit_code > kSignal) return;
+  const std::lock_guard lock(mutex_);
+  ended_by_ = {rank, identities_[static_cast<std::size_t>(rank)].host, exit_code};
+}
+
+std::optional<FailedRank> Watchdog::ended_by() const {
+  const std::lock_guard lock(mutex_);
+  return ended_by_;
+}
+
 void Watchdog::note_stand_down(int exit_code) {
   if (stood_down_at_) return;
   stood_down_at_ = now_seconds();
@@ -308,30 +332,28 @@ void Watchdog::look_after_launcher() {
   condemn(verdict, !told_);
 }
 
-// The lowest rank that is left tells. Ranks of a host that doesn't answer aren't asked one by one.
 void Watchdog::succeed_hub(const Verdict& verdict) {
   note_verdict();
-  std::set<std::string> lost_hosts;
-  for (int rank = 1; rank < rank_; ++rank) {
-    const std::string& host = identities_[static_cast<std::size_t>(rank)].host;
-    if (lost_hosts.contains(host)) continue;
-    if (is_told_by(rank, verdict)) condemn(*told_, false);
-    lost_hosts.insert(host);
+  std::vector<std::string> hosts;
+  for (const RankIdentity& one : identities_) hosts.push_back(one.host);
+  succession_.emplace(hosts, rank_, now_seconds());
+  while (!told_ && !succession_->is_over(now_seconds())) {
+    for (const int rank : succession_->to_dial(now_seconds()))
+      endpoint_->dial(rank, addresses_[static_cast<std::size_t>(rank)]);
+    if (const auto rank = succession_->to_ask(now_seconds())) ask(*rank, verdict);
+    endpoint_->poll(20ms);
   }
+  succession_.reset();
+  if (told_) condemn(*told_, false);
   condemn(verdict, true);
 }
 
-bool Watchdog::is_told_by(int rank, const Verdict& verdict) {
-  const auto poll_until = [&](auto&& reached) {
-    const auto end = steady_clock::now() + kPatienceWithSuccessor;
-    while (!told_ && !reached() && steady_clock::now() < end) endpoint_->poll(20ms);
-  };
-  dialled_ = rank;
-  endpoint_->dial(rank, addresses_[static_cast<std::size_t>(rank)]);
-  poll_until([&] { return endpoint_->has_joined(rank) || dialled_ != rank; });
-  if (endpoint_->send(rank, FrameType::report, verdict))
-    poll_until([&] { return !endpoint_->has_joined(rank); });
-  return told_.has_value();
+// Whether it tells, or knows who does.
+void Watchdog::ask(int rank, const Verdict& verdict) {
+  const auto end = steady_clock::now() + kPatienceWithSuccessor;
+  endpoint_->send(rank, FrameType::report, verdict);
+  while (!told_ && endpoint_->has_joined(rank) && steady_clock::now() < end) endpoint_->poll(20ms);
+  if (endpoint_->has_joined(rank)) succession_->gives_no_answer(rank);
 }
 
 // The main thread may end the process no more.
@@ -347,7 +369,11 @@ void Watchdog::condemn(const Verdict& verdict, bool tells) {
   const std::string sentence = sentence_of(verdict, lost, options_.limits);
   if (tells) options_.tell(sentence);
   endpoint_->send_to_all(FrameType::verdict, verdict);
-  quiet_thread([this, verdict, sentence] { call_before_exit(verdict, sentence); }).detach();
+  try {
+    quiet_thread([this, verdict, sentence] { call_before_exit(verdict, sentence); }).detach();
+  } catch (const std::system_error&) {  // as many threads as there may be
+    call_before_exit(verdict, sentence);
+  }
   const auto called = [this] {
     const std::lock_guard lock(mutex_);
     return called_;

@@ -19,6 +19,7 @@
 #include "comm/status_board.h"
 #include "comm/watchdog/endpoint.h"
 #include "comm/watchdog/launcher.h"
+#include "comm/watchdog/succession.h"
 #include "comm/watchdog/verdict.h"
 
 namespace plumb {
@@ -27,6 +28,12 @@ struct WatchdogOptions {
   WatchLimits limits;
   std::string address;  // of this host, where other hosts reach it
   std::function<void(const std::string& sentence)> tell;
+};
+
+struct FailedRank {
+  int rank = 0;
+  std::string host;
+  int exit_code = 0;
 };
 
 // On a verdict every rank calls before_exit, fences its launcher (launcher.h) and ends with 75; one rank
@@ -58,6 +65,8 @@ class Watchdog {
   // The same from another thread than the job's, without waiting for a verdict; also never returns if another
   // rank has stood down.
   void stand_down_at_once(int exit_code);
+  // On rank 0: who stood down before rank 0 did, and not by a signal. By any thread.
+  std::optional<FailedRank> ended_by() const;
 
  private:
   std::string gather_identities(const Job& job, int port);
@@ -76,10 +85,11 @@ class Watchdog {
   void lose(int rank);
   void pass_on_failure();
   void note_stand_down(int exit_code);
+  void note_who_fails(int rank, int exit_code);
   void judge(double now);
   void look_after_launcher();
   [[noreturn]] void succeed_hub(const Verdict& verdict);
-  bool is_told_by(int rank, const Verdict& verdict);
+  void ask(int rank, const Verdict& verdict);
   void note_verdict();
   [[noreturn]] void condemn(const Verdict& verdict, bool tells);
   void call_before_exit(const Verdict& verdict, const std::string& sentence);
@@ -109,15 +119,17 @@ class Watchdog {
   std::optional<double> stood_down_at_;  // a rank ends the job itself
   int exit_code_ = 0;                    // that rank's
   bool dials_again_ = false;
-  int dialled_ = -1;  // the rank that is being asked whether it tells
+  std::optional<Succession> succession_;  // while others are asked whether they tell
 
   // Shared with the main thread.
-  std::mutex mutex_, before_exit_mutex_;
+  mutable std::mutex mutex_;
+  std::mutex before_exit_mutex_;
   std::condition_variable changed_;
   bool speaks_ = false, watches_ = false, condemned_ = false, stood_down_ = false, called_ = false;
   int joined_ = 0;
   bool fails_ = false;          // stand_down() was called
   std::optional<int> failing_;  // with this exit code, until it is passed on
+  std::optional<FailedRank> ended_by_;
   std::function<void(const Verdict&, const std::string&)> before_exit_;
   std::jthread thread_;
 };

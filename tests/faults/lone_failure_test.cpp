@@ -26,7 +26,9 @@ TEST(LoneFailure, ErrorOfRank1) {
   StartedProgram program =
       place.start(Place::mpirun(2, place.damaged(kSmall + "--iters 50")), "PLUMB_DAMAGE=error");
   expect_ended_by_rank_1(program, kIoError, {"images/1.jpg"});
-  expect_no_score(place);
+  expect_no_score(place, "ended the job with exit code 74, see its rank_1.json");
+  EXPECT_NE(read_text(place.file(place.contents_ending_in("/rank_1.json").at(0))).find("images/1.jpg"),
+            std::string::npos);
 }
 
 TEST(LoneFailure, DefectOfRank1) {
@@ -34,7 +36,7 @@ TEST(LoneFailure, DefectOfRank1) {
   StartedProgram program =
       place.start(Place::mpirun(2, place.damaged(kSmall + "--iters 50")), "PLUMB_DAMAGE=defect");
   expect_ended_by_rank_1(program, kInternal, {"internal error", "nobody thought of"});
-  expect_no_score(place);
+  expect_no_score(place, "rank 1 on ");
 }
 
 TEST(LoneFailure, ImagesOfRank1BreakInMidRun) {

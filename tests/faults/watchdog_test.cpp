@@ -234,13 +234,43 @@ TEST(Watchdog, TrainsOnWhileStrangersConnect) {
 }
 
 TEST(Watchdog, LeavesNoProcessBehindAKilledMpirun) {
+  for (const int ranks : {1, 2}) {
+    const Place place;
+    StartedProgram program = place.start(Place::mpirun(ranks, place.bench(kEndless)));
+    wait_for_lines(place, program);
+    for (const Process& process : program.launchers()) ::kill(process.pid, SIGKILL);
+    expect_named(program.wait(), {"the launcher that started rank ", " is gone", "in the window"});
+    expect_all_gone(program);
+    expect_no_score(place);
+  }
+}
+
+// As behind a container's runtime or a profiler.
+TEST(Watchdog, KnowsItsMpirunBehindAShell) {
   const Place place;
-  StartedProgram program = place.start(Place::mpirun(2, place.bench(kEndless)));
+  StartedProgram program =
+      place.start(Place::mpirun(2, "sh -c '" + place.bench(kEndless) + "; echo no more'"));
   wait_for_lines(place, program);
   for (const Process& process : program.launchers()) ::kill(process.pid, SIGKILL);
   expect_named(program.wait(), {"the launcher that started rank ", " is gone", "in the window"});
   expect_all_gone(program);
-  expect_no_score(place);
+}
+
+// Neither its phase nor the watch counts what a stopped process didn't see.
+TEST(Watchdog, LetsAllRanksPauseAtOnce) {
+  const Place place;
+  StartedProgram program = place.start(
+      Place::mpirun(2, place.bench(kSmall + "--lr 0.001 --iters 30 --timeout-s 4 --startup-timeout-s 4")));
+  reaches([&] { return program.ranks().size() == 2; });
+  for (int pause = 0; pause < 2; ++pause) {
+    for (const int rank : {0, 1}) program.send(rank, SIGSTOP);
+    std::this_thread::sleep_for(6s);
+    for (const int rank : {0, 1}) program.send(rank, SIGCONT);
+    wait_for_lines(place, program);
+  }
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.exit_code, 0) << testing::PrintToString(ended.lines);
+  EXPECT_EQ(place.contents_ending_in(".log").size(), 1u);
 }
 
 // As where its lock is a killed rank's.
