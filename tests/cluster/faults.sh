@@ -12,6 +12,18 @@ case $scenario in
     "$CLUSTER" link n2 down
     expect_ended '75 137' 'rank 1 on n2 (pid [0-9]*) has sent nothing for'
     ;;
+  the_first_host_is_lost_and_leaves_no_process)
+    on_cluster 3 none
+    start_endless "$CLUSTER" mpirun -np 6 -H n1:2,n2:2,n3:2
+    ip -n n1 link del eth0
+    expect_ended '75 137' 'rank [2-5] on n[23] (pid [0-9]*) has sent nothing for'
+    ;;
+  steps_longer_than_the_timeout_are_no_alarm)
+    on_cluster 2 10mbit
+    model='--backbone y1 --head dp --classes 100 --iters 3 --timeout-s 2'
+    train slow bench_arcface -np 2 -H n1,n2
+    expect_near "the median of images/s at 10 Mbit/s" "$(number slow median)" 0 2 # of 4 images a step
+    ;;
   a_stopped_rank_of_another_host_is_named)
     on_cluster 2 none
     start_endless

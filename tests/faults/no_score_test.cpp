@@ -35,18 +35,22 @@ TEST(NoScore, LearningRateThatDivergesOnTwoRanks) {
 
 // Replicas stay identical, so no check after the run would find it.
 TEST(NoScore, SumThatIsWrongOnAllRanksAlike) {
-  const Place place;
-  expect_failure_told(
-      place.run(Place::mpirun(2, place.damaged(kSmall + "--iters 2")), "PLUMB_DAMAGE=wrong_sum"),
-      {"rank 0 on ", "bucket", ".allreduce of ", " in f32 over mpi is wrong", "element ", "in place of"});
-  expect_no_score(place, "is wrong on rank 0");
-  EXPECT_EQ(place.result().at("checks").at("sums_exact"), false);
+  for (const std::string dtype : {"f32", "f16"}) {
+    const Place place;
+    const std::string options = dtype == "f16" ? "--iters 2 --reduce-dtype fp16" : "--iters 2";
+    expect_failure_told(
+        place.run(Place::mpirun(2, place.damaged(kSmall + options)), "PLUMB_DAMAGE=wrong_sum"),
+        {"rank 0 on ", "bucket0.allreduce of ", " in " + dtype + " over mpi is wrong", "element ",
+         "in place of"});
+    expect_no_score(place, "is wrong on rank 0");
+    EXPECT_EQ(place.result().at("checks").at("sums_exact"), false);
+  }
 }
 
-void write_poisoned_batch(const Place& place) {
+void write_poisoned_batch(const Place& place, float poison = std::numeric_limits<float>::quiet_NaN()) {
   TensorFile file;
   file.floats["images"] = {{2, 3, 32, 32}, std::vector<float>(2 * 3 * 32 * 32, 0.5f)};
-  file.floats["images"].values[100] = std::numeric_limits<float>::quiet_NaN();
+  file.floats["images"].values[100] = poison;
   file.integers["labels"] = {{2}, {1, 2}};
   write_safetensors(place.file("batch.safetensors"), file);
 }
@@ -61,13 +65,16 @@ TEST(NoScore, PoisonedBatch) {
 }
 
 TEST(NoScore, PoisonedBatchOfAnUncheckedRun) {
-  const Place place;
-  write_poisoned_batch(place);
-  expect_failure_told(
-      place.run(place.resnet50(kSmallImages + "--iters 2 --no-check --batch batch.safetensors")),
-      {"not finite", "look at the data"});
-  expect_no_score(place, "not finite");
-  EXPECT_EQ(place.result().at("checks").at("replicas_identical"), "skipped");
+  using Limits = std::numeric_limits<float>;
+  for (const float poison : {Limits::quiet_NaN(), Limits::infinity()}) {
+    const Place place;
+    write_poisoned_batch(place, poison);
+    expect_failure_told(
+        place.run(place.resnet50(kSmallImages + "--iters 2 --no-check --batch batch.safetensors")),
+        {"not finite", "look at the data"});
+    expect_no_score(place, "not finite");
+    EXPECT_EQ(place.result().at("checks").at("replicas_identical"), "skipped");
+  }
 }
 
 TEST(NoScore, PoisonThatOnlyAnotherRankHas) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "comm/watchdog/launcher.h"
 #include "tests/faults/started_program.h"
 
 namespace plumb {
@@ -61,6 +62,12 @@ void expect_named(const Ended& ended, const std::vector<std::string>& words) {
         << "'" << word << "' is missing in: " << lines.front();
 }
 
+pid_t pid_of(const StartedProgram& program, int rank) {
+  for (const Process& one : program.ranks())
+    if (one.rank == rank) return one.pid;
+  return 0;
+}
+
 struct Fault {
   int signal = SIGKILL;
   int rank = 0;
@@ -75,13 +82,25 @@ TEST_P(LostRank, InTheWindowIsNamedAndAllEnd) {
   wait_for_lines(place, program);
   // A rank tells of its phase within 0.2 s; three iterations may take less.
   std::this_thread::sleep_for(2s);
+  const std::string who = fmt::format("rank {} on {} (pid {}) ", rank, own_host(), pid_of(program, rank));
   program.send(rank, signal);
   const Ended ended = program.wait();
   expect_peer_lost(ended);
-  expect_named(ended, {"bench_arcface: rank " + std::to_string(rank) + " on ", "in the window, iteration ",
+  expect_named(ended, {"bench_arcface: " + who, "in the window, iteration ",
                        signal == SIGKILL ? "is gone" : "has sent nothing for "});
   expect_all_gone(program);
-  expect_no_score(place);
+  if (rank != 0) expect_no_score(place, who);  // rank 0 writes the result
+  const std::vector<std::string> words = place.contents_ending_in(".json");
+  for (int other = 0; other < 3; ++other) {
+    if (other == rank) continue;
+    const auto file = std::ranges::find_if(words, [&](const std::string& name) {
+      return name.ends_with(fmt::format("/rank_{}.json", other));
+    });
+    ASSERT_NE(file, words.end()) << "rank " << other << " left no words";
+    const auto said = nlohmann::json::parse(read_text(place.file(*file)));
+    EXPECT_EQ(said.at("exit_code"), kPeerLost);
+    EXPECT_TRUE(said.at("failure").get<std::string>().starts_with(who)) << said;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Watchdog, LostRank,
