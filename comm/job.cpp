@@ -4,12 +4,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
-#include <new>
 #include <numeric>
 #include <optional>
 #include <sstream>
 #include <string_view>
 
+#include "base/current_error.h"
 #include "base/text.h"
 #include "comm/agreement.h"
 #include "comm/late_alarm.h"
@@ -67,12 +67,8 @@ std::string take_host(std::string& text) {
 std::optional<Error> error_of(const std::function<void()>& set_up) {
   try {
     set_up();
-  } catch (const Error& error) {
-    return error;
-  } catch (const std::bad_alloc&) {
-    return Error(ExitCode::out_of_memory, "the host has no memory left; use a smaller --bs or fewer ranks");
-  } catch (const std::exception& error) {
-    return Error(ExitCode::internal, error.what());
+  } catch (const std::exception&) {
+    return current_error();
   }
   return std::nullopt;
 }

@@ -1,6 +1,7 @@
 #include "bench/run/environment.h"
 
 #include <ifaddrs.h>
+#include <malloc.h>
 #include <net/if.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <regex>
@@ -256,6 +258,7 @@ int cpus_per_core() {
 void require_address_space(double bytes) {
   // 440 to 520 MiB were seen with two ranks, by Open MPI's threads and shared memory, and by cuDNN.
   constexpr double kNeeded = 640.0 * 1024 * 1024;
+  if (std::isfinite(bytes)) ::mallopt(M_ARENA_MAX, 1);
   if (bytes >= kNeeded) return;
   throw Error(
       ExitCode::out_of_memory,

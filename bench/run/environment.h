@@ -39,7 +39,8 @@ int cpus_per_core();
 
 // Throws Error(out_of_memory) if `bytes`, which the process may still map, are fewer than MPI and the
 // libraries take before anything is trained: Open MPI 4.1 hangs or crashes in MPI_Init and
-// MPI_Comm_split_type then. To be called in front of MPI_Init.
+// MPI_Comm_split_type then. Under a limit all threads share one of malloc's arenas: each of their own would
+// count in full, with 64 MiB and more. To be called in front of MPI_Init.
 void require_address_space(double bytes = cpu::address_space_left());
 
 // Where a rank runs, as every rank gives it to Job::all_gather: "host cpu-list".

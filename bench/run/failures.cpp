@@ -2,9 +2,9 @@
 
 #include <chrono>
 #include <cstdio>
-#include <new>
 #include <thread>
 
+#include "base/current_error.h"
 #include "base/paths.h"
 #include "bench/output/messages.h"
 #include "bench/output/version.h"
@@ -55,9 +55,10 @@ int run_program(const std::string& program, const std::function<void()>& body) {
   } catch (const Error& error) {
     tell_once(error.what());
     return static_cast<int>(error.code());
-  } catch (const std::exception& defect) {
-    tell(program, std::string("internal error: ") + defect.what());
-    return static_cast<int>(ExitCode::internal);
+  } catch (const std::exception&) {
+    const Error error = current_error();
+    tell(program, error.what());
+    return static_cast<int>(error.code());
   }
 }
 
@@ -84,10 +85,8 @@ void run_in_job(const std::string& program, const Job& job, const std::function<
   } catch (const Error& error) {  // all ranks agree on it
     tell_with_rank(program, job, error.what());
     throw ErrorToldElsewhere(error.code(), error.what());
-  } catch (const std::bad_alloc&) {
-    end({ExitCode::out_of_memory, "out of memory; use a smaller --bs"});
-  } catch (const std::exception& defect) {
-    end({ExitCode::internal, std::string("internal error: ") + defect.what()});
+  } catch (const std::exception&) {
+    end(current_error());
   }
 }
 

@@ -55,6 +55,12 @@ std::string classes_that_fit(const Session& session, const Job& job, double free
   return fmt::format("; --bs {} has room for --classes {}", *session.options.batch_per_device, classes);
 }
 
+// But for the stacks of threads: those that compute beside this one, and those that decode.
+double address_space_left(const BenchOptions& options) {
+  const int decoding = options.data == "synthetic" ? 0 : options.data_workers;
+  return cpu::address_space_left() - (options.threads - 1 + decoding) * cpu::stack_bytes();
+}
+
 // Throws Error(out_of_memory) if `wanted` bytes are more than this rank may take.
 void require_memory(const Session& session, const Job& job, double wanted) {
   const double free = memory_of_rank(job, session);
@@ -74,9 +80,9 @@ void require_memory(const Session& session, const Job& job, double wanted) {
 }
 
 // A GPU's plan says nothing of the host, which may have little memory, as in a container.
-void require_host_memory(const Job& job, const BatchSourceOptions& source) {
+void require_host_memory(const Job& job, const BenchOptions& options, const BatchSourceOptions& source) {
   const auto wanted = static_cast<double>(ImageLoader::batches_bytes(source));
-  const double free = std::min(cpu::available_bytes() / job.local_size(), cpu::address_space_left());
+  const double free = std::min(cpu::available_bytes() / job.local_size(), address_space_left(options));
   if (wanted > free)
     throw Error(
         ExitCode::out_of_memory,
@@ -276,7 +282,8 @@ void read_inputs(const Job& job, Session& session) {
     if (options.decode_on_gpu) session.decoding = session.device->make_image_decoding(options.data_workers);
     const BatchSourceOptions source = source_options(session, job);
     const bool has_images = options.data != "synthetic" && options.batch.empty();
-    if (has_images && session.device->host_staging() && !source.decoding) require_host_memory(job, source);
+    if (has_images && session.device->host_staging() && !source.decoding)
+      require_host_memory(job, options, source);
     session.source = make_batch_source(source);
   });
 }
@@ -335,7 +342,7 @@ double memory_of_rank(const Job& job, const Session& session) {
   const bool is_host_memory = !session.device->host_staging();
   const bool shares = is_host_memory || session.shares_gpu;
   const double share = session.device->limits().memory_bytes / (shares ? job.local_size() : 1);
-  return is_host_memory ? std::min(share, cpu::address_space_left()) : share;
+  return is_host_memory ? std::min(share, address_space_left(session.options)) : share;
 }
 
 TensorFile read_tensors(const Graph& graph, const Device& device) {

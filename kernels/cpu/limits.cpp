@@ -115,6 +115,13 @@ double address_space_left() {
   return std::min(left(RLIMIT_AS, "VmSize"), left(RLIMIT_DATA, "VmData"));
 }
 
+double stack_bytes() {
+  constexpr double kWithoutLimit = 2 << 20;  // glibc, x86-64
+  rlimit limit{};
+  const bool is_limited = getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return is_limited ? static_cast<double>(limit.rlim_cur) : kWithoutLimit;
+}
+
 DeviceLimits this_cpu(int threads) {
   const double hertz = number_or(proc_value("/proc/cpuinfo", "cpu MHz"), kAssumedHertz / 1e6) * 1e6;
   std::string name = proc_value("/proc/cpuinfo", "model name");

@@ -33,6 +33,8 @@ double available_bytes(const MemoryFiles& files = {});
 // Bytes that this process may still map (RLIMIT_AS, "ulimit -v", and RLIMIT_DATA, "ulimit -d"); infinite
 // without a limit.
 double address_space_left();
+// Bytes of that which a thread's stack takes (RLIMIT_STACK).
+double stack_bytes();
 
 // Limits of `threads` threads of this CPU. Peak = threads x clock (cpuinfo) x FLOPs per cycle of the widest
 // vectors (two fused multiply-adds of 512 or 256 bits). Memory bandwidth is assumed; no interface reports it.

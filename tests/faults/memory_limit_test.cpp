@@ -1,6 +1,7 @@
 // R12: a limit on memory ends a run with 71 and the bytes on every rank, never with a crash or a hang.
 #include <gtest/gtest.h>
 
+#include "tests/bench/image_files.h"
 #include "tests/faults/started_program.h"
 
 namespace plumb {
@@ -37,6 +38,26 @@ TEST_P(MemoryLimit, IsToldOnEveryRank) {
 
 INSTANTIATE_TEST_SUITE_P(Faults, MemoryLimit, testing::Values(1, 2),
                          [](const auto& tested) { return "Of" + std::to_string(tested.param) + "Ranks"; });
+
+// Their stacks and decoders', which malloc's arenas would add to.
+TEST(MemoryLimitOfManyThreads, IsToldBeforeOneCannotBeStarted) {
+  if (!std::string(PLUMB_TEST_SANITIZERS).empty()) GTEST_SKIP() << "sanitizers reserve the address space";
+  int refused = 0, trained = 0;
+  for (int kibibytes = 850'000; kibibytes <= 1'250'000; kibibytes += 50'000) {
+    SCOPED_TRACE(kibibytes);
+    const Place place;
+    write_image_folder(place.file("images"), 2, 8);
+    const std::string bench = place.bench(
+        "--backbone y1 --head dp --classes 100 --warmup 1 --iters 2 --bs 2 --lr 0.001 --data images "
+        "--threads 8 --oversubscribe-threads --data-workers 8");
+    const Ended ended =
+        place.run("sh -c 'ulimit -v " + std::to_string(kibibytes) + " && exec " + bench + "'");
+    ++(ended.exit_code == 0 ? trained : refused);
+    if (ended.exit_code != 0) expect_one_sentence(ended, kOutOfMemory, {"bytes"});
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_GT(trained, 0);
+}
 
 }  // namespace
 }  // namespace plumb
