@@ -6,20 +6,30 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
+
+#include "tests/scratch_folder.h"
 
 namespace plumb {
 namespace {
 
-pid_t start(std::vector<std::string> environment, int signal) {
+pid_t start_shell(std::string script, std::vector<std::string> environment) {
   std::vector<char*> variables;
   for (std::string& one : environment) variables.push_back(one.data());
   variables.push_back(nullptr);
-  std::string shell = "sh", option = "-c", script = "kill -" + std::to_string(signal) + " $$";
+  std::string shell = "sh", option = "-c";
   char* const words[] = {shell.data(), option.data(), script.data(), nullptr};
   pid_t pid = 0;
-  if (::posix_spawn(&pid, "/bin/sh", nullptr, nullptr, words, variables.data()) != 0) return -1;
+  return ::posix_spawn(&pid, "/bin/sh", nullptr, nullptr, words, variables.data()) == 0 ? pid : -1;
+}
+
+pid_t start(const std::vector<std::string>& environment, int signal) {
+  const pid_t pid = start_shell("kill -" + std::to_string(signal) + " $$", environment);
   siginfo_t seen{};
   ::waitid(P_PID, static_cast<id_t>(pid), &seen, WSTOPPED | WEXITED | WNOWAIT);
   return pid;
@@ -41,6 +51,25 @@ TEST(RanksStartedByALauncher, AreThoseThatHaveNotEnded) {
   EXPECT_TRUE(ranks[0].stopped);
   EXPECT_EQ(ranks[1].rank, 2);
   EXPECT_EQ(ranks[1].pid, pids[2]);
+}
+
+// A program of this one's name stands for the rank's.
+TEST(RanksStartedByALauncher, AreKnownBehindAShell) {
+  const ScratchFolder scratch;
+  const std::string program = scratch.path() + "/" + program_invocation_short_name;
+  std::filesystem::create_symlink("/bin/sleep", program);
+  const pid_t shell =
+      start_shell(program + " 60 & wait", {"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2"});
+  std::vector<StartedRank> ranks;
+  for (int looks = 0; looks < 1000 && (ranks.empty() || ranks.front().pid == shell); ++looks) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    ranks = ranks_started_by({.pid = ::getpid()});
+  }
+  ASSERT_EQ(ranks.size(), 1u);
+  EXPECT_EQ(ranks.front().rank, 1);
+  EXPECT_NE(ranks.front().pid, shell) << "the shell was taken for the rank";
+  ::kill(ranks.front().pid, SIGKILL);
+  ::waitpid(shell, nullptr, 0);
 }
 
 }  // namespace
