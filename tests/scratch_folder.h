@@ -36,6 +36,12 @@ class ScratchFolder {
     std::ofstream(file, std::ios::binary) << text;
     return file;
   }
+  // A file of a tebibyte that takes no place on the disk.
+  std::filesystem::path write_sparse(const std::string& name) const {
+    const std::filesystem::path file = write(name, "");
+    std::filesystem::resize_file(file, std::uintmax_t{1} << 40);
+    return file;
+  }
   // Names of everything in a subfolder, sorted, without hidden files.
   std::vector<std::string> list(const std::string& below = "") const {
     std::vector<std::string> names;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
-#include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
@@ -15,6 +14,7 @@
 #include "base/error.h"
 #include "base/shallow_json.h"
 #include "base/text.h"
+#include "base/whole_file.h"
 #include "results/record/schema.h"
 
 namespace plumb {
@@ -77,6 +77,16 @@ std::int64_t started_at(const fs::path& path) {
   return ::stat(path.c_str(), &status) == 0 ? status.st_mtime : 0;
 }
 
+// Not known, and a note, if env.json can't be read.
+std::optional<Surroundings> surroundings_of(Collection& collection, const fs::path& run_folder) {
+  try {
+    return read_surroundings(run_folder);
+  } catch (const Error& error) {
+    collection.loaded.notes.push_back(error.what());
+    return std::nullopt;
+  }
+}
+
 // `origin`: the run's name for the user, its folder or the file itself.
 void add_result(Collection& collection, const fs::path& file, const fs::path& origin) {
   if (!is_new(collection, file)) return;
@@ -92,7 +102,7 @@ void add_result(Collection& collection, const fs::path& file, const fs::path& or
       Configuration configuration = configuration_of(result.record);
       take(collection, std::move(configuration),
            {shown(origin), figure, std::move(result.record), file.parent_path(),
-            read_surroundings(file.parent_path()), started_at(file.parent_path())},
+            surroundings_of(collection, file.parent_path()), started_at(file.parent_path())},
            result.hash);
     }
   } catch (const Error& error) {
@@ -100,18 +110,22 @@ void add_result(Collection& collection, const fs::path& file, const fs::path& or
   }
 }
 
-// What Plumbline writes beside its logs (bench/output/log_case.h) says that they are its own, and more of
-// their configuration than their names do. Other writers of its lines (results/peers) say who they are.
-Configuration configuration_of_log(const fs::path& file, const LogName& name, const Dialect& dialect) {
-  const fs::path case_file = file.parent_path() / kCaseFile;
+// What Plumbline writes beside its logs (bench/output/log_case.h); empty if it isn't there.
+std::string read_case_file(const fs::path& folder) {
+  const fs::path file = folder / kCaseFile;
   std::error_code error;
-  std::ifstream stream;
-  if (fs::is_regular_file(case_file, error)) stream.open(case_file);
-  std::string line;
-  if (!stream.is_open() || !std::getline(stream, line))
+  if (!fs::is_regular_file(file, error)) return "";
+  return read_whole_file(file, {.remedy = "remove it, if the bench didn't write it"});
+}
+
+// `case_text` says that logs are Plumbline's own, and more of their configuration than their names do. Other
+// writers of its lines (results/peers) say who they are.
+Configuration configuration_of_log(const fs::path& file, const LogName& name, const Dialect& dialect,
+                                   const std::string& case_text) {
+  if (case_text.empty())
     return begins_with_own_line(file) ? configuration_of(name) : configuration_of(name, dialect);
   Configuration configuration = configuration_of(name);
-  const auto json = parse_shallow_json(line);
+  const auto json = parse_shallow_json(case_text);
   if (!json.is_object()) return configuration;
   const auto text_at = [&](const char* key) {
     const auto value = json.find(key);
@@ -147,8 +161,12 @@ void add_logs(Collection& collection, const fs::path& dir, AnalyzeOptions option
   for (BadFile& bad : logs.bad) leave_out(collection, dir / bad.path, bad.defect.flaw, bad.defect.reason);
   for (const LogRun& run : logs.runs) {
     if (!is_new(collection, run.file.path)) continue;
+    Flaw flaw = Flaw::unreadable;
     try {
-      Configuration configuration = configuration_of_log(run.file.path, run.file.name, *logs.dialect);
+      const std::string case_text = read_case_file(run.file.path.parent_path());
+      flaw = Flaw::misnamed;
+      Configuration configuration =
+          configuration_of_log(run.file.path, run.file.name, *logs.dialect, case_text);
       if (run.own_window) add_length(*run.own_window, configuration);
       take(collection, std::move(configuration),
            {.origin = shown(run.file.path),
@@ -156,7 +174,7 @@ void add_logs(Collection& collection, const fs::path& dir, AnalyzeOptions option
             .started = started_at(run.file.path)},
            run.hash);
     } catch (const Error& error) {
-      leave_out(collection, run.file.path, Flaw::misnamed, error.what());
+      leave_out(collection, run.file.path, flaw, error.what());
     }
   }
 }

@@ -18,7 +18,8 @@ namespace plumb {
 // env.json's order: "commit" "1a2b3c4d5e6f", "oneDNN" "2.6.3", "NCCL_ALGO" "Ring", "host" "node1".
 using Surroundings = std::vector<std::pair<std::string, std::string>>;
 
-// From the run folder's env.json; nothing if it is missing, can't be read or says no build.
+// From the run folder's env.json; nothing if it is missing or says no build. Throws Error(bad_data) if it
+// can't be read or is too large.
 std::optional<Surroundings> read_surroundings(const std::filesystem::path& run_folder);
 
 struct Measurement {
@@ -42,7 +43,7 @@ struct Sample {
 struct LoadedSamples {
   std::vector<Sample> samples;     // by model, precision, batch, head, devices
   std::vector<BadFile> bad;        // failed, unreadable, newer schema, …: left out, each with its reason
-  std::vector<std::string> notes;  // which folders below the named ones were read
+  std::vector<std::string> notes;  // which folders below the named ones were read, which env.json couldn't be
 };
 
 // `path`: a run folder (it has a result.json), a result.json, a folder of run folders (`--out` of the

@@ -1,11 +1,10 @@
 // What runs were made with and on, and where that differs.
 #include <algorithm>
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include "base/shallow_json.h"
 #include "base/text.h"
+#include "base/whole_file.h"
 #include "results/compare/samples.h"
 #include "results/statistics/statistics.h"
 
@@ -74,10 +73,7 @@ std::optional<Surroundings> read_surroundings(const std::filesystem::path& run_f
   const std::filesystem::path file = run_folder / "env.json";
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) return std::nullopt;
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  const Json json = parse_shallow_json(text.view());
+  const Json json = parse_shallow_json(read_whole_file(file, {.remedy = "run again or remove the file"}));
   if (!json.is_object() || !json.contains("build")) return std::nullopt;
   Surroundings surroundings;
   add_leaves(json, surroundings);

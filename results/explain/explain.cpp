@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <numeric>
 
 #include "base/error.h"
+#include "base/shallow_json.h"
+#include "base/whole_file.h"
 #include "results/record/schema.h"
 
 namespace plumb {
@@ -113,12 +114,7 @@ void check_times(const RunProfile& profile, const RunRecord& record, const std::
 }
 
 Json read_profile(const std::filesystem::path& file) {
-  std::error_code error;
-  std::ifstream stream;
-  if (std::filesystem::is_regular_file(file, error)) stream.open(file, std::ios::binary);
-  if (!stream.is_open())
-    throw Error(ExitCode::bad_data, "{} isn't there; explain wants a run with --profile", file.string());
-  const Json json = Json::parse(stream, nullptr, false);
+  Json json = parse_shallow_json(read_whole_file(file, {.remedy = "name a run with --profile"}));
   if (!json.is_object())
     throw Error(ExitCode::bad_data, "{} is no JSON object; run again with --profile", file.string());
   return json;

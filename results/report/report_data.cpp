@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <fstream>
 #include <numeric>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/shallow_json.h"
+#include "base/whole_file.h"
 #include "results/anomalies/flags.h"
 #include "results/report/report_curves.h"
 #include "results/report/report_prediction.h"
@@ -30,10 +29,7 @@ std::string kind_name(Flag::Kind kind) {
 }
 
 Json read_json(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  Json json = parse_shallow_json(text.view());
+  Json json = parse_shallow_json(read_whole_file(path, {.remedy = "run again or remove the file"}));
   if (!json.is_object())
     throw Error(ExitCode::bad_data, "'{}' is not a JSON object; run again or remove the file", path.string());
   return json;

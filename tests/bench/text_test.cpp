@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 
@@ -7,6 +8,8 @@
 #include "base/paths.h"
 #include "base/text_table.h"
 #include "base/units.h"
+#include "base/whole_file.h"
+#include "tests/bench/expect_error.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb {
@@ -86,6 +89,31 @@ TEST(AtomicFile, FollowsNoLinkInPlaceOfTheUnfinishedFile) {
   EXPECT_EQ(replace_file(folder / "a", "new"), "");
   EXPECT_EQ(read_text(folder / "other"), "stays");
   EXPECT_EQ(read_text(folder / "a"), "new");
+}
+
+TEST(WholeFile, HasTheBytesOfTheFile) {
+  const ScratchFolder folder;
+  const std::string bytes("a\0\n\xff", 4);
+  EXPECT_EQ(read_whole_file(folder.write("four", bytes), {.remedy = "", .most_bytes = 4}), bytes);
+  EXPECT_EQ(read_whole_file(folder.write("none", ""), {.remedy = ""}), "");
+}
+
+TEST(WholeFile, IsRefusedWithItsNameItsSizeTheLimitAndARemedy) {
+  const ScratchFolder folder;
+  const auto refused = [&](const std::string& name, const std::vector<std::string>& words) {
+    expect_error(ExitCode::bad_data, words,
+                 [&] { read_whole_file(folder / name, {.remedy = "name another"}); });
+  };
+  const auto large = folder.write_sparse("large");
+  refused("large", {"file '" + large.string() +
+                    "' has 1099511627776 bytes, more than the 256 MiB that are read; name another"});
+  refused("none", {"none' can't be read (No such file or directory); name another"});
+  refused("", {"is no regular file; name another"});
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  refused("pipe", {"pipe' is no regular file"});
+  expect_error(ExitCode::bad_data, {"option --x: large has 1099511627776 bytes, more than the 1 MiB"}, [&] {
+    read_whole_file(large, {.remedy = "", .name = "option --x: large", .most_bytes = 1 << 20});
+  });
 }
 
 TEST(Printable, KeepsLettersAndDropsWhatTerminalsAct) {

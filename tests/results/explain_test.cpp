@@ -199,6 +199,8 @@ TEST(Explain, ARunWithoutAProfileOrWithABrokenOneIsRefused) {
   refuse({"result.json"});
   folder.write("result.json", to_json(record).dump());
   refuse({"profile.json", "--profile"});
+  folder.write_sparse("profile.json");
+  refuse({"profile.json", "1099511627776 bytes", "256 MiB", "--profile"});
   folder.write("profile.json", "[1]");
   refuse({"profile.json", "no JSON object"});
   TraceJson profile{{"device", "cpu"},          {"peak_flops_per_second", 1},  {"peak_bytes_per_second", 1},

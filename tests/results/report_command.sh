@@ -66,6 +66,10 @@ run bad/good 1 0.1
 expect 0 'verbose' bad -o bad.html
 "$plumbline" report bad -o all.html --verbose >said 2>&1 || true
 [ "$(grep -c 'left out: .*failed' said)" -eq 6 ] || { echo "--verbose: $(cat said)"; failures=$((failures + 1)); }
+run large 1 0.1
+truncate -s 1T large/env.json
+expect 0 'large/env.json. has 1099511627776 bytes, more than the 256 MiB' large -o large.html
+[ "$(wc -l <said)" -eq 1 ] || { echo "a file named twice: $(cat said)"; failures=$((failures + 1)); }
 before=$(cksum page.html)
 expect 73 'page.html.*exists' runs -o page.html
 [ "$(cksum page.html)" = "$before" ] || { echo "page.html was replaced"; failures=$((failures + 1)); }

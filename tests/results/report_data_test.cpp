@@ -267,6 +267,18 @@ TEST_F(ReportDataTest, AFileThatCannotBeReadIsLeftOutAndNamed) {
   EXPECT_EQ(name(1), "0.1.0");
 }
 
+TEST_F(ReportDataTest, FilesLargerThanAnyAreLeftOutAndNamed) {
+  add_run(1, 100);
+  const std::vector<std::string> names{"env.json", "program.json", "profile.json", "trace.json"};
+  for (const std::string& name : names) scratch_.write_sparse(last_.filename() / name);
+  const ReportData data = collect();
+  ASSERT_EQ(data.left_out.size(), names.size());
+  for (std::size_t i = 0; i < names.size(); ++i)
+    EXPECT_NE(data.left_out[i].find(names[i] + "' has 1099511627776 bytes, more than the 256 MiB"),
+              std::string::npos)
+        << data.left_out[i];
+}
+
 TEST_F(ReportDataTest, AFileOfManyLevelsIsLeftOut) {
   add_run(1, 100);
   write_text(last_ / "env.json", "{\"a\":" + std::string(200000, '[') + std::string(200000, ']') + "}");

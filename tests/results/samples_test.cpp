@@ -140,6 +140,16 @@ TEST(Samples, OfAPeersLogsHaveItsFramework) {
   EXPECT_EQ(peers.image_size, 224);
 }
 
+TEST(Samples, OfLogsBesideACaseFileLargerThanAnyAreRefused) {
+  const ScratchFolder logs;
+  write_log(logs, "1n1g/resnet50_b128_fp32_1.log", 0.5);
+  logs.write_sparse("1n1g/.plumbline-case");
+  const std::string sentence = refusal(logs.path());
+  for (const char* words : {"resnet50_b128_fp32_1.log",
+                            ".plumbline-case' has 1099511627776 bytes, more than the 256 MiB", "remove it"})
+    EXPECT_NE(sentence.find(words), std::string::npos) << words << " is missing in " << sentence;
+}
+
 TEST(Samples, KeepEveryConfigurationOfAFolderOfLogs) {
   const ScratchFolder logs;
   write_log(logs, "1n1g/rn50_b128_fp32_1.log", 0.5);
@@ -194,7 +204,7 @@ TEST(Samples, LeaveOutWhatIsNoResultAndSayWhy) {
        {"failed: the run failed: option --bs: too large", "zero: its images_per_second has a mean",
         "plumbline.result/12, newer than plumbline.result/1", "update plumbline",
         "junk/result.json' is no result.json: it holds no JSON object", "torn/result.json' is no result.json",
-        "folder/result.json' is not there or is no regular file"})
+        "folder/result.json' is no regular file; name a result.json"})
     EXPECT_NE(reasons.find(wanted), std::string::npos) << wanted << "\nin\n" << reasons;
   EXPECT_EQ(loaded.bad.size(), 6u);
 }

@@ -52,6 +52,19 @@ TEST(Surroundings, OfADamagedOrForeignEnvJsonAreNotKnown) {
   }
 }
 
+TEST(Surroundings, OfAnEnvJsonLargerThanAnyAreNotKnownAndItIsNamed) {
+  const ScratchFolder scratch;
+  write_run_folder(scratch, "run", example_run(100));
+  scratch.write_sparse("run/env.json");
+  const LoadedSamples loaded = load_samples(scratch.path());
+  ASSERT_EQ(loaded.samples.size(), 1u);
+  EXPECT_FALSE(loaded.samples[0].runs[0].surroundings);
+  ASSERT_EQ(loaded.notes.size(), 1u);
+  EXPECT_EQ(loaded.notes[0], "file '" + (scratch / "run/env.json").string() +
+                                 "' has 1099511627776 bytes, more than the 256 MiB that are read; run again "
+                                 "or remove the file");
+}
+
 TEST(Surroundings, RunsOfTwoBuildsAreNamedWithTheirFigures) {
   const ScratchFolder scratch;
   write_runs(scratch, "old", {100, 101, 102}, environment("1a2b", "2.6.3", ""));
