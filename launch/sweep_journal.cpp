@@ -8,12 +8,11 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <fstream>
-#include <iterator>
 #include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/whole_file.h"
 
 namespace plumb {
 namespace {
@@ -41,9 +40,7 @@ std::string host_name() {
 std::vector<std::string> whole_lines(const fs::path& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return {};
-  std::ifstream stream(path, std::ios::binary);
-  const std::string text((std::istreambuf_iterator<char>(stream)), {});
-  std::vector<std::string> lines = split(text, '\n');
+  std::vector<std::string> lines = split(read_whole_file(path, {.remedy = "name another --out"}), '\n');
   lines.pop_back();
   return lines;
 }

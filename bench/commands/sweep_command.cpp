@@ -1,7 +1,6 @@
 // `plumbline sweep`: the runs of a sweep file, one after the other, and the table of them all.
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "base/whole_file.h"
 #include "bench/commands/command.h"
 #include "bench/options/options.h"
 #include "bench/output/messages.h"
@@ -135,21 +135,10 @@ std::string read_sweep_file(const std::string& path) {
   for (const auto& [name, example] : {std::pair("cpu", kCpuSweep), std::pair("dlperf_resnet50", kDlperfSweep),
                                       std::pair("dlperf_resnet50_4_hosts", kDlperfHostsSweep)})
     if (path == name && !fs::exists(path)) return std::string(example);
-  constexpr std::size_t kLargest = 1 << 20;
-  std::error_code error;
-  std::ifstream stream;
-  if (fs::is_regular_file(path, error)) stream.open(path, std::ios::binary);  // opening a pipe would block
-  if (!stream.is_open())
-    throw Error(ExitCode::bad_data,
-                "argument FILE: sweep file {} can't be read; check its name, or give an example: cpu, "
-                "dlperf_resnet50, dlperf_resnet50_4_hosts",
-                path);
-  std::string text(kLargest + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(stream.gcount()));
-  if (text.size() > kLargest)
-    throw Error(ExitCode::bad_data, "argument FILE: {} is larger than 1 MiB, no sweep file is", path);
-  return text;
+  return read_whole_file(
+      path, {.remedy = "check its name, or give an example: cpu, dlperf_resnet50, dlperf_resnet50_4_hosts",
+             .name = fmt::format("argument FILE: sweep file {}", path),
+             .most_bytes = 1 << 20});
 }
 
 std::string duration_text(double seconds) {

@@ -241,6 +241,15 @@ TEST(SweepCommand, APipeInPlaceOfTheFileIsRefusedAtOnce) {
   expect_refused(programs.sweep("out"), 65, "sweep.toml");
 }
 
+TEST(SweepCommand, FilesLargerThanAnyAreRefusedUnread) {
+  const FakePrograms programs;
+  programs.set("out/journal.jsonl", "");
+  fs::resize_file(programs.path("out/journal.jsonl"), std::uintmax_t{1} << 40);
+  expect_refused(programs.sweep("out", "--resume"), 65, "1099511627776 bytes, more than the 256 MiB");
+  fs::resize_file(programs.path("sweep.toml"), std::uintmax_t{1} << 40);
+  expect_refused(programs.sweep("other"), 65, "1099511627776 bytes, more than the 1 MiB");
+}
+
 TEST(SweepCommand, FoldersThatHoldSomethingElseAreRefused) {
   const FakePrograms programs("repetitions = 1");
   programs.set("other/precious.txt", "keep");
