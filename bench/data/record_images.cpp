@@ -3,15 +3,18 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <iterator>
 
 #include "base/error.h"
+#include "base/whole_file.h"
 
 namespace plumb {
 namespace {
 
 namespace fs = std::filesystem;
+
+// 42 million faces (WebFace42M) take 1 GB, 17 million (Glint360K) 0.4 GB.
+constexpr std::uint64_t kMostIndexBytes = std::uint64_t{2} << 30;
 
 constexpr const char* kOddPair = "; one of the two is cut short, or they don't belong together";
 
@@ -22,12 +25,10 @@ template <typename... Values>
 }
 
 std::string read_index_text(const fs::path& path) {
-  std::error_code ignored;
-  std::ifstream stream;
-  if (fs::is_regular_file(path, ignored)) stream.open(path, std::ios::binary);  // opening a pipe would block
-  if (!stream.is_open())
-    refuse(path, "can't be read; a .rec file wants its index beside it, which is written with it");
-  std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  std::string text =
+      read_whole_file(path, {.remedy = "put the index that was written with the .rec file beside it",
+                             .name = fmt::format("option --data: {}", path.string()),
+                             .most_bytes = kMostIndexBytes});
   if (text.empty()) refuse(path, "is empty; write the index anew, with its .rec file");
   return text;
 }

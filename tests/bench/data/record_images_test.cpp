@@ -151,7 +151,15 @@ TEST_F(RecordFolder, IndexesOfAnotherFileAreRefused) {
 TEST_F(RecordFolder, AnIndexThatIsAPipeIsRefusedAndNotWaitedFor) {
   write_file(folder_ / "x.rec", images_with_labels({1}).records);
   ASSERT_EQ(mkfifo((folder_ / "x.idx").c_str(), 0644), 0);
-  expect_error(ExitCode::bad_data, {"x.idx", "can't be read"}, [&] { RecordImages(folder_ / "x.rec", 10); });
+  expect_error(ExitCode::bad_data, {"x.idx", "no regular file"},
+               [&] { RecordImages(folder_ / "x.rec", 10); });
+}
+
+TEST_F(RecordFolder, AnIndexLargerThanAnyIsRefusedUnread) {
+  write_file(folder_ / "x.rec", images_with_labels({1}).records);
+  folder_.write_sparse("x.idx");
+  expect_error(ExitCode::bad_data, {"--data", "x.idx has 1099511627776 bytes", "2048 MiB", "beside"},
+               [&] { RecordImages(folder_ / "x.rec", 10); });
 }
 
 TEST_F(RecordFolder, ALabelBeyondTheClassesEndsTheRunAndNamesTheRecord) {
