@@ -27,6 +27,22 @@ bool ends_as_image(std::span<const std::uint8_t> jpeg) {
   return jpeg.size() >= 2 && jpeg[jpeg.size() - 2] == 0xff && jpeg.back() == 0xd9;
 }
 
+// Of the whole image, which libjpeg holds if it has several scans; else 0. Behind jpeg_read_header.
+std::size_t coefficient_bytes_of(jpeg_decompress_struct& decompress) {
+  if (!jpeg_has_multiple_scans(&decompress)) return 0;
+  const auto rounded_up = [](unsigned blocks, int factor) {
+    const auto step = static_cast<unsigned>(factor);
+    return std::size_t{(blocks + step - 1) / step} * step;
+  };
+  std::size_t blocks = 0;
+  for (int i = 0; i < decompress.num_components; ++i) {
+    const jpeg_component_info& component = decompress.comp_info[i];
+    blocks += rounded_up(component.width_in_blocks, component.h_samp_factor) *
+              rounded_up(component.height_in_blocks, component.v_samp_factor);
+  }
+  return blocks * sizeof(JBLOCK);
+}
+
 // CMYK in place to RGB: Adobe's files store the complement of each ink, others the ink.
 void cmyk_to_rgb(std::span<std::uint8_t> pixels, bool inks_are_inverted) {
   const unsigned flip = inks_are_inverted ? 0 : 255;
@@ -125,11 +141,17 @@ ImageSize ImageDecoder::read_header(std::span<const std::uint8_t> jpeg) {
   bytes_ = jpeg;
   jpeg_->lost_pixels = false;
   run(Stage::header);
-  const jpeg_decompress_struct& decompress = jpeg_->decompress;
+  jpeg_decompress_struct& decompress = jpeg_->decompress;
   if (std::int64_t{decompress.image_width} * decompress.image_height > kMostPixels)
     throw CorruptImage(fmt::format("{} x {} pixels, more than any photograph", decompress.image_width,
                                    decompress.image_height));
   require_few_scans(jpeg, std::int64_t{decompress.image_width} * decompress.image_height);
+  coefficient_bytes_ = coefficient_bytes_of(decompress);
+  if (coefficient_bytes_ > kMostCoefficientBytes)
+    throw CorruptImage(fmt::format(
+        "{} x {} pixels in several scans take {} MiB to decode, more than the {} that are planned",
+        decompress.image_width, decompress.image_height, coefficient_bytes_ >> 20,
+        kMostCoefficientBytes >> 20));
   return {static_cast<int>(decompress.image_width), static_cast<int>(decompress.image_height)};
 }
 

@@ -51,12 +51,15 @@ int eighths_that_cover(ImageSize part, int wanted);
 
 // Decodes one image after another into buffers that it keeps. Grey, RGB, YCbCr, CMYK and YCCK images; a file
 // that ends early or whose data contradict themselves is corrupt, even where a viewer would show something,
-// and so is one of too many scans (jpeg_scans.h). Pixels stay as they are stored: an Exif orientation is
-// ignored, as the data loaders of PyTorch and MXNet do.
+// and so is one of too many scans (jpeg_scans.h) or coefficients. Pixels stay as they are stored: an Exif
+// orientation is ignored, as the data loaders of PyTorch and MXNet do.
 class ImageDecoder {
  public:
   // More than this is refused as corrupt: a header may promise any size.
   static constexpr std::int64_t kMostPixels = std::int64_t{1} << 27;
+  // An image in several scans is decoded from all its coefficients. These are of 25 megapixels in 4:4:4, of
+  // 50 in 4:2:0: more than progressive photographs have. What wants more is refused as corrupt.
+  static constexpr std::size_t kMostCoefficientBytes = std::size_t{144} << 20;
 
   ImageDecoder();
   ~ImageDecoder();
@@ -65,6 +68,8 @@ class ImageDecoder {
 
   // The full size. `jpeg` must live until decode() has returned. Throws CorruptImage.
   ImageSize read_header(std::span<const std::uint8_t> jpeg);
+  // Memory that decode() takes for the last read_header's coefficients; 0 for an image of one scan.
+  std::size_t coefficient_bytes() const { return coefficient_bytes_; }
   // on_gpu if a GPU may decode the last read_header's image, else why the CPU has to.
   Decoded who_decodes() const;
   // A part of the last read_header's image, at eighths/8 of its size (rounded up; the scaling is part of the
@@ -84,6 +89,7 @@ class ImageDecoder {
   std::unique_ptr<Jpeg> jpeg_;
   std::span<const std::uint8_t> bytes_;
   unsigned first_column_ = 0, columns_ = 0, first_row_ = 0, end_row_ = 0;  // of those in pixels_
+  std::size_t coefficient_bytes_ = 0;
   std::vector<std::uint8_t> pixels_;
 };
 

@@ -1,5 +1,7 @@
 #include "bench/data/image_loader.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -17,8 +19,18 @@ namespace {
 constexpr std::uint64_t kBatchesHeld = 3;
 // At most, but for a batch too small to give every worker an image.
 constexpr std::uint64_t kMostAhead = 4;
-// A file, the decoded part of it, the decoder: enough for photographs, more than most take.
-constexpr std::size_t kBytesPerWorker = std::size_t{8} << 20;
+// A file, the decoded part of it, the decoder, and what the thread's heap keeps: enough for photographs, more
+// than most take. Coefficients of images in several scans come beside, of all workers together at most those
+// of one image.
+constexpr std::size_t kBytesPerWorker = std::size_t{16} << 20;
+
+// Coefficients of large images go back to the system: by default the heap of each thread that decoded some
+// keeps up to 64 MiB. Those of 4 megapixels stay, as getting their pages anew takes a fifth of the time to
+// decode them.
+void give_back_large_memory() {
+  ::mallopt(M_MMAP_THRESHOLD, kBytesPerWorker / 2);
+  ::mallopt(M_TRIM_THRESHOLD, kBytesPerWorker);
+}
 
 std::uint64_t most_ahead(std::int64_t batch, int workers) {
   return std::max(kMostAhead, 1 + static_cast<std::uint64_t>((workers + batch - 1) / batch));
@@ -83,7 +95,7 @@ std::size_t ImageLoader::buffers(std::int64_t batch, int workers) {
 std::size_t ImageLoader::batches_bytes(const BatchSourceOptions& options) {
   const auto images = static_cast<std::size_t>(options.batch_per_device);
   const auto pixels = static_cast<std::size_t>(options.image_size * options.image_size);
-  return static_cast<std::size_t>(options.workers) * kBytesPerWorker +
+  return static_cast<std::size_t>(options.workers) * kBytesPerWorker + ImageDecoder::kMostCoefficientBytes +
          buffers(options.batch_per_device, options.workers) * images * (3 * pixels + sizeof(std::int32_t));
 }
 
@@ -96,6 +108,7 @@ ImageLoader::ImageLoader(const BatchSourceOptions& options)
       image_bytes_(3 * static_cast<std::size_t>(options.image_size * options.image_size)),
       pace_(limits_for(options)),
       states_(images_->count(), ImageState::untried) {
+  give_back_large_memory();
   while (buffers_.size() < buffers(options.batch_per_device, options.workers))
     buffers_.push_back(make_buffer());
 }
@@ -214,6 +227,7 @@ Decoded ImageLoader::decode(Worker& worker, const EncodedImage& encoded, std::ui
     if (decoded == Decoded::on_gpu) return decoded;
   }
   if (options_.decoding) pixels = {reinterpret_cast<std::uint8_t*>(worker.pixels.get()), image_bytes_};
+  const ByteBudget::Share coefficients(coefficients_, worker.decoder.coefficient_bytes());
   const DecodedPart part = worker.decoder.decode(crop, eighths_that_cover(crop.size, size));
   worker.resizer.resize(part.image, part.box, crop.flip, size, pixels);
   if (options_.decoding) worker.on_device->upload(pixels, on_device);

@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "bench/data/augment.h"
 #include "bench/data/batch_source.h"
+#include "bench/data/byte_budget.h"
 #include "bench/data/encoded_images.h"
 #include "bench/data/loading_pace.h"
 #include "bench/data/resizer.h"
@@ -111,6 +112,7 @@ class ImageLoader : public BatchSource {
   PhiloxKey augmentation_key_;
   std::uint64_t batch_;
   std::size_t image_bytes_;
+  ByteBudget coefficients_{ImageDecoder::kMostCoefficientBytes};  // that workers hold
   double waited_seconds_ = 0;
   DecodedCounts decoded_{};
   double left_seconds_ = 0;  // when next() returned last, on the steady clock

@@ -44,6 +44,25 @@ std::vector<std::uint8_t> encode_jpeg(int width, int height, JpegKind kind,
   return jpeg;
 }
 
+std::vector<std::uint8_t> progressive_jpeg(int width, int height) {
+  std::vector<std::uint8_t> jpeg;
+  const auto append = [&](std::initializer_list<int> values) {
+    for (const int value : values) jpeg.push_back(static_cast<std::uint8_t>(value));
+  };
+  append({0xff, 0xd8, 0xff, 0xc2, 0, 17, 8, height >> 8, height & 255, width >> 8, width & 255, 3});
+  append({1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0});
+  append({0xff, 0xdb, 0, 67, 0});
+  jpeg.insert(jpeg.end(), 64, 1);
+  append({0xff, 0xc4, 0, 20, 0, 1});  // one code of one bit, "as the block before"
+  jpeg.insert(jpeg.end(), 15, 0);
+  append({0});
+  append({0xff, 0xda, 0, 12, 3, 1, 0, 2, 0, 3, 0, 0, 0, 0});
+  const int blocks = 3 * ((width + 7) / 8) * ((height + 7) / 8);
+  jpeg.insert(jpeg.end(), static_cast<std::size_t>(blocks + 7) / 8, 0);
+  append({0xff, 0xd9});
+  return jpeg;
+}
+
 std::vector<std::uint8_t> flat_jpeg(int width, int height, Pixel pixel) {
   return encode_jpeg(width, height, JpegKind::color, [&](int, int) { return pixel; });
 }

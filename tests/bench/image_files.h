@@ -17,6 +17,8 @@ using Pixel = std::array<std::uint8_t, 4>;
 
 std::vector<std::uint8_t> encode_jpeg(int width, int height, JpegKind kind,
                                       const std::function<Pixel(int x, int y)>& pixel_at);
+// Grey, by three components of full resolution in one progressive scan of a bit per block.
+std::vector<std::uint8_t> progressive_jpeg(int width, int height);
 std::vector<std::uint8_t> flat_jpeg(int width, int height, Pixel pixel);
 
 void write_file(const std::filesystem::path& path, std::span<const std::uint8_t> bytes);

@@ -107,6 +107,13 @@ TEST_F(DecodedBatches, AnImageThatWantsMoreMemoryThanPlannedIsForTheCpu) {
   EXPECT_EQ(gpu.count(Decoded::large), 4 * kBatches);
 }
 
+TEST_F(DecodedBatches, AnImageOfMoreCoefficientsThanPlannedIsForNobody) {
+  write_image_folder(images_.path(), 1, 2);
+  write_file(images_ / "class_1000/large.jpg", progressive_jpeg(11584, 11584));
+  const Loaded gpu = load(true);
+  EXPECT_EQ(gpu.count(Decoded::on_gpu), 4 * kBatches);
+}
+
 TEST_F(DecodedBatches, WithoutNvjpegThereIsARemedy) {
   for (const std::string library : {"/nowhere/libnvjpeg.so", "libc.so.6"}) {
     const Setting setting("PLUMBLINE_NVJPEG_LIBRARY", library.c_str());

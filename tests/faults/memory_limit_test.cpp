@@ -59,5 +59,17 @@ TEST(MemoryLimitOfManyThreads, IsToldBeforeOneCannotBeStarted) {
   EXPECT_GT(trained, 0);
 }
 
+// Each takes 92 MiB of coefficients, which two workers may not have at once.
+TEST(ProgressivePhotographs, AreDecodedInTheMemoryThatIsPlanned) {
+  if (!std::string(PLUMB_TEST_SANITIZERS).empty()) GTEST_SKIP() << "sanitizers keep freed memory";
+  const Place place;
+  for (int i = 0; i < 8; ++i)
+    write_file(place.file("images/class/" + std::to_string(i) + ".jpg"), progressive_jpeg(4000, 4000));
+  const Ended ended =
+      place.run(place.resnet50(kSmallImages + "--iters 8 --data images --data-workers 8 --lr 0.001"));
+  EXPECT_EQ(ended.exit_code, 0) << testing::PrintToString(ended.lines);
+  EXPECT_LT(ended.peak_bytes, std::size_t{250} << 20);
+}
+
 }  // namespace
 }  // namespace plumb

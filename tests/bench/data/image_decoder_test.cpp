@@ -231,6 +231,34 @@ TEST(ImageDecoder, ChangedBytesNeverBreakIt) {
   EXPECT_GT(corrupt, 100);
 }
 
+TEST(ImageDecoder, TakesTheCoefficientsOfImagesInSeveralScansOnly) {
+  ImageDecoder decoder;
+  const auto bytes = [&](const std::vector<std::uint8_t>& jpeg) {
+    decoder.read_header(jpeg);
+    return decoder.coefficient_bytes();
+  };
+  EXPECT_EQ(bytes(encode_jpeg(203, 150, JpegKind::color, smooth)), 0U);
+  // 4:2:0 in blocks of 8 x 8 pixels of two bytes: 26 x 20 of light, 13 x 10 of each colour.
+  EXPECT_EQ(bytes(encode_jpeg(203, 150, JpegKind::progressive, smooth)), 128U * (26 * 20 + 2 * 13 * 10));
+  const auto photograph = progressive_jpeg(6000, 4000);
+  EXPECT_EQ(bytes(photograph), 6U * 6000 * 4000);
+  const RgbxImage image = decode(decoder, photograph, 1);
+  EXPECT_EQ(image.size, (ImageSize{750, 500}));
+  expect_pixel(image, 749, 499, {128, 128, 128}, 0);
+}
+
+TEST(ImageDecoder, MoreCoefficientsThanPlannedAreRefusedBeforeAnythingIsAllocated) {
+  ImageDecoder decoder;
+  try {
+    decoder.read_header(progressive_jpeg(11584, 11584));
+    FAIL() << "accepted";
+  } catch (const CorruptImage& reason) {
+    EXPECT_STREQ(
+        reason.what(),
+        "11584 x 11584 pixels in several scans take 767 MiB to decode, more than the 144 that are planned");
+  }
+}
+
 TEST(ImageDecoder, AHeaderThatPromisesTooMuchIsRefusedBeforeAnythingIsAllocated) {
   auto jpeg = flat_jpeg(16, 16, {1, 2, 3, 0});
   for (std::size_t i = 0; i + 9 < jpeg.size(); ++i)

@@ -206,6 +206,20 @@ TEST(ImageLoader, ACorruptFileIsSkippedNamedAndCountedOnce) {
       << corrupt.first.front();
 }
 
+TEST(ImageLoader, AnImageOfMoreCoefficientsThanPlannedIsSkippedAndNamed) {
+  const ScratchFolder folder;
+  write_image_folder(folder.path(), 10, 2);
+  write_file(folder / "class_1004/large.jpg", progressive_jpeg(11584, 11584));
+  const BatchSourceOptions options = options_for(folder, 5);
+  EXPECT_GT(ImageLoader::batches_bytes(options), ImageDecoder::kMostCoefficientBytes);
+  ImageLoader loader(options);
+  take(loader, 5);
+  ASSERT_EQ(loader.corrupt_files().count, 1);
+  const std::string named = loader.corrupt_files().first.front();
+  EXPECT_NE(named.find("class_1004/large.jpg (11584 x 11584 pixels in several scans"), std::string::npos)
+      << named;
+}
+
 TEST(ImageLoader, TheFollowingImageTakesACorruptOnesPlace) {
   const ScratchFolder folder;
   write_image_folder(folder.path(), 8, 1);

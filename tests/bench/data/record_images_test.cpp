@@ -241,6 +241,17 @@ TEST_F(RecordFolder, ACorruptRecordIsSkippedNamedAndCountedOnce) {
   EXPECT_NE(corrupt.first.front().find(where), std::string::npos) << corrupt.first.front();
 }
 
+TEST_F(RecordFolder, ARecordOfMoreCoefficientsThanPlannedIsSkippedAndNamed) {
+  Packed packed = images_with_labels({0, 1, 2});
+  packed.add(3, record_of({3}, progressive_jpeg(11584, 11584)));
+  ImageLoader loader(loading(packed, 4));
+  for (int epoch = 0; epoch < 2; ++epoch) EXPECT_EQ(std::ranges::count(loader.next().labels, 3), 0);
+  ASSERT_EQ(loader.corrupt_files().count, 1);
+  const std::string named = loader.corrupt_files().first.front();
+  EXPECT_NE(named.find("x.rec: record 3 at offset"), std::string::npos) << named;
+  EXPECT_NE(named.find("(11584 x 11584 pixels in several scans"), std::string::npos) << named;
+}
+
 TEST_F(RecordFolder, TooManyCorruptRecordsEndTheRun) {
   Packed packed = images_with_labels({0, 1, 2, 3, 4, 5, 6, 7});
   packed.records[packed.offsets[3]] ^= 0x10;
