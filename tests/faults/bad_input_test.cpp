@@ -2,7 +2,11 @@
 // R12: a batch that can't fit is invalid input.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "models/weights.h"
+#include "tests/bench/image_files.h"
 #include "tests/faults/started_program.h"
 
 namespace plumb {
@@ -40,6 +44,8 @@ void write_inputs(const Place& place) {
   write_safetensors(place.file("wrong_shape.safetensors"), weights);
   weights.floats["conv1.weight"] = filled({64, 3, 7, 7});
   write_safetensors(place.file("one_tensor.safetensors"), weights);
+  weights.floats["conv1.weight"].values[5] = std::numeric_limits<float>::quiet_NaN();
+  write_safetensors(place.file("nan.safetensors"), weights);
   TensorFile batch;
   batch.floats["images"] = filled({3, 3, 32, 32});
   batch.integers["labels"] = {{3}, {1, 2, 3}};
@@ -107,6 +113,10 @@ const std::vector<BadInput> kInputs = {
      kShort + "--weights one_tensor.safetensors",
      kBadData,
      {"one_tensor.safetensors", "bn1.weight"}},
+    {"WeightsWithANaN",
+     kShort + "--weights nan.safetensors",
+     kBadData,
+     {"--weights: nan.safetensors", "\"conv1.weight\"", "nan as element 5", "hasn't diverged"}},
     {"BatchFileThatIsJunk", kShort + "--batch junk", kBadData, {"option --batch: junk", "give"}},
     {"BatchFileWithTooFewRows",
      kShort + "--bs 4 --batch three_rows.safetensors",
@@ -145,6 +155,29 @@ INSTANTIATE_TEST_SUITE_P(Faults, BadInputs, testing::ValuesIn(kInputs),
 TEST(BadInputs, ComputingWouldBeSeen) {
   const Place place;
   EXPECT_TRUE(computed(place.run(place.resnet50(kSmallImages + "--iters 2"), kShowComputing)));
+}
+
+// A name that clears the screen and goes on in a line of its own.
+TEST(HostileNames, OfCorruptImagesDoNotReachTheTerminal) {
+  const Place place;
+  const auto expect_named = [&](int code, const std::string& sentence) {
+    const Ended ended = place.run(place.resnet50(kSmallImages + "--iters 8 --data images"));
+    EXPECT_EQ(ended.exit_code, code);
+    EXPECT_EQ(ended.output.find('\x1b'), std::string::npos) << ended.output;
+    bool is_named = false;
+    for (const std::string& line : ended.lines) {
+      is_named = is_named || (line.find(sentence) != std::string::npos &&
+                              line.find("/?[2J?forged.jpg (Not a JPEG") != std::string::npos);
+      EXPECT_FALSE(line.starts_with("forged")) << line;
+      EXPECT_TRUE(std::ranges::none_of(line, [](unsigned char letter) { return letter < ' '; })) << line;
+    }
+    EXPECT_TRUE(is_named) << testing::PrintToString(ended.lines);
+  };
+  write_image_folder(place.file("images"), 2, 4);
+  write_text(place.file("images/class_1000/\x1b[2J\nforged.jpg"), "no image");
+  expect_named(0, "corrupt images were skipped");
+  write_text(place.file("images/class_1001/\x1b[2J\nforged.jpg"), "no image");
+  expect_named(kBadData, "2 corrupt images among");
 }
 
 // The number that follows `before` in a sentence.
