@@ -1,5 +1,6 @@
 #include <new>
 #include <stdexcept>
+#include <system_error>
 
 #include "tests/comm/mpi/mpi_test.h"
 
@@ -55,8 +56,10 @@ TEST_F(Together, OfSeveralErrorsTheLowestRanksIsThrown) {
 TEST_F(Together, OtherExceptionsBecomeErrors) {
   const Outcome defect = outcome_of(job(), [] { throw std::logic_error("a view of a view"); });
   EXPECT_EQ(defect.code, ExitCode::internal);
-  EXPECT_EQ(defect.sentence, "a view of a view");
+  EXPECT_EQ(defect.sentence, "internal error: a view of a view");
   EXPECT_EQ(outcome_of(job(), [] { throw std::bad_alloc(); }).code, ExitCode::out_of_memory);
+  const auto no_thread = std::make_error_code(std::errc::resource_unavailable_try_again);
+  EXPECT_EQ(outcome_of(job(), [&] { throw std::system_error(no_thread); }).code, ExitCode::out_of_memory);
 }
 
 TEST_F(Together, TheJobGoesOnAfterwards) {
