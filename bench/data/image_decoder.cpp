@@ -27,7 +27,7 @@ bool ends_as_image(std::span<const std::uint8_t> jpeg) {
   return jpeg.size() >= 2 && jpeg[jpeg.size() - 2] == 0xff && jpeg.back() == 0xd9;
 }
 
-// Of the whole image, which libjpeg holds if it has several scans; else 0. Behind jpeg_read_header.
+// Bytes of the coefficients that libjpeg holds for an image of several scans; else 0. After jpeg_read_header.
 std::size_t coefficient_bytes_of(jpeg_decompress_struct& decompress) {
   if (!jpeg_has_multiple_scans(&decompress)) return 0;
   const auto rounded_up = [](unsigned blocks, int factor) {

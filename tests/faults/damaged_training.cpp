@@ -63,7 +63,7 @@ void damage(const std::string& kind, std::int64_t iteration, Session& session) {
   if (kind == "defect" && iteration == 1) throw std::logic_error("a step that nobody thought of");
 }
 
-// Of the largest messages only, the same on every rank, so that replicas stay identical.
+// Damages only the largest messages, alike on every rank, so replicas stay identical.
 void damage_sum(std::span<std::byte> message) {
   if (message.size() > 1'200'000) message[message.size() / 2] ^= std::byte{1};
 }
