@@ -1,8 +1,10 @@
 #include "base/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/random.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 
@@ -39,9 +41,10 @@ int rename_new(const std::string& from, const std::string& to) {
 }
 
 std::string replace_file(const fs::path& path, std::string_view text, OnDisk on_disk) {
-  const std::string unfinished = path.parent_path() / fmt::format(".{}.part", path.filename().string());
-  // What has that name may be a link, in a folder that others write to as well.
-  ::unlink(unfinished.c_str());
+  std::uint64_t number = 0;
+  if (::getrandom(&number, sizeof number, 0) < 0) return std::strerror(errno);
+  const std::string unfinished =
+      path.parent_path() / fmt::format(".{}.{:016x}.part", path.filename().string(), number);
   const UniqueFd file(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!file) return std::strerror(errno);
   int error = write_all(file.get(), text);

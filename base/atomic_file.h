@@ -18,9 +18,10 @@ int rename_new(const std::string& from, const std::string& to);
 
 enum class OnDisk { now, later };
 
-// Puts `text` in the place of `path`, through .<name>.part beside it. On disk when it returns, or when the
-// system gets to it: then a process that is killed leaves it whole, a host that loses power may not. Returns
-// "" or why it can't be written; then `path` is as before.
+// Puts `text` in the place of `path`, through a file .<name>.<random number>.part beside it, so that several
+// processes and hosts may. On disk when it returns, or when the system gets to it: then a process that is
+// killed leaves it whole, a host that loses power may not. Returns "" or why it can't be written; then `path`
+// is as before.
 std::string replace_file(const std::filesystem::path& path, std::string_view text,
                          OnDisk on_disk = OnDisk::now);
 

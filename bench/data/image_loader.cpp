@@ -92,11 +92,12 @@ std::size_t ImageLoader::buffers(std::int64_t batch, int workers) {
   return kBatchesHeld + most_ahead(batch, workers);
 }
 
-std::size_t ImageLoader::batches_bytes(const BatchSourceOptions& options) {
+std::size_t ImageLoader::batches_bytes(const BatchSourceOptions& options, bool pixels_on_device) {
   const auto images = static_cast<std::size_t>(options.batch_per_device);
   const auto pixels = static_cast<std::size_t>(options.image_size * options.image_size);
+  const std::size_t bytes_per_image = sizeof(std::int32_t) + (pixels_on_device ? 0 : 3 * pixels);
   return static_cast<std::size_t>(options.workers) * kBytesPerWorker + ImageDecoder::kMostCoefficientBytes +
-         buffers(options.batch_per_device, options.workers) * images * (3 * pixels + sizeof(std::int32_t));
+         buffers(options.batch_per_device, options.workers) * images * bytes_per_image;
 }
 
 ImageLoader::ImageLoader(const BatchSourceOptions& options)
@@ -157,7 +158,8 @@ CorruptFiles ImageLoader::corrupt_files() const {
 }
 
 std::size_t ImageLoader::host_bytes() const {
-  return images_->host_bytes() + states_.size() * sizeof(ImageState) + batches_bytes(options_);
+  return images_->host_bytes() + states_.size() * sizeof(ImageState) +
+         batches_bytes(options_, options_.decoding != nullptr);
 }
 
 std::string ImageLoader::description() const {

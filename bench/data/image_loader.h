@@ -57,8 +57,8 @@ class ImageLoader : public BatchSource {
  public:
   // Batches that a loader holds.
   static std::size_t buffers(std::int64_t batch, int workers);
-  // Bytes of host memory for them and for what the workers decode in.
-  static std::size_t batches_bytes(const BatchSourceOptions& options);
+  // Bytes of host memory for what workers decode in and for these batches.
+  static std::size_t batches_bytes(const BatchSourceOptions& options, bool pixels_on_device);
 
   // Opens and checks the folder or file; decoding starts with the first next().
   explicit ImageLoader(const BatchSourceOptions& options);

@@ -46,6 +46,17 @@ void unless_it_fails(Body body) noexcept {
   }
 }
 
+// Without the lock if it takes longer. A std::timed_mutex would do, but ThreadSanitizer doesn't see its
+// locks.
+std::unique_lock<std::mutex> locked_within(milliseconds patience, std::mutex& mutex) {
+  std::unique_lock lock(mutex, std::try_to_lock);
+  for (const auto end = steady_clock::now() + patience; !lock && steady_clock::now() < end;) {
+    std::this_thread::sleep_for(milliseconds(2));
+    (void)lock.try_lock();
+  }
+  return lock;
+}
+
 LastCollective last_collective(const EnteredCollective& entered) {
   LastCollective last{.sequence = entered.sequence,
                       .name = entered.name.data(),
@@ -113,7 +124,7 @@ std::int64_t RunKeeper::ended() const {
 }
 
 void RunKeeper::write_partial_result(const std::string& failure, OnDisk on_disk) {
-  const std::unique_lock lock(writing_, kPatienceForResult);
+  const std::unique_lock lock = locked_within(kPatienceForResult, writing_);
   if (!results_ || !lock || handed_over_ || (on_disk == OnDisk::later && is_over_)) return;
   RunRecord partial;
   {

@@ -69,7 +69,7 @@ class RunKeeper {
   RunRecord record_;
   std::vector<double> step_seconds_, loss_;
 
-  std::timed_mutex writing_;  // of result.json
+  std::mutex writing_;  // of result.json
   bool handed_over_ = false;
   std::atomic<bool> said_{false}, is_over_{false}, stops_{false};
   std::jthread thread_;  // last: uses the others

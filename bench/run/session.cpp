@@ -81,7 +81,7 @@ void require_memory(const Session& session, const Job& job, double wanted) {
 
 // A GPU's plan says nothing of the host, which may have little memory, as in a container.
 void require_host_memory(const Job& job, const BenchOptions& options, const BatchSourceOptions& source) {
-  const auto wanted = static_cast<double>(ImageLoader::batches_bytes(source));
+  const auto wanted = static_cast<double>(ImageLoader::batches_bytes(source, options.decode_on_gpu));
   const double free = std::min(cpu::available_bytes() / job.local_size(), address_space_left(options));
   if (wanted > free)
     throw Error(
@@ -279,12 +279,10 @@ void read_inputs(const Job& job, Session& session) {
     if (!options.weights.empty() && (job.rank() == 0 || has_shards(session.plan.graph)))
       session.given =
           tensors_for(session.plan.graph, read_safetensors(options.weights, "--weights"), options.weights);
+    if (options.data != "synthetic" && session.device->host_staging())
+      require_host_memory(job, options, source_options(session, job));
     if (options.decode_on_gpu) session.decoding = session.device->make_image_decoding(options.data_workers);
-    const BatchSourceOptions source = source_options(session, job);
-    const bool has_images = options.data != "synthetic" && options.batch.empty();
-    if (has_images && session.device->host_staging() && !source.decoding)
-      require_host_memory(job, options, source);
-    session.source = make_batch_source(source);
+    session.source = make_batch_source(source_options(session, job));
   });
 }
 

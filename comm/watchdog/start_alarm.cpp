@@ -229,10 +229,12 @@ void StartAlarm::look(const RunStatus& status) {
   }
   if (!is_late) return;
   if (now - host_looked_at_ > kBetweenHostLooks) look_at_host();
-  const double more = !is_first_of_host()       ? kOthersWait
-                      : stopped_rank()          ? 0
-                      : launched_as().rank == 0 ? kRankZeroWaits
-                                                : kFirstOfHostWaits;
+  const std::optional<StartedRank> lowest_gone = gone_rank();
+  const bool may_be_told = lowest_gone && lowest_gone->rank < launched_as().rank;
+  const double more = may_be_told || !is_first_of_host() ? kOthersWait
+                      : stopped_rank()                   ? 0
+                      : launched_as().rank == 0          ? kRankZeroWaits
+                                                         : kFirstOfHostWaits;
   if (seconds > limit + more) end(late_text(status.phase, seconds), ExitCode::peer_lost);
 }
 

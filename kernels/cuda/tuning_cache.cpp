@@ -1,17 +1,14 @@
 #include "kernels/cuda/tuning_cache.h"
 
-#include <stdlib.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
+#include "base/atomic_file.h"
+#include "base/error.h"
 #include "base/text.h"
+#include "base/whole_file.h"
 
 namespace plumb::cuda {
 namespace {
@@ -39,32 +36,15 @@ EngineTrial trial_of(const nlohmann::json& json) {
 
 // Environments of a cache file, or null if it isn't one.
 nlohmann::json read_environments(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  const nlohmann::json json = nlohmann::json::parse(stream, nullptr, /*allow_exceptions=*/false);
+  std::string text;
+  try {
+    text = read_whole_file(file, {.remedy = "remove it"});
+  } catch (const Error&) {
+    return {};
+  }
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   const bool ours = json.is_object() && json.value("format", nlohmann::json()) == kFormat;
   return ours ? json.value("environments", nlohmann::json()) : nlohmann::json();
-}
-
-// Returns an error message, or an empty string. Homes are shared between machines, so the temporary file's
-// name must be unique.
-std::string replace_file(const std::filesystem::path& file, const std::string& text) {
-  std::error_code error;
-  std::filesystem::create_directories(file.parent_path(), error);
-  if (error) return error.message();
-  std::string unfinished = file.string() + ".XXXXXX";
-  const int descriptor = mkstemp(unfinished.data());
-  if (descriptor < 0) return std::strerror(errno);
-  close(descriptor);
-  std::ofstream stream(unfinished, std::ios::trunc);
-  stream << text << '\n';
-  stream.close();
-  if (stream)
-    std::filesystem::rename(unfinished, file, error);
-  else
-    error = std::make_error_code(std::errc::no_space_on_device);
-  std::error_code ignored;
-  std::filesystem::remove(unfinished, ignored);
-  return error ? error.message() : "";
 }
 
 std::string keys_of(const nlohmann::json& object) {
@@ -124,8 +104,11 @@ void TuningCache::remember(const std::string& problem, const std::vector<EngineT
     for (const EngineTrial& trial : list) mine[name].push_back(trial_json(trial));
   }
   const nlohmann::json json = {{"format", kFormat}, {"environments", std::move(environments)}};
+  std::error_code error;
+  std::filesystem::create_directories(file_.parent_path(), error);
   const std::string why =
-      replace_file(file_, json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+      error ? error.message()
+            : replace_file(file_, json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   if (why.empty()) return;
   writable_ = false;
   remarks_.push_back("tuning cache " + file_.string() + " can't be written (" + why +

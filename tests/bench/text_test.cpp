@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <thread>
 
 #include "base/atomic_file.h"
 #include "base/error.h"
@@ -82,13 +83,22 @@ TEST(AtomicFile, IsReplacedWholeAndRenamedWithoutReplacing) {
   EXPECT_NE(replace_file("/nowhere/file", "text").find("No such file"), std::string::npos);
 }
 
-TEST(AtomicFile, FollowsNoLinkInPlaceOfTheUnfinishedFile) {
+// As of ranks and jobs that share a home.
+TEST(AtomicFile, IsWholeHoweverManyReplaceItAtOnce) {
   const ScratchFolder folder;
-  folder.write("other", "stays");
-  std::filesystem::create_symlink("other", folder / ".a.part");
-  EXPECT_EQ(replace_file(folder / "a", "new"), "");
-  EXPECT_EQ(read_text(folder / "other"), "stays");
-  EXPECT_EQ(read_text(folder / "a"), "new");
+  {
+    std::vector<std::jthread> writers;
+    for (int writer = 0; writer < 4; ++writer)
+      writers.emplace_back([&folder, writer] {
+        const std::string text(50'000, static_cast<char>('a' + writer));
+        for (int turn = 0; turn < 50; ++turn) {
+          EXPECT_EQ(replace_file(folder / "a", text, OnDisk::later), "");
+          const std::string found = read_text(folder / "a");
+          EXPECT_EQ(found, std::string(text.size(), found.front()));
+        }
+      });
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
 }
 
 TEST(WholeFile, HasTheBytesOfTheFile) {

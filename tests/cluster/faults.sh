@@ -37,6 +37,20 @@ case $scenario in
     # mpirun may have its word first.
     expect_ended '1 75 137 143 205' 'rank 1 on n2\|lost communication\|daemon'
     ;;
+  a_killed_mpirun_ends_ranks_on_every_host)
+    on_cluster 2 none
+    "$CLUSTER" own n2 "$PWD/runs"
+    start_endless
+    pkill -KILL -x "mpirun|mpiexec"
+    # What ranks say goes through mpirun.
+    expect_ended 137 training
+    # n2 has no folder of the run, so it keeps rank 1's words.
+    # shellcheck disable=SC2016 # that host's variable
+    for words in "$(cat runs/*/rank_0.json)" "$("$CLUSTER" on n2 sh -c 'cat "$TMPDIR"/plumbline_*_rank_1.json')"; do
+      grep -q '"failure": "\(the launcher that started rank\|rank [01] on n[12]\)' <<<"$words" ||
+        fail "these are no last words: $words"
+    done
+    ;;
   lost_ranks_end_under_srun)
     on_slurm
     # Without --kill-on-bad-exit srun waits for a stopped rank.

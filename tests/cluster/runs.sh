@@ -25,6 +25,11 @@ case $scenario in
     [ -d separate/logs/2n1g ] || fail "no folder 2n1g, but $(ls separate/logs)"
     grep -q 'mpirun was given 2 hosts but starts 1 rank: ' idle.txt || fail "no idle host is named: $(cat idle.txt)"
     [ -z "$("$CLUSTER" on n2 ls "$PWD/separate")" ] || fail "a host without rank 0 wrote files"
+    code=0
+    "$CLUSTER" mpirun -np 3 -H n1:2,n2:1 "$programs/bench_arcface" $model --warmup 1 --threads 1 >uneven.txt 2>&1 || code=$?
+    [ $code = 64 ] || fail "exit code $code of ranks that are placed unevenly: $(cat uneven.txt)"
+    grep -q 'placed 3 ranks unevenly on 2 hosts, 2 on the fullest; .* mpirun -np 4 -H n[12]:2,' uneven.txt ||
+      fail "no remedy for ranks that are placed unevenly: $(cat uneven.txt)"
     ;;
   a_slow_rank_is_named)
     on_cluster 2 none

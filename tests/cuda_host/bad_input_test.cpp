@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <string>
+#include <vector>
 
 #include "tests/faults/started_program.h"
 
@@ -16,6 +17,20 @@ const std::string kCuda = kSmallImages + "--device cuda --no-autotune ";
 Ended run(const Place& place, int ranks, const std::string& arguments, const std::string& environment) {
   const std::string command = place.resnet50(arguments);
   return place.run(ranks > 1 ? Place::mpirun(ranks, command) : command, environment);
+}
+
+// Whether a line has all `words`.
+bool says(const Ended& ended, const std::vector<std::string>& words) {
+  return std::ranges::any_of(ended.lines, [&](const std::string& line) {
+    return std::ranges::all_of(words,
+                               [&](const std::string& word) { return line.find(word) != std::string::npos; });
+  });
+}
+
+// mpirun's code is that of the first process that it sees end.
+void expect_lost(const Ended& ended, const std::vector<std::string>& words) {
+  EXPECT_TRUE(ended.exit_code == 75 || ended.exit_code == 128 + SIGKILL) << ended.exit_code;
+  EXPECT_TRUE(says(ended, words)) << testing::PrintToString(ended.lines);
 }
 
 TEST(CudaBadInput, NoDriverWithDeviceCuda) {
@@ -53,45 +68,58 @@ TEST(CudaBadInput, NcclFailingInTheMiddleNamesTheRank) {
   const Ended ended =
       run(place, 2, kCuda + "--iters 40 --comm nccl", "EMULATED_GPUS=2 EMULATED_NCCL_FAIL=1:3");
   EXPECT_EQ(ended.exit_code, 75);
-  bool named = false;
-  for (const std::string& line : ended.lines) named |= line.find("rank 1") != std::string::npos;
-  EXPECT_TRUE(named);
+  EXPECT_TRUE(says(ended, {"rank 1"}));
   expect_no_score(place);
 }
 
-// A collective that never ends: in the check of sums, then among the iterations. NCCL's error is told after 5 s,
-// before ranks would be called late.
+// A collective that never ends: in the check of sums, then among the iterations. NCCL's error is told after 5
+// s, before ranks would be called late.
 TEST(CudaBadInput, NcclThatStallsIsNamedByItsOwnError) {
   for (const char* execution : {"0", "30"}) {
     const Place place;
     const Ended ended = run(place, 2, kCuda + "--iters 40 --comm nccl --timeout-s 12",
                             std::string("EMULATED_GPUS=2 EMULATED_NCCL_STALL=1:") + execution);
     EXPECT_EQ(ended.exit_code, 75) << execution;
-    bool named = false;
-    for (const std::string& line : ended.lines)
-      named |=
-          line.find("rank 1 on ") != std::string::npos &&
-          line.find("NCCL failed: remote process exited or there was a network error") != std::string::npos;
-    EXPECT_TRUE(named) << execution;
+    EXPECT_TRUE(
+        says(ended, {"rank 1 on ", "NCCL failed: remote process exited or there was a network error"}))
+        << execution;
     expect_no_score(place);
   }
 }
 
-// In a replayed graph, where no call of ours is under way.
-TEST(CudaBadInput, ARankThatStopsInACapturedStepIsNamed) {
+// All ranks have entered the step, and nothing reports an error.
+TEST(CudaBadInput, NcclThatHangsWithoutAnErrorIsNamed) {
   const Place place;
-  const std::string arguments = kCuda + "--comm nccl --lr 0.001 --iters 100000 --timeout-s 4";
-  StartedProgram program = place.start(Place::mpirun(2, place.resnet50(arguments)), "EMULATED_GPUS=2");
-  wait_for_lines(place, program);
-  program.send(1, SIGSTOP);
-  const Ended ended = program.wait();
-  EXPECT_TRUE(ended.exit_code == 75 || ended.exit_code == 128 + SIGKILL) << ended.exit_code;
-  EXPECT_TRUE(std::ranges::any_of(ended.lines, [](const std::string& line) {
-    return line.find("rank 1 on ") != std::string::npos &&
-           line.find("has sent nothing for ") != std::string::npos;
-  })) << testing::PrintToString(ended.lines);
-  EXPECT_TRUE(program.processes().empty());
-  expect_no_score(place, "rank 1 on ");
+  const Ended ended = run(place, 2, kCuda + "--iters 40 --comm nccl --timeout-s 4",
+                          "EMULATED_GPUS=2 EMULATED_NCCL_HANG=1:30");
+  expect_lost(ended, {"iteration ", " has not ended on rank ", "although every rank has entered it"});
+  expect_no_score(place, "has not ended on rank ");
+}
+
+// Replicas stay identical.
+TEST(CudaBadInput, NcclThatSumsWronglyOnAllRanksAlikeIsFound) {
+  const Place place;
+  const Ended ended =
+      run(place, 2, kCuda + "--iters 2 --comm nccl", "EMULATED_GPUS=2 EMULATED_NCCL_WRONG_SUMS=1");
+  EXPECT_EQ(ended.exit_code, kVerificationFailed);
+  EXPECT_TRUE(says(ended, {"allreduce of ", " in f32 over nccl is wrong on rank ", "in place of"}))
+      << testing::PrintToString(ended.lines);
+  expect_no_score(place, "is wrong on rank ");
+}
+
+// In a replayed graph, where no call of ours is under way.
+TEST(CudaBadInput, ARankThatIsLostInACapturedStepIsNamed) {
+  for (const int signal : {SIGSTOP, SIGKILL}) {
+    const Place place;
+    const std::string arguments = kCuda + "--comm nccl --lr 0.001 --iters 100000 --timeout-s 4";
+    StartedProgram program = place.start(Place::mpirun(2, place.resnet50(arguments)),
+                                         "EMULATED_GPUS=2 OMPI_MCA_odls_base_sigkill_timeout=2");
+    wait_for_lines(place, program);
+    program.send(1, signal);
+    expect_lost(program.wait(), {"rank 1 on ", signal == SIGKILL ? "is gone" : "has sent nothing for "});
+    EXPECT_TRUE(program.processes().empty());
+    expect_no_score(place, "rank 1 on ");
+  }
 }
 
 TEST(CudaBadInput, NcclInAWorldThatSharesAGpu) {
@@ -117,10 +145,20 @@ TEST(CudaBadInput, GpusOfTwoKindsThatChooseDifferentLayouts) {
   const std::string older = Place::mpirun(1, "env EMULATED_GPU_CAPABILITY=75 " + command);
   const Ended ended = place.run(older + " : -np 1 " + command, "EMULATED_GPUS=2");
   EXPECT_EQ(ended.exit_code, 64);
-  ASSERT_FALSE(ended.lines.empty());
-  for (const char* part : {"--layout=nchw", "--layout=nhwc", "start every rank with the same --layout"})
-    EXPECT_NE(ended.lines.back().find(part), std::string::npos) << ended.lines.back();
+  EXPECT_TRUE(says(ended, {"--layout=nchw", "--layout=nhwc", "start every rank with the same --layout"}))
+      << testing::PrintToString(ended.lines);
   expect_no_score(place);
+}
+
+TEST(CudaBadInput, AGpuThatOnlyOneRankHas) {
+  const Place place;
+  const std::string command = place.resnet50(kSmallImages + "--no-autotune --comm mpi --cuda-graph off");
+  const std::string without = Place::mpirun(1, "env EMULATED_GPUS=0 " + command);
+  const Ended ended = place.run(without + " : -np 1 " + command, "EMULATED_GPUS=2");
+  EXPECT_EQ(ended.exit_code, 64);
+  EXPECT_TRUE(says(ended, {"rank ", "has device kind=", "where the others have device kind="}))
+      << testing::PrintToString(ended.lines);
+  EXPECT_TRUE(place.contents().empty());
 }
 
 TEST(CudaBadInput, CudaGraphWithMpi) {

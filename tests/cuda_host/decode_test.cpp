@@ -10,9 +10,9 @@
 namespace plumb {
 namespace {
 
-const std::string kRun =
-    "--device cuda --no-autotune --threads 1 --seed 5 --image-size 32 --iters 4 --warmup 1 --lr 0.00001 "
-    "--data-workers 1 ";
+const std::string kWithoutWorkers =
+    "--device cuda --no-autotune --threads 1 --seed 5 --image-size 32 --iters 4 --warmup 1 --lr 0.00001 ";
+const std::string kRun = kWithoutWorkers + "--data-workers 1 ";
 
 TEST(CudaDecode, TrainsToTheLossesOfTheCpu) {
   const ScratchFolder images;
@@ -51,16 +51,19 @@ TEST(CudaDecode, WithoutNvjpegThereIsARemedy) {
   EXPECT_TRUE(place.contents().empty());
 }
 
-// 861 MB of them, in page-locked memory, before any is taken.
-TEST(CudaDecode, BatchesThatTheHostHasNoMemoryForAreRefused) {
+// 861 MB of batches in page-locked memory, or 671 MB for workers; before any is taken.
+TEST(CudaDecode, ImagesThatTheHostHasNoMemoryForAreRefused) {
   if (!std::string(PLUMB_TEST_SANITIZERS).empty()) GTEST_SKIP() << "sanitizers reserve the address space";
   const ScratchFolder images;
   write_image_folder(images.path(), 1, 1);
-  const Place place;
-  const std::string command = place.resnet50(kRun + "--bs 40000 --data " + images.path());
-  expect_one_sentence(place.run("(ulimit -d 700000 && exec " + command + ")"), kOutOfMemory,
-                      {"rank 0 on ", "host's memory", "1 worker", "--bs", "--data-workers"});
-  EXPECT_TRUE(place.contents().empty());
+  for (const char* options : {"--bs 40000 --data-workers 1", "--bs 2 --data-workers 40 --decode gpu"}) {
+    const Place place;
+    const std::string command = place.resnet50(kWithoutWorkers + options + " --data " + images.path());
+    expect_one_sentence(place.run("(ulimit -d 700000 && exec " + command + ")",
+                                  "PLUMBLINE_NVJPEG_LIBRARY=" PLUMB_FAKE_NVJPEG),
+                        kOutOfMemory, {"rank 0 on ", "host's memory", " worker", "--bs", "--data-workers"});
+    EXPECT_TRUE(place.contents().empty());
+  }
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 // EMULATED_NCCL_FAIL=rank:call makes ncclCommGetAsyncError of that rank return ncclRemoteError from its
 // call-th call on, counted from 0; EMULATED_NCCL_FAIL_INIT=rank makes that rank's init fail.
 // EMULATED_NCCL_STALL=rank:execution: that rank's collectives from that one on, counted from 0, never end,
-// and a second later ncclCommGetAsyncError says so, as NCCL does after a network error.
+// and a second later ncclCommGetAsyncError says so, as NCCL does after a network error; EMULATED_NCCL_HANG,
+// the same without that error. EMULATED_NCCL_WRONG_SUMS: one bit of every sum is wrong, alike on all ranks.
 #include <mpi.h>
 #include <nccl.h>
 
@@ -94,7 +95,11 @@ struct CollectiveRun {
       if (!communicator->stalled_since) communicator->stalled_since = std::chrono::steady_clock::now();
       return false;
     }
-    return execution->move_on(data);
+    if (is_reached("EMULATED_NCCL_HANG", communicator->rank, announcement.execution)) return false;
+    if (!execution->move_on(data)) return false;
+    if (announcement.kind == NcclKind::all_reduce && std::getenv("EMULATED_NCCL_WRONG_SUMS"))
+      data[announcement.elements / 2] ^= std::byte{1};
+    return true;
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <fstream>
 #include <sstream>
@@ -105,6 +106,16 @@ TEST(TuningCache, SaysThatAFileIsDamagedAndReplacesIt) {
     cache.remember("a", one_engine("eng2"));
     EXPECT_EQ(best(TuningCache(file, kGpu), "a"), "eng2") << text;
   }
+}
+
+TEST(TuningCache, WaitsForNoPipeInItsPlace) {
+  const ScratchFolder folder;
+  const auto pipe = folder / "tuning.json";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  TuningCache cache(pipe, kGpu);
+  EXPECT_EQ(cache.remarks().size(), 1U);
+  cache.remember("a", one_engine("eng1"));
+  EXPECT_EQ(best(TuningCache(pipe, kGpu), "a"), "eng1");
 }
 
 TEST(TuningCache, WritesWhatItIsGivenEvenIfItIsNotText) {

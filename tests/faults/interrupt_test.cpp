@@ -139,15 +139,19 @@ TEST(InterruptedJob, OfAllRanksAtOnceShowsRank0sTable) {
   });
 }
 
-// As Ctrl-C does.
+// mpirun passes signals on, most as SIGTERM; docs/running.md has its codes.
 TEST(InterruptedJob, ThroughMpirunLeavesNoProcessAndNoScore) {
-  const Place place;
-  StartedProgram program = place.start(Place::mpirun(2, place.bench(kEndless)));
-  wait_for_lines(place, program);
-  for (const Process& process : program.launchers()) ::kill(process.pid, SIGINT);
-  EXPECT_NE(program.wait().exit_code, 0);
-  EXPECT_TRUE(program.processes().empty()) << "a process is left";
-  expect_no_score(place, "interrupted");  // "by SIGTERM", if mpirun gives it the time
+  for (const auto& [signal, code] : {std::pair{SIGINT, 1}, std::pair{SIGTERM, 1}, std::pair{SIGHUP, 1},
+                                     std::pair{SIGXCPU, 128 + SIGXCPU}}) {
+    const Place place;
+    StartedProgram program = place.start(Place::mpirun(2, place.bench(kEndless)));
+    wait_for_lines(place, program);
+    for (const Process& process : program.launchers()) ::kill(process.pid, signal);
+    EXPECT_EQ(program.wait().exit_code, code) << "signal " << signal;
+    EXPECT_TRUE(program.processes().empty()) << "a process is left by signal " << signal;
+    // "by SIGTERM", if mpirun gives it the time.
+    expect_no_score(place, signal == SIGXCPU ? "interrupted by SIGXCPU" : "interrupted");
+  }
 }
 
 // Rank 0 waits in a collective for a rank that never comes.

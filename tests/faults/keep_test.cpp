@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -168,6 +169,21 @@ TEST(Keep, AFileSizeLimitIsToldAsAFullDisk) {
   ASSERT_FALSE(ended.lines.empty());
   expect_in(ended.lines.back(), {"can't be written", "File too large"});
   expect_no_score(place);
+}
+
+TEST(Keep, AFileSizeLimitThatALogReachesLeavesItsWholeLines) {
+  const Place place;
+  StartedProgram program = place.start(place.bench(kOne + "--lr 0.001 --iters 100000"));
+  wait_for_lines(place, program);
+  const std::string log = place.file(place.contents_ending_in(".log.part").front());
+  const rlimit limit{.rlim_cur = std::filesystem::file_size(log) + 2000, .rlim_max = RLIM_INFINITY};
+  ASSERT_EQ(::prlimit(program.ranks().front().pid, RLIMIT_FSIZE, &limit, nullptr), 0);
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.exit_code, kIoError) << ended.launcher_messages;
+  ASSERT_FALSE(ended.lines.empty());
+  expect_in(ended.lines.back(), {"logs/1n1g/", "can't be written at iteration ", "whole line", "--log-dir"});
+  EXPECT_GE(expect_whole_lines(log), 3);
+  EXPECT_TRUE(place.contents_ending_in(".log").empty());
 }
 
 // Descriptors of files that the run opens are none of these numbers.

@@ -93,9 +93,8 @@ TEST_P(LostRank, InTheWindowIsNamedAndAllEnd) {
   const std::vector<std::string> words = place.contents_ending_in(".json");
   for (int other = 0; other < 3; ++other) {
     if (other == rank) continue;
-    const auto file = std::ranges::find_if(words, [&](const std::string& name) {
-      return name.ends_with(fmt::format("/rank_{}.json", other));
-    });
+    const auto file = std::ranges::find_if(
+        words, [&](const std::string& name) { return name.ends_with(fmt::format("/rank_{}.json", other)); });
     ASSERT_NE(file, words.end()) << "rank " << other << " left no words";
     const auto said = nlohmann::json::parse(read_text(place.file(*file)));
     EXPECT_EQ(said.at("exit_code"), kPeerLost);
@@ -137,13 +136,18 @@ TEST_P(LostInPhase, IsNamedAndAllEnd) {
     expect_named(ended,
                  {"rank 1 on ", "in " + phase, signal == SIGKILL ? "is gone" : "has sent nothing for "});
   expect_all_gone(program);
-  if (phase != "the end") expect_no_score(place);
+  if (phase == "preparation")
+    EXPECT_TRUE(place.contents_ending_in(".log").empty());  // nor a folder of the run
+  else if (phase != "the end")
+    expect_no_score(place);
 }
 
 INSTANTIATE_TEST_SUITE_P(Watchdog, LostInPhase,
-                         testing::Values(PhaseFault{SIGKILL, "warm-up"}, PhaseFault{SIGSTOP, "warm-up"},
-                                         PhaseFault{SIGKILL, "the checks"}, PhaseFault{SIGSTOP, "the checks"},
-                                         PhaseFault{SIGKILL, "the end"}, PhaseFault{SIGSTOP, "the end"}),
+                         testing::Values(PhaseFault{SIGKILL, "preparation"},
+                                         PhaseFault{SIGSTOP, "preparation"}, PhaseFault{SIGKILL, "warm-up"},
+                                         PhaseFault{SIGSTOP, "warm-up"}, PhaseFault{SIGKILL, "the checks"},
+                                         PhaseFault{SIGSTOP, "the checks"}, PhaseFault{SIGKILL, "the end"},
+                                         PhaseFault{SIGSTOP, "the end"}),
                          [](const auto& tested) {
                            std::string name =
                                (tested.param.signal == SIGKILL ? "Killed In " : "Stopped In ") +

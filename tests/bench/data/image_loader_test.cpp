@@ -211,7 +211,7 @@ TEST(ImageLoader, AnImageOfMoreCoefficientsThanPlannedIsSkippedAndNamed) {
   write_image_folder(folder.path(), 10, 2);
   write_file(folder / "class_1004/large.jpg", progressive_jpeg(11584, 11584));
   const BatchSourceOptions options = options_for(folder, 5);
-  EXPECT_GT(ImageLoader::batches_bytes(options), ImageDecoder::kMostCoefficientBytes);
+  EXPECT_GT(ImageLoader::batches_bytes(options, false), ImageDecoder::kMostCoefficientBytes);
   ImageLoader loader(options);
   take(loader, 5);
   ASSERT_EQ(loader.corrupt_files().count, 1);
