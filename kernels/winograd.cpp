@@ -19,13 +19,15 @@ constexpr std::int64_t kChannelsAtOnce = 128;    // with the weights of a panel
 constexpr std::int64_t kSharedFloats = 4 << 20;  // in half of a shared cache of 32 MiB
 // Planes start in different sets of the caches, whatever the number of channels.
 constexpr std::int64_t kApart = 48;
+constexpr std::int64_t kMostPanel = 32, kPanelsChannels = 64;  // of every blocking; multiplied in turn
 
-std::int64_t whole_rows(std::int64_t tiles) {
-  return ceil_div(tiles, kWinogradRows) * kWinogradRows;
+std::int64_t whole_rows(std::int64_t tiles, const WinogradBlocking& blocking) {
+  return ceil_div(tiles, blocking.tile_rows) * blocking.tile_rows;
 }
 
-WinogradPlan tiles_of(const ConvShape& shape) {
-  WinogradPlan plan{.down = ceil_div(shape.out_height, kWinogradTile),
+WinogradPlan tiles_of(const ConvShape& shape, int lanes) {
+  WinogradPlan plan{.blocking = winograd_blocking(lanes),
+                    .down = ceil_div(shape.out_height, kWinogradTile),
                     .across = ceil_div(shape.out_width, kWinogradTile)};
   plan.tiles = shape.images * plan.down * plan.across;
   plan.weight_plane = shape.in_channels * shape.out_channels + kApart;
@@ -46,31 +48,34 @@ ConvShape backward_data_shape(const ConvShape& s) {
           .padding = s.kernel - 1 - s.padding};
 }
 
-WinogradPlan plan_winograd(const ConvShape& shape, int threads) {
-  WinogradPlan plan = tiles_of(shape);
-  plan.by_panel = plan.tiles <= kFewTiles && shape.out_channels / kWinogradPanel % threads == 0;
+WinogradPlan plan_winograd(const ConvShape& shape, int lanes, int threads) {
+  WinogradPlan plan = tiles_of(shape, lanes);
+  const int panel = plan.blocking.panel();
+  plan.by_panel = plan.tiles <= kFewTiles && shape.out_channels / panel % threads == 0;
   if (plan.by_panel) {
-    plan.kept = plan.at_once = whole_rows(plan.tiles);
+    plan.kept = plan.at_once = whole_rows(plan.tiles, plan.blocking);
     plan.channels_at_once = std::min(kChannelsAtOnce, shape.in_channels);
     plan.panels_at_once = 1;
-    plan.weight_plane = plan.channels_at_once * kWinogradPanel + kApart;
+    plan.weight_plane = plan.channels_at_once * panel + kApart;
   } else {
-    plan.kept = plan.at_once = std::min(kTilesAtOnce, whole_rows(ceil_div(plan.tiles, threads)));
-    plan.panels_at_once = std::min<std::int64_t>(2, shape.out_channels / kWinogradPanel);
+    plan.kept = plan.at_once =
+        whole_rows(std::min(kTilesAtOnce, ceil_div(plan.tiles, threads)), plan.blocking);
+    plan.panels_at_once = std::min(kPanelsChannels, shape.out_channels) / panel;
   }
   plan.in_plane = plan.kept * shape.in_channels + kApart;
-  plan.out_plane = plan.panels_at_once * plan.at_once * kWinogradPanel + kApart;
+  plan.out_plane = plan.panels_at_once * plan.at_once * panel + kApart;
   plan.floats =
       kWinogradPoints * (plan.by_panel ? plan.in_plane + threads * (plan.weight_plane + plan.out_plane)
                                        : plan.weight_plane + threads * (plan.in_plane + plan.out_plane));
   return plan;
 }
 
-WinogradPlan plan_winograd_weights(const ConvShape& shape) {
-  WinogradPlan plan = tiles_of(shape);
+WinogradPlan plan_winograd_weights(const ConvShape& shape, int lanes) {
+  WinogradPlan plan = tiles_of(shape, lanes);
   const std::int64_t channels = shape.in_channels + shape.out_channels;
-  const std::int64_t most = std::max(kWinogradRows, kSharedFloats / (kWinogradPoints * channels));
-  plan.kept = whole_rows(ceil_div(plan.tiles, ceil_div(plan.tiles, most)));
+  const std::int64_t most =
+      std::max<std::int64_t>(plan.blocking.tile_rows, kSharedFloats / (kWinogradPoints * channels));
+  plan.kept = whole_rows(ceil_div(plan.tiles, ceil_div(plan.tiles, most)), plan.blocking);
   plan.in_plane = plan.kept * shape.in_channels + kApart;
   plan.out_plane = plan.kept * shape.out_channels + kApart;
   plan.floats = kWinogradPoints * (plan.weight_plane + plan.in_plane + plan.out_plane);
@@ -79,17 +84,17 @@ WinogradPlan plan_winograd_weights(const ConvShape& shape) {
 
 bool can_be_winograd(const Graph& graph, const Conv& op) {
   return op.kernel == 3 && op.stride == 1 && op.padding <= 1 && op.groups == 1 &&
-         graph.values[op.in].shape.c % kWinogradPanel == 0 &&
-         graph.values[op.out].shape.c % kWinogradPanel == 0;
+         graph.values[op.in].shape.c % kMostPanel == 0 && graph.values[op.out].shape.c % kMostPanel == 0;
 }
 
-std::optional<WinogradPass> winograd_pass(const Graph& graph, const Conv& op, ConvPass pass, int threads) {
+std::optional<WinogradPass> winograd_pass(const Graph& graph, const Conv& op, ConvPass pass, int lanes,
+                                          int threads) {
   if (!can_be_winograd(graph, op)) return std::nullopt;
   const ConvShape shape = conv_shape(graph, op);
-  const WinogradPlan plan = pass == ConvPass::backward_weights ? plan_winograd_weights(shape)
+  const WinogradPlan plan = pass == ConvPass::backward_weights ? plan_winograd_weights(shape, lanes)
                             : pass == ConvPass::backward_data
-                                ? plan_winograd(backward_data_shape(shape), threads)
-                                : plan_winograd(shape, threads);
+                                ? plan_winograd(backward_data_shape(shape), lanes, threads)
+                                : plan_winograd(shape, lanes, threads);
   const auto tiles = static_cast<double>(plan.tiles);
   const auto in_channels = static_cast<double>(shape.in_channels);
   const auto out_channels = static_cast<double>(shape.out_channels);

@@ -30,13 +30,24 @@ struct WinogradPass {
 
 // A tile of 4x4 results comes from 6x6 inputs, as 36 products per pair of channels, one for each point.
 inline constexpr std::int64_t kWinogradTile = 4, kWinogradPoints = 36;
-// Output channels that are computed together, and tiles that are multiplied together.
-inline constexpr std::int64_t kWinogradPanel = 32, kWinogradRows = 8;
+
+// What a CPU's vectors make of it: a block of the layouts has as many channels as a vector of floats, its
+// lanes. A panel of output channels is computed together, and so many tiles, or, of weights' gradients, input
+// channels, are multiplied together that their sums fit the registers.
+struct WinogradBlocking {
+  int lanes = 0, tile_rows = 0, channel_rows = 0;
+  constexpr int panel() const { return 2 * lanes; }
+};
+// lanes: 16 (AVX-512, 32 registers) or 8 (AVX2, 16 registers).
+constexpr WinogradBlocking winograd_blocking(int lanes) {
+  return lanes == 16 ? WinogradBlocking{16, 8, 8} : WinogradBlocking{8, 6, 4};
+}
 
 // How a pass goes through its tiles. Transformed tensors have a plane per point; sizes are in floats.
 // by_panel: where tiles are few, transformed weights are the larger part. Threads then share out panels, and
 // each makes what it needs of them, some input channels at a time; else they share out tiles.
 struct WinogradPlan {
+  WinogradBlocking blocking;
   std::int64_t down = 0, across = 0, tiles = 0;  // tiles along both axes of an image, and in all
   bool by_panel = false;
   std::int64_t kept = 0;                                               // tiles of transformed inputs
@@ -48,14 +59,15 @@ struct WinogradPlan {
 // The convolution of d_out by turned weights that backward-data is.
 ConvShape backward_data_shape(const ConvShape& shape);
 // The plan of a forward pass; for backward-data, of backward_data_shape().
-WinogradPlan plan_winograd(const ConvShape& shape, int threads);
+WinogradPlan plan_winograd(const ConvShape& shape, int lanes, int threads);
 // The plan of backward-weights: it has tiles, kept, planes and floats only.
-WinogradPlan plan_winograd_weights(const ConvShape& shape);
+WinogradPlan plan_winograd_weights(const ConvShape& shape, int lanes);
 
-// 3x3, stride 1, padding of at most 1, one group, channels in multiples of kWinogradPanel.
+// 3x3, stride 1, padding of at most 1, one group, channels in multiples of 32.
 bool can_be_winograd(const Graph& graph, const Conv& op);
 // Empty if it can't be.
-std::optional<WinogradPass> winograd_pass(const Graph& graph, const Conv& op, ConvPass pass, int threads);
+std::optional<WinogradPass> winograd_pass(const Graph& graph, const Conv& op, ConvPass pass, int lanes,
+                                          int threads);
 // Expected to save a tenth of the time at least.
 bool is_faster(const WinogradPass& pass);
 

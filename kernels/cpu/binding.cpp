@@ -49,8 +49,9 @@ bool has(dnnl::cpu_isa isa) {
 
 }  // namespace
 
-bool has_winograd() {
-  return has(dnnl::cpu_isa::avx512_core);
+int winograd_lanes() {
+  if (has(dnnl::cpu_isa::avx512_core)) return 16;
+  return has(dnnl::cpu_isa::avx2) ? 8 : 0;
 }
 
 double bf16_rate() {

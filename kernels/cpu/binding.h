@@ -129,9 +129,9 @@ class Call {
   std::size_t workspace_bytes_ = 0;
 };
 
-// Whether the loops that compute 3x3 convolutions by Winograd's algorithm run here: with AVX-512, unless
-// oneDNN is told to do without (DNNL_MAX_CPU_ISA).
-bool has_winograd();
+// Of the vectors of loops that compute 3x3 convolutions by Winograd's algorithm: 16 with AVX-512, 8 with
+// AVX2, 0 where there are none, unless oneDNN is told to do with less (DNNL_MAX_CPU_ISA).
+int winograd_lanes();
 
 // How many times as fast as in fp32 products are in bf16, at their peak, by instructions of this CPU that
 // oneDNN uses; 0 without any. AVX512_BF16 multiplies pairs of halves (VDPBF16PS), AMX reaches 1,024 in place

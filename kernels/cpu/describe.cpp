@@ -72,11 +72,12 @@ struct Describer : GraphLowering {
     return weight;
   }
 
-  bool has_winograd() const { return limits_.winograd && options_.precision == Precision::fp32; }
+  bool has_winograd() const { return limits_.winograd_lanes > 0 && options_.precision == Precision::fp32; }
   // Empty: the pass is computed directly.
   std::optional<WinogradPass> winograd(const Conv& op, ConvPass pass) const {
     if (!has_winograd() || options_.winograd == Winograd::never) return std::nullopt;
-    const std::optional<WinogradPass> possible = winograd_pass(graph_, op, pass, limits_.threads);
+    const std::optional<WinogradPass> possible =
+        winograd_pass(graph_, op, pass, limits_.winograd_lanes, limits_.threads);
     const bool wanted = possible && (options_.winograd == Winograd::everywhere || is_faster(*possible));
     return wanted ? possible : std::nullopt;
   }

@@ -55,7 +55,7 @@ class CpuDevice final : public Device {
         engine_(dnnl::engine::kind::cpu, 0),
         stream_(engine_) {
     use_threads(threads_);
-    limits_.winograd = has_winograd();
+    limits_.winograd_lanes = winograd_lanes();
     if (const double rate = bf16_rate(); rate > 0)
       limits_.flops_per_second[Precision::bf16] = rate * limits_.flops_per_second[Precision::fp32];
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <ostream>
 #include <random>
 #include <string>
 
@@ -54,6 +55,10 @@ inline std::string shape_name(const ConvShape& s) {
                      s.in_width, s.out_channels, s.kernel, s.stride, s.padding);
 }
 
+inline void PrintTo(const ConvShape& s, std::ostream* stream) {
+  *stream << shape_name(s);
+}
+
 inline std::int64_t in_elements(const ConvShape& s) {
   return s.images * s.in_channels * s.in_height * s.in_width;
 }
@@ -73,20 +78,22 @@ struct Sum {
   }
 };
 
-// One product of a convolution: where its operands lie in nChw16c and OIhw16i16o.
+// One product of a convolution: where its operands lie in nChw16c and OIhw16i16o, or nChw8c and OIhw8i8o.
 struct ConvProduct {
   std::size_t in = 0, weight = 0, out = 0;
 };
 
 // Calls visit(ConvProduct) for all pairs of an input and a result that one element of the weight joins.
+// block: 8 or 16 channels.
 template <typename Visit>
-void for_each_product(const ConvShape& s, std::int64_t o, std::int64_t i, std::int64_t ky, std::int64_t kx,
-                      Visit visit) {
-  const auto place = [](std::int64_t channels, std::int64_t pixels, std::int64_t n, std::int64_t c,
-                        std::int64_t pixel) {
-    return static_cast<std::size_t>(((n * channels / 16 + c / 16) * pixels + pixel) * 16 + c % 16);
+void for_each_product(const ConvShape& s, std::int64_t block, std::int64_t o, std::int64_t i, std::int64_t ky,
+                      std::int64_t kx, Visit visit) {
+  const auto place = [block](std::int64_t channels, std::int64_t pixels, std::int64_t n, std::int64_t c,
+                             std::int64_t pixel) {
+    return static_cast<std::size_t>(((n * channels / block + c / block) * pixels + pixel) * block +
+                                    c % block);
   };
-  const std::int64_t tap = ((o / 16 * s.in_channels / 16 + i / 16) * s.kernel + ky) * s.kernel + kx;
+  const std::int64_t tap = ((o / block * s.in_channels / block + i / block) * s.kernel + ky) * s.kernel + kx;
   for (std::int64_t n = 0; n < s.images; ++n)
     for (std::int64_t y = 0; y < s.out_height; ++y)
       for (std::int64_t x = 0; x < s.out_width; ++x) {
@@ -94,7 +101,7 @@ void for_each_product(const ConvShape& s, std::int64_t o, std::int64_t i, std::i
         if (in_y < 0 || in_x < 0 || in_y >= s.in_height || in_x >= s.in_width) continue;
         visit(
             ConvProduct{.in = place(s.in_channels, s.in_height * s.in_width, n, i, in_y * s.in_width + in_x),
-                        .weight = static_cast<std::size_t>(tap * 256 + i % 16 * 16 + o % 16),
+                        .weight = static_cast<std::size_t>((tap * block + i % block) * block + o % block),
                         .out = place(s.out_channels, s.out_height * s.out_width, n, o, y * s.out_width + x)});
       }
 }

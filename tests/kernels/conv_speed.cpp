@@ -35,6 +35,7 @@ class Convolution {
     device_->write_batch(tensors.images, tensors.labels);
     for (const Instruction& instruction : program_.instructions) instruction.run();
   }
+  int lanes() const { return device_->limits().winograd_lanes; }
   double seconds(const std::string& pass) const {
     const auto found = std::ranges::find(program_.instructions, "conv1." + pass, &Instruction::name);
     const double begin = cpu_seconds();
@@ -58,7 +59,8 @@ void measure(int threads, int rounds, std::int64_t batch, std::int64_t in, std::
   const ValueId made = b.conv(b.conv(GraphBuilder::kImages, in, {}), out, {.kernel = 3, .padding = 1});
   const Graph graph = b.classify(b.max_pool(made, 1, 1, 0));
   const Convolution direct(graph, threads, Winograd::never), fast(graph, threads, Winograd::everywhere);
-  const auto pass = winograd_pass(graph, std::get<Conv>(graph.ops[1]), ConvPass::forward, threads);
+  const auto pass =
+      winograd_pass(graph, std::get<Conv>(graph.ops[1]), ConvPass::forward, fast.lanes(), threads);
   for (const std::string name : {"forward", "backward_data", "backward_weights"}) {
     std::vector<double> before, after;
     for (int round = 0; round < rounds; ++round) {

@@ -34,7 +34,7 @@ TEST_P(SumWeightsBf16, MatchesSumsInDoubleForAnyNumberOfThreads) {
       const std::int64_t ky = (o + i) % s.kernel, kx = (o + 2 * i) % s.kernel;
       Sum sum;
       std::size_t weight = 0;
-      for_each_product(s, o, i, ky, kx, [&](const ConvProduct& at) {
+      for_each_product(s, 16, o, i, ky, kx, [&](const ConvProduct& at) {
         sum.add(to_float(in[at.in]), to_float(d_out[at.out]));
         weight = at.weight;
       });

@@ -14,7 +14,7 @@ namespace {
 
 DeviceLimits limits_with_bf16() {
   DeviceLimits limits = *find_target("cpu");
-  limits.winograd = true;
+  limits.winograd_lanes = 16;
   limits.flops_per_second[Precision::bf16] = 2 * limits.flops_per_second[Precision::fp32];
   return limits;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
 #include <vector>
 
 #include "tests/kernels/blocked_conv.h"
@@ -35,20 +36,22 @@ void expect_near(const std::vector<float>& results, const std::vector<Sum>& sums
     }
 }
 
-class WinogradLoops : public testing::TestWithParam<ConvShape> {
+class WinogradLoops : public testing::TestWithParam<std::tuple<int, ConvShape>> {
  protected:
   void SetUp() override {
-    if (!__builtin_cpu_supports("avx512f")) GTEST_SKIP() << "this CPU has no AVX-512";
+    if (lanes == 16 && !__builtin_cpu_supports("avx512f")) GTEST_SKIP() << "this CPU has no AVX-512";
+    if (!__builtin_cpu_supports("avx2")) GTEST_SKIP() << "this CPU has no AVX2";
   }
   // visit(ConvProduct) for all products of all elements of the weight.
   template <typename Visit>
   void for_all_products(Visit visit) const {
     for (std::int64_t o = 0; o < s.out_channels; ++o)
       for (std::int64_t i = 0; i < s.in_channels; ++i)
-        for (std::int64_t tap = 0; tap < 9; ++tap) for_each_product(s, o, i, tap / 3, tap % 3, visit);
+        for (std::int64_t tap = 0; tap < 9; ++tap) for_each_product(s, lanes, o, i, tap / 3, tap % 3, visit);
   }
 
-  const ConvShape& s = GetParam();
+  const int lanes = std::get<0>(GetParam());
+  const ConvShape& s = std::get<1>(GetParam());
   const Aligned<float> in = random_values<float>(in_elements(s), 1);
   const Aligned<float> weight = random_values<float>(weight_elements(s), 2);
   const Aligned<float> d_out = random_values<float>(out_elements(s), 3);
@@ -63,34 +66,38 @@ TEST_P(WinogradLoops, PassesMatchSumsInDoubleForAnyNumberOfThreads) {
     d_weight[at.weight].add(in[at.in], d_out[at.out]);
   });
   expect_near(results_of(
-                  out_elements(s), [&](int threads) { return plan_winograd(s, threads).floats; },
+                  out_elements(s), [&](int threads) { return plan_winograd(s, lanes, threads).floats; },
                   [&](int threads, float* made, float* workspace) {
-                    winograd_forward(s, threads, in.get(), weight.get(), made, workspace);
+                    winograd_forward(s, lanes, threads, in.get(), weight.get(), made, workspace);
                   }),
               out);
-  expect_near(
-      results_of(
-          in_elements(s), [&](int threads) { return plan_winograd(backward_data_shape(s), threads).floats; },
-          [&](int threads, float* made, float* workspace) {
-            winograd_backward_data(s, threads, d_out.get(), weight.get(), made, workspace);
-          }),
-      d_in);
   expect_near(results_of(
-                  weight_elements(s), [&](int) { return plan_winograd_weights(s).floats; },
+                  in_elements(s),
+                  [&](int threads) { return plan_winograd(backward_data_shape(s), lanes, threads).floats; },
+                  [&](int threads, float* made, float* workspace) {
+                    winograd_backward_data(s, lanes, threads, d_out.get(), weight.get(), made, workspace);
+                  }),
+              d_in);
+  expect_near(results_of(
+                  weight_elements(s), [&](int) { return plan_winograd_weights(s, lanes).floats; },
                   [&](int, float* made, float* workspace) {
-                    winograd_backward_weights(s, in.get(), d_out.get(), made, workspace);
+                    winograd_backward_weights(s, lanes, in.get(), d_out.get(), made, workspace);
                   }),
               d_weight);
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, WinogradLoops,
-                         testing::Values(padded_shape(1, 32, 32, 1, 1, 3, 1, 1),  // one tile, most of it edge
-                                         padded_shape(2, 32, 96, 7, 9, 3, 1, 1),  // panels for 3 threads
-                                         padded_shape(1, 160, 64, 6, 5, 3, 1, 1),    // weights in two parts
-                                         padded_shape(3, 64, 32, 26, 25, 3, 1, 1),   // tiles shared out
-                                         padded_shape(3, 32, 96, 28, 27, 3, 1, 0),   // a panel is left over
-                                         padded_shape(4, 32, 32, 64, 63, 3, 1, 1)),  // sums in two parts
-                         [](const auto& tested) { return shape_name(tested.param); });
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, WinogradLoops,
+    testing::Combine(testing::Values(8, 16),
+                     testing::Values(padded_shape(1, 32, 32, 1, 1, 3, 1, 1),      // one tile, most of it edge
+                                     padded_shape(2, 32, 96, 7, 9, 3, 1, 1),      // panels for 3 threads
+                                     padded_shape(1, 160, 64, 6, 5, 3, 1, 1),     // weights in two parts
+                                     padded_shape(3, 64, 32, 26, 25, 3, 1, 1),    // tiles shared out
+                                     padded_shape(3, 32, 96, 28, 27, 3, 1, 0),    // a panel is left over
+                                     padded_shape(4, 32, 32, 64, 63, 3, 1, 1))),  // sums in two parts
+    [](const auto& tested) {
+      return fmt::format("{}Lanes{}", std::get<0>(tested.param), shape_name(std::get<1>(tested.param)));
+    });
 
 }  // namespace
 }  // namespace plumb::cpu

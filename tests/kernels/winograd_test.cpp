@@ -24,7 +24,7 @@ DeviceLimits cpu_with_winograd(int threads = 2) {
           .flops_per_second = {{Precision::fp32, 1e11}},
           .bytes_per_second = 1e10,
           .threads = threads,
-          .winograd = true};
+          .winograd_lanes = 16};
 }
 
 Program resnet50_on(const DeviceLimits& limits, std::int64_t batch, std::int64_t image_size,
@@ -55,7 +55,7 @@ TEST(WinogradRule, TakesAllStagesAtBatch16AndFewerWhereTilesAreFew) {
 
 TEST(WinogradRule, NeedsTheCpuAndTheOption) {
   DeviceLimits without = cpu_with_winograd();
-  without.winograd = false;
+  without.winograd_lanes = 0;
   EXPECT_EQ(chosen(resnet50_on(without, 16, 224)), 0u);
   EXPECT_EQ(named(resnet50_on(without, 16, 224), "layer1.0.conv2.forward").engine, "") << "no choice";
   const Program direct = resnet50_on(cpu_with_winograd(), 16, 224, Winograd::never);
@@ -111,15 +111,16 @@ TEST(WinogradProgram, TextNamesLayersAndPasses) {
 class CpuWinograd : public testing::Test {
  protected:
   void SetUp() override {
-    if (!device_->limits().winograd) GTEST_SKIP() << "this CPU has no AVX-512";
+    if (device_->limits().winograd_lanes == 0) GTEST_SKIP() << "this CPU has no AVX2";
   }
   const std::unique_ptr<Device> device_ = cpu::make_device({.choice = DeviceChoice::cpu, .threads = 2});
 };
 
-TEST(CpuLimits, HaveNoWinogradBelowAvx512) {
+TEST(CpuLimits, HaveTheVectorsThatOneDnnMayUse) {
   const char* const most = std::getenv("DNNL_MAX_CPU_ISA");
   if (!most) GTEST_SKIP() << "the vectors are the CPU's own";
-  EXPECT_FALSE(cpu::make_device({.choice = DeviceChoice::cpu})->limits().winograd) << most;
+  EXPECT_EQ(cpu::make_device({.choice = DeviceChoice::cpu})->limits().winograd_lanes,
+            std::string(most) == "AVX2" ? 8 : 0);
 }
 
 TEST_F(CpuWinograd, DescribedWorkspacesAreTheRealOnes) {
