@@ -4,6 +4,7 @@
 #include <mpi.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <limits>
@@ -50,13 +51,23 @@ void send_slowly(int bytes) {
     std::this_thread::sleep_for(std::chrono::microseconds(2) * bytes);
 }
 
+// Iteration 5 takes 6 s, or as long as eight others where they are slow.
+void stall(std::int64_t iteration) {
+  static std::chrono::steady_clock::time_point first;
+  const auto now = std::chrono::steady_clock::now();
+  if (iteration == 0) first = now;
+  if (iteration == 4)
+    std::this_thread::sleep_for(
+        std::max<std::chrono::nanoseconds>(std::chrono::seconds(6), 2 * (now - first)));
+}
+
 void damage(const std::string& kind, std::int64_t iteration, Session& session) {
   be_lost();
   const bool last = iteration == session.options.iterations - 1;
   if (kind == "corrupt_at_the_end" && last) change_parameter(session, 0.123f);
   if (kind == "poison" && iteration == 0) change_parameter(session, std::numeric_limits<float>::quiet_NaN());
   if (kind == "slow") std::this_thread::sleep_for(std::chrono::milliseconds(600));
-  if (kind == "stall" && iteration == 4) std::this_thread::sleep_for(std::chrono::seconds(6));
+  if (kind == "stall") stall(iteration);
   if (kind == "hang" && iteration == 3) std::this_thread::sleep_for(std::chrono::hours(1));
   if (kind == "error" && iteration == 1)
     throw Error(ExitCode::io_error, "file images/1.jpg can't be read; look after the disk");
