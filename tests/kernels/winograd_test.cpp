@@ -18,13 +18,13 @@
 namespace plumb {
 namespace {
 
-DeviceLimits cpu_with_winograd(int threads = 2) {
+DeviceLimits cpu_with_winograd(int lanes = 16) {
   return {.name = "some cpu",
           .kind = DeviceKind::cpu,
           .flops_per_second = {{Precision::fp32, 1e11}},
           .bytes_per_second = 1e10,
-          .threads = threads,
-          .winograd_lanes = 16};
+          .threads = 2,
+          .winograd_lanes = lanes};
 }
 
 Program resnet50_on(const DeviceLimits& limits, std::int64_t batch, std::int64_t image_size,
@@ -51,6 +51,11 @@ TEST(WinogradRule, TakesAllStagesAtBatch16AndFewerWhereTilesAreFew) {
   EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(), 1, 224)), 33u) << "not 512 channels of 7 x 7";
   EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(), 4, 32)), 9u) << "only 64 of 8 x 8";
   EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(), 1, 32)), 0u);
+}
+
+TEST(WinogradRule, WantsMoreTilesForTheWeightsTransformWithShorterVectors) {
+  EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(8), 16, 224)), 39u);
+  EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(8), 1, 224)), 18u) << "nor 256 channels of 14 x 14";
 }
 
 TEST(WinogradRule, NeedsTheCpuAndTheOption) {
