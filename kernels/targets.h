@@ -28,8 +28,8 @@ struct DeviceLimits {
   bool in_host_memory = false;  // which then holds start values and copies for checks as well
   int compute_capability = 0;   // 90 for sm_90; 0 for a CPU
   int threads = 1;              // of a CPU: of oneDNN and our own loops
-  int winograd_lanes =
-      0;               // of a CPU: of the vectors of its Winograd convolutions (kernels/winograd.h); 0: none
+  // Of a CPU: floats per vector of its Winograd convolutions (kernels/winograd.h); 0: it has none.
+  int winograd_lanes = 0;
   std::string source;  // source of the figures
 };
 

@@ -129,8 +129,8 @@ class Call {
   std::size_t workspace_bytes_ = 0;
 };
 
-// Of the vectors of loops that compute 3x3 convolutions by Winograd's algorithm: 16 with AVX-512, 8 with
-// AVX2, 0 where there are none, unless oneDNN is told to do with less (DNNL_MAX_CPU_ISA).
+// Floats per vector in our Winograd loops for 3x3 convolutions: 16 with AVX-512, 8 with AVX2, else 0.
+// DNNL_MAX_CPU_ISA limits them as it limits oneDNN.
 int winograd_lanes();
 
 // How many times as fast as in fp32 products are in bf16, at their peak, by instructions of this CPU that

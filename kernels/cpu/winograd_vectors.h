@@ -22,8 +22,8 @@ struct WinogradPixels {
 };
 
 struct WinogradVectors {
-  // Of a tile: 6x6 inputs, 4x4 gradients of results and 3x3 weights to 36 points, 36 products to 4x4 results,
-  // and 36 sums to the gradient of 3x3 weights.
+  // Transforms of one tile. To 36 points: 6x6 inputs, 4x4 gradients of results, 3x3 weights. From 36 points:
+  // products to 4x4 results, sums to the gradient of 3x3 weights.
   void (*transform_inputs)(const WinogradPixels<const float>& from, const WinogradPlanes<float>& to);
   void (*transform_gradients)(const WinogradPixels<const float>& from, const WinogradPlanes<float>& to);
   void (*transform_weights)(const WinogradPlanes<const float>& from, const WinogradPlanes<float>& to);
