@@ -206,6 +206,13 @@ Ended StartedProgram::wait() {
           .peak_bytes = peak_bytes_};
 }
 
+void expect_all_gone(const StartedProgram& program) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!program.processes().empty() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_TRUE(program.processes().empty()) << "a process is left";
+}
+
 void expect_one_sentence(const Ended& ended, int code, const std::vector<std::string>& words,
                          const std::string& program) {
   EXPECT_EQ(ended.exit_code, code) << joined(ended.lines) << ended.launcher_messages;

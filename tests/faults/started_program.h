@@ -97,6 +97,8 @@ inline const std::string kOne = kTiny + "--bs 1 ", kSmall = kTiny + "--bs 2 ";
 // For resnet50: 2 images of 32 pixels.
 inline const std::string kSmallImages = "--image-size 32 --bs 2 --warmup 1 --threads 1 ";
 
+// Within a minute no process of it is left.
+void expect_all_gone(const StartedProgram& program);
 // The program exited with `code` and exactly one sentence, which begins with `program` and has all `words`;
 // ranks after 0 may repeat it.
 void expect_one_sentence(const Ended& ended, int code, const std::vector<std::string>& words,

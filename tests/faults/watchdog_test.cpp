@@ -48,10 +48,6 @@ void expect_peer_lost(const Ended& ended) {
       << ended.exit_code << ended.launcher_messages;
 }
 
-void expect_all_gone(const StartedProgram& program) {
-  EXPECT_TRUE(reaches([&] { return program.processes().empty(); })) << "a process is left";
-}
-
 // Exactly one line is of the watchdog, and it has all `words`.
 void expect_named(const Ended& ended, const std::vector<std::string>& words) {
   std::vector<std::string> lines = ended.lines;
