@@ -28,7 +28,7 @@ struct DeviceLimits {
   bool in_host_memory = false;  // which then holds start values and copies for checks as well
   int compute_capability = 0;   // 90 for sm_90; 0 for a CPU
   int threads = 1;              // of a CPU: of oneDNN and our own loops
-  // Of a CPU: floats per vector of its Winograd convolutions (kernels/winograd.h); 0: it has none.
+  // CPU only: floats per vector in its Winograd loops (kernels/winograd.h), or 0 if it has none.
   int winograd_lanes = 0;
   std::string source;  // source of the figures
 };
