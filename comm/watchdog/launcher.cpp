@@ -26,8 +26,9 @@
 namespace plumb {
 namespace {
 
-constexpr std::array<std::string_view, 8> kEndedByUs{
-    "mpirun", "mpiexec", "orterun", "orted", "prterun", "prted", "mpiexec.hydra", "hydra_pmi_proxy"};
+constexpr std::array<std::string_view, 8> kOfOneJob{"mpirun",  "mpiexec", "orterun",       "orted",
+                                                    "prterun", "prted",   "mpiexec.hydra", "hydra_pmi_proxy"};
+constexpr std::string_view kServesJobs = "prte";
 constexpr std::string_view kSlurm = "slurmstepd";
 constexpr timespec kBetweenProcessLooks{.tv_sec = 0, .tv_nsec = 20'000'000};
 
@@ -92,16 +93,35 @@ std::optional<pid_t> named_alike(pid_t pid, const std::array<char, 64>& name) {
   return std::nullopt;
 }
 
+// Texts that each end with a zero.
+std::vector<std::string> texts_of(pid_t pid, const char* file) {
+  std::ifstream stream("/proc/" + std::to_string(pid) + "/" + file);
+  std::vector<std::string> texts;
+  for (std::string one; std::getline(stream, one, '\0');) texts.push_back(one);
+  return texts;
+}
+
+// prted's namespace, "prte-host-4711@0" or "prterun-host-4711@0", begins with what started it
+// (prte_plm_base_set_hnp_name of PRRTE 3).
+bool belongs_to_prte(pid_t pid) {
+  return std::ranges::any_of(texts_of(pid, "cmdline"), [](const std::string& word) {
+    return word.starts_with(std::string(kServesJobs) + "-");
+  });
+}
+
 LaunchedAs start_of(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/environ");
   std::map<std::string, std::string, std::less<>> variables;
-  for (std::string one; std::getline(file, one, '\0');)
+  for (const std::string& one : texts_of(pid, "environ"))
     if (const std::size_t sign = one.find('='); sign != std::string::npos)
       variables.emplace(one.substr(0, sign), one.substr(sign + 1));
   return launched_as([&](const char* name) {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
   });
+}
+
+bool is_ours_to_end(const Launcher& launcher) {
+  return launcher.ends_ranks() && !launcher.serves_jobs;
 }
 
 // fork() into a session of its own, as mpirun signals its children's groups. Without the handlers that
@@ -140,14 +160,23 @@ bool Launcher::ends_ranks() const {
   return name != kSlurm;
 }
 
-std::optional<Launcher> launcher_of_this_process() {
-  pid_t pid = ::getppid();
-  for (std::optional<ProcessFacts> facts; (facts = facts_of(pid)); pid = facts->parent) {
+std::optional<Launcher> launcher_of(pid_t process) {
+  std::optional<ProcessFacts> facts = facts_of(process);
+  while (facts) {
+    const pid_t pid = facts->parent;
+    if (!(facts = facts_of(pid))) break;
     const std::string_view name(facts->name.data());
-    if (name == kSlurm || std::ranges::find(kEndedByUs, name) != kEndedByUs.end())
-      return Launcher{.pid = pid, .name = std::string(name), .started = facts->started};
+    if (name == kSlurm || name == kServesJobs || std::ranges::find(kOfOneJob, name) != kOfOneJob.end())
+      return Launcher{.pid = pid,
+                      .name = std::string(name),
+                      .started = facts->started,
+                      .serves_jobs = name == kServesJobs || (name == "prted" && belongs_to_prte(pid))};
   }
   return std::nullopt;
+}
+
+std::optional<Launcher> launcher_of_this_process() {
+  return launcher_of(::getpid());
 }
 
 std::vector<StartedRank> ranks_started_by(const Launcher& launcher) {
@@ -166,7 +195,7 @@ std::vector<StartedRank> ranks_started_by(const Launcher& launcher) {
 }
 
 void end_launcher_later(const Launcher& launcher, std::chrono::seconds patience) {
-  if (!launcher.ends_ranks() || fork_apart() != 0) return;
+  if (!is_ours_to_end(launcher) || fork_apart() != 0) return;
   ::close_range(0, ~0u, 0);
   kill_after(launcher, patience);
   ::_exit(0);
@@ -174,7 +203,7 @@ void end_launcher_later(const Launcher& launcher, std::chrono::seconds patience)
 
 LauncherFence::LauncherFence(const Launcher& launcher, std::chrono::seconds patience) {
   std::array<int, 2> ends{};
-  if (!launcher.ends_ranks() || ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+  if (!is_ours_to_end(launcher) || ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
     return;
   if (fork_apart() == 0) {
     ::dup2(ends[1], 0);

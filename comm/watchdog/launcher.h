@@ -17,14 +17,16 @@ struct Launcher {
   pid_t pid = 0;
   std::string name;           // "mpirun", "orted"
   unsigned long started = 0;  // by the system's clock ticks: another process may get the same number
+  bool serves_jobs = false;   // one of PRRTE's daemons that prun starts jobs on: it outlives this one
 
   bool is_gone() const;
   // Whether it kills the other ranks of its host when one fails.
   bool ends_ranks() const;
 };
 
-// mpirun and its kin, their daemons, Slurm's slurmstepd: the nearest one that this process descends from.
+// mpirun and its kin, their daemons, Slurm's slurmstepd: the nearest one that the process descends from.
 // Between them may be a shell, a container's runtime or a profiler.
+std::optional<Launcher> launcher_of(pid_t process);
 std::optional<Launcher> launcher_of_this_process();
 
 struct StartedRank {
@@ -38,8 +40,8 @@ struct StartedRank {
 std::vector<StartedRank> ranks_started_by(const Launcher& launcher);
 
 // Sends the launcher SIGKILL after `patience` unless it has ended, from a process that outlives this one
-// until then. Nothing for slurmstepd, which ends by itself and has its job's processes to clean up. Open
-// MPI's mpirun and orted otherwise wait for ever for a host that is lost.
+// until then. Nothing for slurmstepd, which ends by itself and has its job's processes to clean up, nor for a
+// daemon that serves jobs. Open MPI's mpirun and orted otherwise wait for ever for a host that is lost.
 void end_launcher_later(const Launcher& launcher, std::chrono::seconds patience);
 
 // The same, should this process end before the fence is destroyed, as by SIGKILL: Open MPI's mpirun

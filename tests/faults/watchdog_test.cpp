@@ -132,7 +132,7 @@ TEST_P(LostInPhase, IsNamedAndAllEnd) {
     expect_named(ended,
                  {"rank 1 on ", "in " + phase, signal == SIGKILL ? "is gone" : "has sent nothing for "});
   expect_all_gone(program);
-  if (phase == "preparation")
+  if (phase == "preparation" || phase == "tuning")
     EXPECT_TRUE(place.contents_ending_in(".log").empty());  // nor a folder of the run
   else if (phase != "the end")
     expect_no_score(place);
@@ -140,7 +140,8 @@ TEST_P(LostInPhase, IsNamedAndAllEnd) {
 
 INSTANTIATE_TEST_SUITE_P(Watchdog, LostInPhase,
                          testing::Values(PhaseFault{SIGKILL, "preparation"},
-                                         PhaseFault{SIGSTOP, "preparation"}, PhaseFault{SIGKILL, "warm-up"},
+                                         PhaseFault{SIGSTOP, "preparation"}, PhaseFault{SIGKILL, "tuning"},
+                                         PhaseFault{SIGSTOP, "tuning"}, PhaseFault{SIGKILL, "warm-up"},
                                          PhaseFault{SIGSTOP, "warm-up"}, PhaseFault{SIGKILL, "the checks"},
                                          PhaseFault{SIGSTOP, "the checks"}, PhaseFault{SIGKILL, "the end"},
                                          PhaseFault{SIGSTOP, "the end"}),
