@@ -11,8 +11,9 @@
 
 namespace plumb {
 
-// More than this is refused as corrupt: no photograph takes as many bytes.
-inline constexpr std::size_t kMostEncodedBytes = std::size_t{1} << 28;
+// More than this is refused as corrupt: photographs don't take as many bytes.
+inline constexpr std::size_t kMostEncodedBytes = std::size_t{32} << 20;
+inline constexpr const char* kTooManyEncodedBytes = "over 32 MiB";
 
 struct EncodedImage {
   std::span<const std::uint8_t> bytes;  // a JPEG file's
@@ -30,6 +31,8 @@ class EncodedImages {
   // The bytes lie in `buffer`, which only grows, until it is used again. Throws CorruptImage if they can't be
   // read, Error(bad_data) if the label is none of the network's classes.
   virtual EncodedImage read(std::size_t image, std::vector<std::uint8_t>& buffer) const = 0;
+  // Of the buffer that read() wants; 0 if it can't be told.
+  virtual std::size_t encoded_bytes(std::size_t image) const = 0;
   // Where a user finds the image.
   virtual std::string name_of(std::size_t image) const = 0;
   virtual std::size_t host_bytes() const = 0;

@@ -53,16 +53,18 @@ std::span<const std::uint8_t> read_file(const fs::path& path, std::vector<std::u
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0) throw CorruptImage(std::strerror(errno));
   if (!S_ISREG(status.st_mode)) throw CorruptImage("no regular file");
-  std::size_t size = 0;
-  while (size <= kMostEncodedBytes) {
-    if (size == bytes.size()) bytes.resize(std::max<std::size_t>(1 << 18, bytes.size() * 2));
-    const ssize_t got = ::read(file.get(), bytes.data() + size, bytes.size() - size);
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (size > kMostEncodedBytes) throw CorruptImage(kTooManyEncodedBytes);
+  if (bytes.size() < size) bytes.resize(size);
+  std::size_t read = 0;
+  while (read < size) {
+    const ssize_t got = ::read(file.get(), bytes.data() + read, size - read);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw CorruptImage(std::strerror(errno));
-    if (got == 0) return {bytes.data(), size};
-    size += static_cast<std::size_t>(got);
+    if (got == 0) break;
+    read += static_cast<std::size_t>(got);
   }
-  throw CorruptImage("over 256 MiB");
+  return {bytes.data(), read};
 }
 
 }  // namespace
@@ -98,6 +100,12 @@ FolderImages::FolderImages(const fs::path& path, std::int64_t most_classes, cons
 
 EncodedImage FolderImages::read(std::size_t image, std::vector<std::uint8_t>& buffer) const {
   return {read_file(path_of(image), buffer), files_[image].label};
+}
+
+std::size_t FolderImages::encoded_bytes(std::size_t image) const {
+  std::error_code unreadable;
+  const std::uintmax_t bytes = fs::file_size(path_of(image), unreadable);
+  return unreadable ? 0 : bytes;
 }
 
 std::size_t FolderImages::host_bytes() const {

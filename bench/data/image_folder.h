@@ -29,6 +29,7 @@ class FolderImages : public EncodedImages {
 
   std::size_t count() const override { return files_.size(); }
   EncodedImage read(std::size_t image, std::vector<std::uint8_t>& buffer) const override;
+  std::size_t encoded_bytes(std::size_t image) const override;
   std::string name_of(std::size_t image) const override { return path_of(image).string(); }
   std::size_t host_bytes() const override;
   std::string description() const override;

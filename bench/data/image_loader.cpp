@@ -20,9 +20,10 @@ constexpr std::uint64_t kBatchesHeld = 3;
 // At most, but for a batch too small to give every worker an image.
 constexpr std::uint64_t kMostAhead = 4;
 // A file, the decoded part of it, the decoder, and what the thread's heap keeps: enough for photographs, more
-// than most take. Coefficients of images in several scans come beside, of all workers together at most those
-// of one image.
+// than most take. Larger files, and coefficients of images in several scans, come beside, of all workers
+// together at most those of one image.
 constexpr std::size_t kBytesPerWorker = std::size_t{16} << 20;
+constexpr std::size_t kOwnEncodedBytes = kBytesPerWorker / 4;
 
 // Coefficients of large images go back to the system: by default the heap of each thread that decoded some
 // keeps up to 64 MiB. Those of 4 megapixels stay, as getting their pages anew takes a fifth of the time to
@@ -96,7 +97,8 @@ std::size_t ImageLoader::batches_bytes(const BatchSourceOptions& options, bool p
   const auto images = static_cast<std::size_t>(options.batch_per_device);
   const auto pixels = static_cast<std::size_t>(options.image_size * options.image_size);
   const std::size_t bytes_per_image = sizeof(std::int32_t) + (pixels_on_device ? 0 : 3 * pixels);
-  return static_cast<std::size_t>(options.workers) * kBytesPerWorker + ImageDecoder::kMostCoefficientBytes +
+  return static_cast<std::size_t>(options.workers) * kBytesPerWorker + kMostEncodedBytes +
+         ImageDecoder::kMostCoefficientBytes +
          buffers(options.batch_per_device, options.workers) * images * bytes_per_image;
 }
 
@@ -200,8 +202,12 @@ Decoded ImageLoader::load_sample(Worker& worker, std::uint64_t sample) {
   for (std::uint64_t candidate = sample;; ++candidate) {
     const std::size_t number = image_at(candidate);
     if (known_corrupt(number)) continue;
+    const std::size_t bytes = std::min(images_->encoded_bytes(number), kMostEncodedBytes);
+    const bool is_large = bytes > kOwnEncodedBytes;
+    const ByteBudget::Share share(encoded_, is_large ? bytes : 0);
+    std::vector<std::uint8_t> large(is_large ? bytes : 0);
     try {
-      const EncodedImage encoded = images_->read(number, worker.bytes);
+      const EncodedImage encoded = images_->read(number, is_large ? large : worker.bytes);
       const Decoded decoded =
           decode(worker, encoded, sample, buffer.pixels.subspan(row * image_bytes_, image_bytes_));
       buffer.labels[row] = static_cast<std::int32_t>(encoded.label);

@@ -112,6 +112,7 @@ class ImageLoader : public BatchSource {
   PhiloxKey augmentation_key_;
   std::uint64_t batch_;
   std::size_t image_bytes_;
+  ByteBudget encoded_{kMostEncodedBytes};  // of images that take more than a worker's own part
   ByteBudget coefficients_{ImageDecoder::kMostCoefficientBytes};  // that workers hold
   double waited_seconds_ = 0;
   DecodedCounts decoded_{};

@@ -77,6 +77,14 @@ RecordImages::RecordImages(const fs::path& path, std::int64_t classes)
     refuse(path_, "holds labels only, no images; pack the images with their labels");
 }
 
+std::size_t RecordImages::encoded_bytes(std::size_t image) const {
+  try {
+    return file_.end_of(places_[image].offset) - places_[image].offset;
+  } catch (const CorruptImage&) {
+    return 0;
+  }
+}
+
 std::string RecordImages::name_of(std::size_t image) const {
   const RecordPlace& place = places_[image];
   return fmt::format("{}: record {} at offset {}", path_.string(), place.key, place.offset);

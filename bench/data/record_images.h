@@ -34,6 +34,7 @@ class RecordImages : public EncodedImages {
 
   std::size_t count() const override { return places_.size(); }
   EncodedImage read(std::size_t image, std::vector<std::uint8_t>& buffer) const override;
+  std::size_t encoded_bytes(std::size_t image) const override;
   std::string name_of(std::size_t image) const override;
   std::size_t host_bytes() const override { return places_.capacity() * sizeof(RecordPlace); }
   std::string description() const override;

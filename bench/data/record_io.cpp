@@ -136,7 +136,7 @@ std::uint64_t RecordFile::visit_parts(std::uint64_t offset, Visit visit) const {
                                   : "another record begins inside it");
     const bool goes_on = part.kind == kFirst || part.kind == kMiddle;
     record_bytes += part.length + (goes_on ? sizeof(kRecordMagic) : 0);
-    if (record_bytes > kMostEncodedBytes) throw CorruptImage("over 256 MiB");
+    if (record_bytes > kMostEncodedBytes) throw CorruptImage(kTooManyEncodedBytes);
     visit(offset + kFrameBytes, part.length, goes_on);
     offset += kFrameBytes + (std::uint64_t{part.length} + 3) / 4 * 4;
     if (!goes_on) return offset;

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <map>
+#include <string>
 
 #include "tests/bench/expect_error.h"
 #include "tests/bench/image_files.h"
@@ -35,6 +38,14 @@ Batches take(BatchSource& source, int count) {
     taken.labels.insert(taken.labels.end(), batch.labels.begin(), batch.labels.end());
   }
   return taken;
+}
+
+// Of this process: "VmHWM:" is the peak of what it has in memory.
+std::size_t status_bytes(const std::string& name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (std::size_t kilobytes = 0; word == name && status >> kilobytes) return kilobytes << 10;
+  return 0;
 }
 
 void make_corrupt(const std::filesystem::path& file) {
@@ -218,6 +229,40 @@ TEST(ImageLoader, AnImageOfMoreCoefficientsThanPlannedIsSkippedAndNamed) {
   const std::string named = loader.corrupt_files().first.front();
   EXPECT_NE(named.find("class_1004/large.jpg (11584 x 11584 pixels in several scans"), std::string::npos)
       << named;
+}
+
+// A photograph's file may have anything behind its end.
+TEST(ImageLoader, LargeFilesAreHeldOneAtATime) {
+  if (*PLUMB_TEST_SANITIZERS) GTEST_SKIP() << "sanitizers keep what is freed";
+  constexpr int kWorkers = 4;
+  constexpr std::size_t kFile = std::size_t{24} << 20;
+  const ScratchFolder folder;
+  write_image_folder(folder.path(), 8, 1);
+  const auto images = [&] {
+    ImageLoader loader(options_for(folder, 8, kWorkers));
+    return take(loader, 1).images;
+  };
+  const std::vector<std::uint8_t> wanted = images();
+  for (int i = 0; i < 8; ++i)
+    std::filesystem::resize_file(folder / fmt::format("class_{}/image_0.jpg", 1000 + i), kFile);
+  std::ofstream("/proc/self/clear_refs") << 5;  // the peak begins anew
+  const std::size_t before = status_bytes("VmHWM:");
+  EXPECT_EQ(images(), wanted);
+  EXPECT_LT(status_bytes("VmHWM:"), before + kFile + kFile / 2);
+}
+
+TEST(ImageLoader, FilesThatArePlannedByNobodyAreSkippedAndNamed) {
+  const ScratchFolder folder;
+  write_image_folder(folder.path(), 10, 2);
+  std::filesystem::resize_file(folder / "class_1004/image_0.jpg", kMostEncodedBytes + 1);
+  const BatchSourceOptions options = options_for(folder, 5);
+  EXPECT_GT(ImageLoader::batches_bytes(options, false),
+            ImageDecoder::kMostCoefficientBytes + kMostEncodedBytes);
+  ImageLoader loader(options);
+  take(loader, 5);
+  ASSERT_EQ(loader.corrupt_files().count, 1);
+  const std::string named = loader.corrupt_files().first.front();
+  EXPECT_NE(named.find("class_1004/image_0.jpg (over 32 MiB)"), std::string::npos) << named;
 }
 
 TEST(ImageLoader, TheFollowingImageTakesACorruptOnesPlace) {

@@ -102,6 +102,7 @@ class ImageOfClass2To24 : public EncodedImages {
     buffer.assign(4, 1);
     return {buffer, std::int64_t{1} << 24};
   }
+  std::size_t encoded_bytes(std::size_t) const override { return 4; }
   std::string name_of(std::size_t) const override { return "face.jpg"; }
   std::size_t host_bytes() const override { return 0; }
   std::string description() const override { return "a face"; }
