@@ -100,14 +100,16 @@ void add_timing(const RunRecord& record, SummaryRows& rows) {
   rows.add("", "{:.3f} to {:.3f} ms in all", 1e3 * window.front(), 1e3 * window.back());
   if (!ok) return;
   const double mean_step = mean(window);  // waits are means, too
-  const auto add_wait = [&](std::string_view name, double seconds) {
-    rows.add(name, "{:.3f} ms per step ({:.1f} %)", 1e3 * seconds, percent(seconds, mean_step));
+  const auto add_wait = [&](std::string_view name, double seconds, std::string_view whose = "") {
+    rows.add(name, "{:.3f} ms per step ({:.1f} %){}", 1e3 * seconds, percent(seconds, mean_step), whose);
   };
-  add_wait("exposed communication", record.exposed_communication_seconds);
   if (const std::vector<double> waits = rank_waits(record.ranks); waits.size() > 1) {
     const WaitParts parts = wait_parts(waits);
-    add_wait("  transferring", parts.transfer);
-    add_wait("  for the slowest rank", parts.slowest_rank);
+    add_wait("exposed communication", record.exposed_communication_seconds, " on rank 0");
+    add_wait("  transferring", parts.transfer, " on every rank");
+    add_wait("  for the slowest rank", parts.slowest_rank, " on the others");
+  } else {
+    add_wait("exposed communication", record.exposed_communication_seconds);
   }
   add_wait("waiting for data", record.data_wait_seconds);
   if (record.sent_bytes_per_step > 0) rows.add("sent per rank", "{}", sent_text(record));

@@ -71,9 +71,9 @@ TEST(Summary, TellsWaitingForASlowRankFromTransferring) {
   EXPECT_EQ(summary_table(record).find("transferring"), std::string::npos);
   record.ranks = {{"n1", 0.02, 0.18, 0}, {"n2", 0.004, 0.196, 0}};
   const std::string table = summary_table(record);
-  expect_row(table, "exposed communication", "20.000 ms per step (10.0 %)");
-  expect_row(table, "  transferring", "4.000 ms per step (2.0 %)");
-  expect_row(table, "  for the slowest rank", "16.000 ms per step (8.0 %)");
+  expect_row(table, "exposed communication", "20.000 ms per step (10.0 %) on rank 0");
+  expect_row(table, "  transferring", "4.000 ms per step (2.0 %) on every rank");
+  expect_row(table, "  for the slowest rank", "16.000 ms per step (8.0 %) on the others");
   EXPECT_NE(table.find("rank 1 on n2 computes 196 ms a step"), std::string::npos) << table;
   record.ranks[1] = {"n2", 0.0195, 0.1805, 0};
   EXPECT_EQ(summary_table(record).find("rank 1 on n2"), std::string::npos) << "an even run";
