@@ -33,12 +33,11 @@ class Fiber {
   void release();                                 // likewise
 
   std::size_t slot_ = 0;
-  std::byte* memory_ = nullptr;      // guard page, then the stack
-  void* context_ = nullptr;          // stack pointer, or fiber_ucontext.cpp's context
-  void* fake_stack_ = nullptr;       // AddressSanitizer's
-  const void* bottom_ = nullptr;     // of the stack, for AddressSanitizer
-  std::size_t bytes_ = 0;            // likewise
-  void* sanitizer_fiber_ = nullptr;  // ThreadSanitizer's
+  std::byte* memory_ = nullptr;   // guard page, then the stack
+  void* context_ = nullptr;       // stack pointer, or fiber_ucontext.cpp's context
+  void* fake_stack_ = nullptr;    // AddressSanitizer's
+  const void* bottom_ = nullptr;  // of the stack, for AddressSanitizer
+  std::size_t bytes_ = 0;         // likewise
 };
 
 }  // namespace plumb::gpu::emulated
