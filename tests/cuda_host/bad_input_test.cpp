@@ -27,12 +27,6 @@ bool says(const Ended& ended, const std::vector<std::string>& words) {
   });
 }
 
-// mpirun's code is that of the first process that it sees end.
-void expect_lost(const Ended& ended, const std::vector<std::string>& words) {
-  EXPECT_TRUE(ended.exit_code == 75 || ended.exit_code == 128 + SIGKILL) << ended.exit_code;
-  EXPECT_TRUE(says(ended, words)) << testing::PrintToString(ended.lines);
-}
-
 TEST(CudaBadInput, NoDriverWithDeviceCuda) {
   const Place place;
   expect_one_sentence(run(place, 1, kCuda, "EMULATED_GPUS=0"), 69,
@@ -67,7 +61,7 @@ TEST(CudaBadInput, NcclFailingInTheMiddleNamesTheRank) {
   const Place place;
   const Ended ended =
       run(place, 2, kCuda + "--iters 40 --comm nccl", "EMULATED_GPUS=2 EMULATED_NCCL_FAIL=1:3");
-  EXPECT_EQ(ended.exit_code, 75);
+  EXPECT_EQ(ended.exit_code, kPeerLost);
   EXPECT_TRUE(says(ended, {"rank 1"}));
   expect_no_score(place);
 }
@@ -79,7 +73,7 @@ TEST(CudaBadInput, NcclThatStallsIsNamedByItsOwnError) {
     const Place place;
     const Ended ended = run(place, 2, kCuda + "--iters 40 --comm nccl --timeout-s 12",
                             std::string("EMULATED_GPUS=2 EMULATED_NCCL_STALL=1:") + execution);
-    EXPECT_EQ(ended.exit_code, 75) << execution;
+    EXPECT_EQ(ended.exit_code, kPeerLost) << execution;
     EXPECT_TRUE(
         says(ended, {"rank 1 on ", "NCCL failed: remote process exited or there was a network error"}))
         << execution;
@@ -92,7 +86,8 @@ TEST(CudaBadInput, NcclThatHangsWithoutAnErrorIsNamed) {
   const Place place;
   const Ended ended = run(place, 2, kCuda + "--iters 40 --comm nccl --timeout-s 4",
                           "EMULATED_GPUS=2 EMULATED_NCCL_HANG=1:30");
-  expect_lost(ended, {"iteration ", " has not ended on rank ", "although every rank has entered it"});
+  expect_peer_lost(ended);
+  expect_named(ended, {"iteration ", " has not ended on rank ", "although every rank has entered it"});
   expect_no_score(place, "has not ended on rank ");
 }
 
@@ -117,7 +112,9 @@ TEST(CudaBadInput, ARankThatIsLostInACapturedStepIsNamed) {
                                          "EMULATED_GPUS=2 OMPI_MCA_odls_base_sigkill_timeout=2");
     wait_for_lines(place, program);
     program.send(1, signal);
-    expect_lost(program.wait(), {"rank 1 on ", signal == SIGKILL ? "is gone" : "has sent nothing for "});
+    const Ended ended = program.wait();
+    expect_peer_lost(ended);
+    expect_named(ended, {"rank 1 on ", signal == SIGKILL ? "is gone" : "has sent nothing for "});
     expect_all_gone(program);
     expect_no_score(place, "rank 1 on ");
   }

@@ -150,7 +150,7 @@ TEST(Keep, AShutConnectionEndsTheJobWith75AndTheStepsKept) {
   if (!shut_connection_between(ranks[0].pid, ranks[1].pid))
     GTEST_SKIP() << "another process's sockets can't be reached here";
   const Ended ended = program.wait();
-  EXPECT_EQ(ended.exit_code, 75) << ended.launcher_messages.substr(0, 2000);
+  EXPECT_EQ(ended.exit_code, kPeerLost) << ended.launcher_messages.substr(0, 2000);
   EXPECT_TRUE(program.processes().empty()) << "a process is left";
   EXPECT_LT(ended.launcher_messages.size(), 100'000u) << "MPI repeats itself";
   expect_in(testing::PrintToString(ended.lines),

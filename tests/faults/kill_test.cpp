@@ -14,8 +14,7 @@ namespace plumb {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kIterations = 20, kKilled = 128 + SIGKILL;
-constexpr int kPeerLost = 75;  // where mpirun sees the survivor's end first
+constexpr int kIterations = 20;
 
 std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   const char* text = std::getenv(variable);

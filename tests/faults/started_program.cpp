@@ -91,6 +91,10 @@ std::string Place::resnet50(const std::string& arguments) const {
   return wrapper(PLUMB_BENCH_RESNET50) + arguments;
 }
 
+std::string Place::allreduce(const std::string& arguments) const {
+  return wrapper(PLUMB_BENCH_ALLREDUCE) + arguments;
+}
+
 std::string Place::plumbline(const std::string& arguments) const {
   return wrapper(PLUMB_PLUMBLINE) + arguments;
 }
@@ -157,8 +161,8 @@ std::vector<Process> StartedProgram::processes() const {
 }
 
 std::vector<Process> StartedProgram::ranks() const {
-  std::vector<Process> found =
-      running_one_of({PLUMB_BENCH_ARCFACE, PLUMB_BENCH_RESNET50, PLUMB_DAMAGED_TRAINING});
+  std::vector<Process> found = running_one_of(
+      {PLUMB_BENCH_ALLREDUCE, PLUMB_BENCH_ARCFACE, PLUMB_BENCH_RESNET50, PLUMB_DAMAGED_TRAINING});
   std::erase_if(found, [](const Process& process) {
     return read_text("/proc/" + std::to_string(process.pid) + "/comm") == "launcher-fence\n";
   });
@@ -211,6 +215,20 @@ void expect_all_gone(const StartedProgram& program) {
   while (!program.processes().empty() && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_TRUE(program.processes().empty()) << "a process is left";
+}
+
+void expect_peer_lost(const Ended& ended) {
+  EXPECT_TRUE(ended.exit_code == kPeerLost || ended.exit_code == kKilled)
+      << ended.exit_code << ended.launcher_messages;
+}
+
+void expect_named(const Ended& ended, const std::vector<std::string>& words) {
+  std::vector<std::string> lines = ended.lines;
+  std::erase_if(lines, [](const std::string& line) { return line.find("(pid ") == std::string::npos; });
+  ASSERT_EQ(lines.size(), 1u) << joined(ended.lines) << ended.launcher_messages;
+  for (const std::string& word : words)
+    EXPECT_NE(lines.front().find(word), std::string::npos)
+        << "'" << word << "' is missing in: " << lines.front();
 }
 
 void expect_one_sentence(const Ended& ended, int code, const std::vector<std::string>& words,

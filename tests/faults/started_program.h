@@ -1,6 +1,7 @@
 // Programs started like a user would, each in its own folder, and their outputs.
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <nlohmann/json.hpp>
@@ -13,7 +14,8 @@ namespace plumb {
 
 // Exit codes, as README.md documents them.
 inline constexpr int kUsage = 64, kBadData = 65, kUnavailable = 69, kInternal = 70, kOutOfMemory = 71,
-                     kCannotCreate = 73, kIoError = 74, kVerificationFailed = 76;
+                     kCannotCreate = 73, kIoError = 74, kPeerLost = 75, kVerificationFailed = 76,
+                     kKilled = 128 + SIGKILL;
 
 struct Ended {
   int exit_code = -1;              // 128 + n after signal n
@@ -43,11 +45,12 @@ class Place {
   // The only run folder's; null without a folder or result.
   nlohmann::ordered_json result() const;
 
-  // Shell commands: bench_arcface, the same with fault injection, bench_resnet50, ranks of any, and
-  // plumbline.
+  // Shell commands: bench_arcface, the same with fault injection, bench_resnet50, bench_allreduce, ranks of
+  // any, and plumbline.
   std::string bench(const std::string& arguments) const;
   std::string damaged(const std::string& arguments) const;
   std::string resnet50(const std::string& arguments) const;
+  std::string allreduce(const std::string& arguments) const;
   static std::string mpirun(int ranks, const std::string& command);
   std::string plumbline(const std::string& arguments) const;
 
@@ -72,8 +75,7 @@ class StartedProgram {
   StartedProgram& operator=(const StartedProgram&) = delete;
 
   bool running();
-  // Live processes of this start, including launcher and shells; ranks: those of bench_arcface, its
-  // fault-injection variant and bench_resnet50.
+  // Live processes of this start, including launcher and shells; ranks: those of the programs above.
   std::vector<Process> processes() const;
   std::vector<Process> ranks() const;
   std::vector<Process> launchers() const;  // mpirun
@@ -99,6 +101,11 @@ inline const std::string kSmallImages = "--image-size 32 --bs 2 --warmup 1 --thr
 
 // Within a minute no process of it is left.
 void expect_all_gone(const StartedProgram& program);
+// The exit code is that of a lost rank, or of a mpirun that took over 5 s and was killed: mpirun's is that of
+// the first process that it sees end.
+void expect_peer_lost(const Ended& ended);
+// Exactly one line is of the watchdog, and it has all `words`.
+void expect_named(const Ended& ended, const std::vector<std::string>& words);
 // The program exited with `code` and exactly one sentence, which begins with `program` and has all `words`;
 // ranks after 0 may repeat it.
 void expect_one_sentence(const Ended& ended, int code, const std::vector<std::string>& words,

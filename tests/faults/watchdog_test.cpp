@@ -2,6 +2,7 @@
 // alarm.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <spdlog/fmt/fmt.h>
 #include <sys/socket.h>
@@ -18,6 +19,7 @@
 
 #include "base/unique_fd.h"
 #include "comm/watchdog/launcher.h"
+#include "tests/bench/image_files.h"
 #include "tests/faults/started_program.h"
 
 namespace plumb {
@@ -25,7 +27,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kPeerLost = 75, kKilled = 128 + SIGKILL;
 const std::string kEndless = kSmall + "--lr 0.001 --iters 100000 --timeout-s 4 ";
 // mpirun sends the others SIGTERM and SIGKILL 2 and 4 s after it sees a rank end, in place of 1 and 2.
 constexpr const char* kPatientMpirun = "OMPI_MCA_odls_base_sigkill_timeout=2";
@@ -39,23 +40,6 @@ bool reaches(Reached&& reached) {
     std::this_thread::sleep_for(5ms);
   }
   return true;
-}
-
-// mpirun's code is that of the first process that it sees end. If it takes longer than 5 s, the watchdog
-// kills it.
-void expect_peer_lost(const Ended& ended) {
-  EXPECT_TRUE(ended.exit_code == kPeerLost || ended.exit_code == kKilled)
-      << ended.exit_code << ended.launcher_messages;
-}
-
-// Exactly one line is of the watchdog, and it has all `words`.
-void expect_named(const Ended& ended, const std::vector<std::string>& words) {
-  std::vector<std::string> lines = ended.lines;
-  std::erase_if(lines, [](const std::string& line) { return line.find("(pid ") == std::string::npos; });
-  ASSERT_EQ(lines.size(), 1u) << testing::PrintToString(ended.lines) << ended.launcher_messages;
-  for (const std::string& word : words)
-    EXPECT_NE(lines.front().find(word), std::string::npos)
-        << "'" << word << "' is missing in: " << lines.front();
 }
 
 pid_t pid_of(const StartedProgram& program, int rank) {
@@ -226,6 +210,42 @@ UniqueFd connection_to(int port) {
                       .sin_zero = {}};
   if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return {};
   return socket;
+}
+
+// Whether the others are connected to rank 0's side channel.
+bool watch_each_other(const StartedProgram& program, std::size_t size) {
+  if (program.ranks().size() < size) return false;
+  const std::vector<int> ports = side_channel_ports(pid_of(program, 0));
+  std::istringstream lines(read_text("/proc/self/net/tcp"));
+  std::size_t connected = 0;
+  for (std::string line; std::getline(lines, line);) {
+    unsigned port = 0, state = 0;
+    if (std::sscanf(line.c_str(), " %*d: %*8[0-9A-F]:%x %*s %x", &port, &state) == 2 &&
+        state == TCP_ESTABLISHED && std::ranges::count(ports, static_cast<int>(port)) > 0)
+      ++connected;
+  }
+  return connected + 1 >= size;
+}
+
+// bench_allreduce, and images that are only decoded.
+TEST(Watchdog, NamesALostRankOfAMeasurement) {
+  for (const bool decodes : {false, true})
+    for (const int signal : {SIGKILL, SIGSTOP}) {
+      const Place place;
+      if (decodes) write_image_folder(place.file("photos"), 2, 8);
+      const std::string command =
+          decodes ? place.resnet50("--data photos --decode-only --bs 8 --iters 10000000 --data-workers 1 ")
+                  : place.allreduce("-b 1M -e 1M -n 1000000 ");
+      StartedProgram program = place.start(Place::mpirun(2, command + "--timeout-s 4"), kPatientMpirun);
+      EXPECT_TRUE(reaches([&] { return watch_each_other(program, 2) || !program.running(); }));
+      std::this_thread::sleep_for(2s);
+      program.send(1, signal);
+      const Ended ended = program.wait();
+      expect_peer_lost(ended);
+      expect_named(ended, {decodes ? "bench_resnet50: rank 1 on " : "bench_allreduce: rank 1 on ",
+                           signal == SIGKILL ? "is gone" : "has sent nothing for "});
+      expect_all_gone(program);
+    }
 }
 
 // Strangers that say nothing, junk, or hang up; tests/comm/watchdog has those that know the messages' form.
