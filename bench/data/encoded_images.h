@@ -31,7 +31,7 @@ class EncodedImages {
   // The bytes lie in `buffer`, which only grows, until it is used again. Throws CorruptImage if they can't be
   // read, Error(bad_data) if the label is none of the network's classes.
   virtual EncodedImage read(std::size_t image, std::vector<std::uint8_t>& buffer) const = 0;
-  // Of the buffer that read() wants; 0 if it can't be told.
+  // Size of the buffer that read() needs; 0 if unknown.
   virtual std::size_t encoded_bytes(std::size_t image) const = 0;
   // Where a user finds the image.
   virtual std::string name_of(std::size_t image) const = 0;

@@ -40,7 +40,7 @@ Batches take(BatchSource& source, int count) {
   return taken;
 }
 
-// Of this process: "VmHWM:" is the peak of what it has in memory.
+// A value of /proc/self/status: "VmHWM:" is the peak of resident memory.
 std::size_t status_bytes(const std::string& name) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;)
