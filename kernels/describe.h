@@ -20,7 +20,8 @@ enum class FusedPattern {
   normalized_input,
   residual_input,
   norm_backward_data,
-  block_end_gradient
+  block_end_gradient,
+  block_end_sums
 };
 std::string_view name_of(FusedPattern pattern);
 

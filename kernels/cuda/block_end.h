@@ -13,6 +13,7 @@
 #include <cstddef>
 
 #include "kernels/cuda/block_end_shape.h"
+#include "kernels/cuda/norm.h"
 #include "kernels/instructions/dtype.h"
 
 namespace plumb::cuda {
@@ -22,9 +23,14 @@ struct BlockEndOperands {
   const std::byte *d_out = nullptr, *weight = nullptr, *added = nullptr;
   const std::byte* mask = nullptr;  // bit i % 8 of byte i / 8 is element i's
   std::byte* d_in = nullptr;
+  // Of the norm whose output d_in is the gradient of; or null.
+  const std::byte* norm_in = nullptr;  // [pixels, channels]
+  NormBackward norm;
+  float* partials = nullptr;  // block_end_workspace()
 };
 
-// d_in = d_out weight + added where the mask's bit is 1, else 0. Enqueued on the stream.
+// d_in = d_out weight + added where the mask's bit is 1, else 0. With norm_in also what
+// launch_norm_backward_sums makes of d_in. Enqueued on the stream.
 void launch_block_end(DType dtype, const BlockEndShape& shape, const BlockEndOperands& operands,
                       cudaStream_t stream);
 

@@ -41,6 +41,7 @@ bool uses(const LayerFusion& layer, FusedPattern pattern) {
   if (pattern == FusedPattern::norm_backward_data) return layer.backward_through_norm;
   if (pattern == FusedPattern::residual_input) return layer.forward.adds_residual;
   if (pattern == FusedPattern::block_end_gradient) return layer.block_end.has_value();
+  if (pattern == FusedPattern::block_end_sums) return layer.sums_for_end;
   return layer.forward.normalizes_input && !layer.forward.adds_residual;
 }
 
@@ -118,8 +119,8 @@ std::vector<PlainLayer> choose_fusion(const Graph& graph, const DescribeOptions&
   // because the other patterns need the statistics of the preceding layer: none of them is dropped with the
   // statistics for a fault of its own.
   for (const FusedPattern pattern :
-       {FusedPattern::block_end_gradient, FusedPattern::residual_input, FusedPattern::normalized_input,
-        FusedPattern::norm_backward_data, FusedPattern::statistics})
+       {FusedPattern::block_end_sums, FusedPattern::block_end_gradient, FusedPattern::residual_input,
+        FusedPattern::normalized_input, FusedPattern::norm_backward_data, FusedPattern::statistics})
     chooser.give_up(pattern);
   return chooser.plain();
 }

@@ -18,24 +18,36 @@ class BlockEndPlan final : public ConvPlan {
  public:
   explicit BlockEndPlan(const ConvProblem& p)
       : dtype_(p.dtype),
+        sums_for_norm_(p.fusion.sums_for_norm),
         shape_{.pixels = p.n * p.h * p.w,
                .channels = static_cast<int>(p.c),
                .outputs = static_cast<int>(p.out_c)} {}
 
-  std::size_t workspace_bytes() const override { return 0; }
+  std::size_t workspace_bytes() const override { return sums_for_norm_ ? block_end_workspace(shape_) : 0; }
   std::string engine() const override { return kOwnKernel; }
-  void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte*) const override {
-    launch_block_end(dtype_, shape_,
-                     {.d_out = operands[0],
-                      .weight = operands[1],
-                      .added = operands[3],
-                      .mask = operands[4],
-                      .d_in = operands[2]},
-                     stream);
+  void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const override {
+    BlockEndOperands end{.d_out = operands[0],
+                         .weight = operands[1],
+                         .added = operands[3],
+                         .mask = operands[4],
+                         .d_in = operands[2]};
+    if (sums_for_norm_) {
+      const auto floats = [&](std::size_t i) { return reinterpret_cast<float*>(operands[i]); };
+      end.norm_in = operands[5];
+      end.norm = {.scale = floats(8),
+                  .mean = floats(6),
+                  .inv_std = floats(7),
+                  .d_scale = floats(9),
+                  .d_bias = floats(10),
+                  .coefficients = floats(11)};
+      end.partials = reinterpret_cast<float*>(workspace);
+    }
+    launch_block_end(dtype_, shape_, end, stream);
   }
 
  private:
   DType dtype_;
+  bool sums_for_norm_;
   BlockEndShape shape_;
 };
 

@@ -9,8 +9,9 @@
 //   and compute backward through the preceding norm. A norm normalised only inside a convolution is not
 //   stored.
 // - Where plan_fusion() allows, backward-data of a block's first convolution completes the gradient of the
-//   preceding block's end: it adds the shortcut's gradient and applies the mask. That norm then reads one
-//   masked gradient, which is also its residual's; else its first pass adds both and writes the masked sum.
+//   preceding block's end: it adds the shortcut's gradient, applies the mask and, where there is one norm,
+//   computes its sums. That norm then reads one masked gradient, which is also its residual's; else its first
+//   pass adds both and writes the masked sum.
 // - A block's end goes back through its shortcut's norm, too. Without a ReLU the gradient of any other
 //   shortcut is that of the sum itself; a norm in front of a block's first convolution adds its own to it.
 // - One multi-tensor update also writes the half-precision copies of the weights.
@@ -94,7 +95,7 @@ struct Describer : GraphLowering {
     const Operation data =
         layer.backward_through_norm ? Operation(backward_through_norm(i, op, d_out, d_in))
         : layer.block_end
-            ? Operation(complete_gradient(op, *layer.block_end, d_out, d_in))
+            ? Operation(complete_gradient(op, layer, d_out, d_in))
             : ConvBackwardData{.d_out = d_out, .weight = lowering_.weights[op.weight], .d_in = d_in};
     contribute(op.in, d_in);
     set_conv_workspace(add(op.name + ".backward_data", data, Phase::backward, i), op);
@@ -102,14 +103,29 @@ struct Describer : GraphLowering {
 
   // Takes the gradient that the block's other reader left. That is also read by instructions before, so the
   // sum has a buffer of its own.
-  ConvBackwardData complete_gradient(const Conv& op, std::size_t end, BufferId d_out, BufferId d_in) {
+  ConvBackwardData complete_gradient(const Conv& op, const LayerFusion& layer, BufferId d_out,
+                                     BufferId d_in) {
     const BufferId added = gradient_of(op.in);
     lowering_.gradients[op.in].clear();
-    return {.d_out = d_out,
-            .weight = lowering_.weights[op.weight],
-            .d_in = d_in,
-            .added = added,
-            .relu_mask = saved_[end].relu_mask.value()};
+    Saved& saved = saved_[*layer.block_end];
+    ConvBackwardData conv{.d_out = d_out,
+                          .weight = lowering_.weights[op.weight],
+                          .d_in = d_in,
+                          .added = added,
+                          .relu_mask = saved.relu_mask.value()};
+    if (!layer.sums_for_end) return conv;
+    const BatchNorm& norm = std::get<BatchNorm>(graph_.ops[*layer.block_end]);
+    conv.norm_in = value(norm.in);
+    conv.mean = saved.mean;
+    conv.inv_std = saved.inv_std;
+    conv.scale = master(norm.scale);
+    conv.d_scale = gradient(norm.scale);
+    conv.d_bias = gradient(norm.bias);
+    conv.coefficients = saved.coefficients = add_coefficients(norm);
+    return conv;
+  }
+  BufferId add_coefficients(const BatchNorm& norm) {
+    return add_saved(norm.name + ".coefficients", DType::f32, {3, shape(norm.in).c});
   }
 
   // The norm's own backward ends with these coefficients.
@@ -117,7 +133,7 @@ struct Describer : GraphLowering {
                                              BufferId d_activated) {
     const BatchNorm& norm = norm_in_front(i);
     Saved& saved = saved_[*layers_[i].norm_in_front];
-    saved.coefficients = add_saved(norm.name + ".coefficients", DType::f32, {3, shape(norm.in).c});
+    saved.coefficients = add_coefficients(norm);
     return {.d_out = d_out,
             .weight = lowering_.weights[op.weight],
             .norm_in = value(norm.in),
@@ -183,6 +199,7 @@ struct Describer : GraphLowering {
     if (layers_[i].norm_in_front) return pair_backward(i, op);
     if (!layers_[i].backward_by_conv) return two_pass_backward(i, op);
     const BufferId d_activated = gradient_of(op.out);
+    if (op.residual) share_with_residual(op, d_activated);
     const BufferId d_in = new_gradient(op.in, op.name);
     add(op.name + ".backward",
         BatchNormBackwardApply{.d_activated = d_activated,

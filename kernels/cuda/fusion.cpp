@@ -130,6 +130,18 @@ class Planner {
     }
     layers_[i].masked_by_conv = true;
     layers_[readers.front()].block_end = i;
+    sum_for_end(i, readers.front(), *conv);
+  }
+
+  // Backward of two norms at once has sums of its own.
+  void sum_for_end(std::size_t i, std::size_t reader, const Conv& conv) {
+    if (layers_[i].norm_in_front || graph_.values[conv.out].shape.c % kBlockEndOutputs != 0) return;
+    if (const std::string* reason = reason_against(reader, FusedPattern::block_end_sums)) {
+      layers_[i].why_plain_gradient = *reason;
+      return;
+    }
+    layers_[i].backward_by_conv = true;
+    layers_[reader].sums_for_end = true;
   }
 
   void fuse_with_reader(std::size_t i, const BatchNorm& norm) {

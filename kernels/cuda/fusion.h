@@ -26,6 +26,7 @@ namespace plumb::cuda {
 //
 // The gradient of a block's end is completed while a product is computed, + the other gradient, masked: by
 // our own kernel (block_end.h) or cuBLASLt (CUBLASLT_EPILOGUE_DRELU), which lists no algorithm without a GPU.
+// Our own kernel also sums it for the norm that ends the block, unless that has a shortcut's norm beside it.
 struct FusionSupport {
   bool statistics = false;                // convolution, then sums over its output (genstats)
   bool normalized_input = false;          // scale, bias, ReLU, then the above (ConvBNfprop)
@@ -49,6 +50,7 @@ struct LayerFusion {
   bool backward_through_norm = false;    // backward-data includes the ReLU and the norm's sums
   // The block's end whose gradient backward-data completes: it adds the other reader's and applies the ReLU.
   std::optional<std::size_t> block_end;
+  bool sums_for_end = false;  // … and sums it for that norm
 
   // For a convolution, a max pool, or a norm that ends a block: op of the norm that it partly computes, and
   // whose output it would read otherwise. A block's end normalises its shortcut, and does its backward.
@@ -67,7 +69,7 @@ struct LayerFusion {
   bool backward_by_norm = false;  // the norm in front goes back through it
 
   std::string why_not_more;
-  std::string why_plain_gradient;  // a block's end: why its gradient doesn't come masked, if that was tried
+  std::string why_plain_gradient;  // a block's end: why no convolution masks or sums its gradient, if tried
 };
 
 // One per op of the Graph. A norm's output goes unstored only if the weight gradient doesn't read it either.

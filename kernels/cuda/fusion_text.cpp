@@ -26,7 +26,9 @@ TextRow row_of(const Graph& graph, const Conv& conv, const LayerFusion& layer) {
   if (layer.weights_normalize_input) row[2] = "ConvBNwgrad";
   if (layer.backward_through_norm) append_part(row[2], "DgradDreluBNBwdWeight");
   if (layer.block_end)
-    append_part(row[2], "adds and masks the gradient of " + name_of(graph.ops[*layer.block_end]));
+    append_part(row[2], (layer.sums_for_end ? "adds, masks and sums the gradient of "
+                                            : "adds and masks the gradient of ") +
+                            name_of(graph.ops[*layer.block_end]));
   return row;
 }
 
@@ -36,8 +38,8 @@ TextRow row_of(const Graph& graph, const BatchNorm& norm, const LayerFusion& lay
   if (!layer.stored) append_part(row[1], "never stored");
   if (layer.inside_conv && layer.stored) append_part(row[1], "no instruction of its own");
   if (layer.norm_in_front) append_part(row[1], "normalises " + name_of(graph.ops[*layer.norm_in_front]));
-  if (layer.backward_by_conv) row[2] = "sums with its output's gradient";
   if (layer.masked_by_conv) row[2] = "its output's gradient comes masked";
+  if (layer.backward_by_conv) row[2] = "sums with its output's gradient";
   if (layer.backward_through_pool) row[2] = "through " + name_of(graph.ops[*layer.backward_through_pool]);
   if (layer.backward_by_end) row[2] = "with the norm that it is added to";
   return row;

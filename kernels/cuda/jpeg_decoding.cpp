@@ -67,11 +67,19 @@ int free_to_pool(void* pool, void* address, std::size_t, cudaStream_t) {
   return cudaSuccess;
 }
 
+int allocate_page_locked(void*, void** address, std::size_t bytes, cudaStream_t) {
+  return cudaHostAlloc(address, bytes, cudaHostAllocDefault);
+}
+int free_page_locked(void*, void* address, std::size_t, cudaStream_t) {
+  return cudaFreeHost(address);
+}
+
 // What all threads share.
 struct JpegLibrary {
   explicit JpegLibrary(int workers)
       : pool(static_cast<std::size_t>(workers) * kDecodingBytesPerWorker),
         allocator{allocate_from_pool, free_to_pool, &pool},
+        page_locked{allocate_page_locked, free_page_locked, nullptr},
         handle(make(nvjpeg::Backend::hardware)) {
     has_engines = handle.get() && make_decoder(nvjpeg::Backend::hardware).get();
     if (!handle.get()) handle = make(nvjpeg::Backend::automatic);
@@ -79,7 +87,7 @@ struct JpegLibrary {
   }
 
   MadeHandle make(nvjpeg::Backend backend) {
-    return {call.destroy, call.create, static_cast<int>(backend), &allocator, nullptr, 0U};
+    return {call.destroy, call.create, static_cast<int>(backend), &allocator, &page_locked, 0U};
   }
   MadeDecoder make_decoder(nvjpeg::Backend backend) const {
     return {call.destroy_decoder, call.create_decoder, handle.get(), static_cast<int>(backend)};
@@ -87,7 +95,7 @@ struct JpegLibrary {
 
   Nvjpeg call;
   MemoryPool pool;
-  nvjpeg::DeviceAllocator allocator;
+  nvjpeg::Allocator allocator, page_locked;
   MadeHandle handle;
   bool has_engines;  // for JPEG
 };

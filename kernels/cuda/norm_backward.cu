@@ -112,18 +112,9 @@ __device__ void load_step(const NormGradient& from, std::int64_t at, Loaded<Of, 
 }
 
 __device__ inline void settle(const NormBackward& into, const NormPartition& partition, int channel,
-                              float d_bias, float product) {
-  const int channels = partition.channels;
-  const auto count = static_cast<float>(partition.elements_per_channel);
-  const float inv_std = into.inv_std[channel], mean = into.mean[channel];
-  const float d_scale = product * inv_std;
-  const float of_gradient = into.scale[channel] * inv_std;
-  const float of_in = -of_gradient * inv_std * d_scale / count;
-  into.d_scale[channel] = d_scale;
-  into.d_bias[channel] = d_bias;
-  into.coefficients[channel] = of_gradient;
-  into.coefficients[channels + channel] = of_in;
-  into.coefficients[2 * channels + channel] = -of_gradient * d_bias / count - of_in * mean;
+                              float gradient, float product) {
+  NormGradientSums{gradient, product}.settle(into, partition.elements_per_channel, partition.channels,
+                                             channel);
 }
 
 // The last tile to be settled adds up the slopes' gradients of all channels, with one warp.

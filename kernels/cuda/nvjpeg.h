@@ -30,7 +30,7 @@ struct Image {                             // nvjpegImage_t
   unsigned char* channel[4] = {};
   std::size_t pitch[4] = {};
 };
-struct DeviceAllocator {  // nvjpegDevAllocatorV2_t; both answer 0 where they could
+struct Allocator {  // nvjpegDevAllocatorV2_t and nvjpegPinnedAllocatorV2_t; both answer 0 where they could
   int (*allocate)(void* context, void** address, std::size_t bytes, cudaStream_t stream);
   int (*free)(void* context, void* address, std::size_t bytes, cudaStream_t stream);
   void* context;
@@ -65,7 +65,9 @@ class Nvjpeg {
   std::string name() const;
 
   Function<int, int*> get_property{*this, "nvjpegGetProperty"};
-  Function<int, nvjpeg::DeviceAllocator*, void*, unsigned, nvjpeg::Handle*> create{*this, "nvjpegCreateExV2"};
+  // Of device and of page-locked memory: both allocators or neither (invalid parameter, nvJPEG 13.3).
+  Function<int, nvjpeg::Allocator*, nvjpeg::Allocator*, unsigned, nvjpeg::Handle*> create{*this,
+                                                                                          "nvjpegCreateExV2"};
   Function<nvjpeg::Handle> destroy{*this, "nvjpegDestroy"};
   Function<nvjpeg::Handle, int, nvjpeg::Decoder*> create_decoder{*this, "nvjpegDecoderCreate"};
   Function<nvjpeg::Decoder> destroy_decoder{*this, "nvjpegDecoderDestroy"};
@@ -74,7 +76,7 @@ class Nvjpeg {
   Function<nvjpeg::Handle, void*, nvjpeg::PinnedBuffer*> create_pinned_buffer{*this,
                                                                               "nvjpegBufferPinnedCreate"};
   Function<nvjpeg::PinnedBuffer> destroy_pinned_buffer{*this, "nvjpegBufferPinnedDestroy"};
-  Function<nvjpeg::Handle, nvjpeg::DeviceAllocator*, nvjpeg::DeviceBuffer*> create_device_buffer{
+  Function<nvjpeg::Handle, nvjpeg::Allocator*, nvjpeg::DeviceBuffer*> create_device_buffer{
       *this, "nvjpegBufferDeviceCreateV2"};
   Function<nvjpeg::DeviceBuffer> destroy_device_buffer{*this, "nvjpegBufferDeviceDestroy"};
   Function<nvjpeg::State, nvjpeg::PinnedBuffer> attach_pinned_buffer{*this, "nvjpegStateAttachPinnedBuffer"};

@@ -13,7 +13,7 @@
 namespace plumb::cuda {
 namespace {
 
-ConvProblem problem_of(DType dtype, const BlockEndShape& shape) {
+ConvProblem problem_of(DType dtype, const BlockEndShape& shape, bool sums_for_norm = false) {
   return {.pass = ConvPass::backward_data,
           .n = 1,
           .h = 1,
@@ -23,7 +23,7 @@ ConvProblem problem_of(DType dtype, const BlockEndShape& shape) {
           .out_w = shape.pixels,
           .out_c = shape.outputs,
           .dtype = dtype,
-          .fusion = {.completes_gradient = true}};
+          .fusion = {.completes_gradient = true, .sums_for_norm = sums_for_norm}};
 }
 
 struct Candidates {
@@ -32,9 +32,33 @@ struct Candidates {
       with_block_end_kernels(with_matrix_products(make_conv_engine({}), *products));
 };
 
-void expect_block_end(DType dtype, const BlockEndShape& shape) {
+// What a norm's backward makes of the gradient of its output, in double from what its second pass reads.
+void expect_sums(const std::vector<double>& gradient, const std::vector<double>& norm_in,
+                 const std::array<std::vector<double>, 3>& mean_inv_std_scale,
+                 const std::array<std::vector<double>, 3>& d_scale_d_bias_coefficients) {
+  const auto& [mean, inv_std, scale] = mean_inv_std_scale;
+  const auto& [d_scale, d_bias, coefficients] = d_scale_d_bias_coefficients;
+  const std::size_t channels = mean.size();
+  const auto pixels = static_cast<double>(gradient.size() / channels);
+  for (std::size_t c = 0; c < channels; ++c) {
+    double sum = 0, product = 0;
+    for (std::size_t i = c; i < gradient.size(); i += channels) {
+      sum += gradient[i];
+      product += gradient[i] * (norm_in[i] - mean[c]) * inv_std[c];
+    }
+    const double tolerance = 1e-5 * pixels, of_gradient = scale[c] * inv_std[c];
+    const double of_in = -of_gradient * inv_std[c] * product / pixels;
+    ASSERT_NEAR(d_bias[c], sum, tolerance) << c;
+    ASSERT_NEAR(d_scale[c], product, tolerance) << c;
+    ASSERT_NEAR(coefficients[c], of_gradient, 1e-5) << c;
+    ASSERT_NEAR(coefficients[channels + c], of_in, 1e-4) << c;
+    ASSERT_NEAR(coefficients[2 * channels + c], -of_gradient * sum / pixels - of_in * mean[c], 1e-4) << c;
+  }
+}
+
+void expect_block_end(DType dtype, const BlockEndShape& shape, bool sums_for_norm) {
   SCOPED_TRACE(testing::Message() << name_of(dtype) << " " << shape.pixels << " pixels, " << shape.outputs
-                                  << " to " << shape.channels << " channels");
+                                  << " to " << shape.channels << " channels, sums " << sums_for_norm);
   const auto channels = static_cast<std::size_t>(shape.channels);
   const auto outputs = static_cast<std::size_t>(shape.outputs);
   const std::size_t pixels = static_cast<std::size_t>(shape.pixels), elements = pixels * channels;
@@ -52,23 +76,42 @@ void expect_block_end(DType dtype, const BlockEndShape& shape) {
   }
   GuardedTensor d_out_held(dtype, d_out), weight_held(dtype, weight), d_in(dtype, elements),
       added_held(dtype, added), mask(DType::u8, bits);
-  const std::array operands{d_out_held.data(), weight_held.data(), d_in.data(), added_held.data(),
-                            mask.data()};
+  const std::vector<double> norm_in = normal_values(dtype, elements, 5),
+                            mean = normal_values(DType::f32, channels, 6),
+                            inv_std = normal_values(DType::f32, channels, 7),
+                            scale = normal_values(DType::f32, channels, 8);
+  GuardedTensor norm_in_held(dtype, norm_in), mean_held(DType::f32, mean), inv_std_held(DType::f32, inv_std),
+      scale_held(DType::f32, scale), d_scale(DType::f32, channels), d_bias(DType::f32, channels),
+      coefficients(DType::f32, 3 * channels),
+      partials(DType::f32, block_end_workspace(shape) / sizeof(float));
+  std::vector<std::byte*> operands{d_out_held.data(), weight_held.data(), d_in.data(), added_held.data(),
+                                   mask.data()};
+  if (sums_for_norm)
+    for (GuardedTensor* norm :
+         {&norm_in_held, &mean_held, &inv_std_held, &scale_held, &d_scale, &d_bias, &coefficients})
+      operands.push_back(norm->data());
   Candidates both;
-  const auto plan = both.engine->plan(problem_of(dtype, shape), 0);
+  const auto plan = both.engine->plan(problem_of(dtype, shape, sums_for_norm), 1 << 20);
   ASSERT_EQ(plan->engine(), kOwnKernel);
-  plan->run(nullptr, operands, nullptr);
+  EXPECT_EQ(plan->workspace_bytes(), sums_for_norm ? block_end_workspace(shape) : 0);
+  plan->run(nullptr, operands, partials.data());
   expect_close(d_in.values(), wanted, dtype, 1.01);
   EXPECT_EQ(added_held.values(), added) << "other instructions read it, too";
+  if (sums_for_norm)
+    expect_sums(d_in.values(), norm_in, {mean, inv_std, scale},
+                {d_scale.values(), d_bias.values(), coefficients.values()});
 }
 
 TEST(BlockEnd, MatchesLoopsInDouble) {
   for (const DType dtype : {DType::f16, DType::bf16}) {
-    expect_block_end(dtype, {.pixels = 1, .channels = 128, .outputs = 64});
-    expect_block_end(dtype, {.pixels = 128, .channels = 128, .outputs = 64});
-    expect_block_end(dtype, {.pixels = 300, .channels = 256, .outputs = 64});
-    expect_block_end(dtype, {.pixels = 149, .channels = 256, .outputs = 128});
-    expect_block_end(dtype, {.pixels = 70, .channels = 384, .outputs = 320});  // stages are used again
+    for (const bool sums_for_norm : {false, true}) {
+      expect_block_end(dtype, {.pixels = 1, .channels = 128, .outputs = 64}, sums_for_norm);
+      expect_block_end(dtype, {.pixels = 128, .channels = 128, .outputs = 64}, sums_for_norm);
+      expect_block_end(dtype, {.pixels = 300, .channels = 256, .outputs = 64}, sums_for_norm);
+      expect_block_end(dtype, {.pixels = 149, .channels = 256, .outputs = 128}, sums_for_norm);
+      // Stages are used again.
+      expect_block_end(dtype, {.pixels = 70, .channels = 384, .outputs = 320}, sums_for_norm);
+    }
   }
 }
 
@@ -99,6 +142,7 @@ TEST(BlockEnd, ComesBeforeTheLibraryWhereItFits) {
   EXPECT_EQ(listed->engine(0), kOwnKernel);
   EXPECT_NE(listed->engine(1), kOwnKernel);
   EXPECT_EQ(listed->build(1)->engine(), listed->engine(1));
+  EXPECT_EQ(engines(problem_of(DType::f16, {.pixels = 20, .channels = 256, .outputs = 64}, true)), 1U);
   ConvProblem other = problem;
   other.out_c = 96;
   EXPECT_EQ(engines(other), 1U);

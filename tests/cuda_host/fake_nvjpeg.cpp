@@ -11,7 +11,7 @@
 #include "bench/data/image_decoder.h"
 #include "kernels/cuda/nvjpeg.h"
 
-using plumb::cuda::nvjpeg::Backend, plumb::cuda::nvjpeg::DeviceAllocator, plumb::cuda::nvjpeg::Image,
+using plumb::cuda::nvjpeg::Backend, plumb::cuda::nvjpeg::Allocator, plumb::cuda::nvjpeg::Image,
     plumb::cuda::nvjpeg::Status, plumb::cuda::nvjpeg::kAllocatorFailure, plumb::cuda::nvjpeg::kArchMismatch,
     plumb::cuda::nvjpeg::kBadJpeg, plumb::cuda::nvjpeg::kSuccess;
 
@@ -27,7 +27,7 @@ int number(const char* variable, int otherwise) {
 }  // namespace
 
 struct nvjpegHandle {
-  DeviceAllocator allocator;
+  Allocator allocator;
 };
 struct nvjpegJpegDecoder {
   nvjpegHandle* handle;
@@ -35,11 +35,11 @@ struct nvjpegJpegDecoder {
 };
 struct nvjpegBufferPinned {};
 struct nvjpegBufferDevice {
-  explicit nvjpegBufferDevice(const DeviceAllocator& of) : allocator(of) {}
+  explicit nvjpegBufferDevice(const Allocator& of) : allocator(of) {}
   ~nvjpegBufferDevice() {
     if (memory) allocator.free(allocator.context, memory, bytes, nullptr);
   }
-  DeviceAllocator allocator;
+  Allocator allocator;
   void* memory = nullptr;
   std::size_t bytes = 0;
 };
@@ -81,7 +81,9 @@ Status nvjpegGetProperty(int part, int* value) {
   return kSuccess;
 }
 
-Status nvjpegCreateExV2(int backend, DeviceAllocator* allocator, void*, unsigned, nvjpegHandle** handle) {
+Status nvjpegCreateExV2(int backend, Allocator* allocator, Allocator* page_locked, unsigned,
+                        nvjpegHandle** handle) {
+  if (!allocator || !page_locked) return kInvalidParameter;
   if (Backend{backend} == Backend::hardware && number("FAKE_NVJPEG_ENGINES", 1) == 0) return kArchMismatch;
   return make(handle, *allocator);
 }
@@ -107,7 +109,7 @@ Status nvjpegBufferPinnedCreate(nvjpegHandle*, void*, nvjpegBufferPinned** buffe
 Status nvjpegBufferPinnedDestroy(nvjpegBufferPinned* buffer) {
   return destroy(buffer);
 }
-Status nvjpegBufferDeviceCreateV2(nvjpegHandle*, DeviceAllocator* allocator, nvjpegBufferDevice** buffer) {
+Status nvjpegBufferDeviceCreateV2(nvjpegHandle*, Allocator* allocator, nvjpegBufferDevice** buffer) {
   return make(buffer, *allocator);
 }
 Status nvjpegBufferDeviceDestroy(nvjpegBufferDevice* buffer) {

@@ -214,8 +214,8 @@ const std::vector<Wanted> kTable{
      .wide_stores = 8,
      .straight = true,
      .threads = cuda::kBlockEndThreads,
-     .dynamic_shared_bytes = cuda::block_end_shared_bytes(cuda::kBlockEndOutputs),
-     .copied_bytes = cuda::block_end_shared_bytes(cuda::kBlockEndOutputs)},
+     .dynamic_shared_bytes = cuda::block_end_shared_bytes(cuda::kBlockEndOutputs, false),
+     .copied_bytes = cuda::block_end_shared_bytes(cuda::kBlockEndOutputs, false)},
     // Local memory that is no spilled register.
     {.kernel = "finish_rows<*>",
      .stack_bytes = 40,

@@ -93,6 +93,7 @@ std::vector<LayerFusion> plan_of_end(std::int64_t channels, const GraphBuilder::
 TEST(FusionPlan, AConvolutionCompletesTheGradientOfABlocksEndOnlyIfItIsAProductThatComesLast) {
   const auto completes = [](const std::vector<LayerFusion>& layers) {
     EXPECT_EQ(layers[1].masked_by_conv, layers[2].block_end == std::size_t{1});
+    EXPECT_EQ(layers[1].masked_by_conv, layers[2].sums_for_end);
     return layers[1].masked_by_conv;
   };
   EXPECT_TRUE(completes(plan_of_end(128, {})));
@@ -109,14 +110,15 @@ TEST(FusionText, SaysWhatBecameOfEachLayerAndWhyNotMore) {
   const Graph graph = make_resnet50({.batch = 2, .image_size = 64});
   const std::string hopper = plumb::fusion_text(graph, {.precision = Precision::fp16}, *find_target("h200"));
   EXPECT_NE(hopper.find("normalises layer1.0.bn2 (ConvBNfprop), statistics"), std::string::npos) << hopper;
-  EXPECT_NE(hopper.find("adds and masks the gradient of layer1.1.bn3"), std::string::npos);
+  EXPECT_NE(hopper.find("adds and masks the gradient of layer1.0.bn3"), std::string::npos);
+  EXPECT_NE(hopper.find("adds, masks and sums the gradient of layer1.1.bn3"), std::string::npos);
   EXPECT_NE(hopper.find("15 have their output's gradient summed and masked by one"), std::string::npos);
   EXPECT_NE(hopper.find("with the norm that it is added to"), std::string::npos);
   const std::string ampere =
       plumb::fusion_text(graph, {.precision = Precision::fp16}, *find_target("a100-80gb"));
   EXPECT_NE(ampere.find("sm_80 has no engine that adds a residual"), std::string::npos);
   const std::string bf16 = plumb::fusion_text(graph, {.precision = Precision::bf16}, *find_target("h200"));
-  EXPECT_NE(bf16.find("adds and masks the gradient of layer1.1.bn3"), std::string::npos) << bf16;
+  EXPECT_NE(bf16.find("adds, masks and sums the gradient of layer1.1.bn3"), std::string::npos) << bf16;
   EXPECT_NE(bf16.find("bf16 has no fused engine of cuDNN"), std::string::npos) << bf16;
   EXPECT_EQ(
       plumb::fusion_text(graph, {.precision = Precision::fp16}, *find_target("v100-16gb")).find("\n") + 1,
