@@ -56,6 +56,8 @@ class TensorAccess {
   virtual ~TensorAccess() = default;
   // Sets the master of Graph::parameters[p] and all copies on the device.
   virtual void write_parameter(ParameterId parameter, std::span<const float> values) = 0;
+  // The same for some rows of class centres, of which whole ones may not fit into host memory.
+  virtual void write_rows(ParameterId parameter, std::int64_t first_row, std::span<const float> rows) = 0;
   virtual void read_parameter(ParameterId parameter, std::span<float> values) const = 0;
   // For trained parameters. With sampled class centres, rows outside the sample are 0.
   virtual void read_gradient(ParameterId parameter, std::span<float> values) const = 0;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <system_error>
+#include <thread>
 #include <variant>
 
 #include "base/error.h"
@@ -30,13 +33,6 @@ Tensor own_rows(const Parameter& parameter, const Tensor& whole) {
   if (!parameter.shard) return whole;
   const auto begin = whole.values.begin() + first_element(parameter);
   return {parameter.dims, {begin, begin + parameter.elements()}};
-}
-
-bool holds_class_centres(const Graph& graph, const std::string& name) {
-  return std::any_of(graph.ops.begin(), graph.ops.end(), [&](const Op& op) {
-    const auto* loss = std::get_if<MarginLoss>(&op);
-    return loss && graph.parameters[loss->weight].name == name;
-  });
 }
 
 // Takes tensors out of a file and rejects wrong ones.
@@ -68,7 +64,8 @@ class Taker {
  private:
   [[noreturn]] void refuse_dims(const std::string& name, const std::vector<std::int64_t>& found,
                                 const std::vector<std::int64_t>& wanted) const {
-    if (holds_class_centres(graph_, name) && found.size() == 2 && found[1] == wanted[1]) {
+    const std::optional<ParameterId> centres = class_centres(graph_);
+    if (centres && name == graph_.parameters[*centres].name && found.size() == 2 && found[1] == wanted[1]) {
       refuse(name, fmt::format("has the centres of {} classes where {} are wanted", found[0], wanted[0]),
              fmt::format("; give --classes {}, or another file", found[0]));
     }
@@ -81,20 +78,61 @@ class Taker {
   const std::filesystem::path& path_;
 };
 
-}  // namespace
+constexpr std::size_t kDrawnByThread = std::size_t{1} << 20;  // at least: a hundredth of a second
 
-std::vector<float> initial_values(const Parameter& parameter, std::uint64_t seed) {
-  std::vector<float> values(static_cast<std::size_t>(parameter.elements()));
+// fill(part of values, its first element) for all of them, by several threads.
+template <typename Fill>
+void fill_together(std::span<float> values, const Fill& fill) {
+  const std::size_t most = std::max(std::thread::hardware_concurrency(), 1U);
+  const std::size_t parts = std::clamp<std::size_t>(values.size() / kDrawnByThread, 1, most);
+  const std::size_t each = (values.size() + parts - 1) / parts;
+  const auto fill_part = [&](std::size_t first) {
+    fill(values.subspan(first, std::min(each, values.size() - first)), first);
+  };
+  std::vector<std::jthread> threads;
+  for (std::size_t first = each; first < values.size(); first += each) {
+    try {
+      threads.emplace_back(fill_part, first);
+    } catch (const std::system_error&) {  // no more threads
+      fill_part(first);
+    }
+  }
+  fill_part(0);
+}
+
+// `count` elements from the rank's element `first` on.
+std::vector<float> drawn(const Parameter& parameter, std::uint64_t seed, std::int64_t first,
+                         std::int64_t count) {
+  std::vector<float> values(static_cast<std::size_t>(count));
   const auto number = static_cast<float>(parameter.initializer.number);
   const PhiloxKey key = stream_key(seed, parameter.name);
-  const auto first = static_cast<std::uint64_t>(first_element(parameter));
-  if (parameter.initializer.kind == Initializer::Kind::constant)
-    values.assign(values.size(), number);
-  else if (parameter.initializer.kind == Initializer::Kind::normal)
-    fill_normal(key, 0, number, values, first);
-  else
-    fill_uniform(key, -number, number, values, first);
+  const auto begin = static_cast<std::uint64_t>(first_element(parameter) + first);
+  fill_together(values, [&](std::span<float> part, std::size_t at) {
+    if (parameter.initializer.kind == Initializer::Kind::constant)
+      std::ranges::fill(part, number);
+    else if (parameter.initializer.kind == Initializer::Kind::normal)
+      fill_normal(key, 0, number, part, begin + at);
+    else
+      fill_uniform(key, -number, number, part, begin + at);
+  });
   return values;
+}
+
+}  // namespace
+
+std::optional<ParameterId> class_centres(const Graph& graph) {
+  const auto* loss = graph.ops.empty() ? nullptr : std::get_if<MarginLoss>(&graph.ops.back());
+  return loss ? std::optional(loss->weight) : std::nullopt;
+}
+
+std::vector<float> initial_values(const Parameter& parameter, std::uint64_t seed) {
+  return drawn(parameter, seed, 0, parameter.elements());
+}
+
+std::vector<float> initial_rows(const Parameter& parameter, std::uint64_t seed, std::int64_t first_row,
+                                std::int64_t count) {
+  const std::int64_t columns = parameter.elements() / parameter.dims.front();
+  return drawn(parameter, seed, first_row * columns, count * columns);
 }
 
 std::vector<float> initial_values(const Statistic& statistic) {

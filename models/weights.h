@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,10 +37,16 @@ TensorFile read_safetensors(const std::filesystem::path& path, const std::string
 // file gets its name only when complete, and never replaces another.
 void write_safetensors(const std::filesystem::path& path, const TensorFile& file);
 
+// The class centres of a graph that ends with a margin loss.
+std::optional<ParameterId> class_centres(const Graph& graph);
+
 // Initial values of a parameter: from its own counter-based stream keyed by (seed, name), so they depend on
 // nothing else and are the same bits on every machine. A shard has this rank's rows, with the values they
-// have in the whole tensor.
+// have in the whole tensor. Large ones are drawn by as many threads as there are CPUs.
 std::vector<float> initial_values(const Parameter& parameter, std::uint64_t seed);
+// The same of `count` rows from this rank's `first_row` on.
+std::vector<float> initial_rows(const Parameter& parameter, std::uint64_t seed, std::int64_t first_row,
+                                std::int64_t count);
 std::vector<float> initial_values(const Statistic& statistic);
 
 // The tensors of `file` that `graph` needs; the file holds sharded tensors whole, the result this rank's

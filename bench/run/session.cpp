@@ -110,11 +110,25 @@ bool has_shards(const Graph& graph) {
   return std::ranges::any_of(graph.parameters, [](const Parameter& one) { return one.shard.has_value(); });
 }
 
-// Every rank draws its own, which has the same bits everywhere; one tensor at a time is in host memory.
+constexpr std::int64_t kDrawnAtOnce = std::int64_t{1} << 25;  // elements: 128 MiB
+
+// Every rank draws its own, which has the same bits everywhere; one tensor at a time is in host memory, of
+// class centres a piece.
 void draw_tensors(Session& session) {
   const Graph& graph = session.plan.graph;
-  for (ParameterId p = 0; p < graph.parameters.size(); ++p)
-    session.device->write_parameter(p, initial_values(graph.parameters[p], session.options.seed));
+  const std::uint64_t seed = session.options.seed;
+  const std::optional<ParameterId> centres = class_centres(graph);
+  for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
+    const Parameter& parameter = graph.parameters[p];
+    if (p != centres) {
+      session.device->write_parameter(p, initial_values(parameter, seed));
+      continue;
+    }
+    const std::int64_t rows = parameter.dims[0],
+                       at_once = std::max(kDrawnAtOnce / parameter.dims[1], std::int64_t{1});
+    for (std::int64_t row = 0; row < rows; row += at_once)
+      session.device->write_rows(p, row, initial_rows(parameter, seed, row, std::min(at_once, rows - row)));
+  }
   for (StatisticId s = 0; s < graph.statistics.size(); ++s)
     session.device->write_statistic(s, initial_values(graph.statistics[s]));
 }

@@ -107,6 +107,10 @@ class CpuDevice final : public Device {
     write(buffers.master, values);
     for (BufferId copy : buffers.copies) write(copy, values);
   }
+  void write_rows(ParameterId parameter, std::int64_t first_row, std::span<const float> rows) override {
+    const std::int64_t first = first_row * graph_.parameters[parameter].dims[1];
+    std::ranges::copy(rows, arena_.as(tensors_.parameters.at(parameter).master) + first);
+  }
   void read_parameter(ParameterId parameter, std::span<float> values) const override {
     read(tensors_.parameters.at(parameter).master, values);
   }

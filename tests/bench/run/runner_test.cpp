@@ -25,6 +25,7 @@ class LoggingDevice : public Device {
   void prepare(const Graph&, const UpdateRule&, Program&) override {}
   void bind(Program&, const MemoryPlan&) override {}
   void write_parameter(ParameterId, std::span<const float>) override {}
+  void write_rows(ParameterId, std::int64_t, std::span<const float>) override {}
   void read_parameter(ParameterId, std::span<float>) const override {}
   void read_gradient(ParameterId, std::span<float>) const override {}
   void write_statistic(StatisticId, std::span<const float>) override {}
