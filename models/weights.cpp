@@ -100,10 +100,8 @@ void fill_together(std::span<float> values, const Fill& fill) {
   fill_part(0);
 }
 
-// `count` elements from the rank's element `first` on.
-std::vector<float> drawn(const Parameter& parameter, std::uint64_t seed, std::int64_t first,
-                         std::int64_t count) {
-  std::vector<float> values(static_cast<std::size_t>(count));
+// From the rank's element `first` on.
+void draw(const Parameter& parameter, std::uint64_t seed, std::int64_t first, std::span<float> values) {
   const auto number = static_cast<float>(parameter.initializer.number);
   const PhiloxKey key = stream_key(seed, parameter.name);
   const auto begin = static_cast<std::uint64_t>(first_element(parameter) + first);
@@ -115,7 +113,6 @@ std::vector<float> drawn(const Parameter& parameter, std::uint64_t seed, std::in
     else
       fill_uniform(key, -number, number, part, begin + at);
   });
-  return values;
 }
 
 }  // namespace
@@ -126,13 +123,14 @@ std::optional<ParameterId> class_centres(const Graph& graph) {
 }
 
 std::vector<float> initial_values(const Parameter& parameter, std::uint64_t seed) {
-  return drawn(parameter, seed, 0, parameter.elements());
+  std::vector<float> values(static_cast<std::size_t>(parameter.elements()));
+  draw(parameter, seed, 0, values);
+  return values;
 }
 
-std::vector<float> initial_rows(const Parameter& parameter, std::uint64_t seed, std::int64_t first_row,
-                                std::int64_t count) {
-  const std::int64_t columns = parameter.elements() / parameter.dims.front();
-  return drawn(parameter, seed, first_row * columns, count * columns);
+void draw_rows(const Parameter& parameter, std::uint64_t seed, std::int64_t first_row,
+               std::span<float> rows) {
+  draw(parameter, seed, first_row * (parameter.elements() / parameter.dims.front()), rows);
 }
 
 std::vector<float> initial_values(const Statistic& statistic) {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,9 +45,8 @@ std::optional<ParameterId> class_centres(const Graph& graph);
 // nothing else and are the same bits on every machine. A shard has this rank's rows, with the values they
 // have in the whole tensor. Large ones are drawn by as many threads as there are CPUs.
 std::vector<float> initial_values(const Parameter& parameter, std::uint64_t seed);
-// The same of `count` rows from this rank's `first_row` on.
-std::vector<float> initial_rows(const Parameter& parameter, std::uint64_t seed, std::int64_t first_row,
-                                std::int64_t count);
+// The same of the rows from this rank's `first_row` on.
+void draw_rows(const Parameter& parameter, std::uint64_t seed, std::int64_t first_row, std::span<float> rows);
 std::vector<float> initial_values(const Statistic& statistic);
 
 // The tensors of `file` that `graph` needs; the file holds sharded tensors whole, the result this rank's

@@ -112,23 +112,28 @@ bool has_shards(const Graph& graph) {
 
 constexpr std::int64_t kDrawnAtOnce = std::int64_t{1} << 25;  // elements: 128 MiB
 
-// Every rank draws its own, which has the same bits everywhere; one tensor at a time is in host memory, of
-// class centres a piece.
+// In pieces: there may be more class centres than fit into host memory.
+void draw_class_centres(Session& session, ParameterId centres) {
+  const Parameter& parameter = session.plan.graph.parameters[centres];
+  const std::int64_t all = parameter.dims[0], columns = parameter.dims[1];
+  const std::int64_t at_once = std::clamp<std::int64_t>(kDrawnAtOnce / columns, 1, all);
+  std::vector<float> rows(static_cast<std::size_t>(at_once * columns));
+  for (std::int64_t row = 0; row < all; row += at_once) {
+    rows.resize(static_cast<std::size_t>(std::min(at_once, all - row) * columns));
+    draw_rows(parameter, session.options.seed, row, rows);
+    session.device->write_rows(centres, row, rows);
+  }
+}
+
+// Every rank draws its own, which has the same bits everywhere; one tensor at a time is in host memory.
 void draw_tensors(Session& session) {
   const Graph& graph = session.plan.graph;
-  const std::uint64_t seed = session.options.seed;
   const std::optional<ParameterId> centres = class_centres(graph);
-  for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
-    const Parameter& parameter = graph.parameters[p];
-    if (p != centres) {
-      session.device->write_parameter(p, initial_values(parameter, seed));
-      continue;
-    }
-    const std::int64_t rows = parameter.dims[0],
-                       at_once = std::max(kDrawnAtOnce / parameter.dims[1], std::int64_t{1});
-    for (std::int64_t row = 0; row < rows; row += at_once)
-      session.device->write_rows(p, row, initial_rows(parameter, seed, row, std::min(at_once, rows - row)));
-  }
+  for (ParameterId p = 0; p < graph.parameters.size(); ++p)
+    if (p == centres)
+      draw_class_centres(session, p);
+    else
+      session.device->write_parameter(p, initial_values(graph.parameters[p], session.options.seed));
   for (StatisticId s = 0; s < graph.statistics.size(); ++s)
     session.device->write_statistic(s, initial_values(graph.statistics[s]));
 }

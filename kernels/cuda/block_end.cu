@@ -13,8 +13,12 @@ constexpr int kFactorChunks = kBlockEndOutputs / 8;  // of a pixel's output chan
 constexpr int kTileChunks = kBlockEndChannels / 8;   // of a pixel's or a weight's channels
 constexpr int kWarpChunks = kTileChunks / 2;
 constexpr int kWarpTiles = kBlockEndRows / 64;                   // of 16 pixels
+constexpr int kStoredRows = 32 / kWarpChunks;                    // of a warp, at once
 constexpr int kSummingThreads = kBlockEndThreads / kTileChunks;  // that sum the same channels
-static_assert(kBlockEndThreads == kNormSums * kBlockEndChannels, "a thread finishes one sum of a tile");
+
+struct NormMeans {
+  const float *norm, *shortcut;  // [channels]
+};
 
 __device__ int own_lane() {
   return static_cast<int>(threadIdx.x % 32);
@@ -100,67 +104,96 @@ __device__ void add_to_held(const WarpSums& sums, uint4* held) {
   }
 }
 
-// Stores the warp's part of the tile, masked: 128 bytes of a pixel per quarter of a warp. With a norm, leaves
-// what the thread sums for it over its pixels of 8 channels in `sums`, [kSummingThreads, kNormSums,
-// channels].
-template <typename T, bool kForNorm>
-__device__ void store_masked(const uint4* held, const unsigned char* bits, int stride, int rows, T* d_in,
-                             const uint4* norm_in, const float* mean, float* sums) {
-  const int lane = own_lane(), warp = own_warp();
-  const int first_row = warp / 2 * 16 * kWarpTiles, column = warp % 2 * kWarpChunks;
-  const int row = lane / kWarpChunks, chunk = lane % kWarpChunks;
-  float center[8] = {}, gradients[8] = {}, products[8] = {};
-  if constexpr (kForNorm) {
-    load<8>(mean + (column + chunk) * 8, center);
-    norm_in += first_row * kTileChunks + column;
-    sums += (warp / 2 * 4 + row) * kNormSums * kBlockEndChannels + (column + chunk) * 8;
+// The part of the tile that a thread stores: 8 channels of every fourth pixel of its warp's.
+struct OwnPart {
+  int row, chunk;  // the first pixel, and the chunk of its channels
+  __device__ OwnPart()
+      : row(own_warp() / 2 * 16 * kWarpTiles + own_lane() / kWarpChunks),
+        chunk(own_warp() % 2 * kWarpChunks + own_lane() % kWarpChunks) {}
+  // In a tile held in shared memory, `down` pixels below the first.
+  __device__ int held_at(int down) const {
+    return (row - row % 8 + down / 8 * 8) * kTileChunks + chunk_at<kTileChunks>(row % 8 + down % 8, chunk);
   }
-  held += first_row * kTileChunks + column;
-  bits += (first_row + row) * kTileChunks + column + chunk;
-  d_in += std::int64_t{first_row + row} * stride + (column + chunk) * 8;
-  rows -= first_row + row;
+  // In a tensor, from the tile's first element on.
+  __device__ std::int64_t at(int stride, int down) const {
+    return std::int64_t{row + down} * stride + chunk * 8;
+  }
+};
+constexpr int kOwnPixels = 16 * kWarpTiles / kStoredRows;
+template <typename T>
+using OwnPixels = Packed<T, 8>[kOwnPixels];
+
+// Of a tensor beside d_in; zeros outside.
+template <typename T>
+__device__ void load_own(const T* from, int stride, int rows, OwnPixels<T>& pixels) {
+  const OwnPart own;
+  from += own.at(stride, 0);
 #pragma unroll
-  for (int down = 0; down < 16 * kWarpTiles; down += 4) {
-    const int at = down / 8 * 8 * kTileChunks + chunk_at<kTileChunks>(row + down % 8, chunk);
-    const uint4 values = held[at];
-    const unsigned mask = bits[down * kTileChunks];
-    if (down >= rows) continue;
+  for (int i = 0; i < kOwnPixels; ++i, from += kStoredRows * stride)
+    pixels[i] = own.row + i * kStoredRows < rows ? load_packed<8>(from) : Packed<T, 8>{};
+}
+
+// Stores the warp's part of the tile, masked: 128 bytes of a pixel per quarter of a warp. With norms, leaves
+// what the thread sums for them in `sums`, [kSummingThreads, block_end_sums(kNorms), kBlockEndChannels].
+template <typename T, int kNorms>
+__device__ void store_masked(const uint4* held, const unsigned char* bits, int stride, int rows, T* d_in,
+                             const uint4* norm_in, const OwnPixels<T>& shortcut_in, const NormMeans& means,
+                             float* sums) {
+  constexpr int kSums = block_end_sums(kNorms);
+  const OwnPart own;
+  float center[8] = {}, shortcut_center[8] = {}, own_sums[kSums + 1][8] = {};
+  if constexpr (kNorms > 0) load<8>(means.norm + own.chunk * 8, center);
+  if constexpr (kNorms > 1) load<8>(means.shortcut + own.chunk * 8, shortcut_center);
+#pragma unroll
+  for (int i = 0; i < kOwnPixels; ++i) {
+    const int down = i * kStoredRows;
+    const uint4 values = held[own.held_at(down)];
+    const unsigned mask = bits[(own.row + down) * kTileChunks + own.chunk];
+    if (own.row + down >= rows) continue;
     const uint4 masked = make_uint4(values.x & mask_of_pair(mask), values.y & mask_of_pair(mask >> 2),
                                     values.z & mask_of_pair(mask >> 4), values.w & mask_of_pair(mask >> 6));
-    *reinterpret_cast<uint4*>(d_in + std::int64_t{down} * stride) = masked;
-    if constexpr (kForNorm) {
+    *reinterpret_cast<uint4*>(d_in + own.at(stride, down)) = masked;
+    if constexpr (kNorms > 0) {
       const auto gradient = load_packed<8>(reinterpret_cast<const T*>(&masked));
-      const auto in = load_packed<8>(reinterpret_cast<const T*>(norm_in + at));
+      const auto in = load_packed<8>(reinterpret_cast<const T*>(norm_in + own.held_at(down)));
 #pragma unroll
-      for (int i = 0; i < 8; ++i) {
-        gradients[i] += gradient.at(i);
-        products[i] += gradient.at(i) * (in.at(i) - center[i]);
+      for (int c = 0; c < 8; ++c) {
+        own_sums[0][c] += gradient.at(c);
+        own_sums[1][c] += gradient.at(c) * (in.at(c) - center[c]);
+        if constexpr (kNorms > 1)
+          own_sums[2][c] += gradient.at(c) * (shortcut_in[i].at(c) - shortcut_center[c]);
       }
     }
   }
-  if constexpr (kForNorm) {
-    store<8>(sums, gradients);
-    store<8>(sums + kBlockEndChannels, products);
+  sums += (own.row / (16 * kWarpTiles) * kStoredRows + own.row % kStoredRows) * kSums * kBlockEndChannels +
+          own.chunk * 8;
+#pragma unroll
+  for (int k = 0; k < kSums; ++k) store<8>(sums + k * kBlockEndChannels, own_sums[k]);
+}
+
+// Over the tile: partials [sums, stride].
+template <int kSums>
+__device__ void leave_sums(const float* sums, int stride, float* partials) {
+#pragma unroll
+  for (int part = 0; part < kSums * kBlockEndChannels; part += kBlockEndThreads) {
+    const int at = part + static_cast<int>(threadIdx.x);
+    if (at >= kSums * kBlockEndChannels) return;
+    float total = 0;
+#pragma unroll
+    for (int thread = 0; thread < kSummingThreads; ++thread)
+      total += sums[thread * kSums * kBlockEndChannels + at];
+    partials[at / kBlockEndChannels * stride + at % kBlockEndChannels] = total;
   }
 }
 
-// Over the tile: a thread adds up one sum of one channel, partials [2, stride].
-__device__ void leave_sums(const float* sums, int stride, float* partials) {
-  const int at = static_cast<int>(threadIdx.x);
-  float total = 0;
-#pragma unroll
-  for (int thread = 0; thread < kSummingThreads; ++thread) total += sums[thread * kBlockEndThreads + at];
-  partials[at / kBlockEndChannels * stride + at % kBlockEndChannels] = total;
-}
-
 // Blocks of the same pixels are neighbours, so d_out comes from memory once. Per element of d_in: reads 2
-// bytes of `added`, a bit of the mask and 2 * outputs / channels bytes of d_out, writes 2; with a norm 2 more
-// of its input, and 8 bytes of sums per channel and 128 pixels. Bound by memory up to 128 output channels;
-// above, d_out and the weights, which each block reads from the L2 cache, take as long.
-template <typename T, bool kForNorm>
+// bytes of `added`, a bit of the mask and 2 * outputs / channels bytes of d_out, writes 2; for each norm 2
+// more of its input, and 4 bytes for each sum of a channel over 128 pixels. Bound by memory up to 128 output
+// channels; above, d_out and the weights, which each block reads from the L2 cache, take as long.
+template <typename T, int kNorms>
 __global__ void __launch_bounds__(kBlockEndThreads, 2)
     block_end(BlockEndShape shape, const T* d_out, const T* weight, const T* added, const unsigned char* mask,
-              T* d_in, const T* norm_in, const float* mean, float* partials) {
+              T* d_in, const T* norm_in, const T* shortcut_in, NormMeans means, float* partials) {
   constexpr int kDOutChunks = kBlockEndRows * kFactorChunks,
                 kStageChunks = kDOutChunks + kBlockEndOutputs * kTileChunks;
   uint4* const held = gpu::dynamic_shared<uint4>();
@@ -171,8 +204,6 @@ __global__ void __launch_bounds__(kBlockEndThreads, 2)
   const int first_channel = static_cast<int>(blockIdx.x % across) * kBlockEndChannels;
   const int rows = static_cast<int>(min(std::int64_t{kBlockEndRows}, shape.pixels - first_pixel));
   const std::int64_t first = first_pixel * shape.channels + first_channel;
-  d_out += first_pixel * shape.outputs;
-  weight += first_channel;
 
   const bool has_pixels = own_warp() / 2 * 16 * kWarpTiles < rows;
   const int steps = shape.outputs / kBlockEndOutputs;
@@ -180,12 +211,14 @@ __global__ void __launch_bounds__(kBlockEndThreads, 2)
   const auto hold_step = [&](int step) {
     uint4* const stage = stages + step % 2 * kStageChunks;
     if (step >= steps) {
-      if (kForNorm) hold_rows<kTileChunks, kBlockEndRows>(norm_in + first, shape.channels, rows, stage);
+      if (kNorms > 0) hold_rows<kTileChunks, kBlockEndRows>(norm_in + first, shape.channels, rows, stage);
       return;
     }
-    hold_rows<kFactorChunks, kBlockEndRows>(d_out + step * kBlockEndOutputs, shape.outputs, rows, stage);
-    hold_rows<kTileChunks, kBlockEndOutputs>(weight + step * kBlockEndOutputs * shape.channels,
-                                             shape.channels, kBlockEndOutputs, stage + kDOutChunks);
+    const int output = step * kBlockEndOutputs;
+    hold_rows<kFactorChunks, kBlockEndRows>(d_out + first_pixel * shape.outputs + output, shape.outputs, rows,
+                                            stage);
+    hold_rows<kTileChunks, kBlockEndOutputs>(weight + output * shape.channels + first_channel, shape.channels,
+                                             kBlockEndOutputs, stage + kDOutChunks);
   };
   hold_step(0);
   gpu::end_copy_group();
@@ -214,59 +247,89 @@ __global__ void __launch_bounds__(kBlockEndThreads, 2)
     const uint4* const stage = stages + step % 2 * kStageChunks;
     if (has_pixels) multiply_step<T>(stage, stage + kDOutChunks, sums);
   }
+  OwnPixels<T> own_shortcut_in;
+  if constexpr (kNorms > 1) load_own(shortcut_in + first, shape.channels, rows, own_shortcut_in);
   gpu::wait_for_copy_groups<0>();
   __syncthreads();
   add_to_held<T>(sums, held);
   __syncwarp();
+  if constexpr (kNorms > 0) means.norm += first_channel;
+  if constexpr (kNorms > 1) means.shortcut += first_channel;
   auto* const left = reinterpret_cast<float*>(stages + (steps - 1) % 2 * kStageChunks);
-  store_masked<T, kForNorm>(held, reinterpret_cast<const unsigned char*>(bits), shape.channels, rows,
-                            d_in + first, stages + steps % 2 * kStageChunks,
-                            kForNorm ? mean + first_channel : nullptr, left);
-  if constexpr (kForNorm) {
+  store_masked<T, kNorms>(held, reinterpret_cast<const unsigned char*>(bits), shape.channels, rows,
+                          d_in + first, stages + steps % 2 * kStageChunks, own_shortcut_in, means, left);
+  if constexpr (kNorms > 0) {
+    constexpr int kSums = block_end_sums(kNorms);
     __syncthreads();
-    leave_sums(left, shape.channels,
-               partials + std::int64_t{blockIdx.x / across} * kNormSums * shape.channels + first_channel);
+    leave_sums<kSums>(left, shape.channels,
+                      partials + std::int64_t{blockIdx.x / across} * kSums * shape.channels + first_channel);
   }
 }
 
-// A block finishes the sums of 8 channels, in a fixed order. Reads 8 bytes per channel and row of tiles from
-// the L2 cache: bound by its latency.
+template <int kSums>
+struct FinishedSums {
+  float of[kSums] = {};
+  __device__ void merge(const FinishedSums& other) {
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) of[i] += other.of[i];
+  }
+};
+
+// A block finishes the sums of 8 channels, in a fixed order. Reads 8 bytes (12 for two norms) per channel and
+// row of tiles from the L2 cache: bound by its latency.
+template <int kNorms>
 __global__ void __launch_bounds__(kFinishedChannels* kFinishingRows, 1)
-    finish_norm_sums(const float* partials, int rows, std::int64_t pixels, int channels, NormBackward into) {
+    finish_norm_sums(const float* partials, int rows, std::int64_t pixels, int channels, NormBackward norm,
+                     NormBackward shortcut) {
+  constexpr int kSums = block_end_sums(kNorms);
   const int channel = static_cast<int>(blockIdx.x * kFinishedChannels + threadIdx.x);
-  NormGradientSums sums;
+  FinishedSums<kSums> sums;
 #pragma unroll 4
   for (int row = static_cast<int>(threadIdx.y); row < rows; row += kFinishingRows) {
-    const float* const from = partials + std::int64_t{row} * kNormSums * channels + channel;
-    sums.merge({from[0], from[channels]});
+    const float* const from = partials + std::int64_t{row} * kSums * channels + channel;
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) sums.of[i] += from[i * channels];
   }
   merge_rows(sums);
-  if (threadIdx.y == 0) sums.settle(into, pixels, channels, channel);
+  if (threadIdx.y > 0) return;
+  NormGradientSums{sums.of[0], sums.of[1]}.settle(norm, pixels, channels, channel);
+  if constexpr (kNorms > 1)
+    NormGradientSums{sums.of[0], sums.of[2]}.settle(shortcut, pixels, channels, channel);
+}
+
+template <typename T, int kNorms>
+void launch_for_norms(const BlockEndShape& shape, const BlockEndOperands& operands, cudaStream_t stream) {
+  const std::int64_t tiles = block_end_rows(shape) * (shape.channels / kBlockEndChannels);
+  gpu::launch(block_end<T, kNorms>, dim3(blocks_for(tiles, 1)), dim3(kBlockEndThreads),
+              static_cast<std::size_t>(block_end_shared_bytes(shape.outputs, kNorms)), stream, shape,
+              as<T>(operands.d_out), as<T>(operands.weight), as<T>(operands.added),
+              as<unsigned char>(operands.mask), as<T>(operands.d_in), as<T>(operands.norm_in),
+              as<T>(operands.shortcut_in), NormMeans{operands.norm.mean, operands.shortcut.mean},
+              operands.partials);
+  if constexpr (kNorms > 0) {
+    const dim3 block(kFinishedChannels, kFinishingRows);
+    gpu::launch(finish_norm_sums<kNorms>, dim3(blocks_for(shape.channels, kFinishedChannels)), block,
+                merge_bytes<FinishedSums<block_end_sums(kNorms)>>(block), stream, operands.partials,
+                static_cast<int>(block_end_rows(shape)), shape.pixels, shape.channels, operands.norm,
+                operands.shortcut);
+  }
 }
 
 }  // namespace
 
 void launch_block_end(DType dtype, const BlockEndShape& shape, const BlockEndOperands& operands,
                       cudaStream_t stream) {
-  const std::int64_t tiles = block_end_rows(shape) * (shape.channels / kBlockEndChannels);
-  const bool for_norm = operands.norm_in != nullptr;
   with_type_of(dtype, [&](auto type) {
     using T = decltype(type);
-    if constexpr (!std::is_same_v<T, float>)
-      gpu::launch(for_norm ? block_end<T, true> : block_end<T, false>, dim3(blocks_for(tiles, 1)),
-                  dim3(kBlockEndThreads),
-                  static_cast<std::size_t>(block_end_shared_bytes(shape.outputs, for_norm)), stream, shape,
-                  as<T>(operands.d_out), as<T>(operands.weight), as<T>(operands.added),
-                  as<unsigned char>(operands.mask), as<T>(operands.d_in), as<T>(operands.norm_in),
-                  operands.norm.mean, operands.partials);
-    else
+    if constexpr (std::is_same_v<T, float>)
       throw std::logic_error("the kernel for a block's end is for half precision");
+    else if (operands.shortcut_in)
+      launch_for_norms<T, 2>(shape, operands, stream);
+    else if (operands.norm_in)
+      launch_for_norms<T, 1>(shape, operands, stream);
+    else
+      launch_for_norms<T, 0>(shape, operands, stream);
   });
-  if (!for_norm) return;
-  const dim3 block(kFinishedChannels, kFinishingRows);
-  gpu::launch(finish_norm_sums, dim3(blocks_for(shape.channels, kFinishedChannels)), block,
-              merge_bytes<NormGradientSums>(block), stream, operands.partials,
-              static_cast<int>(block_end_rows(shape)), shape.pixels, shape.channels, operands.norm);
 }
 
 }  // namespace plumb::cuda

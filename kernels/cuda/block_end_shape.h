@@ -23,21 +23,25 @@ inline constexpr int kBlockEndOutputs = 64;    // d_out's are a multiple of it
 
 // Shared memory holds the other gradient's tile and its mask, and the stages, in elements of 2 bytes. With
 // sums the norm's input takes a stage in the last step.
-constexpr int block_end_shared_bytes(int outputs, bool sums) {
-  const int stages = sums || outputs > kBlockEndOutputs ? 2 : 1;
+constexpr int block_end_shared_bytes(int outputs, int norms) {
+  const int stages = norms > 0 || outputs > kBlockEndOutputs ? 2 : 1;
   return kBlockEndRows * (2 * kBlockEndChannels + kBlockEndChannels / 8) +
          stages * 2 * kBlockEndOutputs * (kBlockEndRows + kBlockEndChannels);
 }
 
-// The norm's sums are left by rows of tiles, [rows, 2, channels] in f32, and finished by blocks that take 8
-// channels each.
+// The norms' sums are left by rows of tiles, [rows, sums, channels] in f32, and finished by blocks that take
+// 8 channels each.
 inline constexpr int kFinishedChannels = 8, kFinishingRows = 128;
 constexpr std::int64_t block_end_rows(const BlockEndShape& shape) {
   return divide_up(shape.pixels, kBlockEndRows);
 }
-constexpr std::size_t block_end_workspace(const BlockEndShape& shape) {
-  return sizeof(float) * 2 * static_cast<std::size_t>(block_end_rows(shape)) *
-         static_cast<std::size_t>(shape.channels);
+// The gradient's sum, and that of its product with each norm's input.
+constexpr int block_end_sums(int norms) {
+  return norms == 0 ? 0 : norms + 1;
+}
+constexpr std::size_t block_end_workspace(const BlockEndShape& shape, int norms) {
+  return sizeof(float) * static_cast<std::size_t>(block_end_sums(norms)) *
+         static_cast<std::size_t>(block_end_rows(shape)) * static_cast<std::size_t>(shape.channels);
 }
 
 }  // namespace plumb::cuda

@@ -33,7 +33,7 @@ BufferId set_pass(ConvProblem& problem, const ConvForward& conv, const Program& 
 BufferId set_pass(ConvProblem& problem, const ConvBackwardData& conv, const Program&) {
   problem.pass = ConvPass::backward_data;
   problem.fusion.completes_gradient = conv.relu_mask.has_value();
-  problem.fusion.sums_for_norm = conv.norm_in.has_value();
+  problem.fusion.sums_for_norms = conv.norm_in.has_value() + conv.shortcut_in.has_value();
   return conv.d_in;
 }
 BufferId set_pass(ConvProblem& problem, const ConvBackwardWeights& conv, const Program& program) {
@@ -66,7 +66,8 @@ std::string text_of(const ConvProblem& p) {
   if (p.fusion.adds_residual) text += ", adds the residual";
   if (p.fusion.gathers_statistics) text += ", gathers statistics";
   if (p.fusion.completes_gradient) text += ", adds a gradient and masks the sum";
-  if (p.fusion.sums_for_norm) text += ", sums for the norm";
+  if (p.fusion.sums_for_norms == 1) text += ", sums for the norm";
+  if (p.fusion.sums_for_norms == 2) text += ", sums for two norms";
   return text;
 }
 

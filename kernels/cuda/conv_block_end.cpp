@@ -18,12 +18,12 @@ class BlockEndPlan final : public ConvPlan {
  public:
   explicit BlockEndPlan(const ConvProblem& p)
       : dtype_(p.dtype),
-        sums_for_norm_(p.fusion.sums_for_norm),
+        norms_(p.fusion.sums_for_norms),
         shape_{.pixels = p.n * p.h * p.w,
                .channels = static_cast<int>(p.c),
                .outputs = static_cast<int>(p.out_c)} {}
 
-  std::size_t workspace_bytes() const override { return sums_for_norm_ ? block_end_workspace(shape_) : 0; }
+  std::size_t workspace_bytes() const override { return block_end_workspace(shape_, norms_); }
   std::string engine() const override { return kOwnKernel; }
   void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const override {
     BlockEndOperands end{.d_out = operands[0],
@@ -31,8 +31,8 @@ class BlockEndPlan final : public ConvPlan {
                          .added = operands[3],
                          .mask = operands[4],
                          .d_in = operands[2]};
-    if (sums_for_norm_) {
-      const auto floats = [&](std::size_t i) { return reinterpret_cast<float*>(operands[i]); };
+    const auto floats = [&](std::size_t i) { return reinterpret_cast<float*>(operands[i]); };
+    if (norms_ > 0) {
       end.norm_in = operands[5];
       end.norm = {.scale = floats(8),
                   .mean = floats(6),
@@ -42,12 +42,21 @@ class BlockEndPlan final : public ConvPlan {
                   .coefficients = floats(11)};
       end.partials = reinterpret_cast<float*>(workspace);
     }
+    if (norms_ > 1) {
+      end.shortcut_in = operands[12];
+      end.shortcut = {.scale = floats(15),
+                      .mean = floats(13),
+                      .inv_std = floats(14),
+                      .d_scale = floats(16),
+                      .d_bias = floats(17),
+                      .coefficients = floats(11) + 3 * std::ptrdiff_t{shape_.channels}};
+    }
     launch_block_end(dtype_, shape_, end, stream);
   }
 
  private:
   DType dtype_;
-  bool sums_for_norm_;
+  int norms_;  // to sum for
   BlockEndShape shape_;
 };
 

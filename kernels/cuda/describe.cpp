@@ -9,9 +9,9 @@
 //   and compute backward through the preceding norm. A norm normalised only inside a convolution is not
 //   stored.
 // - Where plan_fusion() allows, backward-data of a block's first convolution completes the gradient of the
-//   preceding block's end: it adds the shortcut's gradient, applies the mask and, where there is one norm,
-//   computes its sums. That norm then reads one masked gradient, which is also its residual's; else its first
-//   pass adds both and writes the masked sum.
+//   preceding block's end: it adds the shortcut's gradient, applies the mask and may sum for the norm. That
+//   norm then reads one masked gradient, which is also its residual's; else its first pass adds both and
+//   writes the masked sum.
 // - A block's end goes back through its shortcut's norm, too. Without a ReLU the gradient of any other
 //   shortcut is that of the sum itself; a norm in front of a block's first convolution adds its own to it.
 // - One multi-tensor update also writes the half-precision copies of the weights.
@@ -121,11 +121,20 @@ struct Describer : GraphLowering {
     conv.scale = master(norm.scale);
     conv.d_scale = gradient(norm.scale);
     conv.d_bias = gradient(norm.bias);
-    conv.coefficients = saved.coefficients = add_coefficients(norm);
+    const std::optional<std::size_t> shortcut = layers_[*layer.block_end].norm_in_front;
+    conv.coefficients = saved.coefficients = add_coefficients(norm, shortcut ? 2 : 1);
+    if (!shortcut) return conv;
+    const BatchNorm& other = norm_in_front(*layer.block_end);
+    conv.shortcut_in = value(other.in);
+    conv.shortcut_mean = saved_[*shortcut].mean;
+    conv.shortcut_inv_std = saved_[*shortcut].inv_std;
+    conv.shortcut_scale = master(other.scale);
+    conv.d_shortcut_scale = gradient(other.scale);
+    conv.d_shortcut_bias = gradient(other.bias);
     return conv;
   }
-  BufferId add_coefficients(const BatchNorm& norm) {
-    return add_saved(norm.name + ".coefficients", DType::f32, {3, shape(norm.in).c});
+  BufferId add_coefficients(const BatchNorm& norm, std::int64_t norms) {
+    return add_saved(norm.name + ".coefficients", DType::f32, {3 * norms, shape(norm.in).c});
   }
 
   // The norm's own backward ends with these coefficients.
@@ -133,7 +142,7 @@ struct Describer : GraphLowering {
                                              BufferId d_activated) {
     const BatchNorm& norm = norm_in_front(i);
     Saved& saved = saved_[*layers_[i].norm_in_front];
-    saved.coefficients = add_coefficients(norm);
+    saved.coefficients = add_coefficients(norm, 1);
     return {.d_out = d_out,
             .weight = lowering_.weights[op.weight],
             .norm_in = value(norm.in),
@@ -196,18 +205,26 @@ struct Describer : GraphLowering {
   void backward(std::size_t i, const BatchNorm& op) {
     if (layers_[i].backward_by_end) return;
     if (layers_[i].backward_through_pool) return backward_through_pool(i, op);
+    if (layers_[i].backward_by_conv) return one_pass_backward(i, op);
     if (layers_[i].norm_in_front) return pair_backward(i, op);
-    if (!layers_[i].backward_by_conv) return two_pass_backward(i, op);
-    const BufferId d_activated = gradient_of(op.out);
-    if (op.residual) share_with_residual(op, d_activated);
-    const BufferId d_in = new_gradient(op.in, op.name);
-    add(op.name + ".backward",
-        BatchNormBackwardApply{.d_activated = d_activated,
-                               .in = value(op.in),
-                               .coefficients = saved_[i].coefficients,
-                               .d_in = d_in},
-        Phase::backward, i);
+    two_pass_backward(i, op);
+  }
+
+  // A convolution has computed the sums, at a block's end those of its shortcut's norm, too.
+  void one_pass_backward(std::size_t i, const BatchNorm& op) {
+    const BufferId d_activated = gradient_of(op.out), d_in = new_gradient(op.in, op.name);
+    BatchNormBackwardApply norm{
+        .d_activated = d_activated, .in = value(op.in), .coefficients = saved_[i].coefficients, .d_in = d_in};
+    if (layers_[i].norm_in_front) {
+      const BatchNorm& shortcut = norm_in_front(i);
+      norm.shortcut_in = value(shortcut.in);
+      norm.d_shortcut_in = new_gradient(shortcut.in, shortcut.name);
+    } else if (op.residual) {
+      share_with_residual(op, d_activated);
+    }
+    add(op.name + ".backward", norm, Phase::backward, i);
     contribute(op.in, d_in);
+    if (norm.d_shortcut_in) contribute(norm_in_front(i).in, *norm.d_shortcut_in);
   }
 
   // Sets the operand that gives the activation's mask. Without a residual, and for a PReLU: the norm's own

@@ -93,15 +93,16 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   void write_rows(ParameterId parameter, std::int64_t first_row, std::span<const float> rows) override {
     const ParameterBuffers& held = tensors_.parameters.at(parameter);
     const std::int64_t columns = graph_.parameters[parameter].dims[1];
-    const auto upload_to = [&](BufferId id) {
-      Buffer part = buffers_[id];
-      const std::size_t element = bytes_of(part.dtype);
-      part.bytes = rows.size() * element;
-      upload(arena_.data(id) + static_cast<std::size_t>(first_row * columns) * element, part, rows,
-             {static_cast<std::int64_t>(rows.size()) / columns, columns});
+    const auto at = [&](BufferId id) {
+      return arena_.data(id) + static_cast<std::size_t>(first_row * columns) * bytes_of(buffers_[id].dtype);
     };
-    upload_to(held.master);
-    for (BufferId copy : held.copies) upload_to(copy);
+    upload(at(held.master), std::as_bytes(rows));
+    for (BufferId copy : held.copies) {
+      Buffer part = buffers_[copy];
+      part.bytes = rows.size() * bytes_of(part.dtype);
+      upload(at(copy), to_device_layout(rows, {static_cast<std::int64_t>(rows.size()) / columns, columns},
+                                        part, layout_));
+    }
   }
   void read_parameter(ParameterId parameter, std::span<float> values) const override {
     download(tensors_.parameters.at(parameter).master, values, layout_dims(graph_, parameter));
@@ -284,11 +285,9 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   }
 
   void upload(BufferId buffer, std::span<const float> values, const std::vector<std::int64_t>& dims) {
-    upload(arena_.data(buffer), buffers_[buffer], values, dims);
+    upload(arena_.data(buffer), to_device_layout(values, dims, buffers_[buffer], layout_));
   }
-  void upload(std::byte* to, const Buffer& buffer, std::span<const float> values,
-              const std::vector<std::int64_t>& dims) {
-    const std::vector<std::byte> held = to_device_layout(values, dims, buffer, layout_);
+  void upload(std::byte* to, std::span<const std::byte> held) {
     check(cudaMemcpyAsync(to, held.data(), held.size(), cudaMemcpyHostToDevice, compute()));
     check(cudaStreamSynchronize(compute()));
   }

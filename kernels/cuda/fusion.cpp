@@ -133,9 +133,8 @@ class Planner {
     sum_for_end(i, readers.front(), *conv);
   }
 
-  // Backward of two norms at once has sums of its own.
   void sum_for_end(std::size_t i, std::size_t reader, const Conv& conv) {
-    if (layers_[i].norm_in_front || graph_.values[conv.out].shape.c % kBlockEndOutputs != 0) return;
+    if (graph_.values[conv.out].shape.c % kBlockEndOutputs != 0) return;
     if (const std::string* reason = reason_against(reader, FusedPattern::block_end_sums)) {
       layers_[i].why_plain_gradient = *reason;
       return;

@@ -26,7 +26,7 @@ namespace plumb::cuda {
 //
 // The gradient of a block's end is completed while a product is computed, + the other gradient, masked: by
 // our own kernel (block_end.h) or cuBLASLt (CUBLASLT_EPILOGUE_DRELU), which lists no algorithm without a GPU.
-// Our own kernel also sums it for the norm that ends the block, unless that has a shortcut's norm beside it.
+// Our own kernel also sums it for the norm that ends the block, and for its shortcut's.
 struct FusionSupport {
   bool statistics = false;                // convolution, then sums over its output (genstats)
   bool normalized_input = false;          // scale, bias, ReLU, then the above (ConvBNfprop)

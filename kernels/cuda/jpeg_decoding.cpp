@@ -172,7 +172,7 @@ class JpegDecoder final : public DeviceDecoder {
  public:
   explicit JpegDecoder(JpegLibrary& library)
       : library_(library),
-        stream_(make_stream()),
+        stream_(make_stream(Priority::high)),  // ahead of training's long kernels
         done_(make_event(cudaEventDisableTiming | cudaEventBlockingSync)),
         parsed_(call().destroy_parsed, call().create_parsed, library.handle.get()),
         params_(call().destroy_params, call().create_params, library.handle.get()),

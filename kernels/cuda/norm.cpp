@@ -177,9 +177,13 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormPoolBa
 Binder prepare(Context& context, Instruction& instruction, const BatchNormBackwardApply& norm) {
   return launching(context, [=, partition = partition_of(context, instruction),
                              dtype = context.dtype(norm.in)](const Arena& arena, cudaStream_t stream) {
-    launch_norm_backward_apply(partition, dtype,
-                               {.in = arena.data(norm.in), .d_out = arena.data(norm.d_activated)},
-                               arena.as<float>(norm.coefficients), {.data = arena.data(norm.d_in)}, stream);
+    launch_norm_backward_apply(
+        partition, dtype,
+        {.in = arena.data(norm.in),
+         .d_out = arena.data(norm.d_activated),
+         .shortcut_in = arena.optional(norm.shortcut_in)},
+        arena.as<float>(norm.coefficients),
+        {.data = arena.data(norm.d_in), .shortcut = arena.optional(norm.d_shortcut_in)}, stream);
   });
 }
 

@@ -10,10 +10,6 @@ namespace plumb::cuda {
 // Sums over a channel's `count` elements: of the gradient, and of its product with (in - mean).
 struct NormGradientSums {
   float gradient = 0, product = 0;
-  __device__ void merge(const NormGradientSums& other) {
-    gradient += other.gradient;
-    product += other.product;
-  }
   __device__ void settle(const NormBackward& into, std::int64_t elements, int channels, int channel) const {
     const auto count = static_cast<float>(elements);
     const float inv_std = into.inv_std[channel], mean = into.mean[channel];

@@ -134,14 +134,17 @@ struct BatchNormPoolBackward {
   }
 };
 
-// d_in = coefficients[0] * d_activated + coefficients[1] * in + coefficients[2].
+// d_in = coefficients[0] * d_activated + coefficients[1] * in + coefficients[2]. At the end of a block the
+// same for its shortcut's norm, by rows 3 to 5.
 struct BatchNormBackwardApply {
   static constexpr std::string_view kName = "norm_backward_apply";
-  Read d_activated, in, coefficients;  // coefficients: f32 [3, c]
+  Read d_activated, in, coefficients;  // coefficients: f32 [3, c], [6, c] with a shortcut
   Write d_in;
+  std::optional<Read> shortcut_in;
+  std::optional<Write> d_shortcut_in;
   static void operands(auto& self, auto&& each) {
-    each("d_activated", self.d_activated, "in", self.in, "coefficients", self.coefficients, "d_in",
-         self.d_in);
+    each("d_activated", self.d_activated, "in", self.in, "coefficients", self.coefficients, "d_in", self.d_in,
+         "shortcut_in", self.shortcut_in, "d_shortcut_in", self.d_shortcut_in);
   }
 };
 

@@ -26,11 +26,11 @@ struct ConvFusion {
   bool adds_residual = false;       // … + residual inside the relu, and writes the result to `activated`
   bool gathers_statistics = false;  // sums [2, c] of its output
   bool completes_gradient = false;  // backward-data: adds the other gradient of the input, and masks the sum
-  bool sums_for_norm = false;       // … and sums it for the norm whose output it is the gradient of
+  int sums_for_norms = 0;  // … and sums it for the norms whose output it is the gradient of: up to 2
 };
 
 // With relu_mask: of the ReLU's input, d_in = product + added where the mask's bit is 1, else 0. With
-// norm_in: the norm before that ReLU has so much of its backward done.
+// norm_in: the norm before that ReLU has so much of its backward done; with shortcut_in the shortcut's, too.
 struct ConvBackwardData {
   static constexpr std::string_view kName = "conv_backward_data";
   Read d_out, weight;             // like out; backward-data's copy
@@ -38,11 +38,17 @@ struct ConvBackwardData {
   std::optional<Read> added;      // like in: the gradient that another reader of the input has left
   std::optional<Read> relu_mask;  // u8, as BatchNormApply writes it
   std::optional<Read> norm_in, mean, inv_std, scale;   // like d_in, then f32 [c]
-  std::optional<Write> d_scale, d_bias, coefficients;  // f32 [c], [c], [3, c]: see BatchNormBackwardApply
+  std::optional<Write> d_scale, d_bias, coefficients;  // f32 [c], [c], [3 or 6, c]: BatchNormBackwardApply's
+  std::optional<Read> shortcut_in, shortcut_mean, shortcut_inv_std, shortcut_scale;  // likewise
+  std::optional<Write> d_shortcut_scale, d_shortcut_bias;
   static void operands(auto& self, auto&& each) {
     each("d_out", self.d_out, "weight", self.weight, "d_in", self.d_in, "added", self.added, "relu_mask",
-         self.relu_mask, "norm_in", self.norm_in, "mean", self.mean, "inv_std", self.inv_std, "scale",
-         self.scale, "d_scale", self.d_scale, "d_bias", self.d_bias, "coefficients", self.coefficients);
+         self.relu_mask);
+    each("norm_in", self.norm_in, "mean", self.mean, "inv_std", self.inv_std, "scale", self.scale, "d_scale",
+         self.d_scale, "d_bias", self.d_bias, "coefficients", self.coefficients);
+    each("shortcut_in", self.shortcut_in, "shortcut_mean", self.shortcut_mean, "shortcut_inv_std",
+         self.shortcut_inv_std, "shortcut_scale", self.shortcut_scale, "d_shortcut_scale",
+         self.d_shortcut_scale, "d_shortcut_bias", self.d_shortcut_bias);
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <memory>
+#include <span>
 
 #include "kernels/cuda/conv.h"
 #include "kernels/cuda/dense.h"
@@ -13,7 +14,7 @@
 namespace plumb::cuda {
 namespace {
 
-ConvProblem problem_of(DType dtype, const BlockEndShape& shape, bool sums_for_norm = false) {
+ConvProblem problem_of(DType dtype, const BlockEndShape& shape, int norms = 0) {
   return {.pass = ConvPass::backward_data,
           .n = 1,
           .h = 1,
@@ -23,7 +24,7 @@ ConvProblem problem_of(DType dtype, const BlockEndShape& shape, bool sums_for_no
           .out_w = shape.pixels,
           .out_c = shape.outputs,
           .dtype = dtype,
-          .fusion = {.completes_gradient = true, .sums_for_norm = sums_for_norm}};
+          .fusion = {.completes_gradient = true, .sums_for_norms = norms}};
 }
 
 struct Candidates {
@@ -32,19 +33,31 @@ struct Candidates {
       with_block_end_kernels(with_matrix_products(make_conv_engine({}), *products));
 };
 
-// What a norm's backward makes of the gradient of its output, in double from what its second pass reads.
-void expect_sums(const std::vector<double>& gradient, const std::vector<double>& norm_in,
-                 const std::array<std::vector<double>, 3>& mean_inv_std_scale,
-                 const std::array<std::vector<double>, 3>& d_scale_d_bias_coefficients) {
-  const auto& [mean, inv_std, scale] = mean_inv_std_scale;
-  const auto& [d_scale, d_bias, coefficients] = d_scale_d_bias_coefficients;
+// A norm that the gradient is summed for.
+struct SummedNorm {
+  SummedNorm(DType dtype, std::size_t pixels, std::size_t channels, int seed)
+      : in(dtype, normal_values(dtype, pixels * channels, seed)),
+        mean(DType::f32, normal_values(DType::f32, channels, seed + 1)),
+        inv_std(DType::f32, normal_values(DType::f32, channels, seed + 2)),
+        scale(DType::f32, normal_values(DType::f32, channels, seed + 3)),
+        d_scale(DType::f32, channels),
+        d_bias(DType::f32, channels) {}
+  GuardedTensor in, mean, inv_std, scale, d_scale, d_bias;
+};
+
+// What a norm's backward makes of the gradient of its output, in double. Coefficients: [3, channels].
+void expect_sums(const std::vector<double>& gradient, const SummedNorm& norm,
+                 std::span<const double> coefficients) {
+  const std::vector<double> in = norm.in.values(), mean = norm.mean.values(), inv_std = norm.inv_std.values(),
+                            scale = norm.scale.values(), d_scale = norm.d_scale.values(),
+                            d_bias = norm.d_bias.values();
   const std::size_t channels = mean.size();
   const auto pixels = static_cast<double>(gradient.size() / channels);
   for (std::size_t c = 0; c < channels; ++c) {
     double sum = 0, product = 0;
     for (std::size_t i = c; i < gradient.size(); i += channels) {
       sum += gradient[i];
-      product += gradient[i] * (norm_in[i] - mean[c]) * inv_std[c];
+      product += gradient[i] * (in[i] - mean[c]) * inv_std[c];
     }
     const double tolerance = 1e-5 * pixels, of_gradient = scale[c] * inv_std[c];
     const double of_in = -of_gradient * inv_std[c] * product / pixels;
@@ -56,9 +69,9 @@ void expect_sums(const std::vector<double>& gradient, const std::vector<double>&
   }
 }
 
-void expect_block_end(DType dtype, const BlockEndShape& shape, bool sums_for_norm) {
+void expect_block_end(DType dtype, const BlockEndShape& shape, int norms) {
   SCOPED_TRACE(testing::Message() << name_of(dtype) << " " << shape.pixels << " pixels, " << shape.outputs
-                                  << " to " << shape.channels << " channels, sums " << sums_for_norm);
+                                  << " to " << shape.channels << " channels, " << norms << " norms");
   const auto channels = static_cast<std::size_t>(shape.channels);
   const auto outputs = static_cast<std::size_t>(shape.outputs);
   const std::size_t pixels = static_cast<std::size_t>(shape.pixels), elements = pixels * channels;
@@ -75,42 +88,37 @@ void expect_block_end(DType dtype, const BlockEndShape& shape, bool sums_for_nor
       wanted[i] += d_out[i / channels * outputs + k] * weight[k * channels + i % channels];
   }
   GuardedTensor d_out_held(dtype, d_out), weight_held(dtype, weight), d_in(dtype, elements),
-      added_held(dtype, added), mask(DType::u8, bits);
-  const std::vector<double> norm_in = normal_values(dtype, elements, 5),
-                            mean = normal_values(DType::f32, channels, 6),
-                            inv_std = normal_values(DType::f32, channels, 7),
-                            scale = normal_values(DType::f32, channels, 8);
-  GuardedTensor norm_in_held(dtype, norm_in), mean_held(DType::f32, mean), inv_std_held(DType::f32, inv_std),
-      scale_held(DType::f32, scale), d_scale(DType::f32, channels), d_bias(DType::f32, channels),
-      coefficients(DType::f32, 3 * channels),
-      partials(DType::f32, block_end_workspace(shape) / sizeof(float));
+      added_held(dtype, added), mask(DType::u8, bits), coefficients(DType::f32, 6 * channels),
+      partials(DType::f32, block_end_workspace(shape, 2) / sizeof(float));
+  SummedNorm norm(dtype, pixels, channels, 5), shortcut(dtype, pixels, channels, 9);
   std::vector<std::byte*> operands{d_out_held.data(), weight_held.data(), d_in.data(), added_held.data(),
                                    mask.data()};
-  if (sums_for_norm)
-    for (GuardedTensor* norm :
-         {&norm_in_held, &mean_held, &inv_std_held, &scale_held, &d_scale, &d_bias, &coefficients})
-      operands.push_back(norm->data());
+  const auto append = [&](auto... tensors) { (operands.push_back(tensors->data()), ...); };
+  if (norms > 0)
+    append(&norm.in, &norm.mean, &norm.inv_std, &norm.scale, &norm.d_scale, &norm.d_bias, &coefficients);
+  if (norms > 1)
+    append(&shortcut.in, &shortcut.mean, &shortcut.inv_std, &shortcut.scale, &shortcut.d_scale,
+           &shortcut.d_bias);
   Candidates both;
-  const auto plan = both.engine->plan(problem_of(dtype, shape, sums_for_norm), 1 << 20);
+  const auto plan = both.engine->plan(problem_of(dtype, shape, norms), 1 << 20);
   ASSERT_EQ(plan->engine(), kOwnKernel);
-  EXPECT_EQ(plan->workspace_bytes(), sums_for_norm ? block_end_workspace(shape) : 0);
+  EXPECT_EQ(plan->workspace_bytes(), block_end_workspace(shape, norms));
   plan->run(nullptr, operands, partials.data());
   expect_close(d_in.values(), wanted, dtype, 1.01);
   EXPECT_EQ(added_held.values(), added) << "other instructions read it, too";
-  if (sums_for_norm)
-    expect_sums(d_in.values(), norm_in, {mean, inv_std, scale},
-                {d_scale.values(), d_bias.values(), coefficients.values()});
+  const std::vector<double> rows = coefficients.values();
+  if (norms > 0) expect_sums(d_in.values(), norm, std::span(rows).first(3 * channels));
+  if (norms > 1) expect_sums(d_in.values(), shortcut, std::span(rows).last(3 * channels));
 }
 
 TEST(BlockEnd, MatchesLoopsInDouble) {
   for (const DType dtype : {DType::f16, DType::bf16}) {
-    for (const bool sums_for_norm : {false, true}) {
-      expect_block_end(dtype, {.pixels = 1, .channels = 128, .outputs = 64}, sums_for_norm);
-      expect_block_end(dtype, {.pixels = 128, .channels = 128, .outputs = 64}, sums_for_norm);
-      expect_block_end(dtype, {.pixels = 300, .channels = 256, .outputs = 64}, sums_for_norm);
-      expect_block_end(dtype, {.pixels = 149, .channels = 256, .outputs = 128}, sums_for_norm);
-      // Stages are used again.
-      expect_block_end(dtype, {.pixels = 70, .channels = 384, .outputs = 320}, sums_for_norm);
+    for (const int norms : {0, 1, 2}) {
+      expect_block_end(dtype, {.pixels = 1, .channels = 128, .outputs = 64}, norms);
+      expect_block_end(dtype, {.pixels = 128, .channels = 128, .outputs = 64}, norms);
+      expect_block_end(dtype, {.pixels = 300, .channels = 256, .outputs = 64}, norms);
+      expect_block_end(dtype, {.pixels = 149, .channels = 256, .outputs = 128}, norms);
+      expect_block_end(dtype, {.pixels = 70, .channels = 384, .outputs = 320}, norms);  // stages used again
     }
   }
 }
@@ -142,7 +150,7 @@ TEST(BlockEnd, ComesBeforeTheLibraryWhereItFits) {
   EXPECT_EQ(listed->engine(0), kOwnKernel);
   EXPECT_NE(listed->engine(1), kOwnKernel);
   EXPECT_EQ(listed->build(1)->engine(), listed->engine(1));
-  EXPECT_EQ(engines(problem_of(DType::f16, {.pixels = 20, .channels = 256, .outputs = 64}, true)), 1U);
+  EXPECT_EQ(engines(problem_of(DType::f16, {.pixels = 20, .channels = 256, .outputs = 64}, 1)), 1U);
   ConvProblem other = problem;
   other.out_c = 96;
   EXPECT_EQ(engines(other), 1U);

@@ -41,9 +41,9 @@ class RandomBatches final : public BatchSource {
 
 constexpr Normalisation kNormalisation{{0.025F, 0.02F, 0.03F}, {-3.2F, -2.5F, -3.8F}};
 
-void write_tensors(Device& device, const TestTensors& tensors, const TrainOptions& options) {
-  for (ParameterId p = 0; p < tensors.parameters.size(); ++p)
-    device.write_parameter(p, tensors.parameters[p]);
+void write_tensors(Device& device, const Graph& graph, const TestTensors& tensors,
+                   const TrainOptions& options) {
+  write_parameters(device, graph, tensors.parameters);
   for (StatisticId s = 0; s < tensors.statistics.size(); ++s)
     device.write_statistic(s, tensors.statistics[s]);
   if (!options.other_batches) device.write_batch(tensors.images, tensors.labels);
@@ -89,7 +89,7 @@ GraphRun train(Device& device, const Graph& graph, const TestTensors& tensors, c
   Program program = describe(graph, describe_options, limits);
   device.prepare(graph, options.rule, program);
   device.bind(program, plan_memory(program));
-  write_tensors(device, tensors, options);
+  write_tensors(device, graph, tensors, options);
   if (options.forgets_order) forget_order(program);
   RandomBatches batches(graph);
   Runner runner(program, device, nullptr, batches);

@@ -18,9 +18,8 @@ std::vector<std::vector<float>> gradients_of(const Device& device, const Graph& 
   return gradients;
 }
 
-void write_tensors(Device& device, const TestTensors& tensors) {
-  for (ParameterId p = 0; p < tensors.parameters.size(); ++p)
-    device.write_parameter(p, tensors.parameters[p]);
+void write_tensors(Device& device, const Graph& graph, const TestTensors& tensors) {
+  write_parameters(device, graph, tensors.parameters);
   for (StatisticId s = 0; s < tensors.statistics.size(); ++s)
     device.write_statistic(s, tensors.statistics[s]);
   device.write_batch(tensors.images, tensors.labels);
@@ -50,7 +49,7 @@ GraphRun run_on_cpu(const Graph& graph, const TestTensors& tensors, const GraphR
   Program program = describe(graph, options.describe, device->limits());
   device->prepare(graph, options.rule, program);
   device->bind(program, plan_memory(program));
-  write_tensors(*device, tensors);
+  write_tensors(*device, graph, tensors);
   device->write_state({.first_sample = options.first_sample, .learning_rate = options.learning_rate});
 
   GraphRun run;

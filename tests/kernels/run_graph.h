@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "kernels/device.h"
 #include "models/graph.h"
+#include "models/weights.h"
 #include "tests/kernels/graph_builder.h"
 
 namespace plumb {
@@ -27,6 +30,22 @@ struct GraphRun {
   std::vector<std::vector<float>> first_gradients, gradients;  // the first and the last iteration's
   std::vector<std::vector<float>> parameters, statistics;      // after the last update
 };
+
+// Class centres in two pieces.
+inline void write_parameters(Device& device, const Graph& graph,
+                             const std::vector<std::vector<float>>& values) {
+  const std::optional<ParameterId> centres = class_centres(graph);
+  for (ParameterId p = 0; p < values.size(); ++p) {
+    if (p != centres) {
+      device.write_parameter(p, values[p]);
+      continue;
+    }
+    const std::int64_t columns = graph.parameters[p].dims[1], half = graph.parameters[p].dims[0] / 2;
+    const auto first = static_cast<std::size_t>(half * columns);
+    device.write_rows(p, 0, std::span(values[p]).first(first));
+    device.write_rows(p, half, std::span(values[p]).subspan(first));
+  }
+}
 
 // describe -> prepare -> plan -> bind, then every instruction's callable in order. One rank, so no
 // collectives.

@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "models/arcface.h"
 #include "models/resnet50.h"
 #include "tests/models/initial_tensors.h"
@@ -103,6 +106,23 @@ TEST(InitialTensors, RowsOfAllRanksAreThoseOfTheWholeTensor) {
     const auto fresh = [](const Graph& graph, const TensorMap&) { return initial_tensors(graph, 1); };
     EXPECT_EQ(rows_of_all_ranks(fresh, embedding, whole), whole.at("head.weight").values) << embedding;
   }
+}
+
+// Also where several threads draw, each from an element in the middle of a block of random numbers.
+TEST(InitialTensors, PiecesAreThoseOfTheWholeTensor) {
+  Parameter parameter{.name = "centres",
+                      .dims = {700'001, 7},
+                      .initializer = {.kind = Initializer::Kind::normal, .number = 0.01}};
+  const std::vector<float> whole = initial_values(parameter, 1);
+  std::vector<float> pieces(whole.size());
+  for (const auto& [first, rows] : {std::pair<std::int64_t, std::int64_t>{0, 5}, {5, 699'995}, {700'000, 1}})
+    draw_rows(
+        parameter, 1, first,
+        std::span(pieces).subspan(static_cast<std::size_t>(first) * 7, static_cast<std::size_t>(rows) * 7));
+  EXPECT_EQ(pieces, whole);
+  std::vector<float> alone(whole.size());
+  fill_normal(stream_key(1, "centres"), 0, 0.01F, alone);
+  EXPECT_EQ(whole, alone);
 }
 
 TEST(TensorsFor, EveryRankTakesItsRowsFromTheSameFile) {
