@@ -37,8 +37,9 @@ struct IterationMetrics {
   int top1 = 0;     // images whose label has the largest logit
   int top5 = 0;     // images whose label is among the five largest; -1: not counted (margin loss)
   float loss_scale = 1;
-  bool skipped = false;        // a gradient overflowed on some rank; no parameter changed
-  double exposed_seconds = 0;  // compute lane's wait for collectives; 0 if the host measures it
+  bool skipped = false;  // a gradient overflowed on some rank; no parameter changed
+  // The compute lane's waits for collectives and for its batch; 0 where the host measures them.
+  double exposed_seconds = 0, data_wait_seconds = 0;
 };
 
 // Begin and end of an instruction, in seconds since start_clock().
@@ -106,9 +107,8 @@ class DeviceClock {
   virtual void stamp(InstructionId instruction, Lane lane, bool after) = 0;
   // Times stamped since the last call, in stamping order. Waits for the device.
   virtual std::vector<InstructionTime> step_times() = 0;
-  // Stamps the start or end of the compute lane's wait for collectives (IterationMetrics::exposed_seconds).
-  // Works inside captures.
-  virtual void stamp_wait(bool /*after*/) {}
+  // Stamps the start or end of a wait of the compute lane (IterationMetrics). Works inside captures.
+  virtual void stamp_wait(Wait /*what*/, bool /*after*/) {}
 };
 
 // Staging of device buffers through page-locked host memory.

@@ -34,6 +34,9 @@ struct StepState {
   int clean_steps = 0;       // steps without overflow since the loss scale last changed
 };
 
+// What a device's compute lane waits for.
+enum class Wait { collectives, data };
+
 // Number of iterations whose metrics a device keeps.
 inline constexpr std::uint64_t kMetricsKept = 1024;
 

@@ -27,6 +27,12 @@ Runner::Runner(const Program& program, Device& device, Communicator* communicato
     Action action{.instruction = id, .wait_for = dependencies[id], .signals = signals[id]};
     (lane == Lane::input ? loads_ : actions_).push_back(std::move(action));
   }
+  const auto takes_batch = std::ranges::find_if(actions_, [&](const Action& action) {
+    return std::ranges::any_of(action.wait_for, [&](InstructionId before) {
+      return program.instructions[before].lane == Lane::input;
+    });
+  });
+  if (takes_batch != actions_.end()) takes_batch->takes_batch = true;
 }
 
 Runner::~Runner() {
@@ -53,6 +59,7 @@ void Runner::run_iteration(const std::function<void()>& between) {
   load_batches(Mode::plain);
   if (captured_) {
     for (const Action& load : loads_) device_.wait(load.instruction, Lane::compute);
+    if (!loads_.empty()) device_.stamp_wait(Wait::data, true);
     device_.step_capture()->replay();
   } else {
     run_instructions(Mode::plain, between);
@@ -68,8 +75,11 @@ void Runner::run_stamped_iteration() {
   device_.end_iteration();
 }
 
-// Runs outside the captured graph because the batch changes every iteration.
+// Runs outside the captured graph because the batch changes every iteration. The compute lane's wait begins
+// when it has ended the iteration before, whatever the host waits for meanwhile.
 void Runner::load_batches(Mode mode) {
+  if (loads_.empty()) return;
+  device_.stamp_wait(Wait::data, false);
   for (const Action& load : loads_) {
     const PixelBatch batch = source_.next();
     if (mode == Mode::stamped) device_.stamp(load.instruction, Lane::input, false);
@@ -143,7 +153,7 @@ void Runner::wait_for(const Action& action, Mode mode) {
                        std::any_of(action.wait_for.begin(), action.wait_for.end(), [&](InstructionId before) {
                          return program_.instructions[before].lane == Lane::communication;
                        });
-  if (exposes) device_.stamp_wait(false);
+  if (exposes) device_.stamp_wait(Wait::collectives, false);
   for (InstructionId before : action.wait_for) {
     const Lane other = program_.instructions[before].lane;
     if (other == Lane::communication && host_carries(before)) {
@@ -155,7 +165,8 @@ void Runner::wait_for(const Action& action, Mode mode) {
     // A replay waits for its batch as a whole.
     if (other != Lane::input || mode != Mode::capturing) device_.wait(before, lane);
   }
-  if (exposes) device_.stamp_wait(true);
+  if (exposes) device_.stamp_wait(Wait::collectives, true);
+  if (action.takes_batch && mode != Mode::capturing) device_.stamp_wait(Wait::data, true);
 }
 
 // Collectives end when the communicator says so, which may be long before anybody waits for them.

@@ -46,6 +46,7 @@ class Runner {
     InstructionId instruction = 0;
     std::vector<InstructionId> wait_for;  // instructions of other lanes that must have ended first
     bool signals = false;                 // an instruction of another lane waits for it
+    bool takes_batch = false;             // the first one that waits for the batch
   };
   enum class Mode { plain, stamped, capturing };
   void load_batches(Mode mode);

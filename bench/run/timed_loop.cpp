@@ -114,7 +114,10 @@ class TimedLoop {
     const std::int64_t iteration = told() - 1;
     leave_iteration(iteration);
     result_.metrics.push_back(session_.device->metrics(static_cast<std::uint64_t>(iteration)));
-    if (iteration >= session_.options.warmup) device_exposed_ += result_.metrics.back().exposed_seconds;
+    if (iteration >= session_.options.warmup) {
+      device_exposed_ += result_.metrics.back().exposed_seconds;
+      device_waited_ += result_.metrics.back().data_wait_seconds;
+    }
     ended_(iteration);
     if (told() == session_.options.warmup) {
       host_exposed_in_warmup_ = runner_.exposed_communication_seconds();
@@ -125,12 +128,13 @@ class TimedLoop {
 
   void conclude() {
     const auto steps = static_cast<double>(told() - session_.options.warmup);
-    const double exposed = runs_behind_the_host(*session_.device)
-                               ? device_exposed_
-                               : runner_.exposed_communication_seconds() - host_exposed_in_warmup_;
+    const bool measures = runs_behind_the_host(*session_.device);
+    const double exposed =
+        measures ? device_exposed_ : runner_.exposed_communication_seconds() - host_exposed_in_warmup_;
+    const double waited = measures ? device_waited_ : session_.source->waited_seconds() - waited_in_warmup_;
     result_.exposed_communication_seconds = exposed / steps;
     result_.communicating_seconds = (runner_.communicating_seconds() - communicating_in_warmup_) / steps;
-    result_.data_wait_seconds = (session_.source->waited_seconds() - waited_in_warmup_) / steps;
+    result_.data_wait_seconds = waited / steps;
   }
 
   const Job& job_;
@@ -144,7 +148,7 @@ class TimedLoop {
   const std::uint64_t bytes_per_iteration_ = reduced_bytes(session_.plan.program);
   // Sequence numbers on the board of the iterations under way; 0: none.
   std::array<std::uint64_t, kIterationsUnderWay + 1> recorded_{};
-  double device_exposed_ = 0, host_exposed_in_warmup_ = 0, communicating_in_warmup_ = 0,
+  double device_exposed_ = 0, device_waited_ = 0, host_exposed_in_warmup_ = 0, communicating_in_warmup_ = 0,
          waited_in_warmup_ = 0;
 };
 

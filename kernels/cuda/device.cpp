@@ -184,7 +184,8 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
             .top5 = record.top5,
             .loss_scale = record.loss_scale,
             .skipped = record.skipped != 0,
-            .exposed_seconds = 1e-9 * static_cast<double>(record.exposed_ns)};
+            .exposed_seconds = 1e-9 * static_cast<double>(record.exposed_ns),
+            .data_wait_seconds = 1e-9 * static_cast<double>(record.data_wait_ns)};
   }
 
   std::byte* data(BufferId buffer) override { return arena_.data(buffer); }
@@ -238,8 +239,8 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     synchronize();
     return clock_.step_times();
   }
-  void stamp_wait(bool after) override {
-    launch_stamp_wait(arena_.as<State>(tensors_.state), after, compute());
+  void stamp_wait(Wait what, bool after) override {
+    launch_stamp_wait(arena_.as<State>(tensors_.state), what, after, compute());
   }
 
  private:

@@ -143,7 +143,8 @@ __global__ void advance_state(LossScaling scaling, State* state, const float* ov
   record.loss_scale = step.loss_scale;
   record.skipped = skipped ? 1 : 0;
   record.exposed_ns = state->exposed_ns;
-  state->exposed_ns = 0;
+  record.data_wait_ns = state->data_wait_ns;
+  state->exposed_ns = state->data_wait_ns = 0;
   ++step.iteration;
   if (scaling.kind != LossScaling::Kind::dynamic) return;
   step.clean_steps = skipped ? 0 : step.clean_steps + 1;
@@ -154,12 +155,12 @@ __global__ void advance_state(LossScaling scaling, State* state, const float* ov
 }
 
 // A single thread reads and writes 16 bytes.
-__global__ void stamp_wait(State* state, bool after) {
+__global__ void stamp_wait(State* state, Wait what, bool after) {
   const std::uint64_t now = gpu::nanoseconds();
-  if (after)
-    state->exposed_ns += now - state->wait_began_ns;
-  else
+  if (!after)
     state->wait_began_ns = now;
+  else
+    (what == Wait::data ? state->data_wait_ns : state->exposed_ns) += now - state->wait_began_ns;
 }
 
 unsigned blocks_of(std::size_t chunks) {
@@ -195,8 +196,8 @@ void launch_advance_state(const LossScaling& scaling, State* state, const float*
   gpu::launch(advance_state, 1, 1, 0, stream, scaling, state, overflow, records);
 }
 
-void launch_stamp_wait(State* state, bool after, cudaStream_t stream) {
-  gpu::launch(stamp_wait, 1, 1, 0, stream, state, after);
+void launch_stamp_wait(State* state, Wait what, bool after, cudaStream_t stream) {
+  gpu::launch(stamp_wait, 1, 1, 0, stream, state, what, after);
 }
 
 }  // namespace plumb::cuda

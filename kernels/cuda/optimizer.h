@@ -64,7 +64,7 @@ void launch_find_overflow(const GradientChunk* chunks, std::size_t count, float*
 void launch_advance_state(const LossScaling& scaling, State* state, const float* overflow,
                           IterationRecord* records, cudaStream_t stream);
 
-// Stamps the GPU's clock around a wait: `after` adds the time waited to State::exposed_ns.
-void launch_stamp_wait(State* state, bool after, cudaStream_t stream);
+// Stamps the GPU's clock around a wait: `after` adds the time waited to that of State.
+void launch_stamp_wait(State* state, Wait what, bool after, cudaStream_t stream);
 
 }  // namespace plumb::cuda

@@ -10,8 +10,9 @@ namespace plumb::cuda {
 // In the "state" buffer.
 struct State {
   StepState step;
-  std::uint64_t wait_began_ns = 0;  // start of the current wait for collectives
-  std::uint64_t exposed_ns = 0;     // finished waits of this iteration
+  std::uint64_t wait_began_ns = 0;  // start of the current wait
+  // Finished waits of this iteration, for collectives and for its batch.
+  std::uint64_t exposed_ns = 0, data_wait_ns = 0;
 };
 
 // One entry per iteration in a ring of kMetricsKept in page-locked host memory; iteration i is at i modulo
@@ -21,7 +22,7 @@ struct IterationRecord {
   int top1 = 0, top5 = 0;
   float loss_scale = 1;
   int skipped = 0;
-  std::uint64_t exposed_ns = 0;
+  std::uint64_t exposed_ns = 0, data_wait_ns = 0;
 };
 
 }  // namespace plumb::cuda

@@ -247,16 +247,21 @@ TEST(AdvanceState, LeavesAFixedLossScaleAloneAndStillSkips) {
 }
 
 TEST(StampWait, AddsUpTheWaitsOfAnIteration) {
-  State state;
-  std::uint64_t before = 0;
-  for (int i = 0; i < 3; ++i) {
-    launch_stamp_wait(&state, false, nullptr);
-    EXPECT_GT(state.wait_began_ns, 0U);
-    EXPECT_EQ(state.exposed_ns, before) << "the wait isn't over";
-    state.wait_began_ns -= 1000;  // pretend it began earlier
-    launch_stamp_wait(&state, true, nullptr);
-    EXPECT_GE(state.exposed_ns, before + 1000);
-    before = state.exposed_ns;
+  for (const auto& [what, waited, other] :
+       {std::tuple{Wait::collectives, &State::exposed_ns, &State::data_wait_ns},
+        std::tuple{Wait::data, &State::data_wait_ns, &State::exposed_ns}}) {
+    State state;
+    std::uint64_t before = 0;
+    for (int i = 0; i < 3; ++i) {
+      launch_stamp_wait(&state, what, false, nullptr);
+      EXPECT_GT(state.wait_began_ns, 0U);
+      EXPECT_EQ(state.*waited, before) << "the wait isn't over";
+      state.wait_began_ns -= 1000;  // pretend it began earlier
+      launch_stamp_wait(&state, what, true, nullptr);
+      EXPECT_GE(state.*waited, before + 1000);
+      before = state.*waited;
+    }
+    EXPECT_EQ(state.*other, 0U);
   }
 }
 

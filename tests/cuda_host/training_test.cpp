@@ -294,6 +294,20 @@ TEST(EmulatedTraining, ABatchThatNobodyWaitsForShows) {
   EXPECT_NE(train_on_gpu(graph, tensors, options).losses, truth.losses);
 }
 
+TEST(EmulatedTraining, EveryIterationHasItsWaitForData) {
+  const Graph graph = odd_network();
+  const TestTensors tensors = random_tensors(graph, 3);
+  TrainOptions options = fp32_steps(3);
+  for (const bool capture : {false, true}) {
+    options.capture = capture;
+    for (const bool other_batches : {false, true}) {
+      options.other_batches = other_batches;
+      for (const IterationMetrics& metrics : train_on_gpu(graph, tensors, options).metrics)
+        EXPECT_EQ(metrics.data_wait_seconds > 0, other_batches) << metrics.data_wait_seconds;
+    }
+  }
+}
+
 TEST(EmulatedTraining, AnOverflowSkipsTheStepAndHalvesTheLossScale) {
   const Graph graph = small_resnet();
   const TestTensors tensors = random_tensors(graph, 3);

@@ -16,7 +16,7 @@ namespace {
 using Kind = Collective::Kind;
 using Log = std::vector<std::string>;
 
-class LoggingDevice : public Device {
+class LoggingDevice : public Device, StepCapture {
  public:
   LoggingDevice(const Program& program, Log& log, bool behind_the_host)
       : program_(program), log_(log), behind_the_host_(behind_the_host), memory_(program.buffers.size()) {}
@@ -44,6 +44,17 @@ class LoggingDevice : public Device {
     if (behind_the_host_)
       log_.push_back(std::string(name_of(lane)) + " waits for " + program_.instructions[instruction].name);
   }
+  void stamp_wait(Wait what, bool after) override {
+    if (what == Wait::data) log_.push_back(after ? "has its batch" : "wants a batch");
+  }
+  StepCapture* step_capture() override { return this; }
+  void capture(const std::function<void()>& enqueue) override {
+    const Log ran = log_;
+    enqueue();
+    log_ = ran;
+  }
+  void replay() override { log_.push_back("replay"); }
+  void drop_capture() noexcept override {}
   void start_clock() override {}
   void end_iteration() override {}
   std::optional<double> next_end() override { return std::nullopt; }
@@ -83,10 +94,18 @@ class LoggingCommunicator : public Communicator {
   std::vector<std::string> started_;
 };
 
-class NoBatches : public BatchSource {
+class LoggingBatches : public BatchSource {
  public:
+  explicit LoggingBatches(Log& log) : log_(log) {}
+  PixelBatch next() override {
+    log_.push_back("batch");
+    return {};
+  }
   std::size_t host_bytes() const override { return 0; }
   std::string description() const override { return "nothing"; }
+
+ private:
+  Log& log_;
 };
 
 // Instructions over buffers that are created on first use.
@@ -117,11 +136,12 @@ struct LoggedProgram {
          .lane = Lane::communication});
   }
   // Returns Runner::communicating_seconds.
-  double run(bool enqueues, int iterations = 1) {
+  double run(bool enqueues, int iterations = 1, bool capture = false) {
     LoggingDevice device(program, log, enqueues);
     LoggingCommunicator communicator(program, log, enqueues);
-    NoBatches batches;
+    LoggingBatches batches(log);
     Runner runner(program, device, &communicator, batches);
+    if (capture) runner.capture();
     for (int i = 0; i < iterations; ++i) runner.run_iteration();
     return runner.communicating_seconds();
   }
@@ -216,6 +236,24 @@ TEST(Runner, EndsBeforeTheIterationWhatNobodyNeeds) {
   EXPECT_EQ(logged.log, (Log{"first", "start allreduce_sum of sums", "last", "end sums"}));
 }
 
+// The lane's wait begins where it ends an iteration, not where the host has waited for the batch.
+TEST(Runner, StampsTheComputeLanesWaitForItsBatch) {
+  for (const bool capture : {false, true}) {
+    LoggedProgram logged;
+    logged.compute("load", {}, {"staging"});
+    logged.program.instructions.back().lane = Lane::input;
+    logged.compute("pack", {"staging"}, {"images"});
+    logged.compute("train", {"staging", "images"}, {});
+    logged.run(true, 1, capture);
+    Log wanted{"wants a batch", "batch", "input has load", "compute waits for load", "has its batch"};
+    if (capture)
+      wanted.insert(wanted.end(), {"replay"});
+    else
+      wanted.insert(wanted.end(), {"pack", "train"});
+    EXPECT_EQ(logged.log, wanted) << capture;
+  }
+}
+
 TEST(Runner, LetsLanesWaitWhereTheCommunicatorEnqueues) {
   LoggedProgram logged;
   add_head_and_buckets(logged);
@@ -251,7 +289,7 @@ TEST(Runner, LooksUpBetweenInstructionsWhereTheHostComputes) {
     LoggedProgram logged;
     for (const char* name : {"a", "b", "c"}) logged.compute(name, {}, {});
     LoggingDevice device(logged.program, logged.log, behind_the_host);
-    NoBatches batches;
+    LoggingBatches batches(logged.log);
     Runner runner(logged.program, device, nullptr, batches);
     int count = 0;
     const auto third_time = [&] {
@@ -271,7 +309,7 @@ TEST(Runner, RefusesCollectivesWithoutACommunicator) {
   LoggedProgram logged;
   add_head_and_buckets(logged);
   LoggingDevice device(logged.program, logged.log, false);
-  NoBatches batches;
+  LoggingBatches batches(logged.log);
   EXPECT_THROW(Runner(logged.program, device, nullptr, batches), std::logic_error);
 }
 
