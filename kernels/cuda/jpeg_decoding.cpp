@@ -58,28 +58,24 @@ using MadeParams = Made<nvjpeg::Params, decltype(Nvjpeg::destroy_params)>;
 using MadePinnedBuffer = Made<nvjpeg::PinnedBuffer, decltype(Nvjpeg::destroy_pinned_buffer)>;
 using MadeDeviceBuffer = Made<nvjpeg::DeviceBuffer, decltype(Nvjpeg::destroy_device_buffer)>;
 
-int allocate_from_pool(void* pool, void** address, std::size_t bytes, cudaStream_t) {
-  *address = static_cast<MemoryPool*>(pool)->allocate(bytes);
+// Of MemoryPool or PageLockedCache.
+template <typename Memory>
+int allocate_from(void* memory, void** address, std::size_t bytes, cudaStream_t) {
+  *address = static_cast<Memory*>(memory)->allocate(bytes);
   return *address ? cudaSuccess : cudaErrorMemoryAllocation;
 }
-int free_to_pool(void* pool, void* address, std::size_t, cudaStream_t) {
-  if (address) static_cast<MemoryPool*>(pool)->free(static_cast<std::byte*>(address));
+template <typename Memory>
+int free_to(void* memory, void* address, std::size_t, cudaStream_t) {
+  if (address) static_cast<Memory*>(memory)->free(static_cast<std::byte*>(address));
   return cudaSuccess;
-}
-
-int allocate_page_locked(void*, void** address, std::size_t bytes, cudaStream_t) {
-  return cudaHostAlloc(address, bytes, cudaHostAllocDefault);
-}
-int free_page_locked(void*, void* address, std::size_t, cudaStream_t) {
-  return cudaFreeHost(address);
 }
 
 // What all threads share.
 struct JpegLibrary {
   explicit JpegLibrary(int workers)
       : pool(static_cast<std::size_t>(workers) * kDecodingBytesPerWorker),
-        allocator{allocate_from_pool, free_to_pool, &pool},
-        page_locked{allocate_page_locked, free_page_locked, nullptr},
+        allocator{allocate_from<MemoryPool>, free_to<MemoryPool>, &pool},
+        page_locked{allocate_from<PageLockedCache>, free_to<PageLockedCache>, &cache},
         handle(make(nvjpeg::Backend::hardware)) {
     has_engines = handle.get() && make_decoder(nvjpeg::Backend::hardware).get();
     if (!handle.get()) handle = make(nvjpeg::Backend::automatic);
@@ -95,6 +91,7 @@ struct JpegLibrary {
 
   Nvjpeg call;
   MemoryPool pool;
+  PageLockedCache cache;
   nvjpeg::Allocator allocator, page_locked;
   MadeHandle handle;
   bool has_engines;  // for JPEG

@@ -1,9 +1,11 @@
-// Device memory of a fixed size, handed out in pieces by any thread without waiting for the GPU.
+// Memory that any thread gets and gives back without waiting for the GPU: device memory of a fixed size, in
+// pieces; page-locked memory, which is kept.
 #pragma once
 
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "kernels/cuda/runtime.h"
 
@@ -22,6 +24,24 @@ class MemoryPool {
   std::size_t bytes_;
   std::mutex mutex_;
   std::map<std::size_t, std::size_t> ends_;  // of the pieces, by their beginnings
+};
+
+// Allocating and freeing page-locked memory wait for the GPU (CUDA C++ Programming Guide, "Implicit
+// Synchronization"), so what was freed serves later calls.
+class PageLockedCache {
+ public:
+  // Null where there is no memory.
+  std::byte* allocate(std::size_t bytes);
+  void free(std::byte* piece);
+
+ private:
+  struct Piece {
+    PinnedMemory memory;
+    std::size_t bytes;
+    bool used;
+  };
+  std::mutex mutex_;
+  std::vector<Piece> pieces_;
 };
 
 }  // namespace plumb::cuda

@@ -26,22 +26,38 @@ int number(const char* variable, int otherwise) {
 
 }  // namespace
 
-struct nvjpegHandle {
-  Allocator allocator;
-};
-struct nvjpegJpegDecoder {
-  nvjpegHandle* handle;
-  Backend backend;
-};
-struct nvjpegBufferPinned {};
-struct nvjpegBufferDevice {
-  explicit nvjpegBufferDevice(const Allocator& of) : allocator(of) {}
-  ~nvjpegBufferDevice() {
+// Memory of an allocator, which grows with what is wanted of it.
+struct GrowingBuffer {
+  explicit GrowingBuffer(const Allocator& of) : allocator(of) {}
+  ~GrowingBuffer() { free(); }
+  bool hold(std::size_t wanted) {
+    if (wanted <= bytes) return true;
+    free();
+    memory = nullptr, bytes = 0;
+    if (allocator.allocate(allocator.context, &memory, wanted, nullptr) != 0) return false;
+    bytes = wanted;
+    return true;
+  }
+  void free() {
     if (memory) allocator.free(allocator.context, memory, bytes, nullptr);
   }
   Allocator allocator;
   void* memory = nullptr;
   std::size_t bytes = 0;
+};
+
+struct nvjpegHandle {
+  Allocator allocator, page_locked;
+};
+struct nvjpegJpegDecoder {
+  nvjpegHandle* handle;
+  Backend backend;
+};
+struct nvjpegBufferPinned : GrowingBuffer {
+  using GrowingBuffer::GrowingBuffer;
+};
+struct nvjpegBufferDevice : GrowingBuffer {
+  using GrowingBuffer::GrowingBuffer;
 };
 struct nvjpegJpegState {
   nvjpegBufferPinned* pinned = nullptr;
@@ -85,7 +101,7 @@ Status nvjpegCreateExV2(int backend, Allocator* allocator, Allocator* page_locke
                         nvjpegHandle** handle) {
   if (!allocator || !page_locked) return kInvalidParameter;
   if (Backend{backend} == Backend::hardware && number("FAKE_NVJPEG_ENGINES", 1) == 0) return kArchMismatch;
-  return make(handle, *allocator);
+  return make(handle, *allocator, *page_locked);
 }
 Status nvjpegDestroy(nvjpegHandle* handle) {
   return destroy(handle);
@@ -103,8 +119,8 @@ Status nvjpegDecoderStateCreate(nvjpegHandle*, nvjpegJpegDecoder*, nvjpegJpegSta
 Status nvjpegJpegStateDestroy(nvjpegJpegState* state) {
   return destroy(state);
 }
-Status nvjpegBufferPinnedCreate(nvjpegHandle*, void*, nvjpegBufferPinned** buffer) {
-  return make(buffer);
+Status nvjpegBufferPinnedCreate(nvjpegHandle* handle, void*, nvjpegBufferPinned** buffer) {
+  return make(buffer, handle->page_locked);
 }
 Status nvjpegBufferPinnedDestroy(nvjpegBufferPinned* buffer) {
   return destroy(buffer);
@@ -168,12 +184,10 @@ Status nvjpegDecodeJpegHost(nvjpegHandle*, nvjpegJpegDecoder*, nvjpegJpegState* 
   if (!state->pinned || !state->device || params->format != plumb::cuda::nvjpeg::kInterleavedRgb)
     return kInvalidParameter;
   if (parsed->size.width == number("FAKE_NVJPEG_FAIL_WIDTH", 0)) return kBadJpeg;
-  if (!state->device->memory) {
-    state->device->bytes = static_cast<std::size_t>(number("FAKE_NVJPEG_BYTES", 1 << 20));
-    if (state->device->allocator.allocate(state->device->allocator.context, &state->device->memory,
-                                          state->device->bytes, nullptr) != 0)
-      return kAllocatorFailure;
-  }
+  if (!state->device->hold(static_cast<std::size_t>(number("FAKE_NVJPEG_BYTES", 1 << 20))) ||
+      !state->pinned->hold(parsed->bytes.size()))
+    return kAllocatorFailure;
+  std::memcpy(state->pinned->memory, parsed->bytes.data(), parsed->bytes.size());
   const plumb::ImagePart part =
       params->part.size.width < 0 ? plumb::ImagePart{0, 0, parsed->size} : params->part;
   const auto width = static_cast<std::size_t>(part.size.width);

@@ -18,5 +18,17 @@ TEST(MemoryPool, FillsGapsAndSaysWhenItIsFull) {
   EXPECT_EQ(pool.allocate(std::size_t{1} << 62), nullptr);
 }
 
+TEST(PageLockedCache, HandsOutAgainWhatWasFreed) {
+  PageLockedCache cache;
+  std::byte *const first = cache.allocate(1000), *const second = cache.allocate(1000);
+  ASSERT_TRUE(first && second);
+  EXPECT_NE(first, second);
+  cache.free(first);
+  EXPECT_NE(cache.allocate(3000), first) << "it is too small";
+  EXPECT_EQ(cache.allocate(600), first);
+  EXPECT_NE(cache.allocate(600), first);
+  EXPECT_EQ(cache.allocate(std::size_t{1} << 62), nullptr);
+}
+
 }  // namespace
 }  // namespace plumb::cuda
