@@ -32,24 +32,23 @@ class BlockEndPlan final : public ConvPlan {
                          .mask = operands[4],
                          .d_in = operands[2]};
     const auto floats = [&](std::size_t i) { return reinterpret_cast<float*>(operands[i]); };
+    // From its mean on, in the order of ConvBackwardData's operands.
+    const auto norm_at = [&](std::size_t mean, float* coefficients) {
+      return NormBackward{.scale = floats(mean + 2),
+                          .mean = floats(mean),
+                          .inv_std = floats(mean + 1),
+                          .d_scale = floats(mean + 3),
+                          .d_bias = floats(mean + 4),
+                          .coefficients = coefficients};
+    };
     if (norms_ > 0) {
       end.norm_in = operands[5];
-      end.norm = {.scale = floats(8),
-                  .mean = floats(6),
-                  .inv_std = floats(7),
-                  .d_scale = floats(9),
-                  .d_bias = floats(10),
-                  .coefficients = floats(11)};
+      end.norm = norm_at(6, floats(11));
       end.partials = reinterpret_cast<float*>(workspace);
     }
     if (norms_ > 1) {
       end.shortcut_in = operands[12];
-      end.shortcut = {.scale = floats(15),
-                      .mean = floats(13),
-                      .inv_std = floats(14),
-                      .d_scale = floats(16),
-                      .d_bias = floats(17),
-                      .coefficients = floats(11) + 3 * std::ptrdiff_t{shape_.channels}};
+      end.shortcut = norm_at(13, floats(11) + 3 * std::ptrdiff_t{shape_.channels});
     }
     launch_block_end(dtype_, shape_, end, stream);
   }
