@@ -123,7 +123,7 @@ constexpr int kOwnPixels = 16 * kWarpTiles / kStoredRows;
 template <typename T>
 using OwnPixels = Packed<T, 8>[kOwnPixels];
 
-// Of a tensor beside d_in; zeros outside.
+// Loads the thread's pixels of a tensor shaped like d_in; zeros past its end.
 template <typename T>
 __device__ void load_own(const T* from, int stride, int rows, OwnPixels<T>& pixels) {
   const OwnPart own;

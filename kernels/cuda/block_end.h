@@ -23,7 +23,7 @@ struct BlockEndOperands {
   const std::byte *d_out = nullptr, *weight = nullptr, *added = nullptr;
   const std::byte* mask = nullptr;  // bit i % 8 of byte i / 8 is element i's
   std::byte* d_in = nullptr;
-  // Of the norm whose output d_in is the gradient of, and of its shortcut's norm; or null.
+  // The norm whose output's gradient is d_in, and its shortcut's norm; or null.
   const std::byte *norm_in = nullptr, *shortcut_in = nullptr;  // [pixels, channels]
   NormBackward norm, shortcut;
   float* partials = nullptr;  // block_end_workspace()

@@ -65,7 +65,7 @@ class Nvjpeg {
   std::string name() const;
 
   Function<int, int*> get_property{*this, "nvjpegGetProperty"};
-  // Of device and of page-locked memory: both allocators or neither (invalid parameter, nvJPEG 13.3).
+  // Takes an allocator each for device and page-locked memory; nvJPEG 13.3 rejects a null one.
   Function<int, nvjpeg::Allocator*, nvjpeg::Allocator*, unsigned, nvjpeg::Handle*> create{*this,
                                                                                           "nvjpegCreateExV2"};
   Function<nvjpeg::Handle> destroy{*this, "nvjpegDestroy"};

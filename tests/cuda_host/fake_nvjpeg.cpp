@@ -26,7 +26,7 @@ int number(const char* variable, int otherwise) {
 
 }  // namespace
 
-// Memory of an allocator, which grows with what is wanted of it.
+// Allocated memory that grows on demand.
 struct GrowingBuffer {
   explicit GrowingBuffer(const Allocator& of) : allocator(of) {}
   ~GrowingBuffer() { free(); }
