@@ -9,7 +9,7 @@ namespace plumb {
 namespace {
 
 constexpr double kBytesPerSecond = 1e6;
-constexpr double kOwnPauseShare = 0.25, kSilentShare = 0.25;  // of the timeout
+constexpr double kOwnPauseShare = 0.25, kQuietShare = 0.4;  // of the timeout
 
 // "allreduce bucket3 (number 57, 4194304 bytes)"
 std::string collective_text(RecordedKind kind, const CollectiveName& name, std::uint64_t sequence,
@@ -69,9 +69,13 @@ std::string sentence_of(const Verdict& verdict, const RankIdentity& rank, const 
           who, where);
     case Verdict::Kind::silent:
       return fmt::format(
-          "{} has sent nothing for {:.0f} s: it is stopped, or its host or link is lost; it was {}; look "
+          "{} has sent nothing for {:.0f} s{}: it is stopped, or its host or link is lost; it was {}; look "
           "after that host, or raise --timeout-s {:g}",
-          who, verdict.seconds, where, limits.timeout_seconds);
+          who, verdict.seconds,
+          verdict.others > 0
+              ? fmt::format(", nor {} {} more", verdict.others > 1 ? "have" : "has", verdict.others)
+              : "",
+          where, limits.timeout_seconds);
     case Verdict::Kind::not_entered:
       return fmt::format(
           "{} has not entered {} for {:.0f} s, in which other ranks wait; it is {}; see what it does there "
@@ -119,9 +123,11 @@ std::optional<Verdict> Judge::closed(int rank) const {
 std::optional<Verdict> Judge::look(double now) {
   leave_out_own_pause(now);
   note_who_is_awaited(now);
-  for (const auto& find : {&Judge::silent_one, &Judge::late_one, &Judge::stuck_one})
-    if (const std::optional<Verdict> verdict = (this->*find)(now)) return verdict;
-  return std::nullopt;
+  if (const auto silent = silent_one(now)) return silent;
+  // Others may wait for it: either it speaks again, or it will be called silent.
+  if (quiet_ones(now) > 0) return std::nullopt;
+  if (const auto late = late_one(now)) return late;
+  return stuck_one(now);
 }
 
 void Judge::leave_out_own_pause(double now) {
@@ -157,20 +163,25 @@ std::optional<Verdict> Judge::silent_one(double now) const {
     if (ranks_[i].there && seconds > limits_.timeout_seconds && (!worst || seconds > worst->seconds))
       worst = Verdict{.kind = Verdict::Kind::silent,
                       .rank = static_cast<std::int32_t>(i),
+                      .others = quiet_ones(now) - 1,
                       .seconds = seconds,
                       .last = ranks_[i].summary};
   }
   return worst;
 }
 
-// A rank that waits for bytes of an earlier collective can't enter the next one. One that doesn't even say
-// where it is will soon be called silent.
+int Judge::quiet_ones(double now) const {
+  return static_cast<int>(std::ranges::count_if(ranks_, [&](const Rank& rank) {
+    return rank.there && now - rank.heard > kQuietShare * limits_.timeout_seconds;
+  }));
+}
+
+// A rank that waits for bytes of an earlier collective can't enter the next one.
 std::optional<Verdict> Judge::late_one(double now) const {
   std::optional<Verdict> worst;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const Rank& rank = ranks_[i];
-    const bool is_silent = now - rank.heard > kSilentShare * limits_.timeout_seconds;
-    if (!rank.there || !rank.awaited_since || is_silent) continue;
+    if (!rank.there || !rank.awaited_since) continue;
     const double seconds = now - *rank.awaited_since;
     const double limit = limit_of(rank.summary) +
                          allowance_seconds(rank.summary.bytes_under_way, static_cast<int>(ranks_.size()));

@@ -35,7 +35,7 @@ RankSummary summary_of(const StatusBoard& board);
 struct Verdict {
   enum class Kind : std::uint8_t {
     closed,         // its connection ended without a goodbye
-    silent,         // no heartbeat for too long
+    silent,         // no heartbeat for too long; `others` have been quiet for a while, too
     not_entered,    // others wait for it in a collective
     not_ended,      // a collective that all have entered doesn't end on this rank, and `others` more
     launcher_gone,  // its mpirun or orted ended
@@ -87,6 +87,7 @@ class Judge {
   void leave_out_own_pause(double now);
   void note_who_is_awaited(double now);
   std::optional<Verdict> silent_one(double now) const;
+  int quiet_ones(double now) const;
   std::optional<Verdict> late_one(double now) const;
   std::optional<Verdict> stuck_one(double now) const;
   double limit_of(const RankSummary& summary) const;

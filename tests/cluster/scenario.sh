@@ -94,7 +94,7 @@ start_endless() {
   "$@" "$programs/bench_arcface" --backbone y1 --head dp --classes 100 --bs 2 --threads 1 \
     --warmup 1 --lr 0.001 --iters 100000 --timeout-s 5 --log-dir "$PWD/logs" --out "$PWD/runs" >run.txt 2>&1 &
   started=$!
-  for _ in $(seq 600); do
+  for _ in $(seq 1500); do
     [ "$(cat logs/*/*.part 2>/dev/null | wc -l)" -lt 3 ] || return 0
     kill -0 $started 2>/dev/null || break
     sleep 0.1

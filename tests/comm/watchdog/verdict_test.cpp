@@ -72,6 +72,20 @@ TEST(Judge, NamesTheRankThatSendsNothing) {
   EXPECT_LT(ranks.now(), 10 + 30 + 2);
 }
 
+TEST(Judge, CountsTheOthersThatAreSilentToo) {
+  Ranks ranks({training(5), training(5), training(5), training(5)});
+  ranks.until(10);
+  ranks.stop(1);
+  ranks.until(11);
+  ranks.stop(3);
+  const auto verdict = ranks.until(100);
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->rank, 1);
+  EXPECT_EQ(verdict->others, 1);
+  EXPECT_NE(sentence_of(*verdict, {"n2", 4711}, kLimits).find("sent nothing for 30 s, nor has 1 more: it is"),
+            std::string::npos);
+}
+
 TEST(Judge, WaitsForARankThatIsStoppedForAWhile) {
   Ranks ranks({training(5), training(5)});
   ranks.until(10);
@@ -89,6 +103,19 @@ TEST(Judge, CallsAStoppedRankSilentThoughOthersAwaitedItBefore) {
   ASSERT_TRUE(verdict);
   EXPECT_EQ(verdict->kind, Verdict::Kind::silent);
   EXPECT_NEAR(verdict->seconds, 30, 1);
+}
+
+TEST(Judge, BlamesNoOtherRankForTheOneThatWentSilentLater) {
+  for (const RankSummary& other : {training(5, 5), training(4)}) {  // stuck, or late
+    Ranks ranks({training(5, 5), other, training(5, 5)});
+    ranks.until(10);
+    ranks.stop(2);
+    const auto verdict = ranks.until(100);
+    ASSERT_TRUE(verdict);
+    EXPECT_EQ(verdict->kind, Verdict::Kind::silent);
+    EXPECT_EQ(verdict->rank, 2);
+    EXPECT_LT(ranks.now(), 10 + 30 + 2);
+  }
 }
 
 TEST(Judge, DoesNotCountTheTimeInWhichItWasStoppedItself) {
