@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "kernels/winograd.h"
 
 namespace plumb {
 
@@ -28,7 +29,7 @@ Precision precision_of(const Program& program, const Instruction& instruction, P
   const std::vector<BufferUse> uses = instruction.uses();
   const bool in_half = std::ranges::any_of(
       uses, [&](const BufferUse& use) { return bytes_of(program.buffers[use.buffer].dtype) == 2; });
-  if (in_half || uses.empty()) return run;
+  if ((in_half && instruction.engine != kWinograd) || uses.empty()) return run;
   return program.allow_tf32 ? Precision::tf32 : Precision::fp32;
 }
 

@@ -18,7 +18,7 @@ struct Roofline {
 double roofline_seconds(const Work& work, const DeviceLimits& limits, Precision precision);
 
 // Precision of one instruction in a run of precision `run`: fp32 if the run uses half precision but none of
-// the instruction's operands does (a head kept in fp32).
+// the instruction's operands does (a head kept in fp32), or its products are fp32 all the same (Winograd's).
 Precision precision_of(const Program& program, const Instruction& instruction, Precision run);
 
 // Compute lane only; other lanes overlap with it. Throws Error(usage) if the device lacks the precision.

@@ -91,9 +91,10 @@ bool can_be_winograd(const Graph& graph, const Conv& op) {
          graph.values[op.in].shape.c % kMostPanel == 0 && graph.values[op.out].shape.c % kMostPanel == 0;
 }
 
-std::optional<WinogradPass> winograd_pass(const Graph& graph, const Conv& op, ConvPass pass, int lanes,
-                                          int threads) {
-  if (!can_be_winograd(graph, op)) return std::nullopt;
+std::optional<WinogradPass> winograd_pass(const Graph& graph, const Conv& op, ConvPass pass,
+                                          const DeviceLimits& limits, Precision precision) {
+  const int lanes = limits.winograd_lanes, threads = limits.threads;
+  if (lanes == 0 || !can_be_winograd(graph, op)) return std::nullopt;
   const ConvShape shape = conv_shape(graph, op);
   const WinogradPlan plan = pass == ConvPass::backward_weights ? plan_winograd_weights(shape, lanes)
                             : pass == ConvPass::backward_data
@@ -102,7 +103,8 @@ std::optional<WinogradPass> winograd_pass(const Graph& graph, const Conv& op, Co
   const auto tiles = static_cast<double>(plan.tiles);
   const auto in_channels = static_cast<double>(shape.in_channels);
   const auto out_channels = static_cast<double>(shape.out_channels);
-  const auto direct = static_cast<double>(9 * shape.images * shape.out_height * shape.out_width);
+  const double direct = static_cast<double>(9 * shape.images * shape.out_height * shape.out_width) *
+                        limits.flops_per_second.at(Precision::fp32) / limits.flops_per_second.at(precision);
   return WinogradPass{
       .macs = kWinogradPoints * tiles * in_channels * out_channels,
       .workspace_bytes = static_cast<std::size_t>(plan.floats) * sizeof(float),

@@ -1,6 +1,6 @@
-// Winograd's F(4x4, 3x3) (Lavin, Gray: Fast Algorithms for Convolutional Neural Networks, CVPR 2016) on CPUs:
-// which convolutions it can compute, how a pass goes through them, what it takes, and where that is less than
-// directly. Pure.
+// Winograd's F(4x4, 3x3) (Lavin, Gray: Fast Algorithms for Convolutional Neural Networks, CVPR 2016) on CPUs,
+// whose products are fp32 in every precision: which convolutions it can compute, how a pass goes through
+// them, what it takes, and where that is less than directly. Pure.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 
 #include "kernels/conv_shape.h"
 #include "kernels/program.h"
+#include "kernels/targets.h"
 #include "models/graph.h"
 
 namespace plumb {
@@ -65,9 +66,9 @@ WinogradPlan plan_winograd_weights(const ConvShape& shape, int lanes);
 
 // 3x3, stride 1, padding of at most 1, one group, channels in multiples of 32.
 bool can_be_winograd(const Graph& graph, const Conv& op);
-// Empty if it can't be.
-std::optional<WinogradPass> winograd_pass(const Graph& graph, const Conv& op, ConvPass pass, int lanes,
-                                          int threads);
+// Empty if it can't be, or not on this CPU.
+std::optional<WinogradPass> winograd_pass(const Graph& graph, const Conv& op, ConvPass pass,
+                                          const DeviceLimits& limits, Precision precision);
 // Expected to save a tenth of the time at least.
 bool is_faster(const WinogradPass& pass);
 

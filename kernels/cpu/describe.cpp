@@ -56,7 +56,8 @@ struct Describer : GraphLowering {
                op, winograd(op, ConvPass::backward_weights));
     if (op.in == 0) return;  // no instruction reads the gradient of the images
     const std::optional<WinogradPass> fast = winograd(op, ConvPass::backward_data);
-    const BufferId weight = fast ? master(op.weight) : backward_data_weight(op);  // Winograd's has one layout
+    // Winograd's passes have one layout.
+    const BufferId weight = fast ? lowering_.weights[op.weight] : backward_data_weight(op);
     const BufferId d_in = new_gradient(op.in, op.name);
     set_engine(add(op.name + ".backward_data",
                    ConvBackwardData{.d_out = d_out, .weight = weight, .d_in = d_in}, Phase::backward, i),
@@ -72,17 +73,15 @@ struct Describer : GraphLowering {
     return weight;
   }
 
-  bool has_winograd() const { return limits_.winograd_lanes > 0 && options_.precision == Precision::fp32; }
   // Empty: the pass is computed directly.
   std::optional<WinogradPass> winograd(const Conv& op, ConvPass pass) const {
-    if (!has_winograd() || options_.winograd == Winograd::never) return std::nullopt;
-    const std::optional<WinogradPass> possible =
-        winograd_pass(graph_, op, pass, limits_.winograd_lanes, limits_.threads);
+    if (options_.winograd == Winograd::never) return std::nullopt;
+    const std::optional<WinogradPass> possible = winograd_pass(graph_, op, pass, limits_, options_.precision);
     const bool wanted = possible && (options_.winograd == Winograd::everywhere || is_faster(*possible));
     return wanted ? possible : std::nullopt;
   }
   void set_engine(Instruction& instruction, const Conv& op, const std::optional<WinogradPass>& fast) const {
-    if (!has_winograd() || !can_be_winograd(graph_, op)) return;  // no choice
+    if (limits_.winograd_lanes == 0 || !can_be_winograd(graph_, op)) return;  // no choice
     instruction.engine = fast ? kWinograd : kDirect;
     if (!fast) return;
     instruction.work.macs = fast->macs;

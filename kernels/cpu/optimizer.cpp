@@ -50,13 +50,15 @@ void update(const UpdatedTensors& at, const Coefficients& by) {
 }
 
 // A convolution's weight as oneDNN blocks it: the master in OIhw16i16o; copies in bf16 with the blocks in any
-// order, where pairs of input or of output channels stand side by side (8i16o2i, 8o16i2o).
+// order, likewise (for Winograd's passes) or with pairs of input or of output channels side by side (8i16o2i,
+// 8o16i2o).
+enum class Paired { no, inputs, outputs };
 constexpr std::int64_t kSquareSide = 16, kSquare = kSquareSide * kSquareSide;
 
 struct BlockedCopy {
   BufferId buffer = kNone;
   std::array<std::int64_t, 4> strides{};  // elements between blocks along o, i, h, w
-  bool pairs_outputs = false;
+  Paired paired = Paired::no;
 };
 
 struct BlockedWeight {
@@ -64,11 +66,13 @@ struct BlockedWeight {
   std::vector<BlockedCopy> copies;
 };
 
-void copy_block(const float* from, std::uint32_t* into, bool pairs_outputs) {
+void copy_block(const float* from, std::uint32_t* into, Paired paired) {
   std::uint16_t halves[kSquare];
 #pragma omp simd
   for (std::int64_t at = 0; at < kSquare; ++at) halves[at] = from_float<Bf16>(from[at]).bits;
-  if (pairs_outputs) {
+  if (paired == Paired::no) {
+    std::memcpy(into, halves, sizeof(halves));
+  } else if (paired == Paired::outputs) {
     std::uint32_t pairs[kSquare / 2];  // [i][o / 2]
     std::memcpy(pairs, halves, sizeof(pairs));
     for (std::int64_t o = 0; o < kSquareSide / 2; ++o)
@@ -101,7 +105,7 @@ void update_blocks(const UpdatedTensors& at, const Coefficients& by, const Block
                        arena.as<std::uint32_t>(copy.buffer) + (o * copy.strides[0] + i * copy.strides[1] +
                                                                h * copy.strides[2] + w * copy.strides[3]) /
                                                                   2,
-                       copy.pairs_outputs);
+                       copy.paired);
         }
 }
 
@@ -148,11 +152,18 @@ bool has_blocks(const dnnl::memory::desc& layout, const std::vector<Blocking::Bl
   return dims_of(layout).size() == 4 && blocking_of(layout).blocks == wanted;
 }
 
+// Empty for layouts that copy_block doesn't make.
+std::optional<Paired> pairs_of(const dnnl::memory::desc& layout) {
+  if (has_blocks(layout, {{1, kSquareSide}, {0, kSquareSide}})) return Paired::no;
+  if (has_blocks(layout, {{1, kSquareSide / 2}, {0, kSquareSide}, {1, 2}})) return Paired::inputs;
+  if (has_blocks(layout, {{0, kSquareSide / 2}, {1, kSquareSide}, {0, 2}})) return Paired::outputs;
+  return std::nullopt;
+}
+
 // Empty for other layouts, or without a copy.
 std::optional<BlockedWeight> blocked_weight(const Context& context, const UpdatedParameter& updated) {
   const dnnl::memory::desc& master = *context.layouts[updated.master];
-  if (updated.copies.empty() || !has_blocks(master, {{1, kSquareSide}, {0, kSquareSide}}))
-    return std::nullopt;
+  if (updated.copies.empty() || pairs_of(master) != Paired::no) return std::nullopt;
   const dnnl::memory::dims dims = dims_of(master);
   BlockedWeight form{.blocks = {dims[0] / kSquareSide, dims[1] / kSquareSide, dims[2], dims[3]}};
   const auto [o, i, h, w] = form.blocks;
@@ -161,12 +172,9 @@ std::optional<BlockedWeight> blocked_weight(const Context& context, const Update
     return std::nullopt;
   for (const BufferId buffer : updated.copies) {
     const dnnl::memory::desc& layout = *context.layouts[buffer];
-    const bool pairs_outputs = has_blocks(layout, {{0, kSquareSide / 2}, {1, kSquareSide}, {0, 2}});
-    if (context.dtype(buffer) != DType::bf16 ||
-        (!pairs_outputs && !has_blocks(layout, {{1, kSquareSide / 2}, {0, kSquareSide}, {1, 2}})))
-      return std::nullopt;
-    BlockedCopy& copy =
-        form.copies.emplace_back(BlockedCopy{.buffer = buffer, .pairs_outputs = pairs_outputs});
+    const std::optional<Paired> paired = pairs_of(layout);
+    if (context.dtype(buffer) != DType::bf16 || !paired) return std::nullopt;
+    BlockedCopy& copy = form.copies.emplace_back(BlockedCopy{.buffer = buffer, .paired = *paired});
     std::ranges::copy(blocking_of(layout).strides, copy.strides.begin());
   }
   return form;

@@ -29,34 +29,37 @@ struct TilePlace {
         top(index / plan.across % plan.down * kWinogradTile),
         left(index % plan.across * kWinogradTile) {}
   // Block `index` of images with `channels` channels.
-  template <typename Float>
-  Float* block(Float* images, std::int64_t channels, std::int64_t index, std::int64_t pixels) const {
+  template <typename Element>
+  Element* block(Element* images, std::int64_t channels, std::int64_t index, std::int64_t pixels) const {
     return images + (image * channels / lanes + index) * pixels * lanes;
   }
 };
 
 // Tiles first … first + count - 1 of all, of one block of channels; behind the last tile zeros.
-void transform_input_tiles(const ConvShape& s, const WinogradPlan& plan, const float* in, std::int64_t block,
-                           std::int64_t first, std::int64_t count, float* inputs) {
+template <typename Element>
+void transform_input_tiles(const ConvShape& s, const WinogradPlan& plan, const Element* in,
+                           std::int64_t block, std::int64_t first, std::int64_t count, float* inputs) {
   const WinogradVectors& vectors = vectors_of(plan);
   for (std::int64_t tile = 0; tile < count; ++tile) {
     const WinogradPlanes<float> to{.first = inputs + (block * plan.kept + tile) * plan.blocking.lanes,
                                    .plane = plan.in_plane};
     const TilePlace at(plan, first + tile);
     if (first + tile < plan.tiles)
-      vectors.transform_inputs({.block = at.block(in, s.in_channels, block, s.in_height * s.in_width),
-                                .top = at.top - s.padding,
-                                .left = at.left - s.padding,
-                                .height = s.in_height,
-                                .width = s.in_width},
-                               to);
+      vectors.transform<Element>().inputs(
+          {.block = at.block(in, s.in_channels, block, s.in_height * s.in_width),
+           .top = at.top - s.padding,
+           .left = at.left - s.padding,
+           .height = s.in_height,
+           .width = s.in_width},
+          to);
     else
       vectors.clear(to);
   }
 }
 
 // [tap][in][out] to [8 - tap][out][in]
-void turn(const float* block, std::int64_t lanes, float* turned) {
+template <typename Element>
+void turn(const Element* block, std::int64_t lanes, Element* turned) {
   for (std::int64_t tap = 0; tap < kTaps; ++tap)
     for (std::int64_t out = 0; out < lanes; ++out)
       for (std::int64_t in = 0; in < lanes; ++in)
@@ -65,22 +68,23 @@ void turn(const float* block, std::int64_t lanes, float* turned) {
 
 // A panel of the shape's weights, for some blocks of input channels. is_turned: `weight` has the shape's
 // output channels as its inputs.
-void transform_panel(const ConvShape& s, const WinogradPlan& plan, const float* weight, bool is_turned,
+template <typename Element>
+void transform_panel(const ConvShape& s, const WinogradPlan& plan, const Element* weight, bool is_turned,
                      std::int64_t panel, std::int64_t first_block, std::int64_t blocks, float* weights) {
   const std::int64_t lanes = plan.blocking.lanes, panel_channels = plan.blocking.panel();
   const std::int64_t in_blocks = s.in_channels / lanes, out_blocks = s.out_channels / lanes;
   for (std::int64_t block = 0; block < blocks; ++block)
     for (std::int64_t half = 0; half < 2; ++half) {
       const std::int64_t in = first_block + block, out = 2 * panel + half;
-      alignas(64) float turned[kTaps * kMostLanes * kMostLanes];
-      const float* from =
+      alignas(64) Element turned[kTaps * kMostLanes * kMostLanes];
+      const Element* from =
           weight + (is_turned ? in * out_blocks + out : out * in_blocks + in) * kTaps * lanes * lanes;
       if (is_turned) {
         turn(from, lanes, turned);
         from = turned;
       }
       for (std::int64_t channel = 0; channel < lanes; ++channel)
-        vectors_of(plan).transform_weights(
+        vectors_of(plan).transform<Element>().weights(
             {.first = from + channel * lanes, .plane = lanes * lanes, .columns = kKernelSide},
             {.first = weights + (block * lanes + channel) * panel_channels + half * lanes,
              .plane = plan.weight_plane});
@@ -88,12 +92,13 @@ void transform_panel(const ConvShape& s, const WinogradPlan& plan, const float* 
 }
 
 // The results of all channels of a panel; the first of the tiles is `index` of all.
+template <typename Element>
 void store_results(const ConvShape& s, const WinogradPlan& plan, const float* products, std::int64_t index,
-                   std::int64_t panel, float* out) {
+                   std::int64_t panel, Element* out) {
   for (std::int64_t half = 0; half < 2; ++half)
     for (std::int64_t tile = 0; tile < std::min(plan.at_once, plan.tiles - index); ++tile) {
       const TilePlace at(plan, index + tile);
-      vectors_of(plan).transform_products(
+      vectors_of(plan).transform<Element>().products(
           {.first = products + tile * plan.blocking.panel() + half * plan.blocking.lanes,
            .plane = plan.out_plane},
           {.block = at.block(out, s.out_channels, 2 * panel + half, s.out_height * s.out_width),
@@ -105,18 +110,20 @@ void store_results(const ConvShape& s, const WinogradPlan& plan, const float* pr
 }
 
 // A convolution's operands and its share of the workspace.
+template <typename Element>
 struct Convolution {
   const ConvShape& shape;
   const WinogradPlan& plan;
-  const float *in = nullptr, *weight = nullptr;
+  const Element *in = nullptr, *weight = nullptr;
   bool is_turned = false;
-  float* out = nullptr;
+  Element* out = nullptr;
   std::int64_t in_blocks() const { return shape.in_channels / plan.blocking.lanes; }
   std::int64_t panels() const { return shape.out_channels / plan.blocking.panel(); }
 };
 
 // One panel: weights are transformed, used while they are in the cache, and forgotten.
-void compute_panel(const Convolution& c, const float* inputs, std::int64_t panel, float* weights,
+template <typename Element>
+void compute_panel(const Convolution<Element>& c, const float* inputs, std::int64_t panel, float* weights,
                    float* products) {
   const WinogradPlan& plan = c.plan;
   const auto [lanes, rows, channel_rows] = plan.blocking;
@@ -134,7 +141,8 @@ void compute_panel(const Convolution& c, const float* inputs, std::int64_t panel
   store_results(c.shape, plan, products, 0, panel, c.out);
 }
 
-void convolve_by_panels(const Convolution& c, int threads, float* workspace) {
+template <typename Element>
+void convolve_by_panels(const Convolution<Element>& c, int threads, float* workspace) {
   const WinogradPlan& plan = c.plan;
   float* const inputs = workspace;
   float* const weights = inputs + kWinogradPoints * plan.in_plane;
@@ -153,7 +161,8 @@ void convolve_by_panels(const Convolution& c, int threads, float* workspace) {
 }
 
 // All panels of some tiles, the first of which is `index` of all.
-void compute_tiles(const Convolution& c, const float* weights, std::int64_t index, float* inputs,
+template <typename Element>
+void compute_tiles(const Convolution<Element>& c, const float* weights, std::int64_t index, float* inputs,
                    float* products) {
   const WinogradPlan& plan = c.plan;
   for (std::int64_t block = 0; block < c.in_blocks(); ++block)
@@ -174,7 +183,8 @@ void compute_tiles(const Convolution& c, const float* weights, std::int64_t inde
   }
 }
 
-void convolve_by_tiles(const Convolution& c, int threads, float* workspace) {
+template <typename Element>
+void convolve_by_tiles(const Convolution<Element>& c, int threads, float* workspace) {
   const WinogradPlan& plan = c.plan;
   float* const weights = workspace;
   float* const inputs = weights + kWinogradPoints * plan.weight_plane;
@@ -191,22 +201,24 @@ void convolve_by_tiles(const Convolution& c, int threads, float* workspace) {
                     products + thread * kWinogradPoints * plan.out_plane);
 }
 
-void convolve(const ConvShape& shape, int lanes, int threads, const float* in, const float* weight,
-              bool is_turned, float* out, float* workspace) {
+template <typename Element>
+void convolve(const ConvShape& shape, int lanes, int threads, const Element* in, const Element* weight,
+              bool is_turned, Element* out, float* workspace) {
   const WinogradPlan plan = plan_winograd(shape, lanes, threads);
-  const Convolution convolution{
+  const Convolution<Element> convolution{
       .shape = shape, .plan = plan, .in = in, .weight = weight, .is_turned = is_turned, .out = out};
-  (plan.by_panel ? convolve_by_panels : convolve_by_tiles)(convolution, threads, workspace);
+  (plan.by_panel ? convolve_by_panels<Element> : convolve_by_tiles<Element>)(convolution, threads, workspace);
 }
 
 // Tiles first … of the gradients of results.
-void transform_gradient_tiles(const ConvShape& s, const WinogradPlan& plan, const float* d_out,
+template <typename Element>
+void transform_gradient_tiles(const ConvShape& s, const WinogradPlan& plan, const Element* d_out,
                               std::int64_t block, std::int64_t first, std::int64_t count, float* gradients) {
   const std::int64_t lanes = plan.blocking.lanes, panel_channels = plan.blocking.panel();
   float* const to = gradients + block / 2 * plan.kept * panel_channels + block % 2 * lanes;
   for (std::int64_t tile = 0; tile < count; ++tile) {
     const TilePlace at(plan, first + tile);
-    vectors_of(plan).transform_gradients(
+    vectors_of(plan).transform<Element>().gradients(
         {.block = at.block(d_out, s.out_channels, block, s.out_height * s.out_width),
          .top = at.top,
          .left = at.left,
@@ -218,18 +230,21 @@ void transform_gradient_tiles(const ConvShape& s, const WinogradPlan& plan, cons
 
 }  // namespace
 
-void winograd_forward(const ConvShape& shape, int lanes, int threads, const float* in, const float* weight,
-                      float* out, float* workspace) {
+template <typename Element>
+void winograd_forward(const ConvShape& shape, int lanes, int threads, const Element* in,
+                      const Element* weight, Element* out, float* workspace) {
   convolve(shape, lanes, threads, in, weight, false, out, workspace);
 }
 
-void winograd_backward_data(const ConvShape& shape, int lanes, int threads, const float* d_out,
-                            const float* weight, float* d_in, float* workspace) {
+template <typename Element>
+void winograd_backward_data(const ConvShape& shape, int lanes, int threads, const Element* d_out,
+                            const Element* weight, Element* d_in, float* workspace) {
   convolve(backward_data_shape(shape), lanes, threads, d_out, weight, true, d_in, workspace);
 }
 
-void winograd_backward_weights(const ConvShape& s, int lanes_of_vectors, const float* in, const float* d_out,
-                               float* d_weight, float* workspace) {
+template <typename Element>
+void winograd_backward_weights(const ConvShape& s, int lanes_of_vectors, const Element* in,
+                               const Element* d_out, float* d_weight, float* workspace) {
   const WinogradPlan plan = plan_winograd_weights(s, lanes_of_vectors);
   const std::int64_t lanes = plan.blocking.lanes, panel_channels = plan.blocking.panel();
   const std::int64_t rows = plan.blocking.channel_rows, tiles_at_once = plan.blocking.tile_rows;
@@ -272,5 +287,12 @@ void winograd_backward_weights(const ConvShape& s, int lanes_of_vectors, const f
              .plane = lanes * lanes,
              .columns = kKernelSide});
 }
+
+template void winograd_forward(const ConvShape&, int, int, const float*, const float*, float*, float*);
+template void winograd_forward(const ConvShape&, int, int, const Bf16*, const Bf16*, Bf16*, float*);
+template void winograd_backward_data(const ConvShape&, int, int, const float*, const float*, float*, float*);
+template void winograd_backward_data(const ConvShape&, int, int, const Bf16*, const Bf16*, Bf16*, float*);
+template void winograd_backward_weights(const ConvShape&, int, const float*, const float*, float*, float*);
+template void winograd_backward_weights(const ConvShape&, int, const Bf16*, const Bf16*, float*, float*);
 
 }  // namespace plumb::cpu

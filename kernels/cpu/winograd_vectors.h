@@ -4,30 +4,41 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/element_types.h"
+
 namespace plumb::cpu {
 
 // Vectors at (y, x): of a plane per point or kernel position, or …
-template <typename Float>
+template <typename Element>
 struct WinogradPlanes {
-  Float* first = nullptr;
-  std::int64_t plane = 0;  // floats
+  Element* first = nullptr;
+  std::int64_t plane = 0;  // elements
   int columns = 6;
 };
 
 // … of a tile of an image's block of channels, [height][width][lanes]; 0 outside of the image.
-template <typename Float>
+template <typename Element>
 struct WinogradPixels {
-  Float* block = nullptr;
+  Element* block = nullptr;
   std::int64_t top = 0, left = 0, height = 0, width = 0;
 };
 
+// Transforms of one tile of tensors that are stored as Element, float or Bf16. To 36 points: 6x6 inputs, 4x4
+// gradients of results, 3x3 weights. From 36 points: products to 4x4 results.
+template <typename Element>
+struct WinogradTransforms {
+  void (*inputs)(const WinogradPixels<const Element>& from, const WinogradPlanes<float>& to);
+  void (*gradients)(const WinogradPixels<const Element>& from, const WinogradPlanes<float>& to);
+  void (*weights)(const WinogradPlanes<const Element>& from, const WinogradPlanes<float>& to);
+  void (*products)(const WinogradPlanes<const float>& from, const WinogradPixels<Element>& to);
+};
+
 struct WinogradVectors {
-  // Transforms of one tile. To 36 points: 6x6 inputs, 4x4 gradients of results, 3x3 weights. From 36 points:
-  // products to 4x4 results, sums to the gradient of 3x3 weights.
-  void (*transform_inputs)(const WinogradPixels<const float>& from, const WinogradPlanes<float>& to);
-  void (*transform_gradients)(const WinogradPixels<const float>& from, const WinogradPlanes<float>& to);
-  void (*transform_weights)(const WinogradPlanes<const float>& from, const WinogradPlanes<float>& to);
-  void (*transform_products)(const WinogradPlanes<const float>& from, const WinogradPixels<float>& to);
+  WinogradTransforms<float> of_floats;
+  WinogradTransforms<Bf16> of_halves;
+  template <typename Element>
+  const WinogradTransforms<Element>& transform() const;
+  // Of one tile, from 36 points: sums to the gradient of 3x3 weights.
   void (*transform_weight_sums)(const WinogradPlanes<const float>& from, const WinogradPlanes<float>& to);
   void (*clear)(const WinogradPlanes<float>& planes);
   // products [rows of tiles][panel] (+)= inputs [blocks][rows][lanes], blocks `block_stride` apart, times
@@ -38,6 +49,15 @@ struct WinogradVectors {
   void (*multiply_gradients)(const float* inputs, const float* gradients, std::int64_t tiles,
                              float* d_weights, bool adds);
 };
+
+template <>
+inline const WinogradTransforms<float>& WinogradVectors::transform() const {
+  return of_floats;
+}
+template <>
+inline const WinogradTransforms<Bf16>& WinogradVectors::transform() const {
+  return of_halves;
+}
 
 extern const WinogradVectors kWinogradAvx2, kWinogradAvx512;
 

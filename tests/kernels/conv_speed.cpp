@@ -1,5 +1,5 @@
-// conv_speed THREADS ROUNDS [BATCH IN OUT SIDE]…: CPU time of the three passes of 3x3 convolutions, directly
-// and by Winograd's algorithm, in turn; lower quartiles over the rounds, and what the rule expects
+// conv_speed fp32|bf16 THREADS ROUNDS [BATCH IN OUT SIDE]…: CPU time of the three passes of 3x3 convolutions,
+// directly and by Winograd's algorithm, in turn; lower quartiles over the rounds, and what the rule expects
 // (docs/performance.md). CPU time over threads, as other programs may use the cores.
 #include <spdlog/fmt/fmt.h>
 
@@ -24,9 +24,9 @@ double cpu_seconds() {
 // The convolution behind a 1x1 convolution, so that it has all three passes.
 class Convolution {
  public:
-  Convolution(const Graph& graph, int threads, Winograd winograd)
+  Convolution(const Graph& graph, Precision precision, int threads, Winograd winograd)
       : device_(cpu::make_device({.choice = DeviceChoice::cpu, .threads = threads})) {
-    program_ = describe(graph, {.winograd = winograd}, device_->limits());
+    program_ = describe(graph, {.precision = precision, .winograd = winograd}, device_->limits());
     device_->prepare(graph, {}, program_);
     device_->bind(program_, plan_memory(program_));
     const TestTensors tensors = random_tensors(graph, 7);
@@ -35,7 +35,7 @@ class Convolution {
     device_->write_batch(tensors.images, tensors.labels);
     for (const Instruction& instruction : program_.instructions) instruction.run();
   }
-  int lanes() const { return device_->limits().winograd_lanes; }
+  DeviceLimits limits() const { return device_->limits(); }
   double seconds(const std::string& pass) const {
     const auto found = std::ranges::find(program_.instructions, "conv1." + pass, &Instruction::name);
     const double begin = cpu_seconds();
@@ -53,14 +53,15 @@ double lower_quartile(std::vector<double> values) {
   return values[values.size() / 4];
 }
 
-void measure(int threads, int rounds, std::int64_t batch, std::int64_t in, std::int64_t out,
-             std::int64_t side) {
+void measure(Precision precision, int threads, int rounds, std::int64_t batch, std::int64_t in,
+             std::int64_t out, std::int64_t side) {
   GraphBuilder b({batch, side, side, 3});
   const ValueId made = b.conv(b.conv(GraphBuilder::kImages, in, {}), out, {.kernel = 3, .padding = 1});
   const Graph graph = b.classify(b.max_pool(made, 1, 1, 0));
-  const Convolution direct(graph, threads, Winograd::never), fast(graph, threads, Winograd::everywhere);
+  const Convolution direct(graph, precision, threads, Winograd::never);
+  const Convolution fast(graph, precision, threads, Winograd::everywhere);
   const auto pass =
-      winograd_pass(graph, std::get<Conv>(graph.ops[1]), ConvPass::forward, fast.lanes(), threads);
+      winograd_pass(graph, std::get<Conv>(graph.ops[1]), ConvPass::forward, fast.limits(), precision);
   for (const std::string name : {"forward", "backward_data", "backward_weights"}) {
     std::vector<double> before, after;
     for (int round = 0; round < rounds; ++round) {
@@ -78,11 +79,13 @@ void measure(int threads, int rounds, std::int64_t batch, std::int64_t in, std::
 }  // namespace plumb
 
 int main(int argc, char** argv) {
-  if (argc < 7 || (argc - 3) % 4 != 0) {
-    fmt::print(stderr, "usage: conv_speed THREADS ROUNDS [BATCH IN OUT SIDE]...\n");
+  const std::string precision = argc < 2 ? "" : argv[1];
+  if (argc < 8 || (argc - 4) % 4 != 0 || (precision != "fp32" && precision != "bf16")) {
+    fmt::print(stderr, "usage: conv_speed fp32|bf16 THREADS ROUNDS [BATCH IN OUT SIDE]...\n");
     return 64;
   }
-  for (int i = 3; i < argc; i += 4)
-    plumb::measure(std::atoi(argv[1]), std::atoi(argv[2]), std::atoi(argv[i]), std::atoi(argv[i + 1]),
-                   std::atoi(argv[i + 2]), std::atoi(argv[i + 3]));
+  for (int i = 4; i < argc; i += 4)
+    plumb::measure(precision == "bf16" ? plumb::Precision::bf16 : plumb::Precision::fp32, std::atoi(argv[2]),
+                   std::atoi(argv[3]), std::atoi(argv[i]), std::atoi(argv[i + 1]), std::atoi(argv[i + 2]),
+                   std::atoi(argv[i + 3]));
 }

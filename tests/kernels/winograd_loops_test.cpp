@@ -14,25 +14,31 @@ namespace plumb::cpu {
 namespace {
 
 // Runs a pass with 1, 2 and 3 threads: its results, which must be the same.
+template <typename Element>
 std::vector<float> results_of(std::int64_t count, const std::function<std::int64_t(int)>& floats,
-                              const std::function<void(int, float*, float*)>& run) {
+                              const std::function<void(int, Element*, float*)>& run) {
   std::vector<float> first;
   for (const int threads : {1, 2, 3}) {
-    const auto made = aligned<float>(count), workspace = aligned<float>(floats(threads));
-    std::fill_n(made.get(), count, NAN);  // what was there doesn't matter
+    const auto made = aligned<Element>(count);
+    const auto workspace = aligned<float>(floats(threads));
+    std::fill_n(made.get(), count, from_float<Element>(NAN));  // what was there doesn't matter
     std::fill_n(workspace.get(), floats(threads), NAN);
     run(threads, made.get(), workspace.get());
-    const std::vector<float> results(made.get(), made.get() + count);
+    std::vector<float> results(static_cast<std::size_t>(count));
+    std::transform(made.get(), made.get() + count, results.begin(),
+                   [](Element one) { return to_float(one); });
     if (first.empty()) first = results;
     EXPECT_EQ(results, first) << threads << " threads";
   }
   return first;
 }
 
-void expect_near(const std::vector<float>& results, const std::vector<Sum>& sums) {
+// rounding: of one result as it is stored, relative.
+void expect_near(const std::vector<float>& results, const std::vector<Sum>& sums, double rounding) {
   for (std::size_t i = 0; i < sums.size(); ++i)
     if (sums[i].sizes > 0) {
-      ASSERT_NEAR(results[i], sums[i].value, 1e-5 * sums[i].sizes) << "element " << i;
+      ASSERT_NEAR(results[i], sums[i].value, 1e-5 * sums[i].sizes + rounding * std::abs(sums[i].value))
+          << "element " << i;
     }
 }
 
@@ -50,40 +56,51 @@ class WinogradLoops : public testing::TestWithParam<std::tuple<int, ConvShape>> 
         for (std::int64_t tap = 0; tap < 9; ++tap) for_each_product(s, lanes, o, i, tap / 3, tap % 3, visit);
   }
 
+  template <typename Element>
+  void expect_passes_match_sums(double rounding) const {
+    const auto in = random_values<Element>(in_elements(s), 1);
+    const auto weight = random_values<Element>(weight_elements(s), 2);
+    const auto d_out = random_values<Element>(out_elements(s), 3);
+    std::vector<Sum> out(static_cast<std::size_t>(out_elements(s))),
+        d_in(static_cast<std::size_t>(in_elements(s))),
+        d_weight(static_cast<std::size_t>(weight_elements(s)));
+    for_all_products([&](const ConvProduct& at) {
+      const float x = to_float(in[at.in]), w = to_float(weight[at.weight]), d = to_float(d_out[at.out]);
+      out[at.out].add(x, w);
+      d_in[at.in].add(d, w);
+      d_weight[at.weight].add(x, d);
+    });
+    expect_near(results_of<Element>(
+                    out_elements(s), [&](int threads) { return plan_winograd(s, lanes, threads).floats; },
+                    [&](int threads, Element* made, float* workspace) {
+                      winograd_forward(s, lanes, threads, in.get(), weight.get(), made, workspace);
+                    }),
+                out, rounding);
+    expect_near(results_of<Element>(
+                    in_elements(s),
+                    [&](int threads) { return plan_winograd(backward_data_shape(s), lanes, threads).floats; },
+                    [&](int threads, Element* made, float* workspace) {
+                      winograd_backward_data(s, lanes, threads, d_out.get(), weight.get(), made, workspace);
+                    }),
+                d_in, rounding);
+    expect_near(results_of<float>(
+                    weight_elements(s), [&](int) { return plan_winograd_weights(s, lanes).floats; },
+                    [&](int, float* made, float* workspace) {
+                      winograd_backward_weights(s, lanes, in.get(), d_out.get(), made, workspace);
+                    }),
+                d_weight, 0);
+  }
+
   const int lanes = std::get<0>(GetParam());
   const ConvShape& s = std::get<1>(GetParam());
-  const Aligned<float> in = random_values<float>(in_elements(s), 1);
-  const Aligned<float> weight = random_values<float>(weight_elements(s), 2);
-  const Aligned<float> d_out = random_values<float>(out_elements(s), 3);
 };
 
 TEST_P(WinogradLoops, PassesMatchSumsInDoubleForAnyNumberOfThreads) {
-  std::vector<Sum> out(static_cast<std::size_t>(out_elements(s))),
-      d_in(static_cast<std::size_t>(in_elements(s))), d_weight(static_cast<std::size_t>(weight_elements(s)));
-  for_all_products([&](const ConvProduct& at) {
-    out[at.out].add(in[at.in], weight[at.weight]);
-    d_in[at.in].add(d_out[at.out], weight[at.weight]);
-    d_weight[at.weight].add(in[at.in], d_out[at.out]);
-  });
-  expect_near(results_of(
-                  out_elements(s), [&](int threads) { return plan_winograd(s, lanes, threads).floats; },
-                  [&](int threads, float* made, float* workspace) {
-                    winograd_forward(s, lanes, threads, in.get(), weight.get(), made, workspace);
-                  }),
-              out);
-  expect_near(results_of(
-                  in_elements(s),
-                  [&](int threads) { return plan_winograd(backward_data_shape(s), lanes, threads).floats; },
-                  [&](int threads, float* made, float* workspace) {
-                    winograd_backward_data(s, lanes, threads, d_out.get(), weight.get(), made, workspace);
-                  }),
-              d_in);
-  expect_near(results_of(
-                  weight_elements(s), [&](int) { return plan_winograd_weights(s, lanes).floats; },
-                  [&](int, float* made, float* workspace) {
-                    winograd_backward_weights(s, lanes, in.get(), d_out.get(), made, workspace);
-                  }),
-              d_weight);
+  expect_passes_match_sums<float>(0);
+}
+
+TEST_P(WinogradLoops, PassesOverHalvesRoundOnlyWhatTheyStore) {
+  expect_passes_match_sums<Bf16>(1.0 / 256);
 }
 
 INSTANTIATE_TEST_SUITE_P(

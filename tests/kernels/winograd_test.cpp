@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "kernels/memory_plan.h"
+#include "kernels/roofline.h"
 #include "models/resnet50.h"
 #include "tests/kernels/match_reference.h"
 #include "tests/kernels/reference.h"
@@ -27,9 +28,17 @@ DeviceLimits cpu_with_winograd(int lanes = 16) {
           .winograd_lanes = lanes};
 }
 
+// bf16_rate: of direct products, beside fp32's.
+DeviceLimits cpu_with_bf16(double bf16_rate) {
+  DeviceLimits limits = cpu_with_winograd();
+  limits.flops_per_second[Precision::bf16] = bf16_rate * limits.flops_per_second[Precision::fp32];
+  return limits;
+}
+
 Program resnet50_on(const DeviceLimits& limits, std::int64_t batch, std::int64_t image_size,
-                    Winograd winograd = Winograd::where_faster) {
-  return describe(make_resnet50({.batch = batch, .image_size = image_size}), {.winograd = winograd}, limits);
+                    Winograd winograd = Winograd::where_faster, Precision precision = Precision::fp32) {
+  return describe(make_resnet50({.batch = batch, .image_size = image_size}),
+                  {.precision = precision, .winograd = winograd}, limits);
 }
 
 std::size_t chosen(const Program& program) {
@@ -41,8 +50,10 @@ const Instruction& named(const Program& program, const std::string& name) {
 }
 
 bool copies_weight(const Program& program, const std::string& layer) {
-  const std::string name = layer + ".weight.for_backward_data";
-  return std::ranges::find(program.buffers, name, &Buffer::name) != program.buffers.end();
+  return std::ranges::any_of(program.buffers, [&](const Buffer& buffer) {
+    return buffer.name == layer + ".weight.for_backward_data" ||
+           buffer.name == layer + ".weight.half.for_backward_data";
+  });
 }
 
 // ResNet-50 has 13 convolutions of 3x3 with stride 1: 3, 3, 5 and 2 in its stages.
@@ -56,6 +67,12 @@ TEST(WinogradRule, TakesAllStagesAtBatch16AndFewerWhereTilesAreFew) {
 TEST(WinogradRule, WantsMoreTilesForTheWeightsTransformWithShorterVectors) {
   EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(8), 16, 224)), 39u);
   EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(8), 1, 224)), 18u) << "nor 256 channels of 14 x 14";
+}
+
+TEST(WinogradRule, TakesFewerInBf16AndNoneBesideAmx) {
+  EXPECT_EQ(chosen(resnet50_on(cpu_with_bf16(2), 16, 224, Winograd::where_faster, Precision::bf16)), 33u)
+      << "not 512 channels of 7 x 7";
+  EXPECT_EQ(chosen(resnet50_on(cpu_with_bf16(16), 16, 224, Winograd::where_faster, Precision::bf16)), 0u);
 }
 
 TEST(WinogradRule, NeedsTheCpuAndTheOption) {
@@ -101,6 +118,22 @@ TEST(WinogradProgram, CountsItsOwnProductsAndKeepsNoSecondCopyOfWeights) {
       4 * products);
   EXPECT_FALSE(copies_weight(program, "layer1.0.conv2"));
   EXPECT_TRUE(copies_weight(program, "layer1.0.conv1"));
+}
+
+TEST(WinogradProgram, InBf16ReadsTheHalfWeightAndCountsProductsInFp32) {
+  const DeviceLimits limits = cpu_with_bf16(2);
+  const Program program = resnet50_on(limits, 16, 224, Winograd::everywhere, Precision::bf16);
+  for (const char* pass : {".forward", ".backward_data"}) {
+    const Instruction& instruction = named(program, std::string("layer1.0.conv2") + pass);
+    EXPECT_EQ(precision_of(program, instruction, Precision::bf16), Precision::fp32) << pass;
+    const auto reads_half = [&](const BufferUse& use) {
+      return program.buffers[use.buffer].name == "layer1.0.conv2.weight.half";
+    };
+    EXPECT_TRUE(std::ranges::any_of(instruction.uses(), reads_half)) << pass;
+  }
+  EXPECT_EQ(precision_of(program, named(program, "layer1.0.conv1.forward"), Precision::bf16),
+            Precision::bf16);
+  EXPECT_FALSE(copies_weight(program, "layer1.0.conv2"));
 }
 
 TEST(WinogradProgram, TextNamesLayersAndPasses) {
