@@ -1,6 +1,8 @@
 #include "kernels/winograd.h"
 
 #include <algorithm>
+#include <array>
+#include <stdexcept>
 #include <utility>
 
 #include "base/text.h"
@@ -31,11 +33,32 @@ std::int64_t whole_rows(std::int64_t tiles, const WinogradBlocking& blocking) {
 
 WinogradPlan tiles_of(const ConvShape& shape, int lanes) {
   WinogradPlan plan{.blocking = winograd_blocking(lanes),
-                    .down = ceil_div(shape.out_height, kWinogradTile),
-                    .across = ceil_div(shape.out_width, kWinogradTile)};
-  plan.tiles = shape.images * plan.down * plan.across;
+                    .down = winograd_axis(shape.out_height),
+                    .across = winograd_axis(shape.out_width),
+                    .images = shape.images,
+                    .group_images = shape.images};
+  // Short tiles save little of large images, and steps have to be of whole images.
+  if (plan.image_tiles() > kTilesAtOnce) {
+    for (WinogradAxis* axis : {&plan.down, &plan.across}) *axis = {.whole = axis->tiles()};
+  }
+  const WinogradAxis &down = plan.down, &across = plan.across;
+  plan.forms = {
+      {{.is_short_across = true, .rows = down.whole, .columns = across.shorts},
+       {.rows = down.whole, .columns = across.whole},
+       {.is_short_down = true, .rows = down.shorts, .columns = across.whole},
+       {.is_short_down = true, .is_short_across = true, .rows = down.shorts, .columns = across.shorts}}};
   plan.weight_plane = shape.in_channels * shape.out_channels + kApart;
   return plan;
+}
+
+// Steps of about `most` tiles: of whole images where some tiles are short.
+void set_step(WinogradPlan& plan, std::int64_t most) {
+  plan.step = whole_rows(most, plan.blocking);
+  if (plan.has_shorts()) {
+    plan.group_images = std::clamp<std::int64_t>(most / plan.image_tiles(), 1, plan.images);
+    plan.step = plan.group_images * plan.image_tiles();
+  }
+  plan.kept = whole_rows(plan.step, plan.blocking);
 }
 
 }  // namespace
@@ -55,19 +78,18 @@ ConvShape backward_data_shape(const ConvShape& s) {
 WinogradPlan plan_winograd(const ConvShape& shape, int lanes, int threads) {
   WinogradPlan plan = tiles_of(shape, lanes);
   const int panel = plan.blocking.panel();
-  plan.by_panel = plan.tiles <= kFewTiles && shape.out_channels / panel % threads == 0;
+  plan.by_panel = plan.tiles() <= kFewTiles && shape.out_channels / panel % threads == 0;
   if (plan.by_panel) {
-    plan.kept = plan.at_once = whole_rows(plan.tiles, plan.blocking);
+    set_step(plan, plan.tiles());
     plan.channels_at_once = std::min(kChannelsAtOnce, shape.in_channels);
     plan.panels_at_once = 1;
     plan.weight_plane = plan.channels_at_once * panel + kApart;
   } else {
-    plan.kept = plan.at_once =
-        whole_rows(std::min(kTilesAtOnce, ceil_div(plan.tiles, threads)), plan.blocking);
+    set_step(plan, std::min(kTilesAtOnce, ceil_div(plan.tiles(), threads)));
     plan.panels_at_once = std::min(kPanelsChannels, shape.out_channels) / panel;
   }
   plan.in_plane = plan.kept * shape.in_channels + kApart;
-  plan.out_plane = plan.panels_at_once * plan.at_once * panel + kApart;
+  plan.out_plane = plan.panels_at_once * plan.kept * panel + kApart;
   plan.floats =
       kWinogradPoints * (plan.by_panel ? plan.in_plane + threads * (plan.weight_plane + plan.out_plane)
                                        : plan.weight_plane + threads * (plan.in_plane + plan.out_plane));
@@ -79,11 +101,47 @@ WinogradPlan plan_winograd_weights(const ConvShape& shape, int lanes) {
   const std::int64_t channels = shape.in_channels + shape.out_channels;
   const std::int64_t most =
       std::max<std::int64_t>(plan.blocking.tile_rows, kSharedFloats / (kWinogradPoints * channels));
-  plan.kept = whole_rows(ceil_div(plan.tiles, ceil_div(plan.tiles, most)), plan.blocking);
+  set_step(plan, ceil_div(plan.tiles(), ceil_div(plan.tiles(), most)));
   plan.in_plane = plan.kept * shape.in_channels + kApart;
   plan.out_plane = plan.kept * shape.out_channels + kApart;
   plan.floats = kWinogradPoints * (plan.weight_plane + plan.in_plane + plan.out_plane);
   return plan;
+}
+
+WinogradTile winograd_tile_of_forms(const WinogradPlan& plan, std::int64_t index) {
+  const std::int64_t group_tiles = plan.group_images * plan.image_tiles();
+  const std::int64_t first_image = index / group_tiles * plan.group_images;
+  const std::int64_t images = std::min(plan.group_images, plan.images - first_image);
+  std::int64_t rest = index % group_tiles;
+  for (const WinogradForm& form : plan.forms) {
+    if (rest >= images * form.tiles()) {
+      rest -= images * form.tiles();
+      continue;
+    }
+    const std::int64_t row = rest / form.columns % form.rows, column = rest % form.columns;
+    return {.image = first_image + rest / form.tiles(),
+            .top = (form.is_short_down ? plan.down.whole : row) * kWinogradTile,
+            .left = (form.is_short_across ? plan.across.whole : column) * kWinogradTile,
+            .is_short_down = form.is_short_down,
+            .is_short_across = form.is_short_across};
+  }
+  throw std::logic_error(fmt::format("a convolution has no tile {}", index));
+}
+
+WinogradRun winograd_run(const WinogradPlan& plan, std::int64_t count, std::int64_t point) {
+  if (!plan.has_shorts()) return {0, count};
+  const bool whole_down = is_of_whole_tiles_only(point / 6), whole_across = is_of_whole_tiles_only(point % 6);
+  const std::int64_t images = count / plan.image_tiles();
+  WinogradRun run{};
+  std::int64_t begin = 0;
+  for (const WinogradForm& form : plan.forms) {
+    const std::int64_t end = begin + images * form.tiles();
+    const bool takes = !(whole_down && form.is_short_down) && !(whole_across && form.is_short_across);
+    if (takes && run.end == 0) run.begin = begin;
+    if (takes) run.end = end;
+    begin = end;
+  }
+  return run;
 }
 
 bool can_be_winograd(const Graph& graph, const Conv& op) {
@@ -100,13 +158,14 @@ std::optional<WinogradPass> winograd_pass(const Graph& graph, const Conv& op, Co
                             : pass == ConvPass::backward_data
                                 ? plan_winograd(backward_data_shape(shape), lanes, threads)
                                 : plan_winograd(shape, lanes, threads);
-  const auto tiles = static_cast<double>(plan.tiles);
+  const auto products = static_cast<double>(plan.products());
+  const double tiles = products / kWinogradPoints;  // a short one is so much of a whole one
   const auto in_channels = static_cast<double>(shape.in_channels);
   const auto out_channels = static_cast<double>(shape.out_channels);
   const double direct = static_cast<double>(9 * shape.images * shape.out_height * shape.out_width) *
                         limits.flops_per_second.at(Precision::fp32) / limits.flops_per_second.at(precision);
   return WinogradPass{
-      .macs = kWinogradPoints * tiles * in_channels * out_channels,
+      .macs = products * in_channels * out_channels,
       .workspace_bytes = static_cast<std::size_t>(plan.floats) * sizeof(float),
       .relative_time = (weight_transform(lanes) +
                         tiles * (kTile + kTileTransform * (1 / in_channels + 1 / out_channels))) /

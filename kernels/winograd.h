@@ -3,6 +3,7 @@
 // them, what it takes, and where that is less than directly. Pure.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -24,13 +25,29 @@ enum class ConvPass { forward, backward_data, backward_weights };
 
 // What a pass takes by Winograd's algorithm.
 struct WinogradPass {
-  double macs = 0;  // 36 for each tile of 4x4 results and pair of channels
+  double macs = 0;  // per pair of channels 36 for each tile of 4x4 results
   std::size_t workspace_bytes = 0;
   double relative_time = 0;  // expected, over the direct pass's
 };
 
-// A tile of 4x4 results comes from 6x6 inputs, as 36 products per pair of channels, one for each point.
+// A tile of 4x4 results comes from 6x6 inputs, as 36 products per pair of channels, one for each point, 6
+// along either axis. Where 1 or 2 results are left at an axis' end their tile is short there: 2 results by
+// F(2, 3), which needs 4 of those 6 points.
 inline constexpr std::int64_t kWinogradTile = 4, kWinogradPoints = 36;
+constexpr bool is_of_whole_tiles_only(std::int64_t point) {  // along one axis
+  return point == 3 || point == 4;
+}
+
+// An axis of an image's results.
+struct WinogradAxis {
+  std::int64_t whole = 0, shorts = 0;  // tiles
+  constexpr std::int64_t tiles() const { return whole + shorts; }
+  constexpr std::int64_t points() const { return 6 * whole + 4 * shorts; }
+};
+constexpr WinogradAxis winograd_axis(std::int64_t results) {
+  const std::int64_t left = results % kWinogradTile;
+  return {.whole = results / kWinogradTile + (left > 2), .shorts = left == 1 || left == 2};
+}
 
 // What a CPU's vectors make of it: a block of the layouts has as many channels as a vector of floats, its
 // lanes. A panel of output channels is computed together, and so many tiles, or, of weights' gradients, input
@@ -44,24 +61,58 @@ constexpr WinogradBlocking winograd_blocking(int lanes) {
   return lanes == 16 ? WinogradBlocking{16, 8, 8} : WinogradBlocking{8, 6, 4};
 }
 
+// Tiles of one form, of an image.
+struct WinogradForm {
+  bool is_short_down = false, is_short_across = false;
+  std::int64_t rows = 0, columns = 0;
+  constexpr std::int64_t tiles() const { return rows * columns; }
+};
+
 // How a pass goes through its tiles. Transformed tensors have a plane per point; sizes are in floats.
 // by_panel: where tiles are few, transformed weights are the larger part. Threads then share out panels, and
 // each makes what it needs of them, some input channels at a time; else they share out tiles.
+// Tiles are numbered by groups of images, and within one by form, so that each point multiplies one run.
 struct WinogradPlan {
   WinogradBlocking blocking;
-  std::int64_t down = 0, across = 0, tiles = 0;  // tiles along both axes of an image, and in all
+  WinogradAxis down, across;
+  std::array<WinogradForm, 4> forms;  // short in x, whole, short in y, short in both
+  std::int64_t images = 0, group_images = 0;
   bool by_panel = false;
-  std::int64_t kept = 0;                                               // tiles of transformed inputs
-  std::int64_t at_once = 0, channels_at_once = 0, panels_at_once = 0;  // tiles, …: multiplied in turn
-  std::int64_t in_plane = 0, weight_plane = 0, out_plane = 0;          // from one point to the next
-  std::int64_t floats = 0;                                             // of all threads
+  std::int64_t step = 0, kept = 0;                             // tiles computed in turn, and room for them
+  std::int64_t channels_at_once = 0, panels_at_once = 0;       // multiplied in turn
+  std::int64_t in_plane = 0, weight_plane = 0, out_plane = 0;  // from one point to the next
+  std::int64_t floats = 0;                                     // of all threads
+
+  bool has_shorts() const { return down.shorts + across.shorts > 0; }
+  std::int64_t image_tiles() const { return down.tiles() * across.tiles(); }
+  std::int64_t tiles() const { return images * image_tiles(); }
+  std::int64_t products() const { return images * down.points() * across.points(); }  // per pair of channels
 };
+
+struct WinogradTile {
+  std::int64_t image = 0, top = 0, left = 0;  // of its results
+  bool is_short_down = false, is_short_across = false;
+};
+WinogradTile winograd_tile_of_forms(const WinogradPlan& plan, std::int64_t index);
+inline WinogradTile winograd_tile(const WinogradPlan& plan, std::int64_t index) {
+  if (plan.has_shorts()) return winograd_tile_of_forms(plan, index);
+  const std::int64_t row = index / plan.across.whole, image = row / plan.down.whole;
+  return {.image = image,
+          .top = (row - image * plan.down.whole) * kWinogradTile,
+          .left = (index - row * plan.across.whole) * kWinogradTile};
+}
+
+// Of a step's `count` tiles those that a point multiplies.
+struct WinogradRun {
+  std::int64_t begin = 0, end = 0;
+};
+WinogradRun winograd_run(const WinogradPlan& plan, std::int64_t count, std::int64_t point);
 
 // The convolution of d_out by turned weights that backward-data is.
 ConvShape backward_data_shape(const ConvShape& shape);
 // The plan of a forward pass; for backward-data, of backward_data_shape().
 WinogradPlan plan_winograd(const ConvShape& shape, int lanes, int threads);
-// The plan of backward-weights: it has tiles, kept, planes and floats only.
+// The plan of backward-weights: it multiplies all channels of a step at once.
 WinogradPlan plan_winograd_weights(const ConvShape& shape, int lanes);
 
 // 3x3, stride 1, padding of at most 1, one group, channels in multiples of 32.

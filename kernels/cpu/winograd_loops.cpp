@@ -19,41 +19,39 @@ const WinogradVectors& vectors_of(const WinogradPlan& plan) {
   return plan.blocking.lanes == kMostLanes ? kWinogradAvx512 : kWinogradAvx2;
 }
 
-// Where tile `index` of all images starts.
-struct TilePlace {
-  std::int64_t lanes = 0, image = 0, top = 0, left = 0;
+// Block `index` of a tile's image, of `channels` channels in all.
+template <typename Element>
+Element* block_of(const WinogradTile& tile, Element* images, std::int64_t lanes, std::int64_t channels,
+                  std::int64_t index, std::int64_t pixels) {
+  return images + (tile.image * channels / lanes + index) * pixels * lanes;
+}
 
-  TilePlace(const WinogradPlan& plan, std::int64_t index)
-      : lanes(plan.blocking.lanes),
-        image(index / (plan.down * plan.across)),
-        top(index / plan.across % plan.down * kWinogradTile),
-        left(index % plan.across * kWinogradTile) {}
-  // Block `index` of images with `channels` channels.
-  template <typename Element>
-  Element* block(Element* images, std::int64_t channels, std::int64_t index, std::int64_t pixels) const {
-    return images + (image * channels / lanes + index) * pixels * lanes;
-  }
+// Of a step's tiles, the first of which is `first` of all and that are `count`: begin … end - 1, of one block
+// of channels; behind the last one zeros.
+struct StepTiles {
+  std::int64_t first = 0, count = 0;
 };
-
-// Tiles first … first + count - 1 of all, of one block of channels; behind the last tile zeros.
 template <typename Element>
 void transform_input_tiles(const ConvShape& s, const WinogradPlan& plan, const Element* in,
-                           std::int64_t block, std::int64_t first, std::int64_t count, float* inputs) {
+                           std::int64_t block, const StepTiles& step, std::int64_t begin, std::int64_t end,
+                           float* inputs) {
   const WinogradVectors& vectors = vectors_of(plan);
-  for (std::int64_t tile = 0; tile < count; ++tile) {
-    const WinogradPlanes<float> to{.first = inputs + (block * plan.kept + tile) * plan.blocking.lanes,
+  const std::int64_t lanes = plan.blocking.lanes;
+  for (std::int64_t index = begin; index < end; ++index) {
+    const WinogradPlanes<float> to{.first = inputs + (block * plan.kept + index) * lanes,
                                    .plane = plan.in_plane};
-    const TilePlace at(plan, first + tile);
-    if (first + tile < plan.tiles)
-      vectors.transform<Element>().inputs(
-          {.block = at.block(in, s.in_channels, block, s.in_height * s.in_width),
-           .top = at.top - s.padding,
-           .left = at.left - s.padding,
-           .height = s.in_height,
-           .width = s.in_width},
-          to);
-    else
+    if (index >= step.count) {
       vectors.clear(to);
+      continue;
+    }
+    const WinogradTile tile = winograd_tile(plan, step.first + index);
+    vectors.transform<Element>().inputs(
+        {.block = block_of(tile, in, lanes, s.in_channels, block, s.in_height * s.in_width),
+         .tile = tile,
+         .padding = s.padding,
+         .height = s.in_height,
+         .width = s.in_width},
+        to);
   }
 }
 
@@ -91,22 +89,32 @@ void transform_panel(const ConvShape& s, const WinogradPlan& plan, const Element
     }
 }
 
-// The results of all channels of a panel; the first of the tiles is `index` of all.
+// The results of all channels of a panel.
 template <typename Element>
-void store_results(const ConvShape& s, const WinogradPlan& plan, const float* products, std::int64_t index,
+void store_results(const ConvShape& s, const WinogradPlan& plan, const float* products, const StepTiles& step,
                    std::int64_t panel, Element* out) {
+  const std::int64_t lanes = plan.blocking.lanes;
   for (std::int64_t half = 0; half < 2; ++half)
-    for (std::int64_t tile = 0; tile < std::min(plan.at_once, plan.tiles - index); ++tile) {
-      const TilePlace at(plan, index + tile);
+    for (std::int64_t index = 0; index < step.count; ++index) {
+      const WinogradTile tile = winograd_tile(plan, step.first + index);
       vectors_of(plan).transform<Element>().products(
-          {.first = products + tile * plan.blocking.panel() + half * plan.blocking.lanes,
-           .plane = plan.out_plane},
-          {.block = at.block(out, s.out_channels, 2 * panel + half, s.out_height * s.out_width),
-           .top = at.top,
-           .left = at.left,
+          {.first = products + index * plan.blocking.panel() + half * lanes, .plane = plan.out_plane},
+          {.block = block_of(tile, out, lanes, s.out_channels, 2 * panel + half, s.out_height * s.out_width),
+           .tile = tile,
            .height = s.out_height,
            .width = s.out_width});
     }
+}
+
+// Products of a step's tiles at one point; whole and half rows of tiles at a time.
+void multiply_point(const WinogradPlan& plan, std::int64_t point, const StepTiles& step, const float* inputs,
+                    std::int64_t blocks, const float* weights, float* products, bool adds) {
+  const std::int64_t lanes = plan.blocking.lanes, rows = plan.blocking.tile_rows, half = rows / 2;
+  const WinogradRun run = winograd_run(plan, step.count, point);
+  const std::int64_t end = ceil_div(run.end, half) * half;
+  for (std::int64_t tile = run.begin / half * half; tile < end; tile += rows)
+    vectors_of(plan).multiply_tiles(inputs + tile * lanes, plan.kept * lanes, blocks, weights,
+                                    products + tile * plan.blocking.panel(), adds, end - tile < rows);
 }
 
 // A convolution's operands and its share of the workspace.
@@ -126,19 +134,16 @@ template <typename Element>
 void compute_panel(const Convolution<Element>& c, const float* inputs, std::int64_t panel, float* weights,
                    float* products) {
   const WinogradPlan& plan = c.plan;
-  const auto [lanes, rows, channel_rows] = plan.blocking;
-  const std::int64_t most = plan.channels_at_once / lanes;
+  const StepTiles all{0, plan.tiles()};
+  const std::int64_t lanes = plan.blocking.lanes, most = plan.channels_at_once / lanes;
   for (std::int64_t block = 0; block < c.in_blocks(); block += most) {
     const std::int64_t blocks = std::min(most, c.in_blocks() - block);
     transform_panel(c.shape, plan, c.weight, c.is_turned, panel, block, blocks, weights);
     for (std::int64_t point = 0; point < kWinogradPoints; ++point)
-      for (std::int64_t tile = 0; tile < plan.at_once; tile += rows)
-        vectors_of(plan).multiply_tiles(inputs + point * plan.in_plane + (block * plan.kept + tile) * lanes,
-                                        plan.kept * lanes, blocks, weights + point * plan.weight_plane,
-                                        products + point * plan.out_plane + tile * plan.blocking.panel(),
-                                        block > 0);
+      multiply_point(plan, point, all, inputs + point * plan.in_plane + block * plan.kept * lanes, blocks,
+                     weights + point * plan.weight_plane, products + point * plan.out_plane, block > 0);
   }
-  store_results(c.shape, plan, products, 0, panel, c.out);
+  store_results(c.shape, plan, products, all, panel, c.out);
 }
 
 template <typename Element>
@@ -150,8 +155,8 @@ void convolve_by_panels(const Convolution<Element>& c, int threads, float* works
 #pragma omp parallel for collapse(2) schedule(static)
   for (std::int64_t block = 0; block < c.in_blocks(); ++block)
     for (std::int64_t tile = 0; tile < plan.kept; tile += plan.blocking.tile_rows)
-      transform_input_tiles(c.shape, plan, c.in, block, tile, plan.blocking.tile_rows,
-                            inputs + tile * plan.blocking.lanes);
+      transform_input_tiles(c.shape, plan, c.in, block, {0, plan.tiles()}, tile,
+                            tile + plan.blocking.tile_rows, inputs);
 #pragma omp parallel for schedule(static)
   for (int thread = 0; thread < threads; ++thread)
     for (std::int64_t panel = thread * c.panels() / threads; panel < (thread + 1) * c.panels() / threads;
@@ -160,26 +165,24 @@ void convolve_by_panels(const Convolution<Element>& c, int threads, float* works
                     products + thread * kWinogradPoints * plan.out_plane);
 }
 
-// All panels of some tiles, the first of which is `index` of all.
+// All panels of a step's tiles.
 template <typename Element>
-void compute_tiles(const Convolution<Element>& c, const float* weights, std::int64_t index, float* inputs,
+void compute_tiles(const Convolution<Element>& c, const float* weights, const StepTiles& step, float* inputs,
                    float* products) {
   const WinogradPlan& plan = c.plan;
   for (std::int64_t block = 0; block < c.in_blocks(); ++block)
-    transform_input_tiles(c.shape, plan, c.in, block, index, plan.at_once, inputs);
-  const std::int64_t lanes = plan.blocking.lanes, panel_channels = plan.blocking.panel();
-  const std::int64_t panel_products = plan.at_once * panel_channels;
+    transform_input_tiles(c.shape, plan, c.in, block, step, 0, plan.kept, inputs);
+  const std::int64_t panel_channels = plan.blocking.panel(), panel_products = plan.kept * panel_channels;
   for (std::int64_t first = 0; first < c.panels(); first += plan.panels_at_once) {
     const std::int64_t panels = std::min(plan.panels_at_once, c.panels() - first);
     for (std::int64_t point = 0; point < kWinogradPoints; ++point)
-      for (std::int64_t tile = 0; tile < plan.at_once; tile += plan.blocking.tile_rows)
-        for (std::int64_t panel = 0; panel < panels; ++panel)
-          vectors_of(plan).multiply_tiles(
-              inputs + point * plan.in_plane + tile * lanes, plan.kept * lanes, c.in_blocks(),
-              weights + point * plan.weight_plane + (first + panel) * c.shape.in_channels * panel_channels,
-              products + point * plan.out_plane + panel * panel_products + tile * panel_channels, false);
+      for (std::int64_t panel = 0; panel < panels; ++panel)
+        multiply_point(
+            plan, point, step, inputs + point * plan.in_plane, c.in_blocks(),
+            weights + point * plan.weight_plane + (first + panel) * c.shape.in_channels * panel_channels,
+            products + point * plan.out_plane + panel * panel_products, false);
     for (std::int64_t panel = 0; panel < panels; ++panel)
-      store_results(c.shape, plan, products + panel * panel_products, index, first + panel, c.out);
+      store_results(c.shape, plan, products + panel * panel_products, step, first + panel, c.out);
   }
 }
 
@@ -193,11 +196,12 @@ void convolve_by_tiles(const Convolution<Element>& c, int threads, float* worksp
   for (std::int64_t panel = 0; panel < c.panels(); ++panel)
     transform_panel(c.shape, plan, c.weight, c.is_turned, panel, 0, c.in_blocks(),
                     weights + panel * c.shape.in_channels * plan.blocking.panel());
-  const std::int64_t parts = ceil_div(plan.tiles, plan.at_once);
+  const std::int64_t steps = ceil_div(plan.tiles(), plan.step);
 #pragma omp parallel for schedule(static)
   for (int thread = 0; thread < threads; ++thread)
-    for (std::int64_t part = thread * parts / threads; part < (thread + 1) * parts / threads; ++part)
-      compute_tiles(c, weights, part * plan.at_once, inputs + thread * kWinogradPoints * plan.in_plane,
+    for (std::int64_t step = thread * steps / threads; step < (thread + 1) * steps / threads; ++step)
+      compute_tiles(c, weights, {step * plan.step, std::min(plan.step, plan.tiles() - step * plan.step)},
+                    inputs + thread * kWinogradPoints * plan.in_plane,
                     products + thread * kWinogradPoints * plan.out_plane);
 }
 
@@ -210,21 +214,21 @@ void convolve(const ConvShape& shape, int lanes, int threads, const Element* in,
   (plan.by_panel ? convolve_by_panels<Element> : convolve_by_tiles<Element>)(convolution, threads, workspace);
 }
 
-// Tiles first … of the gradients of results.
+// Of the gradients of results.
 template <typename Element>
 void transform_gradient_tiles(const ConvShape& s, const WinogradPlan& plan, const Element* d_out,
-                              std::int64_t block, std::int64_t first, std::int64_t count, float* gradients) {
+                              std::int64_t block, const StepTiles& step, std::int64_t begin, std::int64_t end,
+                              float* gradients) {
   const std::int64_t lanes = plan.blocking.lanes, panel_channels = plan.blocking.panel();
   float* const to = gradients + block / 2 * plan.kept * panel_channels + block % 2 * lanes;
-  for (std::int64_t tile = 0; tile < count; ++tile) {
-    const TilePlace at(plan, first + tile);
+  for (std::int64_t index = begin; index < end; ++index) {
+    const WinogradTile tile = winograd_tile(plan, step.first + index);
     vectors_of(plan).transform<Element>().gradients(
-        {.block = at.block(d_out, s.out_channels, block, s.out_height * s.out_width),
-         .top = at.top,
-         .left = at.left,
+        {.block = block_of(tile, d_out, lanes, s.out_channels, block, s.out_height * s.out_width),
+         .tile = tile,
          .height = s.out_height,
          .width = s.out_width},
-        {.first = to + tile * panel_channels, .plane = plan.out_plane});
+        {.first = to + index * panel_channels, .plane = plan.out_plane});
   }
 }
 
@@ -253,27 +257,32 @@ void winograd_backward_weights(const ConvShape& s, int lanes_of_vectors, const E
   float* const inputs = workspace;
   float* const gradients = inputs + kWinogradPoints * plan.in_plane;
   float* const sums = gradients + kWinogradPoints * plan.out_plane;
-  for (std::int64_t first = 0; first < plan.tiles; first += plan.kept) {
-    const std::int64_t count = std::min(plan.kept, plan.tiles - first);
+  for (std::int64_t first = 0; first < plan.tiles(); first += plan.step) {
+    const StepTiles step{first, std::min(plan.step, plan.tiles() - first)};
 #pragma omp parallel for collapse(2) schedule(static)
     for (std::int64_t block = 0; block < in_blocks + out_blocks; ++block)
-      for (std::int64_t tile = 0; tile < count; tile += tiles_at_once) {
-        const std::int64_t tiles = std::min(tiles_at_once, count - tile);
+      for (std::int64_t tile = 0; tile < step.count; tile += tiles_at_once) {
+        const std::int64_t end = std::min(tile + tiles_at_once, step.count);
         if (block < in_blocks)
-          transform_input_tiles(s, plan, in, block, first + tile, tiles, inputs + tile * lanes);
+          transform_input_tiles(s, plan, in, block, step, tile, end, inputs);
         else
-          transform_gradient_tiles(s, plan, d_out, block - in_blocks, first + tile, tiles,
-                                   gradients + tile * panel_channels);
+          transform_gradient_tiles(s, plan, d_out, block - in_blocks, step, tile, end, gradients);
       }
+// In an order that gives each thread points of every row and column, whose runs differ in length.
 #pragma omp parallel for collapse(2) schedule(static)
-    for (std::int64_t point = 0; point < kWinogradPoints; ++point)
-      for (std::int64_t panel = 0; panel < panels; ++panel)
+    for (std::int64_t turn = 0; turn < kWinogradPoints; ++turn)
+      for (std::int64_t panel = 0; panel < panels; ++panel) {
+        const std::int64_t point = 7 * turn % kWinogradPoints;
+        const WinogradRun run = winograd_run(plan, step.count, point);
         for (std::int64_t channel = 0; channel < s.in_channels; channel += rows)
           vectors_of(plan).multiply_gradients(
-              inputs + point * plan.in_plane + channel / lanes * plan.kept * lanes + channel % lanes,
-              gradients + point * plan.out_plane + panel * plan.kept * panel_channels, count,
+              inputs + point * plan.in_plane + (channel / lanes * plan.kept + run.begin) * lanes +
+                  channel % lanes,
+              gradients + point * plan.out_plane + (panel * plan.kept + run.begin) * panel_channels,
+              run.end - run.begin,
               sums + point * plan.weight_plane + (panel * s.in_channels + channel) * panel_channels,
               first > 0);
+      }
   }
 #pragma omp parallel for collapse(2) schedule(static)
   for (std::int64_t out = 0; out < out_blocks; ++out)

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/element_types.h"
+#include "kernels/winograd.h"
 
 namespace plumb::cpu {
 
@@ -16,15 +17,18 @@ struct WinogradPlanes {
   int columns = 6;
 };
 
-// … of a tile of an image's block of channels, [height][width][lanes]; 0 outside of the image.
+// … of a tile of an image's block of channels, [height][width][lanes]; 0 outside of the image. Inputs begin
+// `padding` before the tile's results.
 template <typename Element>
 struct WinogradPixels {
   Element* block = nullptr;
-  std::int64_t top = 0, left = 0, height = 0, width = 0;
+  const WinogradTile& tile;
+  std::int64_t padding = 0, height = 0, width = 0;
 };
 
 // Transforms of one tile of tensors that are stored as Element, float or Bf16. To 36 points: 6x6 inputs, 4x4
-// gradients of results, 3x3 weights. From 36 points: products to 4x4 results.
+// gradients of results, 3x3 weights. From 36 points: products to 4x4 results. Where the tile is short: from
+// or to 4 points along that axis, 4 inputs and 2 results.
 template <typename Element>
 struct WinogradTransforms {
   void (*inputs)(const WinogradPixels<const Element>& from, const WinogradPlanes<float>& to);
@@ -42,9 +46,9 @@ struct WinogradVectors {
   void (*transform_weight_sums)(const WinogradPlanes<const float>& from, const WinogradPlanes<float>& to);
   void (*clear)(const WinogradPlanes<float>& planes);
   // products [rows of tiles][panel] (+)= inputs [blocks][rows][lanes], blocks `block_stride` apart, times
-  // weights [blocks x lanes][panel].
+  // weights [blocks x lanes][panel]; all rows of the blocking, or half of them.
   void (*multiply_tiles)(const float* inputs, std::int64_t block_stride, std::int64_t blocks,
-                         const float* weights, float* products, bool adds);
+                         const float* weights, float* products, bool adds, bool only_half);
   // d_weights [rows of channels][panel] (+)= inputs [tiles][rows, of lanes]^T times gradients [tiles][panel].
   void (*multiply_gradients)(const float* inputs, const float* gradients, std::int64_t tiles,
                              float* d_weights, bool adds);

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <set>
+#include <tuple>
 
 #include "base/text.h"
 #include "kernels/memory_plan.h"
@@ -66,7 +68,8 @@ TEST(WinogradRule, TakesAllStagesAtBatch16AndFewerWhereTilesAreFew) {
 
 TEST(WinogradRule, WantsMoreTilesForTheWeightsTransformWithShorterVectors) {
   EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(8), 16, 224)), 39u);
-  EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(8), 1, 224)), 18u) << "nor 256 channels of 14 x 14";
+  EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(16), 1, 192)), 33u);
+  EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(8), 1, 192)), 18u) << "nor 256 channels of 12 x 12";
 }
 
 TEST(WinogradRule, TakesFewerInBf16AndNoneBesideAmx) {
@@ -107,6 +110,41 @@ TEST(WinogradRule, OnlyPlain3x3WithWholePanelsOfChannels) {
     EXPECT_EQ(can_be_winograd(graph, std::get<Conv>(graph.ops[0])), c.can)
         << c.in << " to " << c.out << ", kernel " << c.conv.kernel << ", stride " << c.conv.stride;
   }
+}
+
+// 14 = 4 + 4 + 4 + 2 results along either axis, with 6 + 6 + 6 + 4 points.
+TEST(WinogradPlan, NumbersTilesSoThatEachPointMultipliesOneRun) {
+  const ConvShape shape{.images = 9,
+                        .in_channels = 32,
+                        .in_height = 14,
+                        .in_width = 14,
+                        .out_channels = 32,
+                        .out_height = 14,
+                        .out_width = 14,
+                        .kernel = 3,
+                        .padding = 1};
+  const WinogradPlan plan = plan_winograd(shape, 16, 2);
+  EXPECT_EQ(plan.products(), 9 * 22 * 22);
+  std::int64_t products = 0;
+  std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> places;
+  for (std::int64_t first = 0; first < plan.tiles(); first += plan.step) {
+    const std::int64_t count = std::min(plan.step, plan.tiles() - first);
+    for (std::int64_t point = 0; point < kWinogradPoints; ++point) {
+      const WinogradRun run = winograd_run(plan, count, point);
+      products += run.end - run.begin;
+      for (std::int64_t index = 0; index < count; ++index) {
+        const WinogradTile tile = winograd_tile(plan, first + index);
+        const bool has_point = !(tile.is_short_down && is_of_whole_tiles_only(point / 6)) &&
+                               !(tile.is_short_across && is_of_whole_tiles_only(point % 6));
+        EXPECT_EQ(index >= run.begin && index < run.end, has_point) << index << ", point " << point;
+        EXPECT_EQ(tile.is_short_down, tile.top == 12);
+        EXPECT_EQ(tile.is_short_across, tile.left == 12);
+        places.insert({tile.image, tile.top, tile.left});
+      }
+    }
+  }
+  EXPECT_EQ(products, plan.products());
+  EXPECT_EQ(places.size(), 9u * 16);
 }
 
 TEST(WinogradProgram, CountsItsOwnProductsAndKeepsNoSecondCopyOfWeights) {
