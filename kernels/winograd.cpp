@@ -22,7 +22,8 @@ constexpr double kMostRelativeTime = 0.9;
 constexpr std::int64_t kTilesAtOnce = 64;        // the products of a panel fit a core's cache
 constexpr std::int64_t kFewTiles = 128;          // also these
 constexpr std::int64_t kChannelsAtOnce = 128;    // with the weights of a panel
-constexpr std::int64_t kSharedFloats = 4 << 20;  // in half of a shared cache of 32 MiB
+constexpr std::int64_t kSharedFloats = 2 << 20;  // of tiles of weights' gradients: near caches keep them
+constexpr std::int64_t kSharedTiles = 128;       // at least: each step reads and writes all sums
 // Planes start in different sets of the caches, whatever the number of channels.
 constexpr std::int64_t kApart = 48;
 constexpr std::int64_t kMostPanel = 32, kPanelsChannels = 64;  // of every blocking; multiplied in turn
@@ -99,8 +100,7 @@ WinogradPlan plan_winograd(const ConvShape& shape, int lanes, int threads) {
 WinogradPlan plan_winograd_weights(const ConvShape& shape, int lanes) {
   WinogradPlan plan = tiles_of(shape, lanes);
   const std::int64_t channels = shape.in_channels + shape.out_channels;
-  const std::int64_t most =
-      std::max<std::int64_t>(plan.blocking.tile_rows, kSharedFloats / (kWinogradPoints * channels));
+  const std::int64_t most = std::max(kSharedTiles, kSharedFloats / (kWinogradPoints * channels));
   set_step(plan, ceil_div(plan.tiles(), ceil_div(plan.tiles(), most)));
   plan.in_plane = plan.kept * shape.in_channels + kApart;
   plan.out_plane = plan.kept * shape.out_channels + kApart;
