@@ -52,14 +52,16 @@ WinogradPlan tiles_of(const ConvShape& shape, int lanes) {
   return plan;
 }
 
-// Steps of about `most` tiles: of whole images where some tiles are short.
-void set_step(WinogradPlan& plan, std::int64_t most) {
-  plan.step = whole_rows(most, plan.blocking);
-  if (plan.has_shorts()) {
-    plan.group_images = std::clamp<std::int64_t>(most / plan.image_tiles(), 1, plan.images);
-    plan.step = plan.group_images * plan.image_tiles();
-  }
+// Steps of about `most` tiles, as many for each thread; of whole images where some tiles are short.
+void set_step(WinogradPlan& plan, std::int64_t most, int threads) {
+  const std::int64_t unit = plan.has_shorts() ? plan.image_tiles() : 1;
+  const std::int64_t share = ceil_div(plan.tiles() / unit, threads);
+  plan.step = ceil_div(share, ceil_div(share * unit, most)) * unit;
   plan.kept = whole_rows(plan.step, plan.blocking);
+  if (plan.has_shorts())
+    plan.group_images = plan.step / unit;
+  else
+    plan.step = plan.kept;
 }
 
 }  // namespace
@@ -81,12 +83,12 @@ WinogradPlan plan_winograd(const ConvShape& shape, int lanes, int threads) {
   const int panel = plan.blocking.panel();
   plan.by_panel = plan.tiles() <= kFewTiles && shape.out_channels / panel % threads == 0;
   if (plan.by_panel) {
-    set_step(plan, plan.tiles());
+    set_step(plan, plan.tiles(), 1);
     plan.channels_at_once = std::min(kChannelsAtOnce, shape.in_channels);
     plan.panels_at_once = 1;
     plan.weight_plane = plan.channels_at_once * panel + kApart;
   } else {
-    set_step(plan, std::min(kTilesAtOnce, ceil_div(plan.tiles(), threads)));
+    set_step(plan, kTilesAtOnce, threads);
     plan.panels_at_once = std::min(kPanelsChannels, shape.out_channels) / panel;
   }
   plan.in_plane = plan.kept * shape.in_channels + kApart;
@@ -100,8 +102,7 @@ WinogradPlan plan_winograd(const ConvShape& shape, int lanes, int threads) {
 WinogradPlan plan_winograd_weights(const ConvShape& shape, int lanes) {
   WinogradPlan plan = tiles_of(shape, lanes);
   const std::int64_t channels = shape.in_channels + shape.out_channels;
-  const std::int64_t most = std::max(kSharedTiles, kSharedFloats / (kWinogradPoints * channels));
-  set_step(plan, ceil_div(plan.tiles(), ceil_div(plan.tiles(), most)));
+  set_step(plan, std::max(kSharedTiles, kSharedFloats / (kWinogradPoints * channels)), 1);
   plan.in_plane = plan.kept * shape.in_channels + kApart;
   plan.out_plane = plan.kept * shape.out_channels + kApart;
   plan.floats = kWinogradPoints * (plan.weight_plane + plan.in_plane + plan.out_plane);
