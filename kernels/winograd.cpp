@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <stdexcept>
 #include <utility>
 
@@ -19,11 +20,13 @@ double weight_transform(int lanes) {
 }
 constexpr double kMostRelativeTime = 0.9;
 
-constexpr std::int64_t kTilesAtOnce = 64;        // the products of a panel fit a core's cache
-constexpr std::int64_t kFewTiles = 128;          // also these
-constexpr std::int64_t kChannelsAtOnce = 128;    // with the weights of a panel
-constexpr std::int64_t kSharedFloats = 2 << 20;  // of tiles of weights' gradients: near caches keep them
-constexpr std::int64_t kSharedTiles = 128;       // at least: each step reads and writes all sums
+constexpr std::int64_t kTilesAtOnce = 64;      // the products of a panel fit a core's cache
+constexpr std::int64_t kFewTiles = 128;        // also these
+constexpr std::int64_t kChannelsAtOnce = 128;  // with the weights of a panel
+// Weights' gradients: tiles at a time, of all threads in near caches, or at least as many as make reading all
+// sums cheap; of one thread in its own. Tiles of a slice; slices, and their sums.
+constexpr std::int64_t kSharedFloats = 2 << 20, kSharedTiles = 128, kOwnTiles = 32;
+constexpr std::int64_t kSliceTiles = 256, kMostSlices = 8, kSlicesFloats = 4 << 20;
 // Planes start in different sets of the caches, whatever the number of channels.
 constexpr std::int64_t kApart = 48;
 constexpr std::int64_t kMostPanel = 32, kPanelsChannels = 64;  // of every blocking; multiplied in turn
@@ -99,13 +102,21 @@ WinogradPlan plan_winograd(const ConvShape& shape, int lanes, int threads) {
   return plan;
 }
 
-WinogradPlan plan_winograd_weights(const ConvShape& shape, int lanes) {
+WinogradPlan plan_winograd_weights(const ConvShape& shape, int lanes, int threads) {
   WinogradPlan plan = tiles_of(shape, lanes);
+  if (!plan.has_shorts()) {
+    const auto most = static_cast<std::uint64_t>(
+        std::min(plan.tiles() / kSliceTiles, kSlicesFloats / (kWinogradPoints * plan.weight_plane)));
+    plan.slices = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::bit_floor(most)), 1, kMostSlices);
+  }
+  plan.by_slice = plan.slices > 1 && plan.slices % threads == 0;
   const std::int64_t channels = shape.in_channels + shape.out_channels;
-  set_step(plan, std::max(kSharedTiles, kSharedFloats / (kWinogradPoints * channels)), 1);
+  const std::int64_t shared = std::max(kSharedTiles, kSharedFloats / (kWinogradPoints * channels));
+  set_step(plan, plan.by_slice ? kOwnTiles : shared, 1);
   plan.in_plane = plan.kept * shape.in_channels + kApart;
   plan.out_plane = plan.kept * shape.out_channels + kApart;
-  plan.floats = kWinogradPoints * (plan.weight_plane + plan.in_plane + plan.out_plane);
+  plan.floats = kWinogradPoints * (plan.slices * plan.weight_plane +
+                                   (plan.by_slice ? threads : 1) * (plan.in_plane + plan.out_plane));
   return plan;
 }
 
@@ -155,7 +166,7 @@ std::optional<WinogradPass> winograd_pass(const Graph& graph, const Conv& op, Co
   const int lanes = limits.winograd_lanes, threads = limits.threads;
   if (lanes == 0 || !can_be_winograd(graph, op)) return std::nullopt;
   const ConvShape shape = conv_shape(graph, op);
-  const WinogradPlan plan = pass == ConvPass::backward_weights ? plan_winograd_weights(shape, lanes)
+  const WinogradPlan plan = pass == ConvPass::backward_weights ? plan_winograd_weights(shape, lanes, threads)
                             : pass == ConvPass::backward_data
                                 ? plan_winograd(backward_data_shape(shape), lanes, threads)
                                 : plan_winograd(shape, lanes, threads);

@@ -78,6 +78,10 @@ struct WinogradPlan {
   std::array<WinogradForm, 4> forms;  // short in x, whole, short in y, short in both
   std::int64_t images = 0, group_images = 0;
   bool by_panel = false;
+  // Of backward-weights: parts of the tiles that have sums of their own, whatever the number of threads; each
+  // is one thread's where they can be dealt out evenly.
+  std::int64_t slices = 1;
+  bool by_slice = false;
   std::int64_t step = 0, kept = 0;                             // tiles computed in turn, and room for them
   std::int64_t channels_at_once = 0, panels_at_once = 0;       // multiplied in turn
   std::int64_t in_plane = 0, weight_plane = 0, out_plane = 0;  // from one point to the next
@@ -113,7 +117,7 @@ ConvShape backward_data_shape(const ConvShape& shape);
 // The plan of a forward pass; for backward-data, of backward_data_shape().
 WinogradPlan plan_winograd(const ConvShape& shape, int lanes, int threads);
 // The plan of backward-weights: it multiplies all channels of a step at once.
-WinogradPlan plan_winograd_weights(const ConvShape& shape, int lanes);
+WinogradPlan plan_winograd_weights(const ConvShape& shape, int lanes, int threads);
 
 // 3x3, stride 1, padding of at most 1, one group, channels in multiples of 32.
 bool can_be_winograd(const Graph& graph, const Conv& op);

@@ -82,11 +82,11 @@ Binder prepare_winograd(Context& context, Instruction& instruction, const ConvBa
   const auto in = call.input(DNNL_ARG_SRC, conv.in, p.in);
   const auto d_out = call.input(DNNL_ARG_DIFF_DST, conv.d_out, p.out);
   const auto d_weight = call.output(DNNL_ARG_DIFF_WEIGHTS, conv.d_weight, p.d_weight);
-  const auto workspace = workspace_of(call, plan_winograd_weights(p.shape, p.lanes));
+  const auto workspace = workspace_of(call, plan_winograd_weights(p.shape, p.lanes, p.threads));
   return with_type_of(p.dtype, [&]<typename Element>(Element) {
     return call.finish([=](const BoundOperands& at) {
-      winograd_backward_weights(p.shape, p.lanes, at.as<Element>(in), at.as<Element>(d_out), at.as(d_weight),
-                                at.as(workspace));
+      winograd_backward_weights(p.shape, p.lanes, p.threads, at.as<Element>(in), at.as<Element>(d_out),
+                                at.as(d_weight), at.as(workspace));
     });
   });
 }

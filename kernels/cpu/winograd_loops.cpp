@@ -232,6 +232,61 @@ void transform_gradient_tiles(const ConvShape& s, const WinogradPlan& plan, cons
   }
 }
 
+// By all threads, or by the one that calls.
+template <typename Body>
+void for_each_of(std::int64_t count, bool by_all, const Body& body) {
+#pragma omp parallel for schedule(static) if (by_all)
+  for (std::int64_t i = 0; i < count; ++i) body(i);
+}
+
+// The operands of backward-weights, and a slice's share of the workspace.
+template <typename Element>
+struct WeightSums {
+  const ConvShape& shape;
+  const WinogradPlan& plan;
+  const Element *in = nullptr, *d_out = nullptr;
+  float *inputs = nullptr, *gradients = nullptr;  // transformed
+  float* sums = nullptr;
+};
+
+template <typename Element>
+void add_step(const WeightSums<Element>& w, const StepTiles& step, bool is_first) {
+  const ConvShape& s = w.shape;
+  const WinogradPlan& plan = w.plan;
+  const auto [lanes, tile_rows, channel_rows] = plan.blocking;
+  const std::int64_t in_blocks = s.in_channels / lanes, out_blocks = s.out_channels / lanes;
+  const std::int64_t panel_channels = plan.blocking.panel(), panels = s.out_channels / panel_channels;
+  const std::int64_t parts = ceil_div(step.count, tile_rows);
+  for_each_of((in_blocks + out_blocks) * parts, !plan.by_slice, [&](std::int64_t i) {
+    const std::int64_t block = i / parts, begin = i % parts * tile_rows;
+    const std::int64_t end = std::min(begin + tile_rows, step.count);
+    if (block < in_blocks)
+      transform_input_tiles(s, plan, w.in, block, step, begin, end, w.inputs);
+    else
+      transform_gradient_tiles(s, plan, w.d_out, block - in_blocks, step, begin, end, w.gradients);
+  });
+  for_each_of(kWinogradPoints * panels, !plan.by_slice, [&](std::int64_t i) {
+    // In an order that gives each thread points of every row and column, whose runs differ in length.
+    const std::int64_t point = 7 * (i / panels) % kWinogradPoints, panel = i % panels;
+    const WinogradRun run = winograd_run(plan, step.count, point);
+    for (std::int64_t channel = 0; channel < s.in_channels; channel += channel_rows)
+      vectors_of(plan).multiply_gradients(
+          w.inputs + point * plan.in_plane + (channel / lanes * plan.kept + run.begin) * lanes +
+              channel % lanes,
+          w.gradients + point * plan.out_plane + (panel * plan.kept + run.begin) * panel_channels,
+          run.end - run.begin,
+          w.sums + point * plan.weight_plane + (panel * s.in_channels + channel) * panel_channels, !is_first);
+  });
+}
+
+template <typename Element>
+void add_slice(const WeightSums<Element>& w, std::int64_t slice) {
+  const std::int64_t tiles = w.plan.tiles(), slices = w.plan.slices;
+  const std::int64_t begin = slice * tiles / slices, end = (slice + 1) * tiles / slices;
+  for (std::int64_t first = begin; first < end; first += w.plan.step)
+    add_step(w, {first, std::min(w.plan.step, end - first)}, first == begin);
+}
+
 }  // namespace
 
 template <typename Element>
@@ -247,43 +302,39 @@ void winograd_backward_data(const ConvShape& shape, int lanes, int threads, cons
 }
 
 template <typename Element>
-void winograd_backward_weights(const ConvShape& s, int lanes_of_vectors, const Element* in,
+void winograd_backward_weights(const ConvShape& s, int lanes_of_vectors, int threads, const Element* in,
                                const Element* d_out, float* d_weight, float* workspace) {
-  const WinogradPlan plan = plan_winograd_weights(s, lanes_of_vectors);
-  const std::int64_t lanes = plan.blocking.lanes, panel_channels = plan.blocking.panel();
-  const std::int64_t rows = plan.blocking.channel_rows, tiles_at_once = plan.blocking.tile_rows;
-  const std::int64_t in_blocks = s.in_channels / lanes, out_blocks = s.out_channels / lanes;
-  const std::int64_t panels = s.out_channels / panel_channels;
-  float* const inputs = workspace;
-  float* const gradients = inputs + kWinogradPoints * plan.in_plane;
-  float* const sums = gradients + kWinogradPoints * plan.out_plane;
-  for (std::int64_t first = 0; first < plan.tiles(); first += plan.step) {
-    const StepTiles step{first, std::min(plan.step, plan.tiles() - first)};
-#pragma omp parallel for collapse(2) schedule(static)
-    for (std::int64_t block = 0; block < in_blocks + out_blocks; ++block)
-      for (std::int64_t tile = 0; tile < step.count; tile += tiles_at_once) {
-        const std::int64_t end = std::min(tile + tiles_at_once, step.count);
-        if (block < in_blocks)
-          transform_input_tiles(s, plan, in, block, step, tile, end, inputs);
-        else
-          transform_gradient_tiles(s, plan, d_out, block - in_blocks, step, tile, end, gradients);
-      }
-// In an order that gives each thread points of every row and column, whose runs differ in length.
-#pragma omp parallel for collapse(2) schedule(static)
-    for (std::int64_t turn = 0; turn < kWinogradPoints; ++turn)
-      for (std::int64_t panel = 0; panel < panels; ++panel) {
-        const std::int64_t point = 7 * turn % kWinogradPoints;
-        const WinogradRun run = winograd_run(plan, step.count, point);
-        for (std::int64_t channel = 0; channel < s.in_channels; channel += rows)
-          vectors_of(plan).multiply_gradients(
-              inputs + point * plan.in_plane + (channel / lanes * plan.kept + run.begin) * lanes +
-                  channel % lanes,
-              gradients + point * plan.out_plane + (panel * plan.kept + run.begin) * panel_channels,
-              run.end - run.begin,
-              sums + point * plan.weight_plane + (panel * s.in_channels + channel) * panel_channels,
-              first > 0);
-      }
+  const WinogradPlan plan = plan_winograd_weights(s, lanes_of_vectors, threads);
+  const std::int64_t slice_sums = kWinogradPoints * plan.weight_plane;
+  const std::int64_t slice_inputs = kWinogradPoints * plan.in_plane;
+  float* const sums = workspace;
+  float* const tiles = sums + plan.slices * slice_sums;
+  const auto add = [&](std::int64_t slice, std::int64_t thread) {
+    float* const own = tiles + thread * (slice_inputs + kWinogradPoints * plan.out_plane);
+    add_slice(WeightSums<Element>{.shape = s,
+                                  .plan = plan,
+                                  .in = in,
+                                  .d_out = d_out,
+                                  .inputs = own,
+                                  .gradients = own + slice_inputs,
+                                  .sums = sums + slice * slice_sums},
+              slice);
+  };
+  if (plan.by_slice) {
+    for_each_of(threads, true, [&](std::int64_t thread) {
+      for (std::int64_t slice = thread; slice < plan.slices; slice += threads) add(slice, thread);
+    });
+  } else {
+    for (std::int64_t slice = 0; slice < plan.slices; ++slice) add(slice, 0);
   }
+  for_each_of(kWinogradPoints, plan.slices > 1, [&](std::int64_t point) {
+    float* const total = sums + point * plan.weight_plane;
+    for (std::int64_t slice = 1; slice < plan.slices; ++slice)
+#pragma omp simd
+      for (std::int64_t i = 0; i < plan.weight_plane; ++i) total[i] += total[slice * slice_sums + i];
+  });
+  const std::int64_t lanes = plan.blocking.lanes, panel_channels = plan.blocking.panel();
+  const std::int64_t in_blocks = s.in_channels / lanes, out_blocks = s.out_channels / lanes;
 #pragma omp parallel for collapse(2) schedule(static)
   for (std::int64_t out = 0; out < out_blocks; ++out)
     for (std::int64_t in_block = 0; in_block < in_blocks; ++in_block)
@@ -301,7 +352,8 @@ template void winograd_forward(const ConvShape&, int, int, const float*, const f
 template void winograd_forward(const ConvShape&, int, int, const Bf16*, const Bf16*, Bf16*, float*);
 template void winograd_backward_data(const ConvShape&, int, int, const float*, const float*, float*, float*);
 template void winograd_backward_data(const ConvShape&, int, int, const Bf16*, const Bf16*, Bf16*, float*);
-template void winograd_backward_weights(const ConvShape&, int, const float*, const float*, float*, float*);
-template void winograd_backward_weights(const ConvShape&, int, const Bf16*, const Bf16*, float*, float*);
+template void winograd_backward_weights(const ConvShape&, int, int, const float*, const float*, float*,
+                                        float*);
+template void winograd_backward_weights(const ConvShape&, int, int, const Bf16*, const Bf16*, float*, float*);
 
 }  // namespace plumb::cpu

@@ -18,7 +18,7 @@ void winograd_backward_data(const ConvShape& shape, int lanes, int threads, cons
                             const Element* weight, Element* d_in, float* workspace);
 // … of plan_winograd_weights(shape, …).
 template <typename Element>
-void winograd_backward_weights(const ConvShape& shape, int lanes, const Element* in, const Element* d_out,
-                               float* d_weight, float* workspace);
+void winograd_backward_weights(const ConvShape& shape, int lanes, int threads, const Element* in,
+                               const Element* d_out, float* d_weight, float* workspace);
 
 }  // namespace plumb::cpu

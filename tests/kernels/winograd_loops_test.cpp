@@ -83,12 +83,13 @@ class WinogradLoops : public testing::TestWithParam<std::tuple<int, ConvShape>> 
                       winograd_backward_data(s, lanes, threads, d_out.get(), weight.get(), made, workspace);
                     }),
                 d_in, rounding);
-    expect_near(results_of<float>(
-                    weight_elements(s), [&](int) { return plan_winograd_weights(s, lanes).floats; },
-                    [&](int, float* made, float* workspace) {
-                      winograd_backward_weights(s, lanes, in.get(), d_out.get(), made, workspace);
-                    }),
-                d_weight, 0);
+    expect_near(
+        results_of<float>(
+            weight_elements(s), [&](int threads) { return plan_winograd_weights(s, lanes, threads).floats; },
+            [&](int threads, float* made, float* workspace) {
+              winograd_backward_weights(s, lanes, threads, in.get(), d_out.get(), made, workspace);
+            }),
+        d_weight, 0);
   }
 
   const int lanes = std::get<0>(GetParam());
