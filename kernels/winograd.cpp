@@ -15,7 +15,8 @@ namespace {
 // tile, transforming it once per input and per output channel. Fitted to 180 passes with AVX-512 and 180 with
 // AVX2 (docs/performance.md).
 constexpr double kTile = 40, kTileTransform = 700;
-double weight_transform(int lanes) {
+double weight_transform(int lanes, Precision precision) {
+  if (precision == Precision::bf16) return 1000;
   return lanes == 16 ? 600 : 870;
 }
 constexpr double kMostRelativeTime = 0.9;
@@ -179,7 +180,7 @@ std::optional<WinogradPass> winograd_pass(const Graph& graph, const Conv& op, Co
   return WinogradPass{
       .macs = products * in_channels * out_channels,
       .workspace_bytes = static_cast<std::size_t>(plan.floats) * sizeof(float),
-      .relative_time = (weight_transform(lanes) +
+      .relative_time = (weight_transform(lanes, precision) +
                         tiles * (kTile + kTileTransform * (1 / in_channels + 1 / out_channels))) /
                        direct};
 }
