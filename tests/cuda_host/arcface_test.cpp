@@ -90,29 +90,34 @@ struct Tolerances {
   double loss = 0;       // relative
   double gradient = 0;   // norm of the difference over the yardstick
   double statistic = 0;  // relative
+  // Of one parameter in 50: a unit whose input is 0 within rounding takes the other side of its PReLU, which
+  // changes the gradients of its block.
+  double gradient_of_few = gradient;
 };
 
 void expect_close(const Graph& graph, const GraphRun& run, const GraphRun& truth, const Tolerances& most) {
   ASSERT_EQ(run.losses.size(), truth.losses.size());
   for (std::size_t i = 0; i < truth.losses.size(); ++i)
     EXPECT_NEAR(run.losses[i], truth.losses[i], most.loss * truth.losses[i]) << "iteration " << i;
+  std::vector<std::string> few;
   for (std::size_t p = 0; p < graph.parameters.size(); ++p) {
     const std::string& name = graph.parameters[p].name;
     EXPECT_LE(relative_error(run.parameters[p], truth.parameters[p]), most.gradient) << "updated " << name;
-    if (graph.parameters[p].trained) {
-      EXPECT_LE(length(difference(run.gradients[p], truth.gradients[p])),
-                most.gradient * yardstick(graph, truth, p))
-          << "gradient of " << name;
-    }
+    if (!graph.parameters[p].trained) continue;
+    const double error =
+        length(difference(run.gradients[p], truth.gradients[p])) / yardstick(graph, truth, p);
+    EXPECT_LE(error, most.gradient_of_few) << "gradient of " << name;
+    if (error > most.gradient) few.push_back(name);
   }
+  EXPECT_LE(few.size(), graph.parameters.size() / 50) << testing::PrintToString(few);
   for (std::size_t s = 0; s < graph.statistics.size(); ++s)
     EXPECT_LE(relative_error(run.statistics[s], truth.statistics[s]), most.statistic)
         << graph.statistics[s].name;
 }
 
 // oneDNN sums in other orders on other CPUs: gradients of r50 differ by under 2e-3 with AVX-512, by 2.8e-3
-// with AVX2.
-constexpr Tolerances kFp32{.loss = 1e-5, .gradient = 5e-3, .statistic = 1e-4};
+// with AVX2; on Zen 4, in NCHW, those of three parameters in one block by 6e-3 to 8e-3.
+constexpr Tolerances kFp32{.loss = 1e-5, .gradient = 5e-3, .statistic = 1e-4, .gradient_of_few = 2e-2};
 
 class EmulatedArcFace : public testing::TestWithParam<Backbone> {};
 INSTANTIATE_TEST_SUITE_P(Backbones, EmulatedArcFace, testing::Values(kIResNet50, kMobileFaceNet),
