@@ -78,8 +78,8 @@ struct WinogradPlan {
   std::array<WinogradForm, 4> forms;  // short in x, whole, short in y, short in both
   std::int64_t images = 0, group_images = 0;
   bool by_panel = false;
-  // Of backward-weights: parts of the tiles that have sums of their own, whatever the number of threads; each
-  // is one thread's where they can be dealt out evenly.
+  // Backward-weights cuts the tiles into slices, each with its own sums, whatever the number of threads.
+  // Where all threads get as many slices, one thread computes a slice.
   std::int64_t slices = 1;
   bool by_slice = false;
   std::int64_t step = 0, kept = 0;                             // tiles computed in turn, and room for them
@@ -106,7 +106,7 @@ inline WinogradTile winograd_tile(const WinogradPlan& plan, std::int64_t index) 
           .left = (index - row * plan.across.whole) * kWinogradTile};
 }
 
-// Of a step's `count` tiles those that a point multiplies.
+// The tiles that a point multiplies, among the `count` tiles of a step.
 struct WinogradRun {
   std::int64_t begin = 0, end = 0;
 };

@@ -26,11 +26,12 @@ Element* block_of(const WinogradTile& tile, Element* images, std::int64_t lanes,
   return images + (tile.image * channels / lanes + index) * pixels * lanes;
 }
 
-// Of a step's tiles, the first of which is `first` of all and that are `count`: begin … end - 1, of one block
-// of channels; behind the last one zeros.
+// A step's tiles, as numbers among all tiles.
 struct StepTiles {
   std::int64_t first = 0, count = 0;
 };
+
+// Transforms tiles begin … end - 1 of a step for one block of channels; zeros behind the step's last tile.
 template <typename Element>
 void transform_input_tiles(const ConvShape& s, const WinogradPlan& plan, const Element* in,
                            std::int64_t block, const StepTiles& step, std::int64_t begin, std::int64_t end,
@@ -214,7 +215,7 @@ void convolve(const ConvShape& shape, int lanes, int threads, const Element* in,
   (plan.by_panel ? convolve_by_panels<Element> : convolve_by_tiles<Element>)(convolution, threads, workspace);
 }
 
-// Of the gradients of results.
+// Does the same to the gradients of results, which need no zeros.
 template <typename Element>
 void transform_gradient_tiles(const ConvShape& s, const WinogradPlan& plan, const Element* d_out,
                               std::int64_t block, const StepTiles& step, std::int64_t begin, std::int64_t end,

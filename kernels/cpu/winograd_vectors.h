@@ -42,7 +42,7 @@ struct WinogradVectors {
   WinogradTransforms<Bf16> of_halves;
   template <typename Element>
   const WinogradTransforms<Element>& transform() const;
-  // Of one tile, from 36 points: sums to the gradient of 3x3 weights.
+  // Turns the sums at 36 points into the gradient of 3x3 weights.
   void (*transform_weight_sums)(const WinogradPlanes<const float>& from, const WinogradPlanes<float>& to);
   void (*clear)(const WinogradPlanes<float>& planes);
   // products [rows of tiles][panel] (+)= inputs [blocks][rows][lanes], blocks `block_stride` apart, times

@@ -90,8 +90,8 @@ struct Tolerances {
   double loss = 0;       // relative
   double gradient = 0;   // norm of the difference over the yardstick
   double statistic = 0;  // relative
-  // Of one parameter in 50: a unit whose input is 0 within rounding takes the other side of its PReLU, which
-  // changes the gradients of its block.
+  // One parameter in 50 may be this far off: where a unit's input is 0 within rounding, its PReLU may take
+  // the other side, which changes gradients in that block.
   double gradient_of_few = gradient;
 };
 
