@@ -1,0 +1,151 @@
+// Fusion at the ends of blocks: residuals and shortcuts' norms added forward, gradients completed backward.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "kernels/memory_plan.h"
+#include "tests/kernels/fused_resnet50.h"
+
+namespace plumb::cuda {
+namespace {
+
+TEST(Fusion, AShortcutsNormIsNormalisedWhereItIsAddedOnEveryGpu) {
+  for (const int compute_capability : {75, 80, 90}) {
+    const Program program = resnet50(compute_capability);
+    EXPECT_EQ(operands_of(program, "layer1.0.bn3.forward"),
+              (Operands{"in r layer1.0.conv3", "scale_shift r layer1.0.bn3.scale_shift", "out w layer1.0.bn3",
+                        "relu_mask w layer1.0.bn3.mask", "residual r layer1.0.downsample.0",
+                        "residual_scale_shift r layer1.0.downsample.1.scale_shift"}));
+    EXPECT_FALSE(has_buffer(program, "layer1.0.downsample.1"));
+    EXPECT_TRUE(has_buffer(program, "layer1.0.downsample.1.mean"));
+  }
+}
+
+TEST(Fusion, AShortcutsNormGoesBackWithTheNormThatItIsAddedToOnEveryGpu) {
+  for (const int compute_capability : {75, 80, 90}) {
+    const Program program = with_plain_ends(compute_capability);
+    EXPECT_EQ(count_kind<BatchNormPairBackward>(program), 4u);
+    EXPECT_FALSE(has_instruction(program, "layer1.0.downsample.1.backward"));
+    EXPECT_EQ(
+        operands_of(program, "layer1.0.bn3.backward"),
+        (Operands{"in r layer1.0.conv3", "scale r layer1.0.bn3.weight", "mean r layer1.0.bn3.mean",
+                  "inv_std r layer1.0.bn3.inv_std", "d_in w layer1.0.conv3.gradient_by.layer1.0.bn3",
+                  "d_scale w layer1.0.bn3.weight.gradient", "d_bias w layer1.0.bn3.bias.gradient",
+                  "shortcut_in r layer1.0.downsample.0", "shortcut_scale r layer1.0.downsample.1.weight",
+                  "shortcut_mean r layer1.0.downsample.1.mean",
+                  "shortcut_inv_std r layer1.0.downsample.1.inv_std",
+                  "d_shortcut_in w layer1.0.downsample.0.gradient_by.layer1.0.downsample.1",
+                  "d_shortcut_scale w layer1.0.downsample.1.weight.gradient",
+                  "d_shortcut_bias w layer1.0.downsample.1.bias.gradient",
+                  "d_out r layer1.0.bn3.gradient_by.layer1.1.bn3",
+                  "second_d_out r layer1.0.bn3.gradient_by.layer1.1.conv1", "relu_mask r layer1.0.bn3.mask",
+                  "counters rw norm_counters"}));
+  }
+}
+
+TEST(Fusion, WithoutAnEngineThatAddsResidualsBlocksEndInAStepOfTheirOwn) {
+  const Program program = resnet50(80);
+  EXPECT_EQ(count_with(program, &ConvForward::residual), 0u);
+  EXPECT_EQ(count_kind<BatchNormStatistics>(program), 0u);
+  EXPECT_TRUE(has_instruction(program, "layer1.0.bn3.forward"));
+  EXPECT_TRUE(has_buffer(program, "layer1.0.bn3.mask"));
+  EXPECT_FALSE(has_instruction(program, "layer1.0.bn2.forward"));
+  EXPECT_FALSE(has_buffer(program, "layer1.0.bn2"));
+}
+
+TEST(Fusion, ABlockEndedByAConvolutionMasksItsGradientByItsOutput) {
+  EXPECT_EQ(operand_of(with_plain_ends(90), "layer1.1.bn3.backward", "out"), "r layer1.1.bn3");
+  EXPECT_EQ(operand_of(with_plain_ends(80), "layer1.1.bn3.backward", "relu_mask"), "r layer1.1.bn3.mask");
+}
+
+// The convolution adds what the block's shortcut left: of a plain block its own end's gradient, else that of
+// the shortcut's convolution.
+TEST(Fusion, TheNextBlocksFirstConvolutionCompletesTheGradientOfABlocksEnd) {
+  for (const int compute_capability : {80, 90, 100}) {
+    const Program program = with_plain_sums(compute_capability);
+    EXPECT_EQ(
+        operands_of(program, "layer1.2.conv1.backward_data"),
+        (Operands{"d_out r layer1.2.conv1.gradient_by.layer1.2.bn1", "weight r layer1.2.conv1.weight.half",
+                  "d_in w layer1.1.bn3.gradient_by.layer1.2.conv1",
+                  "added r layer1.2.bn3.gradient_by.layer2.0.conv1", "relu_mask r layer1.1.bn3.mask"}));
+    EXPECT_EQ(operand_of(program, "layer2.0.conv1.backward_data", "added"),
+              "r layer1.2.bn3.gradient_by.layer2.0.downsample.0");
+    EXPECT_EQ(operand_of(program, "layer1.1.bn3.backward", "d_out"),
+              "r layer1.1.bn3.gradient_by.layer1.2.conv1");
+    for (const char* absent : {"second_d_out", "relu_mask", "out", "d_residual"}) {
+      EXPECT_EQ(operand_of(program, "layer1.1.bn3.backward", absent), "") << absent;
+      EXPECT_EQ(operand_of(program, "layer2.0.bn3.backward", absent), "") << absent;
+    }
+  }
+}
+
+// The norm's own backward is then one pass, whose gradient is the shortcut's, too.
+TEST(Fusion, TheConvolutionThatCompletesAGradientSumsItForTheNorm) {
+  for (const int compute_capability : {80, 90, 100}) {
+    const Program program = resnet50(compute_capability);
+    EXPECT_EQ(
+        operands_of(program, "layer1.2.conv1.backward_data"),
+        (Operands{"d_out r layer1.2.conv1.gradient_by.layer1.2.bn1", "weight r layer1.2.conv1.weight.half",
+                  "d_in w layer1.1.bn3.gradient_by.layer1.2.conv1",
+                  "added r layer1.2.bn3.gradient_by.layer2.0.conv1", "relu_mask r layer1.1.bn3.mask",
+                  "norm_in r layer1.1.conv3", "mean r layer1.1.bn3.mean", "inv_std r layer1.1.bn3.inv_std",
+                  "scale r layer1.1.bn3.weight", "d_scale w layer1.1.bn3.weight.gradient",
+                  "d_bias w layer1.1.bn3.bias.gradient", "coefficients w layer1.1.bn3.coefficients"}));
+    EXPECT_EQ(operands_of(program, "layer1.1.bn3.backward"),
+              (Operands{"d_activated r layer1.1.bn3.gradient_by.layer1.2.conv1", "in r layer1.1.conv3",
+                        "coefficients r layer1.1.bn3.coefficients",
+                        "d_in w layer1.1.conv3.gradient_by.layer1.1.bn3"}));
+    EXPECT_EQ(operand_of(program, "layer1.1.conv1.backward_data", "added"),
+              "r layer1.1.bn3.gradient_by.layer1.2.conv1");
+  }
+}
+
+// With a shortcut's norm it sums for both.
+TEST(Fusion, TheConvolutionThatCompletesAGradientSumsItForTheShortcutsNorm) {
+  const Program program = resnet50(90);
+  const Operands wanted{"norm_in r layer1.0.conv3",
+                        "mean r layer1.0.bn3.mean",
+                        "inv_std r layer1.0.bn3.inv_std",
+                        "scale r layer1.0.bn3.weight",
+                        "d_scale w layer1.0.bn3.weight.gradient",
+                        "d_bias w layer1.0.bn3.bias.gradient",
+                        "coefficients w layer1.0.bn3.coefficients",
+                        "shortcut_in r layer1.0.downsample.0",
+                        "shortcut_mean r layer1.0.downsample.1.mean",
+                        "shortcut_inv_std r layer1.0.downsample.1.inv_std",
+                        "shortcut_scale r layer1.0.downsample.1.weight",
+                        "d_shortcut_scale w layer1.0.downsample.1.weight.gradient",
+                        "d_shortcut_bias w layer1.0.downsample.1.bias.gradient"};
+  const Operands operands = operands_of(program, "layer1.1.conv1.backward_data");
+  EXPECT_EQ(Operands(operands.begin() + 5, operands.end()), wanted);
+  EXPECT_EQ(operands_of(program, "layer1.0.bn3.backward"),
+            (Operands{"d_activated r layer1.0.bn3.gradient_by.layer1.1.conv1", "in r layer1.0.conv3",
+                      "coefficients r layer1.0.bn3.coefficients",
+                      "d_in w layer1.0.conv3.gradient_by.layer1.0.bn3", "shortcut_in r layer1.0.downsample.0",
+                      "d_shortcut_in w layer1.0.downsample.0.gradient_by.layer1.0.downsample.1"}));
+}
+
+TEST(Fusion, CompletesTheGradientsOfAllBlockEndsButTheLast) {
+  for (const Precision precision : {Precision::fp16, Precision::bf16}) {
+    const Program program =
+        plumb::describe(make_resnet50({.batch = 2, .image_size = 64}), {.precision = precision}, gpu(90));
+    std::set<std::string> masked;
+    for (const Instruction& instruction : program.instructions)
+      if (const auto* conv = instruction.as<ConvBackwardData>(); conv && conv->relu_mask)
+        masked.insert(program.buffers[*conv->relu_mask].name);
+    EXPECT_EQ(masked.size(), 15u);
+    EXPECT_FALSE(masked.contains("layer4.2.bn3.mask"));
+    EXPECT_EQ(operand_of(program, "layer4.2.bn3.backward", "relu_mask"), "r layer4.2.bn3.mask");
+  }
+}
+
+// The gradient of the last norm's input must not overwrite the one that is added.
+TEST(Fusion, ACompletedGradientHasAPlaceOfItsOwn) {
+  const Program program = resnet50(90);
+  const MemoryPlan plan = plan_memory(program);
+  const auto conv = *instruction_named(program, "layer1.2.conv1.backward_data").as<ConvBackwardData>();
+  EXPECT_NE(plan.offsets[conv.d_in], plan.offsets[*conv.added]);
+}
+
+}  // namespace
+}  // namespace plumb::cuda

@@ -1,0 +1,66 @@
+// ResNet-50's Program on a GPU, with all fused engines or without some, and questions about its instructions.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/fusion.h"
+#include "models/resnet50.h"
+#include "tests/kernels/described_instructions.h"
+
+namespace plumb::cuda {
+
+using Operands = std::vector<std::string>;
+
+inline DeviceLimits gpu(int compute_capability) {
+  DeviceLimits limits = *find_target("h200");
+  limits.compute_capability = compute_capability;
+  return limits;
+}
+
+inline Program resnet50(int compute_capability, bool fuse = true, std::int64_t batch = 2,
+                        std::int64_t image_size = 64, bool deterministic = false) {
+  return plumb::describe(make_resnet50({.batch = batch, .image_size = image_size}),
+                         {.precision = Precision::fp16, .fuse = fuse, .deterministic = deterministic},
+                         gpu(compute_capability));
+}
+
+inline Program resnet50_without(FusedPattern pattern, int compute_capability, std::int64_t batch,
+                                std::int64_t image_size) {
+  const Graph graph = make_resnet50({.batch = batch, .image_size = image_size});
+  DescribeOptions options{.precision = Precision::fp16};
+  for (std::size_t op = 0; op < graph.ops.size(); ++op) options.plain.push_back({op, pattern, "to compare"});
+  return plumb::describe(graph, options, gpu(compute_capability));
+}
+// Without completed gradients.
+inline Program with_plain_ends(int compute_capability, std::int64_t batch = 2, std::int64_t image_size = 64) {
+  return resnet50_without(FusedPattern::block_end_gradient, compute_capability, batch, image_size);
+}
+// With completed gradients that norms sum themselves.
+inline Program with_plain_sums(int compute_capability, std::int64_t batch = 2, std::int64_t image_size = 64) {
+  return resnet50_without(FusedPattern::block_end_sums, compute_capability, batch, image_size);
+}
+
+inline bool has_instruction(const Program& program, const std::string& name) {
+  return std::any_of(program.instructions.begin(), program.instructions.end(),
+                     [&](const Instruction& instruction) { return instruction.name == name; });
+}
+inline bool has_buffer(const Program& program, const std::string& name) {
+  return std::any_of(program.buffers.begin(), program.buffers.end(),
+                     [&](const Buffer& buffer) { return buffer.name == name; });
+}
+
+// Number of forward convolutions with this operand.
+template <typename Operand>
+std::size_t count_with(const Program& program, std::optional<Operand> ConvForward::*operand) {
+  return static_cast<std::size_t>(std::count_if(program.instructions.begin(), program.instructions.end(),
+                                                [&](const Instruction& instruction) {
+                                                  const auto* conv = instruction.as<ConvForward>();
+                                                  return conv && conv->*operand;
+                                                }));
+}
+
+}  // namespace plumb::cuda
