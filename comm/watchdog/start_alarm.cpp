@@ -281,8 +281,13 @@ std::string StartAlarm::late_text(RunPhase phase, double seconds) const {
     for (const StartedRank& one : there_) append_part(known, std::to_string(one.rank), ", ");
     known = fmt::format("; of {} ranks this host runs {}", own.size, known);
   }
+  const bool may_meet_unready_rank =
+      launcher_ && !launcher_->ends_ranks() && std::getenv("SLURM_PMIX_FENCE") == nullptr;
   const std::string_view remedy =
-      phase == RunPhase::starting
+      phase == RunPhase::starting && may_meet_unready_rank
+          ? "see whether another rank crashed (set SLURM_PMIX_FENCE=ring for srun) or runs another program, "
+            "and whether TMPDIR and /dev/shm have room"
+      : phase == RunPhase::starting
           ? "see whether every rank runs this program, and whether TMPDIR and /dev/shm have room"
       : phase == RunPhase::ending ? "see whether the other ranks and their launchers still run"
                                   : "see what it waits for, as for a file that another process has locked";

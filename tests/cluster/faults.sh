@@ -78,6 +78,12 @@ case $scenario in
     sleep 3 # its neighbour sees it
     signal_rank 3 KILL
     expect_ended '75 137 143' 'rank 3 on n2 (pid [0-9]*) is gone\|of 4 ranks this host runs'
+    # Alone on its host, and Slurm was left as it is.
+    "$CLUSTER" on n1 env -u SLURM_PMIX_FENCE "LD_PRELOAD=$programs/../tests/faults/liblost_at_start.so" \
+      PLUMB_LOST="1 MPI_Init_thread 1 11" srun --mpi=pmix --nodes=2 --ntasks=2 "$programs/bench_arcface" \
+      --backbone y1 --head dp --classes 100 --bs 2 --threads 1 --startup-timeout-s 5 >run.txt 2>&1 &
+    started=$!
+    expect_ended '75 139' 'rank 0 on n1 (pid [0-9]*) has been in start-up.*set SLURM_PMIX_FENCE=ring for srun'
     ;;
   ends_with_its_process)
     folder=$(mktemp -d)

@@ -143,10 +143,10 @@ n1" ''; do
     export SLURM_JOB_ID=1 SLURM_JOB_NODELIST='n[1-2]' SLURM_NTASKS_PER_NODE=2 SLURM_CPUS_ON_NODE=8
     common='--distribution=block:block --kill-on-bad-exit=1'
     launch --print program
-    expect_output "srun --mpi=pmix --nodes=2 --nodelist=n1,n2 --ntasks=4 --ntasks-per-node=2 $common --cpus-per-task=4 --cpu-bind=cores program"
+    expect_output "env SLURM_PMIX_FENCE=ring srun --mpi=pmix --nodes=2 --nodelist=n1,n2 --ntasks=4 --ntasks-per-node=2 $common --cpus-per-task=4 --cpu-bind=cores program"
     export SLURM_GPUS_ON_NODE=2
     launch --print --nodes 1 --devices 1 program
-    expect_output "srun --mpi=pmix --nodes=1 --nodelist=n1 --ntasks=1 --ntasks-per-node=1 $common --cpu-bind=none --gpus-per-node=1 program"
+    expect_output "env SLURM_PMIX_FENCE=ring srun --mpi=pmix --nodes=1 --nodelist=n1 --ntasks=1 --ntasks-per-node=1 $common --cpu-bind=none --gpus-per-node=1 program"
     launch --print --nodes 1 --devices 1 program --device cpu
     [[ $output != *--gpus* ]] || fail "asks for GPUs: $output"
     refused 64 'host n1 has 2 slots, fewer than 4' --print --devices 4 program
@@ -154,7 +154,7 @@ n1" ''; do
     [[ $output == 'mpirun -np 4 -H n1:2,n2:2 '* ]] || fail "not mpirun: $output"
     unset "${!SLURM_@}"
     launch --print --via srun -H n1,n2 --devices 8 program
-    expect_output "srun --mpi=pmix --nodes=2 --nodelist=n1,n2 --ntasks=16 --ntasks-per-node=8 $common --exclusive --cpu-bind=none --gpus-per-node=8 program"
+    expect_output "env SLURM_PMIX_FENCE=ring srun --mpi=pmix --nodes=2 --nodelist=n1,n2 --ntasks=16 --ntasks-per-node=8 $common --exclusive --cpu-bind=none --gpus-per-node=8 program"
     ;;
   arguments_arrive_as_they_are)
     printf 'printf "<%%s>" "$@"\n' | fake mpirun
