@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/paths.h"
 #include "base/text.h"
 #include "bench/output/summary.h"
 #include "bench/run/run_record.h"
@@ -41,8 +42,7 @@ DecodeRate measure_rate(const Job& job, const Session& session) {
   });
   const std::vector<double> windows = job.gather({elapsed});
   const auto mine = static_cast<double>((options.iterations - options.warmup) * *options.batch_per_device);
-  const std::vector<double> sums = job.sum({mine, cpu, static_cast<double>(options.data_workers),
-                                            static_cast<double>(source.corrupt_files().count)});
+  const std::vector<double> sums = job.sum({mine, cpu, static_cast<double>(options.data_workers)});
   return {.data = source.description(),
           .image_size = options.image_size,
           .batch_per_device = *options.batch_per_device,
@@ -51,7 +51,7 @@ DecodeRate measure_rate(const Job& job, const Session& session) {
           .images = static_cast<std::int64_t>(sums[0]),
           .seconds = windows.empty() ? elapsed : std::ranges::max(windows),
           .cpu_seconds = sums[1],
-          .corrupt = static_cast<std::int64_t>(sums[3]),
+          .corrupt = corrupt_of_all_ranks(job, source),
           .decoding = decoding_record(job, session)};
 }
 
@@ -71,7 +71,9 @@ std::string to_text(const DecodeRate& rate) {
       rate.images_per_core_second(), fmt::format("{:.3f}", 1e3 / rate.images_per_core_second()),
       counted(rate.workers, "worker"), counted(rate.world_size, "rank"), rate.image_size);
   text += fmt::format("; {}", rate.data);
-  if (rate.corrupt > 0) text += fmt::format("; {} skipped", counted(rate.corrupt, "corrupt image"));
+  if (!rate.corrupt.first.empty())
+    text += fmt::format("; {} skipped, the first is {}", counted(rate.corrupt.count, "corrupt image"),
+                        printable(rate.corrupt.first.front()));
   if (rate.decoding) text += "; " + decoding_text(*rate.decoding);
   return text;
 }
@@ -88,7 +90,8 @@ nlohmann::ordered_json to_json(const DecodeRate& rate) {
                               {"images_per_second", rate.images_per_second()},
                               {"images_per_second_per_core", rate.images_per_core_second()},
                               {"cpu_seconds_per_image", 1 / rate.images_per_core_second()},
-                              {"corrupt_images", rate.corrupt}};
+                              {"corrupt_images", rate.corrupt.count}};
+  if (!rate.corrupt.first.empty()) json["first_corrupt_image"] = rate.corrupt.first.front();
   if (rate.decoding) json["decoding"] = to_json(*rate.decoding);
   return json;
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "bench/data/batch_source.h"
 #include "bench/options/options.h"
 #include "comm/job.h"
 #include "results/record/schema.h"
@@ -21,7 +22,7 @@ struct DecodeRate {
   std::int64_t images = 0;                 // loaded in the window, over all ranks
   double seconds = 0;                      // of the window, on the slowest rank
   double cpu_seconds = 0;                  // of all threads in the window, over all ranks
-  std::int64_t corrupt = 0;                // images skipped, over all ranks
+  CorruptFiles corrupt;                    // of all ranks
   std::optional<DecodingRecord> decoding;  // nothing: the CPU decodes
 
   double images_per_second() const { return static_cast<double>(images) / seconds; }

@@ -183,6 +183,15 @@ std::optional<DecodingRecord> decoding_record(const Job& job, const Session& ses
   return record;
 }
 
+CorruptFiles corrupt_of_all_ranks(const Job& job, const BatchSource& source) {
+  const CorruptFiles mine = source.corrupt_files();
+  const double count = job.sum({static_cast<double>(mine.count)}).front();
+  CorruptFiles all{.count = static_cast<std::int64_t>(count)};
+  for (const std::string& name : job.all_gather(mine.first.empty() ? "" : mine.first.front()))
+    if (!name.empty() && all.first.empty()) all.first.push_back(name);
+  return all;
+}
+
 void add_failure(const Error& error, const Measurements& measured, RunRecord& record) {
   record.status = "failed";
   record.failure = error.what();

@@ -33,6 +33,8 @@ void add_measurements(const Job& job, const Session& session, const Measurements
                       RunRecord& record);
 // What the device decoded of all ranks' batches; nothing where the CPU decodes. Every rank calls it.
 std::optional<DecodingRecord> decoding_record(const Job& job, const Session& session);
+// Images that any rank skipped: how many times, and the first that the lowest rank met. Every rank calls it.
+CorruptFiles corrupt_of_all_ranks(const Job& job, const BatchSource& source);
 // What a run that failed has measured so far.
 void add_failure(const Error& error, const Measurements& measured, RunRecord& record);
 

@@ -243,13 +243,10 @@ void measure(Run& run) {
 }
 
 void warn_of_corrupt_files(const Job& job, const BatchSource& source, Messages& messages) {
-  const CorruptFiles corrupt = source.corrupt_files();
-  const double count = job.sum({static_cast<double>(corrupt.count)}).front();
-  const std::vector<std::string> names = job.all_gather(corrupt.first.empty() ? "" : corrupt.first.front());
-  const auto named = std::ranges::find_if(names, [](const std::string& name) { return !name.empty(); });
-  if (named != names.end())
+  const CorruptFiles corrupt = corrupt_of_all_ranks(job, source);
+  if (!corrupt.first.empty())
     messages.warn(fmt::format("corrupt images were skipped {} times over all ranks, the first is {}",
-                              static_cast<std::int64_t>(count), *named));
+                              corrupt.count, corrupt.first.front()));
 }
 
 // Writes weights, profile, result and log. Returns the table of the profile, if one is asked for.

@@ -21,8 +21,9 @@ TEST(DecodeRate, IsToldInTotalAndPerCore) {
       "5000 images/s, 1250 per core, 0.800 ms of CPU time each: 4 workers on 2 ranks, 224 px; 9 images in 3 "
       "classes from photos, 2 workers");
   DecodeRate rate = measured();
-  rate.corrupt = 2;
-  EXPECT_TRUE(to_text(rate).ends_with("; 2 corrupt images skipped"));
+  rate.corrupt = {.count = 2, .first = {"photos/a/1.jpg (Premature end of JPEG file)"}};
+  EXPECT_TRUE(to_text(rate).ends_with(
+      "; 2 corrupt images skipped, the first is photos/a/1.jpg (Premature end of JPEG file)"));
 }
 
 TEST(DecodeRate, JsonHasTheSameFigures) {
@@ -31,6 +32,8 @@ TEST(DecodeRate, JsonHasTheSameFigures) {
   EXPECT_EQ(json.at("images_per_second"), 5000);
   EXPECT_EQ(json.at("images_per_second_per_core"), 1250);
   EXPECT_EQ(json.at("workers"), 4);
+  EXPECT_EQ(json.at("corrupt_images"), 0);
+  EXPECT_FALSE(json.contains("first_corrupt_image"));
 }
 
 }  // namespace
