@@ -45,7 +45,7 @@ struct Describer : GraphLowering {
   Program run(const DescribeOptions& options) {
     if (options.load_batch_every_step) load_batch(options.normalisation, 2);
     walk(*this);
-    set_library_workspaces();
+    set_library_workspaces(lowering_.program, graph_.batch());
     lower_update(lowering_, options.scale_loss);
     drop_unused_buffers(lowering_.program);  // values that no instruction stores
     return std::move(lowering_.program);
@@ -373,38 +373,12 @@ struct Describer : GraphLowering {
                           lowering_.program.buffers[saved_[i].margin.rows]);
   }
 
-  void set_library_workspaces() {
-    for (Instruction& instruction : lowering_.program.instructions)
-      if (instruction.as<SoftmaxCrossEntropy>())
-        instruction.workspace_bytes = kLossWorkspacePerImage * static_cast<std::size_t>(graph_.batch());
-      else if (instruction.as<DenseForward>() || instruction.as<DenseBackwardWeights>() ||
-               instruction.as<DenseBackwardData>())
-        instruction.workspace_bytes = kDenseWorkspaceLimit;
-  }
-
   TensorLayout layout() const { return lowering_.program.layout.value(); }
   NormPartition partition_of(const BatchNorm& op) const { return partition_norm(shape(op.in), layout()); }
 
-  // Shared by all norms.
-  BufferId add_norm_counters() {
-    std::int64_t counters = 1;
-    for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
-      const auto* norm = std::get_if<BatchNorm>(&graph_.ops[i]);
-      if (!norm) continue;
-      counters = std::max(counters, norm_counters(partition_of(*norm)));
-      if (layers_[i].backward_through_pool)
-        counters = std::max(counters, norm_counters(partition_pooled(shape(norm->in))));
-    }
-    return add_buffer(lowering_.program, {.name = "norm_counters",
-                                          .role = Role::state,
-                                          .dtype = DType::i32,
-                                          .dims = {counters},
-                                          .persistent = true});
-  }
-
   std::vector<LayerFusion> layers_;
   bool overlap_weights_;
-  BufferId counters_ = add_norm_counters();
+  BufferId counters_ = add_norm_counters(lowering_.program, graph_, layers_);  // shared by all norms
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/depthwise_shape.h"
 #include "kernels/cuda/margin_partition.h"
+#include "kernels/cuda/norm_partition.h"
 #include "kernels/cuda/state.h"
 #include "kernels/cuda/stem_shape.h"
 
@@ -15,6 +16,9 @@ namespace {
 
 constexpr std::size_t kConvWorkspaceLeast = std::size_t{32} << 20;
 constexpr std::size_t kConvWorkspaceMost = std::size_t{256} << 20;
+constexpr std::size_t kDenseWorkspace = std::size_t{32} << 20;  // cuBLASLt's recommendation for sm_90
+// Loss (f64), and whether the label is the largest or among the five largest (i32 each).
+constexpr std::size_t kLossWorkspacePerImage = 16;
 
 StorageTypes storage_types(const Graph& graph, Precision precision, TensorLayout layout,
                            const DeviceLimits& limits) {
@@ -70,12 +74,37 @@ Lowering start_storage(const Graph& graph, const DescribeOptions& options, const
   return lowering;
 }
 
+BufferId add_norm_counters(Program& program, const Graph& graph, const std::vector<LayerFusion>& layers) {
+  std::int64_t counters = 1;
+  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
+    const auto* norm = std::get_if<BatchNorm>(&graph.ops[i]);
+    if (!norm) continue;
+    const Shape& in = graph.values[norm->in].shape;
+    counters = std::max(counters, norm_counters(partition_norm(in, program.layout.value())));
+    if (layers[i].backward_through_pool) counters = std::max(counters, norm_counters(partition_pooled(in)));
+  }
+  return add_buffer(program, {.name = "norm_counters",
+                              .role = Role::state,
+                              .dtype = DType::i32,
+                              .dims = {counters},
+                              .persistent = true});
+}
+
 std::size_t conv_workspace_bytes(const Graph& graph, const Conv& op, bool of_weights, const Buffer& in,
                                  const Buffer& out, const Buffer& weight) {
   if (!is_depthwise(graph, op))
     return std::clamp(in.bytes + out.bytes + 4 * weight.bytes, kConvWorkspaceLeast, kConvWorkspaceMost);
   if (!of_weights) return 0;
   return depthwise_workspace_bytes(depthwise_shape(graph, op), in.dtype);
+}
+
+void set_library_workspaces(Program& program, std::int64_t images) {
+  for (Instruction& instruction : program.instructions)
+    if (instruction.as<SoftmaxCrossEntropy>())
+      instruction.workspace_bytes = kLossWorkspacePerImage * static_cast<std::size_t>(images);
+    else if (instruction.as<DenseForward>() || instruction.as<DenseBackwardWeights>() ||
+             instruction.as<DenseBackwardData>())
+      instruction.workspace_bytes = kDenseWorkspace;
 }
 
 void set_margin_workspaces(Program& program, std::size_t first_instruction, std::int64_t images_of_all_ranks,

@@ -2,6 +2,9 @@
 // copies of weights), workspaces, and the update.
 #pragma once
 
+#include <vector>
+
+#include "kernels/cuda/fusion.h"
 #include "kernels/describe.h"
 #include "kernels/lowering.h"
 
@@ -19,17 +22,20 @@ Lowering start_storage(const Graph& graph, const DescribeOptions& options, const
 // Whether the GPU has our own kernels for the graph's first convolution, in half precision.
 bool has_stem_kernels(const Graph& graph, const DeviceLimits& limits);
 
-// Workspace limits of instructions before a device prepares them; the chosen plans set the final sizes. For
-// GEMMs: cuBLASLt's recommendation for sm_90. Engines that need more aren't chosen.
-inline constexpr std::size_t kDenseWorkspaceLimit = std::size_t{32} << 20;
-// Per image: loss (f64), and whether the label is the largest or among the five largest (i32 each).
-inline constexpr std::size_t kLossWorkspacePerImage = 16;
+// Counters of ended blocks (norm_partition.h), as many as the norm with the most needs.
+BufferId add_norm_counters(Program& program, const Graph& graph, const std::vector<LayerFusion>& layers);
 
+// Workspace limits of instructions before a device prepares them; the chosen plans set the final sizes.
+// Engines that need more aren't chosen.
+//
 // Convolution engines may transpose their inputs and outputs, and keep partial sums of weights in fp32. Their
 // limit follows from their tensors' sizes, within bounds. in, out: of the convolution as a whole; weight: its
 // master. of_weights: the weight gradient.
 std::size_t conv_workspace_bytes(const Graph& graph, const Conv& op, bool of_weights, const Buffer& in,
                                  const Buffer& out, const Buffer& weight);
+
+// For the dense layers and the softmax loss.
+void set_library_workspaces(Program& program, std::int64_t images);
 
 // For the margin loss' instructions from `first_instruction` on; rows: of class centres that they work with.
 void set_margin_workspaces(Program& program, std::size_t first_instruction, std::int64_t images_of_all_ranks,
