@@ -276,19 +276,20 @@ std::string StartAlarm::late_text(RunPhase phase, double seconds) const {
   if (const std::optional<StartedRank> stopped = stopped_rank())
     return fmt::format("{} is stopped, and rank {} {}; let it go on (kill -CONT {}), or raise {}",
                        named(stopped->rank, stopped->pid), own.rank, where, stopped->pid, option);
+  const bool starts = phase == RunPhase::starting;
+  const bool has_other_hosts = !there_.empty() && static_cast<int>(there_.size()) < own.size;
   std::string known;
-  if (phase == RunPhase::starting && !there_.empty() && static_cast<int>(there_.size()) < own.size) {
+  if (starts && has_other_hosts) {
     for (const StartedRank& one : there_) append_part(known, std::to_string(one.rank), ", ");
     known = fmt::format("; of {} ranks this host runs {}", own.size, known);
   }
-  const bool may_meet_unready_rank =
-      launcher_ && !launcher_->ends_ranks() && std::getenv("SLURM_PMIX_FENCE") == nullptr;
+  const bool may_receive_too_early =
+      has_other_hosts && launcher_ && !launcher_->ends_ranks() && std::getenv("SLURM_PMIX_FENCE") == nullptr;
   const std::string_view remedy =
-      phase == RunPhase::starting && may_meet_unready_rank
+      starts && may_receive_too_early
           ? "see whether another rank crashed (set SLURM_PMIX_FENCE=ring for srun) or runs another program, "
             "and whether TMPDIR and /dev/shm have room"
-      : phase == RunPhase::starting
-          ? "see whether every rank runs this program, and whether TMPDIR and /dev/shm have room"
+      : starts ? "see whether every rank runs this program, and whether TMPDIR and /dev/shm have room"
       : phase == RunPhase::ending ? "see whether the other ranks and their launchers still run"
                                   : "see what it waits for, as for a file that another process has locked";
   return fmt::format("{} {}{}; {} (gdb -p {}), or raise {}", named(own.rank, ::getpid()), where, known,
