@@ -44,7 +44,9 @@ dnnl::memory::desc slope_layout(const Context& context, const BatchNorm& op) {
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormForward& norm) {
   const BatchNorm& op = context.op<BatchNorm>(instruction);
-  const auto [layout, form] = prepare_form(context, norm.in, op, norm.residual ? 3 : 2);
+  const Prepared prepared = prepare_form(context, norm.in, op, norm.residual ? 3 : 2);
+  const dnnl::memory::desc& layout = prepared.layout;
+  const NormForm& form = prepared.form;
   const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});
   Call call(context, instruction);
   const auto in = call.input(norm.in, layout);
@@ -81,7 +83,9 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormBackwa
   const BatchNorm& op = context.op<BatchNorm>(instruction);
   const std::size_t tensors =
       std::size_t{3} + norm.out.has_value() + norm.second_d_out.has_value() + norm.d_residual.has_value();
-  const auto [layout, form] = prepare_form(context, norm.in, op, tensors);
+  const Prepared prepared = prepare_form(context, norm.in, op, tensors);
+  const dnnl::memory::desc& layout = prepared.layout;
+  const NormForm& form = prepared.form;
   const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});
   Call call(context, instruction);
   const auto in = call.input(norm.in, layout), d_out = call.input(norm.d_out, layout);
@@ -95,7 +99,7 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormBackwa
   const auto d_slope = call.output(norm.d_slope, slope_layout(context, op));
   const auto sums = call.scratchpad(sums_layout(norm_backward_sums(form.tiling)));
   return with_type_of(context.dtype(norm.in), [&]<typename T>(T) {
-    return call.finish([=, form = form](const BoundOperands& at) {
+    return call.finish([=](const BoundOperands& at) {
       norm_backward<T>({.form = form,
                         .in = at.as<T>(in),
                         .d_out = at.as<T>(d_out),

@@ -92,7 +92,8 @@ void copy_block(const float* from, std::uint32_t* into, Paired paired) {
 template <bool kNesterov>
 void update_blocks(const UpdatedTensors& at, const Coefficients& by, const BlockedWeight& form,
                    const Arena& arena) {
-  const auto [all_o, all_i, all_h, all_w] = form.blocks;
+  const std::int64_t all_o = form.blocks[0], all_i = form.blocks[1], all_h = form.blocks[2],
+                     all_w = form.blocks[3];
 #pragma omp parallel for collapse(2) schedule(static) if (at.count >= kWorthThreads)
   for (std::int64_t o = 0; o < all_o; ++o)
     for (std::int64_t i = 0; i < all_i; ++i)
