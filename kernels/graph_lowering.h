@@ -1,6 +1,7 @@
 // The walk over a Graph that lowers it to a Program, and the operations that all devices lower alike.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -80,6 +81,12 @@ class GraphLowering {
   // The buffers whose sum is the gradient of `id`; adds Accumulate instructions until at most `most` remain.
   std::vector<BufferId> gradients_of(ValueId id, std::size_t most);
   BufferId gradient_of(ValueId id) { return gradients_of(id, 1).front(); }
+  // Whether nothing but the backward of what made the value reads this part of its gradient.
+  bool is_overwritable(ValueId id, BufferId part) const {
+    return std::ranges::any_of(lowering_.gradients[id], [&](const Lowering::Contribution& one) {
+      return one.buffer == part && !one.shared;
+    });
+  }
 
   // The same elements in this dtype: `from` itself, or the result of a cast instruction of operation `i`.
   BufferId as_dtype(DType dtype, BufferId from, std::string name, Phase phase, std::size_t i);

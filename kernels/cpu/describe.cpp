@@ -107,13 +107,20 @@ struct Describer : GraphLowering {
   // The residual's gradient is d_out after the activation's backward; without an activation it is d_out.
   void backward(std::size_t i, const BatchNorm& op) {
     const std::vector<BufferId> d_out = gradients_of(op.out, 2);
-    BatchNormBackward norm = norm_backward(i, op, d_out, new_gradient(op.in, op.name));
+    const bool has_d_residual = op.residual && (op.activation == Activation::relu || d_out.size() > 1);
+    // Gradients that nothing else reads are overwritten: their lines are in the cache already.
+    const auto over = [&](BufferId part, ValueId id, const std::string& by) {
+      return is_overwritable(op.out, part) ? part : new_gradient(id, by);
+    };
+    const BufferId d_in = op.residual && d_out.size() == 1 ? new_gradient(op.in, op.name)  // it has d_out
+                                                           : over(d_out.back(), op.in, op.name);
+    BatchNormBackward norm = norm_backward(i, op, d_out, d_in);
     if (op.residual && op.activation == Activation::relu) norm.out = value(op.out);
     // d_in needs the complete sums over in and d_out, so both are read twice; the second pass reads the
     // residual's gradient instead of d_out if there is one.
     double read_again = bytes(value(op.in));
-    if (op.residual && (norm.out || norm.second_d_out)) {
-      const BufferId d_residual = new_gradient(*op.residual, op.name + ".residual");
+    if (has_d_residual) {
+      const BufferId d_residual = over(d_out.front(), *op.residual, op.name + ".residual");
       norm.d_residual = d_residual;
       read_again += bytes(d_residual);
       contribute(*op.residual, d_residual);
