@@ -28,7 +28,7 @@ inline ConvShape conv_shape(const Graph& graph, const Conv& op) {
           .padding = op.padding};
 }
 
-inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 

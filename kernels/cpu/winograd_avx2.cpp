@@ -1,5 +1,5 @@
 #include "kernels/cpu/winograd_vectors.h"
-#include "kernels/winograd.h"
+#include "kernels/winograd_plan.h"
 
 #define PLUMB_VECTORS __attribute__((target("avx2,fma")))
 

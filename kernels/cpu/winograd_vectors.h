@@ -1,34 +1,33 @@
-// What Winograd's F(4x4, 3x3) does with vectors, of one instruction set: a vector holds as many channels as
-// the layouts' blocks, its lanes.
+// What Winograd's algorithm does with vectors, of one instruction set: a vector holds as many channels as the
+// layouts' blocks, its lanes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "kernels/cpu/element_types.h"
-#include "kernels/winograd.h"
+#include "kernels/winograd_plan.h"
 
 namespace plumb::cpu {
 
-// Vectors at (y, x): of a plane per point or kernel position, or …
+// Vectors at (y, x): of a plane per point, transformed weight or tap, or …
 template <typename Element>
 struct WinogradPlanes {
   Element* first = nullptr;
   std::int64_t plane = 0;  // elements
-  int columns = 6;
+  int columns = 0;
 };
 
-// … of a tile of an image's block of channels, [height][width][lanes]; 0 outside of the image. Inputs begin
-// `padding` before the tile's results.
+// … of an image's block of channels, [height][width][lanes], from (top, left) on; 0 outside of the image.
 template <typename Element>
 struct WinogradPixels {
   Element* block = nullptr;
   const WinogradTile& tile;
-  std::int64_t padding = 0, height = 0, width = 0;
+  std::int64_t top = 0, left = 0, height = 0, width = 0;
 };
 
-// Transforms of one tile of tensors that are stored as Element, float or Bf16. To 36 points: 6x6 inputs, 4x4
-// gradients of results, 3x3 weights. From 36 points: products to 4x4 results. Where the tile is short: from
-// or to 4 points along that axis, 4 inputs and 2 results.
+// Transforms of one tile of tensors that are stored as Element, float or Bf16: of inputs or gradients of
+// results to the points that its form has, 3x3 weights to 6x6, products at the points to results.
 template <typename Element>
 struct WinogradTransforms {
   void (*inputs)(const WinogradPixels<const Element>& from, const WinogradPlanes<float>& to);
@@ -37,13 +36,15 @@ struct WinogradTransforms {
   void (*products)(const WinogradPlanes<const float>& from, const WinogradPixels<Element>& to);
 };
 
+// Arrays are by WinogradKind.
 struct WinogradVectors {
-  WinogradTransforms<float> of_floats;
-  WinogradTransforms<Bf16> of_halves;
+  std::array<WinogradTransforms<float>, 3> of_floats;
+  std::array<WinogradTransforms<Bf16>, 3> of_halves;
   template <typename Element>
-  const WinogradTransforms<Element>& transform() const;
-  // Turns the sums at 36 points into the gradient of 3x3 weights.
-  void (*transform_weight_sums)(const WinogradPlanes<const float>& from, const WinogradPlanes<float>& to);
+  const WinogradTransforms<Element>& transform(WinogradKind kind) const;
+  // Turns sums for 6x6 transformed weights into the gradient of 3x3 weights; of plain and strided.
+  std::array<void (*)(const WinogradPlanes<const float>& from, const WinogradPlanes<float>& to), 2>
+      weight_sums;
   void (*clear)(const WinogradPlanes<float>& planes);
   // products [rows of tiles][panel] (+)= inputs [blocks][rows][lanes], blocks `block_stride` apart, times
   // weights [blocks x lanes][panel]; all rows of the blocking, or half of them.
@@ -55,12 +56,12 @@ struct WinogradVectors {
 };
 
 template <>
-inline const WinogradTransforms<float>& WinogradVectors::transform() const {
-  return of_floats;
+inline const WinogradTransforms<float>& WinogradVectors::transform(WinogradKind kind) const {
+  return of_floats[static_cast<std::size_t>(kind)];
 }
 template <>
-inline const WinogradTransforms<Bf16>& WinogradVectors::transform() const {
-  return of_halves;
+inline const WinogradTransforms<Bf16>& WinogradVectors::transform(WinogradKind kind) const {
+  return of_halves[static_cast<std::size_t>(kind)];
 }
 
 extern const WinogradVectors kWinogradAvx2, kWinogradAvx512;

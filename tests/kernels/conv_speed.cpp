@@ -1,6 +1,6 @@
-// conv_speed fp32|bf16 THREADS ROUNDS [BATCH IN OUT SIDE]…: CPU time of the three passes of 3x3 convolutions,
-// directly and by Winograd's algorithm, in turn; lower quartiles over the rounds, and what the rule expects
-// (docs/performance.md). CPU time over threads, as other programs may use the cores.
+// conv_speed fp32|bf16 THREADS ROUNDS [BATCH IN OUT SIDE STRIDE]…: CPU time of the three passes of 3x3
+// convolutions, directly and by Winograd's algorithm, in turn; lower quartiles over the rounds, and what the
+// rule expects (docs/performance.md). CPU time over threads, as other programs may use the cores.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -54,24 +54,28 @@ double lower_quartile(std::vector<double> values) {
 }
 
 void measure(Precision precision, int threads, int rounds, std::int64_t batch, std::int64_t in,
-             std::int64_t out, std::int64_t side) {
+             std::int64_t out, std::int64_t side, int stride) {
   GraphBuilder b({batch, side, side, 3});
-  const ValueId made = b.conv(b.conv(GraphBuilder::kImages, in, {}), out, {.kernel = 3, .padding = 1});
+  const ValueId made =
+      b.conv(b.conv(GraphBuilder::kImages, in, {}), out, {.kernel = 3, .stride = stride, .padding = 1});
   const Graph graph = b.classify(b.max_pool(made, 1, 1, 0));
   const Convolution direct(graph, precision, threads, Winograd::never);
   const Convolution fast(graph, precision, threads, Winograd::everywhere);
-  const auto pass =
-      winograd_pass(graph, std::get<Conv>(graph.ops[1]), ConvPass::forward, fast.limits(), precision);
-  for (const std::string name : {"forward", "backward_data", "backward_weights"}) {
+  constexpr std::pair<ConvPass, const char*> kPasses[]{{ConvPass::forward, "forward"},
+                                                       {ConvPass::backward_data, "backward_data"},
+                                                       {ConvPass::backward_weights, "backward_weights"}};
+  for (const auto& [pass, name] : kPasses) {
+    const auto expected = winograd_pass(graph, std::get<Conv>(graph.ops[1]), pass, fast.limits(), precision);
     std::vector<double> before, after;
     for (int round = 0; round < rounds; ++round) {
       before.push_back(direct.seconds(name) / threads);
       after.push_back(fast.seconds(name) / threads);
     }
     const double a = lower_quartile(before), c = lower_quartile(after);
-    fmt::print("{:>4} {:>4} {:>4} {:>4} {:<17} {:>9.2f} ms {:>9.2f} ms {:>6.2f} times as fast", batch, in,
-               out, side, name, 1e3 * a, 1e3 * c, a / c);
-    fmt::print(", expected {:.2f}: {}\n", 1 / pass->relative_time, is_faster(*pass) ? kWinograd : kDirect);
+    fmt::print("{:>4} {:>4} {:>4} {:>4} {} {:<17} {:>9.2f} ms {:>9.2f} ms {:>6.2f} times as fast", batch, in,
+               out, side, stride, name, 1e3 * a, 1e3 * c, a / c);
+    fmt::print(", expected {:.2f}: {}\n", 1 / expected->relative_time,
+               is_faster(*expected) ? kWinograd : kDirect);
   }
 }
 
@@ -80,12 +84,12 @@ void measure(Precision precision, int threads, int rounds, std::int64_t batch, s
 
 int main(int argc, char** argv) {
   const std::string precision = argc < 2 ? "" : argv[1];
-  if (argc < 8 || (argc - 4) % 4 != 0 || (precision != "fp32" && precision != "bf16")) {
-    fmt::print(stderr, "usage: conv_speed fp32|bf16 THREADS ROUNDS [BATCH IN OUT SIDE]...\n");
+  if (argc < 9 || (argc - 4) % 5 != 0 || (precision != "fp32" && precision != "bf16")) {
+    fmt::print(stderr, "usage: conv_speed fp32|bf16 THREADS ROUNDS [BATCH IN OUT SIDE STRIDE]...\n");
     return 64;
   }
-  for (int i = 4; i < argc; i += 4)
+  for (int i = 4; i < argc; i += 5)
     plumb::measure(precision == "bf16" ? plumb::Precision::bf16 : plumb::Precision::fp32, std::atoi(argv[2]),
                    std::atoi(argv[3]), std::atoi(argv[i]), std::atoi(argv[i + 1]), std::atoi(argv[i + 2]),
-                   std::atoi(argv[i + 3]));
+                   std::atoi(argv[i + 3]), std::atoi(argv[i + 4]));
 }

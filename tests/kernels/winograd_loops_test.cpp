@@ -15,15 +15,16 @@ namespace {
 
 // Runs a pass with 1, 2 and 3 threads: its results, which must be the same.
 template <typename Element>
-std::vector<float> results_of(std::int64_t count, const std::function<std::int64_t(int)>& floats,
-                              const std::function<void(int, Element*, float*)>& run) {
+std::vector<float> results_of(std::int64_t count, const std::function<WinogradPlan(int)>& plan_for,
+                              const std::function<void(const WinogradPlan&, int, Element*, float*)>& run) {
   std::vector<float> first;
   for (const int threads : {1, 2, 3}) {
     const auto made = aligned<Element>(count);
-    const auto workspace = aligned<float>(floats(threads));
+    const WinogradPlan plan = plan_for(threads);
+    const auto workspace = aligned<float>(plan.floats);
     std::fill_n(made.get(), count, from_float<Element>(NAN));  // what was there doesn't matter
-    std::fill_n(workspace.get(), floats(threads), NAN);
-    run(threads, made.get(), workspace.get());
+    std::fill_n(workspace.get(), plan.floats, NAN);
+    run(plan, threads, made.get(), workspace.get());
     std::vector<float> results(static_cast<std::size_t>(count));
     std::transform(made.get(), made.get() + count, results.begin(),
                    [](Element one) { return to_float(one); });
@@ -70,26 +71,27 @@ class WinogradLoops : public testing::TestWithParam<std::tuple<int, ConvShape>> 
       d_in[at.in].add(d, w);
       d_weight[at.weight].add(x, d);
     });
-    expect_near(results_of<Element>(
-                    out_elements(s), [&](int threads) { return plan_winograd(s, lanes, threads).floats; },
-                    [&](int threads, Element* made, float* workspace) {
-                      winograd_forward(s, lanes, threads, in.get(), weight.get(), made, workspace);
-                    }),
-                out, rounding);
-    expect_near(results_of<Element>(
-                    in_elements(s),
-                    [&](int threads) { return plan_winograd(backward_data_shape(s), lanes, threads).floats; },
-                    [&](int threads, Element* made, float* workspace) {
-                      winograd_backward_data(s, lanes, threads, d_out.get(), weight.get(), made, workspace);
-                    }),
-                d_in, rounding);
+    const auto plan_of = [&](ConvPass pass) {
+      return [this, pass](int threads) { return plan_winograd(s, pass, lanes, threads); };
+    };
     expect_near(
-        results_of<float>(
-            weight_elements(s), [&](int threads) { return plan_winograd_weights(s, lanes, threads).floats; },
-            [&](int threads, float* made, float* workspace) {
-              winograd_backward_weights(s, lanes, threads, in.get(), d_out.get(), made, workspace);
-            }),
-        d_weight, 0);
+        results_of<Element>(out_elements(s), plan_of(ConvPass::forward),
+                            [&](const WinogradPlan& plan, int threads, Element* made, float* workspace) {
+                              winograd_convolve(plan, threads, in.get(), weight.get(), made, workspace);
+                            }),
+        out, rounding);
+    expect_near(
+        results_of<Element>(in_elements(s), plan_of(ConvPass::backward_data),
+                            [&](const WinogradPlan& plan, int threads, Element* made, float* workspace) {
+                              winograd_convolve(plan, threads, d_out.get(), weight.get(), made, workspace);
+                            }),
+        d_in, rounding);
+    expect_near(results_of<float>(weight_elements(s), plan_of(ConvPass::backward_weights),
+                                  [&](const WinogradPlan& plan, int threads, float* made, float* workspace) {
+                                    winograd_backward_weights(plan, threads, in.get(), d_out.get(), made,
+                                                              workspace);
+                                  }),
+                d_weight, 0);
   }
 
   const int lanes = std::get<0>(GetParam());
@@ -107,13 +109,19 @@ TEST_P(WinogradLoops, PassesOverHalvesRoundOnlyWhatTheyStore) {
 INSTANTIATE_TEST_SUITE_P(
     Shapes, WinogradLoops,
     testing::Combine(testing::Values(8, 16),
-                     testing::Values(padded_shape(1, 32, 32, 1, 1, 3, 1, 1),      // one tile, most of it edge
-                                     padded_shape(2, 32, 96, 7, 9, 3, 1, 1),      // panels for 3 threads
-                                     padded_shape(1, 160, 64, 6, 5, 3, 1, 1),     // weights in two parts
-                                     padded_shape(3, 64, 32, 26, 25, 3, 1, 1),    // tiles shared out
-                                     padded_shape(3, 32, 96, 28, 27, 3, 1, 0),    // a panel is left over
-                                     padded_shape(4, 32, 32, 64, 63, 3, 1, 1),    // sums in two parts
-                                     padded_shape(240, 32, 32, 6, 5, 3, 1, 1))),  // and of short tiles
+                     testing::Values(padded_shape(1, 32, 32, 1, 1, 3, 1, 1),    // one tile, most of it edge
+                                     padded_shape(2, 32, 96, 7, 9, 3, 1, 1),    // panels for 3 threads
+                                     padded_shape(1, 160, 64, 6, 5, 3, 1, 1),   // weights in two parts
+                                     padded_shape(3, 64, 32, 26, 25, 3, 1, 1),  // tiles shared out
+                                     padded_shape(3, 32, 96, 28, 27, 3, 1, 0),  // a panel is left over
+                                     padded_shape(4, 32, 32, 64, 63, 3, 1, 1),  // sums in two parts
+                                     padded_shape(240, 32, 32, 6, 5, 3, 1, 1),  // and of short tiles
+                                     padded_shape(1, 32, 32, 1, 2, 3, 2, 1),    // stride 2: one short tile
+                                     padded_shape(2, 32, 96, 13, 17, 3, 2, 1),
+                                     padded_shape(1, 160, 64, 7, 8, 3, 2, 1),
+                                     padded_shape(3, 64, 32, 50, 49, 3, 2, 1),
+                                     padded_shape(9, 64, 32, 28, 24, 3, 2, 1),
+                                     padded_shape(4, 32, 32, 130, 127, 3, 2, 1))),
     [](const auto& tested) {
       return fmt::format("{}Lanes{}", std::get<0>(tested.param), shape_name(std::get<1>(tested.param)));
     });

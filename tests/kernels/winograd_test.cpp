@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <set>
@@ -14,6 +15,7 @@
 #include "kernels/memory_plan.h"
 #include "kernels/roofline.h"
 #include "models/resnet50.h"
+#include "tests/kernels/blocked_conv.h"
 #include "tests/kernels/match_reference.h"
 #include "tests/kernels/reference.h"
 #include "tests/kernels/tensors.h"
@@ -58,16 +60,18 @@ bool copies_weight(const Program& program, const std::string& layer) {
   });
 }
 
-// ResNet-50 has 13 convolutions of 3x3 with stride 1: 3, 3, 5 and 2 in its stages.
+// ResNet-50 has 13 convolutions of 3x3 with stride 1: 3, 3, 5 and 2 in its stages; and 3 with stride 2.
 TEST(WinogradRule, TakesAllStagesAtBatch16AndFewerWhereTilesAreFew) {
-  EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(), 16, 224)), 39u);
-  EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(), 1, 224)), 33u) << "not 512 channels of 7 x 7";
+  EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(), 16, 224)), 48u);
+  EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(), 1, 224)), 35u)
+      << "not 512 channels of 7 x 7, with stride 2 only two passes of 128 to 28 x 28";
   EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(), 4, 32)), 9u) << "only 64 of 8 x 8";
   EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(), 1, 32)), 0u);
 }
 
 TEST(WinogradRule, WantsMoreTilesForTheWeightsTransformWithShorterVectors) {
-  EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(8), 16, 224)), 39u);
+  EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(8), 32, 224)), 45u)
+      << "no gradients of weights with stride 2";
   EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(16), 1, 192)), 33u);
   EXPECT_EQ(chosen(resnet50_on(cpu_with_winograd(8), 1, 192)), 18u) << "nor 256 channels of 12 x 12";
 }
@@ -97,7 +101,9 @@ TEST(WinogradRule, OnlyPlain3x3WithWholePanelsOfChannels) {
   };
   for (const Case& c : {Case{64, 64, {.kernel = 3, .padding = 1}, true},
                         {64, 32, {.kernel = 3}, true},
-                        {64, 64, {.kernel = 3, .stride = 2, .padding = 1}, false},
+                        {64, 64, {.kernel = 3, .stride = 2, .padding = 1}, true},
+                        {64, 64, {.kernel = 3, .stride = 2}, false},
+                        {64, 64, {.kernel = 3, .stride = 3, .padding = 1}, false},
                         {64, 64, {.kernel = 3, .padding = 2}, false},
                         {64, 64, {.kernel = 3, .padding = 1, .groups = 2}, false},
                         {64, 64, {.kernel = 5, .padding = 1}, false},
@@ -112,39 +118,42 @@ TEST(WinogradRule, OnlyPlain3x3WithWholePanelsOfChannels) {
   }
 }
 
-// 14 = 4 + 4 + 4 + 2 results along either axis, with 6 + 6 + 6 + 4 points.
+// 14 results along either axis: with stride 1 4 + 4 + 4 + 2, with 6 + 6 + 6 + 4 points, else 4 + 4 + 3 + 3,
+// with 9 + 9 + 7 + 7.
 TEST(WinogradPlan, NumbersTilesSoThatEachPointMultipliesOneRun) {
-  const ConvShape shape{.images = 9,
-                        .in_channels = 32,
-                        .in_height = 14,
-                        .in_width = 14,
-                        .out_channels = 32,
-                        .out_height = 14,
-                        .out_width = 14,
-                        .kernel = 3,
-                        .padding = 1};
-  const WinogradPlan plan = plan_winograd(shape, 16, 2);
-  EXPECT_EQ(plan.products(), 9 * 22 * 22);
-  std::int64_t products = 0;
-  std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> places;
-  for (std::int64_t first = 0; first < plan.tiles(); first += plan.step) {
-    const std::int64_t count = std::min(plan.step, plan.tiles() - first);
-    for (std::int64_t point = 0; point < kWinogradPoints; ++point) {
-      const WinogradRun run = winograd_run(plan, count, point);
-      products += run.end - run.begin;
-      for (std::int64_t index = 0; index < count; ++index) {
-        const WinogradTile tile = winograd_tile(plan, first + index);
-        const bool has_point = !(tile.is_short_down && is_of_whole_tiles_only(point / 6)) &&
-                               !(tile.is_short_across && is_of_whole_tiles_only(point % 6));
-        EXPECT_EQ(index >= run.begin && index < run.end, has_point) << index << ", point " << point;
-        EXPECT_EQ(tile.is_short_down, tile.top == 12);
-        EXPECT_EQ(tile.is_short_across, tile.left == 12);
-        places.insert({tile.image, tile.top, tile.left});
+  struct Case {
+    std::int64_t stride, points, first_short;
+    std::array<std::int64_t, 2> of_whole_tiles_only;
+  };
+  for (const Case& c : {Case{1, 22, 12, {3, 4}}, {2, 32, 8, {3, 8}}}) {
+    const WinogradPlan plan = plan_winograd(
+        padded_shape(9, 32, 32, 14 * c.stride, 14 * c.stride, 3, c.stride, 1), ConvPass::forward, 16, 2);
+    EXPECT_EQ(plan.products(), 9 * c.points * c.points);
+    const auto is_of_whole_tiles_only = [&](std::int64_t point) {
+      return std::ranges::count(c.of_whole_tiles_only, point) > 0;
+    };
+    std::int64_t products = 0;
+    std::set<std::tuple<std::int64_t, std::int64_t, std::int64_t>> places;
+    for (std::int64_t first = 0; first < plan.tiles(); first += plan.step) {
+      const std::int64_t count = std::min(plan.step, plan.tiles() - first);
+      for (std::int64_t point = 0; point < plan.points(); ++point) {
+        const WinogradRun run = winograd_run(plan, count, point);
+        products += run.end - run.begin;
+        for (std::int64_t index = 0; index < count; ++index) {
+          const WinogradTile tile = winograd_tile(plan, first + index);
+          const std::int64_t row = point / plan.tiling.points, column = point % plan.tiling.points;
+          const bool has_point = !(tile.is_short_down && is_of_whole_tiles_only(row)) &&
+                                 !(tile.is_short_across && is_of_whole_tiles_only(column));
+          EXPECT_EQ(index >= run.begin && index < run.end, has_point) << index << ", point " << point;
+          EXPECT_EQ(tile.is_short_down, tile.top >= c.first_short);
+          EXPECT_EQ(tile.is_short_across, tile.left >= c.first_short);
+          places.insert({tile.image, tile.top, tile.left});
+        }
       }
     }
+    EXPECT_EQ(products, plan.products());
+    EXPECT_EQ(places.size(), 9u * 16);
   }
-  EXPECT_EQ(products, plan.products());
-  EXPECT_EQ(places.size(), 9u * 16);
 }
 
 TEST(WinogradProgram, CountsItsOwnProductsAndKeepsNoSecondCopyOfWeights) {
@@ -154,6 +163,7 @@ TEST(WinogradProgram, CountsItsOwnProductsAndKeepsNoSecondCopyOfWeights) {
   EXPECT_EQ(
       named(resnet50_on(cpu_with_winograd(), 16, 224, Winograd::never), "layer1.0.conv2.forward").work.macs,
       4 * products);
+  EXPECT_EQ(named(program, "layer2.0.conv2.forward").work.macs, 81.0 * 16 * 7 * 7 * 128 * 128);
   EXPECT_FALSE(copies_weight(program, "layer1.0.conv2"));
   EXPECT_TRUE(copies_weight(program, "layer1.0.conv1"));
 }
@@ -176,9 +186,7 @@ TEST(WinogradProgram, InBf16ReadsTheHalfWeightAndCountsProductsInFp32) {
 
 TEST(WinogradProgram, TextNamesLayersAndPasses) {
   const std::string text = winograd_text(resnet50_on(cpu_with_winograd(), 1, 224));
-  EXPECT_TRUE(
-      text.starts_with("33 of 39 passes over 3x3 convolutions with stride 1 by Winograd's F(4x4, 3x3)\n"))
-      << text;
+  EXPECT_TRUE(text.starts_with("35 of 48 passes over 3x3 convolutions by Winograd's algorithm\n")) << text;
   EXPECT_NE(text.find("\n  layer2.1.conv2: forward, backward_weights, backward_data\n"), std::string::npos);
   EXPECT_EQ(winograd_text(resnet50_on(*find_target("cpu"), 1, 224)), "");
 }
@@ -227,12 +235,20 @@ double relative_error(const std::vector<float>& actual, const Doubles& truth) {
 TEST_F(CpuWinograd, ErrorsPerShapeStayNearThoseOfDirectConvolutions) {
   struct Case {
     std::int64_t in, out, side;
+    int stride = 1;
   };
-  for (const Case& c : {Case{64, 64, 56}, {128, 128, 28}, {256, 256, 14}, {512, 512, 7}, {64, 128, 28}}) {
+  for (const Case& c : {Case{64, 64, 56},
+                        {128, 128, 28},
+                        {256, 256, 14},
+                        {512, 512, 7},
+                        {64, 128, 28},
+                        {128, 128, 56, 2},
+                        {256, 256, 28, 2},
+                        {512, 512, 14, 2}}) {
     GraphBuilder b({1, c.side, c.side, 3});
     const ValueId in = b.conv(GraphBuilder::kImages, c.in, {});
-    const ValueId out = b.conv(in, c.out, {.kernel = 3, .padding = 1});
-    const Graph graph = b.classify(b.conv(out, 6, {.kernel = static_cast<int>(c.side)}));
+    const ValueId out = b.conv(in, c.out, {.kernel = 3, .stride = c.stride, .padding = 1});
+    const Graph graph = b.classify(b.conv(out, 6, {.kernel = static_cast<int>(c.side) / c.stride}));
     TestTensors tensors = random_tensors(graph, 7);
     for (float& weight : tensors.parameters[3]) weight /= 100;  // logits near 0: the loss adds no error
     const ReferencePass truth =
@@ -245,7 +261,8 @@ TEST_F(CpuWinograd, ErrorsPerShapeStayNearThoseOfDirectConvolutions) {
     for (ParameterId p = 0; p < 3; ++p) {
       const double before = relative_error(direct.first_gradients[p], truth.parameter_gradients[p]);
       const double after = relative_error(fast.first_gradients[p], truth.parameter_gradients[p]);
-      const std::string name = fmt::format("{} to {} of {}, {}", c.in, c.out, c.side, kPasses[p]);
+      const std::string name =
+          fmt::format("{} to {} of {}, stride {}, {}", c.in, c.out, c.side, c.stride, kPasses[p]);
       RecordProperty(name, fmt::format("{:.1e} direct, {:.1e} Winograd", before, after));
       EXPECT_LE(before, 1.5e-6) << name;
       EXPECT_LE(after, 4e-6) << name;
@@ -255,10 +272,11 @@ TEST_F(CpuWinograd, ErrorsPerShapeStayNearThoseOfDirectConvolutions) {
 }
 
 TEST_F(CpuWinograd, TrainingMatchesTheReferenceAndRepeatsBitForBit) {
-  GraphBuilder b({3, 10, 11, 3});  // tiles reach over the edges
+  GraphBuilder b({3, 20, 21, 3});  // tiles reach over the edges
   const ValueId first = b.norm(b.conv(GraphBuilder::kImages, 32, {}), Activation::relu);
   const ValueId second = b.norm(b.conv(first, 32, {.kernel = 3, .padding = 1}), Activation::relu, first);
-  const Graph graph = b.classify(b.max_pool(b.conv(second, 64, {.kernel = 3}), 2, 2, 0));
+  const ValueId third = b.conv(second, 64, {.kernel = 3, .stride = 2, .padding = 1});
+  const Graph graph = b.classify(b.max_pool(b.conv(third, 64, {.kernel = 3}), 2, 2, 0));
   const GraphRunOptions options{.describe = {.winograd = Winograd::everywhere}, .iterations = 3};
   expect_cpu_matches_reference(graph, options);
   const TestTensors tensors = random_tensors(graph, 7);
