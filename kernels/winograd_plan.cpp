@@ -89,7 +89,7 @@ void set_step(WinogradPlan& plan, std::int64_t most, int threads) {
 void plan_convolution(WinogradPlan& plan, int threads) {
   const ConvShape& shape = plan.shape;
   const int panel = plan.blocking.panel();
-  plan.by_panel = plan.tiles() <= tiles_like(plan, kFewTiles) && shape.out_channels / panel % threads == 0;
+  plan.by_panel = plan.tiles() <= kFewTiles && shape.out_channels / panel % threads == 0;
   if (plan.by_panel) {
     set_step(plan, plan.tiles(), 1);
     plan.channels_at_once = std::min(kChannelsAtOnce, shape.in_channels);
