@@ -81,7 +81,8 @@ class GraphLowering {
   // The buffers whose sum is the gradient of `id`; adds Accumulate instructions until at most `most` remain.
   std::vector<BufferId> gradients_of(ValueId id, std::size_t most);
   BufferId gradient_of(ValueId id) { return gradients_of(id, 1).front(); }
-  // Whether nothing but the backward of what made the value reads this part of its gradient.
+  // Whether only the backward of the value's producer reads this part of its gradient. It may pass the part
+  // on, and then must not overwrite it.
   bool is_overwritable(ValueId id, BufferId part) const {
     return std::ranges::any_of(lowering_.gradients[id], [&](const Lowering::Contribution& one) {
       return one.buffer == part && !one.shared;

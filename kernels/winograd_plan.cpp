@@ -10,9 +10,9 @@
 namespace plumb {
 namespace {
 
-constexpr std::int64_t kTilesAtOnce = 64;      // plain; the products of a panel fit a core's cache
-constexpr std::int64_t kFewTiles = 128;        // also these
-constexpr std::int64_t kChannelsAtOnce = 128;  // with the weights of a panel
+constexpr std::int64_t kTilesAtOnce = 64;      // plain ones; the products of a panel fit a core's cache
+constexpr std::int64_t kFewTiles = 128;        // of any kind
+constexpr std::int64_t kChannelsAtOnce = 128;  // the weights of a panel fit a core's cache
 // Weights' gradients: tiles at a time, of all threads in near caches, or at least as many as make reading all
 // sums cheap; of one thread in its own. Tiles of a slice; slices, and their sums.
 constexpr std::int64_t kSharedFloats = 2 << 20, kSharedTiles = 128, kOwnTiles = 32;

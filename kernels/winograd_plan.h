@@ -16,11 +16,9 @@ enum class ConvPass { forward, backward_data, backward_weights };
 // - plain, all passes with stride 1: 4 results come from 6 inputs by F(4, 3), as products at 6 points;
 // - strided, with stride 2: taps 0 and 2 meet every other one of 9 inputs, tap 1 those between. 4 results are
 //   the sum of F(4, 2), 5 points, and of 4 products by tap 1;
-// - transposed, its backward-data: 8 gradients of inputs come from 5 of results, half of them by F(4, 2),
-// half as
-//   products by tap 1.
-// Where fewer results are left at an axis' end the last tiles are short: 2 results by F(2, 3), or 3 by F(3,
-// 2).
+// - transposed, its backward-data: 8 gradients of inputs come from 5 of results, half of them by F(4, 2), the
+//   others as products by tap 1.
+// Where fewer results are left at an axis' end the last tiles are short: 2 by F(2, 3), or 3 by F(3, 2).
 enum class WinogradKind { plain, strided, transposed };
 
 // Extents along one axis. Short tiles lack some of the points. A point multiplies by the transformed weight
@@ -71,7 +69,7 @@ struct WinogradForm {
 // each makes what it needs of them, some input channels at a time; else they share out tiles.
 // Tiles are numbered by groups of images, and within one by form, so that each point multiplies one run.
 struct WinogradPlan {
-  // Of backward-data with its ends swapped: from d_out to d_in, by turned weights.
+  // Backward-data swaps input and output: it convolves d_out by turned weights.
   ConvShape shape;
   bool is_turned = false;
   WinogradKind kind = WinogradKind::plain;

@@ -112,8 +112,9 @@ struct Describer : GraphLowering {
     const auto over = [&](BufferId part, ValueId id, const std::string& by) {
       return is_overwritable(op.out, part) ? part : new_gradient(id, by);
     };
-    const BufferId d_in = op.residual && d_out.size() == 1 ? new_gradient(op.in, op.name)  // it has d_out
-                                                           : over(d_out.back(), op.in, op.name);
+    const bool residual_takes_it = op.residual && d_out.size() == 1;
+    const BufferId d_in =
+        residual_takes_it ? new_gradient(op.in, op.name) : over(d_out.back(), op.in, op.name);
     BatchNormBackward norm = norm_backward(i, op, d_out, d_in);
     if (op.residual && op.activation == Activation::relu) norm.out = value(op.out);
     // d_in needs the complete sums over in and d_out, so both are read twice; the second pass reads the

@@ -1,5 +1,7 @@
 // Batch norm with residual and activation, by our own loops: oneDNN's batch norm supports neither a residual
 // nor PReLU.
+#include <set>
+
 #include "kernels/cpu/binding.h"
 #include "kernels/cpu/element_types.h"
 #include "kernels/cpu/norm_loops.h"
@@ -81,9 +83,11 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormForwar
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormBackward& norm) {
   const BatchNorm& op = context.op<BatchNorm>(instruction);
-  const std::size_t tensors =
-      std::size_t{3} + norm.out.has_value() + norm.second_d_out.has_value() + norm.d_residual.has_value();
-  const Prepared prepared = prepare_form(context, norm.in, op, tensors);
+  std::set<BufferId> tensors{norm.in, norm.d_out, norm.d_in};  // gradients may be overwritten
+  if (norm.out) tensors.insert(*norm.out);
+  if (norm.second_d_out) tensors.insert(*norm.second_d_out);
+  if (norm.d_residual) tensors.insert(*norm.d_residual);
+  const Prepared prepared = prepare_form(context, norm.in, op, tensors.size());
   const dnnl::memory::desc& layout = prepared.layout;
   const NormForm& form = prepared.form;
   const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});

@@ -35,7 +35,8 @@ std::size_t norm_forward_sums(const NormTiling& tiling);
 template <typename T>
 void norm_forward(const NormForward<T>& at);
 
-// d_residual, if not null, receives the residual's gradient: that of the activation's input.
+// d_residual, if not null, receives the residual's gradient: that of the activation's input. It may be d_out,
+// and d_in, another one, may be d_out or d_second.
 template <typename T>
 struct NormBackward {
   NormForm form;

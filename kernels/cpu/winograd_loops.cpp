@@ -13,7 +13,7 @@ namespace plumb::cpu {
 namespace {
 
 constexpr std::int64_t kTaps = 9;
-constexpr int kMostLanes = 16, kKernelSide = 3, kWeightSide = kWinogradWeightSide;
+constexpr int kMostLanes = 16, kKernelSide = 3;
 
 const WinogradVectors& vectors_of(const WinogradPlan& plan) {
   return plan.blocking.lanes == kMostLanes ? kWinogradAvx512 : kWinogradAvx2;
@@ -95,7 +95,7 @@ void transform_panel(const WinogradPlan& plan, const Element* weight, std::int64
             {.first = from + channel * lanes, .plane = lanes * lanes, .columns = kKernelSide},
             {.first = weights + (block * lanes + channel) * panel_channels + half * lanes,
              .plane = plan.weight_plane,
-             .columns = kWeightSide});
+             .columns = kWinogradWeightSide});
     }
 }
 
@@ -230,7 +230,8 @@ void transform_gradient_tiles(const WinogradPlan& plan, const Element* d_out, st
   }
 }
 
-// By so many threads, each of which takes one run, or, if so many at once are given, those in turn.
+// body(i) on up to `threads` threads: one contiguous run each or, with `at_once`, chunks of that many in
+// turn.
 template <typename Body>
 void for_each_of(std::int64_t count, int threads, const Body& body, std::int64_t at_once = 0) {
   if (at_once == 0) at_once = std::max<std::int64_t>(1, ceil_div(count, threads));
@@ -255,24 +256,29 @@ void add_step(const WeightSums<Element>& w, const StepTiles& step, bool is_first
   const auto [lanes, tile_rows, channel_rows] = plan.blocking;
   const std::int64_t in_blocks = s.in_channels / lanes, out_blocks = s.out_channels / lanes;
   const std::int64_t panel_channels = plan.blocking.panel(), panels = s.out_channels / panel_channels;
-  const std::int64_t parts = ceil_div(step.count, tile_rows);
-  for_each_of((in_blocks + out_blocks) * parts, w.threads, [&](std::int64_t i) {
-    const std::int64_t block = i / parts, begin = i % parts * tile_rows;
+  const std::int64_t row_runs = ceil_div(step.count, tile_rows);
+  for_each_of((in_blocks + out_blocks) * row_runs, w.threads, [&](std::int64_t i) {
+    const std::int64_t block = i / row_runs, begin = i % row_runs * tile_rows;
     const std::int64_t end = std::min(begin + tile_rows, step.count);
     if (block < in_blocks)
       transform_input_tiles(plan, w.in, block, step, begin, end, w.inputs);
     else
       transform_gradient_tiles(plan, w.d_out, block - in_blocks, step, begin, end, w.gradients);
   });
-  // Points' runs differ in length, weights with stride 2 in points: each thread gets plain ones of every row
-  // and column, of strided ones every panel in turn.
+  // Points' runs differ in length, strided weights in points: each thread gets plain weights of every row and
+  // column, and all strided ones, for some panels and, where those are few, a part of the input channels.
   const bool is_plain = plan.kind == WinogradKind::plain;
+  const std::int64_t channel_groups = s.in_channels / channel_rows;
+  const std::int64_t parts = is_plain ? 1 : std::min(ceil_div(w.threads, panels), channel_groups);
   const auto multiply = [&](std::int64_t i) {
-    const std::int64_t weight = (is_plain ? 7 : 1) * (i / panels) % kWinogradWeights, panel = i % panels;
+    const std::int64_t panel = i % panels, part = i / panels % parts;
+    const std::int64_t weight = (is_plain ? 7 : 1) * (i / panels / parts) % kWinogradWeights;
+    const std::int64_t first = part * channel_groups / parts, last = (part + 1) * channel_groups / parts;
     bool adds = !is_first;
     for_each_point(plan, weight, [&](std::int64_t point) {
       const WinogradRun run = winograd_run(plan, step.count, point);
-      for (std::int64_t channel = 0; channel < s.in_channels; channel += channel_rows)
+      for (std::int64_t channel = first * channel_rows; channel < last * channel_rows;
+           channel += channel_rows)
         vectors_of(plan).multiply_gradients(
             w.inputs + point * plan.in_plane + (channel / lanes * plan.kept + run.begin) * lanes +
                 channel % lanes,
@@ -282,7 +288,7 @@ void add_step(const WeightSums<Element>& w, const StepTiles& step, bool is_first
       adds = true;
     });
   };
-  for_each_of(kWinogradWeights * panels, w.threads, multiply, is_plain ? 0 : 1);
+  for_each_of(kWinogradWeights * panels * parts, w.threads, multiply, is_plain ? 0 : 1);
 }
 
 template <typename Element>
@@ -343,7 +349,7 @@ void winograd_backward_weights(const WinogradPlan& plan, int threads, const Elem
             {.first = sums + (out / 2 * in_channels + in_block * lanes + channel) * panel_channels +
                       out % 2 * lanes,
              .plane = plan.weight_plane,
-             .columns = kWeightSide},
+             .columns = kWinogradWeightSide},
             {.first = d_weight + (out * in_blocks + in_block) * kTaps * lanes * lanes + channel * lanes,
              .plane = lanes * lanes,
              .columns = kKernelSide});

@@ -31,7 +31,8 @@ struct WinogradPixels {
 template <typename Element>
 struct WinogradTransforms {
   void (*inputs)(const WinogradPixels<const Element>& from, const WinogradPlanes<float>& to);
-  void (*gradients)(const WinogradPixels<const Element>& from, const WinogradPlanes<float>& to);
+  void (*gradients)(const WinogradPixels<const Element>& from,
+                    const WinogradPlanes<float>& to);  // null for transposed
   void (*weights)(const WinogradPlanes<const Element>& from, const WinogradPlanes<float>& to);
   void (*products)(const WinogradPlanes<const float>& from, const WinogradPixels<Element>& to);
 };

@@ -82,7 +82,7 @@ struct BatchNormBackward {
   Write d_scale, d_bias;
   std::optional<Read> relu_mask, out, scale_shift;
   std::optional<Read> second_d_out;   // d_out is the sum of both
-  std::optional<Write> d_residual;    // if it differs from d_out
+  std::optional<Write> d_residual;    // if its values differ from d_out's
   std::optional<Read> slope;          // PReLU: [c] or [1]
   std::optional<Write> d_slope;       // like slope
   std::optional<ReadWrite> counters;  // as BatchNormStatistics has them; on a GPU

@@ -1,4 +1,4 @@
-// Winograd's F(4x4, 3x3) by loops of ours on their own, each pass against sums in double precision.
+// Our Winograd loops on their own, with stride 1 and 2, each pass against sums in double precision.
 #include "kernels/cpu/winograd_loops.h"
 
 #include <gtest/gtest.h>
