@@ -61,7 +61,7 @@ TEST(DryRunAnswer, OfThisCpuPlansWorkspacesAndSaysWhatRunsByWinograd) {
   const std::string text = here({"--verbose"});
   if (!holds(text, "Winograd")) GTEST_SKIP() << "no Winograd convolutions here";
   EXPECT_TRUE(holds(text, "  layer1.0.conv2: forward, backward_weights, backward_data\n")) << text;
-  EXPECT_TRUE(holds(here({"--verbose", "--conv", "direct"}), "\n0 of 39 passes")) << text;
+  EXPECT_TRUE(holds(here({"--verbose", "--conv", "direct"}), "\n0 of 48 passes")) << text;
   EXPECT_GT(workspace("auto"), workspace("direct"));
 }
 
