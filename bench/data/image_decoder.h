@@ -73,8 +73,9 @@ class ImageDecoder {
   // on_gpu if a GPU may decode the last read_header's image, else why the CPU has to.
   Decoded who_decodes() const;
   // A part of the last read_header's image, at eighths/8 of its size (rounded up; the scaling is part of the
-  // inverse DCT, so smaller is faster), in the same pixels as if all of it were decoded. Rows and columns
-  // outside are read but not computed. Valid until the next call of either function. Throws CorruptImage.
+  // inverse DCT, so smaller is faster), in the same pixels as if all of it were decoded. Rows above and
+  // columns beside it are read but not computed; rows below are only read if the file is cut short. Valid
+  // until the next call of either function. Throws CorruptImage.
   DecodedPart decode(const ImagePart& part, int eighths);
 
  private:

@@ -138,7 +138,7 @@ TEST(ImageDecoder, APartHasThePixelsOfTheWholeImage) {
   }
 }
 
-TEST(ImageDecoder, DamageOutsideThePartCountsToo) {
+TEST(ImageDecoder, AFileCutBehindThePartIsCorrupt) {
   ImageDecoder decoder;
   for (const JpegKind kind : {JpegKind::color, JpegKind::progressive}) {
     auto jpeg = encode_jpeg(64, 64, kind, noise);
@@ -146,6 +146,23 @@ TEST(ImageDecoder, DamageOutsideThePartCountsToo) {
     decoder.read_header(jpeg);
     EXPECT_THROW(decoder.decode({10, 4, {20, 8}}, 8), CorruptImage);
   }
+}
+
+TEST(ImageDecoder, DamageCountsInThePartAndAboveIt) {
+  ImageDecoder decoder;
+  const auto jpeg = encode_jpeg(64, 64, JpegKind::color, noise);
+  auto damaged = jpeg;
+  damaged[jpeg.size() / 2] = 0xff, damaged[jpeg.size() / 2 + 1] = 0xd9;
+  for (const int top : {20, 50}) {
+    decoder.read_header(damaged);
+    EXPECT_THROW(decoder.decode({10, top, {20, 14}}, 8), CorruptImage) << top;
+  }
+  const auto top_of = [&](const std::vector<std::uint8_t>& file) {
+    decoder.read_header(file);
+    const DecodedPart part = decoder.decode({10, 0, {20, 14}}, 8);
+    return std::vector<std::uint8_t>(part.image.pixels.begin(), part.image.pixels.end());
+  };
+  EXPECT_EQ(top_of(damaged), top_of(jpeg));
 }
 
 TEST(ImageDecoder, ScalesDownOnlyWhileTheCropStillCoversTheOutput) {
