@@ -22,13 +22,9 @@ dnnl::primitive_attr user_scratchpad() {
   return attr;
 }
 
-namespace {
-
 dnnl::memory::data_type data_type_of(DType dtype) {
   return dtype == DType::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
 }
-
-}  // namespace
 
 dnnl::memory::desc any_layout(const std::vector<std::int64_t>& dims, DType dtype) {
   return {dims, data_type_of(dtype), dnnl::memory::format_tag::any};

@@ -33,11 +33,14 @@ float fast_dot(const float* a, const float* b, std::ptrdiff_t count) {
 }
 
 // Row-major matrix product with oneDNN's sgemm: c[m, n] = a[m, k] * b[k, n]; `a` may be stored as [k, m].
-void multiply(bool a_transposed, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t k, const float* a,
-              std::ptrdiff_t a_stride, const float* b, float* c) {
-  dnnl::error::wrap_c_api(
-      dnnl_sgemm(a_transposed ? 'T' : 'N', 'N', m, n, k, 1.0f, a, a_stride, b, n, 0.0f, c, n),
-      "could not multiply two matrices");
+// Returns its status, as no exception may leave a parallel loop.
+dnnl_status_t multiply(bool a_transposed, std::ptrdiff_t m, std::ptrdiff_t n, std::ptrdiff_t k,
+                       const float* a, std::ptrdiff_t a_stride, const float* b, float* c) {
+  return dnnl_sgemm(a_transposed ? 'T' : 'N', 'N', m, n, k, 1.0f, a, a_stride, b, n, 0.0f, c, n);
+}
+
+void require_success(dnnl_status_t status) {
+  dnnl::error::wrap_c_api(status, "could not multiply two matrices");
 }
 
 // Row-major, with the dims of the instruction that wrote them: [n, E] or [n, E, 1, 1].
@@ -88,11 +91,12 @@ struct CentresBackward {
 // u = products^T x^, then d_w = u - w (w . u) / |w|^2; the products already include 1 / |w|. A block of
 // centres stays in cache: reads 4 (N + E), writes 4 E bytes per centre.
 void weight_gradient(const MarginSizes& p, const CentresBackward& at) {
-#pragma omp parallel for schedule(static) if (p.images * p.rows >= kWorthThreads)
+  int status = dnnl_success;
+#pragma omp parallel for schedule(static) reduction(max : status) if (p.images * p.rows >= kWorthThreads)
   for (std::ptrdiff_t begin = 0; begin < p.rows; begin += kRowBlock) {
     const std::ptrdiff_t count = std::min(kRowBlock, p.rows - begin);
-    multiply(true, count, p.embedding, p.images, at.products + begin, p.rows, at.normalized,
-             at.d_rows + begin * p.embedding);
+    status = std::max<int>(status, multiply(true, count, p.embedding, p.images, at.products + begin, p.rows,
+                                            at.normalized, at.d_rows + begin * p.embedding));
     for (std::ptrdiff_t j = begin; j < begin + count; ++j) {
       const float* w = at.rows + j * p.embedding;
       float* u = at.d_rows + j * p.embedding;
@@ -102,6 +106,7 @@ void weight_gradient(const MarginSizes& p, const CentresBackward& at) {
       for (std::ptrdiff_t e = 0; e < p.embedding; ++e) u[e] -= along * w[e];
     }
   }
+  require_success(static_cast<dnnl_status_t>(status));
 }
 
 }  // namespace
@@ -159,8 +164,8 @@ Binder prepare(Context& context, Instruction& instruction, const MarginProducts&
 
 Binder prepare(Context& context, Instruction& instruction, const MarginFeatureProducts& margin) {
   return bind_loop([=, p = margin_sizes(context.graph, instruction.op)](const Arena& at) {
-    multiply(false, p.images, p.embedding, p.rows, at.as(margin.products), p.rows, at.as(margin.rows),
-             at.as(margin.d_normalized));
+    require_success(multiply(false, p.images, p.embedding, p.rows, at.as(margin.products), p.rows,
+                             at.as(margin.rows), at.as(margin.d_normalized)));
   });
 }
 
