@@ -52,6 +52,8 @@ class BatchSource {
   virtual CorruptFiles corrupt_files() const { return {}; }
   // Images of the batches that next() has returned, by who decoded them; where a GPU should.
   virtual DecodedCounts decoded() const { return {}; }
+  // What has to be the same on every rank, as Job::require_same takes it.
+  virtual std::string fingerprint() const { return {}; }
   // Memory that it holds on the host for as long as it lives.
   virtual std::size_t host_bytes() const = 0;
   // One line for people, e.g. "1280 images in 10 classes from photos, 2 workers".

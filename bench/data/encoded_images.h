@@ -14,6 +14,8 @@ namespace plumb {
 // More than this is refused as corrupt: photographs don't take as many bytes.
 inline constexpr std::size_t kMostEncodedBytes = std::size_t{32} << 20;
 inline constexpr const char* kTooManyEncodedBytes = "over 32 MiB";
+// A buffer that holds any image, with a record's header.
+inline constexpr std::size_t kMostReadBytes = kMostEncodedBytes + 64;
 
 struct EncodedImage {
   std::span<const std::uint8_t> bytes;  // a JPEG file's
@@ -36,6 +38,8 @@ class EncodedImages {
   // Where a user finds the image.
   virtual std::string name_of(std::size_t image) const = 0;
   virtual std::size_t host_bytes() const = 0;
+  // What has to be the same on every rank, as Job::require_same takes it.
+  virtual std::string fingerprint() const = 0;
   // For people, e.g. "1280 images in 10 classes from photos".
   virtual std::string description() const = 0;
 };

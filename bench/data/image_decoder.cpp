@@ -1,5 +1,6 @@
 #include "bench/data/image_decoder.h"
 
+#include <jconfig.h>  // chooses the codes of jerror.h
 #include <jerror.h>
 #include <jpeglib.h>
 
@@ -7,6 +8,7 @@
 #include <cmath>
 #include <csetjmp>
 #include <cstdio>
+#include <new>
 
 #include "base/text.h"
 #include "bench/data/jpeg_scans.h"
@@ -18,7 +20,7 @@ namespace {
 // headers) leaves the pixels whole.
 bool loses_pixels(int warning) {
   return warning == JWRN_JPEG_EOF || warning == JWRN_HIT_MARKER || warning == JWRN_HUFF_BAD_CODE ||
-         warning == JWRN_MUST_RESYNC || warning == JWRN_BOGUS_PROGRESSION;
+         warning == JWRN_ARITH_BAD_CODE || warning == JWRN_MUST_RESYNC || warning == JWRN_BOGUS_PROGRESSION;
 }
 
 // The marker EOI, and nothing but zeros behind it.
@@ -85,8 +87,8 @@ ImageDecoder::ImageDecoder() : jpeg_(std::make_unique<Jpeg>()) {
     state.lost_pixels = true;
     common->err->format_message(common, state.reason);
   };
-  jpeg_create_decompress(&jpeg_->decompress);
   jpeg_->decompress.client_data = jpeg_.get();
+  run(Stage::create);
 }
 
 ImageDecoder::~ImageDecoder() {
@@ -98,9 +100,13 @@ void ImageDecoder::run(Stage stage) {
   jpeg_decompress_struct& decompress = jpeg_->decompress;
   if (setjmp(jpeg_->on_error) != 0) {
     jpeg_abort_decompress(&decompress);
+    if (jpeg_->errors.msg_code == JERR_OUT_OF_MEMORY) throw std::bad_alloc();
     throw CorruptImage(jpeg_->reason);
   }
   switch (stage) {
+    case Stage::create:
+      jpeg_create_decompress(&decompress);
+      break;
     case Stage::header:
       jpeg_abort_decompress(&decompress);
       jpeg_mem_src(&decompress, bytes_.data(), bytes_.size());
@@ -149,7 +155,7 @@ ImageSize ImageDecoder::read_header(std::span<const std::uint8_t> jpeg) {
   if (std::int64_t{decompress.image_width} * decompress.image_height > kMostPixels)
     throw CorruptImage(fmt::format("{} x {} pixels, more than any photograph", decompress.image_width,
                                    decompress.image_height));
-  require_few_scans(jpeg, std::int64_t{decompress.image_width} * decompress.image_height);
+  scans_ = require_few_scans(jpeg, std::int64_t{decompress.image_width} * decompress.image_height);
   coefficient_bytes_ = coefficient_bytes_of(decompress);
   if (coefficient_bytes_ > kMostCoefficientBytes)
     throw CorruptImage(fmt::format(
@@ -179,7 +185,7 @@ Decoded ImageDecoder::who_decodes() const {
   if (decompress.arith_code) return Decoded::arithmetic_coded;
   if (decompress.jpeg_color_space != JCS_YCbCr && decompress.jpeg_color_space != JCS_GRAYSCALE)
     return Decoded::other_colours;
-  if (count_scans(bytes_) > 1) return Decoded::several_scans;
+  if (scans_ > 1) return Decoded::several_scans;
   if (!ends_as_image(bytes_)) return Decoded::no_end;
   const std::int64_t pixels = std::int64_t{decompress.image_width} * decompress.image_height;
   return pixels > kMostPixelsOnGpu ? Decoded::large : Decoded::on_gpu;

@@ -80,7 +80,7 @@ class ImageDecoder {
 
  private:
   struct Jpeg;  // libjpeg's own state
-  enum class Stage { header, start, columns, rows };
+  enum class Stage { create, header, start, columns, rows };
   // The one function into which libjpeg's errors jump.
   void run(Stage stage);
   void read_rows(unsigned end);
@@ -90,6 +90,7 @@ class ImageDecoder {
   std::unique_ptr<Jpeg> jpeg_;
   std::span<const std::uint8_t> bytes_;
   unsigned first_column_ = 0, columns_ = 0, first_row_ = 0, end_row_ = 0;  // of those in pixels_
+  std::int64_t scans_ = 1;
   std::size_t coefficient_bytes_ = 0;
   std::vector<std::uint8_t> pixels_;
 };

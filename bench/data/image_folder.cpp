@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 
@@ -47,11 +49,19 @@ std::vector<std::string> names_in(const Refusal& refuse, const fs::path& folder,
   return names;
 }
 
-// Throws CorruptImage with the system's reason.
+// Throws CorruptImage with the system's reason, unless the system lacks what reading any file takes.
+[[noreturn]] void refuse_file(const fs::path& path) {
+  if (errno == ENOMEM) throw std::bad_alloc();
+  if (errno == EMFILE || errno == ENFILE)
+    throw Error(ExitCode::io_error, "{}: {}; allow more open files (ulimit -n) or give fewer --data-workers",
+                path.string(), std::strerror(errno));
+  throw CorruptImage(std::strerror(errno));
+}
+
 std::span<const std::uint8_t> read_file(const fs::path& path, std::vector<std::uint8_t>& bytes) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe would block
   struct stat status {};
-  if (!file || ::fstat(file.get(), &status) != 0) throw CorruptImage(std::strerror(errno));
+  if (!file || ::fstat(file.get(), &status) != 0) refuse_file(path);
   if (!S_ISREG(status.st_mode)) throw CorruptImage("no regular file");
   const auto size = static_cast<std::size_t>(status.st_size);
   if (size > kMostEncodedBytes) throw CorruptImage(kTooManyEncodedBytes);
@@ -60,7 +70,7 @@ std::span<const std::uint8_t> read_file(const fs::path& path, std::vector<std::u
   while (read < size) {
     const ssize_t got = ::read(file.get(), bytes.data() + read, size - read);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw CorruptImage(std::strerror(errno));
+    if (got < 0) refuse_file(path);
     if (got == 0) break;
     read += static_cast<std::size_t>(got);
   }
@@ -76,11 +86,16 @@ FolderImages::FolderImages(const fs::path& path, std::int64_t most_classes, cons
       "; give a folder with one subfolder of JPEG files per class" + argument.alternatives;
   std::error_code failure;
   const fs::file_status status = fs::status(path, failure);
+  if (!fs::status_known(status)) refuse(fmt::format("can't be reached ({})", failure.message()) + remedy);
   if (!fs::exists(status)) refuse("no such folder" + remedy);
   if (!fs::is_directory(status)) refuse("is not a folder" + remedy);
-  classes_ = names_in(refuse, path, [](const fs::directory_entry& entry) {
-    std::error_code ignored;
-    return entry.is_directory(ignored);
+  classes_ = names_in(refuse, path, [&](const fs::directory_entry& entry) {
+    std::error_code unreachable;
+    const fs::file_status entry_status = fs::status(entry.path(), unreachable);
+    // A class that is left out would change the labels of those behind it.
+    if (!fs::status_known(entry_status) || !fs::exists(entry_status))
+      refuse(fmt::format("\"{}\" in it leads nowhere; mend or remove it", entry.path().filename().string()));
+    return fs::is_directory(entry_status);
   });
   if (classes_.empty()) refuse("holds no class folders; put the JPEG files into one subfolder per class");
   if (std::ssize(classes_) > most_classes)
@@ -112,6 +127,14 @@ std::size_t FolderImages::host_bytes() const {
   std::size_t bytes = files_.size() * sizeof(File);
   for (const File& file : files_) bytes += file.name.size();
   return bytes;
+}
+
+std::string FolderImages::fingerprint() const {
+  std::uint64_t hash = kFnvOffset;
+  for (const std::string& name : classes_) hash = fnv1a(name + '/', hash);
+  for (const File& file : files_) hash = fnv1a(fmt::format("{}/{}/", file.label, file.name), hash);
+  return fmt::format("classes={}\nimages={}\nhash of their names={:016x}\n", classes_.size(), files_.size(),
+                     hash);
 }
 
 std::string FolderImages::description() const {

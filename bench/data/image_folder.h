@@ -22,8 +22,8 @@ struct FolderArgument {
 // alike.
 class FolderImages : public EncodedImages {
  public:
-  // Throws Error(bad_data): no such folder, not a folder, unreadable, no classes, a class without images
-  // (named), more than `most_classes` classes.
+  // Throws Error(bad_data): no such folder, not a folder, unreadable, no classes, a link to nowhere or a
+  // class without images (named), more than `most_classes` classes.
   FolderImages(const std::filesystem::path& path, std::int64_t most_classes,
                const FolderArgument& argument = {});
 
@@ -32,6 +32,7 @@ class FolderImages : public EncodedImages {
   std::size_t encoded_bytes(std::size_t image) const override;
   std::string name_of(std::size_t image) const override { return path_of(image).string(); }
   std::size_t host_bytes() const override;
+  std::string fingerprint() const override;
   std::string description() const override;
 
  private:

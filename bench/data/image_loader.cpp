@@ -97,7 +97,10 @@ std::size_t ImageLoader::batches_bytes(const BatchSourceOptions& options, bool p
   const auto images = static_cast<std::size_t>(options.batch_per_device);
   const auto pixels = static_cast<std::size_t>(options.image_size * options.image_size);
   const std::size_t bytes_per_image = sizeof(std::int32_t) + (pixels_on_device ? 0 : 3 * pixels);
-  return static_cast<std::size_t>(options.workers) * kBytesPerWorker + kMostEncodedBytes +
+  // A crop is decoded to less than two times the output's size on one side and 8/3 on the other.
+  const std::size_t decoded_bytes = 4 * pixels * 16 / 3;
+  const std::size_t worker_bytes = std::max(kBytesPerWorker, kBytesPerWorker / 2 + decoded_bytes);
+  return static_cast<std::size_t>(options.workers) * worker_bytes + kMostReadBytes +
          ImageDecoder::kMostCoefficientBytes +
          buffers(options.batch_per_device, options.workers) * images * bytes_per_image;
 }
@@ -201,8 +204,8 @@ Decoded ImageLoader::load_sample(Worker& worker, std::uint64_t sample) {
   const std::uint64_t row = sample % batch_;
   for (std::uint64_t candidate = sample;; ++candidate) {
     const std::size_t number = image_at(candidate);
-    if (known_corrupt(number)) continue;
-    const std::size_t bytes = std::min(images_->encoded_bytes(number), kMostEncodedBytes);
+    rethrow_failure();  // there may be no good file left to find
+    const std::size_t bytes = std::min(images_->encoded_bytes(number), kMostReadBytes);
     const bool is_large = bytes > kOwnEncodedBytes;
     const ByteBudget::Share share(encoded_, is_large ? bytes : 0);
     std::vector<std::uint8_t> large(is_large ? bytes : 0);
@@ -259,10 +262,9 @@ std::size_t ImageLoader::image_at(std::uint64_t sample) const {
   return order_.at(place / order_.count(), place % order_.count());
 }
 
-bool ImageLoader::known_corrupt(std::size_t image) const {
+void ImageLoader::rethrow_failure() const {
   const std::scoped_lock lock(mutex_);
-  if (failure_) std::rethrow_exception(failure_);  // there may be no good file left to find
-  return states_[image] == ImageState::corrupt;
+  if (failure_) std::rethrow_exception(failure_);
 }
 
 void ImageLoader::note_good(std::size_t image) {
@@ -274,7 +276,7 @@ void ImageLoader::note_good(std::size_t image) {
 
 void ImageLoader::note_corrupt(std::size_t image, const std::string& reason) {
   const std::scoped_lock lock(mutex_);
-  if (states_[image] == ImageState::corrupt) return;  // another worker met it at the same time
+  if (states_[image] == ImageState::corrupt) return;
   if (states_[image] == ImageState::untried) ++tried_;
   states_[image] = ImageState::corrupt;
   ++corrupt_.count;

@@ -67,6 +67,7 @@ class ImageLoader : public BatchSource {
   double waited_seconds() const override { return waited_seconds_; }
   CorruptFiles corrupt_files() const override;
   DecodedCounts decoded() const override { return decoded_; }
+  std::string fingerprint() const override { return images_->fingerprint(); }
   std::size_t host_bytes() const override;
   std::string description() const override;
 
@@ -99,8 +100,8 @@ class ImageLoader : public BatchSource {
   // Sample of this rank -> sample of the job.
   std::uint64_t global(std::uint64_t sample) const;
   std::size_t image_at(std::uint64_t sample) const;
-  // Rethrows the failure of another worker.
-  bool known_corrupt(std::size_t image) const;
+  // Of another worker.
+  void rethrow_failure() const;
   void note_good(std::size_t image);
   // Throws Error(bad_data) if that is one too many.
   void note_corrupt(std::size_t image, const std::string& reason);
@@ -112,7 +113,7 @@ class ImageLoader : public BatchSource {
   PhiloxKey augmentation_key_;
   std::uint64_t batch_;
   std::size_t image_bytes_;
-  ByteBudget encoded_{kMostEncodedBytes};  // of images that take more than a worker's own part
+  ByteBudget encoded_{kMostReadBytes};  // of images that take more than a worker's own part
   ByteBudget coefficients_{ImageDecoder::kMostCoefficientBytes};  // that workers hold
   double waited_seconds_ = 0;
   DecodedCounts decoded_{};

@@ -52,6 +52,7 @@ std::string shown(float number) {
 std::vector<RecordPlace> read_record_index(const fs::path& path) {
   const std::string text = read_index_text(path);
   std::vector<RecordPlace> places;
+  places.reserve(static_cast<std::size_t>(std::ranges::count(text, '\n')) + 1);
   const char *at = text.data(), *end = at + text.size();
   while (at != end) {
     RecordPlace place;
@@ -193,6 +194,10 @@ EncodedImage RecordImages::read(std::size_t image, std::vector<std::uint8_t>& bu
                 "file are floats, which skip numbers from {} on; give an image folder",
                 name_of(image), label, kFirstInexactLabel);
   return {record.payload, label};
+}
+
+std::string RecordImages::fingerprint() const {
+  return fmt::format("images={}\nbytes={}\n", places_.size(), file_.bytes());
 }
 
 std::string RecordImages::description() const {

@@ -37,6 +37,7 @@ class RecordImages : public EncodedImages {
   std::size_t encoded_bytes(std::size_t image) const override;
   std::string name_of(std::size_t image) const override;
   std::size_t host_bytes() const override { return places_.capacity() * sizeof(RecordPlace); }
+  std::string fingerprint() const override;
   std::string description() const override;
 
  private:

@@ -136,7 +136,7 @@ std::uint64_t RecordFile::visit_parts(std::uint64_t offset, Visit visit) const {
                                   : "another record begins inside it");
     const bool goes_on = part.kind == kFirst || part.kind == kMiddle;
     record_bytes += part.length + (goes_on ? sizeof(kRecordMagic) : 0);
-    if (record_bytes > kMostEncodedBytes) throw CorruptImage(kTooManyEncodedBytes);
+    if (record_bytes > kMostEncodedBytes + kImageHeaderBytes) throw CorruptImage(kTooManyEncodedBytes);
     visit(offset + kFrameBytes, part.length, goes_on);
     offset += kFrameBytes + (std::uint64_t{part.length} + 3) / 4 * 4;
     if (!goes_on) return offset;
@@ -148,7 +148,7 @@ std::span<const std::uint8_t> RecordFile::read(std::uint64_t offset,
   std::size_t size = 0;
   visit_parts(offset, [&](std::uint64_t place, std::uint32_t length, bool goes_on) {
     const std::size_t wanted = size + length + sizeof(kRecordMagic);
-    if (buffer.size() < wanted) buffer.resize(std::max(wanted, buffer.size() * 2));
+    if (buffer.size() < wanted) buffer.resize(std::max(wanted, std::min(buffer.size() * 2, kMostReadBytes)));
     read_bytes(place, std::span(buffer).subspan(size, length));
     size += length;
     if (!goes_on) return;

@@ -18,8 +18,6 @@ void read_record(const EncodedImages& images, std::size_t number, std::vector<st
   try {
     const EncodedImage image = images.read(number, buffer);
     if (image.bytes.empty()) throw CorruptImage("empty file");
-    if (image.label >= kFirstInexactLabel)
-      throw CorruptImage(fmt::format("class {} is beyond what a record's float can tell", image.label));
     record.clear();
     append_image_header(static_cast<float>(image.label), number, record);
     record.insert(record.end(), image.bytes.begin(), image.bytes.end());

@@ -72,8 +72,8 @@ std::string to_text(const DecodeRate& rate) {
       counted(rate.workers, "worker"), counted(rate.world_size, "rank"), rate.image_size);
   text += fmt::format("; {}", rate.data);
   if (!rate.corrupt.first.empty())
-    text += fmt::format("; {} skipped, the first is {}", counted(rate.corrupt.count, "corrupt image"),
-                        printable(rate.corrupt.first.front()));
+    text += fmt::format("; skipped {} (every rank counts those it met), the first is {}",
+                        counted(rate.corrupt.count, "corrupt image"), printable(rate.corrupt.first.front()));
   if (rate.decoding) text += "; " + decoding_text(*rate.decoding);
   return text;
 }

@@ -303,6 +303,7 @@ void read_inputs(const Job& job, Session& session) {
     if (options.decode_on_gpu) session.decoding = session.device->make_image_decoding(options.data_workers);
     session.source = make_batch_source(source_options(session, job));
   });
+  job.require_same("--data", session.source->fingerprint());
 }
 
 void plan_session(const Job& job, Session& session) {

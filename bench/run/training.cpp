@@ -245,8 +245,8 @@ void measure(Run& run) {
 void warn_of_corrupt_files(const Job& job, const BatchSource& source, Messages& messages) {
   const CorruptFiles corrupt = corrupt_of_all_ranks(job, source);
   if (!corrupt.first.empty())
-    messages.warn(fmt::format("corrupt images were skipped {} times over all ranks, the first is {}",
-                              corrupt.count, corrupt.first.front()));
+    messages.warn(fmt::format("skipped {} (every rank counts those it met), the first is {}",
+                              counted(corrupt.count, "corrupt image"), corrupt.first.front()));
 }
 
 // Writes weights, profile, result and log. Returns the table of the profile, if one is asked for.

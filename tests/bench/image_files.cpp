@@ -25,6 +25,7 @@ std::vector<std::uint8_t> encode_jpeg(int width, int height, JpegKind kind,
   jpeg_set_defaults(&compress);
   jpeg_set_quality(&compress, 95, TRUE);
   if (kind == JpegKind::progressive) jpeg_simple_progression(&compress);
+  if (kind == JpegKind::arithmetic) compress.arith_code = TRUE;
   if (kind == JpegKind::cmyk_without_marker) compress.write_Adobe_marker = FALSE;
   jpeg_start_compress(&compress, TRUE);
   std::vector<std::uint8_t> row;

@@ -10,7 +10,7 @@
 
 namespace plumb {
 
-enum class JpegKind { color, progressive, grey, cmyk_with_adobe_marker, cmyk_without_marker };
+enum class JpegKind { color, progressive, grey, cmyk_with_adobe_marker, cmyk_without_marker, arithmetic };
 
 // A pixel's samples as stored: 3, 1 or 4 of them are used.
 using Pixel = std::array<std::uint8_t, 4>;

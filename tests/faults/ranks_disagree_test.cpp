@@ -1,6 +1,7 @@
 // R9: all ranks run the same configuration, or nothing runs.
 #include <gtest/gtest.h>
 
+#include "tests/bench/image_files.h"
 #include "tests/faults/started_program.h"
 
 namespace plumb {
@@ -49,6 +50,19 @@ TEST(RanksDisagree, OtherBytesOfTheSameBuild) {
   EXPECT_NE(said.find("rank 1 on"), std::string::npos) << said;
   EXPECT_NE(said.find("has program="), std::string::npos) << said;
   EXPECT_EQ(place.contents(), std::vector<std::string>{"bench_arcface"});
+}
+
+// The same path is a different folder on each rank, as with per-host disks.
+TEST(RanksDisagree, OtherImagesOnOneRank) {
+  const Place place;
+  const std::string bench = place.bench(kTwoSteps + "--bs 2 --data images ");
+  for (const char* host : {"host0", "host1"})
+    write_image_folder(place.file(std::string(host) + "/images"), 2, 3);
+  std::filesystem::remove(place.file("host1/images/class_1000/image_1.jpg"));
+  const Ended ended = place.run(Place::mpirun(1, "-wdir " + place.file("host0") + " " + bench) +
+                                " : -np 1 -wdir " + place.file("host1") + " " + bench);
+  expect_one_sentence(ended, kUsage,
+                      {"rank 1 on", "has images=5 where the others have images=6", "the same --data"});
 }
 
 TEST(RanksDisagree, OptionThatOnlyOneRankRefuses) {

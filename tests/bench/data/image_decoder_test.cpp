@@ -165,6 +165,25 @@ TEST(ImageDecoder, DamageCountsInThePartAndAboveIt) {
   EXPECT_EQ(top_of(damaged), top_of(jpeg));
 }
 
+// Damage in arithmetic code shows rarely, as most codes are some image's.
+TEST(ImageDecoder, DamagedArithmeticCodeIsCorruptWhereItShows) {
+  ImageDecoder decoder;
+  const auto jpeg = encode_jpeg(64, 64, JpegKind::arithmetic, noise);
+  EXPECT_NO_THROW(decode(decoder, jpeg));
+  int corrupt = 0;
+  for (std::size_t at = jpeg.size() / 2; at < jpeg.size() / 2 + 300; ++at) {
+    auto damaged = jpeg;
+    damaged[at] ^= 0x55;
+    try {
+      decode(decoder, damaged);
+    } catch (const CorruptImage& reason) {
+      EXPECT_STREQ(reason.what(), "Corrupt JPEG data: bad arithmetic code");
+      ++corrupt;
+    }
+  }
+  EXPECT_GT(corrupt, 0);
+}
+
 TEST(ImageDecoder, ScalesDownOnlyWhileTheCropStillCoversTheOutput) {
   EXPECT_EQ(eighths_that_cover({1792, 1792}, 224), 1);
   EXPECT_EQ(eighths_that_cover({1791, 5000}, 224), 2);

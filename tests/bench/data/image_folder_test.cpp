@@ -1,6 +1,7 @@
 #include "bench/data/image_folder.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -60,6 +61,29 @@ TEST(ImageFolderList, WhatCannotBeTrainedOnIsNamed) {
   for (const char* name : {"many/a/a.jpg", "many/b/a.jpg", "many/c/a.jpg", "many/d/a.jpg"})
     write_file(folder / name, kBytes);
   expect_error(ExitCode::bad_data, {"4 class folders", "3 classes"}, listing("many"));
+  write_file(folder / "linked/a/a.jpg", kBytes);
+  for (const char* target : {"nowhere", "b"}) {
+    std::filesystem::create_symlink(target, folder / "linked/b");
+    expect_error(ExitCode::bad_data, {"linked", "\"b\" in it leads nowhere"}, listing("linked"));
+    std::filesystem::remove(folder / "linked/b");
+  }
+  std::filesystem::create_symlink("loop", folder / "loop");
+  expect_error(ExitCode::bad_data, {"loop", "can't be reached"}, listing("loop"));
+}
+
+// Else images would be left out by chance.
+TEST(ImageFolderList, TooManyOpenFilesAreNoCorruptImage) {
+  const ScratchFolder folder;
+  write_file(folder / "cat" / "a.jpg", kBytes);
+  const FolderImages found(folder.path(), 1000);
+  std::vector<std::uint8_t> buffer;
+  rlimit usual{};
+  getrlimit(RLIMIT_NOFILE, &usual);
+  const rlimit none{0, usual.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &none);
+  expect_error(ExitCode::io_error, {"a.jpg", "Too many open files", "ulimit -n"},
+               [&] { found.read(0, buffer); });
+  setrlimit(RLIMIT_NOFILE, &usual);
 }
 
 }  // namespace

@@ -69,19 +69,33 @@ TEST(ImageLoader, RanksShareAnEpochWithoutOverlap) {
   }
 }
 
+// Only some crops meet damage in the lower half.
+void damage_lower_half(const std::filesystem::path& file) {
+  const auto middle = static_cast<std::streamoff>(std::filesystem::file_size(file) * 3 / 4);
+  std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).seekp(middle).write("\xff\xd9", 2);
+}
+
 TEST(ImageLoader, BatchesDoNotDependOnTheNumberOfWorkers) {
   const ScratchFolder folder;
-  write_image_folder(folder.path(), 5, 4);
-  make_corrupt(folder / "class_1002/image_1.jpg");
-  ImageLoader single(options_for(folder, 3, 1));
-  const Batches wanted = take(single, 15);
-  for (const int workers : {2, 7}) {
-    BatchSourceOptions options = options_for(folder, 3, workers);
-    options.as_needed = workers == 7;
-    ImageLoader loader(options);
-    const Batches found = take(loader, 15);
-    EXPECT_EQ(found.labels, wanted.labels) << workers << " workers";
-    EXPECT_EQ(found.images, wanted.images) << workers << " workers";
+  for (const auto damage : {make_corrupt, damage_lower_half}) {
+    write_image_folder(folder.path(), 5, 1);
+    write_file(folder / "class_1002/image_0.jpg", encode_jpeg(160, 160, JpegKind::color, [](int x, int y) {
+                 return Pixel{static_cast<std::uint8_t>(x * y), static_cast<std::uint8_t>(x), 0};
+               }));
+    damage(folder / "class_1002/image_0.jpg");
+    ImageLoader single(options_for(folder, 3, 1));
+    const Batches wanted = take(single, 20);
+    EXPECT_EQ(single.corrupt_files().count, 1);
+    for (const int workers : {2, 7}) {
+      BatchSourceOptions options = options_for(folder, 3, workers);
+      options.as_needed = workers == 7;
+      ImageLoader loader(options);
+      const Batches found = take(loader, 20);
+      EXPECT_EQ(found.labels, wanted.labels) << workers << " workers";
+      EXPECT_EQ(found.images, wanted.images) << workers << " workers";
+    }
+    const bool is_used = std::ranges::count(wanted.labels, 2) > 0;
+    EXPECT_EQ(is_used, damage == damage_lower_half);
   }
 }
 
@@ -263,6 +277,36 @@ TEST(ImageLoader, FilesThatArePlannedByNobodyAreSkippedAndNamed) {
   ASSERT_EQ(loader.corrupt_files().count, 1);
   const std::string named = loader.corrupt_files().first.front();
   EXPECT_NE(named.find("class_1004/image_0.jpg (over 32 MiB)"), std::string::npos) << named;
+}
+
+TEST(ImageLoader, LargeImagesTakeMoreMemoryPerWorker) {
+  const ScratchFolder folder;
+  const auto bytes_per_worker = [&](std::int64_t image_size) {
+    BatchSourceOptions options = options_for(folder, 64, 3);
+    options.image_size = image_size;
+    const std::size_t three = ImageLoader::batches_bytes(options, false);
+    options.workers = 4;
+    return ImageLoader::batches_bytes(options, false) - three;
+  };
+  EXPECT_EQ(bytes_per_worker(224), std::size_t{16} << 20);
+  const ImageSize part{4095, 5460};  // the largest crop decoded at full size for 2048 pixels
+  EXPECT_EQ(eighths_that_cover(part, 2048), 8);
+  EXPECT_GE(bytes_per_worker(2048), std::size_t{4} * 4095 * 5460);
+}
+
+TEST(ImageLoader, ImagesOfOtherNamesOrClassesAreToldApart) {
+  const ScratchFolder folder, other;
+  const auto fingerprints_are_equal = [&] {
+    return ImageLoader(options_for(folder, 1)).fingerprint() ==
+           ImageLoader(options_for(other, 1)).fingerprint();
+  };
+  for (const ScratchFolder* place : {&folder, &other}) write_image_folder(place->path(), 3, 2);
+  EXPECT_TRUE(fingerprints_are_equal());
+  std::filesystem::rename(other / "class_1001/image_1.jpg", other / "class_1001/image_2.jpg");
+  EXPECT_FALSE(fingerprints_are_equal());
+  std::filesystem::rename(other / "class_1001/image_2.jpg", other / "class_1001/image_1.jpg");
+  std::filesystem::rename(other / "class_1002", other / "class_1003");
+  EXPECT_FALSE(fingerprints_are_equal());
 }
 
 TEST(ImageLoader, TheFollowingImageTakesACorruptOnesPlace) {

@@ -94,25 +94,14 @@ TEST(RecordWriter, ANameTakenMeanwhileIsNotReplaced) {
   }
 }
 
-// One image of a class whose label a float can't distinguish from its neighbour.
-class ImageOfClass2To24 : public EncodedImages {
- public:
-  std::size_t count() const override { return 1; }
-  EncodedImage read(std::size_t, std::vector<std::uint8_t>& buffer) const override {
-    buffer.assign(4, 1);
-    return {buffer, std::int64_t{1} << 24};
-  }
-  std::size_t encoded_bytes(std::size_t) const override { return 4; }
-  std::string name_of(std::size_t) const override { return "face.jpg"; }
-  std::size_t host_bytes() const override { return 0; }
-  std::string description() const override { return "a face"; }
-};
-
-TEST(RecordWriter, AClassThatALabelCannotTellIsRefused) {
+TEST(RecordWriter, TheLargestImageThatAFolderMayHoldCanBeReadAgain) {
   const ScratchFolder place;
-  expect_error(ExitCode::bad_data, {"face.jpg", "class 16777216"},
-               [&] { write_records(ImageOfClass2To24(), place / "packed", [](std::size_t) {}); });
-  EXPECT_TRUE(place.list().empty());
+  write_file(place / "images/a/a.jpg", std::vector<std::uint8_t>(kMostEncodedBytes, 7));
+  pack(place);
+  const RecordImages records(place / "packed.rec", 1);
+  std::vector<std::uint8_t> buffer(std::min(records.encoded_bytes(0), kMostReadBytes));
+  EXPECT_EQ(records.read(0, buffer).bytes.size(), kMostEncodedBytes);
+  EXPECT_LE(buffer.size(), kMostReadBytes);
 }
 
 TEST(RecordWriter, AnImageThatCannotBePackedIsNamedAndNoFileIsLeft) {

@@ -22,8 +22,9 @@ TEST(DecodeRate, IsToldInTotalAndPerCore) {
       "classes from photos, 2 workers");
   DecodeRate rate = measured();
   rate.corrupt = {.count = 2, .first = {"photos/a/1.jpg (Premature end of JPEG file)"}};
-  EXPECT_TRUE(to_text(rate).ends_with(
-      "; 2 corrupt images skipped, the first is photos/a/1.jpg (Premature end of JPEG file)"));
+  EXPECT_TRUE(
+      to_text(rate).ends_with("; skipped 2 corrupt images (every rank counts those it met), the first is "
+                              "photos/a/1.jpg (Premature end of JPEG file)"));
 }
 
 TEST(DecodeRate, JsonHasTheSameFigures) {
