@@ -8,7 +8,8 @@
 namespace plumb::cuda {
 
 std::byte* MemoryPool::allocate(std::size_t bytes) {
-  constexpr std::size_t kAlignment = 512;  // more than any type or texture wants
+  constexpr std::size_t kAlignment = 512;   // more than any type or texture wants
+  bytes = std::max<std::size_t>(bytes, 1);  // pieces are known by where they begin
   if (bytes > bytes_) return nullptr;
   const std::scoped_lock lock(mutex_);
   std::size_t begin = 0;
@@ -17,7 +18,7 @@ std::byte* MemoryPool::allocate(std::size_t bytes) {
     begin = (end + kAlignment - 1) / kAlignment * kAlignment;
   }
   if (begin + bytes > bytes_) return nullptr;
-  ends_[begin] = begin + std::max<std::size_t>(bytes, 1);
+  ends_[begin] = begin + bytes;
   return memory_.get() + begin;
 }
 

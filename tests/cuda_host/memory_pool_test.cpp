@@ -18,6 +18,16 @@ TEST(MemoryPool, FillsGapsAndSaysWhenItIsFull) {
   EXPECT_EQ(pool.allocate(std::size_t{1} << 62), nullptr);
 }
 
+TEST(MemoryPool, APieceWithoutBytesIsAlsoItsOwnersAlone) {
+  MemoryPool pool(2048);
+  std::byte* const first = pool.allocate(1000);
+  EXPECT_EQ(pool.allocate(0), first + 1024);
+  EXPECT_EQ(pool.allocate(0), first + 1536);
+  EXPECT_EQ(pool.allocate(0), nullptr);
+  pool.free(first);
+  EXPECT_EQ(pool.allocate(1024), first);
+}
+
 TEST(PageLockedCache, HandsOutAgainWhatWasFreed) {
   PageLockedCache cache;
   std::byte *const first = cache.allocate(1000), *const second = cache.allocate(1000);
