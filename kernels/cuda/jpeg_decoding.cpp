@@ -64,8 +64,12 @@ int allocate_from(void* memory, void** address, std::size_t bytes, cudaStream_t)
   *address = static_cast<Memory*>(memory)->allocate(bytes);
   return *address ? cudaSuccess : cudaErrorMemoryAllocation;
 }
+// The stream may still use the memory, which any thread gets next. Without a stream nothing does: a worker's
+// work is complete before its next image and before its decoder ends.
 template <typename Memory>
-int free_to(void* memory, void* address, std::size_t, cudaStream_t) {
+int free_to(void* memory, void* address, std::size_t, cudaStream_t stream) {
+  if (stream)
+    if (const cudaError_t status = cudaStreamSynchronize(stream); status != cudaSuccess) return status;
   if (address) static_cast<Memory*>(memory)->free(static_cast<std::byte*>(address));
   return cudaSuccess;
 }

@@ -1,5 +1,6 @@
 // A stand-in for nvJPEG, loaded as a shared object: libjpeg-turbo behind its names. Pixels get to the
 // emulated GPU's memory in the order of the stream; its own memory comes from the allocator that it is given.
+// Some of it is freed while the stream still uses it, and then overwritten by another stream.
 //
 //   FAKE_NVJPEG_ENGINES=0      the GPU has no JPEG engines
 //   FAKE_NVJPEG_FAIL_WIDTH=N   decoding images of this width fails
@@ -86,6 +87,19 @@ template <typename T>
 Status destroy(T* made) {
   delete made;
   return kSuccess;
+}
+
+// As another thread may do at any time.
+bool use_on_another_stream(const Allocator& allocator, std::size_t bytes) {
+  cudaStream_t stream = nullptr;
+  void* memory = nullptr;
+  if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != 0) return false;
+  bool good = true;
+  if (allocator.allocate(allocator.context, &memory, bytes, stream) == 0) {
+    good = cudaMemsetAsync(memory, 0xff, bytes, stream) == 0 && cudaStreamSynchronize(stream) == 0;
+    good &= allocator.free(allocator.context, memory, bytes, stream) == 0;
+  }
+  return cudaStreamDestroy(stream) == 0 && good;
 }
 
 }  // namespace
@@ -217,13 +231,18 @@ Status nvjpegDecodeJpegTransferToDevice(nvjpegHandle*, nvjpegJpegDecoder*, nvjpe
   return stream ? kSuccess : kInvalidParameter;
 }
 
-Status nvjpegDecodeJpegDevice(nvjpegHandle*, nvjpegJpegDecoder*, nvjpegJpegState* state, Image* image,
+Status nvjpegDecodeJpegDevice(nvjpegHandle* handle, nvjpegJpegDecoder*, nvjpegJpegState* state, Image* image,
                               cudaStream_t stream) {
-  for (std::size_t at = 0, row = 0; at < state->pixels.size(); at += state->row_bytes, ++row)
-    if (cudaMemcpyAsync(image->channel[0] + row * image->pitch[0], &state->pixels[at], state->row_bytes,
-                        cudaMemcpyHostToDevice, stream) != cudaSuccess)
-      return kInvalidParameter;
-  return kSuccess;
+  const Allocator& allocator = handle->allocator;
+  const std::size_t bytes = state->pixels.size();
+  void* decoded = nullptr;
+  if (allocator.allocate(allocator.context, &decoded, bytes, stream) != 0) return kAllocatorFailure;
+  bool good = cudaMemcpyAsync(decoded, state->pixels.data(), bytes, cudaMemcpyHostToDevice, stream) == 0;
+  for (std::size_t at = 0, row = 0; at < bytes; at += state->row_bytes, ++row)
+    good &= cudaMemcpyAsync(image->channel[0] + row * image->pitch[0], static_cast<char*>(decoded) + at,
+                            state->row_bytes, cudaMemcpyDeviceToDevice, stream) == 0;
+  good &= allocator.free(allocator.context, decoded, bytes, stream) == 0;
+  return good && use_on_another_stream(allocator, bytes) ? kSuccess : kInvalidParameter;
 }
 
 }  // extern "C"
