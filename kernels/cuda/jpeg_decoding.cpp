@@ -106,7 +106,7 @@ struct Way {
   Way(JpegLibrary& library, nvjpeg::Backend backend)
       : decoder(library.make_decoder(backend)),
         pinned(library.call.destroy_pinned_buffer, library.call.create_pinned_buffer, library.handle.get(),
-               nullptr),
+               &library.page_locked),
         device(library.call.destroy_device_buffer, library.call.create_device_buffer, library.handle.get(),
                &library.allocator),
         state(library.call.destroy_state, library.call.create_state, library.handle.get(),

@@ -73,8 +73,8 @@ class Nvjpeg {
   Function<nvjpeg::Decoder> destroy_decoder{*this, "nvjpegDecoderDestroy"};
   Function<nvjpeg::Handle, nvjpeg::Decoder, nvjpeg::State*> create_state{*this, "nvjpegDecoderStateCreate"};
   Function<nvjpeg::State> destroy_state{*this, "nvjpegJpegStateDestroy"};
-  Function<nvjpeg::Handle, void*, nvjpeg::PinnedBuffer*> create_pinned_buffer{*this,
-                                                                              "nvjpegBufferPinnedCreate"};
+  Function<nvjpeg::Handle, nvjpeg::Allocator*, nvjpeg::PinnedBuffer*> create_pinned_buffer{
+      *this, "nvjpegBufferPinnedCreateV2"};
   Function<nvjpeg::PinnedBuffer> destroy_pinned_buffer{*this, "nvjpegBufferPinnedDestroy"};
   Function<nvjpeg::Handle, nvjpeg::Allocator*, nvjpeg::DeviceBuffer*> create_device_buffer{
       *this, "nvjpegBufferDeviceCreateV2"};

@@ -48,7 +48,7 @@ struct GrowingBuffer {
 };
 
 struct nvjpegHandle {
-  Allocator allocator, page_locked;
+  Allocator allocator;
 };
 struct nvjpegJpegDecoder {
   nvjpegHandle* handle;
@@ -115,7 +115,7 @@ Status nvjpegCreateExV2(int backend, Allocator* allocator, Allocator* page_locke
                         nvjpegHandle** handle) {
   if (!allocator || !page_locked) return kInvalidParameter;
   if (Backend{backend} == Backend::hardware && number("FAKE_NVJPEG_ENGINES", 1) == 0) return kArchMismatch;
-  return make(handle, *allocator, *page_locked);
+  return make(handle, *allocator);
 }
 Status nvjpegDestroy(nvjpegHandle* handle) {
   return destroy(handle);
@@ -133,8 +133,8 @@ Status nvjpegDecoderStateCreate(nvjpegHandle*, nvjpegJpegDecoder*, nvjpegJpegSta
 Status nvjpegJpegStateDestroy(nvjpegJpegState* state) {
   return destroy(state);
 }
-Status nvjpegBufferPinnedCreate(nvjpegHandle* handle, void*, nvjpegBufferPinned** buffer) {
-  return make(buffer, handle->page_locked);
+Status nvjpegBufferPinnedCreateV2(nvjpegHandle*, Allocator* allocator, nvjpegBufferPinned** buffer) {
+  return make(buffer, *allocator);
 }
 Status nvjpegBufferPinnedDestroy(nvjpegBufferPinned* buffer) {
   return destroy(buffer);
