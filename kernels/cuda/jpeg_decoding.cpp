@@ -58,10 +58,14 @@ using MadeParams = Made<nvjpeg::Params, decltype(Nvjpeg::destroy_params)>;
 using MadePinnedBuffer = Made<nvjpeg::PinnedBuffer, decltype(Nvjpeg::destroy_pinned_buffer)>;
 using MadeDeviceBuffer = Made<nvjpeg::DeviceBuffer, decltype(Nvjpeg::destroy_device_buffer)>;
 
-// Of MemoryPool or PageLockedCache.
+// Of MemoryPool or PageLockedCache. No exception may pass through nvJPEG, which calls these.
 template <typename Memory>
 int allocate_from(void* memory, void** address, std::size_t bytes, cudaStream_t) {
-  *address = static_cast<Memory*>(memory)->allocate(bytes);
+  try {
+    *address = static_cast<Memory*>(memory)->allocate(bytes);
+  } catch (...) {  // the host has no memory
+    *address = nullptr;
+  }
   return *address ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 // The stream may still use the memory, which any thread gets next. Without a stream nothing does: a worker's
