@@ -63,8 +63,9 @@ class ImageDecoding {
 
 // Larger images are the CPU's, which decodes them at a half, a quarter or an eighth of their size.
 inline constexpr std::int64_t kMostPixelsOnGpu = std::int64_t{1} << 22;
-// Device memory of a thread: pixels, sums, and what the decoder itself takes. An image that wants more is the
-// CPU's.
+// Device memory for each thread, in a pool that all threads share: pixels, sums, and what the decoder itself
+// takes. An image that finds no room in the pool is the CPU's, so for one that wants more than a thread's
+// part it depends on the other threads who decodes it.
 inline constexpr std::size_t kDecodingBytesPerWorker = std::size_t{64} << 20;
 
 }  // namespace plumb

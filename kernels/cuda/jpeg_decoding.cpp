@@ -78,7 +78,8 @@ int free_to(void* memory, void* address, std::size_t, cudaStream_t stream) {
   return cudaSuccess;
 }
 
-// What all threads share.
+// What all threads share. One pool serves their decoders and the library's handle: how much the handle takes
+// for a thread is not documented, so a thread's part is not set aside.
 struct JpegLibrary {
   explicit JpegLibrary(int workers)
       : pool(static_cast<std::size_t>(workers) * kDecodingBytesPerWorker),
