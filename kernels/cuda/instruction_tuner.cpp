@@ -32,12 +32,14 @@ bool competes_with_fusion(const Instruction& instruction) {
          instruction.as<Accumulate>();
 }
 
-// "norm_apply f16 256x64x56x56, f32 2x64, …", in NCHW "norm_apply nchw f32 …"
+// "norm_apply f16 256x64x56x56, f32 2x64, …", in NCHW "norm_apply nchw f32 …". Operands that are read and
+// written, as sums that are added to, end in " rw".
 std::string text_of(const Program& program, const Instruction& instruction) {
   std::vector<std::string> operands;
   for (const BufferUse& use : instruction.uses()) {
     const Buffer& buffer = program.buffers[use.buffer];
-    operands.push_back(fmt::format("{} {}", name_of(buffer.dtype), fmt::join(buffer.dims, "x")));
+    operands.push_back(fmt::format("{} {}{}", name_of(buffer.dtype), fmt::join(buffer.dims, "x"),
+                                   use.access == Access::read_write ? " rw" : ""));
   }
   return fmt::format("{}{} {}", instruction.kind(), program.layout == TensorLayout::nchw ? " nchw" : "",
                      fmt::join(operands, ", "));

@@ -106,11 +106,20 @@ class InstructionTuning : public testing::Test {
  protected:
   Tuning tune(bool time_engines, TuningCache* cache = nullptr) {
     const TuningOptions how{.time_engines = time_engines, .captures = captures};
-    InstructionTuner tuner({.convolutions = convolutions, .products = *products_, .stream = stream_.get()},
-                           graph_, rule_, how, cache);
+    InstructionTuner tuner = make_tuner(how, cache);
+    return tune_instructions(tuner, graph_, {.precision = precision}, limits(), how);
+  }
+  InstructionTuner make_tuner(const TuningOptions& how, TuningCache* cache = nullptr) {
+    return {{.convolutions = convolutions, .products = *products_, .stream = stream_.get()},
+            graph_,
+            rule_,
+            how,
+            cache};
+  }
+  DeviceLimits limits() const {
     DeviceLimits limits = *find_target("h200");
     limits.compute_capability = capability;
-    return tune_instructions(tuner, graph_, {.precision = precision}, limits, how);
+    return limits;
   }
   // Engines of all trials on plain or fused convolutions.
   static std::set<std::string> chosen(const EngineChoices& tuning) {
@@ -235,6 +244,22 @@ TEST_F(InstructionTuning, TimesNormsInTheLayoutOfTheRun) {
     ++norms;
   }
   EXPECT_EQ(norms, 2) << "forward and backward";
+}
+
+TEST_F(InstructionTuning, AGradientThatIsAddedToAnotherIsAProblemOfItsOwn) {
+  const TuningOptions how;
+  const InstructionTuner tuner = make_tuner(how);
+  const Program program = cuda::describe(graph_, {.precision = precision}, limits());
+  int norms = 0;
+  for (Instruction instruction : program.instructions) {
+    auto* const norm = std::get_if<BatchNormBackward>(&instruction.operation);
+    if (!norm) continue;
+    const std::string alone = tuner.problem_of(program, instruction);
+    norm->d_in.adds = !norm->d_in.adds;
+    EXPECT_NE(tuner.problem_of(program, instruction), alone);
+    ++norms;
+  }
+  EXPECT_GT(norms, 0);
 }
 
 TEST_F(InstructionTuning, GivesFusedEnginesUpWhereTheyAreSlow) {
