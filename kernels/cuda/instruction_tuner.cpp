@@ -133,7 +133,7 @@ const std::vector<EngineTrial>* InstructionTuner::remembered(const Program& prog
   for (std::size_t i = 0; i < listed->size(); ++i) {
     const std::string engine = listed->engine(i);
     is_there |= engine == known->front().engine;
-    // One of our own kernels that came later.
+    // One of our own kernels that came later, or has changed since.
     if (engine == kOwnKernel && std::ranges::find(*known, engine, &EngineTrial::engine) == known->end())
       return nullptr;
   }

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/whole_file.h"
+#include "kernels/cuda/conv.h"
 
 namespace plumb::cuda {
 namespace {
@@ -20,6 +21,7 @@ nlohmann::json trial_json(const EngineTrial& trial) {
   if (trial.seconds) json["seconds"] = *trial.seconds;
   if (!trial.failure.empty()) json["failure"] = trial.failure;
   if (trial.captured) json["captured"] = true;
+  if (trial.engine == kOwnKernel) json["version"] = kOwnKernelsVersion;
   return json;
 }
 
@@ -32,6 +34,11 @@ EngineTrial trial_of(const nlohmann::json& json) {
                     .captured = json.value("captured", false)};
   if (json.contains("seconds")) trial.seconds = json.at("seconds").get<double>();
   return trial;
+}
+
+// Kernels of ours that have changed since.
+bool is_outdated(const nlohmann::json& trial) {
+  return trial.at("engine") == kOwnKernel && trial.value("version", 0) != kOwnKernelsVersion;
 }
 
 // Environments of a cache file, or null if it isn't one.
@@ -78,7 +85,8 @@ TuningCache::TuningCache(std::filesystem::path file, std::string environment)
       return;
     }
     for (const auto& [problem, trials] : environments.at(environment_).items())
-      for (const nlohmann::json& trial : trials) problems_[problem].push_back(trial_of(trial));
+      for (const nlohmann::json& trial : trials)
+        if (!is_outdated(trial)) problems_[problem].push_back(trial_of(trial));
   } catch (const std::exception&) {  // of the structure above, or nlohmann's
     problems_.clear();
     remarks_.push_back("tuning cache " + file_.string() +

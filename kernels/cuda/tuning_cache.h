@@ -1,6 +1,6 @@
 // Tuning results on disk: {"format", "environments": {ENVIRONMENT: {PROBLEM: [trial …]}}}, trials as in
-// kernels/tuning.h, best first. The cache is a convenience: a bad file costs time, never a run, and is
-// reported in a remark.
+// kernels/tuning.h, best first, those of our own kernels with "version": kOwnKernelsVersion. The cache is a
+// convenience: a bad file costs time, never a run, and is reported in a remark.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +20,7 @@ class TuningCache {
   // `environment`: everything that the times depend on: GPU, libraries, whether summation order is fixed.
   TuningCache(std::filesystem::path file, std::string environment);
 
-  // Null if the problem isn't cached.
+  // Null if the problem isn't cached. Lacks trials of our own kernels of another version.
   const std::vector<EngineTrial>* find(const std::string& problem) const;
   // Also writes to disk, merged with entries that other processes have written since. Readers see the old
   // file or the new one.

@@ -355,6 +355,21 @@ TEST_F(InstructionTuning, AKernelOfOursThatCameLaterIsTimedToo) {
   EXPECT_EQ(convolutions.counts.run, 0) << "it is in the cache";
 }
 
+TEST_F(InstructionTuning, AKernelOfOursThatChangedIsTimedAgain) {
+  convolutions.plain = {{.name = kOwnKernel, .seconds = 1}, {.name = "library's", .seconds = 3}};
+  const auto file = folder_ / "tuning.json";
+  TuningCache cache(file, "gpu");
+  EXPECT_EQ(chosen(tune(true, &cache)), std::set<std::string>{kOwnKernel});
+  auto json = nlohmann::json::parse(std::ifstream(file));
+  for (auto& trials : json.at("environments").at("gpu"))
+    for (auto& trial : trials)
+      if (trial.at("engine") == kOwnKernel) trial["version"] = kOwnKernelsVersion - 1;
+  std::ofstream(file) << json;
+  convolutions.plain.front().seconds = 5;
+  TuningCache next(file, "gpu");
+  EXPECT_EQ(chosen(tune(true, &next)), std::set<std::string>{"library's"});
+}
+
 using InstructionTuningDeathTest = InstructionTuning;
 
 // The emulated GPU stays lost to its process, like a real one.

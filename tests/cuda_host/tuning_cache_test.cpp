@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "kernels/cuda/conv.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb::cuda {
@@ -45,6 +46,27 @@ TEST(TuningCache, RemembersEveryTrialFromRunToRun) {
   EXPECT_EQ(read[1].failure, "it failed");
   EXPECT_FALSE(read[1].seconds);
   EXPECT_TRUE(next.remarks().empty());
+}
+
+TEST(TuningCache, ForgetsTrialsOfOurKernelsOfAnotherVersion) {
+  const ScratchFolder folder;
+  const auto file = folder / "tuning.json";
+  std::vector<EngineTrial> trials = one_engine(kOwnKernel);
+  trials.push_back(one_engine("eng1").front());
+  TuningCache(file, kGpu).remember("stem", trials);
+  EXPECT_EQ(best(TuningCache(file, kGpu), "stem"), kOwnKernel);
+  const std::string written = text_in(file), version = "\"version\": ";
+  const std::size_t at = written.find(version);
+  ASSERT_NE(at, std::string::npos) << written;
+  std::string older = written, of_none = written;
+  older.replace(at + version.size(), 1, "0");
+  of_none.replace(at, version.size(), "\"another\": ");
+  for (const std::string& text : {older, of_none}) {
+    folder.write("tuning.json", text);
+    const TuningCache cache(file, kGpu);
+    EXPECT_EQ(best(cache, "stem"), "eng1");
+    EXPECT_TRUE(cache.remarks().empty());
+  }
 }
 
 TEST(TuningCache, SaysWhichGpusAndLibrariesItKnowsWhereThisOneIsNotAmongThem) {
