@@ -57,8 +57,9 @@ EngineChoices choose(InstructionTuner& tuner, const Graph& graph, const Describe
     const auto engines = working(tuner.trials_of(program, instruction), captures);
     const auto best = std::ranges::find_if(
         engines, [&](const EngineTrial& trial) { return trial.workspace_bytes <= workspace_bytes; });
-    if (best != engines.end()) choices.instructions[instruction.name] = {best->engine, best->seconds,
-                                                                         tuner.problem_of(program, instruction)};
+    if (best != engines.end())
+      choices.instructions[instruction.name] = {best->engine, best->seconds,
+                                                tuner.problem_of(program, instruction)};
   }
   return choices;
 }
@@ -73,8 +74,8 @@ Tuning tune_instructions(InstructionTuner& tuner, const Graph& graph, const Desc
                 plain = cuda::describe(graph, unfused, limits);
   const std::vector<Wanted> wanted = distinct_problems(tuner, {&fused, &plain});
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    if (how.progress) how.progress(i, wanted.size());
     tuner.trials_of(*wanted[i].program, *wanted[i].instruction);
+    if (how.progress) how.progress(i + 1, wanted.size());
   }
 
   Tuning tuning{choose(tuner, graph, options, limits, how.captures, /*smallest=*/false)};

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -105,7 +107,7 @@ Graph three_convolutions() {
 class InstructionTuning : public testing::Test {
  protected:
   Tuning tune(bool time_engines, TuningCache* cache = nullptr) {
-    const TuningOptions how{.time_engines = time_engines, .captures = captures};
+    const TuningOptions how{.time_engines = time_engines, .captures = captures, .progress = progress};
     InstructionTuner tuner = make_tuner(how, cache);
     return tune_instructions(tuner, graph_, {.precision = precision}, limits(), how);
   }
@@ -135,6 +137,7 @@ class InstructionTuning : public testing::Test {
   Precision precision = Precision::fp16;
   int capability = 75;  // no fused engines
   bool captures = true;
+  std::function<void(std::size_t, std::size_t)> progress;
   const ScratchFolder folder_;
 
  private:
@@ -260,6 +263,20 @@ TEST_F(InstructionTuning, AGradientThatIsAddedToAnotherIsAProblemOfItsOwn) {
     ++norms;
   }
   EXPECT_GT(norms, 0);
+}
+
+TEST_F(InstructionTuning, SaysHowManyProblemsAreDone) {
+  convolutions.plain = {{.name = "plain"}};
+  std::vector<std::size_t> done, known;
+  progress = [&](std::size_t problems, std::size_t of) {
+    done.push_back(problems);
+    known.push_back(of);
+  };
+  const std::size_t problems = tune(true).trials.size();
+  std::vector<std::size_t> each(problems);
+  std::iota(each.begin(), each.end(), 1);
+  EXPECT_EQ(done, each);
+  EXPECT_EQ(known, std::vector(problems, problems));
 }
 
 TEST_F(InstructionTuning, GivesFusedEnginesUpWhereTheyAreSlow) {
