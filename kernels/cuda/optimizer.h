@@ -26,10 +26,13 @@ struct UpdateChunk {
   bool decays = false;
 };
 
-// For every element of every chunk (PyTorch's torch.optim.SGD with dampening 0; nesterov=True for nag): slope
-// = gradient * gradient_scale / loss_scale + weight_decay * master momentum = rule.momentum * momentum +
-// slope master -= learning_rate * (sgd: momentum; nag: slope + rule.momentum * momentum) `chunks` is in
-// device memory. `overflow` may be null. If it is nonzero, nothing changes.
+// For every element of every chunk (PyTorch's torch.optim.SGD with dampening 0; nesterov=True for nag):
+// clang-format off
+//   slope = gradient * gradient_scale / loss_scale + weight_decay * master
+//   momentum = rule.momentum * momentum + slope
+//   master -= learning_rate * (sgd: momentum; nag: slope + rule.momentum * momentum)
+// clang-format on
+// `chunks` is in device memory. `overflow` may be null. If it is nonzero, nothing changes.
 void launch_update(const UpdateRule& rule, const UpdateChunk* chunks, std::size_t count, const State* state,
                    const float* overflow, cudaStream_t stream);
 
