@@ -128,7 +128,8 @@ class HostStaging {
 class StepCapture {
  public:
   virtual ~StepCapture() = default;
-  // Records the work that `enqueue` puts on the compute and communication lanes without running it.
+  // Records the work that `enqueue` puts on the compute, weights and communication lanes without running it.
+  // The weights lane rejoins: the update, or a collective before it, waits for that lane's last gradient.
   virtual void capture(const std::function<void()>& enqueue) = 0;
   // Runs it. Host-side effects of `enqueue` are not replayed.
   virtual void replay() = 0;
