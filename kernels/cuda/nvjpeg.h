@@ -22,7 +22,7 @@ using PinnedBuffer = struct nvjpegBufferPinned*;
 using DeviceBuffer = struct nvjpegBufferDevice*;
 
 using Status = int;  // nvjpegStatus_t
-inline constexpr Status kSuccess = 0, kBadJpeg = 3, kAllocatorFailure = 5, kArchMismatch = 7;
+inline constexpr Status kSuccess = 0, kAllocatorFailure = 5;
 // nvjpegBackend_t: who undoes Huffman's code: the CPU, or the GPU's JPEG engines, which do the rest, too.
 enum class Backend : int { automatic = 0, hybrid = 1, hardware = 3 };
 inline constexpr int kInterleavedRgb = 5;  // nvjpegOutputFormat_t

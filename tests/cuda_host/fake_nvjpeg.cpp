@@ -13,12 +13,11 @@
 #include "kernels/cuda/nvjpeg.h"
 
 using plumb::cuda::nvjpeg::Backend, plumb::cuda::nvjpeg::Allocator, plumb::cuda::nvjpeg::Image,
-    plumb::cuda::nvjpeg::Status, plumb::cuda::nvjpeg::kAllocatorFailure, plumb::cuda::nvjpeg::kArchMismatch,
-    plumb::cuda::nvjpeg::kBadJpeg, plumb::cuda::nvjpeg::kSuccess;
+    plumb::cuda::nvjpeg::Status, plumb::cuda::nvjpeg::kAllocatorFailure, plumb::cuda::nvjpeg::kSuccess;
 
 namespace {
 
-constexpr Status kInvalidParameter = 2;
+constexpr Status kInvalidParameter = 2, kBadJpeg = 3, kArchMismatch = 7;
 
 int number(const char* variable, int otherwise) {
   const char* text = std::getenv(variable);
