@@ -1,7 +1,6 @@
-#include <type_traits>
-
 #include "kernels/cuda/block_end.h"
 #include "kernels/cuda/elements.h"
+#include "kernels/cuda/finish_sums.h"
 #include "kernels/cuda/norm_coefficients.h"
 #include "kernels/cuda/norm_tile.h"
 
@@ -266,15 +265,6 @@ __global__ void __launch_bounds__(kBlockEndThreads, 2)
   }
 }
 
-template <int kSums>
-struct FinishedSums {
-  float of[kSums] = {};
-  __device__ void merge(const FinishedSums& other) {
-#pragma unroll
-    for (int i = 0; i < kSums; ++i) of[i] += other.of[i];
-  }
-};
-
 // A block finishes the sums of 8 channels, in a fixed order. Reads 8 bytes (12 for two norms) per channel and
 // row of tiles from the L2 cache: bound by its latency.
 template <int kNorms>
@@ -319,11 +309,9 @@ void launch_for_norms(const BlockEndShape& shape, const BlockEndOperands& operan
 
 void launch_block_end(DType dtype, const BlockEndShape& shape, const BlockEndOperands& operands,
                       cudaStream_t stream) {
-  with_type_of(dtype, [&](auto type) {
+  with_half_type_of(dtype, [&](auto type) {
     using T = decltype(type);
-    if constexpr (std::is_same_v<T, float>)
-      throw std::logic_error("the kernel for a block's end is for half precision");
-    else if (operands.shortcut_in)
+    if (operands.shortcut_in)
       launch_for_norms<T, 2>(shape, operands, stream);
     else if (operands.norm_in)
       launch_for_norms<T, 1>(shape, operands, stream);

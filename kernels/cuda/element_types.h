@@ -48,4 +48,15 @@ void with_type_of(DType dtype, const Body& body) {
   }
 }
 
+// The same for f16 and bf16. Throws std::logic_error for other dtypes.
+template <typename Body>
+void with_half_type_of(DType dtype, const Body& body) {
+  with_type_of(dtype, [&](auto type) {
+    if constexpr (std::is_same_v<decltype(type), float>)
+      throw std::logic_error("this CUDA kernel is for half precision");
+    else
+      body(type);
+  });
+}
+
 }  // namespace plumb::cuda

@@ -17,9 +17,13 @@ inline constexpr int kFinishColumns = 32;  // sums of a finishing block
 inline constexpr int kMaxFinishRows = 32;  // threads per sum
 inline constexpr int kFinishThreads = kFinishColumns * kMaxFinishRows;
 
-struct FinishedSum {
-  float value = 0;
-  __device__ void merge(const FinishedSum& other) { value += other.value; }
+template <int kSums>
+struct FinishedSums {
+  float of[kSums] = {};
+  __device__ void merge(const FinishedSums& other) {
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) of[i] += other.of[i];
+  }
 };
 
 // A block finishes 32 sums, each in a fixed order. Reads 4 bytes per sum and block from the L2 cache, writes
@@ -28,14 +32,14 @@ template <typename T>
 __global__ void __launch_bounds__(kFinishThreads, 1)
     finish_sums(const float* partials, int blocks, std::int64_t count, T* sums) {
   const std::int64_t at = std::int64_t{blockIdx.x} * kFinishColumns + threadIdx.x;
-  FinishedSum sum;
+  FinishedSums<1> sum;
   if (at < count) {
 #pragma unroll 8
     for (int block = static_cast<int>(threadIdx.y); block < blocks; block += static_cast<int>(blockDim.y))
-      sum.value += partials[block * count + at];
+      sum.of[0] += partials[block * count + at];
   }
   merge_rows(sum);
-  if (threadIdx.y == 0 && at < count) sums[at] = from_float<T>(sum.value);
+  if (threadIdx.y == 0 && at < count) sums[at] = from_float<T>(sum.of[0]);
 }
 
 // sums[count] = over the blocks of partials [blocks, count].
@@ -44,7 +48,7 @@ void launch_finish_sums(const float* partials, int blocks, std::int64_t count, T
   const int rows = std::clamp(blocks, 1, kMaxFinishRows);
   const dim3 columns(kFinishColumns, std::bit_ceil(static_cast<unsigned>(rows)));
   gpu::launch(finish_sums<T>, dim3(blocks_for(count, kFinishColumns)), columns,
-              merge_bytes<FinishedSum>(columns), stream, partials, blocks, count, sums);
+              merge_bytes<FinishedSums<1>>(columns), stream, partials, blocks, count, sums);
 }
 
 }  // namespace plumb::cuda

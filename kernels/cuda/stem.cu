@@ -1,5 +1,3 @@
-#include <type_traits>
-
 #include "kernels/cuda/elements.h"
 #include "kernels/cuda/finish_sums.h"
 #include "kernels/cuda/stem.h"
@@ -247,23 +245,13 @@ __global__ void __launch_bounds__(kStemThreads, 2)
   }
 }
 
-template <typename Use>
-void with_half_type(DType dtype, const Use& use) {
-  with_type_of(dtype, [&](auto type) {
-    if constexpr (!std::is_same_v<decltype(type), float>)
-      use(type);
-    else
-      throw std::logic_error("the stem's kernels are for half precision");
-  });
-}
-
 }  // namespace
 
 void launch_stem_forward(DType dtype, const StemShape& shape, int multiprocessors, const std::byte* in,
                          const std::byte* weight, std::byte* out, float* sums, float* partials,
                          cudaStream_t stream) {
   const int blocks = stem_blocks(shape, multiprocessors);
-  with_half_type(dtype, [&](auto type) {
+  with_half_type_of(dtype, [&](auto type) {
     using T = decltype(type);
     gpu::launch(stem_forward<T>, dim3(static_cast<unsigned>(blocks)), dim3(kStemThreads),
                 kStemForwardSharedBytes, stream, shape, static_cast<unsigned>(stem_tiles(shape)), as<T>(in),
@@ -276,7 +264,7 @@ void launch_stem_backward_weights(DType dtype, const StemShape& shape, int multi
                                   const std::byte* in, const std::byte* d_out, float* partials,
                                   std::byte* d_weight, cudaStream_t stream) {
   const int blocks = stem_blocks(shape, multiprocessors);
-  with_half_type(dtype, [&](auto type) {
+  with_half_type_of(dtype, [&](auto type) {
     using T = decltype(type);
     gpu::launch(stem_weights<T>, dim3(static_cast<unsigned>(blocks)), dim3(kStemThreads),
                 kStemWeightsSharedBytes, stream, shape, static_cast<unsigned>(stem_tiles(shape)), as<T>(in),
