@@ -1,0 +1,123 @@
+// What tuning remembers for later runs.
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "tests/cuda_host/instruction_tuning.h"
+
+namespace plumb::cuda {
+namespace {
+
+TEST_F(InstructionTuning, TimesAgainWhatARunWithoutAGraphRemembered) {
+  convolutions.plain = {{.name = "waiting", .waits = true}, {.name = "good", .seconds = 5}};
+  TuningCache cache(folder_ / "tuning.json", "gpu");
+  captures = false;
+  EXPECT_EQ(chosen(tune(true, &cache)), (std::set<std::string>{"waiting"}));
+  for (const bool must : {true, false}) {
+    captures = must;
+    EXPECT_EQ(chosen(tune(true, &cache)), (std::set<std::string>{"good"}));
+  }
+}
+
+TEST_F(InstructionTuning, ANextRunTakesTheCacheAndTriesNothing) {
+  convolutions.plain = {{.name = "slow", .seconds = 3}, {.name = "fast"}};
+  TuningCache cache(folder_ / "tuning.json", "gpu");
+  const Tuning first = tune(true, &cache);
+  convolutions.counts = {};
+  TuningCache next(folder_ / "tuning.json", "gpu");
+  const Tuning second = tune(true, &next);
+  EXPECT_EQ(convolutions.counts.run, 0);
+  EXPECT_EQ(chosen(second), chosen(first));
+}
+
+TEST_F(InstructionTuning, RemembersNothingThatWasTriedWithoutRoom) {
+  convolutions.plain = {{.name = "engine"}};
+  TuningCache cache(folder_ / "tuning.json", "gpu");
+  std::size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total));
+  {
+    const DeviceMemory taken = allocate_device(free - 4096);
+    const Tuning tuning = tune(true, &cache);
+    ASSERT_FALSE(tuning.trials.empty());
+    for (const auto& [problem, trials] : tuning.trials)
+      EXPECT_EQ(trials.front().failure, "no memory was left to try it") << problem;
+  }
+  convolutions.counts = {};
+  TuningCache next(folder_ / "tuning.json", "gpu");
+  tune(true, &next);
+  EXPECT_GT(convolutions.counts.run, 0);
+}
+
+TEST_F(InstructionTuning, AnEngineThatTheLibraryNoLongerHasIsTimedAgain) {
+  convolutions.plain = {{.name = "old"}, {.name = "slow", .seconds = 3}};
+  TuningCache cache(folder_ / "tuning.json", "gpu");
+  tune(true, &cache);
+  convolutions.plain = {{.name = "slow", .seconds = 3}};
+  const Tuning again = tune(true, &cache);
+  EXPECT_EQ(chosen(again), (std::set<std::string>{"slow"}));
+  ASSERT_EQ(again.remarks.size(), 1U);
+  EXPECT_NE(again.remarks.front().find("engine old"), std::string::npos) << again.remarks.front();
+}
+
+TEST_F(InstructionTuning, AKernelOfOursThatCameLaterIsTimedToo) {
+  convolutions.plain = {{.name = "library's", .seconds = 3}};
+  TuningCache cache(folder_ / "tuning.json", "gpu");
+  tune(true, &cache);
+  convolutions.plain.insert(convolutions.plain.begin(), {.name = kOwnKernel, .seconds = 1});
+  EXPECT_EQ(chosen(tune(true, &cache)), std::set<std::string>{kOwnKernel});
+  convolutions.counts = {};
+  EXPECT_EQ(chosen(tune(true, &cache)), std::set<std::string>{kOwnKernel});
+  EXPECT_EQ(convolutions.counts.run, 0) << "it is in the cache";
+}
+
+TEST_F(InstructionTuning, AKernelOfOursThatChangedIsTimedAgain) {
+  convolutions.plain = {{.name = kOwnKernel, .seconds = 1}, {.name = "library's", .seconds = 3}};
+  const auto file = folder_ / "tuning.json";
+  TuningCache cache(file, "gpu");
+  EXPECT_EQ(chosen(tune(true, &cache)), std::set<std::string>{kOwnKernel});
+  auto json = nlohmann::json::parse(std::ifstream(file));
+  for (auto& trials : json.at("environments").at("gpu"))
+    for (auto& trial : trials)
+      if (trial.at("engine") == kOwnKernel) trial["version"] = kOwnKernelsVersion - 1;
+  std::ofstream(file) << json;
+  convolutions.plain.front().seconds = 5;
+  TuningCache next(file, "gpu");
+  EXPECT_EQ(chosen(tune(true, &next)), std::set<std::string>{"library's"});
+}
+
+using InstructionTuningDeathTest = InstructionTuning;
+
+// The emulated GPU stays lost to its process, like a real one.
+TEST_F(InstructionTuningDeathTest, AnEngineThatPoisonsTheGpuEndsTheRunByNameAndIsRemembered) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  convolutions.plain = {{.name = "poison", .poisons = true}, {.name = "good"}};
+  const auto file = folder_ / "tuning.json";
+  const auto tune_and_look = [&] {
+    std::string sentence;
+    try {
+      TuningCache cache(file, "gpu");
+      tune(true, &cache);
+    } catch (const Error& error) {
+      sentence = error.what();
+    }
+    std::ostringstream remembered;
+    remembered << std::ifstream(file).rdbuf();
+    const bool named =
+        sentence.starts_with("engine poison for conv_") && sentence.find("start again") != std::string::npos;
+    std::exit(named && remembered.str().find("poison") != std::string::npos ? 0 : 1);
+  };
+  EXPECT_EXIT(tune_and_look(), testing::ExitedWithCode(0), "");
+}
+
+TEST_F(InstructionTuning, AnEngineThatOncePoisonedTheGpuIsLeftOut) {
+  convolutions.plain = {{.name = "good"}};
+  TuningCache cache(folder_ / "tuning.json", "gpu");
+  for (const auto& [problem, trials] : tune(true).trials)
+    if (problem.starts_with("conv_"))
+      cache.remember(problem, {{.engine = "poison", .failure = "left the GPU unusable"}});
+  convolutions.plain = {{.name = "poison", .poisons = true}, {.name = "good"}};
+  EXPECT_EQ(chosen(tune(true, &cache)), (std::set<std::string>{"good"}));
+}
+
+}  // namespace
+}  // namespace plumb::cuda
