@@ -100,7 +100,7 @@ class ImageLoader : public BatchSource {
   // Sample of this rank -> sample of the job.
   std::uint64_t global(std::uint64_t sample) const;
   std::size_t image_at(std::uint64_t sample) const;
-  // Of another worker.
+  // Rethrows another worker's failure.
   void rethrow_failure() const;
   void note_good(std::size_t image);
   // Throws Error(bad_data) if that is one too many.

@@ -226,28 +226,28 @@ OptionSpec written_dialects_option(BenchOptions& o) {
 }
 
 OptionGroup output_group(BenchOptions& o) {
-  return {
-      "Output",
-      {text_option("--log-dir", "D", o.log_dir, "log at D/<N>n<G>g/<model>_b<BS>_<prec>_<K>.log"),
-       number_option("--run", "K", o.run, {1, 1'000'000}, "number K of the log")
-           .with_default("the next free"),
-       written_dialects_option(o),
-       text_option("--out", "D", o.out, "result.json, env.json and program.json in a new folder here"),
-       flag_option(
-           "--profile", o.profile, true,
-           "after the run: every step's time against the device's limits, as a table and profile.json"),
-       flag_option("--trace", o.trace, true,
-                   "after the run: trace.json, a time line of every step for chrome://tracing or Perfetto"),
-       flag_option("--json", o.json, true, "print one JSON object in place of the table"),
-       flag_option("--no-check", o.check, false,
-                   "don't verify that sums are exact before the run, that replicas agree and parameters "
-                   "moved after it; losses must be finite all the same")
-           .with_key("check"),
-       flag_option("--no-probe", o.probe, false,
-                   "don't measure the links between hosts before a run over several")
-           .with_key("probe"),
-       flag_option("--quiet", o.quiet, true, "failures and results only").in_set("loudness"),
-       flag_option("--verbose", o.verbose, true, "say more of what is chosen").in_set("loudness")}};
+  return {"Output",
+          {text_option("--log-dir", "D", o.log_dir, "log at D/<N>n<G>g/<model>_b<BS>_<prec>_<K>.log"),
+           number_option("--run", "K", o.run, {1, 1'000'000}, "number K of the log")
+               .with_default("the next free"),
+           written_dialects_option(o),
+           text_option("--out", "D", o.out, "result.json, env.json and program.json in a new folder here"),
+           flag_option("--profile", o.profile, true,
+                       "after the run: every instruction's time against the device's limits, as a table and "
+                       "profile.json"),
+           flag_option(
+               "--trace", o.trace, true,
+               "after the run: trace.json, a timeline of every instruction for chrome://tracing or Perfetto"),
+           flag_option("--json", o.json, true, "print one JSON object in place of the table"),
+           flag_option("--no-check", o.check, false,
+                       "don't verify that sums are exact before the run, that replicas agree and parameters "
+                       "moved after it; losses must be finite all the same")
+               .with_key("check"),
+           flag_option("--no-probe", o.probe, false,
+                       "don't measure the links between hosts before a run over several")
+               .with_key("probe"),
+           flag_option("--quiet", o.quiet, true, "failures and results only").in_set("loudness"),
+           flag_option("--verbose", o.verbose, true, "say more of what is chosen").in_set("loudness")}};
 }
 
 OptionGroup information_group(BenchOptions& o) {

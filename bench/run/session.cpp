@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "bench/data/image_loader.h"
 #include "bench/plan/head_table.h"
 #include "bench/run/device_communicator.h"
 #include "bench/run/environment.h"

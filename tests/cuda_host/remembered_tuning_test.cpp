@@ -1,6 +1,7 @@
 // What tuning remembers for later runs.
 #include <cstdlib>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tests/cuda_host/instruction_tuning.h"
