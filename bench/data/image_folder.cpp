@@ -131,8 +131,10 @@ std::size_t FolderImages::host_bytes() const {
 
 std::string FolderImages::fingerprint() const {
   std::uint64_t hash = kFnvOffset;
-  for (const std::string& name : classes_) hash = fnv1a(name + '/', hash);
-  for (const File& file : files_) hash = fnv1a(fmt::format("{}/{}/", file.label, file.name), hash);
+  for (const File& file : files_) {
+    const std::string& name = classes_[static_cast<std::size_t>(file.label)];
+    hash = fnv1a("/", fnv1a(file.name, fnv1a("/", fnv1a(name, hash))));
+  }
   return fmt::format("classes={}\nimages={}\nhash of their names={:016x}\n", classes_.size(), files_.size(),
                      hash);
 }
