@@ -90,12 +90,12 @@ FolderImages::FolderImages(const fs::path& path, std::int64_t most_classes, cons
   if (!fs::exists(status)) refuse("no such folder" + remedy);
   if (!fs::is_directory(status)) refuse("is not a folder" + remedy);
   classes_ = names_in(refuse, path, [&](const fs::directory_entry& entry) {
-    std::error_code unreachable;
-    const fs::file_status entry_status = fs::status(entry.path(), unreachable);
+    std::error_code ignored;
+    if (entry.is_directory(ignored)) return true;
     // A class that is left out would change the labels of those behind it.
-    if (!fs::status_known(entry_status) || !fs::exists(entry_status))
+    if (!entry.exists(ignored))
       refuse(fmt::format("\"{}\" in it leads nowhere; mend or remove it", entry.path().filename().string()));
-    return fs::is_directory(entry_status);
+    return false;
   });
   if (classes_.empty()) refuse("holds no class folders; put the JPEG files into one subfolder per class");
   if (std::ssize(classes_) > most_classes)
