@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# update_readme.sh [--check] [PLUMBLINE]: writes README.md's tables of measured runs anew, between the two lines that name
-# this script, from the runs in results/measured (launch/keep_runs.sh puts them there), and its pictures where gnuplot is.
-# --check only says whether the tables are as they would be written. PLUMBLINE: the program (build/release/bin/plumbline).
-# Exit codes: 0 written, or current; 1 not current; 64 usage; 65 no such lines in README.md, or unusable runs; 69 no such
-# program.
+# update_readme.sh [--check] [PLUMBLINE]: writes results/measured/README.md, the tables of all runs that are kept there
+# (launch/keep_runs.sh puts them there), and with gnuplot README.md's picture. --check writes nothing: it compares the
+# tables, and looks for each figure of README.md's own table in them. PLUMBLINE: the program (build/release/bin/plumbline).
+# Exit codes: 0 written, or current; 1 not current; 64 usage; 65 unusable runs; 69 no such program.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 
@@ -25,48 +24,48 @@ cd "$(dirname "$0")/.."
 plumbline=${plumbline-build/release/bin/plumbline}
 [ -x "$plumbline" ] || give_up 69 "there is no program '$plumbline'; build it, or name the one to take"
 
-begin='<!-- measured runs, written by launch/update_readme.sh: begin -->'
-end='<!-- measured runs, written by launch/update_readme.sh: end -->'
-markers=$(grep -xF -e "$begin" -e "$end" README.md || true)
-[ "$markers" = "$begin"$'\n'"$end" ] ||
-  give_up 65 "README.md lacks the two lines that the tables stand between: '$begin' and '$end'"
-
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+measured=results/measured
 machines=()
-for folder in results/measured/*/; do
+for folder in "$measured"/*/; do
   [ -d "$folder" ] && machines+=("${folder%/}")
 done
-if [ ${#machines[@]} -eq 0 ]; then
-  echo "No runs are kept in \`results/measured\` yet." >"$work/tables.md"
-else
-  "$plumbline" report --format markdown -o "$work/tables.md" "${machines[@]}"
-fi
-awk -v begin="$begin" -v end="$end" -v tables="$work/tables.md" '
-  $0 == end { inside = 0 }
-  !inside { print }
-  $0 == begin {
-    inside = 1
-    print ""
-    while ((getline line < tables) > 0) print line
-    print ""
-  }' README.md >"$work/README.md"
 
-# Pictures are drawn, not compared: every gnuplot draws a little differently. They show how machines scale, so only those
-# with runs of several devices.
-scaling=()
-for machine in "${machines[@]}"; do
-  ! grep -qrE --include=result.json '"world_size": *([2-9]|[1-9][0-9])' "$machine" || scaling+=("$machine")
-done
-if ! $check && [ ${#scaling[@]} -gt 0 ] && [ -d docs/pictures ] && command -v gnuplot >/dev/null; then
-  for plot in throughput speedup; do
-    "$plumbline" report --format svg --plot $plot -o "$work/$plot.svg" "${scaling[@]}"
-    cat "$work/$plot.svg" >"docs/pictures/measured_$plot.svg"
-  done
-fi
-cmp -s README.md "$work/README.md" && exit 0
+# The page of all runs, to standard output.
+tables() {
+  echo "# Measured runs"
+  echo
+  echo "Written by \`launch/update_readme.sh\` from the runs in this folder. Each run has every sample in its" \
+    "\`result.json\`, and its machine and commit in \`env.json\`."
+  echo
+  if [ ${#machines[@]} -eq 0 ]; then
+    echo "No runs are kept yet."
+  else
+    "$plumbline" report --format markdown -o - "${machines[@]}"
+  fi
+}
+
+# The figures of README.md's table, "8,532" as 8532, that none of the runs and comparisons has.
+unfounded_figures() {
+  grep -hoE '[0-9]+\.[0-9]+' "$work/README.md" "$measured"/*/pytorch.txt 2>/dev/null | xargs -r printf '%.0f\n' |
+    sort -u >"$work/founded"
+  sed -n '/^## What has been measured/,/^On two cores/p' README.md | grep '^| [A-Z]' | grep -oE '[0-9]+,[0-9]{3}( \(|\*)' |
+    tr -d ',( *' | sort -u | { grep -vxFf "$work/founded" || true; }
+}
+
+tables >"$work/README.md"
 if $check; then
-  diff -u README.md "$work/README.md" || true
-  give_up 1 "the tables in README.md are not those of results/measured; start launch/update_readme.sh"
+  diff -u "$measured/README.md" "$work/README.md" || give_up 1 "$measured/README.md is not of the runs there; start launch/update_readme.sh"
+  unfounded=$(unfounded_figures)
+  [ -z "$unfounded" ] || give_up 1 "README.md's table has figures that no run in $measured has: ${unfounded//$'\n'/, }"
+  exit
 fi
-cat "$work/README.md" >README.md
+mkdir -p "$measured"
+cat "$work/README.md" >"$measured/README.md"
+# A picture is drawn, not compared: every gnuplot draws a little differently.
+headline=("$measured"/*/resnet50_1n1g_b256_fp16_*/)
+if [ -d "${headline[0]}" ] && [ -d docs/pictures ] && command -v gnuplot >/dev/null; then
+  "$plumbline" report --format svg --plot bars -o "$work/bars.svg" "${headline[@]}"
+  cat "$work/bars.svg" >docs/pictures/measured_bars.svg
+fi

@@ -32,8 +32,8 @@ OptionTable compare_options(CompareArguments& arguments) {
                  .as_required(),
              text_option("--published", "FILTER", arguments.published,
                          "published numbers beside A's: those with all of these words, as in oneflow,fp32; "
-                         "or all")
-                 .with_default("all without B, else none"),
+                         "or all, which may be of another kind of device")
+                 .with_default("without B those for the same kind of device, else none"),
              dialect_option(arguments.reading.dialect), warmup_option(arguments.reading.window),
              iterations_option(arguments.reading.window)}},
            {"Judgement",
@@ -65,7 +65,8 @@ std::vector<PublishedBeside> published_beside(const SampleSet& own, const std::s
   const std::vector<PublishedResult> results = wanted_results(filter);
   std::vector<PublishedBeside> beside;
   for (const Sample& sample : own.loaded.samples)
-    beside.push_back({&sample, nearest_among(results, sample.configuration, kMostPublished)});
+    beside.push_back(
+        {&sample, nearest_among(results, sample.configuration, kMostPublished, !filter.empty())});
   return beside;
 }
 

@@ -97,11 +97,6 @@ std::set<std::pair<std::string, std::string>> usual_values() {
   return usual;
 }
 
-bool is_usual(const std::string& key, const std::string& value) {
-  static const std::set<std::pair<std::string, std::string>> kUsual = usual_values();
-  return kUsual.contains({key, value});
-}
-
 // Notes the iterations of a run that has neither --seconds nor its model's default length.
 void add_length(const RunRecord& record, std::map<std::string, std::string>& settings) {
   const std::string length = unusual_length(record.model, record.iterations, record.warmup);
@@ -139,6 +134,11 @@ std::string spaced(const std::string& key) {
 }
 
 }  // namespace
+
+bool is_usual(const std::string& key, const std::string& value) {
+  static const std::set<std::pair<std::string, std::string>> kUsual = usual_values();
+  return kUsual.contains({key, value});
+}
 
 std::string Configuration::case_name() const {
   return fmt::format("{}n{}g", nodes, devices_per_node);

@@ -56,6 +56,9 @@ std::string differences_text(const std::vector<Difference>& differences);
 // "resnet50 fp16, batch 128 per device, 4n8g, NVIDIA H200, synthetic", then unusual options and settings.
 std::string configuration_text(const Configuration& configuration);
 
+// Whether an option has the value that it has unless another one is given: "fusion" "auto".
+bool is_usual(const std::string& key, const std::string& value);
+
 // "40, 10 of them warm-up": iterations in a configuration's settings; empty for the usual length of runs of
 // `model`, as a run or a log names it.
 std::string unusual_length(const std::string& model, std::int64_t iterations, std::int64_t warmup);

@@ -18,8 +18,7 @@ std::string label_of(std::size_t set) {
 std::string interval_text(const std::vector<double>& figures) {
   const std::optional<Interval> interval = median_interval(figures);
   if (!interval) return "-";
-  return fmt::format("{:.2f} to {:.2f} ({:.3g} %)", interval->low, interval->high,
-                     100 * interval->confidence);
+  return fmt::format("{:.2f} to {:.2f} ({})", interval->low, interval->high, confidence_text(*interval));
 }
 
 TextRow sample_row(const std::string& label, const Sample& sample, const std::string& ratio) {
@@ -78,7 +77,8 @@ std::string per_device_text(double ratio, const Sample& own, const PublishedResu
 
 std::string published_text(const PublishedBeside& beside) {
   if (beside.nearest.empty())
-    return fmt::format("Nothing is published for {}.\n", beside.sample->configuration.model);
+    return fmt::format("No result of {} is published for this kind of device.\n",
+                       beside.sample->configuration.model);
   const double own = median(beside.sample->figures());
   std::string text =
       "Published for the nearest configurations (one figure each, so nothing is significant):\n";

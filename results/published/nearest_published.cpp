@@ -38,6 +38,12 @@ bool is_second_rate(const PublishedResult& row) {
          (notes_say("of the run, NCHW") && !notes_say("median of"));
 }
 
+// A device without a name may be of any kind.
+bool is_same_kind(const std::string& own, const std::string& other) {
+  const auto is_gpu = [](const std::string& name) { return gpu_generation(name) != GpuGeneration::unknown; };
+  return own.empty() || is_same_device(own, other) || (is_gpu(own) && is_gpu(other));
+}
+
 auto distance(const Configuration& own, const PublishedResult& row) {
   const Configuration& other = row.configuration;
   const auto differ = [](const auto& a, const auto& b) { return a != b; };
@@ -72,12 +78,13 @@ std::vector<NearestPublished> nearest_published(const Configuration& own, std::s
 }
 
 std::vector<NearestPublished> nearest_among(std::span<const PublishedResult> results,
-                                            const Configuration& own, std::size_t most) {
+                                            const Configuration& own, std::size_t most, bool of_any_kind) {
   using Candidate = std::pair<decltype(distance(own, {})), const PublishedResult*>;
   std::vector<Candidate> best;
   for (const PublishedResult& row : results) {
     if (row.images_per_second <= 0) continue;
     if (comparable_model(row.configuration.model) != comparable_model(own.model)) continue;
+    if (!of_any_kind && !is_same_kind(own.device, row.configuration.device)) continue;
     const Candidate candidate{distance(own, row), &row};
     const auto same = std::ranges::find(best, framework_family(row.framework), [](const Candidate& other) {
       return framework_family(other.second->framework);

@@ -54,13 +54,15 @@ struct NearestPublished {
   std::vector<Difference> differences;  // own configuration first
 };
 
-// Per framework family the row that differs least from `own`: model must be equal (resnet50 counts v1.5 and,
-// marked, v1b), then GPU (gpu_distance), number of devices, precision, head, classes, batch, data, in this
-// order; of equals a table's median before single runs, means and rounded figures, one without an
-// inconsistency before others, then the fastest. Best first.
+// Per framework family the row that differs least from `own`. The model must be equal (resnet50 counts v1.5
+// and, marked, v1b), and so must the kind of device unless `of_any_kind`: no GPU's figure is near to a CPU.
+// Then count GPU (gpu_distance), number of devices, precision, head, classes, batch, data, in this order; of
+// equals a table's median before single runs, means and rounded figures, one without an inconsistency before
+// others, then the fastest. Best first.
 std::vector<NearestPublished> nearest_published(const Configuration& own, std::size_t most = 5);
 std::vector<NearestPublished> nearest_among(std::span<const PublishedResult> results,
-                                            const Configuration& own, std::size_t most = 5);
+                                            const Configuration& own, std::size_t most = 5,
+                                            bool of_any_kind = false);
 
 // One row each within 100 columns, under the GPU it was measured on; below them the sources that the rows'
 // numbers in brackets name, with the published notes, and what contradicts what.

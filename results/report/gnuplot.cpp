@@ -54,11 +54,11 @@ bool run_gnuplot(std::FILE* input, std::FILE* output, std::FILE* messages) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-std::string terminal(PictureFormat format) {
+std::string terminal(PictureFormat format, int height) {
   const bool svg = format == PictureFormat::svg;
   return fmt::format(
-      "set encoding utf8\nset terminal {} noenhanced size 900,560 background '#ffffff' font '{}'\n",
-      svg ? "svg" : "pngcairo", svg ? "sans-serif,14" : "Sans,11");
+      "set encoding utf8\nset terminal {} noenhanced size 900,{} background '#ffffff' font '{}'\n",
+      svg ? "svg" : "pngcairo", height, svg ? "sans-serif,14" : "Sans,11");
 }
 
 // The line that says what was wrong: gnuplot prints the command, a pointer into it, then the reason.
@@ -82,9 +82,9 @@ std::string gnuplot_literal(std::string_view text) {
                      replaced(printable(valid.substr(begin), ' '), '\'', "''"));
 }
 
-std::string draw_with_gnuplot(const std::string& commands, PictureFormat format) {
+std::string draw_with_gnuplot(const std::string& commands, PictureFormat format, int height) {
   const UniqueFile input = temporary_file(), output = temporary_file(), messages = temporary_file();
-  const std::string script = terminal(format) + commands;
+  const std::string script = terminal(format, height) + commands;
   if (std::fwrite(script.data(), 1, script.size(), input.get()) != script.size() ||
       std::fflush(input.get()) != 0)
     throw Error(ExitCode::io_error, "a temporary file for gnuplot can't be written; make room in /tmp");

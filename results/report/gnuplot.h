@@ -11,10 +11,12 @@ namespace plumb {
 
 enum class PictureFormat { svg, png };
 
-// The bytes of a picture of 900 x 560 pixels. `commands`: gnuplot's language, without terminal and output. No
+inline constexpr int kPictureHeight = 560;
+
+// The bytes of a picture, 900 pixels wide. `commands`: gnuplot's language, without terminal and output. No
 // shell is involved, and no start-up file of the user's is read. Throws Error(unavailable) if gnuplot isn't
 // there or lacks the format, Error(internal) with its own words if it refuses the commands.
-std::string draw_with_gnuplot(const std::string& commands, PictureFormat format);
+std::string draw_with_gnuplot(const std::string& commands, PictureFormat format, int height = kPictureHeight);
 
 // As a literal in single quotes, in which gnuplot expands nothing: neither `commands` nor @macros nor
 // escapes. Control characters become blanks, bytes that aren't UTF-8 become U+FFFD. Terminals must be told

@@ -8,8 +8,8 @@ namespace plumb {
 
 // Made by plumb_embed (results/CMakeLists.txt).
 extern const std::string_view kFrameHtml, kPageHtml, kHistoryHtml, kPageCss, kChartJs, kHistoryJs;
-extern const std::string_view kColumnsJs, kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs,
-    kWaitsJs, kRunJs, kCollectivesJs, kGpusJs, kProfileJs, kTraceJs, kMemoryJs, kFlagsJs, kMainJs;
+extern const std::string_view kBarsJs, kColumnsJs, kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs,
+    kScalingJs, kWaitsJs, kRunJs, kCollectivesJs, kGpusJs, kProfileJs, kTraceJs, kMemoryJs, kFlagsJs, kMainJs;
 
 std::string script_json(const nlohmann::ordered_json& json) {
   return replaced(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace), '<',
@@ -48,14 +48,14 @@ std::string framed_page(const PageParts& parts) {
 }
 
 std::string html_page(const ReportData& data) {
-  return framed_page(
-      {.brand = "Plumbline report",
-       .title = data.title,
-       .made_by = data.made_by,
-       .body = kPageHtml,
-       .scripts = {kColumnsJs, kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kWaitsJs,
-                   kRunJs, kCollectivesJs, kGpusJs, kProfileJs, kTraceJs, kMemoryJs, kFlagsJs, kMainJs},
-       .data = to_json(data)});
+  return framed_page({.brand = "Plumbline report",
+                      .title = data.title,
+                      .made_by = data.made_by,
+                      .body = kPageHtml,
+                      .scripts = {kColumnsJs, kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs,
+                                  kScalingJs, kWaitsJs, kBarsJs, kRunJs, kCollectivesJs, kGpusJs, kProfileJs,
+                                  kTraceJs, kMemoryJs, kFlagsJs, kMainJs},
+                      .data = to_json(data)});
 }
 
 std::string history_page(const History& history) {

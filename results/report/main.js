@@ -44,6 +44,8 @@ function showSummary() {
           `${plain(Math.min(...energy.map(({point}) => point.joules_per_image)), 3)} J`
         ],
   ]);
+  document.getElementById('common').textContent =
+      data.curves.length > 1 && data.common ? `All: ${data.common}.` : '';
   const table = summaryTable(points);
   document.getElementById('summary-table').replaceChildren(tableElement(table), numbersBelowSummary(table));
 }
@@ -78,19 +80,22 @@ function summaryTable(points) {
   };
 }
 
+// Under 5 runs an interval is the range, as confidence_text (significance.h) calls it.
+function intervalsNote(confidences) {
+  const enough = confidences.filter((confidence) => confidence >= 0.9);
+  if (!enough.length) return 'From and to: the range of the runs.';
+  const [low, high] = [Math.min(...enough), Math.max(...enough)];
+  const share = low === high ? percent(low) : `${percent(low)} to ${percent(high)}`;
+  return `From and to: an interval that covers the median with a confidence of ${
+      share}, from order statistics; with fewer than 5 runs, their range.`;
+}
+
 function numbersBelowSummary(table) {
   const below = numbersBelow(table, 'summary.csv');
   below.querySelector('details').remove();
   const confidences =
       data.curves.flatMap(({points}) => points.map((point) => point.interval?.confidence)).filter(Boolean);
-  if (confidences.length) {
-    const [low, high] = [Math.min(...confidences), Math.max(...confidences)];
-    const range = low === high ? percent(low) : `${percent(low)} to ${percent(high)}`;
-    below.prepend(element(
-        'p', {class: 'note'},
-        `From and to: an interval that covers the median with a confidence of ${
-            range}, by order statistics, depending on the number of runs.`));
-  }
+  if (confidences.length) below.prepend(element('p', {class: 'note'}, intervalsNote(confidences)));
   return below;
 }
 
@@ -186,6 +191,7 @@ function setUpRuns() {
 }
 
 function drawAll() {
+  showBars(data);
   showScaling(series);
   showFigure('waits', waitsFigure(data));
   showFigure('energy', energyFigure(data));

@@ -9,7 +9,7 @@ namespace plumb {
 namespace {
 
 // In the order of Plot.
-constexpr std::array kNames{"throughput", "speedup", "efficiency", "steps", "profile", "memory"};
+constexpr std::array kNames{"throughput", "speedup", "efficiency", "bars", "steps", "profile", "memory"};
 
 }  // namespace
 
@@ -25,6 +25,7 @@ Plot plot_of_name(const std::string& name) {
 }
 
 std::string plot_commands(const ReportData& data, Plot plot) {
+  if (plot == Plot::bars) return bars_plot(data);
   if (plot == Plot::steps) return steps_plot(data);
   if (plot == Plot::profile) return profile_plot(data);
   if (plot == Plot::memory) return memory_plot(data);
@@ -32,7 +33,8 @@ std::string plot_commands(const ReportData& data, Plot plot) {
 }
 
 std::string plot_picture(const ReportData& data, Plot plot, PictureFormat format) {
-  return draw_with_gnuplot(plot_commands(data, plot), format);
+  return draw_with_gnuplot(plot_commands(data, plot), format,
+                           plot == Plot::bars ? bars_height(data) : kPictureHeight);
 }
 
 }  // namespace plumb

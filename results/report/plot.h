@@ -9,7 +9,7 @@
 
 namespace plumb {
 
-enum class Plot { throughput, speedup, efficiency, steps, profile, memory };
+enum class Plot { throughput, speedup, efficiency, bars, steps, profile, memory };
 
 // Their names on the command line, "throughput" first.
 std::vector<std::string> plot_names();
@@ -21,6 +21,7 @@ Plot plot_of_name(const std::string& name);
 //
 // throughput, speedup, efficiency: own curves and the selected published ones over the number of devices,
 //   with an ideal line; throughput with the intervals of its medians.
+// bars: images/s of one device, own results beside PyTorch's and the best published.
 // steps: step times of every run over iterations, warm-up shaded.
 // profile: the longest instructions of the compute lane beside their rooflines; memory: the arena over an
 //   iteration. Both of ReportData::shown_run, or else of the first run that has one.
@@ -30,6 +31,8 @@ std::string plot_commands(const ReportData& data, Plot plot);
 std::string plot_picture(const ReportData& data, Plot plot, PictureFormat format);
 
 std::string scaling_plot(const ReportData& data, Plot plot);  // throughput, speedup or efficiency
+std::string bars_plot(const ReportData& data);
+int bars_height(const ReportData& data);  // in pixels
 std::string steps_plot(const ReportData& data);
 std::string profile_plot(const ReportData& data);
 std::string memory_plot(const ReportData& data);

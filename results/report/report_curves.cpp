@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "results/report/labels.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
@@ -48,46 +49,6 @@ ReportPoint point_of(const Sample& sample) {
   return point;
 }
 
-// Parts of a label, by the property of the configuration that they name.
-std::map<std::string, std::string> label_parts(const Configuration& c) {
-  std::map<std::string, std::string> parts;
-  const auto add = [&](const std::string& what, const std::string& text) {
-    if (!text.empty()) parts[what] = text;
-  };
-  const auto words = [](const std::string& name) { return replaced(name, '_', " "); };
-  add("model", c.model);
-  add("device", c.device);
-  add("data", c.data);
-  add("image size", c.image_size > 0 ? fmt::format("{} pixels", c.image_size) : "");
-  add("head", c.head == "none" ? "" : "head " + c.head);
-  add("classes", c.classes > 0 ? fmt::format("{} classes", c.classes) : "");
-  for (const auto& [name, value] : c.options) add("option " + name, words(name) + " " + value);
-  for (const auto& [name, value] : c.settings) add("setting " + name, words(name) + " " + value);
-  return parts;
-}
-
-// "Plumbline fp16, batch 128", and further properties that tell the curves apart.
-void add_labels(std::vector<ReportCurve>& curves) {
-  std::map<std::string, std::multiset<std::string>> values;
-  for (const ReportCurve& curve : curves)
-    for (const auto& [what, text] : label_parts(curve.configuration)) values[what].insert(text);
-  for (ReportCurve& curve : curves) {
-    const Configuration& c = curve.configuration;
-    curve.label = c.framework.empty() ? "unknown" : c.framework;
-    std::map<std::string, std::string> parts = label_parts(c);
-    // A setting that a curve doesn't have is as usual; of anything else it is not known, or there is none.
-    std::erase_if(parts, [&](const auto& part) {
-      const auto& [what, text] = part;
-      const bool all_have_it = values[what].size() == curves.size() || !what.starts_with("setting ");
-      return values[what].count(text) == values[what].size() && all_have_it;
-    });
-    if (const auto model = parts.extract("model")) curve.label += " " + model.mapped();
-    if (!c.precision.empty()) curve.label += " " + c.precision;
-    if (c.batch_per_device > 0) curve.label += fmt::format(", batch {}", c.batch_per_device);
-    for (const auto& [what, text] : parts) curve.label += ", " + text;
-  }
-}
-
 }  // namespace
 
 void add_speedups(ReportCurve& curve, std::optional<double> one_device) {
@@ -113,6 +74,12 @@ void make_unique(std::vector<ReportCurve>& curves) {
     if (const int count = ++seen[curve.label]; count > 1) curve.label += fmt::format(" ({})", count);
 }
 
+std::vector<Configuration> configurations_of(const std::vector<ReportCurve>& curves) {
+  std::vector<Configuration> configurations;
+  for (const ReportCurve& curve : curves) configurations.push_back(curve.configuration);
+  return configurations;
+}
+
 std::vector<ReportCurve> own_curves(const std::vector<CurveSamples>& groups) {
   std::vector<ReportCurve> curves;
   std::size_t runs = 0;
@@ -129,7 +96,8 @@ std::vector<ReportCurve> own_curves(const std::vector<CurveSamples>& groups) {
     curve.scaling = scaling_losses(group, groups);
     curves.push_back(std::move(curve));
   }
-  add_labels(curves);
+  const Labels labels = labels_of(configurations_of(curves));
+  for (std::size_t i = 0; i < curves.size(); ++i) curves[i].label = labels.each[i];
   make_unique(curves);
   return curves;
 }

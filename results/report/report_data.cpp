@@ -9,6 +9,8 @@
 #include "base/shallow_json.h"
 #include "base/whole_file.h"
 #include "results/anomalies/flags.h"
+#include "results/report/bars.h"
+#include "results/report/labels.h"
 #include "results/report/report_curves.h"
 #include "results/report/report_prediction.h"
 
@@ -137,7 +139,10 @@ ReportData collect_report(const LoadedSamples& samples, const ReportOptions& opt
   data.created = options.created;
   const std::vector<CurveSamples> groups = group_by_curve(samples.samples);
   data.curves = own_curves(groups);
-  data.published = published_curves(data.curves, published_results(), options.selected_published);
+  data.common = labels_of(configurations_of(data.curves)).common;
+  const std::vector<PublishedResult> published = published_results();
+  data.published = published_curves(data.curves, published, options.selected_published);
+  add_bars(published, data);
   data.title = options.title.empty() ? "Training throughput of " + subject_of(data.curves) : options.title;
   for (const BadFile& bad : samples.bad) data.left_out.push_back(bad.path + ": " + bad.defect.reason);
   add_predictions(groups, options.links, data);

@@ -54,6 +54,28 @@ struct ReportCurve {
   std::vector<std::string> notes;
 };
 
+// Images/s of one device, of a framework or of what others publish for that device.
+struct ReportBar {
+  enum class Kind {
+    own,        // measured
+    published,  // of the same work
+    best        // the best that is published for this device, whatever its batch, data and number of devices
+  };
+  Kind kind = Kind::own;
+  std::string label;             // "Plumbline", "PyTorch 2.11.0"
+  double images_per_second = 0;  // per device; the median of `runs`
+  std::size_t runs = 1;
+  std::string
+      differences;     // of `best` ones, from the work that was measured: "ImageNet, batch 400, on 8 devices"
+  std::string source;  // of published ones
+};
+
+// The same work on one device.
+struct ReportBars {
+  std::string label;  // what tells it from the other groups: "NVIDIA H200"
+  std::vector<ReportBar> bars;
+};
+
 // A flag and its subject.
 struct ReportFlag {
   std::string subject;  // label of the run, or of curve and case
@@ -82,8 +104,11 @@ struct ReportData {
   std::string made_by;  // "plumbline 0.1.0 (c7e97064483e)"
   std::string created;  // "2026-01-31 12:00 UTC"; empty: not said
   std::vector<ReportFlag> flags;
+  std::string common;                  // what all own curves have: "Plumbline, synthetic"
   std::vector<ReportCurve> curves;     // own ones
   std::vector<ReportCurve> published;  // of the models that were run, the nearest first
+  std::vector<ReportBars> bars;        // own results on one device beside published ones
+  std::string bars_common;             // what all groups have: "resnet50 fp16, batch 256, synthetic"
   std::vector<ReportRun> runs;         // in the order of the points
   std::size_t shown_run = 0;           // that pictures of one run show until another is chosen
   std::vector<std::string> left_out;   // "path: why"

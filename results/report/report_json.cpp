@@ -1,5 +1,6 @@
 // The report's data as the page's scripts read it: columns instead of lists of objects, texts kept once.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -353,15 +354,31 @@ Json published_columns(const std::vector<ReportCurve>& curves, Names& names) {
   return json;
 }
 
+Json to_json(const ReportBar& bar) {
+  static constexpr std::array kKinds{"own", "published", "best"};
+  return {{"kind", kKinds[static_cast<std::size_t>(bar.kind)]},
+          {"label", bar.label},
+          {"images_per_second", bar.images_per_second},
+          {"runs", bar.runs},
+          {"differences", bar.differences},
+          {"source", bar.source}};
+}
+
+Json to_json(const ReportBars& group) {
+  return {{"label", group.label},
+          {"bars", column(group.bars, [](const ReportBar& bar) { return to_json(bar); })}};
+}
+
 Json to_json(const ReportFlag& flag) {
   return {{"subject", flag.subject}, {"kind", flag.kind}, {"sentence", flag.sentence}};
 }
 
-// The losses of all own curves, each curve's largest first.
+// The losses of all own curves that are verdicts, each curve's largest first.
 Json scaling_json(const std::vector<ReportCurve>& curves) {
   Json json = Json::array();
   for (const ReportCurve& curve : curves)
     for (const ScalingLoss& loss : curve.scaling) {
+      if (!is_verdict(loss)) continue;
       Json entry = to_json(loss);
       entry["curve"] = curve.label;
       json.push_back(std::move(entry));
@@ -380,6 +397,9 @@ Json to_json(const ReportData& data) {
           {"created", data.created},
           {"scaling", scaling_json(data.curves)},
           {"flags", column(data.flags, json)},
+          {"common", data.common},
+          {"bars", column(data.bars, json)},
+          {"bars_common", data.bars_common},
           {"curves", column(data.curves, json)},
           {"published", published_columns(data.published, names)},
           {"runs", std::move(runs)},

@@ -7,6 +7,7 @@
 #include "base/text_table.h"
 #include "base/units.h"
 #include "kernels/program.h"
+#include "results/report/merged_sentences.h"
 #include "results/report/report_data.h"
 
 namespace plumb {
@@ -14,8 +15,8 @@ namespace {
 
 std::string interval_cell(const std::optional<Interval>& interval) {
   if (!interval) return "-";
-  return fmt::format("{} to {} ({:.1f} %)", speed_text(interval->low), speed_text(interval->high),
-                     interval->confidence * 100);
+  return fmt::format("{} to {} ({})", speed_text(interval->low), speed_text(interval->high),
+                     confidence_text(*interval));
 }
 
 std::string row(const ReportPoint& point) {
@@ -81,15 +82,14 @@ std::string verdict_lines(const ReportCurve& curve) {
   return text.empty() ? "" : text + "\n";
 }
 
-// The flags of the curve's points, each named by its case or, of a point alone, by the configuration.
-std::string notes_text(const ReportCurve& curve, const ReportData& data, bool by_configuration = false) {
+// The flags of the curve's points, each named by its case.
+std::string notes_text(const ReportCurve& curve, const ReportData& data) {
   std::string text;
   for (const ReportPoint& point : curve.points)
     for (const Note& note : notes_of(curve, point, data)) {
       const bool several = note.runs.find(',') != std::string::npos;
       const std::string runs = note.runs.empty() ? "" : (several ? ", runs " : ", run ") + note.runs;
-      const std::string name = by_configuration ? configuration_text(curve.configuration) : point.case_name;
-      text += fmt::format("- {}\n", markdown_literal(fmt::format("{}{}: {}", name, runs, note.sentence)));
+      text += fmt::format("- {}\n", markdown_literal(point.case_name + runs + ": " + note.sentence));
     }
   return text;
 }
@@ -100,19 +100,45 @@ bool is_alone(const ReportCurve& curve) {
          verdict_lines(curve).empty();
 }
 
-std::string table_of_single_devices(const std::vector<ReportCurve>& curves, const ReportData& data) {
+// The flags of all these points' runs; sentences that differ in their figures only are one line with their
+// count.
+std::string merged_notes(const std::vector<const ReportCurve*>& curves, const ReportData& data) {
+  MergedSentences merged;
+  std::size_t runs = 0;
+  for (const ReportCurve* curve : curves)
+    for (const ReportPoint& point : curve->points) {
+      runs += point.runs.size();
+      const auto is_of_a_run = [&](const ReportFlag& flag) {
+        return std::ranges::any_of(point.runs,
+                                   [&](std::size_t run) { return data.runs.at(run).label == flag.subject; });
+      };
+      for (const ReportFlag& flag : data.flags) {
+        if (is_of_a_run(flag))
+          merged.add(flag.sentence);
+        else if (flag.subject == curve->label + ", " + point.case_name)
+          merged.add(curve->label + ": " + flag.sentence);
+      }
+    }
+  std::string text;
+  for (const auto& [sentence, count] : merged.all())
+    text += fmt::format("- {}{}\n", markdown_literal(sentence),
+                        count > 1 ? fmt::format(" ({} of {} runs)", count, runs) : "");
+  return text;
+}
+
+std::string table_of_single_devices(const ReportData& data) {
   std::string text =
-                  "**One device**\n\n| configuration | runs | images/s, median | its interval |\n"
-                  "| --- | ---: | ---: | ---: |\n",
-              notes;
-  for (const ReportCurve& curve : curves) {
+      "| one device | runs | images/s, median | interval of the median |\n| --- | ---: | ---: | ---: |\n";
+  std::vector<const ReportCurve*> curves;
+  for (const ReportCurve& curve : data.curves) {
     if (!is_alone(curve)) continue;
+    curves.push_back(&curve);
     const ReportPoint& point = curve.points.front();
-    text += fmt::format("| {} | {} | {} | {} |\n", markdown_literal(configuration_text(curve.configuration)),
-                        point.images_per_second.size(), speed_text(point.median_images_per_second),
-                        interval_cell(point.interval));
-    notes += notes_text(curve, data, true);
+    text +=
+        fmt::format("| {} | {} | {} | {} |\n", markdown_literal(curve.label), point.images_per_second.size(),
+                    speed_text(point.median_images_per_second), interval_cell(point.interval));
   }
+  const std::string notes = merged_notes(curves, data);
   return text + (notes.empty() ? "" : "\n" + notes);
 }
 
@@ -156,18 +182,22 @@ std::string speed_text(double images_per_second) {
 
 std::string report_markdown(const ReportData& data) {
   std::string text = answers_text(data.curves);
+  if (data.curves.size() > 1 && !data.common.empty())
+    text += fmt::format("All: {}.\n\n", markdown_literal(data.common));
   const bool share_a_table = std::ranges::count_if(data.curves, is_alone) > 1;
-  if (share_a_table) text += table_of_single_devices(data.curves, data);
+  if (share_a_table) text += table_of_single_devices(data);
   bool is_first = !share_a_table;
   for (const ReportCurve& curve : data.curves) {
     if (share_a_table && is_alone(curve)) continue;
     const bool predicted = !curve.predicted.empty();
     text += fmt::format(
-        "{}**{}**\n\n{}| case | runs | images/s, median | its interval | per device | speedup | efficiency "
+        "{}**{}**\n\n{}| case | runs | images/s, median | interval of the median | per device | speedup | "
+        "efficiency "
         "|{}\n"
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |{}\n",
-        is_first ? "" : "\n", markdown_literal(configuration_text(curve.configuration)), verdict_lines(curve),
-        predicted ? " predicted |" : "", predicted ? " ---: |" : "");
+        is_first ? "" : "\n",
+        markdown_literal(data.curves.size() > 1 ? curve.label : configuration_text(curve.configuration)),
+        verdict_lines(curve), predicted ? " predicted |" : "", predicted ? " ---: |" : "");
     is_first = false;
     for (const ReportPoint& point : curve.points) text += row(point) + prediction_cell(curve, point) + "\n";
     if (const std::string notes = notes_text(curve, data); !notes.empty()) text += "\n" + notes;

@@ -1,22 +1,13 @@
 // Per configuration: where a step's time goes, and energy.
 
-// What all labels begin with, whole words only: "Plumbline ".
-function commonWords(labels) {
-  const [first, ...others] = labels.map((label) => label.split(' '));
-  let same = 0;
-  while (same < first.length - 1 && others.every((words) => words[same] === first[same])) ++same;
-  return same ? `${first.slice(0, same).join(' ')} ` : '';
-}
-
 // [{curve, point, label}] of all own curves; the label names the curve where there are several.
 function allPoints(data) {
-  const common = commonWords(data.curves.map((curve) => curve.label));
   return data.curves.flatMap(
       (curve) => curve.points.map(
           (point) => ({
             curve,
             point,
-            label: data.curves.length > 1 ? `${point.case} · ${curve.label.slice(common.length)}` :
+            label: data.curves.length > 1 ? `${point.case} · ${curve.label}` :
                                             point.case,
           })));
 }

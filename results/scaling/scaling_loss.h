@@ -12,6 +12,10 @@
 
 namespace plumb {
 
+// Every verdict on scaling counts a loss of efficiency, against one device or against a prediction, from here
+// on.
+inline constexpr double kLeastLoss = 0.1;
+
 struct ScalingRun {
   double images_per_second = 0;       // over all devices
   const RunRecord* record = nullptr;  // null for a log
@@ -67,7 +71,10 @@ std::vector<ScalingLoss> scaling_losses(std::span<const ScalingCase> cases);
 // nodes" where the smaller number of devices ran on one node. A loss within noise, and a gain, has no parts.
 std::string scaling_text(const ScalingLoss& loss);
 
-// The sentences of the losses that a verdict names: the largest ones.
+// Of at least kLeastLoss, and not within noise.
+bool is_verdict(const ScalingLoss& loss);
+
+// The sentences of the losses that are verdicts, of many the largest ones.
 std::vector<std::string> scaling_verdict(std::span<const ScalingLoss> losses);
 
 nlohmann::ordered_json to_json(const ScalingLoss& loss);

@@ -99,10 +99,14 @@ std::string scaling_text(const ScalingLoss& loss) {
   return loss.parts && loss.lost() > 0 && total > 0 ? change + ": " + parts_text(loss, total, unit) : change;
 }
 
+bool is_verdict(const ScalingLoss& loss) {
+  return loss.noise != ScalingLoss::Noise::within && loss.lost() >= kLeastLoss;
+}
+
 std::vector<std::string> scaling_verdict(std::span<const ScalingLoss> losses) {
   std::vector<std::string> sentences;
-  for (const ScalingLoss& loss : losses.first(std::min(losses.size(), kMostLossesNamed)))
-    sentences.push_back(scaling_text(loss));
+  for (const ScalingLoss& loss : losses)
+    if (is_verdict(loss) && sentences.size() < kMostLossesNamed) sentences.push_back(scaling_text(loss));
   return sentences;
 }
 

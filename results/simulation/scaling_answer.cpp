@@ -131,7 +131,7 @@ ScalingAnswer predicted_answer(const std::string& subject, const JudgedScaling& 
     return {AnswerKind::not_judged, fmt::format("{} can't be judged: {} with {}", subject,
                                                 layout_name(rejected->layout), rejected->reason)};
   const JudgedCase& worst = *std::ranges::min_element(cases, {}, &JudgedCase::ratio);
-  if (worst.ratio() < 1 - kExplainBelow)
+  if (worst.ratio() < 1 - kLeastLoss)
     return {AnswerKind::held_back,
             fmt::format("{} doesn't scale as it should: {} of a device alone where its links allow {}; {}",
                         subject, reach_text(worst.measured->layout, worst.efficiency()),
@@ -140,7 +140,7 @@ ScalingAnswer predicted_answer(const std::string& subject, const JudgedScaling& 
   const JudgedCase& largest = cases.back();
   const std::string reach = reach_text(largest.measured->layout, largest.efficiency());
   const std::string predicted = whole_percent(largest.predicted->efficiency);
-  if (largest.predicted->efficiency >= 1 - kExplainBelow)
+  if (largest.predicted->efficiency >= 1 - kLeastLoss)
     return {AnswerKind::as_it_should,
             fmt::format("{} scales as it should: {} of a device alone ({} predicted)", subject, reach,
                         predicted)};
@@ -154,10 +154,12 @@ ScalingAnswer predicted_answer(const std::string& subject, const JudgedScaling& 
 ScalingAnswer unpredicted_answer(const std::string& subject, const std::vector<MeasuredCase>& measured,
                                  std::span<const ScalingLoss> losses, const std::string& missing) {
   const MeasuredCase &fewest = measured.front(), &most = measured.back();
+  const double efficiency = per_device(most) / per_device(fewest);
   const std::string reach = fmt::format(
-      "{} of {}", reach_text(most.layout, per_device(most) / per_device(fewest)),
+      "{} of {}", reach_text(most.layout, efficiency),
       fewest.layout.devices() == 1 ? "a device alone" : "a device's speed on " + layout_name(fewest.layout));
-  const std::string unknown = missing.empty() ? "" : "; what its links allow is not known without " + missing;
+  if (efficiency > 1 - kLeastLoss)
+    return {AnswerKind::as_it_should, fmt::format("{} scales as it should: {}", subject, reach)};
   if (const std::string slow = flag_sentence(most, Flag::Kind::slow_rank); !slow.empty())
     return {AnswerKind::held_back,
             fmt::format("{} doesn't scale as it should: {}; {}", subject, reach, slow)};
@@ -166,7 +168,10 @@ ScalingAnswer unpredicted_answer(const std::string& subject, const std::vector<M
   };
   const auto largest = std::ranges::find_if(losses, loses);
   if (largest == losses.end())
-    return {AnswerKind::as_it_should, fmt::format("{} scales as it should: {}", subject, reach)};
+    return {
+        AnswerKind::not_judged,
+        fmt::format("{} can't be judged: {}, within the spread of its runs; repeat them", subject, reach)};
+  const std::string unknown = missing.empty() ? "" : "; what its links allow is not known without " + missing;
   return {AnswerKind::not_judged,
           fmt::format("{} loses efficiency: {}, {}{}", subject, reach, scaling_text(*largest), unknown)};
 }

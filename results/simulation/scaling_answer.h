@@ -30,8 +30,9 @@ struct JudgedScaling {
 // `subject`: "ResNet-50 v1.5 fp16"; `measured`: of one configuration, by devices. By its verdicts
 // (scaling_verdicts.h) where `judged` has one of the measured cases on several devices: the case furthest
 // below its prediction, with the largest part of what it lost; else the largest case, held back where its
-// links alone cost over kExplainBelow. Without a prediction, by `losses` and slow ranks; `missing` says what
-// would tell more: "a run with --profile". Nothing for fewer than two cases.
+// links alone cost over kLeastLoss. Without a prediction: as it should where the largest case loses less than
+// kLeastLoss, else by slow ranks and `losses`; `missing` says what would tell more: "a run with --profile".
+// Nothing for fewer than two cases.
 std::optional<ScalingAnswer> scaling_answer(const std::string& subject,
                                             const std::vector<MeasuredCase>& measured,
                                             std::span<const ScalingLoss> losses, const JudgedScaling* judged,

@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "results/anomalies/flags.h"
 #include "results/record/schema.h"
+#include "results/scaling/scaling_loss.h"
 #include "results/scaling/step_waits.h"
 
 namespace plumb {
@@ -82,7 +83,7 @@ class VerdictWriter {
                       percent_text(measured.images_per_second / predicted.bound_images_per_second - 1),
                       predicted.bound_images_per_second, duration_text(basis_.fastest_seconds),
                       duration_text(predicted.bound_seconds)));
-    else if (measured.images_per_second < (1 - kExplainBelow) * predicted.images_per_second)
+    else if (measured.images_per_second < (1 - kLeastLoss) * predicted.images_per_second)
       add(ScalingVerdict::Kind::explain, measured.layout,
           explanation_of(basis_, prediction_, predicted, measured));
     const std::optional<BusShare> bus = bus_share(prediction_, measured);

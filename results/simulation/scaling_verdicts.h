@@ -20,7 +20,6 @@ struct ScalingVerdict {
 const char* name_of(ScalingVerdict::Kind kind);
 
 inline constexpr double kRejectAbove = 0.02;   // faster than the bound: the clock or links.json is wrong
-inline constexpr double kExplainBelow = 0.1;   // slower than the prediction
 inline constexpr double kLeastBusShare = 0.8;  // of the bus bandwidth that bench_allreduce reached
 inline constexpr double kLeastFall = 0.01;     // of step time: a smaller one is noise
 
@@ -45,7 +44,7 @@ std::optional<BusShare> bus_share(const ScalingPrediction& prediction, const Mea
 // Seconds of a step: its images over the measured throughput.
 double measured_step(const ScalingBasis& basis, const MeasuredCase& measured);
 
-// REJECT: measured faster than the bound by over 2 %. EXPLAIN: slower than predicted by over 10 %, with what
+// REJECT: measured faster than the bound by over 2 %. EXPLAIN: slower than predicted by over kLeastLoss, with what
 // holds it back, the largest part first: exposed communication, slow ranks, data, gaps and computing; or the
 // run's own buckets reached under 0.8 of the bus bandwidth that was predicted for them. FLAG: steps get
 // shorter by over 1 % where devices are added. Cases in their order; none for what-if predictions.

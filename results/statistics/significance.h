@@ -20,6 +20,10 @@ struct Interval {
 // Statistics, 3rd ed., 7.1). Nothing for fewer than 2 values.
 std::optional<Interval> median_interval(std::span<const double> values, double wanted = 0.98);
 
+// What an interval of a few values is called beside its ends: "93.8 %", but "range" below 90 %, the smallest
+// and the largest of under 5 values, which cover the median too rarely to be relied on.
+std::string confidence_text(const Interval& interval);
+
 struct RankTest {
   double u = 0;            // Mann-Whitney's U of `first`: pairs in which it is larger, equal ones half
   double p_less = 1;       // one-sided: first tends to be smaller

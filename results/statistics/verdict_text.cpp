@@ -53,6 +53,12 @@ std::string none_text(const Comparison& comparison, const Criteria& criteria) {
 
 }  // namespace
 
+std::string confidence_text(const Interval& interval) {
+  constexpr double kLeastConfidence = 0.9;
+  return interval.confidence < kLeastConfidence ? "range"
+                                                : fmt::format("{:.1f} %", 100 * interval.confidence);
+}
+
 std::string verdict_text(const Comparison& comparison, const Criteria& criteria) {
   if (comparison.verdict == SpeedVerdict::none_shown) return none_text(comparison, criteria);
   if (comparison.verdict != SpeedVerdict::too_few) return change_text(comparison, criteria);

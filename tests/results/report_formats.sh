@@ -30,12 +30,12 @@ holds tables.md '^- 1n8g, runs 1, 2: rank 5 on node2 '
 [ "$(grep -c '^| 1n' "$scratch/tables.md")" -eq 4 ] || { echo "not four cases in: $(cat "$scratch/tables.md")"; exit 1; }
 expect 73 'exists' --format markdown -o "$scratch/tables.md"
 expect 64 'plot speedup' --format markdown --plot speedup -o "$scratch/new.md"
-expect 64 'efficiency' --format svg --plot bars -o "$scratch/new.svg"
+expect 64 'efficiency' --format svg --plot pie -o "$scratch/new.svg"
 expect 69 'gnuplot-nox' "PATH=$scratch" --format png -o "$scratch/new.png"
 [ ! -e "$scratch/new.png" ] || { echo "a plot that nothing drew"; exit 1; }
 
 if command -v gnuplot >/dev/null; then
-  for plot in throughput speedup efficiency steps profile memory; do
+  for plot in throughput speedup efficiency bars steps profile memory; do
     expect 0 '' --format svg --plot $plot -o "$scratch/$plot.svg"
     holds $plot.svg '</svg>'
   done

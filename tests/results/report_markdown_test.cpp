@@ -17,21 +17,21 @@ TEST(ReportMarkdown, HasATablePerCurveWithItsNotesBelow) {
                 {"run of 1n1g", "drift", "steps become slower"},
                 {"its second run", "drift", "steps become slower"}};
   data.left_out = {"x/result.json: is cut short"};
-  EXPECT_EQ(report_markdown(data), R"(**resnet50 fp32, batch 128 per device, NVIDIA H200, synthetic**
+  EXPECT_EQ(report_markdown(data), R"(**Plumbline fp32**
 
-| case | runs | images/s, median | its interval | per device | speedup | efficiency |
+| case | runs | images/s, median | interval of the median | per device | speedup | efficiency |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |
-| 1n1g | 3 | 100.00 | 99.00 to 102.00 (75.0 %) | 100.00 | 1.00 | 100.0 % |
-| 1n2g | 3 | 190.00 | 189.00 to 192.00 (75.0 %) | 95.00 | 1.90 | 95.0 % |
+| 1n1g | 3 | 100.00 | 99.00 to 102.00 (range) | 100.00 | 1.00 | 100.0 % |
+| 1n2g | 3 | 190.00 | 189.00 to 192.00 (range) | 95.00 | 1.90 | 95.0 % |
 
 - 1n1g, runs 1, 2: steps become slower
 - 1n2g: its runs fall into two groups
 
-**resnet50 fp16, batch 128 per device, NVIDIA H200, synthetic**
+**Plumbline fp16**
 
-| case | runs | images/s, median | its interval | per device | speedup | efficiency |
+| case | runs | images/s, median | interval of the median | per device | speedup | efficiency |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |
-| 1n2g | 3 | 300.00 | 299.00 to 302.00 (75.0 %) | 150.00 | n/a | n/a |
+| 1n2g | 3 | 300.00 | 299.00 to 302.00 (range) | 150.00 | n/a | n/a |
 
 Left out:
 
@@ -44,13 +44,12 @@ TEST(ReportMarkdown, TheVerdictOnScalingStandsAboveTheTable) {
   ScalingLoss loss;
   loss.smaller.nodes = loss.smaller.devices_per_node = loss.larger.nodes = 1;
   loss.larger.devices_per_node = 2;
-  loss.efficiency_after = 0.95;
+  loss.efficiency_after = 0.85;
   loss.noise = ScalingLoss::Noise::above;
   data.curves[0].scaling = {loss};
-  EXPECT_NE(
-      report_markdown(data).find(
-          "synthetic**\n\n- 1 to 2 devices lose 5.0 points of efficiency (100.0 % to 95.0 %)\n\n| case"),
-      std::string::npos)
+  EXPECT_NE(report_markdown(data).find(
+                "fp32**\n\n- 1 to 2 devices lose 15 points of efficiency (100.0 % to 85.0 %)\n\n| case"),
+            std::string::npos)
       << report_markdown(data);
 }
 
@@ -73,18 +72,22 @@ TEST(ReportMarkdown, ConfigurationsOfOneDeviceShareATable) {
     curve.points[0].devices = 1;
   }
   data.curves.push_back(small_report().curves[0]);
-  data.flags = {{data.curves[1].label + ", 1n1g", "drift", "steps become slower"}};
+  data.common = "synthetic";
+  data.flags = {{data.runs[0].label, "throttling", "held back in 100 % of the window"},
+                {data.runs[2].label, "throttling", "held back in 89 % of the window"},
+                {data.curves[1].label + ", 1n1g", "drift", "steps become slower"}};
   const std::string text = report_markdown(data);
-  EXPECT_TRUE(text.starts_with(R"(**One device**
+  EXPECT_TRUE(text.starts_with(R"(All: synthetic.
 
-| configuration | runs | images/s, median | its interval |
+| one device | runs | images/s, median | interval of the median |
 | --- | ---: | ---: | ---: |
-| resnet50 fp32, batch 128 per device, NVIDIA H200, synthetic | 3 | 100.00 | 99.00 to 102.00 (75.0 %) |
-| resnet50 fp16, batch 128 per device, NVIDIA H200, synthetic | 3 | 300.00 | 299.00 to 302.00 (75.0 %) |
+| Plumbline fp32 | 3 | 100.00 | 99.00 to 102.00 (range) |
+| Plumbline fp16 | 3 | 300.00 | 299.00 to 302.00 (range) |
 
-- resnet50 fp16, batch 128 per device, NVIDIA H200, synthetic: steps become slower
+- held back in 89 to 100 % of the window (2 of 2 runs)
+- Plumbline fp16: steps become slower
 
-**resnet50 fp32, batch 128 per device, NVIDIA H200, synthetic**
+**Plumbline fp32**
 
 | case | runs |)"))
       << text;

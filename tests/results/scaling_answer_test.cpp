@@ -130,7 +130,14 @@ TEST_F(ScalingAnswerTest, WithoutAPredictionTheLargestLossIsToldAndWhatWouldTell
             "lose 25 points of efficiency (100.0 % to 75.0 %); what its links allow is not known without "
             "links.json.");
   EXPECT_EQ(answer_by(nullptr, {loss_to(4, 0.75, ScalingLoss::Noise::within)}).kind,
-            ScalingAnswer::Kind::as_it_should);
+            ScalingAnswer::Kind::not_judged);
+}
+
+TEST_F(ScalingAnswerTest, ALossBelowATenthIsNone) {
+  measure({4, 1}, 7.5);
+  for (const auto noise : {ScalingLoss::Noise::above, ScalingLoss::Noise::within})
+    EXPECT_EQ(answer_by(nullptr, {loss_to(4, 0.93, noise)}).sentence,
+              "ResNet-50 fp32 scales as it should: each of 4 devices (4n1g) reaches 93 % of a device alone.");
 }
 
 TEST_F(ScalingAnswerTest, ASlowRankIsNamedWithoutAPredictionToo) {

@@ -94,7 +94,7 @@ TEST_F(ScalingTest, EfficiencyIsThatOfTheFewestDevicesAndTheLargestLossComesFirs
   EXPECT_EQ(scaling_text(all[1]),
             "1 to 2 devices lose 4.8 points of efficiency (100.0 % to 95.2 %): 4.8 in communication");
   EXPECT_NEAR(all[0].lost() + all[1].lost(), 1 - 100.0 / 140, 1e-12);
-  EXPECT_EQ(scaling_verdict(all).size(), 2U);
+  EXPECT_EQ(scaling_verdict(all), std::vector{scaling_text(all[0])}) << "4.8 points are no verdict";
 }
 
 TEST_F(ScalingTest, CommunicationIsBetweenNodesWhereTheSmallerCaseHasOne) {

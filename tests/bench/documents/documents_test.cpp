@@ -99,11 +99,11 @@ TEST(ManPage, KeepsWhatRoffWouldTakeForItself) {
   EXPECT_NE(text.find(".x = 3"), std::string::npos) << text;
 }
 
-TEST(ManPage, ListsTheExitCodesOfTheReadme) {
-  std::istringstream readme(read_text(PLUMB_TEST_DATA "/../../README.md"));
+TEST(ManPage, ListsTheExitCodesOfTheDocuments) {
+  std::istringstream document(read_text(PLUMB_TEST_DATA "/../../docs/running.md"));
   std::vector<std::string> rows, expected;
   bool inside = false;
-  for (std::string line; std::getline(readme, line);) {
+  for (std::string line; std::getline(document, line);) {
     if (line.starts_with("## ")) inside = line == "## Exit codes";
     if (inside && line.starts_with("| ") && line != "| code | meaning |") rows.push_back(line);
   }

@@ -7,7 +7,7 @@ import unittest
 from devtools import Page
 
 MOST_BYTES = 2_000_000
-FIGURES = ("throughput", "speedup", "efficiency", "waits", "energy", "timeline", "histogram", "ranks", "collectives",
+FIGURES = ("bars", "throughput", "speedup", "efficiency", "waits", "energy", "timeline", "histogram", "ranks", "collectives",
            "clocks", "kinds", "roofline", "trace", "plan")
 # Roles that say nothing without a name.
 NAMED_ROLES = ("button", "checkbox", "link", "combobox", "searchbox", "image", "img", "region", "navigation", "table",

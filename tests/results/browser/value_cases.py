@@ -60,6 +60,11 @@ class Values(ReportCase):
         for axis in "xy":
             self.assertEqual(self.page.evaluate(f"plumbline.charts.throughput.scales.{axis}.type"), "logarithmic")
 
+    def test_bars(self):
+        one = self.medians(lambda result: result["images_per_second"]["mean"])[0]
+        self.assertEqual(self.page.evaluate("plumbline.charts.bars.data.labels"), ["Plumbline"])
+        self.assert_near(self.points("bars"), [one])
+
     def test_speedup_and_efficiency(self):
         speeds = self.medians(lambda result: result["images_per_second"]["mean"])
         self.assert_line("speedup", [speed / speeds[0] for speed in speeds])

@@ -1,0 +1,60 @@
+// Throughput of one device: own results, published ones of the same work, and the best published.
+
+const kBarKinds = {
+  own: ['measured', 0],
+  published: ['published, the same work', 1],
+  best: ['best published, other work', 7],
+};
+
+// [{kind, label, images_per_second, …, name}], each named by its group where there are several.
+function barRows(data) {
+  return data.bars.flatMap(
+      ({label, bars}) => bars.map(
+          (bar) => ({...bar, name: data.bars.length > 1 ? `${label}: ${bar.label}` : bar.label})));
+}
+
+function barsFigure(data) {
+  const rows = barRows(data);
+  if (!rows.length) return null;
+  const datasets = Object.entries(kBarKinds)
+                       .map(([kind, [title, index]]) => ({
+                              ...barsOf(
+                                  title, rows.map((row) => (row.kind === kind ? row.images_per_second : null)),
+                                  index, 26),
+                              grouped: false,
+                              ...(kind === 'best' && {
+                                backgroundColor: 'transparent',
+                                borderColor: colour('soft'),
+                                borderWidth: 1.5,
+                              }),
+                            }))
+                       .filter((dataset) => dataset.data.some(isNumber));
+  const about = (row) => [plural(row.runs, 'run'), row.differences, row.source].filter(Boolean);
+  return {
+    bars: barsHeight(rows.map(({name}) => ({label: name}))),
+    label: 'Bars of throughput per device.',
+    table: {
+      caption: 'Throughput per device',
+      columns: [
+        {name: 'Who'}, {name: 'Throughput', unit: 'images/s', text: plain}, {name: 'Kind'},
+        {name: 'Differs in'}, {name: 'Source'}
+      ],
+      rows: rows.map(
+          (row) => [row.name, row.images_per_second, kBarKinds[row.kind][0], row.differences, row.source]),
+    },
+    config: chartConfig(
+        'bar', {labels: rows.map(({name}) => name), datasets},
+        {x: axis('images/s', {beginAtZero: true}), y: barNames()},
+        {label: ({raw, dataIndex}) => [`${plain(raw)} images/s`, ...about(rows[dataIndex])]},
+        {indexAxis: 'y', legend: {labels: {pointStyle: 'rect'}}}),
+  };
+}
+
+function showBars(data) {
+  document.getElementById('one-device').hidden = !data.bars.length;
+  document.getElementById('bars-note').textContent =
+      [data.bars_common, data.bars.some(({bars}) => bars.some(({kind}) => kind === 'best')) &&
+           'the best published per device is of other work: its table says in what it differs']
+          .filter(Boolean).join('; ');
+  showFigure('bars', barsFigure(data));
+}
