@@ -101,7 +101,7 @@ struct ReportRun {
 
 struct ReportData {
   std::string title;
-  std::string made_by;  // "plumbline 0.1.0 (c7e97064483e)"
+  std::string made_by;  // "plumbline 0.2.0 (c7e97064483e)"
   std::string created;  // "2026-01-31 12:00 UTC"; empty: not said
   std::vector<ReportFlag> flags;
   std::string common;                  // what all own curves have: "Plumbline, synthetic"
