@@ -1,7 +1,7 @@
 # `cmake --install` puts programs into bin/, manual pages and completions where man, bash, zsh and fish look; scripts,
-# licence and documents into share/plumbline. `cpack` makes a tar and a deb (launch/check_deb.sh proves it).
+# license, changelog and documents into share/plumbline. `cpack` makes a tar and a deb (launch/check_deb.sh proves it).
 include(GNUInstallDirs)
-install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DATADIR}/plumbline)
+install(FILES LICENSE README.md CHANGELOG.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DATADIR}/plumbline)
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/plumbline)
 

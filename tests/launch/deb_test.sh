@@ -14,7 +14,7 @@ fail() {
 cd "$1"
 cpack -G DEB -B "$scratch" >"$scratch/output" 2>&1 || fail "$(tail -5 "$scratch/output")"
 dpkg-deb -x "$scratch"/*.deb "$scratch/root"
-for file in bin/bench_{resnet50,arcface,allreduce} bin/plumbline share/doc/plumbline/copyright share/plumbline/README.md \
+for file in bin/bench_{resnet50,arcface,allreduce} bin/plumbline share/doc/plumbline/copyright share/plumbline/{README,CHANGELOG,SECURITY}.md \
   share/man/man1/{bench_resnet50,bench_arcface,bench_allreduce,plumbline}.1 share/plumbline/launch/sweeps/dlperf_resnet50.toml \
   share/bash-completion/completions/{bench_resnet50,bench_arcface,bench_allreduce,plumbline} \
   share/zsh/vendor-completions/_{bench_resnet50,bench_arcface,bench_allreduce,plumbline} \

@@ -278,6 +278,14 @@ TEST(RunRecord, NamesEachMissingKey) {
   }
 }
 
+TEST(RunRecord, IgnoresKeysThatItDoesNotKnow) {
+  const Json good = to_json(example());
+  Json later = good;
+  later["later"] = {{"seconds", 1}};
+  later["images_per_second"]["later"] = 1;
+  EXPECT_EQ(reread(later).dump(), good.dump());
+}
+
 TEST(RunRecord, NamesEachMistypedKey) {
   const Json good = to_json(example());
   for (const auto& [key, value] : good.items()) {
