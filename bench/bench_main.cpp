@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "bench/documents/completions.h"
 #include "bench/options/options.h"
+#include "bench/output/messages.h"
 #include "bench/output/summary.h"
 #include "bench/output/version.h"
 #include "bench/plan/dry_run.h"
@@ -94,7 +95,11 @@ int run_bench(const std::string& program, int argc, char** argv, std::span<const
   return run_program(program, [&] {
     const BenchOptions options = parse_options(argc, argv, program, catalogue);
     if (const auto answer = answer_without_running(program, options)) {
-      if (launched_as().rank == 0) print_text(*answer);
+      if (launched_as().rank != 0) return;
+      if (const std::string note = target_note(options.target); !note.empty())
+        Messages(stderr, terminal_of(stderr), options.quiet ? Loudness::quiet : Loudness::usual)
+            .say(program + ": " + note);
+      print_text(*answer);
       return;
     }
     prepare_signals();

@@ -42,10 +42,11 @@ struct GpuProperties {
   double memory_bytes_per_second = 0;  // nominal; 0 if unknown
   double memory_bytes = 0;             // free for this process
 };
-// Peaks from the target of the same model if known, else from multiprocessors and clock.
+// Peaks of the target that has this name in NVIDIA's driver, else from multiprocessors and clock.
 DeviceLimits limits_of(const GpuProperties& gpu);
 
 const std::vector<DeviceLimits>& targets();
+// By name, or by its first words: "v100" is the first of "v100-16gb" and "v100-32gb".
 std::optional<DeviceLimits> find_target(std::string_view name);
 
 }  // namespace plumb

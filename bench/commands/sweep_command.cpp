@@ -56,8 +56,7 @@ OptionTable sweep_options(SweepArguments& arguments) {
              "leave it and all runs over as many hosts or more open for --resume"),
          flag_option("--dry-run", arguments.dry_run, true,
                      "print order, commands and time of what would be run; starts and writes nothing"),
-         choice_option("--target", arguments.target, target_names(),
-                       "with --dry-run: the device for which the least time is told")}},
+         target_option(arguments.target, "with --dry-run: the device to print the least time for")}},
        {"Output",
         {text_option("--out", "DIR", arguments.out,
                      "new folder for the results: logs/<configuration>/1n8g/…, runs/<run>/result.json, what "
@@ -255,6 +254,9 @@ int sweep_command(const SweepArguments& arguments) {
   const fs::path name = fs::path(arguments.file).stem();
   const SweepFolder folder{arguments.out.empty() ? fs::path("sweeps") / name : fs::path(arguments.out)};
   if (arguments.dry_run) {
+    if (const std::string note = target_note(arguments.target); !note.empty())
+      Messages(stderr, terminal_of(stderr), arguments.quiet ? Loudness::quiet : Loudness::usual)
+          .say("plumbline: " + note);
     print_text(plan_text(plan, folder, arguments));
     return 0;
   }

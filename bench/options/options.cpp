@@ -263,9 +263,7 @@ OptionGroup information_group(BenchOptions& o) {
                    "find the largest --bs that really runs a step, by trying; writes no log"),
        flag_option("--decode-only", o.decode_only, true,
                    "load the batches of --data without training, and print the rate; writes no log"),
-       text_option("--target", "NAME", o.target, "the device of a dry run")
-           .with_default("this machine's")
-           .with_values(target_names()),
+       target_option(o.target, "the device of a dry run").with_default("this machine's"),
        number_option("--link-gbps", "X", o.link_gbps, {.lowest = 0, .highest = 1e6, .above_lowest = true},
                      "with --dry-run and --nodes: Gbit/s of a node's links to others, for which the time of "
                      "the exchange is predicted"),
@@ -311,6 +309,27 @@ std::vector<std::string> target_names() {
   std::vector<std::string> names;
   for (const DeviceLimits& limits : targets()) names.push_back(limits.name);
   return names;
+}
+
+OptionSpec target_option(std::string& target, const std::string& help) {
+  OptionSpec spec = text_option(
+      "--target", "NAME", target,
+      fmt::format("{}: {}; v100 alone is the first of its kind", help, fmt::join(target_names(), ", ")));
+  spec.values = target_names();
+  spec.set = [&target](const std::string& text) {
+    if (!find_target(text)) parse_choice("--target", text, target_names());
+    target = text;
+  };
+  return spec;
+}
+
+std::string target_note(const std::string& target) {
+  const std::optional<DeviceLimits> used = find_target(target);
+  if (!used || used->name == target) return "";
+  std::string matches;
+  for (const std::string& name : target_names())
+    if (name.starts_with(target + "-")) append_part(matches, name);
+  return fmt::format("--target {}: matches {}; using {}", target, matches, used->name);
 }
 
 BenchOptions default_options(std::string_view program, std::span<const Model> catalogue) {

@@ -86,8 +86,14 @@ OptionSpec communicator_option(std::string& target, const std::string& help);
 // --timeout-s, --startup-timeout-s and --no-watchdog.
 OptionGroup watchdog_options(WatchOptions& watch);
 
-// Names of targets(), which --target takes.
+// Names of targets().
 std::vector<std::string> target_names();
+
+// --target: one of target_names(), or the first words of several.
+OptionSpec target_option(std::string& target, const std::string& help);
+
+// A sentence that names the target used, if `target` is only the first words of several names; else empty.
+std::string target_note(const std::string& target);
 
 // Defaults of the program's first model, before a command line is read.
 BenchOptions default_options(std::string_view program, std::span<const Model> catalogue = model_catalogue());

@@ -90,7 +90,6 @@ void check_together(const BenchOptions& o) {
     throw Error(kUsage,
                 "option --target: {} can't be trained on, a run uses this machine's device; add --dry-run",
                 o.target);
-  if (!o.target.empty()) parse_choice("--target", o.target, target_names());
 }
 
 std::string why_not_on(const DeviceLimits& limits, const BenchOptions& options) {

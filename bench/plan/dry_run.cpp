@@ -214,11 +214,11 @@ std::string to_text(const DryRun& run) {
 }
 
 std::string targets_text(const std::vector<DeviceLimits>& targets) {
-  std::string text = fmt::format("{:<12}{:<6}{:>12}{:>10}", "target", "kind", "memory GiB", "GB/s");
+  std::string text = fmt::format("{:<13}{:<6}{:>11}{:>10}", "target", "kind", "memory GiB", "GB/s");
   for (const Precision precision : kPrecisions) text += fmt::format("{:>9}", name_of(precision));
   text += "  sustained TFLOP/s\n";
   for (const DeviceLimits& target : targets) {
-    text += fmt::format("{:<12}{:<6}{:>12.1f}{:>10.0f}", target.name, name_of(target.kind),
+    text += fmt::format("{:<13}{:<6}{:>11.1f}{:>10.0f}", target.name, name_of(target.kind),
                         target.memory_bytes / kGiB, target.bytes_per_second / 1e9);
     for (const Precision precision : kPrecisions) {
       const auto peak = target.flops_per_second.find(precision);

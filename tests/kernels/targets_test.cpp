@@ -21,14 +21,24 @@ TEST(Targets, AreTheDocumentedOnesEachWithASource) {
     EXPECT_GT(limits.memory_bytes, 1e9) << limits.name;
     EXPECT_EQ(limits.compute_capability > 0, limits.kind == DeviceKind::cuda) << limits.name;
   }
-  EXPECT_EQ(names, (std::set<std::string>{"v100-16gb", "v100-32gb", "a100-40gb", "a100-80gb", "h100", "h200",
-                                          "t4", "cpu"}));
+  EXPECT_EQ(names, (std::set<std::string>{"v100-16gb", "v100-32gb", "a100-40gb", "a100-80gb", "h100",
+                                          "h100-nvl", "h200", "gh200-96gb", "gh200-144gb", "b200", "gb200",
+                                          "b300", "gb300", "rtx-pro-6000", "l40s", "t4", "cpu"}));
 }
 
 TEST(Targets, NamesAreFoundAsWritten) {
   EXPECT_EQ(find_target("h200")->compute_capability, 90);
   EXPECT_FALSE(find_target("H200").has_value());
   EXPECT_FALSE(find_target("").has_value());
+}
+
+TEST(Targets, FirstWordsOfANameAreTheFirstOfTheirKind) {
+  for (const auto& [words, name] :
+       {std::pair("v100", "v100-16gb"), std::pair("a100", "a100-40gb"), std::pair("gh200", "gh200-96gb"),
+        std::pair("rtx-pro", "rtx-pro-6000"), std::pair("h100", "h100")})
+    EXPECT_EQ(find_target(words).value_or(DeviceLimits{}).name, name);
+  for (const char* part_of_a_word : {"v1", "h", "l40", "b", "v100-", "v100-16"})
+    EXPECT_FALSE(find_target(part_of_a_word).has_value()) << part_of_a_word;
 }
 
 TEST(Targets, Bf16AndTf32NeedSm80) {
@@ -46,14 +56,75 @@ TEST(Targets, LeaveMemoryToTheContext) {
   EXPECT_LT(find_target("a100-40gb")->memory_bytes, 39.5 * 1024 * 1024 * 1024);
 }
 
-TEST(Targets, AreOfModulesAndNotOfCardsOfTheSameName) {
-  const auto peak = [](const char* name) {
-    return limits_of({.name = name, .compute_capability = 90, .multiprocessors = 114, .clock_hz = 1.755e9})
-        .flops_per_second.at(Precision::fp16);
-  };
-  EXPECT_DOUBLE_EQ(peak("NVIDIA H100 80GB HBM3"), find_target("h100")->flops_per_second.at(Precision::fp16));
-  for (const char* card : {"NVIDIA H100 PCIe", "NVIDIA H100 NVL", "NVIDIA H200 NVL"})
-    EXPECT_DOUBLE_EQ(peak(card), 0.8 * 4096 * 114 * 1.755e9) << card;
+// The peak in fp16 of a GPU with 100 multiprocessors at 1 GHz.
+double fp16_peak(const std::string& name, int compute_capability) {
+  return limits_of({.name = name,
+                    .compute_capability = compute_capability,
+                    .multiprocessors = 100,
+                    .clock_hz = 1e9})
+      .flops_per_second.at(Precision::fp16);
+}
+
+TEST(Targets, AreTheGpusOfTheirNamesInTheDriver) {
+  for (const auto& [name, target] :
+       {std::pair("Tesla V100-SXM2-16GB", "v100-16gb"), std::pair("Tesla V100-SXM2-32GB", "v100-32gb"),
+        std::pair("NVIDIA A100-SXM4-40GB", "a100-40gb"), std::pair("NVIDIA A100-SXM4-80GB", "a100-80gb"),
+        std::pair("NVIDIA H100 80GB HBM3", "h100"), std::pair("NVIDIA H100 NVL", "h100-nvl"),
+        std::pair("NVIDIA H200", "h200"), std::pair("NVIDIA GH200 120GB", "gh200-96gb"),
+        std::pair("NVIDIA GH200 480GB", "gh200-96gb"), std::pair("NVIDIA GH200 144G HBM3e", "gh200-144gb"),
+        std::pair("NVIDIA B200", "b200"), std::pair("NVIDIA GB200", "gb200"),
+        std::pair("NVIDIA B300 SXM6 AC", "b300"), std::pair("NVIDIA GB300", "gb300"),
+        std::pair("NVIDIA RTX PRO 6000 Blackwell Server Edition", "rtx-pro-6000"),
+        std::pair("NVIDIA L40S", "l40s"), std::pair("Tesla T4", "t4")}) {
+    const DeviceLimits expected = *find_target(target);
+    const DeviceLimits limits =
+        limits_of({.name = name, .compute_capability = expected.compute_capability, .memory_bytes = 5e9});
+    EXPECT_EQ(limits.name, name);
+    EXPECT_EQ(limits.flops_per_second, expected.flops_per_second) << name;
+    EXPECT_EQ(limits.bytes_per_second, expected.bytes_per_second) << name;
+    EXPECT_EQ(limits.source, expected.source) << name;
+    EXPECT_EQ(limits.memory_bytes, 5e9) << "what is free, not the target's";
+  }
+}
+
+TEST(Targets, AreNotOtherGpusOfASimilarName) {
+  for (const char* name :
+       {"NVIDIA H100 PCIe", "NVIDIA H200 NVL", "NVIDIA H100", "NVIDIA H20", "NVIDIA H200 MIG 1g.18gb"})
+    EXPECT_DOUBLE_EQ(fp16_peak(name, 90), 0.8 * 4096 * 1e11) << name;
+  for (const char* name : {"NVIDIA A100 80GB PCIe", "NVIDIA A100-SXM-64GB"})
+    EXPECT_DOUBLE_EQ(fp16_peak(name, 80), 0.8 * 2048 * 1e11) << name;
+  for (const char* name :
+       {"NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "NVIDIA RTX PRO 4500 Blackwell Server Edition"})
+    EXPECT_DOUBLE_EQ(fp16_peak(name, 120), 0.8 * 1024 * 1e11) << name;
+  EXPECT_DOUBLE_EQ(fp16_peak("NVIDIA L40", 89), 0.8 * 1024 * 1e11);
+  EXPECT_DOUBLE_EQ(fp16_peak("Tesla T40 24GB", 75), 0.8 * 1024 * 1e11);
+}
+
+TEST(Targets, AnUnknownGpuHasTheRatesOfTheLastArchitectureThatIsNotNewer) {
+  for (const auto& [compute_capability, fp16_per_clock] :
+       {std::pair(60, 1024), std::pair(70, 1024), std::pair(72, 1024), std::pair(80, 2048),
+        std::pair(87, 1024), std::pair(90, 4096), std::pair(100, 8192), std::pair(101, 8192),
+        std::pair(103, 8192), std::pair(110, 8192), std::pair(120, 1024), std::pair(121, 1024),
+        std::pair(130, 1024)})
+    EXPECT_DOUBLE_EQ(fp16_peak("NVIDIA Graphics Device", compute_capability), 0.8 * fp16_per_clock * 1e11)
+        << compute_capability;
+}
+
+// Both come from NVIDIA, on different pages. Datasheets take a lower clock for tensor cores than for fp32.
+TEST(Targets, HaveTheRatesPerClockOfTheirArchitecture) {
+  for (const DeviceLimits& target : targets()) {
+    if (target.kind != DeviceKind::cuda) continue;
+    const auto rates = limits_of({.name = "NVIDIA Graphics Device",
+                                  .compute_capability = target.compute_capability,
+                                  .multiprocessors = 1,
+                                  .clock_hz = 1})
+                           .flops_per_second;
+    for (const auto& [precision, flops] : target.flops_per_second)
+      EXPECT_NEAR(flops / target.flops_per_second.at(Precision::fp32),
+                  rates.at(precision) / rates.at(Precision::fp32),
+                  0.14 * rates.at(precision) / rates.at(Precision::fp32))
+          << target.name << ' ' << name_of(precision);
+  }
 }
 
 TEST(Describe, RefusesAPrecisionThatTheDeviceLacksAndNamesThoseItHas) {

@@ -40,6 +40,13 @@ TEST(BenchOptions, DefaultsAreThoseOfTheDocumentation) {
   EXPECT_EQ(resolve(options, a_gpu(), 1).batch_per_device, 128);
 }
 
+TEST(BenchOptions, TellsWhichTargetTheFirstWordsOfANameMean) {
+  EXPECT_EQ(parse({"--dry-run", "--target", "v100"}).target, "v100");
+  EXPECT_EQ(target_note("v100"), "--target v100: matches v100-16gb, v100-32gb; using v100-16gb");
+  EXPECT_EQ(target_note("rtx"), "--target rtx: matches rtx-pro-6000; using rtx-pro-6000");
+  for (const char* whole : {"v100-16gb", "h100", ""}) EXPECT_EQ(target_note(whole), "");
+}
+
 TEST(BenchOptions, RefusesTheBadInputsOneByOne) {
   expect_refused({"--bs", "0"}, {"--bs", "'0'", "from 1 to"});
   expect_refused({"--bs", "abc"}, {"--bs", "'abc'", "whole number"});
