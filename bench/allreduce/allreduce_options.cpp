@@ -132,6 +132,23 @@ OptionGroup answers_group(AllreduceOptions& o) {
            stop_option("--help,-h", o.help, "this text")}};
 }
 
+// Options of nccl-tests (src/common.cu) that have no equal here; "did you mean" knows the others.
+std::vector<ForeignOption> nccl_tests_options() {
+  return {{"-g,--ngpus,-t,--nthreads",
+           "every rank has one GPU; leave it out and start N ranks with mpirun -np N"},
+          {"-i,--stepbytes", "message sizes grow by a factor only; use -f"},
+          {"-o,--op", "reductions are sums only; leave it out"},
+          {"-r,--root", "broadcasts start at rank 0 only; leave it out"},
+          {"-c,--check", "every element is checked in every run; leave it out"},
+          {"-a,--average", "the times are those of the slowest rank; leave it out"},
+          {"-m,--agg_iters", "every collective is timed by itself; leave it out"},
+          {"-G,--cudagraph", "a captured collective is replayed every iteration; use --cuda-graph on"},
+          {"-T,--timeout", "a rank that hangs ends the run; use --timeout-s"},
+          {"-J,--output_file", "JSON goes to standard output; use --json"},
+          {"-p,--parallel_init,-z,--blocking,-y,--stream_null,-C,--report_cputime,-R,--local_register",
+           "nothing here corresponds to it; leave it out"}};
+}
+
 void check_together(const AllreduceOptions& o) {
   const auto refuse = [](const std::string& sentence) { throw Error(ExitCode::usage, sentence); };
   if (o.max_bytes < o.min_bytes)
@@ -192,10 +209,11 @@ OptionTable allreduce_option_table(AllreduceOptions& options) {
       .program = kAllreduceProgram,
       .description =
           "Times the collectives that training uses, over the same communicators, in and out of place, and "
-          "checks every element. Start it under mpirun like a training run; the short options are those "
-          "of nccl-tests.",
+          "checks every element. Start it under mpirun like a training run; -b, -e, -f, -n, -w and -d are "
+          "those of nccl-tests.",
       .groups = {messages_group(options), carrier_group(options), replay_group(options),
-                 answers_group(options), watchdog_options(options.watch)}};
+                 answers_group(options), watchdog_options(options.watch)},
+      .foreign = nccl_tests_options()};
 }
 
 AllreduceOptions parse_allreduce_options(int argc, const char* const* argv) {

@@ -34,25 +34,46 @@ std::vector<std::string> dashed_names(const OptionTable& table) {
   return names;
 }
 
-// What frameworks' scripts call our options.
+// What scripts of frameworks and users of nccl-tests call our options.
 const std::map<std::string, std::string> kWordsOfOthers{{"--amp", "--fp16"},
                                                         {"--batch-size", "--bs"},
+                                                        {"--datatype", "--dtype"},
                                                         {"--epochs", "--iters"},
                                                         {"--gpus", "--devices-per-node"},
                                                         {"--half", "--fp16"},
                                                         {"--iterations", "--iters"},
                                                         {"--learning-rate", "--lr"},
                                                         {"--max-steps", "--iters"},
+                                                        {"--maxbytes", "--max"},
+                                                        {"--minbytes", "--min"},
                                                         {"--num-workers", "--data-workers"},
+                                                        {"--stepfactor", "--factor"},
                                                         {"--steps", "--iters"},
                                                         {"--train-batch-size", "--bs"},
+                                                        {"--warmup_iters", "--warmup"},
                                                         {"--workers", "--data-workers"}};
 
-[[noreturn]] void refuse_unknown(const OptionTable& table, const std::string& argument) {
+// Refuses an option of another program, with its answer. "-g8" is "-g".
+void refuse_foreign(const OptionTable& table, const std::string& name,
+                    const std::vector<std::string>& extras) {
+  const std::string known_as = name.starts_with("--") ? name : name.substr(0, 2);
+  for (const ForeignOption& foreign : table.foreign) {
+    const std::vector<std::string> names = split(foreign.names, ',');
+    if (std::ranges::find(names, known_as) == names.end()) continue;
+    const bool has_value = extras.front() == known_as && extras.size() > 1 && !extras[1].starts_with('-');
+    throw Error(ExitCode::usage, "{}{}: {}", extras.front(), has_value ? " " + extras[1] : "",
+                foreign.answer);
+  }
+}
+
+// `extras`: what no option took, with the first unknown option or stray word in front.
+[[noreturn]] void refuse_unknown(const OptionTable& table, const std::vector<std::string>& extras) {
+  const std::string& argument = extras.front();
   if (!argument.starts_with('-'))
     throw Error(ExitCode::usage, "argument '{}' is one too many; {} --help lists what it takes", argument,
                 table.program);
   const std::string name = argument.substr(0, argument.find('='));
+  refuse_foreign(table, name, extras);
   const std::vector<std::string> known = dashed_names(table);
   const auto word = kWordsOfOthers.find(name);
   const bool is_known = word != kWordsOfOthers.end() && std::ranges::find(known, word->second) != known.end();
@@ -210,8 +231,7 @@ void parse_command_line(const OptionTable& table, int argc, const char* const* a
   if (misused)
     throw Error(ExitCode::usage, "option {0}: takes no value, got '{1}'; give {0} alone or leave it out",
                 misused->name, misused->value);
-  if (const std::vector<std::string> extras = app.remaining(); !extras.empty())
-    refuse_unknown(table, extras.front());
+  if (const std::vector<std::string> extras = app.remaining(); !extras.empty()) refuse_unknown(table, extras);
   check_exclusive_sets(given);
   for (const Registered& item : given) apply(item);
   for (const Registered& item : registered)

@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "base/error.h"
 #include "tests/bench/expect_error.h"
 
 namespace plumb {
@@ -27,6 +28,29 @@ TEST(AllreduceOptions, ReadSizesInPowersOf1024) {
   EXPECT_EQ(bytes_text(1000), "1000");
   for (const char* text : {"", "0", "-1", "1.5M", "1MB", "M", "2048G", "99999999999999999999"})
     expect_error(ExitCode::usage, {"option --min", "64K"}, [&] { parse_bytes("--min", text); });
+}
+
+TEST(AllreduceOptions, AnswerTheOptionsOfNcclTestsThatTheyLack) {
+  const auto answers = [](const std::vector<std::string>& arguments, const std::string& sentence) {
+    try {
+      parsed(arguments);
+      ADD_FAILURE() << arguments.front() << " was accepted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::usage);
+      EXPECT_EQ(std::string(error.what()), sentence);
+    }
+  };
+  const std::string ranks = ": every rank has one GPU; leave it out and start N ranks with mpirun -np N";
+  answers({"-b", "8", "-e", "128M", "-f", "2", "-g", "8"}, "-g 8" + ranks);
+  answers({"-g8"}, "-g8" + ranks);
+  answers({"--ngpus=8"}, "--ngpus=8" + ranks);
+  answers({"-t", "1", "-g", "1"}, "-t 1" + ranks);
+  answers({"--op", "sum"}, "--op sum: reductions are sums only; leave it out");
+  answers({"-o", "-n", "5"}, "-o: reductions are sums only; leave it out");
+  answers({"-r", "0"}, "-r 0: broadcasts start at rank 0 only; leave it out");
+  answers({"-c", "1"}, "-c 1: every element is checked in every run; leave it out");
+  answers({"--minbytes", "8"}, "option --minbytes: no such option; did you mean --min?");
+  answers({"--qqqqqqqq", "8"}, "option --qqqqqqqq: no such option; bench_allreduce --help lists all");
 }
 
 TEST(AllreduceOptions, HaveTheShortFormsOfNcclTests) {
