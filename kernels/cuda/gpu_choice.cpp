@@ -37,6 +37,24 @@ std::string names_of(const std::vector<BuiltArchitecture>& list) {
 
 }  // namespace
 
+std::string version_text(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+std::string why_no_gpu(const std::string& cuda_error, int driver, int runtime) {
+  const int major = runtime / 1000;
+  std::string reason = cuda_error.empty() ? "none is visible" : cuda_error;
+  std::string remedy = "check nvidia-smi and CUDA_VISIBLE_DEVICES";
+  if (driver == 0) {
+    reason = "this machine has no NVIDIA driver";
+    remedy = fmt::format("install one for CUDA {} or newer", major);
+  } else if (driver / 1000 < major) {
+    reason = fmt::format("the driver is for CUDA {}, this program for CUDA {}", version_text(driver), major);
+    remedy = fmt::format("update the driver to CUDA {} or newer", major);
+  }
+  return fmt::format("option --device: no CUDA GPU answers ({}); {}, or use --device cpu", reason, remedy);
+}
+
 int choose_gpu(int visible_gpus, int local_rank) {
   if (visible_gpus < 1) {
     throw Error(ExitCode::unavailable,

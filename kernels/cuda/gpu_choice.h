@@ -8,6 +8,15 @@
 
 namespace plumb::cuda {
 
+// "13.2" for 13020, as CUDA writes versions.
+std::string version_text(int version);
+
+// A sentence with the remedy for a process that sees no GPU. `cuda_error`: CUDA's words, empty if it counts
+// none. `driver`: the newest CUDA that the driver runs, 0 without a driver; `runtime`: the CUDA of this
+// program. A driver runs programs of its own major version and of earlier ones (CUDA Compatibility, "Minor
+// Version Compatibility").
+std::string why_no_gpu(const std::string& cuda_error, int driver, int runtime);
+
 // Index of this rank's GPU among those visible to the process: local_rank modulo visible_gpus. The count
 // doesn't show whether ranks share a GPU: a launcher may show every rank the same GPUs, or each its own
 // (CUDA_VISIBLE_DEVICES). Ranks compare UUIDs for that (comm/distinct_gpus.h). Throws Error(unavailable) if

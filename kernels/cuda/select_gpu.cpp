@@ -7,23 +7,14 @@
 namespace plumb::cuda {
 namespace {
 
-std::string version_text(int version) {  // 13020 is 13.2
-  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
-}
-
 int visible_gpus() {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaSuccess && count > 0) return count;
   int driver = 0;
   cudaDriverGetVersion(&driver);
-  throw Error(
-      ExitCode::unavailable,
-      "option --device: no CUDA GPU answers ({}; {}, this program wants CUDA {} or newer); install the "
-      "driver, look at CUDA_VISIBLE_DEVICES, or use --device cpu",
-      status == cudaSuccess ? "none is visible" : cudaGetErrorString(status),
-      driver == 0 ? "no NVIDIA driver was found" : "the driver serves CUDA " + version_text(driver),
-      version_text(CUDART_VERSION));
+  throw Error(ExitCode::unavailable,
+              why_no_gpu(status == cudaSuccess ? "" : cudaGetErrorString(status), driver, CUDART_VERSION));
 }
 
 int attribute(cudaDeviceAttr which, int gpu) {

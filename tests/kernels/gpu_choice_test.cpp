@@ -36,6 +36,25 @@ TEST(GpuChoice, NoGpuIsUnavailableAndNamesTheRank) {
   EXPECT_NE(std::string(error.what()).find("local rank 3"), std::string::npos) << error.what();
 }
 
+TEST(GpuChoice, SaysWhyNoGpuIsVisible) {
+  constexpr int kNoDriver = 0, kCuda11_4 = 11040, kCuda12_8 = 12080, kCuda13_2 = 13020;
+  const std::string insufficient = "CUDA driver version is insufficient for CUDA runtime version";
+  EXPECT_EQ(
+      why_no_gpu(insufficient, kNoDriver, kCuda12_8),
+      "option --device: no CUDA GPU answers (this machine has no NVIDIA driver); install one for CUDA 12 "
+      "or newer, or use --device cpu");
+  EXPECT_EQ(why_no_gpu(insufficient, kCuda11_4, kCuda12_8),
+            "option --device: no CUDA GPU answers (the driver is for CUDA 11.4, this program for CUDA 12); "
+            "update the driver to CUDA 12 or newer, or use --device cpu");
+  EXPECT_EQ(why_no_gpu("", kCuda13_2, kCuda12_8),
+            "option --device: no CUDA GPU answers (none is visible); check nvidia-smi and "
+            "CUDA_VISIBLE_DEVICES, or use --device cpu");
+  EXPECT_EQ(
+      why_no_gpu("unknown error", kCuda12_8, kCuda12_8),
+      "option --device: no CUDA GPU answers (unknown error); check nvidia-smi and CUDA_VISIBLE_DEVICES, "
+      "or use --device cpu");
+}
+
 TEST(GpuArchitectures, MachineCodeRunsWithinItsMajorVersionFromItsOwnMinorOn) {
   EXPECT_TRUE(runs_on(80, "80-real"));
   EXPECT_TRUE(runs_on(86, "80-real"));
