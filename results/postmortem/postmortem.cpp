@@ -46,6 +46,23 @@ std::optional<int> rank_of(const std::string& name) {
   return rank;
 }
 
+void require_run_folder(const fs::path& run, const std::string& shown) {
+  std::error_code error;
+  const fs::file_type type = fs::status(run, error).type();
+  std::string wrong;
+  if (type == fs::file_type::not_found)
+    wrong = "does not exist";
+  else if (type == fs::file_type::none)
+    wrong = fmt::format("cannot be read ({})", error.message());
+  else if (type != fs::file_type::directory)
+    wrong = "is not a folder";
+  else if (fs::status(run / kResultFile, error).type() == fs::file_type::not_found)
+    wrong = "holds no result.json";
+  if (wrong.empty()) return;
+  throw Error(ExitCode::bad_data, "RUN {}: {}; name the folder of a run, by default one in runs/", shown,
+              wrong);
+}
+
 LastWords read_words(const fs::path& file, int rank) {
   const auto json = parse_shallow_json(read_record_text(file, "rank_<N>.json"));
   const std::string origin = fmt::format("file '{}'", printable(file.string()));
@@ -123,6 +140,7 @@ Postmortem make_postmortem(const std::string& run, RunRecord record, std::vector
 
 Postmortem read_postmortem(const fs::path& run) {
   const std::string shown = printable(run.string());
+  require_run_folder(run, shown);
   RunRecord record = read_result_file(run / kResultFile).record;
   if (is_running(run))
     throw Error(ExitCode::bad_data, "run '{}' is still running{}; wait for its end, or end it", shown,

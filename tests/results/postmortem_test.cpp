@@ -195,9 +195,13 @@ TEST(Postmortem, OtherNamesAreNoWords) {
   EXPECT_TRUE(read_postmortem(run).words.empty());
 }
 
-TEST(Postmortem, OfAFolderWithoutAResultIsRefused) {
+TEST(Postmortem, OfNoRunFolderIsRefused) {
   const ScratchFolder scratch;
-  expect_words(why_refused(scratch.path()), {"result.json"});
+  scratch.write("a_file", "");
+  for (const auto& [name, wrong] : {std::pair("none", "none: does not exist; name the folder of a run"),
+                                    std::pair("a_file", "a_file: is not a folder; name the folder of a run"),
+                                    std::pair("", ": holds no result.json; name the folder of a run")})
+    expect_words(why_refused(std::filesystem::path(scratch.path()) / name), {"RUN ", wrong});
 }
 
 TEST(LastWords, AreReadAsTheyWereWritten) {
