@@ -6,7 +6,7 @@ install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/plumbline)
 
 set(CPACK_PACKAGE_NAME plumbline)
-set(CPACK_PACKAGE_CONTACT "Plumbline developers <plumbline@localhost>")
+set(CPACK_PACKAGE_CONTACT "Plumbline developers <plumbline@users.noreply.github.com>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "benchmark of ResNet-50 and ArcFace training, with analysis of its logs")
 set(CPACK_PACKAGE_DESCRIPTION
     "Trains ResNet-50 v1.5 and ArcFace face recognition natively, under MPI, on CPUs

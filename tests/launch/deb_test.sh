@@ -29,6 +29,7 @@ done
 for field in Maintainer Section Description; do
   [ -n "$(dpkg-deb -f "$scratch"/*.deb $field)" ] || fail "it has no $field"
 done
+[[ $(dpkg-deb -f "$scratch"/*.deb Maintainer) == *@*.*'>' ]] || fail "its maintainer has no address outside this machine"
 "$scratch/root/usr/bin/plumbline" --version >/dev/null || fail "plumbline doesn't start"
 "$scratch/root/usr/bin/bench_allreduce" --device cpu -b 1K -e 1K -n 2 -w 1 --quiet >"$scratch/sizes" || fail "bench_allreduce doesn't run"
 grep -q busbw "$scratch/sizes" || fail "bench_allreduce prints no bandwidth: $(cat "$scratch/sizes")"
