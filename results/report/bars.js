@@ -6,11 +6,13 @@ const kBarKinds = {
   best: ['best published, other work', 7],
 };
 
-// [{kind, label, images_per_second, …, name}], each named by its group where there are several.
+// [{kind, label, images_per_second, …, name, tick}]: the name has the group's, where there are several; beside the
+// chart only the first bar of a group has it.
 function barRows(data) {
-  return data.bars.flatMap(
-      ({label, bars}) => bars.map(
-          (bar) => ({...bar, name: data.bars.length > 1 ? `${label}: ${bar.label}` : bar.label})));
+  return data.bars.flatMap(({label, bars}) => bars.map((bar, i) => {
+    const name = data.bars.length > 1 ? `${label}: ${bar.label}` : bar.label;
+    return {...bar, name, tick: i === 0 ? name : bar.label};
+  }));
 }
 
 function barsFigure(data) {
@@ -31,7 +33,7 @@ function barsFigure(data) {
                        .filter((dataset) => dataset.data.some(isNumber));
   const about = (row) => [plural(row.runs, 'run'), row.differences, row.source].filter(Boolean);
   return {
-    bars: barsHeight(rows.map(({name}) => ({label: name}))),
+    bars: barsHeight(rows.map(({tick}) => ({label: tick}))),
     label: 'Bars of throughput per device.',
     table: {
       caption: 'Throughput per device',
@@ -43,9 +45,9 @@ function barsFigure(data) {
           (row) => [row.name, row.images_per_second, kBarKinds[row.kind][0], row.differences, row.source]),
     },
     config: chartConfig(
-        'bar', {labels: rows.map(({name}) => name), datasets},
+        'bar', {labels: rows.map(({tick}) => tick), datasets},
         {x: axis('images/s', {beginAtZero: true}), y: barNames()},
-        {label: ({raw, dataIndex}) => [`${plain(raw)} images/s`, ...about(rows[dataIndex])]},
+        {title: ([item]) => rows[item.dataIndex].name, label: ({raw, dataIndex}) => [`${plain(raw)} images/s`, ...about(rows[dataIndex])]},
         {indexAxis: 'y', legend: {labels: {pointStyle: 'rect'}}}),
   };
 }
