@@ -2,11 +2,10 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 
-#include "base/error.h"
+#include "base/output.h"
 #include "bench/allreduce/allreduce_options.h"
 #include "bench/commands/command.h"
 #include "bench/documents/completions.h"
@@ -22,22 +21,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void write(const fs::path& file, const std::string& text) {
-  fs::create_directories(file.parent_path());
-  std::ofstream stream(file, std::ios::binary);
-  stream << text;
-  stream.close();
-  if (!stream) throw Error(ExitCode::io_error, file.string() + " can't be written; make room");
-}
-
-void write_documents(const fs::path& folder) {
+void write_documents(const std::string& folder) {
+  const auto write = [output = Output{.option = "FOLDER", .path = folder}](const fs::path& name,
+                                                                           const std::string& text) {
+    const fs::path file = output.path / name;
+    const OutputFolder made(output, file.parent_path());
+    OutputFile written(output, file, Existing::replace);
+    written.write(text);
+    written.publish(OnDisk::later);
+  };
   const auto write_page = [&](const ManPage& page) {
-    write(folder / "man1" / (page.name + ".1"), man_page(page, kVersion));
+    write("man1/" + page.name + ".1", man_page(page, kVersion));
   };
   const auto write_completions = [&](const CompletedProgram& program) {
     for (const std::string& shell : completion_shells())
       for (const std::string& file : completion_files(shell, program.name))
-        write(folder / "completions" / file, completions(shell, program));
+        write("completions/" + file, completions(shell, program));
   };
   for (const std::string_view program : programs_of()) {
     BenchOptions options = default_options(program);

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/output.h"
 #include "base/paths.h"
 #include "launch/child_process.h"
 
@@ -55,10 +56,12 @@ std::vector<fs::path> logs_of(const SweepPlan& plan, const SweepFolder& folder, 
   const fs::path log = folder.log(plan, run);
   std::vector<fs::path> found;
   std::error_code error;
-  for (const auto& entry : fs::recursive_directory_iterator(folder.logs(plan.groups[run.group]), error)) {
-    const std::string name = entry.path().filename(), stem = log.filename();
-    if ((name == stem || name == stem + ".part") && entry.path().parent_path().filename() == run.case_name())
-      found.push_back(entry.path());
+  fs::recursive_directory_iterator entry(folder.logs(plan.groups[run.group]), error);
+  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    const fs::path& path = entry->path();
+    const std::string name = path.filename(), stem = log.filename();
+    if ((name == stem || name == stem + ".part") && path.parent_path().filename() == run.case_name())
+      found.push_back(path);
   }
   return found;
 }
@@ -66,8 +69,8 @@ std::vector<fs::path> logs_of(const SweepPlan& plan, const SweepFolder& folder, 
 // The only folder that an attempt left in its work folder and that has a result; empty if there is none.
 fs::path result_folder(const fs::path& work) {
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(work, error))
-    if (fs::exists(entry.path() / "result.json", error)) return entry.path();
+  for (const fs::path& entry : visible_entries(work, error))
+    if (fs::exists(entry / "result.json", error)) return entry;
   return {};
 }
 
@@ -96,7 +99,11 @@ class Sweep {
   Sweep(const SweepPlan& plan, const SweepFolder& folder, SweepJournal& journal,
         const SweepListener& listener, OnLostHost on_lost_host)
       : plan_(plan), folder_(folder), journal_(journal), listener_(listener), on_lost_host_(on_lost_host) {
-    mark_ = fs::canonical(folder.path);
+    std::error_code error;
+    mark_ = fs::canonical(folder.path, error);
+    if (error)
+      throw cannot_create({.option = "--out", .path = folder.path},
+                          fmt::format("cannot resolve the folder: {}", error.message()));
   }
 
   SweepOutcome run() {

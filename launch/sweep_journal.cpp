@@ -77,36 +77,28 @@ std::map<std::string, RunState> replayed(const fs::path& path, const std::vector
   return states;
 }
 
-Error refused(const fs::path& folder, const std::string& why) {
-  return {ExitCode::cannot_create, "option --out: {} {}", folder.string(), why};
-}
-
-Error cannot_be_written(const fs::path& folder) {
-  return refused(folder, fmt::format("can't be written ({}); name another folder", std::strerror(errno)));
-}
-
 }  // namespace
 
 SweepJournal::SweepJournal(const fs::path& folder, const SweepIdentity& identity, bool resume)
-    : folder_(folder), path_(folder / kName) {
+    : out_{.option = "--out", .path = folder}, path_(folder / kName) {
+  const OutputFolder made(out_, folder);
   std::error_code error;
-  fs::create_directories(folder, error);
-  if (!fs::is_directory(folder))
-    throw refused(folder, fmt::format("can't be created ({}); name another folder",
-                                      error ? error.message() : std::strerror(ENOTDIR)));
-  if (!fs::exists(path_) && !fs::is_empty(folder, error))
-    throw refused(folder, "is not empty and holds no sweep; name another folder");
+  if (!fs::exists(path_, error) && !fs::is_empty(folder, error) && !error)
+    throw cannot_create(out_, "the folder is not empty and holds no sweep");
   file_ = UniqueFd(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-  if (!file_) throw cannot_be_written(folder);
+  if (!file_)
+    throw cannot_create(out_, fmt::format("cannot create {}: {}", path_.string(), std::strerror(errno)));
   lock();
   const std::vector<std::string> lines = whole_lines(path_);
   if (!lines.empty() && !resume)
-    throw refused(folder, "holds a sweep already; give --resume to go on with it, or name another folder");
+    throw cannot_create(out_, "the folder holds a sweep already",
+                        "pass --resume to go on with it, or another --out");
   if (!lines.empty()) check_header(lines.front(), identity);
   states_ = replayed(path_, lines);
   off_t bytes = 0;
   for (const std::string& line : lines) bytes += static_cast<off_t>(line.size()) + 1;
-  if (::ftruncate(file_.get(), bytes) != 0) throw cannot_be_written(folder);
+  if (::ftruncate(file_.get(), bytes) != 0)
+    throw cannot_create(out_, fmt::format("cannot write {}: {}", path_.string(), std::strerror(errno)));
   if (lines.empty())
     append({{"schema", kSchema},
             {"plan", hex(identity.plan)},
@@ -120,10 +112,10 @@ void SweepJournal::lock() {
   while (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno == EWOULDBLOCK)
-      throw refused(folder_,
-                    "is in use by another sweep that is still running; wait for it, or name another folder");
-    throw refused(folder_,
-                  fmt::format("can't be locked ({}); name a folder on a local disk", std::strerror(errno)));
+      throw cannot_create(out_, "another sweep that is still running uses the folder",
+                          "wait for it or pass another --out");
+    throw cannot_create(out_, fmt::format("cannot lock the folder: {}", std::strerror(errno)),
+                        "pass a folder on a local disk");
   }
 }
 
@@ -134,12 +126,12 @@ void SweepJournal::check_header(const std::string& line, const SweepIdentity& id
                 "{}, line 1: not the journal of a sweep that this version knows; name another --out",
                 path_.string());
   if (header.value("plan", Json()) != hex(identity.plan))
-    throw refused(folder_, fmt::format("holds another sweep than {} asks for (its first line in "
-                                       "journal.jsonl has the file); name another folder",
-                                       identity.file));
+    throw cannot_create(out_, fmt::format("the folder holds another sweep than {} asks for (the first line "
+                                          "of its journal.jsonl has the file)",
+                                          identity.file));
   if (header.value("build", Json()) != hex(identity.build))
-    throw refused(folder_,
-                  "holds runs of another build of the programs, and the two don't mix; name another folder");
+    throw cannot_create(out_,
+                        "the folder holds runs of another build of the programs, which cannot be mixed");
 }
 
 void SweepJournal::append(const Json& line) {

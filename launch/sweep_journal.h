@@ -17,7 +17,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/unique_fd.h"
+#include "base/output.h"
 
 namespace plumb {
 
@@ -60,7 +60,8 @@ class SweepJournal {
   void append(const nlohmann::ordered_json& line);
   void append_event(const char* event, const std::string& run, nlohmann::ordered_json more = {});
 
-  std::filesystem::path folder_, path_;
+  Output out_;
+  std::filesystem::path path_;
   UniqueFd file_;
   std::map<std::string, RunState> states_;
 };

@@ -12,8 +12,8 @@
 #include <string>
 #include <utility>
 
-#include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/output.h"
 #include "models/weights.h"
 
 namespace plumb {
@@ -249,8 +249,8 @@ TensorFile read_safetensors(const fs::path& path, const std::string& option) {
   }
 }
 
-void write_safetensors(const fs::path& path, const TensorFile& file) {
-  refuse_existing(path);
+void write_safetensors(const fs::path& path, const TensorFile& file, const std::string& option) {
+  OutputFile out({.option = option, .path = path});
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   std::vector<Bytes> data;
   std::size_t end = 0;
@@ -266,10 +266,8 @@ void write_safetensors(const fs::path& path, const TensorFile& file) {
   for (const auto& [name, tensor] : file.floats)
     add(name, "F32", tensor.dims, bytes_of(name, tensor.dims, tensor.values));
 
-  PartialFile out(path);
-  const std::string frame = framed(header);
-  out.write(std::as_bytes(std::span(frame)));
-  for (const Bytes bytes : data) out.write(bytes);
+  out.write(framed(header));
+  for (const Bytes bytes : data) out.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   out.publish();
 }
 

@@ -35,8 +35,9 @@ struct TensorFile {
 // the file ("--weights"), for the message; may be empty.
 TensorFile read_safetensors(const std::filesystem::path& path, const std::string& option = "");
 // Throws Error(cannot_create) if the file exists or can't be created, Error(io_error) if writing fails. The
-// file gets its name only when complete, and never replaces another.
-void write_safetensors(const std::filesystem::path& path, const TensorFile& file);
+// file gets its name only when complete, and never replaces another. `option`: as above.
+void write_safetensors(const std::filesystem::path& path, const TensorFile& file,
+                       const std::string& option = "");
 
 // The class centres of a graph that ends with a margin loss.
 std::optional<ParameterId> class_centres(const Graph& graph);

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/new_file.h"
+#include "base/output.h"
 #include "base/standard_descriptors.h"
 #include "base/text.h"
 #include "bench/allreduce/allreduce_options.h"
@@ -68,10 +68,10 @@ class AllreduceRun {
         throw Error(ExitCode::usage,
                     "option --out: one rank has no links to write to '{}'; start several with mpirun",
                     options().out);
-      if (job_.rank() == 0) check_output("--out", output());
+      if (job_.rank() == 0) check_output(output());
     });
   }
-  TextOutput output() const { return {options().out, options().overwrite}; }
+  Output output() const { return {"--out", options().out, options().overwrite}; }
 
   void measure_links() {
     report_.options.comm = "mpi";
@@ -166,7 +166,7 @@ class AllreduceRun {
       print_text(options().json ? json_text(to_json(report_)) : to_text(report_));
       if (!notes_.empty()) Messages(stderr, terminal_of(stderr), Loudness::usual).say(notes_);
       if (!options().out.empty() && !wrong_)
-        write_output("--out", output(), to_json(links_of(report_, hosts)).dump(1) + "\n");
+        write_output(output(), to_json(links_of(report_, hosts)).dump(1) + "\n");
     });
     if (!wrong_) return;
     const std::string sentence =

@@ -1,7 +1,7 @@
 // `plumbline analyze`: a folder of logs to a table.
 #include <string>
 
-#include "base/new_file.h"
+#include "base/output.h"
 #include "bench/commands/command.h"
 #include "bench/output/summary.h"
 #include "results/analysis/analyze.h"
@@ -12,7 +12,7 @@ namespace {
 struct AnalyzeArguments {
   AnalyzeOptions options;
   std::string log_dir;
-  TextOutput json;
+  Output json{.option = "--json", .path = ""};
   bool markdown = false, verbose = false;
 };
 
@@ -37,10 +37,10 @@ OptionTable analyze_options(AnalyzeArguments& arguments) {
 }
 
 int analyze_command(const AnalyzeArguments& arguments) {
-  const TextOutput& json = arguments.json;
-  if (!json.path.empty()) check_output("--json", json);
+  const Output& json = arguments.json;
+  if (!json.path.empty()) check_output(json);
   const Analysis analysis = analyze_logs(arguments.log_dir, arguments.options);
-  if (!json.path.empty()) write_output("--json", json, dictionary_text(analysis.dictionary) + "\n");
+  if (!json.path.empty()) write_output(json, dictionary_text(analysis.dictionary) + "\n");
   if (!json.is_stdout()) print_text(arguments.markdown ? markdown_text(analysis) : table_text(analysis));
   print_messages(analysis.notes, analysis.bad, arguments.verbose);
   return 0;

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/new_file.h"
+#include "base/output.h"
 #include "bench/commands/command.h"
 #include "results/export/exported_runs.h"
 
@@ -15,7 +15,7 @@ enum class ExportFormat { none, mlperf, prometheus };
 
 struct ExportArguments {
   std::vector<std::string> paths;
-  TextOutput output{.path = "-"};
+  Output output{.option = "-o", .path = "-"};
   ExportFormat format = ExportFormat::none;
   bool verbose = false;
 };
@@ -43,7 +43,7 @@ OptionTable export_options(ExportArguments& arguments) {
 }
 
 // The files of `count` runs.
-std::vector<TextOutput> files_of_runs(const TextOutput& output, std::size_t count) {
+std::vector<Output> files_of_runs(const Output& output, std::size_t count) {
   std::error_code error;
   if (!std::filesystem::is_directory(output.path, error)) {
     if (count == 1) return {output};
@@ -52,28 +52,28 @@ std::vector<TextOutput> files_of_runs(const TextOutput& output, std::size_t coun
                 "folder, in which they become result_0.txt, …, or a single run",
                 output.path, count);
   }
-  std::vector<TextOutput> files;
+  std::vector<Output> files;
   for (std::size_t i = 0; i < count; ++i)
-    files.push_back({fmt::format("{}/result_{}.txt", output.path, i), output.overwrite});
+    files.push_back({output.option, fmt::format("{}/result_{}.txt", output.path, i), output.overwrite});
   return files;
 }
 
-void write_mlperf(const std::vector<Sample>& samples, const TextOutput& output) {
+void write_mlperf(const std::vector<Sample>& samples, const Output& output) {
   std::vector<const Measurement*> runs;
   for (const Sample& sample : samples)
     for (const Measurement& run : sample.runs) runs.push_back(&run);
-  const std::vector<TextOutput> files = files_of_runs(output, runs.size());
-  for (const TextOutput& file : files) check_output("-o", file);
+  const std::vector<Output> files = files_of_runs(output, runs.size());
+  for (const Output& file : files) check_output(file);
   for (std::size_t i = 0; i < files.size(); ++i)
-    write_output("-o", files[i], mlperf_log(*runs[i]->record, runs[i]->started));
+    write_output(files[i], mlperf_log(*runs[i]->record, runs[i]->started));
 }
 
 int export_command(const ExportArguments& arguments) {
   const bool is_prometheus = arguments.format == ExportFormat::prometheus;
-  if (is_prometheus) check_output("-o", arguments.output);
+  check_output(is_prometheus ? arguments.output : files_of_runs(arguments.output, 1).front());
   const LoadedSamples loaded = exported_runs(load_samples(arguments.paths));
   if (is_prometheus)
-    write_output("-o", arguments.output, prometheus_text(loaded.samples));
+    write_output(arguments.output, prometheus_text(loaded.samples));
   else
     write_mlperf(loaded.samples, arguments.output);
   print_messages(loaded.notes, loaded.bad, arguments.verbose);

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "base/new_file.h"
+#include "base/output.h"
 #include "base/text.h"
 #include "bench/commands/command.h"
 #include "bench/output/summary.h"
@@ -18,7 +18,7 @@ struct GateArguments {
   GateCriteria criteria;
   AnalyzeOptions options;
   std::string run, baseline;
-  TextOutput junit;
+  Output junit{.option = "--junit", .path = ""};
   std::int64_t baseline_last = 0;
   bool markdown = false, json = false;
 };
@@ -77,7 +77,7 @@ void say_what_else(const GateReport& report) {
 }
 
 int gate_command(const GateArguments& arguments) {
-  if (!arguments.junit.path.empty()) check_output("--junit", arguments.junit);
+  if (!arguments.junit.path.empty()) check_output(arguments.junit);
   std::error_code error;
   if (arguments.baseline_last == 0 && std::filesystem::equivalent(arguments.run, arguments.baseline, error))
     throw Error(
@@ -96,7 +96,7 @@ int gate_command(const GateArguments& arguments) {
                   printable(arguments.baseline));
   }
   const GateReport report = gate(baseline.samples, runs.samples, arguments.criteria);
-  if (!arguments.junit.path.empty()) write_output("--junit", arguments.junit, gate_junit(report));
+  if (!arguments.junit.path.empty()) write_output(arguments.junit, gate_junit(report));
   if (!arguments.junit.is_stdout())
     print_text(arguments.json       ? json_text(gate_json(report))
                : arguments.markdown ? gate_markdown(report)

@@ -31,18 +31,19 @@ OptionTable make_rec_options(MakeRecArguments& arguments) {
 }
 
 int make_rec_command(const MakeRecArguments& arguments) {
+  RecordFiles files({.option = "OUT", .path = arguments.out});
   const FolderImages images(arguments.folder, kFirstInexactLabel,
                             {.name = "argument FOLDER", .alternatives = ""});
   ProgressBar bar(stderr, terminal_of(stderr), static_cast<std::int64_t>(images.count()), 1);
   const auto start = std::chrono::steady_clock::now();
-  const std::uint64_t bytes = write_records(images, arguments.out, [&](std::size_t done) {
+  const std::uint64_t bytes = write_records(images, files, [&](std::size_t done) {
     bar.update(static_cast<std::int64_t>(done),
                std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   });
   bar.clear();
-  const std::string written = fmt::format("{} ({:.1f} MiB) and {}: {}\n", record_path(arguments.out).string(),
-                                          static_cast<double>(bytes) / (1 << 20),
-                                          index_path(arguments.out).string(), images.description());
+  const std::string written =
+      fmt::format("{} ({:.1f} MiB) and {}: {}\n", files.records_name.string(),
+                  static_cast<double>(bytes) / (1 << 20), files.index_name.string(), images.description());
   if (std::fputs(written.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
     throw Error(ExitCode::io_error, "standard output can't be written, the two files are there; make room");
   return 0;

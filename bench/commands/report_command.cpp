@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/new_file.h"
+#include "base/output.h"
 #include "bench/commands/command.h"
 #include "bench/output/version.h"
 #include "results/compare/samples.h"
@@ -27,7 +27,7 @@ enum class ReportFormat { html, svg, png, markdown, steps, json };
 
 struct ReportArguments {
   std::vector<std::string> paths;
-  TextOutput output;
+  Output output{.option = "-o", .path = ""};
   std::string title, plot, links;
   ReportFormat format = ReportFormat::html;
   std::optional<std::int64_t> baseline_last;
@@ -151,7 +151,7 @@ void check_formats(const ReportArguments& arguments) {
 
 void write_report(const ReportArguments& arguments, const LoadedSamples& samples) {
   const ReportData data = collect_report(samples, options_of(arguments));
-  write_output("-o", arguments.output, text_of(arguments, data));
+  write_output(arguments.output, text_of(arguments, data));
   // The files of `samples` come first there, and are told with their flaws.
   const auto of_runs = data.left_out.begin() + static_cast<std::ptrdiff_t>(samples.bad.size());
   std::vector<std::string> notes = samples.notes;
@@ -163,7 +163,7 @@ void write_report(const ReportArguments& arguments, const LoadedSamples& samples
 
 void write_history(const ReportArguments& arguments, const LoadedSamples& samples) {
   const History history = history_of(arguments, samples);
-  write_output("-o", arguments.output, text_of(arguments, history));
+  write_output(arguments.output, text_of(arguments, history));
   std::vector<std::string> notes = samples.notes;
   notes.insert(notes.end(), history.notes.begin(), history.notes.end());
   print_messages(notes, samples.bad, arguments.verbose);
@@ -175,7 +175,7 @@ int report_command(const ReportArguments& arguments) {
     throw Error(ExitCode::usage,
                 "option --plot {} names a single plot, which --format svg or png draws: give one of them",
                 arguments.plot);
-  check_output("-o", arguments.output);
+  check_output(arguments.output);
   const LoadedSamples samples = load_samples(arguments.paths);
   if (arguments.history)
     write_history(arguments, samples);

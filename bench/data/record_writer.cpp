@@ -1,6 +1,5 @@
 // Encoded images to a RecordIO file and its index.
 
-#include "base/atomic_file.h"
 #include "base/error.h"
 #include "bench/data/record_images.h"
 #include "bench/data/record_io.h"
@@ -28,33 +27,31 @@ void read_record(const EncodedImages& images, std::size_t number, std::vector<st
 }
 
 // Gives both files their names, or neither: readers look for the .rec file, so it comes last.
-void publish(PartialFile& index, const fs::path& index_name, PartialFile& records) {
-  index.publish();
+void publish(RecordFiles& files) {
+  files.index.publish();
   try {
-    records.publish();
+    files.records.publish();
   } catch (...) {
     std::error_code ignored;
-    fs::remove(index_name, ignored);
+    fs::remove(files.index_name, ignored);
     throw;
   }
 }
-
-}  // namespace
 
 fs::path record_path(const fs::path& name) {
   return name.extension() == ".rec" ? name : fs::path(name.string() + ".rec");
 }
 
-fs::path index_path(const fs::path& name) {
-  return record_path(name).replace_extension(".idx");
-}
+}  // namespace
 
-std::uint64_t write_records(const EncodedImages& images, const fs::path& name,
+RecordFiles::RecordFiles(const Output& output)
+    : records_name(record_path(output.path)),
+      index_name(fs::path(records_name).replace_extension(".idx")),
+      records(output, records_name),
+      index(output, index_name) {}
+
+std::uint64_t write_records(const EncodedImages& images, RecordFiles& files,
                             const std::function<void(std::size_t)>& progress) {
-  const fs::path records_name = record_path(name), index_name = index_path(name);
-  refuse_existing(records_name);
-  refuse_existing(index_name);
-  PartialFile records(records_name), index(index_name);
   std::vector<std::uint8_t> buffer, record, framed;
   std::string lines;
   std::uint64_t written_bytes = 0;
@@ -63,15 +60,15 @@ std::uint64_t write_records(const EncodedImages& images, const fs::path& name,
     read_record(images, number, buffer, record);
     append_record(record, framed);
     if (framed.size() >= kWriteBytes || number + 1 == images.count()) {
-      records.write(std::as_bytes(std::span(framed)));
-      index.write(std::as_bytes(std::span(lines)));
+      files.records.write({reinterpret_cast<const char*>(framed.data()), framed.size()});
+      files.index.write(lines);
       written_bytes += framed.size();
       framed.clear();
       lines.clear();
     }
     progress(number + 1);
   }
-  publish(index, index_name, records);
+  publish(files);
   return written_bytes;
 }
 

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/paths.h"
 #include "base/text.h"
 #include "results/analysis/configuration.h"
 
@@ -79,9 +80,9 @@ bool is_being_written(const std::filesystem::path& part) {
 std::vector<std::string> logs_in(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename();
-    if (name.ends_with(".log") || (name.ends_with(".log.part") && is_being_written(entry.path())))
+  for (const std::filesystem::path& entry : visible_entries(folder, error)) {
+    const std::string name = entry.filename();
+    if (name.ends_with(".log") || (name.ends_with(".log.part") && is_being_written(entry)))
       names.push_back(name);
   }
   return names;
@@ -94,56 +95,55 @@ std::string read_all(int fd) {
   return text;
 }
 
-[[noreturn]] void refuse_folder(const std::string& folder, const std::string& holds,
+[[noreturn]] void refuse_folder(const Output& log_dir, const std::string& folder, const std::string& holds,
                                 const LogCase& log_case) {
-  throw Error(ExitCode::cannot_create,
-              "option --log-dir: {} holds {}, this {} run has {}; name another --log-dir", folder, holds,
-              log_case.model, shown(log_case));
+  throw cannot_create(log_dir, fmt::format("{} holds {}, this {} run has {}", folder, holds, log_case.model,
+                                           shown(log_case)));
 }
 
 // Opens it for reading and writing. A link isn't followed: what it leads to would be overwritten.
-UniqueFd open_case_file(const std::string& path) {
+UniqueFd open_case_file(const Output& log_dir, const std::string& path) {
+  constexpr const char* kRemedy = "remove it or pass another --log-dir";
   UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644));
   struct stat status {};
-  if (!file && errno == ELOOP)
-    throw log_cannot_be_created(path, "it is a link; remove it or give another --log-dir");
+  if (!file && errno == ELOOP) throw cannot_create(log_dir, path + " is a link", kRemedy);
   if (!file || ::fstat(file.get(), &status) != 0)
-    throw log_cannot_be_created(path, fmt::format("{}; give another --log-dir", std::strerror(errno)));
-  if (!S_ISREG(status.st_mode))
-    throw log_cannot_be_created(path, "it is no regular file; remove it or give another --log-dir");
+    throw cannot_create(log_dir, fmt::format("cannot create {}: {}", path, std::strerror(errno)));
+  if (!S_ISREG(status.st_mode)) throw cannot_create(log_dir, path + " is not a regular file", kRemedy);
   return file;
 }
 
 // Where locks don't exist, exclusive creation of logs still keeps runs apart.
-void lock(int fd, const std::string& path, std::chrono::milliseconds patience) {
+void lock(int fd, const Output& log_dir, const std::string& path, std::chrono::milliseconds patience) {
   constexpr std::chrono::milliseconds kBetweenTries{10};
   const auto start = std::chrono::steady_clock::now();
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) return;
     if (std::chrono::steady_clock::now() - start >= patience)
-      throw log_cannot_be_created(
-          path, fmt::format("another program has held its lock for {} s; end that one (fuser names it) or "
-                            "give another --log-dir",
-                            std::chrono::duration<double>(patience).count()));
+      throw cannot_create(log_dir,
+                          fmt::format("another program has held the lock of {} for {} s", path,
+                                      std::chrono::duration<double>(patience).count()),
+                          "end that one (fuser names it) or pass another --log-dir");
     std::this_thread::sleep_for(kBetweenTries);
   }
 }
 
 // The folder's configuration is ours, or becomes ours if no log is there. `fd`: the case file, locked.
-void settle_case(int fd, const std::string& folder, const LogCase& log_case) {
+void settle_case(int fd, const Output& log_dir, const std::string& folder, const LogCase& log_case) {
   const std::vector<std::string> logs = logs_in(folder);
   const std::string wanted = case_text(log_case), text = read_all(fd);
   const std::optional<LogCase> found = parse_case(text);
   if (found && is_same_case(*found, log_case)) return;
-  if (!logs.empty() && found) refuse_folder(folder, found->model + " runs with " + shown(*found), log_case);
+  if (!logs.empty() && found)
+    refuse_folder(log_dir, folder, found->model + " runs with " + shown(*found), log_case);
   for (const std::string& name : logs)
     if (!name.starts_with(log_case.stem()) || !text.empty())
-      refuse_folder(folder, name + " of another configuration", log_case);
+      refuse_folder(log_dir, folder, name + " of another configuration", log_case);
   if (::ftruncate(fd, 0) != 0 ||
       ::pwrite(fd, wanted.data(), wanted.size(), 0) != static_cast<ssize_t>(wanted.size()))
-    throw log_cannot_be_created(
-        folder + "/" + kCaseFile,
-        fmt::format("{}; free space or give another --log-dir", std::strerror(errno)));
+    throw cannot_create(log_dir,
+                        fmt::format("cannot write {}/{}: {}", folder, kCaseFile, std::strerror(errno)),
+                        "free space or pass another --log-dir");
 }
 
 }  // namespace
@@ -175,23 +175,21 @@ std::string head_options(const nlohmann::ordered_json& config) {
   return text;
 }
 
-Error log_cannot_be_created(const std::string& path, const std::string& why) {
-  return {ExitCode::cannot_create, "log {} can't be created: {}", path, why};
+CaseFolder::CaseFolder(const Output& log_dir, const std::string& path, const LogCase& log_case,
+                       std::chrono::milliseconds patience)
+    : CaseFolder(path) {
+  const std::string name = path + "/" + kCaseFile;
+  do {  // again if a program that was refused has removed the file
+    folder_.emplace(log_dir, path);
+    case_file_ = open_case_file(log_dir, name);
+    lock(case_file_.get(), log_dir, name, patience);
+  } while (!has_name(case_file_.get(), name));
+  is_new_ = read_all(case_file_.get()).empty() && logs_in(path).empty();
+  settle_case(case_file_.get(), log_dir, path, log_case);
 }
 
-UniqueFd lock_case_folder(const std::string& folder, const LogCase& log_case,
-                          std::chrono::milliseconds patience) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (!std::filesystem::is_directory(folder))
-    throw Error(ExitCode::cannot_create,
-                "option --log-dir: folder {} can't be created: {}; give another --log-dir", folder,
-                error ? error.message() : std::strerror(ENOTDIR));
-  const std::string path = folder + "/" + kCaseFile;
-  UniqueFd file = open_case_file(path);
-  lock(file.get(), path, patience);
-  settle_case(file.get(), folder, log_case);
-  return file;
+CaseFolder::~CaseFolder() {
+  if (is_new_) ::unlink((path_ + "/" + kCaseFile).c_str());
 }
 
 }  // namespace plumb

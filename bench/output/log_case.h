@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
-#include "base/error.h"
-#include "base/unique_fd.h"
+#include "base/output.h"
 #include "results/dialects/dialect.h"
 
 namespace plumb {
@@ -35,14 +35,30 @@ struct LogCase {
 // has them; empty without a head.
 std::string head_options(const nlohmann::ordered_json& config);
 
-// "log PATH can't be created: WHY"
-Error log_cannot_be_created(const std::string& path, const std::string& why);
+// The folder of a case, locked while this object lives. Without keep(), the destructor removes what the
+// constructor made.
+class CaseFolder {
+ public:
+  // `log_dir`: the option for messages. `path`: the folder, which is `log_dir` or lies below it. The folder's
+  // configuration is `log_case`, or becomes it if no log is there. Throws Error(cannot_create) if the folder
+  // can't be made or written, holds logs of another configuration, or has a case file that is no file of its
+  // own; and if another program holds the lock for longer than `patience`.
+  CaseFolder(const Output& log_dir, const std::string& path, const LogCase& log_case,
+             std::chrono::milliseconds patience = std::chrono::seconds(30));
+  ~CaseFolder();
+  CaseFolder(const CaseFolder&) = delete;
+  CaseFolder& operator=(const CaseFolder&) = delete;
 
-// The folder's case file, locked until it is closed. The folder's configuration is `log_case`, or becomes it
-// if no log is there. Throws Error(cannot_create) if the folder can't be made or written, holds logs of
-// another configuration, or has a case file that is no file of its own; and if another program holds the lock
-// for longer than `patience`.
-UniqueFd lock_case_folder(const std::string& folder, const LogCase& log_case,
-                          std::chrono::milliseconds patience = std::chrono::seconds(30));
+  const std::string& path() const { return path_; }
+  void keep() { is_new_ = false; }
+
+ private:
+  explicit CaseFolder(const std::string& path) : path_(path) {}
+
+  std::string path_;
+  std::optional<OutputFolder> folder_;
+  UniqueFd case_file_;
+  bool is_new_ = false;
+};
 
 }  // namespace plumb

@@ -87,34 +87,37 @@ LogWriter::LogWriter(const std::string& log_dir, const LogCase& log_case, std::o
     : case_(log_case) {
   std::vector<const Dialect*> dialects{plumb::dialects().front()};
   dialects.insert(dialects.end(), further.begin(), further.end());
-  std::vector<std::string> folders;
-  std::vector<UniqueFd> locks;  // the first folder's first in every run, so that no two wait for each other
+  const Output output{.option = "--log-dir", .path = log_dir};
+  // Locked in the same order in every run: no two runs wait for each other.
+  std::deque<CaseFolder> folders;
   for (const Dialect* dialect : dialects) {
     const std::string below = dialect->reads_own_layout() ? "" : fmt::format("{}/", dialect->name);
-    folders.push_back(fmt::format("{}/{}{}", log_dir, below, case_.folder()));
-    locks.push_back(lock_case_folder(folders.back(), case_));
+    folders.emplace_back(output, fmt::format("{}/{}{}", log_dir, below, case_.folder()), case_);
   }
   const int last = run.value_or(kMostRuns);
   std::string name;
   for (run_ = run.value_or(1); run_ <= last && logs_.empty(); ++run_) {
     name = fmt::format("{}{}.log", case_.stem(), run_);
-    logs_ = create(folders, name, dialects);
+    logs_ = create(output, folders, name, dialects);
   }
   --run_;
-  if (!logs_.empty()) return;
-  const std::string path = fmt::format("{}/{}", folders.front(), name);
-  if (!run) throw log_cannot_be_created(path, "all run numbers are taken; give another --log-dir");
-  throw log_cannot_be_created(
-      path, fmt::format("run {} exists already, finished or not{}; give another --run", run_,
-                        further.empty() ? "" : ", in one of its dialects"));
+  if (!logs_.empty()) {
+    for (CaseFolder& folder : folders) folder.keep();
+    return;
+  }
+  const std::string path = fmt::format("{}/{}", folders.front().path(), name);
+  if (!run) throw cannot_create(output, fmt::format("all run numbers up to {} are taken", path));
+  throw cannot_create({.option = "--run", .path = std::to_string(run_)},
+                      fmt::format("{} exists already, finished or not{}", path,
+                                  further.empty() ? "" : ", or the log of another dialect does"));
 }
 
-std::vector<LogWriter::Log> LogWriter::create(const std::vector<std::string>& folders,
+std::vector<LogWriter::Log> LogWriter::create(const Output& log_dir, const std::deque<CaseFolder>& folders,
                                               const std::string& name,
                                               const std::vector<const Dialect*>& dialects) {
   std::vector<Log> logs;
   for (std::size_t i = 0; i < folders.size(); ++i) {
-    std::optional<PartialLog> file = PartialLog::create(folders[i] + "/" + name);
+    std::optional<PartialLog> file = PartialLog::create(log_dir, folders[i].path() + "/" + name);
     if (!file) return {};
     logs.push_back({dialects[i], std::move(*file)});
   }

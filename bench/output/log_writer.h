@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -68,8 +69,8 @@ class LogWriter {
     double seconds = 0;
   };
   // The logs of run K, all or none.
-  static std::vector<Log> create(const std::vector<std::string>& folders, const std::string& name,
-                                 const std::vector<const Dialect*>& dialects);
+  static std::vector<Log> create(const Output& log_dir, const std::deque<CaseFolder>& folders,
+                                 const std::string& name, const std::vector<const Dialect*>& dialects);
 
   LogCase case_;
   int run_ = 0;

@@ -9,8 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/atomic_file.h"
-#include "bench/output/log_case.h"
+#include "base/error.h"
 
 namespace plumb {
 
@@ -24,13 +23,13 @@ bool is_taken(const std::string& path) {
 
 }  // namespace
 
-std::optional<PartialLog> PartialLog::create(const std::string& path) {
+std::optional<PartialLog> PartialLog::create(const Output& log_dir, const std::string& path) {
   const std::string part = path + ".part";
   if (is_taken(path)) return std::nullopt;
   UniqueFd file(::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644));
   if (!file) {
     if (errno == EEXIST) return std::nullopt;
-    throw log_cannot_be_created(part, fmt::format("{}; give another --log-dir", std::strerror(errno)));
+    throw cannot_create(log_dir, fmt::format("cannot create {}: {}", part, std::strerror(errno)));
   }
   ::flock(file.get(), LOCK_EX | LOCK_NB);  // until it is closed: log_case.cpp sees that this run lives
   // Another run may have finished between the two calls, and so have freed the unfinished name.
@@ -42,7 +41,7 @@ std::optional<PartialLog> PartialLog::create(const std::string& path) {
 }
 
 PartialLog::~PartialLog() {
-  if (file_ && !published_ && is_empty() && has_its_name()) ::unlink(part_path().c_str());
+  if (file_ && !published_ && is_empty() && has_name(file_.get(), part_path())) ::unlink(part_path().c_str());
 }
 
 void PartialLog::write(const std::string& text, std::int64_t iteration) {
@@ -63,15 +62,9 @@ void PartialLog::write(const std::string& text, std::int64_t iteration) {
               part_path(), iteration, why, cut ? "" : ", its last line is torn");
 }
 
-bool PartialLog::has_its_name() const {
-  struct stat own {};
-  struct stat named {};
-  return ::fstat(file_.get(), &own) == 0 && ::lstat(part_path().c_str(), &named) == 0 &&
-         own.st_dev == named.st_dev && own.st_ino == named.st_ino;
-}
-
+// Another run's unfinished log may have the name.
 void PartialLog::require_its_name() const {
-  if (has_its_name()) return;
+  if (has_name(file_.get(), part_path())) return;
   throw Error(ExitCode::io_error,
               "log {} was removed, moved or replaced while the run wrote it; keep away from a run's logs",
               part_path());

@@ -5,15 +5,15 @@
 #include <optional>
 #include <string>
 
-#include "base/unique_fd.h"
+#include "base/output.h"
 
 namespace plumb {
 
 class PartialLog {
  public:
   // Creates the `.log.part`; nothing if a log of that name is there, finished or not. `path` ends in ".log".
-  // Throws Error(cannot_create).
-  static std::optional<PartialLog> create(const std::string& path);
+  // `log_dir`: the option for messages. Throws Error(cannot_create).
+  static std::optional<PartialLog> create(const Output& log_dir, const std::string& path);
   PartialLog(PartialLog&&) = default;
   PartialLog& operator=(PartialLog&&) = delete;
   // Without finish(), leaves the `.log.part`; removes it if no line was written.
@@ -38,8 +38,6 @@ class PartialLog {
  private:
   PartialLog(std::string path, UniqueFd file) : path_(std::move(path)), file_(std::move(file)) {}
   std::string part_path() const { return path_ + ".part"; }
-  // False if the file was removed or moved. Another run's unfinished log may have the name then.
-  bool has_its_name() const;
   void require_its_name() const;
 
   std::string path_;

@@ -20,42 +20,14 @@ constexpr int kMostFolders = 100'000;
 
 namespace fs = std::filesystem;
 
-// The highest folder of `path` that does not exist; empty if all do.
-std::string topmost_missing(fs::path path) {
-  fs::path missing;
-  std::error_code ignored;
-  for (; !path.empty() && !fs::exists(path, ignored); path = path.parent_path()) missing = path;
-  return missing;
-}
-
-// The part of `path` that is there but isn't a folder; empty if none is.
-std::string not_a_folder(const fs::path& path) {
-  fs::path so_far;
-  std::error_code ignored;
-  for (const fs::path& part : path) {
-    so_far /= part;
-    if (fs::exists(so_far, ignored) && !fs::is_directory(so_far, ignored)) return so_far;
-  }
-  return "";
-}
-
-std::string make_new_folder(const std::string& out_dir, const std::string& name) {
-  if (const std::string file = not_a_folder(out_dir); !file.empty())
-    throw Error(ExitCode::cannot_create, "option --out: {} is a file and not a folder; name another --out",
-                file);
-  std::error_code error;
-  fs::create_directories(out_dir, error);
+std::string make_new_folder(const Output& out, const std::string& name) {
   for (int n = 1; n <= kMostFolders; ++n) {
-    std::string folder = fmt::format("{}/{}_{}", out_dir, name, n);
+    std::string folder = fmt::format("{}/{}_{}", out.path, name, n);
     if (::mkdir(folder.c_str(), 0755) == 0) return folder;
     if (errno != EEXIST)
-      throw Error(ExitCode::cannot_create,
-                  "option --out: run folder {} can't be created: {}; give another --out", folder,
-                  std::strerror(errno));
+      throw cannot_create(out, fmt::format("cannot create {}: {}", folder, std::strerror(errno)));
   }
-  throw Error(ExitCode::cannot_create,
-              "option --out: run folder {}/{}_* can't be created: {} exist; give another --out", out_dir,
-              name, kMostFolders);
+  throw cannot_create(out, fmt::format("{} folders {}_* exist already", kMostFolders, name));
 }
 
 }  // namespace
@@ -67,8 +39,9 @@ std::string run_folder_name(const RunRecord& record, std::chrono::system_clock::
 }
 
 ResultWriter::ResultWriter(const std::string& out_dir, const std::string& name, RunRecord record)
-    : topmost_new_(topmost_missing(out_dir)),
-      folder_(make_new_folder(out_dir, name)),
+    : out_{.option = "--out", .path = out_dir},
+      out_folder_(out_, out_dir),
+      folder_(make_new_folder(out_, name)),
       lock_(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   if (lock_) ::flock(lock_.get(), LOCK_SH | LOCK_NB);
   record.status = "failed";
@@ -84,10 +57,7 @@ ResultWriter::ResultWriter(const std::string& out_dir, const std::string& name, 
 void ResultWriter::discard() {
   std::error_code ignored;
   fs::remove_all(folder_, ignored);
-  // fs::remove leaves a folder that another run uses meanwhile.
-  for (fs::path path = fs::path(folder_).parent_path();
-       !topmost_new_.empty() && path.string().size() >= topmost_new_.size(); path = path.parent_path())
-    if (!fs::remove(path, ignored)) break;
+  out_folder_.remove_empty();
 }
 
 void ResultWriter::write_result(const RunRecord& record, OnDisk on_disk) const {
@@ -110,8 +80,8 @@ void ResultWriter::write_text(const std::string& file, const std::string& text) 
 void ResultWriter::write(const std::string& file, const std::string& text, OnDisk on_disk) const {
   const std::string path = folder_ + "/" + file;
   if (const std::string why = replace_file(path, text, on_disk); !why.empty())
-    throw Error(ExitCode::io_error, "file {} can't be written: {}; free space or give another --out", path,
-                why);
+    throw Error(ExitCode::io_error, "--out {}: cannot write {}: {}; free space or pass another --out",
+                out_.path, path, why);
 }
 
 }  // namespace plumb

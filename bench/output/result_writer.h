@@ -6,8 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/atomic_file.h"
-#include "base/unique_fd.h"
+#include "base/output.h"
 #include "results/record/schema.h"
 
 namespace plumb {
@@ -38,7 +37,8 @@ class ResultWriter {
  private:
   void write(const std::string& file, const std::string& text, OnDisk on_disk) const;
 
-  std::string topmost_new_;  // the highest folder that was not there before
+  Output out_;
+  OutputFolder out_folder_;
   std::string folder_;
   UniqueFd lock_;
 };

@@ -9,7 +9,7 @@
 #include <exception>
 #include <filesystem>
 
-#include "base/atomic_file.h"
+#include "base/output.h"
 #include "bench/output/summary.h"
 #include "comm/watchdog/quiet_thread.h"
 

@@ -9,7 +9,7 @@
 #include <random>
 #include <span>
 
-#include "base/new_file.h"
+#include "base/output.h"
 #include "bench/output/profile.h"
 #include "bench/plan/predicted_exchange.h"
 #include "bench/run/environment.h"
@@ -217,7 +217,8 @@ void open_outputs(const Job& job, const Session& session, RunRecord& record, Run
   record.odd_hosts = odd_hosts(machines);
   job.together([&] {
     if (job.rank() != 0) return;
-    if (!options.save_weights.empty()) check_new_file("--save-weights", options.save_weights);
+    if (!options.save_weights.empty())
+      OutputFile({.option = "--save-weights", .path = options.save_weights});  // made and removed
     outputs.results.emplace(options.out, run_folder_name(record, std::chrono::system_clock::now()), record);
     try {
       outputs.log.emplace(options.log_dir, log_case(options, job.size(), record), options.run,

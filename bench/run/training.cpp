@@ -257,7 +257,7 @@ std::string finish(Run& run) {
   std::string profile;
   run.job.together([&] {
     if (!run.first()) return;
-    if (!weights.empty()) write_safetensors(weights, tensors);
+    if (!weights.empty()) write_safetensors(weights, tensors, "--save-weights");
     profile = write_profile(run.session, run.record, run.measured.stamped, *run.outputs.results);
     run.record.log_files = run.outputs.log->paths();
     run.record.status = "ok";

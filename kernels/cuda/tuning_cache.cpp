@@ -5,8 +5,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/output.h"
 #include "base/text.h"
 #include "base/whole_file.h"
 #include "kernels/cuda/conv.h"

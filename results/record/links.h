@@ -67,8 +67,8 @@ nlohmann::ordered_json to_json(const Links& links);
 // Throws Error(bad_data) that names `origin`, the key and what is wrong with it.
 Links links_from_json(const nlohmann::ordered_json& json, const std::string& origin);
 // From a links.json, or from a result.json whose run probed the links between its hosts; throws
-// Error(bad_data) that names it and the remedy. To write one: write_new_file of to_json(links).dump(1) and a
-// newline (base/new_file.h).
+// Error(bad_data) that names it and the remedy. To write one: write_output of to_json(links).dump(1) and a
+// newline (base/output.h).
 Links read_links(const std::filesystem::path& file);
 
 }  // namespace plumb

@@ -4,8 +4,8 @@
 #include <cerrno>
 #include <thread>
 
-#include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/output.h"
 #include "base/paths.h"
 #include "base/text_table.h"
 #include "base/units.h"
@@ -69,6 +69,68 @@ TEST(Text, PercentagesAreRoundedWithoutANegativeZero) {
 TEST(Error, FormatsItsSentence) {
   EXPECT_STREQ(Error(ExitCode::usage, "option {}: {} is {}", "--bs", 3, 0.5).what(), "option --bs: 3 is 0.5");
   EXPECT_STREQ(Error(ExitCode::usage, std::string("{} stays")).what(), "{} stays");
+}
+
+TEST(Output, ReplacesNothingUnlessAsked) {
+  const ScratchFolder folder;
+  Output output{.option = "-o", .path = folder / "new"};
+  check_output(output);
+  EXPECT_TRUE(folder.list().empty());
+  write_output(output, "one");
+  const std::vector<std::string> words = {"-o " + output.path + ": the file exists already",
+                                          "pass another -o, or --overwrite"};
+  expect_error(ExitCode::cannot_create, words, [&] { check_output(output); });
+  expect_error(ExitCode::cannot_create, words, [&] { write_output(output, "two"); });
+  EXPECT_EQ(read_text(output.path), "one");
+  output.overwrite = true;
+  check_output(output);
+  write_output(output, "two");
+  EXPECT_EQ(read_text(output.path), "two");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST(Output, OnlyRegularFilesAreReplaced) {
+  const ScratchFolder folder;
+  std::filesystem::create_directory(folder / "folder");
+  std::filesystem::create_symlink("nowhere", folder / "link");
+  for (const char* name : {"folder", "link"})
+    expect_error(ExitCode::cannot_create, {"only regular files are replaced; pass another -o"},
+                 [&] { check_output({.option = "-o", .path = folder / name, .overwrite = true}); });
+  for (const std::string& path : {std::string(), folder.path() + "/new/"})
+    expect_error(ExitCode::cannot_create, {"-o " + path + ": expected the name of a file"},
+                 [&] { check_output({.option = "-o", .path = path}); });
+}
+
+TEST(OutputFile, ANameThatIsTakenMeanwhileIsNotReplaced) {
+  const ScratchFolder folder;
+  {
+    OutputFile file({.option = "-o", .path = folder / "new"});
+    file.write("ours");
+    folder.write("new", "theirs");
+    expect_error(ExitCode::cannot_create, {"the file exists already; pass another -o"},
+                 [&] { file.publish(); });
+  }
+  EXPECT_EQ(read_text(folder / "new"), "theirs");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST(OutputFolder, RemovesWhatItMadeUnlessItIsUsed) {
+  const ScratchFolder folder;
+  const std::string used = folder / "used", unused = folder / "used/not/at/all/";
+  {
+    const OutputFolder one({.option = "--out", .path = used}, used);
+    const OutputFolder other({.option = "--out", .path = unused}, unused);
+    EXPECT_TRUE(std::filesystem::is_directory(unused));
+    folder.write("used/file", "");
+  }
+  EXPECT_EQ(folder.list("used"), std::vector<std::string>{"file"});
+  folder.write("used/there/file", "");
+  expect_error(ExitCode::cannot_create, {"--out x: cannot create " + used + "/file/x: Not a directory"},
+               [&] { OutputFolder({.option = "--out", .path = "x"}, used + "/file/x"); });
+  expect_error(ExitCode::cannot_create, {"File name too long"}, [&] {
+    OutputFolder({.option = "--out", .path = "x"}, used + "/new/" + std::string(256, 'x'));
+  });
+  EXPECT_EQ(folder.list("used"), (std::vector<std::string>{"file", "there"}));
 }
 
 TEST(AtomicFile, IsReplacedWholeAndRenamedWithoutReplacing) {

@@ -86,7 +86,6 @@ const std::vector<BadInput> kInputs = {
     {"ImageTooSmall", "--image-size 8", kUsage, {"--image-size", "'8'", "32"}},
     {"LayoutThatNobodyStarted", kShort + "--nodes 3", kUsage, {"option --nodes: 3 ", "1 rank runs"}},
     {"CudaWithoutCuda", "--device cuda", kUnavailable, {"option --device: ", "--device cpu"}},
-    {"LogFolderThatIsAFile", kShort + "--log-dir a_file", kCannotCreate, {"a_file", "--log-dir"}},
     {"MissingData", kShort + "--data nowhere", kBadData, {"option --data: nowhere", "give a folder"}},
     {"DataThatIsAFile", kShort + "--data a_file", kBadData, {"option --data: a_file", "not a folder"}},
     {"DataWithoutClasses",

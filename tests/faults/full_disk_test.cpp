@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "tests/faults/started_program.h"
-#include "tests/results/run_folder.h"
 
 namespace plumb {
 namespace {
@@ -14,8 +13,8 @@ namespace {
 // Runs `command` with a file system of `bytes` at "logs", unmounted afterwards; its files are copied to
 // "kept".
 std::string on_small_disk(const std::string& bytes, const std::string& command) {
-  return "mkdir logs && unshare -m sh -c \"mount -t tmpfs -o size=" + bytes + " none logs && " + command +
-         "; code=\\$?; cp -r logs/. kept; exit \\$code\"";
+  return "mkdir logs && " + with_own_mounts("mount -t tmpfs -o size=" + bytes + " none logs && " + command +
+                                            "; code=\\$?; cp -r logs/. kept; exit \\$code");
 }
 
 TEST(FullDisk, EndsTheRunAndKeepsEveryWholeLine) {
@@ -108,17 +107,6 @@ TEST(FullDisk, AsStandardOutputEndsTheBenchsAnswersWithOneSentence) {
   }
 }
 
-// Three runs at about this speed.
-void write_runs(const Place& place, const std::string& folder, double images_per_second) {
-  for (int run = 0; run < 3; ++run) {
-    const std::string path = place.file(folder + "/" + std::to_string(run));
-    std::filesystem::create_directories(path);
-    RunRecord record = example_run(images_per_second + run);
-    record.checks = {{"loss_finite", true}};
-    write_text(path + "/result.json", to_json(record).dump());
-  }
-}
-
 struct PlumblineOutput {
   std::string name, arguments;
 };
@@ -130,8 +118,8 @@ class FullDiskPlumbline : public testing::TestWithParam<PlumblineOutput> {};
 
 TEST_P(FullDiskPlumbline, EndsWithOneSentence) {
   const Place place;
-  write_runs(place, "old", 100);
-  write_runs(place, "new", 101);
+  write_example_runs(place, "old", 100);
+  write_example_runs(place, "new", 101);
   const std::string& arguments = GetParam().arguments;
   if (arguments.find(" logs/") == std::string::npos) {
     expect_one_sentence(place.run(place.plumbline(arguments) + " >/dev/full"), kIoError,
@@ -141,7 +129,8 @@ TEST_P(FullDiskPlumbline, EndsWithOneSentence) {
   if (!can_mount()) GTEST_SKIP() << "mounting is not permitted here";
   const Ended ended = place.run(
       on_small_disk("4k", "sh -c 'head -c 4096 /dev/zero >logs/filler' && " + place.plumbline(arguments)));
-  expect_one_sentence(ended, kIoError, {"'logs/", "No space left", "make room"}, "plumbline");
+  expect_one_sentence(ended, kIoError, {" logs/", ": cannot write the file: No space left", "make room"},
+                      "plumbline");
   for (const std::string& name : place.contents())
     EXPECT_TRUE(!name.starts_with("kept/") || name == "kept/filler") << name << " is left";
   EXPECT_EQ(read_text(place.file("kept/filler")), std::string(4096, '\0'));

@@ -1,6 +1,8 @@
 // R7 and R8: outputs are checked before anything is computed, and runs never mix or overwrite each other.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <memory>
 #include <set>
 
@@ -10,51 +12,224 @@
 namespace plumb {
 namespace {
 
+namespace fs = std::filesystem;
+
 const std::string kRun = kSmallImages + "--iters 2 ";
 
-struct Unwritable {
+// An option that names an output, in a command that makes it quickly.
+struct OutputOption {
+  std::string name, option;
+  std::string (Place::*program)(const std::string&) const = nullptr;
+  std::string arguments;  // up to the value
+  bool is_folder = false;
+  std::size_t longest_name = 255;  // bytes of the value; what is made may be longer
+  std::string ending;              // of what is made
+  int ranks = 1;
+};
+
+const std::string kDialect = "--dialect pytorch ";
+
+const std::vector<OutputOption> kOutputs = {
+    {"ResnetOut", "--out", &Place::resnet50, kRun + "--out ", true},
+    {"ResnetLogDir", "--log-dir", &Place::resnet50, kRun + "--log-dir ", true},
+    {"ResnetDialect", "--log-dir", &Place::resnet50, kRun + kDialect + "--log-dir ", true},
+    {"ResnetWeights", "--save-weights", &Place::resnet50, kRun + "--save-weights "},
+    {"FacesOut", "--out", &Place::bench, kSmall + "--iters 2 --out ", true},
+    {"FacesLogDir", "--log-dir", &Place::bench, kSmall + "--iters 2 --log-dir ", true},
+    {"FacesWeights", "--save-weights", &Place::bench, kSmall + "--iters 2 --save-weights "},
+    {.name = "Links",
+     .option = "--out",
+     .program = &Place::allreduce,
+     .arguments = "-b 1K -e 1K -n 2 -w 1 --out ",
+     .ranks = 2},
+    {"AnalyzeJson", "--json", &Place::plumbline, "analyze " PLUMB_TEST_DATA "/dialects/oneflow_cnn --json "},
+    {"GateJunit", "--junit", &Place::plumbline, "gate new --baseline old --junit "},
+    {"Report", "-o", &Place::plumbline, "report new -o "},
+    {"History", "-o", &Place::plumbline, "report --history old -o "},
+    {"Mlperf", "-o", &Place::plumbline, "export new/0 --format mlperf -o "},
+    {"Prometheus", "-o", &Place::plumbline, "export new --format prometheus -o "},
+    {"Records", "OUT", &Place::plumbline, "make-rec images ", false, 251, ".rec"},
+    {"Sweep", "--out", &Place::plumbline, "sweep sweep.toml --out ", true},
+};
+
+std::string command_of(const Place& place, const OutputOption& output, const std::string& value) {
+  const std::string command = (place.*output.program)(output.arguments + value);
+  return output.ranks == 1 ? command : Place::mpirun(output.ranks, command);
+}
+
+// A sweep of one run, by a program that leaves what a run leaves.
+void write_sweep(const Place& place) {
+  write_text(place.file("sweep.toml"),
+             "[sweep]\nrepetitions = 1\n[launcher]\ncommand = './launcher'\narguments = []\nprograms = '.'\n"
+             "[[case]]\nmodel = 'resnet50'\ndevices_per_node = [1]\nbatch_sizes = [2]\n"
+             "precisions = ['fp32']\niterations = 4\nwarmup = 1\n");
+  write_text(place.file("launcher"), "#!/bin/sh\nshift 2\nexec \"$@\"\n");
+  write_text(place.file("bench_resnet50"), R"(#!/bin/sh
+for word; do
+  case $word in
+    --log-dir=*) logs=${word#*=}/1n1g ;;
+    --out=*) out=${word#*=}/run ;;
+    --run=*) run=${word#*=} ;;
+  esac
+done
+mkdir -p "$logs" "$out" && : >"$logs/resnet50_b2_fp32_$run.log" && echo {} >"$out/result.json"
+)");
+  for (const char* program : {"launcher", "bench_resnet50"})
+    fs::permissions(place.file(program), fs::perms::owner_all);
+}
+
+enum class Under { usual, no_capabilities, read_only_disk };
+
+// Why nothing can be made under a name.
+struct Obstacle {
+  std::string name, value, reason;
+  Under under = Under::usual;
+};
+
+const std::string kTooManyLinks = "Too many levels of symbolic links", kTaken = "exists already";
+const std::vector<Obstacle> kObstacles = {
+    {"NoPermission", "shut/new", "Permission denied", Under::no_capabilities},
+    {"ReadOnlyDisk", "disk/new", "Read-only file system", Under::read_only_disk},
+    {"FolderIsALoopOfLinks", "loop/new", kTooManyLinks},
+    {"NameIsTooLong", std::string(256, 'x'), "File name too long"},
+    {"FolderIsAFile", "file/new", "Not a directory"},
+};
+const std::vector<Obstacle> kObstaclesOfFolders = {
+    {"IsALoopOfLinks", "loop", kTooManyLinks},
+    {"IsAFile", "file", "Not a directory"},
+    {"CannotBeMade", "/proc/new", "cannot create the folder"},
+};
+const std::vector<Obstacle> kObstaclesOfFiles = {
+    {"IsALoopOfLinks", "loop", kTaken},
+    {"IsAFile", "file", kTaken},
+    {"CannotBeMade", "/proc/new", "cannot create "},
+    {"FolderIsMissing", "missing/new", "folder missing does not exist; create it"},
+};
+
+struct Refusal {
+  OutputOption output;
+  Obstacle obstacle;
+};
+void PrintTo(const Refusal& refusal, std::ostream* stream) {
+  *stream << refusal.output.option << " " << refusal.obstacle.reason;
+}
+
+std::vector<Refusal> refusals() {
+  std::vector<Refusal> all;
+  for (const OutputOption& output : kOutputs)
+    for (const auto* obstacles : {&kObstacles, output.is_folder ? &kObstaclesOfFolders : &kObstaclesOfFiles})
+      for (const Obstacle& obstacle : *obstacles) all.push_back({output, obstacle});
+  return all;
+}
+
+// Root without its capabilities is refused what anybody else is, and still reaches the programs.
+std::string under(Under what, const std::string& command) {
+  if (what == Under::no_capabilities && ::geteuid() == 0) return "setpriv --bounding-set=-all " + command;
+  if (what == Under::read_only_disk) return with_own_mounts("mount -t tmpfs -o ro none disk && " + command);
+  return command;
+}
+
+class RefusedOutputs : public testing::TestWithParam<Refusal> {};
+
+// What the commands read is not there, so they have not looked for it; and a run says one line less.
+TEST_P(RefusedOutputs, EndTheCommandAtOnceAndLeaveNothing) {
+  const auto& [output, obstacle] = GetParam();
+  if (obstacle.under == Under::read_only_disk && !can_mount())
+    GTEST_SKIP() << "mounting is not permitted here";
+  const Place place;
+  write_sweep(place);
+  fs::create_directory(place.file("disk"));
+  fs::create_directory(place.file("shut"));
+  fs::permissions(place.file("shut"), fs::perms::owner_read | fs::perms::owner_exec);
+  for (const std::string ending : {"", ".rec"}) {
+    fs::create_symlink("loop" + ending, place.file("loop" + ending));
+    write_text(place.file("file" + ending), "keep me");
+  }
+  const std::vector<std::string> before = place.contents();
+  const Ended ended = place.run(under(obstacle.under, command_of(place, output, obstacle.value)));
+  expect_one_sentence(ended, kCannotCreate,
+                      {": " + output.option + " " + obstacle.value + ": ", obstacle.reason},
+                      output.program == &Place::plumbline ? "plumbline" : "bench_");
+  EXPECT_EQ(place.contents(), before);
+  EXPECT_EQ(read_text(place.file("file")), "keep me");
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, RefusedOutputs, testing::ValuesIn(refusals()), [](const auto& tested) {
+  return tested.param.output.name + tested.param.obstacle.name;
+});
+
+void PrintTo(const OutputOption& output, std::ostream* stream) {
+  *stream << output.option;
+}
+
+class LongOutputs : public testing::TestWithParam<OutputOption> {};
+
+TEST_P(LongOutputs, AreMade) {
+  const OutputOption& output = GetParam();
+  const Place place;
+  write_sweep(place);
+  write_example_runs(place, "old", 100);
+  write_example_runs(place, "new", 101);
+  write_image_folder(place.file("images"), 1, 1);
+  for (const std::size_t bytes : {output.longest_name - 8, output.longest_name}) {
+    const std::string value = (output.is_folder ? "missing/deep/" : "") + std::string(bytes, 'x');
+    const Ended ended = place.run(command_of(place, output, value));
+    EXPECT_EQ(ended.exit_code, 0) << testing::PrintToString(ended.lines);
+    EXPECT_TRUE(fs::exists(place.file(value + output.ending))) << bytes;
+    EXPECT_TRUE(place.contents_ending_in(".part").empty());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, LongOutputs, testing::ValuesIn(kOutputs),
+                         [](const auto& tested) { return tested.param.name; });
+
+struct Conflict {
   std::string name, arguments;
   std::vector<std::string> words;
 };
-void PrintTo(const Unwritable& output, std::ostream* stream) {
-  *stream << output.arguments;
+void PrintTo(const Conflict& conflict, std::ostream* stream) {
+  *stream << conflict.arguments;
 }
 
-// Not even root can make folders in /proc.
-const std::vector<Unwritable> kOutputs = {
-    {"LogFolderThatIsAFile", "--log-dir a_file", {"a_file", "--log-dir"}},
-    {"LogFolderInAFile", "--log-dir a_file/deeper", {"a_file/deeper", "--log-dir"}},
-    {"LogFolderNobodyCanMake", "--log-dir /proc/logs --out new/deep", {"/proc/logs", "--log-dir"}},
-    {"RunNumberOfAFinishedLog", "--run 7", {"resnet50_b2_fp32_7.log", "--run"}},
-    {"RunNumberOfAnUnfinishedLog", "--run 8", {"resnet50_b2_fp32_8.log", "--run"}},
-    {"OutThatIsAFile", "--out a_file --log-dir new", {"option --out: a_file is a file and not a folder"}},
-    {"OutInAFile", "--out a_file/runs --log-dir new", {"option --out: a_file is a file and not a folder"}},
-    {"OutNobodyCanMake", "--out /proc/runs --log-dir new", {"/proc/runs", "--out"}},
-    {"WeightsThatExist", "--save-weights a_file", {"--save-weights", "a_file", "exists"}},
-    {"WeightsInNoFolder", "--save-weights nowhere/w", {"--save-weights", "nowhere", "create the folder"}},
-    {"WeightsNobodyCanWrite", "--save-weights /proc/w", {"--save-weights", "/proc"}},
+// With logs that are there, or where one output can be made and a later one can't.
+const std::vector<Conflict> kConflicts = {
+    {"RunNumberOfAFinishedLog",
+     "--run 7",
+     {"--run 7: logs/1n1g/resnet50_b2_fp32_7.log exists already", "pass another --run"}},
+    {"RunNumberOfAnUnfinishedLog",
+     "--run 8",
+     {"--run 8: logs/1n1g/resnet50_b2_fp32_8.log exists already", "pass another --run"}},
+    {"LogDirAfterOut", "--log-dir /proc/logs --out new/deep", {"--log-dir /proc/logs: cannot create"}},
+    {"WeightsBeforeOut", "--save-weights nowhere/w --out new", {"--save-weights nowhere/w: "}},
+    {"FolderOfADialectAfterTheFirst",
+     kDialect + "--log-dir half --out new",
+     {"--log-dir half: cannot create half/pytorch/1n1g: Not a directory"}},
+    {"CaseFileOfADialectAfterTheFirst",
+     kDialect + "--log-dir cases --out new",
+     {"--log-dir cases: cannot create cases/pytorch/1n1g/.plumbline-case: Is a directory"}},
 };
 
-class UnwritableOutputs : public testing::TestWithParam<Unwritable> {};
+class ConflictingOutputs : public testing::TestWithParam<Conflict> {};
 
-TEST_P(UnwritableOutputs, AreRefusedAtOnceAndLeaveNothing) {
+TEST_P(ConflictingOutputs, AreRefusedAtOnceAndLeaveNothing) {
   const Place place;
-  write_text(place.file("a_file"), "keep me");
-  std::filesystem::create_directories(place.file("logs/1n1g"));
+  fs::create_directories(place.file("logs/1n1g"));
   write_text(place.file("logs/1n1g/resnet50_b2_fp32_7.log"), "seven\n");
   write_text(place.file("logs/1n1g/resnet50_b2_fp32_8.log.part"), "eight\n");
   write_text(place.file("logs/1n1g/.plumbline-case"),
              "{\"model\":\"resnet50\",\"batch_per_device\":2,\"precision\":\"fp32\",\"image_size\":32}\n");
+  fs::create_directory(place.file("half"));
+  write_text(place.file("half/pytorch"), "");
+  fs::create_directories(place.file("cases/pytorch/1n1g/.plumbline-case"));
   const std::vector<std::string> before = place.contents();
   expect_one_sentence(place.run(place.resnet50(kRun + GetParam().arguments)), kCannotCreate,
                       GetParam().words);
   EXPECT_EQ(place.contents(), before);
-  EXPECT_EQ(read_text(place.file("a_file")), "keep me");
   EXPECT_EQ(read_text(place.file("logs/1n1g/resnet50_b2_fp32_7.log")), "seven\n");
   EXPECT_EQ(read_text(place.file("logs/1n1g/resnet50_b2_fp32_8.log.part")), "eight\n");
 }
 
-INSTANTIATE_TEST_SUITE_P(Faults, UnwritableOutputs, testing::ValuesIn(kOutputs),
+INSTANTIATE_TEST_SUITE_P(Faults, ConflictingOutputs, testing::ValuesIn(kConflicts),
                          [](const auto& tested) { return tested.param.name; });
 
 TEST(Outputs, EightStartsAtOnceNeitherMixNorOverwrite) {
@@ -90,7 +265,7 @@ TEST(Outputs, CaseFolderOfAnotherConfigurationIsRefused) {
        {"--image-size 32 --bs 3", "--image-size 64 --bs 2", "--image-size 32 --bs 2 --data images"}) {
     const Ended ended = place.run("rm -f ../messages; " + place.resnet50(common + other));
     expect_one_sentence(ended, kCannotCreate,
-                        {"logs/1n1g holds resnet50 runs with --bs 2", "name another --log-dir"});
+                        {"logs/1n1g holds resnet50 runs with --bs 2", "pass another --log-dir"});
     EXPECT_EQ(place.contents(), before) << other;
   }
 }

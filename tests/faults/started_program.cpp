@@ -14,6 +14,8 @@
 #include <sstream>
 #include <thread>
 
+#include "tests/results/run_folder.h"
+
 namespace plumb {
 namespace {
 
@@ -292,11 +294,25 @@ int expect_whole_lines(const std::string& log) {
   return count;
 }
 
+std::string with_own_mounts(const std::string& script) {
+  return std::string("unshare ") + (::geteuid() == 0 ? "-m" : "-rm") + " sh -c \"" + script + "\"";
+}
+
 bool can_mount() {
   const Place place;
-  const bool can = place.run("unshare -m mount -t tmpfs none .").exit_code == 0;
+  const bool can = place.run(with_own_mounts("mount -t tmpfs none .")).exit_code == 0;
   if (!can) std::puts("this process may not mount a small file system, so that none can be filled up");
   return can;
+}
+
+void write_example_runs(const Place& place, const std::string& folder, double images_per_second) {
+  for (int run = 0; run < 3; ++run) {
+    const std::string path = place.file(folder + "/" + std::to_string(run));
+    fs::create_directories(path);
+    RunRecord record = example_run(images_per_second + run);
+    record.checks = {{"loss_finite", true}};
+    write_text(path + "/result.json", to_json(record).dump());
+  }
 }
 
 }  // namespace plumb

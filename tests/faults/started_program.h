@@ -118,7 +118,11 @@ int log_lines_so_far(const Place& place);
 void wait_for_lines(const Place& place, StartedProgram& program);
 // Every line is whole, and they count up from 0. Returns the number of lines.
 int expect_whole_lines(const std::string& log);
+// A command for the shell that runs `script` where it may mount what nobody else sees.
+std::string with_own_mounts(const std::string& script);
 // False, with a message, if this process may not mount.
 bool can_mount();
+// Three runs at about this speed in a folder, as a bench program writes them, without a run.
+void write_example_runs(const Place& place, const std::string& folder, double images_per_second);
 
 }  // namespace plumb

@@ -255,7 +255,7 @@ TEST(SweepCommand, FoldersThatHoldSomethingElseAreRefused) {
   programs.set("other/precious.txt", "keep");
   expect_refused(programs.sweep("other"), 73, "holds no sweep");
   programs.set("file", "");
-  expect_refused(programs.sweep("file"), 73, "can't be created");
+  expect_refused(programs.sweep("file"), 73, "--out file: cannot create the folder: Not a directory");
   ASSERT_EQ(programs.sweep("out").code, 0);
   expect_refused(programs.sweep("out"), 73, "--resume");
   programs.write_sweep("repetitions = 2", "[1, 2]");

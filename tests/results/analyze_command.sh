@@ -53,7 +53,7 @@ for stdout in --json '--json -'; do
   "$plumbline" analyze "$data/tree" --dialect paddle_time $stdout >"$work/stdout.json" 2>/dev/null
   cmp "$work/stdout.json" "$data/expected_paddle_time.json" || failures=$((failures + 1))
 done
-expect 73 created analyze "$data/tree" --json "$work/none/new.json"
+expect 73 'create it or pass another --json' analyze "$data/tree" --json "$work/none/new.json"
 expect 65 none analyze "$work/none"
 mkdir "$work/empty"
 expect 65 'no usable log' analyze "$work/empty" --json "$work/nothing.json"

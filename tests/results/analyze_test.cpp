@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "base/new_file.h"
 #include "tests/bench/expect_error.h"
 #include "tests/results/dialect_sets.h"
 #include "tests/results/run_folder.h"
@@ -342,19 +341,6 @@ TEST(DictionaryText, PrintsNumbersAsPython) {
   nlohmann::ordered_json json{{"a", 1.0},          {"b", 396.76}, {"c", 0},
                               {"d", std::nan("")}, {"e", 1e-5},   {"f", nullptr}};
   EXPECT_EQ(dictionary_text(json), R"({"a": 1.0, "b": 396.76, "c": 0, "d": NaN, "e": 1e-05, "f": null})");
-}
-
-TEST(WriteDictionary, ReplacesNothing) {
-  const ScratchFolder folder;
-  const nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  write_output("--json", {(folder / "new.json").string()}, dictionary_text(json) + "\n");
-  EXPECT_EQ(file_text(folder / "new.json"), "{}\n");
-  expect_error(ExitCode::cannot_create, {"new.json", "exists"},
-               [&] { write_output("--json", {(folder / "new.json").string()}, "{}\n"); });
-  expect_error(ExitCode::cannot_create, {"none"},
-               [&] { check_output("--json", {(folder / "none" / "new.json").string()}); });
-  write_output("--json", {(folder / "new.json").string(), /*overwrite=*/true}, "{}\n");
-  EXPECT_EQ(file_text(folder / "new.json"), "{}\n");
 }
 
 }  // namespace

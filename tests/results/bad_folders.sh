@@ -86,7 +86,7 @@ expect 0 2 '1n1g (unreadable): can.t be listed: Permission denied' analyze "$wor
 chmod 000 "$work/closed"
 expect 65 1 'Permission denied' analyze "$work/closed"
 mkdir -m 555 "$work/read_only"
-expect 73 1 'can.t be created' analyze "$data/tree" --json "$work/read_only/new.json"
+expect 73 1 'cannot create the file: Permission denied' analyze "$data/tree" --json "$work/read_only/new.json"
 run=
 echo kept >"$work/there.json"
 expect 73 1 'exists' analyze "$data/tree" --json "$work/there.json"

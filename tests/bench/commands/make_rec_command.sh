@@ -41,8 +41,8 @@ expect 0 'packed.idx: 2 images in 2 classes from photos' make-rec photos packed
 cmp by_hand packed.rec || fail "other bytes than by hand"
 
 expect 73 'packed.rec exists already' make-rec photos packed
-expect 73 'packed.rec exists already' make-rec photos packed.rec
-expect 73 "can't be created" make-rec photos none/packed
+expect 73 'OUT packed.rec: the file exists already' make-rec photos packed.rec
+expect 73 "OUT none/packed: folder none does not exist; create it" make-rec photos none/packed
 expect 65 'argument FOLDER: none: no such folder' make-rec none other
 expect 65 'argument FOLDER: empty: holds no class folders' make-rec empty other
 : >photos/dog/2.jpg
@@ -59,7 +59,7 @@ if unshare -m true 2>/dev/null; then
   unshare -m sh -c 'mount -t tmpfs -o size=64k none small && "$0" make-rec photos small/packed; code=$?
                     [ -z "$(ls -A small)" ] || echo "left over: $(ls -A small)"; exit $code' "$plumbline" >.out 2>&1
   [ $? -eq 74 ] || fail "a full disk isn't told: $(cat .out)"
-  grep -q 'small/packed.rec: writing failed' .out || fail "a full disk isn't named: $(cat .out)"
+  grep -q 'cannot write small/packed.rec: No space left' .out || fail "a full disk isn't named: $(cat .out)"
   grep 'left over' .out && fail "a full disk leaves files"
 fi
 

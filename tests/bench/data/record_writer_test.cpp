@@ -13,7 +13,8 @@ namespace {
 
 std::uint64_t pack(const ScratchFolder& place, const std::string& name = "packed") {
   const FolderImages images(place / "images", 1000);
-  return write_records(images, place / name, [](std::size_t) {});
+  RecordFiles files({.option = "OUT", .path = place / name});
+  return write_records(images, files, [](std::size_t) {});
 }
 
 void expect_same_batches(const std::string& data, const std::string& other, int rank, int world_size) {
@@ -71,13 +72,15 @@ TEST(RecordWriter, NothingIsReplacedAndNothingIsLeft) {
     const ScratchFolder place;
     write_image_folder(place / "images", 1, 1);
     place.write(taken, "mine");
-    expect_error(ExitCode::cannot_create, {taken, "exists already"}, [&] { pack(place); });
+    expect_error(ExitCode::cannot_create, {taken + " exists already; pass another OUT"},
+                 [&] { pack(place); });
     EXPECT_EQ(read_text(place / taken), "mine");
     EXPECT_EQ(place.list(), (std::vector<std::string>{"images", taken}));
   }
   const ScratchFolder place;
   write_image_folder(place / "images", 1, 1);
-  expect_error(ExitCode::cannot_create, {"none/packed.rec", "created"}, [&] { pack(place, "none/packed"); });
+  expect_error(ExitCode::cannot_create, {"none does not exist; create it"},
+               [&] { pack(place, "none/packed"); });
 }
 
 TEST(RecordWriter, ANameTakenMeanwhileIsNotReplaced) {
@@ -86,9 +89,10 @@ TEST(RecordWriter, ANameTakenMeanwhileIsNotReplaced) {
     write_image_folder(place / "images", 1, 2);
     const FolderImages images(place / "images", 1000);
     const auto packing = [&] {
-      write_records(images, place / "packed", [&](std::size_t) { place.write(taken, "other"); });
+      RecordFiles files({.option = "OUT", .path = place / "packed"});
+      write_records(images, files, [&](std::size_t) { place.write(taken, "other"); });
     };
-    expect_error(ExitCode::cannot_create, {taken, "File exists"}, packing);
+    expect_error(ExitCode::cannot_create, {taken + " exists already"}, packing);
     EXPECT_EQ(read_text(place / taken), "other");
     EXPECT_EQ(place.list(), (std::vector<std::string>{"images", taken}));
   }

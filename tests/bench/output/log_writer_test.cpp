@@ -102,10 +102,11 @@ TEST(LogWriter, TakesTheNextFreeNumberAndNeverAnExistingOne) {
   EXPECT_EQ(write_run({}), 2);
   EXPECT_EQ(write_run(5), 5);
   EXPECT_EQ(write_run({}), 3);
-  expect_error(ExitCode::cannot_create, {"resnet50_b128_fp32_5.log", "run 5 exists", "--run"},
+  expect_error(ExitCode::cannot_create,
+               {"resnet50_b128_fp32_5.log", "exists already, finished or not", "--run 5: "},
                [&] { write_run(5); });
   LogWriter running(folder.path(), kCase, 7);
-  expect_error(ExitCode::cannot_create, {"run 7 exists"}, [&] { write_run(7); });
+  expect_error(ExitCode::cannot_create, {"--run 7: "}, [&] { write_run(7); });
 }
 
 TEST(LogWriter, RenamesWithoutReplacing) {
@@ -168,15 +169,16 @@ TEST(LogWriter, ACaseFileThatIsAPipeIsRefused) {
   ScratchFolder folder;
   std::filesystem::create_directory(folder.path() + "/1n1g");
   ASSERT_EQ(mkfifo((folder.path() + "/1n1g/.plumbline-case").c_str(), 0644), 0);
-  expect_error(ExitCode::cannot_create, {"/1n1g/.plumbline-case", "no regular file", "--log-dir"},
+  expect_error(ExitCode::cannot_create, {"/1n1g/.plumbline-case", "not a regular file", "--log-dir"},
                [&] { LogWriter(folder.path(), kCase, {}); });
 }
 
 TEST(LogWriter, ACaseFileThatStaysLockedIsToldAndNotWaitedForWithoutEnd) {
   ScratchFolder folder;
-  const UniqueFd held = lock_case_folder(folder.path(), kCase);
-  expect_error(ExitCode::cannot_create, {".plumbline-case", "has held its lock for 0.05 s", "--log-dir"},
-               [&] { lock_case_folder(folder.path(), kCase, std::chrono::milliseconds(50)); });
+  const Output logs{.option = "--log-dir", .path = folder.path()};
+  const CaseFolder held(logs, folder.path(), kCase);
+  expect_error(ExitCode::cannot_create, {"has held the lock of ", "/.plumbline-case for 0.05 s", "--log-dir"},
+               [&] { CaseFolder(logs, folder.path(), kCase, std::chrono::milliseconds(50)); });
 }
 
 TEST(LogWriter, RefusesAFolderThatIsAFile) {
@@ -191,7 +193,7 @@ TEST(LogWriter, RefusesAFolderThatIsAFile) {
 }
 
 TEST(LogWriter, RefusesAFolderOnAFileSystemThatCannotHoldIt) {
-  expect_error(ExitCode::cannot_create, {"/proc/plumbline/1n1g", "--log-dir"},
+  expect_error(ExitCode::cannot_create, {"--log-dir /proc/plumbline: cannot create the folder"},
                [] { LogWriter("/proc/plumbline", kCase, {}); });
 }
 
@@ -217,9 +219,9 @@ TEST(LogWriter, RefusesAFolderOfAnotherConfiguration) {
                                            "--bs 128 --fp32 --image-size 224 on a batch file"};
   for (std::size_t i = 0; i < others.size(); ++i)
     expect_error(ExitCode::cannot_create,
-                 {"option --log-dir: " + folder.path() +
+                 {"--log-dir " + folder.path() + ": " + folder.path() +
                       "/1n1g holds resnet50 runs with --bs 128 --fp32 --image-size 224 on synthetic data",
-                  theirs[i], "; name another --log-dir"},
+                  theirs[i], "; pass another --log-dir"},
                  [&] { LogWriter(folder.path(), others[i], {}); });
   EXPECT_EQ(folder.list("1n1g"), std::vector<std::string>{"resnet50_b128_fp32_1.log"});
 }

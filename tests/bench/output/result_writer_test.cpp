@@ -70,7 +70,7 @@ TEST(ResultWriter, RefusesWhatCannotBeMade) {
   write_text(folder.path() + "/file", "");
   for (const char* inside : {"", "/", "/runs/deeper"})
     expect_error(ExitCode::cannot_create,
-                 {"option --out: " + folder.path() + "/file is a file and not a folder", "another --out"},
+                 {"--out " + folder.path() + "/file", "Not a directory; pass another --out"},
                  [&] { ResultWriter(folder.path() + "/file" + inside, "name", a_record()); });
   expect_error(ExitCode::cannot_create, {"/proc/runs", "--out"},
                [&] { ResultWriter("/proc/runs", "name", a_record()); });
