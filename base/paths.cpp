@@ -52,6 +52,12 @@ std::string display_path(const fs::path& path, const fs::path& dir) {
   return printable(path.lexically_relative(dir).string());
 }
 
+fs::path absolute_path(const fs::path& path) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error);
+  return error ? path : absolute;
+}
+
 std::vector<fs::path> visible_entries(const fs::path& dir, std::error_code& error) {
   std::vector<fs::path> entries;
   for (fs::directory_iterator entry(dir, error), end; !error && entry != end; entry.increment(error))

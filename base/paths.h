@@ -16,6 +16,9 @@ std::string printable_lines(std::string_view text, char replacement = '?');
 // `path` below `dir` as text for messages.
 std::string display_path(const std::filesystem::path& path, const std::filesystem::path& dir);
 
+// `path` from the root; `path` itself where the working folder was removed and has no name.
+std::filesystem::path absolute_path(const std::filesystem::path& path);
+
 // The entries of a folder by name, hidden ones left out; nothing if it can't be listed.
 std::vector<std::filesystem::path> visible_entries(const std::filesystem::path& dir, std::error_code& error);
 

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/paths.h"
 #include "base/text.h"
 
 namespace plumb {
@@ -95,9 +96,9 @@ bool has_variable(const fs::path& process, const std::string& variable) {
 std::vector<pid_t> marked_processes(const std::string& mark) {
   std::vector<pid_t> found;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator("/proc", error)) {
-    const pid_t pid = std::atoi(entry.path().filename().c_str());
-    if (pid > 0 && pid != getpid() && has_variable(entry.path(), std::string(kSweepVariable) + "=" + mark))
+  for (const fs::path& process : visible_entries("/proc", error)) {
+    const pid_t pid = std::atoi(process.filename().c_str());
+    if (pid > 0 && pid != getpid() && has_variable(process, std::string(kSweepVariable) + "=" + mark))
       found.push_back(pid);
   }
   return found;

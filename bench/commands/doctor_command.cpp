@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/paths.h"
 #include "base/text.h"
 #include "bench/commands/command.h"
 #include "bench/hosts/ask_hosts.h"
@@ -70,10 +71,9 @@ class FolderMarker {
 };
 
 HostQuestions questions_of(const DoctorArguments& arguments) {
-  HostQuestions questions{
-      .program = program_path(arguments.program, "bench_resnet50"),
-      .log_folder = std::filesystem::absolute(arguments.log_folder).lexically_normal().string(),
-      .marker = arguments.marker};
+  HostQuestions questions{.program = program_path(arguments.program, "bench_resnet50"),
+                          .log_folder = absolute_path(arguments.log_folder).lexically_normal().string(),
+                          .marker = arguments.marker};
   if (!arguments.names.empty()) questions.names = split(arguments.names, ',');
   return questions;
 }

@@ -2,13 +2,16 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 
-#include "base/error.h"
+#include "base/output.h"
 #include "base/paths.h"
 #include "base/shallow_json.h"
 #include "base/text.h"
@@ -67,14 +70,26 @@ OptionTable screen_options(ScreenArguments& arguments) {
          text_option("--gpu", "UUID", arguments.gpu, "with --here: the device; without it the CPUs")}}}};
 }
 
+Error unusable_tmpdir(const std::string& folder, const std::string& why) {
+  return cannot_create({.option = "TMPDIR", .path = folder}, "cannot create a folder in it: " + why,
+                       "set TMPDIR to another folder");
+}
+
+std::string temporary_folder() {
+  std::error_code error;
+  const fs::path folder = fs::temp_directory_path(error);
+  const char* const variable = std::getenv("TMPDIR");
+  if (error) throw unusable_tmpdir(variable ? variable : "/tmp", error.message());
+  return folder;
+}
+
 // A folder for one run's files, which goes with it.
 class ScratchFolder {
  public:
   ScratchFolder() {
-    std::string name = (fs::temp_directory_path() / "plumbline-screen-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr)
-      throw Error(ExitCode::cannot_create, "no folder can be made in {}; make room or set TMPDIR",
-                  fs::temp_directory_path().string());
+    const std::string parent = temporary_folder();
+    std::string name = parent + "/plumbline-screen-XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) throw unusable_tmpdir(parent, std::strerror(errno));
     path_ = name;
   }
   ~ScratchFolder() {
@@ -236,7 +251,7 @@ int screen_hosts(const ScreenArguments& arguments) {
   const HostTransport transport = hosts.empty() ? HostTransport{} : transport_of(arguments.hosts);
   if (hosts.empty()) hosts = {"localhost"};
   const HostQuestions questions{.program = program_path(arguments.program, "bench_resnet50"),
-                                .log_folder = fs::temp_directory_path().string()};
+                                .log_folder = temporary_folder()};
   const auto& options = arguments.options;
   const auto device_option = std::ranges::find(options, "--device");
   if (device_option != options.end())

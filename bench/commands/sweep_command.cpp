@@ -133,7 +133,8 @@ std::string read_sweep_file(const std::string& path) {
   // Examples have the names of their files in launch/sweeps.
   for (const auto& [name, example] : {std::pair("cpu", kCpuSweep), std::pair("dlperf_resnet50", kDlperfSweep),
                                       std::pair("dlperf_resnet50_4_hosts", kDlperfHostsSweep)})
-    if (path == name && !fs::exists(path)) return std::string(example);
+    if (std::error_code error; path == name && fs::status(path, error).type() == fs::file_type::not_found)
+      return std::string(example);
   return read_whole_file(
       path, {.remedy = "check its name, or give an example: cpu, dlperf_resnet50, dlperf_resnet50_4_hosts",
              .name = fmt::format("argument FILE: sweep file {}", path),
@@ -178,7 +179,8 @@ std::string result_text(const SweepPlan& plan, const SweepFolder& folder, const 
   std::string text;
   std::set<std::string> measured;
   for (const SweepRun& run : plan.runs)
-    if (fs::exists(folder.log(plan, run))) measured.insert(plan.groups[run.group].name);
+    if (std::error_code error; fs::exists(folder.log(plan, run), error))
+      measured.insert(plan.groups[run.group].name);
   for (const SweepGroup& group : plan.groups) {
     if (!measured.contains(group.name)) continue;
     std::string table;

@@ -231,7 +231,7 @@ std::vector<PortFacts> adapter_ports(const std::string& folder) {
 }
 
 std::string nearest_folder(const std::string& path) {
-  fs::path folder = fs::absolute(path).lexically_normal();
+  fs::path folder = absolute_path(path).lexically_normal();
   std::error_code error;
   while (!fs::is_directory(folder, error) && folder != folder.parent_path()) folder = folder.parent_path();
   return folder.string();

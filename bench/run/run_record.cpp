@@ -10,6 +10,7 @@
 #include <span>
 
 #include "base/output.h"
+#include "base/paths.h"
 #include "bench/output/profile.h"
 #include "bench/plan/predicted_exchange.h"
 #include "bench/run/environment.h"
@@ -229,7 +230,7 @@ void open_outputs(const Job& job, const Session& session, RunRecord& record, Run
     }
     record.config["run"] = outputs.log->run();
     outputs.results->write_json("env.json", environment_json(machines));
-    outputs.folder = std::filesystem::absolute(outputs.results->folder());
+    outputs.folder = absolute_path(outputs.results->folder());
   });
   outputs.folder = job.all_gather(outputs.folder).front();
 }

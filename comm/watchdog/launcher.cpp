@@ -21,6 +21,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/paths.h"
 #include "comm/launched_as.h"
 
 namespace plumb {
@@ -69,9 +70,8 @@ bool has_ended(const ProcessFacts& facts) {
 std::vector<pid_t> children_of(pid_t pid) {
   std::vector<pid_t> pids;
   std::error_code error;
-  const std::filesystem::path threads = "/proc/" + std::to_string(pid) + "/task";
-  for (const auto& thread : std::filesystem::directory_iterator(threads, error)) {
-    std::ifstream children(thread.path() / "children");
+  for (const auto& thread : visible_entries("/proc/" + std::to_string(pid) + "/task", error)) {
+    std::ifstream children(thread / "children");
     for (pid_t child = 0; children >> child;) pids.push_back(child);
   }
   return pids;

@@ -287,6 +287,26 @@ TEST(Outputs, RunOffATerminalSaysAtMostFourLinesAndEndsWithItsFolder) {
   EXPECT_TRUE(std::filesystem::exists(place.file(ended.lines.back() + "/result.json"))) << ended.lines.back();
 }
 
+TEST(Outputs, ATemporaryFolderThatIsNotThereIsNamed) {
+  const Place place;
+  expect_one_sentence(place.run(place.plumbline("screen --here"), "TMPDIR=/nowhere"), kCannotCreate,
+                      {"TMPDIR /nowhere: cannot create a folder in it", "set TMPDIR"}, "plumbline");
+}
+
+TEST(Outputs, AWorkingFolderThatIsGoneIsNotADefect) {
+  const Place place;
+  const std::string gone = "mkdir gone && cd gone && rmdir ../gone && ";
+  const Ended doctor = place.run(gone + place.plumbline("doctor --program ./none"));
+  EXPECT_NE(doctor.exit_code, kInternal) << testing::PrintToString(doctor.lines);
+  const Place other;
+  const Ended run = other.run(gone + other.resnet50(kRun));
+  EXPECT_EQ(run.exit_code, kCannotCreate);
+  ASSERT_FALSE(run.lines.empty());  // the first may be MPI's
+  EXPECT_EQ(
+      run.lines.back(),
+      "bench_resnet50: --out runs: cannot create the folder: No such file or directory; pass another --out");
+}
+
 // A failure to print the table doesn't fail a checked run.
 TEST(Outputs, FullStdoutIsLoudButTheRunStands) {
   const Place place;
