@@ -80,6 +80,16 @@ def join(args: argparse.Namespace) -> Job:
     return job
 
 
+def make_optimizer(parameters: list, lr: float, momentum: float, decay: float) -> torch.optim.SGD:
+    """Fused SGD whose momentum starts at zero, which gives the same weights as PyTorch's own start: the first gradient.
+    PyTorch (torch/optim/sgd.py, _fused_sgd, 2.11) allocates the momentum with empty_like and returns before it writes it
+    if the GradScaler found an overflow. After a skipped first step, the next one would multiply uninitialized memory."""
+    optimizer = torch.optim.SGD(parameters, lr=lr, momentum=momentum, weight_decay=decay, fused=True)
+    for parameter in parameters:
+        optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
+    return optimizer
+
+
 class Training:
     """make_network() gives a module from images and labels to the loss."""
 
@@ -96,7 +106,7 @@ class Training:
         images = torch.randn(args.bs, 3, args.image_size, args.image_size, device=args.device)
         self.images = images.contiguous(memory_format=memory_format)
         self.labels = torch.randint(classes, (args.bs,), device=args.device)
-        self.optimizer = torch.optim.SGD(trained, lr=args.lr, momentum=momentum, weight_decay=decay, fused=True)
+        self.optimizer = make_optimizer(trained, args.lr, momentum, decay)
         self.scaler = torch.amp.GradScaler(args.device, enabled=args.precision == "fp16")
         half = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(args.precision)
         self.autocast = (lambda: torch.autocast(args.device, half)) if half else contextlib.nullcontext

@@ -118,7 +118,7 @@ draw() {
 }
 
 # pytorch ROUND SECONDS SECONDS: ours, eager and compiled in turn, so that a GPU that warms up slows all of them. The first
-# round's run of ours is fp16_bs256. Compiled by PyTorch 2.11 the losses weren't finite on an H100 nor on an H200.
+# round's run of ours is fp16_bs256.
 pytorch() {
   local of=$results/logs/fp16_bs256 run=(--fp16 --bs 256)
   [ "$1" = 1 ] || logs=$of/plumbline measure "ours_$1" 10 --fp16 --bs 256
