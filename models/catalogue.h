@@ -25,8 +25,8 @@ struct Model {
   std::string_view program;         // that trains it: "bench_arcface"
   std::string_view published_name;  // part of the name that published tables have for it
   std::array<std::string_view, 4> other_names{};  // in other frameworks' logs, in lower case
-  std::string_view short_name;  // in names of logs of which a framework trains only this network; may be
-                                // another one's name
+  std::string_view short_name;   // in names of logs of which a framework trains only this network; may be
+                                 // another one's name
   std::string_view mlperf_name;  // of its benchmark in MLPerf Training's rules; empty: it has none
   Graph (*make)(const ModelOptions& options) = nullptr;
   std::int64_t image_size = 224;  // pixels, of published results

@@ -28,9 +28,9 @@ struct InstructionProfile {
   InstructionId instruction = 0;
   double seconds = 0;                       // mean over the iterations that are averaged
   double min_seconds = 0, max_seconds = 0;  // over all
-  double share = 0;             // of the time of all instructions that compute; 0 on other lanes
-  double flops_per_second = 0;  // achieved, 2 FLOPs per multiply-accumulate
-  double bytes_per_second = 0;  // of the bytes that can't be avoided
+  double share = 0;                         // of the time of all instructions that compute; 0 on other lanes
+  double flops_per_second = 0;              // achieved, 2 FLOPs per multiply-accumulate
+  double bytes_per_second = 0;              // of the bytes that can't be avoided
   double roofline_seconds = 0;
   double roofline_share = 0;  // roofline_seconds / seconds: 1 can't be beaten
   Bound bound = Bound::nothing;
@@ -50,8 +50,8 @@ struct Profile {
   double peak_flops_per_second = 0, peak_bytes_per_second = 0;
   std::size_t iterations = 0;           // that were stamped
   std::size_t averaged_iterations = 0;  // those of middle length: every time below is a mean over them
-  // Lanes that compute: from the begin of its first instruction to the end of its last; in one of its instructions,
-  // which is the sum of their seconds; in none of them.
+  // Lanes that compute: from the begin of its first instruction to the end of its last; in one of its
+  // instructions, which is the sum of their seconds; in none of them.
   double iteration_seconds = 0, busy_seconds = 0, gap_seconds = 0;
   double roofline_seconds = 0;                   // sum over its instructions
   std::vector<InstructionProfile> instructions;  // that were stamped, of all lanes, by InstructionId

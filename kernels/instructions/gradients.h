@@ -27,8 +27,8 @@ struct Cast {
 
 // Runs in the communicator, in place. allgather and reduce_scatter split the buffer into one part of
 // elements / world size per rank: allgather sends rank r's part r to all ranks; reduce_scatter leaves the sum
-// of all parts r in part r of rank r, and undefined values in the other parts. broadcast sends rank 0's buffer
-// to all ranks; training needs none.
+// of all parts r in part r of rank r, and undefined values in the other parts. broadcast sends rank 0's
+// buffer to all ranks; training needs none.
 struct Collective {
   static constexpr std::string_view kName = "reduce";
   enum class Kind { allreduce_sum, allreduce_max, allgather, reduce_scatter_sum, broadcast };

@@ -18,8 +18,8 @@ struct Wanted {
   int stack_bytes = 0;                        // maximum
   int threads = 0;                            // per block; 0: no row in the table of figures
   int dynamic_shared_bytes = 0;               // per block
-  int copied_bytes = 0;                       // copied to shared memory at once, past the registers, per block
-  std::string_view why = {};                  // reason for narrow accesses and a stack
+  int copied_bytes = 0;       // copied to shared memory at once, past the registers, per block
+  std::string_view why = {};  // reason for narrow accesses and a stack
   bool is_hot() const { return wide_loads + wide_stores > 0; }
 };
 
