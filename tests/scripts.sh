@@ -1,8 +1,8 @@
 #!/bin/sh
-# scripts.sh ROOT: fails if a shell script pipes into a reader that stops before the end of its input, or if a script
-# does not say where it failed: bash has a trap for that, other shells with set -e have none. Behind a pipe, such a
-# reader kills the writer or not, depending on who is faster; under pipefail the script then fails by chance. Let the
-# reader read a file, a variable (<<<), or everything.
+# scripts.sh ROOT [list]: fails if a shell script pipes into a reader that stops before the end of its input, or if a
+# script does not say where it failed: bash has a trap for that, other shells with set -e have none. Behind a pipe, such
+# a reader kills the writer or not, depending on who is faster; under pipefail the script then fails by chance. Let the
+# reader read a file, a variable (<<<), or everything. With "list" it only prints the names of all shell scripts.
 set -u
 root=$1
 
@@ -132,6 +132,10 @@ scripts 8'
   fi
 }
 
+if [ "${2:-}" = list ]; then
+  scripts "$root"
+  exit
+fi
 check_the_check
 found=$(findings "$root")
 case $found in

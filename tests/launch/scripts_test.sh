@@ -60,10 +60,6 @@ case $behaviour in
       [[ -x $script || $first != '#!'* ]] || fail "$script is not executable"
     done
     ;;
-  shellcheck_is_content)
-    command -v shellcheck >/dev/null || exit 77
-    shellcheck --severity=warning "${scripts[@]}"
-    ;;
   nothing_missing_says_nothing)
     fake_packages none
     fake_user 1000
