@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs what Plumbline is built from: packages of Debian and its kin (apt) or of Fedora and its kin (dnf), and the
-# headers for GPUs that they lack, from PyPI into build/fetched (or $PLUMB_FETCHED). With PLUMB_TEST_PACKAGES set also what only tests start. Takes no
-# arguments, says nothing when nothing is missing. Why each is wanted: docs/dependencies.md. Exit codes: 0 all there, or
-# all but what only GPU parts or single tests want; 64 usage; 69 can't install.
+# headers for GPUs that they lack, from PyPI into build/fetched (or $PLUMB_FETCHED). With PLUMB_TEST_PACKAGES set, also
+# what only tests use. Takes no arguments, says nothing when nothing is missing. Why each is wanted: docs/dependencies.md.
+# Exit codes: 0 all there, or all but what only GPU parts or single tests want; 64 usage; 69 can't install.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 
@@ -45,13 +45,24 @@ dnf_packages=(
   tomlplusplus-devel
 )
 
-# With PLUMB_TEST_PACKAGES: a browser that opens reports, what draws single plots, what makes hosts out of network
-# namespaces. Without them their tests are skipped.
+# With PLUMB_TEST_PACKAGES. Tests are skipped if theirs is missing.
 apt_test_packages=(
   chromium
+  clang-16
+  clang-format-14
+  dpkg-dev
+  fish
   gnuplot-nox
+  groff-base
   iproute2
+  munge
+  procps
   python3
+  python3-yaml
+  shellcheck
+  slurm-client
+  slurmctld
+  slurmd
 )
 dnf_test_packages=(
   chromium-headless
@@ -66,6 +77,11 @@ cuda_headers=(
   "nvidia-cuda-runtime==13.0.96 7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548"
   "nvidia-cuda-crt==13.0.88 2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4"
   "nvidia-cuda-cccl==13.0.85 e0da7ad981f3a8aff08241b5bfc1af868742a63e2762f53a5171c492ef242649"
+)
+# With PLUMB_TEST_PACKAGES: the parsers of what `plumbline export` writes.
+python_test_packages=(
+  "mlperf-logging==4.1.68 1f199ff35625308786fe3410410d3b03a32661a8b2babd022eacad7b91166f03"
+  "prometheus-client==0.26.0 fa93d06737aa02bacd05794768508bb97d2fbee28cb3bca04eaae92f0ca953d6"
 )
 
 give_up() {
@@ -146,17 +162,23 @@ tell_of_fedora() {
 }
 
 install_test_packages() {
+  local package
   [ -n "$manager" ] || return 0
   missing_of "${test_packages[@]}"
   [ ${#missing[@]} -gt 0 ] || return 0
-  may_install && install "${missing[@]}" ||
-    echo "install_deps.sh: going on without ${missing[*]}: tests of reports will be skipped" >&2
+  # A release that lacks one of them has the others.
+  if may_install && ! install "${missing[@]}"; then
+    for package in "${missing[@]}"; do install "$package" || true; done
+  fi
+  missing_of "${missing[@]}"
+  [ ${#missing[@]} -eq 0 ] || echo "install_deps.sh: going on without ${missing[*]}: their tests will be skipped" >&2
 }
 
-# fetch NAME PIN…: headers of pinned wheels into $fetched/NAME/include. Without pip, tries to install it first.
+# fetch NAME "DIRECTORY…" PIN…: those directories of pinned wheels into $fetched/NAME. Without pip, tries to install it
+# first.
 fetch() {
   local no_pip=72 code=0 wheels
-  wheels=("$launch/fetch_wheels.sh" "$fetched/$1" include "${@:2}")
+  wheels=("$launch/fetch_wheels.sh" "$fetched/$1" "${@:2}")
   "${wheels[@]}" || code=$?
   if [ $code -eq $no_pip ] && [ -n "$manager" ] && may_install && install python3-pip; then
     code=0
@@ -167,14 +189,11 @@ fetch() {
 
 # What these headers are for is a part of the build that is left out without them.
 fetch_headers() {
-  local launch fetched
-  launch=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
-  fetched=${PLUMB_FETCHED:-${launch%/*}/build/fetched}
   if command -v nvcc >/dev/null || [ -x "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" ]; then
-    fetch cudnn_frontend "${cudnn_frontend[@]}" ||
+    fetch cudnn_frontend include "${cudnn_frontend[@]}" ||
       echo "install_deps.sh: going on without the cuDNN frontend's headers: there will be no CUDA device" >&2
   else
-    fetch cuda "${cuda_headers[@]}" ||
+    fetch cuda include "${cuda_headers[@]}" ||
       echo "install_deps.sh: going on without CUDA's headers: there will be no tests on an emulated GPU" >&2
   fi
 }
@@ -183,9 +202,15 @@ if [ $# -ne 0 ]; then
   echo "install_deps.sh: takes no arguments, got '$1'" >&2
   exit 64
 fi
+launch=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
+fetched=${PLUMB_FETCHED:-${launch%/*}/build/fetched}
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
 choose_manager
 fetch_headers
 install_packages
-[ -z "${PLUMB_TEST_PACKAGES-}" ] || install_test_packages
+if [ -n "${PLUMB_TEST_PACKAGES-}" ]; then
+  install_test_packages
+  fetch python "mlperf_logging prometheus_client" "${python_test_packages[@]}" ||
+    echo "install_deps.sh: going on without mlperf-logging and prometheus-client: a test of exports will be skipped" >&2
+fi

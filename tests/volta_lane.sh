@@ -30,7 +30,7 @@ case ${1:-} in
 esac
 
 skip() {
-  echo "volta_lane: skipped, $*"
+  echo "skipped: $*"
   exit 77
 }
 
@@ -93,11 +93,6 @@ trap 'rm -rf "$scratch"' EXIT
 "$root/launch/fetch_wheels.sh" "$cuda12" "include bin nvvm/libdevice" "${compiler_wheels[@]}" ||
   skip "CUDA 12's headers and ptxas could not be fetched (why stands above)"
 mkdir -p "$cuda12/lib64" # clang takes no folder without one for CUDA's
-if ! find_clang && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
-  echo "volta_lane: installing clang-16" >&2
-  { apt-get -qq update || true; DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends clang-16; } \
-    >"$scratch/apt" 2>&1 || tail -n 3 "$scratch/apt" >&2
-fi
-find_clang || skip "no clang++ from 16 to 19 is installed, which CUDA 12's headers want (Debian: clang-16)"
+find_clang || skip "no clang++ from 16 to 19 is installed, which CUDA 12's headers need (Debian: clang-16)"
 check_compiles
 [ $plans = no ] || exec "$root/tests/cuda_plans/volta_plans.sh" "$fetched"

@@ -20,7 +20,7 @@ self=$(readlink -f "$0")
 state=/run/plumb_cluster  # inside the cluster's mount namespace
 
 skip() {
-  echo "no cluster of namespaces here: $1"
+  echo "skipped: no cluster of namespaces here: $1"
   exit 77
 }
 

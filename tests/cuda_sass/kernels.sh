@@ -22,7 +22,7 @@ tool_wheels=(
 )
 
 skip() {
-  echo "cuda_sass: skipped, $*"
+  echo "skipped: $*"
   exit 77
 }
 

@@ -3,7 +3,10 @@
 # That it installs and runs elsewhere: launch/check_deb.sh.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
-command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null || exit 77
+command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null || {
+  echo 'skipped: dpkg-deb or dpkg-shlibdeps is missing (Debian: dpkg-dev)'
+  exit 77
+}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 fail() {

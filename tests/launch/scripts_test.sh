@@ -196,9 +196,25 @@ case $behaviour in
     install_deps
     expect_code 0
     [ ! -e "$scratch/apt_calls" ] || fail "installed a browser unasked"
+    [ ! -e "$scratch/fetched/python" ] || fail "fetched parsers unasked"
     PLUMB_TEST_PACKAGES=1 install_deps
     expect_code 0
     expect_apt "install -y --no-install-recommends chromium"
+    expect_word "fetching mlperf-logging"
+    [ -e "$scratch/fetched/python/fetched.txt" ] || fail "no parsers were fetched"
+    ;;
+  a_test_package_that_does_not_exist_costs_no_other)
+    fake_packages chromium fish shellcheck
+    fake_user 0
+    printf 'echo "$*" >>%q
+[[ $* != *chromium* ]]
+' "$scratch/apt_calls" | fake apt-get
+    fake_pip 0 0
+    PLUMB_TEST_PACKAGES=1 install_deps
+    expect_code 0
+    for alone in fish shellcheck; do
+      grep -q -e "install -y --no-install-recommends $alone\$" "$scratch/apt_calls" || fail "$alone was not installed alone"
+    done
     ;;
   without_test_packages_goes_on)
     fake_packages chromium gnuplot-nox
@@ -207,7 +223,7 @@ case $behaviour in
     fake_pip 0 0
     PLUMB_TEST_PACKAGES=1 install_deps
     expect_code 0
-    expect_word "going on without chromium gnuplot-nox"
+    expect_word "going on without chromium gnuplot-nox: their tests will be skipped"
     ;;
   arguments_are_refused)
     install_deps --help
@@ -219,7 +235,7 @@ case $behaviour in
     expect_word "fast"
     ;;
   images_are_made_once)
-    command -v cjpeg >/dev/null || exit 77
+    command -v cjpeg >/dev/null || { echo 'skipped: cjpeg is missing (Debian: libjpeg-turbo-progs)'; exit 77; }
     "$sources/launch/make_images.sh" "$scratch/images"
     [ "$(find "$scratch/images" -name '*.jpg' -size +1k | wc -l)" -eq 48 ] || fail "not 48 images"
     echo changed >"$scratch/images/wave_0/0.jpg"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # peer_log.sh PLUMBLINE SOURCE_DIR: the logs that the scripts of results/peers write are read whole by plumbline analyze.
-command -v python3 >/dev/null || exit 77
+command -v python3 >/dev/null || { echo 'skipped: python3 is missing'; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cat >"$work/write.py" <<'END'

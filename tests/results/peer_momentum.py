@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """peer_momentum.py SOURCE_DIR: results/peers trains on as it should after a first step that the loss scale skipped. Runs
 with PyTorch where python3 has it, else with a stand-in for its fused SGD and its GradScaler."""
 import collections
