@@ -1,6 +1,9 @@
 #include "comm/distinct_gpus.h"
 
+#include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 namespace plumb {
 namespace {
@@ -13,8 +16,7 @@ std::string sentence(const std::vector<RankDevice>& devices, std::size_t first, 
   const std::size_t gpus = std::set(used.begin(), used.end()).size();
   return fmt::format(
       "more ranks than GPUs on {}: rank {} and rank {} both use {}, its {} ranks use {} between them; start "
-      "at most {} "
-      "there, show each rank a GPU of its own (CUDA_VISIBLE_DEVICES), or give --share-gpu",
+      "at most {} there, show each rank a GPU of its own (CUDA_VISIBLE_DEVICES), or give --share-gpu",
       host, first, second, devices[first].gpu, used.size(), gpus, gpus);
 }
 
@@ -30,13 +32,21 @@ std::optional<std::string> shared_gpu(const std::vector<RankDevice>& devices) {
   return std::nullopt;
 }
 
-bool require_distinct_gpus(const Job& job, const std::string& gpu, bool share_gpu) {
+int most_ranks_per_gpu(const std::vector<RankDevice>& devices) {
+  int most = 1;
+  std::map<std::pair<std::string, std::string>, int> ranks;
+  for (const RankDevice& device : devices)
+    if (!device.gpu.empty()) most = std::max(most, ++ranks[{device.host, device.gpu}]);
+  return most;
+}
+
+int require_distinct_gpus(const Job& job, const std::string& gpu, bool share_gpu) {
   const std::vector<std::string> hosts = job.all_gather(job.host());
   const std::vector<std::string> gpus = job.all_gather(gpu);
   std::vector<RankDevice> devices;
   for (std::size_t rank = 0; rank < hosts.size(); ++rank) devices.push_back({hosts[rank], gpus[rank]});
   const std::optional<std::string> shared = shared_gpu(devices);
-  if (!shared || share_gpu) return shared.has_value();
+  if (!shared || share_gpu) return most_ranks_per_gpu(devices);
   if (job.rank() == 0) throw Error(ExitCode::usage, *shared);
   throw ErrorToldElsewhere(ExitCode::usage, *shared);
 }

@@ -2,11 +2,13 @@
 
 #include <nccl.h>
 
+#include <cstdlib>
 #include <source_location>
 #include <span>
 #include <type_traits>
 
 #include "base/error.h"
+#include "comm/nccl_on_shared_gpu.h"
 
 namespace plumb {
 namespace {
@@ -17,6 +19,10 @@ std::string advice_for(ncclResult_t result) {
       return "this is a defect of Plumbline";
     case ncclInProgress:
       return "unset NCCL_COMM_BLOCKING: calls must be done when they return";
+    case ncclInvalidUsage:
+      return "unset the NCCL_ variables that you set, such as NCCL_HOSTID, and run again with "
+             "NCCL_DEBUG=WARN "
+             "for what NCCL saw";
     case ncclUnhandledCudaError:
       return "see whether nvidia-smi and dmesg tell of a GPU error, and run again with NCCL_DEBUG=INFO";
     default:
@@ -37,6 +43,18 @@ Error nccl_error(ncclResult_t result, ncclComm_t communicator, const std::source
 void check(ncclResult_t result, ncclComm_t communicator,
            const std::source_location& where = std::source_location::current()) {
   if (result != ncclSuccess) throw nccl_error(result, communicator, where);
+}
+
+int version_code() {
+  int version = 0;  // 22803: 2.28.3 (nccl.h)
+  return ncclGetVersion(&version) == ncclSuccess ? version : 0;
+}
+
+// To be called before ncclGetUniqueId, which is the first to read variables. A variable that the user has set
+// stays.
+void set_variables_for_shared_gpu(const Job& job) {
+  for (const auto& [name, value] : nccl_variables_on_shared_gpu(job.rank(), job.nodes(), version_code()))
+    ::setenv(name.c_str(), value.c_str(), 0);
 }
 
 ncclUniqueId spread_id(const Job& job) {
@@ -158,13 +176,12 @@ std::string why_no_nccl() {
 }
 
 std::string nccl_version() {
-  int version = 0;  // 22803: 2.28.3 (nccl.h)
-  return ncclGetVersion(&version) == ncclSuccess
-             ? fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100)
-             : "";
+  const int version = version_code();
+  return version > 0 ? fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100) : "";
 }
 
-std::unique_ptr<Communicator> make_nccl_communicator(const Job& job, void* queue) {
+std::unique_ptr<Communicator> make_nccl_communicator(const Job& job, void* queue, bool shares_gpu) {
+  if (shares_gpu) set_variables_for_shared_gpu(job);
   return std::make_unique<NcclCommunicator>(job, static_cast<cudaStream_t>(queue));
 }
 

@@ -12,7 +12,7 @@ std::string nccl_version() {
   return "";
 }
 
-std::unique_ptr<Communicator> make_nccl_communicator(const Job&, void*) {
+std::unique_ptr<Communicator> make_nccl_communicator(const Job&, void*, bool) {
   throw Error(ExitCode::unavailable, "option --comm: 'nccl' is not available, {}; give --comm mpi",
               why_no_nccl());
 }

@@ -65,7 +65,10 @@ OptionGroup carrier_group(AllreduceOptions& o) {
            enum_option<CudaGraph>(
                "--cuda-graph", o.cuda_graph,
                {{"auto", CudaGraph::automatic}, {"on", CudaGraph::on}, {"off", CudaGraph::off}},
-               "capture a collective once and replay it, as training does; auto: on with nccl")}};
+               "capture a collective once and replay it, as training does; auto: on with nccl"),
+           flag_option("--share-gpu", o.share_gpu, true,
+                       "let several ranks use one GPU, which checks communication and measures no speed; "
+                       "messages go through the host unless --comm nccl is given")}};
 }
 
 ReplayedModel parse_replay(const std::string& text) {
@@ -163,6 +166,9 @@ void check_together(const AllreduceOptions& o) {
   if (o.pairs && o.replay.model) refuse("options --pairs and --replay exclude each other; give one");
   if (o.pairs && o.comm == "nccl")
     refuse("options --pairs and --comm nccl exclude each other: pairs are messages of MPI; leave --comm out");
+  if (o.share_gpu && !o.out.empty())
+    refuse(
+        "options --share-gpu and --out exclude each other: ranks on one GPU measure no link; leave one out");
   if (!o.replay.model && !o.compute.empty())
     refuse("option --compute: is for --replay only; add --replay with the model of that program.json");
   if (!o.replay.model && (o.batch_per_device || o.bucket_mb))
@@ -233,7 +239,8 @@ std::string options_fingerprint(const AllreduceOptions& options) {
 
 AllreduceOptions resolve(AllreduceOptions options, const DeviceLimits& limits) {
   const bool is_gpu = limits.kind == DeviceKind::cuda;
-  if (options.comm == "auto") options.comm = is_gpu && why_no_nccl().empty() ? "nccl" : "mpi";
+  if (options.comm == "auto")
+    options.comm = is_gpu && why_no_nccl().empty() && !options.share_gpu ? "nccl" : "mpi";
   if (!is_gpu && options.comm == "nccl")
     throw Error(ExitCode::usage, "option --comm: 'nccl' is for GPUs, and device {} is a cpu; give --comm mpi",
                 limits.name);

@@ -32,6 +32,7 @@ struct AllreduceOptions {
   DeviceChoice device = DeviceChoice::automatic;
   std::string comm = "auto";  // resolved: "nccl" or "mpi"
   CudaGraph cuda_graph = CudaGraph::automatic;
+  bool share_gpu = false;
   ReplayedModel replay;
   std::optional<std::int64_t> batch_per_device;
   std::optional<double> bucket_mb;

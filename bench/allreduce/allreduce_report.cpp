@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "base/text_table.h"
 #include "base/units.h"
+#include "results/anomalies/flags.h"
 
 namespace plumb {
 namespace {
@@ -35,6 +36,7 @@ std::string headline(const AllreduceReport& report) {
                                  counted(options.iterations + options.warmup, "iteration"));
   if (report.world_size == 1)
     text += "one rank sends nothing: times are those of the calls and copies, bus bandwidth is 0\n";
+  if (report.ranks_per_gpu > 1) text += shared_gpu_text(report.ranks_per_gpu) + "\n";
   return text;
 }
 
@@ -99,12 +101,16 @@ nlohmann::ordered_json to_json(const AllreduceReport& report) {
   nlohmann::ordered_json json{{"schema", kAllreduceSchema},
                               {"world_size", report.world_size},
                               {"nodes", report.nodes},
-                              {"devices_per_node", report.devices_per_node},
-                              {"device_name", report.device_name},
-                              {"comm", options.comm},
-                              {"cuda_graph", report.captured},
-                              {"config", config_json(allreduce_option_table(options))},
-                              {"results", nlohmann::ordered_json::array()}};
+                              {"devices_per_node", report.devices_per_node}};
+  if (report.ranks_per_gpu > 1) {
+    json["ranks_per_gpu"] = report.ranks_per_gpu;
+    json["remarks"] = nlohmann::ordered_json::array({shared_gpu_text(report.ranks_per_gpu)});
+  }
+  json["device_name"] = report.device_name;
+  json["comm"] = options.comm;
+  json["cuda_graph"] = report.captured;
+  json["config"] = config_json(allreduce_option_table(options));
+  json["results"] = nlohmann::ordered_json::array();
   for (const MeasuredTransfer& one : report.results) json["results"].push_back(to_json(one));
   if (report.replay) json["replay"] = to_json(*report.replay);
   if (report.pairs) json["links"] = to_json(*report.pairs);

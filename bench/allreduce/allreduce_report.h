@@ -19,6 +19,7 @@ inline constexpr const char* kAllreduceSchema = "plumbline.allreduce/1";
 struct AllreduceReport {
   AllreduceOptions options;  // resolved
   int world_size = 1, nodes = 1, devices_per_node = 1;
+  int ranks_per_gpu = 1;  // on the fullest GPU
   std::string device_name;
   bool captured = false;  // collectives were replayed as a CUDA graph
   std::vector<MeasuredTransfer> results;
@@ -28,7 +29,8 @@ struct AllreduceReport {
 
 // At most 100 columns.
 std::string to_text(const AllreduceReport& report);
-// {"schema", "world_size", "nodes", "devices_per_node", "device_name", "comm", "cuda_graph", "config",
+// {"schema", "world_size", "nodes", "devices_per_node", ["ranks_per_gpu", "remarks": [shared_gpu_text()]],
+//  "device_name", "comm", "cuda_graph", "config",
 //  "results": [{["name"], "collective", "bytes", "dtype", "in_place", "seconds", "algbw_bytes_per_second",
 //               "busbw_bytes_per_second", "wrong_elements", "iteration_seconds", "rank_seconds": {"min",
 //               "median", "max"}, "slowest_rank"}],

@@ -29,10 +29,11 @@ Graph network_without_layers() {
 
 }  // namespace
 
-Exchange::Exchange(const Job& job, Device& device, std::string comm, bool captures)
+Exchange::Exchange(const Job& job, Device& device, std::string comm, int ranks_per_gpu, bool captures)
     : job_(job),
       device_(device),
       comm_(std::move(comm)),
+      ranks_per_gpu_(ranks_per_gpu),
       captures_(captures),
       memory_(device),
       program_(start_lowering(network_without_layers(), {}, std::max(sizeof(cpu::State), sizeof(cuda::State)))
@@ -57,7 +58,7 @@ void Exchange::allocate() {
     const MemoryPlan plan = plan_memory(program_);
     const HostStaging* const staging = device_.host_staging();
     const double share =
-        staging ? device_.limits().memory_bytes
+        staging ? device_.limits().memory_bytes / ranks_per_gpu_
                 : std::min(device_.limits().memory_bytes / job_.local_size(), cpu::address_space_left());
     if (static_cast<double>(plan.arena_bytes) > share)
       throw Error(ExitCode::out_of_memory,
@@ -65,7 +66,7 @@ void Exchange::allocate() {
                   job_.host(), plan.arena_bytes, static_cast<std::int64_t>(share));
     device_.bind(program_, plan);
   });
-  communicator_ = make_communicator(job_, comm_, device_, program_);
+  communicator_ = make_communicator(job_, comm_, ranks_per_gpu_ > 1, device_, program_);
   captures_ = captures_ && communicator_->enqueues() && device_.step_capture();
 }
 

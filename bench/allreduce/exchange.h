@@ -27,8 +27,9 @@ struct Transfer {
 
 class Exchange {
  public:
-  // Every rank calls it, with a device that is alone there. Allocates nothing.
-  Exchange(const Job& job, Device& device, std::string comm, bool captures);
+  // Every rank calls it, with a device that it shares at most with `ranks_per_gpu` - 1 others. Allocates
+  // nothing.
+  Exchange(const Job& job, Device& device, std::string comm, int ranks_per_gpu, bool captures);
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
@@ -68,6 +69,7 @@ class Exchange {
   const Job& job_;
   Device& device_;
   std::string comm_;
+  int ranks_per_gpu_ = 1;
   bool captures_ = false, captured_ = false;
   DeviceMemory memory_;
   Program program_;  // buffers only

@@ -84,10 +84,12 @@ class AllreduceRun {
       device_ = make_device({.choice = options().device, .threads = 1, .local_rank = job_.local_rank()});
       report_.options = resolve(options(), device_->limits());
     });
-    require_distinct_gpus(job_, device_->unique_id(), options().comm == "mpi");
+    const bool may_share = options().share_gpu || options().comm == "mpi";
+    report_.ranks_per_gpu = require_distinct_gpus(job_, device_->unique_id(), may_share);
     job_.require_same("device", fmt::format("kind={}\n", name_of(device_->limits().kind)));
     report_.device_name = device_->limits().name;
-    exchange_.emplace(job_, *device_, options().comm, options().cuda_graph != CudaGraph::off);
+    exchange_.emplace(job_, *device_, options().comm, report_.ranks_per_gpu,
+                      options().cuda_graph != CudaGraph::off);
     if (options().replay.model)
       replay();
     else

@@ -92,7 +92,10 @@ OptionGroup cuda_group(BenchOptions& o) {
                    "compute weight gradients on a stream of their own, beside the rest of backward; takes "
                    "more memory"),
        loss_scale_option(o),
-       flag_option("--share-gpu", o.share_gpu, true, "let several ranks use one GPU, through --comm mpi")}};
+       flag_option(
+           "--share-gpu", o.share_gpu, true,
+           "let several ranks use one GPU, which checks communication and measures no speed; gradients go "
+           "through the host unless --comm nccl is given")}};
 }
 
 OptionGroup device_group(BenchOptions& o) {

@@ -42,17 +42,12 @@ void check_together(const BenchOptions& o) {
   if (!o.batch.empty() && o.data != "synthetic")
     throw Error(kUsage, "options --batch {} and --data {} exclude each other; give one source of images",
                 o.batch, o.data);
-  if (o.comm == "nccl" && o.share_gpu)
-    throw Error(
-        kUsage,
-        "options --comm nccl and --share-gpu exclude each other: NCCL wants a GPU for each rank; give "
-        "--comm mpi");
-  if (o.cuda_graph == CudaGraph::on && (o.comm == "mpi" || o.share_gpu))
+  if (o.cuda_graph == CudaGraph::on && (o.comm == "mpi" || (o.share_gpu && o.comm == "auto")))
     throw Error(
         kUsage,
         "option --cuda-graph: 'on' can't go with {}, whose sums the host carries; give --cuda-graph off "
         "or --comm nccl",
-        o.share_gpu ? "--share-gpu" : "--comm mpi");
+        o.comm == "mpi" ? "--comm mpi" : "--share-gpu");
   if (o.loss_scaling && o.loss_scaling->kind != LossScaling::Kind::none && o.precision != Precision::fp16)
     throw Error(kUsage, "option --loss-scale: is for --fp16 only, and this run is in {}; leave it out",
                 name_of(o.precision));

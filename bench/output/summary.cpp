@@ -208,7 +208,7 @@ std::string summary_table(const RunRecord& record, std::size_t columns) {
       rows.add("note", "{}", flag.sentence);
   if (!record.checks.empty()) rows.add("checks", "{}", checks_text(record));
   for (const std::string& file : record.log_files) rows.add("log", "{}", file);
-  if (record.status == "ok") add_published(record, rows);
+  if (record.status == "ok" && record.ranks_per_gpu == 1) add_published(record, rows);
   return headline(record, std::max(columns, kNarrowest)) + rows.text();
 }
 

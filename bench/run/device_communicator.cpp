@@ -38,9 +38,9 @@ void wait_for_lane(Device& device, Communicator* communicator, Lane lane) {
   }
 }
 
-std::unique_ptr<Communicator> make_communicator(const Job& job, const std::string& comm, Device& device,
-                                                const Program& program) {
-  if (comm == "nccl") return make_nccl_communicator(job, device.queue(Lane::communication));
+std::unique_ptr<Communicator> make_communicator(const Job& job, const std::string& comm, bool shares_gpu,
+                                                Device& device, const Program& program) {
+  if (comm == "nccl") return make_nccl_communicator(job, device.queue(Lane::communication), shares_gpu);
   std::unique_ptr<Communicator> mpi = make_mpi_communicator(job);
   if (job.board()) {
     std::vector<std::string> names;

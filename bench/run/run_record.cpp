@@ -120,6 +120,7 @@ RunRecord make_record(const Job& job, const Session& session) {
   record.world_size = job.size();
   record.nodes = options.nodes;
   record.devices_per_node = options.devices_per_node;
+  record.ranks_per_gpu = session.ranks_per_gpu;
   record.iterations = options.iterations;
   record.warmup = options.warmup;
   record.config = options_json(options);

@@ -222,8 +222,7 @@ double plan_tuned(const Job& job, Session& session, const UpdateRule& rule) {
 bool fits(const Session& session, const Job& job, double wanted) {
   std::string mine;
   job.together([&] {
-    const double ranks = session.shares_gpu ? job.local_size() : 1;
-    const double taken = static_cast<double>(session.device->peak_bytes()) / ranks;
+    const double taken = static_cast<double>(session.device->peak_bytes()) / session.ranks_per_gpu;
     const double still_wanted = wanted - static_cast<double>(session.plan.decoding_bytes);
     if (still_wanted + taken > memory_of_rank(job, session)) mine = "no";
   });
@@ -283,7 +282,7 @@ Session open_session(const Job& job, const BenchOptions& options) {
   if (options.threads == 0) session.remark = share.remark;
   if (options.model->margin_head && session.options.batch_per_device == 1)
     session.remark += (session.remark.empty() ? "" : "; ") + std::string(kOneVector);
-  session.shares_gpu = require_distinct_gpus(job, session.device->unique_id(), options.share_gpu);
+  session.ranks_per_gpu = require_distinct_gpus(job, session.device->unique_id(), options.share_gpu);
   job.require_same(
       "options",
       fmt::format("{}device kind={}\nGPU libraries={}\n", options_fingerprint(options),
@@ -338,7 +337,8 @@ void prepare_session(const Job& job, Session& session) {
   const BenchOptions& options = session.options;
   // Allocates first what can't report how much memory is left; a failure to bind can.
   if (has_collectives(options, job.size()))
-    session.communicator = make_communicator(job, options.comm, *session.device, session.plan.program);
+    session.communicator = make_communicator(job, options.comm, session.ranks_per_gpu > 1, *session.device,
+                                             session.plan.program);
   bind_session(job, session);
   compare_engines(job, session);
   if (options.weights.empty())
@@ -359,8 +359,8 @@ void prepare_session(const Job& job, Session& session) {
 
 double memory_of_rank(const Job& job, const Session& session) {
   const bool is_host_memory = !session.device->host_staging();
-  const bool shares = is_host_memory || session.shares_gpu;
-  const double share = session.device->limits().memory_bytes / (shares ? job.local_size() : 1);
+  const double share =
+      session.device->limits().memory_bytes / (is_host_memory ? job.local_size() : session.ranks_per_gpu);
   return is_host_memory ? std::min(share, address_space_left(session.options)) : share;
 }
 

@@ -26,7 +26,7 @@ struct Session {
   std::unique_ptr<Communicator> communicator;  // null if not has_collectives()
   bool workers_as_needed = false;              // options.data_workers is the most, not the number
   bool captures = false;                       // an iteration becomes one launch
-  bool shares_gpu = false;                     // another rank uses the same one
+  int ranks_per_gpu = 1;                       // on the fullest GPU of the job
   bool saves_memory = false;                   // with the fastest choices of tuning, the step doesn't fit
   StepPlan plan;                               // until plan_session: as described
   Tuning tuning;                               // trials and remarks on rank 0 only

@@ -116,6 +116,8 @@ std::optional<Flag> run_groups_flag(const Sample& sample) {
 std::vector<Flag> run_flags(const RunRecord& record) {
   std::vector<Flag> flags = failed_check_flags(record);
   const auto append = [&](std::vector<Flag> more) { flags.insert(flags.end(), more.begin(), more.end()); };
+  if (const std::string text = shared_gpu_text(record.ranks_per_gpu); !text.empty())
+    flags.push_back({Flag::Kind::note, text});
   append(throttling_flags(record.gpus));
   if (const std::string text = unchecked_messages_text(record); !text.empty())
     flags.push_back({Flag::Kind::note, text});
@@ -139,6 +141,11 @@ std::vector<Flag> run_flags(const RunRecord& record) {
         impossible_wait_flag(record, mean_step_seconds)})
     if (flag) flags.push_back(*flag);
   return flags;
+}
+
+std::string shared_gpu_text(int ranks_per_gpu) {
+  if (ranks_per_gpu == 1) return "";
+  return fmt::format("{} ranks share one GPU: a check, not a speed", ranks_per_gpu);
 }
 
 std::string unchecked_messages_text(const RunRecord& record) {

@@ -8,12 +8,12 @@ namespace plumb {
 namespace {
 
 // Settings of communication say nothing about a device that is alone, unless two such are held against each
-// other.
+// other. Ranks that share a GPU belong to no curve of devices.
 bool is_one_curve(const Configuration& a, const Configuration& b) {
   if (a.framework != b.framework || !differences(a, b, false).empty()) return false;
+  if (a.settings.contains("share_gpu") || b.settings.contains("share_gpu")) return false;
   const bool one_is_alone = (a.devices() == 1) != (b.devices() == 1);
-  static const std::set<std::string> kOfCommunication{"bucket_mb", "comm", "overlap", "reduce_dtype",
-                                                      "share_gpu"};
+  static const std::set<std::string> kOfCommunication{"bucket mb", "comm", "overlap", "reduce dtype"};
   return std::ranges::all_of(setting_differences(a, b), [&](const Difference& one) {
     return one_is_alone && kOfCommunication.contains(one.what);
   });

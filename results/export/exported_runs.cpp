@@ -1,6 +1,7 @@
 #include "results/export/exported_runs.h"
 
 #include "base/error.h"
+#include "results/anomalies/flags.h"
 
 namespace plumb {
 
@@ -8,6 +9,7 @@ std::string why_not_exported(const Measurement& run) {
   if (!run.record) return "it is a log, which says too little; name the run's folder with result.json";
   const RunRecord& record = *run.record;
   if (record.status != "ok") return failure_text(record);
+  if (record.ranks_per_gpu > 1) return shared_gpu_text(record.ranks_per_gpu);
   for (const auto& [check, passed] : record.checks.items())
     if (passed != true)
       return fmt::format("its check {} {}; run the bench again{}", check,

@@ -146,6 +146,7 @@ Json to_json(const RunRecord& record) {
             {"warmup", record.warmup},
             {"step_seconds", record.step_seconds},
             {"loss", record.loss}};
+  if (record.ranks_per_gpu > 1) json["ranks_per_gpu"] = record.ranks_per_gpu;
   if (!record.loss_scale.empty()) {
     json["loss_scale"] = record.loss_scale;
     json["skipped_iterations"] = record.skipped_iterations;
@@ -208,6 +209,7 @@ RunRecord run_record_from_json(const Json& json, const std::string& origin) {
   record.world_size = reader.count("world_size", 1);
   record.nodes = reader.count("nodes", 1);
   record.devices_per_node = reader.count("devices_per_node", 1);
+  if (reader.has("ranks_per_gpu")) record.ranks_per_gpu = reader.count("ranks_per_gpu", 1);
   record.iterations = reader.integer("iterations", 0);
   record.warmup = reader.integer("warmup", 0);
   read_measurements(reader, record);

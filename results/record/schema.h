@@ -129,6 +129,7 @@ struct RunRecord {
   std::string model, precision, device, device_name;
   std::int64_t batch_per_device = 0;
   int world_size = 1, nodes = 1, devices_per_node = 1;
+  int ranks_per_gpu = 1;  // on the fullest GPU (--share-gpu); 1: no rank shares its GPU, and no key
   std::int64_t iterations = 0, warmup = 0;
   std::vector<double> step_seconds;  // one per iteration, rank 0, warm-up included
   std::vector<double> loss;          // one per iteration, mean over ranks

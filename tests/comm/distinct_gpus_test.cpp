@@ -25,14 +25,26 @@ TEST(DistinctGpus, NamesBothRanksTheGpuTheCountsAndTheRemedy) {
                         {"node1", "GPU-a"},
                         {"node1", "GPU-b"}}),
             "more ranks than GPUs on node1: rank 0 and rank 3 both use GPU-a, its 4 ranks use 2 between "
-            "them; start "
-            "at most 2 there, show each rank a GPU of its own (CUDA_VISIBLE_DEVICES), or give --share-gpu");
+            "them; start at most 2 there, show each rank a GPU of its own (CUDA_VISIBLE_DEVICES), or give "
+            "--share-gpu");
 }
 
 TEST(DistinctGpus, FindsASharedGpuOnTheLastHost) {
   const auto shared = shared_gpu({{"node1", "GPU-a"}, {"node2", "GPU-b"}, {"node2", "GPU-b"}});
   ASSERT_TRUE(shared);
   EXPECT_NE(shared->find("on node2: rank 1 and rank 2 both use GPU-b"), std::string::npos) << *shared;
+}
+
+TEST(DistinctGpus, CountsTheRanksOfTheFullestGpu) {
+  EXPECT_EQ(most_ranks_per_gpu({}), 1);
+  EXPECT_EQ(most_ranks_per_gpu({{"node1", ""}, {"node1", ""}}), 1);
+  EXPECT_EQ(most_ranks_per_gpu({{"node1", "GPU-a"}, {"node2", "GPU-a"}}), 1);
+  EXPECT_EQ(most_ranks_per_gpu({{"node1", "GPU-a"},
+                                {"node2", "GPU-b"},
+                                {"node1", "GPU-a"},
+                                {"node2", "GPU-b"},
+                                {"node2", "GPU-b"}}),
+            3);
 }
 
 }  // namespace

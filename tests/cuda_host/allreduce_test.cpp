@@ -10,13 +10,16 @@
 namespace plumb {
 namespace {
 
-nlohmann::ordered_json measure(int ranks, const std::string& arguments) {
+ProgramRun run(int ranks, int gpus, const std::string& arguments) {
   const ScratchFolder folder;
-  const ProgramRun run =
-      run_program(folder.path(), ranks, PLUMB_BENCH_ALLREDUCE, "--device cuda --json " + arguments,
-                  "export EMULATED_GPUS=" + std::to_string(ranks) + "; ");
-  EXPECT_EQ(run.exit_code, 0) << arguments << "\n" << run.messages;
-  return nlohmann::ordered_json::parse(run.output, nullptr, false);
+  return run_program(folder.path(), ranks, PLUMB_BENCH_ALLREDUCE, "--device cuda " + arguments,
+                     "export EMULATED_GPUS=" + std::to_string(gpus) + "; ");
+}
+
+nlohmann::ordered_json measure(int ranks, const std::string& arguments, int gpus = 0) {
+  const ProgramRun ended = run(ranks, gpus == 0 ? ranks : gpus, "--json " + arguments);
+  EXPECT_EQ(ended.exit_code, 0) << arguments << "\n" << ended.messages;
+  return nlohmann::ordered_json::parse(ended.output, nullptr, false);
 }
 
 void expect_all_right(const nlohmann::ordered_json& json, std::size_t results) {
@@ -51,6 +54,25 @@ TEST(CudaAllreduce, MpiCarriesAGpusMessagesThroughTheHost) {
     EXPECT_EQ(json.at("cuda_graph"), false);
     expect_all_right(json, 4);
   }
+}
+
+TEST(CudaAllreduce, EveryCollectiveOverNcclIsExactOnASharedGpuAndCalledACheck) {
+  for (const char* collective : {"allreduce", "allgather", "reducescatter", "broadcast"}) {
+    const auto json = measure(2, kShort + "--comm nccl --share-gpu --collective " + collective, 1);
+    EXPECT_EQ(json.at("cuda_graph"), true);
+    EXPECT_EQ(json.at("ranks_per_gpu"), 2);
+    EXPECT_EQ(json.at("remarks").at(0), "2 ranks share one GPU: a check, not a speed");
+    expect_all_right(json, 4);
+  }
+  const ProgramRun table = run(2, 1, kShort + "--comm nccl --share-gpu");
+  EXPECT_NE(table.output.find("2 ranks share one GPU: a check, not a speed"), std::string::npos)
+      << table.output;
+}
+
+TEST(CudaAllreduce, ASharedGpuIsRefusedUnlessItIsAskedFor) {
+  const ProgramRun refused = run(2, 1, kShort + "--comm nccl");
+  EXPECT_EQ(refused.exit_code, 64);
+  EXPECT_NE(refused.messages.find("or give --share-gpu"), std::string::npos) << refused.messages;
 }
 
 TEST(CudaAllreduce, ReplaysTheStepOfAModelInHalf) {

@@ -120,10 +120,18 @@ TEST(CudaBadInput, ARankThatIsLostInACapturedStepIsNamed) {
   }
 }
 
-TEST(CudaBadInput, NcclInAWorldThatSharesAGpu) {
+TEST(CudaBadInput, NcclOnASharedGpuOnACpu) {
   const Place place;
-  expect_one_sentence(run(place, 1, kCuda + "--comm nccl --share-gpu", ""), 64,
-                      {"--comm nccl", "--share-gpu"});
+  expect_one_sentence(run(place, 2, kSmallImages + "--device cpu --comm nccl --share-gpu", ""), 64,
+                      {"option --comm: 'nccl' is for GPUs", "is a cpu", "--comm mpi"});
+}
+
+// As if the host ids that --share-gpu sets were missing.
+TEST(CudaBadInput, NcclThatRefusesASharedGpu) {
+  const Place place;
+  expect_one_sentence(
+      run(place, 2, kCuda + "--comm nccl --share-gpu --quiet", "EMULATED_GPUS=1 NCCL_HOSTID=one"), 75,
+      {"NCCL failed: invalid usage", "Duplicate GPU", "NCCL_HOSTID"});
 }
 
 TEST(CudaBadInput, LossScaleZero) {

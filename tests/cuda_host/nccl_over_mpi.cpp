@@ -7,9 +7,14 @@
 // EMULATED_NCCL_STALL=rank:execution: that rank's collectives from that one on, counted from 0, never end,
 // and a second later ncclCommGetAsyncError says so, as NCCL does after a network error; EMULATED_NCCL_HANG,
 // the same without that error. EMULATED_NCCL_WRONG_SUMS: one bit of every sum is wrong, alike on all ranks.
+//
+// Ranks on one GPU are refused as NCCL does: by host id and bus id, from 2.30 on unless
+// NCCL_MULTI_RANK_GPU_ENABLE is set. EMULATED_NCCL_VERSION=23003 makes it such a version. Variables are read
+// once, by the first call that starts NCCL.
 #include <mpi.h>
 #include <nccl.h>
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -117,14 +122,6 @@ std::string complaint(ncclComm& communicator, const void* data, std::size_t byte
   return "";
 }
 
-std::string current_gpu() {
-  int gpu = 0;
-  cudaDeviceProp properties{};
-  cudaGetDevice(&gpu);
-  cudaGetDeviceProperties(&properties, gpu);
-  return std::string(properties.uuid.bytes, sizeof properties.uuid.bytes);
-}
-
 // Every rank's text; all have the same length.
 std::vector<std::string> gather(MPI_Comm mpi, int size, const std::string& mine) {
   std::string all(mine.size() * static_cast<std::size_t>(size), '\0');
@@ -135,13 +132,50 @@ std::vector<std::string> gather(MPI_Comm mpi, int size, const std::string& mine)
   return texts;
 }
 
+std::string text_in(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text ? text : "";
+}
+
+// NCCL's variables, as they are when NCCL starts (ncclInit), for the rest of the process.
+struct Settings {
+  std::string host_id = text_in("NCCL_HOSTID"), multi_rank_gpu = text_in("NCCL_MULTI_RANK_GPU_ENABLE");
+};
+const Settings& settings() {
+  static const Settings read;
+  return read;
+}
+
+int version() {
+  return number_in("EMULATED_NCCL_VERSION", NCCL_VERSION_CODE);
+}
+
+// What NCCL compares (getHostHash in its src/misc/utils.cc, and the bus id). Ranks of the emulated GPU are on
+// one host, whose name and boot id are the same.
+std::string host_and_gpu() {
+  std::array<char, 16> bus_id{};
+  int gpu = 0;
+  cudaGetDevice(&gpu);
+  cudaDeviceGetPCIBusId(bus_id.data(), bus_id.size(), gpu);
+  std::string text = settings().host_id + " " + bus_id.data();
+  text.resize(128);
+  return text;
+}
+
+// As in NCCL's src/init.cc; empty if the ranks may be where they are.
+std::string why_ranks_cannot_share(const ncclComm& made) {
+  constexpr int kFirstWithSwitch = 23000;
+  const std::vector<std::string> places = gather(made.mpi, made.size, host_and_gpu());
+  if (std::set<std::string>(places.begin(), places.end()).size() == places.size()) return "";
+  if (version() < kFirstWithSwitch) return "Duplicate GPU detected";
+  return settings().multi_rank_gpu == "1" ? "" : "Multiple ranks detected using the same GPU on this node";
+}
+
 ncclResult_t complete_init(const ncclComm& made, const ncclUniqueId& id) {
   const std::string id_text(id.internal, sizeof id.internal);
   for (const std::string& other : gather(made.mpi, made.size, id_text))
     if (other != id_text) return fail(ncclInvalidArgument, "ranks came with different ids");
-  const std::vector<std::string> gpus = gather(made.mpi, made.size, current_gpu());
-  if (std::set<std::string>(gpus.begin(), gpus.end()).size() < gpus.size())
-    return fail(ncclInvalidUsage, "Duplicate GPU detected");
+  if (const std::string why = why_ranks_cannot_share(made); !why.empty()) return fail(ncclInvalidUsage, why);
   if (number_in("EMULATED_NCCL_FAIL_INIT", -1) == made.rank)
     return fail(ncclSystemError, "EMULATED_NCCL_FAIL_INIT");
   return ncclSuccess;
@@ -190,6 +224,7 @@ using namespace plumb::gpu::emulated;
 extern "C" {
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  settings();
   for (std::size_t i = 0; i < sizeof id->internal; ++i) id->internal[i] = static_cast<char>(i * 7 + 1);
   return ncclSuccess;
 }
@@ -260,7 +295,7 @@ ncclResult_t ncclCommAbort(ncclComm_t handle) {
 }
 
 ncclResult_t ncclGetVersion(int* version) {
-  *version = NCCL_VERSION_CODE;
+  *version = plumb::gpu::emulated::version();
   return ncclSuccess;
 }
 

@@ -131,7 +131,7 @@ TEST_F(Nccl, HostMemoryIsADefect) {
 }
 
 TEST_F(Nccl, TheDefaultStreamIsNoLane) {
-  const auto communicator = make_nccl_communicator(job(), nullptr);
+  const auto communicator = make_nccl_communicator(job(), nullptr, false);
   const cuda::DeviceMemory memory = on_gpu(std::vector<float>(1, 1.0f));
   const Error error =
       error_of([&] { communicator->start({.elements = 1, .dtype = DType::f32}, memory.get()); });
@@ -144,6 +144,27 @@ TEST_F(Nccl, TwoRanksOnOneGpuAreRefusedOnEveryRank) {
   const Error error = error_of([&] { make(); });
   EXPECT_EQ(error.code(), ExitCode::peer_lost);
   EXPECT_NE(std::string(error.what()).find("Duplicate GPU"), std::string::npos) << error.what();
+}
+
+// Alone, as NCCL reads its variables once. Also with EMULATED_NCCL_VERSION=23003.
+TEST_F(NcclFault, RanksMayShareAGpuThatTheyAreLetShare) {
+  check(cudaSetDevice(0));
+  const auto communicator = make(true);
+  const cuda::DeviceMemory memory = on_gpu(std::vector<float>(9, static_cast<float>(job().rank() + 1)));
+  communicator->start({.elements = 9, .dtype = DType::f32}, memory.get());
+  synchronize();
+  EXPECT_EQ(on_host<float>(memory, 9), std::vector<float>(9, static_cast<float>(sum_of_ranks())));
+}
+
+// With NCCL_HOSTID=one.
+TEST_F(NcclFault, AHostIdThatTheUserSetStays) {
+  check(cudaSetDevice(0));
+  const Error error = error_of([&] { make(true); });
+  EXPECT_EQ(error.code(), ExitCode::peer_lost);
+  const std::string sentence = error.what();
+  EXPECT_NE(sentence.find("Duplicate GPU"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("unset the NCCL_ variables that you set, such as NCCL_HOSTID"), std::string::npos)
+      << sentence;
 }
 
 // With EMULATED_NCCL_FAIL=1:3.

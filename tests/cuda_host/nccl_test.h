@@ -41,7 +41,9 @@ class NcclTest : public MpiTest {
     cuda::check(cudaSetDevice(job().local_rank()));
     stream = cuda::make_stream(cuda::Priority::high);
   }
-  std::unique_ptr<Communicator> make() const { return make_nccl_communicator(job(), stream.get()); }
+  std::unique_ptr<Communicator> make(bool shares_gpu = false) const {
+    return make_nccl_communicator(job(), stream.get(), shares_gpu);
+  }
   void synchronize() const { cuda::check(cudaStreamSynchronize(stream.get())); }
   static int sum_of_ranks() { return job().size() * (job().size() + 1) / 2; }
 
@@ -59,7 +61,7 @@ class NcclTest : public MpiTest {
   cuda::Stream stream;
 };
 
-// Each runs alone: it leaves the rank's GPU or its communicators broken.
+// Each runs alone: it leaves the rank's GPU or its communicators broken, or sets NCCL's variables.
 class NcclFault : public NcclTest {};
 
 }  // namespace plumb

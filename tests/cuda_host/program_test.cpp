@@ -152,6 +152,30 @@ TEST(CudaProgram, TwoRanksShareAGpuWhereTheyAreLet) {
   EXPECT_EQ(shared.result.at("config").at("comm"), "mpi");
 }
 
+// Sums of two ranks are the same in any order, so NCCL and MPI agree to the bit.
+TEST(CudaProgram, TwoRanksThatShareAGpuOverNcclTrainAsOverMpiAndAsOneRank) {
+  const ScratchFolder folder;
+  const std::string batch = folder.path() + "/batch.safetensors", gpus = "EMULATED_GPUS=1";
+  write_batch(batch);
+  for (const std::string& precision : {tiny(3) + kCuda, tiny(3) + kCuda + "--fp16 --loss-scale 8 "}) {
+    SCOPED_TRACE(precision);
+    const std::string nccl = precision + "--share-gpu --comm nccl ", same = "--batch " + batch + " ";
+    const TrainedRun mpi = run_well(2, precision + "--share-gpu --comm mpi", gpus);
+    for (const std::string& graph : {"on", "off"})
+      EXPECT_EQ(run_well(2, nccl + "--cuda-graph " + graph, gpus).losses(), mpi.losses()) << graph;
+    const TrainedRun shared = run_well(2, nccl + same, gpus);
+    EXPECT_EQ(shared.losses(), run_well(1, precision + same).losses());
+    EXPECT_EQ(shared.result.at("config").at("comm"), "nccl");
+    EXPECT_EQ(shared.result.at("ranks_per_gpu"), 2);
+    EXPECT_EQ(shared.result.at("remarks").at(0), "2 ranks share one GPU: a check, not a speed");
+  }
+}
+
+TEST(CudaProgram, RanksWithAGpuEachMayBeLetShareAndDoNot) {
+  const TrainedRun apart = run_well(2, tiny(2) + kCuda + "--share-gpu --comm nccl");
+  EXPECT_FALSE(apart.result.contains("ranks_per_gpu"));
+}
+
 TEST(CudaProgram, AnOverflowSkipsTheStepOnEveryRank) {
   const TrainedRun scaled = run(2, tiny(2) + kCuda + "--fp16 --loss-scale 16777216");
   EXPECT_EQ(scaled.ended.exit_code, 76);  // no parameter moved, so the run is invalid

@@ -257,7 +257,7 @@ sanitizer() {
   done
 }
 
-# NCCL wants a GPU for each rank, so these two meet through the host.
+# These two meet through the host.
 two_ranks() {
   local mpirun=$programs/mpirun
   [ -x "$mpirun" ] || mpirun=$(command -v mpirun) || {

@@ -123,6 +123,9 @@ TEST(ExportedRuns, AreFinishedAndChecked) {
   EXPECT_EQ(why(record), "its check replicas_identical was skipped; run the bench again without --no-check");
   record.checks["replicas_identical"] = false;
   EXPECT_EQ(why(record), "its check replicas_identical failed; run the bench again");
+  record = checked_run(100);
+  record.ranks_per_gpu = 2;
+  EXPECT_EQ(why(record), "2 ranks share one GPU: a check, not a speed");
   EXPECT_EQ(why(example_run(100)), "it has no checks; run the bench again");
   record.status = "failed";
   record.failure = "a rank died";

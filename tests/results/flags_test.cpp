@@ -129,6 +129,12 @@ TEST(RunFlags, NameOddHosts) {
   EXPECT_EQ(run_flags(record).at(0).sentence, record.odd_hosts[0]);
 }
 
+TEST(RunFlags, CallARunOnASharedGpuACheck) {
+  RunRecord record = steady_run();
+  record.ranks_per_gpu = 4;
+  EXPECT_EQ(run_flags(record).at(0).sentence, "4 ranks share one GPU: a check, not a speed");
+}
+
 TEST(RunFlags, NameALossThatGrowsByMagnitudes) {
   RunRecord record = example_run(30);
   record.loss.back() = 7.1e6;

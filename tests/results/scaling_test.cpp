@@ -317,6 +317,25 @@ TEST(ScalingOfSamples, CurvesThatDifferInCommunicationShareTheOneDevice) {
   }
 }
 
+TEST(ScalingOfSamples, EverySettingOfCommunicationLeavesTheOneDeviceShared) {
+  for (const auto& [key, value] :
+       nlohmann::ordered_json{{"overlap", false}, {"bucket_mb", 4.0}, {"reduce_dtype", "fp32"}}.items()) {
+    RunRecord other = run_of(2, 8, {.communication = 100});
+    other.config[key] = value;
+    EXPECT_EQ(scaling_of({sample_of(run_of(1, 1, {})), sample_of(other)}).size(), 1U) << key;
+  }
+}
+
+TEST(ScalingOfSamples, RanksThatShareAGpuAreOnNoCurve) {
+  std::vector<Sample> samples{sample_of(run_of(1, 1, {}))};
+  for (const int ranks : {2, 4}) {
+    RunRecord shared = run_of(1, ranks, {.communication = 100});
+    shared.config["share_gpu"] = true;
+    samples.push_back(sample_of(shared));
+  }
+  EXPECT_TRUE(scaling_of(samples).empty());
+}
+
 TEST(ScalingOfSamples, CompareBeginsWithTheVerdictOfEachSet) {
   const std::vector<SampleSet> sets{set_with_two_ways_to_communicate()};
   const CompareReport report{.sets = sets, .comparison = {}, .published = {}, .criteria = {}};

@@ -29,7 +29,7 @@ bool exchanges(const Job& job, const FaceTraining& training) {
 
 std::unique_ptr<Communicator> make_communicator(const Job& job, Device& device) {
   if (device.limits().kind == DeviceKind::cpu) return make_mpi_communicator(job);
-  return make_nccl_communicator(job, device.queue(Lane::communication));
+  return make_nccl_communicator(job, device.queue(Lane::communication), false);
 }
 
 Program program_of(const Job& job, const FaceTraining& training, const Graph& graph, Device& device) {
