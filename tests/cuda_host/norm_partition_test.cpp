@@ -8,10 +8,15 @@
 
 #include "kernels/cuda/norm.h"
 #include "tests/cuda_host/guarded_tensor.h"
-#include "tests/cuda_host/norm_reference.h"
 
 namespace plumb::cuda {
 namespace {
+
+// Extent of a norm's tensor. plane 1: NHWC; else NCHW with so many pixels per image, which divide `pixels`.
+struct NormSize {
+  std::int64_t pixels, channels, plane = 1;
+  NormPartition partition() const { return partition_norm(pixels / plane, channels, plane); }
+};
 
 TEST(NormPartition, GivesEveryElementToOneThreadAndFillsALargeGpu) {
   for (const NormSize& size : {NormSize{1, 8}, {7, 2048}, {1569, 72}, {130, 264}, {98, 2048}}) {
@@ -40,7 +45,7 @@ TEST(NormPartition, CountsEveryPixelOfAPlaneOnce) {
                                {2 * 1052, 3, 1052},
                                {3 * 601, 2, 601},
                                {2 * 3136, 8, 3136}}) {
-    SCOPED_TRACE(text_of(DType::f32, size));
+    SCOPED_TRACE(size.pixels);
     const NormPartition partition = size.partition();
     EXPECT_EQ(partition.tiles, partition.channels);
     EXPECT_LE(partition.lanes * partition.rows, kNormThreads);
@@ -55,8 +60,14 @@ TEST(NormPartition, CountsEveryPixelOfAPlaneOnce) {
         EXPECT_LT(partition.elements_before(block), elements);
       }
     }
-    EXPECT_EQ(partition.elements_before(partition.partial_blocks()), static_cast<std::int64_t>(size.pixels));
+    EXPECT_EQ(partition.elements_before(partition.partial_blocks()), size.pixels);
   }
+}
+
+TEST(NormPartition, CountsAllPixelsInFrontOfAPool) {
+  const NormPartition partition = partition_pooled({2, 7, 9, 8});
+  EXPECT_EQ(partition.steps, 2 * 4 * 5);
+  EXPECT_EQ(partition.elements_per_channel, 2 * 7 * 9);
 }
 
 TEST(NormPlanes, AreF32AndWithoutBits) {

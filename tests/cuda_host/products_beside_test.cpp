@@ -1,10 +1,11 @@
-// Matrix products beside a library's convolutions, on the emulated GPU.
+// Who offers engines next to a library's convolutions: matrix products, and our own kernel for a block's end.
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cmath>
 #include <memory>
 
+#include "kernels/cuda/block_end.h"
 #include "kernels/cuda/conv.h"
 #include "kernels/cuda/dense.h"
 #include "tests/cuda_host/guarded_tensor.h"
@@ -48,52 +49,6 @@ TEST(ProductsBesideConvolutions, CompleteGradientsAlone) {
   EXPECT_EQ(both->candidates(problem, 1 << 20)->size(), 0U);
 }
 
-// d_in = d_out weight + added where the element's bit is 1, against double precision, for pixels that fill no
-// tile.
-void expect_completed(DType dtype, std::int64_t n, std::int64_t h, std::int64_t w) {
-  constexpr std::size_t kIn = 256, kOut = 24;
-  const auto pixels = static_cast<std::size_t>(n * h * w);
-  const std::vector<double> d_out = normal_values(dtype, pixels * kOut, 1),
-                            weight = normal_values(dtype, kOut * kIn, 2),
-                            added = normal_values(dtype, pixels * kIn, 3),
-                            passed = normal_values(DType::f32, pixels * kIn, 4);
-  std::vector<double> wanted(pixels * kIn), bits(pixels * kIn / 8);
-  for (std::size_t i = 0; i < wanted.size(); ++i) {
-    if (passed[i] <= 0) continue;
-    bits[i / 8] += 1 << i % 8;
-    wanted[i] = added[i];
-    for (std::size_t k = 0; k < kOut; ++k) wanted[i] += d_out[i / kIn * kOut + k] * weight[k * kIn + i % kIn];
-  }
-  GuardedTensor d_out_held(dtype, d_out), weight_held(dtype, weight), d_in(dtype, wanted.size()),
-      added_held(dtype, added), mask(DType::u8, bits);
-  const std::array operands{d_out_held.data(), weight_held.data(), d_in.data(), added_held.data(),
-                            mask.data()};
-  const std::unique_ptr<GemmEngine> products = make_gemm_engine();
-  const auto engine = with_matrix_products(make_conv_engine({}), *products);
-  const ConvProblem problem{.pass = ConvPass::backward_data,
-                            .n = n,
-                            .h = h,
-                            .w = w,
-                            .c = kIn,
-                            .out_h = h,
-                            .out_w = w,
-                            .out_c = kOut,
-                            .dtype = dtype,
-                            .fusion = {.completes_gradient = true}};
-  engine->plan(problem, 1 << 20)->run(nullptr, operands, nullptr);
-  expect_close(d_in.values(), wanted, dtype, 2, 4);
-  EXPECT_EQ(added_held.values(), added) << "other instructions read it, too";
-}
-
-TEST(ProductsBesideConvolutions, CompleteGradientsAsInDoublePrecision) {
-  for (const DType dtype : {DType::f16, DType::bf16}) {
-    SCOPED_TRACE(name_of(dtype));
-    expect_completed(dtype, 1, 1, 1);
-    expect_completed(dtype, 3, 5, 7);
-    expect_completed(dtype, 5, 13, 11);
-  }
-}
-
 // In all three directions the matrix product equals the convolution.
 TEST(ProductsBesideConvolutions, ComputeWhatTheConvolutionDoes) {
   const std::unique_ptr<GemmEngine> products = make_gemm_engine();
@@ -122,6 +77,65 @@ TEST(ProductsBesideConvolutions, ComputeWhatTheConvolutionDoes) {
     for (std::size_t i = 0; i < results[0].size(); ++i)
       ASSERT_NEAR(results[0][i], results[1][i], 1e-4) << text_of(problem) << " " << i;
   }
+}
+
+ConvProblem problem_of(DType dtype, const BlockEndShape& shape, int norms = 0) {
+  return {.pass = ConvPass::backward_data,
+          .n = 1,
+          .h = 1,
+          .w = shape.pixels,
+          .c = shape.channels,
+          .out_h = 1,
+          .out_w = shape.pixels,
+          .out_c = shape.outputs,
+          .dtype = dtype,
+          .fusion = {.completes_gradient = true, .sums_for_norms = norms}};
+}
+
+struct Candidates {
+  std::unique_ptr<GemmEngine> products = make_gemm_engine();
+  std::unique_ptr<ConvEngine> engine =
+      with_block_end_kernels(with_matrix_products(make_conv_engine({}), *products));
+};
+
+// Gradients that overflow where the mask is 0 leave no trace.
+TEST(BlockEnd, MasksInfinities) {
+  const BlockEndShape shape{.pixels = 2, .channels = 128, .outputs = 64};
+  const std::vector<double> large(128, 60000), weights(64 * 128, 60000), none(256);
+  GuardedTensor d_out(DType::f16, large), weight(DType::f16, weights), added(DType::f16, none),
+      mask(DType::u8, std::vector<double>(32)), d_in(DType::f16, 256);
+  launch_block_end(DType::f16, shape,
+                   {.d_out = d_out.data(),
+                    .weight = weight.data(),
+                    .added = added.data(),
+                    .mask = mask.data(),
+                    .d_in = d_in.data()},
+                   nullptr);
+  EXPECT_EQ(d_in.values(), none);
+}
+
+TEST(BlockEnd, ComesBeforeTheLibraryWhereItFits) {
+  Candidates both;
+  const auto engines = [&](const ConvProblem& problem) {
+    return both.engine->candidates(problem, 1 << 20)->size();
+  };
+  const ConvProblem problem = problem_of(DType::f16, {.pixels = 20, .channels = 256, .outputs = 64});
+  const auto listed = both.engine->candidates(problem, 1 << 20);
+  ASSERT_EQ(listed->size(), 2U);
+  EXPECT_EQ(listed->engine(0), kOwnKernel);
+  EXPECT_NE(listed->engine(1), kOwnKernel);
+  EXPECT_EQ(listed->build(1)->engine(), listed->engine(1));
+  EXPECT_EQ(engines(problem_of(DType::f16, {.pixels = 20, .channels = 256, .outputs = 64}, 1)), 1U);
+  ConvProblem other = problem;
+  other.out_c = 96;
+  EXPECT_EQ(engines(other), 1U);
+  other = problem, other.c = 192;
+  EXPECT_EQ(engines(other), 0U);
+  other = problem, other.dtype = DType::f32;
+  EXPECT_EQ(engines(other), 1U);
+  other = problem, other.fusion = {};
+  EXPECT_EQ(both.engine->candidates(other, 1 << 20)->engine(0),
+            make_conv_engine({})->candidates(other, 0)->engine(0));
 }
 
 }  // namespace

@@ -1,0 +1,9 @@
+#include "tests/conformance/device_under_test.h"
+
+namespace plumb {
+
+DeviceUnderTest make_device_under_test() {
+  return {.device = cpu::make_device({.choice = DeviceChoice::cpu})};
+}
+
+}  // namespace plumb

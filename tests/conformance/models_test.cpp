@@ -1,0 +1,55 @@
+// Every layer of the networks that are measured, at their channels, in few and small images.
+#include <algorithm>
+
+#include "models/arcface.h"
+#include "models/resnet50.h"
+#include "tests/conformance/device_under_test.h"
+
+namespace plumb {
+namespace {
+
+class Models : public Conformance {
+ protected:
+  // Instructions of layers alike are checked in one network only: fp32 everywhere, halves where a device has
+  // them.
+  static void expect_step(const Graph& graph, const std::vector<Precision>& precisions) {
+    for (const Offer& offer : offers()) {
+      if (offer.compute_capability != 0 || !fits(graph, offer) || offer.name == "fp16 unfused") continue;
+      if (!std::ranges::count(precisions, offer.describe.precision)) continue;
+      Offer unscaled = offer;
+      unscaled.loss_scale = 1;  // norms over few pixels have large gradients
+      expect_conforms(graph, unscaled, {}, random_tensors(graph, 7));
+    }
+  }
+};
+
+// Two blocks of each stage: the others are like the second one.
+TEST_F(Models, ResNet50) {
+  constexpr ResNetStage kStages[] = {{2, 64, 1}, {2, 128, 2}, {2, 256, 2}, {2, 512, 2}};
+  expect_step(make_resnet50({.batch = 2, .image_size = 32, .classes = 100, .stages = kStages}),
+              {Precision::fp32, Precision::fp16});
+}
+
+TEST_F(Models, IResNet50) {
+  if (!under_test().is_fast) GTEST_SKIP() << "too slow; see Networks.UnitsOfIResNet";
+  expect_step(make_arcface({.batch = 2, .image_size = 32, .classes = 100}), {Precision::fp16});
+}
+
+TEST_F(Models, MobileFaceNet) {
+  expect_step(
+      make_arcface(
+          {.backbone = kMobileFaceNet, .batch = 2, .image_size = 32, .embedding = 128, .classes = 100}),
+      {Precision::fp32, Precision::fp16});
+}
+
+// More blocks than a GPU runs at once, of the layers that move most of ResNet-50's bytes.
+TEST_F(Models, FirstStageOfResNet50) {
+  constexpr ResNetStage kFirst[] = {{.blocks = 1, .width = 64, .stride = 1}};
+  expect_step(
+      make_resnet50(
+          {.batch = 2, .image_size = under_test().is_fast ? 224 : 64, .classes = 10, .stages = kFirst}),
+      {on_gpu() ? Precision::bf16 : Precision::fp32});
+}
+
+}  // namespace
+}  // namespace plumb

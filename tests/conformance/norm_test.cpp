@@ -1,0 +1,412 @@
+// Batch norms of chosen sizes, with every operand that the instructions may have.
+#include <cmath>
+
+#include "tests/conformance/device_under_test.h"
+
+namespace plumb {
+namespace {
+
+// A norm's tensors with their numbers; the instructions of a device over them.
+class NormTensors {
+ public:
+  NormTensors(Device& device, const Shape& extent, DType dtype, std::optional<TensorLayout> layout)
+      : device_(device), extent_(extent), dtype_(dtype), made_(graph_of(extent)) {
+    made_.program.layout = layout;
+    made_.program.tensors.values[1] = tensor(1, true);
+    for (ParameterId p : {0, 1}) made_.program.tensors.parameters[p].master = channels(2 + p, p == 0 ? 1 : 0);
+    for (const double initial : {0.25, 2.0}) {
+      made_.program.tensors.statistics.push_back(made_.add(DType::f32, {extent.c}));
+      written_.emplace_back(made_.program.tensors.statistics.back(), Doubles(size(extent.c), initial));
+    }
+    made_.program.tensors.parameters[2].master = channels(9, 0);
+  }
+
+  Program& program() { return made_.program; }
+  BufferId in() const { return made_.program.tensors.values[1]; }
+  BufferId scale() const { return made_.program.tensors.parameters[0].master; }
+  BufferId bias() const { return made_.program.tensors.parameters[1].master; }
+  const Shape& extent() const { return extent_; }
+  DType dtype() const { return dtype_; }
+  bool is_nhwc() const { return made_.program.layout == TensorLayout::nhwc; }
+
+  // Standard normal values; `spread`: channel c has mean 0.5 c - 1 and deviation 1 + c / 4 (c modulo 8).
+  BufferId tensor(std::uint64_t seed, bool spread = false) {
+    const BufferId id = unwritten_tensor();
+    Doubles values = normal_values(dtype_, size(extent_.elements()), seed);
+    if (spread)
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const double c = static_cast<double>(i / size(extent_.h * extent_.w) % size(extent_.c) % 8);
+        values[i] = values[i] * (1 + c / 4) + 0.5 * c - 1;
+      }
+    written_.emplace_back(id, std::move(values));
+    return id;
+  }
+  BufferId unwritten_tensor() {
+    return made_.add(dtype_, {extent_.n, extent_.c, extent_.h, extent_.w}, false);
+  }
+  BufferId channels(std::uint64_t seed, double around = 0, std::int64_t rows = 1, DType dtype = DType::f32) {
+    const BufferId id = unwritten_channels(rows, dtype);
+    Doubles values = normal_values(dtype, size(rows * extent_.c), seed);
+    for (double& value : values) value += around;
+    written_.emplace_back(id, std::move(values));
+    return id;
+  }
+  BufferId unwritten_channels(std::int64_t rows = 1, DType dtype = DType::f32) {
+    return rows == 1 ? made_.add(dtype, {extent_.c}, false) : made_.add(dtype, {rows, extent_.c}, false);
+  }
+  BufferId slopes(bool per_channel) {
+    const BufferId id = made_.add(DType::f32, {per_channel ? extent_.c : 1}, false);
+    written_.emplace_back(id, normal_values(DType::f32, per_channel ? size(extent_.c) : 1, 10));
+    return id;
+  }
+  BufferId counters() { return made_.add(DType::i32, {4096}); }
+  BufferId unwritten_mask() { return made_.add(DType::u8, {(extent_.elements() + 7) / 8}, false); }
+  void write(BufferId id, Doubles values) { written_.emplace_back(id, std::move(values)); }
+
+  BatchNormMoments moments(DType scale_shift = DType::f32) {
+    return {.scale = scale(),
+            .bias = bias(),
+            .running_mean = made_.program.tensors.statistics[0],
+            .running_variance = made_.program.tensors.statistics[1],
+            .scale_shift = unwritten_channels(2, scale_shift),
+            .mean = unwritten_channels(),
+            .inv_std = unwritten_channels()};
+  }
+  InstructionId add(Operation operation, Activation activation) {
+    return made_.add(std::move(operation), activation == Activation::none   ? 0
+                                           : activation == Activation::relu ? 1
+                                                                            : 2);
+  }
+  // Checks every instruction, as often as a replayed step would meet the counters.
+  void check(int times = 1) {
+    CheckedProgram program(device_, made_.graph, made_.rule, made_.program);
+    for (const auto& [id, values] : written_) program.write(id, values);
+    for (int i = 0; i < times; ++i)
+      for (InstructionId id = 0; id < program.program().instructions.size(); ++id) program.check(id);
+  }
+  std::unique_ptr<CheckedProgram> start() {
+    auto program = std::make_unique<CheckedProgram>(device_, made_.graph, made_.rule, made_.program);
+    for (const auto& [id, values] : written_) program->write(id, values);
+    return program;
+  }
+
+ private:
+  static std::size_t size(std::int64_t count) { return static_cast<std::size_t>(count); }
+  static Graph graph_of(const Shape& extent) {
+    Graph graph;
+    graph.values = {{"images", {extent.n, 1, 1, 3}}, {"in", extent}};
+    graph.parameters = {{.name = "scale", .dims = {extent.c}},
+                        {.name = "bias", .dims = {extent.c}},
+                        {.name = "slope", .dims = {extent.c}}};
+    graph.statistics = {{"mean", extent.c}, {"variance", extent.c}};
+    for (const Activation activation : {Activation::none, Activation::relu, Activation::prelu})
+      graph.ops.push_back(BatchNorm{.name = "norm",
+                                    .in = 1,
+                                    .out = 1,
+                                    .scale = 0,
+                                    .bias = 1,
+                                    .running_mean = 0,
+                                    .running_variance = 1,
+                                    .activation = activation,
+                                    .momentum = 0.25});
+    std::get<BatchNorm>(graph.ops[2]).slope = 2;
+    return graph;
+  }
+
+  Device& device_;
+  Shape extent_;
+  DType dtype_;
+  HandMade made_;
+  std::vector<std::pair<BufferId, Doubles>> written_;
+};
+
+class Norms : public Conformance {
+ protected:
+  // In NHWC: one pixel, fewer than a block has rows, one and a bit of several blocks, more than one block
+  // combines at once; a group of 8 channels, three of them, several, more than one tile. In NCHW: planes that
+  // 4 divides and others; of less than a warp, one block and several, the last not full; one image, and more
+  // than one block of images; any number of channels.
+  static std::vector<Shape> extents(const Storage& storage) {
+    if (storage.layout == TensorLayout::nchw)
+      return {{1, 2, 2, 8},    {1, 7, 7, 5},   {3, 7, 7, 24},  {50, 7, 7, 3},
+              {2200, 2, 2, 1}, {7, 6, 6, 72},  {2, 9, 7, 24},  {1, 14, 14, 16},
+              {2, 4, 263, 3},  {3, 1, 601, 2}, {2, 56, 56, 8}, {1, 200, 170, 2}};
+    if (!storage.layout) return {{1, 1, 1, 17}, {2, 5, 5, 3}, {3, 9, 7, 24}, {40, 7, 7, 64}, {2, 1, 1, 2048}};
+    return {{1, 1, 1, 8},     {1, 1, 1, 72},   {7, 1, 1, 24},    {7, 1, 1, 2048},  {3, 19, 9, 8},
+            {3, 19, 9, 24},   {3, 19, 9, 72},  {1, 1, 1569, 16}, {1569, 1, 1, 64}, {2, 5, 13, 264},
+            {130, 2, 2, 512}, {2, 7, 7, 2048}, {11, 10, 10, 264}};
+  }
+  static void for_each(const std::function<void(NormTensors&)>& check) {
+    for (const Storage& storage : storages())
+      for (const Shape& extent : extents(storage)) {
+        SCOPED_TRACE(testing::Message() << name_of(storage.dtype) << " " << extent.n << " x " << extent.h
+                                        << " x " << extent.w << " x " << extent.c);
+        NormTensors norm(*device(), extent, storage.dtype, storage.layout);
+        check(norm);
+      }
+  }
+};
+
+TEST_F(Norms, Forward) {
+  for_each([](NormTensors& norm) {
+    using enum Activation;
+    if (!on_gpu()) {
+      const auto add = [&](Activation activation, bool residual, std::optional<Read> slope = {}) {
+        const BatchNormMoments at = norm.moments();
+        BatchNormForward forward{.in = norm.in(),
+                                 .scale = at.scale,
+                                 .bias = at.bias,
+                                 .running_mean = at.running_mean,
+                                 .running_variance = at.running_variance,
+                                 .out = norm.unwritten_tensor(),
+                                 .mean = at.mean,
+                                 .inv_std = at.inv_std,
+                                 .slope = slope};
+        if (residual) forward.residual = norm.tensor(6);
+        norm.add(forward, activation);
+      };
+      for (const Activation activation : {none, relu})
+        for (const bool residual : {false, true}) add(activation, residual);
+      add(prelu, false, norm.program().tensors.parameters[2].master);
+      return norm.check();
+    }
+    const BatchNormStatistics statistics{
+        .in = norm.in(), .moments = norm.moments(), .counters = norm.counters()};
+    norm.add(statistics, none);
+    const auto add = [&](Activation activation, BatchNormApply apply) { norm.add(apply, activation); };
+    const BufferId line = norm.channels(7, 0, 2), residual_line = norm.channels(8, 0, 2),
+                   residual = norm.tensor(6);
+    for (const Activation activation : {none, relu})
+      for (const bool keeps_mask : {false, true}) {
+        if (keeps_mask && (activation == none || !norm.is_nhwc())) continue;
+        BatchNormApply apply{.in = norm.in(), .scale_shift = line, .out = norm.unwritten_tensor()};
+        if (keeps_mask) apply.relu_mask = norm.unwritten_mask();
+        add(activation, apply);
+        apply.residual = residual;
+        add(activation, apply);
+        apply.residual_scale_shift = residual_line;
+        add(activation, apply);
+      }
+    for (const bool per_channel : {true, false})
+      add(prelu, {.in = norm.in(),
+                  .scale_shift = line,
+                  .out = norm.unwritten_tensor(),
+                  .slope = norm.slopes(per_channel)});
+    norm.check(2);
+  });
+}
+
+// Sums as a convolution gathers them; the line as f16 where a convolution reads it.
+TEST_F(Norms, FromSumsThatAConvolutionGathered) {
+  if (!on_gpu()) GTEST_SKIP() << "instructions of a GPU";
+  for (const DType line : {DType::f32, DType::f16})
+    for (const std::int64_t channels : {8, 72, 304}) {
+      NormTensors norm(*device(), {3, 19, 9, channels}, DType::f16, TensorLayout::nhwc);
+      Doubles sums;
+      for (std::int64_t c = 0; c < channels; ++c)
+        sums.push_back(513 * (0.25 * static_cast<double>(c % 5) - 0.5));
+      for (std::int64_t c = 0; c < channels; ++c)
+        sums.push_back(513 * (1 + 0.25 * static_cast<double>(c % 3)) +
+                       sums[static_cast<std::size_t>(c)] * sums[static_cast<std::size_t>(c)] / 513);
+      const BufferId given = norm.unwritten_channels(2);
+      norm.write(given, sums);
+      norm.add(BatchNormFinalize{.sums = given, .moments = norm.moments(line)}, Activation::none);
+      norm.check();
+    }
+}
+
+// The second moment is a million times the variance: in f32 nothing is left of their difference.
+TEST_F(Norms, KeepASmallVarianceNextToALargeMean) {
+  for (const Storage& storage : storages()) {
+    if (storage.dtype != DType::f32) continue;
+    for (const Shape& extent : {Shape{50, 10, 10, 16}, {100, 7, 7, 72}, {2, 56, 56, 8}}) {
+      NormTensors norm(*device(), extent, DType::f32, storage.layout);
+      Doubles values = normal_values(DType::f32, static_cast<std::size_t>(extent.elements()), 2);
+      for (double& value : values) value = 100 + 0.1 * value;
+      values[0] = 0;  // neither does the first element help to guess the mean
+      norm.write(norm.in(), values);
+      const BatchNormMoments at = norm.moments();
+      if (on_gpu())
+        norm.add(BatchNormStatistics{.in = norm.in(), .moments = at, .counters = norm.counters()},
+                 Activation::none);
+      else
+        norm.add(BatchNormForward{.in = norm.in(),
+                                  .scale = at.scale,
+                                  .bias = at.bias,
+                                  .running_mean = at.running_mean,
+                                  .running_variance = at.running_variance,
+                                  .out = norm.unwritten_tensor(),
+                                  .mean = at.mean,
+                                  .inv_std = at.inv_std},
+                 Activation::none);
+      const auto program = norm.start();
+      program->run(0);
+      const Doubles& in = program->held(norm.in());
+      const auto plane = static_cast<std::size_t>(extent.h * extent.w),
+                 channels = static_cast<std::size_t>(extent.c);
+      const auto elements = static_cast<double>(in.size()) / static_cast<double>(channels);
+      for (std::size_t c = 0; c < channels; ++c) {
+        double mean = 0, variance = 0;
+        for (std::size_t i = 0; i < in.size(); ++i)
+          if (i / plane % channels == c) mean += in[i] / elements;
+        for (std::size_t i = 0; i < in.size(); ++i)
+          if (i / plane % channels == c) variance += (in[i] - mean) * (in[i] - mean) / elements;
+        const double inv_std = program->held(at.inv_std)[c];
+        EXPECT_NEAR((1 / (inv_std * inv_std) - 1e-5) / variance, 1, 1e-3) << "channel " << c;
+      }
+    }
+  }
+}
+
+TEST_F(Norms, LetANotANumberThrough) {
+  if (!on_gpu()) GTEST_SKIP() << "instructions of a GPU";
+  NormTensors norm(*device(), {2, 1, 1, 8}, DType::f32, TensorLayout::nhwc);
+  Doubles values(16, 1.0);
+  values[1] = std::nan("");
+  norm.write(norm.in(), values);
+  const BufferId line = norm.unwritten_channels(2), out = norm.unwritten_tensor(),
+                 mask = norm.unwritten_mask();
+  norm.write(line, Doubles(16, -1.0));
+  norm.add(BatchNormApply{.in = norm.in(), .scale_shift = line, .out = out, .relu_mask = mask},
+           Activation::relu);
+  const auto program = norm.start();
+  program->run(0);
+  EXPECT_TRUE(std::isnan(program->held(out)[1]));
+  EXPECT_EQ(program->held(out)[2], 0);
+  EXPECT_EQ(program->held(mask)[0], 2);
+}
+
+TEST_F(Norms, Backward) {
+  for_each([](NormTensors& norm) {
+    using enum Activation;
+    const BufferId mean = norm.channels(21, 1), inv_std = norm.channels(22, 3), d_out = norm.tensor(23),
+                   second = norm.tensor(24), out = norm.tensor(25);
+    const auto backward = [&](BufferId d_in, bool adds = false) {
+      BatchNormBackward norm_backward{.in = norm.in(),
+                                      .d_out = d_out,
+                                      .scale = norm.scale(),
+                                      .bias = norm.bias(),
+                                      .mean = mean,
+                                      .inv_std = inv_std,
+                                      .d_in = WriteOrAdd(d_in, adds),
+                                      .d_scale = norm.unwritten_channels(),
+                                      .d_bias = norm.unwritten_channels()};
+      if (on_gpu()) norm_backward.counters = norm.counters();
+      return norm_backward;
+    };
+    const auto add = [&](Activation activation, const std::function<void(BatchNormBackward&)>& set) {
+      BatchNormBackward plain = backward(norm.unwritten_tensor());
+      set(plain);
+      norm.add(plain, activation);
+    };
+    add(none, [](BatchNormBackward&) {});
+    add(none, [&](BatchNormBackward& at) { at.second_d_out = second; });
+    add(none,
+        [&](BatchNormBackward& at) { at.second_d_out = second, at.d_residual = norm.unwritten_tensor(); });
+    add(relu, [&](BatchNormBackward& at) { at.out = out, at.d_residual = norm.unwritten_tensor(); });
+    add(relu, [&](BatchNormBackward& at) {
+      at.out = out, at.second_d_out = second, at.d_residual = norm.unwritten_tensor();
+    });
+    if (!on_gpu()) {
+      add(relu, [](BatchNormBackward&) {});
+      add(prelu, [&](BatchNormBackward& at) {
+        at.slope = norm.program().tensors.parameters[2].master, at.d_slope = norm.unwritten_channels();
+      });
+      return norm.check();
+    }
+    const BufferId line = norm.channels(26, 0, 2);
+    add(relu, [&](BatchNormBackward& at) { at.scale_shift = line; });
+    if (norm.dtype() == DType::f16) {
+      const BufferId half = norm.channels(26, 0, 2, DType::f16);
+      add(relu, [&](BatchNormBackward& at) { at.scale_shift = half; });
+    }
+    if (norm.is_nhwc()) {
+      const BufferId mask = norm.unwritten_mask();
+      Doubles bits((static_cast<std::size_t>(norm.extent().elements()) + 7) / 8);
+      for (std::size_t i = 0; i < bits.size(); ++i)
+        bits[i] = static_cast<double>((i * 2654435761U >> 7) % 256);
+      norm.write(mask, bits);
+      for (const bool two : {false, true})
+        add(relu, [&](BatchNormBackward& at) {
+          at.relu_mask = mask, at.d_residual = norm.unwritten_tensor();
+          if (two) at.second_d_out = second;
+        });
+    }
+    for (const bool per_channel : {true, false})
+      add(prelu, [&](BatchNormBackward& at) {
+        at.scale_shift = line;
+        at.slope = norm.slopes(per_channel);
+        at.d_slope = norm.slopes(per_channel);
+      });
+    norm.add(backward(norm.tensor(27), true), none);
+    norm.check();
+  });
+}
+
+// A block's end and its shortcut's norm at once, and the second pass alone.
+TEST_F(Norms, BackwardOfAPair) {
+  if (!on_gpu()) GTEST_SKIP() << "instructions of a GPU";
+  for_each([](NormTensors& norm) {
+    const BufferId d_out = norm.tensor(23), out = norm.tensor(25), second = norm.tensor(24),
+                   shortcut_in = norm.tensor(28, true);
+    const auto of = [&](BufferId in, std::uint64_t seed) {
+      return BatchNormPairBackward::Norm{.in = in,
+                                         .scale = norm.channels(seed, 1),
+                                         .mean = norm.channels(seed + 1, 1),
+                                         .inv_std = norm.channels(seed + 2, 3),
+                                         .d_in = norm.unwritten_tensor(),
+                                         .d_scale = norm.unwritten_channels(),
+                                         .d_bias = norm.unwritten_channels()};
+    };
+    for (const bool two : {false, true})
+      for (const bool masked : {false, true}) {
+        BatchNormPairBackward pair{.norm = of(norm.in(), 31),
+                                   .shortcut = of(shortcut_in, 41),
+                                   .d_out = d_out,
+                                   .counters = norm.counters()};
+        if (two) pair.second_d_out = second;
+        if (masked) pair.out = out;
+        norm.add(pair, masked ? Activation::relu : Activation::none);
+      }
+    BatchNormBackwardApply apply{.d_activated = d_out,
+                                 .in = norm.in(),
+                                 .coefficients = norm.channels(51, 0, 3),
+                                 .d_in = norm.unwritten_tensor()};
+    norm.add(apply, Activation::none);
+    apply.coefficients = norm.channels(51, 0, 6);
+    apply.shortcut_in = shortcut_in;
+    apply.d_shortcut_in = norm.unwritten_tensor();
+    norm.add(apply, Activation::none);
+    norm.check();
+  });
+}
+
+// On every device, in whatever order threads and blocks run.
+TEST_F(Norms, RepeatBitForBit) {
+  for (const Storage& storage : storages()) {
+    NormTensors norm(*device(), {11, 10, 10, 264}, storage.dtype, storage.layout);
+    const BufferId d_in = norm.unwritten_tensor(), d_scale = norm.unwritten_channels();
+    BatchNormBackward backward{.in = norm.in(),
+                               .d_out = norm.tensor(23),
+                               .scale = norm.scale(),
+                               .bias = norm.bias(),
+                               .mean = norm.channels(21, 1),
+                               .inv_std = norm.channels(22, 3),
+                               .d_in = WriteOrAdd(d_in),
+                               .d_scale = d_scale,
+                               .d_bias = norm.unwritten_channels()};
+    if (on_gpu()) backward.counters = norm.counters();
+    norm.add(backward, Activation::none);
+    const auto program = norm.start();
+    program->run(0);
+    const Doubles first = program->held(d_in), sums = program->held(d_scale);
+    for (int i = 0; i < 3; ++i) {
+      program->run(0);
+      EXPECT_EQ(program->held(d_in), first);
+      EXPECT_EQ(program->held(d_scale), sums);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plumb

@@ -1,0 +1,156 @@
+// Pools of chosen values: few different ones, so that many windows hold equals, and all negative, as padding
+// isn't.
+#include <cmath>
+#include <limits>
+
+#include "tests/conformance/device_under_test.h"
+
+namespace plumb {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+class Pools : public Conformance {
+ protected:
+  struct Case {
+    std::int64_t n, h, w, c;
+    int kernel, stride, padding;
+  };
+  struct Made {
+    HandMade program;
+    BufferId in, out, d_out, second, d_in, argmax, line;
+  };
+  // Forward and backward of one pool; `normalizes`: of relu(line), with winners or without.
+  enum class Input { plain, normalized, keeps_winners };
+  static Made make(const Case& c, const Storage& storage, Pool::Kind kind, Input input = Input::plain,
+                   bool two_gradients = false) {
+    Graph graph;
+    const auto outputs = [&](std::int64_t size) {
+      return kind == Pool::Kind::max ? (size + 2 * c.padding - c.kernel) / c.stride + 1 : 1;
+    };
+    const Shape from{c.n, c.h, c.w, c.c}, to{c.n, outputs(c.h), outputs(c.w), c.c};
+    graph.values = {{"images", {c.n, 1, 1, 3}}, {"in", from}, {"out", to}};
+    graph.ops = {Pool{.name = "pool",
+                      .in = 1,
+                      .out = 2,
+                      .kind = kind,
+                      .kernel = c.kernel,
+                      .stride = c.stride,
+                      .padding = c.padding}};
+    HandMade made(std::move(graph));
+    made.program.layout = storage.layout;
+    const auto tensor = [&](const Shape& s) { return made.add(storage.dtype, {s.n, s.c, s.h, s.w}, false); };
+    const BufferId in = tensor(from), out = tensor(to), d_out = tensor(to), second = tensor(to),
+                   d_in = tensor(from), argmax = made.add(DType::u8, {to.n, to.c, to.h, to.w}, false),
+                   line = made.add(DType::f32, {2, c.c}, false);
+    made.program.tensors.values[1] = in, made.program.tensors.values[2] = out;
+    PoolForward forward{.in = in, .out = out};
+    PoolBackward backward{.d_out = d_out, .d_in = d_in};
+    if (kind == Pool::Kind::max) forward.argmax = argmax, backward.argmax = argmax;
+    if (input != Input::plain) forward.scale_shift = line;
+    if (input == Input::keeps_winners) forward.winners = tensor(to);
+    if (two_gradients) backward.second_d_out = second;
+    made.add(forward);
+    if (input != Input::keeps_winners) made.add(backward);
+    return {std::move(made), in, out, d_out, second, d_in, argmax, line};
+  }
+
+  static Doubles values_with_equals(const CheckedProgram& program, BufferId id) {
+    std::size_t count = 1;
+    for (std::int64_t dim : program.program().buffers[id].dims) count *= static_cast<std::size_t>(dim);
+    Doubles values = normal_values(DType::f32, count, 1);
+    for (double& value : values) value = std::round(2 * value) - 20;
+    return values;
+  }
+  static void expect_conforms(const Made& made) {
+    CheckedProgram program(*device(), made.program.graph, made.program.rule, made.program.program);
+    Doubles line;
+    for (std::int64_t c = 0; c < made.program.program.buffers[made.line].dims[1]; ++c)
+      line.push_back(c % 2 == 0 ? 2 : -1);
+    for (std::size_t c = 0, channels = line.size(); c < channels; ++c) line.push_back(c % 2 == 0 ? 40 : -20);
+    program.write(made.in, values_with_equals(program, made.in));
+    program.write(made.line, line);
+    const std::size_t gradients = values_with_equals(program, made.d_out).size();
+    program.write(made.d_out, normal_values(DType::f32, gradients, 2));
+    program.write(made.second, normal_values(DType::f32, gradients, 3));
+    for (InstructionId id = 0; id < made.program.program.instructions.size(); ++id) program.check(id);
+  }
+  static void for_each(std::vector<Case> cases,
+                       const std::function<void(const Case&, const Storage&)>& check) {
+    for (const Case& one : cases)
+      for (const Storage& storage : storages()) {
+        SCOPED_TRACE(testing::Message() << name_of(storage.dtype) << " " << one.n << " x " << one.h << " x "
+                                        << one.w << " x " << one.c << ", kernel " << one.kernel
+                                        << (storage.layout == TensorLayout::nchw ? " nchw" : ""));
+        check(one, storage);
+        Case odd = one;
+        odd.c = one.c - 3;
+        if (storage.layout != TensorLayout::nhwc && one.h * one.w > 1) check(odd, storage);
+      }
+  }
+  static std::vector<Case> maxima() {
+    return {{2, 7, 9, 8, 3, 2, 1},    // the ResNet's window
+            {1, 8, 8, 64, 3, 2, 1},   // … at its channels
+            {2, 6, 4, 16, 2, 2, 0},   // windows that don't overlap
+            {1, 6, 7, 24, 3, 1, 1},   // 9 windows over a pixel
+            {1, 11, 10, 8, 5, 3, 2},  // a wide one
+            {2, 1, 1, 8, 3, 2, 1},    // all but one place are padding
+            {40, 28, 28, 16, 3, 2, 1}};
+  }
+};
+
+TEST_F(Pools, TakeTheFirstOfTheLargest) {
+  for_each(maxima(), [](const Case& one, const Storage& storage) {
+    expect_conforms(make(one, storage, Pool::Kind::max));
+    if (on_gpu()) expect_conforms(make(one, storage, Pool::Kind::max, Input::plain, true));
+  });
+}
+
+// Pixels that no window covers, and more windows over one than oneDNN lets reach into the padding.
+TEST_F(Pools, OfUnusualWindows) {
+  if (!on_gpu()) GTEST_SKIP() << "shapes for a GPU's kernels";
+  for_each({{1, 9, 9, 8, 2, 3, 0}, {1, 20, 20, 8, 16, 4, 8}}, [](const Case& one, const Storage& storage) {
+    expect_conforms(make(one, storage, Pool::Kind::max));
+  });
+}
+
+// Factors of both signs and small numbers, so that nothing is rounded: many elements are 0 behind the ReLU.
+TEST_F(Pools, NormaliseAndActivateWhatTheyRead) {
+  if (!on_gpu()) GTEST_SKIP() << "instructions of a GPU";
+  for_each(maxima(), [](const Case& one, const Storage& storage) {
+    expect_conforms(make(one, storage, Pool::Kind::max, Input::normalized));
+    expect_conforms(make(one, storage, Pool::Kind::max, Input::keeps_winners));
+  });
+}
+
+TEST_F(Pools, AverageWholeImages) {
+  for_each(
+      {{2, 7, 7, 2048, 7, 1, 0}, {1, 1, 1, 8, 1, 1, 0}, {2, 3, 3, 24, 3, 1, 0}, {3, 2, 2, 17 + 7, 2, 1, 0}},
+      [](const Case& one, const Storage& storage) {
+        expect_conforms(make(one, storage, Pool::Kind::global_average));
+      });
+}
+
+TEST_F(Pools, LoseNoNaNAndNoMinusInfinity) {
+  if (!on_gpu()) GTEST_SKIP() << "oneDNN's maximum of a NaN is the other number";
+  for (const Storage& storage : storages()) {
+    const Made made = make({1, 4, 4, 8, 2, 2, 0}, storage, Pool::Kind::max);
+    for (const std::size_t place : {0, 1, 4, 5}) {  // of the first window
+      CheckedProgram program(*device(), made.program.graph, made.program.rule, made.program.program);
+      Doubles in(16 * 8, -std::numeric_limits<double>::infinity());
+      in[3 * 16 + place] = kNaN;
+      program.write(made.in, in);
+      program.write(made.d_out, Doubles(4 * 8, 1.0));
+      program.run(0), program.run(1);
+      for (std::size_t i = 0; i < 4 * 8; ++i)
+        EXPECT_EQ(std::isnan(program.held(made.out)[i]), i == 3 * 4) << i;
+      EXPECT_EQ(program.held(made.d_in)[3 * 16 + place], 1);
+      double sum = 0;
+      for (double value : program.held(made.d_in)) sum += value;
+      EXPECT_EQ(sum, 32) << "a window sent its gradient nowhere";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plumb
