@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
@@ -45,6 +46,27 @@ std::vector<std::byte> encoded(const Doubles& values, std::size_t bytes) {
   std::vector<std::byte> result(std::max(bytes, narrow.size() * sizeof(T)));
   std::memcpy(result.data(), narrow.data(), narrow.size() * sizeof(T));
   return result;
+}
+
+// Element i of floats of any dtype.
+double number_at(const std::byte* bytes, std::size_t i, DType dtype) {
+  if (dtype == DType::f16) {
+    _Float16 value = 0;
+    std::memcpy(&value, bytes + 2 * i, sizeof value);
+    return static_cast<double>(value);
+  }
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, bytes + i * bytes_of(dtype), bytes_of(dtype));
+  return std::bit_cast<float>(dtype == DType::bf16 ? bits << 16 : bits);
+}
+void set_number(std::byte* bytes, std::size_t i, DType dtype, double value) {
+  const auto half = static_cast<_Float16>(value);
+  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(rounded(dtype, value)));
+  const std::uint32_t stored = dtype == DType::bf16 ? bits >> 16 : bits;
+  if (dtype == DType::f16)
+    std::memcpy(bytes + 2 * i, &half, sizeof half);
+  else
+    std::memcpy(bytes + i * bytes_of(dtype), &stored, bytes_of(dtype));
 }
 
 bool is_float(DType dtype) {
@@ -215,23 +237,7 @@ Doubles CheckedProgram::read(BufferId id) {
              columns = static_cast<std::size_t>(buffer.dims.at(1));
   const std::size_t stride = buffer.bytes / bytes_of(buffer.dtype) / rows;
   Doubles all(rows * stride), values;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, bytes.data() + i * bytes_of(buffer.dtype), bytes_of(buffer.dtype));
-    if (buffer.dtype == DType::f16) {
-      const double magnitude =
-          (bits & 0x7C00U) == 0 ? (bits & 0x3FFU) * 0x1p-24
-          : (bits & 0x7C00U) == 0x7C00U
-              ? ((bits & 0x3FFU) != 0 ? std::nan("") : INFINITY)
-              : std::ldexp(1024 + (bits & 0x3FFU), static_cast<int>(bits >> 10 & 31U) - 25);
-      all[i] = bits & 0x8000U ? -magnitude : magnitude;
-      continue;
-    }
-    if (buffer.dtype == DType::bf16) bits <<= 16;
-    float value = 0;
-    std::memcpy(&value, &bits, sizeof value);
-    all[i] = value;
-  }
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = number_at(bytes.data(), i, buffer.dtype);
   for (std::size_t i = 0; i < rows * columns; ++i) values.push_back(all[i / columns * stride + i % columns]);
   return values;
 }
@@ -244,11 +250,22 @@ void CheckedProgram::write(BufferId id, const Doubles& values) {
     upload(plan_.offsets[id], encoded<std::uint8_t>(values, buffer.bytes));
   else if (buffer.dtype == DType::i32)
     upload(plan_.offsets[id], encoded<std::int32_t>(values, buffer.bytes));
-  else if (buffer.dtype == DType::f32)
-    upload(plan_.offsets[id], encoded<float>(values, buffer.bytes));
   else
-    throw std::logic_error("no test writes " + buffer.name);
+    write_rows(id, values);
   refresh(id);
+}
+
+// A CPU's plain floats, or a matrix whose rows begin at multiples of 16 bytes.
+void CheckedProgram::write_rows(BufferId id, const Doubles& values) {
+  const Buffer& buffer = program_.buffers[id];
+  const std::size_t rows = buffer.bytes == values.size() * bytes_of(buffer.dtype)
+                               ? 1
+                               : static_cast<std::size_t>(buffer.dims.at(0));
+  const std::size_t columns = values.size() / rows, stride = buffer.bytes / bytes_of(buffer.dtype) / rows;
+  std::vector<std::byte> bytes(buffer.bytes);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    set_number(bytes.data(), i / columns * stride + i % columns, buffer.dtype, values[i]);
+  upload(plan_.offsets[id], bytes);
 }
 
 void CheckedProgram::refresh(BufferId written) {

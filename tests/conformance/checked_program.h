@@ -53,6 +53,7 @@ class CheckedProgram {
   void upload(std::size_t offset, const std::vector<std::byte>& bytes);
   void lay_out();
   void fill();
+  void write_rows(BufferId buffer, const Doubles& values);
   void refresh(BufferId written);
   void meet_other_ranks(const Collective& collective);
   void expect(const Instruction& instruction, std::string_view operand, BufferId buffer,

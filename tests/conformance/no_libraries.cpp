@@ -1,0 +1,42 @@
+// In place of cuDNN and cuBLASLt: they offer no engine, so a program with this holds our own kernels only.
+#include "kernels/cuda/conv.h"
+#include "kernels/cuda/dense.h"
+
+namespace plumb::cuda {
+namespace {
+
+class NoConvolutions final : public ConvEngine {
+ public:
+  std::string library() const override { return "no library"; }
+  std::unique_ptr<ConvCandidates> candidates(const ConvProblem&, std::size_t) override {
+    return std::make_unique<NoCandidates>("this program has no library");
+  }
+};
+
+class NoProducts final : public GemmEngine {
+ public:
+  std::string library() const override { return "no library"; }
+  std::vector<std::unique_ptr<GemmPlan>> plans(const GemmProblem&, std::size_t, std::size_t) override {
+    return {};
+  }
+};
+
+}  // namespace
+
+std::string conv_library() {
+  return "no library";
+}
+std::string gemm_library() {
+  return "no library";
+}
+bool has_gemm_library(bool) {
+  return true;
+}
+std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions&) {
+  return std::make_unique<NoConvolutions>();
+}
+std::unique_ptr<GemmEngine> make_gemm_engine() {
+  return std::make_unique<NoProducts>();
+}
+
+}  // namespace plumb::cuda
