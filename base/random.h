@@ -62,7 +62,7 @@ inline std::array<float, 2> normal_from(std::uint32_t bits0, std::uint32_t bits1
   // Quarter turns, and what is left of the angle: at most an eighth of a turn to either side.
   constexpr float kTwoPi = 6.283185307F;
   const float turn = uniform_from(bits1);
-  const auto quarters = static_cast<std::int32_t>(4 * turn + 0.5F);
+  const auto quarters = static_cast<std::int32_t>(4 * turn + 0.5F);  // NOLINT(bugprone-incorrect-roundings)
   const float t = kTwoPi * (turn - 0.25F * static_cast<float>(quarters)), tt = t * t;
   const float sine = t * (1 - tt / 6 * (1 - tt / 20 * (1 - tt / 42 * (1 - tt / 72))));
   const float cosine = 1 - tt / 2 * (1 - tt / 12 * (1 - tt / 30 * (1 - tt / 56 * (1 - tt / 90))));

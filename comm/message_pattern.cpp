@@ -154,6 +154,7 @@ MessagePattern::Wrong MessagePattern::check(std::span<const std::byte> bytes, st
     for (std::size_t i = 0; i * sizeof(T) < bytes.size(); ++i) {
       T found{};
       std::memcpy(&found, bytes.data() + i * sizeof(T), sizeof found);
+      // Bits, not values. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
       if (!moves_ && std::memcmp(&found, &reduced[place(first + i)], sizeof found) == 0) continue;
       const std::optional<int> wanted = after(first + i);
       if (!wanted || as_number(found) == *wanted) continue;

@@ -49,6 +49,7 @@ std::string build_id() {
         for (int i = 0; i < info->dlpi_phnum; ++i) {
           const ElfW(Phdr)& part = info->dlpi_phdr[i];
           if (part.p_type != PT_NOTE) continue;
+          // NOLINTNEXTLINE(performance-no-int-to-ptr): the linker gives addresses as integers
           const char* notes = reinterpret_cast<const char*>(info->dlpi_addr + part.p_vaddr);
           read_build_id(notes, notes + part.p_memsz, *static_cast<std::string*>(found));
         }

@@ -27,12 +27,11 @@ std::int64_t largest_batch(const std::function<double(std::int64_t batch)>& plan
 
 std::int64_t largest_on_a_line(const std::function<double(std::int64_t count)>& planned_bytes,
                                double memory_bytes, const CountRange& range) {
-  std::int64_t good = range.least, bad = range.most + 1;
+  std::int64_t good = range.least, bad = range.most;
   double good_bytes = planned_bytes(good);
   if (good_bytes > memory_bytes) return 0;
-  double bad_bytes = planned_bytes(range.most);
-  if (bad_bytes <= memory_bytes) return range.most;
-  bad = range.most;
+  double bad_bytes = planned_bytes(bad);
+  if (bad_bytes <= memory_bytes) return bad;
   for (int guess = 0; bad - good > 1; ++guess) {
     // Guesses where the line meets the limit, one above and below in turn; bisects if that doesn't converge.
     const double share = (memory_bytes - good_bytes) / (bad_bytes - good_bytes);

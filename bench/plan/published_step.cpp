@@ -10,7 +10,7 @@
 namespace plumb {
 
 StepModel published_step(const std::string& precision, std::int64_t batch_per_device) {
-  const std::vector<DeviceLimits> all = targets();
+  const std::vector<DeviceLimits>& all = targets();
   const DeviceLimits& v100 = *std::ranges::find(all, "v100-32gb", &DeviceLimits::name);
   BenchOptions options = default_options("bench_resnet50");
   options.precision = precision == "fp32" ? Precision::fp32 : Precision::fp16;

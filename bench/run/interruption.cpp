@@ -15,7 +15,7 @@ namespace plumb {
 namespace {
 
 // A frame with all of AVX-512's and AMX's registers is 11 KiB.
-constexpr std::size_t kHandlerStackBytes = 64 * 1024;
+constexpr std::size_t kHandlerStackBytes = std::size_t{64} * 1024;
 
 std::string interruption_text(int signal, std::int64_t ended, std::int64_t asked) {
   const std::string where =
@@ -122,7 +122,8 @@ void Interruption::handle(int signal) {
   if (run == nullptr) ::_exit(exit_code_of(signal));  // another one is being handled, or the run is over
   run->take(signal);
   current_.store(run);
-  while (signal == SIGPIPE) ::pause();
+  if (signal == SIGPIPE)
+    for (;;) ::pause();
 }
 
 void Interruption::take(int signal) {

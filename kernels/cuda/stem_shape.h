@@ -55,7 +55,7 @@ inline std::int64_t stem_tiles(const StemShape& shape) {
 }
 // Two per multiprocessor, which share out the tiles.
 inline int stem_blocks(const StemShape& shape, int multiprocessors) {
-  return static_cast<int>(std::min<std::int64_t>(stem_tiles(shape), 2 * std::max(multiprocessors, 1)));
+  return static_cast<int>(std::min(stem_tiles(shape), std::int64_t{2} * std::max(multiprocessors, 1)));
 }
 
 // Each block's part of the sums.

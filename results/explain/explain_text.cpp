@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "base/text.h"
@@ -59,8 +60,7 @@ std::string notes(const Explanation& explanation) {
   if (explanation.run_step_seconds)
     text += fmt::format(
         "Without stamps and profiler: Plumbline's step took {} ms, the framework's as its log says.\n",
-        milliseconds(
-            static_cast<std::int64_t>(*explanation.run_step_seconds * kMicrosecondsPerSecond + 0.5)));
+        milliseconds(std::llround(*explanation.run_step_seconds * kMicrosecondsPerSecond)));
   return text;
 }
 

@@ -85,7 +85,7 @@ void tell_apart(std::vector<ReportCurve>& curves, const std::vector<const Publis
     std::map<std::string, std::set<std::string>> parts;
     for (std::size_t i = 0; i < curves.size(); ++i) parts[curves[i].label].insert(part_of(*firsts[i]));
     for (std::size_t i = 0; i < curves.size(); ++i) {
-      const std::string text = text_of(*firsts[i]);
+      const std::string& text = text_of(*firsts[i]);
       if (parts.at(curves[i].label).size() > 1 && !text.empty()) curves[i].label += ", " + text;
     }
   };
