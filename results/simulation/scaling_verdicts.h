@@ -44,9 +44,9 @@ std::optional<BusShare> bus_share(const ScalingPrediction& prediction, const Mea
 // Seconds of a step: its images over the measured throughput.
 double measured_step(const ScalingBasis& basis, const MeasuredCase& measured);
 
-// REJECT: measured faster than the bound by over 2 %. EXPLAIN: slower than predicted by over kLeastLoss, with what
-// holds it back, the largest part first: exposed communication, slow ranks, data, gaps and computing; or the
-// run's own buckets reached under 0.8 of the bus bandwidth that was predicted for them. FLAG: steps get
+// REJECT: measured faster than the bound by over 2 %. EXPLAIN: slower than predicted by over kLeastLoss, with
+// what holds it back, the largest part first: exposed communication, slow ranks, data, gaps and computing; or
+// the run's own buckets reached under 0.8 of the bus bandwidth that was predicted for them. FLAG: steps get
 // shorter by over 1 % where devices are added. Cases in their order; none for what-if predictions.
 std::vector<ScalingVerdict> scaling_verdicts(const ScalingBasis& basis, const ScalingPrediction& prediction);
 
