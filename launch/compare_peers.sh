@@ -9,7 +9,7 @@
 #   --bs N                          images per device and step; default 128, on a CPU 8
 #   --precision fp32|tf32|fp16|bf16 default fp32
 #   --rounds N                      runs of each; default 5
-#   --peers eager,compiled          what PyTorch runs as; default both
+#   --peers eager,compiled,reduce-overhead,jax   PyTorch in three ways, and JAX (ResNet-50); default the first two
 #   --ranks N                       through mpirun; default 1
 #   --iters N, --warmup N           default 120 and 20, of faces 150 and 50
 #   --image-size N, --classes N, --threads N, --lr X    as the programs take them; lr: 0.001
@@ -64,8 +64,9 @@ one_of --model "$model" resnet50 r50 r100 y1
 one_of --device "${device:-cpu}" cuda cpu
 one_of --precision "$precision" fp32 tf32 fp16 bf16
 IFS=, read -ra peer_list <<<"$peers"
-[ ${#peer_list[@]} -gt 0 ] || give_up 64 "option --peers: name eager, compiled or both"
-for peer in "${peer_list[@]}"; do one_of --peers "$peer" eager compiled; done
+[ ${#peer_list[@]} -gt 0 ] || give_up 64 "--peers: expected one or more of eager, compiled, reduce-overhead and jax"
+for peer in "${peer_list[@]}"; do one_of --peers "$peer" eager compiled reduce-overhead jax; done
+[[ $model = resnet50 || ,$peers, != *,jax,* ]] || give_up 64 "--peers jax: JAX runs ResNet-50 only; pass --model resnet50"
 for name in bs rounds ranks iters; do counts "--$name" "${!name}" 1; done
 counts --warmup "$warmup" 0
 
@@ -88,7 +89,7 @@ for name in "$program" plumbline; do
   [ -x "$programs/$name" ] || give_up 69 "there is no $name in $programs; build it, or name its folder with --programs"
 done
 command -v "$python" >/dev/null || give_up 69 "there is no '$python'; name a Python that has PyTorch with --python"
-"$python" -c 'import torch' 2>/dev/null ||
+[ "$peers" = jax ] || "$python" -c 'import torch' 2>/dev/null ||
   give_up 69 "PyTorch is missing: '$python' can't import torch; install it (pip install torch), or name a Python that has it with --python"
 scripts=$root/results/peers
 
@@ -124,12 +125,17 @@ one_run() {
 for ((round = 1; round <= rounds; ++round)); do
   one_run plumbline "$programs/$program" "${own[@]}" --out "$out/runs"
   for peer in "${peer_list[@]}"; do
-    compiled=()
-    [ "$peer" = eager ] || compiled=(--compile)
-    one_run "pytorch_$peer" "$python" -B "$scripts/$script" "${compiled[@]}"
+    case $peer in
+      eager) one_run pytorch_eager "$python" -B "$scripts/$script" ;;
+      compiled) one_run pytorch_compiled "$python" -B "$scripts/$script" --compile ;;
+      reduce-overhead) one_run pytorch_reduce-overhead "$python" -B "$scripts/$script" --compile reduce-overhead ;;
+      jax) one_run jax "$python" -B "$scripts/jax_resnet50.py" ;;
+    esac
   done
 done
 
 folders=("$out/plumbline")
-for peer in "${peer_list[@]}"; do folders+=("$out/pytorch_$peer"); done
+for peer in "${peer_list[@]}"; do
+  [ "$peer" = jax ] && folders+=("$out/jax") || folders+=("$out/pytorch_$peer")
+done
 exec "$programs/plumbline" compare "${folders[@]}" --iters "$iters" --warmup "$warmup"

@@ -1,4 +1,4 @@
-"""What the PyTorch scripts are told: options with the names and defaults that bench_resnet50 and bench_arcface have."""
+"""What the peers are told: options with the names and defaults that bench_resnet50 and bench_arcface have."""
 import argparse
 import dataclasses
 import os
@@ -30,16 +30,23 @@ def options(description: str, batch: int, image_size: int, iterations: int, warm
     parser.add_argument("--iters", type=number_from(1), default=iterations, help=f"steps in all ({iterations})")
     parser.add_argument("--warmup", type=number_from(0), default=warmup, help=f"leading steps left out ({warmup})")
     parser.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto")
-    parser.add_argument("--threads", type=number_from(1), help="of a CPU, per rank")
     parser.add_argument("--image-size", type=number_from(32), default=image_size)
     parser.add_argument("--lr", type=float, default=learning_rate, help=f"constant ({learning_rate})")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--compile", action="store_true", help="through torch.compile")
-    parser.add_argument("--layout", choices=("channels-last", "default"), default="channels-last")
     parser.add_argument("--log-dir", help="log at LOG_DIR/<N>n<G>g/<model>_b<BS>_<precision>_<K>.log")
     parser.add_argument("--run", type=number_from(1), help="number K of the log (the next free one)")
-    parser.add_argument("--trace", metavar="FILE", help="after the run, five more steps under PyTorch's profiler")
     parser.set_defaults(precision="fp32")
+    return parser
+
+
+def pytorch_options(*defaults, **named) -> Parser:
+    """With what only PyTorch can do."""
+    parser = options(*defaults, **named)
+    parser.add_argument("--threads", type=number_from(1), help="of a CPU, per rank")
+    parser.add_argument("--compile", nargs="?", const="default", choices=("default", "reduce-overhead"),
+                        help="through torch.compile, in its default mode or with CUDA graphs (reduce-overhead)")
+    parser.add_argument("--layout", choices=("channels-last", "default"), default="channels-last")
+    parser.add_argument("--trace", metavar="FILE", help="after the run, five more steps under PyTorch's profiler")
     return parser
 
 

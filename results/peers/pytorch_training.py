@@ -5,16 +5,13 @@ import argparse
 import contextlib
 import datetime
 import json
-import math
 import os
-import statistics
-import sys
 import time
 
 import torch
 from torch import nn
 
-from log_file import LogFile
+from peer_result import give_up, open_log, require_finite, speed
 from pytorch_options import Job, job_of
 
 TRACED_STEPS = 5
@@ -51,11 +48,6 @@ class WithLoss(nn.Module):
 
     def forward(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         return self.loss(self.model(images), labels)
-
-
-def give_up(code: int, sentence: str):
-    print(f"{os.path.basename(sys.argv[0])}: {sentence}", file=sys.stderr)
-    raise SystemExit(code)
 
 
 def join(args: argparse.Namespace) -> Job:
@@ -116,7 +108,7 @@ class Training:
             if args.trace and args.device == "cpu":  # else its kernels are one nameless stretch in the trace
                 from torch._inductor import config
                 config.cpp.enable_kernel_profile = True
-            network = torch.compile(network)
+            network = torch.compile(network, mode=args.compile)
         self.network = network
 
     def step(self) -> torch.Tensor:
@@ -126,7 +118,7 @@ class Training:
         self.scaler.scale(loss).backward()
         self.scaler.step(self.optimizer)
         self.scaler.update()
-        return loss.detach()
+        return loss.detach().clone()  # with CUDA graphs the next step writes over the loss
 
 
 def write_trace(training: Training, path: str, description: dict, writes: bool) -> None:
@@ -143,10 +135,12 @@ def write_trace(training: Training, path: str, description: dict, writes: bool) 
             profiler.step()
 
 
+FRAMEWORKS = {None: "PyTorch", "default": "PyTorch compiled", "reduce-overhead": "PyTorch reduce-overhead"}
+
+
 def case_of(args: argparse.Namespace, job: Job, model: str) -> dict:
-    """What the log's folder holds; faces on several ranks have all class centres on each of them."""
-    case = {"model": model, "batch_per_device": args.bs, "precision": args.precision, "image_size": args.image_size,
-            "data": "synthetic", "framework": "PyTorch compiled" if args.compile else "PyTorch"}
+    """Faces on several ranks have all class centres on each of them."""
+    case = {"model": model, "framework": FRAMEWORKS[args.compile]}
     if "classes" in args:
         case["head"] = ("--head dp " if job.world > 1 else "") + f"--classes {args.classes}"
     return case
@@ -155,12 +149,7 @@ def case_of(args: argparse.Namespace, job: Job, model: str) -> dict:
 def run(args: argparse.Namespace, model: str, make_network, classes: int, momentum: float, decay: float) -> None:
     """Trains, writes log and trace, and prints one JSON object; all but the training on rank 0 alone."""
     job = join(args)
-    log = None
-    if job.rank == 0 and args.log_dir:
-        try:
-            log = LogFile(args.log_dir, job.nodes, job.local_world, case_of(args, job, model), args.run)
-        except OSError as error:
-            give_up(73, f"option --log-dir: no log can be made: {error}; give another")
+    log = open_log(args, job, case_of(args, job, model))
     try:
         training = Training(args, job, make_network, classes, momentum, decay)
         clock, losses, start = Clock(args.device), [], datetime.datetime.now()
@@ -170,11 +159,7 @@ def run(args: argparse.Namespace, model: str, make_network, classes: int, moment
             clock.mark()
         seconds = clock.step_seconds()
         losses = [loss.item() for loss in losses]
-        wrong = next((step for step, loss in enumerate(losses) if not math.isfinite(loss)), None)
-        if wrong is not None:
-            before = f" after {losses[wrong - 1]:.4g}" if wrong else ""
-            give_up(76, f"the loss is {losses[wrong]} at iteration {wrong}{before}, so the speed counts for nothing; give a "
-                    "smaller --lr")
+        require_finite(losses)
         if log:
             log.write(seconds, losses, args.lr, start)
     except BaseException:
@@ -182,20 +167,17 @@ def run(args: argparse.Namespace, model: str, make_network, classes: int, moment
             log.discard()
         raise
     description = {
-        "framework": "PyTorch", "version": torch.__version__, "compiled": args.compile, "layout": args.layout,
+        "framework": "PyTorch", "version": torch.__version__, "compiled": args.compile is not None,
+        "compile_mode": args.compile, "layout": args.layout,
         "model": model, "device": args.device, "device_name": device_name(args), "precision": args.precision,
         "batch_per_device": args.bs, "image_size": args.image_size, "world_size": job.world,
         "classes": classes}
     if args.trace:
         write_trace(training, args.trace, description, job.rank == 0)
     if job.rank == 0:
-        window = seconds[args.warmup:]
-        images = args.bs * job.world
         print(json.dumps({
-            **description, "trained_parameters": training.parameters, "iterations": args.iters, "warmup": args.warmup,
-            "log_files": [str(log.path)] if log else [], "step_seconds": seconds,
-            "images_per_second": {"mean": images * len(window) / sum(window),
-                                  "median": images / statistics.median(window)}}))
+            **description, "trained_parameters": training.parameters, "log_files": [str(log.path)] if log else [],
+            **speed(seconds, losses, args.warmup, args.bs * job.world)}))
     if job.world > 1:
         torch.distributed.destroy_process_group()
 

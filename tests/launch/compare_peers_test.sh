@@ -39,6 +39,15 @@ case $behaviour in
     [ "$(order)" = pecpecpec= ] || fail "runs were in the order $(order)"
     grep -qx "plumbline compare $scratch/out/plumbline $scratch/out/pytorch_eager $scratch/out/pytorch_compiled --iters 120 --warmup 20" \
       "$scratch/calls" || fail "the logs didn't go to compare: $(cat "$scratch/calls")"
+    rm -r "$scratch/out" "$scratch/calls"
+    compare --rounds 1 --peers reduce-overhead,jax
+    expect_code 0
+    grep -q '^python -B .*pytorch_resnet50.py --compile reduce-overhead --device' "$scratch/calls" || fail "no CUDA graphs"
+    grep -q "^plumbline compare $scratch/out/plumbline $scratch/out/pytorch_reduce-overhead $scratch/out/jax " "$scratch/calls" ||
+      fail "JAX isn't compared: $(cat "$scratch/calls")"
+    compare --model r50 --peers jax
+    expect_code 64
+    expect_word "--peers jax: JAX runs ResNet-50 only"
     ;;
   both_get_the_same_options)
     compare --model r50 --bs 4 --precision bf16 --classes 100 --rounds 1 --peers eager --threads 2

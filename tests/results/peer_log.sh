@@ -23,6 +23,17 @@ for another, run in ((case, 2), (case | {"image_size": 64}, 3), (case | {"framew
         sys.exit("a log was written over, or into the folder of another configuration")
     except FileExistsError:
         pass
+from peer_result import require_finite, speed
+
+found = speed([9.0, 2.0, 1.0, 1.0, 4.0], [2.5] * 5, 2, 8)
+if found["startup_seconds"] != 9 or found["images_per_second"] != {"mean": 4, "median": 8}:
+    sys.exit(f"the speed is {found}")
+try:
+    require_finite([2.5, float("nan")])
+    sys.exit("a run whose loss is not finite counts")
+except SystemExit as end:
+    if end.code != 76:
+        raise
 END
 python3 -B "$work/write.py" "$2/results/peers" "$work/logs" || exit 1
 "$1" analyze "$work/logs" >"$work/out" 2>&1 || { cat "$work/out"; exit 1; }
