@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Reference values of ArcFace training from PyTorch. Needs torch, torchvision and numpy, on any CPU.
+"""Reference values of ArcFace training from PyTorch. Needs torch, torchvision and numpy, on any CPU; steps also run on a GPU.
 
     python3 make_arcface.py reference --out ../data/arcface_pytorch.json
         Trains the models of results/peers/arcface_models.py from closed-form weights (closed_form.py) and writes what
         C++ tests (pytorch_parity_test.cpp in tests/kernels and tests/cuda_host) must reproduce: losses of the steps,
         each trained parameter's gradient norm at step 0, the norms of the running statistics at the end; in fp32 and, as
         the truth, in fp64.
-    python3 make_arcface.py export --model r50 --classes 1000 --weights w.safetensors --batch b.safetensors
-        Writes closed-form weights and one batch of 4 images for bench_arcface; `--steps N` prints the losses that
-        N steps with lr 0.001 must have:
-    bench_arcface --backbone r50 --classes 1000 --bs 4 --lr 0.001 --dropout 0 --iters 4 --warmup 0 \\
-                  --weights w.safetensors --batch b.safetensors
+    python3 make_arcface.py steps --out FOLDER --model r50 --model r100 [--device cuda]
+        Writes closed-form weights and one batch of 8 images for bench_arcface, and the losses and weights of four steps in
+        every precision; on a GPU fp32 is without TF32.
+    bench_arcface --backbone r50 --classes 1000 --bs 8 --lr 0.001 --dropout 0 --iters 4 --warmup 0 \\
+                  --weights FOLDER/r50_start.safetensors --batch FOLDER/r50_batch.safetensors
 
 The recipe is SGD as torch.optim.SGD has it: momentum 0.9, weight decay 5e-4 on all parameters, constant learning
 rate; dropout is off.
@@ -26,10 +26,10 @@ import numpy as np
 import torch
 
 import closed_form
-import safetensors_file
 from make_resnet50 import norms, rounded
+from pytorch_steps import add_steps, print_losses, train, write_steps
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "results" / "peers"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parent / "../../results/peers"))  # a bundle has all in one folder
 from arcface_models import Face  # noqa: E402
 
 MOMENTUM, WEIGHT_DECAY = 0.9, 5e-4
@@ -46,23 +46,6 @@ def new_model(dtype, model, image_size, embedding, classes, margins) -> Face:
     return face
 
 
-def train(face, images, labels, steps: int, learning_rate: float):
-    """`steps` steps on one batch; the losses, and the gradients of step 0 by public name."""
-    trained = [p for p in face.parameters() if p.requires_grad]
-    optimizer = torch.optim.SGD(trained, lr=learning_rate, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY)
-    losses, gradients = [], {}
-    for step in range(steps):
-        optimizer.zero_grad()
-        loss = face(images, labels)
-        loss.backward()
-        if step == 0:
-            gradients = face.public((name, p.grad.detach().double().clone())
-                                    for name, p in face.named_parameters() if p.requires_grad)
-        optimizer.step()
-        losses.append(loss.item())
-    return losses, gradients
-
-
 def distances(gradients: dict, truth: dict) -> list:
     """‖gradient − truth‖ / ‖truth‖ of each tensor. Some are 0 but for rounding, like that of a bias in front of
     a norm: their distance is in parts of the largest one."""
@@ -76,7 +59,10 @@ def run_case(name, model, batch, image_size, embedding, classes, margins, steps,
     results = {}
     for kind, dtype in (("fp32", torch.float32), ("fp64", torch.float64)):
         face = new_model(dtype, model, image_size, embedding, classes, margins)
-        losses, gradients = train(face, torch.from_numpy(images).to(dtype), labels, steps, learning_rate)
+        trained = {key: p for key, p in face.named_parameters() if p.requires_grad}
+        typed = torch.from_numpy(images).to(dtype)
+        losses, gradients = train(lambda: face(typed, labels), trained, steps, learning_rate, MOMENTUM, WEIGHT_DECAY)
+        gradients = face.public(gradients.items())
         parameters = face.public((key, p.detach().double()) for key, p in face.named_parameters())
         statistics = face.public((key, b.detach().double()) for key, b in face.named_buffers()
                                  if "num_batches" not in key)
@@ -110,33 +96,27 @@ def command_reference(args) -> None:
         file.write("\n")
 
 
-def command_export(args) -> None:
-    embedding = args.embedding or (128 if args.model == "y1" else 512)
-    face = new_model(torch.float32, args.model, 112, embedding, args.classes, (1.0, 0.5, 0.0))
-    images, labels = closed_form.images(args.batch_size, 112), closed_form.labels(args.batch_size, args.classes)
-    tensors = face.public(face.state_dict().items())
-    safetensors_file.write(args.weights, {name: tensor.numpy() for name, tensor in tensors.items()})
-    safetensors_file.write(args.batch, {"images": images, "labels": labels})
-    if args.steps:
-        losses, _ = train(face, torch.from_numpy(images), torch.from_numpy(labels), args.steps, 0.001)
-        print(json.dumps({"losses": losses}))
+def command_steps(args) -> None:
+    batch, losses = args.batch_size or 8, {}
+    for model in args.model or ["r50"]:
+        def make_network():
+            face = new_model(torch.float32, model, 112, 128 if model == "y1" else 512, args.classes, (1.0, 0.5, 0.0))
+            return face, face.public
+
+        losses[model] = write_steps(args, model, make_network, closed_form.images(batch, 112),
+                                    closed_form.labels(batch, args.classes), MOMENTUM, WEIGHT_DECAY)
+    print_losses(args, losses)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(required=True, metavar="reference|export")
+    commands = parser.add_subparsers(required=True, metavar="reference|steps")
     reference = commands.add_parser("reference", help="write the JSON that the C++ tests read")
     reference.add_argument("--out", required=True)
     reference.set_defaults(run=command_reference)
-    export = commands.add_parser("export", help="write weights and a batch for bench_arcface")
-    export.add_argument("--model", choices=["r50", "r100", "y1"], default="r50")
-    export.add_argument("--classes", type=int, default=1000)
-    export.add_argument("--embedding", type=int, help="512; y1 128")
-    export.add_argument("--weights", required=True, help="safetensors file to write")
-    export.add_argument("--batch", required=True, help="safetensors file to write")
-    export.add_argument("--batch-size", type=int, default=4)
-    export.add_argument("--steps", type=int, default=0, help="steps to train and print losses of")
-    export.set_defaults(run=command_export)
+    steps = add_steps(commands, command_steps)
+    steps.add_argument("--model", action="append", choices=["r50", "r100", "y1"], help="(r50)")
+    steps.add_argument("--classes", type=int, default=1000)
     args = parser.parse_args()
     args.run(args)
 

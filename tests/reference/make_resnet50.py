@@ -1,24 +1,18 @@
 #!/usr/bin/env python3
-"""Reference values of ResNet-50 training from PyTorch. Needs torch, torchvision and numpy, on any CPU.
+"""Reference values of ResNet-50 training from PyTorch. Needs torch, torchvision and numpy, on any CPU; steps also run on a GPU.
 
     python3 make_resnet50.py reference --out ../data/resnet50_pytorch.json
         Trains torchvision's resnet50 from closed-form weights (closed_form.py) and writes what a C++ test
         (tests/kernels/pytorch_parity_test.cpp) must reproduce: losses of the steps, each parameter's gradient norm
         at step 0, the norms of the running statistics at the end; in fp32 and, as the truth, in fp64.
 
-The same with real weights, through the program:
-
-    python3 make_resnet50.py export --weights w.safetensors --batch b.safetensors [--state-dict resnet50.pth]
-                                    [--batch-size 8] [--image-size 224]
-        Writes weights and one batch for bench_resnet50. --state-dict: a torchvision checkpoint, e.g. of the public
-        model zoo; without it, closed-form weights. The batch is the closed-form one.
-    bench_resnet50 --bs 8 --fp32 --iters 4 --warmup 0 --lr 0.001 \\
-                   --weights w.safetensors --batch b.safetensors --save-weights ours.safetensors
-    python3 make_resnet50.py train --weights w.safetensors --batch b.safetensors --batch-size 8 --steps 4 --lr 0.001 \\
-                                   [--compare ours.safetensors]
-        Trains in PyTorch and prints losses; --compare prints, per kind of tensor, the largest relative distance of
-        the saved weights to PyTorch's. A batch of your own: a safetensors file with "images" [n, 3, h, w] fp32,
-        normalised, and "labels" [n] int64.
+    python3 make_resnet50.py steps --out FOLDER [--device cuda] [--state-dict resnet50.pth]
+        Writes weights and one batch for bench_resnet50, and the losses and weights of four steps in every precision; on a
+        GPU fp32 is without TF32. --state-dict: a torchvision checkpoint, e.g. of the public model zoo; without it,
+        closed-form weights. The batch is the closed-form one.
+    bench_resnet50 --bs 16 --image-size 64 --fp32 --iters 4 --warmup 0 --lr 0.001 --weights FOLDER/resnet50_start.safetensors \\
+                   --batch FOLDER/resnet50_batch.safetensors --save-weights ours.safetensors --json >ours.json
+    ../gpu/compare_runs.py parity --precision fp32 --losses ours.json … --weights …
 
 The recipe is SGD as torch.optim.SGD has it: momentum 0.875, weight decay 2^-15 on all parameters, label smoothing
 0.1, constant learning rate. The weights are chosen for a well-conditioned step: in a fresh net the fp32 rounding of
@@ -36,7 +30,7 @@ import torch
 import torchvision
 
 import closed_form
-import safetensors_file
+from pytorch_steps import add_steps, print_losses, train, write_steps
 
 MOMENTUM, WEIGHT_DECAY, LABEL_SMOOTHING = 0.875, 2.0**-15, 0.1
 CASES = [  # name, images, pixels, steps
@@ -49,20 +43,13 @@ def new_model(dtype: torch.dtype) -> torch.nn.Module:
     return torchvision.models.resnet50(weights=None).to(dtype).train()
 
 
-def train(model, images, labels, steps: int, learning_rate: float):
-    """`steps` steps on one batch; the losses, and the gradients of step 0 by name."""
-    optimizer = torch.optim.SGD(model.parameters(), lr=learning_rate, momentum=MOMENTUM, weight_decay=WEIGHT_DECAY)
-    criterion = torch.nn.CrossEntropyLoss(label_smoothing=LABEL_SMOOTHING)
-    losses, gradients = [], {}
-    for step in range(steps):
-        optimizer.zero_grad()
-        loss = criterion(model(images), labels)
-        loss.backward()
-        if step == 0:
-            gradients = {name: p.grad.detach().double().clone() for name, p in model.named_parameters()}
-        optimizer.step()
-        losses.append(loss.item())
-    return losses, gradients
+class WithLoss(torch.nn.Module):
+    def __init__(self, model: torch.nn.Module) -> None:
+        super().__init__()
+        self.model, self.loss = model, torch.nn.CrossEntropyLoss(label_smoothing=LABEL_SMOOTHING)
+
+    def forward(self, images, labels):
+        return self.loss(self.model(images), labels)
 
 
 def statistics_of(model) -> dict:
@@ -84,7 +71,9 @@ def run_case(name: str, batch: int, image_size: int, steps: int, learning_rate: 
     for kind, dtype in (("fp32", torch.float32), ("fp64", torch.float64)):
         model = new_model(dtype)
         closed_form.fill(model)
-        losses, gradients = train(model, torch.from_numpy(images).to(dtype), labels, steps, learning_rate)
+        network, typed = WithLoss(model), torch.from_numpy(images).to(dtype)
+        losses, gradients = train(lambda: network(typed, labels), dict(model.named_parameters()), steps, learning_rate,
+                                  MOMENTUM, WEIGHT_DECAY)
         parameters = {key: p.detach().double() for key, p in model.named_parameters()}
         results[kind] = (losses, gradients, statistics_of(model), parameters)
     fp32, fp64 = results["fp32"], results["fp64"]
@@ -131,64 +120,29 @@ def command_reference(args) -> None:
         file.write("\n")
 
 
-def command_export(args) -> None:
-    model = new_model(torch.float32)
-    if args.state_dict:
-        model.load_state_dict(torch.load(args.state_dict, map_location="cpu", weights_only=True))
-    else:
-        closed_form.fill(model)
-    safetensors_file.write(args.weights, {name: t.numpy() for name, t in model.state_dict().items()})
-    safetensors_file.write(args.batch, {"images": closed_form.images(args.batch_size, args.image_size),
-                                        "labels": closed_form.labels(args.batch_size)})
+def command_steps(args) -> None:
+    def make_network():
+        model = new_model(torch.float32)
+        if args.state_dict:
+            model.load_state_dict(torch.load(args.state_dict, map_location="cpu", weights_only=True))
+        else:
+            closed_form.fill(model)
+        return WithLoss(model), lambda tensors: {name.removeprefix("model."): tensor for name, tensor in tensors}
 
-
-def command_train(args) -> None:
-    state = {name: torch.from_numpy(array.copy()) for name, array in safetensors_file.read(args.weights).items()}
-    batch = safetensors_file.read(args.batch)
-    rows = args.batch_size or len(batch["labels"])
-    model = new_model(torch.float32)
-    model.load_state_dict(state, strict=False)  # num_batches_tracked may be missing
-    losses, _ = train(model, torch.from_numpy(batch["images"][:rows].copy()),
-                      torch.from_numpy(batch["labels"][:rows].copy()), args.steps, args.lr)
-    print(json.dumps({"losses": losses}))
-    if args.compare:
-        compare(model, safetensors_file.read(args.compare))
-
-
-def compare(model, theirs: dict) -> None:
-    worst = {}
-    for name, tensor in model.state_dict().items():
-        if name.endswith("num_batches_tracked"):
-            continue
-        truth = tensor.double()
-        distance = ((torch.from_numpy(theirs[name].copy()).double() - truth).norm() / truth.norm()).item()
-        kind = f"{name.rsplit('.', 1)[-1]} of {truth.dim()} dims"
-        worst[kind] = max(worst.get(kind, (0.0, "")), (distance, name))
-    for kind, (distance, name) in sorted(worst.items()):
-        print(f"{kind}: at most {distance:.2e} ({name})")
+    batch = args.batch_size or 16
+    print_losses(args, {"resnet50": write_steps(args, "resnet50", make_network, closed_form.images(batch, args.image_size),
+                                                closed_form.labels(batch), MOMENTUM, WEIGHT_DECAY)})
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    commands = parser.add_subparsers(required=True, metavar="reference|export|train")
+    commands = parser.add_subparsers(required=True, metavar="reference|steps")
     reference = commands.add_parser("reference", help="write the JSON that the C++ test reads")
     reference.add_argument("--out", required=True)
     reference.set_defaults(run=command_reference)
-    export = commands.add_parser("export", help="write weights and a batch for bench_resnet50")
-    export.add_argument("--weights", required=True, help="safetensors file to write")
-    export.add_argument("--batch", required=True, help="safetensors file to write")
-    export.add_argument("--state-dict", help="torchvision checkpoint to take the weights from")
-    export.add_argument("--batch-size", type=int, default=8)
-    export.add_argument("--image-size", type=int, default=224)
-    export.set_defaults(run=command_export)
-    trainer = commands.add_parser("train", help="train in PyTorch from exported files")
-    trainer.add_argument("--weights", required=True)
-    trainer.add_argument("--batch", required=True)
-    trainer.add_argument("--batch-size", type=int, help="rows of the batch file to use (all)")
-    trainer.add_argument("--steps", type=int, default=4)
-    trainer.add_argument("--lr", type=float, default=0.001)
-    trainer.add_argument("--compare", help="weights saved by bench_resnet50 after as many steps")
-    trainer.set_defaults(run=command_train)
+    steps = add_steps(commands, command_steps)
+    steps.add_argument("--state-dict", help="torchvision checkpoint to take the weights from")
+    steps.add_argument("--image-size", type=int, default=64)
     args = parser.parse_args()
     args.run(args)
 
