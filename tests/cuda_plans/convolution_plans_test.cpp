@@ -71,7 +71,7 @@ TEST_P(ConvolutionPlans, BuildForTheLargestBatchThatFits) {
 
 using ConvolutionPlansOnHopper = ConvolutionPlans;
 
-// tests/gpu/half_hour.sh's, and README's, beside the batches above.
+// tests/gpu/gpu_check.sh's, and README's, beside the batches above.
 TEST_P(ConvolutionPlansOnHopper, BuildForTheBatchesOfTheCheckOfAGpu) {
   for (const std::int64_t batch : {16, 64, 256, 512}) expect_plans({"resnet50", 224}, batch);
   for (const char* model : {"r50", "r100", "y1"}) expect_plans({model, 112}, 64);

@@ -90,8 +90,11 @@ expect_word "busbw"
 "$jail/plumbline/launch/run" --via kubernetes --nodes 2 bench_resnet50 >/dev/null || fail "launch/run of the bundle"
 
 # The check of a GPU, as far as it goes without one, from the bundle.
-ONLY='on_cpu|fp32' "$jail/plumbline/half_hour.sh" first "$jail/half_hour" --rehearse || fail "half_hour.sh of the bundle"
-[ -s "$jail/half_hour/check_first.tgz" ] || fail "half_hour.sh of the bundle left nothing"
+ONLY='cpu|gpu_fp32' "$jail/plumbline/gpu_check.sh" "$jail/checked" --rehearse --dirty || fail "gpu_check.sh of the bundle"
+[ -s "$jail/checked/gpu_check.tgz" ] || fail "gpu_check.sh of the bundle left nothing"
+for script in pytorch_resnet50 jax_resnet50 make_arcface; do
+  [ -x "$jail/plumbline/$script.py" ] || fail "the bundle has no $script.py"
+done
 
 run="--device cpu --threads 1 --bs 1 --iters 3 --warmup 1 --image-size 32 --log-dir logs --out runs"
 inside "/plumbline/bin/bench_resnet50 $run"

@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# gpu_check_report_test.sh BEHAVIOUR SOURCE_DIR PLUMBLINE: tests/gpu/gpu_check.sh --report, in a copy of what it needs of the
+# sources, on runs that nobody ran.
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
+behaviour=$1
+sources=$2
+plumbline=$3
+command -v python3 >/dev/null || { echo "skipped: python3 makes the runs, and isn't on this machine"; exit 77; }
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+tree=$scratch/tree
+back=$scratch/back # what came back
+kept=$tree/results/measured/nvidia_h100_80gb_hbm3
+mkdir -p "$tree/launch" "$tree/tests" "$tree/results" "$back" "$scratch/temporary"
+export TMPDIR=$scratch/temporary
+cp "$sources"/launch/{keep_runs,update_readme}.sh "$tree/launch"
+cp -r "$sources/tests/gpu" "$tree/tests"
+
+fail() {
+  echo "FAILED: $*"
+  exit 1
+}
+
+# made_call NAME RUN…: NAME.tgz of a call with these runs, as of an H100, and what lies in its folder already.
+made_call() {
+  local name=$1 run folder=$scratch/made/$1/gpu_check
+  shift
+  for run in "$@"; do
+    mkdir -p "$folder/measured/$run"
+    cp -r "$scratch/runs/$run" "$folder/measured/$run/$run"
+    sed -i 's/"device_name": "[^"]*"/"device_name": "NVIDIA H100 80GB HBM3 (sm_90), driver for CUDA 13.0"/' \
+      "$folder/measured/$run/$run/result.json"
+    echo '{"loss": []}' >"$folder/$run.json"
+  done
+  echo "runs and comparisons: 1 done" >"$folder/summary.txt"
+  tar -C "$scratch/made/$name" -czf "$back/$name.tgz" gpu_check
+}
+
+# logs_of FOLDER FRAMEWORK SECONDS: three logs of runs in that folder of a call.
+logs_of() {
+  python3 -B - "$sources/results/peers" "$scratch/made/$1" "$2" "$3" <<'END'
+import datetime, sys
+sys.path.append(sys.argv[1])
+from log_file import LogFile
+case = {"model": "resnet50", "batch_per_device": 256, "precision": "fp16", "image_size": 224, "data": "synthetic",
+        "framework": sys.argv[3]}
+for run in range(3):
+    log = LogFile(sys.argv[2], 1, 1, case, None)
+    log.write([float(sys.argv[4]) * (1 + run / 1000)] * 120, [2.5] * 120, 0.1, datetime.datetime(2026, 1, 2))
+END
+}
+
+report() {
+  code=0
+  output=$("$tree/tests/gpu/gpu_check.sh" --report "$back" --programs "$(dirname "$plumbline")" "$@" 2>&1) || code=$?
+}
+expect_code() { [ "$code" -eq "$1" ] || fail "exit code $code instead of $1: $output"; }
+expect_word() { [[ $output == *"$1"* ]] || fail "'$1' is missing in: $output"; }
+holds() { grep -q -e "$2" "$1" || fail "'$2' is missing in $1: $(cat "$1")"; }
+
+"$sources/tests/results/browser/made_runs.py" "$scratch/runs" 2
+
+case $behaviour in
+  everything_is_kept)
+    first=$scratch/made/gpu_check/gpu_check second=$scratch/made/gpu_check_2/gpu_check
+    mkdir -p "$first/cache/plumbline" "$second/cache/plumbline"
+    logs_of gpu_check/gpu_check/logs/fp16_bs256/plumbline Plumbline 0.1
+    logs_of gpu_check/gpu_check/logs/fp16_bs256/pytorch_compiled "PyTorch compiled" 0.2
+    logs_of gpu_check/gpu_check/logs/fp16_bs256/pytorch_reduce-overhead "PyTorch reduce-overhead" 0.15
+    logs_of gpu_check/gpu_check/logs/fp16_bs256/jax JAX 0.2
+    logs_of gpu_check_2/gpu_check/logs/fp16_r50/plumbline Plumbline 0.1
+    logs_of gpu_check_2/gpu_check/logs/fp16_r50/pytorch_eager PyTorch 0.2
+    for call in first second; do
+      echo "tuned by the $call call" >"${!call}/cache/plumbline/tuning.json"
+      echo "the machine of the $call call" >"${!call}/machine.txt"
+    done
+    echo "one,two" >"$first/ncu.csv"
+    echo '{"summary": "copies 4 TB/s"}' >"$first/ceilings.json"
+    echo '{"within": true}' >"$first/nccl_fp32_ranks.json"
+    echo '{"framework": "PyTorch", "step_seconds": [1]}' >"$first/eager_1.json"
+    echo '[  PASSED  ]' >"$second/conformance.txt"
+    : >"$second/failed.json"
+    made_call gpu_check_2 resnet50_1n1g_2
+    made_call gpu_check resnet50_1n1g_1
+    echo "convolution,eng0,0,0.1,1" >"$first/measured/resnet50_1n1g_1/resnet50_1n1g_1/tuning.csv"
+    made_call gpu_check
+    echo "not a result" | gzip >"$back/gpu_check_caches.tgz"
+    report
+    expect_code 0
+    expect_word "2 runs, ceilings.json check.txt check_2.txt checks machine.txt ncu.csv peers pytorch.txt steps.md"
+    [ "$(cd "$kept" && echo checks/* peers/*)" = "checks/conformance.txt checks/nccl_fp32_ranks.json peers/eager_1.json" ] ||
+      fail "not what was compared: $(ls "$kept/checks" "$kept/peers")"
+    holds "$kept/machine.txt" "of the second call"
+    holds "$kept/resnet50_1n1g_1/tuning.csv" eng0
+    holds "$kept/tuning.json" "by the second call"
+    cmp "$first/measured/resnet50_1n1g_1/resnet50_1n1g_1/result.json" "$kept/resnet50_1n1g_1/result.json"
+    holds "$kept/steps.md" '^| layer0.conv.backward_data | - | [0-9.]* | [0-9.]* | 1.43 | [0-9.]* | compute |$'
+    [ "$(grep -c '^## check' "$kept/steps.md")" -eq 2 ] || fail "not both profiles: $(grep '^## ' "$kept/steps.md")"
+    for framework in 'PyTorch' 'PyTorch compiled' 'PyTorch reduce-overhead' 'JAX'; do
+      holds "$kept/pytorch.txt" "$framework  *3 "
+    done
+    holds "$tree/results/measured/README.md" '^| 1n1g | 2 | '
+    [ -z "$(ls "$TMPDIR")" ] || fail "left in the temporary folder: $(ls "$TMPDIR")"
+    report
+    expect_code 73
+    expect_word "resnet50_1n1g_1' exists; remove it to replace it"
+    ;;
+  what_is_damaged_is_named)
+    made_call gpu_check resnet50_1n1g_1
+    made_call gpu_check_2 resnet50_1n1g_2
+    truncate -s 20000 "$back/gpu_check.tgz"
+    report
+    expect_code 65
+    expect_word "gpu_check.tgz is damaged ("
+    expect_word "so nothing of it is reported"
+    [ -e "$kept/resnet50_1n1g_2/result.json" ] || fail "the good call isn't kept: $output"
+    [ ! -e "$kept/resnet50_1n1g_1" ] || fail "of the damaged call something is kept"
+    ;;
+  without_results_says_so)
+    report
+    expect_code 65
+    expect_word "holds no usable gpu_check*.tgz"
+    back=/nowhere report
+    expect_code 65
+    expect_word "'/nowhere' is not a folder"
+    report --programs /nowhere
+    expect_code 69
+    expect_word "no plumbline in /nowhere"
+    made_call gpu_check resnet50_1n1g_1
+    rm -r "$tree/launch"
+    report
+    expect_code 69
+    expect_word "in the project's sources"
+    [ ! -e "$tree/results/measured" ] || fail "something was kept"
+    ;;
+  *) fail "unknown behaviour $behaviour" ;;
+esac
