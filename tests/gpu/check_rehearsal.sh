@@ -45,15 +45,14 @@ rehearse_run() {
 dry() {
   local arguments=() argument
   for argument in "${@:3}"; do
-    case $argument in --find-max-bs | --share-gpu) ;; *) arguments+=("$argument") ;; esac
+    [ "$argument" = --find-max-bs ] || arguments+=("$argument")
   done
   attempt "$1" "$2" "$programs/$program" --dry-run --target h200 --json "${arguments[@]}"
 }
 
-# Not where it takes long: profiles (7 to 20 s each, on the CPU here), several ranks and what has to equal them, measured runs
-# of faces, and whole networks.
+# Not where it takes long: profiles (7 to 20 s each, on the CPU here), measured runs of faces, and whole networks.
 may_be_emulated() {
-  [[ -x $programs/${small}_emulated && $step != nccl_ranks && $* != */parity/* ]] && ! has '--device cpu' "$@" || return 1
+  [[ -x $programs/${small}_emulated && $* != */parity/* ]] && ! has '--device cpu' "$@" || return 1
   if [ "$program" = bench_resnet50 ]; then ! has --profile "$@"; else [ "$runs" = checks ]; fi
 }
 
@@ -70,7 +69,7 @@ in_small() {
   ! has --save-weights "$@" || saved=later
   while [ $# -gt 0 ]; do
     case $of_peer$emulated$1 in
-      *--tf32 | *--fp32 | *--share-gpu | *no--no-autotune | *no--fp16 | *no--bf16) ;;
+      *--tf32 | *--fp32 | *no--share-gpu | *no--no-autotune | *no--fp16 | *no--bf16) ;;
       *no--deterministic) small_arguments+=(--threads 1) ;; # with several ranks each has one
       *--fp16 | *--bf16) small_arguments+=(--fp16 --loss-scale 8) ;;
       yes*--classes | yes*--backbone | yes*--dropout | yes*--image-size) small_arguments+=("$1" "$2") && shift ;;
