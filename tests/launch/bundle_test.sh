@@ -66,7 +66,7 @@ launch_bundle() {
   "$sources/launch/bundle" --from "$build" --out "$jail/plumbline.tar.gz"
   local kib
   kib=$(du -k "$jail/plumbline.tar.gz" | cut -f1)
-  [ "$kib" -le 40960 ] || fail "the bundle has $kib KiB, more than 40 MiB"
+  [ "$kib" -le 61440 ] || fail "the bundle has $kib KiB, more than 60 MiB"
   tar -C "$jail" -xzf "$jail/plumbline.tar.gz"
 }
 

@@ -318,8 +318,8 @@ TEST(ScalingOfSamples, CurvesThatDifferInCommunicationShareTheOneDevice) {
 }
 
 TEST(ScalingOfSamples, EverySettingOfCommunicationLeavesTheOneDeviceShared) {
-  for (const auto& [key, value] :
-       nlohmann::ordered_json{{"overlap", false}, {"bucket_mb", 4.0}, {"reduce_dtype", "fp32"}}.items()) {
+  const nlohmann::ordered_json settings{{"overlap", false}, {"bucket_mb", 4.0}, {"reduce_dtype", "fp32"}};
+  for (const auto& [key, value] : settings.items()) {
     RunRecord other = run_of(2, 8, {.communication = 100});
     other.config[key] = value;
     EXPECT_EQ(scaling_of({sample_of(run_of(1, 1, {})), sample_of(other)}).size(), 1U) << key;
