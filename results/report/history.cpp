@@ -146,7 +146,8 @@ std::string HistoryPoint::began() const {
 
 History collect_history(const LoadedSamples& samples, const HistoryOptions& options) {
   const std::vector<CurveSamples> groups = group_by_curve(samples.samples);
-  const std::vector<ReportCurve> curves = own_curves(groups);
+  std::vector<ReportCurve> curves = own_curves(groups);
+  name_curves(curves);
   History history{
       .title = options.title.empty() ? "Throughput history of " + subject_of(curves) : options.title,
       .made_by = options.made_by,

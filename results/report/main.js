@@ -80,9 +80,9 @@ function summaryTable(points) {
   };
 }
 
-// Under 5 runs an interval is the range, as confidence_text (significance.h) calls it.
-function intervalsNote(confidences) {
-  const enough = confidences.filter((confidence) => confidence >= 0.9);
+// An interval without a confidence is the range of a few runs.
+function intervalsNote(intervals) {
+  const enough = intervals.map(({confidence}) => confidence).filter(isNumber);
   if (!enough.length) return 'From and to: the range of the runs.';
   const [low, high] = [Math.min(...enough), Math.max(...enough)];
   const share = low === high ? percent(low) : `${percent(low)} to ${percent(high)}`;
@@ -93,9 +93,8 @@ function intervalsNote(confidences) {
 function numbersBelowSummary(table) {
   const below = numbersBelow(table, 'summary.csv');
   below.querySelector('details').remove();
-  const confidences =
-      data.curves.flatMap(({points}) => points.map((point) => point.interval?.confidence)).filter(Boolean);
-  if (confidences.length) below.prepend(element('p', {class: 'note'}, intervalsNote(confidences)));
+  const intervals = data.curves.flatMap(({points}) => points.map(({interval}) => interval)).filter(Boolean);
+  if (intervals.length) below.prepend(element('p', {class: 'note'}, intervalsNote(intervals)));
   return below;
 }
 

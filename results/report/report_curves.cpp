@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/text.h"
 #include "results/report/labels.h"
@@ -74,10 +75,13 @@ void make_unique(std::vector<ReportCurve>& curves) {
     if (const int count = ++seen[curve.label]; count > 1) curve.label += fmt::format(" ({})", count);
 }
 
-std::vector<Configuration> configurations_of(const std::vector<ReportCurve>& curves) {
+std::string name_curves(std::vector<ReportCurve>& curves) {
   std::vector<Configuration> configurations;
   for (const ReportCurve& curve : curves) configurations.push_back(curve.configuration);
-  return configurations;
+  Labels labels = labels_of(configurations);
+  for (std::size_t i = 0; i < curves.size(); ++i) curves[i].label = std::move(labels.each[i]);
+  make_unique(curves);
+  return labels.common;
 }
 
 std::vector<ReportCurve> own_curves(const std::vector<CurveSamples>& groups) {
@@ -96,9 +100,6 @@ std::vector<ReportCurve> own_curves(const std::vector<CurveSamples>& groups) {
     curve.scaling = scaling_losses(group, groups);
     curves.push_back(std::move(curve));
   }
-  const Labels labels = labels_of(configurations_of(curves));
-  for (std::size_t i = 0; i < curves.size(); ++i) curves[i].label = labels.each[i];
-  make_unique(curves);
   return curves;
 }
 

@@ -24,7 +24,8 @@ std::vector<ReportCurve> own_curves(const std::vector<CurveSamples>& groups);
 std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
                                           std::span<const PublishedResult> published, std::size_t selected);
 
-std::vector<Configuration> configurations_of(const std::vector<ReportCurve>& curves);
+// Gives own curves labels that tell them apart, and returns what all of them share (labels.h).
+std::string name_curves(std::vector<ReportCurve>& curves);
 
 // Speedups that no point states yet, against `one_device` images/s, and efficiencies.
 void add_speedups(ReportCurve& curve, std::optional<double> one_device);

@@ -10,7 +10,6 @@
 #include "base/whole_file.h"
 #include "results/anomalies/flags.h"
 #include "results/report/bars.h"
-#include "results/report/labels.h"
 #include "results/report/report_curves.h"
 #include "results/report/report_prediction.h"
 
@@ -139,7 +138,7 @@ ReportData collect_report(const LoadedSamples& samples, const ReportOptions& opt
   data.created = options.created;
   const std::vector<CurveSamples> groups = group_by_curve(samples.samples);
   data.curves = own_curves(groups);
-  data.common = labels_of(configurations_of(data.curves)).common;
+  data.common = name_curves(data.curves);
   const std::vector<PublishedResult> published = published_results();
   data.published = published_curves(data.curves, published, options.selected_published);
   add_bars(published, data);

@@ -1,12 +1,12 @@
 // The report's data as the page's scripts read it: columns instead of lists of objects, texts kept once.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
 #include <utility>
 
 #include "base/units.h"
+#include "results/report/bars.h"
 #include "results/report/palette.h"
 #include "results/report/report_data.h"
 
@@ -289,10 +289,10 @@ Json to_json(const ReportPoint& point) {
             {"speedup", or_null(point.speedup)},
             {"efficiency", or_null(point.efficiency)},
             {"images_per_second", point.images_per_second}};
-  if (point.interval)
-    json["interval"] = {{"low", point.interval->low},
-                        {"high", point.interval->high},
-                        {"confidence", point.interval->confidence}};
+  if (point.interval) {
+    json["interval"] = {{"low", point.interval->low}, {"high", point.interval->high}};
+    if (!is_only_range(*point.interval)) json["interval"]["confidence"] = point.interval->confidence;
+  }
   json["step_seconds"] = or_null(point.step_seconds);
   json["exposed_communication_seconds"] = or_null(point.exposed_communication_seconds);
   json["data_wait_seconds"] = or_null(point.data_wait_seconds);
@@ -352,21 +352,6 @@ Json published_columns(const std::vector<ReportCurve>& curves, Names& names) {
     }
   json["point"] = std::move(points);
   return json;
-}
-
-Json to_json(const ReportBar& bar) {
-  static constexpr std::array kKinds{"own", "published", "best"};
-  return {{"kind", kKinds[static_cast<std::size_t>(bar.kind)]},
-          {"label", bar.label},
-          {"images_per_second", bar.images_per_second},
-          {"runs", bar.runs},
-          {"differences", bar.differences},
-          {"source", bar.source}};
-}
-
-Json to_json(const ReportBars& group) {
-  return {{"label", group.label},
-          {"bars", column(group.bars, [](const ReportBar& bar) { return to_json(bar); })}};
 }
 
 Json to_json(const ReportFlag& flag) {

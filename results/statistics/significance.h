@@ -20,8 +20,10 @@ struct Interval {
 // Statistics, 3rd ed., 7.1). Nothing for fewer than 2 values.
 std::optional<Interval> median_interval(std::span<const double> values, double wanted = 0.98);
 
-// What an interval of a few values is called beside its ends: "93.8 %", but "range" below 90 %, the smallest
-// and the largest of under 5 values, which cover the median too rarely to be relied on.
+// Whether the interval covers the median too rarely to be relied on, under 90 %: of fewer than 5 values,
+// whose smallest and largest it has.
+bool is_only_range(const Interval& interval);
+// "93.8 %", or "range".
 std::string confidence_text(const Interval& interval);
 
 struct RankTest {
