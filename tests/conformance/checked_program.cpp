@@ -3,16 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <stdexcept>
 #include <string>
 
-#include "base/random.h"
-#include "kernels/cpu/state.h"
-#include "kernels/cuda/state.h"
-#include "kernels/lowering.h"
+#include "tests/conformance/element_bytes.h"
+#include "tests/conformance/hand_made.h"
 #include "tests/conformance/reference_run.h"
 
 namespace plumb {
@@ -20,7 +17,6 @@ namespace {
 
 constexpr std::size_t kAlignment = 256, kGuardBytes = 256;
 constexpr std::byte kGuard{0xA5}, kUnwritten{0xFF};
-constexpr std::size_t kStateBytes = std::max(sizeof(cpu::State), sizeof(cuda::State));
 
 std::size_t aligned(std::size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -30,43 +26,6 @@ std::size_t elements_of(const Buffer& buffer) {
   std::int64_t count = 1;
   for (std::int64_t dim : buffer.dims) count *= dim;
   return static_cast<std::size_t>(count);
-}
-
-template <typename T>
-Doubles decoded(const std::vector<std::byte>& bytes, std::size_t count) {
-  std::vector<T> values(count);
-  std::memcpy(values.data(), bytes.data(), count * sizeof(T));
-  return {values.begin(), values.end()};
-}
-
-template <typename T>
-std::vector<std::byte> encoded(const Doubles& values, std::size_t bytes) {
-  std::vector<T> narrow;
-  for (double value : values) narrow.push_back(static_cast<T>(value));
-  std::vector<std::byte> result(std::max(bytes, narrow.size() * sizeof(T)));
-  std::memcpy(result.data(), narrow.data(), narrow.size() * sizeof(T));
-  return result;
-}
-
-// Element i of floats of any dtype.
-double number_at(const std::byte* bytes, std::size_t i, DType dtype) {
-  if (dtype == DType::f16) {
-    _Float16 value = 0;
-    std::memcpy(&value, bytes + 2 * i, sizeof value);
-    return static_cast<double>(value);
-  }
-  std::uint32_t bits = 0;
-  std::memcpy(&bits, bytes + i * bytes_of(dtype), bytes_of(dtype));
-  return std::bit_cast<float>(dtype == DType::bf16 ? bits << 16 : bits);
-}
-void set_number(std::byte* bytes, std::size_t i, DType dtype, double value) {
-  const auto half = static_cast<_Float16>(value);
-  const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(rounded(dtype, value)));
-  const std::uint32_t stored = dtype == DType::bf16 ? bits >> 16 : bits;
-  if (dtype == DType::f16)
-    std::memcpy(bytes + 2 * i, &half, sizeof half);
-  else
-    std::memcpy(bytes + i * bytes_of(dtype), &stored, bytes_of(dtype));
 }
 
 bool is_float(DType dtype) {
@@ -343,7 +302,7 @@ void CheckedProgram::check(InstructionId id) {
     if (expected == results.end())
       ADD_FAILURE() << "no reference for " << use.operand;
     else
-      expect(instruction, use.operand, use.buffer, expected->second);
+      expect(use.operand, use.buffer, expected->second);
   }
   if (const auto* advance = instruction.as<AdvanceState>()) {
     const StepState next = reference_.next_state(state,
@@ -355,8 +314,7 @@ void CheckedProgram::check(InstructionId id) {
   }
 }
 
-void CheckedProgram::expect(const Instruction&, std::string_view operand, BufferId id,
-                            const Expected& expected) const {
+void CheckedProgram::expect(std::string_view operand, BufferId id, const Expected& expected) const {
   const Buffer& buffer = program_.buffers[id];
   const Doubles& made = held_[id];
   ASSERT_EQ(made.size(), expected.values.size()) << operand;
@@ -413,37 +371,6 @@ void CheckedProgram::check_step() {
   EXPECT_NEAR(found.loss, wanted->loss, 1e-5 * std::max(1.0, std::abs(wanted->loss)));
   EXPECT_EQ(found.top1, wanted->top1);
   EXPECT_EQ(found.top5, wanted->top5);
-}
-
-HandMade::HandMade(Graph of) : graph(std::move(of)) {
-  if (graph.values.empty()) graph.values.push_back({"images", {1, 1, 1, 1}});
-  program.tensors.values.resize(graph.values.size(), kNone);
-  program.tensors.values[0] = add(DType::f32, nchw(graph.values[0].shape));
-  program.tensors.labels = add(DType::i32, {graph.values[0].shape.n});
-  program.tensors.state = add(DType::u8, {static_cast<std::int64_t>(kStateBytes)});
-  program.tensors.parameters.resize(graph.parameters.size());
-}
-
-BufferId HandMade::add(DType dtype, std::vector<std::int64_t> dims, bool persistent) {
-  return add_buffer(program, {.name = "buffer" + std::to_string(program.buffers.size()),
-                              .dtype = dtype,
-                              .dims = std::move(dims),
-                              .persistent = persistent});
-}
-
-InstructionId HandMade::add(Operation operation, std::size_t op) {
-  program.instructions.push_back({.name = "instruction" + std::to_string(program.instructions.size()),
-                                  .operation = std::move(operation),
-                                  .op = op});
-  return program.instructions.size() - 1;
-}
-
-Doubles normal_values(DType dtype, std::size_t count, std::uint64_t seed) {
-  std::vector<float> values(count);
-  fill_normal(stream_key(seed, "test"), 0, 1, values);
-  Doubles result(values.begin(), values.end());
-  for (double& value : result) value = rounded(dtype, value);
-  return result;
 }
 
 }  // namespace plumb

@@ -56,8 +56,7 @@ class CheckedProgram {
   void write_rows(BufferId buffer, const Doubles& values);
   void refresh(BufferId written);
   void meet_other_ranks(const Collective& collective);
-  void expect(const Instruction& instruction, std::string_view operand, BufferId buffer,
-              const Expected& expected) const;
+  void expect(std::string_view operand, BufferId buffer, const Expected& expected) const;
 
   Device& device_;
   Graph graph_;
@@ -70,22 +69,5 @@ class CheckedProgram {
   InstructionReference reference_;
   std::uint64_t collectives_ = 0;
 };
-
-// A Program made by hand: instructions over buffers whose values a test chooses.
-class HandMade {
- public:
-  // Ops of the Graph refer to values from 1 on; value 0 stands for a batch that nothing reads.
-  explicit HandMade(Graph graph = {});
-  Graph graph;
-  Program program;
-  UpdateRule rule;
-
-  BufferId add(DType dtype, std::vector<std::int64_t> dims, bool persistent = true);
-  BufferId state() const { return program.tensors.state; }
-  InstructionId add(Operation operation, std::size_t op = 0);
-};
-
-// Standard normal values, each exact in `dtype`; other seeds give others.
-Doubles normal_values(DType dtype, std::size_t count, std::uint64_t seed);
 
 }  // namespace plumb

@@ -2,6 +2,8 @@
 
 namespace plumb {
 
+const char* const kTests = "-Gpu*:OwnKernels.*:Large*";
+
 DeviceUnderTest make_device_under_test() {
   return {.device = cpu::make_device({.choice = DeviceChoice::cpu})};
 }

@@ -3,6 +3,8 @@
 
 namespace plumb {
 
+const char* const kTests = "*";
+
 DeviceUnderTest make_device_under_test() {
   return {.device = cuda::make_device({.choice = DeviceChoice::cuda}), .is_fast = true};
 }

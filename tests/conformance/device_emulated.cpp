@@ -3,6 +3,8 @@
 
 namespace plumb {
 
+const char* const kTests = "-Large*";
+
 DeviceUnderTest make_device_under_test() {
   // What is fused differs among these (kernels/cuda/fusion.cpp).
   return {.device = cuda::make_device({.choice = DeviceChoice::cuda}),

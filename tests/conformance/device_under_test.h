@@ -12,12 +12,16 @@
 
 namespace plumb {
 
+// The tests that a device can take, as a filter of GoogleTest: suites of GPUs' own instructions begin with
+// Gpu, those of sizes for a real GPU with Large. In device_cpu.cpp, device_emulated.cpp, device_cuda.cpp.
+extern const char* const kTests;
+
 struct DeviceUnderTest {
   std::unique_ptr<Device> device;
   std::vector<int> other_compute_capabilities = {};  // of GPUs whose Programs it runs as well
   bool is_fast = false;  // a real GPU, for tensors of more than one wave of blocks
 };
-// device_cpu.cpp, device_emulated.cpp, device_cuda.cpp. Throws Error(unavailable) where there is none.
+// In the same files. Throws Error(unavailable) where there is none.
 DeviceUnderTest make_device_under_test();
 
 // A way to store and compute that the device has.

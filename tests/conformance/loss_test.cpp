@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "tests/conformance/device_under_test.h"
+#include "tests/conformance/hand_made.h"
 
 namespace plumb {
 namespace {

@@ -53,6 +53,7 @@ class MarginHeads : public Conformance {
     expect_conforms(graph, {.iterations = by.head == Head::sampled ? 2 : 1}, tensors);
   }
 };
+using LargeMarginHeads = MarginHeads;
 
 // Fewer classes than one access, than a round of a block, several shares; images that fill no group.
 TEST_F(MarginHeads, OfAllClasses) {
@@ -72,9 +73,9 @@ TEST_F(MarginHeads, OfMoreBlocksThanRunAtOnce) {
   expect_conforms(graph, offers().front(), {}, random_tensors(graph, 7));
 }
 
-// More groups of images than a grid's second dimension has blocks.
-TEST_F(MarginHeads, OfTheImagesOf2048Gpus) {
-  if (on_gpu() && !under_test().is_fast) GTEST_SKIP() << "too slow; cuda_host has a test of the corners";
+// More groups of images than a grid's second dimension has blocks; cuda_host has a test of its
+// corners.
+TEST_F(LargeMarginHeads, OfTheImagesOf2048Gpus) {
   const Graph graph =
       graph_of({.images = 128, .classes = 2048, .head = Head::sharded, .rank = 7, .ranks = 2048});
   expect_conforms(graph, offers().front(), {}, random_tensors(graph, 7));

@@ -23,6 +23,8 @@ class Models : public Conformance {
   }
 };
 
+using LargeModels = Models;
+
 // Two blocks of each stage: the others are like the second one.
 TEST_F(Models, ResNet50) {
   constexpr ResNetStage kStages[] = {{2, 64, 1}, {2, 128, 2}, {2, 256, 2}, {2, 512, 2}};
@@ -30,8 +32,7 @@ TEST_F(Models, ResNet50) {
               {Precision::fp32, Precision::fp16});
 }
 
-TEST_F(Models, IResNet50) {
-  if (!under_test().is_fast) GTEST_SKIP() << "too slow; see Networks.UnitsOfIResNet";
+TEST_F(LargeModels, IResNet50) {
   expect_step(make_arcface({.batch = 2, .image_size = 32, .classes = 100}), {Precision::fp16});
 }
 

@@ -13,6 +13,7 @@ constexpr ValueId kImages = GraphBuilder::kImages;
 class Convolutions : public Conformance {};
 class Networks : public Conformance {};
 class Layers : public Conformance {};
+using GpuLayers = Layers;
 
 TEST_F(Convolutions, OfManyShapes) {
   struct Case {
@@ -328,8 +329,7 @@ TEST_F(Layers, BatchesOfBytesAreNormalised) {
   }
 }
 
-TEST_F(Layers, SyntheticBatchesAreThoseOfTheHost) {
-  if (!on_gpu()) GTEST_SKIP() << "a CPU takes the host's";
+TEST_F(GpuLayers, SyntheticBatchesAreThoseOfTheHost) {
   GraphBuilder b({5, 19, 19, 3});
   const Graph graph = b.classify(b.conv(kImages, 8, {}), 1000);
   for (const int rank : {0, 3}) {

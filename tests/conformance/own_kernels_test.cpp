@@ -8,16 +8,13 @@
 #include "kernels/cuda/depthwise_shape.h"
 #include "kernels/cuda/stem_shape.h"
 #include "tests/conformance/device_under_test.h"
+#include "tests/conformance/hand_made.h"
 
 namespace plumb {
 namespace {
 
 class OwnKernels : public Conformance {
  protected:
-  void SetUp() override {
-    if (!on_gpu()) GTEST_SKIP() << "kernels of a GPU";
-  }
-
   static bool is_own(const Graph& graph, const Instruction& instruction) {
     const Conv* conv = instruction.op == kNone ? nullptr : std::get_if<Conv>(&graph.ops[instruction.op]);
     if (conv && instruction.as<ConvBackwardData>() && instruction.as<ConvBackwardData>()->norm_in)

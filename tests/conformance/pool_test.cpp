@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "tests/conformance/device_under_test.h"
+#include "tests/conformance/hand_made.h"
 
 namespace plumb {
 namespace {
@@ -98,6 +99,7 @@ class Pools : public Conformance {
             {40, 28, 28, 16, 3, 2, 1}};
   }
 };
+using GpuPools = Pools;  // instructions of GPUs, or shapes for their kernels
 
 TEST_F(Pools, TakeTheFirstOfTheLargest) {
   for_each(maxima(), [](const Case& one, const Storage& storage) {
@@ -107,16 +109,14 @@ TEST_F(Pools, TakeTheFirstOfTheLargest) {
 }
 
 // Pixels that no window covers, and more windows over one than oneDNN lets reach into the padding.
-TEST_F(Pools, OfUnusualWindows) {
-  if (!on_gpu()) GTEST_SKIP() << "shapes for a GPU's kernels";
+TEST_F(GpuPools, OfUnusualWindows) {
   for_each({{1, 9, 9, 8, 2, 3, 0}, {1, 20, 20, 8, 16, 4, 8}}, [](const Case& one, const Storage& storage) {
     expect_conforms(make(one, storage, Pool::Kind::max));
   });
 }
 
 // Factors of both signs and small numbers, so that nothing is rounded: many elements are 0 behind the ReLU.
-TEST_F(Pools, NormaliseAndActivateWhatTheyRead) {
-  if (!on_gpu()) GTEST_SKIP() << "instructions of a GPU";
+TEST_F(GpuPools, NormaliseAndActivateWhatTheyRead) {
   for_each(maxima(), [](const Case& one, const Storage& storage) {
     expect_conforms(make(one, storage, Pool::Kind::max, Input::normalized));
     expect_conforms(make(one, storage, Pool::Kind::max, Input::keeps_winners));
@@ -131,8 +131,7 @@ TEST_F(Pools, AverageWholeImages) {
       });
 }
 
-TEST_F(Pools, LoseNoNaNAndNoMinusInfinity) {
-  if (!on_gpu()) GTEST_SKIP() << "oneDNN's maximum of a NaN is the other number";
+TEST_F(GpuPools, LoseNoNaNAndNoMinusInfinity) {
   for (const Storage& storage : storages()) {
     const Made made = make({1, 4, 4, 8, 2, 2, 0}, storage, Pool::Kind::max);
     for (const std::size_t place : {0, 1, 4, 5}) {  // of the first window

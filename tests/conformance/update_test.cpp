@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "tests/conformance/device_under_test.h"
+#include "tests/conformance/hand_made.h"
 
 namespace plumb {
 namespace {
@@ -26,10 +27,10 @@ class Updates : public Conformance {
     return normal_values(DType::f32, static_cast<std::size_t>(count), seed);
   }
 };
+using GpuUpdates = Updates;  // instructions of GPUs, or shapes for their kernels
 
 // All combinations of dtypes in one instruction; `overflow`: what ranks have summed up, or none.
-TEST_F(Updates, OfEveryParameterAreTorchsSgd) {
-  if (!on_gpu()) GTEST_SKIP() << "layouts come from other instructions: Networks.UpdateByEveryRule";
+TEST_F(GpuUpdates, OfEveryParameterAreTorchsSgd) {
   for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::nag})
     for (const std::optional<double> overflow : {std::optional<double>(), {0.0}, {1.0}, {3.0}}) {
       HandMade made;
@@ -102,8 +103,7 @@ TEST_F(Updates, OfSampledRowsLeaveTheOthers) {
         }
 }
 
-TEST_F(Updates, FindInfinityAndNaNAnywhere) {
-  if (!on_gpu()) GTEST_SKIP() << "instructions of a GPU";
+TEST_F(GpuUpdates, FindInfinityAndNaNAnywhere) {
   constexpr std::int64_t kCount = 8192 + 2051;
   for (const DType dtype : dtypes()) {
     HandMade made;
@@ -158,8 +158,7 @@ TEST_F(Updates, AdvanceTheStateByItsRule) {
   }
 }
 
-TEST_F(Updates, AddAndCastTensorsOfAnyLength) {
-  if (!on_gpu()) GTEST_SKIP() << "layouts come from other instructions";
+TEST_F(GpuUpdates, AddAndCastTensorsOfAnyLength) {
   for (const std::int64_t size : sizes()) {
     HandMade made;
     std::vector<BufferId> filled;
