@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of the final name in the unfinished one, which is 23 bytes longer. A name has at most 255 bytes (NAME_MAX).
+// An unfinished file is called by this much of its final name and 23 bytes more; NAME_MAX is 255.
 constexpr std::size_t kNameBytes = 200;
 
 std::string about(const Output& output, std::string_view why, std::string_view remedy) {

@@ -143,7 +143,7 @@ std::vector<ForeignOption> nccl_tests_options() {
           {"-o,--op", "reductions are sums only; leave it out"},
           {"-r,--root", "broadcasts start at rank 0 only; leave it out"},
           {"-c,--check", "every element is checked in every run; leave it out"},
-          {"-a,--average", "the times are those of the slowest rank; leave it out"},
+          {"-a,--average", "times are always taken from the slowest rank; leave it out"},
           {"-m,--agg_iters", "every collective is timed by itself; leave it out"},
           {"-G,--cudagraph", "a captured collective is replayed every iteration; use --cuda-graph on"},
           {"-T,--timeout", "a rank that hangs ends the run; use --timeout-s"},
@@ -215,8 +215,8 @@ OptionTable allreduce_option_table(AllreduceOptions& options) {
       .program = kAllreduceProgram,
       .description =
           "Times the collectives that training uses, over the same communicators, in and out of place, and "
-          "checks every element. Start it under mpirun like a training run; -b, -e, -f, -n, -w and -d are "
-          "those of nccl-tests.",
+          "checks every element. Start it under mpirun like a training run; -b, -e, -f, -n, -w and -d mean "
+          "what they mean in nccl-tests.",
       .groups = {messages_group(options), carrier_group(options), replay_group(options),
                  answers_group(options), watchdog_options(options.watch)},
       .foreign = nccl_tests_options()};

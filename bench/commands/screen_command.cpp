@@ -43,7 +43,7 @@ OptionTable screen_options(ScreenArguments& arguments) {
       "plumbline screen",
       "Runs the same short training on every device alone, one of each host at a time, then on all at once "
       "without communication, which shares power, cooling and CPUs as a run does. Ranks the devices, names "
-      "those that are slow beside others of their kind (time per image more than 5 % and 3.5 robust standard "
+      "those that are slower than others of their kind (time per image more than 5 % and 3.5 robust standard "
       "deviations above their median) with clocks and reasons, and prints what to leave out for mpirun and "
       "Slurm. Exit code 0: none is slow; 1: some are; 69: a host or device has no result. Finds devices by "
       "plumbline doctor's facts.",

@@ -41,8 +41,8 @@ class CaseFolder {
  public:
   // `log_dir`: the option for messages. `path`: the folder, which is `log_dir` or lies below it. The folder's
   // configuration is `log_case`, or becomes it if no log is there. Throws Error(cannot_create) if the folder
-  // can't be made or written, holds logs of another configuration, or has a case file that is no file of its
-  // own; and if another program holds the lock for longer than `patience`.
+  // can't be made or written, holds logs of another configuration, or has a case file that is not a file of
+  // its own; and if another program holds the lock for longer than `patience`.
   CaseFolder(const Output& log_dir, const std::string& path, const LogCase& log_case,
              std::chrono::milliseconds patience = std::chrono::seconds(30));
   ~CaseFolder();
