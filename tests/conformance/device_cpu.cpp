@@ -2,7 +2,7 @@
 
 namespace plumb {
 
-const char* const kTests = "-Gpu*:OwnKernels.*:Large*";
+const char* const kTests = "-Gpu*:Large*";
 
 DeviceUnderTest make_device_under_test() {
   return {.device = cpu::make_device({.choice = DeviceChoice::cpu})};

@@ -7,15 +7,15 @@ namespace {
 
 class NoConvolutions final : public ConvEngine {
  public:
-  std::string library() const override { return "no library"; }
+  std::string library() const override { return conv_library(); }
   std::unique_ptr<ConvCandidates> candidates(const ConvProblem&, std::size_t) override {
-    return std::make_unique<NoCandidates>("this program has no library");
+    return std::make_unique<NoCandidates>("this program holds own kernels only");
   }
 };
 
 class NoProducts final : public GemmEngine {
  public:
-  std::string library() const override { return "no library"; }
+  std::string library() const override { return gemm_library(); }
   std::vector<std::unique_ptr<GemmPlan>> plans(const GemmProblem&, std::size_t, std::size_t) override {
     return {};
   }
@@ -24,10 +24,10 @@ class NoProducts final : public GemmEngine {
 }  // namespace
 
 std::string conv_library() {
-  return "no library";
+  return "a program without cuDNN";
 }
 std::string gemm_library() {
-  return "no library";
+  return "without cuBLASLt";
 }
 bool has_gemm_library(bool) {
   return true;
