@@ -318,22 +318,28 @@ void CheckedProgram::expect(std::string_view operand, BufferId id, const Expecte
   const Buffer& buffer = program_.buffers[id];
   const Doubles& made = held_[id];
   ASSERT_EQ(made.size(), expected.values.size()) << operand;
+  const auto slack_of = [&](std::size_t i) { return expected.slack.empty() ? 0 : expected.slack[i]; };
+  const auto bound_of = [&](std::size_t i) {
+    if (!is_float(buffer.dtype)) return slack_of(i);
+    return slack_of(i) + 1.01 * unit_roundoff(buffer.dtype) * std::abs(expected.values[i]) +
+           subnormal_of(buffer.dtype);
+  };
+  const auto is_right = [&](std::size_t i) {
+    const double wanted = expected.values[i];
+    if (std::isnan(wanted)) return std::isnan(made[i]);
+    return made[i] == wanted || std::abs(made[i] - wanted) <= bound_of(i) ||
+           (std::isinf(made[i]) && std::signbit(made[i]) == std::signbit(wanted) &&
+            std::abs(wanted) + slack_of(i) >= largest_of(buffer.dtype));
+  };
   std::size_t wrong = 0;
-  for (std::size_t i = 0; i < made.size(); ++i) {
-    const double wanted = expected.values[i], slack = expected.slack.empty() ? 0 : expected.slack[i];
-    const double rounding = is_float(buffer.dtype) ? 1.01 * unit_roundoff(buffer.dtype) * std::abs(wanted) +
-                                                         subnormal_of(buffer.dtype)
-                                                   : 0;
-    if (std::isnan(wanted) ? std::isnan(made[i])
-                           : made[i] == wanted || std::abs(made[i] - wanted) <= slack + rounding)
-      continue;
-    if (std::isinf(made[i]) && std::signbit(made[i]) == std::signbit(wanted) &&
-        std::abs(wanted) + slack >= largest_of(buffer.dtype))
-      continue;
-    if (++wrong <= 3)
-      ADD_FAILURE() << operand << "[" << i << "] is " << made[i] << ", not " << wanted << " +- "
-                    << slack + rounding;
-  }
+#pragma omp parallel for schedule(static) reduction(+ : wrong)
+  for (std::size_t i = 0; i < made.size(); ++i) wrong += !is_right(i);
+  for (std::size_t i = 0, named = 0; i < made.size() && named < std::min<std::size_t>(wrong, 3); ++i)
+    if (!is_right(i)) {
+      ADD_FAILURE() << operand << "[" << i << "] is " << made[i] << ", not " << expected.values[i] << " +- "
+                    << bound_of(i);
+      ++named;
+    }
   EXPECT_EQ(wrong, 0U) << "of " << made.size() << " elements of " << operand << " in "
                        << name_of(buffer.dtype);
 }

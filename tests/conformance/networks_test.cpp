@@ -120,7 +120,7 @@ TEST_F(Networks, BlocksOfResNet) {
     GraphBuilder b({c.batch, c.side, c.side, 3});
     ValueId out = b.norm(b.conv(kImages, 16, {.kernel = 3, .padding = 1}), Activation::relu);
     for (const int stride : {c.stride, 1, 1}) out = bottleneck(b, out, c.width, c.channels, stride);
-    expect_conforms(b.classify(out), {.on_other_gpus = c.side < 9});
+    expect_conforms(b.classify(out), {.on_other_gpus = c.batch == 2 && c.side < 9});
   }
 }
 

@@ -7,21 +7,22 @@
 
 namespace plumb {
 
-// oneDNN multiplies bf16 in its own ways.
-double Run::product_units() const {
-  const bool multiplies_bf16 =
-      !on_gpu() && std::ranges::any_of(instruction_.uses(), [&](const BufferUse& use) {
-        return dtype(use.buffer) == DType::bf16;
-      });
-  return kSumUnits + (reference_.program_.allow_tf32 ? kTf32Units : 0) +
-         (multiplies_bf16 ? unit_roundoff(DType::bf16) : 0);
+double Run::product_units(std::size_t products) const {
+  const bool multiplies_halves = std::ranges::any_of(instruction_.uses(), [&](const BufferUse& use) {
+    return dtype(use.buffer) == DType::f16 || dtype(use.buffer) == DType::bf16;
+  });
+  double units = kSumUnits;
+  if (reference_.program_.allow_tf32) units += kTf32Units;
+  if (multiplies_halves)  // oneDNN multiplies bf16 in its own ways
+    units += on_gpu() ? kChoppedUnits * static_cast<double>(products) : unit_roundoff(DType::bf16);
+  return units;
 }
 
 // Winograd's algorithm spreads the roundings of a tile over all of it.
-Expected Run::products(Sums&& sums, double more_units) const {
-  if (instruction_.engine != kWinograd) return std::move(sums).expected(product_units() + more_units);
+Expected Run::of_convolution(Sums&& sums, std::size_t products, double more_units) const {
+  if (instruction_.engine != kWinograd) return std::move(sums).expected(product_units(products) + more_units);
   std::ranges::fill(sums.magnitudes, *std::ranges::max_element(sums.magnitudes));
-  return std::move(sums).expected(kWinogradUnits + product_units() - kSumUnits);
+  return std::move(sums).expected(kWinogradUnits + product_units(products) - kSumUnits);
 }
 
 Doubles Run::convolved_input(BufferId from, std::optional<Read> scale_shift,
@@ -39,8 +40,9 @@ void Run::of(const ConvForward& conv) {
   const Shape& to = shape(op.out);
   const Doubles x = convolved_input(conv.in, conv.scale_shift, conv.residual), &weight = in(conv.weight);
   Sums out(static_cast<std::size_t>(to.elements()));
-  for_each_product(op, shape(op.in), to,
-                   [&](std::size_t i, std::size_t w, std::size_t o) { out.add(o, x[i] * weight[w]); });
+  for_each_product<Split::outputs>(op, shape(op.in), to, [&](std::size_t i, std::size_t w, std::size_t o) {
+    out.add(o, x[i] * weight[w]);
+  });
   // An input normalised on the way is rounded; now and then fp32 and double round it to different neighbours.
   const double more_units = conv.scale_shift ? roundoff(conv.in) : 0;
   if (conv.activated) expect(*conv.activated, {x, Doubles(x.size(), roundoff(conv.in))});
@@ -55,16 +57,23 @@ void Run::of(const ConvForward& conv) {
            std::move(sums).expected(4 * roundoff(conv.out) + kSumUnits +
                                     more_units));  // of the output, rounded or not
   }
-  expect(conv.out, products(std::move(out), more_units));
+  expect(conv.out,
+         of_convolution(std::move(out), weight.size() / static_cast<std::size_t>(to.c), more_units));
+}
+
+// Most products in the gradient of one element.
+std::size_t Run::products_of_input() const {
+  const Conv& op = this->op<Conv>();
+  return static_cast<std::size_t>(shape(op.out).c / op.groups * op.kernel * op.kernel);
 }
 
 Sums Run::backward_data(BufferId d_out, BufferId weight_buffer) {
   const Conv& op = this->op<Conv>();
   const Doubles &gradient = in(d_out), &weight = in(weight_buffer);
   Sums d_in(static_cast<std::size_t>(shape(op.in).elements()));
-  for_each_product(op, shape(op.in), shape(op.out), [&](std::size_t i, std::size_t w, std::size_t o) {
-    d_in.add(i, gradient[o] * weight[w]);
-  });
+  for_each_product<Split::inputs>(
+      op, shape(op.in), shape(op.out),
+      [&](std::size_t i, std::size_t w, std::size_t o) { d_in.add(i, gradient[o] * weight[w]); });
   return d_in;
 }
 
@@ -124,16 +133,19 @@ void Run::of(const ConvBackwardData& conv) {
                made(conv.d_in), extent, &coefficients, 3);
     expect(*conv.coefficients, std::move(coefficients));
   }
-  expect(conv.d_in, products(std::move(d_in)));
+  expect(conv.d_in, of_convolution(std::move(d_in), products_of_input()));
 }
 
 void Run::of(const ConvBackwardWeights& conv) {
   const Conv& op = this->op<Conv>();
   const Doubles x = convolved_input(conv.in, conv.scale_shift), &gradient = in(conv.d_out);
   Sums d_weight(static_cast<std::size_t>(reference_.graph_.parameters[op.weight].elements()));
-  for_each_product(op, shape(op.in), shape(op.out),
-                   [&](std::size_t i, std::size_t w, std::size_t o) { d_weight.add(w, gradient[o] * x[i]); });
-  expect(conv.d_weight, products(std::move(d_weight), conv.scale_shift ? roundoff(conv.in) : 0));
+  for_each_product<Split::weights>(
+      op, shape(op.in), shape(op.out),
+      [&](std::size_t i, std::size_t w, std::size_t o) { d_weight.add(w, gradient[o] * x[i]); });
+  const Shape& to = shape(op.out);
+  expect(conv.d_weight, of_convolution(std::move(d_weight), static_cast<std::size_t>(to.n * to.h * to.w),
+                                       conv.scale_shift ? roundoff(conv.in) : 0));
 }
 
 void Run::of(const ConvNormBackwardData& conv) {
@@ -150,7 +162,7 @@ void Run::of(const ConvNormBackwardData& conv) {
   sums_for({conv.norm_in, conv.mean, conv.inv_std, conv.scale, conv.d_scale, conv.d_bias}, gradient.values,
            extent, &coefficients, 0);
   expect(conv.coefficients, std::move(coefficients));
-  expect(conv.d_activated, std::move(gradient).expected(product_units()));
+  expect(conv.d_activated, std::move(gradient).expected(product_units(products_of_input())));
 }
 
 }  // namespace plumb

@@ -95,7 +95,7 @@ void Run::of(const DenseForward& dense) {
       out.add(i, in(dense.in)[i / columns * inner + k] * in(dense.weight)[i % columns * inner + k]);
     out.add(i, in(dense.bias)[i % columns]);
   }
-  expect(dense.out, std::move(out).expected(product_units() +
+  expect(dense.out, std::move(out).expected(product_units(inner) +
                                             (dtype(dense.out) == DType::f32 ? 0 : roundoff(dense.out))));
 }
 
@@ -107,7 +107,7 @@ void Run::of(const DenseBackwardData& dense) {
     for (std::size_t o = 0; o < columns; ++o)
       for (std::size_t k = 0; k < inner; ++k)
         d_in.add(n * inner + k, in(dense.d_out)[n * columns + o] * in(dense.weight)[o * inner + k]);
-  expect(dense.d_in, std::move(d_in).expected(product_units()));
+  expect(dense.d_in, std::move(d_in).expected(product_units(columns)));
 }
 
 void Run::of(const DenseBackwardWeights& dense) {
@@ -120,8 +120,8 @@ void Run::of(const DenseBackwardWeights& dense) {
       for (std::size_t k = 0; k < inner; ++k)
         d_weight.add(o * inner + k, in(dense.d_out)[n * columns + o] * in(dense.in)[n * inner + k]);
     }
-  expect(dense.d_weight, std::move(d_weight).expected(product_units()));
-  expect(dense.d_bias, std::move(d_bias).expected(product_units()));
+  expect(dense.d_weight, std::move(d_weight).expected(product_units(rows)));
+  expect(dense.d_bias, std::move(d_bias).expected(product_units(rows)));
 }
 
 void Run::drop(BufferId from, BufferId into) {

@@ -100,12 +100,13 @@ void Run::of(const MarginProducts& margin) {
   const MarginSizes sizes = margin_sizes(reference_.graph_, instruction_.op);
   const auto rows = static_cast<std::size_t>(sizes.rows),
              embedding = static_cast<std::size_t>(sizes.embedding);
+  const Doubles features = rounded(dtype(margin.rows), in(margin.normalized));
   Sums products(static_cast<std::size_t>(sizes.images) * rows);
+#pragma omp parallel for schedule(static)
   for (std::size_t i = 0; i < products.values.size(); ++i)
     for (std::size_t e = 0; e < embedding; ++e)
-      products.add(i, rounded(dtype(margin.rows), in(margin.normalized)[i / rows * embedding + e]) *
-                          in(margin.rows)[i % rows * embedding + e]);
-  expect(margin.products, std::move(products).expected(product_units()));
+      products.add(i, features[i / rows * embedding + e] * in(margin.rows)[i % rows * embedding + e]);
+  expect(margin.products, std::move(products).expected(product_units(embedding)));
 }
 
 void Run::of(const MarginStatistics& margin) {
@@ -117,6 +118,7 @@ void Run::of(const MarginStatistics& margin) {
   Expected largest{Doubles(images), Doubles(images, 8 * 0x1p-24 * op.scale)},
       factors{Doubles(images), Doubles(images)},
       sums{Doubles(2 * images), Doubles(2 * images, 8 * 0x1p-24 * op.scale)};
+#pragma omp parallel for schedule(static)
   for (std::size_t n = 0; n < images; ++n) {
     const std::int64_t target = target_column(margin.columns, static_cast<std::int64_t>(n), in_use);
     Doubles logits;
@@ -168,7 +170,9 @@ void Run::of(const MarginGradient& margin) {
   const auto first_own = static_cast<std::size_t>(sizes.own_images * op.rank),
              own = static_cast<std::size_t>(sizes.own_images);
   Expected gradient{Doubles(images * rows), Doubles(images * rows)};
-  IterationMetrics metrics{.top5 = -1};
+  double loss = 0;
+  int top1 = 0;
+#pragma omp parallel for schedule(static) reduction(+ : loss, top1)
   for (std::size_t n = 0; n < images; ++n) {
     const double largest = in(margin.row_max)[n], sum = in(margin.row_sums)[n],
                  target_logit = in(margin.row_sums)[images + n];
@@ -186,11 +190,11 @@ void Run::of(const MarginGradient& margin) {
           (p * (16 + 4 * op.scale + std::abs(logit - largest)) + (is_target ? 8 : 0));
     }
     if (n < first_own || n >= first_own + own) continue;
-    metrics.loss += (largest + std::log(sum) - target_logit) / static_cast<double>(own);
-    metrics.top1 += target_logit >= largest;
+    loss += (largest + std::log(sum) - target_logit) / static_cast<double>(own);
+    top1 += target_logit >= largest;
   }
   expect(margin.products, std::move(gradient));
-  reference_.metrics_ = metrics;
+  reference_.metrics_ = {.loss = loss, .top1 = top1, .top5 = -1};
 }
 
 void Run::of(const MarginFeatureProducts& margin) {
@@ -198,12 +202,13 @@ void Run::of(const MarginFeatureProducts& margin) {
   const auto rows = static_cast<std::size_t>(sizes.rows),
              embedding = static_cast<std::size_t>(sizes.embedding);
   Sums gradient(static_cast<std::size_t>(sizes.images) * embedding);
+#pragma omp parallel for schedule(static)
   for (std::size_t n = 0; n < static_cast<std::size_t>(sizes.images); ++n)
     for (std::size_t k = 0; k < rows; ++k)
       for (std::size_t e = 0; e < embedding; ++e)
         gradient.add(n * embedding + e,
                      in(margin.products)[n * rows + k] * in(margin.rows)[k * embedding + e]);
-  expect(margin.d_normalized, std::move(gradient).expected(product_units()));
+  expect(margin.d_normalized, std::move(gradient).expected(product_units(rows)));
 }
 
 // The gradient of w / |x|'s direction, less its part along w. A half type rounds x^ first, and the product
@@ -213,13 +218,15 @@ void Run::of(const MarginWeightGradient& margin) {
   const auto rows = static_cast<std::size_t>(sizes.rows),
              embedding = static_cast<std::size_t>(sizes.embedding);
   const DType stored = dtype(margin.rows);
+  const Doubles features = rounded(stored, in(margin.normalized));
   Sums products(rows * embedding);
-  for (std::size_t n = 0; n < static_cast<std::size_t>(sizes.images); ++n)
-    for (std::size_t k = 0; k < rows; ++k)
+#pragma omp parallel for schedule(static)
+  for (std::size_t k = 0; k < rows; ++k)
+    for (std::size_t n = 0; n < static_cast<std::size_t>(sizes.images); ++n)
       for (std::size_t e = 0; e < embedding; ++e)
-        products.add(k * embedding + e, in(margin.products)[n * rows + k] *
-                                            rounded(stored, in(margin.normalized)[n * embedding + e]));
-  const double rounding = kSumUnits + (stored == DType::f32 ? 0 : 2 * unit_roundoff(stored));
+        products.add(k * embedding + e, in(margin.products)[n * rows + k] * features[n * embedding + e]);
+  const double rounding = product_units(static_cast<std::size_t>(sizes.images)) +
+                          (stored == DType::f32 ? 0 : 2 * unit_roundoff(stored));
   Expected gradient{Doubles(rows * embedding), Doubles(rows * embedding)};
   for (std::size_t k = 0; k < rows; ++k) {
     const double* w = &in(margin.rows)[k * embedding];

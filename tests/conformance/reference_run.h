@@ -14,6 +14,10 @@ namespace plumb {
 inline constexpr double kSumUnits = 64 * 0x1p-24;
 // TF32 rounds both factors of a product to 11 bits.
 inline constexpr double kTf32Units = 2 * 0x1p-11;
+// Tensor cores add 16 products at a time to a sum in fp32 and cut off what it has no bits for, on average
+// half of its last one (Fasi, Higham, Mikaitis and Pranesh 2021, "Numerical behavior of NVIDIA tensor cores",
+// PeerJ Computer Science 7:e330). The sum is at most all magnitudes. Per product:
+inline constexpr double kChoppedUnits = 0x1p-24 / 16;
 // Winograd's transforms multiply the roundings of a convolution (kernels/winograd.h).
 inline constexpr double kWinogradUnits = 1024 * 0x1p-24;
 
@@ -100,9 +104,9 @@ class Run {
   double roundoff(BufferId buffer) const { return unit_roundoff(dtype(buffer)); }
   bool on_gpu() const { return reference_.kind_ == DeviceKind::cuda; }
   TensorLayout layout() const { return reference_.program_.layout.value_or(TensorLayout::nchw); }
-  // Roundings of a product of these dtypes, per magnitude added up.
-  double product_units() const;
-  Expected products(Sums&& sums, double more_units = 0) const;
+  // Roundings of a sum of so many products of these dtypes, per magnitude added up.
+  double product_units(std::size_t products) const;
+  Expected of_convolution(Sums&& sums, std::size_t products, double more_units = 0) const;
 
   const Doubles& in(BufferId buffer) const { return before_.at(buffer); }
   const Doubles& made(BufferId buffer) const { return after_.at(buffer); }
@@ -119,6 +123,7 @@ class Run {
   // in, or relu(scale * in + shift [+ residual]) rounded to its dtype.
   Doubles convolved_input(BufferId in, std::optional<Read> scale_shift,
                           std::optional<Read> residual = {}) const;
+  std::size_t products_of_input() const;
   Sums backward_data(BufferId d_out, BufferId weight);
   // Sums for a norm from the gradient of its output, as it was stored; and the coefficients' rows from
   // `first` on.
@@ -169,5 +174,6 @@ inline std::size_t nhwc_position(const Shape& shape, std::size_t i) {
   return (image * pixels + pixel) * c + channel;
 }
 double rounded(DType dtype, double value);
+Doubles rounded(DType dtype, Doubles values);
 
 }  // namespace plumb

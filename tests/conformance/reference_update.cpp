@@ -105,13 +105,19 @@ double unit_roundoff(DType dtype) {
 
 // To nearest even, without subnormals of bf16.
 double rounded(DType dtype, double value) {
-  const int bits = dtype == DType::f32 ? 24 : dtype == DType::f16 ? 11 : 8;
+  if (dtype == DType::f32) return static_cast<float>(value);
+  const int bits = dtype == DType::f16 ? 11 : 8;
   if (value == 0 || !std::isfinite(value)) return value;
   int exponent = 0;
   std::frexp(value, &exponent);
   if (dtype == DType::f16) exponent = std::max(exponent, -13);
   const double unit = std::ldexp(1.0, exponent - bits);
   return std::nearbyint(value / unit) * unit;
+}
+
+Doubles rounded(DType dtype, Doubles values) {
+  for (double& value : values) value = rounded(dtype, value);
+  return values;
 }
 
 Results InstructionReference::run(const Instruction& instruction, const Operands& before,

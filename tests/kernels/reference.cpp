@@ -60,17 +60,20 @@ class Interpreter {
   void forward(const Conv& op) {
     const Doubles &in = value(op.in), &weight = parameter(op.weight);
     Doubles& out = value(op.out);
-    for_each_product(op, shape(op.in), shape(op.out),
-                     [&](std::size_t i, std::size_t w, std::size_t o) { out[o] += in[i] * weight[w]; });
+    for_each_product<Split::outputs>(
+        op, shape(op.in), shape(op.out),
+        [&](std::size_t i, std::size_t w, std::size_t o) { out[o] += in[i] * weight[w]; });
   }
 
   void backward(const Conv& op) {
     const Doubles &in = value(op.in), &weight = parameter(op.weight), &d_out = gradient(op.out);
     Doubles &d_in = gradient(op.in), &d_weight = parameter_gradient(op.weight);
-    for_each_product(op, shape(op.in), shape(op.out), [&](std::size_t i, std::size_t w, std::size_t o) {
-      d_in[i] += d_out[o] * weight[w];
-      d_weight[w] += d_out[o] * in[i];
-    });
+    for_each_product<Split::inputs>(
+        op, shape(op.in), shape(op.out),
+        [&](std::size_t i, std::size_t w, std::size_t o) { d_in[i] += d_out[o] * weight[w]; });
+    for_each_product<Split::weights>(
+        op, shape(op.in), shape(op.out),
+        [&](std::size_t i, std::size_t w, std::size_t o) { d_weight[w] += d_out[o] * in[i]; });
   }
 
   double slope_below_zero(const BatchNorm& op, std::int64_t c) const {
