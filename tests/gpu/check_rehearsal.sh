@@ -8,18 +8,18 @@ saved='' # the weights file of a run in small
 
 has() { [[ " ${*:2} " == *" $1 "* ]]; }
 
-# rehearse_run NAME SECONDS ARGUMENT…: leaves its exit code in `code`.
+# rehearse_run NAME ARGUMENT…: leaves its exit code in `code`.
 rehearse_run() {
-  local name=$1 wanted=$2 given=("${@:3}") start=("${launcher[@]}") small=$program emulated=no device=cpu like
+  local name=$1 given=("${@:2}") start=("${launcher[@]}") small=$program emulated=no device=cpu like
   code=0
   if [ "${said:-json}" = txt ]; then
-    attempt "$name" "$wanted" "$programs/$program" --gtest_list_tests
+    attempt "$name" "$programs/$program" --gtest_list_tests
     return
   elif [ "$program" = bench_allreduce ]; then # --comm nccl --share-gpu --collective KIND …
-    attempt "$name" "$wanted" "${launcher[@]}" "$programs/$program" --device cpu --comm mpi "${given[@]:3:2}" -b 1K -e 1K --json
+    attempt "$name" "${launcher[@]}" "$programs/$program" --device cpu --comm mpi "${given[@]:3:2}" -b 1K -e 1K --json
     return
   fi
-  has '--device cpu' "${given[@]}" || dry "$name" "$wanted" "${given[@]}"
+  has '--device cpu' "${given[@]}" || dry "$name" "${given[@]}"
   [ $code -eq 0 ] || return 0
   # The tests' ResNet of 7 blocks where it is built: the same code in a fraction of the time.
   [[ ${given[*]} == */parity/* || $program != bench_resnet50 || ! -x $programs/small_resnet ]] || small=small_resnet
@@ -33,7 +33,7 @@ rehearse_run() {
   start+=("$programs/$small$([ $emulated = no ] || echo _emulated)" --device "$device" "${small_arguments[@]}")
   like=$scratch/like/$(printf '%s' "${start[*]} ${saved:+saved}" | cksum | tr ' ' _)
   if [ ! -e "$like" ]; then
-    attempt "$name" "$wanted" "${start[@]}" ${saved:+--save-weights "$like.safetensors"} "${output[@]}"
+    attempt "$name" "${start[@]}" ${saved:+--save-weights "$like.safetensors"} "${output[@]}"
     [ $code -eq 0 ] || return 0
     cp "$results/$name.json" "$like"
   fi
@@ -41,13 +41,13 @@ rehearse_run() {
   [ -z "$saved" ] || ln -f "$like.safetensors" "$saved"
 }
 
-# dry NAME SECONDS ARGUMENT…: does the program take this command line?
+# dry NAME ARGUMENT…: does the program take this command line?
 dry() {
   local arguments=() argument
-  for argument in "${@:3}"; do
+  for argument in "${@:2}"; do
     [ "$argument" = --find-max-bs ] || arguments+=("$argument")
   done
-  attempt "$1" "$2" "$programs/$program" --dry-run --target h200 --json "${arguments[@]}"
+  attempt "$1" "$programs/$program" --dry-run --target h200 --json "${arguments[@]}"
 }
 
 # Not where it takes long: profiles (7 to 20 s each, on the CPU here), measured runs of faces, and whole networks.

@@ -67,6 +67,20 @@ write_comparison() {
   done
 }
 
+# shorten FILE: of what ncu wrote, launches and their counters; 260 of its columns describe the GPU, alike in every row.
+shorten() {
+  command -v python3 >/dev/null || return 0
+  python3 - "$1" <<'END'
+import csv, sys
+rows = list(csv.reader(line for line in open(sys.argv[1]) if not line.startswith("==")))
+wanted = ("ID", "Kernel Name", "Block Size", "Grid Size", "gpu__time_duration.sum", "dram__bytes_read.sum", "dram__bytes_write.sum",
+          "sm__warps_active.avg.pct_of_peak_sustained_active", "launch__registers_per_thread")
+columns = [rows[0].index(name) for name in wanted if name in rows[0]] if rows else []
+with open(sys.argv[1], "w") as file:
+    csv.writer(file, lineterminator="\n").writerows([row[i] for i in columns] for row in rows)
+END
+}
+
 # describe CALLS TO: all but the measured runs, into the folder TO: results of comparisons and of the runs they compare in
 # checks/, those of peers in peers/. Where archives have a file of one name, the last one's is kept.
 describe() {
@@ -85,6 +99,7 @@ describe() {
       if [ ! -s "$file" ] || [ -d "$folder/measured/$(basename "$file" .json)" ]; then continue; fi
       ! grep -q '"framework": *"\(PyTorch\|JAX\)' "$file" || kind=peers/
       cp "$file" "$to/$kind"
+      [ "${file##*/}" != ncu.csv ] || shorten "$to/ncu.csv"
     done
   done < <(calls_of "$calls")
   rmdir --ignore-fail-on-non-empty "$to"/{checks,peers}

@@ -11,6 +11,7 @@ other_programs=''  # folder of another build's programs
 listed=()  # lines of the runs of a step, for a list
 logs=''     # the folder of its --log-dir, where the log comes back
 running=''  # process id of the run
+compiling='' # process id of compilers in the background
 stopped=''  # why no further run is started
 code=0      # exit code of the last run
 planned=0   # seconds that all runs so far should take, for a list
@@ -115,7 +116,10 @@ record() {
   printf -v line '%s\t%s\t%s\t%s' "$@"
   summary+=("$line")
   printf '  %-24s %-8s %4s s  %s\n' "$1" "$2" "$3" "$4"
-  case $2 in failed | timeout) complete=no worst=$((worst ? worst : 1)) ;; esac
+  case $2 in
+    failed | timeout) complete=no worst=$((worst ? worst : 1)) ;;
+    "left out") rm -f "$results/$1".{command,err,json,limit,txt} ;;
+  esac
   text=$(print_summary)
   { echo "$text" >"$results/summary.txt" && printf '%s\n' "${summary[@]}" >"$results/runs.tsv"; } 2>/dev/null ||
     disk_full "$results/summary.txt" "no space"
@@ -173,12 +177,6 @@ print_summary() {
 
 # --- one run ------------------------------------------------------------------------------------------------------------
 
-# limit_of SECONDS: what a run that should take so long may take.
-limit_of() {
-  local limit=$((2 * $1))
-  echo $((limit < 60 ? 60 : limit > 90 ? 90 : limit))
-}
-
 # starts NAME SECONDS WHAT…: whether this run is to be started now; lists it instead, or says why not.
 starts() {
   local name=$1 wanted=$2 left=$((deadline - SECONDS))
@@ -189,7 +187,7 @@ starts() {
   fi
   if [ $action = list ]; then
     planned=$((planned + wanted))
-    listed+=("$(printf '  %-26s %3s s, at most %s s: %s' "$name" "$wanted" "$(limit_of "$wanted")" "$*")")
+    listed+=("$(printf '  %-26s %3s s: %s' "$name" "$wanted" "$*")")
     return 1
   fi
   [ -z "$stopped" ] && [ "$wanted" -le $left ] && return
@@ -198,12 +196,11 @@ starts() {
   return 1
 }
 
-# attempt NAME SECONDS COMMAND…: within its limit; output in NAME.json and NAME.err, or where `said` is set to an ending in
+# attempt NAME COMMAND…: within its limit; output in NAME.json and NAME.err, or where `said` is set to an ending in
 # NAME of that ending; exit code in `code`.
 attempt() {
-  local name=$1 limit left=$((deadline - SECONDS))
-  limit=$(limit_of "$2")
-  shift 2
+  local name=$1 limit=90 left=$((deadline - SECONDS))
+  shift
   [ "$limit" -le $left ] || limit=$((left > 0 ? left : 1))
   code=0
   { echo "$*" >"$results/$name.command" && echo "$limit" >"$results/$name.limit"; } 2>/dev/null || {
@@ -264,11 +261,11 @@ unavailable() {
   fi
 }
 
-# start NAME SECONDS ARGUMENT…: $program within its limit, with its launcher and tool.
+# start NAME ARGUMENT…: $program within its limit, with its launcher and tool.
 start() {
   local tool=("${under[@]}")
   [ ${#tool[@]} -eq 0 ] || tool[0]=$(tool_path "${under[0]}")
-  attempt "$1" "$2" "${launcher[@]}" "${tool[@]}" "${other_programs:-$programs}/$program" "${@:3}"
+  attempt "$1" "${launcher[@]}" "${tool[@]}" "${other_programs:-$programs}/$program" "${@:2}"
 }
 
 # bench NAME SECONDS ARGUMENT…: one run of $program, its result in NAME.json, or in NAME.txt what a test program says; SECONDS:
@@ -288,9 +285,9 @@ bench() {
     return
   fi
   if [ "$rehearse" = yes ]; then
-    rehearse_run "$name" "$wanted" "${arguments[@]}"
+    rehearse_run "$name" "${arguments[@]}"
   else
-    start "$name" "$wanted" "${arguments[@]}" "${output[@]}"
+    start "$name" "${arguments[@]}" "${output[@]}"
   fi
   keep_outcome "$name" $((SECONDS - begin))
 }
@@ -324,13 +321,20 @@ compare() {
     leave_out "$name" "python3 is not there, which compares"
     return
   fi
-  attempt "$name" $wanted python3 -B "$here/compare_runs.py" "$kind" "$@"
+  attempt "$name" python3 -B "$here/compare_runs.py" "$kind" "$@"
   record_outcome "$name" $((SECONDS - begin)) "$(note_of "$name")"
+}
+
+# script_path SCRIPT: in a bundle beside this file, else in the sources.
+script_path() {
+  local path
+  for path in "$here" "$here"/../../{results/peers,tests/reference}; do [ ! -e "$path/$1" ] || break; done
+  echo "$path/$1"
 }
 
 # peer MODULE SCRIPT NAME SECONDS ARGUMENT…: another framework on the same GPU, where python3 has that module.
 peer() {
-  local module=$1 script=$2 name=$3 wanted=$4 begin=$SECONDS arguments=("${@:5}") path
+  local module=$1 script=$2 name=$3 wanted=$4 begin=$SECONDS arguments=("${@:5}")
   starts "$name" "$wanted" "$script" "${arguments[@]}" || return 0
   if ! python_has "$module"; then
     leave_out "$name" "python3 has no $module"
@@ -345,7 +349,6 @@ peer() {
     esac
     arguments+=(--device cpu)
   fi
-  for path in "$here" "$here"/../../{results/peers,tests/reference}; do [ ! -e "$path/$script" ] || break; done
-  XDG_CACHE_HOME=$caches attempt "$name" "$wanted" python3 -B "$path/$script" "${arguments[@]}"
+  XDG_CACHE_HOME=$caches attempt "$name" python3 -B "$(script_path "$script")" "${arguments[@]}"
   keep_outcome "$name" $((SECONDS - begin))
 }

@@ -1,24 +1,26 @@
-# The steps of gpu_check.sh, the most valuable first. Each run has the seconds that it should take on an H100: what was
-# measured and a third more, or an estimate (several NCCL ranks, parity, the kernel suite, compiled peers). Sourced by
-# gpu_check.sh, like check_runs.sh, which has bench, measure, face, compare and peer.
+# The steps of gpu_check.sh, the most valuable first. Each run has the seconds that it should take: what it took on an H200
+# machine with 16 cores and a fifth more, or an estimate (the kernel suite, peers with compiled code from a cache, and what
+# comes after the energy). Sourced by gpu_check.sh, like check_runs.sh, which has bench, measure, face, compare and peer.
 # shellcheck shell=bash disable=SC2154,SC2034
 
 steps=(
   'first_run: machine, libraries, one small run'
   'variants: VARIANTS in turn'
   'headline: fp16 batch 256, tuned from a cold cache, with a profile'
+  'compile_ahead: PyTorch compiles in the background while nothing is timed'
   'nccl_ranks: several NCCL ranks on this GPU equal one rank to the bit'
-  'counters: of own kernels, by Nsight Compute'
-  'parity: losses and weights of 4 steps against PyTorch on this GPU'
   'kernels: the kernel suite; own kernels under compute-sanitizer'
-  'full_load: a minute of fp16'
-  'energy: ceilings, joules per byte and FLOP; does a vanishing gradient change the speed of faces'
-  'peers: PyTorch eager and compiled, in turn with Plumbline, twice'
-  'peers_at_their_best: PyTorch with CUDA graphs, and compiled in bf16'
-  'largest: the largest batch'
+  'parity: losses and weights of 4 steps against PyTorch on this GPU'
+  'face_parity: as parity, for r50 and r100'
   'repeat: batch 256 twice, equal to the bit'
   'tuned_step: a tuned fp16 step at 64 x 224 against plain instructions and fp32'
-  'face_parity: as parity, for r50 and r100'
+  'compilers_end: waits for compile_ahead'
+  'peers: PyTorch eager and compiled, in turn with Plumbline, twice'
+  'peers_at_their_best: PyTorch with CUDA graphs, and compiled in bf16'
+  'full_load: a minute of fp16'
+  'energy: ceilings, joules per byte and FLOP; does a vanishing gradient change the speed of faces'
+  'counters: of own kernels, by Nsight Compute'
+  'largest: the largest batch'
   'peers_again: as peers, twice more'
   'jax: in fp16 and bf16'
   'precisions: bf16, TF32, fp32'
@@ -32,7 +34,7 @@ steps=(
 
 # The first run on a bare machine: the libraries come from a cold disk.
 first_run() {
-  bench first_run 6 --fp16 --loss-scale 128 --bs 16 --image-size 64 --lr 0.0001 --iters 2 --warmup 1 --no-autotune
+  bench first_run 4 --fp16 --loss-scale 128 --bs 16 --image-size 64 --lr 0.0001 --iters 2 --warmup 1 --no-autotune
   [ $action = run ] || return 0
   if [ "${outcome[first_run]}" = failed ] && [ $code -eq 69 ]; then
     stopped=${stopped:-$(note_of first_run)} worst=69
@@ -94,7 +96,7 @@ variants() {
       other_programs=''
       [[ ${options[0]} != @* ]] || { other_programs=${options[0]#@} && options=("${options[@]:1}"); }
       [[ " ${options[*]} " != *" --backbone "* ]] || program=bench_arcface
-      measure "variant_$((i + 1))_$round" $((round == 1 ? 20 : 10)) "${options[@]}"
+      measure "variant_$((i + 1))_$round" $((round == 1 ? 15 : 9)) "${options[@]}"
       other_programs='' program=bench_resnet50
     done
   done
@@ -112,11 +114,11 @@ variants() {
 headline() {
   local name
   for name in tuning tuning_again tuning_last; do
-    bench $name 12 --fp16 --bs 256 --iters 5 --warmup 1 # the first ones overflow
+    bench $name 10 --fp16 --bs 256 --iters 5 --warmup 1 # the first ones overflow
     case ${outcome[$name]:-ok} in ok | "left out") break ;; failed) [ $name != tuning_last ] || tuned=(--no-autotune) ;; esac
   done
-  measure fp16_bs256 10 --fp16 --bs 256
-  measure fp16_bs256_profile 12 --fp16 --bs 256 --profile
+  measure fp16_bs256 9 --fp16 --bs 256
+  measure fp16_bs256_profile 10 --fp16 --bs 256 --profile
 }
 
 # ranks N: the runs that follow start as N ranks, or with 1 as they are.
@@ -143,7 +145,7 @@ nccl_ranks() {
       ranks "$count"
       shared=()
       [ "$count" -eq 1 ] || shared=(--share-gpu)
-      bench "$name" $((3 + count)) "${given[@]}" --deterministic --no-autotune "${shared[@]}" --cuda-graph $graph \
+      bench "$name" $((2 + count)) "${given[@]}" --deterministic --no-autotune "${shared[@]}" --cuda-graph $graph \
         --save-weights "$scratch/$name.safetensors"
       files+=("$name.json" "$scratch/$name.safetensors")
     done
@@ -152,7 +154,7 @@ nccl_ranks() {
   ranks 2
   for head in mp pfc; do
     for kind in mpi nccl; do
-      face "${kind}_y1_$head" 5 --fp32 --backbone y1 --classes 1000 --head $head --share-gpu --comm $kind --bs 8 --iters 5 \
+      face "${kind}_y1_$head" 4 --fp32 --backbone y1 --classes 1000 --head $head --share-gpu --comm $kind --bs 8 --iters 5 \
         --warmup 1 --lr 0.00001 --deterministic --no-autotune
     done
     compare same "nccl_y1_${head}_as_mpi" "mpi_y1_$head.json" "nccl_y1_$head.json"
@@ -169,30 +171,32 @@ counters() {
   metrics+=,sm__warps_active.avg.pct_of_peak_sustained_active,launch__registers_per_thread
   under=(ncu --csv --page raw --log-file "$results/ncu.csv" --clock-control none --target-processes all \
     --kernel-name-base demangled --kernel-name 'regex:.*plumb.*' --launch-count 600 --metrics "$metrics")
-  bench ncu 20 --fp16 --bs 256 --iters 1 --warmup 0 --cuda-graph off --no-check --no-autotune
+  bench ncu 17 --fp16 --bs 256 --iters 1 --warmup 0 --cuda-graph off --no-check --no-autotune
   under=()
 }
 
 # From the same closed-form weights and batch: Plumbline's fp32 is PyTorch's, and its other precisions are no further from
 # PyTorch's fp32 than PyTorch's own are.
 parity() {
-  peer torchvision make_resnet50.py pytorch_resnet50_steps 15 steps --out "$scratch/parity"
+  peer torchvision make_resnet50.py pytorch_resnet50_steps 22 steps --out "$scratch/parity"
+  local precisions=(fp32 tf32 bf16 fp16)
   as_pytorch resnet50 --bs 16 --image-size 64
 }
 
 face_parity() {
-  local model
-  peer torchvision make_arcface.py pytorch_face_steps 20 steps --out "$scratch/parity" --model r50 --model r100
+  local model precisions=(fp32 tf32 bf16 fp16)
+  peer torchvision make_arcface.py pytorch_face_steps 22 steps --out "$scratch/parity" --model r50 --model r100
   for model in r50 r100; do
     program=bench_arcface as_pytorch $model --backbone $model --classes 1000 --bs 8 --dropout 0
+    precisions=(fp32 fp16) # r100 has more of r50's layers
   done
 }
 
-# as_pytorch MODEL ARGUMENT…: four steps in every precision, from the files of make_resnet50.py or make_arcface.py.
+# as_pytorch MODEL ARGUMENT…: four steps in each of `precisions`, from the files of make_resnet50.py or make_arcface.py.
 as_pytorch() {
   local model=$1 of=$scratch/parity/$1 precision name scale
   shift
-  for precision in fp32 tf32 bf16 fp16; do
+  for precision in "${precisions[@]}"; do
     name=${model}_$precision scale=()
     [ $precision != fp16 ] || scale=(--loss-scale 128) # as in PyTorch's steps
     bench "$name" 3 "$@" --$precision "${scale[@]}" --weights "${of}_start.safetensors" --batch "${of}_batch.safetensors" --iters 4 \
@@ -206,21 +210,43 @@ as_pytorch() {
 
 kernels() {
   local check
-  program=conformance_cuda bench conformance 30 --gtest_brief=1 --gtest_output="json:$results/conformance.json"
+  program=conformance_cuda bench conformance 40 --gtest_output="json:$results/conformance.json"
   for check in racecheck synccheck initcheck; do
     under=(compute-sanitizer --tool "$check" --error-exitcode 9 --print-limit 20)
-    program=racecheck_kernels bench "$check" 8
+    program=racecheck_kernels bench "$check" 6
   done
   under=()
 }
 
-full_load() { measure sustained_fp16 65 --fp16 --bs 256 --seconds 55; }
+full_load() { measure sustained_fp16 62 --fp16 --bs 256 --seconds 55; }
 
 # Faces reach a loss of 1e-4 within the window, so most of their gradients are 0: with a learning rate that teaches nothing
 # they aren't.
 energy() {
-  peer torch ceilings.py ceilings 16
-  measure_face fp16_r50_lr_1e-9 12 --backbone r50 --fp16 --bs 128 --lr 0.000000001
+  peer torch ceilings.py ceilings 14
+  measure_face fp16_r50_lr_1e-9 11 --backbone r50 --fp16 --bs 128 --lr 0.000000001
+}
+
+# Inductor needs a CPU for a minute per mode and precision: it takes it while steps run that time nothing. The peers' own
+# runs find in the cache what it made.
+compile_ahead() {
+  local modes=('--fp16 --compile reduce-overhead' '--bf16 --compile')
+  [[ $action = run && $rehearse = no && -z $stopped && $step =~ ^(${only:-.*})$ ]] && python_has torch || return 0
+  [ -n "$(ls -A "$caches")" ] || modes=('--fp16 --compile' "${modes[@]}")
+  # shellcheck disable=SC2016 # a script
+  XDG_CACHE_HOME=$caches timeout --kill-after=5 240 \
+    bash -c 'for mode; do python3 -B "$0" $mode --bs 256 --iters 1 --warmup 1; done' "$(script_path pytorch_resnet50.py)" \
+    "${modes[@]}" &>"$scratch/compile_ahead.txt" &
+  compiling=$!
+}
+
+compilers_end() {
+  local begin=$SECONDS
+  [ -n "$compiling" ] || return 0
+  wait "$compiling" || code=$?
+  compiling=''
+  pack_caches
+  echo "  compilers ended after another $((SECONDS - begin)) s"
 }
 
 # in_turn ROUND SECONDS SECONDS: ours, eager and compiled, so that a GPU that warms up slows all of them.
@@ -232,16 +258,16 @@ in_turn() {
 }
 
 peers() {
-  in_turn 1 20 45
+  in_turn 1 28 30
   pack_caches
-  in_turn 2 12 15
+  in_turn 2 20 30
 }
 
 peers_at_their_best() {
   local of=$results/logs/fp16_bs256 bf16=$results/logs/bf16_bs256
-  logs=$of/pytorch_reduce-overhead peer torch pytorch_resnet50.py reduce_overhead 40 --fp16 --bs 256 --compile reduce-overhead
-  logs=$bf16/plumbline measure ours_bf16 10 --bf16 --bs 256
-  logs=$bf16/pytorch_compiled peer torch pytorch_resnet50.py compiled_bf16 40 --bf16 --bs 256 --compile
+  logs=$of/pytorch_reduce-overhead peer torch pytorch_resnet50.py reduce_overhead 30 --fp16 --bs 256 --compile reduce-overhead
+  logs=$bf16/plumbline measure ours_bf16 11 --bf16 --bs 256
+  logs=$bf16/pytorch_compiled peer torch pytorch_resnet50.py compiled_bf16 30 --bf16 --bs 256 --compile
   pack_caches
 }
 
@@ -253,16 +279,16 @@ jax() {
 }
 
 peers_again() {
-  in_turn 3 12 15
-  in_turn 4 12 15
+  in_turn 3 20 30
+  in_turn 4 20 30
 }
 
-largest() { bench largest_fp16 25 --fp16 --find-max-bs --no-autotune; }
+largest() { bench largest_fp16 20 --fp16 --find-max-bs --no-autotune; }
 
 repeat() {
   local run=(--fp16 --bs 256 --iters 8 --warmup 2 --deterministic --no-autotune)
-  bench once 8 "${run[@]}" --save-weights "$scratch/once.safetensors"
-  bench twice 8 "${run[@]}" --save-weights "$scratch/twice.safetensors"
+  bench once 6 "${run[@]}" --save-weights "$scratch/once.safetensors"
+  bench twice 6 "${run[@]}" --save-weights "$scratch/twice.safetensors"
   compare same repeated once.json twice.json "$scratch/once.safetensors" "$scratch/twice.safetensors"
 }
 
@@ -274,7 +300,7 @@ tuned_step() {
   local run=(--bs 64 "${one_step[@]}" --weights "$scratch/loud.safetensors") scale=(--fp16 --loss-scale 8192)
   bench drawn 3 --device cpu --bs 2 --image-size 32 --iters 1 --warmup 0 --lr 0 --no-check --save-weights "$scratch/drawn.safetensors"
   compare calm loud --loud 8 "$scratch/drawn.safetensors" "$scratch/loud.safetensors"
-  bench step_tuned 15 "${scale[@]}" "${run[@]}" --save-weights "$scratch/step_tuned.safetensors"
+  bench step_tuned 10 "${scale[@]}" "${run[@]}" --save-weights "$scratch/step_tuned.safetensors"
   bench step_fused 4 "${scale[@]}" "${run[@]}" --no-autotune --save-weights "$scratch/step_fused.safetensors"
   bench step_plain 3 "${scale[@]}" "${run[@]}" --no-autotune --fusion off --save-weights "$scratch/step_plain.safetensors"
   bench step_fp32 4 --fp32 "${run[@]}" --no-autotune --save-weights "$scratch/step_fp32.safetensors"

@@ -123,7 +123,8 @@ ulimit -c 0
 stop() {
   stopped="ended by signal $1"
   worst=$((128 + $1))
-  [ -z "$running" ] || kill "$running" 2>/dev/null || true
+  # shellcheck disable=SC2086 # one, two or none
+  kill $running $compiling 2>/dev/null || true
 }
 for signal in 1 2 15; do
   # shellcheck disable=SC2064 # the number of now

@@ -75,7 +75,7 @@ case $behaviour in
       echo "tuned by the $call call" >"${!call}/cache/plumbline/tuning.json"
       echo "the machine of the $call call" >"${!call}/machine.txt"
     done
-    echo "one,two" >"$first/ncu.csv"
+    printf '==PROF== connected\n"ID","Kernel Name","device__x","gpu__time_duration.sum"\n"0","norm, 1","7","12"\n' >"$first/ncu.csv"
     echo '{"summary": "copies 4 TB/s"}' >"$first/ceilings.json"
     echo '{"within": true}' >"$first/nccl_fp32_ranks.json"
     echo '{"framework": "PyTorch", "step_seconds": [1]}' >"$first/eager_1.json"
@@ -92,6 +92,7 @@ case $behaviour in
     [ "$(cd "$kept" && echo checks/* peers/*)" = "checks/conformance.txt checks/nccl_fp32_ranks.json peers/eager_1.json" ] ||
       fail "not what was compared: $(ls "$kept/checks" "$kept/peers")"
     holds "$kept/machine.txt" "of the second call"
+    [ "$(cat "$kept/ncu.csv")" = $'ID,Kernel Name,gpu__time_duration.sum\n0,"norm, 1",12' ] || fail "not its counters: $(cat "$kept/ncu.csv")"
     holds "$kept/resnet50_1n1g_1/tuning.csv" eng0
     holds "$kept/tuning.json" "by the second call"
     cmp "$first/measured/resnet50_1n1g_1/resnet50_1n1g_1/result.json" "$kept/resnet50_1n1g_1/result.json"
