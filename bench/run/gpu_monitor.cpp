@@ -63,9 +63,15 @@ double integrated_joules(std::span<const GpuSample> samples, std::span<const Gpu
   return joules;
 }
 
+// A GPU's clock, by which a window ends, and the host's differ by some millionths, so the last sample may lie
+// before the end.
+constexpr double kClockDrift = 1e-4;
+
 void add_energy(std::span<const GpuSample> samples, std::span<const GpuSample> inside, double begin,
                 double end, GpuRecord& record) {
-  if (samples.empty() || samples.front().seconds > begin || samples.back().seconds < end) return;
+  if (samples.empty() || samples.front().seconds > begin) return;
+  if (end - samples.back().seconds > kClockDrift * (end - begin)) return;
+  end = std::min(end, samples.back().seconds);
   const auto counts = [](const GpuSample& sample) { return sample.energy_millijoules.has_value(); };
   if (std::ranges::all_of(samples, counts)) {
     // From the first count on: the counter's own value is too large for the difference of two doubles.

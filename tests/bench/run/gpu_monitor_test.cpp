@@ -49,6 +49,12 @@ TEST(GpuWindow, IntegratesPowerWhereThereIsNoCounter) {
   EXPECT_NEAR(summarize_gpu(samples, 2.25, 2.5).joules.value(), 25, 1e-6) << "no sample inside";
 }
 
+// By its own clock a GPU's window of 55 s ended 0.2 ms after the host's last sample.
+TEST(GpuWindow, MayEndALittleAfterTheLastSample) {
+  EXPECT_NEAR(summarize_gpu(steady_samples(10), 2, 9 + 7e-5).joules.value(), 120 * 7, 1e-6);
+  EXPECT_FALSE(summarize_gpu(steady_samples(10), 2, 9 + 8e-4).joules);
+}
+
 TEST(GpuWindow, HasNoEnergyWhereSamplesDontReachAroundIt) {
   EXPECT_FALSE(summarize_gpu(steady_samples(10), 2, 9.5).joules);
   EXPECT_FALSE(summarize_gpu(steady_samples(10), -1, 9).joules);
