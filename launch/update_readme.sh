@@ -46,9 +46,9 @@ tables() {
   fi
 }
 
-# The figures of README.md's table, "8,532" as 8532, that none of the runs and comparisons has.
+# The figures of README.md's table, "8,532" as 8532, that no run, comparison or peer has.
 unfounded_figures() {
-  grep -hoE '[0-9]+\.[0-9]+' "$work/README.md" "$measured"/*/pytorch.txt 2>/dev/null | xargs -r printf '%.0f\n' |
+  grep -hoE '[0-9]+\.[0-9]+' "$work/README.md" "$measured"/*/{pytorch.txt,peers/*.json} 2>/dev/null | xargs -r printf '%.0f\n' |
     sort -u >"$work/founded"
   sed -n '/^## What has been measured/,/^On two cores/p' README.md | grep '^| [A-Z]' | grep -oE '[0-9]+,[0-9]{3}( \(|\*)' |
     tr -d ',( *' | sort -u | { grep -vxFf "$work/founded" || true; }

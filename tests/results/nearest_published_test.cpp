@@ -68,7 +68,7 @@ TEST(NearestPublished, AreOnePerFrameworkWithEveryDifferenceNamed) {
 
 // Names as reported by drivers.
 TEST(NearestPublished, AreOfTheSameGpuWhereThereIsOne) {
-  EXPECT_EQ(first_line(own("NVIDIA H200", "resnet50", "fp16", 256, 1, 1)), "PyTorch 6089.120: ");
+  EXPECT_EQ(first_line(own("NVIDIA H200", "resnet50", "fp16", 256, 1, 1)), "PyTorch 6790.240: ");
   EXPECT_EQ(first_line(own("NVIDIA H200", "resnet50", "fp16", 400, 1, 8)),
             "MLPerf MXNet 63559.40: data synthetic against ImageNet");
   EXPECT_EQ(first_line(own("NVIDIA H100 80GB HBM3", "resnet50", "fp16", 400, 1, 8)),
