@@ -210,6 +210,7 @@ as_pytorch() {
 
 kernels() {
   local check
+  # Most of it are the references in double precision, on the threads of 16 cores.
   program=conformance_cuda bench conformance 40 --gtest_output="json:$results/conformance.json"
   for check in racecheck synccheck initcheck; do
     under=(compute-sanitizer --tool "$check" --error-exitcode 9 --print-limit 20)
