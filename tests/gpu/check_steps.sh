@@ -232,11 +232,11 @@ energy() {
 # Inductor needs a CPU for a minute per mode and precision: it takes it while steps run that time nothing. The peers' own
 # runs find in the cache what it made.
 compile_ahead() {
-  local modes=('--fp16 --compile reduce-overhead' '--bf16 --compile')
-  [[ $action = run && $rehearse = no && -z $stopped && $step =~ ^(${only:-.*})$ ]] && python_has torch || return 0
+  local modes=('--fp16 --compile reduce-overhead' '--bf16 --compile') left=$((deadline - SECONDS))
+  [[ $action = run && $rehearse = no && -z $stopped && $step =~ ^(${only:-.*})$ && $left -gt 60 ]] && python_has torch || return 0
   [ -n "$(ls -A "$caches")" ] || modes=('--fp16 --compile' "${modes[@]}")
   # shellcheck disable=SC2016 # a script
-  XDG_CACHE_HOME=$caches timeout --kill-after=5 240 \
+  XDG_CACHE_HOME=$caches timeout --kill-after=5 $((left < 240 ? left : 240)) \
     bash -c 'for mode; do python3 -B "$0" $mode --bs 256 --iters 1 --warmup 1; done' "$(script_path pytorch_resnet50.py)" \
     "${modes[@]}" &>"$scratch/compile_ahead.txt" &
   compiling=$!
