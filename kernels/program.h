@@ -13,6 +13,7 @@
 
 #include "kernels/instructions/batch.h"
 #include "kernels/instructions/batch_norm.h"
+#include "kernels/instructions/block_end.h"
 #include "kernels/instructions/conv.h"
 #include "kernels/instructions/dtype.h"
 #include "kernels/instructions/gradients.h"
@@ -79,12 +80,13 @@ using Operation =
     std::variant<LoadBatch, PackBatch, ConvForward, ConvBackwardData, ConvBackwardWeights,
                  ConvNormBackwardData, BatchNormForward, BatchNormStatistics, BatchNormFinalize,
                  BatchNormApply, BatchNormBackward, BatchNormPairBackward, BatchNormPoolBackward,
-                 BatchNormBackwardApply, PoolForward, PoolBackward, DenseForward, DenseBackwardData,
-                 DenseBackwardWeights, DropoutForward, DropoutBackward, SoftmaxCrossEntropy, MarginNormalize,
-                 MarginSampleClasses, MarginGatherRows, MarginClassNorms, MarginProducts, MarginStatistics,
-                 MarginRescale, MarginGradient, MarginFeatureProducts, MarginWeightGradient,
-                 MarginFeaturesBackward, Accumulate, Cast, Collective, FindOverflow, Update, UpdateRows,
-                 AdvanceState, Recorded>;
+                 BatchNormBackwardApply, ChannelProducts, ProductNormStatistics, BlockEndForward,
+                 ProductNormBackward, BlockEndBackwardData, PoolForward, PoolBackward, DenseForward,
+                 DenseBackwardData, DenseBackwardWeights, DropoutForward, DropoutBackward,
+                 SoftmaxCrossEntropy, MarginNormalize, MarginSampleClasses, MarginGatherRows,
+                 MarginClassNorms, MarginProducts, MarginStatistics, MarginRescale, MarginGradient,
+                 MarginFeatureProducts, MarginWeightGradient, MarginFeaturesBackward, Accumulate, Cast,
+                 Collective, FindOverflow, Update, UpdateRows, AdvanceState, Recorded>;
 
 // E.g. "conv_forward".
 std::string_view name_of(const Operation& operation);

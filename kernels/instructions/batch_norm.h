@@ -65,10 +65,13 @@ struct BatchNormApply {
   Write out;
   std::optional<Write> relu_mask;  // u8, one bit per element
   std::optional<Read> residual, residual_scale_shift;
-  std::optional<Read> slope;  // PReLU: [c] or [1]
+  std::optional<Read> slope;          // PReLU: [c] or [1]
+  std::optional<Write> sums;          // [c]: of out's elements, as stored; excludes a residual and a slope
+  std::optional<ReadWrite> counters;  // with sums; as BatchNormStatistics has them
   static void operands(auto& self, auto&& each) {
     each("in", self.in, "scale_shift", self.scale_shift, "out", self.out, "relu_mask", self.relu_mask,
-         "residual", self.residual, "residual_scale_shift", self.residual_scale_shift, "slope", self.slope);
+         "residual", self.residual, "residual_scale_shift", self.residual_scale_shift, "slope", self.slope,
+         "sums", self.sums, "counters", self.counters);
   }
 };
 

@@ -1,0 +1,106 @@
+// The end of a ResNet block without x, the output of its last convolution, which is 1x1 of stride 1: neither
+// x nor its gradient is stored. The convolution's input a is [n, c, h, w], its weights W [k, c], the block's
+// output [n, k, h, w]; over all N = n h w pixels G = a^T a, t = sum of a, and with g, the gradient of the
+// block's output behind the ReLU's mask, R = g^T a, s = sum of g. Forward, before x would be computed:
+//
+//   mean = W t / N            variance = diag(W (G / N - t t^T / N^2) W^T)
+//   out = relu(a scaled^T + shift + shortcut)    with scaled = diag(A) W, A = scale inv_std, shift = bias - A
+//   mean
+//
+// Backward, from x's gradient A g + B x + C, where B = -A inv_std d_scale / N and C = -A s / N - B mean:
+//
+//   d_scale = inv_std rowwise dot(W, R - s t^T / N)        d_bias = s
+//   d_W = diag(A) (R - s t^T / N) + diag(B) N W (G / N - t t^T / N^2)
+//   d_a = g scaled + a (W^T diag(B) W) + C^T W
+//
+// Products accumulate in f32. Operands are f32 unless noted; "half" is the dtype of a. On GPUs, in NHWC.
+#pragma once
+
+#include "kernels/instructions/batch_norm.h"
+#include "kernels/instructions/operand.h"
+
+namespace plumb {
+
+// products[i][j] = over all pixels of left's channel i * right's channel j: G and R.
+struct ChannelProducts {
+  static constexpr std::string_view kName = "channel_products";
+  Read left, right;  // [n, i, h, w], [n, j, h, w]; half
+  Write products;    // [i, j]
+  static void operands(auto& self, auto&& each) {
+    each("left", self.left, "right", self.right, "products", self.products);
+  }
+};
+
+// The norm's statistics. Writes what the two products that make out and d_a read.
+struct ProductNormStatistics {
+  static constexpr std::string_view kName = "product_norm_statistics";
+  Read products, sums;              // G [c, c], t [c]
+  Read weight;                      // [k, c, 1, 1]
+  BatchNormMoments moments;         // [k]
+  Write scaled, scaled_transposed;  // half [k, c], [c, k]
+  Write deviations;                 // [k, c]: W (G / N - t t^T / N^2)
+  static void operands(auto& self, auto&& each) {
+    each("products", self.products, "sums", self.sums, "weight", self.weight, "scaled", self.scaled,
+         "scaled_transposed", self.scaled_transposed, "deviations", self.deviations);
+    BatchNormMoments::operands(self.moments, each);
+  }
+};
+
+// out and the ReLU's mask, as BatchNormApply writes it. With residual_scale_shift the shortcut is the input
+// of its batch norm and is normalised too.
+struct BlockEndForward {
+  static constexpr std::string_view kName = "block_end_forward";
+  Read in, scaled_transposed;                // half
+  Read scale_shift;                          // [2, k], of which row 1 is the shift
+  Read residual;                             // like out
+  std::optional<Read> residual_scale_shift;  // [2, k]
+  Write out, relu_mask;                      // half [n, k, h, w]; u8
+  static void operands(auto& self, auto&& each) {
+    each("in", self.in, "scaled_transposed", self.scaled_transposed, "scale_shift", self.scale_shift,
+         "residual", self.residual, "residual_scale_shift", self.residual_scale_shift, "out", self.out,
+         "relu_mask", self.relu_mask);
+  }
+};
+
+// The gradients of the norm's and the convolution's parameters, and the factors of d_a. W^T diag(B) W is too
+// small for f16 where the gradient is: it is stored times a power of two, 2^p, which max|B| gives.
+struct ProductNormBackward {
+  static constexpr std::string_view kName = "product_norm_backward";
+  Read products, d_out_sums;    // R [k, c], s [k]
+  Read sums, deviations;        // t [c], ProductNormStatistics'
+  Read weight;                  // [k, c, 1, 1]
+  Read scale, mean, inv_std;    // [k]
+  Write d_weight, d_scale;      // [k, c, 1, 1] in the gradient's dtype, [k]
+  std::optional<Write> d_bias;  // [k], where it is another buffer than d_out_sums
+  Write factors;                // half [c, c]: 2^p W^T diag(B) W
+  Write shift;                  // [c + 1]: C^T W, then 2^-p
+  static void operands(auto& self, auto&& each) {
+    each("products", self.products, "d_out_sums", self.d_out_sums, "sums", self.sums, "deviations",
+         self.deviations, "weight", self.weight, "scale", self.scale, "mean", self.mean, "inv_std",
+         self.inv_std);
+    each("d_weight", self.d_weight, "d_scale", self.d_scale, "d_bias", self.d_bias, "factors", self.factors,
+         "shift", self.shift);
+  }
+};
+
+// d_a, back through the ReLU and with the sums of the norm in front, whose output a is: as
+// ConvNormBackwardData.
+struct BlockEndBackwardData {
+  static constexpr std::string_view kName = "block_end_backward_data";
+  Read d_out, in, scaled;  // half: g, a, ProductNormStatistics'
+  Read factors, shift;     // ProductNormBackward's
+  Read norm_in;            // half, like a: the input of the norm in front; then its operands, [c]
+  Read scale_shift;        // [2, c]; a > 0 where scale_shift[0] * norm_in + scale_shift[1] > 0
+  Read mean, inv_std, scale;
+  Write d_activated;                    // half, like a: gradient of the ReLU's input
+  Write d_scale, d_bias, coefficients;  // [c], [c], [3, c]: see BatchNormBackwardApply
+  static void operands(auto& self, auto&& each) {
+    each("d_out", self.d_out, "in", self.in, "scaled", self.scaled, "factors", self.factors, "shift",
+         self.shift, "norm_in", self.norm_in, "scale_shift", self.scale_shift, "mean", self.mean, "inv_std",
+         self.inv_std, "scale", self.scale);
+    each("d_activated", self.d_activated, "d_scale", self.d_scale, "d_bias", self.d_bias, "coefficients",
+         self.coefficients);
+  }
+};
+
+}  // namespace plumb
