@@ -21,7 +21,8 @@ enum class FusedPattern {
   residual_input,
   norm_backward_data,
   block_end_gradient,
-  block_end_sums
+  block_end_sums,
+  product_norm
 };
 std::string_view name_of(FusedPattern pattern);
 

@@ -10,6 +10,7 @@
 
 #include "kernels/cuda/conv.h"
 #include "kernels/cuda/dense.h"
+#include "kernels/cuda/norm.h"
 #include "kernels/cuda/state.h"
 #include "kernels/device.h"
 #include "kernels/memory_plan.h"
@@ -60,6 +61,10 @@ Binder launching(const Context& context, Launch launch) {
 std::shared_ptr<const GemmPlan> plan_product(Context& context, Instruction& instruction, GemmProblem problem,
                                              std::size_t reserved = 0);
 
+// The moments' addresses, for the kernels of norm.h.
+NormStatistics statistics_of(const BatchNormMoments& moments, DType scale_shift_dtype, const BatchNorm& op,
+                             const Arena& arena);
+
 // Binds the instruction to a kernel or a library's plan through the overloads below. Sets Instruction::engine
 // and Instruction::workspace_bytes. Empty for instructions of the runner (LoadBatch) and the communicator.
 Binder prepare_instruction(Context& context, Instruction& instruction);
@@ -74,6 +79,11 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormBackwa
 Binder prepare(Context& context, Instruction& instruction, const BatchNormPairBackward& pair);
 Binder prepare(Context& context, Instruction& instruction, const BatchNormPoolBackward& norm);
 Binder prepare(Context& context, Instruction& instruction, const BatchNormBackwardApply& norm);
+Binder prepare(Context& context, Instruction& instruction, const ChannelProducts& products);
+Binder prepare(Context& context, Instruction& instruction, const ProductNormStatistics& norm);
+Binder prepare(Context& context, Instruction& instruction, const BlockEndForward& end);
+Binder prepare(Context& context, Instruction& instruction, const ProductNormBackward& norm);
+Binder prepare(Context& context, Instruction& instruction, const BlockEndBackwardData& end);
 Binder prepare(Context& context, Instruction& instruction, const PoolForward& pool);
 Binder prepare(Context& context, Instruction& instruction, const PoolBackward& pool);
 Binder prepare(Context& context, Instruction& instruction, const DenseForward& dense);

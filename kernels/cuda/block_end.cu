@@ -8,15 +8,48 @@ namespace plumb::cuda {
 namespace {
 
 // In shared memory lie chunks of 16 bytes, 8 elements.
-constexpr int kFactorChunks = kBlockEndOutputs / 8;  // of a pixel's output channels in a step
-constexpr int kTileChunks = kBlockEndChannels / 8;   // of a pixel's or a weight's channels
-constexpr int kWarpChunks = kTileChunks / 2;
-constexpr int kWarpTiles = kBlockEndRows / 64;                   // of 16 pixels
-constexpr int kStoredRows = 32 / kWarpChunks;                    // of a warp, at once
-constexpr int kSummingThreads = kBlockEndThreads / kTileChunks;  // that sum the same channels
+constexpr int kFactorChunks = kBlockEndStep / 8;  // of a pixel's factors in a step
+constexpr int kWarpTiles = kBlockEndRows / 64;    // of 16 pixels
+// A tile of kChannels.
+template <int kChannels>
+constexpr int kTileChunks = kChannels / 8;  // of a pixel's or a weight's channels
+template <int kChannels>
+constexpr int kWarpChunks = kTileChunks<kChannels> / 2;
+template <int kChannels>
+constexpr int kStoredRows = 32 / kWarpChunks<kChannels>;  // of a warp, at once
+template <int kChannels>
+constexpr int kSummingThreads = kBlockEndThreads / kTileChunks<kChannels>;  // that sum the same channels
+template <int kChannels>
+constexpr int kStageChunks = kBlockEndRows* kFactorChunks + kBlockEndStep* kTileChunks<kChannels>;
+
+// What follows the product.
+enum class End {
+  gradient,  // + the other gradient, masked by bits
+  forward,   // + shift + shortcut, ReLU, which leaves the bits
+  through    // back through the ReLU of the norm in front, whose sums follow
+};
 
 struct NormMeans {
   const float *norm, *shortcut;  // [channels]
+};
+
+// Addresses of the whole tensors, [pixels, channels] where nothing else is said; null where the End has none.
+template <typename T>
+struct EndTensors {
+  const T *left = nullptr, *weight = nullptr;  // [pixels, outputs], [outputs, channels]
+  const T *second_left = nullptr,
+          *second_weight = nullptr;  // through: [pixels, channels], [channels, channels]
+  const T* added = nullptr;          // the other gradient, or the shortcut
+  const float* scale_shift =
+      nullptr;  // [2, channels]; forward: of the block's last norm, through: of the one in front
+  const float* added_scale_shift = nullptr;  // forward: [2, channels], or null
+  const float* shift = nullptr;         // through: [channels + 1], the last one multiplies the second product
+  const unsigned char* mask = nullptr;  // gradient
+  unsigned char* made_mask = nullptr;   // forward
+  T* out = nullptr;
+  const T *norm_in = nullptr, *shortcut_in = nullptr;
+  NormMeans means{};
+  float* partials = nullptr;
 };
 
 __device__ int own_lane() {
@@ -50,27 +83,28 @@ __device__ constexpr unsigned mask_of_pair(unsigned bits) {
   return (bits & 1) * 0xffffU | (bits >> 1 & 1) * 0xffff0000U;
 }
 
-// A warp's sums: 16-pixel tiles x 8 tiles of 8 channels, as multiply_add() shares them out among lanes.
-using WarpSums = float[kWarpTiles][8][4];
+// A warp's sums: 16-pixel tiles x tiles of 8 channels, as multiply_add() shares them out among lanes.
+template <int kChannels>
+using WarpSums = float[kWarpTiles][kWarpChunks<kChannels>][4];
 
-// += d_out weight of one step.
-template <typename T>
-__device__ void multiply_step(const uint4* d_out, const uint4* weights, WarpSums& sums) {
-  const int lane = own_lane(), warp = own_warp();
-  d_out += warp / 2 * 16 * kWarpTiles * kFactorChunks;
-  weights += warp % 2 * kWarpChunks;
+// += left weight of one step.
+template <typename T, int kChannels>
+__device__ void multiply_step(const uint4* left, const uint4* weights, WarpSums<kChannels>& sums) {
+  constexpr int kRowChunks = kTileChunks<kChannels>;
+  const int lane = own_lane(), warp = own_warp(), first = warp % 2 * kWarpChunks<kChannels> + lane / 16;
+  left += warp / 2 * 16 * kWarpTiles * kFactorChunks;
 #pragma unroll
-  for (int part = 0; part < kBlockEndOutputs / 16; ++part) {
+  for (int part = 0; part < kBlockEndStep / 16; ++part) {
     unsigned pixels[kWarpTiles][4];
 #pragma unroll
     for (int tile = 0; tile < kWarpTiles; ++tile)
-      gpu::load_matrices(pixels[tile], d_out + tile * 16 * kFactorChunks +
+      gpu::load_matrices(pixels[tile], left + tile * 16 * kFactorChunks +
                                            chunk_at<kFactorChunks>(lane % 16, part * 2 + lane / 16));
 #pragma unroll
-    for (int pair = 0; pair < kWarpChunks / 2; ++pair) {
+    for (int pair = 0; pair < kWarpChunks<kChannels> / 2; ++pair) {
       unsigned factors[4];
-      gpu::load_transposed_matrices(factors, weights + part * 16 * kTileChunks +
-                                                 chunk_at<kTileChunks>(lane % 16, pair * 2 + lane / 16));
+      gpu::load_transposed_matrices(
+          factors, weights + part * 16 * kRowChunks + chunk_at<kRowChunks>(lane % 16, first + pair * 2));
 #pragma unroll
       for (int tile = 0; tile < kWarpTiles; ++tile) {
         gpu::multiply_add<T>(sums[tile][2 * pair], pixels[tile], factors[0], factors[1]);
@@ -80,156 +114,238 @@ __device__ void multiply_step(const uint4* d_out, const uint4* weights, WarpSums
   }
 }
 
-// Adds the sums to the gradients held at their places; rounds once.
-template <typename T>
-__device__ void add_to_held(const WarpSums& sums, uint4* held) {
+// The channels of the tile that a lane has in a warp's chunk of sums: this one and the next.
+template <int kChannels>
+__device__ int channel_in_tile(int chunk) {
+  return (own_warp() % 2 * kWarpChunks<kChannels> + chunk) * 8 + own_lane() % 4 * 2;
+}
+
+// What goes with a channel's sums, in shared memory where the gradient's mask would lie: [2, kChannels] the
+// shift and the factor of what is held, then what the second product is multiplied by.
+constexpr int kPowerAt = 2 * kBlockEndChannels;
+static_assert((kPowerAt + 1) * sizeof(float) <= kBlockEndRows * sizeof(uint4));
+
+template <End kEnd, int kChannels, typename T>
+__device__ void hold_line(const EndTensors<T>& tensors, int channels, int first_channel, float* line) {
+  const int thread = static_cast<int>(threadIdx.x), channel = first_channel + thread;
+  if (thread < kChannels) {
+    if constexpr (kEnd == End::through) {
+      line[thread] = tensors.shift[channel];
+    } else {
+      const float* const added = tensors.added_scale_shift;
+      line[thread] = tensors.scale_shift[channels + channel] + (added ? added[channels + channel] : 0);
+      line[kChannels + thread] = added ? added[channel] : 1;
+    }
+  } else if (kEnd == End::through && thread == kChannels) {
+    line[kPowerAt] = tensors.shift[channels];
+  }
+}
+
+// Puts sums + shift + what is held at their places, by its scale and shift if it has them, in those places;
+// rounds once.
+template <typename T, End kEnd, int kChannels>
+__device__ void put_sums(const WarpSums<kChannels>& sums, const float* line, uint4* held) {
+  constexpr int kRowChunks = kTileChunks<kChannels>, kChunks = kWarpChunks<kChannels>;
   const int lane = own_lane(), warp = own_warp();
-  held += warp / 2 * 16 * kWarpTiles * kTileChunks + warp % 2 * kWarpChunks;
+  held += warp / 2 * 16 * kWarpTiles * kRowChunks;
 #pragma unroll
   for (int part = 0; part < 2 * kWarpTiles; ++part) {
     const auto pair_at = [&](int chunk) {
-      return reinterpret_cast<T*>(held + part * 8 * kTileChunks + chunk_at<kTileChunks>(lane / 4, chunk)) +
+      return reinterpret_cast<T*>(held + part * 8 * kRowChunks +
+                                  chunk_at<kRowChunks>(lane / 4, warp % 2 * kChunks + chunk)) +
              lane % 4 * 2;
     };
-    float values[kWarpChunks][2];  // all are read before any is stored
+    float values[kChunks][2] = {};  // all are read before any is stored
+    if constexpr (kEnd != End::through) {
 #pragma unroll
-    for (int chunk = 0; chunk < kWarpChunks; ++chunk) load<2>(pair_at(chunk), values[chunk]);
+      for (int chunk = 0; chunk < kChunks; ++chunk) load<2>(pair_at(chunk), values[chunk]);
+    }
 #pragma unroll
-    for (int chunk = 0; chunk < kWarpChunks; ++chunk) {
-      values[chunk][0] += sums[part / 2][chunk][part % 2 * 2];
-      values[chunk][1] += sums[part / 2][chunk][part % 2 * 2 + 1];
+    for (int chunk = 0; chunk < kChunks; ++chunk) {
+      float shift[2] = {}, factor[2] = {1, 1};
+      if constexpr (kEnd != End::gradient) load<2>(line + channel_in_tile<kChannels>(chunk), shift);
+      if constexpr (kEnd == End::forward)
+        load<2>(line + kChannels + channel_in_tile<kChannels>(chunk), factor);
+#pragma unroll
+      for (int c = 0; c < 2; ++c)
+        values[chunk][c] =
+            factor[c] * values[chunk][c] + (sums[part / 2][chunk][part % 2 * 2 + c] + shift[c]);
       store<2>(pair_at(chunk), values[chunk]);
     }
   }
 }
 
-// The part of the tile that a thread stores: 8 channels of every fourth pixel of its warp's.
+// The part of the tile that a thread stores: 8 channels of every kStoredRows-th pixel of its warp's.
+template <int kChannels>
 struct OwnPart {
   int row, chunk;  // the first pixel, and the chunk of its channels
   __device__ OwnPart()
-      : row(own_warp() / 2 * 16 * kWarpTiles + own_lane() / kWarpChunks),
-        chunk(own_warp() % 2 * kWarpChunks + own_lane() % kWarpChunks) {}
+      : row(own_warp() / 2 * 16 * kWarpTiles + own_lane() / kWarpChunks<kChannels>),
+        chunk(own_warp() % 2 * kWarpChunks<kChannels> + own_lane() % kWarpChunks<kChannels>) {}
   // In a tile held in shared memory, `down` pixels below the first.
   __device__ int held_at(int down) const {
-    return (row - row % 8 + down / 8 * 8) * kTileChunks + chunk_at<kTileChunks>(row % 8 + down % 8, chunk);
+    constexpr int kRowChunks = kTileChunks<kChannels>;
+    return (row - row % 8 + down / 8 * 8) * kRowChunks + chunk_at<kRowChunks>(row % 8 + down % 8, chunk);
   }
   // In a tensor, from the tile's first element on.
   __device__ std::int64_t at(int stride, int down) const {
     return std::int64_t{row + down} * stride + chunk * 8;
   }
 };
-constexpr int kOwnPixels = 16 * kWarpTiles / kStoredRows;
-template <typename T>
-using OwnPixels = Packed<T, 8>[kOwnPixels];
+template <int kChannels>
+constexpr int kOwnPixels = 16 * kWarpTiles / kStoredRows<kChannels>;
+template <typename T, int kChannels>
+using OwnPixels = Packed<T, 8>[kOwnPixels<kChannels>];
 
-// Loads the thread's pixels of a tensor shaped like d_in; zeros past its end.
-template <typename T>
-__device__ void load_own(const T* from, int stride, int rows, OwnPixels<T>& pixels) {
-  const OwnPart own;
+// Loads the thread's pixels of a tensor shaped like out; zeros past its end.
+template <typename T, int kChannels>
+__device__ void load_own(const T* from, int stride, int rows, OwnPixels<T, kChannels>& pixels) {
+  const OwnPart<kChannels> own;
   from += own.at(stride, 0);
 #pragma unroll
-  for (int i = 0; i < kOwnPixels; ++i, from += kStoredRows * stride)
-    pixels[i] = own.row + i * kStoredRows < rows ? load_packed<8>(from) : Packed<T, 8>{};
+  for (int i = 0; i < kOwnPixels<kChannels>; ++i, from += kStoredRows<kChannels> * stride)
+    pixels[i] = own.row + i * kStoredRows<kChannels> < rows ? load_packed<8>(from) : Packed<T, 8>{};
 }
 
-// Stores the warp's part of the tile, masked: 128 bytes of a pixel per quarter of a warp. With norms, leaves
-// what the thread sums for them in `sums`, [kSummingThreads, block_end_sums(kNorms), kBlockEndChannels].
-template <typename T, int kNorms>
-__device__ void store_masked(const uint4* held, const unsigned char* bits, int stride, int rows, T* d_in,
-                             const uint4* norm_in, const OwnPixels<T>& shortcut_in, const NormMeans& means,
-                             float* sums) {
-  constexpr int kSums = block_end_sums(kNorms);
-  const OwnPart own;
-  float center[8] = {}, shortcut_center[8] = {}, own_sums[kSums + 1][8] = {};
-  if constexpr (kNorms > 0) load<8>(means.norm + own.chunk * 8, center);
-  if constexpr (kNorms > 1) load<8>(means.shortcut + own.chunk * 8, shortcut_center);
+// A bit for each of 8 elements that the ReLU lets pass: of `in`, or of scale * in + shift.
+template <typename T>
+__device__ unsigned passing(const Packed<T, 8>& in) {
+  unsigned bits = 0;
 #pragma unroll
-  for (int i = 0; i < kOwnPixels; ++i) {
-    const int down = i * kStoredRows;
+  for (int c = 0; c < 8; ++c) bits |= static_cast<unsigned>(!(in.at(c) <= 0)) << c;
+  return bits;
+}
+template <typename T>
+__device__ unsigned passing(const Packed<T, 8>& in, const float (&scale)[8], const float (&shift)[8]) {
+  unsigned bits = 0;
+#pragma unroll
+  for (int c = 0; c < 8; ++c) bits |= static_cast<unsigned>(!(scale[c] * in.at(c) + shift[c] <= 0)) << c;
+  return bits;
+}
+
+// Stores the warp's part of the tile, masked: 128 bytes of a pixel per quarter of a warp, with 64
+// channels 64. Leaves what the thread sums in `sums`, [kSummingThreads, kSums, kChannels]: the gradient, then
+// its products with the norms' inputs. `tensors` begin at the tile.
+template <typename T, End kEnd, int kChannels, int kSums>
+__device__ void store_masked(const EndTensors<T>& tensors, const uint4* held, const unsigned char* bits,
+                             int stride, int rows, const uint4* norm_in,
+                             const OwnPixels<T, kChannels>& shortcut_in, float* sums) {
+  const OwnPart<kChannels> own;
+  float center[8] = {}, shortcut_center[8] = {}, scale[8] = {}, shift[8] = {}, own_sums[kSums + 1][8] = {};
+  if constexpr (kSums > 1) load<8>(tensors.means.norm + own.chunk * 8, center);
+  if constexpr (kSums > 2) load<8>(tensors.means.shortcut + own.chunk * 8, shortcut_center);
+  if constexpr (kEnd == End::through) {
+    load<8>(tensors.scale_shift + own.chunk * 8, scale);
+    load<8>(tensors.scale_shift + stride + own.chunk * 8, shift);
+  }
+#pragma unroll
+  for (int i = 0; i < kOwnPixels<kChannels>; ++i) {
+    const int down = i * kStoredRows<kChannels>;
     const uint4 values = held[own.held_at(down)];
-    const unsigned mask = bits[(own.row + down) * kTileChunks + own.chunk];
+    unsigned mask = 0;
+    if constexpr (kEnd == End::gradient)
+      mask = bits[(own.row + down) * kTileChunks<kChannels> + own.chunk];
+    else if constexpr (kEnd == End::forward)
+      mask = passing(load_packed<8>(reinterpret_cast<const T*>(&values)));
+    else
+      mask = passing(load_packed<8>(reinterpret_cast<const T*>(norm_in + own.held_at(down))), scale, shift);
     if (own.row + down >= rows) continue;
     const uint4 masked = make_uint4(values.x & mask_of_pair(mask), values.y & mask_of_pair(mask >> 2),
                                     values.z & mask_of_pair(mask >> 4), values.w & mask_of_pair(mask >> 6));
-    *reinterpret_cast<uint4*>(d_in + own.at(stride, down)) = masked;
-    if constexpr (kNorms > 0) {
+    *reinterpret_cast<uint4*>(tensors.out + own.at(stride, down)) = masked;
+    if constexpr (kEnd == End::forward)
+      tensors.made_mask[own.at(stride, down) / 8] = static_cast<unsigned char>(mask);
+    if constexpr (kSums > 0) {
       const auto gradient = load_packed<8>(reinterpret_cast<const T*>(&masked));
-      const auto in = load_packed<8>(reinterpret_cast<const T*>(norm_in + own.held_at(down)));
 #pragma unroll
-      for (int c = 0; c < 8; ++c) {
-        own_sums[0][c] += gradient.at(c);
-        own_sums[1][c] += gradient.at(c) * (in.at(c) - center[c]);
-        if constexpr (kNorms > 1)
-          own_sums[2][c] += gradient.at(c) * (shortcut_in[i].at(c) - shortcut_center[c]);
+      for (int c = 0; c < 8; ++c) own_sums[0][c] += gradient.at(c);
+      if constexpr (kSums > 1) {
+        const auto in = load_packed<8>(reinterpret_cast<const T*>(norm_in + own.held_at(down)));
+#pragma unroll
+        for (int c = 0; c < 8; ++c) {
+          own_sums[1][c] += gradient.at(c) * (in.at(c) - center[c]);
+          if constexpr (kSums > 2)
+            own_sums[2][c] += gradient.at(c) * (shortcut_in[i].at(c) - shortcut_center[c]);
+        }
       }
     }
   }
-  sums += (own.row / (16 * kWarpTiles) * kStoredRows + own.row % kStoredRows) * kSums * kBlockEndChannels +
+  sums += (own.row / (16 * kWarpTiles) * kStoredRows<kChannels> + own.row % kStoredRows<kChannels>)*kSums *
+              kChannels +
           own.chunk * 8;
 #pragma unroll
-  for (int k = 0; k < kSums; ++k) store<8>(sums + k * kBlockEndChannels, own_sums[k]);
+  for (int k = 0; k < kSums; ++k) store<8>(sums + k * kChannels, own_sums[k]);
 }
 
 // Over the tile: partials [sums, stride].
-template <int kSums>
+template <int kChannels, int kSums>
 __device__ void leave_sums(const float* sums, int stride, float* partials) {
 #pragma unroll
-  for (int part = 0; part < kSums * kBlockEndChannels; part += kBlockEndThreads) {
+  for (int part = 0; part < kSums * kChannels; part += kBlockEndThreads) {
     const int at = part + static_cast<int>(threadIdx.x);
-    if (at >= kSums * kBlockEndChannels) return;
+    if (at >= kSums * kChannels) return;
     float total = 0;
 #pragma unroll
-    for (int thread = 0; thread < kSummingThreads; ++thread)
-      total += sums[thread * kSums * kBlockEndChannels + at];
-    partials[at / kBlockEndChannels * stride + at % kBlockEndChannels] = total;
+    for (int thread = 0; thread < kSummingThreads<kChannels>; ++thread)
+      total += sums[thread * kSums * kChannels + at];
+    partials[at / kChannels * stride + at % kChannels] = total;
   }
 }
 
-// Blocks of the same pixels are neighbours, so d_out comes from memory once. Per element of d_in: reads 2
-// bytes of `added`, a bit of the mask and 2 * outputs / channels bytes of d_out, writes 2; for each norm 2
-// more of its input, and 4 bytes for each sum of a channel over 128 pixels. Bound by memory up to 128 output
-// channels; above, d_out and the weights, which each block reads from the L2 cache, take as long.
-template <typename T, int kNorms>
-__global__ void __launch_bounds__(kBlockEndThreads, 2)
-    block_end(BlockEndShape shape, const T* d_out, const T* weight, const T* added, const unsigned char* mask,
-              T* d_in, const T* norm_in, const T* shortcut_in, NormMeans means, float* partials) {
-  constexpr int kDOutChunks = kBlockEndRows * kFactorChunks,
-                kStageChunks = kDOutChunks + kBlockEndOutputs * kTileChunks;
+// Blocks of the same pixels are neighbours, so the left factors come from memory once. Per element of out:
+// reads 2 bytes of `added` and 2 * outputs / channels of the left factors, writes 2; reads or writes a bit of
+// the mask; for each norm 2 more of its input, and 4 bytes for each sum of a channel over 128 pixels. Bound
+// by memory up to 128 outputs; above, the factors, which each block reads from the L2 cache, take as long.
+template <typename T, End kEnd, int kChannels, int kSums>
+__global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape shape, EndTensors<T> tensors) {
+  constexpr int kLeftChunks = kBlockEndRows * kFactorChunks, kRowChunks = kTileChunks<kChannels>;
   uint4* const held = gpu::dynamic_shared<uint4>();
-  uint4* const bits = held + kBlockEndRows * kTileChunks;
+  uint4* const bits = held + kBlockEndRows * kRowChunks;
   uint4* const stages = bits + kBlockEndRows;
-  const auto across = static_cast<unsigned>(shape.channels / kBlockEndChannels);
+  const auto across = static_cast<unsigned>(shape.channels / kChannels);
   const std::int64_t first_pixel = std::int64_t{blockIdx.x / across} * kBlockEndRows;
-  const int first_channel = static_cast<int>(blockIdx.x % across) * kBlockEndChannels;
+  const int first_channel = static_cast<int>(blockIdx.x % across) * kChannels;
   const int rows = static_cast<int>(min(std::int64_t{kBlockEndRows}, shape.pixels - first_pixel));
-  const std::int64_t first = first_pixel * shape.channels + first_channel;
+  // Of the tile, in tensors like out. Not kept through the loop: registers are short.
+  const auto first = [&] { return first_pixel * shape.channels + first_channel; };
 
   const bool has_pixels = own_warp() / 2 * 16 * kWarpTiles < rows;
-  const int steps = shape.outputs / kBlockEndOutputs;
+  const int second_steps = kEnd == End::through ? shape.channels / kBlockEndStep : 0;
+  const int steps = second_steps + shape.outputs / kBlockEndStep;
   // Behind the last step's factors comes the norm's input.
   const auto hold_step = [&](int step) {
-    uint4* const stage = stages + step % 2 * kStageChunks;
+    uint4* const stage = stages + step % 2 * kStageChunks<kChannels>;
     if (step >= steps) {
-      if (kNorms > 0) hold_rows<kTileChunks, kBlockEndRows>(norm_in + first, shape.channels, rows, stage);
+      if (kSums > 1)
+        hold_rows<kRowChunks, kBlockEndRows>(tensors.norm_in + first(), shape.channels, rows, stage);
       return;
     }
-    const int output = step * kBlockEndOutputs;
-    hold_rows<kFactorChunks, kBlockEndRows>(d_out + first_pixel * shape.outputs + output, shape.outputs, rows,
-                                            stage);
-    hold_rows<kTileChunks, kBlockEndOutputs>(weight + output * shape.channels + first_channel, shape.channels,
-                                             kBlockEndOutputs, stage + kDOutChunks);
+    const auto hold = [&](const T* left, const T* weight, int outputs, int output) {
+      hold_rows<kFactorChunks, kBlockEndRows>(left + first_pixel * outputs + output, outputs, rows, stage);
+      hold_rows<kRowChunks, kBlockEndStep>(weight + output * shape.channels + first_channel, shape.channels,
+                                           kBlockEndStep, stage + kLeftChunks);
+    };
+    if (step < second_steps)
+      hold(tensors.second_left, tensors.second_weight, shape.channels, step * kBlockEndStep);
+    else
+      hold(tensors.left, tensors.weight, shape.outputs, (step - second_steps) * kBlockEndStep);
   };
   hold_step(0);
   gpu::end_copy_group();
   hold_step(1);
   gpu::end_copy_group();
-  hold_rows<kTileChunks, kBlockEndRows>(added + first, shape.channels, rows, held);
-  if (threadIdx.x < static_cast<unsigned>(rows))
-    gpu::copy_to_shared(bits + threadIdx.x,
-                        mask + (first + static_cast<std::int64_t>(threadIdx.x) * shape.channels) / 8, true);
+  if constexpr (kEnd != End::through)
+    hold_rows<kRowChunks, kBlockEndRows>(tensors.added + first(), shape.channels, rows, held);
+  if constexpr (kEnd == End::gradient)
+    if (threadIdx.x < static_cast<unsigned>(rows))
+      gpu::copy_to_shared(
+          bits + threadIdx.x,
+          tensors.mask + (first() + static_cast<std::int64_t>(threadIdx.x) * shape.channels) / 8, true);
   gpu::end_copy_group();
+  if constexpr (kEnd != End::gradient)
+    hold_line<kEnd, kChannels>(tensors, shape.channels, first_channel, reinterpret_cast<float*>(bits));
 
-  WarpSums sums = {};
+  WarpSums<kChannels> sums = {};
 #pragma unroll 1
   for (int step = 0; step < steps; ++step) {
     if (step == 0)
@@ -243,35 +359,46 @@ __global__ void __launch_bounds__(kBlockEndThreads, 2)
       hold_step(step + 1);
       gpu::end_copy_group();
     }
-    const uint4* const stage = stages + step % 2 * kStageChunks;
-    if (has_pixels) multiply_step<T>(stage, stage + kDOutChunks, sums);
+    if (kEnd == End::through && step == second_steps) {
+      const float power = reinterpret_cast<const float*>(bits)[kPowerAt];
+#pragma unroll
+      for (auto& tile : sums)
+        for (auto& chunk : tile)
+          for (float& sum : chunk) sum *= power;
+    }
+    const uint4* const stage = stages + step % 2 * kStageChunks<kChannels>;
+    if (has_pixels) multiply_step<T, kChannels>(stage, stage + kLeftChunks, sums);
   }
-  OwnPixels<T> own_shortcut_in;
-  if constexpr (kNorms > 1) load_own(shortcut_in + first, shape.channels, rows, own_shortcut_in);
+  OwnPixels<T, kChannels> own_shortcut_in;
+  if constexpr (kSums > 2)
+    load_own<T, kChannels>(tensors.shortcut_in + first(), shape.channels, rows, own_shortcut_in);
   gpu::wait_for_copy_groups<0>();
   __syncthreads();
-  add_to_held<T>(sums, held);
+  put_sums<T, kEnd, kChannels>(sums, reinterpret_cast<const float*>(bits), held);
   __syncwarp();
-  if constexpr (kNorms > 0) means.norm += first_channel;
-  if constexpr (kNorms > 1) means.shortcut += first_channel;
-  auto* const left = reinterpret_cast<float*>(stages + (steps - 1) % 2 * kStageChunks);
-  store_masked<T, kNorms>(held, reinterpret_cast<const unsigned char*>(bits), shape.channels, rows,
-                          d_in + first, stages + steps % 2 * kStageChunks, own_shortcut_in, means, left);
-  if constexpr (kNorms > 0) {
-    constexpr int kSums = block_end_sums(kNorms);
+  if constexpr (kSums > 1) tensors.means.norm += first_channel;
+  if constexpr (kSums > 2) tensors.means.shortcut += first_channel;
+  if constexpr (kEnd == End::through) tensors.scale_shift += first_channel;
+  if constexpr (kEnd == End::forward) tensors.made_mask += first() / 8;
+  tensors.out += first();
+  auto* const left_sums = reinterpret_cast<float*>(stages + (steps - 1) % 2 * kStageChunks<kChannels>);
+  store_masked<T, kEnd, kChannels, kSums>(tensors, held, reinterpret_cast<const unsigned char*>(bits),
+                                          shape.channels, rows, stages + steps % 2 * kStageChunks<kChannels>,
+                                          own_shortcut_in, left_sums);
+  if constexpr (kSums > 0) {
     __syncthreads();
-    leave_sums<kSums>(left, shape.channels,
-                      partials + std::int64_t{blockIdx.x / across} * kSums * shape.channels + first_channel);
+    leave_sums<kChannels, kSums>(
+        left_sums, shape.channels,
+        tensors.partials + std::int64_t{blockIdx.x / across} * kSums * shape.channels + first_channel);
   }
 }
 
-// A block finishes the sums of 8 channels, in a fixed order. Reads 8 bytes (12 for two norms) per channel and
-// row of tiles from the L2 cache: bound by its latency.
-template <int kNorms>
+// A block finishes the sums of 8 channels, in a fixed order. Reads 4 bytes per sum, channel and row of tiles
+// from the L2 cache: bound by its latency.
+template <int kSums>
 __global__ void __launch_bounds__(kFinishedChannels* kFinishingRows, 1)
     finish_norm_sums(const float* partials, int rows, std::int64_t pixels, int channels, NormBackward norm,
                      NormBackward shortcut) {
-  constexpr int kSums = block_end_sums(kNorms);
   const int channel = static_cast<int>(blockIdx.x * kFinishedChannels + threadIdx.x);
   FinishedSums<kSums> sums;
 #pragma unroll 4
@@ -282,26 +409,27 @@ __global__ void __launch_bounds__(kFinishedChannels* kFinishingRows, 1)
   }
   merge_rows(sums);
   if (threadIdx.y > 0) return;
-  NormGradientSums{sums.of[0], sums.of[1]}.settle(norm, pixels, channels, channel);
-  if constexpr (kNorms > 1)
+  if constexpr (kSums == 1)
+    norm.d_bias[channel] = sums.of[0];
+  else
+    NormGradientSums{sums.of[0], sums.of[1]}.settle(norm, pixels, channels, channel);
+  if constexpr (kSums > 2)
     NormGradientSums{sums.of[0], sums.of[2]}.settle(shortcut, pixels, channels, channel);
 }
 
-template <typename T, int kNorms>
-void launch_for_norms(const BlockEndShape& shape, const BlockEndOperands& operands, cudaStream_t stream) {
-  const std::int64_t tiles = block_end_rows(shape) * (shape.channels / kBlockEndChannels);
-  gpu::launch(block_end<T, kNorms>, dim3(blocks_for(tiles, 1)), dim3(kBlockEndThreads),
-              static_cast<std::size_t>(block_end_shared_bytes(shape.outputs, kNorms)), stream, shape,
-              as<T>(operands.d_out), as<T>(operands.weight), as<T>(operands.added),
-              as<unsigned char>(operands.mask), as<T>(operands.d_in), as<T>(operands.norm_in),
-              as<T>(operands.shortcut_in), NormMeans{operands.norm.mean, operands.shortcut.mean},
-              operands.partials);
-  if constexpr (kNorms > 0) {
+template <typename T, End kEnd, int kChannels, int kSums>
+void launch_end(const BlockEndShape& shape, const EndTensors<T>& tensors, const NormBackward& norm,
+                const NormBackward& shortcut, cudaStream_t stream) {
+  const std::int64_t tiles = block_end_rows(shape) * (shape.channels / kChannels);
+  const int depth = shape.outputs + (kEnd == End::through ? shape.channels : 0);
+  gpu::launch(block_end<T, kEnd, kChannels, kSums>, dim3(blocks_for(tiles, 1)), dim3(kBlockEndThreads),
+              static_cast<std::size_t>(block_end_shared_bytes(kChannels, depth, kSums)), stream, shape,
+              tensors);
+  if constexpr (kSums > 0) {
     const dim3 block(kFinishedChannels, kFinishingRows);
-    gpu::launch(finish_norm_sums<kNorms>, dim3(blocks_for(shape.channels, kFinishedChannels)), block,
-                merge_bytes<FinishedSums<block_end_sums(kNorms)>>(block), stream, operands.partials,
-                static_cast<int>(block_end_rows(shape)), shape.pixels, shape.channels, operands.norm,
-                operands.shortcut);
+    gpu::launch(finish_norm_sums<kSums>, dim3(blocks_for(shape.channels, kFinishedChannels)), block,
+                merge_bytes<FinishedSums<kSums>>(block), stream, tensors.partials,
+                static_cast<int>(block_end_rows(shape)), shape.pixels, shape.channels, norm, shortcut);
   }
 }
 
@@ -311,12 +439,64 @@ void launch_block_end(DType dtype, const BlockEndShape& shape, const BlockEndOpe
                       cudaStream_t stream) {
   with_half_type_of(dtype, [&](auto type) {
     using T = decltype(type);
+    const EndTensors<T> tensors{.left = as<T>(operands.d_out),
+                                .weight = as<T>(operands.weight),
+                                .added = as<T>(operands.added),
+                                .mask = as<unsigned char>(operands.mask),
+                                .out = as<T>(operands.d_in),
+                                .norm_in = as<T>(operands.norm_in),
+                                .shortcut_in = as<T>(operands.shortcut_in),
+                                .means = {operands.norm.mean, operands.shortcut.mean},
+                                .partials = operands.partials};
+    const auto launch = [&]<int kSums>(std::integral_constant<int, kSums>) {
+      launch_end<T, End::gradient, kBlockEndChannels, kSums>(shape, tensors, operands.norm, operands.shortcut,
+                                                             stream);
+    };
     if (operands.shortcut_in)
-      launch_for_norms<T, 2>(shape, operands, stream);
+      launch(std::integral_constant<int, 3>{});
     else if (operands.norm_in)
-      launch_for_norms<T, 1>(shape, operands, stream);
+      launch(std::integral_constant<int, 2>{});
+    else if (operands.norm.d_bias)
+      launch(std::integral_constant<int, 1>{});
     else
-      launch_for_norms<T, 0>(shape, operands, stream);
+      launch(std::integral_constant<int, 0>{});
+  });
+}
+
+void launch_block_end_forward(DType dtype, const BlockEndShape& shape, const BlockEndOutput& operands,
+                              cudaStream_t stream) {
+  with_half_type_of(dtype, [&](auto type) {
+    using T = decltype(type);
+    launch_end<T, End::forward, kBlockEndChannels, 0>(shape,
+                                                      {.left = as<T>(operands.in),
+                                                       .weight = as<T>(operands.weight),
+                                                       .added = as<T>(operands.residual),
+                                                       .scale_shift = operands.scale_shift,
+                                                       .added_scale_shift = operands.residual_scale_shift,
+                                                       .made_mask = operands.mask,
+                                                       .out = as<T>(operands.out)},
+                                                      {}, {}, stream);
+  });
+}
+
+void launch_block_end_through(DType dtype, const BlockEndShape& shape, const BlockEndInputGradient& operands,
+                              cudaStream_t stream) {
+  with_half_type_of(dtype, [&](auto type) {
+    using T = decltype(type);
+    const EndTensors<T> tensors{.left = as<T>(operands.d_out),
+                                .weight = as<T>(operands.weight),
+                                .second_left = as<T>(operands.in),
+                                .second_weight = as<T>(operands.factors),
+                                .scale_shift = operands.scale_shift,
+                                .shift = operands.shift,
+                                .out = as<T>(operands.d_in),
+                                .norm_in = as<T>(operands.norm_in),
+                                .means = {operands.norm.mean, nullptr},
+                                .partials = operands.partials};
+    if (shape.channels % kBlockEndChannels == 0)
+      launch_end<T, End::through, kBlockEndChannels, 2>(shape, tensors, operands.norm, {}, stream);
+    else
+      launch_end<T, End::through, kBlockEndChannels / 2, 2>(shape, tensors, operands.norm, {}, stream);
   });
 }
 

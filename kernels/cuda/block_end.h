@@ -11,6 +11,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <cstdint>
 
 #include "kernels/cuda/block_end_shape.h"
 #include "kernels/cuda/norm.h"
@@ -23,15 +24,45 @@ struct BlockEndOperands {
   const std::byte *d_out = nullptr, *weight = nullptr, *added = nullptr;
   const std::byte* mask = nullptr;  // bit i % 8 of byte i / 8 is element i's
   std::byte* d_in = nullptr;
-  // The norm whose output's gradient is d_in, and its shortcut's norm; or null.
+  // The norm whose output's gradient is d_in, and its shortcut's norm; or null. Without norm_in, norm.d_bias
+  // alone may be given: the sum of d_in over each channel.
   const std::byte *norm_in = nullptr, *shortcut_in = nullptr;  // [pixels, channels]
   NormBackward norm, shortcut;
   float* partials = nullptr;  // block_end_workspace()
 };
 
-// d_in = d_out weight + added where the mask's bit is 1, else 0. With norm_in also what
-// launch_norm_backward_sums makes of d_in. Enqueued on the stream.
+// d_in [pixels, channels] = d_out [pixels, outputs] weight [outputs, channels] + added where the mask's bit
+// is 1, else 0. With norm_in also what launch_norm_backward_sums makes of d_in. Enqueued on the stream.
 void launch_block_end(DType dtype, const BlockEndShape& shape, const BlockEndOperands& operands,
                       cudaStream_t stream);
+
+// The output of a block's end without the convolution's output, kernels/instructions/block_end.h.
+struct BlockEndOutput {
+  const std::byte *in = nullptr, *weight = nullptr;  // [pixels, outputs], [outputs, channels]
+  const float* scale_shift = nullptr;                // [2, channels], of which row 1 is added
+  const std::byte* residual = nullptr;
+  const float* residual_scale_shift = nullptr;  // [2, channels], or null
+  std::byte* out = nullptr;
+  std::uint8_t* mask = nullptr;  // as NormApply has it
+};
+// out = relu(in weight + shift + residual). Enqueued on the stream, as is the next.
+void launch_block_end_forward(DType dtype, const BlockEndShape& shape, const BlockEndOutput& operands,
+                              cudaStream_t stream);
+
+// The gradient of that convolution's input, back through the ReLU of the norm in front of it.
+struct BlockEndInputGradient {
+  const std::byte *d_out = nullptr, *weight = nullptr;  // [pixels, outputs], [outputs, channels]
+  const std::byte *in = nullptr, *factors = nullptr;    // [pixels, channels], [channels, channels]
+  const float* shift = nullptr;        // [channels + 1]; the last one multiplies the product with `factors`
+  const float* scale_shift = nullptr;  // [2, channels] of the norm in front
+  const std::byte* norm_in = nullptr;
+  std::byte* d_in = nullptr;
+  NormBackward norm;
+  float* partials = nullptr;  // block_end_workspace() of two sums
+};
+// d_in = d_out weight + in factors shift[channels] + shift, where scale_shift[0] * norm_in + scale_shift[1] >
+// 0, else 0; and what launch_norm_backward_sums makes of it. Channels are a multiple of 64.
+void launch_block_end_through(DType dtype, const BlockEndShape& shape, const BlockEndInputGradient& operands,
+                              cudaStream_t stream);
 
 }  // namespace plumb::cuda

@@ -42,6 +42,7 @@ bool uses(const LayerFusion& layer, FusedPattern pattern) {
   if (pattern == FusedPattern::residual_input) return layer.forward.adds_residual;
   if (pattern == FusedPattern::block_end_gradient) return layer.block_end.has_value();
   if (pattern == FusedPattern::block_end_sums) return layer.sums_for_end;
+  if (pattern == FusedPattern::product_norm) return layer.norm_of_product.has_value();
   return layer.forward.normalizes_input && !layer.forward.adds_residual;
 }
 
@@ -115,12 +116,14 @@ class Chooser {
 std::vector<PlainLayer> choose_fusion(const Graph& graph, const DescribeOptions& options,
                                       const DeviceLimits& limits, const CostOf& cost_of) {
   Chooser chooser(graph, options, limits, cost_of);
-  // A block's end goes inside a convolution only where its gradient isn't completed. Statistics come last
+  // A block's end does without its convolution's output only where its gradient is summed, and goes inside a
+  // convolution only where that isn't completed. Statistics come last
   // because the other patterns need the statistics of the preceding layer: none of them is dropped with the
   // statistics for a fault of its own.
   for (const FusedPattern pattern :
-       {FusedPattern::block_end_sums, FusedPattern::block_end_gradient, FusedPattern::residual_input,
-        FusedPattern::normalized_input, FusedPattern::norm_backward_data, FusedPattern::statistics})
+       {FusedPattern::product_norm, FusedPattern::block_end_sums, FusedPattern::block_end_gradient,
+        FusedPattern::residual_input, FusedPattern::normalized_input, FusedPattern::norm_backward_data,
+        FusedPattern::statistics})
     chooser.give_up(pattern);
   return chooser.plain();
 }

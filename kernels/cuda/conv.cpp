@@ -34,6 +34,7 @@ BufferId set_pass(ConvProblem& problem, const ConvBackwardData& conv, const Prog
   problem.pass = ConvPass::backward_data;
   problem.fusion.completes_gradient = conv.relu_mask.has_value();
   problem.fusion.sums_for_norms = conv.norm_in.has_value() + conv.shortcut_in.has_value();
+  problem.fusion.sums_gradient = conv.d_bias && !conv.norm_in;
   return conv.d_in;
 }
 BufferId set_pass(ConvProblem& problem, const ConvBackwardWeights& conv, const Program& program) {
@@ -66,6 +67,7 @@ std::string text_of(const ConvProblem& p) {
   if (p.fusion.adds_residual) text += ", adds the residual";
   if (p.fusion.gathers_statistics) text += ", gathers statistics";
   if (p.fusion.completes_gradient) text += ", adds a gradient and masks the sum";
+  if (p.fusion.sums_gradient) text += ", and its channels";
   if (p.fusion.sums_for_norms == 1) text += ", sums for the norm";
   if (p.fusion.sums_for_norms == 2) text += ", sums for two norms";
   return text;

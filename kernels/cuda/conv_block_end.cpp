@@ -11,7 +11,7 @@ namespace {
 bool is_block_end(const ConvProblem& p) {
   return p.pass == ConvPass::backward_data && p.fusion.completes_gradient && p.dtype != DType::f32 &&
          p.layout == TensorLayout::nhwc && p.kernel == 1 && p.stride == 1 && p.padding == 0 &&
-         p.groups == 1 && p.c % kBlockEndChannels == 0 && p.out_c % kBlockEndOutputs == 0;
+         p.groups == 1 && p.c % kBlockEndChannels == 0 && p.out_c % kBlockEndStep == 0;
 }
 
 class BlockEndPlan final : public ConvPlan {
@@ -19,11 +19,12 @@ class BlockEndPlan final : public ConvPlan {
   explicit BlockEndPlan(const ConvProblem& p)
       : dtype_(p.dtype),
         norms_(p.fusion.sums_for_norms),
+        sums_(norms_ > 0 ? norms_ + 1 : p.fusion.sums_gradient),
         shape_{.pixels = p.n * p.h * p.w,
                .channels = static_cast<int>(p.c),
                .outputs = static_cast<int>(p.out_c)} {}
 
-  std::size_t workspace_bytes() const override { return block_end_workspace(shape_, norms_); }
+  std::size_t workspace_bytes() const override { return block_end_workspace(shape_, sums_); }
   std::string engine() const override { return kOwnKernel; }
   void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const override {
     BlockEndOperands end{.d_out = operands[0],
@@ -41,10 +42,11 @@ class BlockEndPlan final : public ConvPlan {
                           .d_bias = floats(mean + 4),
                           .coefficients = coefficients};
     };
+    if (sums_ > 0) end.partials = reinterpret_cast<float*>(workspace);
+    if (sums_ == 1) end.norm.d_bias = floats(5);
     if (norms_ > 0) {
       end.norm_in = operands[5];
       end.norm = norm_at(6, floats(11));
-      end.partials = reinterpret_cast<float*>(workspace);
     }
     if (norms_ > 1) {
       end.shortcut_in = operands[12];
@@ -55,7 +57,7 @@ class BlockEndPlan final : public ConvPlan {
 
  private:
   DType dtype_;
-  int norms_;  // to sum for
+  int norms_, sums_;  // to sum for; what is summed
   BlockEndShape shape_;
 };
 

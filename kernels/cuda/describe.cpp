@@ -12,6 +12,9 @@
 //   preceding block's end: it adds the shortcut's gradient, applies the mask and may sum for the norm. That
 //   norm then reads one masked gradient, which is also its residual's; else its first pass adds both and
 //   writes the masked sum.
+// - Where plan_fusion() allows, a block ends without the output of its last convolution
+//   (kernels/instructions/block_end.h): products of the convolution's input give the norm's statistics, one
+//   product ends the block, and backward reads the gradient of the block's output and that input.
 // - A block's end goes back through its shortcut's norm, too. Without a ReLU the gradient of any other
 //   shortcut is that of the sum itself; a norm in front of a block's first convolution adds its own to it.
 // - One multi-tensor update also writes the half-precision copies of the weights.
@@ -64,6 +67,10 @@ struct Describer : GraphLowering {
 
   void forward(std::size_t i, const Conv& op) {
     const LayerFusion& layer = layers_[i];
+    if (layer.norm_of_product) {
+      saved_[i].products = multiply_channels(i, op, value(op.in), op.name + ".in_products");
+      return;
+    }
     ConvForward conv{.in = value(op.in), .weight = lowering_.weights[op.weight], .out = value(op.out)};
     if (layer.forward.normalizes_input) {
       conv.in = value(norm_in_front(i).in);
@@ -79,8 +86,24 @@ struct Describer : GraphLowering {
     }
     set_conv_workspace(add(op.name + ".forward", conv, Phase::forward, i), op);
   }
+  // left^T in, of a convolution whose output is not stored.
+  BufferId multiply_channels(std::size_t i, const Conv& op, BufferId left, std::string name) {
+    const std::int64_t rows = lowering_.program.buffers[left].dims.at(1), columns = shape(op.in).c;
+    const BufferId products = add_saved(name, DType::f32, {rows, columns});
+    Instruction& instruction =
+        add(std::move(name), ChannelProducts{.left = left, .right = value(op.in), .products = products},
+            left == value(op.in) ? Phase::forward : Phase::backward, i);
+    set_macs(instruction, op, rows);
+    return products;
+  }
+  // Products of `rows` channels with the convolution's input.
+  void set_macs(Instruction& instruction, const Conv& op, std::int64_t rows) const {
+    instruction.work.macs = static_cast<double>(shape(op.in).elements()) * static_cast<double>(rows);
+  }
+
   void backward(std::size_t i, const Conv& op) {
     const LayerFusion& layer = layers_[i];
+    if (layer.norm_of_product) return backward_of_product(i, op);
     const BufferId d_out = gradient_of(op.out);
     ConvBackwardWeights weights{.in = value(op.in), .d_out = d_out, .d_weight = gradient(op.weight)};
     if (layer.weights_normalize_input) {
@@ -101,37 +124,99 @@ struct Describer : GraphLowering {
     set_conv_workspace(add(op.name + ".backward_data", data, Phase::backward, i), op);
   }
 
+  void backward_of_product(std::size_t i, const Conv& op) {
+    const std::size_t end = *layers_[i].norm_of_product, front = *layers_[i].norm_in_front;
+    const BatchNorm &norm = std::get<BatchNorm>(graph_.ops[end]), &in_front = norm_in_front(i);
+    const BufferId d_out = saved_[end].d_out, sums = d_out_sums(end);
+    const BufferId products = multiply_channels(i, op, d_out, op.name + ".gradient_products");
+    const std::int64_t inputs = shape(op.in).c;
+    const BufferId factors = add_saved(op.name + ".factors", lowering_.op_types[i], {inputs, inputs}),
+                   shift = add_saved(op.name + ".shift", DType::f32, {inputs + 1});
+    ProductNormBackward parameters{.products = products,
+                                   .d_out_sums = sums,
+                                   .sums = saved_[front].channel_sums,
+                                   .deviations = saved_[i].deviations,
+                                   .weight = master(op.weight),
+                                   .scale = master(norm.scale),
+                                   .mean = saved_[end].mean,
+                                   .inv_std = saved_[end].inv_std,
+                                   .d_weight = gradient(op.weight),
+                                   .d_scale = gradient(norm.scale),
+                                   .factors = factors,
+                                   .shift = shift};
+    if (sums != gradient(norm.bias)) parameters.d_bias = gradient(norm.bias);
+    // W^T diag(B) W
+    add(op.name + ".backward_weights", parameters, Phase::backward, i).work.macs =
+        static_cast<double>(inputs * inputs * shape(op.out).c);
+    saved_[front].coefficients = add_coefficients(in_front, 1);
+    const BufferId d_activated = new_gradient(op.in, op.name);
+    Instruction& data = add(op.name + ".backward_data",
+                            BlockEndBackwardData{.d_out = d_out,
+                                                 .in = value(op.in),
+                                                 .scaled = saved_[i].scaled,
+                                                 .factors = factors,
+                                                 .shift = shift,
+                                                 .norm_in = value(in_front.in),
+                                                 .scale_shift = saved_[front].scale_shift,
+                                                 .mean = saved_[front].mean,
+                                                 .inv_std = saved_[front].inv_std,
+                                                 .scale = master(in_front.scale),
+                                                 .d_activated = d_activated,
+                                                 .d_scale = gradient(in_front.scale),
+                                                 .d_bias = gradient(in_front.bias),
+                                                 .coefficients = saved_[front].coefficients},
+                            Phase::backward, i);
+    set_macs(data, op, shape(op.out).c + inputs);
+    contribute(op.in, d_activated);
+  }
+  // Sum of the gradient of a block's output: its last norm's d_bias, computed as its shortcut's norm's if
+  // that has one.
+  BufferId d_out_sums(std::size_t end) const {
+    return gradient(layers_[end].norm_in_front ? norm_in_front(end).bias
+                                               : std::get<BatchNorm>(graph_.ops[end]).bias);
+  }
+
   // Takes the gradient that the block's other reader left. That is also read by instructions before, so the
   // sum has a buffer of its own.
   ConvBackwardData complete_gradient(const Conv& op, const LayerFusion& layer, BufferId d_out,
                                      BufferId d_in) {
     const BufferId added = gradient_of(op.in);
     lowering_.gradients[op.in].clear();
-    Saved& saved = saved_[*layer.block_end];
     ConvBackwardData conv{.d_out = d_out,
                           .weight = lowering_.weights[op.weight],
                           .d_in = d_in,
                           .added = added,
-                          .relu_mask = saved.relu_mask.value()};
+                          .relu_mask = saved_[*layer.block_end].relu_mask.value()};
     if (!layer.sums_for_end) return conv;
-    const BatchNorm& norm = std::get<BatchNorm>(graph_.ops[*layer.block_end]);
+    const LayerFusion& end = layers_[*layer.block_end];
+    if (end.product && !end.norm_in_front) {
+      conv.d_bias = d_out_sums(*layer.block_end);
+      return conv;
+    }
+    const std::size_t summed = end.product ? *end.norm_in_front : *layer.block_end;
+    set_sums(conv, summed, end.norm_in_front && !end.product ? 2 : 1);
+    if (!end.norm_in_front || end.product) return conv;
+    const BatchNorm& other = norm_in_front(*layer.block_end);
+    const Saved& shortcut = saved_[*end.norm_in_front];
+    conv.shortcut_in = value(other.in);
+    conv.shortcut_mean = shortcut.mean;
+    conv.shortcut_inv_std = shortcut.inv_std;
+    conv.shortcut_scale = master(other.scale);
+    conv.d_shortcut_scale = gradient(other.scale);
+    conv.d_shortcut_bias = gradient(other.bias);
+    return conv;
+  }
+  // The gradient is summed for norm i; its coefficients have room for so many norms'.
+  void set_sums(ConvBackwardData& conv, std::size_t i, std::int64_t norms) {
+    const BatchNorm& norm = std::get<BatchNorm>(graph_.ops[i]);
+    Saved& saved = saved_[i];
     conv.norm_in = value(norm.in);
     conv.mean = saved.mean;
     conv.inv_std = saved.inv_std;
     conv.scale = master(norm.scale);
     conv.d_scale = gradient(norm.scale);
     conv.d_bias = gradient(norm.bias);
-    const std::optional<std::size_t> shortcut = layers_[*layer.block_end].norm_in_front;
-    conv.coefficients = saved.coefficients = add_coefficients(norm, shortcut ? 2 : 1);
-    if (!shortcut) return conv;
-    const BatchNorm& other = norm_in_front(*layer.block_end);
-    conv.shortcut_in = value(other.in);
-    conv.shortcut_mean = saved_[*shortcut].mean;
-    conv.shortcut_inv_std = saved_[*shortcut].inv_std;
-    conv.shortcut_scale = master(other.scale);
-    conv.d_shortcut_scale = gradient(other.scale);
-    conv.d_shortcut_bias = gradient(other.bias);
-    return conv;
+    conv.coefficients = saved.coefficients = add_coefficients(norm, norms);
   }
   BufferId add_coefficients(const BatchNorm& norm, std::int64_t norms) {
     return add_saved(norm.name + ".coefficients", DType::f32, {3 * norms, shape(norm.in).c});
@@ -159,6 +244,7 @@ struct Describer : GraphLowering {
   void forward(std::size_t i, const BatchNorm& op) {
     statistics(i, op);
     const LayerFusion& layer = layers_[i];
+    if (layer.product) return end_with_product(i, op);
     if (layer.inside_conv || !layer.stored) return;
     Saved& saved = saved_[i];
     BatchNormApply apply{.in = value(op.in), .scale_shift = saved.scale_shift, .out = value(op.out)};
@@ -173,7 +259,32 @@ struct Describer : GraphLowering {
       apply.residual = value(*op.residual);
     }
     if (op.slope) apply.slope = master(*op.slope);
-    add(op.name + ".forward", apply, Phase::forward, i);
+    if (layer.sums_output) {
+      saved.channel_sums = add_saved(op.name + ".channel_sums", DType::f32, {shape(op.out).c});
+      apply.sums = saved.channel_sums;
+      apply.counters = counters_;
+    }
+    Instruction& instruction = add(op.name + ".forward", apply, Phase::forward, i);
+    if (layer.sums_output) instruction.workspace_bytes = norm_partials_bytes(partition_of(op), 1);
+  }
+
+  void end_with_product(std::size_t i, const BatchNorm& op) {
+    const LayerFusion& layer = layers_[i];
+    const std::size_t product = *layer.product;
+    const Conv& conv = std::get<Conv>(graph_.ops[product]);
+    Saved& saved = saved_[i];
+    saved.relu_mask = add_saved(op.name + ".mask", DType::u8, {(shape(op.in).elements() + 7) / 8});
+    BlockEndForward end{.in = value(conv.in),
+                        .scaled_transposed = saved_[product].scaled_transposed,
+                        .scale_shift = saved.scale_shift,
+                        .residual = value(*op.residual),
+                        .out = value(op.out),
+                        .relu_mask = *saved.relu_mask};
+    if (layer.norm_in_front) {
+      end.residual = value(norm_in_front(i).in);
+      end.residual_scale_shift = saved_[*layer.norm_in_front].scale_shift;
+    }
+    set_macs(add(op.name + ".forward", end, Phase::forward, product), conv, shape(op.out).c);
   }
 
   void statistics(std::size_t i, const BatchNorm& op) {
@@ -191,7 +302,9 @@ struct Describer : GraphLowering {
                                    .scale_shift = saved.scale_shift,
                                    .mean = saved.mean,
                                    .inv_std = saved.inv_std};
-    if (layer.statistics_by)
+    if (layer.product)
+      statistics_of_product(i, moments);
+    else if (layer.statistics_by)
       add(op.name + ".finalize",
           BatchNormFinalize{.sums = saved_[*layer.statistics_by].sums, .moments = moments}, Phase::forward,
           i);
@@ -202,12 +315,49 @@ struct Describer : GraphLowering {
           .workspace_bytes = NormWorkspace{}.bytes(partition_of(op));
   }
 
+  void statistics_of_product(std::size_t i, const BatchNormMoments& moments) {
+    const std::size_t product = *layers_[i].product;
+    const Conv& conv = std::get<Conv>(graph_.ops[product]);
+    const std::int64_t inputs = shape(conv.in).c, outputs = shape(conv.out).c;
+    const DType half = lowering_.op_types[product];
+    Saved& saved = saved_[product];
+    saved.scaled = add_saved(conv.name + ".scaled", half, {outputs, inputs});
+    saved.scaled_transposed = add_saved(conv.name + ".scaled_transposed", half, {inputs, outputs});
+    saved.deviations = add_saved(conv.name + ".deviations", DType::f32, {outputs, inputs});
+    add(std::get<BatchNorm>(graph_.ops[i]).name + ".statistics",
+        ProductNormStatistics{.products = saved.products,
+                              .sums = saved_[*layers_[product].norm_in_front].channel_sums,
+                              .weight = master(conv.weight),
+                              .moments = moments,
+                              .scaled = saved.scaled,
+                              .scaled_transposed = saved.scaled_transposed,
+                              .deviations = saved.deviations},
+        Phase::forward, i)
+        .work.macs = static_cast<double>(inputs * inputs * outputs);
+  }
+
   void backward(std::size_t i, const BatchNorm& op) {
     if (layers_[i].backward_by_end) return;
+    if (layers_[i].product) return pass_on_gradient(i, op);
     if (layers_[i].backward_through_pool) return backward_through_pool(i, op);
     if (layers_[i].backward_by_conv) return one_pass_backward(i, op);
     if (layers_[i].norm_in_front) return pair_backward(i, op);
     two_pass_backward(i, op);
+  }
+
+  // Of a block's end whose gradient needs no pass of its own: that goes to its product and to its shortcut.
+  void pass_on_gradient(std::size_t i, const BatchNorm& op) {
+    saved_[i].d_out = gradient_of(op.out);
+    if (!layers_[i].norm_in_front) return share_with_residual(op, saved_[i].d_out);
+    const BatchNorm& shortcut = norm_in_front(i);
+    const BufferId d_in = new_gradient(shortcut.in, shortcut.name);
+    add(shortcut.name + ".backward",
+        BatchNormBackwardApply{.d_activated = saved_[i].d_out,
+                               .in = value(shortcut.in),
+                               .coefficients = saved_[*layers_[i].norm_in_front].coefficients,
+                               .d_in = d_in},
+        Phase::backward, *layers_[i].norm_in_front);
+    contribute(shortcut.in, d_in);
   }
 
   // A convolution has computed the sums, at a block's end those of its shortcut's norm, too.

@@ -34,6 +34,18 @@ std::vector<Readers> readers_of_values(const Graph& graph) {
   return readers;
 }
 
+// The op whose output it is, by ValueId; kNone for the images.
+std::vector<std::size_t> makers_of_values(const Graph& graph) {
+  std::vector<std::size_t> makers(graph.values.size(), kNone);
+  for (std::size_t i = 0; i < graph.ops.size(); ++i)
+    std::visit(
+        [&](const auto& op) {
+          if constexpr (requires { op.out; }) makers[op.out] = i;
+        },
+        graph.ops[i]);
+  return makers;
+}
+
 class Planner {
  public:
   Planner(const Graph& graph, FusionSupport support, TensorLayout layout,
@@ -43,12 +55,14 @@ class Planner {
         layout_(layout),
         plain_(plain),
         readers_(readers_of_values(graph)),
+        makers_(makers_of_values(graph)),
         layers_(graph.ops.size()) {}
 
   std::vector<LayerFusion> run() {
     for_each<Conv>([&](std::size_t i, const Conv& conv) { gather_statistics(i, conv); });
     for_each<BatchNorm>([&](std::size_t i, const BatchNorm& norm) { normalize_on_the_way(i, norm); });
     for_each<BatchNorm>([&](std::size_t i, const BatchNorm& norm) { complete_gradient(i, norm); });
+    for_each<BatchNorm>([&](std::size_t i, const BatchNorm& norm) { leave_out_product(i, norm); });
     for_each<BatchNorm>([&](std::size_t i, const BatchNorm& norm) { fuse_with_reader(i, norm); });
     return std::move(layers_);
   }
@@ -134,7 +148,7 @@ class Planner {
   }
 
   void sum_for_end(std::size_t i, std::size_t reader, const Conv& conv) {
-    if (graph_.values[conv.out].shape.c % kBlockEndOutputs != 0) return;
+    if (graph_.values[conv.out].shape.c % kBlockEndStep != 0) return;
     if (const std::string* reason = reason_against(reader, FusedPattern::block_end_sums)) {
       layers_[i].why_plain_gradient = *reason;
       return;
@@ -143,8 +157,38 @@ class Planner {
     layers_[reader].sums_for_end = true;
   }
 
+  // Its statistics and backward then come from products of the input of the convolution in front, which is
+  // the output of a norm that takes its own sums with that convolution's.
+  void leave_out_product(std::size_t i, const BatchNorm& norm) {
+    if (!support_.product_norm || !layers_[i].backward_by_conv || !norm.residual ||
+        readers_[norm.in].size() != 1)
+      return;
+    const std::size_t product = makers_[norm.in];
+    const Conv* conv = product == kNone ? nullptr : std::get_if<Conv>(&graph_.ops[product]);
+    if (!conv || conv->kernel != 1 || conv->stride != 1 || conv->padding != 0 || conv->groups != 1) return;
+    const std::int64_t inputs = graph_.values[conv->in].shape.c, outputs = graph_.values[conv->out].shape.c;
+    if (inputs % kBlockEndStep != 0 || outputs % kBlockEndChannels != 0 || outputs < 2 * inputs) return;
+    const std::size_t front = makers_[conv->in];
+    const BatchNorm* in_front = front == kNone ? nullptr : std::get_if<BatchNorm>(&graph_.ops[front]);
+    if (!in_front || in_front->residual || in_front->activation != Activation::relu ||
+        readers_[conv->in].size() != 1)
+      return;
+    if (const std::string* reason = reason_against(product, FusedPattern::product_norm)) {
+      layers_[i].why_plain_gradient = *reason;
+      return;
+    }
+    layers_[i].product = product;
+    layers_[i].statistics_by.reset();
+    layers_[product].forward.gathers_statistics = false;
+    layers_[product].norm_of_product = i;
+    layers_[product].norm_in_front = front;
+    layers_[front].sums_output = true;
+    layers_[front].backward_by_conv = true;
+  }
+
   void fuse_with_reader(std::size_t i, const BatchNorm& norm) {
     LayerFusion& layer = layers_[i];
+    if (layer.product || layer.sums_output) return;
     const std::size_t first_reader = readers_[norm.out].empty() ? i : readers_[norm.out].front();
     const Conv* conv = std::get_if<Conv>(&graph_.ops[first_reader]);
     if (!layer.statistics_by) {
@@ -220,6 +264,7 @@ class Planner {
   TensorLayout layout_;
   const std::vector<PlainLayer>& plain_;
   std::vector<Readers> readers_;     // by ValueId
+  std::vector<std::size_t> makers_;  // likewise
   std::vector<LayerFusion> layers_;  // by op
 };
 
@@ -229,6 +274,7 @@ FusionSupport fusion_support(int compute_capability, Precision precision, bool d
   FusionSupport support{.gpu = "sm_" + std::to_string(compute_capability)};
   support.block_end_gradient =
       (precision == Precision::fp16 || precision == Precision::bf16) && compute_capability >= 80;
+  support.product_norm = support.block_end_gradient;
   const bool any_engine = precision == Precision::fp16 && compute_capability >= 80;
   if (!any_engine || deterministic) {
     support.why_none = (precision == Precision::fp16 ? support.gpu : std::string(name_of(precision))) +
@@ -246,7 +292,9 @@ FusionSupport fusion_support(int compute_capability, Precision precision, bool d
 
 FusionSupport support_of(const DescribeOptions& options, const DeviceLimits& limits) {
   if (!options.fuse) return {.why_none = "--fusion is off"};
-  return fusion_support(limits.compute_capability, options.precision, options.deterministic);
+  FusionSupport support = fusion_support(limits.compute_capability, options.precision, options.deterministic);
+  support.product_norm &= !options.overlap_weights;  // the data gradient waits for the weights' there
+  return support;
 }
 
 std::vector<LayerFusion> plan_fusion(const Graph& graph, const DescribeOptions& options,

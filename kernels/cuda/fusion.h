@@ -27,6 +27,10 @@ namespace plumb::cuda {
 // The gradient of a block's end is completed while a product is computed, + the other gradient, masked: by
 // our own kernel (block_end.h) or cuBLASLt (CUBLASLT_EPILOGUE_DRELU), which lists no algorithm without a GPU.
 // Our own kernel also sums it for the norm that ends the block, and for its shortcut's.
+//
+// Where such a sum comes, the convolution in front of that norm can stay without an output: the norm's
+// statistics follow from its input's products (kernels/instructions/block_end.h), by our own kernels and
+// cuBLASLt.
 struct FusionSupport {
   bool statistics = false;                // convolution, then sums over its output (genstats)
   bool normalized_input = false;          // scale, bias, ReLU, then the above (ConvBNfprop)
@@ -34,6 +38,7 @@ struct FusionSupport {
   bool normalized_input_weights = false;  // scale, bias, ReLU, then the weights' gradient (ConvBNwgrad)
   bool norm_backward_data = false;        // backward-data, ReLU, the norm's sums (DgradDreluBNBwdWeight)
   bool block_end_gradient = false;        // backward-data, the other gradient, ReLU; 1x1 with stride 1 only
+  bool product_norm = false;              // a block's end without its convolution's output
   std::string gpu;                        // "sm_90"
   std::string why_none;                   // reason, if cuDNN has nothing
 };
@@ -51,6 +56,8 @@ struct LayerFusion {
   // The block's end whose gradient backward-data completes: it adds the other reader's and applies the ReLU.
   std::optional<std::size_t> block_end;
   bool sums_for_end = false;  // … and sums it for that norm
+  // The norm that ends its block, if the output, which only that norm reads, is not stored.
+  std::optional<std::size_t> norm_of_product;
 
   // For a convolution, a max pool, or a norm that ends a block: op of the norm that it partly computes, and
   // whose output it would read otherwise. A block's end normalises its shortcut, and does its backward.
@@ -60,6 +67,8 @@ struct LayerFusion {
   std::optional<std::size_t> statistics_by;  // op of the preceding convolution that gathers the statistics
   bool inside_conv = false;                  // normalised by the first convolution that reads it
   bool stored = true;                        // output is in memory
+  bool sums_output = false;                  // for the product that reads it
+  std::optional<std::size_t> product;        // op of the convolution in front, whose output is not stored
   bool backward_by_conv = false;             // its sums are computed with the gradient of its output
   bool backward_by_end = false;              // a shortcut's: the block's end does it all
   bool masked_by_conv = false;               // its output's gradient comes summed and masked: see block_end

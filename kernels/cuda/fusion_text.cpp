@@ -23,6 +23,10 @@ TextRow row_of(const Graph& graph, const Conv& conv, const LayerFusion& layer) {
   else if (layer.forward.normalizes_input)
     row[1] = "normalises " + name_of(graph.ops[*layer.norm_in_front]) + " (ConvBNfprop)";
   if (layer.forward.gathers_statistics) append_part(row[1], "statistics");
+  if (layer.norm_of_product) {
+    row[1] = "never stored: ends the block with " + name_of(graph.ops[*layer.norm_of_product]);
+    row[2] = "from products, with the sums of " + name_of(graph.ops[*layer.norm_in_front]);
+  }
   if (layer.weights_normalize_input) row[2] = "ConvBNwgrad";
   if (layer.backward_through_norm) append_part(row[2], "DgradDreluBNBwdWeight");
   if (layer.block_end)
@@ -38,6 +42,9 @@ TextRow row_of(const Graph& graph, const BatchNorm& norm, const LayerFusion& lay
   if (!layer.stored) append_part(row[1], "never stored");
   if (layer.inside_conv && layer.stored) append_part(row[1], "no instruction of its own");
   if (layer.norm_in_front) append_part(row[1], "normalises " + name_of(graph.ops[*layer.norm_in_front]));
+  if (layer.product)
+    append_part(row[1], "statistics by products of " + name_of(graph.ops[*layer.product]) + "'s input");
+  if (layer.sums_output) append_part(row[1], "sums its output");
   if (layer.masked_by_conv) row[2] = "its output's gradient comes masked";
   if (layer.backward_by_conv) row[2] = "sums with its output's gradient";
   if (layer.backward_through_pool) row[2] = "through " + name_of(graph.ops[*layer.backward_through_pool]);

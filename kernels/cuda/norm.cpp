@@ -26,6 +26,18 @@ bool has_slope_per_channel(const Context& context, const std::optional<Read>& sl
   return slope && context.buffer(*slope).bytes > sizeof(float);
 }
 
+// Of BatchNormBackward, or of one norm of a BatchNormPairBackward; without its slope.
+NormBackward backward_of(const auto& norm, const Arena& arena, float* coefficients) {
+  return {.scale = arena.as<float>(norm.scale),
+          .mean = arena.as<float>(norm.mean),
+          .inv_std = arena.as<float>(norm.inv_std),
+          .d_scale = arena.as<float>(norm.d_scale),
+          .d_bias = arena.as<float>(norm.d_bias),
+          .coefficients = coefficients};
+}
+
+}  // namespace
+
 NormStatistics statistics_of(const BatchNormMoments& moments, DType scale_shift_dtype, const BatchNorm& op,
                              const Arena& arena) {
   return {.scale = arena.as<float>(moments.scale),
@@ -39,18 +51,6 @@ NormStatistics statistics_of(const BatchNormMoments& moments, DType scale_shift_
           .epsilon = static_cast<float>(op.epsilon),
           .momentum = static_cast<float>(op.momentum)};
 }
-
-// Of BatchNormBackward, or of one norm of a BatchNormPairBackward; without its slope.
-NormBackward backward_of(const auto& norm, const Arena& arena, float* coefficients) {
-  return {.scale = arena.as<float>(norm.scale),
-          .mean = arena.as<float>(norm.mean),
-          .inv_std = arena.as<float>(norm.inv_std),
-          .d_scale = arena.as<float>(norm.d_scale),
-          .d_bias = arena.as<float>(norm.d_bias),
-          .coefficients = coefficients};
-}
-
-}  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormStatistics& norm) {
   const NormPartition partition = partition_of(context, instruction);
@@ -75,8 +75,10 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormFinali
 }
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormApply& norm) {
+  const NormPartition partition = partition_of(context, instruction);
+  if (norm.sums) instruction.workspace_bytes = norm_partials_bytes(partition, 1);
   return launching(context, [=, relu = context.op<BatchNorm>(instruction).activation == Activation::relu,
-                             partition = partition_of(context, instruction), dtype = context.dtype(norm.in),
+                             dtype = context.dtype(norm.in),
                              slope_per_channel = has_slope_per_channel(context, norm.slope)](
                                 const Arena& arena, cudaStream_t stream) {
     launch_norm_apply(partition, dtype,
@@ -87,7 +89,9 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormApply&
                        .residual_scale_shift = arena.optional<float>(norm.residual_scale_shift),
                        .mask = arena.optional<std::uint8_t>(norm.relu_mask),
                        .relu = relu,
-                       .slope = {arena.optional<float>(norm.slope), slope_per_channel}},
+                       .slope = {arena.optional<float>(norm.slope), slope_per_channel},
+                       .sums = arena.optional<float>(norm.sums),
+                       .scratch = {arena.workspace<float>(), arena.optional<unsigned>(norm.counters)}},
                       stream);
   });
 }

@@ -58,7 +58,9 @@ struct NormApply {
   const float* residual_scale_shift = nullptr;  // or null
   std::uint8_t* mask = nullptr;                 // or null; with relu and planes of 1 only
   bool relu = false;
-  NormSlope slope;  // or null
+  NormSlope slope;        // or null
+  float* sums = nullptr;  // or null; [channels], of out as stored; excludes a residual and a slope
+  NormScratch scratch;    // with sums
 };
 void launch_norm_apply(const NormPartition& partition, DType dtype, const NormApply& pass,
                        cudaStream_t stream);

@@ -1,4 +1,5 @@
-// The second pass of a norm's backward, and what the sums of the first become for it. For .cu files only.
+// What a norm's statistics and the sums of its backward's first pass become, and the second pass. For .cu
+// files only.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,31 @@
 #include "kernels/cuda/norm_tile.h"
 
 namespace plumb::cuda {
+
+// Of a batch's mean and biased variance over `elements`.
+__device__ inline void settle(const NormStatistics& into, int channel, int channels, float mean,
+                              float variance, std::int64_t elements) {
+  // Read before anything is written, which might be at the same address for all the compiler knows.
+  const float running_mean = into.running_mean[channel], running_variance = into.running_variance[channel];
+  const float inv_std = 1 / sqrtf(variance + into.epsilon);
+  const float scale = into.scale[channel] * inv_std;
+  const float shift = into.bias[channel] - mean * scale;
+  // n / (n - 1) for n > 1 elements per channel (PyTorch, aten/src/ATen/native/Normalization.cpp).
+  const float correction =
+      elements > 1 ? static_cast<float>(elements) / static_cast<float>(elements - 1) : 1.0F;
+  const float keep = 1 - into.momentum;
+  into.running_mean[channel] = keep * running_mean + into.momentum * mean;
+  into.running_variance[channel] = keep * running_variance + into.momentum * correction * variance;
+  into.mean[channel] = mean;
+  into.inv_std[channel] = inv_std;
+  if (into.scale_shift_dtype == DType::f16) {
+    as<__half>(into.scale_shift)[channel] = from_float<__half>(scale);
+    as<__half>(into.scale_shift)[channels + channel] = from_float<__half>(shift);
+  } else {
+    as<float>(into.scale_shift)[channel] = scale;
+    as<float>(into.scale_shift)[channels + channel] = shift;
+  }
+}
 
 // Sums over a channel's `count` elements: of the gradient, and of its product with (in - mean).
 struct NormGradientSums {

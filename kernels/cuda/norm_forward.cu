@@ -1,6 +1,7 @@
 #include <stdexcept>
 
 #include "kernels/cuda/norm.h"
+#include "kernels/cuda/norm_coefficients.h"
 #include "kernels/cuda/norm_tile.h"
 
 namespace plumb::cuda {
@@ -23,30 +24,6 @@ struct Moments : NormSums<Of, kNormSums> {
     this->count = total;
   }
 };
-
-__device__ void settle(const NormStatistics& into, int channel, int channels, float mean, float variance,
-                       std::int64_t elements) {
-  // Read before anything is written, which might be at the same address for all the compiler knows.
-  const float running_mean = into.running_mean[channel], running_variance = into.running_variance[channel];
-  const float inv_std = 1 / sqrtf(variance + into.epsilon);
-  const float scale = into.scale[channel] * inv_std;
-  const float shift = into.bias[channel] - mean * scale;
-  // n / (n - 1) for n > 1 elements per channel (PyTorch, aten/src/ATen/native/Normalization.cpp).
-  const float correction =
-      elements > 1 ? static_cast<float>(elements) / static_cast<float>(elements - 1) : 1.0F;
-  const float keep = 1 - into.momentum;
-  into.running_mean[channel] = keep * running_mean + into.momentum * mean;
-  into.running_variance[channel] = keep * running_variance + into.momentum * correction * variance;
-  into.mean[channel] = mean;
-  into.inv_std[channel] = inv_std;
-  if (into.scale_shift_dtype == DType::f16) {
-    as<__half>(into.scale_shift)[channel] = from_float<__half>(scale);
-    as<__half>(into.scale_shift)[channels + channel] = from_float<__half>(shift);
-  } else {
-    as<float>(into.scale_shift)[channel] = scale;
-    as<float>(into.scale_shift)[channels + channel] = shift;
-  }
-}
 
 // A block reduces its channels over its part of the tensor. Each thread sums differences from its first
 // element, so that a large mean costs a small variance no precision. Reads each element once: 2 bytes in a
@@ -105,6 +82,15 @@ __global__ void norm_finalize(const float* sums, std::int64_t pixels, int channe
   settle(into, channel, channels, static_cast<float>(mean), static_cast<float>(variance), pixels);
 }
 
+// Per channel: the sum of what norm_apply stores.
+template <typename Of>
+struct OutputSums : NormSums<Of, 1> {
+  __device__ void merge(const OutputSums& other) {
+#pragma unroll
+    for (int c = 0; c < kGroupChannels<Of>; ++c) this->of[0][c] += other.of[0][c];
+  }
+};
+
 // Applies the ReLU to `value`; returns whether it passed.
 __device__ bool activate(float& value, bool relu) {
   const bool passes = !(value <= 0);
@@ -136,22 +122,24 @@ __device__ void load_line(const NormApply& pass, int channels, int channel, Outp
 }
 
 // A block normalises its part of the tensor, last steps first; a thread keeps scale and shift of its channels
-// in registers, and those of a shortcut or the slopes. Per element in a half type: reads 2 bytes (4 with a
+// in registers, and those of a shortcut or the slopes. With sums the last block of a tile settles them, as
+// norm_statistics does. Per element in a half type: reads 2 bytes (4 with a
 // residual), writes 2 and 1/8 of mask; twice that in f32. Bound by memory.
-template <typename Of, bool kPrelu>
-__global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce)
+template <typename Of, bool kPrelu, bool kSums>
+__global__ void __launch_bounds__(kNormThreads, kSums ? 2 : kBlocksAtOnce)
     norm_apply(NormApply pass, NormPartition partition) {
   using T = Element<Of>;
   const Place place = reversed_place_of<Of>(partition);
-  if (place.steps == 0) return;
-  OutputLine<kGroupChannels<Of>> line;
-  load_line<kPrelu>(pass, partition.channels, place.channel, line);
+  if (!kSums && place.steps == 0) return;
+  OutputLine<kGroupChannels<Of>> line{};
+  OutputSums<Of> own;
+  if (!kSums || place.steps > 0) load_line<kPrelu>(pass, partition.channels, place.channel, line);
   for_steps<kAtOnceAlone<Of>>(place, [&](auto at_once, std::int64_t at) {
     Group<Of> x[at_once.value], residual[at_once.value];
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u)
       x[u] = load_packed<kGroupElements<Of>>(as<T>(pass.in) + at + u * place.stride);
-    if (!kPrelu && pass.residual) {
+    if (!kPrelu && !kSums && pass.residual) {
 #pragma unroll
       for (int u = 0; u < at_once.value; ++u)
         residual[u] = load_packed<kGroupElements<Of>>(as<T>(pass.residual) + at + u * place.stride);
@@ -167,15 +155,23 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce)
         if constexpr (kPrelu) {
           y[j] *= y[j] <= 0 ? line.residual_scale[c] : 1;
         } else {
-          if (pass.residual) y[j] += line.residual_scale[c] * residual[u].at(j);
+          if (!kSums && pass.residual) y[j] += line.residual_scale[c] * residual[u].at(j);
           passed |= static_cast<unsigned>(activate(y[j], pass.relu)) << j;
         }
+        if constexpr (kSums) own.of[0][c] += to_float(from_float<T>(y[j]));
       }
       store<kGroupElements<Of>>(as<T>(pass.out) + at + u * place.stride, y);
       if (!kPrelu && !kHasPlanes<Of> && pass.mask)
         pass.mask[(at + u * place.stride) / kNormGroup] = static_cast<std::uint8_t>(passed);
     }
   });
+  if constexpr (kSums) {
+    merge_rows(own);
+    if (!combine_blocks(own, partition, pass.scratch)) return;
+    float sums[1];
+    const int channel = spread_channels(own, partition, sums);
+    if (channel >= 0) pass.sums[channel] = sums[0];
+  }
 }
 
 }  // namespace
@@ -201,9 +197,15 @@ void launch_norm_apply(const NormPartition& partition, DType dtype, const NormAp
   if (pass.slope.data && (pass.residual || pass.mask || pass.relu))
     throw std::logic_error("a PReLU goes with neither a residual nor a ReLU");
   if (pass.mask && partition.plane > 1) throw std::logic_error("masks have a bit per channel of NHWC");
+  if (pass.sums && (pass.slope.data || pass.residual))
+    throw std::logic_error("sums of a norm's output go with neither a PReLU nor a residual");
   with_access(partition, dtype, [&]<typename Of>(Of) {
-    gpu::launch(pass.slope.data ? norm_apply<Of, true> : norm_apply<Of, false>, pass_grid(partition),
-                pass_block(partition), 0, stream, pass, partition);
+    const dim3 block = pass_block(partition);
+    const auto kernel = pass.sums         ? norm_apply<Of, false, true>
+                        : pass.slope.data ? norm_apply<Of, true, false>
+                                          : norm_apply<Of, false, false>;
+    gpu::launch(kernel, pass_grid(partition), block, pass.sums ? merge_bytes<OutputSums<Of>>(block) : 0,
+                stream, pass, partition);
   });
 }
 

@@ -1,0 +1,125 @@
+// The instructions of block ends without the output of their convolution (kernels/instructions/block_end.h).
+#include "kernels/cuda/block_end.h"
+
+#include "kernels/cuda/binding.h"
+#include "kernels/cuda/product_norm.h"
+
+namespace plumb::cuda {
+namespace {
+
+std::int64_t pixels_of(const Shape& shape) {
+  return shape.n * shape.h * shape.w;
+}
+
+// Of the convolution's product.
+ProductNormShape product_shape(const Context& context, const Instruction& instruction) {
+  const Conv& conv = context.op<Conv>(instruction);
+  const Shape &in = context.graph.values[conv.in].shape, &out = context.graph.values[conv.out].shape;
+  return {.pixels = pixels_of(in), .inputs = static_cast<int>(in.c), .outputs = static_cast<int>(out.c)};
+}
+
+}  // namespace
+
+Binder prepare(Context& context, Instruction& instruction, const ChannelProducts& products) {
+  const std::vector<std::int64_t>& dims = context.buffer(products.products).dims;
+  const GemmProblem problem{.m = dims.at(0),
+                            .n = dims.at(1),
+                            .k = product_shape(context, instruction).pixels,
+                            .transpose_a = true,
+                            .in = context.dtype(products.left),
+                            .out = DType::f32};
+  return launching(context, [=, plan = plan_product(context, instruction, problem)](const Arena& arena,
+                                                                                    cudaStream_t stream) {
+    plan->run(
+        stream,
+        {.a = arena.data(products.left), .b = arena.data(products.right), .c = arena.data(products.products)},
+        arena.workspace());
+  });
+}
+
+Binder prepare(Context& context, Instruction& instruction, const ProductNormStatistics& norm) {
+  const std::vector<std::int64_t>& dims = context.buffer(norm.deviations).dims;
+  const BatchNorm& op = context.op<BatchNorm>(instruction);
+  const ProductNormShape shape{.pixels = pixels_of(context.graph.values[op.in].shape),
+                               .inputs = static_cast<int>(dims.at(1)),
+                               .outputs = static_cast<int>(dims.at(0))};
+  return launching(context, [=, dtype = context.dtype(norm.scaled)](const Arena& arena, cudaStream_t stream) {
+    launch_product_norm_statistics(shape, dtype,
+                                   {.products = arena.as<float>(norm.products),
+                                    .sums = arena.as<float>(norm.sums),
+                                    .weight = arena.as<float>(norm.weight),
+                                    .scaled = arena.data(norm.scaled),
+                                    .scaled_transposed = arena.data(norm.scaled_transposed),
+                                    .deviations = arena.as<float>(norm.deviations)},
+                                   statistics_of(norm.moments, DType::f32, op, arena), stream);
+  });
+}
+
+Binder prepare(Context& context, Instruction& instruction, const BlockEndForward& end) {
+  const ProductNormShape product = product_shape(context, instruction);
+  const BlockEndShape shape{.pixels = product.pixels, .channels = product.outputs, .outputs = product.inputs};
+  return launching(context, [=, dtype = context.dtype(end.in)](const Arena& arena, cudaStream_t stream) {
+    launch_block_end_forward(dtype, shape,
+                             {.in = arena.data(end.in),
+                              .weight = arena.data(end.scaled_transposed),
+                              .scale_shift = arena.as<float>(end.scale_shift),
+                              .residual = arena.data(end.residual),
+                              .residual_scale_shift = arena.optional<float>(end.residual_scale_shift),
+                              .out = arena.data(end.out),
+                              .mask = arena.as<std::uint8_t>(end.relu_mask)},
+                             stream);
+  });
+}
+
+Binder prepare(Context& context, Instruction& instruction, const ProductNormBackward& norm) {
+  const ProductNormShape shape = product_shape(context, instruction);
+  instruction.workspace_bytes = product_norm_workspace(shape);
+  return launching(context,
+                   [=, dtype = context.dtype(norm.factors), d_weight_dtype = context.dtype(norm.d_weight)](
+                       const Arena& arena, cudaStream_t stream) {
+                     launch_product_norm_backward(shape, dtype,
+                                                  {.products = arena.as<float>(norm.products),
+                                                   .d_out_sums = arena.as<float>(norm.d_out_sums),
+                                                   .sums = arena.as<float>(norm.sums),
+                                                   .deviations = arena.as<float>(norm.deviations),
+                                                   .weight = arena.as<float>(norm.weight),
+                                                   .scale = arena.as<float>(norm.scale),
+                                                   .mean = arena.as<float>(norm.mean),
+                                                   .inv_std = arena.as<float>(norm.inv_std),
+                                                   .d_weight = arena.data(norm.d_weight),
+                                                   .d_weight_dtype = d_weight_dtype,
+                                                   .d_scale = arena.as<float>(norm.d_scale),
+                                                   .d_bias = arena.optional<float>(norm.d_bias),
+                                                   .factors = arena.data(norm.factors),
+                                                   .shift = arena.as<float>(norm.shift),
+                                                   .coefficients = arena.workspace<float>()},
+                                                  stream);
+                   });
+}
+
+Binder prepare(Context& context, Instruction& instruction, const BlockEndBackwardData& end) {
+  const ProductNormShape product = product_shape(context, instruction);
+  const BlockEndShape shape{.pixels = product.pixels, .channels = product.inputs, .outputs = product.outputs};
+  instruction.workspace_bytes = block_end_workspace(shape, 2);
+  return launching(context, [=, dtype = context.dtype(end.in)](const Arena& arena, cudaStream_t stream) {
+    launch_block_end_through(dtype, shape,
+                             {.d_out = arena.data(end.d_out),
+                              .weight = arena.data(end.scaled),
+                              .in = arena.data(end.in),
+                              .factors = arena.data(end.factors),
+                              .shift = arena.as<float>(end.shift),
+                              .scale_shift = arena.as<float>(end.scale_shift),
+                              .norm_in = arena.data(end.norm_in),
+                              .d_in = arena.data(end.d_activated),
+                              .norm = {.scale = arena.as<float>(end.scale),
+                                       .mean = arena.as<float>(end.mean),
+                                       .inv_std = arena.as<float>(end.inv_std),
+                                       .d_scale = arena.as<float>(end.d_scale),
+                                       .d_bias = arena.as<float>(end.d_bias),
+                                       .coefficients = arena.as<float>(end.coefficients)},
+                              .partials = arena.workspace<float>()},
+                             stream);
+  });
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,50 @@
+// Coefficients of a norm whose input is a product that is never stored (kernels/instructions/block_end.h,
+// which has the formulas). Everything is enqueued on the stream; results repeat bit for bit. f32 unless
+// noted.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cuda/norm.h"
+#include "kernels/instructions/dtype.h"
+
+namespace plumb::cuda {
+
+struct ProductNormShape {
+  std::int64_t pixels = 0;
+  int inputs = 0;   // channels of the convolution's input: a multiple of 64
+  int outputs = 0;  // of its output: a multiple of 16
+};
+
+struct ProductStatistics {
+  const float *products = nullptr, *sums = nullptr,
+              *weight = nullptr;  // [inputs, inputs], [inputs], [outputs, inputs]
+  std::byte *scaled = nullptr,
+            *scaled_transposed = nullptr;  // [outputs, inputs], [inputs, outputs] in `dtype`, a half
+  float* deviations = nullptr;             // [outputs, inputs]
+};
+void launch_product_norm_statistics(const ProductNormShape& shape, DType dtype,
+                                    const ProductStatistics& operands, const NormStatistics& into,
+                                    cudaStream_t stream);
+
+struct ProductBackward {
+  const float *products = nullptr, *d_out_sums = nullptr;  // [outputs, inputs], [outputs]
+  const float *sums = nullptr, *deviations = nullptr;      // ProductStatistics'
+  const float *weight = nullptr, *scale = nullptr, *mean = nullptr, *inv_std = nullptr;
+  std::byte* d_weight = nullptr;  // [outputs, inputs]
+  DType d_weight_dtype = DType::f32;
+  float *d_scale = nullptr, *d_bias = nullptr;  // [outputs]; d_bias may be null
+  std::byte* factors = nullptr;                 // [inputs, inputs] in `dtype`, a half
+  float* shift = nullptr;                       // [inputs + 1]
+  float* coefficients = nullptr;                // scratch of product_norm_workspace()
+};
+constexpr std::size_t product_norm_workspace(const ProductNormShape& shape) {
+  return 2 * sizeof(float) * static_cast<std::size_t>(shape.outputs);
+}
+void launch_product_norm_backward(const ProductNormShape& shape, DType dtype, const ProductBackward& operands,
+                                  cudaStream_t stream);
+
+}  // namespace plumb::cuda
