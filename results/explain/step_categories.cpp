@@ -84,12 +84,13 @@ const Rule kKernelFormRules[] = {
 // Whole names.
 const Rule kInstructionKinds[] = {
     {data, {"load_batch", "pack_batch"}},
-    {conv_forward, {"conv_forward"}},
-    {conv_backward_data, {"conv_backward_data", "conv_norm_backward_data"}},
-    {conv_backward_weights, {"conv_backward_weights"}},
+    {conv_forward, {"conv_forward", "block_end_forward"}},
+    {conv_backward_data, {"conv_backward_data", "conv_norm_backward_data", "block_end_backward_data"}},
+    {conv_backward_weights, {"conv_backward_weights", "channel_products"}},
     {norm,
      {"norm_forward", "norm_statistics", "norm_finalize", "norm_apply", "norm_backward_apply",
-      "norm_backward", "norm_pair_backward", "norm_pool_backward"}},
+      "norm_backward", "norm_pair_backward", "norm_pool_backward", "product_norm_statistics",
+      "product_norm_backward"}},
     {pooling, {"pool_forward", "pool_backward"}},
     {dense,
      {"dense_forward", "dense_backward_data", "dense_backward_weights", "margin_products",

@@ -77,20 +77,26 @@ Sums Run::backward_data(BufferId d_out, BufferId weight_buffer) {
   return d_in;
 }
 
+Expected Run::summed_gradient(const Doubles& gradient, const Shape& extent, DType stored) {
+  Sums sums(static_cast<std::size_t>(extent.c));
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    sums.add(channel_of(extent, i), gradient[i]);
+    if (stored == DType::f16) sums.magnitudes[channel_of(extent, i)] += 0x1p-14;  // f16 ends there
+  }
+  return std::move(sums).expected(kSumUnits + unit_roundoff(stored));
+}
+
 void Run::sums_for(const SummedNorm& norm, const Doubles& gradient, const Shape& extent,
                    Expected* coefficients, std::size_t first_row) {
   const Doubles &x = in(norm.in), &mean = in(norm.mean), &inv_std = in(norm.inv_std), &scale = in(norm.scale);
   const auto channels = static_cast<std::size_t>(extent.c);
   const double elements = static_cast<double>(extent.elements()) / static_cast<double>(extent.c);
-  Sums d_scale(channels), d_bias(channels);
+  Sums d_scale(channels);
   for (std::size_t i = 0; i < x.size(); ++i) {
     const std::size_t c = channel_of(extent, i);
-    d_bias.add(c, gradient[i]);
     const double normal = (x[i] - mean[c]) * inv_std[c];
     d_scale.add(c, gradient[i] * normal);
-    if (dtype(norm.in) != DType::f16) continue;
-    d_bias.magnitudes[c] += 0x1p-14;  // f16 ends there
-    d_scale.magnitudes[c] += 0x1p-14 * std::abs(normal);
+    if (dtype(norm.in) == DType::f16) d_scale.magnitudes[c] += 0x1p-14 * std::abs(normal);
   }
   if (coefficients != nullptr) {
     const Doubles &sum_of_products = made(norm.d_scale), &sum = made(norm.d_bias);
@@ -108,7 +114,7 @@ void Run::sums_for(const SummedNorm& norm, const Doubles& gradient, const Shape&
   }
   // Fused engines sum the gradient before it is rounded, our own kernels behind.
   expect(norm.d_scale, std::move(d_scale).expected(kSumUnits + unit_roundoff(dtype(norm.in))));
-  expect(norm.d_bias, std::move(d_bias).expected(kSumUnits + unit_roundoff(dtype(norm.in))));
+  expect(norm.d_bias, summed_gradient(gradient, extent, dtype(norm.in)));
 }
 
 void Run::of(const ConvBackwardData& conv) {
@@ -132,6 +138,8 @@ void Run::of(const ConvBackwardData& conv) {
                 *conv.d_shortcut_scale, *conv.d_shortcut_bias},
                made(conv.d_in), extent, &coefficients, 3);
     expect(*conv.coefficients, std::move(coefficients));
+  } else if (conv.d_bias) {
+    expect(*conv.d_bias, summed_gradient(made(conv.d_in), extent, dtype(conv.d_in)));
   }
   expect(conv.d_in, of_convolution(std::move(d_in), products_of_input()));
 }

@@ -181,6 +181,12 @@ void Run::of(const BatchNormApply& norm) {
     }
     expect(*norm.relu_mask, {std::move(bytes)});
   }
+  if (norm.sums) {
+    Sums sums(channels);
+    for (std::size_t i = 0; i < x.size(); ++i) sums.add(channel_of(extent, i), made(norm.out)[i]);
+    expect(*norm.sums, std::move(sums).expected());
+    unchanged(*norm.counters);
+  }
   expect(norm.out, std::move(out).expected(4 * 0x1p-24));
 }
 

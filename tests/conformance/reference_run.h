@@ -61,6 +61,12 @@ class Run {
   void of(const BatchNormPairBackward& pair);
   void of(const BatchNormPoolBackward& norm);
   void of(const BatchNormBackwardApply& norm);
+  // Block ends without x (reference_block_end.cpp).
+  void of(const ChannelProducts& product);
+  void of(const ProductNormStatistics& norm);
+  void of(const BlockEndForward& end);
+  void of(const ProductNormBackward& norm);
+  void of(const BlockEndBackwardData& end);
   // Other layers (reference_layers.cpp).
   void of(const PoolForward& pool);
   void of(const PoolBackward& pool);
@@ -125,6 +131,8 @@ class Run {
                           std::optional<Read> residual = {}) const;
   std::size_t products_of_input() const;
   Sums backward_data(BufferId d_out, BufferId weight);
+  // Over each channel of a gradient that was stored as `stored`; engines may sum it before they round it.
+  static Expected summed_gradient(const Doubles& gradient, const Shape& extent, DType stored);
   // Sums for a norm from the gradient of its output, as it was stored; and the coefficients' rows from
   // `first` on.
   struct SummedNorm {

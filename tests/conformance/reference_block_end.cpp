@@ -1,0 +1,196 @@
+// Ends of blocks without x (kernels/instructions/block_end.h has the algebra).
+#include <algorithm>
+#include <cmath>
+
+#include "tests/conformance/reference_run.h"
+
+namespace plumb {
+namespace {
+
+// The range of the largest factor in f16. Below it the subnormals' spacing of 2^-24 costs more than a
+// rounding does.
+constexpr double kLeastFactor = 0x1p-10, kLargestFactor = 65504;
+
+std::size_t size(std::int64_t count) {
+  return static_cast<std::size_t>(count);
+}
+
+double pixels_of(const Shape& extent) {
+  return static_cast<double>(extent.n * extent.h * extent.w);
+}
+
+bool is_power_of_two(double value) {
+  int exponent = 0;
+  return value > 0 && std::isfinite(value) && std::frexp(value, &exponent) == 0.5;
+}
+
+// The largest factor near 2^10.
+double inverse_factor_scale(double largest) {
+  int exponent = 0;
+  std::frexp(largest, &exponent);
+  return std::ldexp(1.0, exponent - 10);
+}
+
+}  // namespace
+
+void Run::of(const ChannelProducts& product) {
+  const std::vector<std::int64_t>&left_dims = reference_.program_.buffers[product.left].dims,
+        &right_dims = reference_.program_.buffers[product.right].dims;
+  const Doubles &left = in(product.left), &right = in(product.right);
+  const std::size_t images = size(left_dims[0]), rows = size(left_dims[1]), columns = size(right_dims[1]),
+                    pixels = size(left_dims[2] * left_dims[3]);
+  Sums products(rows * columns);
+  for (std::size_t image = 0; image < images; ++image)
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t j = 0; j < columns; ++j)
+        for (std::size_t pixel = 0; pixel < pixels; ++pixel)
+          products.add(i * columns + j, left[(image * rows + i) * pixels + pixel] *
+                                            right[(image * columns + j) * pixels + pixel]);
+  expect(product.products, std::move(products).expected(product_units()));
+}
+
+void Run::of(const ProductNormStatistics& norm) {
+  const BatchNorm& op = this->op<BatchNorm>();
+  const double elements = pixels_of(shape(op.in));
+  const Doubles &gram = in(norm.products), &sums = in(norm.sums), &weight = in(norm.weight);
+  const std::size_t outputs = size(shape(op.in).c), channels = sums.size();
+  // Differences: their errors are relative to what is subtracted.
+  Sums covariance(channels * channels), means(outputs), variances(outputs), deviations(outputs * channels);
+  for (std::size_t i = 0; i < covariance.values.size(); ++i) {
+    covariance.add(i, gram[i] / elements);
+    covariance.add(i, -sums[i / channels] * sums[i % channels] / (elements * elements));
+  }
+  for (std::size_t k = 0; k < outputs; ++k) {
+    const double* row = &weight[k * channels];
+    for (std::size_t j = 0; j < channels; ++j) {
+      means.add(k, row[j] * sums[j] / elements);
+      for (std::size_t c = 0; c < channels; ++c) {
+        deviations.values[k * channels + c] += row[j] * covariance.values[j * channels + c];
+        deviations.magnitudes[k * channels + c] += std::abs(row[j]) * covariance.magnitudes[j * channels + c];
+      }
+    }
+    for (std::size_t c = 0; c < channels; ++c) {
+      variances.values[k] += row[c] * deviations.values[k * channels + c];
+      variances.magnitudes[k] += std::abs(row[c]) * deviations.magnitudes[k * channels + c];
+    }
+    variances.values[k] = std::max(variances.values[k], 0.0);
+  }
+  moments(op, norm.moments, means.values, variances.values, variances.magnitudes);
+  Expected mean = std::move(means).expected();  // as exact as what it is a mean of
+  results_[norm.moments.mean].slack = results_[norm.moments.running_mean].slack = std::move(mean.slack);
+  Expected scaled{Doubles(weight.size()), Doubles(weight.size())}, transposed = scaled;
+  for (std::size_t i = 0; i < weight.size(); ++i) {
+    const std::size_t k = i / channels, other = i % channels * outputs + k;
+    scaled.values[i] = transposed.values[other] =
+        in(norm.moments.scale)[k] * made(norm.moments.inv_std)[k] * weight[i];
+    scaled.slack[i] = transposed.slack[other] = 4 * 0x1p-24 * std::abs(scaled.values[i]);
+  }
+  expect(norm.scaled, std::move(scaled));
+  expect(norm.scaled_transposed, std::move(transposed));
+  expect(norm.deviations, std::move(deviations).expected());
+}
+
+void Run::of(const BlockEndForward& end) {
+  const Conv& op = this->op<Conv>();
+  const Shape &from = shape(op.in), &to = shape(op.out);
+  const Doubles &a = in(end.in), &scaled = in(end.scaled_transposed), &line = in(end.scale_shift),
+                &residual = in(end.residual), *residual_line = in(end.residual_scale_shift);
+  const std::size_t channels = size(from.c), outputs = size(to.c), pixels = size(to.h * to.w);
+  Sums out(size(to.elements()));
+  for (std::size_t i = 0; i < out.values.size(); ++i) {
+    const std::size_t k = channel_of(to, i), image = i / (outputs * pixels), pixel = i % pixels;
+    for (std::size_t c = 0; c < channels; ++c)
+      out.add(i, a[(image * channels + c) * pixels + pixel] * scaled[c * outputs + k]);
+    out.add(i, line[outputs + k]);
+    out.add(i, residual[i] * (residual_line ? (*residual_line)[k] : 1));
+    if (residual_line) out.add(i, (*residual_line)[outputs + k]);
+  }
+  Expected expected = std::move(out).expected(product_units());
+  Doubles bytes(made(end.relu_mask).size());
+  for (std::size_t i = 0; i < expected.values.size(); ++i) {
+    double& y = expected.values[i];
+    const std::size_t place = layout() == TensorLayout::nhwc ? nhwc_position(to, i) : i;
+    bool passes = !(made(end.out)[i] <= 0);
+    // An output that is 0 as stored may be more than 0 before it is rounded.
+    if (!passes && y > -expected.slack[i] && y <= expected.slack[i] + 0x1p-24)
+      passes = static_cast<unsigned>(made(end.relu_mask)[place / 8]) >> place % 8 & 1U;
+    if (passes) bytes[place / 8] += 1U << place % 8;
+    if (y <= 0) y = 0;  // a NaN passes
+  }
+  expect(end.relu_mask, {std::move(bytes)});
+  expect(end.out, std::move(expected));
+}
+
+void Run::of(const ProductNormBackward& norm) {
+  const Conv& op = this->op<Conv>();
+  const double elements = pixels_of(shape(op.out));
+  const Doubles &products = in(norm.products), &gradient = in(norm.d_out_sums), &sums = in(norm.sums),
+                &deviations = in(norm.deviations), &weight = in(norm.weight);
+  const std::size_t outputs = gradient.size(), channels = sums.size();
+  Sums d_weight(weight.size()), d_scale(outputs), shift(channels + 1), factors(channels * channels);
+  for (std::size_t k = 0; k < outputs; ++k) {
+    const double inv_std = in(norm.inv_std)[k], of_gradient = in(norm.scale)[k] * inv_std;
+    // From the gradient as it was stored.
+    const double of_x = -of_gradient * inv_std * made(norm.d_scale)[k] / elements;
+    const double by_sum = -of_gradient * gradient[k] / elements, by_mean = -of_x * in(norm.mean)[k];
+    for (std::size_t c = 0; c < channels; ++c) {
+      const std::size_t i = k * channels + c;
+      const double w = weight[i], by_means = gradient[k] * sums[c] / elements;
+      d_scale.add(k, inv_std * w * products[i]);
+      d_scale.add(k, -inv_std * w * by_means);
+      d_weight.add(i, of_gradient * products[i]);
+      d_weight.add(i, -of_gradient * by_means);
+      d_weight.add(i, of_x * elements * deviations[i]);
+      shift.add(c, by_sum * w);
+      shift.add(c, by_mean * w);
+      for (std::size_t j = 0; j < channels; ++j)
+        factors.add(c * channels + j, w * of_x * weight[k * channels + j]);
+    }
+  }
+  // The device chooses p.
+  double largest = 0;
+  for (const double factor : factors.values) largest = std::max(largest, std::abs(factor));
+  const double chosen = made(norm.shift)[channels];
+  const bool is_f16 = dtype(norm.factors) == DType::f16;
+  const bool is_sound =
+      is_power_of_two(chosen) &&
+      (!is_f16 || largest == 0 || (largest <= kLargestFactor * chosen && largest >= kLeastFactor * chosen));
+  const double inverse = is_sound ? chosen : inverse_factor_scale(largest);
+  for (double& factor : factors.values) factor /= inverse;
+  for (double& magnitude : factors.magnitudes) magnitude /= inverse;
+  shift.values[channels] = inverse;
+  expect(norm.d_weight, std::move(d_weight).expected());
+  expect(norm.d_scale, std::move(d_scale).expected());
+  if (norm.d_bias) expect(*norm.d_bias, {gradient});
+  expect(norm.factors, std::move(factors).expected());
+  expect(norm.shift, std::move(shift).expected());
+}
+
+void Run::of(const BlockEndBackwardData& end) {
+  const Conv& op = this->op<Conv>();
+  const Shape &extent = shape(op.in), &to = shape(op.out);
+  const Doubles &g = in(end.d_out), &a = in(end.in), &scaled = in(end.scaled), &factors = in(end.factors),
+                &shift = in(end.shift), &x = in(end.norm_in), &line = in(end.scale_shift);
+  const std::size_t channels = size(extent.c), outputs = size(to.c), pixels = size(to.h * to.w);
+  Sums gradient(size(extent.elements()));
+  for (std::size_t i = 0; i < gradient.values.size(); ++i) {
+    const std::size_t c = channel_of(extent, i), image = i / (channels * pixels), pixel = i % pixels;
+    const double of_x = line[c] * x[i], of_ones = line[channels + c];
+    // f32 may round a difference to 0 that isn't.
+    const bool is_near = std::abs(of_x + of_ones) <= 0x1p-23 * std::abs(of_ones);
+    if (is_near ? made(end.d_activated)[i] == 0 : of_x + of_ones <= 0) continue;
+    for (std::size_t k = 0; k < outputs; ++k)
+      gradient.add(i, g[(image * outputs + k) * pixels + pixel] * scaled[k * channels + c]);
+    for (std::size_t j = 0; j < channels; ++j)
+      gradient.add(i,
+                   shift[channels] * a[(image * channels + j) * pixels + pixel] * factors[j * channels + c]);
+    gradient.add(i, shift[c]);
+  }
+  Expected coefficients{Doubles(3 * channels), Doubles(3 * channels)};
+  sums_for({end.norm_in, end.mean, end.inv_std, end.scale, end.d_scale, end.d_bias}, made(end.d_activated),
+           extent, &coefficients, 0);
+  expect(end.coefficients, std::move(coefficients));
+  expect(end.d_activated, std::move(gradient).expected(product_units()));
+}
+
+}  // namespace plumb
