@@ -84,6 +84,20 @@ TEST_F(Norms, Forward) {
   });
 }
 
+TEST_F(GpuNorms, SumTheirOutput) {
+  for_each([](NormTensors& norm) {
+    if (!norm.is_nhwc()) return;
+    BatchNormApply apply{
+        .in = norm.in(), .scale_shift = norm.channels(7, 0, 2), .out = norm.unwritten_tensor()};
+    for (const Activation activation : {Activation::none, Activation::relu}) {
+      apply.sums = norm.unwritten_channels();
+      apply.counters = norm.counters();
+      norm.add(apply, activation);
+    }
+    norm.check(2);
+  });
+}
+
 // Sums as a convolution gathers them; the line as f16 where a convolution reads it.
 TEST_F(GpuNorms, FromSumsThatAConvolutionGathered) {
   for (const DType line : {DType::f32, DType::f16})

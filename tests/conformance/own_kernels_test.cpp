@@ -18,7 +18,9 @@ class OwnKernels : public Conformance {
   // In f32 a library computes the stem.
   static bool is_own(const Graph& graph, const Instruction& instruction, Precision precision) {
     const Conv* conv = instruction.op == kNone ? nullptr : std::get_if<Conv>(&graph.ops[instruction.op]);
-    if (conv && instruction.as<ConvBackwardData>() && instruction.as<ConvBackwardData>()->norm_in)
+    if (conv && instruction.as<ConvBackwardData>() && instruction.as<ConvBackwardData>()->d_bias) return true;
+    if (instruction.as<BlockEndForward>() || instruction.as<ProductNormBackward>() ||
+        instruction.as<BlockEndBackwardData>())
       return true;
     if (conv && instruction.as<Update>() == nullptr && !instruction.as<Accumulate>())
       return cuda::is_depthwise(graph, *conv) ||
