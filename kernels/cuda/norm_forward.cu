@@ -129,7 +129,7 @@ template <typename Of, bool kPrelu, bool kSums>
 __global__ void __launch_bounds__(kNormThreads, kSums ? 2 : kBlocksAtOnce)
     norm_apply(NormApply pass, NormPartition partition) {
   using T = Element<Of>;
-  const Place place = reversed_place_of<Of>(partition);
+  const Place place = reversed_place_of<Of, kSums>(partition);
   if (!kSums && place.steps == 0) return;
   OutputLine<kGroupChannels<Of>> line{};
   OutputSums<Of> own;

@@ -86,10 +86,11 @@ __device__ Place place_of(const NormPartition& partition, const uint3& block) {
 }
 
 // For the second pass over a tensor: blocks and their steps in reverse, to begin with the data that the first
-// pass left in the L2 cache.
-template <typename Of>
+// pass left in the L2 cache. With kOwnTile a block keeps its channels, as combine_blocks() wants them.
+template <typename Of, bool kOwnTile = false>
 __device__ Place reversed_place_of(const NormPartition& partition) {
-  const uint3 block{gridDim.x - 1 - blockIdx.x, gridDim.y - 1 - blockIdx.y, gridDim.z - 1 - blockIdx.z};
+  const uint3 block{kOwnTile ? blockIdx.x : gridDim.x - 1 - blockIdx.x, gridDim.y - 1 - blockIdx.y,
+                    gridDim.z - 1 - blockIdx.z};
   Place place = place_of<Of>(partition, block);
   place.first += (place.steps - 1) * place.stride;
   place.stride = -place.stride;

@@ -111,11 +111,16 @@ __global__ void __launch_bounds__(kThreads)
   const auto centered = [&](int i) {
     return operands.products[first + i] - mean_gradient * operands.sums[i];
   };
-  float product = 0;
-  for (int i = lane; i < inputs; i += 32) product += operands.weight[first + i] * centered(i);
+  float product = 0, largest = 0;
+  for (int i = lane; i < inputs; i += 32) {
+    const float weight = operands.weight[first + i];
+    product += weight * centered(i);
+    largest = fmaxf(largest, fabsf(weight));
+  }
   const float inv_std = operands.inv_std[output];
   const float d_scale = combine_warp(product, Sum{}) * inv_std;
   const float of_gradient = operands.scale[output] * inv_std;
+  largest = combine_warp(largest, Largest{});
   const float of_deviations = -of_gradient * inv_std * d_scale, of_in = of_deviations / pixels;
   for (int i = lane; i < inputs; i += 32)
     as<D>(operands.d_weight)[first + i] =
@@ -124,17 +129,18 @@ __global__ void __launch_bounds__(kThreads)
   operands.d_scale[output] = d_scale;
   if (operands.d_bias) operands.d_bias[output] = d_out_sum;
   operands.coefficients[output] = of_in;
+  operands.coefficients[2 * shape.outputs + output] = fabsf(of_in) * largest * largest;
   operands.coefficients[shape.outputs + output] =
       -of_gradient * mean_gradient - of_in * operands.mean[output];
 }
 
-// The power of two that brings the largest coefficient to at least 32 and below 64: a column of weights may
-// have a norm of 31 before a factor passes the largest f16.
-__device__ float power_for(float largest) {
-  constexpr int kBits = 6, kMostBits = 120;  // so that the power and its inverse are normal
-  if (!(largest > 0) || !isfinite(largest)) return 1;
+// The power of two that brings what bounds all factors below 2^15, so that none passes the largest f16, but
+// not below 2^14. |sum over k of B w_i w_j| <= sum of |B| max w^2.
+__device__ float power_for(float bound) {
+  constexpr int kBits = 15, kMostBits = 120;  // so that the power and its inverse are normal
+  if (!(bound > 0) || !isfinite(bound)) return 1;
   int exponent = 0;
-  frexpf(largest, &exponent);
+  frexpf(bound, &exponent);
   return ldexpf(1, min(max(kBits - exponent, -kMostBits), kMostBits));
 }
 
@@ -145,10 +151,10 @@ __global__ void __launch_bounds__(kThreads)
     product_norm_factors(ProductNormShape shape, ProductBackward operands) {
   const int inputs = shape.inputs, outputs = shape.outputs;
   const float *const of_in = operands.coefficients, *const constants = of_in + outputs;
-  float largest = 0;
-  for (int k = static_cast<int>(threadIdx.x); k < outputs; k += kThreads)
-    largest = fmaxf(largest, fabsf(of_in[k]));
-  const float power = power_for(combine_block<kThreads>(largest, Largest{}));
+  const float* const bounds = constants + outputs;
+  float bound = 0;
+  for (int k = static_cast<int>(threadIdx.x); k < outputs; k += kThreads) bound += bounds[k];
+  const float power = power_for(combine_block<kThreads>(bound, Sum{}));
   const int column = static_cast<int>(blockIdx.x) * kLanes + own_column();
   const int first_row = static_cast<int>(blockIdx.y) * kFactorRows;
   float sums[kFactorRows + 1] = {};

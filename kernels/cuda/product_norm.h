@@ -39,10 +39,10 @@ struct ProductBackward {
   float *d_scale = nullptr, *d_bias = nullptr;  // [outputs]; d_bias may be null
   std::byte* factors = nullptr;                 // [inputs, inputs] in `dtype`, a half
   float* shift = nullptr;                       // [inputs + 1]
-  float* coefficients = nullptr;                // scratch of product_norm_workspace()
+  float* coefficients = nullptr;  // scratch, product_norm_workspace(): B, C and bounds of the factors
 };
 constexpr std::size_t product_norm_workspace(const ProductNormShape& shape) {
-  return 2 * sizeof(float) * static_cast<std::size_t>(shape.outputs);
+  return 3 * sizeof(float) * static_cast<std::size_t>(shape.outputs);
 }
 void launch_product_norm_backward(const ProductNormShape& shape, DType dtype, const ProductBackward& operands,
                                   cudaStream_t stream);

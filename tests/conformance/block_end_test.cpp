@@ -314,6 +314,7 @@ TEST_F(GpuBlockEnds, SumTheGradientOfABlock) {
                               .added = added,
                               .relu_mask = mask,
                               .d_bias = made.add(DType::f32, {extent.c}, false)});
+    made.program.instructions.back().workspace_bytes = 1 << 20;
     CheckedProgram program(*device(), made.graph, made.rule, made.program);
     for (const BufferId id : {weight, d_out, added})
       program.write(id, normal_values(DType::f16, program.held(id).size(), id));
