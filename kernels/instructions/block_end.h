@@ -63,7 +63,7 @@ struct BlockEndForward {
 };
 
 // The gradients of the norm's and the convolution's parameters, and the factors of d_a. W^T diag(B) W is too
-// small for f16 where the gradient is: it is stored times a power of two, 2^p, which max|B| gives.
+// small for f16 where the gradient is: it is stored times a power of two, 2^p, which keeps it below 2^15.
 struct ProductNormBackward {
   static constexpr std::string_view kName = "product_norm_backward";
   Read products, d_out_sums;    // R [k, c], s [k]

@@ -32,7 +32,7 @@ class ReferenceRun {
   }
   const Doubles& held(BufferId id) const { return held_[id]; }
 
-  // Several times: some results are made from others of the same instruction.
+  // Makes several passes, because some results are made from others of the same instruction.
   void run(Operation operation, std::size_t op) {
     const Instruction instruction{.name = "instruction", .operation = std::move(operation), .op = op};
     InstructionReference reference(made_.graph, made_.rule, made_.program, DeviceKind::cuda);
@@ -58,7 +58,8 @@ void expect_equal(const Doubles& found, const Doubles& wanted, const char* name)
   EXPECT_LE(error, 1e-9 * std::max(largest, 1e-3)) << name;
 }
 
-// Channels with gamma = 0, of a constant input and, behind it, of a constant result.
+// Output channel kZeroScale has gamma = 0. Input channel kConstant is constant, and the output channel of the
+// same number reads only that one.
 constexpr std::size_t kZeroScale = 2, kConstant = 1;
 
 void expect_the_usual_way(const Shape& images, bool normalised_shortcut) {
@@ -156,7 +157,7 @@ void expect_the_usual_way(const Shape& images, bool normalised_shortcut) {
   expect_equal(run.held(product_norm.moments.running_variance), usual.statistics[end.running_variance],
                "running_variance");
 
-  // The block's gradient behind the mask, and its sums.
+  // The block's masked gradient, and its sums.
   Doubles g = usual.value_gradients[out], g_sums(k);
   const auto pixels = static_cast<std::size_t>(wide.h * wide.w);
   for (std::size_t i = 0; i < g.size(); ++i) {

@@ -264,14 +264,14 @@ TEST_F(GpuBlockEnds, OfSmallAndLargeWeights) {
       check({.dtype = dtype, .extent = {3, 7, 7, 64}, .weight = weight});
 }
 
-// As the last norm of a block starts: x has no effect, and its gradient is 0.
+// The last norm of a block starts with this scale: x has no effect, and its gradient is 0.
 TEST_F(GpuBlockEnds, OfAScaleOfZero) {
   for (const DType dtype : kHalf)
     for (const double gradient : {0.0, 1.0})
       check({.dtype = dtype, .extent = {3, 7, 7, 64}, .gradient = gradient, .is_scale_zero = true});
 }
 
-// So that an overflow is found: forward in the output, backward in the gradients.
+// An overflow must reach the output in forward and the gradients in backward.
 TEST_F(GpuBlockEnds, LetANotANumberThrough) {
   const auto program = BlockEnd({.extent = {3, 7, 7, 64}}).start(*device());
   const auto run_to = [&](InstructionId last) {
@@ -294,7 +294,7 @@ TEST_F(GpuBlockEnds, LetANotANumberThrough) {
   EXPECT_TRUE(std::isnan(program->held(instructions[kForward].as<BlockEndForward>()->out)[0]));
 }
 
-// A convolution's data gradient behind the mask of a block's end, and its sum, which that block's norm needs.
+// A convolution's data gradient, masked by a block's end, and its sum, which the norm of that block needs.
 TEST_F(GpuBlockEnds, SumTheGradientOfABlock) {
   for (const Shape& extent : {Shape{3, 7, 7, 256}, {5, 10, 10, 128}}) {
     const Shape narrow{extent.n, extent.h, extent.w, 64};
@@ -314,7 +314,7 @@ TEST_F(GpuBlockEnds, SumTheGradientOfABlock) {
                               .added = added,
                               .relu_mask = mask,
                               .d_bias = made.add(DType::f32, {extent.c}, false)});
-    made.program.instructions.back().workspace_bytes = 1 << 20;
+    made.program.instructions[0].workspace_bytes = std::size_t{1} << 20;  // the most that it may take
     CheckedProgram program(*device(), made.graph, made.rule, made.program);
     for (const BufferId id : {weight, d_out, added})
       program.write(id, normal_values(DType::f16, program.held(id).size(), id));

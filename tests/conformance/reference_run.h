@@ -131,7 +131,7 @@ class Run {
                           std::optional<Read> residual = {}) const;
   std::size_t products_of_input() const;
   Sums backward_data(BufferId d_out, BufferId weight);
-  // Over each channel of a gradient that was stored as `stored`; engines may sum it before they round it.
+  // Sums over each channel of a gradient, which engines may sum before they round it to `stored`.
   static Expected summed_gradient(const Doubles& gradient, const Shape& extent, DType stored);
   // Sums for a norm from the gradient of its output, as it was stored; and the coefficients' rows from
   // `first` on.
