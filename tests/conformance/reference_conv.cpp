@@ -167,8 +167,8 @@ void Run::of(const ConvNormBackwardData& conv) {
   }
   const auto channels = static_cast<std::size_t>(extent.c);
   Expected coefficients{Doubles(3 * channels), Doubles(3 * channels)};
-  sums_for({conv.norm_in, conv.mean, conv.inv_std, conv.scale, conv.d_scale, conv.d_bias}, gradient.values,
-           extent, &coefficients, 0);
+  sums_for({conv.norm_in, conv.mean, conv.inv_std, conv.scale, conv.d_scale, conv.d_bias},
+           made(conv.d_activated), extent, &coefficients, 0);
   expect(conv.coefficients, std::move(coefficients));
   expect(conv.d_activated, std::move(gradient).expected(product_units(products_of_input())));
 }
