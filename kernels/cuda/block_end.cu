@@ -19,6 +19,9 @@ template <int kChannels>
 constexpr int kStoredRows = 32 / kWarpChunks<kChannels>;  // of a warp, at once
 template <int kChannels>
 constexpr int kSummingThreads = kBlockEndThreads / kTileChunks<kChannels>;  // that sum the same channels
+// A tile of 64 channels leaves room for a third stage.
+template <int kChannels>
+constexpr int kStages = block_end_stages(kChannels);
 template <int kChannels>
 constexpr int kStageChunks = kBlockEndRows* kFactorChunks + kBlockEndStep* kTileChunks<kChannels>;
 
@@ -141,10 +144,24 @@ __device__ void hold_line(const EndTensors<T>& tensors, int channels, int first_
   }
 }
 
-// Puts sums + shift + what is held at their places, by its scale and shift if it has them, in those places;
+// sums * factor + shift, of the line.
+template <int kChannels>
+__device__ void add_shift(WarpSums<kChannels>& sums, float factor, const float* line) {
+#pragma unroll
+  for (int chunk = 0; chunk < kWarpChunks<kChannels>; ++chunk) {
+    float shift[2];
+    load<2>(line + channel_in_tile<kChannels>(chunk), shift);
+#pragma unroll
+    for (int tile = 0; tile < kWarpTiles; ++tile)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sums[tile][chunk][i] = sums[tile][chunk][i] * factor + shift[i % 2];
+  }
+}
+
+// Adds the sums to what is held at their places, which is multiplied by its factors, if those aren't null;
 // rounds once.
 template <typename T, End kEnd, int kChannels>
-__device__ void put_sums(const WarpSums<kChannels>& sums, const float* line, uint4* held) {
+__device__ void put_sums(const WarpSums<kChannels>& sums, const float* factors, uint4* held) {
   constexpr int kRowChunks = kTileChunks<kChannels>, kChunks = kWarpChunks<kChannels>;
   const int lane = own_lane(), warp = own_warp();
   held += warp / 2 * 16 * kWarpTiles * kRowChunks;
@@ -160,16 +177,18 @@ __device__ void put_sums(const WarpSums<kChannels>& sums, const float* line, uin
 #pragma unroll
       for (int chunk = 0; chunk < kChunks; ++chunk) load<2>(pair_at(chunk), values[chunk]);
     }
+    if (kEnd == End::forward && factors) {
+#pragma unroll
+      for (int chunk = 0; chunk < kChunks; ++chunk) {
+        float factor[2];
+        load<2>(factors + channel_in_tile<kChannels>(chunk), factor);
+        values[chunk][0] *= factor[0], values[chunk][1] *= factor[1];
+      }
+    }
 #pragma unroll
     for (int chunk = 0; chunk < kChunks; ++chunk) {
-      float shift[2] = {}, factor[2] = {1, 1};
-      if constexpr (kEnd != End::gradient) load<2>(line + channel_in_tile<kChannels>(chunk), shift);
-      if constexpr (kEnd == End::forward)
-        load<2>(line + kChannels + channel_in_tile<kChannels>(chunk), factor);
-#pragma unroll
-      for (int c = 0; c < 2; ++c)
-        values[chunk][c] =
-            factor[c] * values[chunk][c] + (sums[part / 2][chunk][part % 2 * 2 + c] + shift[c]);
+      values[chunk][0] += sums[part / 2][chunk][part % 2 * 2];
+      values[chunk][1] += sums[part / 2][chunk][part % 2 * 2 + 1];
       store<2>(pair_at(chunk), values[chunk]);
     }
   }
@@ -302,6 +321,7 @@ __global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape s
   uint4* const held = gpu::dynamic_shared<uint4>();
   uint4* const bits = held + kBlockEndRows * kRowChunks;
   uint4* const stages = bits + kBlockEndRows;
+  auto* const line = reinterpret_cast<float*>(bits);
   const auto across = static_cast<unsigned>(shape.channels / kChannels);
   const std::int64_t first_pixel = std::int64_t{blockIdx.x / across} * kBlockEndRows;
   const int first_channel = static_cast<int>(blockIdx.x % across) * kChannels;
@@ -314,9 +334,9 @@ __global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape s
   const int steps = second_steps + shape.outputs / kBlockEndStep;
   // Behind the last step's factors comes the norm's input.
   const auto hold_step = [&](int step) {
-    uint4* const stage = stages + step % 2 * kStageChunks<kChannels>;
+    uint4* const stage = stages + step % kStages<kChannels> * kStageChunks<kChannels>;
     if (step >= steps) {
-      if (kSums > 1)
+      if (kSums > 1 && step == steps)
         hold_rows<kRowChunks, kBlockEndRows>(tensors.norm_in + first(), shape.channels, rows, stage);
       return;
     }
@@ -330,10 +350,11 @@ __global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape s
     else
       hold(tensors.left, tensors.weight, shape.outputs, (step - second_steps) * kBlockEndStep);
   };
-  hold_step(0);
-  gpu::end_copy_group();
-  hold_step(1);
-  gpu::end_copy_group();
+#pragma unroll
+  for (int step = 0; step < kStages<kChannels>; ++step) {
+    hold_step(step);
+    gpu::end_copy_group();
+  }
   if constexpr (kEnd != End::through)
     hold_rows<kRowChunks, kBlockEndRows>(tensors.added + first(), shape.channels, rows, held);
   if constexpr (kEnd == End::gradient)
@@ -343,30 +364,25 @@ __global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape s
           tensors.mask + (first() + static_cast<std::int64_t>(threadIdx.x) * shape.channels) / 8, true);
   gpu::end_copy_group();
   if constexpr (kEnd != End::gradient)
-    hold_line<kEnd, kChannels>(tensors, shape.channels, first_channel, reinterpret_cast<float*>(bits));
+    hold_line<kEnd, kChannels>(tensors, shape.channels, first_channel, line);
 
   WarpSums<kChannels> sums = {};
 #pragma unroll 1
   for (int step = 0; step < steps; ++step) {
     if (step == 0)
-      gpu::wait_for_copy_groups<2>();
-    else if (step == 1)
-      gpu::wait_for_copy_groups<1>();
+      gpu::wait_for_copy_groups<kStages<kChannels>>();
+    else if (step < kStages<kChannels>)
+      gpu::wait_for_copy_groups<kStages<kChannels> - 1>();
     else
-      gpu::wait_for_copy_groups<0>();
+      gpu::wait_for_copy_groups<kStages<kChannels> - 2>();
     __syncthreads();
     if (step > 0) {
-      hold_step(step + 1);
+      hold_step(step + kStages<kChannels> - 1);
       gpu::end_copy_group();
     }
-    if (kEnd == End::through && step == second_steps) {
-      const float power = reinterpret_cast<const float*>(bits)[kPowerAt];
-#pragma unroll
-      for (auto& tile : sums)
-        for (auto& chunk : tile)
-          for (float& sum : chunk) sum *= power;
-    }
-    const uint4* const stage = stages + step % 2 * kStageChunks<kChannels>;
+    if (kEnd == End::forward && step == 0) add_shift<kChannels>(sums, 0, line);
+    if (kEnd == End::through && step == second_steps) add_shift<kChannels>(sums, line[kPowerAt], line);
+    const uint4* const stage = stages + step % kStages<kChannels> * kStageChunks<kChannels>;
     if (has_pixels) multiply_step<T, kChannels>(stage, stage + kLeftChunks, sums);
   }
   OwnPixels<T, kChannels> own_shortcut_in;
@@ -374,17 +390,18 @@ __global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape s
     load_own<T, kChannels>(tensors.shortcut_in + first(), shape.channels, rows, own_shortcut_in);
   gpu::wait_for_copy_groups<0>();
   __syncthreads();
-  put_sums<T, kEnd, kChannels>(sums, reinterpret_cast<const float*>(bits), held);
+  put_sums<T, kEnd, kChannels>(sums, tensors.added_scale_shift ? line + kChannels : nullptr, held);
   __syncwarp();
   if constexpr (kSums > 1) tensors.means.norm += first_channel;
   if constexpr (kSums > 2) tensors.means.shortcut += first_channel;
   if constexpr (kEnd == End::through) tensors.scale_shift += first_channel;
   if constexpr (kEnd == End::forward) tensors.made_mask += first() / 8;
   tensors.out += first();
-  auto* const left_sums = reinterpret_cast<float*>(stages + (steps - 1) % 2 * kStageChunks<kChannels>);
-  store_masked<T, kEnd, kChannels, kSums>(tensors, held, reinterpret_cast<const unsigned char*>(bits),
-                                          shape.channels, rows, stages + steps % 2 * kStageChunks<kChannels>,
-                                          own_shortcut_in, left_sums);
+  auto* const left_sums =
+      reinterpret_cast<float*>(stages + (steps - 1) % kStages<kChannels> * kStageChunks<kChannels>);
+  store_masked<T, kEnd, kChannels, kSums>(
+      tensors, held, reinterpret_cast<const unsigned char*>(bits), shape.channels, rows,
+      stages + steps % kStages<kChannels> * kStageChunks<kChannels>, own_shortcut_in, left_sums);
   if constexpr (kSums > 0) {
     __syncthreads();
     leave_sums<kChannels, kSums>(
@@ -493,10 +510,7 @@ void launch_block_end_through(DType dtype, const BlockEndShape& shape, const Blo
                                 .norm_in = as<T>(operands.norm_in),
                                 .means = {operands.norm.mean, nullptr},
                                 .partials = operands.partials};
-    if (shape.channels % kBlockEndChannels == 0)
-      launch_end<T, End::through, kBlockEndChannels, 2>(shape, tensors, operands.norm, {}, stream);
-    else
-      launch_end<T, End::through, kBlockEndChannels / 2, 2>(shape, tensors, operands.norm, {}, stream);
+    launch_end<T, End::through, kThroughChannels, 2>(shape, tensors, operands.norm, {}, stream);
   });
 }
 

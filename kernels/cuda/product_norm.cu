@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kThreads)
     float deviations[kColumns][kRowsOfSet] = {}, means[kColumns];
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) means[c] = totals[base + c * kLanes] / pixels;
-#pragma unroll 8
+#pragma unroll 16
     for (int i = 0; i < inputs; ++i) {
       float of_rows[kRowsOfSet];
       load<kRowsOfSet>(weights + i * kSets * kRowsOfSet + own_row, of_rows);
@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(kThreads)
   const int column = static_cast<int>(blockIdx.x) * kLanes + own_column();
   const int first_row = static_cast<int>(blockIdx.y) * kFactorRows;
   float sums[kFactorRows + 1] = {};
-#pragma unroll 4
+#pragma unroll 8
   for (int k = own_set(); k < outputs; k += kSets) {
     const float* const weights = operands.weight + std::int64_t{k} * inputs;
     const float weight = weights[column], term = weight * of_in[k];
