@@ -46,7 +46,7 @@ void Run::of(const ChannelProducts& product) {
         for (std::size_t pixel = 0; pixel < pixels; ++pixel)
           products.add(i * columns + j, left[(image * rows + i) * pixels + pixel] *
                                             right[(image * columns + j) * pixels + pixel]);
-  expect(product.products, std::move(products).expected(product_units()));
+  expect(product.products, std::move(products).expected(product_units(images * pixels)));
 }
 
 void Run::of(const ProductNormStatistics& norm) {
@@ -105,7 +105,7 @@ void Run::of(const BlockEndForward& end) {
     out.add(i, residual[i] * (residual_line ? (*residual_line)[k] : 1));
     if (residual_line) out.add(i, (*residual_line)[outputs + k]);
   }
-  Expected expected = std::move(out).expected(product_units());
+  Expected expected = std::move(out).expected(product_units(channels));
   Doubles bytes(made(end.relu_mask).size());
   for (std::size_t i = 0; i < expected.values.size(); ++i) {
     double& y = expected.values[i];
@@ -190,7 +190,7 @@ void Run::of(const BlockEndBackwardData& end) {
   sums_for({end.norm_in, end.mean, end.inv_std, end.scale, end.d_scale, end.d_bias}, made(end.d_activated),
            extent, &coefficients, 0);
   expect(end.coefficients, std::move(coefficients));
-  expect(end.d_activated, std::move(gradient).expected(product_units()));
+  expect(end.d_activated, std::move(gradient).expected(product_units(channels + outputs)));
 }
 
 }  // namespace plumb
