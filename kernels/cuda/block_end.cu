@@ -19,9 +19,6 @@ template <int kChannels>
 constexpr int kStoredRows = 32 / kWarpChunks<kChannels>;  // of a warp, at once
 template <int kChannels>
 constexpr int kSummingThreads = kBlockEndThreads / kTileChunks<kChannels>;  // that sum the same channels
-// A tile of 64 channels leaves room for a third stage.
-template <int kChannels>
-constexpr int kStages = block_end_stages(kChannels);
 template <int kChannels>
 constexpr int kStageChunks = kBlockEndRows* kFactorChunks + kBlockEndStep* kTileChunks<kChannels>;
 
@@ -317,11 +314,18 @@ __device__ void leave_sums(const float* sums, int stride, float* partials) {
 // by memory up to 128 outputs; above, the factors, which each block reads from the L2 cache, take as long.
 template <typename T, End kEnd, int kChannels, int kSums>
 __global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape shape, EndTensors<T> tensors) {
-  constexpr int kLeftChunks = kBlockEndRows * kFactorChunks, kRowChunks = kTileChunks<kChannels>;
-  uint4* const held = gpu::dynamic_shared<uint4>();
-  uint4* const bits = held + kBlockEndRows * kRowChunks;
-  uint4* const stages = bits + kBlockEndRows;
+  constexpr int kLeftChunks = kBlockEndRows * kFactorChunks, kRowChunks = kTileChunks<kChannels>,
+                kStages = block_end_stages(kChannels);
+  constexpr bool kAdds = kEnd != End::through;
+  uint4* const bits = gpu::dynamic_shared<uint4>();
   auto* const line = reinterpret_cast<float*>(bits);
+  // The stages are taken in turn.
+  const auto stage = [stages = bits + kBlockEndRows](int turn) {
+    return stages + turn * kStageChunks<kChannels>;
+  };
+  const auto turn_after = [](int turn, int more) {  // more: below kStages
+    return turn + more < kStages ? turn + more : turn + more - kStages;
+  };
   const auto across = static_cast<unsigned>(shape.channels / kChannels);
   const std::int64_t first_pixel = std::int64_t{blockIdx.x / across} * kBlockEndRows;
   const int first_channel = static_cast<int>(blockIdx.x % across) * kChannels;
@@ -332,64 +336,58 @@ __global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape s
   const bool has_pixels = own_warp() / 2 * 16 * kWarpTiles < rows;
   const int second_steps = kEnd == End::through ? shape.channels / kBlockEndStep : 0;
   const int steps = second_steps + shape.outputs / kBlockEndStep;
-  // Behind the last step's factors comes the norm's input.
-  const auto hold_step = [&](int step) {
-    uint4* const stage = stages + step % kStages<kChannels> * kStageChunks<kChannels>;
-    if (step >= steps) {
-      if (kSums > 1 && step == steps)
-        hold_rows<kRowChunks, kBlockEndRows>(tensors.norm_in + first(), shape.channels, rows, stage);
-      return;
-    }
-    const auto hold = [&](const T* left, const T* weight, int outputs, int output) {
-      hold_rows<kFactorChunks, kBlockEndRows>(left + first_pixel * outputs + output, outputs, rows, stage);
-      hold_rows<kRowChunks, kBlockEndStep>(weight + output * shape.channels + first_channel, shape.channels,
-                                           kBlockEndStep, stage + kLeftChunks);
+  // The factors of each step, then what is added, then the norm's input: a stage each.
+  const auto hold = [&](int item, uint4* into) {
+    const auto hold_tile = [&](const T* from) {
+      hold_rows<kRowChunks, kBlockEndRows>(from + first(), shape.channels, rows, into);
     };
-    if (step < second_steps)
-      hold(tensors.second_left, tensors.second_weight, shape.channels, step * kBlockEndStep);
-    else
-      hold(tensors.left, tensors.weight, shape.outputs, (step - second_steps) * kBlockEndStep);
+    const auto hold_factors = [&](const T* left, const T* weight, int outputs, int output) {
+      hold_rows<kFactorChunks, kBlockEndRows>(left + first_pixel * outputs + output, outputs, rows, into);
+      hold_rows<kRowChunks, kBlockEndStep>(weight + output * shape.channels + first_channel, shape.channels,
+                                           kBlockEndStep, into + kLeftChunks);
+    };
+    if (item < second_steps)
+      hold_factors(tensors.second_left, tensors.second_weight, shape.channels, item * kBlockEndStep);
+    else if (item < steps)
+      hold_factors(tensors.left, tensors.weight, shape.outputs, (item - second_steps) * kBlockEndStep);
+    else if (item < steps + kAdds + (kSums > 1))
+      hold_tile(kAdds && item == steps ? tensors.added : tensors.norm_in);
   };
-#pragma unroll
-  for (int step = 0; step < kStages<kChannels>; ++step) {
-    hold_step(step);
-    gpu::end_copy_group();
-  }
-  if constexpr (kEnd != End::through)
-    hold_rows<kRowChunks, kBlockEndRows>(tensors.added + first(), shape.channels, rows, held);
-  if constexpr (kEnd == End::gradient)
-    if (threadIdx.x < static_cast<unsigned>(rows))
-      gpu::copy_to_shared(
-          bits + threadIdx.x,
-          tensors.mask + (first() + static_cast<std::int64_t>(threadIdx.x) * shape.channels) / 8, true);
-  gpu::end_copy_group();
   if constexpr (kEnd != End::gradient)
     hold_line<kEnd, kChannels>(tensors, shape.channels, first_channel, line);
+  else if (threadIdx.x < static_cast<unsigned>(rows))
+    gpu::copy_to_shared(
+        bits + threadIdx.x,
+        tensors.mask + (first() + static_cast<std::int64_t>(threadIdx.x) * shape.channels) / 8, true);
+#pragma unroll
+  for (int item = 0; item < kStages; ++item) {
+    hold(item, stage(item));
+    gpu::end_copy_group();
+  }
 
   WarpSums<kChannels> sums = {};
+  int turn = 0;
 #pragma unroll 1
-  for (int step = 0; step < steps; ++step) {
+  for (int step = 0; step < steps; ++step, turn = turn_after(turn, 1)) {
     if (step == 0)
-      gpu::wait_for_copy_groups<kStages<kChannels>>();
-    else if (step < kStages<kChannels>)
-      gpu::wait_for_copy_groups<kStages<kChannels> - 1>();
+      gpu::wait_for_copy_groups<kStages - 1>();
     else
-      gpu::wait_for_copy_groups<kStages<kChannels> - 2>();
+      gpu::wait_for_copy_groups<kStages - 2>();
     __syncthreads();
-    if (step > 0) {
-      hold_step(step + kStages<kChannels> - 1);
+    if (step > 0) {  // the stage of the step before is free
+      hold(step + kStages - 1, stage(turn_after(turn, kStages - 1)));
       gpu::end_copy_group();
     }
     if (kEnd == End::forward && step == 0) add_shift<kChannels>(sums, 0, line);
     if (kEnd == End::through && step == second_steps) add_shift<kChannels>(sums, line[kPowerAt], line);
-    const uint4* const stage = stages + step % kStages<kChannels> * kStageChunks<kChannels>;
-    if (has_pixels) multiply_step<T, kChannels>(stage, stage + kLeftChunks, sums);
+    if (has_pixels) multiply_step<T, kChannels>(stage(turn), stage(turn) + kLeftChunks, sums);
   }
   OwnPixels<T, kChannels> own_shortcut_in;
   if constexpr (kSums > 2)
     load_own<T, kChannels>(tensors.shortcut_in + first(), shape.channels, rows, own_shortcut_in);
   gpu::wait_for_copy_groups<0>();
   __syncthreads();
+  uint4* const held = stage(kAdds ? turn : turn_after(turn, 1));
   put_sums<T, kEnd, kChannels>(sums, tensors.added_scale_shift ? line + kChannels : nullptr, held);
   __syncwarp();
   if constexpr (kSums > 1) tensors.means.norm += first_channel;
@@ -397,11 +395,10 @@ __global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape s
   if constexpr (kEnd == End::through) tensors.scale_shift += first_channel;
   if constexpr (kEnd == End::forward) tensors.made_mask += first() / 8;
   tensors.out += first();
-  auto* const left_sums =
-      reinterpret_cast<float*>(stages + (steps - 1) % kStages<kChannels> * kStageChunks<kChannels>);
-  store_masked<T, kEnd, kChannels, kSums>(
-      tensors, held, reinterpret_cast<const unsigned char*>(bits), shape.channels, rows,
-      stages + steps % kStages<kChannels> * kStageChunks<kChannels>, own_shortcut_in, left_sums);
+  auto* const left_sums = reinterpret_cast<float*>(stage(turn_after(turn, kStages - 1)));
+  store_masked<T, kEnd, kChannels, kSums>(tensors, held, reinterpret_cast<const unsigned char*>(bits),
+                                          shape.channels, rows, stage(turn_after(turn, kAdds)),
+                                          own_shortcut_in, left_sums);
   if constexpr (kSums > 0) {
     __syncthreads();
     leave_sums<kChannels, kSums>(
@@ -438,10 +435,8 @@ template <typename T, End kEnd, int kChannels, int kSums>
 void launch_end(const BlockEndShape& shape, const EndTensors<T>& tensors, const NormBackward& norm,
                 const NormBackward& shortcut, cudaStream_t stream) {
   const std::int64_t tiles = block_end_rows(shape) * (shape.channels / kChannels);
-  const int depth = shape.outputs + (kEnd == End::through ? shape.channels : 0);
   gpu::launch(block_end<T, kEnd, kChannels, kSums>, dim3(blocks_for(tiles, 1)), dim3(kBlockEndThreads),
-              static_cast<std::size_t>(block_end_shared_bytes(kChannels, depth, kSums)), stream, shape,
-              tensors);
+              static_cast<std::size_t>(block_end_shared_bytes(kChannels)), stream, shape, tensors);
   if constexpr (kSums > 0) {
     const dim3 block(kFinishedChannels, kFinishingRows);
     gpu::launch(finish_norm_sums<kSums>, dim3(blocks_for(shape.channels, kFinishedChannels)), block,

@@ -15,24 +15,23 @@ struct BlockEndShape {
 };
 
 // A block computes a tile of 128 pixels x 128 channels by 4 x 2 warps; a warp has 32 pixels x 64 channels.
-// Products are summed in steps of 64 factors, which lie in two stages in shared memory. For the gradient of a
-// block end's input, which has more steps, tiles have 64 channels and three stages, so that more bytes are in
-// flight.
+// Products are summed in steps of 64 factors. For the gradient of a block end's input, which has more steps,
+// tiles have 64 channels.
 inline constexpr int kBlockEndThreads = 256;
 inline constexpr int kBlockEndRows = 128;      // pixels of a tile
 inline constexpr int kBlockEndChannels = 128;  // channels are a multiple of it; cuBLASLt wants the same
 inline constexpr int kThroughChannels = 64;
 inline constexpr int kBlockEndStep = 64;  // outputs are a multiple of it
 
+// Shared memory holds a mask of the tile or what goes with its channels, and so many stages in elements of 2
+// bytes: as many as two blocks of a multiprocessor have room for. A step's factors take one, then what is
+// added to the tile, which the tile replaces, and a norm's input.
 constexpr int block_end_stages(int tile_channels) {
-  return tile_channels == kThroughChannels ? 3 : 2;
+  return tile_channels == kThroughChannels ? 4 : 3;
 }
-// Shared memory holds the tile (before: what is added) and its mask or line, and the stages, in elements of 2
-// bytes. With sums for a norm, its input takes a stage in the last step. depth: factors of a sum.
-constexpr int block_end_shared_bytes(int tile_channels, int depth, int sums) {
-  const int stages = sums > 1 || depth > kBlockEndStep ? block_end_stages(tile_channels) : 1;
-  return kBlockEndRows * (2 * tile_channels + kBlockEndChannels / 8) +
-         stages * 2 * kBlockEndStep * (kBlockEndRows + tile_channels);
+constexpr int block_end_shared_bytes(int tile_channels) {
+  return kBlockEndRows * 16 +
+         block_end_stages(tile_channels) * 2 * kBlockEndStep * (kBlockEndRows + tile_channels);
 }
 
 // Sums are left by rows of tiles, [rows, sums, channels] in f32, and finished by blocks that take 8 channels
