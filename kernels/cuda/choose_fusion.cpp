@@ -74,13 +74,8 @@ class Chooser {
     for (std::size_t op = 0; op < graph_.ops.size(); ++op) {
       if (!is_used(chosen_, op, pattern)) continue;
       Choice without = choice_without(chosen_, op, pattern);
-      const bool saves_product = leaves_out_product(op);
-      const auto is_better = [&] {
-        return saves_product ? without.cost.failures.size() < chosen_.cost.failures.size()
-                             : without.cost < chosen_.cost;
-      };
-      if (!is_better()) without = choice_without_successor(std::move(without), op, pattern);
-      if (is_better()) chosen_ = std::move(without);
+      if (!(without.cost < chosen_.cost)) without = choice_without_successor(std::move(without), op, pattern);
+      if (without.cost < chosen_.cost) chosen_ = std::move(without);
     }
   }
   std::vector<PlainLayer> plain() const { return chosen_.options.plain; }
@@ -92,14 +87,6 @@ class Chooser {
   }
   bool is_used(const Choice& choice, std::size_t op, FusedPattern pattern) const {
     return uses(plan_fusion(graph_, choice.options, limits_)[op], pattern);
-  }
-  // Whether the convolution's output is not stored, or that of the block whose gradient it completes. Then
-  // times don't count: they are those of instructions that run alone, at clocks that a step doesn't reach
-  // where power is short, and there fewer bytes are what makes it faster.
-  bool leaves_out_product(std::size_t op) const {
-    const std::vector<LayerFusion> layers = plan_fusion(graph_, chosen_.options, limits_);
-    const std::optional<std::size_t> end = layers[op].block_end;
-    return layers[op].norm_of_product || (end && layers[*end].product);
   }
   Choice choice_without(const Choice& with, std::size_t op, FusedPattern pattern) const {
     DescribeOptions options = with.options;
