@@ -505,7 +505,10 @@ void launch_block_end_through(DType dtype, const BlockEndShape& shape, const Blo
                                 .norm_in = as<T>(operands.norm_in),
                                 .means = {operands.norm.mean, nullptr},
                                 .partials = operands.partials};
-    launch_end<T, End::through, kThroughChannels, 2>(shape, tensors, operands.norm, {}, stream);
+    if (shape.channels % kBlockEndChannels == 0)
+      launch_end<T, End::through, kBlockEndChannels, 2>(shape, tensors, operands.norm, {}, stream);
+    else
+      launch_end<T, End::through, kBlockEndChannels / 2, 2>(shape, tensors, operands.norm, {}, stream);
   });
 }
 

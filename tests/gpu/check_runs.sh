@@ -219,7 +219,7 @@ attempt() {
 figure() {
   sed -n -e '/"images_per_second"/,/}/s/.*"mean": *\([0-9]*\.[0-9]\)[0-9]*.*/\1 images\/s/p' \
     -e '/plumbline.max_batch/,$s/^ *"batch_per_device": *\([0-9]*\).*/largest batch \1/p' \
-    -e 's/.*"summary": "\([^"]*\)".*/\1/p' "$1" 2>/dev/null | sed '2,$d'
+    -e 's/.*"summary": "\([^"]*\)".*/\1/p' "$1" 2>/dev/null | sed '2,$d' || true
 }
 
 # unfused FILE: ", 3 layers unfused", if a result names any.
@@ -232,7 +232,7 @@ unfused() {
 # note_of NAME: the figure, or what was said last.
 note_of() {
   if [ $code -eq 0 ]; then
-    echo "$(figure "$results/$1.json")$(unfused "$results/$1.json")$(tail -n 1 "$results/$1.txt" 2>/dev/null)"
+    echo "$(figure "$results/$1.json")$(unfused "$results/$1.json")$(tail -n 1 "$results/$1.txt" 2>/dev/null || true)"
     return
   fi
   [ $code -ne 124 ] && [ $code -ne 137 ] || echo -n "stopped after $(<"$results/$1.limit") s; "
