@@ -16,13 +16,13 @@ constexpr std::size_t kViewAlignment = 64;  // bytes: a cache line, and the wide
 
 struct Gradient {
   BufferId buffer = 0;
-  InstructionId last_writer = 0;
+  InstructionId complete_after = 0;  // the last instruction before the updates that uses it
 };
 
 struct Bucket {
   std::vector<BufferId> gradients;
   DType dtype = DType::f32;
-  InstructionId complete_after = 0;  // the instruction that writes its last gradient
+  InstructionId complete_after = 0;  // its last gradient's
 };
 
 // Instructions added for a bucket: `start` once its gradients are complete, `finish` before the first update.
@@ -38,40 +38,25 @@ bool is_reduced(const Buffer& buffer) {
   return buffer.role == Role::gradient && !buffer.sharded;
 }
 
-void check_readers(const Program& program, const std::vector<std::optional<InstructionId>>& last_writers) {
-  for (InstructionId id = 0; id < program.instructions.size(); ++id) {
-    const Instruction& instruction = program.instructions[id];
-    for (const BufferUse& use : instruction.uses()) {
-      const Buffer& buffer = program.buffers[use.buffer];
-      const bool reads_sum = is_reduced(buffer) && use.reads() && id > last_writers[use.buffer].value_or(id);
-      if (reads_sum && !instruction.as<Update>() && !instruction.as<FindOverflow>()) {
-        throw Error(ExitCode::internal,
-                    instruction.name + " reads " + buffer.name +
-                        " before it is reduced; only updates and find_overflow may read complete gradients");
-      }
-    }
-  }
-}
-
 // In completion order.
 std::vector<Gradient> find_gradients(const Program& program) {
-  std::vector<std::optional<InstructionId>> last_writers(program.buffers.size());
+  std::vector<std::optional<InstructionId>> last_uses(program.buffers.size());  // from the first write on
   for (InstructionId id = 0; id < program.instructions.size(); ++id) {
+    if (program.instructions[id].phase == Phase::update) continue;
     for (const BufferUse& use : program.instructions[id].uses())
-      if (use.writes()) last_writers[use.buffer] = id;
+      if (use.writes() || last_uses[use.buffer]) last_uses[use.buffer] = id;
   }
-  check_readers(program, last_writers);
   std::vector<Gradient> gradients;
   for (BufferId id = 0; id < program.buffers.size(); ++id) {
     const Buffer& buffer = program.buffers[id];
     if (!is_reduced(buffer)) continue;
     if (buffer.view)
       throw Error(ExitCode::internal, "gradient " + buffer.name + " lies in another buffer already");
-    if (!last_writers[id])
+    if (!last_uses[id])
       throw Error(ExitCode::internal, "no instruction writes " + buffer.name + ", so it can't be reduced");
-    gradients.push_back({id, *last_writers[id]});
+    gradients.push_back({id, *last_uses[id]});
   }
-  std::ranges::stable_sort(gradients, {}, &Gradient::last_writer);
+  std::ranges::stable_sort(gradients, {}, &Gradient::complete_after);
   return gradients;
 }
 
@@ -85,7 +70,8 @@ std::vector<Bucket> make_buckets(const Program& program, const BucketOptions& op
     std::vector<std::size_t> bytes;
     for (const Gradient& gradient : gradients) bytes.push_back(program.buffers[gradient.buffer].bytes);
     for (const std::vector<std::size_t>& members : assign_buckets(bytes, options)) {
-      Bucket bucket{.gradients = {}, .dtype = dtype, .complete_after = gradients[members.back()].last_writer};
+      Bucket bucket{
+          .gradients = {}, .dtype = dtype, .complete_after = gradients[members.back()].complete_after};
       for (std::size_t member : members) bucket.gradients.push_back(gradients[member].buffer);
       buckets.push_back(std::move(bucket));
     }

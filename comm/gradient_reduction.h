@@ -15,12 +15,13 @@ struct GradientReductionOptions {
   bool overlap = true;  // false: every collective after the last backward instruction
 };
 
-// Puts gradients (buffers with Role::gradient) into buckets, ordered by the last writer of each, and adds one
-// allreduce instruction per bucket on the communication lane right after the last writer of its last
-// gradient. If the reduced dtype differs from the gradients', a bucket gets a staging buffer, a cast into it
-// before the allreduce and a cast back before the first update. The casts divide by the world size and
-// multiply again, so an fp16 sum overflows only if the mean does (beyond 65504). Collectives sum; the update
-// averages (StepState::gradient_scale). Gradients of different dtypes never share a bucket.
+// Puts gradients (buffers with Role::gradient) into buckets, ordered by the last instruction of backward that
+// uses each, and adds one allreduce instruction per bucket on the communication lane right after the last use
+// of its last gradient. Backward therefore reads the rank's own gradients. If the reduced dtype differs from
+// the gradients', a bucket gets a staging buffer, a cast into it before the allreduce and a cast back before
+// the first update. The casts divide by the world size and multiply again, so an fp16 sum overflows only if
+// the mean does (beyond 65504). Collectives sum; the update averages (StepState::gradient_scale). Gradients
+// of different dtypes never share a bucket.
 //
 // A bucket is one buffer, named "bucket0" and so on in reduction order; its gradients become views, each at a
 // multiple of 64 bytes. The collective includes the gaps, which must hold finite numbers (zeros).
@@ -35,8 +36,7 @@ struct GradientReductionOptions {
 // ("overflow.allreduce").
 //
 // Requires final buffer sizes (Device::prepare has run). Throws Error(internal) if no instruction writes a
-// gradient, if a gradient is a view already, or if an instruction other than FindOverflow and updates reads
-// one after its last writer.
+// gradient, or if a gradient is a view already.
 Program add_gradient_reduction(Program program, const GradientReductionOptions& options);
 
 // Bytes sent per rank and iteration with ring collectives: S * 2(n - 1) / n for an allreduce, S * (n - 1) / n

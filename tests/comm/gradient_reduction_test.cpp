@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/error.h"
@@ -103,10 +104,13 @@ TEST(GradientReduction, LastWriterCountsIfThereAreSeveral) {
                    "bucket1.allreduce", "update0", "update1"}));
 }
 
-TEST(GradientReduction, RefusesAReaderThatWouldSeeAnIncompleteSum) {
+// A block's end without its convolution's output reads the sum that is its norm's bias's gradient.
+TEST(GradientReduction, BackwardReadsARanksOwnGradientBeforeItIsReduced) {
   Program program = small_program({{100}, {100}});
   recorded_uses(program.instructions[3]).push_back({1, Access::read});
-  EXPECT_THROW(add_gradient_reduction(program, {}), Error);
+  EXPECT_EQ(instruction_names(add_gradient_reduction(program, limits(1, 1))),
+            (Names{"forward", "backward1", "backward0", "bucket0.allreduce", "backward_input",
+                   "bucket1.allreduce", "update0", "update1"}));
 }
 
 TEST(GradientReduction, RefusesAGradientThatNoStepWrites) {
@@ -195,20 +199,23 @@ struct GpuCase {
   Precision precision = Precision::fp16;
   bool fuse = true, scale_loss = true;
   ReduceDType dtype = ReduceDType::same;
+  bool block_ends = true;  // without their convolution's output
 };
 Program reduced_gpu_program(const GpuCase& one) {
-  const DescribeOptions options{.precision = one.precision,
-                                .load_batch_every_step = true,
-                                .fuse = one.fuse,
-                                .scale_loss = one.scale_loss};
+  DescribeOptions options{.precision = one.precision,
+                          .load_batch_every_step = true,
+                          .fuse = one.fuse,
+                          .scale_loss = one.scale_loss};
+  const Graph graph = make_resnet50({.batch = 2, .image_size = 64});
+  for (std::size_t op = 0; !one.block_ends && op < graph.ops.size(); ++op)
+    options.plain.push_back({op, FusedPattern::product_norm, "to compare"});
   GradientReductionOptions reduction;
   reduction.dtype = one.dtype;
   reduction.world_size = 4;
-  return add_gradient_reduction(
-      describe(make_resnet50({.batch = 2, .image_size = 64}), options, *find_target(one.target)), reduction);
+  return add_gradient_reduction(describe(graph, options, *find_target(one.target)), reduction);
 }
 
-TEST(GradientReduction, OfGpuProgramsReducesEachGradientOnceBeforeItIsReadAndCanBePlanned) {
+TEST(GradientReduction, OfGpuProgramsReducesEachGradientOnceBetweenBackwardAndUpdateAndCanBePlanned) {
   for (const GpuCase& one :
        {GpuCase{"h200"}, GpuCase{"h200", Precision::fp16, false},
         GpuCase{"h200", Precision::fp16, true, true, ReduceDType::fp32},
@@ -217,21 +224,28 @@ TEST(GradientReduction, OfGpuProgramsReducesEachGradientOnceBeforeItIsReadAndCan
         GpuCase{"v100-16gb", Precision::fp32, true, false, ReduceDType::fp16}, GpuCase{"v100-16gb"}}) {
     const Program program = reduced_gpu_program(one);
     std::vector<int> collectives(program.buffers.size(), 0);  // by root
+    std::vector<InstructionId> first(program.buffers.size(), program.instructions.size());
     std::vector<InstructionId> last(program.buffers.size(), 0);
     for (InstructionId id = 0; id < program.instructions.size(); ++id) {
       const Instruction& instruction = program.instructions[id];
       const auto* collective = instruction.as<Collective>();
       if (!collective && !instruction.as<Cast>()) continue;
       if (collective) ++collectives[root_of(program, collective->parts.at(0))];
-      for (const BufferUse& use : instruction.uses()) last[root_of(program, use.buffer)] = id;
+      for (const BufferUse& use : instruction.uses()) {
+        const BufferId root = root_of(program, use.buffer);
+        first[root] = std::min(first[root], id);
+        last[root] = id;
+      }
     }
     const HappensBefore happens_before(program);
     for (InstructionId id = 0; id < program.instructions.size(); ++id) {
       const Instruction& instruction = program.instructions[id];
-      if (instruction.phase != Phase::update) continue;
+      if (instruction.phase == Phase::reduce) continue;
       for (const BufferUse& use : instruction.uses()) {
         if (program.buffers[use.buffer].role != Role::gradient) continue;
-        EXPECT_TRUE(happens_before(last[root_of(program, use.buffer)], id))
+        const BufferId root = root_of(program, use.buffer);
+        EXPECT_TRUE(instruction.phase == Phase::update ? happens_before(last[root], id)
+                                                       : happens_before(id, first[root]))
             << one.target << ", " << instruction.name << ", " << program.buffers[use.buffer].name;
       }
     }
@@ -254,10 +268,31 @@ TEST(GradientReduction, OfGpuProgramsReducesEachGradientOnceBeforeItIsReadAndCan
 
 TEST(GradientReduction, IsTheSameWhateverIsFused) {
   for (const std::string target : {"h200", "a100-80gb"}) {
-    const Program fused = reduced_gpu_program({target}),
-                  plain = reduced_gpu_program({target, Precision::fp16, false});
-    EXPECT_NE(fused.instructions.size(), plain.instructions.size());
-    EXPECT_EQ(reduction_hash(fused), reduction_hash(plain)) << target;
+    GpuCase fused{target}, plain{target};
+    fused.block_ends = false;
+    plain.fuse = false;
+    EXPECT_NE(reduced_gpu_program(fused).instructions.size(), reduced_gpu_program(plain).instructions.size());
+    EXPECT_EQ(reduction_hash(reduced_gpu_program(fused)), reduction_hash(reduced_gpu_program(plain)))
+        << target;
+  }
+}
+
+// Where blocks end without their convolution's output, the gradients of shortcuts' norms come earlier.
+TEST(GradientReduction, OfBlockEndsHasOtherPlacesForGradientsInTheSameBuckets) {
+  const auto collectives = [](const GpuCase& one) {
+    const Program program = reduced_gpu_program(one);
+    std::vector<std::pair<std::size_t, std::set<std::string>>> all;
+    for (const Collective& collective : collectives_of(program)) {
+      std::set<std::string> names;
+      for (const BufferId part : collective.parts) names.insert(program.buffers[part].name);
+      all.emplace_back(collective.elements, std::move(names));
+    }
+    return all;
+  };
+  for (const std::string target : {"h200", "a100-80gb"}) {
+    GpuCase plain{target};
+    plain.fuse = false;
+    EXPECT_EQ(collectives({target}), collectives(plain)) << target;
   }
 }
 
