@@ -94,6 +94,7 @@ struct Describer : GraphLowering {
         add(std::move(name), ChannelProducts{.left = left, .right = value(op.in), .products = products},
             left == value(op.in) ? Phase::forward : Phase::backward, i);
     set_macs(instruction, op, rows);
+    if (left == value(op.in)) instruction.work.bytes -= bytes(left);  // both operands are one tensor
     return products;
   }
   // Products of `rows` channels with the convolution's input.

@@ -64,7 +64,7 @@ std::string fusion_text(const Graph& graph, const DescribeOptions& options, cons
   if (!support.statistics && !support.block_end_gradient) return title + "none, " + support.why_none + "\n";
   const std::vector<LayerFusion> layers = plan_fusion(graph, options, limits);
   std::vector<TextRow> rows{{"layer", "forward", "backward", "why not more"}};
-  std::size_t statistics = 0, unstored = 0, ends = 0, backward = 0, masked = 0;
+  std::size_t statistics = 0, unstored = 0, ends = 0, backward = 0, masked = 0, products = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     TextRow row = std::visit([&](const auto& op) { return row_of(graph, op, layers[i]); }, graph.ops[i]);
     if (!row.empty()) rows.push_back(std::move(row));
@@ -73,12 +73,13 @@ std::string fusion_text(const Graph& graph, const DescribeOptions& options, cons
     ends += layers[i].forward.adds_residual;
     backward += layers[i].backward_by_conv;
     masked += layers[i].masked_by_conv;
+    products += layers[i].product.has_value();
   }
   return fmt::format(
       "{}of the norms, {} have their statistics from a convolution, {} are never stored, {} end a block "
       "inside the next convolution, {} have their backward sums from a convolution, {} have their output's "
-      "gradient summed and masked by one\n{}",
-      title, statistics, unstored, ends, backward, masked, padded_table(rows, "l", "  "));
+      "gradient summed and masked by one, {} end a block without their convolution's output\n{}",
+      title, statistics, unstored, ends, backward, masked, products, padded_table(rows, "l", "  "));
 }
 
 }  // namespace plumb::cuda

@@ -26,6 +26,15 @@ Program described_with(const std::vector<PlainLayer>& plain) {
   return cuda::describe(graph(), options, *find_target("h200"));
 }
 
+// The layer's line of fusion_text().
+std::string row_of(const std::string& layer, const std::vector<PlainLayer>& plain) {
+  DescribeOptions options{.precision = Precision::fp16};
+  options.plain = plain;
+  const std::string text = cuda::fusion_text(graph(), options, *find_target("h200"));
+  const std::size_t start = text.find("  " + layer + " ");
+  return text.substr(start, text.find('\n', start) - start);
+}
+
 bool gathers_statistics(const Instruction& instruction) {
   const auto* conv = instruction.as<ConvForward>();
   return conv && conv->sums;
@@ -43,13 +52,21 @@ bool adds_residual(const Instruction& instruction) {
   const auto* conv = instruction.as<ConvForward>();
   return conv && conv->residual;
 }
+// Of a block that ends without its convolution's output.
+bool is_of_product_norm(const Instruction& instruction) {
+  return instruction.as<ChannelProducts>() || instruction.as<ProductNormStatistics>() ||
+         instruction.as<BlockEndForward>() || instruction.as<ProductNormBackward>() ||
+         instruction.as<BlockEndBackwardData>();
+}
 bool is_fused(const Instruction& instruction) {
   return gathers_statistics(instruction) || normalizes_input(instruction) ||
-         completes_gradient(instruction) || instruction.as<ConvNormBackwardData>();
+         completes_gradient(instruction) || instruction.as<ConvNormBackwardData>() ||
+         is_of_product_norm(instruction);
 }
 // Gradients of plain convolutions take longer: completing one pays, although the block's end then has an
-// instruction of its own.
+// instruction of its own. The more instructions of an end without its convolution's output are short.
 double usual_seconds(const Instruction& instruction) {
+  if (is_of_product_norm(instruction)) return 1e-4;
   return instruction.as<ConvBackwardData>() && !completes_gradient(instruction) ? 3e-3 : 1e-3;
 }
 
@@ -139,6 +156,38 @@ TEST(ChooseFusion, CompletesAGradientOnlyWhereThatIsFaster) {
   ASSERT_EQ(plain.size(), 1U);
   EXPECT_EQ(name_of(graph().ops[plain.front().op]), "layer3.2.conv1");
   EXPECT_NE(plain.front().reason.find("ms faster"), std::string::npos) << plain.front().reason;
+}
+
+TEST(ChooseFusion, LeavesOutAConvolutionsOutputOnlyWhereThatIsFaster) {
+  const auto plain = choose([](const Program&, const Instruction& instruction) {
+    const bool slow = instruction.as<BlockEndForward>() && instruction.name == "layer2.1.bn3.forward";
+    return InstructionCost{slow ? 1.0 : usual_seconds(instruction), ""};
+  });
+  ASSERT_EQ(plain.size(), 1U);
+  EXPECT_EQ(plain.front().pattern, FusedPattern::product_norm);
+  EXPECT_EQ(name_of(graph().ops[plain.front().op]), "layer2.1.conv3");
+  EXPECT_NE(plain.front().reason.find("ms faster"), std::string::npos) << plain.front().reason;
+  const Program program = described_with(plain);
+  EXPECT_EQ(count_if(program, [](const Instruction& one) { return one.as<BlockEndForward>() != nullptr; }),
+            14U);
+  EXPECT_EQ(count_if(program, completes_gradient), 15U);
+  EXPECT_NE(row_of("layer2.1.bn3", plain).find(plain.front().reason), std::string::npos)
+      << row_of("layer2.1.bn3", plain);
+}
+
+TEST(ChooseFusion, StoresConvolutionsOutputsWhereNothingComputesTheirProducts) {
+  const auto plain = choose([](const Program&, const Instruction& instruction) {
+    return InstructionCost{usual_seconds(instruction),
+                           instruction.as<ChannelProducts>() ? "no algorithm" : ""};
+  });
+  EXPECT_EQ(plain.size(), 15U);
+  for (const PlainLayer& layer : plain) {
+    EXPECT_EQ(layer.pattern, FusedPattern::product_norm);
+    EXPECT_EQ(layer.reason, "no algorithm");
+  }
+  const Program program = described_with(plain);
+  EXPECT_EQ(count_if(program, is_of_product_norm), 0U);
+  EXPECT_EQ(count_if(program, completes_gradient), 15U);
 }
 
 // Giving up one pattern alone would bring in a slower one.

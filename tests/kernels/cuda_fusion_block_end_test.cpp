@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string>
+#include <vector>
 
 #include "kernels/memory_plan.h"
 #include "tests/kernels/fused_resnet50.h"
@@ -11,7 +13,7 @@ namespace {
 
 TEST(Fusion, AShortcutsNormIsNormalisedWhereItIsAddedOnEveryGpu) {
   for (const int compute_capability : {75, 80, 90}) {
-    const Program program = resnet50(compute_capability);
+    const Program program = with_stored_outputs(compute_capability);
     EXPECT_EQ(operands_of(program, "layer1.0.bn3.forward"),
               (Operands{"in r layer1.0.conv3", "scale_shift r layer1.0.bn3.scale_shift", "out w layer1.0.bn3",
                         "relu_mask w layer1.0.bn3.mask", "residual r layer1.0.downsample.0",
@@ -44,7 +46,7 @@ TEST(Fusion, AShortcutsNormGoesBackWithTheNormThatItIsAddedToOnEveryGpu) {
 }
 
 TEST(Fusion, WithoutAnEngineThatAddsResidualsBlocksEndInAStepOfTheirOwn) {
-  const Program program = resnet50(80);
+  const Program program = with_stored_outputs(80);
   EXPECT_EQ(count_with(program, &ConvForward::residual), 0u);
   EXPECT_EQ(count_kind<BatchNormStatistics>(program), 0u);
   EXPECT_TRUE(has_instruction(program, "layer1.0.bn3.forward"));
@@ -82,7 +84,7 @@ TEST(Fusion, TheNextBlocksFirstConvolutionCompletesTheGradientOfABlocksEnd) {
 // The norm's own backward is then one pass, whose gradient is the shortcut's, too.
 TEST(Fusion, TheConvolutionThatCompletesAGradientSumsItForTheNorm) {
   for (const int compute_capability : {80, 90, 100}) {
-    const Program program = resnet50(compute_capability);
+    const Program program = with_stored_outputs(compute_capability);
     EXPECT_EQ(
         operands_of(program, "layer1.2.conv1.backward_data"),
         (Operands{"d_out r layer1.2.conv1.gradient_by.layer1.2.bn1", "weight r layer1.2.conv1.weight.half",
@@ -102,7 +104,7 @@ TEST(Fusion, TheConvolutionThatCompletesAGradientSumsItForTheNorm) {
 
 // With a shortcut's norm it sums for both.
 TEST(Fusion, TheConvolutionThatCompletesAGradientSumsItForTheShortcutsNorm) {
-  const Program program = resnet50(90);
+  const Program program = with_stored_outputs(90);
   const Operands wanted{"norm_in r layer1.0.conv3",
                         "mean r layer1.0.bn3.mean",
                         "inv_std r layer1.0.bn3.inv_std",
@@ -137,6 +139,131 @@ TEST(Fusion, CompletesTheGradientsOfAllBlockEndsButTheLast) {
     EXPECT_FALSE(masked.contains("layer4.2.bn3.mask"));
     EXPECT_EQ(operand_of(program, "layer4.2.bn3.backward", "relu_mask"), "r layer4.2.bn3.mask");
   }
+}
+
+// Of all blocks but the last, whose gradient is not completed.
+TEST(Fusion, BlocksEndWithoutTheOutputOfTheirLastConvolution) {
+  const Graph graph = make_resnet50({.batch = 2, .image_size = 64});
+  for (const int compute_capability : {80, 86, 89, 90, 100, 120}) {
+    for (const Precision precision : {Precision::fp16, Precision::bf16}) {
+      for (const bool deterministic : {false, true}) {
+        const DescribeOptions options{.precision = precision, .deterministic = deterministic};
+        const std::vector<LayerFusion> layers = plan_fusion(graph, options, gpu(compute_capability));
+        const Program program = plumb::describe(graph, options, gpu(compute_capability));
+        std::set<std::string> without;
+        for (const LayerFusion& layer : layers) {
+          if (!layer.product) continue;
+          const std::string conv = name_of(graph.ops[*layer.product]), layer_name = conv.substr(0, 8);
+          without.insert(conv);
+          const std::string norm = name_of(graph.ops[*layers[*layer.product].norm_of_product]);
+          EXPECT_EQ(norm, layer_name + ".bn3");
+          EXPECT_FALSE(has_buffer(program, conv)) << conv;
+          EXPECT_FALSE(has_buffer(program, conv + ".gradient_by." + norm)) << conv;
+          EXPECT_TRUE(has_buffer(program, norm)) << "the block's output";
+        }
+        EXPECT_EQ(without.size(), 15u);
+        EXPECT_FALSE(without.contains("layer4.2.conv3"));
+        EXPECT_TRUE(has_buffer(program, "layer4.2.conv3"));
+      }
+    }
+  }
+}
+
+TEST(Fusion, BlocksEndWithTheirConvolutionsOutputWhereNothingElseWorks) {
+  const Graph graph = make_resnet50({.batch = 2, .image_size = 64});
+  const auto ends = [&](const DescribeOptions& options, int compute_capability) {
+    return count_kind<BlockEndForward>(plumb::describe(graph, options, gpu(compute_capability)));
+  };
+  EXPECT_EQ(ends({.precision = Precision::fp16}, 80), 15u);
+  EXPECT_EQ(ends({.precision = Precision::fp16}, 75), 0u);
+  EXPECT_EQ(ends({.precision = Precision::fp16, .fuse = false}, 90), 0u);
+  EXPECT_EQ(ends({.precision = Precision::fp16, .overlap_weights = true}, 90), 0u);
+  EXPECT_EQ(ends({.precision = Precision::tf32}, 90), 0u);
+  EXPECT_EQ(ends({.layout = TensorLayout::nhwc}, 90), 0u);
+  EXPECT_EQ(ends({.layout = TensorLayout::nchw}, 90), 0u);
+}
+
+// Forward: statistics come from products of the convolution's input, and one product ends the block.
+TEST(Fusion, ABlockEndsWithOneProductWhoseStatisticsComeFromItsInput) {
+  for (const int compute_capability : {80, 90, 100}) {
+    const Program program = resnet50(compute_capability);
+    EXPECT_EQ(operand_of(program, "layer1.1.bn2.forward", "sums"), "w layer1.1.bn2.channel_sums");
+    EXPECT_EQ(
+        operands_of(program, "layer1.1.conv3.in_products"),
+        (Operands{"left r layer1.1.bn2", "right r layer1.1.bn2", "products w layer1.1.conv3.in_products"}));
+    EXPECT_EQ(
+        operands_of(program, "layer1.1.bn3.statistics"),
+        (Operands{"products r layer1.1.conv3.in_products", "sums r layer1.1.bn2.channel_sums",
+                  "weight r layer1.1.conv3.weight", "scaled w layer1.1.conv3.scaled",
+                  "scaled_transposed w layer1.1.conv3.scaled_transposed",
+                  "deviations w layer1.1.conv3.deviations", "scale r layer1.1.bn3.weight",
+                  "bias r layer1.1.bn3.bias", "running_mean rw layer1.1.bn3.running_mean",
+                  "running_variance rw layer1.1.bn3.running_var", "scale_shift w layer1.1.bn3.scale_shift",
+                  "mean w layer1.1.bn3.mean", "inv_std w layer1.1.bn3.inv_std"}));
+    EXPECT_EQ(operands_of(program, "layer1.1.bn3.forward"),
+              (Operands{"in r layer1.1.bn2", "scaled_transposed r layer1.1.conv3.scaled_transposed",
+                        "scale_shift r layer1.1.bn3.scale_shift", "residual r layer1.0.bn3",
+                        "out w layer1.1.bn3", "relu_mask w layer1.1.bn3.mask"}));
+    EXPECT_FALSE(has_instruction(program, "layer1.1.conv3.forward"));
+    EXPECT_EQ(operand_of(program, "layer1.0.bn3.forward", "residual"), "r layer1.0.downsample.0");
+    EXPECT_EQ(operand_of(program, "layer1.0.bn3.forward", "residual_scale_shift"),
+              "r layer1.0.downsample.1.scale_shift");
+  }
+}
+
+// Backward: the convolution behind sums the gradient of the block's output. The parameters' gradients and the
+// data's read that gradient and the convolution's input.
+TEST(Fusion, ABlockGoesBackFromTheGradientOfItsOutput) {
+  for (const int compute_capability : {80, 90, 100}) {
+    const Program program = resnet50(compute_capability);
+    const Operands completed = operands_of(program, "layer1.2.conv1.backward_data");
+    EXPECT_EQ(Operands(completed.begin() + 3, completed.end()),
+              (Operands{"added r layer1.2.bn3.gradient_by.layer2.0.conv1", "relu_mask r layer1.1.bn3.mask",
+                        "d_bias w layer1.1.bn3.bias.gradient"}));
+    EXPECT_FALSE(has_instruction(program, "layer1.1.bn3.backward"));
+    const std::string gradient = "layer1.1.bn3.gradient_by.layer1.2.conv1";
+    EXPECT_EQ(operands_of(program, "layer1.1.conv3.gradient_products"),
+              (Operands{"left r " + gradient, "right r layer1.1.bn2",
+                        "products w layer1.1.conv3.gradient_products"}));
+    EXPECT_EQ(
+        operands_of(program, "layer1.1.conv3.backward_weights"),
+        (Operands{"products r layer1.1.conv3.gradient_products", "d_out_sums r layer1.1.bn3.bias.gradient",
+                  "sums r layer1.1.bn2.channel_sums", "deviations r layer1.1.conv3.deviations",
+                  "weight r layer1.1.conv3.weight", "scale r layer1.1.bn3.weight", "mean r layer1.1.bn3.mean",
+                  "inv_std r layer1.1.bn3.inv_std", "d_weight w layer1.1.conv3.weight.gradient",
+                  "d_scale w layer1.1.bn3.weight.gradient", "factors w layer1.1.conv3.factors",
+                  "shift w layer1.1.conv3.shift"}));
+    EXPECT_EQ(
+        operands_of(program, "layer1.1.conv3.backward_data"),
+        (Operands{"d_out r " + gradient, "in r layer1.1.bn2", "scaled r layer1.1.conv3.scaled",
+                  "factors r layer1.1.conv3.factors", "shift r layer1.1.conv3.shift",
+                  "norm_in r layer1.1.conv2", "scale_shift r layer1.1.bn2.scale_shift",
+                  "mean r layer1.1.bn2.mean", "inv_std r layer1.1.bn2.inv_std", "scale r layer1.1.bn2.weight",
+                  "d_activated w layer1.1.bn2.gradient_by.layer1.1.conv3",
+                  "d_scale w layer1.1.bn2.weight.gradient", "d_bias w layer1.1.bn2.bias.gradient",
+                  "coefficients w layer1.1.bn2.coefficients"}));
+    EXPECT_EQ(operand_of(program, "layer1.1.bn2.backward", "coefficients"), "r layer1.1.bn2.coefficients");
+  }
+}
+
+// The gradient is then summed for the shortcut's norm, whose own pass follows; both norms' biases have the
+// same gradient.
+TEST(Fusion, AShortcutsNormGoesBackInAStepOfItsOwnWhereTheBlockEndsWithoutItsConvolutionsOutput) {
+  const Program program = resnet50(90);
+  const Operands completed = operands_of(program, "layer1.1.conv1.backward_data");
+  EXPECT_EQ(Operands(completed.begin() + 5, completed.end()),
+            (Operands{"norm_in r layer1.0.downsample.0", "mean r layer1.0.downsample.1.mean",
+                      "inv_std r layer1.0.downsample.1.inv_std", "scale r layer1.0.downsample.1.weight",
+                      "d_scale w layer1.0.downsample.1.weight.gradient",
+                      "d_bias w layer1.0.downsample.1.bias.gradient",
+                      "coefficients w layer1.0.downsample.1.coefficients"}));
+  EXPECT_EQ(operands_of(program, "layer1.0.downsample.1.backward"),
+            (Operands{"d_activated r layer1.0.bn3.gradient_by.layer1.1.conv1", "in r layer1.0.downsample.0",
+                      "coefficients r layer1.0.downsample.1.coefficients",
+                      "d_in w layer1.0.downsample.0.gradient_by.layer1.0.downsample.1"}));
+  EXPECT_EQ(operand_of(program, "layer1.0.conv3.backward_weights", "d_out_sums"),
+            "r layer1.0.downsample.1.bias.gradient");
+  EXPECT_EQ(operand_of(program, "layer1.0.conv3.backward_weights", "d_bias"), "w layer1.0.bn3.bias.gradient");
 }
 
 // The gradient of the last norm's input must not overwrite the one that is added.

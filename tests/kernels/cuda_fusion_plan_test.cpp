@@ -1,6 +1,8 @@
 // plan_fusion() on small Graphs, layer by layer, and its explanations.
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "kernels/cuda/fusion.h"
 #include "models/resnet50.h"
 #include "tests/kernels/graph_builder.h"
@@ -106,16 +108,63 @@ TEST(FusionPlan, AConvolutionCompletesTheGradientOfABlocksEndOnlyIfItIsAProductT
   EXPECT_FALSE(completes(plan_of_end(128, {}, Activation::relu, false, Precision::fp32)));
 }
 
+// A block's end and the convolution that completes its gradient, with what decides whether the end does
+// without the output of its own convolution.
+struct Bottleneck {
+  std::int64_t inputs = 64, outputs = 128;
+  GraphBuilder::ConvOptions product = {};
+  std::optional<Activation> in_front = Activation::relu;  // none: the convolution reads the images
+  bool input_has_another_reader = false, output_has_another_reader = false;
+};
+bool stores_no_product(const Bottleneck& one) {
+  GraphBuilder builder({.n = 2, .h = 8, .w = 8, .c = one.in_front ? one.outputs : one.inputs});
+  const ValueId images = GraphBuilder::kImages;
+  const ValueId shortcut = one.in_front ? images : builder.norm(builder.conv(images, one.outputs, {}));
+  const ValueId in =
+      one.in_front ? builder.norm(builder.conv(images, one.inputs, {}), *one.in_front) : images;
+  const ValueId product = builder.conv(in, one.outputs, one.product);
+  const ValueId end = builder.norm(product, Activation::relu, shortcut);
+  const ValueId read = builder.norm(builder.conv(end, 64, {}), Activation::relu);
+  ValueId next = builder.norm(builder.conv(read, one.outputs, {}), Activation::relu, end);
+  if (one.input_has_another_reader)
+    next = builder.norm(builder.conv(in, one.outputs, {}), Activation::relu, next);
+  if (one.output_has_another_reader) next = builder.norm(product, Activation::relu, next);
+  for (const LayerFusion& layer : plan_of(builder.classify(next)))
+    if (layer.product) return true;
+  return false;
+}
+
+TEST(FusionPlan, ABlockEndsWithoutItsConvolutionsOutputOnlyIfThatIsAProductOfAnActivatedNorm) {
+  EXPECT_TRUE(stores_no_product({}));
+  EXPECT_TRUE(stores_no_product({.inputs = 192, .outputs = 512}));
+  EXPECT_FALSE(stores_no_product({.inputs = 32})) << "inputs come in 64s";
+  EXPECT_FALSE(stores_no_product({.outputs = 192})) << "outputs come in 128s";
+  EXPECT_FALSE(stores_no_product({.inputs = 128})) << "the input is as large as the output";
+  EXPECT_FALSE(stores_no_product({.product = {.kernel = 3, .padding = 1}}));
+  EXPECT_FALSE(stores_no_product({.product = {.groups = 2}}));
+  EXPECT_FALSE(stores_no_product({.in_front = Activation::none}));
+  EXPECT_FALSE(stores_no_product({.in_front = {}}));
+  EXPECT_FALSE(stores_no_product({.input_has_another_reader = true}));
+  EXPECT_FALSE(stores_no_product({.output_has_another_reader = true}));
+}
+
 TEST(FusionText, SaysWhatBecameOfEachLayerAndWhyNotMore) {
   const Graph graph = make_resnet50({.batch = 2, .image_size = 64});
   const std::string hopper = plumb::fusion_text(graph, {.precision = Precision::fp16}, *find_target("h200"));
-  EXPECT_NE(hopper.find("normalises layer1.0.bn2 (ConvBNfprop), statistics"), std::string::npos) << hopper;
+  EXPECT_NE(hopper.find("normalises layer1.0.bn1 (ConvBNfprop), statistics"), std::string::npos) << hopper;
+  EXPECT_NE(hopper.find("never stored: ends the block with layer1.0.bn3"), std::string::npos);
+  EXPECT_NE(hopper.find("from products, with the sums of layer1.0.bn2"), std::string::npos);
+  EXPECT_NE(hopper.find("statistics by products of layer1.0.conv3's input"), std::string::npos);
+  EXPECT_NE(hopper.find("15 end a block without their convolution's output"), std::string::npos);
   EXPECT_NE(hopper.find("adds, masks and sums the gradient of layer1.1.bn3"), std::string::npos);
   EXPECT_NE(hopper.find("15 have their output's gradient summed and masked by one"), std::string::npos);
   EXPECT_NE(hopper.find("with the norm that it is added to"), std::string::npos);
-  const std::string ampere =
-      plumb::fusion_text(graph, {.precision = Precision::fp16}, *find_target("a100-80gb"));
-  EXPECT_NE(ampere.find("sm_80 has no engine that adds a residual"), std::string::npos);
+  DescribeOptions stored{.precision = Precision::fp16};
+  for (std::size_t op = 0; op < graph.ops.size(); ++op)
+    stored.plain.push_back({op, FusedPattern::product_norm, "plain is faster"});
+  const std::string ampere = plumb::fusion_text(graph, stored, *find_target("a100-80gb"));
+  EXPECT_NE(ampere.find("plain is faster; sm_80 has no engine that adds a residual"), std::string::npos)
+      << ampere;
   const std::string bf16 = plumb::fusion_text(graph, {.precision = Precision::bf16}, *find_target("h200"));
   EXPECT_NE(bf16.find("adds, masks and sums the gradient of layer1.1.bn3"), std::string::npos) << bf16;
   EXPECT_NE(bf16.find("bf16 has no fused engine of cuDNN"), std::string::npos) << bf16;

@@ -23,6 +23,7 @@ TEST(FusionSupport, IsWhatBuildsForEachGpu) {
     EXPECT_EQ(support.residual_input, row.residual_input) << row.compute_capability;
     EXPECT_EQ(support.norm_backward_data, row.norm_backward_data) << row.compute_capability;
     EXPECT_EQ(support.block_end_gradient, row.block_end_gradient) << row.compute_capability;
+    EXPECT_EQ(support.product_norm, row.block_end_gradient) << row.compute_capability;
     EXPECT_EQ(support.why_none.empty(), row.statistics) << row.compute_capability;
   }
 }
@@ -34,6 +35,7 @@ TEST(FusionSupport, IsThereWhereRunsNeedNotRepeatBitForBit) {
     EXPECT_FALSE(support.statistics || support.normalized_input || support.residual_input ||
                  support.normalized_input_weights || support.norm_backward_data)
         << compute_capability;
+    EXPECT_TRUE(support.block_end_gradient && support.product_norm) << "by kernels that sum in a fixed order";
     EXPECT_NE(support.why_none.find("fixed order"), std::string::npos) << support.why_none;
   }
   EXPECT_EQ(fusion_support(75, Precision::fp16, true).why_none, "sm_75 has no fused engine of cuDNN");
@@ -45,6 +47,7 @@ TEST(FusionSupport, OfCudnnIsThereForFp16Only) {
     EXPECT_FALSE(support.statistics || support.normalized_input || support.residual_input ||
                  support.normalized_input_weights || support.norm_backward_data);
     EXPECT_EQ(support.block_end_gradient, precision == Precision::bf16);
+    EXPECT_EQ(support.product_norm, precision == Precision::bf16);
     EXPECT_NE(support.why_none.find(name_of(precision)), std::string::npos);
   }
 }

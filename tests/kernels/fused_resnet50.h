@@ -44,6 +44,12 @@ inline Program with_plain_sums(int compute_capability, std::int64_t batch = 2, s
   return resnet50_without(FusedPattern::block_end_sums, compute_capability, batch, image_size);
 }
 
+// With the outputs of the convolutions that end blocks.
+inline Program with_stored_outputs(int compute_capability, std::int64_t batch = 2,
+                                   std::int64_t image_size = 64) {
+  return resnet50_without(FusedPattern::product_norm, compute_capability, batch, image_size);
+}
+
 inline bool has_instruction(const Program& program, const std::string& name) {
   return std::any_of(program.instructions.begin(), program.instructions.end(),
                      [&](const Instruction& instruction) { return instruction.name == name; });
