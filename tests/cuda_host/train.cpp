@@ -107,6 +107,20 @@ GraphRun train(Device& device, const Graph& graph, const TestTensors& tensors, c
 
 }  // namespace
 
+TrainOptions half_steps(Precision precision, int iterations) {
+  TrainOptions options{.precision = precision, .rule = kTestedRule, .iterations = iterations};
+  if (precision == Precision::fp16)
+    options.rule.loss_scaling = {.kind = LossScaling::Kind::fixed, .initial = 256};
+  return options;
+}
+
+std::vector<PlainLayer> without(const Graph& graph, const std::vector<FusedPattern>& patterns) {
+  std::vector<PlainLayer> plain;
+  for (std::size_t op = 0; op < graph.ops.size(); ++op)
+    for (const FusedPattern pattern : patterns) plain.push_back({op, pattern, "to compare"});
+  return plain;
+}
+
 GraphRun train_on_gpu(const Graph& graph, const TestTensors& tensors, const TrainOptions& options) {
   GraphRun run;
   {
@@ -116,6 +130,7 @@ GraphRun train_on_gpu(const Graph& graph, const TestTensors& tensors, const Trai
                  .load_batch_every_step = options.other_batches,
                  .normalisation = kNormalisation,
                  .fuse = options.fuse,
+                 .deterministic = options.deterministic,
                  .scale_loss = options.rule.loss_scaling.kind != LossScaling::Kind::none,
                  .fp32_head = options.fp32_head,
                  .plain = options.plain,

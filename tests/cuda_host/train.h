@@ -16,6 +16,7 @@ namespace plumb {
 struct TrainOptions {
   Precision precision = Precision::fp32;
   bool fuse = true;
+  bool deterministic = false;
   bool fp32_head = false;
   std::vector<PlainLayer> plain;
   bool overlap_weights = false;
@@ -29,6 +30,12 @@ struct TrainOptions {
   bool forgets_order = false;  // nobody waits for what other lanes do: loaded batches, weight gradients
   int stamped_iterations = 0;  // number of leading iterations that stamp every instruction
 };
+
+inline constexpr UpdateRule kTestedRule{.momentum = 0.875, .weight_decay = 0.01};
+// With that rule, in fp16 with a fixed loss scale.
+TrainOptions half_steps(Precision precision, int iterations);
+// Every operation without these patterns, for TrainOptions::plain.
+std::vector<PlainLayer> without(const Graph& graph, const std::vector<FusedPattern>& patterns);
 
 // Gradients of untrained parameters are 0. GraphRun::first_gradients stays empty: nothing waits for the
 // device before the last iteration is enqueued. Gradients are divided by the loss scale.

@@ -83,8 +83,10 @@ TEST(TunedRuns, NameTheLayersWithoutAFusedEngineAndComputeThemByPlainSteps) {
   EXPECT_FALSE(plain.result.contains("unfused_layers"));
   for (const auto& instruction : fallen.program.at("steps"))
     EXPECT_NE(instruction.at("kind"), "conv_norm_backward_data") << instruction;
-  // Two images of 1x1 at the end make later losses those of any rounding, and our own kernels still fuse.
-  EXPECT_EQ(fallen.result.at("loss").front(), plain.result.at("loss").front());
+  // Two images of 1x1 at the end make later losses those of any rounding. Our own kernels still fuse: ends of
+  // blocks are not rounded before they are normalised.
+  const auto loss = plain.result.at("loss").front().get<double>();
+  EXPECT_NEAR(fallen.result.at("loss").front().get<double>(), loss, 0.001 * loss);
 }
 
 // Times differ from run to run.

@@ -70,6 +70,16 @@ void GraphBuilder::fix_scale(ValueId norm_out) {
   }
 }
 
+ValueId GraphBuilder::bottleneck(ValueId in, std::int64_t channels, int stride) {
+  const bool projects = stride > 1 || shape(in).c != 4 * channels;
+  const ValueId first = norm(conv(in, channels, {}), Activation::relu);
+  const ValueId second =
+      norm(conv(first, channels, {.kernel = 3, .stride = stride, .padding = 1}), Activation::relu);
+  const ValueId third = conv(second, 4 * channels, {});
+  const ValueId residual = projects ? norm(conv(in, 4 * channels, {.stride = stride})) : in;
+  return norm(third, Activation::relu, residual);
+}
+
 ValueId GraphBuilder::max_pool(ValueId in, int kernel, int stride, int padding) {
   const Shape from = shape(in);
   const auto pixels = [&](std::int64_t size) { return (size + 2 * padding - kernel) / stride + 1; };

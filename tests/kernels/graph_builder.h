@@ -24,6 +24,8 @@ class GraphBuilder {
   // Adds a PReLU: one slope per channel, or one for all.
   ValueId norm_prelu(ValueId in, bool slope_per_channel = true);
   void fix_scale(ValueId norm_out);  // makes that norm's scale untrained
+  // A block of ResNet-50, whose output has 4 * channels: with a projection where that changes its shape.
+  ValueId bottleneck(ValueId in, std::int64_t channels, int stride);
   ValueId max_pool(ValueId in, int kernel, int stride, int padding);
   ValueId global_average(ValueId in);  // in must be square
   ValueId dense(ValueId in, std::int64_t outputs);

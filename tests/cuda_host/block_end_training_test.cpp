@@ -1,0 +1,159 @@
+// Whole training steps of blocks that end without their convolution's output
+// (kernels/instructions/block_end.h) on the emulated GPU, next to the same steps with that output.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/cuda_host/train.h"
+
+namespace plumb {
+namespace {
+
+// Three such ends: of a block with a projection, without, and with a stride. The last block stores the
+// output.
+Graph block_ends(std::int64_t batch = 3, std::int64_t image_size = 20) {
+  GraphBuilder b({batch, image_size, image_size, 3});
+  ValueId value = b.norm(b.conv(GraphBuilder::kImages, 16, {.kernel = 3, .stride = 2}), Activation::relu);
+  for (const int stride : {1, 1, 2, 1}) value = b.bottleneck(value, 64, stride);
+  return b.classify(value, 11);
+}
+
+TrainOptions block_end_steps(Precision precision, int iterations) {
+  TrainOptions options = half_steps(precision, iterations);
+  options.learning_rate = 0.002F;
+  return options;
+}
+
+GraphRun train_with_outputs(const Graph& graph, const TestTensors& tensors, TrainOptions options) {
+  options.plain = without(graph, {FusedPattern::product_norm});
+  return train_on_gpu(graph, tensors, options);
+}
+
+// Of all tensors as one vector.
+double distance(const std::vector<std::vector<float>>& tensors,
+                const std::vector<std::vector<float>>& truth) {
+  std::vector<float> all, all_truth;
+  for (std::size_t i = 0; i < truth.size(); ++i) {
+    all.insert(all.end(), tensors[i].begin(), tensors[i].end());
+    all_truth.insert(all_truth.end(), truth[i].begin(), truth[i].end());
+  }
+  return relative_error(all, all_truth);
+}
+
+std::vector<float>& parameter(const Graph& graph, TestTensors& tensors, const std::string& name) {
+  const auto found = std::ranges::find(graph.parameters, name, &Parameter::name);
+  return tensors.parameters.at(static_cast<std::size_t>(found - graph.parameters.begin()));
+}
+
+// Roundings turn other ReLUs, and distances vary by a tenth. Half precision is 0.1 to 0.4 from fp32, in the
+// gradients of the third step.
+void expect_as_close_as_with_outputs(const Graph& graph, const TestTensors& tensors,
+                                     const TrainOptions& options) {
+  const GraphRun truth = train_on_cpu(graph, tensors, options), run = train_on_gpu(graph, tensors, options),
+                 other = train_with_outputs(graph, tensors, options);
+  EXPECT_NE(run.losses, other.losses) << "the same instructions ran";
+  const double rounding = options.precision == Precision::fp16 ? 0.001 : 0.008;
+  for (std::size_t i = 0; i < truth.losses.size(); ++i)
+    EXPECT_LE(std::abs(run.losses[i] - truth.losses[i]),
+              std::abs(other.losses[i] - truth.losses[i]) + rounding * truth.losses[i])
+        << "iteration " << i;
+  EXPECT_LE(distance(run.gradients, truth.gradients), 1.25 * distance(other.gradients, truth.gradients));
+  EXPECT_LE(distance(run.parameters, truth.parameters), 1.25 * distance(other.parameters, truth.parameters));
+  EXPECT_LE(distance(run.statistics, truth.statistics), 1.25 * distance(other.statistics, truth.statistics));
+}
+
+TEST(BlockEndTraining, IsAsCloseToFp32AsWithTheConvolutionsOutput) {
+  const Graph graph = block_ends();
+  const TestTensors tensors = random_tensors(graph, 3);
+  for (const Precision precision : {Precision::fp16, Precision::bf16}) {
+    for (const int compute_capability : {80, 90}) {
+      SCOPED_TRACE(std::string(name_of(precision)) + " sm_" + std::to_string(compute_capability));
+      TrainOptions options = block_end_steps(precision, 3);
+      options.compute_capability = compute_capability;
+      expect_as_close_as_with_outputs(graph, tensors, options);
+    }
+  }
+}
+
+TEST(BlockEndTraining, WorksForOneImageOfSevenBySevenPixels) {
+  const Graph graph = block_ends(1, 15);  // 7 x 7, then 4 x 4
+  const TestTensors tensors = random_tensors(graph, 3);
+  for (const Precision precision : {Precision::fp16, Precision::bf16})
+    expect_as_close_as_with_outputs(graph, tensors, block_end_steps(precision, 1));
+}
+
+// Last norms start with scales of 0 (Goyal et al. 2017, arXiv:1706.02677, section 5.1): blocks pass their
+// shortcut on, and of what lies on the other branch only the last norm's parameters have a gradient.
+TEST(BlockEndTraining, ScalesOfZeroGiveTheShortcutAlone) {
+  const Graph graph = block_ends();
+  TestTensors tensors = random_tensors(graph, 3);
+  for (const char* end : {"norm9", "norm15", "norm23"})
+    std::ranges::fill(parameter(graph, tensors, std::string(end) + ".weight"), 0.0F);
+  for (const Precision precision : {Precision::fp16, Precision::bf16}) {
+    const TrainOptions options = block_end_steps(precision, 1);
+    const GraphRun run = train_on_gpu(graph, tensors, options),
+                   other = train_with_outputs(graph, tensors, options);
+    EXPECT_EQ(run.losses, other.losses);
+    for (std::size_t p = 0; p < graph.parameters.size(); ++p)
+      EXPECT_LT(relative_error(run.gradients[p], other.gradients[p]),
+                precision == Precision::fp16 ? 0.002 : 0.015)
+          << graph.parameters[p].name;
+  }
+}
+
+// x's first channel is constant, and its scale is 1 / sqrt(epsilon). Where the constant isn't 0, the factors
+// round it: gradients are further from fp32 than with x.
+TEST(BlockEndTraining, AConstantChannelHasNoVariance) {
+  const Graph graph = block_ends();
+  TestTensors tensors = random_tensors(graph, 3);
+  parameter(graph, tensors, "norm5.weight")[0] = 0;
+  std::vector<float>& weights = parameter(graph, tensors, "conv6.weight");
+  std::fill_n(weights.begin(), 64, 0.0F);
+  weights[0] = 1;
+  for (const Precision precision : {Precision::fp16, Precision::bf16}) {
+    const TrainOptions options = block_end_steps(precision, 1);
+    parameter(graph, tensors, "norm5.bias")[0] = 0;
+    expect_as_close_as_with_outputs(graph, tensors, options);
+    parameter(graph, tensors, "norm5.bias")[0] = 0.7F;
+    const GraphRun truth = train_on_cpu(graph, tensors, options), run = train_on_gpu(graph, tensors, options);
+    EXPECT_NEAR(run.losses[0], truth.losses[0], 0.01 * truth.losses[0]);
+    EXPECT_LT(distance(run.gradients, truth.gradients), 1);
+    EXPECT_LT(distance(run.statistics, truth.statistics), 0.01);
+  }
+}
+
+TEST(BlockEndTraining, AnOverflowSkipsTheUpdate) {
+  const Graph graph = block_ends();
+  const TestTensors tensors = random_tensors(graph, 3);
+  for (const auto& [scale, overflows] : {std::pair{65536.0F, false}, {16777216.0F, true}}) {
+    SCOPED_TRACE(scale);
+    TrainOptions options = block_end_steps(Precision::fp16, 2);
+    options.rule.loss_scaling.initial = scale;
+    const GraphRun run = train_on_gpu(graph, tensors, options);
+    for (const IterationMetrics& metrics : run.metrics) EXPECT_EQ(metrics.skipped, overflows);
+    EXPECT_EQ(run.parameters == tensors.parameters, overflows);
+    for (const float loss : run.losses) EXPECT_TRUE(std::isfinite(loss));
+  }
+}
+
+TEST(BlockEndTraining, RepeatsBitForBitCapturedOrNot) {
+  const Graph graph = block_ends();
+  const TestTensors tensors = random_tensors(graph, 3);
+  for (const Precision precision : {Precision::fp16, Precision::bf16}) {
+    for (const bool deterministic : {false, true}) {
+      TrainOptions options = block_end_steps(precision, 3);
+      options.deterministic = deterministic;
+      const GraphRun eager = train_on_gpu(graph, tensors, options);
+      expect_identical(train_on_gpu(graph, tensors, options), eager);
+      options.capture = true;
+      expect_identical(train_on_gpu(graph, tensors, options), eager);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace plumb
