@@ -4,8 +4,8 @@
 // block's output behind the ReLU's mask, R = g^T a, s = sum of g. Forward, before x would be computed:
 //
 //   mean = W t / N            variance = diag(W (G / N - t t^T / N^2) W^T)
-//   out = relu(a scaled^T + shift + shortcut)    with scaled = diag(A) W, A = scale inv_std, shift = bias - A
-//   mean
+//   A = scale inv_std         shift = bias - A mean          scaled = diag(A) W
+//   out = relu(a scaled^T + shift + shortcut)
 //
 // Backward, from x's gradient A g + B x + C, where B = -A inv_std d_scale / N and C = -A s / N - B mean:
 //

@@ -40,8 +40,9 @@ void Run::of(const ChannelProducts& product) {
   const std::size_t images = size(left_dims[0]), rows = size(left_dims[1]), columns = size(right_dims[1]),
                     pixels = size(left_dims[2] * left_dims[3]);
   Sums products(rows * columns);
-  for (std::size_t image = 0; image < images; ++image)
-    for (std::size_t i = 0; i < rows; ++i)
+#pragma omp parallel for schedule(static)
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t image = 0; image < images; ++image)
       for (std::size_t j = 0; j < columns; ++j)
         for (std::size_t pixel = 0; pixel < pixels; ++pixel)
           products.add(i * columns + j, left[(image * rows + i) * pixels + pixel] *
@@ -97,6 +98,7 @@ void Run::of(const BlockEndForward& end) {
                 &residual = in(end.residual), *residual_line = in(end.residual_scale_shift);
   const std::size_t channels = size(from.c), outputs = size(to.c), pixels = size(to.h * to.w);
   Sums out(size(to.elements()));
+#pragma omp parallel for schedule(static)
   for (std::size_t i = 0; i < out.values.size(); ++i) {
     const std::size_t k = channel_of(to, i), image = i / (outputs * pixels), pixel = i % pixels;
     for (std::size_t c = 0; c < channels; ++c)
@@ -173,6 +175,7 @@ void Run::of(const BlockEndBackwardData& end) {
                 &shift = in(end.shift), &x = in(end.norm_in), &line = in(end.scale_shift);
   const std::size_t channels = size(extent.c), outputs = size(to.c), pixels = size(to.h * to.w);
   Sums gradient(size(extent.elements()));
+#pragma omp parallel for schedule(static)
   for (std::size_t i = 0; i < gradient.values.size(); ++i) {
     const std::size_t c = channel_of(extent, i), image = i / (channels * pixels), pixel = i % pixels;
     const double of_x = line[c] * x[i], of_ones = line[channels + c];

@@ -16,7 +16,7 @@ class Updates : public Conformance {
   // Tails of every kind; more than a block's share of 8192; on a real GPU once more of those than run at
   // once, 4 on each of 132 multiprocessors.
   static std::vector<std::int64_t> sizes(bool is_first) {
-    return {1, 7, 8, 100, 2049, 8192 + 13, is_first && under_test().is_fast ? 5'000'003 : 40'003};
+    return {1, 7, 8, 100, 2049, 8192 + 13, is_first && under_test().is_fast ? 2'500'003 : 40'003};
   }
   static float loss_scale() { return on_gpu() ? 8 : 1; }  // a CPU has none
   static StepState step() {
