@@ -65,6 +65,17 @@ std::shared_ptr<const GemmPlan> plan_product(Context& context, Instruction& inst
 NormStatistics statistics_of(const BatchNormMoments& moments, DType scale_shift_dtype, const BatchNorm& op,
                              const Arena& arena);
 
+// Addresses of what goes back through a norm, of an instruction with these operands or of one norm of a
+// BatchNormPairBackward; without a slope.
+NormBackward backward_of(const auto& norm, const Arena& arena, float* coefficients) {
+  return {.scale = arena.as<float>(norm.scale),
+          .mean = arena.as<float>(norm.mean),
+          .inv_std = arena.as<float>(norm.inv_std),
+          .d_scale = arena.as<float>(norm.d_scale),
+          .d_bias = arena.as<float>(norm.d_bias),
+          .coefficients = coefficients};
+}
+
 // Binds the instruction to a kernel or a library's plan through the overloads below. Sets Instruction::engine
 // and Instruction::workspace_bytes. Empty for instructions of the runner (LoadBatch) and the communicator.
 Binder prepare_instruction(Context& context, Instruction& instruction);

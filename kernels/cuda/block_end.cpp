@@ -11,7 +11,7 @@ std::int64_t pixels_of(const Shape& shape) {
   return shape.n * shape.h * shape.w;
 }
 
-// Of the convolution's product.
+// How large the convolution is as a product.
 ProductNormShape product_shape(const Context& context, const Instruction& instruction) {
   const Conv& conv = context.op<Conv>(instruction);
   const Shape &in = context.graph.values[conv.in].shape, &out = context.graph.values[conv.out].shape;
@@ -111,12 +111,7 @@ Binder prepare(Context& context, Instruction& instruction, const BlockEndBackwar
                               .scale_shift = arena.as<float>(end.scale_shift),
                               .norm_in = arena.data(end.norm_in),
                               .d_in = arena.data(end.d_activated),
-                              .norm = {.scale = arena.as<float>(end.scale),
-                                       .mean = arena.as<float>(end.mean),
-                                       .inv_std = arena.as<float>(end.inv_std),
-                                       .d_scale = arena.as<float>(end.d_scale),
-                                       .d_bias = arena.as<float>(end.d_bias),
-                                       .coefficients = arena.as<float>(end.coefficients)},
+                              .norm = backward_of(end, arena, arena.as<float>(end.coefficients)),
                               .partials = arena.workspace<float>()},
                              stream);
   });

@@ -49,7 +49,7 @@ struct BlockEndOutput {
 void launch_block_end_forward(DType dtype, const BlockEndShape& shape, const BlockEndOutput& operands,
                               cudaStream_t stream);
 
-// The gradient of that convolution's input, back through the ReLU of the norm in front of it.
+// Backward from the block's output to the input of that convolution, and through the ReLU in front of it.
 struct BlockEndInputGradient {
   const std::byte *d_out = nullptr, *weight = nullptr;  // [pixels, outputs], [outputs, channels]
   const std::byte *in = nullptr, *factors = nullptr;    // [pixels, channels], [channels, channels]

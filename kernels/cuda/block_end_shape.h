@@ -17,7 +17,7 @@ struct BlockEndShape {
 // A block computes a tile of 128 pixels x 128 channels by 4 x 2 warps; a warp has 32 pixels x 64 channels.
 // Products are summed in steps of 64 factors. The gradient of a block end's input may have 64 channels, and
 // then tiles of 64. With 128 channels and more those are slower: 0.165 ms instead of 0.141 for 128 channels
-// at 28x28 pixels and batch 256 on an H200 (two GPUs, 2 % apart).
+// at 28x28 pixels and batch 256 on an H200 (two GPUs, 2 % apart; output not kept).
 inline constexpr int kBlockEndThreads = 256;
 inline constexpr int kBlockEndRows = 128;      // pixels of a tile
 inline constexpr int kBlockEndChannels = 128;  // channels are a multiple of it; cuBLASLt wants the same

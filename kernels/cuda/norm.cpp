@@ -26,16 +26,6 @@ bool has_slope_per_channel(const Context& context, const std::optional<Read>& sl
   return slope && context.buffer(*slope).bytes > sizeof(float);
 }
 
-// Of BatchNormBackward, or of one norm of a BatchNormPairBackward; without its slope.
-NormBackward backward_of(const auto& norm, const Arena& arena, float* coefficients) {
-  return {.scale = arena.as<float>(norm.scale),
-          .mean = arena.as<float>(norm.mean),
-          .inv_std = arena.as<float>(norm.inv_std),
-          .d_scale = arena.as<float>(norm.d_scale),
-          .d_bias = arena.as<float>(norm.d_bias),
-          .coefficients = coefficients};
-}
-
 }  // namespace
 
 NormStatistics statistics_of(const BatchNormMoments& moments, DType scale_shift_dtype, const BatchNorm& op,

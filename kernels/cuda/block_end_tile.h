@@ -1,0 +1,315 @@
+// The parts of a block end's kernel (block_end.cu): copies of a tile's factors to shared memory, products on
+// tensor cores, and what follows them. For .cu files only.
+#pragma once
+
+#include <gpu_runtime.h>
+
+#include <cstdint>
+
+#include "kernels/cuda/block_end_shape.h"
+#include "kernels/cuda/elements.h"
+
+namespace plumb::cuda {
+
+// In shared memory lie chunks of 16 bytes, 8 elements.
+inline constexpr int kFactorChunks = kBlockEndStep / 8;  // of a pixel's factors in a step
+inline constexpr int kWarpTiles = kBlockEndRows / 64;    // of 16 pixels
+// A tile of kChannels.
+template <int kChannels>
+constexpr int kTileChunks = kChannels / 8;  // of a pixel's or a weight's channels
+template <int kChannels>
+constexpr int kWarpChunks = kTileChunks<kChannels> / 2;
+template <int kChannels>
+constexpr int kStoredRows = 32 / kWarpChunks<kChannels>;  // of a warp, at once
+template <int kChannels>
+constexpr int kSummingThreads = kBlockEndThreads / kTileChunks<kChannels>;  // that sum the same channels
+template <int kChannels>
+constexpr int kStageChunks = kBlockEndRows* kFactorChunks + kBlockEndStep* kTileChunks<kChannels>;
+
+// What follows the product.
+enum class End {
+  gradient,  // + the other gradient, masked by bits
+  forward,   // + shift + shortcut, ReLU, which leaves the bits
+  through    // back through the ReLU of the norm in front, whose sums follow
+};
+
+struct NormMeans {
+  const float *norm, *shortcut;  // [channels]
+};
+
+// Addresses of the whole tensors, [pixels, channels] where nothing else is said; null where the End has none.
+template <typename T>
+struct EndTensors {
+  const T *left = nullptr, *weight = nullptr;  // [pixels, outputs], [outputs, channels]
+  const T *second_left = nullptr,
+          *second_weight = nullptr;  // through: [pixels, channels], [channels, channels]
+  const T* added = nullptr;          // the other gradient, or the shortcut
+  const float* scale_shift =
+      nullptr;  // [2, channels]; forward: of the block's last norm, through: of the one in front
+  const float* added_scale_shift = nullptr;  // forward: [2, channels], or null
+  const float* shift = nullptr;         // through: [channels + 1], the last one multiplies the second product
+  const unsigned char* mask = nullptr;  // gradient
+  unsigned char* made_mask = nullptr;   // forward
+  T* out = nullptr;
+  const T *norm_in = nullptr, *shortcut_in = nullptr;
+  NormMeans means{};
+  float* partials = nullptr;
+};
+
+__device__ inline int own_lane() {
+  return static_cast<int>(threadIdx.x % 32);
+}
+__device__ inline int own_warp() {
+  return static_cast<int>(threadIdx.x / 32);
+}
+
+// Where a row's chunk lies, so that a column of 8 rows spreads over all banks; alike in the next 8 rows.
+template <int kRowChunks>
+__device__ constexpr int chunk_at(int row, int chunk) {
+  return row * kRowChunks + (chunk ^ (row & 7));
+}
+
+// Starts to copy kRows rows of kRowChunks chunks; the last of `rows` stands for those behind it.
+template <int kRowChunks, int kRows, typename T>
+__device__ void hold_rows(const T* from, int stride, int rows, uint4* held) {
+  constexpr int kRowsAtOnce = kBlockEndThreads / kRowChunks;
+  const int row = static_cast<int>(threadIdx.x / kRowChunks),
+            chunk = static_cast<int>(threadIdx.x % kRowChunks);
+  held += chunk_at<kRowChunks>(row, chunk);
+  from += chunk * 8;
+#pragma unroll
+  for (int down = 0; down < kRows; down += kRowsAtOnce)
+    gpu::copy_to_shared(held + down * kRowChunks, from + min(row + down, rows - 1) * stride, true);
+}
+
+// The mask of two adjacent elements, 16 bits each, from their bits.
+__device__ constexpr unsigned mask_of_pair(unsigned bits) {
+  return (bits & 1) * 0xffffU | (bits >> 1 & 1) * 0xffff0000U;
+}
+
+// A warp's sums: 16-pixel tiles x tiles of 8 channels, as multiply_add() shares them out among lanes.
+template <int kChannels>
+using WarpSums = float[kWarpTiles][kWarpChunks<kChannels>][4];
+
+// += left weight of one step.
+template <typename T, int kChannels>
+__device__ void multiply_step(const uint4* left, const uint4* weights, WarpSums<kChannels>& sums) {
+  constexpr int kRowChunks = kTileChunks<kChannels>;
+  const int lane = own_lane(), warp = own_warp(), first = warp % 2 * kWarpChunks<kChannels> + lane / 16;
+  left += warp / 2 * 16 * kWarpTiles * kFactorChunks;
+#pragma unroll
+  for (int part = 0; part < kBlockEndStep / 16; ++part) {
+    unsigned pixels[kWarpTiles][4];
+#pragma unroll
+    for (int tile = 0; tile < kWarpTiles; ++tile)
+      gpu::load_matrices(pixels[tile], left + tile * 16 * kFactorChunks +
+                                           chunk_at<kFactorChunks>(lane % 16, part * 2 + lane / 16));
+#pragma unroll
+    for (int pair = 0; pair < kWarpChunks<kChannels> / 2; ++pair) {
+      unsigned factors[4];
+      gpu::load_transposed_matrices(
+          factors, weights + part * 16 * kRowChunks + chunk_at<kRowChunks>(lane % 16, first + pair * 2));
+#pragma unroll
+      for (int tile = 0; tile < kWarpTiles; ++tile) {
+        gpu::multiply_add<T>(sums[tile][2 * pair], pixels[tile], factors[0], factors[1]);
+        gpu::multiply_add<T>(sums[tile][2 * pair + 1], pixels[tile], factors[2], factors[3]);
+      }
+    }
+  }
+}
+
+// The channels of the tile that a lane has in a warp's chunk of sums: this one and the next.
+template <int kChannels>
+__device__ int channel_in_tile(int chunk) {
+  return (own_warp() % 2 * kWarpChunks<kChannels> + chunk) * 8 + own_lane() % 4 * 2;
+}
+
+// What goes with a channel's sums, in shared memory where the gradient's mask would lie: [2, kChannels] the
+// shift and the factor of what is held, then what the second product is multiplied by.
+inline constexpr int kPowerAt = 2 * kBlockEndChannels;
+static_assert((kPowerAt + 1) * sizeof(float) <= kBlockEndRows * sizeof(uint4));
+
+template <End kEnd, int kChannels, typename T>
+__device__ void hold_line(const EndTensors<T>& tensors, int channels, int first_channel, float* line) {
+  const int thread = static_cast<int>(threadIdx.x), channel = first_channel + thread;
+  if (thread < kChannels) {
+    if constexpr (kEnd == End::through) {
+      line[thread] = tensors.shift[channel];
+    } else {
+      const float* const added = tensors.added_scale_shift;
+      line[thread] = tensors.scale_shift[channels + channel] + (added ? added[channels + channel] : 0);
+      line[kChannels + thread] = added ? added[channel] : 1;
+    }
+  } else if (kEnd == End::through && thread == kChannels) {
+    line[kPowerAt] = tensors.shift[channels];
+  }
+}
+
+// sums * factor + shift, of the line.
+template <int kChannels>
+__device__ void add_shift(WarpSums<kChannels>& sums, float factor, const float* line) {
+#pragma unroll
+  for (int chunk = 0; chunk < kWarpChunks<kChannels>; ++chunk) {
+    float shift[2];
+    load<2>(line + channel_in_tile<kChannels>(chunk), shift);
+#pragma unroll
+    for (int tile = 0; tile < kWarpTiles; ++tile)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sums[tile][chunk][i] = sums[tile][chunk][i] * factor + shift[i % 2];
+  }
+}
+
+// Adds the sums to what is held at their places, which is multiplied by its factors, if those aren't null;
+// rounds once.
+template <typename T, End kEnd, int kChannels>
+__device__ void put_sums(const WarpSums<kChannels>& sums, const float* factors, uint4* held) {
+  constexpr int kRowChunks = kTileChunks<kChannels>, kChunks = kWarpChunks<kChannels>;
+  const int lane = own_lane(), warp = own_warp();
+  held += warp / 2 * 16 * kWarpTiles * kRowChunks;
+#pragma unroll
+  for (int part = 0; part < 2 * kWarpTiles; ++part) {
+    const auto pair_at = [&](int chunk) {
+      return reinterpret_cast<T*>(held + part * 8 * kRowChunks +
+                                  chunk_at<kRowChunks>(lane / 4, warp % 2 * kChunks + chunk)) +
+             lane % 4 * 2;
+    };
+    float values[kChunks][2] = {};  // all are read before any is stored
+    if constexpr (kEnd != End::through) {
+#pragma unroll
+      for (int chunk = 0; chunk < kChunks; ++chunk) load<2>(pair_at(chunk), values[chunk]);
+    }
+    if (kEnd == End::forward && factors) {
+#pragma unroll
+      for (int chunk = 0; chunk < kChunks; ++chunk) {
+        float factor[2];
+        load<2>(factors + channel_in_tile<kChannels>(chunk), factor);
+        values[chunk][0] *= factor[0], values[chunk][1] *= factor[1];
+      }
+    }
+#pragma unroll
+    for (int chunk = 0; chunk < kChunks; ++chunk) {
+      values[chunk][0] += sums[part / 2][chunk][part % 2 * 2];
+      values[chunk][1] += sums[part / 2][chunk][part % 2 * 2 + 1];
+      store<2>(pair_at(chunk), values[chunk]);
+    }
+  }
+}
+
+// The part of the tile that a thread stores: 8 channels of every kStoredRows-th pixel of its warp's.
+template <int kChannels>
+struct OwnPart {
+  int row, chunk;  // the first pixel, and the chunk of its channels
+  __device__ OwnPart()
+      : row(own_warp() / 2 * 16 * kWarpTiles + own_lane() / kWarpChunks<kChannels>),
+        chunk(own_warp() % 2 * kWarpChunks<kChannels> + own_lane() % kWarpChunks<kChannels>) {}
+  // In a tile held in shared memory, `down` pixels below the first.
+  __device__ int held_at(int down) const {
+    constexpr int kRowChunks = kTileChunks<kChannels>;
+    return (row - row % 8 + down / 8 * 8) * kRowChunks + chunk_at<kRowChunks>(row % 8 + down % 8, chunk);
+  }
+  // In a tensor, from the tile's first element on.
+  __device__ std::int64_t at(int stride, int down) const {
+    return std::int64_t{row + down} * stride + chunk * 8;
+  }
+};
+template <int kChannels>
+constexpr int kOwnPixels = 16 * kWarpTiles / kStoredRows<kChannels>;
+template <typename T, int kChannels>
+using OwnPixels = Packed<T, 8>[kOwnPixels<kChannels>];
+
+// Loads the thread's pixels of a tensor shaped like out; zeros past its end.
+template <typename T, int kChannels>
+__device__ void load_own(const T* from, int stride, int rows, OwnPixels<T, kChannels>& pixels) {
+  const OwnPart<kChannels> own;
+  from += own.at(stride, 0);
+#pragma unroll
+  for (int i = 0; i < kOwnPixels<kChannels>; ++i, from += kStoredRows<kChannels> * stride)
+    pixels[i] = own.row + i * kStoredRows<kChannels> < rows ? load_packed<8>(from) : Packed<T, 8>{};
+}
+
+// A bit for each of 8 elements that the ReLU lets pass: of `in`, or of scale * in + shift.
+template <typename T>
+__device__ unsigned passing(const Packed<T, 8>& in) {
+  unsigned bits = 0;
+#pragma unroll
+  for (int c = 0; c < 8; ++c) bits |= static_cast<unsigned>(!(in.at(c) <= 0)) << c;
+  return bits;
+}
+template <typename T>
+__device__ unsigned passing(const Packed<T, 8>& in, const float (&scale)[8], const float (&shift)[8]) {
+  unsigned bits = 0;
+#pragma unroll
+  for (int c = 0; c < 8; ++c) bits |= static_cast<unsigned>(!(scale[c] * in.at(c) + shift[c] <= 0)) << c;
+  return bits;
+}
+
+// Stores the warp's part of the tile, masked: 128 bytes of a pixel per quarter of a warp, with 64
+// channels 64. Leaves what the thread sums in `sums`, [kSummingThreads, kSums, kChannels]: the gradient, then
+// its products with the norms' inputs. `tensors` begin at the tile.
+template <typename T, End kEnd, int kChannels, int kSums>
+__device__ void store_masked(const EndTensors<T>& tensors, const uint4* held, const unsigned char* bits,
+                             int stride, int rows, const uint4* norm_in,
+                             const OwnPixels<T, kChannels>& shortcut_in, float* sums) {
+  const OwnPart<kChannels> own;
+  float center[8] = {}, shortcut_center[8] = {}, scale[8] = {}, shift[8] = {}, own_sums[kSums + 1][8] = {};
+  if constexpr (kSums > 1) load<8>(tensors.means.norm + own.chunk * 8, center);
+  if constexpr (kSums > 2) load<8>(tensors.means.shortcut + own.chunk * 8, shortcut_center);
+  if constexpr (kEnd == End::through) {
+    load<8>(tensors.scale_shift + own.chunk * 8, scale);
+    load<8>(tensors.scale_shift + stride + own.chunk * 8, shift);
+  }
+#pragma unroll
+  for (int i = 0; i < kOwnPixels<kChannels>; ++i) {
+    const int down = i * kStoredRows<kChannels>;
+    const uint4 values = held[own.held_at(down)];
+    unsigned mask = 0;
+    if constexpr (kEnd == End::gradient)
+      mask = bits[(own.row + down) * kTileChunks<kChannels> + own.chunk];
+    else if constexpr (kEnd == End::forward)
+      mask = passing(load_packed<8>(reinterpret_cast<const T*>(&values)));
+    else
+      mask = passing(load_packed<8>(reinterpret_cast<const T*>(norm_in + own.held_at(down))), scale, shift);
+    if (own.row + down >= rows) continue;
+    const uint4 masked = make_uint4(values.x & mask_of_pair(mask), values.y & mask_of_pair(mask >> 2),
+                                    values.z & mask_of_pair(mask >> 4), values.w & mask_of_pair(mask >> 6));
+    *reinterpret_cast<uint4*>(tensors.out + own.at(stride, down)) = masked;
+    if constexpr (kEnd == End::forward)
+      tensors.made_mask[own.at(stride, down) / 8] = static_cast<unsigned char>(mask);
+    if constexpr (kSums > 0) {
+      const auto gradient = load_packed<8>(reinterpret_cast<const T*>(&masked));
+#pragma unroll
+      for (int c = 0; c < 8; ++c) own_sums[0][c] += gradient.at(c);
+      if constexpr (kSums > 1) {
+        const auto in = load_packed<8>(reinterpret_cast<const T*>(norm_in + own.held_at(down)));
+#pragma unroll
+        for (int c = 0; c < 8; ++c) {
+          own_sums[1][c] += gradient.at(c) * (in.at(c) - center[c]);
+          if constexpr (kSums > 2)
+            own_sums[2][c] += gradient.at(c) * (shortcut_in[i].at(c) - shortcut_center[c]);
+        }
+      }
+    }
+  }
+  sums += (own.row / (16 * kWarpTiles) * kStoredRows<kChannels> + own.row % kStoredRows<kChannels>)*kSums *
+              kChannels +
+          own.chunk * 8;
+#pragma unroll
+  for (int k = 0; k < kSums; ++k) store<8>(sums + k * kChannels, own_sums[k]);
+}
+
+// Over the tile: partials [sums, stride].
+template <int kChannels, int kSums>
+__device__ void leave_sums(const float* sums, int stride, float* partials) {
+#pragma unroll
+  for (int part = 0; part < kSums * kChannels; part += kBlockEndThreads) {
+    const int at = part + static_cast<int>(threadIdx.x);
+    if (at >= kSums * kChannels) return;
+    float total = 0;
+#pragma unroll
+    for (int thread = 0; thread < kSummingThreads<kChannels>; ++thread)
+      total += sums[thread * kSums * kChannels + at];
+    partials[at / kChannels * stride + at % kChannels] = total;
+  }
+}
+
+}  // namespace plumb::cuda
