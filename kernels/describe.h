@@ -22,7 +22,8 @@ enum class FusedPattern {
   norm_backward_data,
   block_end_gradient,
   block_end_sums,
-  product_norm
+  product_norm,
+  product_shortcut
 };
 std::string_view name_of(FusedPattern pattern);
 

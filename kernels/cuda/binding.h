@@ -90,6 +90,7 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormBackwa
 Binder prepare(Context& context, Instruction& instruction, const BatchNormPairBackward& pair);
 Binder prepare(Context& context, Instruction& instruction, const BatchNormPoolBackward& norm);
 Binder prepare(Context& context, Instruction& instruction, const BatchNormBackwardApply& norm);
+Binder prepare(Context& context, Instruction& instruction, const SamplePixels& sample);
 Binder prepare(Context& context, Instruction& instruction, const ChannelProducts& products);
 Binder prepare(Context& context, Instruction& instruction, const ProductNormStatistics& norm);
 Binder prepare(Context& context, Instruction& instruction, const BlockEndForward& end);

@@ -15,10 +15,27 @@ std::int64_t pixels_of(const Shape& shape) {
 ProductNormShape product_shape(const Context& context, const Instruction& instruction) {
   const Conv& conv = context.op<Conv>(instruction);
   const Shape &in = context.graph.values[conv.in].shape, &out = context.graph.values[conv.out].shape;
-  return {.pixels = pixels_of(in), .inputs = static_cast<int>(in.c), .outputs = static_cast<int>(out.c)};
+  return {.pixels = pixels_of(out), .inputs = static_cast<int>(in.c), .outputs = static_cast<int>(out.c)};
 }
 
 }  // namespace
+
+Binder prepare(Context& context, Instruction& instruction, const SamplePixels& sample) {
+  const Conv& conv = context.op<Conv>(instruction);
+  const Shape &in = context.graph.values[conv.in].shape, &out = context.graph.values[conv.out].shape;
+  const NormPartition partition = partition_norm(pixels_of(out), in.c);
+  instruction.workspace_bytes = norm_partials_bytes(partition, 1);
+  return launching(context, [=, stride = conv.stride, dtype = context.dtype(sample.in)](const Arena& arena,
+                                                                                        cudaStream_t stream) {
+    launch_sample_pixels(partition, dtype,
+                         {.in = arena.data(sample.in),
+                          .out = arena.optional(sample.out),
+                          .sums = arena.as<float>(sample.sums),
+                          .grid = {static_cast<int>(in.h), static_cast<int>(in.w), stride - 1},
+                          .scratch = {arena.workspace<float>(), arena.as<unsigned>(sample.counters)}},
+                         stream);
+  });
+}
 
 Binder prepare(Context& context, Instruction& instruction, const ChannelProducts& products) {
   const std::vector<std::int64_t>& dims = context.buffer(products.products).dims;
@@ -57,14 +74,20 @@ Binder prepare(Context& context, Instruction& instruction, const ProductNormStat
 
 Binder prepare(Context& context, Instruction& instruction, const BlockEndForward& end) {
   const ProductNormShape product = product_shape(context, instruction);
-  const BlockEndShape shape{.pixels = product.pixels, .channels = product.outputs, .outputs = product.inputs};
+  const BlockEndShape shape{
+      .pixels = product.pixels,
+      .channels = product.outputs,
+      .outputs = product.inputs,
+      .second_outputs = end.shortcut_in ? static_cast<int>(context.buffer(*end.shortcut_in).dims.at(1)) : 0};
   return launching(context, [=, dtype = context.dtype(end.in)](const Arena& arena, cudaStream_t stream) {
     launch_block_end_forward(dtype, shape,
                              {.in = arena.data(end.in),
                               .weight = arena.data(end.scaled_transposed),
                               .scale_shift = arena.as<float>(end.scale_shift),
-                              .residual = arena.data(end.residual),
+                              .residual = arena.optional(end.residual),
                               .residual_scale_shift = arena.optional<float>(end.residual_scale_shift),
+                              .shortcut_in = arena.optional(end.shortcut_in),
+                              .shortcut_weight = arena.optional(end.shortcut_scaled_transposed),
                               .out = arena.data(end.out),
                               .mask = arena.as<std::uint8_t>(end.relu_mask)},
                              stream);
@@ -99,8 +122,11 @@ Binder prepare(Context& context, Instruction& instruction, const ProductNormBack
 
 Binder prepare(Context& context, Instruction& instruction, const BlockEndBackwardData& end) {
   const ProductNormShape product = product_shape(context, instruction);
-  const BlockEndShape shape{.pixels = product.pixels, .channels = product.inputs, .outputs = product.outputs};
-  instruction.workspace_bytes = block_end_workspace(shape, 2);
+  const BlockEndShape shape{.pixels = product.pixels,
+                            .channels = product.inputs,
+                            .outputs = product.outputs,
+                            .second_outputs = product.inputs};
+  if (end.norm_in) instruction.workspace_bytes = block_end_workspace(shape, 2);
   return launching(context, [=, dtype = context.dtype(end.in)](const Arena& arena, cudaStream_t stream) {
     launch_block_end_through(dtype, shape,
                              {.d_out = arena.data(end.d_out),
@@ -108,10 +134,15 @@ Binder prepare(Context& context, Instruction& instruction, const BlockEndBackwar
                               .in = arena.data(end.in),
                               .factors = arena.data(end.factors),
                               .shift = arena.as<float>(end.shift),
-                              .scale_shift = arena.as<float>(end.scale_shift),
-                              .norm_in = arena.data(end.norm_in),
-                              .d_in = arena.data(end.d_activated),
-                              .norm = backward_of(end, arena, arena.as<float>(end.coefficients)),
+                              .scale_shift = arena.optional<float>(end.scale_shift),
+                              .norm_in = arena.optional(end.norm_in),
+                              .d_in = arena.data(end.d_in),
+                              .norm = {.scale = arena.optional<float>(end.scale),
+                                       .mean = arena.optional<float>(end.mean),
+                                       .inv_std = arena.optional<float>(end.inv_std),
+                                       .d_scale = arena.optional<float>(end.d_scale),
+                                       .d_bias = arena.optional<float>(end.d_bias),
+                                       .coefficients = arena.optional<float>(end.coefficients)},
                               .partials = arena.workspace<float>()},
                              stream);
   });

@@ -18,7 +18,7 @@ template <typename T, End kEnd, int kChannels, int kSums>
 __global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape shape, EndTensors<T> tensors) {
   constexpr int kLeftChunks = kBlockEndRows * kFactorChunks, kRowChunks = kTileChunks<kChannels>,
                 kStages = block_end_stages(kChannels);
-  constexpr bool kAdds = kEnd != End::through;
+  constexpr bool kAdds = !has_second_product(kEnd);
   uint4* const bits = gpu::dynamic_shared<uint4>();
   auto* const line = reinterpret_cast<float*>(bits);
   // The stages are taken in turn.
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape s
   const auto first = [&] { return first_pixel * shape.channels + first_channel; };
 
   const bool has_pixels = own_warp() / 2 * 16 * kWarpTiles < rows;
-  const int second_steps = kEnd == End::through ? shape.channels / kBlockEndStep : 0;
+  const int second_steps = has_second_product(kEnd) ? shape.second_outputs / kBlockEndStep : 0;
   const int steps = second_steps + shape.outputs / kBlockEndStep;
   // The factors of each step, then what is added, then the norm's input: a stage each.
   const auto hold = [&](int item, uint4* into) {
@@ -49,9 +49,12 @@ __global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape s
                                            kBlockEndStep, into + kLeftChunks);
     };
     if (item < second_steps)
-      hold_factors(tensors.second_left, tensors.second_weight, shape.channels, item * kBlockEndStep);
+      hold_factors(tensors.second_left, tensors.second_weight, shape.second_outputs, item * kBlockEndStep);
     else if (item < steps)
       hold_factors(tensors.left, tensors.weight, shape.outputs, (item - second_steps) * kBlockEndStep);
+    else if (kEnd == End::gradient && kSums < 3 && item == steps && shape.added_grid.shift > 0)
+      hold_grid<kRowChunks, kBlockEndRows>(tensors.added + first_channel, shape.added_grid, first_pixel,
+                                           shape.channels, rows, into);
     else if (item < steps + kAdds + (kSums > 1))
       hold_tile(kAdds && item == steps ? tensors.added : tensors.norm_in);
   };
@@ -80,7 +83,7 @@ __global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape s
       hold(step + kStages - 1, stage(turn_after(turn, kStages - 1)));
       gpu::end_copy_group();
     }
-    if (kEnd == End::forward && step == 0) add_shift<kChannels>(sums, 0, line);
+    if (leaves_mask(kEnd) && step == 0) add_shift<kChannels>(sums, 0, line);
     if (kEnd == End::through && step == second_steps) add_shift<kChannels>(sums, line[kPowerAt], line);
     if (has_pixels) multiply_step<T, kChannels>(stage(turn), stage(turn) + kLeftChunks, sums);
   }
@@ -94,8 +97,8 @@ __global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape s
   __syncwarp();
   if constexpr (kSums > 1) tensors.means.norm += first_channel;
   if constexpr (kSums > 2) tensors.means.shortcut += first_channel;
-  if constexpr (kEnd == End::through) tensors.scale_shift += first_channel;
-  if constexpr (kEnd == End::forward) tensors.made_mask += first() / 8;
+  if constexpr (kEnd == End::through && kSums > 0) tensors.scale_shift += first_channel;
+  if constexpr (leaves_mask(kEnd)) tensors.made_mask += first() / 8;
   tensors.out += first();
   auto* const left_sums = reinterpret_cast<float*>(stage(turn_after(turn, kStages - 1)));
   store_masked<T, kEnd, kChannels, kSums>(tensors, held, reinterpret_cast<const unsigned char*>(bits),
@@ -181,15 +184,19 @@ void launch_block_end_forward(DType dtype, const BlockEndShape& shape, const Blo
                               cudaStream_t stream) {
   with_half_type_of(dtype, [&](auto type) {
     using T = decltype(type);
-    launch_end<T, End::forward, kBlockEndChannels, 0>(shape,
-                                                      {.left = as<T>(operands.in),
-                                                       .weight = as<T>(operands.weight),
-                                                       .added = as<T>(operands.residual),
-                                                       .scale_shift = operands.scale_shift,
-                                                       .added_scale_shift = operands.residual_scale_shift,
-                                                       .made_mask = operands.mask,
-                                                       .out = as<T>(operands.out)},
-                                                      {}, {}, stream);
+    const EndTensors<T> tensors{.left = as<T>(operands.in),
+                                .weight = as<T>(operands.weight),
+                                .second_left = as<T>(operands.shortcut_in),
+                                .second_weight = as<T>(operands.shortcut_weight),
+                                .added = as<T>(operands.residual),
+                                .scale_shift = operands.scale_shift,
+                                .added_scale_shift = operands.residual_scale_shift,
+                                .made_mask = operands.mask,
+                                .out = as<T>(operands.out)};
+    if (operands.residual)
+      launch_end<T, End::forward, kBlockEndChannels, 0>(shape, tensors, {}, {}, stream);
+    else
+      launch_end<T, End::joined, kBlockEndChannels, 0>(shape, tensors, {}, {}, stream);
   });
 }
 
@@ -207,10 +214,16 @@ void launch_block_end_through(DType dtype, const BlockEndShape& shape, const Blo
                                 .norm_in = as<T>(operands.norm_in),
                                 .means = {operands.norm.mean, nullptr},
                                 .partials = operands.partials};
-    if (shape.channels % kBlockEndChannels == 0)
-      launch_end<T, End::through, kBlockEndChannels, 2>(shape, tensors, operands.norm, {}, stream);
+    const auto launch = [&]<int kSums>(std::integral_constant<int, kSums>) {
+      if (shape.channels % kBlockEndChannels == 0)
+        launch_end<T, End::through, kBlockEndChannels, kSums>(shape, tensors, operands.norm, {}, stream);
+      else
+        launch_end<T, End::through, kBlockEndChannels / 2, kSums>(shape, tensors, operands.norm, {}, stream);
+    };
+    if (operands.norm_in)
+      launch(std::integral_constant<int, 2>{});
     else
-      launch_end<T, End::through, kBlockEndChannels / 2, 2>(shape, tensors, operands.norm, {}, stream);
+      launch(std::integral_constant<int, 0>{});
   });
 }
 

@@ -40,12 +40,15 @@ void launch_block_end(DType dtype, const BlockEndShape& shape, const BlockEndOpe
 struct BlockEndOutput {
   const std::byte *in = nullptr, *weight = nullptr;  // [pixels, outputs], [outputs, channels]
   const float* scale_shift = nullptr;                // [2, channels], of which row 1 is added
-  const std::byte* residual = nullptr;
-  const float* residual_scale_shift = nullptr;  // [2, channels], or null
+  const std::byte* residual = nullptr;               // or null: then the second product
+  const float* residual_scale_shift = nullptr;       // [2, channels], or null
+  const std::byte *shortcut_in = nullptr,
+                  *shortcut_weight = nullptr;  // [pixels, second_outputs], [second_outputs, channels]
   std::byte* out = nullptr;
   std::uint8_t* mask = nullptr;  // as NormApply has it
 };
-// out = relu(in weight + shift + residual). Enqueued on the stream, as is the next.
+// out = relu(in weight + shift + residual), or of both products and shifts. Enqueued on the stream, as is the
+// next.
 void launch_block_end_forward(DType dtype, const BlockEndShape& shape, const BlockEndOutput& operands,
                               cudaStream_t stream);
 
@@ -54,14 +57,14 @@ struct BlockEndInputGradient {
   const std::byte *d_out = nullptr, *weight = nullptr;  // [pixels, outputs], [outputs, channels]
   const std::byte *in = nullptr, *factors = nullptr;    // [pixels, channels], [channels, channels]
   const float* shift = nullptr;        // [channels + 1]; the last one multiplies the product with `factors`
-  const float* scale_shift = nullptr;  // [2, channels] of the norm in front
-  const std::byte* norm_in = nullptr;
+  const float* scale_shift = nullptr;  // [2, channels] of the norm in front, with norm_in
+  const std::byte* norm_in = nullptr;  // or null
   std::byte* d_in = nullptr;
   NormBackward norm;
   float* partials = nullptr;  // block_end_workspace() of two sums
 };
-// d_in = d_out weight + in factors shift[channels] + shift, where scale_shift[0] * norm_in + scale_shift[1] >
-// 0, else 0; and what launch_norm_backward_sums makes of it. Channels are a multiple of 64.
+// d_in = d_out weight + in factors shift[channels] + shift; with norm_in where scale_shift[0] * norm_in +
+// scale_shift[1] > 0, else 0, and what launch_norm_backward_sums makes of it. Channels are a multiple of 64.
 void launch_block_end_through(DType dtype, const BlockEndShape& shape, const BlockEndInputGradient& operands,
                               cudaStream_t stream);
 

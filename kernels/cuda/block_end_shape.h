@@ -10,8 +10,10 @@ namespace plumb::cuda {
 
 struct BlockEndShape {
   std::int64_t pixels = 0;
-  int channels = 0;  // of what is computed
-  int outputs = 0;   // of the factors: a gradient's convolution's output channels
+  int channels = 0;        // of what is computed
+  int outputs = 0;         // of the factors: a gradient's convolution's output channels
+  int second_outputs = 0;  // of the second factors, if there are any
+  PixelGrid added_grid;    // of a gradient that is added
 };
 
 // A block computes a tile of 128 pixels x 128 channels by 4 x 2 warps; a warp has 32 pixels x 64 channels.

@@ -30,8 +30,16 @@ constexpr int kStageChunks = kBlockEndRows* kFactorChunks + kBlockEndStep* kTile
 enum class End {
   gradient,  // + the other gradient, masked by bits
   forward,   // + shift + shortcut, ReLU, which leaves the bits
-  through    // back through the ReLU of the norm in front, whose sums follow
+  through,   // + the second product + shift, back through the ReLU of the norm in front, whose sums follow;
+             // without sums not through a norm
+  joined     // as forward, but the shortcut is the second product
 };
+constexpr bool has_second_product(End end) {
+  return end == End::joined || end == End::through;
+}
+constexpr bool leaves_mask(End end) {
+  return end == End::forward || end == End::joined;
+}
 
 struct NormMeans {
   const float *norm, *shortcut;  // [channels]
@@ -42,14 +50,15 @@ template <typename T>
 struct EndTensors {
   const T *left = nullptr, *weight = nullptr;  // [pixels, outputs], [outputs, channels]
   const T *second_left = nullptr,
-          *second_weight = nullptr;  // through: [pixels, channels], [channels, channels]
+          *second_weight = nullptr;  // [pixels, second_outputs], [second_outputs, channels]
   const T* added = nullptr;          // the other gradient, or the shortcut
   const float* scale_shift =
-      nullptr;  // [2, channels]; forward: of the block's last norm, through: of the one in front
-  const float* added_scale_shift = nullptr;  // forward: [2, channels], or null
+      nullptr;  // [2, channels]; forward, joined: of the block's last norm, through: of the one in front
+  const float* added_scale_shift =
+      nullptr;                          // forward: [2, channels], or null; joined: of the shortcut's norm
   const float* shift = nullptr;         // through: [channels + 1], the last one multiplies the second product
   const unsigned char* mask = nullptr;  // gradient
-  unsigned char* made_mask = nullptr;   // forward
+  unsigned char* made_mask = nullptr;   // forward, joined
   T* out = nullptr;
   const T *norm_in = nullptr, *shortcut_in = nullptr;
   NormMeans means{};
@@ -80,6 +89,31 @@ __device__ void hold_rows(const T* from, int stride, int rows, uint4* held) {
 #pragma unroll
   for (int down = 0; down < kRows; down += kRowsAtOnce)
     gpu::copy_to_shared(held + down * kRowChunks, from + min(row + down, rows - 1) * stride, true);
+}
+
+// The same for a grid of pixels, from the image's pixel `first` on; zeros for all others.
+template <int kRowChunks, int kRows, typename T>
+__device__ void hold_grid(const T* from, const PixelGrid& grid, std::int64_t first, int stride, int rows,
+                          uint4* held) {
+  constexpr int kRowsAtOnce = kBlockEndThreads / kRowChunks;
+  const int row = static_cast<int>(threadIdx.x / kRowChunks),
+            chunk = static_cast<int>(threadIdx.x % kRowChunks);
+  const auto pixel = static_cast<unsigned>(first) + static_cast<unsigned>(row);
+  const unsigned line = pixel / static_cast<unsigned>(grid.width);
+  int x = static_cast<int>(pixel % static_cast<unsigned>(grid.width)),
+      y = static_cast<int>(line % static_cast<unsigned>(grid.height)),
+      image = static_cast<int>(line / static_cast<unsigned>(grid.height));
+  held += chunk_at<kRowChunks>(row, chunk);
+  from += chunk * 8;
+#pragma unroll
+  for (int down = 0; down < kRows; down += kRowsAtOnce) {
+    const bool is_there = row + down < rows && ((x | y) & grid.skipped()) == 0;
+    const std::int64_t at =
+        std::int64_t{image * grid.grid_height() + (y >> grid.shift)} * grid.grid_width() + (x >> grid.shift);
+    gpu::copy_to_shared(held + down * kRowChunks, is_there ? from + at * stride : from, is_there);
+    for (x += kRowsAtOnce; x >= grid.width; x -= grid.width)
+      if (++y == grid.height) y = 0, ++image;
+  }
 }
 
 // The mask of two adjacent elements, 16 bits each, from their bits.
@@ -174,7 +208,7 @@ __device__ void put_sums(const WarpSums<kChannels>& sums, const float* factors, 
              lane % 4 * 2;
     };
     float values[kChunks][2] = {};  // all are read before any is stored
-    if constexpr (kEnd != End::through) {
+    if constexpr (!has_second_product(kEnd)) {
 #pragma unroll
       for (int chunk = 0; chunk < kChunks; ++chunk) load<2>(pair_at(chunk), values[chunk]);
     }
@@ -254,7 +288,7 @@ __device__ void store_masked(const EndTensors<T>& tensors, const uint4* held, co
   float center[8] = {}, shortcut_center[8] = {}, scale[8] = {}, shift[8] = {}, own_sums[kSums + 1][8] = {};
   if constexpr (kSums > 1) load<8>(tensors.means.norm + own.chunk * 8, center);
   if constexpr (kSums > 2) load<8>(tensors.means.shortcut + own.chunk * 8, shortcut_center);
-  if constexpr (kEnd == End::through) {
+  if constexpr (kEnd == End::through && kSums > 0) {
     load<8>(tensors.scale_shift + own.chunk * 8, scale);
     load<8>(tensors.scale_shift + stride + own.chunk * 8, shift);
   }
@@ -262,18 +296,18 @@ __device__ void store_masked(const EndTensors<T>& tensors, const uint4* held, co
   for (int i = 0; i < kOwnPixels<kChannels>; ++i) {
     const int down = i * kStoredRows<kChannels>;
     const uint4 values = held[own.held_at(down)];
-    unsigned mask = 0;
+    unsigned mask = 0xff;
     if constexpr (kEnd == End::gradient)
       mask = bits[(own.row + down) * kTileChunks<kChannels> + own.chunk];
-    else if constexpr (kEnd == End::forward)
+    else if constexpr (leaves_mask(kEnd))
       mask = passing(load_packed<8>(reinterpret_cast<const T*>(&values)));
-    else
+    else if constexpr (kSums > 0)
       mask = passing(load_packed<8>(reinterpret_cast<const T*>(norm_in + own.held_at(down))), scale, shift);
     if (own.row + down >= rows) continue;
     const uint4 masked = make_uint4(values.x & mask_of_pair(mask), values.y & mask_of_pair(mask >> 2),
                                     values.z & mask_of_pair(mask >> 4), values.w & mask_of_pair(mask >> 6));
     *reinterpret_cast<uint4*>(tensors.out + own.at(stride, down)) = masked;
-    if constexpr (kEnd == End::forward)
+    if constexpr (leaves_mask(kEnd))
       tensors.made_mask[own.at(stride, down) / 8] = static_cast<unsigned char>(mask);
     if constexpr (kSums > 0) {
       const auto gradient = load_packed<8>(reinterpret_cast<const T*>(&masked));

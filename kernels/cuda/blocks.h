@@ -16,6 +16,21 @@ inline constexpr std::int64_t kMostBlocksBeside = 65535;
 // Threads of a block where nothing speaks for another number.
 inline constexpr int kThreads = 256;
 
+// All pixels of images of this size, or with a shift of 1 every second one of every second row.
+struct PixelGrid {
+  int height = 1, width = 1, shift = 0;
+
+  constexpr int skipped() const { return (1 << shift) - 1; }
+  constexpr int grid_height() const { return (height + skipped()) >> shift; }
+  constexpr int grid_width() const { return (width + skipped()) >> shift; }
+  // The pixel that is the grid's `i`-th.
+  constexpr std::int64_t pixel_of(int i) const {
+    const int row = i / grid_width(), image = row / grid_height();
+    const int y = (row - image * grid_height()) << shift, x = (i - row * grid_width()) << shift;
+    return (std::int64_t{image} * height + y) * width + x;
+  }
+};
+
 constexpr std::int64_t divide_up(std::int64_t count, std::int64_t by) {
   return (count + by - 1) / by;
 }

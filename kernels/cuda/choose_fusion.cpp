@@ -42,7 +42,8 @@ bool uses(const LayerFusion& layer, FusedPattern pattern) {
   if (pattern == FusedPattern::residual_input) return layer.forward.adds_residual;
   if (pattern == FusedPattern::block_end_gradient) return layer.block_end.has_value();
   if (pattern == FusedPattern::block_end_sums) return layer.sums_for_end;
-  if (pattern == FusedPattern::product_norm) return layer.norm_of_product.has_value();
+  if (pattern == FusedPattern::product_norm) return layer.norm_of_product && layer.norm_in_front;
+  if (pattern == FusedPattern::product_shortcut) return layer.norm_of_product && !layer.norm_in_front;
   return layer.forward.normalizes_input && !layer.forward.adds_residual;
 }
 
@@ -121,9 +122,9 @@ std::vector<PlainLayer> choose_fusion(const Graph& graph, const DescribeOptions&
   // because the other patterns need the statistics of the preceding layer: none of them is dropped with the
   // statistics for a fault of its own.
   for (const FusedPattern pattern :
-       {FusedPattern::product_norm, FusedPattern::block_end_sums, FusedPattern::block_end_gradient,
-        FusedPattern::residual_input, FusedPattern::normalized_input, FusedPattern::norm_backward_data,
-        FusedPattern::statistics})
+       {FusedPattern::product_shortcut, FusedPattern::product_norm, FusedPattern::block_end_sums,
+        FusedPattern::block_end_gradient, FusedPattern::residual_input, FusedPattern::normalized_input,
+        FusedPattern::norm_backward_data, FusedPattern::statistics})
     chooser.give_up(pattern);
   return chooser.plain();
 }

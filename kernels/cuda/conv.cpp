@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "kernels/cuda/binding.h"
+#include "kernels/cuda/blocks.h"
 #include "kernels/cuda/depthwise_shape.h"
 #include "kernels/cuda/stem_shape.h"
 
@@ -30,8 +31,11 @@ BufferId set_pass(ConvProblem& problem, const ConvForward& conv, const Program& 
   if (conv.scale_shift) problem.scale_shift_dtype = program.buffers[*conv.scale_shift].dtype;
   return conv.in;
 }
-BufferId set_pass(ConvProblem& problem, const ConvBackwardData& conv, const Program&) {
+BufferId set_pass(ConvProblem& problem, const ConvBackwardData& conv, const Program& program) {
   problem.pass = ConvPass::backward_data;
+  if (conv.added)
+    problem.fusion.added_stride = static_cast<int>(
+        divide_up(program.buffers[conv.d_in].dims.at(3), program.buffers[*conv.added].dims.at(3)));
   problem.fusion.completes_gradient = conv.relu_mask.has_value();
   problem.fusion.sums_for_norms = conv.norm_in.has_value() + conv.shortcut_in.has_value();
   problem.fusion.sums_gradient = conv.d_bias && !conv.norm_in;
@@ -67,6 +71,8 @@ std::string text_of(const ConvProblem& p) {
   if (p.fusion.adds_residual) text += ", adds the residual";
   if (p.fusion.gathers_statistics) text += ", gathers statistics";
   if (p.fusion.completes_gradient) text += ", adds a gradient and masks the sum";
+  if (p.fusion.added_stride > 1)
+    text += fmt::format(", one of every pixel in {}", p.fusion.added_stride * p.fusion.added_stride);
   if (p.fusion.sums_gradient) text += ", and its channels";
   if (p.fusion.sums_for_norms == 1) text += ", sums for the norm";
   if (p.fusion.sums_for_norms == 2) text += ", sums for two norms";

@@ -11,7 +11,8 @@ namespace {
 bool is_block_end(const ConvProblem& p) {
   return p.pass == ConvPass::backward_data && p.fusion.completes_gradient && p.dtype != DType::f32 &&
          p.layout == TensorLayout::nhwc && p.kernel == 1 && p.stride == 1 && p.padding == 0 &&
-         p.groups == 1 && p.c % kBlockEndChannels == 0 && p.out_c % kBlockEndStep == 0;
+         p.groups == 1 && p.c % kBlockEndChannels == 0 && p.out_c % kBlockEndStep == 0 &&
+         (p.fusion.added_stride == 1 || (p.fusion.added_stride == 2 && p.fusion.sums_for_norms < 2));
 }
 
 class BlockEndPlan final : public ConvPlan {
@@ -22,7 +23,8 @@ class BlockEndPlan final : public ConvPlan {
         sums_(norms_ > 0 ? norms_ + 1 : p.fusion.sums_gradient),
         shape_{.pixels = p.n * p.h * p.w,
                .channels = static_cast<int>(p.c),
-               .outputs = static_cast<int>(p.out_c)} {}
+               .outputs = static_cast<int>(p.out_c),
+               .added_grid = {static_cast<int>(p.h), static_cast<int>(p.w), p.fusion.added_stride - 1}} {}
 
   std::size_t workspace_bytes() const override { return block_end_workspace(shape_, sums_); }
   std::string engine() const override { return kOwnKernel; }

@@ -18,7 +18,7 @@ constexpr std::size_t kEnginesBefore = 2;
 bool is_product(const ConvProblem& p) {
   return p.layout == TensorLayout::nhwc && p.kernel == 1 && p.stride == 1 && p.padding == 0 &&
          p.groups == 1 && (!is_fused(p) || p.fusion.completes_gradient) && p.fusion.sums_for_norms == 0 &&
-         !p.fusion.sums_gradient;
+         !p.fusion.sums_gradient && p.fusion.added_stride == 1;
 }
 
 // out = in weight^T, d_in = d_out weight, d_weight = d_out^T in.

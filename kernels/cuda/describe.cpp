@@ -67,10 +67,7 @@ struct Describer : GraphLowering {
 
   void forward(std::size_t i, const Conv& op) {
     const LayerFusion& layer = layers_[i];
-    if (layer.norm_of_product) {
-      saved_[i].products = multiply_channels(i, op, value(op.in), op.name + ".in_products");
-      return;
-    }
+    if (layer.norm_of_product) return forward_of_product(i, op);
     ConvForward conv{.in = value(op.in), .weight = lowering_.weights[op.weight], .out = value(op.out)};
     if (layer.forward.normalizes_input) {
       conv.in = value(norm_in_front(i).in);
@@ -86,20 +83,50 @@ struct Describer : GraphLowering {
     }
     set_conv_workspace(add(op.name + ".forward", conv, Phase::forward, i), op);
   }
+  // Of a convolution whose output is not stored.
+  void forward_of_product(std::size_t i, const Conv& op) {
+    Saved& saved = saved_[i];
+    saved.product_in = value(op.in);
+    if (const auto front = layers_[i].norm_in_front)
+      saved.channel_sums = saved_[*front].channel_sums;
+    else
+      sample_pixels(i, op);
+    saved.products = multiply_channels(i, op, saved.product_in, op.name + ".in_products");
+  }
+  // The input of a shortcut's convolution, and its sums.
+  void sample_pixels(std::size_t i, const Conv& op) {
+    Saved& saved = saved_[i];
+    saved.channel_sums = add_saved(op.name + ".channel_sums", DType::f32, {shape(op.in).c});
+    SamplePixels sample{.in = value(op.in), .sums = saved.channel_sums, .counters = counters_};
+    if (op.stride > 1)
+      sample.out = saved.product_in =
+          add_saved(op.name + ".in", lowering_.op_types[i], nchw(sampled_shape(op)));
+    Instruction& instruction = add(op.name + ".sample", sample, Phase::forward, i);
+    instruction.work.macs = 0;
+    if (sample.out) instruction.work.bytes += bytes(*sample.out) - bytes(sample.in);  // reads these pixels
+    instruction.workspace_bytes = norm_partials_bytes(partition_norm(sampled_shape(op), layout()), 1);
+  }
+  // Of the pixels that a 1x1 convolution reads.
+  Shape sampled_shape(const Conv& op) const {
+    Shape sampled = shape(op.out);
+    sampled.c = shape(op.in).c;
+    return sampled;
+  }
   // left^T in, of a convolution whose output is not stored.
   BufferId multiply_channels(std::size_t i, const Conv& op, BufferId left, std::string name) {
+    const BufferId right = saved_[i].product_in;
     const std::int64_t rows = lowering_.program.buffers[left].dims.at(1), columns = shape(op.in).c;
     const BufferId products = add_saved(name, DType::f32, {rows, columns});
     Instruction& instruction =
-        add(std::move(name), ChannelProducts{.left = left, .right = value(op.in), .products = products},
-            left == value(op.in) ? Phase::forward : Phase::backward, i);
+        add(std::move(name), ChannelProducts{.left = left, .right = right, .products = products},
+            left == right ? Phase::forward : Phase::backward, i);
     set_macs(instruction, op, rows);
-    if (left == value(op.in)) instruction.work.bytes -= bytes(left);  // both operands are one tensor
+    if (left == right) instruction.work.bytes -= bytes(left);  // both operands are one tensor
     return products;
   }
   // Products of `rows` channels with the convolution's input.
   void set_macs(Instruction& instruction, const Conv& op, std::int64_t rows) const {
-    instruction.work.macs = static_cast<double>(shape(op.in).elements()) * static_cast<double>(rows);
+    instruction.work.macs = static_cast<double>(sampled_shape(op).elements()) * static_cast<double>(rows);
   }
 
   void backward(std::size_t i, const Conv& op) {
@@ -126,16 +153,16 @@ struct Describer : GraphLowering {
   }
 
   void backward_of_product(std::size_t i, const Conv& op) {
-    const std::size_t end = *layers_[i].norm_of_product, front = *layers_[i].norm_in_front;
-    const BatchNorm &norm = std::get<BatchNorm>(graph_.ops[end]), &in_front = norm_in_front(i);
-    const BufferId d_out = saved_[end].d_out, sums = d_out_sums(end);
+    const std::size_t end = *layers_[i].norm_of_product;
+    const BatchNorm& norm = std::get<BatchNorm>(graph_.ops[end]);
+    const BufferId d_out = saved_[end].d_out, sums = saved_[end].d_out_sums;
     const BufferId products = multiply_channels(i, op, d_out, op.name + ".gradient_products");
     const std::int64_t inputs = shape(op.in).c;
     const BufferId factors = add_saved(op.name + ".factors", lowering_.op_types[i], {inputs, inputs}),
                    shift = add_saved(op.name + ".shift", DType::f32, {inputs + 1});
     ProductNormBackward parameters{.products = products,
                                    .d_out_sums = sums,
-                                   .sums = saved_[front].channel_sums,
+                                   .sums = saved_[i].channel_sums,
                                    .deviations = saved_[i].deviations,
                                    .weight = master(op.weight),
                                    .scale = master(norm.scale),
@@ -149,32 +176,37 @@ struct Describer : GraphLowering {
     // W^T diag(B) W
     add(op.name + ".backward_weights", parameters, Phase::backward, i).work.macs =
         static_cast<double>(inputs * inputs * shape(op.out).c);
-    saved_[front].coefficients = add_coefficients(in_front, 1);
-    const BufferId d_activated = new_gradient(op.in, op.name);
-    Instruction& data = add(op.name + ".backward_data",
-                            BlockEndBackwardData{.d_out = d_out,
-                                                 .in = value(op.in),
-                                                 .scaled = saved_[i].scaled,
-                                                 .factors = factors,
-                                                 .shift = shift,
-                                                 .norm_in = value(in_front.in),
-                                                 .scale_shift = saved_[front].scale_shift,
-                                                 .mean = saved_[front].mean,
-                                                 .inv_std = saved_[front].inv_std,
-                                                 .scale = master(in_front.scale),
-                                                 .d_activated = d_activated,
-                                                 .d_scale = gradient(in_front.scale),
-                                                 .d_bias = gradient(in_front.bias),
-                                                 .coefficients = saved_[front].coefficients},
-                            Phase::backward, i);
-    set_macs(data, op, shape(op.out).c + inputs);
-    contribute(op.in, d_activated);
+    BlockEndBackwardData data{
+        .d_out = d_out,
+        .in = saved_[i].product_in,
+        .scaled = saved_[i].scaled,
+        .factors = factors,
+        .shift = shift,
+        .d_in = op.stride == 1
+                    ? new_gradient(op.in, op.name)
+                    : add_saved(op.name + ".d_in", lowering_.gradient_types[op.in], nchw(sampled_shape(op)))};
+    if (layers_[i].norm_in_front) set_norm_in_front(i, data);
+    set_macs(add(op.name + ".backward_data", data, Phase::backward, i), op, shape(op.out).c + inputs);
+    contribute(op.in, data.d_in);
   }
-  // Sum of the gradient of a block's output: its last norm's d_bias, computed as its shortcut's norm's if
-  // that has one.
-  BufferId d_out_sums(std::size_t end) const {
-    return gradient(layers_[end].norm_in_front ? norm_in_front(end).bias
-                                               : std::get<BatchNorm>(graph_.ops[end]).bias);
+  void set_norm_in_front(std::size_t i, BlockEndBackwardData& data) {
+    const BatchNorm& norm = norm_in_front(i);
+    Saved& saved = saved_[*layers_[i].norm_in_front];
+    saved.coefficients = add_coefficients(norm, 1);
+    data.norm_in = value(norm.in);
+    data.scale_shift = saved.scale_shift;
+    data.mean = saved.mean;
+    data.inv_std = saved.inv_std;
+    data.scale = master(norm.scale);
+    data.d_scale = gradient(norm.scale);
+    data.d_bias = gradient(norm.bias);
+    data.coefficients = saved.coefficients;
+  }
+  // Whether the gradient of this block's output is summed for its shortcut's norm alone: the last norm's
+  // backward is a product's.
+  bool sums_for_shortcut(std::size_t end) const {
+    const LayerFusion& layer = layers_[end];
+    return layer.product && layer.norm_in_front && !layers_[*layer.norm_in_front].product;
   }
 
   // Takes the gradient that the block's other reader left. That is also read by instructions before, so the
@@ -190,11 +222,12 @@ struct Describer : GraphLowering {
                           .relu_mask = saved_[*layer.block_end].relu_mask.value()};
     if (!layer.sums_for_end) return conv;
     const LayerFusion& end = layers_[*layer.block_end];
-    if (end.product && !end.norm_in_front) {
-      conv.d_bias = d_out_sums(*layer.block_end);
+    const bool is_for_shortcut = sums_for_shortcut(*layer.block_end);
+    if (end.product && !is_for_shortcut) {
+      conv.d_bias = gradient(std::get<BatchNorm>(graph_.ops[*layer.block_end]).bias);
       return conv;
     }
-    const std::size_t summed = end.product ? *end.norm_in_front : *layer.block_end;
+    const std::size_t summed = is_for_shortcut ? *end.norm_in_front : *layer.block_end;
     set_sums(conv, summed, end.norm_in_front && !end.product ? 2 : 1);
     if (!end.norm_in_front || end.product) return conv;
     const BatchNorm& other = norm_in_front(*layer.block_end);
@@ -245,8 +278,8 @@ struct Describer : GraphLowering {
   void forward(std::size_t i, const BatchNorm& op) {
     statistics(i, op);
     const LayerFusion& layer = layers_[i];
-    if (layer.product) return end_with_product(i, op);
     if (layer.inside_conv || !layer.stored) return;
+    if (layer.product) return end_with_product(i, op);
     Saved& saved = saved_[i];
     BatchNormApply apply{.in = value(op.in), .scale_shift = saved.scale_shift, .out = value(op.out)};
     if (op.activation == Activation::relu && op.residual && layout() == TensorLayout::nhwc) {
@@ -278,14 +311,23 @@ struct Describer : GraphLowering {
     BlockEndForward end{.in = value(conv.in),
                         .scaled_transposed = saved_[product].scaled_transposed,
                         .scale_shift = saved.scale_shift,
-                        .residual = value(*op.residual),
                         .out = value(op.out),
                         .relu_mask = *saved.relu_mask};
-    if (layer.norm_in_front) {
-      end.residual = value(norm_in_front(i).in);
+    std::int64_t inputs = shape(conv.in).c;
+    if (!layer.norm_in_front) {
+      end.residual = value(*op.residual);
+    } else {
       end.residual_scale_shift = saved_[*layer.norm_in_front].scale_shift;
+      if (const auto shortcut = layers_[*layer.norm_in_front].product) {
+        end.shortcut_in = saved_[*shortcut].product_in;
+        end.shortcut_scaled_transposed = saved_[*shortcut].scaled_transposed;
+        inputs += shape(std::get<Conv>(graph_.ops[*shortcut]).in).c;
+      } else {
+        end.residual = value(norm_in_front(i).in);
+      }
     }
-    set_macs(add(op.name + ".forward", end, Phase::forward, product), conv, shape(op.out).c);
+    add(op.name + ".forward", end, Phase::forward, product).work.macs =
+        static_cast<double>(shape(op.out).elements()) * static_cast<double>(inputs);
   }
 
   void statistics(std::size_t i, const BatchNorm& op) {
@@ -327,7 +369,7 @@ struct Describer : GraphLowering {
     saved.deviations = add_saved(conv.name + ".deviations", DType::f32, {outputs, inputs});
     add(std::get<BatchNorm>(graph_.ops[i]).name + ".statistics",
         ProductNormStatistics{.products = saved.products,
-                              .sums = saved_[*layers_[product].norm_in_front].channel_sums,
+                              .sums = saved.channel_sums,
                               .weight = master(conv.weight),
                               .moments = moments,
                               .scaled = saved.scaled,
@@ -349,13 +391,21 @@ struct Describer : GraphLowering {
   // Of a block's end whose gradient needs no pass of its own: that goes to its product and to its shortcut.
   void pass_on_gradient(std::size_t i, const BatchNorm& op) {
     saved_[i].d_out = gradient_of(op.out);
+    saved_[i].d_out_sums = gradient(op.bias);
     if (!layers_[i].norm_in_front) return share_with_residual(op, saved_[i].d_out);
     const BatchNorm& shortcut = norm_in_front(i);
+    Saved& of_shortcut = saved_[*layers_[i].norm_in_front];
+    if (!sums_for_shortcut(i)) {  // a product
+      of_shortcut.d_out = saved_[i].d_out;
+      of_shortcut.d_out_sums = saved_[i].d_out_sums;
+      return;
+    }
+    saved_[i].d_out_sums = gradient(shortcut.bias);
     const BufferId d_in = new_gradient(shortcut.in, shortcut.name);
     add(shortcut.name + ".backward",
         BatchNormBackwardApply{.d_activated = saved_[i].d_out,
                                .in = value(shortcut.in),
-                               .coefficients = saved_[*layers_[i].norm_in_front].coefficients,
+                               .coefficients = of_shortcut.coefficients,
                                .d_in = d_in},
         Phase::backward, *layers_[i].norm_in_front);
     contribute(shortcut.in, d_in);

@@ -160,30 +160,64 @@ class Planner {
   // Its statistics and backward then come from products of the input of the convolution in front, which is
   // the output of a norm that takes its own sums with that convolution's.
   void leave_out_product(std::size_t i, const BatchNorm& norm) {
-    if (!support_.product_norm || !layers_[i].backward_by_conv || !norm.residual ||
-        readers_[norm.in].size() != 1)
-      return;
-    const std::size_t product = makers_[norm.in];
-    const Conv* conv = product == kNone ? nullptr : std::get_if<Conv>(&graph_.ops[product]);
-    if (!conv || conv->kernel != 1 || conv->stride != 1 || conv->padding != 0 || conv->groups != 1) return;
-    const std::int64_t inputs = graph_.values[conv->in].shape.c, outputs = graph_.values[conv->out].shape.c;
-    if (inputs % kBlockEndStep != 0 || outputs % kBlockEndChannels != 0 || outputs < 2 * inputs) return;
+    if (!support_.product_norm || !layers_[i].backward_by_conv || !norm.residual) return;
+    const Conv* conv = product_of(norm);
+    if (!conv || conv->stride != 1) return;
     const std::size_t front = makers_[conv->in];
-    const BatchNorm* in_front = front == kNone ? nullptr : std::get_if<BatchNorm>(&graph_.ops[front]);
+    const BatchNorm* in_front = made_by<BatchNorm>(conv->in);
     if (!in_front || in_front->residual || in_front->activation != Activation::relu ||
-        readers_[conv->in].size() != 1)
+        readers_[conv->in].size() != 1 || !take_product(i, norm, FusedPattern::product_norm))
       return;
-    if (const std::string* reason = reason_against(product, FusedPattern::product_norm)) {
+    layers_[makers_[norm.in]].norm_in_front = front;
+    layers_[front].sums_output = true;
+    layers_[front].backward_by_conv = true;
+    if (layers_[i].norm_in_front) leave_out_shortcut(*layers_[i].norm_in_front);
+  }
+
+  // Of such a block.
+  void leave_out_shortcut(std::size_t i) {
+    const auto& norm = std::get<BatchNorm>(graph_.ops[i]);
+    const Conv* conv = product_of(norm);
+    if (conv && (conv->stride == 1 || (conv->stride == 2 && takes_sampled_gradient(conv->in))))
+      take_product(i, norm, FusedPattern::product_shortcut);
+  }
+
+  // Whether a gradient of every second pixel can be added where another one completes the sum: our kernel
+  // doesn't do that beside the sums for two norms.
+  bool takes_sampled_gradient(ValueId value) const {
+    if (!made_by<BatchNorm>(value)) return false;
+    const LayerFusion& end = layers_[makers_[value]];
+    return end.masked_by_conv && (!end.norm_in_front || layers_[*end.norm_in_front].product);
+  }
+
+  template <typename T>
+  const T* made_by(ValueId value) const {
+    return makers_[value] == kNone ? nullptr : std::get_if<T>(&graph_.ops[makers_[value]]);
+  }
+
+  // The 1x1 convolution in front of the norm, if our kernels can do without its output.
+  const Conv* product_of(const BatchNorm& norm) const {
+    const Conv* conv = made_by<Conv>(norm.in);
+    if (!conv || readers_[norm.in].size() != 1 || conv->kernel != 1 || conv->padding != 0 ||
+        conv->groups != 1)
+      return nullptr;
+    const std::int64_t inputs = graph_.values[conv->in].shape.c, outputs = graph_.values[conv->out].shape.c;
+    return inputs % kBlockEndStep == 0 && outputs % kBlockEndChannels == 0 && outputs >= 2 * inputs ? conv
+                                                                                                    : nullptr;
+  }
+
+  // False if there is a reason against it.
+  bool take_product(std::size_t i, const BatchNorm& norm, FusedPattern pattern) {
+    const std::size_t product = makers_[norm.in];
+    if (const std::string* reason = reason_against(product, pattern)) {
       layers_[i].why_plain_gradient = *reason;
-      return;
+      return false;
     }
     layers_[i].product = product;
     layers_[i].statistics_by.reset();
     layers_[product].forward.gathers_statistics = false;
     layers_[product].norm_of_product = i;
-    layers_[product].norm_in_front = front;
-    layers_[front].sums_output = true;
-    layers_[front].backward_by_conv = true;
+    return true;
   }
 
   void fuse_with_reader(std::size_t i, const BatchNorm& norm) {

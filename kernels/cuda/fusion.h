@@ -56,7 +56,8 @@ struct LayerFusion {
   // The block's end whose gradient backward-data completes: it adds the other reader's and applies the ReLU.
   std::optional<std::size_t> block_end;
   bool sums_for_end = false;  // … and sums it for that norm
-  // The norm that ends its block, if the output, which only that norm reads, is not stored.
+  // The norm behind it, if the output, which only that norm reads, is not stored: a block's last norm or its
+  // shortcut's.
   std::optional<std::size_t> norm_of_product;
 
   // For a convolution, a max pool, or a norm that ends a block: op of the norm that it partly computes, and

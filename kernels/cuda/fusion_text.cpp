@@ -25,7 +25,8 @@ TextRow row_of(const Graph& graph, const Conv& conv, const LayerFusion& layer) {
   if (layer.forward.gathers_statistics) append_part(row[1], "statistics");
   if (layer.norm_of_product) {
     row[1] = "never stored: ends the block with " + name_of(graph.ops[*layer.norm_of_product]);
-    row[2] = "from products, with the sums of " + name_of(graph.ops[*layer.norm_in_front]);
+    row[2] = "from products";
+    if (layer.norm_in_front) row[2] += ", with the sums of " + name_of(graph.ops[*layer.norm_in_front]);
   }
   if (layer.weights_normalize_input) row[2] = "ConvBNwgrad";
   if (layer.backward_through_norm) append_part(row[2], "DgradDreluBNBwdWeight");

@@ -29,9 +29,10 @@ bool competes_with_fusion(const Instruction& instruction) {
   return instruction.as<BatchNormStatistics>() || instruction.as<BatchNormFinalize>() ||
          instruction.as<BatchNormApply>() || instruction.as<BatchNormBackward>() ||
          instruction.as<BatchNormPairBackward>() || instruction.as<BatchNormBackwardApply>() ||
-         instruction.as<ChannelProducts>() || instruction.as<ProductNormStatistics>() ||
-         instruction.as<BlockEndForward>() || instruction.as<ProductNormBackward>() ||
-         instruction.as<BlockEndBackwardData>() || instruction.as<Accumulate>();
+         instruction.as<SamplePixels>() || instruction.as<ChannelProducts>() ||
+         instruction.as<ProductNormStatistics>() || instruction.as<BlockEndForward>() ||
+         instruction.as<ProductNormBackward>() || instruction.as<BlockEndBackwardData>() ||
+         instruction.as<Accumulate>();
 }
 
 // "norm_apply f16 256x64x56x56, f32 2x64, …", in NCHW "norm_apply nchw f32 …". Operands that are read and

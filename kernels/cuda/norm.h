@@ -65,6 +65,18 @@ struct NormApply {
 void launch_norm_apply(const NormPartition& partition, DType dtype, const NormApply& pass,
                        cudaStream_t stream);
 
+// The sums of a grid of pixels of `in`, [channels], and the grid's pixels themselves. In NHWC; the partition
+// is the grid's.
+struct PixelSample {
+  const std::byte* in = nullptr;
+  std::byte* out = nullptr;  // or null
+  float* sums = nullptr;
+  PixelGrid grid;
+  NormScratch scratch;  // partial sums of one sum
+};
+void launch_sample_pixels(const NormPartition& partition, DType dtype, const PixelSample& sample,
+                          cudaStream_t stream);
+
 // Gradient of a norm's output before its ReLU: d_out (+ second_d_out) where the mask's bit is set, or where
 // `activated`, the stored output, is > 0, or where scale_shift[0] * in + scale_shift[1] is > 0; everywhere
 // without any of the three. Before its PReLU: slope * d_out where that expression is not > 0. scale_shift

@@ -91,6 +91,16 @@ struct OutputSums : NormSums<Of, 1> {
   }
 };
 
+template <typename Of>
+__device__ void settle_sums(OutputSums<Of>& own, const NormPartition& partition, const NormScratch& scratch,
+                            float* into) {
+  merge_rows(own);
+  if (!combine_blocks(own, partition, scratch)) return;
+  float sums[1];
+  const int channel = spread_channels(own, partition, sums);
+  if (channel >= 0) into[channel] = sums[0];
+}
+
 // Applies the ReLU to `value`; returns whether it passed.
 __device__ bool activate(float& value, bool relu) {
   const bool passes = !(value <= 0);
@@ -165,13 +175,34 @@ __global__ void __launch_bounds__(kNormThreads, kSums ? 2 : kBlocksAtOnce)
         pass.mask[(at + u * place.stride) / kNormGroup] = static_cast<std::uint8_t>(passed);
     }
   });
-  if constexpr (kSums) {
-    merge_rows(own);
-    if (!combine_blocks(own, partition, pass.scratch)) return;
-    float sums[1];
-    const int channel = spread_channels(own, partition, sums);
-    if (channel >= 0) pass.sums[channel] = sums[0];
-  }
+  if constexpr (kSums) settle_sums(own, partition, pass.scratch, pass.sums);
+}
+
+// As norm_apply with sums, but nothing is computed. Per element of the grid: reads 2 bytes, writes as many or
+// none. Bound by memory.
+template <typename T>
+__global__ void __launch_bounds__(kNormThreads, 4)
+    sample_pixels(PixelSample sample, NormPartition partition) {
+  Place place = place_of<T>(partition, blockIdx);
+  place.first = (place.first - place.channel) / partition.channels;  // in pixels
+  place.stride = partition.rows;
+  OutputSums<T> own;
+  for_steps<kAtOnceAlone<T>>(place, [&](auto at_once, std::int64_t at) {
+    Group<T> x[at_once.value];
+    const auto element_of = [&](std::int64_t pixel) { return pixel * partition.channels + place.channel; };
+#pragma unroll
+    for (int u = 0; u < at_once.value; ++u)
+      x[u] = load_packed<kNormGroup>(
+          as<T>(sample.in) + element_of(sample.grid.pixel_of(static_cast<int>(at + u * place.stride))));
+#pragma unroll
+    for (int u = 0; u < at_once.value; ++u) {
+#pragma unroll
+      for (int c = 0; c < kNormGroup; ++c) own.of[0][c] += x[u].at(c);
+      if (sample.out)
+        *reinterpret_cast<Group<T>*>(as<T>(sample.out) + element_of(at + u * place.stride)) = x[u];
+    }
+  });
+  settle_sums(own, partition, sample.scratch, sample.sums);
 }
 
 }  // namespace
@@ -206,6 +237,16 @@ void launch_norm_apply(const NormPartition& partition, DType dtype, const NormAp
                                           : norm_apply<Of, false, false>;
     gpu::launch(kernel, pass_grid(partition), block, pass.sums ? merge_bytes<OutputSums<Of>>(block) : 0,
                 stream, pass, partition);
+  });
+}
+
+void launch_sample_pixels(const NormPartition& partition, DType dtype, const PixelSample& sample,
+                          cudaStream_t stream) {
+  with_half_type_of(dtype, [&](auto type) {
+    using T = decltype(type);
+    const dim3 block = pass_block(partition);
+    gpu::launch(sample_pixels<T>, pass_grid(partition), block, merge_bytes<OutputSums<T>>(block), stream,
+                sample, partition);
   });
 }
 

@@ -79,7 +79,8 @@ BufferId add_norm_counters(Program& program, const Graph& graph, const std::vect
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
     const auto* norm = std::get_if<BatchNorm>(&graph.ops[i]);
     if (!norm) continue;
-    const Shape& in = graph.values[norm->in].shape;
+    Shape in = graph.values[norm->in].shape;
+    if (layers[i].product) in.c = graph.values[std::get<Conv>(graph.ops[*layers[i].product]).in].shape.c;
     counters = std::max(counters, norm_counters(partition_norm(in, program.layout.value())));
     if (layers[i].backward_through_pool) counters = std::max(counters, norm_counters(partition_pooled(in)));
   }

@@ -13,6 +13,10 @@
 //   d_W = diag(A) (R - s t^T / N) + diag(B) N W (G / N - t t^T / N^2)
 //   d_a = g scaled + a (W^T diag(B) W) + C^T W
 //
+// A shortcut that is a 1x1 convolution and a norm needs no output of its own either: the same with b, every
+// stride-th pixel of the block's input, for a, and out = relu(a scaled^T + b shortcut_scaled^T + both
+// shifts).
+//
 // Products accumulate in f32. Operands are f32 unless noted; "half" is the dtype of a. On GPUs, in NHWC.
 #pragma once
 
@@ -20,6 +24,18 @@
 #include "kernels/instructions/operand.h"
 
 namespace plumb {
+
+// b and its sum t, of the shortcut's convolution; at stride 1 b is `in`, and `out` is absent.
+struct SamplePixels {
+  static constexpr std::string_view kName = "sample_pixels";
+  Read in;                   // [n, c, h, w]; half
+  std::optional<Write> out;  // likewise, every stride-th pixel of every stride-th row
+  Write sums;                // [c]
+  ReadWrite counters;        // as BatchNormStatistics has them
+  static void operands(auto& self, auto&& each) {
+    each("in", self.in, "out", self.out, "sums", self.sums, "counters", self.counters);
+  }
+};
 
 // products[i][j] = over all pixels of left's channel i * right's channel j: G and R.
 struct ChannelProducts {
@@ -47,17 +63,19 @@ struct ProductNormStatistics {
 };
 
 // out and the ReLU's mask, as BatchNormApply writes it. With residual_scale_shift the shortcut is the input
-// of its batch norm and is normalised too.
+// of its batch norm and is normalised too; without a residual it is a product, and row 1 is its shift.
 struct BlockEndForward {
   static constexpr std::string_view kName = "block_end_forward";
-  Read in, scaled_transposed;                // half
-  Read scale_shift;                          // [2, k], of which row 1 is the shift
-  Read residual;                             // like out
-  std::optional<Read> residual_scale_shift;  // [2, k]
-  Write out, relu_mask;                      // half [n, k, h, w]; u8
+  Read in, scaled_transposed;                                   // half
+  Read scale_shift;                                             // [2, k], of which row 1 is the shift
+  std::optional<Read> residual;                                 // like out
+  std::optional<Read> residual_scale_shift;                     // [2, k]
+  std::optional<Read> shortcut_in, shortcut_scaled_transposed;  // b, and as above
+  Write out, relu_mask;                                         // half [n, k, h, w]; u8
   static void operands(auto& self, auto&& each) {
     each("in", self.in, "scaled_transposed", self.scaled_transposed, "scale_shift", self.scale_shift,
-         "residual", self.residual, "residual_scale_shift", self.residual_scale_shift, "out", self.out,
+         "residual", self.residual, "residual_scale_shift", self.residual_scale_shift, "shortcut_in",
+         self.shortcut_in, "shortcut_scaled_transposed", self.shortcut_scaled_transposed, "out", self.out,
          "relu_mask", self.relu_mask);
   }
 };
@@ -83,22 +101,22 @@ struct ProductNormBackward {
   }
 };
 
-// d_a, back through the ReLU and with the sums of the norm in front, whose output a is: as
+// d_a. With norm_in, back through the ReLU and with the sums of the norm in front, whose output a is: as
 // ConvNormBackwardData.
 struct BlockEndBackwardData {
   static constexpr std::string_view kName = "block_end_backward_data";
-  Read d_out, in, scaled;  // half: g, a, ProductNormStatistics'
-  Read factors, shift;     // ProductNormBackward's
-  Read norm_in;            // half, like a: the input of the norm in front; then its operands, [c]
-  Read scale_shift;        // [2, c]; a > 0 where scale_shift[0] * norm_in + scale_shift[1] > 0
-  Read mean, inv_std, scale;
-  Write d_activated;                    // half, like a: gradient of the ReLU's input
-  Write d_scale, d_bias, coefficients;  // [c], [c], [3, c]: see BatchNormBackwardApply
+  Read d_out, in, scaled;           // half: g, a, ProductNormStatistics'
+  Read factors, shift;              // ProductNormBackward's
+  std::optional<Read> norm_in;      // half, like a: the input of the norm in front; then its operands, [c]
+  std::optional<Read> scale_shift;  // [2, c]; a > 0 where scale_shift[0] * norm_in + scale_shift[1] > 0
+  std::optional<Read> mean, inv_std, scale;
+  Write d_in;  // half, like a: gradient of a, with norm_in of the ReLU's input
+  std::optional<Write> d_scale, d_bias, coefficients;  // [c], [c], [3, c]: see BatchNormBackwardApply
   static void operands(auto& self, auto&& each) {
     each("d_out", self.d_out, "in", self.in, "scaled", self.scaled, "factors", self.factors, "shift",
          self.shift, "norm_in", self.norm_in, "scale_shift", self.scale_shift, "mean", self.mean, "inv_std",
          self.inv_std, "scale", self.scale);
-    each("d_activated", self.d_activated, "d_scale", self.d_scale, "d_bias", self.d_bias, "coefficients",
+    each("d_in", self.d_in, "d_scale", self.d_scale, "d_bias", self.d_bias, "coefficients",
          self.coefficients);
   }
 };

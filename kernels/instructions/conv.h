@@ -26,13 +26,15 @@ struct ConvFusion {
   bool adds_residual = false;       // … + residual inside the relu, and writes the result to `activated`
   bool gathers_statistics = false;  // sums [2, c] of its output
   bool completes_gradient = false;  // backward-data: adds the other gradient of the input, and masks the sum
+  int added_stride = 1;             // of the pixels that have another gradient, down and across
   int sums_for_norms = 0;      // … and sums it for the norms whose output it is the gradient of: up to 2
   bool sums_gradient = false;  // … or only sums it
 };
 
-// With relu_mask: of the ReLU's input, d_in = product + added where the mask's bit is 1, else 0. With
-// norm_in: the norm before that ReLU has so much of its backward done; with shortcut_in the shortcut's, too.
-// With d_bias alone it is d_in's sum over each channel.
+// With relu_mask: of the ReLU's input, d_in = product + added where the mask's bit is 1, else 0. `added` may
+// have every stride-th pixel of every stride-th row only, and is 0 elsewhere. With norm_in: the norm before
+// that ReLU has so much of its backward done; with shortcut_in the shortcut's, too. With d_bias alone it is
+// d_in's sum over each channel.
 struct ConvBackwardData {
   static constexpr std::string_view kName = "conv_backward_data";
   Read d_out, weight;             // like out; backward-data's copy

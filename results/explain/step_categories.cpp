@@ -95,7 +95,7 @@ const Rule kInstructionKinds[] = {
     {dense,
      {"dense_forward", "dense_backward_data", "dense_backward_weights", "margin_products",
       "margin_feature_products", "margin_weight_gradient"}},
-    {elementwise, {"dropout_forward", "dropout_backward", "accumulate", "cast"}},
+    {elementwise, {"sample_pixels", "dropout_forward", "dropout_backward", "accumulate", "cast"}},
     {loss,
      {"softmax_loss", "margin_features", "margin_sample", "margin_gather", "margin_class_norms",
       "margin_statistics", "margin_rescale", "margin_gradient", "margin_features_backward"}},

@@ -144,7 +144,7 @@ void expect_the_usual_way(const Shape& images, bool normalised_shortcut) {
   run.run(product_norm, end_op);
   if (normalised_shortcut) {
     const std::size_t shortcut_op = made_by(shortcut);
-    const BatchNormStatistics of_shortcut{.in = forward.residual,
+    const BatchNormStatistics of_shortcut{.in = *forward.residual,
                                           .moments = moments(std::get<BatchNorm>(graph.ops[shortcut_op])),
                                           .counters = run.zeros({1})};
     run.run(of_shortcut, shortcut_op);
@@ -193,13 +193,13 @@ void expect_the_usual_way(const Shape& images, bool normalised_shortcut) {
                                   .mean = statistics.moments.mean.buffer,
                                   .inv_std = statistics.moments.inv_std.buffer,
                                   .scale = statistics.moments.scale,
-                                  .d_activated = run.zeros(nchw(extent)),
+                                  .d_in = run.zeros(nchw(extent)),
                                   .d_scale = run.zeros({c}),
                                   .d_bias = run.zeros({c}),
                                   .coefficients = run.zeros({3, c})};
-  const BatchNormBackwardApply front_backward{.d_activated = data.d_activated.buffer,
+  const BatchNormBackwardApply front_backward{.d_activated = data.d_in.buffer,
                                               .in = statistics.in,
-                                              .coefficients = data.coefficients.buffer,
+                                              .coefficients = data.coefficients->buffer,
                                               .d_in = run.zeros(nchw(extent))};
   run.run(products, conv_op);
   run.run(backward, conv_op);
@@ -211,9 +211,9 @@ void expect_the_usual_way(const Shape& images, bool normalised_shortcut) {
   Doubles d_a = usual.value_gradients[a];
   for (std::size_t i = 0; i < d_a.size(); ++i)
     if (!(usual.values[a][i] > 0)) d_a[i] = 0;
-  expect_equal(run.held(data.d_activated), d_a, "d_activated");
-  expect_equal(run.held(data.d_scale), usual.parameter_gradients[front.scale], "front d_scale");
-  expect_equal(run.held(data.d_bias), usual.parameter_gradients[front.bias], "front d_bias");
+  expect_equal(run.held(data.d_in), d_a, "d_in");
+  expect_equal(run.held(*data.d_scale), usual.parameter_gradients[front.scale], "front d_scale");
+  expect_equal(run.held(*data.d_bias), usual.parameter_gradients[front.bias], "front d_bias");
   expect_equal(run.held(front_backward.d_in), usual.value_gradients[x2], "front d_in");
 }
 

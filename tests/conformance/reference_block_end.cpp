@@ -33,6 +33,21 @@ double inverse_factor_scale(double largest) {
 
 }  // namespace
 
+void Run::of(const SamplePixels& sample) {
+  const Conv& op = this->op<Conv>();
+  Shape to = shape(op.out);
+  to.c = shape(op.in).c;
+  Doubles sampled(size(to.elements()));
+  Sums sums(size(to.c));
+  for (std::size_t i = 0; i < sampled.size(); ++i) {
+    sampled[i] = in(sample.in)[sampled_from(i, to.h, to.w, shape(op.in))];
+    sums.add(channel_of(to, i), sampled[i]);
+  }
+  if (sample.out) expect(*sample.out, {sampled});
+  expect(sample.sums, std::move(sums).expected());
+  unchanged(sample.counters);
+}
+
 void Run::of(const ChannelProducts& product) {
   const std::vector<std::int64_t>&left_dims = reference_.program_.buffers[product.left].dims,
         &right_dims = reference_.program_.buffers[product.right].dims;
@@ -95,19 +110,26 @@ void Run::of(const BlockEndForward& end) {
   const Conv& op = this->op<Conv>();
   const Shape &from = shape(op.in), &to = shape(op.out);
   const Doubles &a = in(end.in), &scaled = in(end.scaled_transposed), &line = in(end.scale_shift),
-                &residual = in(end.residual), *residual_line = in(end.residual_scale_shift);
+                *residual = in(end.residual), *residual_line = in(end.residual_scale_shift);
   const std::size_t channels = size(from.c), outputs = size(to.c), pixels = size(to.h * to.w);
   Sums out(size(to.elements()));
+  const auto add_product = [&](std::size_t i, const Doubles& x, const Doubles& weight) {
+    const std::size_t k = channel_of(to, i), image = i / (outputs * pixels), pixel = i % pixels,
+                      inputs = weight.size() / outputs;
+    for (std::size_t c = 0; c < inputs; ++c)
+      out.add(i, x[(image * inputs + c) * pixels + pixel] * weight[c * outputs + k]);
+  };
 #pragma omp parallel for schedule(static)
   for (std::size_t i = 0; i < out.values.size(); ++i) {
-    const std::size_t k = channel_of(to, i), image = i / (outputs * pixels), pixel = i % pixels;
-    for (std::size_t c = 0; c < channels; ++c)
-      out.add(i, a[(image * channels + c) * pixels + pixel] * scaled[c * outputs + k]);
+    const std::size_t k = channel_of(to, i);
+    add_product(i, a, scaled);
     out.add(i, line[outputs + k]);
-    out.add(i, residual[i] * (residual_line ? (*residual_line)[k] : 1));
+    if (residual) out.add(i, (*residual)[i] * (residual_line ? (*residual_line)[k] : 1));
     if (residual_line) out.add(i, (*residual_line)[outputs + k]);
+    if (end.shortcut_in) add_product(i, in(*end.shortcut_in), in(*end.shortcut_scaled_transposed));
   }
-  Expected expected = std::move(out).expected(product_units(channels));
+  const std::size_t more = end.shortcut_in ? in(*end.shortcut_scaled_transposed).size() / outputs : 0;
+  Expected expected = std::move(out).expected(product_units(channels + more));
   Doubles bytes(made(end.relu_mask).size());
   for (std::size_t i = 0; i < expected.values.size(); ++i) {
     double& y = expected.values[i];
@@ -170,18 +192,23 @@ void Run::of(const ProductNormBackward& norm) {
 
 void Run::of(const BlockEndBackwardData& end) {
   const Conv& op = this->op<Conv>();
-  const Shape &extent = shape(op.in), &to = shape(op.out);
+  const Shape& to = shape(op.out);
+  Shape extent = to;
+  extent.c = shape(op.in).c;
   const Doubles &g = in(end.d_out), &a = in(end.in), &scaled = in(end.scaled), &factors = in(end.factors),
-                &shift = in(end.shift), &x = in(end.norm_in), &line = in(end.scale_shift);
+                &shift = in(end.shift), *x = in(end.norm_in), *line = in(end.scale_shift);
   const std::size_t channels = size(extent.c), outputs = size(to.c), pixels = size(to.h * to.w);
+  const auto passes = [&](std::size_t i, std::size_t c) {
+    const double of_x = (*line)[c] * (*x)[i], of_ones = (*line)[channels + c];
+    // f32 may round a difference to 0 that isn't.
+    const bool is_near = std::abs(of_x + of_ones) <= 0x1p-23 * std::abs(of_ones);
+    return is_near ? made(end.d_in)[i] != 0 : of_x + of_ones > 0;
+  };
   Sums gradient(size(extent.elements()));
 #pragma omp parallel for schedule(static)
   for (std::size_t i = 0; i < gradient.values.size(); ++i) {
     const std::size_t c = channel_of(extent, i), image = i / (channels * pixels), pixel = i % pixels;
-    const double of_x = line[c] * x[i], of_ones = line[channels + c];
-    // f32 may round a difference to 0 that isn't.
-    const bool is_near = std::abs(of_x + of_ones) <= 0x1p-23 * std::abs(of_ones);
-    if (is_near ? made(end.d_activated)[i] == 0 : of_x + of_ones <= 0) continue;
+    if (x && !passes(i, c)) continue;
     for (std::size_t k = 0; k < outputs; ++k)
       gradient.add(i, g[(image * outputs + k) * pixels + pixel] * scaled[k * channels + c]);
     for (std::size_t j = 0; j < channels; ++j)
@@ -189,11 +216,13 @@ void Run::of(const BlockEndBackwardData& end) {
                    shift[channels] * a[(image * channels + j) * pixels + pixel] * factors[j * channels + c]);
     gradient.add(i, shift[c]);
   }
-  Expected coefficients{Doubles(3 * channels), Doubles(3 * channels)};
-  sums_for({end.norm_in, end.mean, end.inv_std, end.scale, end.d_scale, end.d_bias}, made(end.d_activated),
-           extent, &coefficients, 0);
-  expect(end.coefficients, std::move(coefficients));
-  expect(end.d_activated, std::move(gradient).expected(product_units(channels + outputs)));
+  if (x) {
+    Expected coefficients{Doubles(3 * channels), Doubles(3 * channels)};
+    sums_for({*end.norm_in, *end.mean, *end.inv_std, *end.scale, *end.d_scale, *end.d_bias}, made(end.d_in),
+             extent, &coefficients, 0);
+    expect(*end.coefficients, std::move(coefficients));
+  }
+  expect(end.d_in, std::move(gradient).expected(product_units(channels + outputs)));
 }
 
 }  // namespace plumb

@@ -45,7 +45,11 @@ void Run::of(const ConvForward& conv) {
   });
   // An input normalised on the way is rounded; now and then fp32 and double round it to different neighbours.
   const double more_units = conv.scale_shift ? roundoff(conv.in) : 0;
-  if (conv.activated) expect(*conv.activated, {x, Doubles(x.size(), roundoff(conv.in))});
+  if (conv.activated) {  // cuDNN may round what it has normalised before it adds the residual
+    Doubles slack = on_line(in(conv.in), in(*conv.scale_shift), shape(op.in));
+    for (double& normalised : slack) normalised = roundoff(conv.in) * (1 + std::abs(normalised));
+    expect(*conv.activated, {x, std::move(slack)});
+  }
   if (conv.sums) {
     const auto channels = static_cast<std::size_t>(to.c);
     Sums sums(2 * channels);
@@ -120,8 +124,11 @@ void Run::sums_for(const SummedNorm& norm, const Doubles& gradient, const Shape&
 void Run::of(const ConvBackwardData& conv) {
   const Shape& extent = shape(op<Conv>().in);
   Sums d_in = backward_data(conv.d_out, conv.weight);
-  if (const Doubles* added = in(conv.added))
-    for (std::size_t i = 0; i < added->size(); ++i) d_in.add(i, (*added)[i]);
+  if (const Doubles* added = in(conv.added)) {
+    const std::vector<std::int64_t>& dims = reference_.program_.buffers[conv.added->buffer].dims;
+    for (std::size_t i = 0; i < added->size(); ++i)
+      d_in.add(sampled_from(i, dims[2], dims[3], extent), (*added)[i]);
+  }
   if (conv.relu_mask) {
     const std::vector<bool> passed = bits(*conv.relu_mask, extent);
     for (std::size_t i = 0; i < passed.size(); ++i)

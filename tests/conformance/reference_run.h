@@ -37,6 +37,15 @@ struct Sums {
   Doubles values, magnitudes;
 };
 
+// Where element i of [n, c, rows, columns] lies in [n, c, height, width], of which it has every second pixel
+// of every second row, or one in more.
+inline std::size_t sampled_from(std::size_t i, std::int64_t rows, std::int64_t columns, const Shape& extent) {
+  const auto height = static_cast<std::size_t>(rows), width = static_cast<std::size_t>(columns),
+             stride = static_cast<std::size_t>((extent.w + columns - 1) / columns);
+  const std::size_t plane = i / (height * width), y = i / width % height * stride, x = i % width * stride;
+  return (plane * static_cast<std::size_t>(extent.h) + y) * static_cast<std::size_t>(extent.w) + x;
+}
+
 class Run {
  public:
   Run(InstructionReference& reference, const Instruction& instruction, const Operands& before,
@@ -63,6 +72,7 @@ class Run {
   void of(const BatchNormPoolBackward& norm);
   void of(const BatchNormBackwardApply& norm);
   // Block ends without x (reference_block_end.cpp).
+  void of(const SamplePixels& sample);
   void of(const ChannelProducts& product);
   void of(const ProductNormStatistics& norm);
   void of(const BlockEndForward& end);

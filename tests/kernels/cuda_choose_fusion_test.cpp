@@ -180,10 +180,10 @@ TEST(ChooseFusion, StoresConvolutionsOutputsWhereNothingComputesTheirProducts) {
     return InstructionCost{usual_seconds(instruction),
                            instruction.as<ChannelProducts>() ? "no algorithm" : ""};
   });
-  EXPECT_EQ(plain.size(), 15U);
-  for (const PlainLayer& layer : plain) {
-    EXPECT_EQ(layer.pattern, FusedPattern::product_norm);
-    EXPECT_EQ(layer.reason, "no algorithm");
+  EXPECT_EQ(plain.size(), 19U);
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    EXPECT_EQ(plain[i].pattern, i < 4 ? FusedPattern::product_shortcut : FusedPattern::product_norm);
+    EXPECT_EQ(plain[i].reason, "no algorithm");
   }
   const Program program = described_with(plain);
   EXPECT_EQ(count_if(program, is_of_product_norm), 0U);

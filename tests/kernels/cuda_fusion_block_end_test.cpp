@@ -156,12 +156,13 @@ TEST(Fusion, BlocksEndWithoutTheOutputOfTheirLastConvolution) {
           const std::string conv = name_of(graph.ops[*layer.product]), layer_name = conv.substr(0, 8);
           without.insert(conv);
           const std::string norm = name_of(graph.ops[*layers[*layer.product].norm_of_product]);
-          EXPECT_EQ(norm, layer_name + ".bn3");
+          const bool ends_block = conv.ends_with(".conv3");
+          EXPECT_EQ(norm, layer_name + (ends_block ? ".bn3" : ".downsample.1"));
           EXPECT_FALSE(has_buffer(program, conv)) << conv;
           EXPECT_FALSE(has_buffer(program, conv + ".gradient_by." + norm)) << conv;
-          EXPECT_TRUE(has_buffer(program, norm)) << "the block's output";
+          EXPECT_EQ(has_buffer(program, norm), ends_block) << "the block's output";
         }
-        EXPECT_EQ(without.size(), 15u);
+        EXPECT_EQ(without.size(), 15u + 4);
         EXPECT_FALSE(without.contains("layer4.2.conv3"));
         EXPECT_TRUE(has_buffer(program, "layer4.2.conv3"));
       }
@@ -205,9 +206,67 @@ TEST(Fusion, ABlockEndsWithOneProductWhoseStatisticsComeFromItsInput) {
                         "scale_shift r layer1.1.bn3.scale_shift", "residual r layer1.0.bn3",
                         "out w layer1.1.bn3", "relu_mask w layer1.1.bn3.mask"}));
     EXPECT_FALSE(has_instruction(program, "layer1.1.conv3.forward"));
-    EXPECT_EQ(operand_of(program, "layer1.0.bn3.forward", "residual"), "r layer1.0.downsample.0");
-    EXPECT_EQ(operand_of(program, "layer1.0.bn3.forward", "residual_scale_shift"),
+    const Program stored = with_stored_shortcuts(compute_capability);
+    EXPECT_EQ(operand_of(stored, "layer1.0.bn3.forward", "residual"), "r layer1.0.downsample.0");
+    EXPECT_EQ(operand_of(stored, "layer1.0.bn3.forward", "residual_scale_shift"),
               "r layer1.0.downsample.1.scale_shift");
+  }
+}
+
+// The same for the shortcut's convolution, from the pixels that it reads: of stride 1 all, else a copy.
+TEST(Fusion, ABlockEndsWithTwoProductsWhereItsShortcutHasAConvolution) {
+  for (const int compute_capability : {80, 90, 100}) {
+    const Program program = resnet50(compute_capability);
+    EXPECT_EQ(
+        operands_of(program, "layer1.0.downsample.0.sample"),
+        (Operands{"in r maxpool", "sums w layer1.0.downsample.0.channel_sums", "counters rw norm_counters"}));
+    EXPECT_EQ(operands_of(program, "layer2.0.downsample.0.sample"),
+              (Operands{"in r layer1.2.bn3", "out w layer2.0.downsample.0.in",
+                        "sums w layer2.0.downsample.0.channel_sums", "counters rw norm_counters"}));
+    const Instruction& sample = instruction_named(program, "layer2.0.downsample.0.sample");
+    EXPECT_DOUBLE_EQ(sample.work.macs, 0);
+    EXPECT_NEAR(sample.work.bytes, 2 * 2.0 * 2 * 8 * 8 * 256, 4096) << "reads a quarter";
+    EXPECT_EQ(operands_of(program, "layer2.0.downsample.0.in_products"),
+              (Operands{"left r layer2.0.downsample.0.in", "right r layer2.0.downsample.0.in",
+                        "products w layer2.0.downsample.0.in_products"}));
+    EXPECT_EQ(operand_of(program, "layer2.0.downsample.1.statistics", "sums"),
+              "r layer2.0.downsample.0.channel_sums");
+    EXPECT_EQ(operands_of(program, "layer2.0.bn3.forward"),
+              (Operands{"in r layer2.0.bn2", "scaled_transposed r layer2.0.conv3.scaled_transposed",
+                        "scale_shift r layer2.0.bn3.scale_shift",
+                        "residual_scale_shift r layer2.0.downsample.1.scale_shift",
+                        "shortcut_in r layer2.0.downsample.0.in",
+                        "shortcut_scaled_transposed r layer2.0.downsample.0.scaled_transposed",
+                        "out w layer2.0.bn3", "relu_mask w layer2.0.bn3.mask"}));
+    EXPECT_EQ(operand_of(program, "layer1.0.bn3.forward", "shortcut_in"), "r maxpool");
+    EXPECT_FALSE(has_buffer(program, "layer2.0.downsample.0"));
+  }
+}
+
+// One gradient goes back through both convolutions; the shortcut's has the pixels that it read, and the
+// convolution that completes the gradient in front adds it there.
+TEST(Fusion, AShortcutsProductGoesBackFromTheGradientOfTheBlocksOutput) {
+  for (const int compute_capability : {80, 90, 100}) {
+    const Program program = resnet50(compute_capability);
+    const std::string gradient = "layer2.0.bn3.gradient_by.layer2.1.conv1";
+    const Operands completed = operands_of(program, "layer2.1.conv1.backward_data");
+    EXPECT_EQ(completed.back(), "d_bias w layer2.0.bn3.bias.gradient");
+    EXPECT_EQ(operand_of(program, "layer2.0.conv3.backward_data", "d_out"), "r " + gradient);
+    EXPECT_EQ(operands_of(program, "layer2.0.downsample.0.gradient_products"),
+              (Operands{"left r " + gradient, "right r layer2.0.downsample.0.in",
+                        "products w layer2.0.downsample.0.gradient_products"}));
+    EXPECT_EQ(operand_of(program, "layer2.0.downsample.0.backward_weights", "d_out_sums"),
+              "r layer2.0.bn3.bias.gradient");
+    EXPECT_EQ(operand_of(program, "layer2.0.downsample.0.backward_weights", "d_bias"),
+              "w layer2.0.downsample.1.bias.gradient");
+    EXPECT_EQ(operands_of(program, "layer2.0.downsample.0.backward_data"),
+              (Operands{"d_out r " + gradient, "in r layer2.0.downsample.0.in",
+                        "scaled r layer2.0.downsample.0.scaled", "factors r layer2.0.downsample.0.factors",
+                        "shift r layer2.0.downsample.0.shift", "d_in w layer2.0.downsample.0.d_in"}));
+    EXPECT_EQ(operand_of(program, "layer2.0.conv1.backward_data", "added"), "r layer2.0.downsample.0.d_in");
+    EXPECT_EQ(operand_of(program, "layer1.0.downsample.0.backward_data", "d_in"),
+              "w maxpool.gradient_by.layer1.0.downsample.0");
+    EXPECT_FALSE(has_instruction(program, "layer2.0.downsample.1.backward"));
   }
 }
 
@@ -239,17 +298,29 @@ TEST(Fusion, ABlockGoesBackFromTheGradientOfItsOutput) {
                   "factors r layer1.1.conv3.factors", "shift r layer1.1.conv3.shift",
                   "norm_in r layer1.1.conv2", "scale_shift r layer1.1.bn2.scale_shift",
                   "mean r layer1.1.bn2.mean", "inv_std r layer1.1.bn2.inv_std", "scale r layer1.1.bn2.weight",
-                  "d_activated w layer1.1.bn2.gradient_by.layer1.1.conv3",
-                  "d_scale w layer1.1.bn2.weight.gradient", "d_bias w layer1.1.bn2.bias.gradient",
-                  "coefficients w layer1.1.bn2.coefficients"}));
+                  "d_in w layer1.1.bn2.gradient_by.layer1.1.conv3", "d_scale w layer1.1.bn2.weight.gradient",
+                  "d_bias w layer1.1.bn2.bias.gradient", "coefficients w layer1.1.bn2.coefficients"}));
     EXPECT_EQ(operand_of(program, "layer1.1.bn2.backward", "coefficients"), "r layer1.1.bn2.coefficients");
   }
 }
 
-// The gradient is then summed for the shortcut's norm, whose own pass follows; both norms' biases have the
-// same gradient.
+TEST(Fusion, AShortcutOfStrideTwoIsAProductOnlyWhereTheGradientInFrontIsCompleted) {
+  const Graph graph = make_resnet50({.batch = 2, .image_size = 64});
+  const auto conv = std::ranges::find(graph.ops, "layer2.0.conv1", [](const Op& op) { return name_of(op); });
+  const Program program = plumb::describe(graph,
+                                          {.precision = Precision::fp16,
+                                           .plain = {{static_cast<std::size_t>(conv - graph.ops.begin()),
+                                                      FusedPattern::block_end_gradient, "to compare"}}},
+                                          gpu(90));
+  EXPECT_TRUE(has_buffer(program, "layer2.0.downsample.0"));
+  EXPECT_FALSE(has_buffer(program, "layer1.0.downsample.0"));
+  EXPECT_FALSE(has_buffer(program, "layer3.0.downsample.0"));
+}
+
+// Where the shortcut's convolution has an output, the gradient is summed for the shortcut's norm, whose own
+// pass follows; both norms' biases have the same gradient.
 TEST(Fusion, AShortcutsNormGoesBackInAStepOfItsOwnWhereTheBlockEndsWithoutItsConvolutionsOutput) {
-  const Program program = resnet50(90);
+  const Program program = with_stored_shortcuts(90);
   const Operands completed = operands_of(program, "layer1.1.conv1.backward_data");
   EXPECT_EQ(Operands(completed.begin() + 5, completed.end()),
             (Operands{"norm_in r layer1.0.downsample.0", "mean r layer1.0.downsample.1.mean",

@@ -155,7 +155,7 @@ TEST(FusionText, SaysWhatBecameOfEachLayerAndWhyNotMore) {
   EXPECT_NE(hopper.find("never stored: ends the block with layer1.0.bn3"), std::string::npos);
   EXPECT_NE(hopper.find("from products, with the sums of layer1.0.bn2"), std::string::npos);
   EXPECT_NE(hopper.find("statistics by products of layer1.0.conv3's input"), std::string::npos);
-  EXPECT_NE(hopper.find("15 end a block without their convolution's output"), std::string::npos);
+  EXPECT_NE(hopper.find("19 end a block without their convolution's output"), std::string::npos);
   EXPECT_NE(hopper.find("adds, masks and sums the gradient of layer1.1.bn3"), std::string::npos);
   EXPECT_NE(hopper.find("15 have their output's gradient summed and masked by one"), std::string::npos);
   EXPECT_NE(hopper.find("with the norm that it is added to"), std::string::npos);

@@ -134,7 +134,7 @@ TEST_P(DescribedProgram, WritesEachGradientOnceAndUpdatesEachParameterOnceAfterw
 }
 
 TEST_P(DescribedProgram, HasEveryOperationForwardsAndBackwards) {
-  EXPECT_EQ(count_kind<ConvForward>(program_) + count_kind<BlockEndForward>(program_), 53u);
+  EXPECT_EQ(count_kind<ConvForward>(program_) + count_kind<ProductNormStatistics>(program_), 53u);
   EXPECT_EQ(count_kind<ConvBackwardWeights>(program_) + count_kind<ProductNormBackward>(program_), 53u);
   EXPECT_EQ(count_kind<ConvBackwardData>(program_) + count_kind<ConvNormBackwardData>(program_) +
                 count_kind<BlockEndBackwardData>(program_),
@@ -157,16 +157,16 @@ TEST_P(DescribedProgram, HasEveryOperationForwardsAndBackwards) {
   EXPECT_TRUE(program_.instructions.back().as<AdvanceState>());
 }
 
-// A block that ends without its convolution's output multiplies more: the input's channels with each other
-// and with the factors of its gradient over all pixels, and both matrices with the weights.
+// Without a convolution's output a block's end multiplies more: the input's channels with each other and with
+// the factors of its gradient over all pixels, and both matrices with the weights.
 TEST_P(DescribedProgram, CountsTheGraphsMacsThreeTimesButForTheImagesGradient) {
   double macs = 0, of_block_ends = 0;
   for (const Instruction& instruction : program_.instructions) {
     macs += instruction.work.macs;
-    if (!instruction.as<BlockEndForward>()) continue;
+    if (!instruction.as<ProductNormBackward>()) continue;
     const Conv& conv = std::get<Conv>(graph_.ops[instruction.op]);
     const Shape &in = graph_.values[conv.in].shape, &out = graph_.values[conv.out].shape;
-    of_block_ends += 2 * static_cast<double>(in.c * in.c * (in.n * in.h * in.w + out.c));
+    of_block_ends += 2 * static_cast<double>(in.c * in.c * (out.n * out.h * out.w + out.c));
   }
   const double expected = static_cast<double>(
       graph_.batch() * (3 * macs_per_image(graph_) - macs_per_image(graph_, graph_.ops[0])));

@@ -50,6 +50,11 @@ inline Program with_stored_outputs(int compute_capability, std::int64_t batch = 
   return resnet50_without(FusedPattern::product_norm, compute_capability, batch, image_size);
 }
 
+// With the outputs of the convolutions in shortcuts.
+inline Program with_stored_shortcuts(int compute_capability) {
+  return resnet50_without(FusedPattern::product_shortcut, compute_capability, 2, 64);
+}
+
 inline bool has_instruction(const Program& program, const std::string& name) {
   return std::any_of(program.instructions.begin(), program.instructions.end(),
                      [&](const Instruction& instruction) { return instruction.name == name; });
