@@ -115,7 +115,7 @@ Binder prepare(Context& context, Instruction& instruction, const ProductNormBack
                                                    .d_bias = arena.optional<float>(norm.d_bias),
                                                    .factors = arena.data(norm.factors),
                                                    .shift = arena.as<float>(norm.shift),
-                                                   .coefficients = arena.workspace<float>()},
+                                                   .workspace = arena.workspace<float>()},
                                                   stream);
                    });
 }

@@ -1,4 +1,5 @@
 #include <stdexcept>
+#include <type_traits>
 
 #include "kernels/cuda/norm_coefficients.h"
 #include "kernels/cuda/product_norm.h"
@@ -7,131 +8,218 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr int kSets = 4;           // of threads, which share out rows or factors
-constexpr int kLanes = 64;         // of a set, a column each
-constexpr int kRowsOfSet = 4;      // of product_norm_statistics
-constexpr int kFactorRows = 8;     // of a block of product_norm_factors
-constexpr int kMostInputs = 2048;  // sums and weights of a block are in shared memory
+constexpr int kProductColumns = 4;  // of a product's row, a thread's
+constexpr int kMostInputs = kThreads * kProductColumns;
+constexpr int kMostOutputs = kProductNormSplits * kMostInputs;
 
-__device__ int own_set() {
-  return static_cast<int>(threadIdx.x) / kLanes;
-}
-__device__ int own_column() {
-  return static_cast<int>(threadIdx.x) % kLanes;
-}
+// The scratch of product_norm_backward, ProductBackward::workspace.
+struct ProductCoefficients {
+  float *of_in, *constants, *bounds;  // [outputs]: B, C, and what bounds the output's part of the factors
+  float* partials;                    // [splits, inputs + 1, inputs]
+  __device__ ProductCoefficients(const ProductNormShape& shape, float* workspace)
+      : of_in(workspace),
+        constants(of_in + shape.outputs),
+        bounds(constants + shape.outputs),
+        partials(bounds + shape.outputs) {}
+};
 
-// The sum over a set's threads; all of the block call it, with all sets' values.
-__device__ float sum_of_set(float value) {
-  __shared__ float of_warps[kSets * kLanes / 32];
-  value = combine_warp(value, Sum{});
-  if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32] = value;
+// What multiply_rows() needs of shared memory, f32: the left factors, then the sets' sums.
+template <int kRows>
+constexpr int kRowFloats = kRows* kMostInputs;
+
+// A block multiplies kRows rows of the left factor with all columns of the right one. A thread has 4 columns.
+// Sets of threads, which have all columns, share out the terms.
+struct OwnColumns {
+  int sets, set, column;
+  __device__ explicit OwnColumns(int columns)
+      : sets(kThreads * kProductColumns / columns),
+        set(static_cast<int>(threadIdx.x) * kProductColumns / columns),
+        column(static_cast<int>(threadIdx.x) * kProductColumns % columns) {}
+};
+
+// Leaves in `shared` the sums of each set, [sets, kRows, columns]: over its terms k, left[k][row] times what
+// adjust(k, values) makes of the thread's columns of right[k]. `shared` begins with left, [terms, kRows]. A
+// thread reads elements of `right` that no other thread of the block reads, so they go to registers, some
+// terms ahead.
+template <int kRows, typename Adjust>
+__device__ void multiply_rows(float* shared, const float* right, int terms, int columns,
+                              const Adjust& adjust) {
+  constexpr int kAhead = kRows / 2;
+  const OwnColumns own(columns);
+  right += own.column;
+  float sums[kRows][kProductColumns] = {}, first[kAhead][kProductColumns], second[kAhead][kProductColumns];
+  const int together = kAhead * own.sets;
+  const auto fetch = [&](int k, float(&values)[kProductColumns]) {
+    load<kProductColumns>(right + min(k, terms - 1) * columns, values);
+  };
+  const auto add = [&](int k, float(&values)[kProductColumns]) {
+    adjust(k, values);
+    float of_rows[kRows];
+    load<kRows>(shared + k * kRows, of_rows);
+#pragma unroll
+    for (int row = 0; row < kRows; ++row)
+#pragma unroll
+      for (int c = 0; c < kProductColumns; ++c) sums[row][c] += of_rows[row] * values[c];
+  };
+  const auto fetch_all = [&](int k, float(&values)[kAhead][kProductColumns]) {
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) fetch(k + i * own.sets, values[i]);
+  };
+  const auto add_all = [&](int k, float(&values)[kAhead][kProductColumns]) {
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) add(k + i * own.sets, values[i]);
+  };
+  int k = own.set;
+  fetch_all(k, first);
+  for (; k + (2 * kAhead - 1) * own.sets < terms; k += 2 * together) {
+    fetch_all(k + together, second);
+    add_all(k, first);
+    fetch_all(k + 2 * together, first);
+    add_all(k + together, second);
+  }
+  for (; k < terms; k += own.sets) {
+    fetch(k, first[0]);
+    add(k, first[0]);
+  }
+  __syncthreads();  // all have read left
+  if (own.set < own.sets)
+#pragma unroll
+    for (int row = 0; row < kRows; ++row)
+      store<kProductColumns>(shared + (own.set * kRows + row) * columns + own.column, sums[row]);
   __syncthreads();
-  value = of_warps[own_set() * 2] + of_warps[own_set() * 2 + 1];
-  __syncthreads();
-  return value;
 }
 
-// A block has 16 outputs, a set 4 of them; a thread kColumns inputs at once, 64 apart. Reads the products
-// from the L2 cache once per block, 4 multiply-adds per element: bound by that cache, with few inputs by its
-// latency.
-template <typename T, int kColumns>
+// The sums of all sets at one of the places [kRows, columns] and the next three.
+template <int kRows>
+__device__ void sum_sets(const float* shared, int columns, int place, float (&sums)[kProductColumns]) {
+#pragma unroll
+  for (int c = 0; c < kProductColumns; ++c) sums[c] = 0;
+#pragma unroll 2
+  for (int set = 0; set < kMostInputs / columns; ++set) {
+    float more[kProductColumns];
+    load<kProductColumns>(shared + set * kRows * columns + place, more);
+#pragma unroll
+    for (int c = 0; c < kProductColumns; ++c) sums[c] += more[c];
+  }
+}
+
+// Statistics of kRows outputs. The block reads all products from the L2 cache, 4 bytes for 2 kRows + 2
+// FLOP: with 512 inputs and 128 blocks of 16 rows 134 MB, at 5.5 TB/s of an H100's L2 cache 0.024 ms, and
+// 1.1 GFLOP, 0.016 ms. With 64 and 128 inputs latency binds: six round trips to memory, about 5 us.
+template <typename T, int kRows>
 __global__ void __launch_bounds__(kThreads)
     product_norm_statistics(ProductNormShape shape, ProductStatistics operands, NormStatistics into) {
-  const int inputs = shape.inputs;
-  float* const totals = gpu::dynamic_shared<float>();
-  float* const weights = totals + inputs;  // [inputs, 16]
-  const int first_row = static_cast<int>(blockIdx.x) * kSets * kRowsOfSet;
-  const auto pixels = static_cast<float>(shape.pixels);
-  for (int i = static_cast<int>(threadIdx.x); i < inputs; i += kThreads) {
+  const int inputs = shape.inputs, thread = static_cast<int>(threadIdx.x);
+  float* const shared = gpu::dynamic_shared<float>();
+  float *const totals = shared + kRowFloats<kRows>, *const scales = totals + inputs;  // [inputs], [kRows]
+  const int first_row = static_cast<int>(blockIdx.x) * kRows;
+  const float pixels = static_cast<float>(shape.pixels), per_pixel = 1 / pixels;
+  const float* const weight = operands.weight + first_row * inputs;
+  const auto load_weights = [&](int i, float(&of_rows)[kRows]) {
+#pragma unroll
+    for (int row = 0; row < kRows; ++row) of_rows[row] = weight[row * inputs + i];
+  };
+  for (int i = thread; i < inputs; i += kThreads) {
     totals[i] = operands.sums[i];
-#pragma unroll
-    for (int row = 0; row < kSets * kRowsOfSet; ++row)
-      weights[i * kSets * kRowsOfSet + row] = operands.weight[(first_row + row) * inputs + i];
+    float of_rows[kRows];
+    load_weights(i, of_rows);
+    store<kRows>(shared + i * kRows, of_rows);
   }
   __syncthreads();
-  const int own_row = own_set() * kRowsOfSet;
-  float means_of_rows[kRowsOfSet] = {}, variances[kRowsOfSet] = {};
-  for (int base = own_column(); base < inputs; base += kColumns * kLanes) {
-    float deviations[kColumns][kRowsOfSet] = {}, means[kColumns];
+  float means[kProductColumns];
+  load<kProductColumns>(totals + OwnColumns(inputs).column, means);
 #pragma unroll
-    for (int c = 0; c < kColumns; ++c) means[c] = totals[base + c * kLanes] / pixels;
-#pragma unroll 16
-    for (int i = 0; i < inputs; ++i) {
-      float of_rows[kRowsOfSet];
-      load<kRowsOfSet>(weights + i * kSets * kRowsOfSet + own_row, of_rows);
+  for (int c = 0; c < kProductColumns; ++c) means[c] /= pixels;
+  multiply_rows<kRows>(shared, operands.products, inputs, inputs,
+                       [&](int k, float(&values)[kProductColumns]) {
 #pragma unroll
-      for (int c = 0; c < kColumns; ++c) {
-        const float covariance = operands.products[i * inputs + base + c * kLanes] - totals[i] * means[c];
+                         for (int c = 0; c < kProductColumns; ++c) values[c] -= totals[k] * means[c];
+                       });
+  const int lane = thread % 32;
+  for (int row = thread / 32; row < kRows; row += kThreads / 32) {
+    float mean = 0, variance = 0;
+    for (int i = lane * kProductColumns; i < inputs; i += 32 * kProductColumns) {
+      float weights[kProductColumns], of_inputs[kProductColumns], deviations[kProductColumns];
+      load<kProductColumns>(weight + row * inputs + i, weights);
+      load<kProductColumns>(totals + i, of_inputs);
+      sum_sets<kRows>(shared, inputs, row * inputs + i, deviations);
 #pragma unroll
-        for (int row = 0; row < kRowsOfSet; ++row) deviations[c][row] += of_rows[row] * covariance;
+      for (int c = 0; c < kProductColumns; ++c) {
+        deviations[c] *= per_pixel;
+        variance += weights[c] * deviations[c];
+        mean += weights[c] * of_inputs[c];
       }
+      store<kProductColumns>(operands.deviations + (first_row + row) * inputs + i, deviations);
     }
-#pragma unroll
-    for (int c = 0; c < kColumns; ++c) {
-      const int j = base + c * kLanes;
-#pragma unroll
-      for (int row = 0; row < kRowsOfSet; ++row) {
-        const float weight = weights[j * kSets * kRowsOfSet + own_row + row];
-        const float deviation = deviations[c][row] / pixels;
-        operands.deviations[(first_row + own_row + row) * inputs + j] = deviation;
-        variances[row] += weight * deviation;
-        means_of_rows[row] += weight * means[c];
-      }
-    }
-  }
-  float* const scales = weights + inputs * kSets * kRowsOfSet;  // [16]
-#pragma unroll
-  for (int row = 0; row < kRowsOfSet; ++row) {
-    const float mean = sum_of_set(means_of_rows[row]), variance = fmaxf(sum_of_set(variances[row]), 0);
-    if (own_column() != 0) continue;
-    const int channel = first_row + own_row + row;
-    settle(into, channel, shape.outputs, mean, variance, shape.pixels);
-    scales[own_row + row] = as<float>(into.scale_shift)[channel];
+    mean = combine_warp(mean, Sum{}) / pixels, variance = fmaxf(combine_warp(variance, Sum{}), 0);
+    if (lane > 0) continue;
+    settle(into, first_row + row, shape.outputs, mean, variance, shape.pixels);
+    scales[row] = as<float>(into.scale_shift)[first_row + row];
   }
   __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < inputs; i += kThreads)
+  for (int i = thread; i < inputs; i += kThreads) {
+    float scaled[kRows];
+    load_weights(i, scaled);
 #pragma unroll
-    for (int row = 0; row < kSets * kRowsOfSet; ++row) {
-      const T scaled = from_float<T>(scales[row] * weights[i * kSets * kRowsOfSet + row]);
-      as<T>(operands.scaled)[(first_row + row) * inputs + i] = scaled;
-      as<T>(operands.scaled_transposed)[i * shape.outputs + first_row + row] = scaled;
+    for (int row = 0; row < kRows; ++row) {
+      scaled[row] *= scales[row];
+      as<T>(operands.scaled)[(first_row + row) * inputs + i] = from_float<T>(scaled[row]);
     }
+    store<kRows>(as<T>(operands.scaled_transposed) + i * shape.outputs + first_row, scaled);
+  }
 }
 
-// A warp has an output. Reads 12 bytes per weight, writes 2 or 4: bound by latency.
+// A warp has an output. Reads 12 bytes per weight, writes 2 or 4: 16 MB with 512 inputs, from the L2 cache
+// about 4 us, of which latency takes 3.
 template <typename D>
 __global__ void __launch_bounds__(kThreads)
     product_norm_gradients(ProductNormShape shape, ProductBackward operands) {
   const int output = static_cast<int>(blockIdx.x) * (kThreads / 32) + static_cast<int>(threadIdx.x) / 32;
   if (output >= shape.outputs) return;
-  const int lane = static_cast<int>(threadIdx.x) % 32, inputs = shape.inputs;
+  const int lane = static_cast<int>(threadIdx.x) % 32, inputs = shape.inputs, first = output * inputs;
   const auto pixels = static_cast<float>(shape.pixels);
-  const std::int64_t first = std::int64_t{output} * inputs;
   const float d_out_sum = operands.d_out_sums[output], mean_gradient = d_out_sum / pixels;
-  const auto centered = [&](int i) {
-    return operands.products[first + i] - mean_gradient * operands.sums[i];
+  const auto load_centered = [&](int i, float(&centered)[kProductColumns]) {
+    float sums[kProductColumns];
+    load<kProductColumns>(operands.products + first + i, centered);
+    load<kProductColumns>(operands.sums + i, sums);
+#pragma unroll
+    for (int c = 0; c < kProductColumns; ++c) centered[c] -= mean_gradient * sums[c];
   };
   float product = 0, largest = 0;
-  for (int i = lane; i < inputs; i += 32) {
-    const float weight = operands.weight[first + i];
-    product += weight * centered(i);
-    largest = fmaxf(largest, fabsf(weight));
+#pragma unroll 4
+  for (int i = lane * kProductColumns; i < inputs; i += 32 * kProductColumns) {
+    float centered[kProductColumns], weights[kProductColumns];
+    load_centered(i, centered);
+    load<kProductColumns>(operands.weight + first + i, weights);
+#pragma unroll
+    for (int c = 0; c < kProductColumns; ++c) {
+      product += weights[c] * centered[c];
+      largest = fmaxf(largest, fabsf(weights[c]));
+    }
   }
   const float inv_std = operands.inv_std[output];
   const float d_scale = combine_warp(product, Sum{}) * inv_std;
   const float of_gradient = operands.scale[output] * inv_std;
   largest = combine_warp(largest, Largest{});
   const float of_deviations = -of_gradient * inv_std * d_scale, of_in = of_deviations / pixels;
-  for (int i = lane; i < inputs; i += 32)
-    as<D>(operands.d_weight)[first + i] =
-        from_float<D>(of_gradient * centered(i) + of_deviations * operands.deviations[first + i]);
+#pragma unroll 4
+  for (int i = lane * kProductColumns; i < inputs; i += 32 * kProductColumns) {
+    float centered[kProductColumns], d_weight[kProductColumns];
+    load_centered(i, centered);
+    load<kProductColumns>(operands.deviations + first + i, d_weight);
+#pragma unroll
+    for (int c = 0; c < kProductColumns; ++c)
+      d_weight[c] = of_gradient * centered[c] + of_deviations * d_weight[c];
+    store<kProductColumns>(as<D>(operands.d_weight) + first + i, d_weight);
+  }
   if (lane > 0) return;
   operands.d_scale[output] = d_scale;
   if (operands.d_bias) operands.d_bias[output] = d_out_sum;
-  operands.coefficients[output] = of_in;
-  operands.coefficients[2 * shape.outputs + output] = fabsf(of_in) * largest * largest;
-  operands.coefficients[shape.outputs + output] =
-      -of_gradient * mean_gradient - of_in * operands.mean[output];
+  const ProductCoefficients into(shape, operands.workspace);
+  into.of_in[output] = of_in;
+  into.constants[output] = -of_gradient * mean_gradient - of_in * operands.mean[output];
+  into.bounds[output] = fabsf(of_in) * largest * largest;
 }
 
 // The power of two that brings what bounds all factors below 2^15, so that none passes the largest f16, but
@@ -144,49 +232,94 @@ __device__ float power_for(float bound) {
   return ldexpf(1, min(max(kBits - exponent, -kMostBits), kMostBits));
 }
 
-// A block has 8 rows of the factors and 64 columns; a set every fourth output. Reads 36 bytes per output and
-// column from the L2 cache for 8 multiply-adds: bound by its latency.
-template <typename T>
+// kRows rows of W^T diag(B) W, over a quarter of the outputs; the row behind the last is C^T W. The block
+// reads its weights from the L2 cache, 4 bytes for 2 kRows FLOP, as product_norm_statistics its products:
+// with 512 inputs 132 blocks of 16 rows 0.025 ms. Leaves [splits, inputs + 1, inputs], 4.2 MB there.
+template <int kRows>
 __global__ void __launch_bounds__(kThreads)
     product_norm_factors(ProductNormShape shape, ProductBackward operands) {
-  const int inputs = shape.inputs, outputs = shape.outputs;
-  const float *const of_in = operands.coefficients, *const constants = of_in + outputs;
-  const float* const bounds = constants + outputs;
-  float bound = 0;
-  for (int k = static_cast<int>(threadIdx.x); k < outputs; k += kThreads) bound += bounds[k];
-  const float power = power_for(combine_block<kThreads>(bound, Sum{}));
-  const int column = static_cast<int>(blockIdx.x) * kLanes + own_column();
-  const int first_row = static_cast<int>(blockIdx.y) * kFactorRows;
-  float sums[kFactorRows + 1] = {};
-#pragma unroll 8
-  for (int k = own_set(); k < outputs; k += kSets) {
-    const float* const weights = operands.weight + std::int64_t{k} * inputs;
-    const float weight = weights[column], term = weight * of_in[k];
-    float of_rows[kFactorRows];
-    load<kFactorRows>(weights + first_row, of_rows);
+  constexpr int kParts = kRows / kProductColumns;
+  const int inputs = shape.inputs, thread = static_cast<int>(threadIdx.x);
+  const int first_row = static_cast<int>(blockIdx.x) * kRows, split = static_cast<int>(blockIdx.y);
+  const int most = (shape.outputs + kProductNormSplits - 1) / kProductNormSplits, first = split * most;
+  const int outputs = min(most, shape.outputs - first);
+  const bool is_shift = first_row == inputs;
+  const ProductCoefficients from(shape, operands.workspace);
+  const float* const weight = operands.weight + first * inputs;
+  float* const shared = gpu::dynamic_shared<float>();
+#pragma unroll 4
+  for (int i = thread; i < outputs * kParts; i += kThreads) {
+    const int k = i / kParts, row = i % kParts * kProductColumns;
+    float of_rows[kProductColumns] = {};
+    if (!is_shift) {
+      load<kProductColumns>(weight + k * inputs + first_row + row, of_rows);
+      const float of_in = from.of_in[first + k];
 #pragma unroll
-    for (int row = 0; row < kFactorRows; ++row) sums[row] += of_rows[row] * term;
-    sums[kFactorRows] += weight * constants[k];
+      for (int c = 0; c < kProductColumns; ++c) of_rows[c] *= of_in;
+    } else if (row == 0) {
+      of_rows[0] = from.constants[first + k];
+    }
+    store<kProductColumns>(shared + k * kRows + row, of_rows);
   }
-  __shared__ float of_sets[kSets][kFactorRows + 1][kLanes];
-#pragma unroll
-  for (int row = 0; row <= kFactorRows; ++row) of_sets[own_set()][row][own_column()] = sums[row];
   __syncthreads();
-  for (int row = own_set(); row <= kFactorRows; row += kSets) {
-    float total = 0;
-#pragma unroll
-    for (int set = 0; set < kSets; ++set) total += of_sets[set][row][own_column()];
-    if (row < kFactorRows)
-      as<T>(operands.factors)[(first_row + row) * inputs + column] = from_float<T>(total * power);
-    else if (blockIdx.y == 0)
-      operands.shift[column] = total;
+  multiply_rows<kRows>(shared, weight, outputs, inputs, [](int, float(&)[kProductColumns]) {});
+  const int into = (split * (inputs + 1) + first_row) * inputs, end = (is_shift ? 1 : kRows) * inputs;
+  for (int i = thread * kProductColumns; i < end; i += kThreads * kProductColumns) {
+    float sums[kProductColumns];
+    sum_sets<kRows>(shared, inputs, i, sums);
+    store<kProductColumns>(from.partials + into + i, sums);
   }
-  if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) operands.shift[inputs] = 1 / power;
+}
+
+// Adds what product_norm_factors left and rounds it; a thread has 4 elements. Reads 16 bytes per element and
+// writes 2, 4.7 MB with 512 inputs; each block sums the bounds of all outputs. About 4 us, bound by latency.
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    product_norm_round(ProductNormShape shape, ProductBackward operands) {
+  const int inputs = shape.inputs, thread = static_cast<int>(threadIdx.x);
+  const int place = (static_cast<int>(blockIdx.x) * kThreads + thread) * kProductColumns;
+  const int end = inputs * inputs, all = end + inputs;
+  const ProductCoefficients from(shape, operands.workspace);
+  float totals[kProductColumns] = {}, bound = 0;
+  if (place < all)
+#pragma unroll
+    for (int split = 0; split < kProductNormSplits; ++split) {
+      float sums[kProductColumns];
+      load<kProductColumns>(from.partials + split * all + place, sums);
+#pragma unroll
+      for (int c = 0; c < kProductColumns; ++c) totals[c] += sums[c];
+    }
+#pragma unroll 8
+  for (int k = thread; k < shape.outputs; k += kThreads) bound += from.bounds[k];
+  const float power = power_for(combine_block<kThreads>(bound, Sum{}));
+  if (place < end) {
+#pragma unroll
+    for (int c = 0; c < kProductColumns; ++c) totals[c] *= power;
+    store<kProductColumns>(as<T>(operands.factors) + place, totals);
+  } else if (place < all) {
+#pragma unroll
+    for (int c = 0; c < kProductColumns; ++c) operands.shift[place - end + c] = totals[c];
+  }
+  if (place == 0) operands.shift[inputs] = 1 / power;
 }
 
 void check_shape(const ProductNormShape& shape) {
-  if (shape.inputs % kLanes != 0 || shape.inputs > kMostInputs || shape.outputs % (kSets * kRowsOfSet) != 0)
-    throw std::logic_error("norms of products want inputs in 64s, at most 2048, and outputs in 16s");
+  if (shape.inputs % 64 != 0 || shape.inputs > kMostInputs || shape.outputs % 16 != 0 ||
+      shape.outputs > kMostOutputs)
+    throw std::logic_error(
+        "norms of products want inputs in 64s, at most 1024, and outputs in 16s, at most 4096");
+}
+
+// Calls use(rows) with a block's rows as std::integral_constant: as many as leave about a block for each of
+// an H100's 132 multiprocessors.
+template <typename Use>
+void with_rows(int rows, const Use& use) {
+  if (rows >= 2048)
+    use(std::integral_constant<int, 16>{});
+  else if (rows >= 1024)
+    use(std::integral_constant<int, 8>{});
+  else
+    use(std::integral_constant<int, 4>{});
 }
 
 }  // namespace
@@ -195,17 +328,13 @@ void launch_product_norm_statistics(const ProductNormShape& shape, DType dtype,
                                     const ProductStatistics& operands, const NormStatistics& into,
                                     cudaStream_t stream) {
   check_shape(shape);
-  constexpr int kRows = kSets * kRowsOfSet;
-  const std::size_t shared =
-      sizeof(float) * (static_cast<std::size_t>(shape.inputs) * (1 + kRows) + std::size_t{kRows});
   with_half_type_of(dtype, [&](auto type) {
-    using T = decltype(type);
-    const int columns = shape.inputs / kLanes;
-    const auto kernel = columns % 4 == 0   ? product_norm_statistics<T, 4>
-                        : columns % 2 == 0 ? product_norm_statistics<T, 2>
-                                           : product_norm_statistics<T, 1>;
-    gpu::launch(kernel, dim3(blocks_for(shape.outputs, kRows)), dim3(kThreads), shared, stream, shape,
-                operands, into);
+    with_rows(shape.outputs, [&](auto rows) {
+      gpu::launch(product_norm_statistics<decltype(type), rows>, dim3(blocks_for(shape.outputs, rows)),
+                  dim3(kThreads),
+                  sizeof(float) * static_cast<std::size_t>(kRowFloats<rows> + shape.inputs + rows), stream,
+                  shape, operands, into);
+    });
   });
 }
 
@@ -216,10 +345,14 @@ void launch_product_norm_backward(const ProductNormShape& shape, DType dtype, co
     gpu::launch(product_norm_gradients<decltype(type)>, dim3(blocks_for(shape.outputs, kThreads / 32)),
                 dim3(kThreads), 0, stream, shape, operands);
   });
+  with_rows(shape.inputs * kProductNormSplits, [&](auto rows) {
+    gpu::launch(product_norm_factors<rows>, dim3(blocks_for(shape.inputs, rows) + 1, kProductNormSplits),
+                dim3(kThreads), sizeof(float) * kRowFloats<rows>, stream, shape, operands);
+  });
   with_half_type_of(dtype, [&](auto type) {
-    gpu::launch(product_norm_factors<decltype(type)>,
-                dim3(blocks_for(shape.inputs, kLanes), blocks_for(shape.inputs, kFactorRows)), dim3(kThreads),
-                0, stream, shape, operands);
+    gpu::launch(product_norm_round<decltype(type)>,
+                dim3(blocks_for((shape.inputs + 1) * shape.inputs, kThreads * kProductColumns)),
+                dim3(kThreads), 0, stream, shape, operands);
   });
 }
 

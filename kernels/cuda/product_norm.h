@@ -15,8 +15,8 @@ namespace plumb::cuda {
 
 struct ProductNormShape {
   std::int64_t pixels = 0;
-  int inputs = 0;   // channels of the convolution's input: a multiple of 64
-  int outputs = 0;  // of its output: a multiple of 16
+  int inputs = 0;   // channels of the convolution's input: a multiple of 64, at most 1024
+  int outputs = 0;  // of its output: a multiple of 16, at most 4096
 };
 
 struct ProductStatistics {
@@ -39,10 +39,14 @@ struct ProductBackward {
   float *d_scale = nullptr, *d_bias = nullptr;  // [outputs]; d_bias may be null
   std::byte* factors = nullptr;                 // [inputs, inputs] in `dtype`, a half
   float* shift = nullptr;                       // [inputs + 1]
-  float* coefficients = nullptr;  // scratch, product_norm_workspace(): B, C and bounds of the factors
+  float* workspace = nullptr;                   // product_norm_workspace()
 };
+// Blocks share out the outputs that the factors are sums over; their sums are added afterwards.
+inline constexpr int kProductNormSplits = 4;
 constexpr std::size_t product_norm_workspace(const ProductNormShape& shape) {
-  return 3 * sizeof(float) * static_cast<std::size_t>(shape.outputs);
+  const auto inputs = static_cast<std::size_t>(shape.inputs),
+             outputs = static_cast<std::size_t>(shape.outputs);
+  return sizeof(float) * (3 * outputs + kProductNormSplits * (inputs + 1) * inputs);
 }
 void launch_product_norm_backward(const ProductNormShape& shape, DType dtype, const ProductBackward& operands,
                                   cudaStream_t stream);
