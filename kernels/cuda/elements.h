@@ -1,5 +1,4 @@
 // Reads and writes of f32, f16 or bf16 elements: 16 bytes per access, arithmetic in f32. For .cu files only.
-// bf16 is only converted, never computed with, so that every GPU works.
 #pragma once
 
 #include <gpu_runtime.h>

@@ -14,7 +14,7 @@
 namespace plumb::cuda {
 
 // Windows of kernel x kernel pixels, at most 16 wide. Window (y, x) begins at (y, x) * stride - padding and
-// contains at least one pixel: padding < kernel. At most 65535 images and rows.
+// contains at least one pixel: padding < kernel. At most 65535 images and rows; an image has at most 4 GiB.
 struct PoolShape {
   std::int64_t n = 0, h = 0, w = 0, c = 0;
   std::int64_t out_h = 0, out_w = 0;
@@ -26,7 +26,8 @@ inline constexpr std::uint8_t kNoWinner = 255;
 
 // out (n, y, x, c) = the largest of the window's pixels, argmax = its place in the window, row by row.
 // Padding never wins, the first of equals does, and a NaN always does (PyTorch's MaxPool2d). With scale_shift
-// [2, c]: scale_shift[0] * in + scale_shift[1] in place of in, and then a ReLU; it may be null. winners,
+// [2, c]: scale_shift[0] * in + scale_shift[1] in place of in, and then a ReLU; it may be null. The largest
+// is chosen before that is rounded to f32, and where the scale is 0 it is the largest of `in`. winners,
 // unless null = the element of `in` that won; argmax is then kNoWinner where the ReLU holds it back.
 void launch_max_pool_forward(DType dtype, const PoolShape& shape, const std::byte* in,
                              const float* scale_shift, std::byte* out, std::uint8_t* argmax,

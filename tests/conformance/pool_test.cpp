@@ -132,23 +132,26 @@ TEST_F(Pools, AverageWholeImages) {
 }
 
 TEST_F(GpuPools, LoseNoNaNAndNoMinusInfinity) {
-  for (const Storage& storage : storages()) {
-    const Made made = make({1, 4, 4, 8, 2, 2, 0}, storage, Pool::Kind::max);
-    for (const std::size_t place : {0, 1, 4, 5}) {  // of the first window
-      CheckedProgram program(*device(), made.program.graph, made.program.rule, made.program.program);
-      Doubles in(16 * 8, -std::numeric_limits<double>::infinity());
-      in[3 * 16 + place] = kNaN;
-      program.write(made.in, in);
-      program.write(made.d_out, Doubles(4 * 8, 1.0));
-      program.run(0), program.run(1);
-      for (std::size_t i = 0; i < 4 * 8; ++i)
-        EXPECT_EQ(std::isnan(program.held(made.out)[i]), i == 3 * 4) << i;
-      EXPECT_EQ(program.held(made.d_in)[3 * 16 + place], 1);
-      double sum = 0;
-      for (double value : program.held(made.d_in)) sum += value;
-      EXPECT_EQ(sum, 32) << "a window sent its gradient nowhere";
+  for (const Storage& storage : storages())
+    for (const Input input : {Input::plain, Input::normalized}) {
+      const Made made = make({1, 4, 4, 8, 2, 2, 0}, storage, Pool::Kind::max, input);
+      for (const std::size_t place : {0, 1, 4, 5}) {  // of the first window
+        CheckedProgram program(*device(), made.program.graph, made.program.rule, made.program.program);
+        Doubles in(16 * 8, -std::numeric_limits<double>::infinity()), line(16, 1);
+        in[3 * 16 + place] = kNaN;
+        line[3] = -1;  // of the NaN's channel
+        program.write(made.in, in);
+        program.write(made.line, line);
+        program.write(made.d_out, Doubles(4 * 8, 1.0));
+        program.run(0), program.run(1);
+        for (std::size_t i = 0; i < 4 * 8; ++i)
+          EXPECT_EQ(std::isnan(program.held(made.out)[i]), i == 3 * 4) << i;
+        EXPECT_EQ(program.held(made.d_in)[3 * 16 + place], 1);
+        double sum = 0;
+        for (double value : program.held(made.d_in)) sum += value;
+        EXPECT_EQ(sum, 32) << "a window sent its gradient nowhere";
+      }
     }
-  }
 }
 
 }  // namespace
