@@ -257,14 +257,17 @@ TEST(Fusion, CountsThePassesOfABlocksEndWithoutItsConvolutionsOutput) {
                                                  {"layer1.1.conv3.backward_weights", 0},
                                                  {"layer1.1.conv3.backward_data", 4 + 3},
                                                  {"layer1.1.bn2.backward", 3},
-                                                 {"layer1.0.downsample.1.backward", 4 * 3}};
+                                                 {"layer1.0.downsample.0.sample", 1},
+                                                 {"layer1.0.bn3.forward", 1 + 1 + 4 * (1 + 1.0 / 16)},
+                                                 {"layer1.0.downsample.0.gradient_products", 4 + 1},
+                                                 {"layer1.0.downsample.0.backward_data", 4 + 2}};
     for (const auto& [instruction, count] : expected)
       EXPECT_NEAR(passes(program, instruction), count, 0.05) << instruction;
     EXPECT_NEAR(passes(program, "layer1.2.conv1.backward_data"),
                 passes(masked, "layer1.2.conv1.backward_data"), 0.01);
     EXPECT_NEAR(passes(program, "layer1.1.conv1.backward_data"),
-                passes(stored, "layer1.1.conv1.backward_data") - 4, 0.01)
-        << "reads the shortcut's norm's input only";
+                passes(stored, "layer1.1.conv1.backward_data") - 2 * 4, 0.01)
+        << "reads the input of neither norm";
   }
 }
 
