@@ -8,23 +8,26 @@
 namespace plumb::cuda {
 namespace {
 
+constexpr unsigned kNoPlace = 254;  // neither a place nor kNoWinner
+
 // 16 bytes of a window's channels as stored, and the places that won.
 template <typename T, bool kTwo>
 struct Window {
   Packed<T, kPack<T>> d_out, second_d_out;
-  Elements<std::uint8_t, kPack<T>> argmax;
+  Packed<std::uint8_t, kPack<T>> argmax;
 
   __device__ void load(const NormPooledGradient& from, std::int64_t at) {
     d_out = load_packed<kPack<T>>(as<T>(from.d_out) + at);
     if constexpr (kTwo) second_d_out = load_packed<kPack<T>>(as<T>(from.second_d_out) + at);
-    argmax = *reinterpret_cast<const Elements<std::uint8_t, kPack<T>>*>(from.argmax + at);
+    argmax = load_packed<kPack<T>>(from.argmax + at);
   }
-  // Adds the gradient of the pixel at `place`.
-  __device__ void send(int place, float (&gradient)[kPack<T>]) const {
+  // Adds the gradient of the pixel at `place`. A byte is compared where it lies.
+  __device__ void send(unsigned place, float (&gradient)[kPack<T>]) const {
 #pragma unroll
     for (int c = 0; c < kPack<T>; ++c) {
+      const unsigned differs = (argmax.words[c / 4] ^ 0x01010101 * place) & 0xffU << (c % 4 * 8);
       const float sum = kTwo ? d_out.at(c) + second_d_out.at(c) : d_out.at(c);
-      gradient[c] += argmax.at[c] == place ? sum : 0;
+      if (differs == 0) gradient[c] += sum;
     }
   }
 };
@@ -91,7 +94,7 @@ __global__ void __launch_bounds__(kNormThreads, 2)
               const bool exists = (i == 0 || quad.has_window_below) && (j == 0 || quad.has_window_right);
               const int row = y - kPooledStride * i + kPooledPadding,
                         column = x - kPooledStride * j + kPooledPadding;
-              windows[i][j].send(exists ? row * kPooledWindow + column : -1, gradient);
+              windows[i][j].send(exists ? row * kPooledWindow + column : kNoPlace, gradient);
             }
           }
 #pragma unroll
