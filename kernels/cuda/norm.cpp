@@ -8,8 +8,10 @@ namespace plumb::cuda {
 namespace {
 
 // Partition for a norm's input.
-NormPartition partition_of(const Context& context, const Instruction& instruction) {
-  return partition_norm(context.graph.values[context.op<BatchNorm>(instruction).in].shape, context.layout());
+NormPartition partition_of(const Context& context, const Instruction& instruction,
+                           std::int64_t blocks = kNormBlocks) {
+  return partition_norm(context.graph.values[context.op<BatchNorm>(instruction).in].shape, context.layout(),
+                        blocks);
 }
 // Row `row` of the workspace: coefficients, with a PReLU the gradients of slopes, then the partial sums.
 float* of_workspace(const Arena& arena, const NormPartition& partition, int row) {
@@ -65,7 +67,8 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormFinali
 }
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormApply& norm) {
-  const NormPartition partition = partition_of(context, instruction);
+  const NormPartition partition =
+      partition_of(context, instruction, norm.sums ? kNormBlocksAtOnce : kNormBlocks);
   if (norm.sums) instruction.workspace_bytes = norm_partials_bytes(partition, 1);
   return launching(context, [=, relu = context.op<BatchNorm>(instruction).activation == Activation::relu,
                              dtype = context.dtype(norm.in),

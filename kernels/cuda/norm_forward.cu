@@ -133,10 +133,10 @@ __device__ void load_line(const NormApply& pass, int channels, int channel, Outp
 
 // A block normalises its part of the tensor, last steps first; a thread keeps scale and shift of its channels
 // in registers, and those of a shortcut or the slopes. With sums the last block of a tile settles them, as
-// norm_statistics does. Per element in a half type: reads 2 bytes (4 with a
-// residual), writes 2 and 1/8 of mask; twice that in f32. Bound by memory.
+// norm_statistics does. Per element in a half type: reads 2 bytes (4 with a residual), writes 2 and 1/8 of
+// mask; twice that in f32. Bound by memory.
 template <typename Of, bool kPrelu, bool kSums>
-__global__ void __launch_bounds__(kNormThreads, kSums ? 2 : kBlocksAtOnce)
+__global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce)
     norm_apply(NormApply pass, NormPartition partition) {
   using T = Element<Of>;
   const Place place = reversed_place_of<Of, kSums>(partition);

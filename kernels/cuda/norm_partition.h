@@ -22,6 +22,9 @@ inline constexpr int kNormStepsAtOnce = 4;
 // 8 for each of an H200's 132 multiprocessors, which run 3 or 4 at a time. Enough for the last ones to end
 // together, few enough for partial sums to be 1 % of a large tensor's traffic.
 inline constexpr std::int64_t kNormBlocks = 1024;
+// Of a pass that stores a tensor and sums what it stores: all blocks of a large GPU run at once. A block
+// waits for its stores before it hands on its sums, 2 to 3 us in which it asks for nothing.
+inline constexpr std::int64_t kNormBlocksAtOnce = 256;
 
 // A tensor [steps, channels, plane]: NHWC has pixels as steps and planes of 1, NCHW has images as steps and
 // their pixels as planes. A thread stays at one place [channel, plane] and walks over steps.
@@ -52,7 +55,8 @@ struct NormPartition {
 };
 
 // Throws std::logic_error if planes are 1 and the channels no multiple of kNormGroup.
-constexpr NormPartition partition_norm(std::int64_t steps, std::int64_t channels, std::int64_t plane = 1) {
+constexpr NormPartition partition_norm(std::int64_t steps, std::int64_t channels, std::int64_t plane = 1,
+                                       std::int64_t blocks = kNormBlocks) {
   NormPartition part{.steps = steps,
                      .plane = plane,
                      .elements_per_channel = steps * plane,
@@ -73,16 +77,17 @@ constexpr NormPartition partition_norm(std::int64_t steps, std::int64_t channels
   part.rows = kNormThreads / part.lanes;
   const std::int64_t at_least = std::int64_t{part.rows} * kNormStepsAtOnce;
   const std::int64_t wanted_blocks =
-      std::max<std::int64_t>(1, kNormBlocks / (std::int64_t{part.tiles} * part.chunks));
+      std::max<std::int64_t>(1, blocks / (std::int64_t{part.tiles} * part.chunks));
   part.steps_per_block = at_least * divide_up(divide_up(steps, at_least), wanted_blocks);
   part.step_blocks = static_cast<int>(divide_up(steps, part.steps_per_block));
   return part;
 }
 
 // The partition of a norm's input.
-constexpr NormPartition partition_norm(const Shape& in, TensorLayout layout) {
-  return layout == TensorLayout::nchw ? partition_norm(in.n, in.c, in.h * in.w)
-                                      : partition_norm(in.n * in.h * in.w, in.c);
+constexpr NormPartition partition_norm(const Shape& in, TensorLayout layout,
+                                       std::int64_t blocks = kNormBlocks) {
+  return layout == TensorLayout::nchw ? partition_norm(in.n, in.c, in.h * in.w, blocks)
+                                      : partition_norm(in.n * in.h * in.w, in.c, 1, blocks);
 }
 
 // The windows of a max pool that a norm goes back through, and its partition of the pool's output.

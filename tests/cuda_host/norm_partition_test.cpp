@@ -38,6 +38,16 @@ TEST(NormPartition, GivesEveryElementToOneThreadAndFillsALargeGpu) {
   }
 }
 
+TEST(NormPartition, OfAPassWithSumsRunsAtOnceOnAnA100) {
+  for (const NormSize& size :
+       {NormSize{256 * 56 * 56, 64}, {256 * 28 * 28, 128}, {256 * 14 * 14, 256}, {256 * 7 * 7, 512}}) {
+    const NormPartition partition = partition_norm(size.pixels, size.channels, 1, kNormBlocksAtOnce);
+    EXPECT_GE(partition.step_blocks * partition.steps_per_block, partition.steps);
+    EXPECT_LE(partition.tiles * partition.step_blocks, 3 * 108) << size.channels;
+    EXPECT_GT(partition.tiles * partition.step_blocks, 132) << size.channels;
+  }
+}
+
 TEST(NormPartition, CountsEveryPixelOfAPlaneOnce) {
   for (const NormSize& size : {NormSize{4, 8, 4},
                                {50 * 49, 3, 49},
