@@ -46,6 +46,41 @@ __device__ inline int clamped(int at, int extent) {
   return max(0, min(at, extent - 1));
 }
 
+// A window of a thread's channels. A place in the padding reads the adjacent pixel, which is in the window,
+// too, so that no load waits for a branch. kKernel 0 takes the shape's kernel.
+template <typename Of, int kKernel>
+struct PoolWindow {
+  const PoolShape& shape;
+  const std::byte* image;  // the first pixel's channels
+  int top, left;
+
+  __device__ PoolWindow(const PoolShape& of, const Place<Of>& at, const Element<Of>* in)
+      : shape(of),
+        image(reinterpret_cast<const std::byte*>(
+            in + Images<Of>{of.h, of.w, of.c}.at(blockIdx.z, 0, 0, at.channel))),
+        top(at.y * of.stride - of.padding),
+        left(static_cast<int>(at.x) * of.stride - of.padding) {}
+
+  // take(elements, their place, whether it is the first) for all places.
+  template <typename Take>
+  __device__ void visit(const Take& take) const {
+    [[maybe_unused]] constexpr int kUnroll = kKernel > 0 ? kKernel : 1;
+    const int kernel = kKernel > 0 ? kKernel : shape.kernel;
+    const auto to_right = static_cast<unsigned>(sizeof(Element<Of>) * (kHasPlanes<Of> ? 1 : shape.c));
+    const auto to_below = static_cast<unsigned>(shape.w) * to_right;
+#pragma unroll kUnroll
+    for (int row = 0; row < kernel; ++row) {
+      const int y = clamped(top + row, static_cast<int>(shape.h));
+#pragma unroll kUnroll
+      for (int column = 0; column < kernel; ++column) {
+        const int x = clamped(left + column, static_cast<int>(shape.w));
+        take(load_packed<kGroup<Of>>(as<Element<Of>>(image + (y * to_below + x * to_right))),
+             static_cast<unsigned>((y - top) * kernel + x - left), row == 0 && column == 0);
+      }
+    }
+  }
+};
+
 // A 32-bit word of elements: an f32, or two of a half type, which one instruction compares.
 template <typename T>
 using Word = std::conditional_t<std::is_same_v<T, float>, float,
@@ -72,12 +107,11 @@ __device__ unsigned take_larger(Word& largest, Word word) {
   }
 }
 
-// Block (i, y, n) computes 32 groups of rows 4 y to 4 y + 3 of output n; kKernel 0 takes the shape's kernel.
-// Normalising keeps the order of elements or reverses it, so elements are compared as stored, times the sign
-// of the scale, and only the winner is normalised. A place in the padding reads the adjacent pixel, which is
-// in the window, too, so that no load waits for a branch. Per output element: reads stride^2 input elements
-// from memory (windows overlap in the caches), writes one (two with winners) and one byte; 3x3 stride 2 in
-// half precision: 8 + 2 (4) + 1 bytes. Bound by memory.
+// Block (i, y, n) computes 32 groups of rows 4 y to 4 y + 3 of output n. Normalising keeps the order of
+// elements or reverses it, so elements are compared as stored, times the sign of the scale, and only the
+// winner is normalised. Per output element: reads stride^2 input elements from memory (windows overlap in the
+// caches), writes one (two with winners) and one byte; 3x3 stride 2 in half precision: 8 + 2 (4) + 1 bytes.
+// Bound by memory.
 template <typename Of, int kKernel>
 __global__ void __launch_bounds__(kPoolThreads, kPoolBlocksAtOnce)
     max_pool_forward(PoolShape shape, const Element<Of>* in, const float* scale_shift, Element<Of>* out,
@@ -85,15 +119,8 @@ __global__ void __launch_bounds__(kPoolThreads, kPoolBlocksAtOnce)
   using T = Element<Of>;
   constexpr int kCount = kGroup<Of>, kInWord = sizeof(unsigned) / sizeof(T), kWords = kCount / kInWord;
   const Place<Of> at(shape.c, shape.out_w);
-  const Images<Of> input{shape.h, shape.w, shape.c}, output{shape.out_h, shape.out_w, shape.c};
   if (at.x >= shape.out_w || at.y >= shape.out_h) return;
-  [[maybe_unused]] constexpr int kUnroll = kKernel > 0 ? kKernel : 1;
-  const int kernel = kKernel > 0 ? kKernel : shape.kernel;
-  const int top = at.y * shape.stride - shape.padding;
-  const int left = static_cast<int>(at.x) * shape.stride - shape.padding;
-  const auto* const first = reinterpret_cast<const std::byte*>(in + input.at(blockIdx.z, 0, 0, at.channel));
-  const auto to_right = static_cast<unsigned>(sizeof(T) * (kHasPlanes<Of> ? 1 : shape.c));
-  const auto to_below = static_cast<unsigned>(shape.w) * to_right;
+  const PoolWindow<Of, kKernel> window(shape, at, in);
   float scale[kCount], shift[kCount] = {};
 #pragma unroll
   for (int i = 0; i < kCount; ++i) scale[i] = 1;
@@ -105,22 +132,9 @@ __global__ void __launch_bounds__(kPoolThreads, kPoolBlocksAtOnce)
 #pragma unroll
   for (int i = 0; i < kCount; ++i) signs.at[i] = from_float<T>(copysignf(1, scale[i]));
   const Packed<T, kCount> sign = load_packed<kCount>(signs.at);
-  // take(elements, their place, whether it is the first) for all places.
-  const auto visit = [&](const auto& take) {
-#pragma unroll kUnroll
-    for (int row = 0; row < kernel; ++row) {
-      const int y = clamped(top + row, static_cast<int>(shape.h));
-#pragma unroll kUnroll
-      for (int column = 0; column < kernel; ++column) {
-        const int x = clamped(left + column, static_cast<int>(shape.w));
-        take(load_packed<kCount>(as<T>(first + (y * to_below + x * to_right))),
-             static_cast<unsigned>((y - top) * kernel + x - left), row == 0 && column == 0);
-      }
-    }
-  };
   Word<T> largest[kWords] = {};
   unsigned places[kWords] = {};
-  visit([&](const Packed<T, kCount>& raw, unsigned place, bool is_first) {
+  window.visit([&](const Packed<T, kCount>& raw, unsigned place, bool is_first) {
 #pragma unroll
     for (int i = 0; i < kWords; ++i) {
       const Word<T> word = as_word<T>(raw.words[i]) * as_word<T>(sign.words[i]);
@@ -129,7 +143,8 @@ __global__ void __launch_bounds__(kPoolThreads, kPoolBlocksAtOnce)
       places[i] = (wins & (kInWord == 2 ? 0x10001 * place : place)) | (~wins & places[i]);
     }
   });
-  const std::int64_t to = output.at(blockIdx.z, at.y, at.x, at.channel);
+  const std::int64_t to =
+      Images<Of>{shape.out_h, shape.out_w, shape.c}.at(blockIdx.z, at.y, at.x, at.channel);
   Packed<T, kCount> won;
 #pragma unroll
   for (int i = 0; i < kWords; ++i) {
@@ -148,7 +163,7 @@ __global__ void __launch_bounds__(kPoolThreads, kPoolBlocksAtOnce)
   }
   if (has_nan) {
     __threadfence_block();  // reads the window again: no registers are kept for this
-    visit([&](const Packed<T, kCount>& raw, unsigned place, bool) {
+    window.visit([&](const Packed<T, kCount>& raw, unsigned place, bool) {
 #pragma unroll
       for (int i = 0; i < kCount; ++i)
         winner.at[i] = raw.at(i) != raw.at(i) ? static_cast<std::uint8_t>(place) : winner.at[i];
