@@ -23,11 +23,12 @@ __device__ StemTile tile_at(const StemShape& shape, unsigned index) {
 template <typename T>
 __device__ void hold_input(const StemShape& shape, const StemTile& tile, const T* in, uint4* held) {
   const T* const image = in + std::int64_t{tile.image} * shape.h * shape.w * kStemChannels;
+  const int h = static_cast<int>(shape.h), w = static_cast<int>(shape.w);
   for (int chunk = static_cast<int>(threadIdx.x); chunk < kStemInputChunks; chunk += kStemThreads) {
     const int y = tile.row * kStemStride - kStemPadding + chunk / kStemRowChunks;
     const int x = tile.column * kStemStride - kStemPadding - 1 + chunk % kStemRowChunks * 2;
-    const bool is_inside = y >= 0 && y < shape.h && x >= 0 && x < shape.w;
-    const std::int64_t pixel = is_inside ? y * shape.w + x : 0;
+    const bool is_inside = y >= 0 && y < h && x >= 0 && x < w;
+    const int pixel = is_inside ? y * w + x : 0;
     gpu::copy_to_shared(held + chunk, image + pixel * kStemChannels, is_inside);
   }
 }
@@ -176,12 +177,21 @@ __device__ constexpr int gradient_at(int pixel, int chunk) {
 }
 template <typename T>
 __device__ void hold_gradient(const StemShape& shape, const StemTile& tile, const T* d_out, uint4* held) {
-  for (int index = static_cast<int>(threadIdx.x); index < kStemGradientChunks; index += kStemThreads) {
-    const int pixel = index / kStemPixelChunks, chunk = index % kStemPixelChunks;
-    const int y = tile.row + pixel / kStemTileColumns, x = tile.column + pixel % kStemTileColumns;
-    const bool is_inside = y < shape.out_h && x < shape.out_w;
-    const std::int64_t at = is_inside ? (tile.image * shape.out_h + y) * shape.out_w + x : 0;
-    gpu::copy_to_shared(held + gradient_at(pixel, chunk), d_out + at * kStemOutputs + chunk * 8, is_inside);
+  constexpr int kPixelsAtOnce = kStemThreads / kStemPixelChunks;
+  static_assert(kStemTileColumns % kPixelsAtOnce == 0);
+  const int chunk = static_cast<int>(threadIdx.x) % kStemPixelChunks;
+  const std::int64_t first = (tile.image * shape.out_h + tile.row) * shape.out_w + tile.column;
+  const T* const from = d_out + first * kStemOutputs + chunk * 8;
+#pragma unroll
+  for (int row = 0; row < kStemTileRows; ++row) {
+#pragma unroll
+    for (int i = 0; i < kStemTileColumns; i += kPixelsAtOnce) {
+      const int column = i + static_cast<int>(threadIdx.x) / kStemPixelChunks;
+      const bool is_inside = tile.row + row < shape.out_h && tile.column + column < shape.out_w;
+      const int pixel = is_inside ? row * static_cast<int>(shape.out_w) + column : 0;
+      gpu::copy_to_shared(held + gradient_at(row * kStemTileColumns + column, chunk),
+                          from + pixel * kStemOutputs, is_inside);
+    }
   }
 }
 
@@ -200,13 +210,17 @@ __global__ void __launch_bounds__(kStemThreads, 2)
     hold_input(shape, tile, in, input + stage * kStemInputChunks);
     hold_gradient(shape, tile, d_out, gradient + stage * kStemGradientChunks);
   };
-  if (blockIdx.x < tiles) hold(tile_at(shape, blockIdx.x), 0);
+  StemTile next = tile_at(shape, blockIdx.x);
+  if (blockIdx.x < tiles) hold(next, 0);
   int stage = 0;
   for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x, stage ^= 1) {
-    const StemTile tile = tile_at(shape, index);
+    const StemTile tile = next;
     gpu::wait_for_copies();
     __syncthreads();
-    if (tiles - index > gridDim.x) hold(tile_at(shape, index + gridDim.x), stage ^ 1);
+    if (tiles - index > gridDim.x) {
+      next = tile_at(shape, index + gridDim.x);
+      hold(next, stage ^ 1);
+    }
     const uint4* const own_windows = windows + stage * kStemInputChunks;
     const uint4* const own_gradient = gradient + stage * kStemGradientChunks;
     const int width = min(static_cast<int>(shape.out_w) - tile.column, kStemTileColumns);
