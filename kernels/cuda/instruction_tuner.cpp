@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "kernels/cuda/block_end_products.h"
 
 namespace plumb::cuda {
 namespace {
@@ -110,7 +111,7 @@ const std::vector<EngineTrial>& InstructionTuner::trials_of(const Program& progr
   const auto [found, is_new] = trials_.try_emplace(problem);
   if (!is_new) return found->second;
   if (!conv_problem(graph_, program, instruction))
-    found->second = {try_own_kernel(program, instruction)};
+    found->second = try_kernels(program, instruction);
   else if (const auto* known = remembered(program, instruction, problem))
     found->second = *known;
   else
@@ -222,7 +223,23 @@ EngineTrial InstructionTuner::try_plan(const ConvPlan& plan, const Program& prog
   return trial;
 }
 
-EngineTrial InstructionTuner::try_own_kernel(const Program& program, const Instruction& instruction) {
+std::vector<EngineTrial> InstructionTuner::try_kernels(const Program& program,
+                                                       const Instruction& instruction) {
+  Program copy = program;
+  Context context{device_, graph_, rule_, copy};
+  std::vector<EngineTrial> trials;
+  std::optional<double> best;
+  for (const std::string& engine : engines_of(context, instruction)) {
+    trials.push_back(try_kernel(program, instruction, engine, best));
+    const std::optional<double> seconds = trials.back().seconds;
+    if (seconds) best = std::min(best.value_or(*seconds), *seconds);
+  }
+  std::ranges::stable_sort(trials, {}, rank_of);
+  return trials;
+}
+
+EngineTrial InstructionTuner::try_kernel(const Program& program, const Instruction& instruction,
+                                         const std::string& engine, std::optional<double> best) {
   Program alone{.buffers = program.buffers,
                 .instructions = {instruction},
                 .tensors = {},
@@ -230,13 +247,18 @@ EngineTrial InstructionTuner::try_own_kernel(const Program& program, const Instr
                 .layout = program.layout};
   Context context{device_, graph_, rule_, alone};
   Instruction& prepared = alone.instructions.front();
+  prepared.engine = engine;
   const Binder bind_instruction = prepare_instruction(context, prepared);
-  EngineTrial trial{.engine = kOwnKernel, .workspace_bytes = prepared.workspace_bytes};
+  EngineTrial trial{.engine = engine, .workspace_bytes = prepared.workspace_bytes};
   const std::optional<Arena> room = make_room(alone, prepared, prepared.workspace_bytes);
-  if (room)
-    run(trial, bind_instruction(*room));
-  else
+  if (!room) {
     trial.failure = kNoRoom;
+    return trial;
+  }
+  const ComputeFn enqueue = bind_instruction(*room);
+  run(trial, enqueue, best);
+  const bool leads = trial.failure.empty() && (!best || trial.seconds < best);
+  if (captures_ && leads && engine != kOwnKernel) capture(trial, enqueue);
   return trial;
 }
 

@@ -83,6 +83,38 @@ TEST_F(InstructionTuning, PassesOverEnginesThatCannotBeCaptured) {
   }
 }
 
+// Our own kernels, and a library's products where no shortcut is normalised.
+TEST_F(InstructionTuning, TimesEveryEngineOfABlocksEnd) {
+  GraphBuilder builder({1, 6, 6, 64});
+  ValueId value = builder.bottleneck(GraphBuilder::kImages, 64, 1);
+  for (int block = 0; block < 2; ++block) value = builder.bottleneck(value, 64, 1);
+  graph_ = builder.classify(value);
+  convolutions.plain = convolutions.fused = {{.name = "any"}};
+  capability = 90;
+  int forward = 0, of_shortcuts = 0, backward = 0;
+  for (const auto& [problem, trials] : tune(true).trials) {
+    if (!problem.starts_with("block_end_")) continue;
+    std::set<std::string> engines;
+    for (const EngineTrial& trial : trials) {
+      EXPECT_TRUE(trial.seconds) << problem << " by " << trial.engine;
+      EXPECT_EQ(trial.captured, trial.engine != kOwnKernel && trial.engine == trials.front().engine)
+          << problem;
+      engines.insert(trial.engine);
+    }
+    const bool is_forward = problem.starts_with("block_end_forward");
+    if (engines.size() == 1)
+      ++of_shortcuts;
+    else
+      ++(is_forward ? forward : backward);
+    EXPECT_TRUE(engines.contains(kOwnKernel));
+    EXPECT_EQ(engines.contains("oneDNN sgemm"), is_forward && engines.size() == 2) << problem;
+    EXPECT_EQ(engines.contains("oneDNN sgemm + oneDNN sgemm"), !is_forward) << problem;
+  }
+  EXPECT_EQ(forward, 1);
+  EXPECT_EQ(of_shortcuts, 1);
+  EXPECT_EQ(backward, 1);
+}
+
 TEST_F(InstructionTuning, TimesNormsInTheLayoutOfTheRun) {
   const Shape shape{.n = 8, .h = 32, .w = 32, .c = 16};
   GraphBuilder builder(shape);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "kernels/describe.h"
@@ -21,7 +22,8 @@ struct TrainOptions {
   std::vector<PlainLayer> plain;
   bool overlap_weights = false;
   std::optional<TensorLayout> layout;
-  int compute_capability = 90;  // target of the Program
+  std::string block_end_engine;  // Instruction::engine of block ends without x
+  int compute_capability = 90;   // target of the Program
   UpdateRule rule;
   float learning_rate = 0.02F;
   int iterations = 1;
