@@ -15,12 +15,14 @@ constexpr int kMostOutputs = kProductNormSplits * kMostInputs;
 // The scratch of product_norm_backward, ProductBackward::workspace.
 struct ProductCoefficients {
   float *of_in, *constants, *bounds;  // [outputs]: B, C, and what bounds the output's part of the factors
+  unsigned* counters;                 // of a block row's splits that have ended; a row has at least 4 rows
   float* partials;                    // [splits, inputs + 1, inputs]
   __device__ ProductCoefficients(const ProductNormShape& shape, float* workspace)
       : of_in(workspace),
         constants(of_in + shape.outputs),
         bounds(constants + shape.outputs),
-        partials(bounds + shape.outputs) {}
+        counters(reinterpret_cast<unsigned*>(bounds + shape.outputs)),
+        partials(bounds + shape.outputs + product_norm_counters(shape)) {}
 };
 
 // What multiply_rows() needs of shared memory, f32: the left factors, then the sets' sums.
@@ -174,6 +176,10 @@ __global__ void __launch_bounds__(kThreads)
 template <typename D>
 __global__ void __launch_bounds__(kThreads)
     product_norm_gradients(ProductNormShape shape, ProductBackward operands) {
+  const ProductCoefficients into(shape, operands.workspace);
+  if (blockIdx.x == 0)
+    for (int i = static_cast<int>(threadIdx.x); i < product_norm_counters(shape); i += kThreads)
+      into.counters[i] = 0;
   const int output = static_cast<int>(blockIdx.x) * (kThreads / 32) + static_cast<int>(threadIdx.x) / 32;
   if (output >= shape.outputs) return;
   const int lane = static_cast<int>(threadIdx.x) % 32, inputs = shape.inputs, first = output * inputs;
@@ -216,7 +222,6 @@ __global__ void __launch_bounds__(kThreads)
   if (lane > 0) return;
   operands.d_scale[output] = d_scale;
   if (operands.d_bias) operands.d_bias[output] = d_out_sum;
-  const ProductCoefficients into(shape, operands.workspace);
   into.of_in[output] = of_in;
   into.constants[output] = -of_gradient * mean_gradient - of_in * operands.mean[output];
   into.bounds[output] = fabsf(of_in) * largest * largest;
@@ -234,8 +239,9 @@ __device__ float power_for(float bound) {
 
 // kRows rows of W^T diag(B) W, over a quarter of the outputs; the row behind the last is C^T W. The block
 // reads its weights from the L2 cache, 4 bytes for 2 kRows FLOP, as product_norm_statistics its products:
-// with 512 inputs 132 blocks of 16 rows 0.025 ms. Leaves [splits, inputs + 1, inputs], 4.2 MB there.
-template <int kRows>
+// with 512 inputs 132 blocks of 16 rows 0.025 ms. The last of the four adds what all have left, 16 bytes per
+// element, and rounds it, some 3 us later.
+template <typename T, int kRows>
 __global__ void __launch_bounds__(kThreads)
     product_norm_factors(ProductNormShape shape, ProductBackward operands) {
   constexpr int kParts = kRows / kProductColumns;
@@ -263,44 +269,37 @@ __global__ void __launch_bounds__(kThreads)
   }
   __syncthreads();
   multiply_rows<kRows>(shared, weight, outputs, inputs, [](int, float(&)[kProductColumns]) {});
-  const int into = (split * (inputs + 1) + first_row) * inputs, end = (is_shift ? 1 : kRows) * inputs;
+  float* const partials = from.partials + first_row * inputs;
+  const int of_split = (inputs + 1) * inputs, end = (is_shift ? 1 : kRows) * inputs;
   for (int i = thread * kProductColumns; i < end; i += kThreads * kProductColumns) {
     float sums[kProductColumns];
     sum_sets<kRows>(shared, inputs, i, sums);
-    store<kProductColumns>(from.partials + into + i, sums);
+    store<kProductColumns>(partials + split * of_split + i, sums);
   }
-}
-
-// Adds what product_norm_factors left and rounds it; a thread has 4 elements. Reads 16 bytes per element and
-// writes 2, 4.7 MB with 512 inputs; each block sums the bounds of all outputs. About 4 us, bound by latency.
-template <typename T>
-__global__ void __launch_bounds__(kThreads)
-    product_norm_round(ProductNormShape shape, ProductBackward operands) {
-  const int inputs = shape.inputs, thread = static_cast<int>(threadIdx.x);
-  const int place = (static_cast<int>(blockIdx.x) * kThreads + thread) * kProductColumns;
-  const int end = inputs * inputs, all = end + inputs;
-  const ProductCoefficients from(shape, operands.workspace);
-  float totals[kProductColumns] = {}, bound = 0;
-  if (place < all)
-#pragma unroll
-    for (int split = 0; split < kProductNormSplits; ++split) {
-      float sums[kProductColumns];
-      load<kProductColumns>(from.partials + split * all + place, sums);
-#pragma unroll
-      for (int c = 0; c < kProductColumns; ++c) totals[c] += sums[c];
-    }
+  if (!is_last_block(from.counters + blockIdx.x, kProductNormSplits)) return;
+  float bound = 0;
 #pragma unroll 8
   for (int k = thread; k < shape.outputs; k += kThreads) bound += from.bounds[k];
   const float power = power_for(combine_block<kThreads>(bound, Sum{}));
-  if (place < end) {
+#pragma unroll 2
+  for (int i = thread * kProductColumns; i < end; i += kThreads * kProductColumns) {
+    float totals[kProductColumns] = {};
+#pragma unroll
+    for (int other = 0; other < kProductNormSplits; ++other) {
+      float sums[kProductColumns];
+      load_from_l2(partials + other * of_split + i, sums);
+#pragma unroll
+      for (int c = 0; c < kProductColumns; ++c) totals[c] += sums[c];
+    }
+    if (is_shift) {
+      store<kProductColumns>(operands.shift + i, totals);
+      continue;
+    }
 #pragma unroll
     for (int c = 0; c < kProductColumns; ++c) totals[c] *= power;
-    store<kProductColumns>(as<T>(operands.factors) + place, totals);
-  } else if (place < all) {
-#pragma unroll
-    for (int c = 0; c < kProductColumns; ++c) operands.shift[place - end + c] = totals[c];
+    store<kProductColumns>(as<T>(operands.factors) + first_row * inputs + i, totals);
   }
-  if (place == 0) operands.shift[inputs] = 1 / power;
+  if (is_shift && thread == 0) operands.shift[inputs] = 1 / power;
 }
 
 void check_shape(const ProductNormShape& shape) {
@@ -345,14 +344,12 @@ void launch_product_norm_backward(const ProductNormShape& shape, DType dtype, co
     gpu::launch(product_norm_gradients<decltype(type)>, dim3(blocks_for(shape.outputs, kThreads / 32)),
                 dim3(kThreads), 0, stream, shape, operands);
   });
-  with_rows(shape.inputs * kProductNormSplits, [&](auto rows) {
-    gpu::launch(product_norm_factors<rows>, dim3(blocks_for(shape.inputs, rows) + 1, kProductNormSplits),
-                dim3(kThreads), sizeof(float) * kRowFloats<rows>, stream, shape, operands);
-  });
   with_half_type_of(dtype, [&](auto type) {
-    gpu::launch(product_norm_round<decltype(type)>,
-                dim3(blocks_for((shape.inputs + 1) * shape.inputs, kThreads * kProductColumns)),
-                dim3(kThreads), 0, stream, shape, operands);
+    with_rows(shape.inputs * kProductNormSplits, [&](auto rows) {
+      gpu::launch(product_norm_factors<decltype(type), rows>,
+                  dim3(blocks_for(shape.inputs, rows) + 1, kProductNormSplits), dim3(kThreads),
+                  sizeof(float) * kRowFloats<rows>, stream, shape, operands);
+    });
   });
 }
 

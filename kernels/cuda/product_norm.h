@@ -41,12 +41,17 @@ struct ProductBackward {
   float* shift = nullptr;                       // [inputs + 1]
   float* workspace = nullptr;                   // product_norm_workspace()
 };
-// Blocks share out the outputs that the factors are sums over; their sums are added afterwards.
+// Four blocks share out the outputs that the factors are sums over. The last to end, by a counter for at
+// least 4 rows of the factors and one for the shift, adds their sums.
 inline constexpr int kProductNormSplits = 4;
+constexpr int product_norm_counters(const ProductNormShape& shape) {
+  return shape.inputs / 4 + 4;  // 4: what follows lies at a multiple of 16 bytes
+}
 constexpr std::size_t product_norm_workspace(const ProductNormShape& shape) {
   const auto inputs = static_cast<std::size_t>(shape.inputs),
              outputs = static_cast<std::size_t>(shape.outputs);
-  return sizeof(float) * (3 * outputs + kProductNormSplits * (inputs + 1) * inputs);
+  return sizeof(float) * (3 * outputs + static_cast<std::size_t>(product_norm_counters(shape)) +
+                          kProductNormSplits * (inputs + 1) * inputs);
 }
 void launch_product_norm_backward(const ProductNormShape& shape, DType dtype, const ProductBackward& operands,
                                   cudaStream_t stream);

@@ -264,10 +264,10 @@ const std::vector<Wanted> kTable{
      .wide_loads = 16,
      .narrow = {"load 4", "store 2"},
      .why = "16 rows of an input's weights"},
-    {.kernel = "product_norm_factors<16>",
+    {.kernel = "product_norm_factors<*,16>",
      .wide_loads = 16,
-     .narrow = {"load 4"},
-     .why = "a coefficient of 4 weights"},
+     .narrow = {"load 4", "store 8"},
+     .why = "a coefficient of 4 weights, a bound; 4 factors"},
     // Local memory that is no spilled register.
     {.kernel = "finish_rows<*>",
      .stack_bytes = 40,
