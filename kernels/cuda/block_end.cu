@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <type_traits>
 
 #include "kernels/cuda/block_end.h"
@@ -11,18 +10,15 @@
 namespace plumb::cuda {
 namespace {
 
-// A block has one tile of channels of every so many rows of tiles, and copies the factors of the next tile
-// while it stores one. Blocks of the same pixels are neighbours, so the left factors come from memory once.
-// Per element of out: reads 2 bytes of `added` and 2 * outputs / channels of the left factors, writes 2;
-// reads or writes a bit of the mask; for each norm 2 more of its input, and 4 bytes for each sum of a channel
-// over 128 pixels. Bound by memory up to 128 outputs; above, the factors, which each block reads from the L2
-// cache, take as long.
+// Blocks of the same pixels are neighbours, so the left factors come from memory once. Per element of out:
+// reads 2 bytes of `added` and 2 * outputs / channels of the left factors, writes 2; reads or writes a bit of
+// the mask; for each norm 2 more of its input, and 4 bytes for each sum of a channel over 128 pixels. Bound
+// by memory up to 128 outputs; above, the factors, which each block reads from the L2 cache, take as long.
 template <typename T, End kEnd, int kChannels, int kSums>
-__global__ void __launch_bounds__(kBlockEndThreads, 2)
-    block_end(BlockEndShape shape, EndTiles tiles, EndTensors<T> tensors) {
+__global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape shape, EndTensors<T> tensors) {
   constexpr int kLeftChunks = kBlockEndRows * kFactorChunks, kRowChunks = kTileChunks<kChannels>,
                 kStages = block_end_stages(kChannels);
-  constexpr bool kAdds = !has_second_product(kEnd), kNorm = kSums > 1;
+  constexpr bool kAdds = !has_second_product(kEnd);
   uint4* const bits = gpu::dynamic_shared<uint4>();
   auto* const line = reinterpret_cast<float*>(bits);
   // The stages are taken in turn.
@@ -32,102 +28,87 @@ __global__ void __launch_bounds__(kBlockEndThreads, 2)
   const auto turn_after = [](int turn, int more) {  // more: below kStages
     return turn + more < kStages ? turn + more : turn + more - kStages;
   };
-  const int first_channel = static_cast<int>(blockIdx.x) * kChannels;
-  const auto pixel_of = [](int tile_row) { return std::int64_t{tile_row} * kBlockEndRows; };
-  const auto rows_of = [&](int tile_row) {
-    return static_cast<int>(min(std::int64_t{kBlockEndRows}, shape.pixels - pixel_of(tile_row)));
-  };
+  const auto across = static_cast<unsigned>(shape.channels / kChannels);
+  const std::int64_t first_pixel = std::int64_t{blockIdx.x / across} * kBlockEndRows;
+  const int first_channel = static_cast<int>(blockIdx.x % across) * kChannels;
+  const int rows = static_cast<int>(min(std::int64_t{kBlockEndRows}, shape.pixels - first_pixel));
   // Of the tile, in tensors like out. Computed where it is used, to save registers in the loop.
-  const auto first_of = [&](int tile_row) { return pixel_of(tile_row) * shape.channels + first_channel; };
+  const auto first = [&] { return first_pixel * shape.channels + first_channel; };
 
-  // A tile has these items, a stage each: the factors of each step, what is added, the norm's input.
-  // Items behind the tile's last are those of the next one.
-  const auto hold = [&](int tile_row, int item, uint4* into) {
-    for (; item >= tiles.steps + kAdds + kNorm; item -= tiles.steps + kAdds + kNorm)
-      tile_row += static_cast<int>(gridDim.y);
-    if (tile_row >= tiles.rows) return;
-    const std::int64_t first_pixel = pixel_of(tile_row);
-    const int rows = rows_of(tile_row);
+  const bool has_pixels = own_warp() / 2 * 16 * kWarpTiles < rows;
+  const int second_steps = has_second_product(kEnd) ? shape.second_outputs / kBlockEndStep : 0;
+  const int steps = second_steps + shape.outputs / kBlockEndStep;
+  // The factors of each step, then what is added, then the norm's input: a stage each.
+  const auto hold = [&](int item, uint4* into) {
     const auto hold_tile = [&](const T* from) {
-      hold_rows<kRowChunks, kBlockEndRows>(from + first_of(tile_row), shape.channels, rows, into);
+      hold_rows<kRowChunks, kBlockEndRows>(from + first(), shape.channels, rows, into);
     };
     const auto hold_factors = [&](const T* left, const T* weight, int outputs, int output) {
       hold_rows<kFactorChunks, kBlockEndRows>(left + first_pixel * outputs + output, outputs, rows, into);
       hold_rows<kRowChunks, kBlockEndStep>(weight + output * shape.channels + first_channel, shape.channels,
                                            kBlockEndStep, into + kLeftChunks);
     };
-    if (has_second_product(kEnd) && item < tiles.second_steps)
+    if (item < second_steps)
       hold_factors(tensors.second_left, tensors.second_weight, shape.second_outputs, item * kBlockEndStep);
-    else if (item < tiles.steps)
-      hold_factors(tensors.left, tensors.weight, shape.outputs, (item - tiles.second_steps) * kBlockEndStep);
-    else if (kEnd == End::gradient && item == tiles.steps && shape.added_grid.shift > 0)
+    else if (item < steps)
+      hold_factors(tensors.left, tensors.weight, shape.outputs, (item - second_steps) * kBlockEndStep);
+    else if (kEnd == End::gradient && kSums < 3 && item == steps && shape.added_grid.shift > 0)
       hold_grid<kRowChunks, kBlockEndRows>(tensors.added + first_channel, shape.added_grid, first_pixel,
                                            shape.channels, rows, into);
-    else
-      hold_tile(kAdds && item == tiles.steps ? tensors.added : tensors.norm_in);
+    else if (item < steps + kAdds + (kSums > 1))
+      hold_tile(kAdds && item == steps ? tensors.added : tensors.norm_in);
   };
   if constexpr (kEnd != End::gradient)
     hold_line<kEnd, kChannels>(tensors, shape.channels, first_channel, line);
+  else if (threadIdx.x < static_cast<unsigned>(rows))
+    gpu::copy_to_shared(
+        bits + threadIdx.x,
+        tensors.mask + (first() + static_cast<std::int64_t>(threadIdx.x) * shape.channels) / 8, true);
 #pragma unroll
-  for (int item = 0; item < kStages - 1; ++item) {
-    hold(static_cast<int>(blockIdx.y), item, stage(item));
+  for (int item = 0; item < kStages; ++item) {
+    hold(item, stage(item));
     gpu::end_copy_group();
   }
 
-  int turn = 0;  // the stage of the item to use
+  WarpSums<kChannels> sums = {};
+  int turn = 0;
 #pragma unroll 1
-  for (int tile_row = static_cast<int>(blockIdx.y); tile_row < tiles.rows;
-       tile_row += static_cast<int>(gridDim.y)) {
-    // kStages - 1 items are under way before one is used; then the stage of the one before is free.
-    const auto hold_behind = [&](int item, int own_turn) {
-      hold(tile_row, item + kStages - 1, stage(turn_after(own_turn, kStages - 1)));
-      gpu::end_copy_group();
-    };
-    const int rows = rows_of(tile_row);
-    const bool has_pixels = gpu::thread_here() / 64 * 16 * kWarpTiles < rows;
-    WarpSums<kChannels> sums = {};
-#pragma unroll 1
-    for (int step = 0; step < tiles.steps; ++step, turn = turn_after(turn, 1)) {
-      gpu::wait_for_copy_groups<kStages - 2>();
-      __syncthreads();
-      if (kEnd == End::gradient && step == 0) {
-        const int thread = gpu::thread_here();
-        if (thread < rows)
-          gpu::copy_to_shared(bits + thread,
-                              tensors.mask + (first_of(tile_row) + std::int64_t{thread} * shape.channels) / 8,
-                              true);
-        gpu::end_copy_group();
-      }
-      hold_behind(step, turn);
-      if (kEnd == End::through && step == tiles.second_steps) multiply_sums<kChannels>(line[kPowerAt], sums);
-      if (has_pixels) multiply_step<T, kChannels>(stage(turn), stage(turn) + kLeftChunks, sums);
-    }
-    if constexpr (kEnd != End::gradient) add_shift<kChannels>(line, sums);
-    if constexpr (kAdds && kNorm)
-      gpu::wait_for_copy_groups<kStages - 3>();
-    else if constexpr (kAdds || kNorm)
+  for (int step = 0; step < steps; ++step, turn = turn_after(turn, 1)) {
+    if (step == 0)
+      gpu::wait_for_copy_groups<kStages - 1>();
+    else
       gpu::wait_for_copy_groups<kStages - 2>();
     __syncthreads();
-    // What is added becomes the tile; else the tile lies where the last factors were.
-    if constexpr (kAdds) hold_behind(tiles.steps, turn);
-    uint4* const held = stage(kAdds ? turn : turn_after(turn, kStages - 1));
-    put_sums<T, kEnd, kChannels>(sums, tensors.added_scale_shift ? line + kChannels : nullptr, held);
-    __syncwarp();
-    ThreadSums<kSums> own_sums = {};
-    store_masked<T, kEnd, kChannels, kSums>(tensors, first_of(tile_row), first_channel, held,
-                                            reinterpret_cast<const unsigned char*>(bits), shape.channels,
-                                            rows, stage(turn_after(turn, kAdds)), own_sums);
-    if constexpr (kSums > 0) {
-      __syncthreads();
-      leave_sums<kChannels, kSums>(
-          own_sums, reinterpret_cast<float*>(held), shape.channels,
-          tensors.partials + std::int64_t{tile_row} * kSums * shape.channels + first_channel);
+    if (step > 0) {  // the stage of the step before is free
+      hold(step + kStages - 1, stage(turn_after(turn, kStages - 1)));
+      gpu::end_copy_group();
     }
-    if constexpr (kNorm) {
-      __syncthreads();
-      hold_behind(tiles.steps + kAdds, turn_after(turn, kAdds));
-    }
-    turn = turn_after(turn, kAdds + kNorm);
+    if (leaves_mask(kEnd) && step == 0) add_shift<kChannels>(sums, 0, line);
+    if (kEnd == End::through && step == second_steps) add_shift<kChannels>(sums, line[kPowerAt], line);
+    if (has_pixels) multiply_step<T, kChannels>(stage(turn), stage(turn) + kLeftChunks, sums);
+  }
+  OwnPixels<T, kChannels> own_shortcut_in;
+  if constexpr (kSums > 2)
+    load_own<T, kChannels>(tensors.shortcut_in + first(), shape.channels, rows, own_shortcut_in);
+  gpu::wait_for_copy_groups<0>();
+  __syncthreads();
+  uint4* const held = stage(kAdds ? turn : turn_after(turn, 1));
+  put_sums<T, kEnd, kChannels>(sums, tensors.added_scale_shift ? line + kChannels : nullptr, held);
+  __syncwarp();
+  if constexpr (kSums > 1) tensors.means.norm += first_channel;
+  if constexpr (kSums > 2) tensors.means.shortcut += first_channel;
+  if constexpr (kEnd == End::through && kSums > 0) tensors.scale_shift += first_channel;
+  if constexpr (leaves_mask(kEnd)) tensors.made_mask += first() / 8;
+  tensors.out += first();
+  auto* const left_sums = reinterpret_cast<float*>(stage(turn_after(turn, kStages - 1)));
+  store_masked<T, kEnd, kChannels, kSums>(tensors, held, reinterpret_cast<const unsigned char*>(bits),
+                                          shape.channels, rows, stage(turn_after(turn, kAdds)),
+                                          own_shortcut_in, left_sums);
+  if constexpr (kSums > 0) {
+    __syncthreads();
+    leave_sums<kChannels, kSums>(
+        left_sums, shape.channels,
+        tensors.partials + std::int64_t{blockIdx.x / across} * kSums * shape.channels + first_channel);
   }
 }
 
@@ -158,16 +139,9 @@ __global__ void __launch_bounds__(kFinishedChannels* kFinishingRows, 1)
 template <typename T, End kEnd, int kChannels, int kSums>
 void launch_end(const BlockEndShape& shape, const EndTensors<T>& tensors, const NormBackward& norm,
                 const NormBackward& shortcut, cudaStream_t stream) {
-  const auto kernel = block_end<T, kEnd, kChannels, kSums>;
-  constexpr auto kBytes = static_cast<std::size_t>(block_end_shared_bytes(kChannels));
-  const int across = shape.channels / kChannels, second_steps = shape.second_outputs / kBlockEndStep;
-  const EndTiles tiles{.rows = static_cast<int>(block_end_rows(shape)),
-                       .steps = second_steps + shape.outputs / kBlockEndStep,
-                       .second_steps = second_steps};
-  const int rows_at_once = std::max(1, gpu::blocks_at_once(kernel, kBlockEndThreads, kBytes) / across);
-  gpu::launch(kernel,
-              dim3(static_cast<unsigned>(across), static_cast<unsigned>(std::min(rows_at_once, tiles.rows))),
-              dim3(kBlockEndThreads), kBytes, stream, shape, tiles, tensors);
+  const std::int64_t tiles = block_end_rows(shape) * (shape.channels / kChannels);
+  gpu::launch(block_end<T, kEnd, kChannels, kSums>, dim3(blocks_for(tiles, 1)), dim3(kBlockEndThreads),
+              static_cast<std::size_t>(block_end_shared_bytes(kChannels)), stream, shape, tensors);
   if constexpr (kSums > 0) {
     const dim3 block(kFinishedChannels, kFinishingRows);
     gpu::launch(finish_norm_sums<kSums>, dim3(blocks_for(shape.channels, kFinishedChannels)), block,

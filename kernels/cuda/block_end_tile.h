@@ -41,11 +41,6 @@ constexpr bool leaves_mask(End end) {
   return end == End::forward || end == End::joined;
 }
 
-// Rows of tiles, and the steps of a tile, of which the first ones are the second product's.
-struct EndTiles {
-  int rows, steps, second_steps;
-};
-
 struct NormMeans {
   const float *norm, *shortcut;  // [channels]
 };
@@ -70,11 +65,12 @@ struct EndTensors {
   float* partials = nullptr;
 };
 
-// The thread's place, computed anew where it is used: kept over a tile it would take registers from the sums.
-struct OwnThread {
-  int index = gpu::thread_here();
-  int lane = index % 32, warp = index / 32;
-};
+__device__ inline int own_lane() {
+  return static_cast<int>(threadIdx.x % 32);
+}
+__device__ inline int own_warp() {
+  return static_cast<int>(threadIdx.x / 32);
+}
 
 // Where a row's chunk lies, so that a column of 8 rows spreads over all banks; alike in the next 8 rows.
 template <int kRowChunks>
@@ -86,7 +82,8 @@ __device__ constexpr int chunk_at(int row, int chunk) {
 template <int kRowChunks, int kRows, typename T>
 __device__ void hold_rows(const T* from, int stride, int rows, uint4* held) {
   constexpr int kRowsAtOnce = kBlockEndThreads / kRowChunks;
-  const int thread = gpu::thread_here(), row = thread / kRowChunks, chunk = thread % kRowChunks;
+  const int row = static_cast<int>(threadIdx.x / kRowChunks),
+            chunk = static_cast<int>(threadIdx.x % kRowChunks);
   held += chunk_at<kRowChunks>(row, chunk);
   from += chunk * 8;
 #pragma unroll
@@ -99,7 +96,8 @@ template <int kRowChunks, int kRows, typename T>
 __device__ void hold_grid(const T* from, const PixelGrid& grid, std::int64_t first, int stride, int rows,
                           uint4* held) {
   constexpr int kRowsAtOnce = kBlockEndThreads / kRowChunks;
-  const int thread = gpu::thread_here(), row = thread / kRowChunks, chunk = thread % kRowChunks;
+  const int row = static_cast<int>(threadIdx.x / kRowChunks),
+            chunk = static_cast<int>(threadIdx.x % kRowChunks);
   const auto pixel = static_cast<unsigned>(first) + static_cast<unsigned>(row);
   const unsigned line = pixel / static_cast<unsigned>(grid.width);
   int x = static_cast<int>(pixel % static_cast<unsigned>(grid.width)),
@@ -131,8 +129,7 @@ using WarpSums = float[kWarpTiles][kWarpChunks<kChannels>][4];
 template <typename T, int kChannels>
 __device__ void multiply_step(const uint4* left, const uint4* weights, WarpSums<kChannels>& sums) {
   constexpr int kRowChunks = kTileChunks<kChannels>;
-  const auto [thread, lane, warp] = OwnThread();
-  const int first = warp % 2 * kWarpChunks<kChannels> + lane / 16;
+  const int lane = own_lane(), warp = own_warp(), first = warp % 2 * kWarpChunks<kChannels> + lane / 16;
   left += warp / 2 * 16 * kWarpTiles * kFactorChunks;
 #pragma unroll
   for (int part = 0; part < kBlockEndStep / 16; ++part) {
@@ -157,8 +154,8 @@ __device__ void multiply_step(const uint4* left, const uint4* weights, WarpSums<
 
 // The channels of the tile that a lane has in a warp's chunk of sums: this one and the next.
 template <int kChannels>
-__device__ int channel_in_tile(const OwnThread& own, int chunk) {
-  return (own.warp % 2 * kWarpChunks<kChannels> + chunk) * 8 + own.lane % 4 * 2;
+__device__ int channel_in_tile(int chunk) {
+  return (own_warp() % 2 * kWarpChunks<kChannels> + chunk) * 8 + own_lane() % 4 * 2;
 }
 
 // What goes with a channel's sums, in shared memory where the gradient's mask would lie: [2, kChannels] the
@@ -182,27 +179,17 @@ __device__ void hold_line(const EndTensors<T>& tensors, int channels, int first_
   }
 }
 
-// By a factor, and plus the line's shift.
+// sums * factor + shift, of the line.
 template <int kChannels>
-__device__ void multiply_sums(float factor, WarpSums<kChannels>& sums) {
-#pragma unroll
-  for (int tile = 0; tile < kWarpTiles; ++tile)
-#pragma unroll
-    for (int chunk = 0; chunk < kWarpChunks<kChannels>; ++chunk)
-#pragma unroll
-      for (float& sum : sums[tile][chunk]) sum *= factor;
-}
-template <int kChannels>
-__device__ void add_shift(const float* line, WarpSums<kChannels>& sums) {
-  const OwnThread own;
+__device__ void add_shift(WarpSums<kChannels>& sums, float factor, const float* line) {
 #pragma unroll
   for (int chunk = 0; chunk < kWarpChunks<kChannels>; ++chunk) {
     float shift[2];
-    load<2>(line + channel_in_tile<kChannels>(own, chunk), shift);
+    load<2>(line + channel_in_tile<kChannels>(chunk), shift);
 #pragma unroll
     for (int tile = 0; tile < kWarpTiles; ++tile)
 #pragma unroll
-      for (int i = 0; i < 4; ++i) sums[tile][chunk][i] += shift[i % 2];
+      for (int i = 0; i < 4; ++i) sums[tile][chunk][i] = sums[tile][chunk][i] * factor + shift[i % 2];
   }
 }
 
@@ -211,8 +198,7 @@ __device__ void add_shift(const float* line, WarpSums<kChannels>& sums) {
 template <typename T, End kEnd, int kChannels>
 __device__ void put_sums(const WarpSums<kChannels>& sums, const float* factors, uint4* held) {
   constexpr int kRowChunks = kTileChunks<kChannels>, kChunks = kWarpChunks<kChannels>;
-  const OwnThread own;
-  const int lane = own.lane, warp = own.warp;
+  const int lane = own_lane(), warp = own_warp();
   held += warp / 2 * 16 * kWarpTiles * kRowChunks;
 #pragma unroll
   for (int part = 0; part < 2 * kWarpTiles; ++part) {
@@ -230,7 +216,7 @@ __device__ void put_sums(const WarpSums<kChannels>& sums, const float* factors, 
 #pragma unroll
       for (int chunk = 0; chunk < kChunks; ++chunk) {
         float factor[2];
-        load<2>(factors + channel_in_tile<kChannels>(own, chunk), factor);
+        load<2>(factors + channel_in_tile<kChannels>(chunk), factor);
         values[chunk][0] *= factor[0], values[chunk][1] *= factor[1];
       }
     }
@@ -247,9 +233,9 @@ __device__ void put_sums(const WarpSums<kChannels>& sums, const float* factors, 
 template <int kChannels>
 struct OwnPart {
   int row, chunk;  // the first pixel, and the chunk of its channels
-  __device__ explicit OwnPart(const OwnThread& own)
-      : row(own.warp / 2 * 16 * kWarpTiles + own.lane / kWarpChunks<kChannels>),
-        chunk(own.warp % 2 * kWarpChunks<kChannels> + own.lane % kWarpChunks<kChannels>) {}
+  __device__ OwnPart()
+      : row(own_warp() / 2 * 16 * kWarpTiles + own_lane() / kWarpChunks<kChannels>),
+        chunk(own_warp() % 2 * kWarpChunks<kChannels> + own_lane() % kWarpChunks<kChannels>) {}
   // In a tile held in shared memory, `down` pixels below the first.
   __device__ int held_at(int down) const {
     constexpr int kRowChunks = kTileChunks<kChannels>;
@@ -262,6 +248,18 @@ struct OwnPart {
 };
 template <int kChannels>
 constexpr int kOwnPixels = 16 * kWarpTiles / kStoredRows<kChannels>;
+template <typename T, int kChannels>
+using OwnPixels = Packed<T, 8>[kOwnPixels<kChannels>];
+
+// Loads the thread's pixels of a tensor shaped like out; zeros past its end.
+template <typename T, int kChannels>
+__device__ void load_own(const T* from, int stride, int rows, OwnPixels<T, kChannels>& pixels) {
+  const OwnPart<kChannels> own;
+  from += own.at(stride, 0);
+#pragma unroll
+  for (int i = 0; i < kOwnPixels<kChannels>; ++i, from += kStoredRows<kChannels> * stride)
+    pixels[i] = own.row + i * kStoredRows<kChannels> < rows ? load_packed<8>(from) : Packed<T, 8>{};
+}
 
 // A bit for each of 8 elements that the ReLU lets pass: of `in`, or of scale * in + shift.
 template <typename T>
@@ -279,24 +277,20 @@ __device__ unsigned passing(const Packed<T, 8>& in, const float (&scale)[8], con
   return bits;
 }
 
-// What a thread sums of its 8 channels: the gradient, then its products with the norms' inputs.
-template <int kSums>
-using ThreadSums = float[kSums + 1][8];
-
 // Stores the warp's part of the tile, masked: 128 bytes of a pixel per quarter of a warp, with 64
-// channels 64. `first`: the tile's element in tensors like out.
+// channels 64. Leaves what the thread sums in `sums`, [kSummingThreads, kSums, kChannels]: the gradient, then
+// its products with the norms' inputs. `tensors` begin at the tile.
 template <typename T, End kEnd, int kChannels, int kSums>
-__device__ void store_masked(const EndTensors<T>& tensors, std::int64_t first, int first_channel,
-                             const uint4* held, const unsigned char* bits, int stride, int rows,
-                             const uint4* norm_in, ThreadSums<kSums>& own_sums) {
-  const OwnPart<kChannels> own{OwnThread()};
-  const int channel = first_channel + own.chunk * 8;
-  float center[8] = {}, shortcut_center[8] = {}, scale[8] = {}, shift[8] = {};
-  if constexpr (kSums > 1) load<8>(tensors.means.norm + channel, center);
-  if constexpr (kSums > 2) load<8>(tensors.means.shortcut + channel, shortcut_center);
+__device__ void store_masked(const EndTensors<T>& tensors, const uint4* held, const unsigned char* bits,
+                             int stride, int rows, const uint4* norm_in,
+                             const OwnPixels<T, kChannels>& shortcut_in, float* sums) {
+  const OwnPart<kChannels> own;
+  float center[8] = {}, shortcut_center[8] = {}, scale[8] = {}, shift[8] = {}, own_sums[kSums + 1][8] = {};
+  if constexpr (kSums > 1) load<8>(tensors.means.norm + own.chunk * 8, center);
+  if constexpr (kSums > 2) load<8>(tensors.means.shortcut + own.chunk * 8, shortcut_center);
   if constexpr (kEnd == End::through && kSums > 0) {
-    load<8>(tensors.scale_shift + channel, scale);
-    load<8>(tensors.scale_shift + stride + channel, shift);
+    load<8>(tensors.scale_shift + own.chunk * 8, scale);
+    load<8>(tensors.scale_shift + stride + own.chunk * 8, shift);
   }
 #pragma unroll
   for (int i = 0; i < kOwnPixels<kChannels>; ++i) {
@@ -312,9 +306,9 @@ __device__ void store_masked(const EndTensors<T>& tensors, std::int64_t first, i
     if (own.row + down >= rows) continue;
     const uint4 masked = make_uint4(values.x & mask_of_pair(mask), values.y & mask_of_pair(mask >> 2),
                                     values.z & mask_of_pair(mask >> 4), values.w & mask_of_pair(mask >> 6));
-    const std::int64_t at = first + own.at(stride, down);
-    *reinterpret_cast<uint4*>(tensors.out + at) = masked;
-    if constexpr (leaves_mask(kEnd)) tensors.made_mask[at / 8] = static_cast<unsigned char>(mask);
+    *reinterpret_cast<uint4*>(tensors.out + own.at(stride, down)) = masked;
+    if constexpr (leaves_mask(kEnd))
+      tensors.made_mask[own.at(stride, down) / 8] = static_cast<unsigned char>(mask);
     if constexpr (kSums > 0) {
       const auto gradient = load_packed<8>(reinterpret_cast<const T*>(&masked));
 #pragma unroll
@@ -324,34 +318,25 @@ __device__ void store_masked(const EndTensors<T>& tensors, std::int64_t first, i
 #pragma unroll
         for (int c = 0; c < 8; ++c) {
           own_sums[1][c] += gradient.at(c) * (in.at(c) - center[c]);
-        }
-        if constexpr (kSums > 2) {
-          const auto shortcut_in = load_packed<8>(tensors.shortcut_in + at);
-#pragma unroll
-          for (int c = 0; c < 8; ++c)
-            own_sums[2][c] += gradient.at(c) * (shortcut_in.at(c) - shortcut_center[c]);
+          if constexpr (kSums > 2)
+            own_sums[2][c] += gradient.at(c) * (shortcut_in[i].at(c) - shortcut_center[c]);
         }
       }
     }
   }
+  sums += (own.row / (16 * kWarpTiles) * kStoredRows<kChannels> + own.row % kStoredRows<kChannels>)*kSums *
+              kChannels +
+          own.chunk * 8;
+#pragma unroll
+  for (int k = 0; k < kSums; ++k) store<8>(sums + k * kChannels, own_sums[k]);
 }
 
-// Over the tile: partials [sums, stride]. Shared memory holds `sums`, [kSummingThreads, kSums, kChannels].
+// Over the tile: partials [sums, stride].
 template <int kChannels, int kSums>
-__device__ void leave_sums(const ThreadSums<kSums>& own_sums, float* sums, int stride, float* partials) {
-  const OwnThread thread;
-  const OwnPart<kChannels> own(thread);
-  float* const own_place =
-      sums +
-      (own.row / (16 * kWarpTiles) * kStoredRows<kChannels> + own.row % kStoredRows<kChannels>)*kSums *
-          kChannels +
-      own.chunk * 8;
-#pragma unroll
-  for (int k = 0; k < kSums; ++k) store<8>(own_place + k * kChannels, own_sums[k]);
-  __syncthreads();
+__device__ void leave_sums(const float* sums, int stride, float* partials) {
 #pragma unroll
   for (int part = 0; part < kSums * kChannels; part += kBlockEndThreads) {
-    const int at = part + thread.index;
+    const int at = part + static_cast<int>(threadIdx.x);
     if (at >= kSums * kChannels) return;
     float total = 0;
 #pragma unroll

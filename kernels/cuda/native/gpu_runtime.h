@@ -84,13 +84,6 @@ __device__ inline void wait_for_copies() {
   if constexpr (kFeedsTensorCores) asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
-// threadIdx.x, read where it is called: what is computed from it isn't kept in registers from before.
-__device__ inline int thread_here() {
-  int thread;
-  asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
-  return thread;
-}
-
 // Copies that the thread has started since the last call become a group, perhaps an empty one. Waits for all
 // groups but the kOpen last ones.
 __device__ inline void end_copy_group() {
@@ -138,24 +131,6 @@ __device__ void multiply_add(float (&sums)[4], const unsigned (&a)[4], unsigned 
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-template <typename... Parameters>
-void allow_shared_bytes(void (*kernel)(Parameters...), std::size_t shared_bytes) {
-  if (shared_bytes > kSharedBytes)
-    cuda::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     static_cast<int>(shared_bytes)));
-}
-
-// Blocks that the current GPU runs at the same time, at least 1.
-template <typename... Parameters>
-int blocks_at_once(void (*kernel)(Parameters...), int threads, std::size_t shared_bytes) {
-  int device = 0, multiprocessors = 0, of_each = 0;
-  cuda::check(cudaGetDevice(&device));
-  cuda::check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
-  allow_shared_bytes(kernel, shared_bytes);
-  cuda::check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_each, kernel, threads, shared_bytes));
-  return multiprocessors * (of_each > 1 ? of_each : 1);
-}
-
 // Enqueues kernel(arguments...) on the stream. Throws Error(internal) if the launch is refused.
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
@@ -165,7 +140,9 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
   config.blockDim = block;
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
-  allow_shared_bytes(kernel, shared_bytes);
+  if (shared_bytes > kSharedBytes)
+    cuda::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     static_cast<int>(shared_bytes)));
   cuda::check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...));
 }
 

@@ -91,14 +91,6 @@ void multiply_add(float (&sums)[4], const unsigned (&a)[4], unsigned b0, unsigne
   emulated::multiply_add(sums, a, b0, b1, std::is_same_v<T, __nv_bfloat16>, at);
 }
 
-inline int thread_here() { return static_cast<int>(threadIdx.x); }
-
-// Few, so that they share out the work.
-template <typename... Parameters>
-int blocks_at_once(void (*)(Parameters...), int, std::size_t) {
-  return 6;
-}
-
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
             cudaStream_t stream, Arguments... arguments) {
