@@ -2,7 +2,7 @@
 #include "kernels/cuda/block_end.h"
 
 #include "kernels/cuda/binding.h"
-#include "kernels/cuda/block_end_products.h"
+#include "kernels/cuda/product_norm.h"
 
 namespace plumb::cuda {
 namespace {
@@ -11,22 +11,14 @@ std::int64_t pixels_of(const Shape& shape) {
   return shape.n * shape.h * shape.w;
 }
 
-}  // namespace
-
+// How large the convolution is as a product.
 ProductNormShape product_shape(const Context& context, const Instruction& instruction) {
   const Conv& conv = context.op<Conv>(instruction);
   const Shape &in = context.graph.values[conv.in].shape, &out = context.graph.values[conv.out].shape;
   return {.pixels = pixels_of(out), .inputs = static_cast<int>(in.c), .outputs = static_cast<int>(out.c)};
 }
 
-NormBackward norm_in_front_of(const BlockEndBackwardData& end, const Arena& arena) {
-  return {.scale = arena.optional<float>(end.scale),
-          .mean = arena.optional<float>(end.mean),
-          .inv_std = arena.optional<float>(end.inv_std),
-          .d_scale = arena.optional<float>(end.d_scale),
-          .d_bias = arena.optional<float>(end.d_bias),
-          .coefficients = arena.optional<float>(end.coefficients)};
-}
+}  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const SamplePixels& sample) {
   const Conv& conv = context.op<Conv>(instruction);
@@ -81,9 +73,6 @@ Binder prepare(Context& context, Instruction& instruction, const ProductNormStat
 }
 
 Binder prepare(Context& context, Instruction& instruction, const BlockEndForward& end) {
-  if (Binder by_products = prepare_products(context, instruction, end)) return by_products;
-  instruction.engine = kOwnKernel;
-  instruction.workspace_bytes = 0;
   const ProductNormShape product = product_shape(context, instruction);
   const BlockEndShape shape{
       .pixels = product.pixels,
@@ -132,8 +121,6 @@ Binder prepare(Context& context, Instruction& instruction, const ProductNormBack
 }
 
 Binder prepare(Context& context, Instruction& instruction, const BlockEndBackwardData& end) {
-  if (Binder by_products = prepare_products(context, instruction, end)) return by_products;
-  instruction.engine = kOwnKernel;
   const ProductNormShape product = product_shape(context, instruction);
   const BlockEndShape shape{.pixels = product.pixels,
                             .channels = product.inputs,
@@ -150,7 +137,12 @@ Binder prepare(Context& context, Instruction& instruction, const BlockEndBackwar
                               .scale_shift = arena.optional<float>(end.scale_shift),
                               .norm_in = arena.optional(end.norm_in),
                               .d_in = arena.data(end.d_in),
-                              .norm = norm_in_front_of(end, arena),
+                              .norm = {.scale = arena.optional<float>(end.scale),
+                                       .mean = arena.optional<float>(end.mean),
+                                       .inv_std = arena.optional<float>(end.inv_std),
+                                       .d_scale = arena.optional<float>(end.d_scale),
+                                       .d_bias = arena.optional<float>(end.d_bias),
+                                       .coefficients = arena.optional<float>(end.coefficients)},
                               .partials = arena.workspace<float>()},
                              stream);
   });

@@ -4,7 +4,6 @@
 #include "kernels/cuda/dense.h"
 
 #include <algorithm>
-#include <stdexcept>
 
 #include "base/error.h"
 #include "kernels/cuda/binding.h"
@@ -36,13 +35,6 @@ std::string text_of(const GemmProblem& problem) {
 }
 
 }  // namespace
-
-void check_problem(const GemmProblem& problem) {
-  if (problem.has_factor && problem.adds)
-    throw std::logic_error("a product has a factor in device memory, or adds to another tensor");
-  if (problem.mask == ProductMask::applies && problem.bias)
-    throw std::logic_error("a product that applies a mask has no bias");
-}
 
 std::unique_ptr<GemmPlan> GemmEngine::plan(const GemmProblem& problem, std::size_t workspace_limit) {
   std::vector<std::unique_ptr<GemmPlan>> best = plans(problem, workspace_limit, 1);

@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "kernels/cuda/block_end_products.h"
 
 namespace plumb::cuda {
 namespace {
@@ -111,7 +110,7 @@ const std::vector<EngineTrial>& InstructionTuner::trials_of(const Program& progr
   const auto [found, is_new] = trials_.try_emplace(problem);
   if (!is_new) return found->second;
   if (!conv_problem(graph_, program, instruction))
-    found->second = try_kernels(program, instruction);
+    found->second = {try_own_kernel(program, instruction)};
   else if (const auto* known = remembered(program, instruction, problem))
     found->second = *known;
   else
@@ -223,23 +222,7 @@ EngineTrial InstructionTuner::try_plan(const ConvPlan& plan, const Program& prog
   return trial;
 }
 
-std::vector<EngineTrial> InstructionTuner::try_kernels(const Program& program,
-                                                       const Instruction& instruction) {
-  Program copy = program;
-  Context context{device_, graph_, rule_, copy};
-  std::vector<EngineTrial> trials;
-  std::optional<double> best;
-  for (const std::string& engine : engines_of(context, instruction)) {
-    trials.push_back(try_kernel(program, instruction, engine, best));
-    const std::optional<double> seconds = trials.back().seconds;
-    if (seconds) best = std::min(best.value_or(*seconds), *seconds);
-  }
-  std::ranges::stable_sort(trials, {}, rank_of);
-  return trials;
-}
-
-EngineTrial InstructionTuner::try_kernel(const Program& program, const Instruction& instruction,
-                                         const std::string& engine, std::optional<double> best) {
+EngineTrial InstructionTuner::try_own_kernel(const Program& program, const Instruction& instruction) {
   Program alone{.buffers = program.buffers,
                 .instructions = {instruction},
                 .tensors = {},
@@ -247,18 +230,13 @@ EngineTrial InstructionTuner::try_kernel(const Program& program, const Instructi
                 .layout = program.layout};
   Context context{device_, graph_, rule_, alone};
   Instruction& prepared = alone.instructions.front();
-  prepared.engine = engine;
   const Binder bind_instruction = prepare_instruction(context, prepared);
-  EngineTrial trial{.engine = engine, .workspace_bytes = prepared.workspace_bytes};
+  EngineTrial trial{.engine = kOwnKernel, .workspace_bytes = prepared.workspace_bytes};
   const std::optional<Arena> room = make_room(alone, prepared, prepared.workspace_bytes);
-  if (!room) {
+  if (room)
+    run(trial, bind_instruction(*room));
+  else
     trial.failure = kNoRoom;
-    return trial;
-  }
-  const ComputeFn enqueue = bind_instruction(*room);
-  run(trial, enqueue, best);
-  const bool leads = trial.failure.empty() && (!best || trial.seconds < best);
-  if (captures_ && leads && engine != kOwnKernel) capture(trial, enqueue);
   return trial;
 }
 

@@ -1,5 +1,5 @@
-// Times the instructions of a Program on the current GPU, each alone: every engine for a convolution and for
-// a block's end without x, and our own kernels that compete with fused engines.
+// Times the instructions of a Program on the current GPU, each alone: every engine for a convolution, and our
+// own kernels that compete with fused engines.
 #pragma once
 
 #include <functional>
@@ -70,10 +70,7 @@ class InstructionTuner {
   // `best`: seconds of the fastest engine so far.
   EngineTrial try_plan(const ConvPlan& plan, const Program& program, const Instruction& instruction,
                        std::optional<double> best);
-  // Our own kernel, and the library's products where these can compute the instruction as well.
-  std::vector<EngineTrial> try_kernels(const Program& program, const Instruction& instruction);
-  EngineTrial try_kernel(const Program& program, const Instruction& instruction, const std::string& engine,
-                         std::optional<double> best);
+  EngineTrial try_own_kernel(const Program& program, const Instruction& instruction);
   // Fills in the seconds or the failure. Throws Error if the GPU is no longer usable.
   void run(EngineTrial& trial, const std::function<void()>& enqueue, std::optional<double> best = {}) const;
   // Tries the engine in a CUDA graph; likewise.

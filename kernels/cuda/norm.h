@@ -108,7 +108,7 @@ struct NormBackward {
 // Reduces that gradient and its product with (in - mean) to NormBackward; with a slope also d_out *
 // (scale_shift[0] * in + scale_shift[1]) where that is not > 0; with shortcut_in its product with
 // (shortcut_in - shortcut.mean) to `shortcut`. Writes the gradient to d_residual unless null, which it is
-// with a slope, and with scale_shift and second_d_out; d_residual may be d_out.
+// with scale_shift.
 void launch_norm_backward_sums(const NormPartition& partition, DType dtype, const NormGradient& gradient,
                                std::byte* d_residual, const NormScratch& scratch, const NormBackward& into,
                                const NormBackward& shortcut, cudaStream_t stream);

@@ -10,7 +10,7 @@ namespace plumb::cuda {
 namespace {
 
 // Source of a gradient, beside d_out with a mask or the stored output. d_out_into_sum: adds to d_in. pair:
-// one d_out or two, of a shortcut's norm, too. d_out_by_line_stored: the first pass stores the gradient, too.
+// one d_out or two, of a shortcut's norm, too.
 enum class Source {
   d_out,
   two_d_outs,
@@ -19,27 +19,21 @@ enum class Source {
   d_out_into_sum,
   pair,
   two_d_outs_by_line,
-  d_out_by_line_stored,
 };
 
 template <Source kSource>
-inline constexpr bool kByLine =
-    kSource == Source::d_out_by_line || kSource == Source::d_out_by_line_stored ||
-    kSource == Source::two_d_outs_by_line || kSource == Source::d_out_through_prelu;
+inline constexpr bool kByLine = kSource == Source::d_out_by_line || kSource == Source::two_d_outs_by_line ||
+                                kSource == Source::d_out_through_prelu;
 // Adds second_d_out, always; a pair does if there is one.
 template <Source kSource>
 inline constexpr bool kHasTwo = kSource == Source::two_d_outs || kSource == Source::two_d_outs_by_line;
 // With a third sum per channel: a PReLU's slope, a shortcut's norm.
 template <Source kSource>
 inline constexpr bool kHasThirdSum = kSource == Source::d_out_through_prelu || kSource == Source::pair;
-// The first pass may store the gradient.
+// Blocks per multiprocessor. Two where a PReLU's line, or a shortcut's sums and coefficients, need more
+// registers: 32 KiB in flight per multiprocessor suffice.
 template <Source kSource>
-inline constexpr bool kStoresGradient = !kByLine<kSource> || kSource == Source::d_out_by_line_stored;
-// Blocks per multiprocessor. Two where a line and a store, a PReLU's line, or a shortcut's sums and
-// coefficients need more registers: 32 KiB in flight per multiprocessor suffice.
-template <Source kSource>
-inline constexpr int kBlocks =
-    kHasThirdSum<kSource> || kSource == Source::d_out_by_line_stored ? 2 : kBlocksAtOnce;
+inline constexpr int kBlocks = kHasThirdSum<kSource> ? 2 : kBlocksAtOnce;
 
 // Sums of the gradient, of its product with (in - mean), and of the slope's gradient or of the product with
 // (shortcut_in - its mean).
@@ -144,7 +138,7 @@ __device__ void sum_slopes(const NormBackward& into, const NormPartition& partit
 
 // A block reduces its channels over its part of the tensor. Per element in a half type: reads 4 bytes and 1/8
 // of mask, 2 more for a second d_out, for the output in place of the mask or for a shortcut, and writes 2 for
-// the gradient; twice that in f32. Bound by memory. The last block of a tile settles its channels,
+// a residual's gradient; twice that in f32. Bound by memory. The last block of a tile settles its channels,
 // some 5 us after the last read.
 template <typename Of, Source kSource>
 __global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
@@ -165,7 +159,7 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
     for (int u = 0; u < at_once.value; ++u) {
       float gradient[kGroupElements<Of>];
       loaded[u].gradient(from, line, gradient);
-      if (kStoresGradient<kSource> && d_residual)
+      if (!kByLine<kSource> && d_residual)
         store(as<Element<Of>>(d_residual) + at + u * place.stride, gradient);
 #pragma unroll
       for (int j = 0; j < kGroupElements<Of>; ++j) {
@@ -268,18 +262,15 @@ void with_source_of(const NormPartition& partition, const NormGradient& gradient
 void launch_norm_backward_sums(const NormPartition& partition, DType dtype, const NormGradient& gradient,
                                std::byte* d_residual, const NormScratch& scratch, const NormBackward& into,
                                const NormBackward& shortcut, cudaStream_t stream) {
-  if (d_residual && (gradient.slope.data || (gradient.scale_shift && gradient.second_d_out)))
-    throw std::logic_error("a norm's scale and shift mask one gradient to store, without a slope");
+  if (gradient.scale_shift && d_residual)
+    throw std::logic_error("a norm's scale and shift mask no residual's gradient");
   with_access(partition, dtype, [&]<typename Of>(Of) {
-    const auto launch = [&](auto source) {
+    with_source_of(partition, gradient, [&](auto source) {
       const dim3 block = pass_block(partition);
       gpu::launch(norm_backward_sums<Of, source.value>, pass_grid(partition), block,
                   merge_bytes<GradientSums<Of, source.value>>(block), stream, gradient, d_residual, scratch,
                   partition, into, shortcut);
-    };
-    if (d_residual && gradient.scale_shift)
-      return launch(std::integral_constant<Source, Source::d_out_by_line_stored>{});
-    with_source_of(partition, gradient, launch);
+    });
   });
 }
 

@@ -104,8 +104,7 @@ void set_library_workspaces(Program& program, std::int64_t images) {
     if (instruction.as<SoftmaxCrossEntropy>())
       instruction.workspace_bytes = kLossWorkspacePerImage * static_cast<std::size_t>(images);
     else if (instruction.as<DenseForward>() || instruction.as<DenseBackwardWeights>() ||
-             instruction.as<DenseBackwardData>() || instruction.as<ChannelProducts>() ||
-             instruction.as<BlockEndForward>() || instruction.as<BlockEndBackwardData>())
+             instruction.as<DenseBackwardData>() || instruction.as<ChannelProducts>())
       instruction.workspace_bytes = kDenseWorkspace;
 }
 

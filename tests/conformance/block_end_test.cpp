@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -30,7 +29,6 @@ class BlockEnd {
     double gradient = 1;  // deviation of the block's gradient
     double weight = 1;    // relative to weights that keep the input's variance
     bool is_scale_zero = false, has_d_bias = true;
-    std::string engine = "";  // of the instructions that have several
   };
   explicit BlockEnd(const Options& options)
       : options_(options),
@@ -118,11 +116,6 @@ class BlockEnd {
     made_.add(products, kConv);
     made_.add(coefficients, kConv);
     made_.add(data, kConv);
-    for (const Place place : {kForward, kData}) {
-      Instruction& instruction = made_.program.instructions[place];
-      instruction.engine = options.engine;
-      instruction.workspace_bytes = std::size_t{32} << 20;  // the most that it may take
-    }
   }
 
   std::unique_ptr<CheckedProgram> start(Device& device) const {
@@ -229,16 +222,14 @@ class GpuBlockEnds : public Conformance {
     return {{1, 1, 1, 64},  {1, 5, 5, 64},  {3, 7, 7, 64},  {5, 10, 10, 64}, {1, 7, 7, 128},
             {3, 7, 7, 128}, {1, 5, 5, 192}, {1, 5, 5, 256}, {3, 7, 7, 256},  {1, 2, 2, 512}};
   }
-  static std::unique_ptr<CheckedProgram> check(const BlockEnd::Options& options) {
+  static void check(const BlockEnd::Options& options) {
     const Shape& extent = options.extent;
     SCOPED_TRACE(testing::Message() << name_of(options.dtype) << " " << extent.n << " x " << extent.h << " x "
                                     << extent.w << " x " << extent.c << ", gradient " << options.gradient
                                     << ", weight " << options.weight
-                                    << (options.normalised_shortcut ? ", normalised shortcut" : "")
-                                    << (options.engine.empty() ? "" : ", by ") << options.engine);
-    auto program = BlockEnd(options).start(*device());
+                                    << (options.normalised_shortcut ? ", normalised shortcut" : ""));
+    const auto program = BlockEnd(options).start(*device());
     for (InstructionId id = 0; id < kPlaces; ++id) program->check(id);
-    return program;
   }
   static constexpr DType kHalf[]{DType::f16, DType::bf16};
 };
@@ -257,31 +248,6 @@ TEST_F(GpuBlockEnds, WithEitherShortcutAndBiasGradient) {
                .extent = {3, 7, 7, 128},
                .normalised_shortcut = normalised,
                .has_d_bias = has_d_bias});
-}
-
-// cuBLASLt instead of our own kernels, where it can end a block.
-TEST_F(GpuBlockEnds, ByProductsOfALibrary) {
-  const auto engine_of = [](const CheckedProgram& program, Place place) {
-    return program.program().instructions[place].engine;
-  };
-  for (const DType dtype : kHalf)
-    for (const Shape& extent : extents())
-      for (const bool normalised : {false, true}) {
-        const BlockEnd::Options options{
-            .dtype = dtype, .extent = extent, .normalised_shortcut = normalised, .engine = "the library's"};
-        const auto program = check(options);
-        EXPECT_EQ(engine_of(*program, kForward) == "plumbline", normalised);
-        EXPECT_NE(engine_of(*program, kData), "plumbline");
-      }
-}
-
-TEST_F(GpuBlockEnds, ByProductsOfALibraryWithSmallAndLargeGradients) {
-  for (const DType dtype : kHalf)
-    for (const int exponent : {-20, -10, 10})
-      check({.dtype = dtype,
-             .extent = {3, 7, 7, 64},
-             .gradient = std::ldexp(1.0, exponent),
-             .engine = "the library's"});
 }
 
 // The factors of d_a need their power of two.
@@ -308,29 +274,25 @@ TEST_F(GpuBlockEnds, OfAScaleOfZero) {
 
 // An overflow must reach the output in forward and the gradients in backward.
 TEST_F(GpuBlockEnds, LetANotANumberThrough) {
-  for (const char* engine : {"", "the library's"}) {
-    SCOPED_TRACE(engine);
-    const auto program = BlockEnd({.extent = {3, 7, 7, 64}, .engine = engine}).start(*device());
-    const auto run_to = [&](InstructionId last) {
-      for (InstructionId id = 0; id <= last; ++id) program->run(id);
-    };
-    const std::vector<Instruction>& instructions = program->program().instructions;
-    const BufferId gradient = instructions[kProducts].as<ChannelProducts>()->left;
-    Doubles numbers = program->held(gradient);
-    numbers[0] = std::nan("");
-    program->write(gradient, numbers);
-    run_to(kData);
-    EXPECT_TRUE(
-        std::isnan(program->held(instructions[kCoefficients].as<ProductNormBackward>()->d_weight)[0]));
-    EXPECT_TRUE(std::ranges::any_of(program->held(instructions[kData].as<BlockEndBackwardData>()->d_in),
-                                    [](double value) { return std::isnan(value); }));
-    const BufferId in = instructions[kApply].as<BatchNormApply>()->in;
-    numbers = program->held(in);
-    numbers[0] = std::nan("");
-    program->write(in, numbers);
-    run_to(kForward);
-    EXPECT_TRUE(std::isnan(program->held(instructions[kForward].as<BlockEndForward>()->out)[0]));
-  }
+  const auto program = BlockEnd({.extent = {3, 7, 7, 64}}).start(*device());
+  const auto run_to = [&](InstructionId last) {
+    for (InstructionId id = 0; id <= last; ++id) program->run(id);
+  };
+  const std::vector<Instruction>& instructions = program->program().instructions;
+  const BufferId gradient = instructions[kProducts].as<ChannelProducts>()->left;
+  Doubles numbers = program->held(gradient);
+  numbers[0] = std::nan("");
+  program->write(gradient, numbers);
+  run_to(kData);
+  EXPECT_TRUE(std::isnan(program->held(instructions[kCoefficients].as<ProductNormBackward>()->d_weight)[0]));
+  EXPECT_TRUE(std::ranges::any_of(program->held(instructions[kData].as<BlockEndBackwardData>()->d_in),
+                                  [](double value) { return std::isnan(value); }));
+  const BufferId in = instructions[kApply].as<BatchNormApply>()->in;
+  numbers = program->held(in);
+  numbers[0] = std::nan("");
+  program->write(in, numbers);
+  run_to(kForward);
+  EXPECT_TRUE(std::isnan(program->held(instructions[kForward].as<BlockEndForward>()->out)[0]));
 }
 
 // A block's end whose shortcut is a product, too: a -> conv 1x1 and b -> conv 1x1 -> norm, ReLU of the sum.
@@ -493,10 +455,8 @@ TEST_F(GpuBlockEnds, SumTheGradientOfABlock) {
 
 // On every device, in whatever order threads and blocks run.
 TEST_F(GpuBlockEnds, RepeatBitForBit) {
-  for (const auto& [dtype, engine] : std::initializer_list<std::pair<DType, std::string>>{
-           {DType::f16, ""}, {DType::bf16, ""}, {DType::f16, "the library's"}}) {
-    const auto program =
-        BlockEnd({.dtype = dtype, .extent = {5, 10, 10, 128}, .engine = engine}).start(*device());
+  for (const DType dtype : kHalf) {
+    const auto program = BlockEnd({.dtype = dtype, .extent = {5, 10, 10, 128}}).start(*device());
     for (InstructionId id = 0; id < kPlaces; ++id) {
       const Instruction& instruction = program->program().instructions[id];
       const auto results = [&] {

@@ -24,14 +24,6 @@ bool is_power_of_two(double value) {
   return value > 0 && std::isfinite(value) && std::frexp(value, &exponent) == 0.5;
 }
 
-// By cuBLASLt's products: what is added to a product is rounded to the dtype of its output first.
-bool is_by_products(const Instruction& instruction) {
-  return instruction.engine != "plumbline";
-}
-double rounding_of(DType dtype, double value) {
-  return unit_roundoff(dtype) * std::abs(value) + 0x1p-25;  // subnormals of f16 included
-}
-
 // The largest factor near 2^10.
 double inverse_factor_scale(double largest) {
   int exponent = 0;
@@ -138,9 +130,6 @@ void Run::of(const BlockEndForward& end) {
   }
   const std::size_t more = end.shortcut_in ? in(*end.shortcut_scaled_transposed).size() / outputs : 0;
   Expected expected = std::move(out).expected(product_units(channels + more));
-  if (is_by_products(instruction_))
-    for (std::size_t i = 0; i < expected.slack.size(); ++i)
-      expected.slack[i] += rounding_of(dtype(end.out), line[outputs + channel_of(to, i)]);
   Doubles bytes(made(end.relu_mask).size());
   for (std::size_t i = 0; i < expected.values.size(); ++i) {
     double& y = expected.values[i];
@@ -216,21 +205,16 @@ void Run::of(const BlockEndBackwardData& end) {
     return is_near ? made(end.d_in)[i] != 0 : of_x + of_ones > 0;
   };
   Sums gradient(size(extent.elements()));
-  Doubles of_input(gradient.values.size());
 #pragma omp parallel for schedule(static)
   for (std::size_t i = 0; i < gradient.values.size(); ++i) {
     const std::size_t c = channel_of(extent, i), image = i / (channels * pixels), pixel = i % pixels;
     if (x && !passes(i, c)) continue;
     for (std::size_t k = 0; k < outputs; ++k)
       gradient.add(i, g[(image * outputs + k) * pixels + pixel] * scaled[k * channels + c]);
-    for (std::size_t j = 0; j < channels; ++j) {
-      const double term =
-          shift[channels] * a[(image * channels + j) * pixels + pixel] * factors[j * channels + c];
-      gradient.add(i, term);
-      of_input[i] += term;
-    }
+    for (std::size_t j = 0; j < channels; ++j)
+      gradient.add(i,
+                   shift[channels] * a[(image * channels + j) * pixels + pixel] * factors[j * channels + c]);
     gradient.add(i, shift[c]);
-    of_input[i] += shift[c];
   }
   if (x) {
     Expected coefficients{Doubles(3 * channels), Doubles(3 * channels)};
@@ -238,12 +222,7 @@ void Run::of(const BlockEndBackwardData& end) {
              extent, &coefficients, 0);
     expect(*end.coefficients, std::move(coefficients));
   }
-  Expected expected = std::move(gradient).expected(product_units(channels + outputs));
-  if (is_by_products(instruction_))
-    for (std::size_t i = 0; i < of_input.size(); ++i)
-      expected.slack[i] += rounding_of(dtype(end.d_in), of_input[i]) +
-                           rounding_of(dtype(end.d_in), shift[channel_of(extent, i)]);
-  expect(end.d_in, std::move(expected));
+  expect(end.d_in, std::move(gradient).expected(product_units(channels + outputs)));
 }
 
 }  // namespace plumb

@@ -79,21 +79,6 @@ TEST(BlockEndTraining, IsAsCloseToFp32AsWithTheConvolutionsOutput) {
   }
 }
 
-TEST(BlockEndTraining, IsAsCloseToFp32ByProductsOfALibrary) {
-  const Graph graph = block_ends();
-  const TestTensors tensors = random_tensors(graph, 3);
-  for (const Precision precision : {Precision::fp16, Precision::bf16}) {
-    TrainOptions options = block_end_steps(precision, 3);
-    options.block_end_engine = "the library's";
-    expect_as_close_as_with_outputs(graph, tensors, options);
-    const GraphRun eager = train_on_gpu(graph, tensors, options);
-    options.capture = true;
-    expect_identical(train_on_gpu(graph, tensors, options), eager);
-    options.block_end_engine = "";
-    EXPECT_NE(train_on_gpu(graph, tensors, options).losses, eager.losses) << "the same engines ran";
-  }
-}
-
 TEST(BlockEndTraining, WorksForOneImageOfSevenBySevenPixels) {
   const Graph graph = block_ends(1, 15);  // 7 x 7, then 4 x 4
   const TestTensors tensors = random_tensors(graph, 3);

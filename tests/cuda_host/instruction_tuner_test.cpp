@@ -1,8 +1,6 @@
 // What tuning chooses.
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <set>
 #include <sstream>
 
 #include "kernels/cuda/norm_partition.h"
@@ -83,53 +81,6 @@ TEST_F(InstructionTuning, PassesOverEnginesThatCannotBeCaptured) {
     captures = must;
     EXPECT_EQ(chosen(tune(false)), (std::set<std::string>{must ? "good" : "waiting"}));
   }
-}
-
-Graph three_block_ends() {
-  GraphBuilder builder({1, 6, 6, 64});
-  ValueId value = GraphBuilder::kImages;
-  for (int block = 0; block < 3; ++block) value = builder.bottleneck(value, 64, 1);
-  return builder.classify(value);
-}
-
-// The engines tried for problems that begin so.
-std::multiset<std::set<std::string>> tried_for(const Tuning& tuning, const std::string& begin) {
-  std::multiset<std::set<std::string>> tried;
-  for (const auto& [problem, trials] : tuning.trials) {
-    if (!problem.starts_with(begin)) continue;
-    std::set<std::string> engines;
-    for (const EngineTrial& trial : trials) {
-      EXPECT_TRUE(trial.seconds) << problem << " by " << trial.engine;
-      engines.insert(trial.engine);
-    }
-    const EngineTrial& best = trials.front();
-    EXPECT_EQ(best.captured, best.engine != kOwnKernel) << problem;
-    tried.insert(engines);
-  }
-  return tried;
-}
-
-// Our own kernels, and a library's products where no shortcut is normalised.
-TEST_F(InstructionTuning, TimesEveryEngineOfABlocksEnd) {
-  using Tried = std::multiset<std::set<std::string>>;
-  graph_ = three_block_ends();
-  convolutions.plain = convolutions.fused = {{.name = "any"}};
-  capability = 90;
-  const Tuning tuning = tune(true);
-  EXPECT_EQ(tried_for(tuning, "block_end_forward"), (Tried{{kOwnKernel}, {kOwnKernel, "oneDNN sgemm"}}));
-  EXPECT_EQ(tried_for(tuning, "block_end_backward_data"),
-            (Tried{{kOwnKernel, "oneDNN sgemm + oneDNN sgemm"}}));
-}
-
-TEST_F(InstructionTuning, KeepsOurKernelOfABlocksEndWhereTheLibraryListsNone) {
-  graph_ = three_block_ends();
-  convolutions.plain = convolutions.fused = {{.name = "any"}};
-  capability = 90;
-  setenv("EMULATED_NO_FUSED_ENGINES", "1", 1);
-  const Tuning tuning = tune(true);
-  unsetenv("EMULATED_NO_FUSED_ENGINES");
-  for (const std::set<std::string>& engines : tried_for(tuning, "block_end_forward"))
-    EXPECT_EQ(engines, std::set<std::string>{kOwnKernel});
 }
 
 TEST_F(InstructionTuning, TimesNormsInTheLayoutOfTheRun) {

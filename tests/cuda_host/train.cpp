@@ -87,9 +87,6 @@ GraphRun train(Device& device, const Graph& graph, const TestTensors& tensors, c
   DeviceLimits limits = device.limits();
   if (limits.kind == DeviceKind::cuda) limits.compute_capability = options.compute_capability;
   Program program = describe(graph, describe_options, limits);
-  for (Instruction& instruction : program.instructions)
-    if (instruction.as<BlockEndForward>() || instruction.as<BlockEndBackwardData>())
-      instruction.engine = options.block_end_engine;
   device.prepare(graph, options.rule, program);
   device.bind(program, plan_memory(program));
   write_tensors(device, graph, tensors, options);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "kernels/describe.h"
@@ -22,8 +21,7 @@ struct TrainOptions {
   std::vector<PlainLayer> plain;
   bool overlap_weights = false;
   std::optional<TensorLayout> layout;
-  std::string block_end_engine;  // Instruction::engine of block ends without x
-  int compute_capability = 90;   // target of the Program
+  int compute_capability = 90;  // target of the Program
   UpdateRule rule;
   float learning_rate = 0.02F;
   int iterations = 1;
