@@ -25,6 +25,9 @@ inline constexpr int kBlockEndRows = 128;      // pixels of a tile
 inline constexpr int kBlockEndChannels = 128;  // channels are a multiple of it; cuBLASLt wants the same
 inline constexpr int kBlockEndStep = 64;       // outputs are a multiple of it
 
+// The largest convolution whose norm's coefficients our kernels make from products (product_norm.h).
+inline constexpr int kMostProductInputs = 1024, kMostProductOutputs = 4096;
+
 // Shared memory holds a mask of the tile or what goes with its channels, and so many stages in elements of 2
 // bytes: as many as two blocks of a multiprocessor have room for. A step's factors take one, then what is
 // added to the tile, which the tile replaces, and a norm's input.

@@ -12,9 +12,10 @@
 //   preceding block's end: it adds the shortcut's gradient, applies the mask and may sum for the norm. That
 //   norm then reads one masked gradient, which is also its residual's; else its first pass adds both and
 //   writes the masked sum.
-// - Where plan_fusion() allows, a block ends without the output of its last convolution
-//   (kernels/instructions/block_end.h): products of the convolution's input give the norm's statistics, one
-//   product ends the block, and backward reads the gradient of the block's output and that input.
+// - Where plan_fusion() allows, a block ends without the output of its last convolution, or of its shortcut's
+//   as well (kernels/instructions/block_end.h): products of the convolution's input give the norm's
+//   statistics, one product of each ends the block, and backward reads the gradient of the block's output and
+//   that input.
 // - A block's end goes back through its shortcut's norm, too. Without a ReLU the gradient of any other
 //   shortcut is that of the sum itself; a norm in front of a block's first convolution adds its own to it.
 // - One multi-tensor update also writes the half-precision copies of the weights.
@@ -299,7 +300,9 @@ struct Describer : GraphLowering {
       apply.counters = counters_;
     }
     Instruction& instruction = add(op.name + ".forward", apply, Phase::forward, i);
-    if (layer.sums_output) instruction.workspace_bytes = norm_partials_bytes(partition_of(op), 1);
+    if (layer.sums_output)
+      instruction.workspace_bytes =
+          norm_partials_bytes(partition_norm(shape(op.in), layout(), kNormBlocksAtOnce), 1);
   }
 
   void end_with_product(std::size_t i, const BatchNorm& op) {

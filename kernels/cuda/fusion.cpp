@@ -202,8 +202,10 @@ class Planner {
         conv->groups != 1)
       return nullptr;
     const std::int64_t inputs = graph_.values[conv->in].shape.c, outputs = graph_.values[conv->out].shape.c;
-    return inputs % kBlockEndStep == 0 && outputs % kBlockEndChannels == 0 && outputs >= 2 * inputs ? conv
-                                                                                                    : nullptr;
+    return inputs % kBlockEndStep == 0 && inputs <= kMostProductInputs && outputs % kBlockEndChannels == 0 &&
+                   outputs <= kMostProductOutputs && outputs >= 2 * inputs
+               ? conv
+               : nullptr;
   }
 
   // False if there is a reason against it.

@@ -28,9 +28,9 @@ namespace plumb::cuda {
 // our own kernel (block_end.h) or cuBLASLt (CUBLASLT_EPILOGUE_DRELU), which lists no algorithm without a GPU.
 // Our own kernel also sums it for the norm that ends the block, and for its shortcut's.
 //
-// Where such a sum comes, the convolution in front of that norm can stay without an output: the norm's
-// statistics follow from its input's products (kernels/instructions/block_end.h), by our own kernels and
-// cuBLASLt.
+// Where such a sum comes, the convolution in front of that norm can stay without an output, and then that of
+// its shortcut, too: the norm's statistics follow from its input's products
+// (kernels/instructions/block_end.h), by our own kernels and cuBLASLt.
 struct FusionSupport {
   bool statistics = false;                // convolution, then sums over its output (genstats)
   bool normalized_input = false;          // scale, bias, ReLU, then the above (ConvBNfprop)
@@ -38,7 +38,7 @@ struct FusionSupport {
   bool normalized_input_weights = false;  // scale, bias, ReLU, then the weights' gradient (ConvBNwgrad)
   bool norm_backward_data = false;        // backward-data, ReLU, the norm's sums (DgradDreluBNBwdWeight)
   bool block_end_gradient = false;        // backward-data, the other gradient, ReLU; 1x1 with stride 1 only
-  bool product_norm = false;              // a block's end without its convolution's output
+  bool product_norm = false;              // a block's end without its convolutions' outputs
   std::string gpu;                        // "sm_90"
   std::string why_none;                   // reason, if cuDNN has nothing
 };

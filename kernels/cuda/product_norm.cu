@@ -1,6 +1,7 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "kernels/cuda/block_end_shape.h"
 #include "kernels/cuda/norm_coefficients.h"
 #include "kernels/cuda/product_norm.h"
 #include "kernels/cuda/reduce.h"
@@ -10,7 +11,7 @@ namespace {
 
 constexpr int kProductColumns = 4;  // of a product's row, a thread's
 constexpr int kMostInputs = kThreads * kProductColumns;
-constexpr int kMostOutputs = kProductNormSplits * kMostInputs;
+static_assert(kMostInputs == kMostProductInputs && kProductNormSplits * kMostInputs == kMostProductOutputs);
 
 // The scratch of product_norm_backward, ProductBackward::workspace.
 struct ProductCoefficients {
@@ -303,8 +304,8 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 void check_shape(const ProductNormShape& shape) {
-  if (shape.inputs % 64 != 0 || shape.inputs > kMostInputs || shape.outputs % 16 != 0 ||
-      shape.outputs > kMostOutputs)
+  if (shape.inputs % 64 != 0 || shape.inputs > kMostProductInputs || shape.outputs % 16 != 0 ||
+      shape.outputs > kMostProductOutputs)
     throw std::logic_error(
         "norms of products want inputs in 64s, at most 1024, and outputs in 16s, at most 4096");
 }

@@ -45,9 +45,11 @@ void Run::of(const ConvForward& conv) {
   });
   // An input normalised on the way is rounded; now and then fp32 and double round it to different neighbours.
   const double more_units = conv.scale_shift ? roundoff(conv.in) : 0;
-  if (conv.activated) {  // cuDNN may round what it has normalised before it adds the residual
+  if (conv.activated) {
+    // cuDNN may round what it has normalised before it adds the residual, and then the sum to the other
+    // neighbour.
     Doubles slack = on_line(in(conv.in), in(*conv.scale_shift), shape(op.in));
-    for (double& normalised : slack) normalised = roundoff(conv.in) * (1 + std::abs(normalised));
+    for (std::size_t i = 0; i < x.size(); ++i) slack[i] = roundoff(conv.in) * (1 + std::abs(slack[i]) + x[i]);
     expect(*conv.activated, {x, std::move(slack)});
   }
   if (conv.sums) {

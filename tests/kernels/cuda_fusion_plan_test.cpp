@@ -140,6 +140,8 @@ TEST(FusionPlan, ABlockEndsWithoutItsConvolutionsOutputOnlyIfThatIsAProductOfAnA
   EXPECT_FALSE(stores_no_product({.inputs = 32})) << "inputs come in 64s";
   EXPECT_FALSE(stores_no_product({.outputs = 192})) << "outputs come in 128s";
   EXPECT_FALSE(stores_no_product({.inputs = 128})) << "the input is as large as the output";
+  EXPECT_FALSE(stores_no_product({.inputs = 1088, .outputs = 2304})) << "at most 1024 inputs";
+  EXPECT_FALSE(stores_no_product({.outputs = 4224})) << "at most 4096 outputs";
   EXPECT_FALSE(stores_no_product({.product = {.kernel = 3, .padding = 1}}));
   EXPECT_FALSE(stores_no_product({.product = {.groups = 2}}));
   EXPECT_FALSE(stores_no_product({.in_front = Activation::none}));
