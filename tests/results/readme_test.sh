@@ -57,6 +57,16 @@ case $behaviour in
     update --check "$plumbline"
     expect_code 1
     expect_word "9999"
+    # 4242.5 is 4242.49 or 4242.51 with one digit less.
+    echo 'A  Plumbline  1  4242.5' >"$scratch/results/measured/epyc/pytorch.txt"
+    for figure in 4,242 4,243; do
+      readme "$figure"
+      update --check "$plumbline"
+      expect_code 0
+    done
+    readme 4,244
+    update --check "$plumbline"
+    expect_code 1
     sed -i 's/^| 1n1g | 1 | [0-9]*/&9/' "$tables"
     update --check "$plumbline"
     expect_code 1
