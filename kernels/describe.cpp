@@ -7,9 +7,9 @@
 namespace plumb {
 
 std::string_view name_of(FusedPattern pattern) {
-  static constexpr std::array<std::string_view, 8> kNames{
-      "statistics",         "normalized_input", "residual_input", "norm_backward_data",
-      "block_end_gradient", "block_end_sums",   "product_norm",   "product_shortcut"};
+  static constexpr std::array<std::string_view, 7> kNames{
+      "statistics",     "normalized_input", "norm_backward_data", "block_end_gradient",
+      "block_end_sums", "product_norm",     "product_shortcut"};
   return kNames.at(static_cast<std::size_t>(pattern));
 }
 

@@ -18,7 +18,6 @@ namespace plumb {
 enum class FusedPattern {
   statistics,
   normalized_input,
-  residual_input,
   norm_backward_data,
   block_end_gradient,
   block_end_sums,

@@ -39,12 +39,11 @@ ProgramCost cost_of_program(const Program& program, const CostOf& cost_of) {
 bool uses(const LayerFusion& layer, FusedPattern pattern) {
   if (pattern == FusedPattern::statistics) return layer.forward.gathers_statistics;
   if (pattern == FusedPattern::norm_backward_data) return layer.backward_through_norm;
-  if (pattern == FusedPattern::residual_input) return layer.forward.adds_residual;
   if (pattern == FusedPattern::block_end_gradient) return layer.block_end.has_value();
   if (pattern == FusedPattern::block_end_sums) return layer.sums_for_end;
   if (pattern == FusedPattern::product_norm) return layer.norm_of_product && layer.norm_in_front;
   if (pattern == FusedPattern::product_shortcut) return layer.norm_of_product && !layer.norm_in_front;
-  return layer.forward.normalizes_input && !layer.forward.adds_residual;
+  return layer.forward.normalizes_input;
 }
 
 // Options with the cost of their Program.
@@ -75,7 +74,6 @@ class Chooser {
     for (std::size_t op = 0; op < graph_.ops.size(); ++op) {
       if (!is_used(chosen_, op, pattern)) continue;
       Choice without = choice_without(chosen_, op, pattern);
-      if (!(without.cost < chosen_.cost)) without = choice_without_successor(std::move(without), op, pattern);
       if (without.cost < chosen_.cost) chosen_ = std::move(without);
     }
   }
@@ -96,15 +94,6 @@ class Chooser {
     without.options.plain.back().reason = reason_for(with.cost, without.cost);
     return without;
   }
-  // A block whose gradient is not completed ends inside the next convolution: that may be slower than both
-  // plain instructions and what was given up for it.
-  Choice choice_without_successor(Choice without, std::size_t op, FusedPattern pattern) const {
-    if (pattern != FusedPattern::block_end_gradient || !is_used(without, op, FusedPattern::residual_input))
-      return without;
-    Choice plain = choice_without(without, op, FusedPattern::residual_input);
-    (plain.options.plain.end() - 2)->reason = reason_for(chosen_.cost, plain.cost);
-    return plain;
-  }
 
   const Graph& graph_;
   const DeviceLimits& limits_;
@@ -117,14 +106,13 @@ class Chooser {
 std::vector<PlainLayer> choose_fusion(const Graph& graph, const DescribeOptions& options,
                                       const DeviceLimits& limits, const CostOf& cost_of) {
   Chooser chooser(graph, options, limits, cost_of);
-  // A block's end does without its convolution's output only where its gradient is summed, and goes inside a
-  // convolution only where that isn't completed. Statistics come last
-  // because the other patterns need the statistics of the preceding layer: none of them is dropped with the
-  // statistics for a fault of its own.
+  // A block's end does without its convolution's output only where its gradient is summed. Statistics come
+  // last because the other patterns need the statistics of the preceding layer: none of them is dropped with
+  // the statistics for a fault of its own.
   for (const FusedPattern pattern :
        {FusedPattern::product_shortcut, FusedPattern::product_norm, FusedPattern::block_end_sums,
-        FusedPattern::block_end_gradient, FusedPattern::residual_input, FusedPattern::normalized_input,
-        FusedPattern::norm_backward_data, FusedPattern::statistics})
+        FusedPattern::block_end_gradient, FusedPattern::normalized_input, FusedPattern::norm_backward_data,
+        FusedPattern::statistics})
     chooser.give_up(pattern);
   return chooser.plain();
 }

@@ -26,7 +26,6 @@ std::int64_t held_channels(const Buffer& buffer, const Shape& shape) {
 // Sets the pass-specific fields; returns the buffer of the convolution's input or its gradient.
 BufferId set_pass(ConvProblem& problem, const ConvForward& conv, const Program& program) {
   problem.fusion = {.normalizes_input = conv.scale_shift.has_value(),
-                    .adds_residual = conv.residual.has_value(),
                     .gathers_statistics = conv.sums.has_value()};
   if (conv.scale_shift) problem.scale_shift_dtype = program.buffers[*conv.scale_shift].dtype;
   return conv.in;
@@ -68,7 +67,6 @@ std::string text_of(const ConvProblem& p) {
   if (p.layout != TensorLayout::nhwc) text += fmt::format(", {}", name_of(p.layout));
   if (p.fusion.normalizes_input)
     text += fmt::format(", normalises its input by {} factors", name_of(p.scale_shift_dtype));
-  if (p.fusion.adds_residual) text += ", adds the residual";
   if (p.fusion.gathers_statistics) text += ", gathers statistics";
   if (p.fusion.completes_gradient) text += ", adds a gradient and masks the sum";
   if (p.fusion.added_stride > 1)

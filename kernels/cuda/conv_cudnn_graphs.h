@@ -100,12 +100,11 @@ class ConvGraphBuilder {
         .set_dilation({1, 1});
   }
 
-  // relu(scale_shift[0] * in + scale_shift[1]); with a residual, + it inside the relu.
-  Tensor normalise(const Tensor& in, std::size_t scale_shift, const Tensor& residual = nullptr) {
+  // relu(scale_shift[0] * in + scale_shift[1]).
+  Tensor normalise(const Tensor& in, std::size_t scale_shift) {
     const Dims dims = per_channel(p_.c);
     Tensor x = pointwise(PointwiseMode::MUL, in, input(dims, p_.scale_shift_dtype, scale_shift, 0));
     x = pointwise(PointwiseMode::ADD, x, input(dims, p_.scale_shift_dtype, scale_shift, 1));
-    if (residual) x = pointwise(PointwiseMode::ADD, x, residual);
     x = built_.graph->pointwise(
         x, cudnn_frontend::graph::Pointwise_attributes().set_mode(PointwiseMode::RELU_FWD));
     x->set_data_type(type_of(p_.dtype));
@@ -115,13 +114,7 @@ class ConvGraphBuilder {
   void forward() {
     Tensor in = input(in_dims(), p_.dtype, 0);
     std::size_t operand = 3;
-    if (p_.fusion.normalizes_input) {
-      const std::size_t scale_shift = operand++;
-      Tensor residual;
-      if (p_.fusion.adds_residual) residual = input(in_dims(), p_.dtype, operand++);
-      in = normalise(in, scale_shift, residual);
-      if (p_.fusion.adds_residual) output(in, in_dims(), p_.dtype, operand++);
-    }
+    if (p_.fusion.normalizes_input) in = normalise(in, operand++);
     const Tensor out = built_.graph->conv_fprop(in, input(weight_dims(), p_.dtype, 1),
                                                 convolution<cudnn_frontend::graph::Conv_fprop_attributes>());
     output(out, out_dims(), p_.dtype, 2);

@@ -74,10 +74,6 @@ struct Describer : GraphLowering {
       conv.in = value(norm_in_front(i).in);
       conv.scale_shift = saved_[*layer.norm_in_front].scale_shift;
     }
-    if (layer.forward.adds_residual) {
-      conv.residual = value(*norm_in_front(i).residual);
-      conv.activated = value(op.in);
-    }
     if (layer.forward.gathers_statistics) {
       saved_[i].sums = add_saved(op.name + ".sums", DType::f32, {2, shape(op.out).c});
       conv.sums = saved_[i].sums;
@@ -279,7 +275,7 @@ struct Describer : GraphLowering {
   void forward(std::size_t i, const BatchNorm& op) {
     statistics(i, op);
     const LayerFusion& layer = layers_[i];
-    if (layer.inside_conv || !layer.stored) return;
+    if (!layer.stored) return;
     if (layer.product) return end_with_product(i, op);
     Saved& saved = saved_[i];
     BatchNormApply apply{.in = value(op.in), .scale_shift = saved.scale_shift, .out = value(op.out)};
@@ -439,12 +435,10 @@ struct Describer : GraphLowering {
     if (op.activation == Activation::none) return {};
     return norm.scale_shift = saved.scale_shift, saved.scale_shift;
   }
-  // At a block's end: none if its gradient comes masked, the output if a convolution wrote it or in NCHW,
-  // else bits.
+  // At a block's end: none if its gradient comes masked, the output in NCHW, else bits.
   std::optional<BufferId> set_end_mask(std::size_t i, const BatchNorm& op, auto& norm) const {
     if (op.activation == Activation::none || layers_[i].masked_by_conv) return {};
-    if (layers_[i].inside_conv || layout() == TensorLayout::nchw)
-      return norm.out = value(op.out), value(op.out);
+    if (layout() == TensorLayout::nchw) return norm.out = value(op.out), value(op.out);
     norm.relu_mask = saved_[i].relu_mask;
     return saved_[i].relu_mask;
   }

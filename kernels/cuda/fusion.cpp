@@ -128,7 +128,7 @@ class Planner {
   }
 
   // Backward-data of the next block's first convolution comes when one other gradient of the sum is there,
-  // which it adds. It needs the mask's bits, so the sum is not computed inside that convolution.
+  // which it adds.
   void complete_gradient(std::size_t i, const BatchNorm& norm) {
     const Readers& readers = readers_[norm.out];
     if (!support_.block_end_gradient || !norm.residual || norm.activation != Activation::relu ||
@@ -236,32 +236,11 @@ class Planner {
     } else if (!has_fused_engine(*conv)) {
       layer.why_not_more = kUsualConvs;
     } else if (norm.residual) {
-      end_block(i, first_reader, *conv);
+      layer.why_not_more = "no convolution adds its residual";
     } else if (readers_[norm.out].size() > 1) {
       layer.why_not_more = "several read its output";
     } else {
       fuse_with_only_reader(i, first_reader);
-    }
-  }
-
-  // The first convolution that reads the sum stores it for the other readers.
-  void end_block(std::size_t i, std::size_t reader, const Conv& conv) {
-    LayerFusion& layer = layers_[i];
-    if (!support_.residual_input) {
-      layer.why_not_more = support_.gpu + " has no engine that adds a residual";
-    } else if (layer.norm_in_front) {
-      layer.why_not_more = "an instruction that normalises its shortcut, too, moves less";
-    } else if (layer.masked_by_conv) {
-      layer.why_not_more = "backward needs the bits of its mask";
-    } else if (conv.kernel != 1 || conv.stride != 1 || !layers_[reader].forward.gathers_statistics) {
-      layer.why_not_more = "only 1x1 convolutions with stride 1 and statistics add a residual";
-    } else if (const std::string* reason = reason_against(reader, FusedPattern::residual_input)) {
-      layer.why_not_more = *reason;
-    } else {
-      layer.inside_conv = true;
-      layers_[reader].norm_in_front = i;
-      layers_[reader].forward.normalizes_input = true;
-      layers_[reader].forward.adds_residual = true;
     }
   }
 
@@ -321,7 +300,6 @@ FusionSupport fusion_support(int compute_capability, Precision precision, bool d
   support.statistics = true;
   support.normalized_input = compute_capability <= 90;
   support.normalized_input_weights = compute_capability <= 90;
-  support.residual_input = is_hopper;
   support.norm_backward_data = is_hopper;
   return support;
 }

@@ -18,9 +18,7 @@ std::string reasons(const LayerFusion& layer) {
 // Layer, forward, backward, why not more; empty for other operations.
 TextRow row_of(const Graph& graph, const Conv& conv, const LayerFusion& layer) {
   TextRow row{conv.name, "", "", layer.why_not_more};
-  if (layer.forward.adds_residual)
-    row[1] = "ends " + name_of(graph.ops[*layer.norm_in_front]) + " (scale, bias, add, ReLU, written out)";
-  else if (layer.forward.normalizes_input)
+  if (layer.forward.normalizes_input)
     row[1] = "normalises " + name_of(graph.ops[*layer.norm_in_front]) + " (ConvBNfprop)";
   if (layer.forward.gathers_statistics) append_part(row[1], "statistics");
   if (layer.norm_of_product) {
@@ -41,7 +39,6 @@ TextRow row_of(const Graph& graph, const BatchNorm& norm, const LayerFusion& lay
   TextRow row{norm.name, "", "", reasons(layer)};
   if (layer.statistics_by) row[1] = "statistics by " + name_of(graph.ops[*layer.statistics_by]);
   if (!layer.stored) append_part(row[1], "never stored");
-  if (layer.inside_conv && layer.stored) append_part(row[1], "no instruction of its own");
   if (layer.norm_in_front) append_part(row[1], "normalises " + name_of(graph.ops[*layer.norm_in_front]));
   if (layer.product)
     append_part(row[1], "statistics by products of " + name_of(graph.ops[*layer.product]) + "'s input");
@@ -65,22 +62,21 @@ std::string fusion_text(const Graph& graph, const DescribeOptions& options, cons
   if (!support.statistics && !support.block_end_gradient) return title + "none, " + support.why_none + "\n";
   const std::vector<LayerFusion> layers = plan_fusion(graph, options, limits);
   std::vector<TextRow> rows{{"layer", "forward", "backward", "why not more"}};
-  std::size_t statistics = 0, unstored = 0, ends = 0, backward = 0, masked = 0, products = 0;
+  std::size_t statistics = 0, unstored = 0, backward = 0, masked = 0, products = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     TextRow row = std::visit([&](const auto& op) { return row_of(graph, op, layers[i]); }, graph.ops[i]);
     if (!row.empty()) rows.push_back(std::move(row));
     statistics += layers[i].forward.gathers_statistics;
     unstored += !layers[i].stored;
-    ends += layers[i].forward.adds_residual;
     backward += layers[i].backward_by_conv;
     masked += layers[i].masked_by_conv;
     products += layers[i].product.has_value();
   }
   return fmt::format(
-      "{}of the norms, {} have their statistics from a convolution, {} are never stored, {} end a block "
-      "inside the next convolution, {} have their backward sums from a convolution, {} have their output's "
+      "{}of the norms, {} have their statistics from a convolution, {} are never stored, "
+      "{} have their backward sums from a convolution, {} have their output's "
       "gradient summed and masked by one, {} end a block without their convolution's output\n{}",
-      title, statistics, unstored, ends, backward, masked, products, padded_table(rows, "l", "  "));
+      title, statistics, unstored, backward, masked, products, padded_table(rows, "l", "  "));
 }
 
 }  // namespace plumb::cuda

@@ -5,25 +5,22 @@
 
 namespace plumb {
 
-// out = conv(in, weight). With scale_shift [2, c]: conv(relu(scale * in + shift [+ residual]), weight).
+// out = conv(in, weight). With scale_shift [2, c]: conv(relu(scale * in + shift), weight).
 struct ConvForward {
   static constexpr std::string_view kName = "conv_forward";
   Read in, weight;                  // [n, c, h, w], forward's copy of [out, in, kh, kw]
   Write out;                        // [n, out_c, out_h, out_w]
   std::optional<Read> scale_shift;  // [2, c]
-  std::optional<Read> residual;     // like in
-  std::optional<Write> activated;   // with residual: the convolution's actual input, like in
   std::optional<Write> sums;        // f32 [2, out_c]: of out's elements and of their squares
   static void operands(auto& self, auto&& each) {
-    each("in", self.in, "weight", self.weight, "out", self.out, "scale_shift", self.scale_shift, "residual",
-         self.residual, "activated", self.activated, "sums", self.sums);
+    each("in", self.in, "weight", self.weight, "out", self.out, "scale_shift", self.scale_shift, "sums",
+         self.sums);
   }
 };
 
 // Operations that a fused engine adds to the convolution.
 struct ConvFusion {
   bool normalizes_input = false;    // reads relu(scale * in + shift) in place of in
-  bool adds_residual = false;       // … + residual inside the relu, and writes the result to `activated`
   bool gathers_statistics = false;  // sums [2, c] of its output
   bool completes_gradient = false;  // backward-data: adds the other gradient of the input, and masks the sum
   int added_stride = 1;             // of the pixels that have another gradient, down and across

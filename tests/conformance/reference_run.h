@@ -137,9 +137,8 @@ class Run {
 
   void drop(BufferId from, BufferId into);
 
-  // in, or relu(scale * in + shift [+ residual]) rounded to its dtype.
-  Doubles convolved_input(BufferId in, std::optional<Read> scale_shift,
-                          std::optional<Read> residual = {}) const;
+  // in, or relu(scale * in + shift) rounded to its dtype.
+  Doubles convolved_input(BufferId in, std::optional<Read> scale_shift) const;
   std::size_t products_of_input() const;
   Sums backward_data(BufferId d_out, BufferId weight);
   // Sums over each channel of a gradient, which engines may sum before they round it to `stored`.

@@ -126,14 +126,13 @@ class Product {
   dnnl::primitive primitive_;
 };
 
-// relu(factors[0] * in + factors[1] + residual), rounded as an engine rounds before multiplying.
-void normalize(std::vector<float>& in, const std::byte* factors_at, const ConvProblem& p,
-               const std::vector<float>* residual) {
+// relu(factors[0] * in + factors[1]), rounded as an engine rounds before multiplying.
+void normalize(std::vector<float>& in, const std::byte* factors_at, const ConvProblem& p) {
   const auto channels = static_cast<std::size_t>(p.c);
   const std::vector<float> factors = read_floats(factors_at, 2 * channels, p.scale_shift_dtype);
   for (std::size_t i = 0; i < in.size(); ++i) {
     const std::size_t c = i % channels;
-    in[i] = std::max(factors[c] * in[i] + factors[channels + c] + (residual ? (*residual)[i] : 0), 0.0F);
+    in[i] = std::max(factors[c] * in[i] + factors[channels + c], 0.0F);
   }
   round_floats(in, p.dtype);
 }
@@ -151,16 +150,7 @@ void forward(const Product& product, const ConvProblem& p, const Operands& opera
   std::size_t next = 3;
   std::vector<float> in = read_floats(operands[0], input_elements(p), p.dtype);
   std::vector<float> weight = read_floats(operands[1], weight_elements(p), p.dtype);
-  if (p.fusion.normalizes_input) {
-    const std::byte* factors = operands.at(next++);
-    if (p.fusion.adds_residual) {
-      const std::vector<float> residual = read_floats(operands.at(next++), in.size(), p.dtype);
-      normalize(in, factors, p, &residual);
-      write_floats(operands.at(next++), in, p.dtype);
-    } else {
-      normalize(in, factors, p, nullptr);
-    }
-  }
+  if (p.fusion.normalizes_input) normalize(in, operands.at(next++), p);
   std::vector<float> out(output_elements(p));
   product.forward(in, weight, out);
   write_floats(operands[2], out, p.dtype);
@@ -178,7 +168,7 @@ std::vector<float> backward_data(const Product& product, const ConvProblem& p, c
 
 void backward_weights(const Product& product, const ConvProblem& p, const Operands& operands) {
   std::vector<float> in = read_floats(operands[0], input_elements(p), p.dtype);
-  if (p.fusion.normalizes_input) normalize(in, operands.at(3), p, nullptr);
+  if (p.fusion.normalizes_input) normalize(in, operands.at(3), p);
   std::vector<float> d_out = read_floats(operands[1], output_elements(p), p.dtype);
   std::vector<float> d_weight(weight_elements(p));
   product.backward_weights(in, d_out, d_weight);

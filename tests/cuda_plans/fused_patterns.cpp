@@ -7,8 +7,8 @@ namespace plumb::cuda {
 namespace {
 
 constexpr std::array<const char*, kFusedGraphs.size()> kNames{
-    "conv, statistics", "normalise, conv, statistics", "normalise, add, conv, statistics",
-    "normalise, weight gradient", "data gradient, norm backward"};
+    "conv, statistics", "normalise, conv, statistics", "normalise, weight gradient",
+    "data gradient, norm backward"};
 
 }  // namespace
 
@@ -37,9 +37,6 @@ std::optional<ConvProblem> fused(FusedGraph pattern, ConvProblem plain) {
       break;
     case FusedGraph::normalized_input:
       plain.fusion = {.normalizes_input = true, .gathers_statistics = true};
-      break;
-    case FusedGraph::residual_input:
-      plain.fusion = {.normalizes_input = true, .adds_residual = true, .gathers_statistics = true};
       break;
     case FusedGraph::normalized_input_weights:
       plain.fusion = {.normalizes_input = true};

@@ -8,15 +8,9 @@
 
 namespace plumb::cuda {
 
-enum class FusedGraph {
-  statistics,
-  normalized_input,
-  residual_input,
-  normalized_input_weights,
-  norm_backward_data
-};
+enum class FusedGraph { statistics, normalized_input, normalized_input_weights, norm_backward_data };
 inline constexpr std::array kFusedGraphs{FusedGraph::statistics, FusedGraph::normalized_input,
-                                         FusedGraph::residual_input, FusedGraph::normalized_input_weights,
+                                         FusedGraph::normalized_input_weights,
                                          FusedGraph::norm_backward_data};
 const char* name_of(FusedGraph pattern);  // for people
 ConvPass plain_pass(FusedGraph pattern);  // the convolution it replaces

@@ -65,11 +65,6 @@ TEST_P(FusedPlans, ForwardOfNormalisedInputBuildsWhereDescribingSaysSo) {
     expect_plan(problem, support_.normalized_input);
 }
 
-TEST_P(FusedPlans, ForwardOfNormalisedInputWithResidualBuildsFor1x1WithStride1WhereDescribingSaysSo) {
-  for (const ConvProblem& problem : shapes(FusedGraph::residual_input))
-    expect_plan(problem, support_.residual_input && problem.kernel == 1 && problem.stride == 1);
-}
-
 TEST_P(FusedPlans, WeightGradientOfNormalisedInputBuildsWhereDescribingSaysSo) {
   for (const ConvProblem& problem : shapes(FusedGraph::normalized_input_weights))
     expect_plan(problem, support_.normalized_input_weights);

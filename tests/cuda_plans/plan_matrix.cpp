@@ -150,8 +150,6 @@ class Cell {
     for (const FusedGraph pattern : kFusedGraphs) {
       // Face backbones have PReLUs, which no engine supports.
       if (workload.model != "resnet50" && pattern != FusedGraph::statistics) continue;
-      const bool ends_block = plain.problem.kernel == 1 && plain.problem.stride == 1;
-      if (pattern == FusedGraph::residual_input && !ends_block) continue;
       if (const auto problem = fused(pattern, plain.problem))
         run(*problem, plain.workspace_limit, patterns_[pattern], known_in_patterns_);
     }

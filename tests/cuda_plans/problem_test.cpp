@@ -38,12 +38,12 @@ TEST(ConvProblem, IsNamedByPassShapeAndPrecision) {
 
 TEST(ConvProblem, SaysWhatIsFusedAndWhatItReads) {
   ConvProblem problem{.n = 2, .h = 7, .w = 7, .c = 64, .out_h = 7, .out_w = 7, .out_c = 64, .groups = 2};
-  problem.fusion = {.normalizes_input = true, .adds_residual = true, .gathers_statistics = true};
+  problem.fusion = {.normalizes_input = true, .gathers_statistics = true};
   problem.scale_shift_dtype = DType::f16;
   EXPECT_EQ(
       text_of(problem),
       "conv_forward 2x7x7x64 to 7x7x64, kernel 1, stride 1, padding 0, groups 2, f32, normalises its input "
-      "by f16 factors, adds the residual, gathers statistics");
+      "by f16 factors, gathers statistics");
 }
 
 TEST(ConvProblem, TellsTf32FromStrictF32) {

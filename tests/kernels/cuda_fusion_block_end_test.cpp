@@ -45,19 +45,17 @@ TEST(Fusion, AShortcutsNormGoesBackWithTheNormThatItIsAddedToOnEveryGpu) {
   }
 }
 
-TEST(Fusion, WithoutAnEngineThatAddsResidualsBlocksEndInAStepOfTheirOwn) {
-  const Program program = with_stored_outputs(80);
-  EXPECT_EQ(count_with(program, &ConvForward::residual), 0u);
-  EXPECT_EQ(count_kind<BatchNormStatistics>(program), 0u);
-  EXPECT_TRUE(has_instruction(program, "layer1.0.bn3.forward"));
-  EXPECT_TRUE(has_buffer(program, "layer1.0.bn3.mask"));
-  EXPECT_FALSE(has_instruction(program, "layer1.0.bn2.forward"));
-  EXPECT_FALSE(has_buffer(program, "layer1.0.bn2"));
-}
-
-TEST(Fusion, ABlockEndedByAConvolutionMasksItsGradientByItsOutput) {
-  EXPECT_EQ(operand_of(with_plain_ends(90), "layer1.1.bn3.backward", "out"), "r layer1.1.bn3");
-  EXPECT_EQ(operand_of(with_plain_ends(80), "layer1.1.bn3.backward", "relu_mask"), "r layer1.1.bn3.mask");
+TEST(Fusion, ABlocksEndIsAStepOfItsOwnWhichKeepsTheBitsOfItsMask) {
+  for (const int compute_capability : {80, 90}) {
+    const Program program = with_stored_outputs(compute_capability);
+    EXPECT_EQ(count_kind<BatchNormStatistics>(program), 0u);
+    EXPECT_TRUE(has_instruction(program, "layer1.0.bn3.forward"));
+    EXPECT_TRUE(has_buffer(program, "layer1.0.bn3.mask"));
+    EXPECT_FALSE(has_instruction(program, "layer1.0.bn2.forward"));
+    EXPECT_FALSE(has_buffer(program, "layer1.0.bn2"));
+    EXPECT_EQ(operand_of(with_plain_ends(compute_capability), "layer1.1.bn3.backward", "relu_mask"),
+              "r layer1.1.bn3.mask");
+  }
 }
 
 // The convolution adds what the block's shortcut left: of a plain block its own end's gradient, else that of

@@ -25,16 +25,13 @@ double megabytes_per_image(const Program& program, std::int64_t batch) {
   return roofline(program, gpu(90), Precision::fp16).bytes / static_cast<double>(batch) / 1e6;
 }
 
-TEST(Fusion, OnHopperNoNormButTheLastAndEndsWithAShortcutsNormNeedsAStepThatNormalises) {
+TEST(Fusion, OnHopperOnlyNormsThatEndBlocksNeedAStepThatNormalises) {
   const Program program = with_plain_ends(90);
-  std::set<std::string> applied;
   for (const Instruction& instruction : program.instructions) {
-    if (instruction.as<BatchNormApply>()) applied.insert(instruction.name);
+    if (instruction.as<BatchNormApply>())
+      EXPECT_TRUE(instruction.name.ends_with(".bn3.forward")) << instruction.name;
   }
-  EXPECT_EQ(applied,
-            (std::set<std::string>{"layer1.0.bn3.forward", "layer2.0.bn3.forward", "layer3.0.bn3.forward",
-                                   "layer4.0.bn3.forward", "layer4.2.bn3.forward"}));
-  EXPECT_EQ(count_with(program, &ConvForward::residual), 11u);
+  EXPECT_EQ(count_kind<BatchNormApply>(program), 16u);
   EXPECT_EQ(count_kind<BatchNormStatistics>(program), 0u);
 }
 
@@ -126,10 +123,6 @@ TEST(Fusion, StepsReadAndWriteWhatTheirOperandsAreCalled) {
   EXPECT_EQ(operands_of(program, "layer1.0.conv2.forward"),
             (Operands{"in r layer1.0.conv1", "weight r layer1.0.conv2.weight.half", "out w layer1.0.conv2",
                       "scale_shift r layer1.0.bn1.scale_shift", "sums w layer1.0.conv2.sums"}));
-  EXPECT_EQ(operands_of(with_plain_ends(90), "layer1.2.conv1.forward"),
-            (Operands{"in r layer1.1.conv3", "weight r layer1.2.conv1.weight.half", "out w layer1.2.conv1",
-                      "scale_shift r layer1.1.bn3.scale_shift", "residual r layer1.0.bn3",
-                      "activated w layer1.1.bn3", "sums w layer1.2.conv1.sums"}));
   EXPECT_EQ(
       operands_of(program, "layer1.0.bn1.finalize"),
       (Operands{"sums r layer1.0.conv1.sums", "scale r layer1.0.bn1.weight", "bias r layer1.0.bn1.bias",
@@ -216,12 +209,8 @@ TEST(Fusion, CountsThePassesOfEachStep) {
   // The end of a block with a shortcut: 4 tensors and the mask read, 3 of that size read again, 3 written.
   EXPECT_NEAR(passes(plain, "layer1.0.bn3.backward"), 4 * (10 + 1.0 / 16), 0.3);
   EXPECT_NEAR(passes(plain, "layer1.1.bn3.backward"), 4 * (7 + 1.0 / 16), 0.15);
-  // A block's end. Plain: reads in and the residual, writes out and mask. Hopper's next convolution: reads in
-  // and the residual instead of out, and writes out.
+  // A block's end reads in and the residual, writes out and mask.
   EXPECT_NEAR(passes(plain, "layer1.1.bn3.forward"), 4 * (3 + 1.0 / 16), 0.15);
-  EXPECT_NEAR(passes(fused, "layer1.2.conv1.forward") - passes(plain, "layer1.2.conv1.forward"), 4 * 2, 0.15);
-  EXPECT_NEAR(passes(fused, "layer1.1.bn3.backward") - passes(plain, "layer1.1.bn3.backward"), 4 * 15.0 / 16,
-              0.15);
   // A completed gradient: the convolution reads the other part and the mask. The end's norm reads 2 tensors
   // and those again, and writes one; with a shortcut 3, those again, and 2.
   EXPECT_NEAR(passes(ampere, "layer1.2.conv1.backward_data") - passes(plain, "layer1.2.conv1.backward_data"),
