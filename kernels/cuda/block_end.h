@@ -52,7 +52,7 @@ struct BlockEndOutput {
 void launch_block_end_forward(DType dtype, const BlockEndShape& shape, const BlockEndOutput& operands,
                               cudaStream_t stream);
 
-// Backward from the block's output to the input of that convolution, and through the ReLU in front of it.
+// Goes back from the block's output to that convolution's input, through the ReLU in front of it.
 struct BlockEndInputGradient {
   const std::byte *d_out = nullptr, *weight = nullptr;  // [pixels, outputs], [outputs, channels]
   const std::byte *in = nullptr, *factors = nullptr;    // [pixels, channels], [channels, channels]

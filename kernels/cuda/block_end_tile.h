@@ -78,7 +78,7 @@ __device__ constexpr int chunk_at(int row, int chunk) {
   return row * kRowChunks + (chunk ^ (row & 7));
 }
 
-// Starts to copy kRows rows of kRowChunks chunks; the last of `rows` stands for those behind it.
+// Starts copying kRows rows of kRowChunks chunks. Rows past `rows` repeat the last one.
 template <int kRowChunks, int kRows, typename T>
 __device__ void hold_rows(const T* from, int stride, int rows, uint4* held) {
   constexpr int kRowsAtOnce = kBlockEndThreads / kRowChunks;

@@ -80,7 +80,7 @@ struct Describer : GraphLowering {
     }
     set_conv_workspace(add(op.name + ".forward", conv, Phase::forward, i), op);
   }
-  // Of a convolution whose output is not stored.
+  // Lowers a convolution whose output is not stored.
   void forward_of_product(std::size_t i, const Conv& op) {
     Saved& saved = saved_[i];
     saved.product_in = value(op.in);
@@ -109,7 +109,7 @@ struct Describer : GraphLowering {
     sampled.c = shape(op.in).c;
     return sampled;
   }
-  // left^T in, of a convolution whose output is not stored.
+  // Adds left^T in, for a convolution whose output is not stored.
   BufferId multiply_channels(std::size_t i, const Conv& op, BufferId left, std::string name) {
     const BufferId right = saved_[i].product_in;
     const std::int64_t rows = lowering_.program.buffers[left].dims.at(1), columns = shape(op.in).c;
@@ -182,22 +182,12 @@ struct Describer : GraphLowering {
         .d_in = op.stride == 1
                     ? new_gradient(op.in, op.name)
                     : add_saved(op.name + ".d_in", lowering_.gradient_types[op.in], nchw(sampled_shape(op)))};
-    if (layers_[i].norm_in_front) set_norm_in_front(i, data);
+    if (const auto front = layers_[i].norm_in_front) {
+      set_norm(data, *front);
+      data.scale_shift = saved_[*front].scale_shift;
+    }
     set_macs(add(op.name + ".backward_data", data, Phase::backward, i), op, shape(op.out).c + inputs);
     contribute(op.in, data.d_in);
-  }
-  void set_norm_in_front(std::size_t i, BlockEndBackwardData& data) {
-    const BatchNorm& norm = norm_in_front(i);
-    Saved& saved = saved_[*layers_[i].norm_in_front];
-    saved.coefficients = add_coefficients(norm, 1);
-    data.norm_in = value(norm.in);
-    data.scale_shift = saved.scale_shift;
-    data.mean = saved.mean;
-    data.inv_std = saved.inv_std;
-    data.scale = master(norm.scale);
-    data.d_scale = gradient(norm.scale);
-    data.d_bias = gradient(norm.bias);
-    data.coefficients = saved.coefficients;
   }
   // Whether the gradient of this block's output is summed for its shortcut's norm alone: the last norm's
   // backward is a product's.
@@ -225,7 +215,7 @@ struct Describer : GraphLowering {
       return conv;
     }
     const std::size_t summed = is_for_shortcut ? *end.norm_in_front : *layer.block_end;
-    set_sums(conv, summed, end.norm_in_front && !end.product ? 2 : 1);
+    set_norm(conv, summed, end.norm_in_front && !end.product ? 2 : 1);
     if (!end.norm_in_front || end.product) return conv;
     const BatchNorm& other = norm_in_front(*layer.block_end);
     const Saved& shortcut = saved_[*end.norm_in_front];
@@ -237,17 +227,18 @@ struct Describer : GraphLowering {
     conv.d_shortcut_bias = gradient(other.bias);
     return conv;
   }
-  // The gradient is summed for norm i; its coefficients have room for so many norms'.
-  void set_sums(ConvBackwardData& conv, std::size_t i, std::int64_t norms) {
+  // The instruction may sum a gradient for a norm, and does for norm i. Its coefficients have room for so
+  // many norms'.
+  void set_norm(auto& instruction, std::size_t i, std::int64_t norms = 1) {
     const BatchNorm& norm = std::get<BatchNorm>(graph_.ops[i]);
     Saved& saved = saved_[i];
-    conv.norm_in = value(norm.in);
-    conv.mean = saved.mean;
-    conv.inv_std = saved.inv_std;
-    conv.scale = master(norm.scale);
-    conv.d_scale = gradient(norm.scale);
-    conv.d_bias = gradient(norm.bias);
-    conv.coefficients = saved.coefficients = add_coefficients(norm, norms);
+    instruction.norm_in = value(norm.in);
+    instruction.mean = saved.mean;
+    instruction.inv_std = saved.inv_std;
+    instruction.scale = master(norm.scale);
+    instruction.d_scale = gradient(norm.scale);
+    instruction.d_bias = gradient(norm.bias);
+    instruction.coefficients = saved.coefficients = add_coefficients(norm, norms);
   }
   BufferId add_coefficients(const BatchNorm& norm, std::int64_t norms) {
     return add_saved(norm.name + ".coefficients", DType::f32, {3 * norms, shape(norm.in).c});

@@ -174,7 +174,7 @@ class Planner {
     if (layers_[i].norm_in_front) leave_out_shortcut(*layers_[i].norm_in_front);
   }
 
-  // Of such a block.
+  // The same for the shortcut of such a block.
   void leave_out_shortcut(std::size_t i) {
     const auto& norm = std::get<BatchNorm>(graph_.ops[i]);
     const Conv* conv = product_of(norm);

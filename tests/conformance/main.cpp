@@ -1,14 +1,15 @@
-// The tests that the device can take, or those that --gtest_filter names. Exit code 77 and a sentence where
-// there is no device.
+// The tests that the device can take, or those that --gtest_filter or GTEST_FILTER names. Exit code 77 and a
+// sentence where there is no device.
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "base/error.h"
 #include "tests/conformance/device_under_test.h"
 
 int main(int argc, char** argv) {
-  GTEST_FLAG_SET(filter, plumb::kTests);
+  if (std::getenv("GTEST_FILTER") == nullptr) GTEST_FLAG_SET(filter, plumb::kTests);
   testing::InitGoogleTest(&argc, argv);
   if (!GTEST_FLAG_GET(list_tests)) {
     try {

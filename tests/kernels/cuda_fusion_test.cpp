@@ -28,8 +28,9 @@ double megabytes_per_image(const Program& program, std::int64_t batch) {
 TEST(Fusion, OnHopperOnlyNormsThatEndBlocksNeedAStepThatNormalises) {
   const Program program = with_plain_ends(90);
   for (const Instruction& instruction : program.instructions) {
-    if (instruction.as<BatchNormApply>())
+    if (instruction.as<BatchNormApply>()) {
       EXPECT_TRUE(instruction.name.ends_with(".bn3.forward")) << instruction.name;
+    }
   }
   EXPECT_EQ(count_kind<BatchNormApply>(program), 16u);
   EXPECT_EQ(count_kind<BatchNormStatistics>(program), 0u);
