@@ -32,7 +32,8 @@ __global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape s
   const std::int64_t first_pixel = std::int64_t{blockIdx.x / across} * kBlockEndRows;
   const int first_channel = static_cast<int>(blockIdx.x % across) * kChannels;
   const int rows = static_cast<int>(min(std::int64_t{kBlockEndRows}, shape.pixels - first_pixel));
-  // The tile's first element in tensors shaped like out. Computing it at each use saves registers in the loop.
+  // The tile's first element in tensors shaped like out. Computing it at each use saves registers in the
+  // loop.
   const auto first = [&] { return first_pixel * shape.channels + first_channel; };
 
   const bool has_pixels = own_warp() / 2 * 16 * kWarpTiles < rows;
