@@ -12,7 +12,6 @@
 
 #include "base/error.h"
 #include "kernels/describe.h"
-#include "kernels/image_decoding.h"
 #include "kernels/memory_plan.h"
 #include "kernels/program.h"
 #include "kernels/step_state.h"
@@ -161,11 +160,6 @@ class Device : public TensorAccess, public LaneOrder, public DeviceClock {
   virtual std::byte* data(BufferId buffer) = 0;
   // Null if data() is host memory.
   virtual HostStaging* host_staging() { return nullptr; }
-  // For `workers` threads. Throws Error(unavailable) where the device, or what is installed, has no decoder.
-  virtual std::unique_ptr<ImageDecoding> make_image_decoding(int /*workers*/) {
-    throw Error(ExitCode::unavailable, "option --decode: {} decodes no images; give --decode cpu",
-                description());
-  }
   // Null if the device can't capture an iteration.
   virtual StepCapture* step_capture() { return nullptr; }
 

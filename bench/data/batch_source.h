@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "bench/data/augment.h"
-#include "kernels/image_decoding.h"
 
 namespace plumb {
 
@@ -25,7 +24,7 @@ struct Batch {
 };
 
 // A step's batch. pixels: [batch_per_device, image_size, image_size, 3], red, green, blue; the device
-// normalises them; in its memory with BatchSourceOptions::decoding. labels: likewise.
+// normalises them. labels: likewise.
 struct PixelBatch {
   std::span<const std::uint8_t> pixels;
   std::span<const std::int32_t> labels;
@@ -50,8 +49,6 @@ class BatchSource {
   // Seconds that calls of next() have spent waiting for data so far, all together.
   virtual double waited_seconds() const { return 0; }
   virtual CorruptFiles corrupt_files() const { return {}; }
-  // Images of the batches that next() has returned, by who decoded them; where a GPU should.
-  virtual DecodedCounts decoded() const { return {}; }
   // What has to be the same on every rank, as Job::require_same takes it.
   virtual std::string fingerprint() const { return {}; }
   // Memory that it holds on the host for as long as it lives.
@@ -71,8 +68,6 @@ struct BatchSourceOptions {
   int rank = 0, world_size = 1;
   int workers = 1;         // threads that decode images ahead, at least 1
   bool as_needed = false;  // fewer of them if fewer keep up with training
-  // Decodes what it can, and takes all pixels to its memory; null: the CPU decodes.
-  std::shared_ptr<ImageDecoding> decoding;
   // Memory for batches: page-locked for a GPU.
   std::function<std::shared_ptr<std::byte>(std::size_t bytes)> allocate = [](std::size_t bytes) {
     return std::shared_ptr<std::byte>(new std::byte[bytes], std::default_delete<std::byte[]>());

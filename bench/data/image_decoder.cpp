@@ -155,7 +155,7 @@ ImageSize ImageDecoder::read_header(std::span<const std::uint8_t> jpeg) {
   if (std::int64_t{decompress.image_width} * decompress.image_height > kMostPixels)
     throw CorruptImage(fmt::format("{} x {} pixels, more than any photograph", decompress.image_width,
                                    decompress.image_height));
-  scans_ = require_few_scans(jpeg, std::int64_t{decompress.image_width} * decompress.image_height);
+  require_few_scans(jpeg, std::int64_t{decompress.image_width} * decompress.image_height);
   coefficient_bytes_ = coefficient_bytes_of(decompress);
   if (coefficient_bytes_ > kMostCoefficientBytes)
     throw CorruptImage(fmt::format(
@@ -177,18 +177,6 @@ void ImageDecoder::choose_pixels(const Box& box) {
   constexpr unsigned kNeighbours = 2;
   first_column_ = left - std::min(left, kNeighbours);
   columns_ = std::min(end + kNeighbours, decompress.output_width) - first_column_;
-}
-
-Decoded ImageDecoder::who_decodes() const {
-  const jpeg_decompress_struct& decompress = jpeg_->decompress;
-  if (decompress.progressive_mode) return Decoded::progressive;
-  if (decompress.arith_code) return Decoded::arithmetic_coded;
-  if (decompress.jpeg_color_space != JCS_YCbCr && decompress.jpeg_color_space != JCS_GRAYSCALE)
-    return Decoded::other_colours;
-  if (scans_ > 1) return Decoded::several_scans;
-  if (!ends_as_image(bytes_)) return Decoded::no_end;
-  const std::int64_t pixels = std::int64_t{decompress.image_width} * decompress.image_height;
-  return pixels > kMostPixelsOnGpu ? Decoded::large : Decoded::on_gpu;
 }
 
 DecodedPart ImageDecoder::decode(const ImagePart& part, int eighths) {

@@ -7,8 +7,6 @@
 #include <stdexcept>
 #include <vector>
 
-#include "kernels/image_decoding.h"
-
 namespace plumb {
 
 struct ImageSize {
@@ -70,8 +68,6 @@ class ImageDecoder {
   ImageSize read_header(std::span<const std::uint8_t> jpeg);
   // Memory that decode() takes for the last read_header's coefficients; 0 for an image of one scan.
   std::size_t coefficient_bytes() const { return coefficient_bytes_; }
-  // on_gpu if a GPU may decode the last read_header's image, else why the CPU has to.
-  Decoded who_decodes() const;
   // A part of the last read_header's image, at eighths/8 of its size (rounded up; the scaling is part of the
   // inverse DCT, so smaller is faster), in the same pixels as if all of it were decoded. Rows above and
   // columns beside it are read but not computed; rows below are only read if the file is cut short. Valid
@@ -90,7 +86,6 @@ class ImageDecoder {
   std::unique_ptr<Jpeg> jpeg_;
   std::span<const std::uint8_t> bytes_;
   unsigned first_column_ = 0, columns_ = 0, first_row_ = 0, end_row_ = 0;  // of those in pixels_
-  std::int64_t scans_ = 1;
   std::size_t coefficient_bytes_ = 0;
   std::vector<std::uint8_t> pixels_;
 };

@@ -93,10 +93,10 @@ std::size_t ImageLoader::buffers(std::int64_t batch, int workers) {
   return kBatchesHeld + most_ahead(batch, workers);
 }
 
-std::size_t ImageLoader::batches_bytes(const BatchSourceOptions& options, bool pixels_on_device) {
+std::size_t ImageLoader::batches_bytes(const BatchSourceOptions& options) {
   const auto images = static_cast<std::size_t>(options.batch_per_device);
   const auto pixels = static_cast<std::size_t>(options.image_size * options.image_size);
-  const std::size_t bytes_per_image = sizeof(std::int32_t) + (pixels_on_device ? 0 : 3 * pixels);
+  const std::size_t bytes_per_image = sizeof(std::int32_t) + 3 * pixels;
   // A crop is decoded to less than two times the output's size on one side and 8/3 on the other.
   const std::size_t decoded_bytes = 4 * pixels * 16 / 3;
   const std::size_t worker_bytes = std::max(kBytesPerWorker, kBytesPerWorker / 2 + decoded_bytes);
@@ -123,7 +123,7 @@ ImageLoader::Buffer ImageLoader::make_buffer() const {
   const std::size_t pixels = batch_ * image_bytes_;
   Buffer buffer;
   buffer.memory = options_.allocate(batch_ * sizeof(std::int32_t));
-  buffer.pixel_memory = options_.decoding ? options_.decoding->allocate(pixels) : options_.allocate(pixels);
+  buffer.pixel_memory = options_.allocate(pixels);
   buffer.missing = options_.batch_per_device;
   buffer.pixels = {reinterpret_cast<std::uint8_t*>(buffer.pixel_memory.get()), pixels};
   buffer.labels = {reinterpret_cast<std::int32_t*>(buffer.memory.get()), batch_};
@@ -138,7 +138,6 @@ PixelBatch ImageLoader::next() {
   if (handed_out_ > kBatchesHeld) {
     Buffer& free = buffers_[(handed_out_ - kBatchesHeld - 1) % buffers_.size()];
     free.missing = options_.batch_per_device;
-    free.decoded = {};
   }
   active_workers_ = pace_.workers();
   end_ = handed_out_ + pace_.ahead();
@@ -152,8 +151,6 @@ PixelBatch ImageLoader::next() {
   left_seconds_ = steady_now();
   waited_seconds_ += left_seconds_ - entered;
   if (failure_) std::rethrow_exception(failure_);
-  if (options_.decoding)
-    for (std::size_t who = 0; who < decoded_.size(); ++who) decoded_[who] += buffer.decoded[who];
   return {buffer.pixels, buffer.labels};
 }
 
@@ -163,27 +160,21 @@ CorruptFiles ImageLoader::corrupt_files() const {
 }
 
 std::size_t ImageLoader::host_bytes() const {
-  return images_->host_bytes() + states_.size() * sizeof(ImageState) +
-         batches_bytes(options_, options_.decoding != nullptr);
+  return images_->host_bytes() + states_.size() * sizeof(ImageState) + batches_bytes(options_);
 }
 
 std::string ImageLoader::description() const {
-  return fmt::format("{}, {}{}{}", images_->description(), options_.as_needed ? "at most " : "",
-                     counted(options_.workers, "worker"),
-                     options_.decoding ? ", decoded by " + options_.decoding->description() : "");
+  return fmt::format("{}, {}{}", images_->description(), options_.as_needed ? "at most " : "",
+                     counted(options_.workers, "worker"));
 }
 
 void ImageLoader::work(const std::stop_token& stop, int worker) {
   try {
     Worker state;
-    if (options_.decoding) {
-      state.on_device = options_.decoding->make_decoder();
-      state.pixels = options_.allocate(image_bytes_);
-    }
     while (const auto sample = take_sample(stop, worker)) {
       const double start = steady_now();
-      const Decoded decoded = load_sample(state, *sample);
-      finish_sample(*sample, decoded, steady_now() - start);
+      load_sample(state, *sample);
+      finish_sample(*sample, steady_now() - start);
     }
   } catch (...) {
     const std::scoped_lock lock(mutex_);
@@ -199,7 +190,7 @@ std::optional<std::uint64_t> ImageLoader::take_sample(const std::stop_token& sto
   return next_sample_++;
 }
 
-Decoded ImageLoader::load_sample(Worker& worker, std::uint64_t sample) {
+void ImageLoader::load_sample(Worker& worker, std::uint64_t sample) {
   Buffer& buffer = buffer_of(sample);
   const std::uint64_t row = sample % batch_;
   for (std::uint64_t candidate = sample;; ++candidate) {
@@ -211,46 +202,30 @@ Decoded ImageLoader::load_sample(Worker& worker, std::uint64_t sample) {
     std::vector<std::uint8_t> large(is_large ? bytes : 0);
     try {
       const EncodedImage encoded = images_->read(number, is_large ? large : worker.bytes);
-      const Decoded decoded =
-          decode(worker, encoded, sample, buffer.pixels.subspan(row * image_bytes_, image_bytes_));
+      decode(worker, encoded, sample, buffer.pixels.subspan(row * image_bytes_, image_bytes_));
       buffer.labels[row] = static_cast<std::int32_t>(encoded.label);
       note_good(number);
-      return decoded;
+      return;
     } catch (const CorruptImage& reason) {
       note_corrupt(number, reason.what());
     }
   }
 }
 
-Decoded ImageLoader::decode(Worker& worker, const EncodedImage& encoded, std::uint64_t sample,
-                            std::span<std::uint8_t> pixels) {
+void ImageLoader::decode(Worker& worker, const EncodedImage& encoded, std::uint64_t sample,
+                         std::span<std::uint8_t> pixels) {
   const int size = static_cast<int>(options_.image_size);
   const ImageSize full = worker.decoder.read_header(encoded.bytes);
   const Crop crop = crop_for(options_.preprocessing, full, augmentation_key_, global(sample));
-  Decoded decoded = options_.decoding ? worker.decoder.who_decodes() : Decoded::on_gpu;
-  auto* const on_device = reinterpret_cast<std::byte*>(pixels.data());
-  if (options_.decoding && decoded == Decoded::on_gpu) {
-    const auto [width, height] = crop.size;
-    const Box whole{0, 0, static_cast<double>(width), static_cast<double>(height)};
-    decoded =
-        worker.on_device->decode(encoded.bytes, {full.width, full.height, crop.left, crop.top, width, height},
-                                 worker.resizer.plan(crop.size, whole, crop.flip, size), on_device);
-    if (decoded == Decoded::on_gpu) return decoded;
-  }
-  if (options_.decoding) pixels = {reinterpret_cast<std::uint8_t*>(worker.pixels.get()), image_bytes_};
   const ByteBudget::Share coefficients(coefficients_, worker.decoder.coefficient_bytes());
   const DecodedPart part = worker.decoder.decode(crop, eighths_that_cover(crop.size, size));
   worker.resizer.resize(part.image, part.box, crop.flip, size, pixels);
-  if (options_.decoding) worker.on_device->upload(pixels, on_device);
-  return decoded;
 }
 
-void ImageLoader::finish_sample(std::uint64_t sample, Decoded decoded, double seconds) {
+void ImageLoader::finish_sample(std::uint64_t sample, double seconds) {
   const std::scoped_lock lock(mutex_);
   pace_.image_took(seconds);
-  Buffer& buffer = buffer_of(sample);
-  ++buffer.decoded[static_cast<std::size_t>(decoded)];
-  if (--buffer.missing == 0) ready_.notify_all();
+  if (--buffer_of(sample).missing == 0) ready_.notify_all();
 }
 
 std::uint64_t ImageLoader::global(std::uint64_t sample) const {

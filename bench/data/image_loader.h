@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -58,7 +59,7 @@ class ImageLoader : public BatchSource {
   // Batches that a loader holds.
   static std::size_t buffers(std::int64_t batch, int workers);
   // Bytes of host memory for what workers decode in and for these batches.
-  static std::size_t batches_bytes(const BatchSourceOptions& options, bool pixels_on_device);
+  static std::size_t batches_bytes(const BatchSourceOptions& options);
 
   // Opens and checks the folder or file; decoding starts with the first next().
   explicit ImageLoader(const BatchSourceOptions& options);
@@ -66,7 +67,6 @@ class ImageLoader : public BatchSource {
   PixelBatch next() override;
   double waited_seconds() const override { return waited_seconds_; }
   CorruptFiles corrupt_files() const override;
-  DecodedCounts decoded() const override { return decoded_; }
   std::string fingerprint() const override { return images_->fingerprint(); }
   std::size_t host_bytes() const override;
   std::string description() const override;
@@ -77,7 +77,6 @@ class ImageLoader : public BatchSource {
     std::span<std::uint8_t> pixels;
     std::span<std::int32_t> labels;
     std::int64_t missing = 0;  // samples that aren't there yet
-    DecodedCounts decoded{};   // the others
   };
   enum class ImageState : std::uint8_t { untried, good, corrupt };
   // State that a worker reuses from image to image.
@@ -85,18 +84,16 @@ class ImageLoader : public BatchSource {
     Resizer resizer;
     ImageDecoder decoder;
     std::vector<std::uint8_t> bytes;
-    std::unique_ptr<DeviceDecoder> on_device;
-    std::shared_ptr<std::byte> pixels;  // of one image, on the way from the CPU to the device
   };
 
   Buffer make_buffer() const;
   void work(const std::stop_token& stop, int worker);
   std::optional<std::uint64_t> take_sample(const std::stop_token& stop, int worker);
-  Decoded load_sample(Worker& worker, std::uint64_t sample);
+  void load_sample(Worker& worker, std::uint64_t sample);
   // An image's crop, resized, to its place in a batch.
-  Decoded decode(Worker& worker, const EncodedImage& encoded, std::uint64_t sample,
-                 std::span<std::uint8_t> pixels);
-  void finish_sample(std::uint64_t sample, Decoded decoded, double seconds);
+  void decode(Worker& worker, const EncodedImage& encoded, std::uint64_t sample,
+              std::span<std::uint8_t> pixels);
+  void finish_sample(std::uint64_t sample, double seconds);
   // Sample of this rank -> sample of the job.
   std::uint64_t global(std::uint64_t sample) const;
   std::size_t image_at(std::uint64_t sample) const;
@@ -116,7 +113,6 @@ class ImageLoader : public BatchSource {
   ByteBudget encoded_{kMostReadBytes};  // of images that take more than a worker's own part
   ByteBudget coefficients_{ImageDecoder::kMostCoefficientBytes};  // that workers hold
   double waited_seconds_ = 0;
-  DecodedCounts decoded_{};
   double left_seconds_ = 0;  // when next() returned last, on the steady clock
 
   mutable std::mutex mutex_;           // guards what follows

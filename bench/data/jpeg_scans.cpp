@@ -57,12 +57,11 @@ std::int64_t count_scans(std::span<const std::uint8_t> jpeg) {
   return std::max<std::int64_t>(scans, 1);
 }
 
-std::int64_t require_few_scans(std::span<const std::uint8_t> jpeg, std::int64_t pixels) {
+void require_few_scans(std::span<const std::uint8_t> jpeg, std::int64_t pixels) {
   const std::int64_t scans = count_scans(jpeg);
   if (scans > kMostScans) throw CorruptImage(fmt::format("{} scans, more than any encoder writes", scans));
   if (scans > 1 && pixels > kMostScannedPixels / scans)
     throw CorruptImage(fmt::format("{} scans over {} pixels, more than any photograph", scans, pixels));
-  return scans;
 }
 
 }  // namespace plumb

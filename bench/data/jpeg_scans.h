@@ -15,7 +15,7 @@ inline constexpr std::int64_t kMostScans = 100, kMostScannedPixels = std::int64_
 std::int64_t count_scans(std::span<const std::uint8_t> jpeg);
 
 // `pixels`: of the image. Throws CorruptImage if there are more than kMostScans, or if they go over more than
-// kMostScannedPixels; else returns count_scans(). For every decoder, on the CPU or not, before it starts.
-std::int64_t require_few_scans(std::span<const std::uint8_t> jpeg, std::int64_t pixels);
+// kMostScannedPixels. To be called before a decoder starts.
+void require_few_scans(std::span<const std::uint8_t> jpeg, std::int64_t pixels);
 
 }  // namespace plumb

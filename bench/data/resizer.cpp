@@ -10,7 +10,22 @@ namespace {
 
 // Rows are resized along y one by one, then along x together: whole vectors of bytes or 16-bit numbers in
 // both, which the compiler sees as such from 32 on.
-constexpr std::size_t kStripRows = kResizeStripRows, kLanes = kStripRows * 4;
+constexpr std::size_t kStripRows = 8, kLanes = kStripRows * 4;
+
+// Along y first: of pixels, in 2^8 per grey level. Then along x: of those.
+std::uint16_t scaled_by(std::uint16_t value, std::uint16_t weight) {
+  return static_cast<std::uint16_t>((std::uint32_t{value} * weight) >> 16);
+}
+std::uint16_t blended(std::uint16_t sum, std::uint16_t value, std::uint16_t weight) {
+  return static_cast<std::uint16_t>(sum + scaled_by(value, weight));
+}
+
+// Where a sum along x starts: half a grey level, and what products lost, half of 1 / 2^8 grey level each;
+// more than 127 can't be added to white.
+std::uint16_t resize_rounding(int x_count, int y_count) {
+  const int lost = (x_count + y_count) / 2;
+  return static_cast<std::uint16_t>(128 + std::min(lost, 127));
+}
 
 // row[i] = sum over k of weights[k] * rows[k * row_bytes + i]
 void blend_rows(const std::uint8_t* rows, std::size_t row_bytes, const std::uint16_t* weights, int count,
@@ -85,40 +100,32 @@ void plan_axis(ResizeAxis& axis, double start, double length, int pixels, int ou
 
 }  // namespace
 
-const ResizePlan& Resizer::plan(ImageSize image, const Box& box, bool flip, int out_size) {
-  plan_axis(plan_.x, box.left, box.width, image.width, out_size, flip);
-  plan_axis(plan_.y, box.top, box.height, image.height, out_size, false);
-  plan_.out_size = out_size;
-  return plan_;
-}
-
 void Resizer::resize(const RgbxImage& image, const Box& box, bool flip, int out_size,
                      std::span<std::uint8_t> out) {
-  plan(image.size, box, flip, out_size);
-  const auto pixels = static_cast<std::size_t>(plan_.x.highest - plan_.x.lowest);
+  plan_axis(x_, box.left, box.width, image.size.width, out_size, flip);
+  plan_axis(y_, box.top, box.height, image.size.height, out_size, false);
+  const auto pixels = static_cast<std::size_t>(x_.highest - x_.lowest);
   rows_.resize(pixels * kLanes);
   strip_.resize(pixels * kLanes);
   const auto size = static_cast<std::size_t>(out_size);
   for (std::size_t y = 0; y < size; y += kStripRows)
-    resize_rows(image, y, std::min(kStripRows, size - y), out.data() + y * size * 3);
+    resize_rows(image, y, std::min(kStripRows, size - y), size, out.data() + y * size * 3);
 }
 
-void Resizer::resize_rows(const RgbxImage& image, std::size_t y, std::size_t rows, std::uint8_t* out) {
-  const auto& [x_axis, y_axis, out_size] = plan_;
-  const auto size = static_cast<std::size_t>(out_size);
+void Resizer::resize_rows(const RgbxImage& image, std::size_t y, std::size_t rows, std::size_t size,
+                          std::uint8_t* out) {
   const std::size_t row_bytes = static_cast<std::size_t>(image.size.width) * 4,
                     row = rows_.size() / kStripRows;
-  const std::uint8_t* corner = image.pixels.data() + static_cast<std::size_t>(x_axis.lowest) * 4;
+  const std::uint8_t* corner = image.pixels.data() + static_cast<std::size_t>(x_.lowest) * 4;
   for (std::size_t r = 0; r < rows; ++r)
-    blend_rows(corner + static_cast<std::size_t>(y_axis.first[y + r]) * row_bytes, row_bytes,
-               y_axis.weights.data() + (y + r) * y_axis.stride, y_axis.count[y + r],
+    blend_rows(corner + static_cast<std::size_t>(y_.first[y + r]) * row_bytes, row_bytes,
+               y_.weights.data() + (y + r) * y_.stride, y_.count[y + r],
                std::span(rows_).subspan(r * row, row));
   exchange(rows_.data(), row / 4, strip_.data());
   for (std::size_t x = 0; x < size; ++x) {
-    const auto levels =
-        blend_columns(strip_.data() + static_cast<std::size_t>(x_axis.first[x] - x_axis.lowest) * kLanes,
-                      x_axis.weights.data() + x * x_axis.stride, x_axis.count[x],
-                      resize_rounding(x_axis.count[x], y_axis.count[y]));
+    const auto levels = blend_columns(
+        strip_.data() + static_cast<std::size_t>(x_.first[x] - x_.lowest) * kLanes,
+        x_.weights.data() + x * x_.stride, x_.count[x], resize_rounding(x_.count[x], y_.count[y]));
     for (std::size_t r = 0; r < rows; ++r) std::memcpy(out + (r * size + x) * 3, levels.data() + r * 4, 3);
   }
 }

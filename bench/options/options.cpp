@@ -180,8 +180,6 @@ OptionGroup data_group(BenchOptions& o) {
                "synthetic: one batch per rank from --seed and the rank; PATH: a folder with one subfolder "
                "of JPEG images per class, or a RecordIO file X.rec with its index X.idx")
                .with_values({"synthetic"}),
-           enum_option<bool>("--decode", o.decode_on_gpu, {{"cpu", false}, {"gpu", true}},
-                             "who decodes images; gpu: nvJPEG, and the CPU what nvJPEG doesn't take"),
            number_option("--data-workers", "N", o.data_workers, {1, 1024}, "threads that decode images ahead")
                .with_default("as many as training needs, of the CPUs that it leaves"),
            image_size_option(o)}};

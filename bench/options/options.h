@@ -53,7 +53,6 @@ struct BenchOptions {
   std::optional<TensorLayout> layout;               // cuda: of strict fp32; empty: by the GPU
   std::optional<LossScaling> loss_scaling;          // default: dynamic with fp16, none elsewhere
   std::string data = "synthetic";
-  bool decode_on_gpu = false;
   int data_workers = 0;  // 0: as many as needed, of the CPUs that training leaves
   std::int64_t image_size = model->image_size;
   Optimizer optimizer = Optimizer::sgd;

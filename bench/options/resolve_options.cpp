@@ -72,10 +72,6 @@ void check_together(const BenchOptions& o) {
     throw Error(kUsage,
                 "option --decode-only: measures how fast images are loaded, and synthetic ones aren't; give "
                 "--data FOLDER or --data X.rec");
-  if (o.decode_on_gpu && o.data == "synthetic")
-    throw Error(kUsage,
-                "option --decode: 'gpu' is for images, and there are none to decode; give --data FOLDER or "
-                "--data X.rec, or leave it out");
   if (o.decode_only && (o.dry_run || o.find_max_bs))
     throw Error(kUsage, "options --decode-only and {} exclude each other; give one of them",
                 o.dry_run ? "--dry-run" : "--find-max-bs");
@@ -114,9 +110,6 @@ std::string why_not_on(const DeviceLimits& limits, const BenchOptions& options) 
   if (options.layout)
     return fmt::format("option --layout: '{}' is for GPUs, and device {} is a cpu; leave it out",
                        name_of(*options.layout), limits.name);
-  if (options.decode_on_gpu)
-    return fmt::format("option --decode: 'gpu' is for GPUs, and device {} is a cpu; give --decode cpu",
-                       limits.name);
   return "";
 }
 

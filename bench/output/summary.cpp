@@ -193,7 +193,6 @@ std::string summary_table(const RunRecord& record, std::size_t columns) {
   if (!record.collectives.empty()) rows.add("bus bandwidth", "{}", bus_bandwidth_text(record.collectives));
   if (const auto peak = record.memory_bytes.find("peak"); peak != record.memory_bytes.end())
     rows.add("peak memory", "{:.1f} MiB", static_cast<double>(peak->second) / (1 << 20));
-  if (record.decoding) rows.add("decoded", "{}", decoding_text(*record.decoding));
   if (record.head_parameters > 0)
     rows.add("class centres", "{}, {} parameters", head_options(record.config), record.head_parameters);
   if (!record.loss.empty())

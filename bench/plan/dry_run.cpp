@@ -11,7 +11,6 @@
 #include "base/text_table.h"
 #include "base/units.h"
 #include "comm/gradient_reduction.h"
-#include "kernels/image_decoding.h"
 #include "kernels/roofline.h"
 #include "models/cost.h"
 
@@ -69,21 +68,16 @@ std::string totals_text(const DryRun& run) {
                       100 * run.bandwidth_share);
   text += fmt::format("{:<20}{:>16.3f} GB per step and rank\n", "sent to others", run.traffic_bytes / kGiga);
   if (run.exchange) text += exchange_text(run, *run.exchange);
-  text += fmt::format("{:<20}{:>16} {:.2f} GiB planned of {:.2f} GiB\n", "fits", run.fits ? "yes:" : "no:",
-                      static_cast<double>(run.memory.planned + run.decoding_bytes) / kGiB,
+  text += fmt::format("{:<20}{:>16} {:.2f} GiB planned of {:.2f} GiB\n", "fits",
+                      run.fits ? "yes:" : "no:", static_cast<double>(run.memory.planned) / kGiB,
                       run.device_memory_bytes / kGiB);
   text += fmt::format("{:<20}{:>16} per device\n", "largest batch", grouped(run.largest_batch));
-  if (run.decoding_bytes > 0)
-    text += fmt::format(
-        "{:<20}{:>16} decodes grey and YCbCr images of one scan,\n{:<37}up to {:.1f} megapixels, the CPU all "
-        "others\n",
-        "decoding", "nvJPEG", "", static_cast<double>(kMostPixelsOnGpu) / 1e6);
   return text;
 }
 
 std::string memory_text(const DryRun& run) {
   std::string text = fmt::format("\n{:<20}{:>16}\n", "memory", "GiB");
-  for (const auto& [name, bytes] : memory_parts(run.memory, run.decoding_bytes))
+  for (const auto& [name, bytes] : memory_parts(run.memory))
     text += fmt::format("  {:<18}{:>16.3f}\n", name, static_cast<double>(bytes) / kGiB);
   return text;
 }
@@ -156,7 +150,6 @@ DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, Precision preci
   run.head_parameters = head_parameter_count(graph);
   run.head_macs_per_image = head_macs_per_image(graph);
   run.memory = memory_bytes(program, plan.memory);
-  run.decoding_bytes = plan.decoding_bytes;
   run.device_memory_bytes = limits.memory_bytes;
   run.fits = plan.needed_bytes <= limits.memory_bytes;
   run.largest_batch = largest_batch;
@@ -176,7 +169,7 @@ DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, Precision preci
 
 Json to_json(const DryRun& run) {
   Json memory = Json::object();
-  for (const auto& [name, bytes] : memory_parts(run.memory, run.decoding_bytes)) memory[name] = bytes;
+  for (const auto& [name, bytes] : memory_parts(run.memory)) memory[name] = bytes;
   memory["peak"] = nullptr;
   Json instructions = Json::array();
   for (const DryRunInstruction& instruction : run.instructions) {

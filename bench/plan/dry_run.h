@@ -32,7 +32,6 @@ struct DryRun {
   std::int64_t parameters = 0, macs_per_image = 0;            // without class centres
   std::int64_t head_parameters = 0, head_macs_per_image = 0;  // class centres; 0: none
   MemoryBytes memory;
-  std::size_t decoding_bytes = 0;  // StepPlan's; 0: the CPU decodes, or there is nothing to decode
   double device_memory_bytes = 0;
   bool fits = false;               // StepPlan::needed_bytes are at most device_memory_bytes
   std::int64_t largest_batch = 0;  // per device; 0: not even one image fits

@@ -48,16 +48,6 @@ DescribeOptions describe_options(const BenchOptions& options, std::vector<PlainL
           .layout = options.layout};
 }
 
-// Batches as the loader holds them, and what its threads decode in.
-std::size_t decoding_bytes(const BenchOptions& options) {
-  if (!options.decode_on_gpu) return 0;
-  constexpr int kUsualWorkers = 16;  // for a dry run, which knows no CPUs
-  const int workers = options.data_workers > 0 ? options.data_workers : kUsualWorkers;
-  const std::int64_t pixels = *options.batch_per_device * options.image_size * options.image_size;
-  return ImageLoader::buffers(*options.batch_per_device, workers) * 3 * static_cast<std::size_t>(pixels) +
-         static_cast<std::size_t>(workers) * kDecodingBytesPerWorker;
-}
-
 Program with_collectives(Program program, const BenchOptions& options, int world_size) {
   if (!has_collectives(options, world_size)) return program;
   GradientReductionOptions reduction{
@@ -78,8 +68,7 @@ StepPlan make_step_plan(const BenchOptions& options, const DeviceLimits& limits,
   plan.program = with_collectives(std::move(plan.program), options, world_size);
   plan.memory = plan_memory(plan.program);
   const std::size_t copies = limits.in_host_memory ? memory_bytes(plan.program, plan.memory).parameters : 0;
-  plan.decoding_bytes = decoding_bytes(options);
-  plan.needed_bytes = static_cast<double>(plan.memory.arena_bytes + copies + plan.decoding_bytes);
+  plan.needed_bytes = static_cast<double>(plan.memory.arena_bytes + copies);
   return plan;
 }
 
@@ -100,12 +89,10 @@ std::int64_t largest_planned_batch(const BenchOptions& options, const DeviceLimi
   return largest_batch(planned_bytes, memory_bytes);
 }
 
-std::vector<std::pair<const char*, std::size_t>> memory_parts(const MemoryBytes& memory,
-                                                              std::size_t decoding) {
+std::vector<std::pair<const char*, std::size_t>> memory_parts(const MemoryBytes& memory) {
   std::vector<std::pair<const char*, std::size_t>> parts{
       {"parameters", memory.parameters},   {"gradients", memory.gradients}, {"optimizer", memory.optimizer},
       {"activations", memory.activations}, {"workspace", memory.workspace}, {"planned", memory.planned}};
-  if (decoding > 0) parts.emplace_back("decoding", decoding);
   return parts;
 }
 

@@ -21,9 +21,7 @@ struct StepPlan {
   DescribeOptions described_with;
   Program program;  // with its collectives, if has_collectives()
   MemoryPlan memory;
-  // What a device that decodes images takes for it, beside the arena (--decode gpu).
-  std::size_t decoding_bytes = 0;
-  // The arena, what decoding takes and, on a CPU, the copies of parameters that lie beside it while start
+  // The arena and, on a CPU, the copies of parameters that lie beside it while start
   // values are handed out and while a run is checked.
   double needed_bytes = 0;
 };
@@ -52,8 +50,7 @@ std::int64_t largest_planned_batch(const BenchOptions& options, const DeviceLimi
 
 // Keys of memory_bytes in JSON, and their bytes, in the order in which they are shown. `decoding`: of
 // StepPlan; 0: no key.
-std::vector<std::pair<const char*, std::size_t>> memory_parts(const MemoryBytes& memory,
-                                                              std::size_t decoding);
+std::vector<std::pair<const char*, std::size_t>> memory_parts(const MemoryBytes& memory);
 
 // The largest batch whose plan fits into `memory_bytes`, up to kMaxBatch; 0 if batch 1 doesn't.
 // `planned_bytes(batch)` describes and plans; it must not fall as the batch grows.

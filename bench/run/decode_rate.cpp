@@ -51,8 +51,7 @@ DecodeRate measure_rate(const Job& job, const Session& session) {
           .images = static_cast<std::int64_t>(sums[0]),
           .seconds = windows.empty() ? elapsed : std::ranges::max(windows),
           .cpu_seconds = sums[1],
-          .corrupt = corrupt_of_all_ranks(job, source),
-          .decoding = decoding_record(job, session)};
+          .corrupt = corrupt_of_all_ranks(job, source)};
 }
 
 }  // namespace
@@ -74,7 +73,6 @@ std::string to_text(const DecodeRate& rate) {
   if (!rate.corrupt.first.empty())
     text += fmt::format("; skipped {} (every rank counts those it met), the first is {}",
                         counted(rate.corrupt.count, "corrupt image"), printable(rate.corrupt.first.front()));
-  if (rate.decoding) text += "; " + decoding_text(*rate.decoding);
   return text;
 }
 
@@ -92,7 +90,6 @@ nlohmann::ordered_json to_json(const DecodeRate& rate) {
                               {"cpu_seconds_per_image", 1 / rate.images_per_core_second()},
                               {"corrupt_images", rate.corrupt.count}};
   if (!rate.corrupt.first.empty()) json["first_corrupt_image"] = rate.corrupt.first.front();
-  if (rate.decoding) json["decoding"] = to_json(*rate.decoding);
   return json;
 }
 

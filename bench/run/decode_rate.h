@@ -3,13 +3,11 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 
 #include "bench/data/batch_source.h"
 #include "bench/options/options.h"
 #include "comm/job.h"
-#include "results/record/schema.h"
 
 namespace plumb {
 
@@ -18,12 +16,11 @@ struct DecodeRate {
   std::int64_t image_size = 224;
   std::int64_t batch_per_device = 1;
   int world_size = 1;
-  std::int64_t workers = 1;                // over all ranks
-  std::int64_t images = 0;                 // loaded in the window, over all ranks
-  double seconds = 0;                      // of the window, on the slowest rank
-  double cpu_seconds = 0;                  // of all threads in the window, over all ranks
-  CorruptFiles corrupt;                    // of all ranks
-  std::optional<DecodingRecord> decoding;  // nothing: the CPU decodes
+  std::int64_t workers = 1;  // over all ranks
+  std::int64_t images = 0;   // loaded in the window, over all ranks
+  double seconds = 0;        // of the window, on the slowest rank
+  double cpu_seconds = 0;    // of all threads in the window, over all ranks
+  CorruptFiles corrupt;      // of all ranks
 
   double images_per_second() const { return static_cast<double>(images) / seconds; }
   // What a core would load that did nothing else.

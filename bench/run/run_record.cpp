@@ -133,8 +133,7 @@ void add_plan(const Session& session, RunRecord& record) {
   record.macs_per_image = macs_per_image(graph);
   record.head_parameters = head_parameter_count(graph);
   record.head_macs_per_image = head_macs_per_image(graph);
-  for (const auto& [part, bytes] :
-       memory_parts(memory_bytes(session.plan.program, session.plan.memory), session.plan.decoding_bytes))
+  for (const auto& [part, bytes] : memory_parts(memory_bytes(session.plan.program, session.plan.memory)))
     record.memory_bytes[part] = static_cast<std::int64_t>(bytes);
   for (const PlainLayer& layer : session.tuning.plain)
     record.unfused_layers.push_back(
@@ -165,24 +164,6 @@ void add_measurements(const Job& job, const Session& session, const Measurements
   add_model(session.plan.program, record);
   add_loss_scale(session.options, timed, record);
   add_energy(job, measured.gpu, record);
-  record.decoding = decoding_record(job, session);
-}
-
-std::optional<DecodingRecord> decoding_record(const Job& job, const Session& session) {
-  if (!session.decoding) return std::nullopt;
-  const DecodedCounts mine = session.source->decoded();
-  const std::vector<double> counts = job.sum({mine.begin(), mine.end()});
-  DecodingRecord record{.decoder = session.decoding->description()};
-  for (std::size_t who = 0; who < counts.size(); ++who) {
-    const auto images = static_cast<std::int64_t>(counts[who]);
-    if (who == static_cast<std::size_t>(Decoded::on_gpu)) {
-      record.gpu_images = images;
-    } else if (images > 0) {
-      record.cpu_images += images;
-      record.cpu_reasons[std::string(kDecodedNames[who])] = images;
-    }
-  }
-  return record;
 }
 
 CorruptFiles corrupt_of_all_ranks(const Job& job, const BatchSource& source) {

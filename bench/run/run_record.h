@@ -31,8 +31,6 @@ void add_window(const Session& session, const TimedIterations& timed, RunRecord&
 // What all ranks measured; every rank calls it. Rank 0's record has images per second and energy.
 void add_measurements(const Job& job, const Session& session, const Measurements& measured,
                       RunRecord& record);
-// What the device decoded of all ranks' batches; nothing where the CPU decodes. Every rank calls it.
-std::optional<DecodingRecord> decoding_record(const Job& job, const Session& session);
 // Images that any rank skipped: how many times, and the first that the lowest rank met. Every rank calls it.
 CorruptFiles corrupt_of_all_ranks(const Job& job, const BatchSource& source);
 // What a run that failed has measured so far.

@@ -31,8 +31,7 @@ BatchSourceOptions source_options(const Session& session, const Job& job) {
                             .rank = job.rank(),
                             .world_size = job.size(),
                             .workers = options.data_workers,
-                            .as_needed = session.workers_as_needed,
-                            .decoding = session.decoding};
+                            .as_needed = session.workers_as_needed};
   if (HostStaging* staging = session.device->host_staging())
     source.allocate = [staging](std::size_t bytes) { return staging->allocate_pinned(bytes); };
   return source;
@@ -66,7 +65,7 @@ double address_space_left(const BenchOptions& options) {
 void require_memory(const Session& session, const Job& job, double wanted) {
   const double free = memory_of_rank(job, session);
   if (wanted <= free) return;
-  // Engines' workspaces, and decoders'.
+  // Engines' workspaces.
   const double beside_the_plan =
       wanted - make_step_plan(session.options, session.device->limits(), job.rank(), job.size(),
                               {.plain = session.tuning.plain, .prepare = {}})
@@ -82,7 +81,7 @@ void require_memory(const Session& session, const Job& job, double wanted) {
 
 // A GPU's plan says nothing of the host, which may have little memory, as in a container.
 void require_host_memory(const Job& job, const BenchOptions& options, const BatchSourceOptions& source) {
-  const auto wanted = static_cast<double>(ImageLoader::batches_bytes(source, options.decode_on_gpu));
+  const auto wanted = static_cast<double>(ImageLoader::batches_bytes(source));
   const double free = std::min(cpu::available_bytes() / job.local_size(), address_space_left(options));
   if (wanted > free)
     throw Error(
@@ -218,13 +217,12 @@ double plan_tuned(const Job& job, Session& session, const UpdateRule& rule) {
   return session.plan.needed_bytes + (shares_memory ? static_cast<double>(session.source->host_bytes()) : 0);
 }
 
-// Whether every rank has room beside what libraries and the decoder have taken so far.
+// Whether every rank has room beside what libraries have taken so far.
 bool fits(const Session& session, const Job& job, double wanted) {
   std::string mine;
   job.together([&] {
     const double taken = static_cast<double>(session.device->peak_bytes()) / session.ranks_per_gpu;
-    const double still_wanted = wanted - static_cast<double>(session.plan.decoding_bytes);
-    if (still_wanted + taken > memory_of_rank(job, session)) mine = "no";
+    if (wanted + taken > memory_of_rank(job, session)) mine = "no";
   });
   return std::ranges::all_of(job.all_gather(mine), [](const std::string& rank) { return rank.empty(); });
 }
@@ -300,7 +298,6 @@ void read_inputs(const Job& job, Session& session) {
           tensors_for(session.plan.graph, read_safetensors(options.weights, "--weights"), options.weights);
     if (options.data != "synthetic" && session.device->host_staging())
       require_host_memory(job, options, source_options(session, job));
-    if (options.decode_on_gpu) session.decoding = session.device->make_image_decoding(options.data_workers);
     session.source = make_batch_source(source_options(session, job));
   });
   job.require_same("--data", session.source->fingerprint());

@@ -21,7 +21,6 @@ namespace plumb {
 struct Session {
   BenchOptions options;  // resolved, with threads, data_workers and the layout of nodes
   std::unique_ptr<Device> device;
-  std::shared_ptr<ImageDecoding> decoding;  // by the device; null: the CPU decodes
   std::unique_ptr<BatchSource> source;
   std::unique_ptr<Communicator> communicator;  // null if not has_collectives()
   bool workers_as_needed = false;              // options.data_workers is the most, not the number

@@ -9,7 +9,6 @@
 #include "kernels/cuda/binding.h"
 #include "kernels/cuda/blocks.h"
 #include "kernels/cuda/instruction_tuner.h"
-#include "kernels/cuda/jpeg_decoding.h"
 #include "kernels/cuda/lanes.h"
 #include "kernels/cuda/optimizer.h"
 #include "kernels/cuda/runtime.h"
@@ -210,10 +209,6 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   }
   std::size_t mark(Lane lane) override { return lanes_.mark(lane); }
   bool reached(std::size_t mark) override { return lanes_.reached(mark); }
-
-  std::unique_ptr<ImageDecoding> make_image_decoding(int workers) override {
-    return make_jpeg_decoding(workers);
-  }
 
   StepCapture* step_capture() override { return this; }
   void capture(const std::function<void()>& enqueue) override { graph_exec_ = lanes_.capture(enqueue); }

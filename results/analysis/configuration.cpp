@@ -83,7 +83,7 @@ std::set<std::pair<std::string, std::string>> usual_values() {
                                                       {"fusion", text_of(d.fusion)},
                                                       {"conv", text_of(d.conv)},
                                                       {"layout", text_of(d.layout)},
-                                                      {"decode", text_of(d.decode)},
+                                                      {"decode", "cpu"},  // 0.2 also had "gpu"
                                                       {"autotune", text_of(d.autotune)},
                                                       {"share_gpu", text_of(d.share_gpu)},
                                                       {"overlap_weights", text_of(d.overlap_weights)},

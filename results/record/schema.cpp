@@ -81,17 +81,6 @@ void read_memory(const ObjectReader& reader, RunRecord& record) {
     record.memory_bytes[key] = memory.integer(key, 0);
 }
 
-DecodingRecord read_decoding(const ObjectReader& reader) {
-  DecodingRecord record{.decoder = reader.text("decoder"),
-                        .gpu_images = reader.integer("gpu_images", 0),
-                        .cpu_images = reader.integer("cpu_images", 0),
-                        .cpu_reasons = {}};
-  const ObjectReader reasons = reader.inside("cpu_reasons");
-  for (const auto& [reason, images] : reader.object("cpu_reasons").items())
-    record.cpu_reasons[reason] = reasons.integer(reason, 0);
-  return record;
-}
-
 void read_checks(const ObjectReader& reader, RunRecord& record) {
   record.checks = reader.object("checks");
   for (const auto& [key, value] : record.checks.items())
@@ -111,23 +100,6 @@ void check_complete(const ObjectReader& reader, const RunRecord& record) {
 }
 
 }  // namespace
-
-Json to_json(const DecodingRecord& record) {
-  Json reasons = Json::object();
-  for (const auto& [reason, images] : record.cpu_reasons) reasons[reason] = images;
-  return {{"decoder", record.decoder},
-          {"gpu_images", record.gpu_images},
-          {"cpu_images", record.cpu_images},
-          {"cpu_reasons", std::move(reasons)}};
-}
-
-std::string decoding_text(const DecodingRecord& record) {
-  std::string reasons;
-  for (const auto& [reason, images] : record.cpu_reasons)
-    append_part(reasons, fmt::format("{} {}", reason, images));
-  return fmt::format("{} by {}, {} by the CPU{}", counted(record.gpu_images, "image"), record.decoder,
-                     record.cpu_images, reasons.empty() ? "" : " (" + reasons + ")");
-}
 
 Json to_json(const RunRecord& record) {
   const ImagesPerSecond& speed = record.images_per_second;
@@ -183,7 +155,6 @@ Json to_json(const RunRecord& record) {
     json["unfused_layers"].push_back(
         {{"layer", layer.layer}, {"pattern", layer.pattern}, {"reason", layer.reason}});
   if (!record.winograd_steps.empty()) json["winograd_steps"] = record.winograd_steps;
-  if (record.decoding) json["decoding"] = to_json(*record.decoding);
   for (const CollectiveRecord& collective : record.collectives)
     json["collectives"].push_back(to_json(collective));
   for (const GpuRecord& gpu : record.gpus) json["gpus"].push_back(to_json(gpu));
@@ -240,7 +211,6 @@ RunRecord run_record_from_json(const Json& json, const std::string& origin) {
       record.unfused_layers.push_back({of.text("layer"), of.text("pattern"), of.text("reason")});
     }
   if (reader.has("winograd_steps")) record.winograd_steps = reader.texts("winograd_steps");
-  if (reader.has("decoding")) record.decoding = read_decoding(reader.inside("decoding"));
   if (reader.has("collectives"))
     for (const Json& collective : reader.list("collectives"))
       record.collectives.push_back(read_collective_record({collective, origin, "collectives"}));

@@ -106,16 +106,6 @@ struct UnfusedLayer {
   std::string layer, pattern, reason;
 };
 
-// What a GPU decoded of the images of all ranks' steps (--decode gpu), and what was left to the CPU.
-struct DecodingRecord {
-  std::string decoder;  // "nvJPEG 13.0.2 with the GPU's JPEG engines"
-  std::int64_t gpu_images = 0, cpu_images = 0;
-  std::map<std::string, std::int64_t> cpu_reasons;  // "progressive", …: their images
-};
-nlohmann::ordered_json to_json(const DecodingRecord& record);
-// "480 images by nvJPEG 13.0.2 with the GPU's JPEG engines, 12 by the CPU (large 4, progressive 8)"
-std::string decoding_text(const DecodingRecord& record);
-
 // The `failure` of a run that was ended from outside begins with this word.
 inline constexpr std::string_view kInterrupted = "interrupted";
 
@@ -163,7 +153,6 @@ struct RunRecord {
   std::optional<double> energy_joules_per_image;  // all GPUs' energy in the window / its images
   std::vector<UnfusedLayer> unfused_layers;       // where fused engines gave way; empty: no key
   std::vector<std::string> winograd_steps;        // convolutions by Winograd's algorithm; none: no key
-  std::optional<DecodingRecord> decoding;         // nothing (no key): no GPU decoded
   // By the stamped iterations of --profile and --trace, of two ranks or more, in the order of the step;
   // empty: no key.
   std::vector<CollectiveRecord> collectives;

@@ -204,34 +204,6 @@ TEST(ImageDecoder, AFileCutAtAnyLengthIsCorrupt) {
   }
 }
 
-TEST(ImageDecoder, AGpuIsGivenWholeBaselineImagesOnly) {
-  ImageDecoder decoder;
-  const auto who_decodes = [&](const std::vector<std::uint8_t>& jpeg) {
-    decoder.read_header(jpeg);
-    return decoder.who_decodes();
-  };
-  std::vector<std::uint8_t> jpeg = encode_jpeg(20, 10, JpegKind::color, smooth);
-  EXPECT_EQ(who_decodes(jpeg), Decoded::on_gpu);
-  EXPECT_EQ(who_decodes(encode_jpeg(20, 10, JpegKind::grey, smooth)), Decoded::on_gpu);
-  EXPECT_EQ(who_decodes(encode_jpeg(20, 10, JpegKind::progressive, smooth)), Decoded::progressive);
-  EXPECT_EQ(who_decodes(encode_jpeg(20, 10, JpegKind::cmyk_without_marker, smooth)), Decoded::other_colours);
-  EXPECT_EQ(who_decodes(flat_jpeg(2048, 2048, {1, 2, 3})), Decoded::on_gpu);
-  EXPECT_EQ(who_decodes(flat_jpeg(2048, 2049, {1, 2, 3})), Decoded::large);
-  // The scan of three components becomes one of the first alone.
-  std::vector<std::uint8_t> one_of_three = jpeg;
-  for (std::size_t at = 0; at + 1 < jpeg.size(); ++at)
-    if (jpeg[at] == 0xff && jpeg[at + 1] == 0xda) {
-      one_of_three.resize(at);
-      for (const int value : {0xff, 0xda, 0, 8, 1, 1, 0, 0, 63, 0, 0, 0xff, 0xda, 0, 8, 1, 2, 0x11, 0, 63, 0})
-        one_of_three.push_back(static_cast<std::uint8_t>(value));
-    }
-  EXPECT_EQ(who_decodes(one_of_three), Decoded::several_scans);
-  jpeg.push_back(0);
-  EXPECT_EQ(who_decodes(jpeg), Decoded::on_gpu);
-  jpeg.push_back(1);
-  EXPECT_EQ(who_decodes(jpeg), Decoded::no_end);
-}
-
 TEST(ImageDecoder, RandomBytesAreCorrupt) {
   ImageDecoder decoder;
   for (std::uint64_t round = 0; round < 300; ++round) {

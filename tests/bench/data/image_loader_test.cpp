@@ -236,7 +236,7 @@ TEST(ImageLoader, AnImageOfMoreCoefficientsThanPlannedIsSkippedAndNamed) {
   write_image_folder(folder.path(), 10, 2);
   write_file(folder / "class_1004/large.jpg", progressive_jpeg(11584, 11584));
   const BatchSourceOptions options = options_for(folder, 5);
-  EXPECT_GT(ImageLoader::batches_bytes(options, false), ImageDecoder::kMostCoefficientBytes);
+  EXPECT_GT(ImageLoader::batches_bytes(options), ImageDecoder::kMostCoefficientBytes);
   ImageLoader loader(options);
   take(loader, 5);
   ASSERT_EQ(loader.corrupt_files().count, 1);
@@ -270,8 +270,7 @@ TEST(ImageLoader, FilesThatArePlannedByNobodyAreSkippedAndNamed) {
   write_image_folder(folder.path(), 10, 2);
   std::filesystem::resize_file(folder / "class_1004/image_0.jpg", kMostEncodedBytes + 1);
   const BatchSourceOptions options = options_for(folder, 5);
-  EXPECT_GT(ImageLoader::batches_bytes(options, false),
-            ImageDecoder::kMostCoefficientBytes + kMostEncodedBytes);
+  EXPECT_GT(ImageLoader::batches_bytes(options), ImageDecoder::kMostCoefficientBytes + kMostEncodedBytes);
   ImageLoader loader(options);
   take(loader, 5);
   ASSERT_EQ(loader.corrupt_files().count, 1);
@@ -284,9 +283,9 @@ TEST(ImageLoader, LargeImagesTakeMoreMemoryPerWorker) {
   const auto bytes_per_worker = [&](std::int64_t image_size) {
     BatchSourceOptions options = options_for(folder, 64, 3);
     options.image_size = image_size;
-    const std::size_t three = ImageLoader::batches_bytes(options, false);
+    const std::size_t three = ImageLoader::batches_bytes(options);
     options.workers = 4;
-    return ImageLoader::batches_bytes(options, false) - three;
+    return ImageLoader::batches_bytes(options) - three;
   };
   EXPECT_EQ(bytes_per_worker(224), std::size_t{16} << 20);
   const ImageSize part{4095, 5460};  // the largest crop decoded at full size for 2048 pixels

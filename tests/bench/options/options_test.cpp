@@ -107,8 +107,6 @@ TEST(BenchOptions, DecodesAloneOnlyWhatIsEncoded) {
   expect_refused({"--decode-only", "--data", "x.rec", "--dry-run"}, {"--decode-only", "--dry-run"});
   expect_refused({"--decode-only", "--data", "x.rec", "--find-max-bs"}, {"--decode-only", "--find-max-bs"});
   expect_refused({"--data", "photos", "--data-workers", "0"}, {"--data-workers", "'0'"});
-  EXPECT_TRUE(parse({"--decode", "gpu", "--data", "photos"}).decode_on_gpu);
-  expect_refused({"--decode", "gpu"}, {"--decode", "'gpu'", "--data FOLDER"});
 }
 
 TEST(BenchOptions, AcceptsABatchThatOnlyThePlanCanRefuse) {
@@ -146,10 +144,6 @@ TEST(BenchOptions, OnlyAGpuCapturesItsStepOrSpeaksNccl) {
     resolve(parse({"--cuda-graph", "on"}), a_cpu(), 1);
   });
   EXPECT_EQ(resolve(parse({"--cuda-graph", "on"}), a_gpu(), 1).cuda_graph, CudaGraph::on);
-  expect_error(ExitCode::usage, {"--decode", "some cpu", "--decode cpu"}, [] {
-    resolve(parse({"--decode", "gpu", "--data", "photos"}), a_cpu(), 1);
-  });
-  EXPECT_TRUE(resolve(parse({"--decode", "gpu", "--data", "photos"}), a_gpu(), 1).decode_on_gpu);
   BenchOptions options;
   options.comm = "nccl";
   expect_error(ExitCode::usage, {"--comm", "nccl", "some cpu"}, [&] { resolve(options, a_cpu(), 1); });
@@ -224,7 +218,6 @@ TEST(BenchOptions, DefaultsAreThoseThatResultsCallUsual) {
   EXPECT_EQ(config.at("optimizer"), kDefaults.optimizer);
   EXPECT_EQ(config.at("reduce_dtype"), kDefaults.reduce_dtype);
   EXPECT_EQ(config.at("cuda_graph"), kDefaults.cuda_graph);
-  EXPECT_EQ(config.at("decode"), kDefaults.decode);
   EXPECT_EQ(config.at("fusion"), kDefaults.fusion);
   EXPECT_EQ(config.at("layout"), kDefaults.layout);
   EXPECT_EQ(config.at("prelu"), kDefaults.prelu);

@@ -159,25 +159,6 @@ TEST(DryRun, TextFitsAHundredColumnsAndNamesTheAnswers) {
   }
 }
 
-// Seven batches of bytes, and 64 MiB for each worker.
-TEST(DryRun, PlansWhatAGpuDecodesIn) {
-  const DeviceLimits limits = find_target("h200").value();
-  BenchOptions options;
-  options.batch_per_device = 8;
-  options.data = "photos";
-  options.data_workers = 3;
-  const StepPlan without = make_step_plan(options, limits, 0, 1);
-  options.decode_on_gpu = true;
-  const StepPlan plan = make_step_plan(options, limits, 0, 1);
-  const std::size_t wanted = 7 * 8 * 224 * 224 * 3 + 3 * (64 << 20);
-  EXPECT_EQ(plan.needed_bytes, without.needed_bytes + static_cast<double>(wanted));
-  const DryRun run = dry_run(plan, limits, Precision::fp32, 1, 1);
-  EXPECT_EQ(to_json(run)["memory_bytes"]["decoding"], wanted);
-  EXPECT_NE(to_text(run).find("nvJPEG decodes"), std::string::npos) << to_text(run);
-  EXPECT_LE(widest_line(to_text(run)), 100U);
-  EXPECT_FALSE(to_json(dry_run(without, limits, Precision::fp32, 1, 1))["memory_bytes"].contains("decoding"));
-}
-
 // Buckets are summed as 2 (n - 1) / n of their bytes, at 2 us a hop.
 TEST(DryRun, PredictsTheExchangeOverLinksThatAreAskedAbout) {
   const DeviceLimits limits = find_target("h200").value();
