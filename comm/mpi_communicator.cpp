@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "comm/half_sum.h"
 #include "comm/mpi_check.h"
-#include "comm/recursive_doubling.h"
 #include "comm/ring.h"
-#include "comm/shared_sum.h"
 
 namespace plumb {
 namespace {
@@ -97,12 +94,8 @@ class MpiCommunicator : public Communicator {
     tickets_.reserve(kExpectedRequests);
     finished_.reserve(kExpectedRequests);
     under_way_.reserve(kExpectedRequests);
-    for (Idle* idle : {&idle_rings_, &idle_doublings_, &idle_shared_}) idle->reserve(kExpectedRequests);
-    if (options_.shares_memory && job.nodes() == 1 && size() > 1 && size() <= kMostSharing)
-      slots_.emplace(ranks_, options_.ring_from_bytes);
+    idle_rings_.reserve(kExpectedRequests);
     while (idle_rings_.size() < kExpectedAtOnce) idle_rings_.push_back(make_ring());
-    while (idle_doublings_.size() < kExpectedAtOnce) idle_doublings_.push_back(make_doubling());
-    while (slots_ && idle_shared_.size() < kExpectedAtOnce) idle_shared_.push_back(make_shared_sum());
   }
 
   std::string name() const override { return "mpi"; }
@@ -115,20 +108,18 @@ class MpiCommunicator : public Communicator {
     const bool is_short = collective.elements * bytes_of(collective.dtype) < options_.ring_from_bytes;
     if (collective.kind == Collective::Kind::broadcast)
       start_broadcast(ticket, collective, data);
-    else if (is_short && collective.kind == Collective::Kind::allgather)
-      start_short_allgather(ticket, collective, data);
     else if (is_short && collective.kind != Collective::Kind::reduce_scatter_sum)
-      start_short_sum(ticket, collective, data);
+      start_short(ticket, collective, data);
     else
-      start_by(take(idle_rings_, [&] { return make_ring(); }), idle_rings_, ticket, collective, data);
+      start_ring(ticket, collective, data);
     return ticket;
   }
 
   void progress() override {
-    for (const UnderWay& one : under_way_) one.algorithm->advance();
-    std::erase_if(under_way_, [](UnderWay& one) {
-      const bool ended = one.algorithm->ended();
-      if (ended) one.idle->push_back(std::move(one.algorithm));
+    for (const UnderWay& one : under_way_) one.ring->advance();
+    std::erase_if(under_way_, [&](UnderWay& one) {
+      const bool ended = one.ring->ended();
+      if (ended) idle_rings_.push_back(std::move(one.ring));
       return ended;
     });
     if (requests_.empty()) return;
@@ -155,61 +146,52 @@ class MpiCommunicator : public Communicator {
   // Reserved, so that start() doesn't allocate inside the timed window. More are added when more collectives
   // are under way; they stay.
   static constexpr std::size_t kExpectedRequests = 256, kExpectedAtOnce = 8;
-  // Every rank reads what every other one wrote: above this, fewer messages read less.
-  static constexpr int kMostSharing = 8;
   static constexpr Ticket kTags = 32768;  // that MPI guarantees
 
-  using Algorithm = std::unique_ptr<CollectiveAlgorithm>;
-  using Idle = std::vector<Algorithm>;
+  using Ring = std::unique_ptr<RingExchange>;
   struct UnderWay {
     Ticket ticket;
-    Algorithm algorithm;
-    Idle* idle;  // where it goes afterwards
+    Ring ring;
   };
 
-  Algorithm make_ring() const { return std::make_unique<RingExchange>(ranks_, options_.message_bytes); }
-  Algorithm make_doubling() const {
-    return std::make_unique<RecursiveDoubling>(ranks_, options_.ring_from_bytes);
-  }
-  Algorithm make_shared_sum() { return std::make_unique<SharedSum>(*slots_); }
-
-  template <typename Make>
-  static Algorithm take(Idle& idle, Make make) {
-    if (idle.empty()) return make();
-    Algorithm last = std::move(idle.back());
-    idle.pop_back();
+  Ring make_ring() const { return std::make_unique<RingExchange>(ranks_, options_.message_bytes); }
+  Ring take_ring() {
+    if (idle_rings_.empty()) return make_ring();
+    Ring last = std::move(idle_rings_.back());
+    idle_rings_.pop_back();
     return last;
   }
 
-  void start_by(Algorithm algorithm, Idle& idle, Ticket ticket, const Collective& collective,
-                std::byte* data) {
-    CollectiveAlgorithm& started = *under_way_.emplace_back(ticket, std::move(algorithm), &idle).algorithm;
-    started.start({.data = data,
-                   .elements = collective.elements,
-                   .element_bytes = bytes_of(collective.dtype),
-                   .reduces = collective.kind != Collective::Kind::allgather,
-                   .gathers = collective.kind != Collective::Kind::reduce_scatter_sum,
-                   .type = type_of(collective.dtype),
-                   .operation = operation_of(collective),
-                   .tag = static_cast<int>(ticket % kTags)});
+  void start_ring(Ticket ticket, const Collective& collective, std::byte* data) {
+    under_way_.emplace_back(ticket, take_ring())
+        .ring->start({.data = data,
+                      .elements = collective.elements,
+                      .element_bytes = bytes_of(collective.dtype),
+                      .reduces = collective.kind != Collective::Kind::allgather,
+                      .gathers = collective.kind != Collective::Kind::reduce_scatter_sum,
+                      .type = type_of(collective.dtype),
+                      .operation = operation_of(collective),
+                      .tag = static_cast<int>(ticket % kTags)});
   }
 
-  void start_short_sum(Ticket ticket, const Collective& collective, std::byte* data) {
-    if (slots_ && collective.elements * bytes_of(collective.dtype) <= slots_->most_bytes())
-      start_by(take(idle_shared_, [&] { return make_shared_sum(); }), idle_shared_, ticket, collective, data);
-    else
-      start_by(take(idle_doublings_, [&] { return make_doubling(); }), idle_doublings_, ticket, collective,
-               data);
-  }
-
-  void start_short_allgather(Ticket ticket, const Collective& collective, std::byte* data) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data,
-                         static_cast<int>(collective.elements) / size(), type_of(collective.dtype),
-                         communicator_.get(), &request),
-          "MPI_Iallgather");
+  void await(Ticket ticket, MPI_Request request) {
     requests_.push_back(request);
     tickets_.push_back(ticket);
+  }
+
+  void start_short(Ticket ticket, const Collective& collective, std::byte* data) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const auto elements = static_cast<int>(collective.elements);
+    const MPI_Datatype type = type_of(collective.dtype);
+    if (collective.kind == Collective::Kind::allgather)
+      check(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, elements / size(), type,
+                           communicator_.get(), &request),
+            "MPI_Iallgather");
+    else
+      check(MPI_Iallreduce(MPI_IN_PLACE, data, elements, type, operation_of(collective), communicator_.get(),
+                           &request),
+            "MPI_Iallreduce");
+    await(ticket, request);
   }
 
   // From rank 0, in pieces that a call's count can hold.
@@ -221,8 +203,7 @@ class MpiCommunicator : public Communicator {
       check(MPI_Ibcast(data + begin, static_cast<int>(std::min(kMostPerCall, bytes - begin)), MPI_BYTE, 0,
                        communicator_.get(), &request),
             "MPI_Ibcast");
-      requests_.push_back(request);
-      tickets_.push_back(ticket);
+      await(ticket, request);
     }
   }
 
@@ -269,8 +250,7 @@ class MpiCommunicator : public Communicator {
   RanksByHost ranks_;
   MpiCommunicatorOptions options_;
   Ticket next_ticket_ = 0;
-  std::optional<SharedSlots> slots_;  // if all ranks are on one host
-  Idle idle_rings_, idle_doublings_, idle_shared_;
+  std::vector<Ring> idle_rings_;
   std::vector<UnderWay> under_way_;
   // Pending requests of MPI's own collectives with their tickets, and the output of MPI_Testsome.
   std::vector<MPI_Request> requests_;

@@ -11,24 +11,55 @@
 // Blocks travel as messages of some KiB, so that one is added up while the next ones are on their way.
 #pragma once
 
-#include "comm/collective_algorithm.h"
+#include <mpi.h>
+
+#include <cstddef>
+#include <vector>
 
 namespace plumb {
 
-// A reduce-scatter leaves block r at rank r.
-class RingExchange : public CollectiveAlgorithm {
+// Ranks of a host stand side by side, however the launcher dealt them out.
+struct RanksByHost {
+  MPI_Comm communicator;
+  std::size_t position;  // of this rank in `ranks`
+  std::vector<int> ranks;
+};
+
+// Memory that messages arrive in. Between processes of a host the kernel copies them (process_vm_readv, rep
+// movsb), which takes twice as long into other addresses.
+struct alignas(64) CacheLine {
+  std::byte bytes[64];
+
+  static std::size_t lines_of(std::size_t bytes) {
+    return (bytes + sizeof(CacheLine) - 1) / sizeof(CacheLine);
+  }
+};
+
+// A reduce-scatter leaves block r at rank r. Any number of exchanges may be under way at once.
+class RingExchange {
  public:
+  struct Work {
+    std::byte* data;
+    std::size_t elements, element_bytes;
+    bool reduces, gathers;  // at least one; both for an allreduce
+    MPI_Datatype type;      // these two only if it reduces; the operation must be commutative
+    MPI_Op operation;
+    int tag;  // of its own among the collectives under way on this communicator
+  };
+
   // Allocates what any exchange needs; `ranks` must outlive it. Messages hold at most `message_bytes`, 8 or
   // more.
   RingExchange(const RanksByHost& ranks, std::size_t message_bytes);
   // Cancels the receives that are still posted.
-  ~RingExchange() override;
+  ~RingExchange();
   RingExchange(const RingExchange&) = delete;
   RingExchange& operator=(const RingExchange&) = delete;
 
-  void start(const Work& work) override;
-  void advance() override;
-  bool ended() const override { return received_ == messages_ && sent_ == messages_; }
+  // Requires ended(). All ranks start the same work.
+  void start(const Work& work);
+  // Does all that is possible without waiting. Throws mpi_error().
+  void advance();
+  bool ended() const { return received_ == messages_ && sent_ == messages_; }
 
  private:
   struct Piece {

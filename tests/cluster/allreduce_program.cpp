@@ -1,6 +1,6 @@
 // cluster_allreduce BYTES TIMES [RING_FROM_BYTES [MESSAGE_BYTES]]: sums a buffer of floats over all ranks,
 // TIMES times after one that doesn't count, checks every element, and prints the median, over TIMES, of the
-// slowest rank's seconds. With RING_FROM_BYTES above BYTES recursive doubling carries it.
+// slowest rank's seconds. With RING_FROM_BYTES above BYTES it is MPI's own.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

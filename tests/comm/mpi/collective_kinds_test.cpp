@@ -1,5 +1,5 @@
-// Every collective kind over MPI, without the host's shared memory, in short messages, and from device
-// memory. Integer patterns sum exactly in any order, so a single wrong element shows.
+// Every collective kind over MPI, around the ring in short messages, and from device memory. Integer patterns
+// sum exactly in any order, so a single wrong element shows.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -18,13 +18,11 @@ namespace {
 
 using Kind = Collective::Kind;
 
-enum class CarriedBy { mpi, messages, short_messages, staging };
+enum class CarriedBy { mpi, short_messages, staging };
 std::string text_of(const testing::TestParamInfo<CarriedBy>& info) {
   switch (info.param) {
     case CarriedBy::mpi:
       return "ByMpi";
-    case CarriedBy::messages:
-      return "WithoutSharedMemory";
     case CarriedBy::short_messages:
       return "InShortMessages";
     case CarriedBy::staging:
@@ -49,7 +47,7 @@ int pattern(std::size_t element, int rank) {
 class CollectiveKinds : public MpiTest, public testing::WithParamInterface<CarriedBy> {
  protected:
   CollectiveKinds() {
-    MpiCommunicatorOptions options{.shares_memory = GetParam() != CarriedBy::messages};
+    MpiCommunicatorOptions options;
     if (GetParam() == CarriedBy::short_messages) options = {.ring_from_bytes = 0, .message_bytes = 28};
     communicator = make_mpi_communicator(job(), options);
     lane.moves_when_asked = true;
@@ -230,8 +228,7 @@ TEST_P(CollectiveKinds, RefuseDtypesThatCannotBeSummed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Carried, CollectiveKinds,
-                         testing::Values(CarriedBy::mpi, CarriedBy::messages, CarriedBy::short_messages,
-                                         CarriedBy::staging),
+                         testing::Values(CarriedBy::mpi, CarriedBy::short_messages, CarriedBy::staging),
                          text_of);
 
 }  // namespace
