@@ -1,4 +1,5 @@
-// plumbline_documents FOLDER: writes the manual pages and completions of all programs, when they are built.
+// plumbline_documents FOLDER: writes the manual pages and completions of all programs, and the schemas of
+// their files, when they are built.
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -12,6 +13,8 @@
 #include "bench/documents/man_page.h"
 #include "bench/options/options.h"
 #include "bench/output/build_info.h"
+#include "results/record/last_words.h"
+#include "results/record/schema.h"
 
 namespace plumb {
 
@@ -50,6 +53,8 @@ void write_documents(const std::string& folder) {
   write_completions(completed(allreduce_option_table(allreduce)));
   write_page(plumbline_man_page(plumbline_commands(), std::string(kDlperfSweep)));
   write_completions(completed("plumbline", plumbline_commands()));
+  write("schemas/result.schema.json", result_schema().dump(2) + "\n");
+  write("schemas/last_words.schema.json", last_words_schema().dump(2) + "\n");
 }
 
 }  // namespace

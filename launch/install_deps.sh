@@ -58,6 +58,7 @@ apt_test_packages=(
   munge
   procps
   python3
+  python3-jsonschema
   python3-yaml
   shellcheck
   slurm-client
@@ -69,6 +70,7 @@ dnf_test_packages=(
   gnuplot-minimal
   iproute-tc
   python3
+  python3-jsonschema
 )
 
 # With a CUDA toolkit: the library over cuDNN's graph API. Without: CUDA's own headers, for the tests on an emulated GPU.

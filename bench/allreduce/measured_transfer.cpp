@@ -94,8 +94,8 @@ nlohmann::ordered_json to_json(const MeasuredTransfer& measured) {
                {"algbw_bytes_per_second", measured.algbw_bytes_per_second()},
                {"busbw_bytes_per_second", measured.busbw_bytes_per_second()},
                {"wrong_elements", measured.wrong_elements},
-               {"iteration_seconds", to_json(measured.times.iterations)},
-               {"rank_seconds", to_json(measured.times.ranks)},
+               {"iteration_seconds", fields::written(measured.times.iterations)},
+               {"rank_seconds", fields::written(measured.times.ranks)},
                {"slowest_rank", measured.times.slowest_rank}});
   return json;
 }

@@ -214,11 +214,11 @@ double MeasuredReplay::hidden_share() const {
 nlohmann::ordered_json to_json(const MeasuredReplay& replay) {
   nlohmann::ordered_json json{{"collectives", replay.collectives},
                               {"bytes", replay.bytes},
-                              {"alone_seconds", to_json(replay.alone_seconds)}};
+                              {"alone_seconds", fields::written(replay.alone_seconds)}};
   if (replay.compute_seconds > 0)
     json.update({{"compute_seconds", replay.compute_seconds},
-                 {"step_seconds", to_json(replay.step_seconds)},
-                 {"exposed_seconds", to_json(replay.exposed_seconds)},
+                 {"step_seconds", fields::written(replay.step_seconds)},
+                 {"exposed_seconds", fields::written(replay.exposed_seconds)},
                  {"hidden_share", replay.hidden_share()}});
   return json;
 }

@@ -180,9 +180,10 @@ GpuRecord GpuMonitor::record(double begin, double end, int rank, const std::stri
 std::vector<GpuRecord> gather_gpus(const Job& job, std::optional<GpuRecord> mine) {
   if (mine && job.rank() != 0) mine->moments.clear();
   std::vector<GpuRecord> gpus;
-  for (const std::string& text : job.all_gather(mine ? to_json(*mine).dump() : ""))
+  for (const std::string& text : job.all_gather(mine ? fields::written(*mine).dump() : ""))
     if (!text.empty())
-      gpus.push_back(read_gpu_record({nlohmann::ordered_json::parse(text), "NVML's readings", "gpus"}));
+      fields::read_all(ObjectReader(nlohmann::ordered_json::parse(text), "NVML's readings", "gpus"),
+                       gpus.emplace_back());
   return gpus;
 }
 

@@ -39,7 +39,7 @@ void add_ranks(const Job& job, const TimedIterations& timed, RunRecord& record) 
   const std::vector<double> exposed = job.gather({waits[0]}), data = job.gather({waits[1]});
   const std::vector<double> computes = job.gather({std::max(0.0, step - waits[0] - waits[1])});
   for (std::size_t rank = 0; rank < exposed.size(); ++rank)
-    record.ranks.push_back({hosts[rank], exposed[rank], computes[rank], data[rank]});
+    record.ranks.push_back({hosts[rank], exposed[rank], computes[rank], data[rank], static_cast<int>(rank)});
 }
 
 // Seconds of a step in which collectives were under way on the rank that waited for others least in them, as

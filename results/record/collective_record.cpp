@@ -27,24 +27,4 @@ CollectiveRecord collective_record(std::string name, std::string kind, std::int6
   return record;
 }
 
-nlohmann::ordered_json to_json(const CollectiveRecord& record) {
-  return {{"name", record.name},
-          {"kind", record.kind},
-          {"bytes", record.bytes},
-          {"seconds", to_json(record.seconds)},
-          {"bus_bytes_per_second", to_json(record.bus_bytes_per_second)},
-          {"slowest_rank", record.slowest_rank},
-          {"last_rank", record.last_rank}};
-}
-
-CollectiveRecord read_collective_record(const ObjectReader& reader) {
-  return {.name = reader.text("name"),
-          .kind = reader.text("kind"),
-          .bytes = reader.integer("bytes", 0),
-          .seconds = reader.range("seconds"),
-          .bus_bytes_per_second = reader.range("bus_bytes_per_second"),
-          .slowest_rank = reader.count("slowest_rank", 0),
-          .last_rank = reader.count("last_rank", 0)};
-}
-
 }  // namespace plumb

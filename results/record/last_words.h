@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "results/record/fields.h"
+
 namespace plumb {
 
 inline constexpr const char* kLastWordsSchema = "plumbline.last_words/1";
@@ -18,6 +20,13 @@ struct LastCollective {
   std::uint64_t bytes = 0;  // 0: not known
   double entered_seconds_ago = 0;
   std::optional<double> left_seconds_ago;  // nothing: it was still in it
+  static void fields(auto& self, auto&& each) {
+    each("sequence", self.sequence, Field{"counts up from 1, alike on all ranks", 1});
+    each("name", self.name), each("kind", self.kind);
+    each("bytes", self.bytes, Field{"0: not known", 0});
+    each("entered_seconds_ago", self.entered_seconds_ago, Field{.finite = true});
+    each("left_seconds_ago", self.left_seconds_ago, Field{.about = "none: still in it", .finite = true});
+  }
 };
 
 struct LastWords {
@@ -35,6 +44,7 @@ struct LastWords {
   double unix_seconds = 0;                  // this host's wall clock when the words were written
   double run_seconds = 0;                   // since the run began, on a steady clock
   std::vector<LastCollective> collectives;  // the last 64 at most, the latest at the end
+  static void fields(auto& self, auto&& each);
 };
 
 // "rank_3.json"
@@ -45,5 +55,7 @@ std::string kept_elsewhere(const std::string& run_id, int rank);
 nlohmann::ordered_json to_json(const LastWords& words);
 // Throws Error(bad_data) that names `origin` and what is wrong with it.
 LastWords last_words_from_json(const nlohmann::ordered_json& json, const std::string& origin);
+// JSON Schema of rank_<N>.json.
+nlohmann::ordered_json last_words_schema();
 
 }  // namespace plumb

@@ -115,7 +115,7 @@ class LinksReader {
         .bytes = reader.integer("bytes", 1, std::int64_t{1} << 50)};
     if (measured.hosts == 1 && measured.devices_per_host == 1)
       reader.fail("hosts", "is 1 with one device, which sends nothing");
-    measured.seconds = reader.range("seconds");
+    fields::read(reader, "seconds", measured.seconds, {});
     const ValueRange& seconds = measured.seconds;
     if (!(seconds.min > 0 && seconds.min <= seconds.median && seconds.median <= seconds.max &&
           seconds.max <= kLongestAllreduceSeconds))
@@ -150,12 +150,16 @@ LinkJson to_json(const Links& links) {
     json["allreduce"].push_back({{"hosts", measured.hosts},
                                  {"devices_per_host", measured.devices_per_host},
                                  {"bytes", measured.bytes},
-                                 {"seconds", to_json(measured.seconds)}});
+                                 {"seconds", fields::written(measured.seconds)}});
   return json;
 }
 
 Links links_from_json(const LinkJson& json, const std::string& origin) {
   return LinksReader(json, origin).read();
+}
+
+void read_member(const ObjectReader& reader, const char* key, Links& links) {
+  links = links_from_json(reader.object(key), reader.origin() + ", " + key);
 }
 
 Links read_links(const std::filesystem::path& file) {

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "results/record/object_reader.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 
@@ -66,6 +67,8 @@ struct Links {
 nlohmann::ordered_json to_json(const Links& links);
 // Throws Error(bad_data) that names `origin`, the key and what is wrong with it.
 Links links_from_json(const nlohmann::ordered_json& json, const std::string& origin);
+// Of a record that holds links (results/record/fields.h).
+void read_member(const ObjectReader& reader, const char* key, Links& links);
 // From a links.json, or from a result.json whose run probed the links between its hosts; throws
 // Error(bad_data) that names it and the remedy. To write one: write_output of to_json(links).dump(1) and a
 // newline (base/output.h).

@@ -53,11 +53,6 @@ std::vector<std::string> ObjectReader::texts(const char* key) const {
   return values;
 }
 
-ValueRange ObjectReader::range(const char* key) const {
-  const ObjectReader range = inside(key);
-  return {range.number("min"), range.number("median"), range.number("max")};
-}
-
 void ObjectReader::fail(const std::string& key, const std::string& what) const {
   throw Error(ExitCode::bad_data, "{}: '{}' {}; it is no {} of {}", origin_, name_of(key), what,
               schema_ == kResultSchema ? "result" : "file", schema_);
@@ -70,10 +65,6 @@ const ObjectReader::Json& ObjectReader::member(const std::string& key,
   if (found == json_.end()) fail(key, "is missing");
   if (has_type && !((*found).*has_type)()) fail(key, std::string("is not ") + type);
   return *found;
-}
-
-ObjectReader::Json to_json(const ValueRange& range) {
-  return {{"min", range.min}, {"median", range.median}, {"max", range.max}};
 }
 
 }  // namespace plumb

@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "results/statistics/statistics.h"
-
 namespace plumb {
 
 // Every method throws Error(bad_data) that names `origin` (the file), the key behind `prefix`, and what is
@@ -33,12 +31,17 @@ class ObjectReader {
   const Json& object(const char* key) const { return member(key, &Json::is_object, "an object"); }
   // Reads the object `key`; the names of its members begin with this one's.
   ObjectReader inside(const char* key) const { return {object(key), origin_, name_of(key), schema_}; }
-  // {"min": …, "median": …, "max": …}
-  ValueRange range(const char* key) const;
+  // Of the objects in the list `key`; their members' names begin with "key[0]".
+  void for_each(const char* key, const auto& read) const {
+    std::size_t index = 0;
+    for (const Json& entry : list(key))
+      read(ObjectReader(entry, origin_, name_of(key) + "[" + std::to_string(index++) + "]", schema_));
+  }
   const Json& list(const char* key) const { return member(key, &Json::is_array, "a list"); }
   const Json& any(const char* key) const { return member(key, nullptr, ""); }
   bool has(const char* key) const { return json_.contains(key); }
 
+  const std::string& origin() const { return origin_; }
   const char* schema() const { return schema_; }
 
   [[noreturn]] void fail(const std::string& key, const std::string& what) const;
@@ -52,8 +55,5 @@ class ObjectReader {
   std::string prefix_;
   const char* schema_;
 };
-
-// As ObjectReader::range() reads it.
-ObjectReader::Json to_json(const ValueRange& range);
 
 }  // namespace plumb

@@ -1,7 +1,6 @@
 #include "results/record/schema.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -12,77 +11,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array kMemoryKeys{"parameters", "gradients", "optimizer", "activations",
-                                 "workspace",  "planned",   "peak"};
-
-// Memory in the order of kMemoryKeys, then anything else.
-Json memory_json(const std::map<std::string, std::int64_t>& bytes) {
-  Json json = Json::object();
-  for (const char* key : kMemoryKeys)
-    if (const auto entry = bytes.find(key); entry != bytes.end()) json[key] = entry->second;
-  for (const auto& [key, value] : bytes) json[key] = value;
-  return json;
+void check_entries(const ObjectReader& reader, const char* key, std::size_t entries, std::size_t wanted,
+                   const char* each) {
+  if (entries != wanted) reader.fail(key, fmt::format("has not one entry per {}", each));
 }
 
-void read_measurements(const ObjectReader& reader, RunRecord& record) {
-  record.step_seconds = reader.numbers("step_seconds");
-  record.loss = reader.numbers("loss");
-  const ObjectReader speeds = reader.inside("images_per_second");
-  record.images_per_second = {speeds.number("mean"), speeds.number("median"), speeds.number("min"),
-                              speeds.number("max")};
-  record.rank_window_seconds = reader.numbers("rank_window_seconds");
-  record.exposed_communication_seconds = reader.number("exposed_communication_seconds");
-  record.data_wait_seconds = reader.number("data_wait_seconds");
-  if (reader.has("sent_bytes_per_step")) record.sent_bytes_per_step = reader.number("sent_bytes_per_step");
-  if (reader.has("bus_bytes_per_second")) record.bus_bytes_per_second = reader.number("bus_bytes_per_second");
-  if (reader.has("probed_bytes_per_second"))
-    record.probed_bytes_per_second = reader.number("probed_bytes_per_second");
-  if (reader.has("modelled_exchange_seconds"))
-    record.modelled_exchange_seconds = reader.number("modelled_exchange_seconds");
-}
-
-void read_ranks(const ObjectReader& reader, const std::string& origin, RunRecord& record) {
-  if (!reader.has("ranks")) return;
-  const Json& ranks = reader.list("ranks");
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    const ObjectReader of(ranks[rank], origin, fmt::format("ranks[{}]", rank));
-    RankRecord& read = record.ranks.emplace_back();
-    read.host = of.text("host");
-    read.exposed_communication_seconds = of.number("exposed_communication_seconds");
-    if (of.has("compute_seconds")) read.compute_seconds = of.number("compute_seconds");
-    if (of.has("data_wait_seconds")) read.data_wait_seconds = of.number("data_wait_seconds");
-  }
-  if (record.ranks.size() != static_cast<std::size_t>(record.world_size))
-    reader.fail("ranks", "has not one entry per rank");
-}
-
-void read_processes(const ObjectReader& reader, const std::string& origin, RunRecord& record) {
-  if (!reader.has("processes")) return;
-  for (const Json& process : reader.list("processes")) {
-    const ObjectReader of(process, origin, "processes");
-    record.processes.push_back({of.text("host"), of.integer("pid", 0)});
-  }
-  if (record.processes.size() != static_cast<std::size_t>(record.world_size))
-    reader.fail("processes", "has not one entry per rank");
-}
-
-Json rank_json(std::size_t rank, const RankRecord& record) {
-  Json json{{"rank", rank},
-            {"host", record.host},
-            {"exposed_communication_seconds", record.exposed_communication_seconds}};
-  if (record.compute_seconds) json["compute_seconds"] = *record.compute_seconds;
-  if (record.data_wait_seconds) json["data_wait_seconds"] = *record.data_wait_seconds;
-  return json;
-}
-
-void read_memory(const ObjectReader& reader, RunRecord& record) {
-  const ObjectReader memory = reader.inside("memory_bytes");
-  for (const auto& [key, value] : reader.object("memory_bytes").items())
-    record.memory_bytes[key] = memory.integer(key, 0);
-}
-
-void read_checks(const ObjectReader& reader, RunRecord& record) {
-  record.checks = reader.object("checks");
+void check_checks(const ObjectReader& reader, const RunRecord& record) {
   for (const auto& [key, value] : record.checks.items())
     if (!value.is_boolean() && value != "skipped")
       reader.fail("checks." + key, "is not true, false or \"skipped\"");
@@ -92,76 +26,89 @@ void read_checks(const ObjectReader& reader, RunRecord& record) {
 void check_complete(const ObjectReader& reader, const RunRecord& record) {
   const auto iterations = static_cast<std::size_t>(record.iterations);
   if (record.warmup >= record.iterations) reader.fail("warmup", "is not below 'iterations'");
-  if (record.step_seconds.size() != iterations)
-    reader.fail("step_seconds", "has not one entry per iteration");
-  if (record.loss.size() != iterations) reader.fail("loss", "has not one entry per iteration");
-  if (record.rank_window_seconds.size() != static_cast<std::size_t>(record.world_size))
-    reader.fail("rank_window_seconds", "has not one entry per rank");
+  check_entries(reader, "step_seconds", record.step_seconds.size(), iterations, "iteration");
+  check_entries(reader, "loss", record.loss.size(), iterations, "iteration");
+  check_entries(reader, "rank_window_seconds", record.rank_window_seconds.size(),
+                static_cast<std::size_t>(record.world_size), "rank");
 }
 
 }  // namespace
 
+void RunRecord::fields(auto& self, auto&& each) {
+  each("status", self.status, Field{"ok or failed"});
+  each("failure", self.failure, Field{"one sentence; empty when ok"});
+  each("model", self.model), each("precision", self.precision);
+  each("device", self.device, Field{"cpu or cuda"}), each("device_name", self.device_name);
+  each("batch_per_device", self.batch_per_device, Field{"images of a rank in a step", 0});
+  each("world_size", self.world_size, Field{"ranks", 1});
+  each("nodes", self.nodes, Field{"", 1}), each("devices_per_node", self.devices_per_node, Field{"", 1});
+  each("iterations", self.iterations, Field{"warm-up included", 0}),
+      each("warmup", self.warmup, Field{"", 0});
+  each("step_seconds", self.step_seconds, Field{"one per iteration, rank 0, warm-up included"});
+  each("loss", self.loss, Field{"one per iteration, mean over the ranks"});
+  each(
+      "ranks_per_gpu", self.ranks_per_gpu,
+      Field{.about = "with --share-gpu, on the fullest GPU", .lowest = 1, .written = self.ranks_per_gpu > 1});
+  const bool scales = !self.loss_scale.empty();
+  each("loss_scale", self.loss_scale, Field{.about = "one per iteration", .written = scales});
+  each("skipped_iterations", self.skipped_iterations,
+       Field{.about = "that changed nothing: a gradient overflowed", .lowest = 0, .written = scales});
+  each("images_per_second", self.images_per_second, Field{"over all ranks, without the warm-up"});
+  each("rank_window_seconds", self.rank_window_seconds, Field{"iterations after the warm-up, one per rank"});
+  each("exposed_communication_seconds", self.exposed_communication_seconds,
+       Field{"mean per step, rank 0: compute waited for a collective"});
+  each("data_wait_seconds", self.data_wait_seconds,
+       Field{"mean per step, rank 0: compute waited for a batch"});
+  each("sent_bytes_per_step", self.sent_bytes_per_step,
+       Field{.about = "that a rank sends in a step's collectives", .written = self.sent_bytes_per_step > 0});
+  each("bus_bytes_per_second", self.bus_bytes_per_second, Field{"of the step's collectives"});
+  each("probed_bytes_per_second", self.probed_bytes_per_second,
+       Field{"of the slowest probed link in a ring over the hosts"});
+  each("modelled_exchange_seconds", self.modelled_exchange_seconds,
+       Field{"of a step's collectives over the probed links, one after the other"});
+  each("parameters", self.parameters, Field{"without class centers", 0});
+  each("macs_per_image", self.macs_per_image, Field{"multiply-adds of forward, without class centers", 0});
+  const bool has_head = self.head_parameters > 0;
+  each("head_parameters", self.head_parameters,
+       Field{.about = "class centers of all ranks", .lowest = 0, .written = has_head});
+  each("head_macs_per_image", self.head_macs_per_image,
+       Field{.about = "with the class centers that a step uses", .lowest = 0, .written = has_head});
+  each("memory_bytes", self.memory_bytes, Field{"by part; planned: of the arena, peak: of the process", 0});
+  each("checks", self.checks, Field{"by name: true, false or skipped"});
+  each("largest_checked_message_bytes", self.largest_checked_message_bytes,
+       Field{.about = "if sums of longer messages weren't checked",
+             .lowest = 1,
+             .written = self.largest_checked_message_bytes > 0});
+  each("config", self.config, Field{"every option, resolved"});
+  each("log_files", self.log_files, Field{"that the run wrote"});
+  each("energy_joules_per_image", self.energy_joules_per_image,
+       Field{.about = "of all GPUs in the window", .null_if_nothing = true});
+  each("ranks", self.ranks, Field{.about = "one per rank", .written = !self.ranks.empty()});
+  each("run_id", self.run_id, Field{.about = "16 random digits", .written = !self.run_id.empty()});
+  each("processes", self.processes, Field{.about = "one per rank", .written = !self.processes.empty()});
+  each(
+      "unfused_layers", self.unfused_layers,
+      Field{.about = "convolutions whose fused engine wasn't used", .written = !self.unfused_layers.empty()});
+  each("winograd_steps", self.winograd_steps,
+       Field{.about = "convolutions by Winograd's algorithm", .written = !self.winograd_steps.empty()});
+  each("collectives", self.collectives,
+       Field{.about = "of --profile and --trace", .written = !self.collectives.empty()});
+  each("gpus", self.gpus, Field{.about = "that NVML could read", .written = !self.gpus.empty()});
+  each("odd_hosts", self.odd_hosts,
+       Field{.about = "a sentence for each host unlike the others", .written = !self.odd_hosts.empty()});
+  each("remarks", self.remarks,
+       Field{.about = "a sentence for each odd thing about the run", .written = !self.remarks.empty()});
+  each("links", self.links, Field{"between the hosts, probed before the run, as links.json"});
+}
+
 Json to_json(const RunRecord& record) {
-  const ImagesPerSecond& speed = record.images_per_second;
-  Json json{{"schema", kResultSchema},
-            {"status", record.status},
-            {"failure", record.failure},
-            {"model", record.model},
-            {"precision", record.precision},
-            {"device", record.device},
-            {"device_name", record.device_name},
-            {"batch_per_device", record.batch_per_device},
-            {"world_size", record.world_size},
-            {"nodes", record.nodes},
-            {"devices_per_node", record.devices_per_node},
-            {"iterations", record.iterations},
-            {"warmup", record.warmup},
-            {"step_seconds", record.step_seconds},
-            {"loss", record.loss}};
-  if (record.ranks_per_gpu > 1) json["ranks_per_gpu"] = record.ranks_per_gpu;
-  if (!record.loss_scale.empty()) {
-    json["loss_scale"] = record.loss_scale;
-    json["skipped_iterations"] = record.skipped_iterations;
-  }
-  json["images_per_second"] =
-      Json{{"mean", speed.mean}, {"median", speed.median}, {"min", speed.min}, {"max", speed.max}};
-  json["rank_window_seconds"] = record.rank_window_seconds;
-  json["exposed_communication_seconds"] = record.exposed_communication_seconds;
-  json["data_wait_seconds"] = record.data_wait_seconds;
-  if (record.sent_bytes_per_step > 0) json["sent_bytes_per_step"] = record.sent_bytes_per_step;
-  if (record.bus_bytes_per_second) json["bus_bytes_per_second"] = *record.bus_bytes_per_second;
-  if (record.probed_bytes_per_second) json["probed_bytes_per_second"] = *record.probed_bytes_per_second;
-  if (record.modelled_exchange_seconds) json["modelled_exchange_seconds"] = *record.modelled_exchange_seconds;
-  json["parameters"] = record.parameters;
-  json["macs_per_image"] = record.macs_per_image;
-  if (record.head_parameters > 0) {
-    json["head_parameters"] = record.head_parameters;
-    json["head_macs_per_image"] = record.head_macs_per_image;
-  }
-  json["memory_bytes"] = memory_json(record.memory_bytes);
-  json["checks"] = record.checks;
-  if (record.largest_checked_message_bytes > 0)
-    json["largest_checked_message_bytes"] = record.largest_checked_message_bytes;
-  json["config"] = record.config;
-  json["log_files"] = record.log_files;
-  json["energy_joules_per_image"] =
-      record.energy_joules_per_image ? Json(*record.energy_joules_per_image) : Json(nullptr);
-  for (std::size_t rank = 0; rank < record.ranks.size(); ++rank)
-    json["ranks"].push_back(rank_json(rank, record.ranks[rank]));
-  if (!record.run_id.empty()) json["run_id"] = record.run_id;
-  for (const RankProcess& process : record.processes)
-    json["processes"].push_back({{"host", process.host}, {"pid", process.pid}});
-  for (const UnfusedLayer& layer : record.unfused_layers)
-    json["unfused_layers"].push_back(
-        {{"layer", layer.layer}, {"pattern", layer.pattern}, {"reason", layer.reason}});
-  if (!record.winograd_steps.empty()) json["winograd_steps"] = record.winograd_steps;
-  for (const CollectiveRecord& collective : record.collectives)
-    json["collectives"].push_back(to_json(collective));
-  for (const GpuRecord& gpu : record.gpus) json["gpus"].push_back(to_json(gpu));
-  if (!record.odd_hosts.empty()) json["odd_hosts"] = record.odd_hosts;
-  if (!record.remarks.empty()) json["remarks"] = record.remarks;
-  if (record.links) json["links"] = to_json(*record.links);
+  Json json{{"schema", kResultSchema}};
+  json.update(fields::written(record));
   return json;
+}
+
+Json result_schema() {
+  return json_schema<RunRecord>(kResultSchema, "A run of bench_resnet50 or bench_arcface.");
 }
 
 RunRecord run_record_from_json(const Json& json, const std::string& origin) {
@@ -169,56 +116,12 @@ RunRecord run_record_from_json(const Json& json, const std::string& origin) {
   if (const std::string schema = reader.text("schema"); schema != kResultSchema)
     reader.fail("schema", fmt::format("is '{}'", schema));
   RunRecord record;
-  record.status = reader.text("status");
+  fields::read_all(reader, record);
   if (record.status != "ok" && record.status != "failed") reader.fail("status", "is neither ok nor failed");
-  record.failure = reader.text("failure");
-  record.model = reader.text("model");
-  record.precision = reader.text("precision");
-  record.device = reader.text("device");
-  record.device_name = reader.text("device_name");
-  record.batch_per_device = reader.integer("batch_per_device", 0);
-  record.world_size = reader.count("world_size", 1);
-  record.nodes = reader.count("nodes", 1);
-  record.devices_per_node = reader.count("devices_per_node", 1);
-  if (reader.has("ranks_per_gpu")) record.ranks_per_gpu = reader.count("ranks_per_gpu", 1);
-  record.iterations = reader.integer("iterations", 0);
-  record.warmup = reader.integer("warmup", 0);
-  read_measurements(reader, record);
-  record.parameters = reader.integer("parameters", 0);
-  record.macs_per_image = reader.integer("macs_per_image", 0);
-  if (reader.has("head_parameters")) {
-    record.head_parameters = reader.integer("head_parameters", 0);
-    record.head_macs_per_image = reader.integer("head_macs_per_image", 0);
-  }
-  read_ranks(reader, origin, record);
-  if (reader.has("run_id")) record.run_id = reader.text("run_id");
-  read_processes(reader, origin, record);
-  read_memory(reader, record);
-  read_checks(reader, record);
-  if (reader.has("largest_checked_message_bytes"))
-    record.largest_checked_message_bytes = reader.integer("largest_checked_message_bytes", 1);
-  record.config = reader.object("config");
-  record.log_files = reader.texts("log_files");
-  if (!reader.any("energy_joules_per_image").is_null())
-    record.energy_joules_per_image = reader.number("energy_joules_per_image");
-  if (reader.has("loss_scale")) {
-    record.loss_scale = reader.numbers("loss_scale");
-    record.skipped_iterations = reader.integer("skipped_iterations", 0);
-  }
-  if (reader.has("unfused_layers"))
-    for (const Json& layer : reader.list("unfused_layers")) {
-      const ObjectReader of(layer, origin, "unfused_layers");
-      record.unfused_layers.push_back({of.text("layer"), of.text("pattern"), of.text("reason")});
-    }
-  if (reader.has("winograd_steps")) record.winograd_steps = reader.texts("winograd_steps");
-  if (reader.has("collectives"))
-    for (const Json& collective : reader.list("collectives"))
-      record.collectives.push_back(read_collective_record({collective, origin, "collectives"}));
-  if (reader.has("gpus"))
-    for (const Json& gpu : reader.list("gpus")) record.gpus.push_back(read_gpu_record({gpu, origin, "gpus"}));
-  if (reader.has("odd_hosts")) record.odd_hosts = reader.texts("odd_hosts");
-  if (reader.has("remarks")) record.remarks = reader.texts("remarks");
-  if (reader.has("links")) record.links = links_from_json(reader.object("links"), origin + ", links");
+  check_checks(reader, record);
+  const auto ranks = static_cast<std::size_t>(record.world_size);
+  if (!record.ranks.empty()) check_entries(reader, "ranks", record.ranks.size(), ranks, "rank");
+  if (!record.processes.empty()) check_entries(reader, "processes", record.processes.size(), ranks, "rank");
   if (record.status == "ok") check_complete(reader, record);
   return record;
 }

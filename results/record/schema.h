@@ -12,8 +12,9 @@
 #include <string_view>
 #include <vector>
 
+#include "results/record/fields.h"
 #include "results/record/links.h"
-#include "results/record/object_reader.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 
@@ -28,6 +29,15 @@ struct CollectiveRecord {
   ValueRange seconds, bus_bytes_per_second;
   int slowest_rank = 0;  // has the lowest bus bandwidth: it waited longest
   int last_rank = 0;     // has the highest: the others waited for it
+  static void fields(auto& self, auto&& each) {
+    each("name", self.name, Field{"of the instruction"});
+    each("kind", self.kind, Field{"allreduce_sum, allgather, …"});
+    each("bytes", self.bytes, Field{"of the whole buffer", 0});
+    each("seconds", self.seconds, Field{"over the ranks, from a rank's start to its end"});
+    each("bus_bytes_per_second", self.bus_bytes_per_second, Field{"over the ranks, as nccl-tests define it"});
+    each("slowest_rank", self.slowest_rank, Field{"has the lowest bus bandwidth: it waited longest", 0});
+    each("last_rank", self.last_rank, Field{"has the highest: the others waited for it", 0});
+  }
 };
 
 // Bus bandwidth over algorithm bandwidth, which is bytes / seconds: 2 (n - 1) / n for an allreduce over n
@@ -39,15 +49,18 @@ double bus_factor(std::string_view kind, int ranks);
 CollectiveRecord collective_record(std::string name, std::string kind, std::int64_t bytes,
                                    std::span<const double> rank_seconds);
 
-nlohmann::ordered_json to_json(const CollectiveRecord& record);
-// Throws as ObjectReader does.
-CollectiveRecord read_collective_record(const ObjectReader& reader);
-
 // At one moment, `seconds` after the window began.
 struct GpuMoment {
   double seconds = 0;
   double sm_clock_mhz = 0, memory_clock_mhz = 0, temperature_celsius = 0, power_watts = 0;
   bool throttled = false;
+  static constexpr bool kInColumns = true;
+  static void fields(auto& self, auto&& each) {
+    each("seconds", self.seconds, Field{"since the window began"});
+    each("sm_clock_mhz", self.sm_clock_mhz), each("memory_clock_mhz", self.memory_clock_mhz);
+    each("temperature_celsius", self.temperature_celsius), each("power_watts", self.power_watts);
+    each("throttled", self.throttled, Field{"whether the GPU gave a reason by which it was slower"});
+  }
 };
 
 // A GPU during the timed window: clocks and why they were low, temperature, power, energy.
@@ -64,12 +77,23 @@ struct GpuRecord {
   std::optional<double> joules;  // of the window
   std::string energy_source;     // "counter", or "power" where that was integrated for want of a counter
   std::vector<GpuMoment> moments;  // of rank 0's GPU; of others the figures above must do
+  static void fields(auto& self, auto&& each) {
+    each("rank", self.rank, Field{"", 0});
+    each("name", self.name), each("id", self.id, Field{"the GPU's UUID"});
+    each("driver_version", self.driver_version);
+    each("highest_sm_clock_mhz", self.highest_sm_clock_mhz, Field{"that it can have; 0: not known"});
+    each("window_seconds", self.window_seconds, Field{"of the timed iterations"});
+    each("samples", self.samples, Field{"in the window", 0});
+    each("sm_clock_mhz", self.sm_clock_mhz), each("memory_clock_mhz", self.memory_clock_mhz);
+    each("temperature_celsius", self.temperature_celsius), each("power_watts", self.power_watts);
+    each("clock_reasons", self.clock_reasons, Field{"share of samples by reason for a lower clock"});
+    each("throttled_share", self.throttled_share, Field{"of samples with a reason that makes it slower"});
+    each("joules", self.joules, Field{.about = "of the window", .null_if_nothing = true});
+    each("energy_source", self.energy_source, Field{"counter, or power: power integrated over time"});
+    each("moments", self.moments,
+         Field{.about = "of rank 0's GPU, a list for each column", .written = !self.moments.empty()});
+  }
 };
-
-// Moments are written as columns: {"seconds": […], "sm_clock_mhz": […], …}.
-nlohmann::ordered_json to_json(const GpuRecord& record);
-// Throws as ObjectReader does.
-GpuRecord read_gpu_record(const ObjectReader& reader);
 
 // Over all ranks' GPUs, each counted once however many ranks share it; nothing unless all `ranks` have one
 // that tells its energy.
@@ -85,6 +109,11 @@ std::string throttling_text(const GpuRecord& record);
 // max come from rank 0's step times inside the window.
 struct ImagesPerSecond {
   double mean = 0, median = 0, min = 0, max = 0;
+  static void fields(auto& self, auto&& each) {
+    each("mean", self.mean, Field{"images of the window / longest window of any rank"});
+    each("median", self.median, Field{"of rank 0's steps in the window, as are min and max"});
+    each("min", self.min), each("max", self.max);
+  }
 };
 
 // One rank over the window: mean seconds per step in which it waited in a collective, for data, and in which
@@ -93,17 +122,32 @@ struct RankRecord {
   std::string host;
   double exposed_communication_seconds = 0;
   std::optional<double> compute_seconds, data_wait_seconds;  // nothing: a run of before they were kept
+  int rank = 0;
+  static void fields(auto& self, auto&& each) {
+    each("rank", self.rank, Field{"", 0});
+    each("host", self.host);
+    each("exposed_communication_seconds", self.exposed_communication_seconds,
+         Field{"mean per step: waited in a collective"});
+    each("compute_seconds", self.compute_seconds, Field{"mean per step: waited for nothing"});
+    each("data_wait_seconds", self.data_wait_seconds, Field{"mean per step: waited for a batch"});
+  }
 };
 
 // A rank's process.
 struct RankProcess {
   std::string host;
   std::int64_t pid = 0;
+  static void fields(auto& self, auto&& each) {
+    each("host", self.host), each("pid", self.pid, Field{"", 0});
+  }
 };
 
 // A convolution that ran as plain instructions although its GPU has the fused engine.
 struct UnfusedLayer {
   std::string layer, pattern, reason;
+  static void fields(auto& self, auto&& each) {
+    each("layer", self.layer), each("pattern", self.pattern), each("reason", self.reason);
+  }
 };
 
 // The `failure` of a run that was ended from outside begins with this word.
@@ -143,7 +187,7 @@ struct RunRecord {
   std::int64_t parameters = 0, macs_per_image = 0;  // without class centres: what models are published with
   // Class centres of all ranks, and what an image costs with those that a step takes; 0: none, and no key.
   std::int64_t head_parameters = 0, head_macs_per_image = 0;
-  // parameters, gradients, optimizer, activations, workspace, planned, peak
+  // activations, gradients, optimizer, parameters, peak, planned, workspace
   std::map<std::string, std::int64_t> memory_bytes;
   nlohmann::ordered_json checks = nlohmann::ordered_json::object();  // name -> true | false | "skipped"
   std::int64_t largest_checked_message_bytes = 0;  // sums_exact says nothing of longer ones; 0: all, no key
@@ -160,6 +204,7 @@ struct RunRecord {
   std::vector<std::string> odd_hosts;  // a sentence for each host unlike the others; empty: no key
   std::vector<std::string> remarks;    // everything odd about the run (run_flags); empty: no key
   std::optional<Links> links;  // between hosts, probed before the run, over MPI; of a single host: no key
+  static void fields(auto& self, auto&& each);
 };
 
 // Seconds of a step in which collectives were under way, on the rank that spent least so: the sent bytes over
@@ -171,6 +216,8 @@ nlohmann::ordered_json to_json(const RunRecord& record);
 // null reads as NaN where a real number is expected. An ok run must have one entry per iteration and rank.
 // Throws Error(bad_data) that names `origin`, the key and what is wrong with it.
 RunRecord run_record_from_json(const nlohmann::ordered_json& json, const std::string& origin);
+// JSON Schema of result.json.
+nlohmann::ordered_json result_schema();
 
 // Why a run that isn't ok has no score: "the run failed: rank 3 was lost", "the run was interrupted by
 // SIGTERM after 5 of 120 iterations, so it is no measurement; start it again".

@@ -20,6 +20,9 @@ double median(std::span<const double> values);
 // Least, middle and largest of several values.
 struct ValueRange {
   double min = 0, median = 0, max = 0;
+  static void fields(auto& self, auto&& each) {
+    each("min", self.min), each("median", self.median), each("max", self.max);
+  }
 };
 // `values` isn't empty.
 ValueRange range_of(std::span<const double> values);

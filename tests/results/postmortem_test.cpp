@@ -177,10 +177,10 @@ TEST(Postmortem, RefusesFilesThatAreNoWords) {
   expect_words(refused(json.dump()), {"'collectives' has more than 64"});
   json = to_json(words_of_rank(1, 2));
   json["unix_seconds"] = nullptr;
-  expect_words(refused(json.dump()), {"'unix_seconds' is no finite number"});
+  expect_words(refused(json.dump()), {"'unix_seconds' is not a finite number"});
   json = to_json(words_of_rank(1, 2));
   json["world_size"] = 1;
-  expect_words(refused(json.dump()), {"'world_size' is 1, outside 2"});
+  expect_words(refused(json.dump()), {"'world_size' is not above 'rank'"});
   std::filesystem::remove(run / "rank_1.json");
   ASSERT_EQ(::mkfifo((run / "rank_1.json").c_str(), 0600), 0);
   expect_words(why_refused(run), {"no regular file"});

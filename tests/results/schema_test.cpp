@@ -136,7 +136,7 @@ TEST(RunRecord, KeepsHowFastCollectivesWere) {
     SCOPED_TRACE(key);
     Json broken = json;
     broken["collectives"][0].erase(key);
-    expect_error(ExitCode::bad_data, {"'collectives." + key + "'", "missing"}, [&] { reread(broken); });
+    expect_error(ExitCode::bad_data, {"'collectives[0]." + key + "'", "missing"}, [&] { reread(broken); });
   }
 }
 
@@ -150,20 +150,20 @@ TEST(RunRecord, NamesWhatIsWrongWithAGpu) {
     expect_error(ExitCode::bad_data, {"'" + key + "'"}, [&] { reread(broken); });
   };
   expect_refused("/gpus", 1, "gpus");
-  expect_refused("/gpus/0", "none", "gpus");
-  expect_refused("/gpus/0/rank", -1, "gpus.rank");
-  expect_refused("/gpus/0/joules", "many", "gpus.joules");
-  expect_refused("/gpus/0/sm_clock_mhz", 1410, "gpus.sm_clock_mhz");
-  expect_refused("/gpus/0/clock_reasons/thermal", "hot", "gpus.clock_reasons.thermal");
-  expect_refused("/gpus/0/moments/power_watts", Json::array({1}), "gpus.moments.power_watts");
-  expect_refused("/gpus/0/moments/throttled/1", 1, "gpus.moments.throttled");
-  const Json gpu = to_json(record.gpus[0]);
+  expect_refused("/gpus/0", "none", "gpus[0]");
+  expect_refused("/gpus/0/rank", -1, "gpus[0].rank");
+  expect_refused("/gpus/0/joules", "many", "gpus[0].joules");
+  expect_refused("/gpus/0/sm_clock_mhz", 1410, "gpus[0].sm_clock_mhz");
+  expect_refused("/gpus/0/clock_reasons/thermal", "hot", "gpus[0].clock_reasons.thermal");
+  expect_refused("/gpus/0/moments/power_watts", Json::array({1}), "gpus[0].moments.power_watts");
+  expect_refused("/gpus/0/moments/throttled/1", 1, "gpus[0].moments.throttled");
+  const Json gpu = fields::written(record.gpus[0]);
   for (const auto& [key, value] : gpu.items()) {
     if (key == "moments") continue;  // of rank 0's GPU only
     SCOPED_TRACE(key);
     Json broken = to_json(record);
     broken["gpus"][0].erase(key);
-    expect_error(ExitCode::bad_data, {"'gpus." + key + "'", "missing"}, [&] { reread(broken); });
+    expect_error(ExitCode::bad_data, {"'gpus[0]." + key + "'", "missing"}, [&] { reread(broken); });
   }
 }
 
@@ -193,7 +193,7 @@ TEST(ThrottlingText, NamesRankReasonsAndClocks) {
 TEST(RunRecord, KeepsWhatEachRankWaitedFor) {
   EXPECT_FALSE(to_json(example()).contains("ranks"));
   RunRecord record = example();
-  record.ranks = {{"node1", 0.01}, {"node2", 0.002}};
+  record.ranks = {{"node1", 0.01, {}, {}, 0}, {"node2", 0.002, {}, {}, 1}};
   Json json = Json::parse(to_json(record).dump());
   const RunRecord back = run_record_from_json(json, "x");
   ASSERT_EQ(back.ranks.size(), 2u);
@@ -206,7 +206,7 @@ TEST(RunRecord, KeepsWhatEachRankWaitedFor) {
 
 TEST(RunRecord, KeepsWhereTheTimeWentAndWhatIsOdd) {
   RunRecord record = example();
-  record.ranks = {{"node1", 0.01, 0.3, 0.001}, {"node2", 0.002}};
+  record.ranks = {{"node1", 0.01, 0.3, 0.001, 0}, {"node2", 0.002, {}, {}, 1}};
   record.sent_bytes_per_step = 102e6;
   record.bus_bytes_per_second = 1.25e9;
   record.probed_bytes_per_second = 1.5e9;
@@ -248,7 +248,7 @@ TEST(RunRecord, HasItsKeysInTheirOrder) {
       "devices_per_node iterations warmup step_seconds loss images_per_second rank_window_seconds "
       "exposed_communication_seconds data_wait_seconds parameters macs_per_image memory_bytes checks config "
       "log_files energy_joules_per_image ");
-  EXPECT_EQ(to_json(example())["memory_bytes"].dump(), R"({"parameters":1,"planned":2,"peak":3})");
+  EXPECT_EQ(to_json(example())["memory_bytes"].dump(), R"({"parameters":1,"peak":3,"planned":2})");
   EXPECT_TRUE(to_json(example())["energy_joules_per_image"].is_null());
 }
 

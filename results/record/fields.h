@@ -1,0 +1,235 @@
+// Records of files as one list of members. A record has
+//
+//   static void fields(auto& self, auto&& each) { each("seconds", self.seconds, Field{"mean per step"}); … }
+//
+// and by it is written, read and described as a JSON Schema (https://json-schema.org/draft/2020-12/schema).
+#pragma once
+
+#include <cmath>
+#include <concepts>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "results/record/object_reader.h"
+
+namespace plumb {
+
+struct Field {
+  const char* about = "";  // meaning and unit
+  // Of a whole number.
+  std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
+  std::int64_t highest = std::numeric_limits<std::int64_t>::max();
+  // Whether this record's key is written. Without it: if the member isn't a std::nullopt. A file may lack the
+  // key where it is given, and where the member is optional.
+  std::optional<bool> written = {};
+  bool null_if_nothing = false;  // of an optional member: its key is always there
+  bool finite = false;           // a number that may not be null, which stands for NaN and infinities
+};
+
+namespace fields {
+
+using Json = nlohmann::ordered_json;
+
+template <typename T>
+concept Record = requires(T& record) {
+  T::fields(record, [](const char*, auto&, const Field& = {}) {});
+};
+// Written as {"key": [of all rows], …}.
+template <typename T>
+concept Row = Record<T> && requires {
+  requires T::kInColumns;
+};
+
+template <typename T>
+struct ItemOf {};
+template <typename T>
+struct ItemOf<std::optional<T>> : std::type_identity<T> {};
+template <typename T>
+struct ItemOf<std::vector<T>> : std::type_identity<T> {};
+template <typename T>
+struct ItemOf<std::map<std::string, T>> : std::type_identity<T> {};
+template <typename T>
+using Item = ItemOf<T>::type;
+template <typename T>
+concept Optional = std::same_as<T, std::optional<Item<T>>>;
+template <typename T>
+concept List = std::same_as<T, std::vector<Item<T>>>;
+template <typename T>
+concept Map = std::same_as<T, std::map<std::string, Item<T>>>;
+
+template <typename T>
+Json written(const T& value);
+
+template <Row T>
+Json written_in_columns(const std::vector<T>& rows) {
+  Json json = Json::object();
+  for (const T& row : rows)
+    T::fields(row,
+              [&](const char* key, const auto& member, const Field& = {}) { json[key].push_back(member); });
+  return json;
+}
+
+template <typename T>
+Json written(const T& value) {
+  Json json;
+  if constexpr (Record<T>) {
+    json = Json::object();
+    T::fields(value, [&]<typename M>(const char* key, const M& member, const Field& field = {}) {
+      bool is_written = true;
+      if constexpr (Optional<M>) is_written = member || field.null_if_nothing;
+      if (field.written.value_or(is_written)) json[key] = written(member);
+    });
+  } else if constexpr (Optional<T>) {
+    if (value) json = written(*value);
+  } else if constexpr (List<T>) {
+    if constexpr (Row<Item<T>>) return written_in_columns(value);
+    json = Json::array();
+    for (const auto& item : value) json.push_back(written(item));
+  } else if constexpr (requires { to_json(value); }) {
+    json = to_json(value);
+  } else {
+    json = value;
+  }
+  return json;
+}
+
+template <typename T>
+void read(const ObjectReader& reader, const char* key, T& value, const Field& field);
+
+template <Record T>
+void read_all(const ObjectReader& reader, T& record) {
+  T::fields(record, [&]<typename M>(const char* key, M& member, const Field& field = {}) {
+    const bool may_lack = field.written || (Optional<M> && !field.null_if_nothing);
+    if (!may_lack || reader.has(key)) read(reader, key, member, field);
+  });
+}
+
+template <Row T>
+void read_columns(const ObjectReader& columns, std::vector<T>& rows) {
+  std::optional<std::size_t> size;
+  T row;
+  T::fields(row, [&](const char* key, const auto&, const Field& = {}) {
+    const std::size_t entries = columns.list(key).size();
+    if (size.value_or(entries) != entries) columns.fail(key, "has not as many entries as other columns");
+    size = entries;
+  });
+  rows.resize(size.value());
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    T::fields(rows[i], [&]<typename M>(const char* key, M& member, const Field& = {}) {
+      const Json& entry = columns.list(key)[i];
+      if (!(std::same_as<M, bool> ? entry.is_boolean() : entry.is_number()))
+        columns.fail(key, "holds something of another type");
+      member = entry.template get<M>();
+    });
+}
+
+template <typename T>
+void read(const ObjectReader& reader, const char* key, T& value, const Field& field) {
+  if constexpr (Optional<T>) {
+    if (!field.null_if_nothing || !reader.any(key).is_null()) read(reader, key, value.emplace(), field);
+  } else if constexpr (std::same_as<T, std::string>) {
+    value = reader.text(key);
+  } else if constexpr (std::integral<T>) {
+    const auto highest = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
+    value = static_cast<T>(reader.integer(key, field.lowest,
+                                          highest < static_cast<std::uint64_t>(field.highest)
+                                              ? static_cast<std::int64_t>(highest)
+                                              : field.highest));
+  } else if constexpr (std::same_as<T, double>) {
+    value = reader.number(key);
+    if (field.finite && !std::isfinite(value)) reader.fail(key, "is not a finite number");
+  } else if constexpr (std::same_as<T, std::vector<double>>) {
+    value = reader.numbers(key);
+  } else if constexpr (std::same_as<T, std::vector<std::string>>) {
+    value = reader.texts(key);
+  } else if constexpr (List<T>) {
+    if constexpr (Row<Item<T>>)
+      read_columns(reader.inside(key), value);
+    else
+      reader.for_each(key, [&](const ObjectReader& entry) { read_all(entry, value.emplace_back()); });
+  } else if constexpr (Map<T>) {
+    const ObjectReader members = reader.inside(key);
+    for (const auto& [name, ignored] : reader.object(key).items())
+      read(members, name.c_str(), value[name], field);
+  } else if constexpr (Record<T>) {
+    read_all(reader.inside(key), value);
+  } else if constexpr (std::same_as<T, Json>) {
+    value = reader.object(key);
+  } else {
+    read_member(reader, key, value);
+  }
+}
+
+template <typename T>
+Json schema(const Field& field = {});
+
+template <Record T>
+Json record_schema() {
+  Json properties = Json::object(), required = Json::array();
+  T record{};
+  T::fields(record, [&]<typename M>(const char* key, const M&, const Field& field = {}) {
+    if constexpr (Row<T>)
+      properties[key] = Json{{"type", "array"}, {"items", schema<M>()}, {"description", field.about}};
+    else
+      properties[key] = schema<M>(field);
+    if (!field.written && (!Optional<M> || field.null_if_nothing)) required.push_back(key);
+  });
+  return {{"type", "object"}, {"properties", std::move(properties)}, {"required", std::move(required)}};
+}
+
+template <typename T>
+Json schema_of_type(const Field& field) {
+  if constexpr (Optional<T>) {
+    Json json = schema_of_type<Item<T>>(field);
+    if (field.null_if_nothing && !json["type"].is_array()) json["type"] = Json::array({json["type"], "null"});
+    return json;
+  } else if constexpr (std::same_as<T, std::string>) {
+    return {{"type", "string"}};
+  } else if constexpr (std::same_as<T, bool>) {
+    return {{"type", "boolean"}};
+  } else if constexpr (std::integral<T>) {
+    Json json{{"type", "integer"}};
+    if (field.lowest != Field{}.lowest) json["minimum"] = field.lowest;
+    if (field.highest != Field{}.highest) json["maximum"] = field.highest;
+    return json;
+  } else if constexpr (std::same_as<T, double>) {
+    if (field.finite) return {{"type", "number"}};
+    return {{"type", {"number", "null"}}};
+  } else if constexpr (List<T>) {
+    if constexpr (Row<Item<T>>) return record_schema<Item<T>>();
+    return {{"type", "array"}, {"items", schema<Item<T>>()}};
+  } else if constexpr (Map<T>) {
+    return {{"type", "object"}, {"additionalProperties", schema_of_type<Item<T>>(field)}};
+  } else if constexpr (Record<T>) {
+    return record_schema<T>();
+  } else {
+    return {{"type", "object"}};
+  }
+}
+
+template <typename T>
+Json schema(const Field& field) {
+  Json json = schema_of_type<T>(field);
+  if (*field.about) json["description"] = field.about;
+  return json;
+}
+
+}  // namespace fields
+
+// The JSON Schema of a file whose "schema" is `name`.
+template <fields::Record T>
+nlohmann::ordered_json json_schema(const char* name, const char* about) {
+  nlohmann::ordered_json json{
+      {"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", name}, {"description", about}};
+  json.update(fields::record_schema<T>());
+  json["properties"]["schema"] = {{"const", name}};
+  json["required"].push_back("schema");
+  return json;
+}
+
+}  // namespace plumb
