@@ -4,7 +4,6 @@
 #include "kernels/cuda/block_end_tile.h"
 #include "kernels/cuda/elements.h"
 #include "kernels/cuda/finish_sums.h"
-#include "kernels/cuda/norm_coefficients.h"
 #include "kernels/cuda/norm_tile.h"
 
 namespace plumb::cuda {
@@ -113,42 +112,15 @@ __global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape s
   }
 }
 
-// A block finishes the sums of 8 channels, in a fixed order. Reads 4 bytes per sum, channel and row of tiles
-// from the L2 cache: bound by its latency.
-template <int kSums>
-__global__ void __launch_bounds__(kFinishedChannels* kFinishingRows, 1)
-    finish_norm_sums(const float* partials, int rows, std::int64_t pixels, int channels, NormBackward norm,
-                     NormBackward shortcut) {
-  const int channel = static_cast<int>(blockIdx.x * kFinishedChannels + threadIdx.x);
-  FinishedSums<kSums> sums;
-#pragma unroll 4
-  for (int row = static_cast<int>(threadIdx.y); row < rows; row += kFinishingRows) {
-    const float* const from = partials + std::int64_t{row} * kSums * channels + channel;
-#pragma unroll
-    for (int i = 0; i < kSums; ++i) sums.of[i] += from[i * channels];
-  }
-  merge_rows(sums);
-  if (threadIdx.y > 0) return;
-  if constexpr (kSums == 1)
-    norm.d_bias[channel] = sums.of[0];
-  else
-    NormGradientSums{sums.of[0], sums.of[1]}.settle(norm, pixels, channels, channel);
-  if constexpr (kSums > 2)
-    NormGradientSums{sums.of[0], sums.of[2]}.settle(shortcut, pixels, channels, channel);
-}
-
 template <typename T, End kEnd, int kChannels, int kSums>
 void launch_end(const BlockEndShape& shape, const EndTensors<T>& tensors, const NormBackward& norm,
                 const NormBackward& shortcut, cudaStream_t stream) {
   const std::int64_t tiles = block_end_rows(shape) * (shape.channels / kChannels);
   gpu::launch(block_end<T, kEnd, kChannels, kSums>, dim3(blocks_for(tiles, 1)), dim3(kBlockEndThreads),
               static_cast<std::size_t>(block_end_shared_bytes(kChannels)), stream, shape, tensors);
-  if constexpr (kSums > 0) {
-    const dim3 block(kFinishedChannels, kFinishingRows);
-    gpu::launch(finish_norm_sums<kSums>, dim3(blocks_for(shape.channels, kFinishedChannels)), block,
-                merge_bytes<FinishedSums<kSums>>(block), stream, tensors.partials,
-                static_cast<int>(block_end_rows(shape)), shape.pixels, shape.channels, norm, shortcut);
-  }
+  if constexpr (kSums > 0)
+    launch_finish_norm_sums<kSums>(tensors.partials, static_cast<int>(block_end_rows(shape)), shape.pixels,
+                                   shape.channels, norm, shortcut, stream);
 }
 
 }  // namespace

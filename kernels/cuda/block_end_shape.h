@@ -39,9 +39,7 @@ constexpr int block_end_shared_bytes(int tile_channels) {
          block_end_stages(tile_channels) * 2 * kBlockEndStep * (kBlockEndRows + tile_channels);
 }
 
-// Sums are left by rows of tiles, [rows, sums, channels] in f32, and finished by blocks that take 8 channels
-// each.
-inline constexpr int kFinishedChannels = 8, kFinishingRows = 128;
+// Sums are left by rows of tiles, [rows, sums, channels] in f32.
 constexpr std::int64_t block_end_rows(const BlockEndShape& shape) {
   return divide_up(shape.pixels, kBlockEndRows);
 }

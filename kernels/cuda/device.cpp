@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "kernels/cuda/binding.h"
 #include "kernels/cuda/blocks.h"
+#include "kernels/cuda/gpu_choice.h"
 #include "kernels/cuda/instruction_tuner.h"
 #include "kernels/cuda/lanes.h"
 #include "kernels/cuda/optimizer.h"
@@ -16,6 +17,7 @@
 #include "kernels/cuda/synthetic.h"
 #include "kernels/cuda/tensor_layout.h"
 #include "kernels/cuda/tuning_cache.h"
+#include "kernels/cuda/window_shape.h"
 #include "kernels/lowering.h"
 #include "kernels/prepared_instructions.h"
 
@@ -38,10 +40,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
         limits_(limits_of(gpu_.properties)),
         deterministic_(options.deterministic),
         products_(make_gemm_engine()),
-        convolutions_(
-            with_stem_kernels(with_block_end_kernels(with_matrix_products(
-                                  make_conv_engine({.deterministic = options.deterministic}), *products_)),
-                              gpu_.properties.multiprocessors)),
+        convolutions_(make_convolutions()),
         records_(cuda::allocate_pinned(kMetricsKept * sizeof(IterationRecord))) {
     std::memset(records_.get(), 0, kMetricsKept * sizeof(IterationRecord));
   }
@@ -241,6 +240,16 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
  private:
   cudaStream_t compute() const { return lanes_.stream(Lane::compute); }
   IterationRecord* records() const { return reinterpret_cast<IterationRecord*>(records_.get()); }
+
+  std::unique_ptr<ConvEngine> make_convolutions() const {
+    const int multiprocessors = gpu_.properties.multiprocessors;
+    auto engines = with_stem_kernels(with_block_end_kernels(with_matrix_products(
+                                         make_conv_engine({.deterministic = deterministic_}), *products_)),
+                                     multiprocessors);
+    const bool has_window_kernels =
+        gpu_.properties.compute_capability == kWindowComputeCapability && built_for_warpgroups();
+    return has_window_kernels ? with_window_kernels(std::move(engines), multiprocessors) : std::move(engines);
+  }
 
   // Everything that the times depend on.
   std::string tuning_environment() const {

@@ -6,5 +6,8 @@ namespace plumb::cuda {
 std::string_view built_architectures() {
   return "50-virtual";
 }
+bool built_for_warpgroups() {
+  return true;
+}
 
 }  // namespace plumb::cuda

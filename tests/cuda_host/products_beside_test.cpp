@@ -1,4 +1,4 @@
-// Who offers engines next to a library's convolutions: matrix products, and our own kernel for a block's end.
+// Who offers engines next to a library's convolutions: matrix products, and our own kernels.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -8,6 +8,7 @@
 #include "kernels/cuda/block_end.h"
 #include "kernels/cuda/conv.h"
 #include "kernels/cuda/dense.h"
+#include "kernels/cuda/window.h"
 #include "tests/cuda_host/guarded_tensor.h"
 
 namespace plumb::cuda {
@@ -136,6 +137,61 @@ TEST(BlockEnd, ComesBeforeTheLibraryWhereItFits) {
   other = problem, other.fusion = {};
   EXPECT_EQ(both.engine->candidates(other, 1 << 20)->engine(0),
             make_conv_engine({})->candidates(other, 0)->engine(0));
+}
+
+// A single block's tiles, which share its stages, and one to a block.
+TEST(Windows, OfManyTilesToABlockAreTheSame) {
+  const WindowShape shape{.n = 2, .h = 13, .w = 58};
+  const auto elements = static_cast<std::size_t>(shape.n * shape.h * shape.w * kWindowChannels);
+  std::vector<double> numbers(elements), weights(kWindowTaps * kWindowChannels * kWindowChannels);
+  for (std::size_t i = 0; i < elements; ++i) numbers[i] = static_cast<double>(i * 7 % 31) / 16 - 1;
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<double>(i * 5 % 23) / 16 - 0.5;
+  GuardedTensor in(DType::f16, numbers), weight(DType::f16, weights);
+  std::vector<std::vector<double>> results, sums;
+  for (const int multiprocessors : {1, 3, 100}) {
+    GuardedTensor out(DType::f16, elements), sum(DType::f32, 2 * kWindowChannels),
+        partials(DType::f32, window_workspace(shape, multiprocessors) / sizeof(float));
+    launch_window_forward(DType::f16, shape, multiprocessors, in.data(), weight.data(), out.data(),
+                          sum.as<float>(), partials.as<float>(), nullptr);
+    results.push_back(out.values());
+    sums.push_back(sum.values());
+  }
+  EXPECT_EQ(results[0], results[2]);
+  EXPECT_EQ(results[1], results[2]);
+  for (std::size_t i = 0; i < sums[0].size(); ++i)
+    EXPECT_NEAR(sums[0][i], sums[2][i], 1e-5 * sums[2][i % 64 + 64]);
+}
+
+// The library's engines are proven, and without tuning the first one is taken.
+TEST(Windows, ComeAfterTheLibrarysFirstEngine) {
+  const auto both = with_window_kernels(make_conv_engine({}), 132);
+  ConvProblem problem{.n = 2,
+                      .h = 5,
+                      .w = 4,
+                      .c = 64,
+                      .out_h = 5,
+                      .out_w = 4,
+                      .out_c = 64,
+                      .kernel = 3,
+                      .padding = 1,
+                      .dtype = DType::f16};
+  const auto is_ours = [&](const ConvProblem& one) {
+    const auto listed = both->candidates(one, 1 << 20);
+    return listed->size() == 2 && listed->engine(1) == kOwnKernel;
+  };
+  EXPECT_TRUE(is_ours(problem));
+  EXPECT_NE(both->candidates(problem, 1 << 20)->engine(0), kOwnKernel);
+  EXPECT_NE(both->plan(problem, 1 << 20)->engine(), kOwnKernel);
+  EXPECT_EQ(both->plan(problem, 1 << 20, kOwnKernel)->engine(), kOwnKernel);
+  ConvProblem other = problem;
+  other.fusion.normalizes_input = true;
+  EXPECT_FALSE(is_ours(other));
+  other = problem, other.c = 128;
+  EXPECT_FALSE(is_ours(other));
+  other = problem, other.dtype = DType::f32;
+  EXPECT_FALSE(is_ours(other));
+  other = problem, other.pass = ConvPass::backward_weights;
+  EXPECT_FALSE(is_ours(other));
 }
 
 }  // namespace

@@ -118,6 +118,17 @@ TEST(SassCheck, AllowsTheNarrowAccessesThatTheTableNames) {
   EXPECT_TRUE(failures(kernels, {loose}).empty());
 }
 
+// Code for sm_80 has none, and nothing hot.
+TEST(SassCheck, FindsMissingProductsOfWarpgroups) {
+  std::vector<std::string> instructions = kWide;
+  instructions.emplace_back("HGMMA.64x232x16.F32 R24, gdesc[UR4], R24");
+  const auto kernels = read(both(resources(kCopy, 0) + code(kCopy, loop_of(instructions))));
+  const Wanted wanted{.kernel = "copy<*>", .wide_loads = 1, .products = 1};
+  EXPECT_TRUE(failures(kernels, {wanted}).empty());
+  EXPECT_EQ(failures(read(both(resources(kCopy, 0) + code(kCopy, loop_of(kWide)))), {wanted}),
+            (std::vector<std::string>{"sm_90 copy<f16,true>: 0 products of warpgroups, 1 wanted"}));
+}
+
 TEST(SassCheck, FindsLocalMemory) {
   std::vector<std::string> spills = kWide;
   spills.insert(spills.begin() + 1, {"STL.64 [R1], R10", "LDL.64 R10, [R1]"});

@@ -26,7 +26,7 @@ skip() {
   exit 77
 }
 
-objects=("$build"/kernels/cuda/CMakeFiles/plumb_cuda.dir/*.cu.o)
+objects=("$build"/kernels/cuda/CMakeFiles/plumb_cuda{,_warpgroups}.dir/*.cu.o)
 [ -e "${objects[0]}" ] || skip "$build has no kernels: CUDA is not part of this build"
 PATH=$PATH:/usr/local/cuda/bin
 if ! command -v cuobjdump >/dev/null || ! command -v nvdisasm >/dev/null; then

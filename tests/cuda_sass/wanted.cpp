@@ -5,6 +5,7 @@
 #include "kernels/cuda/margin_partition.h"
 #include "kernels/cuda/norm_partition.h"
 #include "kernels/cuda/stem_shape.h"
+#include "kernels/cuda/window_shape.h"
 
 namespace plumb::sass {
 namespace {
@@ -255,6 +256,13 @@ const std::vector<Wanted> kTable{
      .dynamic_shared_bytes = cuda::block_end_shared_bytes(64),
      .copied_bytes = cuda::block_end_shared_bytes(64),
      .why = "a channel's shift, once; one sum per channel and 128 pixels"},
+    // 3x3 convolutions of 64 channels: the input of two tiles, one multiplied and one copied.
+    {.kernel = "window_products<*>",
+     .wide_stores = 15,
+     .threads = cuda::kWindowThreads,
+     .dynamic_shared_bytes = cuda::kWindowSharedBytes,
+     .copied_bytes = 2 * 16 * cuda::kWindowChunks * cuda::kWindowPositions,
+     .products = 36},
     {.kernel = "product_norm_statistics<*,16>",
      .wide_loads = 16,
      .narrow = {"load 4", "store 2"},

@@ -19,6 +19,7 @@ struct Wanted {
   int threads = 0;                            // per block; 0: no row in the table of figures
   int dynamic_shared_bytes = 0;               // per block
   int copied_bytes = 0;       // copied to shared memory at once, past the registers, per block
+  int products = 0;           // minimum number of products of warpgroups, which only code for sm_90a has
   std::string_view why = {};  // reason for narrow accesses and a stack
   bool is_hot() const { return wide_loads + wide_stores > 0; }
 };
@@ -32,7 +33,7 @@ std::size_t row_of(const std::vector<Wanted>& table, std::string_view kernel);
 
 // Checks the table's architectures. Returns messages naming the kernel and the finding, none if all is well.
 // A row that matches no kernel of an architecture is a failure too.
-inline constexpr int kArchitectures[] = {80, 90};
+inline constexpr int kArchitectures[] = {80, 90}, kWarpgroupArchitecture = 90;
 std::vector<std::string> failures(const std::vector<KernelCode>& kernels, const std::vector<Wanted>& table);
 
 }  // namespace plumb::sass

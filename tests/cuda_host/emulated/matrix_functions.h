@@ -1,6 +1,8 @@
-// What feeds tensor cores, and their products (PTX ISA, "cp.async", "ldmatrix", "mma.m16n8k16").
+// What feeds tensor cores, and their products (PTX ISA, "cp.async", "ldmatrix", "stmatrix",
+// "mma.m16n8k16").
 #pragma once
 
+#include <cstddef>
 #include <source_location>
 
 namespace plumb::gpu::emulated {
@@ -13,6 +15,9 @@ void finish_copies();
 void finish_copy_groups(int open);
 
 void load_matrices(unsigned (&into)[4], const void* row, bool transposed, std::source_location where);
+void store_transposed_matrices(void* row, const unsigned (&from)[4], std::source_location where);
+// One of two packed f16 or bf16.
+float half_of(unsigned pair, std::size_t which, bool bf16);
 // The operands are f16 or bf16. Sums 16 products in f32, then adds the result.
 void multiply_add(float (&sums)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, bool bf16,
                   std::source_location where);

@@ -1,0 +1,294 @@
+#include <type_traits>
+
+#include "kernels/cuda/elements.h"
+#include "kernels/cuda/finish_sums.h"
+#include "kernels/cuda/window.h"
+
+namespace plumb::cuda {
+namespace {
+
+static_assert(gpu::kWarpgroupSums == kWindowColumns / 2);
+
+enum class WindowPass { forward, forward_sums, gradient, gradient_for_norm };
+constexpr bool is_gradient(WindowPass pass) {
+  return pass >= WindowPass::gradient;
+}
+constexpr bool leaves_sums(WindowPass pass) {
+  return pass == WindowPass::forward_sums || pass == WindowPass::gradient_for_norm;
+}
+
+// Barriers: a tile's input is there, for either warpgroup; a warpgroup has multiplied its tile.
+enum WindowBarrier : int { kInputIsThere = 1, kInputIsRead = 3 };
+
+struct WindowTile {
+  unsigned image;
+  int row, column;  // of the first output
+};
+__device__ WindowTile window_tile_at(const WindowShape& shape, unsigned index) {
+  const auto across = static_cast<unsigned>((shape.w + kWindowTileColumns - 1) / kWindowTileColumns);
+  const auto down = static_cast<unsigned>((shape.h + kWindowTileRows - 1) / kWindowTileRows);
+  const unsigned line = index / across;
+  return {line / down, static_cast<int>(line % down) * kWindowTileRows,
+          static_cast<int>(index % across) * kWindowTileColumns};
+}
+
+// Walks over positions, 16 further each time.
+struct WindowPosition {
+  int row, column;
+  __device__ explicit WindowPosition(int position) : row(0), column(position) {}
+  __device__ void advance() {
+    column += 16;
+    if (column >= kWindowPitch) column -= kWindowPitch, ++row;
+  }
+};
+
+// By a warpgroup: the tile's input and its border; 0 outside the image.
+template <typename T>
+__device__ void hold_window_input(const WindowShape& shape, const WindowTile& tile, const T* in,
+                                  uint4* held) {
+  const int thread = static_cast<int>(threadIdx.x) % kWindowGroupThreads;
+  const int h = static_cast<int>(shape.h), w = static_cast<int>(shape.w), chunk = thread % kWindowChunks;
+  const T* const image = in + std::int64_t{tile.image} * h * w * kWindowChannels + chunk * 8;
+  held += chunk * kWindowPlaneChunks;
+  WindowPosition at(thread / kWindowChunks);
+#pragma unroll 2
+  for (int position = thread / kWindowChunks; position < kWindowPositions; position += 16, at.advance()) {
+    const int y = tile.row - 1 + at.row, x = tile.column - 1 + at.column;
+    const bool is_inside = y >= 0 && y < h && x >= 0 && x < w;
+    gpu::copy_to_shared(held + position, image + (is_inside ? (y * w + x) * kWindowChannels : 0), is_inside);
+  }
+}
+
+// [tap, chunk of a row, row].
+template <typename T>
+__device__ void hold_window_weights(const T* weight, uint4* held) {
+  for (int i = static_cast<int>(threadIdx.x); i < kWindowWeightChunks; i += kWindowThreads) {
+    const int chunk = i % kWindowChunks, tap = i / kWindowChunks % kWindowTaps,
+              row = i / kWindowChunks / kWindowTaps;
+    gpu::copy_to_shared(held + tap * kWindowTapChunks + chunk * kWindowChannels + row, weight + i * 8, true);
+  }
+}
+
+// All products of a tile as one group. A forward product's rows are those of the weights, a gradient's their
+// columns, and the gradient of a tap's input comes from the opposite side.
+template <typename T, bool kGradient>
+__device__ void begin_window(const uint4* weights, const uint4* input, float (&sums)[gpu::kWarpgroupSums]) {
+  constexpr int kEight = 128, kColumn = 16 * kWindowChannels, kPlane = 16 * kWindowPlaneChunks;
+  const std::uint64_t left =
+      gpu::matrix_at(weights, kGradient ? kEight : kColumn, kGradient ? kColumn : kEight);
+  const std::uint64_t right = gpu::matrix_at(input, kPlane, kEight);
+  gpu::begin_products();
+#pragma unroll
+  for (int tap = 0; tap < kWindowTaps; ++tap) {
+    const int tap_of_weights = kGradient ? kWindowTaps - 1 - tap : tap;
+    const int position = tap / kWindow * kWindowPitch + tap % kWindow;
+#pragma unroll
+    for (int step = 0; step < kWindowChannels / 16; ++step)  // in chunks, as the address in a descriptor
+      gpu::multiply_warpgroup<T, kGradient>(
+          sums, left + tap_of_weights * kWindowTapChunks + step * 2 * (kGradient ? kEight : kColumn) / 16,
+          right + position + step * 2 * kWindowPlaneChunks, tap + step > 0);
+  }
+  gpu::end_product_group();
+}
+
+// Over the outputs that a lane has stored, 8 channels of each: of the outputs and of their squares, or of the
+// gradient and of its product with (in - mean).
+struct WindowSums {
+  float values[8] = {}, products[8] = {};
+
+  // Over the lanes with the same channels, in a fixed order: partials [2, 64].
+  __device__ void leave(int channel, float* partials) {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+#pragma unroll
+      for (int distance = 2; distance < 32; distance *= 2) {
+        values[i] += __shfl_xor_sync(0xffffffff, values[i], distance);
+        products[i] += __shfl_xor_sync(0xffffffff, products[i], distance);
+      }
+    }
+    if (lane >= 2) return;
+    store<8>(partials + channel, values);
+    store<8>(partials + kWindowChannels + channel, products);
+  }
+};
+
+template <typename T>
+struct WindowNormTensors {
+  const T* in = nullptr;
+  const float *scale = nullptr, *bias = nullptr, *mean = nullptr, *inv_std = nullptr;
+};
+// What a lane needs of them for its channels.
+struct WindowNormLine {
+  float factor[8], mean[8], bias[8];
+  template <typename T>
+  __device__ void load_all(const WindowNormTensors<T>& norm, int channel) {
+    float inv_std[8];
+    load<8>(norm.scale + channel, factor);
+    load<8>(norm.inv_std + channel, inv_std);
+    load<8>(norm.mean + channel, mean);
+    load<8>(norm.bias + channel, bias);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) factor[i] *= inv_std[i];
+  }
+};
+
+template <typename T>
+__device__ unsigned packed_pair(float first, float second) {
+  Elements<T, 2> pair{from_float<T>(first), from_float<T>(second)};
+  unsigned word;
+  memcpy(&word, &pair, sizeof word);
+  return word;
+}
+
+// Of a tile: a warp's 16 channels. 16 positions at a time pass through shared memory, where a lane takes 8
+// channels of one; `own` is where the first position's would be stored.
+template <typename T, WindowPass kPass>
+__device__ void store_window(const WindowShape& shape, const WindowTile& tile,
+                             const float (&tile_sums)[gpu::kWarpgroupSums], uint4* staging, T* out,
+                             const WindowNormTensors<T>& norm, const WindowNormLine& line, int channel,
+                             WindowSums& sums) {
+  constexpr int kTurns = (kWindowColumns + kWindowOutputPixels - 1) / kWindowOutputPixels;
+  constexpr int kAhead = kPass == WindowPass::gradient_for_norm ? 4 : 1;  // of the norm's input
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int rows = min(static_cast<int>(shape.h) - tile.row, kWindowTileRows);
+  const int columns = min(static_cast<int>(shape.w) - tile.column, kWindowTileColumns);
+  const int w = static_cast<int>(shape.w);
+  const std::int64_t first =
+      ((std::int64_t{tile.image} * shape.h + tile.row) * shape.w + tile.column) * kWindowChannels + channel;
+  const auto offset_of = [&](const WindowPosition& at) { return (at.row * w + at.column) * kWindowChannels; };
+  const auto has_pixel = [&](const WindowPosition& at) { return at.row < rows && at.column < columns; };
+  Packed<T, 8> norm_in[kAhead];
+  WindowPosition ahead(lane / 2);
+  const auto load_next = [&](int turn) {
+    if (has_pixel(ahead)) norm_in[turn % kAhead] = load_packed<8>(norm.in + first + offset_of(ahead));
+    ahead.advance();
+  };
+  if constexpr (kPass == WindowPass::gradient_for_norm)
+#pragma unroll
+    for (int turn = 0; turn < kAhead; ++turn) load_next(turn);
+  WindowPosition at(lane / 2);
+#pragma unroll
+  for (int turn = 0; turn < kTurns; ++turn, at.advance()) {
+    uint4* const own = staging + turn % 2 * kWindowOutputChunks;
+    unsigned words[4];
+#pragma unroll
+    for (int matrix = 0; matrix < 4; ++matrix) {  // the last turn has 8 positions only
+      const int eight = 2 * turn + matrix / 2 < kWindowColumns / 8 ? 2 * turn + matrix / 2 : 2 * turn;
+      words[matrix] =
+          packed_pair<T>(tile_sums[4 * eight + matrix % 2 * 2], tile_sums[4 * eight + matrix % 2 * 2 + 1]);
+    }
+    gpu::store_transposed_matrices(own + lane / 8 % 2 * kWindowHalfChunks + lane / 16 * 8 + lane % 8, words);
+    __syncwarp();
+    auto made = load_packed<8>(reinterpret_cast<const T*>(own + lane % 2 * kWindowHalfChunks + lane / 2));
+    if (has_pixel(at)) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        if constexpr (kPass == WindowPass::forward_sums) {
+          sums.values[i] += made.at(i);
+          sums.products[i] += made.at(i) * made.at(i);
+        }
+        if constexpr (kPass == WindowPass::gradient_for_norm) {
+          const float centered = norm_in[turn % kAhead].at(i) - line.mean[i];
+          const bool passes = line.factor[i] * centered + line.bias[i] > 0;
+          sums.values[i] += passes ? made.at(i) : 0.0F;
+          sums.products[i] += passes ? made.at(i) * centered : 0.0F;
+          if (!passes) made.words[i / 2] &= i % 2 == 0 ? 0xffff0000U : 0xffffU;
+        }
+      }
+      __stwb(reinterpret_cast<uint4*>(out + first + offset_of(at)),  // an assignment becomes four stores
+             make_uint4(made.words[0], made.words[1], made.words[2], made.words[3]));
+    }
+    if constexpr (kPass == WindowPass::gradient_for_norm)
+      if (turn + kAhead < kTurns) load_next(turn);
+  }
+}
+
+// A block has all weights, and walks over tiles; one warpgroup stores while the other one multiplies. It
+// copies the tile behind the other one's, into the stage that it has read. Per output element: reads 2 bytes,
+// from the L2 cache 3.1, writes 2; with a norm reads 2 more. 576 multiply-adds, of which 556 count: bound by
+// tensor cores, nearly as much by memory.
+template <typename T, WindowPass kPass>
+__global__ void __launch_bounds__(kWindowThreads, 1)
+    window_products(WindowShape shape, unsigned tiles, const T* in, const T* weight, T* out,
+                    WindowNormTensors<T> norm, float* partials) {
+  uint4* const weights = gpu::dynamic_shared<uint4>();
+  uint4* const stages = weights + kWindowWeightChunks;
+  const auto warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+  uint4* const staging = stages + kWindowStages * kWindowStageChunks + warp * 2 * kWindowOutputChunks;
+  const auto group = static_cast<unsigned>(warp) / 4;
+  const int channel = warp % 4 * 16 + lane % 2 * 8;
+  const unsigned own_tiles = (tiles - blockIdx.x + gridDim.x - 1) / gridDim.x;
+  const auto tile_of = [&](unsigned i) { return window_tile_at(shape, blockIdx.x + i * gridDim.x); };
+  const auto hold = [&](unsigned i) {
+    if (i < own_tiles)
+      hold_window_input(shape, tile_of(i), in, stages + i % kWindowStages * kWindowStageChunks);
+  };
+  WindowSums sums;
+  WindowNormLine line;
+  if constexpr (kPass == WindowPass::gradient_for_norm) line.load_all(norm, channel);
+  hold_window_weights(weight, weights);
+  hold(group);
+  gpu::wait_for_copies();
+  gpu::share_with_products();
+  __syncthreads();
+  if (group == 1) {
+    gpu::arrive(kInputIsThere, kWindowThreads);
+    hold(2);
+  }
+  for (unsigned i = group; i < own_tiles; i += kWindowGroups) {
+    float tile_sums[gpu::kWarpgroupSums];
+    gpu::meet(kInputIsThere + static_cast<int>(group), kWindowThreads);
+    begin_window<T, is_gradient(kPass)>(weights, stages + i % kWindowStages * kWindowStageChunks, tile_sums);
+    gpu::wait_for_copies();  // of the other one's next tile
+    gpu::share_with_products();
+    if (i + 1 < own_tiles) gpu::arrive(kInputIsThere + 1 - static_cast<int>(group), kWindowThreads);
+    gpu::wait_for_product_groups<0>();
+    gpu::meet(kInputIsRead + static_cast<int>(group), kWindowGroupThreads);
+    hold(i + kWindowStages);
+    store_window<T, kPass>(shape, tile_of(i), tile_sums, staging, out, norm, line, channel, sums);
+  }
+  if constexpr (leaves_sums(kPass))
+    sums.leave(channel, partials + (blockIdx.x * kWindowGroups + group) * 2 * kWindowChannels);
+}
+
+template <WindowPass kPass, typename T>
+void launch_window(const WindowShape& shape, int blocks, const T* in, const T* weight, T* out,
+                   const WindowNormTensors<T>& norm, float* partials, cudaStream_t stream) {
+  gpu::launch(window_products<T, kPass>, dim3(static_cast<unsigned>(blocks)), dim3(kWindowThreads),
+              kWindowSharedBytes, stream, shape, static_cast<unsigned>(window_tiles(shape)), in, weight, out,
+              norm, partials);
+}
+
+}  // namespace
+
+void launch_window_forward(DType dtype, const WindowShape& shape, int multiprocessors, const std::byte* in,
+                           const std::byte* weight, std::byte* out, float* sums, float* partials,
+                           cudaStream_t stream) {
+  const int blocks = window_blocks(shape, multiprocessors);
+  with_half_type_of(dtype, [&](auto type) {
+    using T = decltype(type);
+    const auto launch =
+        sums ? launch_window<WindowPass::forward_sums, T> : launch_window<WindowPass::forward, T>;
+    launch(shape, blocks, as<T>(in), as<T>(weight), as<T>(out), {}, partials, stream);
+  });
+  if (sums) launch_finish_sums(partials, blocks * kWindowGroups, 2 * kWindowChannels, sums, stream);
+}
+
+void launch_window_backward_data(DType dtype, const WindowShape& shape, int multiprocessors,
+                                 const std::byte* d_out, const std::byte* weight, std::byte* d_in,
+                                 const WindowNorm& norm, float* partials, cudaStream_t stream) {
+  const int blocks = window_blocks(shape, multiprocessors);
+  with_half_type_of(dtype, [&](auto type) {
+    using T = decltype(type);
+    const auto launch =
+        norm.in ? launch_window<WindowPass::gradient_for_norm, T> : launch_window<WindowPass::gradient, T>;
+    launch(shape, blocks, as<T>(d_out), as<T>(weight), as<T>(d_in),
+           {as<T>(norm.in), norm.norm.scale, norm.bias, norm.norm.mean, norm.norm.inv_std}, partials, stream);
+  });
+  if (norm.in)
+    launch_finish_norm_sums<2>(partials, blocks * kWindowGroups, shape.n * shape.h * shape.w, kWindowChannels,
+                               norm.norm, {}, stream);
+}
+
+}  // namespace plumb::cuda
