@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "kernels/cuda/written_results.h"
 
 namespace plumb::cuda {
 namespace {
@@ -163,6 +164,8 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Program& progra
   } catch (const Error& error) {  // the library lacks the pattern
     return {{.failure = error.what()}};
   }
+  bool lists_own = false;
+  for (std::size_t i = 0; i < listed->size(); ++i) lists_own |= listed->engine(i) == kOwnKernel;
   std::vector<EngineTrial> trials = engines_that_ended_a_run(problem);
   std::set<std::string> lost;
   for (const EngineTrial& trial : trials) lost.insert(trial.engine);
@@ -170,28 +173,40 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Program& progra
   std::chrono::duration<double> building{};
   std::size_t working = 0;
   std::optional<double> best;
+  std::optional<WrittenResults> expected;  // of the library's first engine that works
+  std::optional<std::size_t> own;          // our kernel, until it can be compared
   const auto is_enough = [&] {
-    return working >= kMaxEngines || (working >= kMinEngines && building.count() > kEnoughBuilding);
+    return working >= kMaxEngines || (working >= kMinEngines && building.count() > kEnoughBuilding) ||
+           (working > 0 && !time_engines_);
   };
-  for (std::size_t i = 0; i < listed->size() && !is_enough(); ++i) {
-    if (lost.contains(listed->engine(i))) continue;
+  const auto try_candidate = [&](std::size_t i) {
+    if (lost.contains(listed->engine(i))) return;
     const auto start = HostClock::now();
     const std::unique_ptr<ConvPlan> plan = listed->build(i);
     building += HostClock::now() - start;
-    if (!plan) continue;
+    if (!plan) return;
     try {
       trials.push_back(try_plan(*plan, program, instruction, best));
+      if (trials.back().failure.empty() && time_engines_ && lists_own)
+        compare(trials.back(), program, instruction, expected);
     } catch (const Error& error) {
       trials.insert(trials.begin(), {.engine = listed->engine(i), .failure = kLostGpu});
       if (cache_) cache_->remember(problem, trials);
       throw Error(ExitCode::internal, "engine {} for {} {} ({}); start again{}", listed->engine(i), problem,
                   kLostGpu, error.what(), cache_ ? ": tuning then leaves it out" : " with --fusion off");
     }
-    if (!trials.back().failure.empty()) continue;
+    if (!trials.back().failure.empty()) return;
     ++working;
-    if (!time_engines_) break;
     if (trials.back().seconds) best = std::min(best.value_or(*trials.back().seconds), *trials.back().seconds);
+  };
+  for (std::size_t i = 0; i < listed->size() && !is_enough(); ++i) {
+    if (time_engines_ && listed->engine(i) == kOwnKernel)
+      own = i;
+    else
+      try_candidate(i);
+    if (own && working > 0) try_candidate(*std::exchange(own, {}));
   }
+  if (own) try_candidate(*own);
   std::ranges::stable_sort(trials, {}, rank_of);
   if (trials.empty()) {
     std::string failure = device_.convolutions.library() + " has no engine";
@@ -220,6 +235,21 @@ EngineTrial InstructionTuner::try_plan(const ConvPlan& plan, const Program& prog
   const bool leads = trial.failure.empty() && (!best || trial.seconds < best);
   if (captures_ && leads) capture(trial, enqueue);
   return trial;
+}
+
+void InstructionTuner::compare(EngineTrial& trial, const Program& program, const Instruction& instruction,
+                               std::optional<WrittenResults>& expected) const {
+  if (trial.engine != kOwnKernel && expected) return;
+  WrittenResults made = read_written(program, instruction, Arena(memory_.get(), room_), device_.stream);
+  made.engine = trial.engine;
+  if (trial.engine != kOwnKernel) {
+    expected = std::move(made);
+  } else if (expected) {
+    const std::string found = difference(made, *expected, conv_problem(graph_, program, instruction).value());
+    if (found.empty()) return;
+    trial.failure = fmt::format("computes other values than {}: {}", expected->engine, found);
+    trial.seconds.reset();
+  }
 }
 
 EngineTrial InstructionTuner::try_own_kernel(const Program& program, const Instruction& instruction) {

@@ -17,6 +17,8 @@
 
 namespace plumb::cuda {
 
+struct WrittenResults;
+
 // Times GPU work as in a training step: with operands in main memory, not in the L2 cache.
 class ColdTimer {
  public:
@@ -70,6 +72,10 @@ class InstructionTuner {
   // `best`: seconds of the fastest engine so far.
   EngineTrial try_plan(const ConvPlan& plan, const Program& program, const Instruction& instruction,
                        std::optional<double> best);
+  // Of an engine just tried, if it's the library's first that works: keeps what it wrote. Our own kernel
+  // fails where it wrote other values.
+  void compare(EngineTrial& trial, const Program& program, const Instruction& instruction,
+               std::optional<WrittenResults>& expected) const;
   EngineTrial try_own_kernel(const Program& program, const Instruction& instruction);
   // Fills in the seconds or the failure. Throws Error if the GPU is no longer usable.
   void run(EngineTrial& trial, const std::function<void()>& enqueue, std::optional<double> best = {}) const;

@@ -142,7 +142,7 @@ __device__ unsigned packed_pair(float first, float second) {
 }
 
 // Of a tile: a warp's 16 channels. 16 positions at a time pass through shared memory, where a lane takes 8
-// channels of one; `own` is where the first position's would be stored.
+// channels of one.
 template <typename T, WindowPass kPass>
 __device__ void store_window(const WindowShape& shape, const WindowTile& tile,
                              const float (&tile_sums)[gpu::kWarpgroupSums], uint4* staging, T* out,
@@ -154,14 +154,16 @@ __device__ void store_window(const WindowShape& shape, const WindowTile& tile,
   const int rows = min(static_cast<int>(shape.h) - tile.row, kWindowTileRows);
   const int columns = min(static_cast<int>(shape.w) - tile.column, kWindowTileColumns);
   const int w = static_cast<int>(shape.w);
+  // In chunks, which the compiler needs to see in order to store one at once.
   const std::int64_t first =
-      ((std::int64_t{tile.image} * shape.h + tile.row) * shape.w + tile.column) * kWindowChannels + channel;
-  const auto offset_of = [&](const WindowPosition& at) { return (at.row * w + at.column) * kWindowChannels; };
+      ((std::int64_t{tile.image} * shape.h + tile.row) * shape.w + tile.column) * kWindowChunks + channel / 8;
+  const auto offset_of = [&](const WindowPosition& at) { return (at.row * w + at.column) * kWindowChunks; };
   const auto has_pixel = [&](const WindowPosition& at) { return at.row < rows && at.column < columns; };
   Packed<T, 8> norm_in[kAhead];
   WindowPosition ahead(lane / 2);
   const auto load_next = [&](int turn) {
-    if (has_pixel(ahead)) norm_in[turn % kAhead] = load_packed<8>(norm.in + first + offset_of(ahead));
+    if (has_pixel(ahead))
+      norm_in[turn % kAhead] = reinterpret_cast<const Packed<T, 8>*>(norm.in)[first + offset_of(ahead)];
     ahead.advance();
   };
   if constexpr (kPass == WindowPass::gradient_for_norm)
@@ -196,8 +198,8 @@ __device__ void store_window(const WindowShape& shape, const WindowTile& tile,
           if (!passes) made.words[i / 2] &= i % 2 == 0 ? 0xffff0000U : 0xffffU;
         }
       }
-      __stwb(reinterpret_cast<uint4*>(out + first + offset_of(at)),  // an assignment becomes four stores
-             make_uint4(made.words[0], made.words[1], made.words[2], made.words[3]));
+      reinterpret_cast<uint4*>(out)[first + offset_of(at)] =
+          make_uint4(made.words[0], made.words[1], made.words[2], made.words[3]);
     }
     if constexpr (kPass == WindowPass::gradient_for_norm)
       if (turn + kAhead < kTurns) load_next(turn);

@@ -62,6 +62,31 @@ TEST_F(InstructionTuning, TakesTheFastestAndPassesOverEnginesThatFail) {
   }
 }
 
+// Its place in the list doesn't matter, nor that it would be the fastest.
+TEST_F(InstructionTuning, PassesOverAnOwnKernelThatComputesOtherValues) {
+  const FakeEngine library{.name = "library", .seconds = 5}, other{.name = "other", .seconds = 7};
+  for (const bool wrong : {true, false}) {
+    const FakeEngine own{.name = kOwnKernel, .wrong = wrong};
+    for (const std::vector<FakeEngine>& engines : {std::vector{own, library, other}, {library, own, other}}) {
+      convolutions.plain = engines;
+      const Tuning tuning = tune(true);
+      EXPECT_EQ(chosen(tuning), (std::set<std::string>{wrong ? "library" : kOwnKernel}));
+      for (const auto& [problem, trials] : tuning.trials) {
+        if (!problem.starts_with("conv_")) continue;
+        ASSERT_EQ(trials.size(), 3U) << problem;
+        EXPECT_EQ(trials[0].captured, true);
+        if (!wrong) continue;
+        const std::string& failure = trials.back().failure;
+        EXPECT_TRUE(failure.starts_with("computes other values than library: ")) << failure;
+        EXPECT_NE(failure.find("[5] is 2 instead of "), std::string::npos) << failure;
+        EXPECT_FALSE(trials.back().seconds);
+      }
+    }
+  }
+  convolutions.plain = {{.name = kOwnKernel, .wrong = true}};
+  EXPECT_EQ(chosen(tune(true)), (std::set<std::string>{kOwnKernel})) << "with nothing to compare it with";
+}
+
 TEST_F(InstructionTuning, PassesOverEnginesThatCannotBeCaptured) {
   convolutions.plain = {
       {.name = "slow", .seconds = 10}, {.name = "waiting", .waits = true}, {.name = "good", .seconds = 5}};

@@ -30,6 +30,7 @@ struct FakeEngine {
   bool fails = false;    // reports an error, nothing else
   bool waits = false;    // for the stream, which a capture forbids
   bool poisons = false;  // makes every later call fail
+  bool wrong = false;    // in one element of what a plain convolution writes
   std::size_t workspace_bytes = 64;
 };
 
@@ -42,16 +43,17 @@ class FakePlan final : public ConvPlan {
   FakePlan(const FakeEngine& engine, Counts& counts) : engine_(engine), counts_(counts) {}
   std::size_t workspace_bytes() const override { return engine_.workspace_bytes; }
   std::string engine() const override { return engine_.name; }
-  void run(cudaStream_t stream, std::span<std::byte* const>, std::byte* workspace) const override {
+  void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const override {
     ++counts_.run;
     if (engine_.fails) throw Error(ExitCode::internal, "the engine refused");
     if (engine_.waits) check(cudaStreamSynchronize(stream));
-    const cudaError_t status =
-        gpu::emulated::enqueue(stream, gpu::emulated::once([engine = engine_, workspace] {
-                                 if (engine.poisons) throw std::runtime_error("illegal address");
-                                 workspace[0] = std::byte{1};
-                                 gpu::emulated::skip_time(engine.seconds * 1'000'000'000);
-                               }));
+    const cudaError_t status = gpu::emulated::enqueue(
+        stream, gpu::emulated::once([engine = engine_, workspace, written = operands[2]] {
+          if (engine.poisons) throw std::runtime_error("illegal address");
+          workspace[0] = std::byte{1};
+          if (engine.wrong) reinterpret_cast<std::uint16_t*>(written)[5] = 0x4000;  // 2
+          gpu::emulated::skip_time(engine.seconds * 1'000'000'000);
+        }));
     check(status);
   }
 
