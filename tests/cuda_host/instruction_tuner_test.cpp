@@ -1,9 +1,11 @@
 // What tuning chooses.
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
 
 #include "kernels/cuda/norm_partition.h"
+#include "kernels/device.h"
 #include "tests/cuda_host/instruction_tuning.h"
 
 namespace plumb::cuda {
@@ -196,6 +198,35 @@ TEST_F(InstructionTuning, TheTableOfTrialsMarksWhatTheRunUses) {
       if (line.ends_with(",1") && line.find(std::string("\",\"") + engine) != std::string::npos)
         marked.insert(engine);
   EXPECT_EQ(marked, std::set<std::string>{"fast"}) << "fused engines lost, so that nothing runs them";
+}
+
+// Our own kernels and the library's engines, both as they are: nothing is called different that isn't.
+TEST_F(InstructionTuning, OwnKernelsComputeWhatTheLibraryDoes) {
+  setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
+  GraphBuilder b({2, 18, 18, 3});
+  ValueId out =
+      b.norm(b.conv(GraphBuilder::kImages, 64, {.kernel = 7, .stride = 2, .padding = 3}), Activation::relu);
+  for (int i = 0; i < 2; ++i) out = b.norm(b.conv(out, 64, {.kernel = 3, .padding = 1}), Activation::relu);
+  const Graph graph = b.classify(out);
+  std::set<std::string> own;  // instructions
+  for (const Precision in : {Precision::fp16, Precision::bf16}) {
+    const auto device = make_device({.choice = DeviceChoice::cuda});
+    const Tuning tuning = device->tune(graph, {}, {.precision = in}, {.time_engines = true});
+    for (const auto& [problem, trials] : tuning.trials)
+      for (const EngineTrial& trial : trials) {
+        if (!problem.starts_with("conv_") || trial.engine != kOwnKernel) continue;
+        EXPECT_EQ(trial.failure, "") << problem;
+        own.insert(problem.substr(0, problem.find(' ')) + problem.substr(problem.find(", kernel ")));
+      }
+  }
+  unsetenv("XDG_CACHE_HOME");
+  for (const char* problem : {"conv_forward, kernel 3, stride 1, padding 1, f16, gathers statistics",
+                              "conv_forward, kernel 3, stride 1, padding 1, bf16",
+                              "conv_backward_data, kernel 3, stride 1, padding 1, f16",
+                              "conv_norm_backward_data, kernel 3, stride 1, padding 1, f16",
+                              "conv_forward, kernel 7, stride 2, padding 3, f16, gathers statistics",
+                              "conv_backward_weights, kernel 7, stride 2, padding 3, bf16"})
+    EXPECT_TRUE(own.contains(problem)) << problem;
 }
 
 }  // namespace
