@@ -247,7 +247,7 @@ void InstructionTuner::compare(EngineTrial& trial, const Program& program, const
   } else if (expected) {
     const std::string found = difference(made, *expected, conv_problem(graph_, program, instruction).value());
     if (found.empty()) return;
-    trial.failure = fmt::format("computes other values than {}: {}", expected->engine, found);
+    trial.failure = fmt::format("{}{}: {}", kOtherValues, expected->engine, found);
     trial.seconds.reset();
   }
 }

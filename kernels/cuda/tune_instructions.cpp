@@ -3,6 +3,7 @@
 #include <set>
 
 #include "kernels/cuda/instruction_tuner.h"
+#include "kernels/cuda/written_results.h"
 
 namespace plumb::cuda {
 namespace {
@@ -84,6 +85,11 @@ Tuning tune_instructions(InstructionTuner& tuner, const Graph& graph, const Desc
   for (const std::string& engine : tuner.gone_engines())
     tuning.remarks.push_back("the tuning cache names engine " + engine +
                              ", which is not there any more: its convolutions were timed again");
+  for (const auto& [problem, trials] : tuning.trials)
+    for (const EngineTrial& trial : trials)
+      if (trial.failure.starts_with(kOtherValues))
+        tuning.remarks.push_back("the engine " + trial.engine + " for " + problem + " is left out: it " +
+                                 trial.failure);
   return tuning;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/cuda/binding.h"
@@ -10,6 +11,8 @@
 
 namespace plumb::cuda {
 
+// How the failure of a wrong kernel's trial begins.
+inline constexpr std::string_view kOtherValues = "computes other values than ";
 inline constexpr std::size_t kComparedBytes = 1 << 20;  // of each operand's head, and of its tail
 
 struct WrittenOperand {

@@ -73,6 +73,7 @@ TEST_F(InstructionTuning, PassesOverAnOwnKernelThatComputesOtherValues) {
       convolutions.plain = engines;
       const Tuning tuning = tune(true);
       EXPECT_EQ(chosen(tuning), (std::set<std::string>{wrong ? "library" : kOwnKernel}));
+      EXPECT_EQ(tuning.remarks.empty(), !wrong);
       for (const auto& [problem, trials] : tuning.trials) {
         if (!problem.starts_with("conv_")) continue;
         ASSERT_EQ(trials.size(), 3U) << problem;
