@@ -42,7 +42,7 @@ struct WindowPosition {
   }
 };
 
-// By a warpgroup: the tile's input and its border; 0 outside the image.
+// A warpgroup copies the tile's input and its border; 0 outside the image.
 template <typename T>
 __device__ void hold_window_input(const WindowShape& shape, const WindowTile& tile, const T* in,
                                   uint4* held) {
@@ -141,8 +141,8 @@ __device__ unsigned packed_pair(float first, float second) {
   return word;
 }
 
-// Of a tile: a warp's 16 channels. 16 positions at a time pass through shared memory, where a lane takes 8
-// channels of one.
+// Stores a warp's 16 channels of a tile. 16 positions at a time pass through shared memory, from which a lane
+// takes 8 channels of one.
 template <typename T, WindowPass kPass>
 __device__ void store_window(const WindowShape& shape, const WindowTile& tile,
                              const float (&tile_sums)[gpu::kWarpgroupSums], uint4* staging, T* out,
@@ -206,10 +206,10 @@ __device__ void store_window(const WindowShape& shape, const WindowTile& tile,
   }
 }
 
-// A block has all weights, and walks over tiles; one warpgroup stores while the other one multiplies. It
-// copies the tile behind the other one's, into the stage that it has read. Per output element: reads 2 bytes,
-// from the L2 cache 3.1, writes 2; with a norm reads 2 more. 576 multiply-adds, of which 556 count: bound by
-// tensor cores, nearly as much by memory.
+// A block holds all weights and walks over tiles. One warpgroup stores its tile while the other one
+// multiplies. Each copies the input of one of the other's tiles into the stage that it has just read. Per
+// output element: reads 2 bytes, 3.1 from the L2 cache, and writes 2; with a norm reads 2 more. 597
+// multiply-adds, of which 576 count. Bound by tensor cores, nearly as much by memory.
 template <typename T, WindowPass kPass>
 __global__ void __launch_bounds__(kWindowThreads, 1)
     window_products(WindowShape shape, unsigned tiles, const T* in, const T* weight, T* out,

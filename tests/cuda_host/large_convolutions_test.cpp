@@ -6,6 +6,7 @@
 #include "kernels/cuda/block_end.h"
 #include "kernels/cuda/depthwise.h"
 #include "kernels/cuda/stem.h"
+#include "kernels/cuda/window.h"
 #include "tests/cuda_host/corner_blocks.h"
 #include "tests/cuda_host/sparse_tensor.h"
 
@@ -115,6 +116,26 @@ TEST_F(LargeConvolutions, BlockEndsReachTheLastPixel) {
                      nullptr);
     EXPECT_EQ(d_in.from_end(0), passed ? 11 : 0);
   }
+}
+
+// A middle weight of 3 meets a last pixel of 2.
+TEST_F(LargeConvolutions, WindowsReachTheLastPixel) {
+  const WindowShape shape{.n = kBatch, .h = kHeight, .w = kHeight};
+  const int multiprocessors = static_cast<int>(window_tiles(shape) / 4);  // 4 tiles to a block
+  SparseTensor in(DType::f16, kActivations), out(DType::f16, kActivations),
+      weight(DType::f16, kWindowTaps * kWindowChannels * kWindowChannels),
+      sums(DType::f32, 2 * kWindowChannels),
+      partials(DType::f32,
+               static_cast<std::int64_t>(window_workspace(shape, multiprocessors) / sizeof(float)));
+  in.set_from_end(0, 2);
+  weight.set_from_end(kWindowTaps / 2 * kWindowChannels, 3);
+  launch_window_forward(DType::f16, shape, multiprocessors, in.data(), weight.data(), out.data(),
+                        sums.floats(), partials.floats(), nullptr);
+  EXPECT_EQ(out.from_end(0), 6);
+  EXPECT_EQ(sums.at(2 * kWindowChannels - 1), 36);
+  launch_window_backward_data(DType::f16, shape, multiprocessors, out.data(), weight.data(), in.data(), {},
+                              nullptr, nullptr);
+  EXPECT_EQ(in.from_end(0), 18);
 }
 
 }  // namespace
