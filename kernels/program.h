@@ -81,9 +81,9 @@ using Operation =
                  ConvNormBackwardData, BatchNormForward, BatchNormStatistics, BatchNormFinalize,
                  BatchNormApply, BatchNormBackward, BatchNormPairBackward, BatchNormPoolBackward,
                  BatchNormBackwardApply, SamplePixels, ChannelProducts, ProductNormStatistics,
-                 BlockEndForward, ProductNormBackward, BlockEndBackwardData, PoolForward, PoolBackward,
-                 DenseForward, DenseBackwardData, DenseBackwardWeights, DropoutForward, DropoutBackward,
-                 SoftmaxCrossEntropy, MarginNormalize, MarginSampleClasses, MarginGatherRows,
+                 BlockEndForward, MaskedGradient, ProductNormBackward, BlockEndBackwardData, PoolForward,
+                 PoolBackward, DenseForward, DenseBackwardData, DenseBackwardWeights, DropoutForward,
+                 DropoutBackward, SoftmaxCrossEntropy, MarginNormalize, MarginSampleClasses, MarginGatherRows,
                  MarginClassNorms, MarginProducts, MarginStatistics, MarginRescale, MarginGradient,
                  MarginFeatureProducts, MarginWeightGradient, MarginFeaturesBackward, Accumulate, Cast,
                  Collective, FindOverflow, Update, UpdateRows, AdvanceState, Recorded>;

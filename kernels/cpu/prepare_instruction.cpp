@@ -21,8 +21,9 @@ concept NotOfCpu = std::same_as<T, ConvNormBackwardData> || std::same_as<T, Batc
     std::same_as<T, BatchNormPairBackward> || std::same_as<T, BatchNormPoolBackward> ||
     std::same_as<T, BatchNormBackwardApply> || std::same_as<T, SamplePixels> ||
     std::same_as<T, ChannelProducts> || std::same_as<T, ProductNormStatistics> ||
-    std::same_as<T, BlockEndForward> || std::same_as<T, ProductNormBackward> ||
-    std::same_as<T, BlockEndBackwardData> || std::same_as<T, FindOverflow> || std::same_as<T, Recorded>;
+    std::same_as<T, BlockEndForward> || std::same_as<T, MaskedGradient> ||
+    std::same_as<T, ProductNormBackward> || std::same_as<T, BlockEndBackwardData> ||
+    std::same_as<T, FindOverflow> || std::same_as<T, Recorded>;
 
 Binder prepare(Context&, Instruction& instruction, const NotOfCpu auto&) {
   throw std::logic_error(instruction.name + " is an instruction that no CPU runs");

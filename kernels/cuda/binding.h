@@ -39,6 +39,8 @@ struct Context : Engines {
   const T& op(const Instruction& instruction) const {
     return std::get<T>(graph.ops[instruction.op]);
   }
+  // Whether products read elements of this dtype as TF32.
+  bool is_tf32(DType dtype) const { return program.allow_tf32 && dtype == DType::f32; }
   TensorLayout layout() const { return program.layout.value_or(TensorLayout::nhwc); }
   const Buffer& buffer(BufferId id) const { return program.buffers[id]; }
   DType dtype(BufferId id) const { return program.buffers[id].dtype; }
@@ -56,10 +58,13 @@ Binder launching(const Context& context, Launch launch) {
   };
 }
 
-// Plans a matrix product. Sets the instruction's engine and workspace; the plan's own workspace begins after
-// `reserved` bytes.
-std::shared_ptr<const GemmPlan> plan_product(Context& context, Instruction& instruction, GemmProblem problem,
-                                             std::size_t reserved = 0);
+// Plans matrix products that run one after another. Sets the instruction's engine and workspace; the plans'
+// own workspace begins after `reserved` bytes.
+std::vector<std::shared_ptr<const GemmPlan>> plan_products(Context& context, Instruction& instruction,
+                                                           std::vector<GemmProblem> problems,
+                                                           std::size_t reserved);
+std::shared_ptr<const GemmPlan> plan_product(Context& context, Instruction& instruction,
+                                             const GemmProblem& problem, std::size_t reserved = 0);
 
 // The moments' addresses, for the kernels of norm.h.
 NormStatistics statistics_of(const BatchNormMoments& moments, DType scale_shift_dtype, const BatchNorm& op,
@@ -94,6 +99,7 @@ Binder prepare(Context& context, Instruction& instruction, const SamplePixels& s
 Binder prepare(Context& context, Instruction& instruction, const ChannelProducts& products);
 Binder prepare(Context& context, Instruction& instruction, const ProductNormStatistics& norm);
 Binder prepare(Context& context, Instruction& instruction, const BlockEndForward& end);
+Binder prepare(Context& context, Instruction& instruction, const MaskedGradient& gradient);
 Binder prepare(Context& context, Instruction& instruction, const ProductNormBackward& norm);
 Binder prepare(Context& context, Instruction& instruction, const BlockEndBackwardData& end);
 Binder prepare(Context& context, Instruction& instruction, const PoolForward& pool);

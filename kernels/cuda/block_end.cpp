@@ -2,7 +2,7 @@
 #include "kernels/cuda/block_end.h"
 
 #include "kernels/cuda/binding.h"
-#include "kernels/cuda/product_norm.h"
+#include "kernels/cuda/block_end_products.h"
 
 namespace plumb::cuda {
 namespace {
@@ -11,28 +11,29 @@ std::int64_t pixels_of(const Shape& shape) {
   return shape.n * shape.h * shape.w;
 }
 
-// How large the convolution is as a product.
+}  // namespace
+
 ProductNormShape product_shape(const Context& context, const Instruction& instruction) {
   const Conv& conv = context.op<Conv>(instruction);
   const Shape &in = context.graph.values[conv.in].shape, &out = context.graph.values[conv.out].shape;
   return {.pixels = pixels_of(out), .inputs = static_cast<int>(in.c), .outputs = static_cast<int>(out.c)};
 }
 
-}  // namespace
-
 Binder prepare(Context& context, Instruction& instruction, const SamplePixels& sample) {
   const Conv& conv = context.op<Conv>(instruction);
   const Shape &in = context.graph.values[conv.in].shape, &out = context.graph.values[conv.out].shape;
   const NormPartition partition = partition_norm(pixels_of(out), in.c);
   instruction.workspace_bytes = norm_partials_bytes(partition, 1);
-  return launching(context, [=, stride = conv.stride, dtype = context.dtype(sample.in)](const Arena& arena,
-                                                                                        cudaStream_t stream) {
+  const DType dtype = context.dtype(sample.in);
+  return launching(context, [=, stride = conv.stride, tf32 = context.is_tf32(dtype)](const Arena& arena,
+                                                                                     cudaStream_t stream) {
     launch_sample_pixels(partition, dtype,
                          {.in = arena.data(sample.in),
                           .out = arena.optional(sample.out),
                           .sums = arena.as<float>(sample.sums),
                           .grid = {static_cast<int>(in.h), static_cast<int>(in.w), stride - 1},
-                          .scratch = {arena.workspace<float>(), arena.as<unsigned>(sample.counters)}},
+                          .scratch = {arena.workspace<float>(), arena.as<unsigned>(sample.counters)},
+                          .tf32 = tf32},
                          stream);
   });
 }
@@ -60,19 +61,22 @@ Binder prepare(Context& context, Instruction& instruction, const ProductNormStat
   const ProductNormShape shape{.pixels = pixels_of(context.graph.values[op.in].shape),
                                .inputs = static_cast<int>(dims.at(1)),
                                .outputs = static_cast<int>(dims.at(0))};
-  return launching(context, [=, dtype = context.dtype(norm.scaled)](const Arena& arena, cudaStream_t stream) {
+  const DType dtype = context.dtype(norm.scaled);
+  return launching(context, [=, tf32 = context.is_tf32(dtype)](const Arena& arena, cudaStream_t stream) {
     launch_product_norm_statistics(shape, dtype,
                                    {.products = arena.as<float>(norm.products),
                                     .sums = arena.as<float>(norm.sums),
                                     .weight = arena.as<float>(norm.weight),
                                     .scaled = arena.data(norm.scaled),
                                     .scaled_transposed = arena.data(norm.scaled_transposed),
-                                    .deviations = arena.as<float>(norm.deviations)},
+                                    .deviations = arena.as<float>(norm.deviations),
+                                    .tf32 = tf32},
                                    statistics_of(norm.moments, DType::f32, op, arena), stream);
   });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const BlockEndForward& end) {
+  if (end.by_products) return prepare_products(context, instruction, end);
   const ProductNormShape product = product_shape(context, instruction);
   const BlockEndShape shape{
       .pixels = product.pixels,
@@ -94,33 +98,57 @@ Binder prepare(Context& context, Instruction& instruction, const BlockEndForward
   });
 }
 
+Binder prepare(Context& context, Instruction& instruction, const MaskedGradient& gradient) {
+  const std::vector<std::int64_t>& dims = context.buffer(gradient.d_out).dims;  // n, c, h, w
+  const NormPartition partition = partition_norm(dims.at(0) * dims.at(2) * dims.at(3), dims.at(1));
+  instruction.workspace_bytes = norm_partials_bytes(partition, 1);
+  const bool is_sampled = gradient.second_d_out && context.buffer(*gradient.second_d_out).dims != dims;
+  const PixelGrid grid{static_cast<int>(dims.at(2)), static_cast<int>(dims.at(3)), is_sampled ? 1 : 0};
+  const DType dtype = context.dtype(gradient.d_out);
+  return launching(context, [=, tf32 = context.is_tf32(dtype)](const Arena& arena, cudaStream_t stream) {
+    launch_masked_gradient(partition, dtype,
+                           {.d_out = arena.data(gradient.d_out),
+                            .second_d_out = arena.optional(gradient.second_d_out),
+                            .grid = grid,
+                            .mask = arena.as<std::uint8_t>(gradient.relu_mask),
+                            .d_in = arena.data(gradient.d_in),
+                            .sums = arena.as<float>(gradient.sums),
+                            .scratch = {arena.workspace<float>(), arena.as<unsigned>(gradient.counters)},
+                            .tf32 = tf32},
+                           stream);
+  });
+}
+
 Binder prepare(Context& context, Instruction& instruction, const ProductNormBackward& norm) {
   const ProductNormShape shape = product_shape(context, instruction);
   instruction.workspace_bytes = product_norm_workspace(shape);
-  return launching(context,
-                   [=, dtype = context.dtype(norm.factors), d_weight_dtype = context.dtype(norm.d_weight)](
-                       const Arena& arena, cudaStream_t stream) {
-                     launch_product_norm_backward(shape, dtype,
-                                                  {.products = arena.as<float>(norm.products),
-                                                   .d_out_sums = arena.as<float>(norm.d_out_sums),
-                                                   .sums = arena.as<float>(norm.sums),
-                                                   .deviations = arena.as<float>(norm.deviations),
-                                                   .weight = arena.as<float>(norm.weight),
-                                                   .scale = arena.as<float>(norm.scale),
-                                                   .mean = arena.as<float>(norm.mean),
-                                                   .inv_std = arena.as<float>(norm.inv_std),
-                                                   .d_weight = arena.data(norm.d_weight),
-                                                   .d_weight_dtype = d_weight_dtype,
-                                                   .d_scale = arena.as<float>(norm.d_scale),
-                                                   .d_bias = arena.optional<float>(norm.d_bias),
-                                                   .factors = arena.data(norm.factors),
-                                                   .shift = arena.as<float>(norm.shift),
-                                                   .workspace = arena.workspace<float>()},
-                                                  stream);
-                   });
+  return launching(
+      context,
+      [=, dtype = context.dtype(norm.factors), d_weight_dtype = context.dtype(norm.d_weight),
+       tf32 = context.is_tf32(context.dtype(norm.factors))](const Arena& arena, cudaStream_t stream) {
+        launch_product_norm_backward(shape, dtype,
+                                     {.products = arena.as<float>(norm.products),
+                                      .d_out_sums = arena.as<float>(norm.d_out_sums),
+                                      .sums = arena.as<float>(norm.sums),
+                                      .deviations = arena.as<float>(norm.deviations),
+                                      .weight = arena.as<float>(norm.weight),
+                                      .scale = arena.as<float>(norm.scale),
+                                      .mean = arena.as<float>(norm.mean),
+                                      .inv_std = arena.as<float>(norm.inv_std),
+                                      .d_weight = arena.data(norm.d_weight),
+                                      .d_weight_dtype = d_weight_dtype,
+                                      .d_scale = arena.as<float>(norm.d_scale),
+                                      .d_bias = arena.optional<float>(norm.d_bias),
+                                      .factors = arena.data(norm.factors),
+                                      .tf32 = tf32,
+                                      .shift = arena.as<float>(norm.shift),
+                                      .workspace = arena.workspace<float>()},
+                                     stream);
+      });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const BlockEndBackwardData& end) {
+  if (end.by_products) return prepare_products(context, instruction, end);
   const ProductNormShape product = product_shape(context, instruction);
   const BlockEndShape shape{.pixels = product.pixels,
                             .channels = product.inputs,

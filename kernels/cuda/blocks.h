@@ -29,6 +29,13 @@ struct PixelGrid {
     const int y = (row - image * grid_height()) << shift, x = (i - row * grid_width()) << shift;
     return (std::int64_t{image} * height + y) * width + x;
   }
+  // The inverse; -1 for a pixel that the grid leaves out.
+  constexpr std::int64_t index_of(int pixel) const {
+    const int line = pixel / width, image = line / height;
+    const int x = pixel - line * width, y = line - image * height;
+    if (((x | y) & skipped()) != 0) return -1;
+    return (std::int64_t{image} * grid_height() + (y >> shift)) * grid_width() + (x >> shift);
+  }
 };
 
 constexpr std::int64_t divide_up(std::int64_t count, std::int64_t by) {

@@ -30,7 +30,8 @@ GemmProblem product_of(const ConvProblem& p) {
     product = {.m = p.out_c, .n = p.c, .k = pixels, .transpose_a = true};
   product.in = product.out = p.dtype;
   product.allow_tf32 = p.allow_tf32;
-  product.adds_and_masks = p.fusion.completes_gradient;
+  product.adds = p.fusion.completes_gradient;
+  if (product.adds) product.mask = ProductMask::applies;
   return product;
 }
 

@@ -4,8 +4,11 @@
 #include "kernels/cuda/dense.h"
 
 #include <algorithm>
+#include <stdexcept>
+#include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "kernels/cuda/binding.h"
 #include "kernels/cuda/blocks.h"
 #include "kernels/cuda/elementwise.h"
@@ -36,6 +39,13 @@ std::string text_of(const GemmProblem& problem) {
 
 }  // namespace
 
+void check_problem(const GemmProblem& problem) {
+  if (problem.has_factor && problem.adds)
+    throw std::logic_error("a product has a factor in device memory, or adds to another tensor");
+  if (problem.mask == ProductMask::applies && problem.bias)
+    throw std::logic_error("a product that applies a mask has no bias");
+}
+
 std::unique_ptr<GemmPlan> GemmEngine::plan(const GemmProblem& problem, std::size_t workspace_limit) {
   std::vector<std::unique_ptr<GemmPlan>> best = plans(problem, workspace_limit, 1);
   if (!best.empty()) return std::move(best.front());
@@ -45,14 +55,26 @@ std::unique_ptr<GemmPlan> GemmEngine::plan(const GemmProblem& problem, std::size
               library(), text_of(problem), workspace_limit);
 }
 
-std::shared_ptr<const GemmPlan> plan_product(Context& context, Instruction& instruction, GemmProblem problem,
-                                             std::size_t reserved) {
-  problem.allow_tf32 = context.program.allow_tf32;
-  std::shared_ptr<const GemmPlan> plan =
-      context.products.plan(problem, std::max(instruction.workspace_bytes, reserved) - reserved);
-  instruction.workspace_bytes = reserved + plan->workspace_bytes();
-  instruction.engine = plan->engine();
-  return plan;
+std::vector<std::shared_ptr<const GemmPlan>> plan_products(Context& context, Instruction& instruction,
+                                                           std::vector<GemmProblem> problems,
+                                                           std::size_t reserved) {
+  const std::size_t limit = std::max(instruction.workspace_bytes, reserved) - reserved;
+  std::vector<std::shared_ptr<const GemmPlan>> plans;
+  std::string engines;
+  std::size_t most = 0;
+  for (GemmProblem& problem : problems) {
+    problem.allow_tf32 = context.program.allow_tf32;
+    plans.push_back(context.products.plan(problem, limit));
+    most = std::max(most, plans.back()->workspace_bytes());
+    append_part(engines, plans.back()->engine(), " + ");
+  }
+  instruction.workspace_bytes = reserved + most;
+  instruction.engine = std::move(engines);
+  return plans;
+}
+std::shared_ptr<const GemmPlan> plan_product(Context& context, Instruction& instruction,
+                                             const GemmProblem& problem, std::size_t reserved) {
+  return plan_products(context, instruction, {problem}, reserved).front();
 }
 
 Binder prepare(Context& context, Instruction& instruction, const DenseForward& dense) {

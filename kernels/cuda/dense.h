@@ -14,9 +14,14 @@
 
 namespace plumb::cuda {
 
-// c[m, n] = op(a)[m, k] * op(b)[k, n] (+ bias[n]) (+ added[m, n]), all row-major, f32 accumulation. op is an
-// optional transpose: a is then stored [k, m], b [n, k]. A stride is the distance between rows in elements;
-// 0: contiguous rows.
+// What a product does with a ReLU's mask, last: applies sets elements of c to 0 where their bit is 0; makes
+// sets c to max(c, 0) and writes a bit 1 where c was more than 0. Bit j of byte i is that of element 8 i + j.
+// n must be a multiple of kMaskColumns.
+enum class ProductMask { none, applies, makes };
+
+// c[m, n] = (factor *) op(a)[m, k] * op(b)[k, n] (+ bias[n]) (+ added[m, n]), all row-major, f32
+// accumulation. op is an optional transpose: a is then stored [k, m], b [n, k]. A stride is the distance
+// between rows in elements; 0: contiguous rows.
 struct GemmProblem {
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
@@ -25,9 +30,9 @@ struct GemmProblem {
   DType out = DType::f32;  // of c
   bool bias = false;       // [n], in c's dtype: cuBLASLt has no other (cublasLt.h, …_DESC_BIAS_DATA_TYPE)
   bool allow_tf32 = false;
-  // Adds `added`, which is like c. Then elements become 0 where their bit in relu_mask is 0: bit j of byte i
-  // is that of element 8 i + j. n must be a multiple of kMaskColumns, and bias false.
-  bool adds_and_masks = false;
+  bool adds = false;                     // `added`, which is like c and may be c itself
+  bool has_factor = false;               // in device memory; not with `added`
+  ProductMask mask = ProductMask::none;  // a mask is applied only without a bias
 };
 // cuBLASLt wants a mask's leading dimension in 128s (cublasLt.h, …_DESC_EPILOGUE_AUX_LD).
 inline constexpr std::int64_t kMaskColumns = 128;
@@ -37,7 +42,8 @@ struct GemmOperands {
   const std::byte* b = nullptr;
   const std::byte* bias = nullptr;
   const std::byte* added = nullptr;
-  const std::byte* relu_mask = nullptr;
+  std::byte* relu_mask = nullptr;
+  const float *factor = nullptr, *zero = nullptr;  // f32; cuBLASLt reads both from the device, or none
   std::byte* c = nullptr;
 };
 
@@ -59,6 +65,8 @@ class GemmEngine {
   // The first plan. Throws Error(internal) naming the product if there is none.
   std::unique_ptr<GemmPlan> plan(const GemmProblem& problem, std::size_t workspace_limit);
 };
+// Throws std::logic_error for what GemmProblem excludes.
+void check_problem(const GemmProblem& problem);
 // The library that makes engines, with its version: "cuBLASLt 13.1.0".
 std::string gemm_library();
 bool has_gemm_library(bool load);  // whether it is loaded, or with `load` can be

@@ -57,12 +57,19 @@ void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t attr
 
 // CUBLAS_COMPUTE_32F is strict f32; halves are multiplied exactly and accumulated in f32.
 //
-// With a mask, cuBLASLt applies the ReLU's gradient to the product plus C: its epilogue is applied to
-// alpha AB + beta C. A column of its D is a row of c, so the mask's leading dimension is n. NVIDIA documents
-// a bit per element, but no order of the bits; its own tests read bit i % 8 of byte i / 8 of a column for row
-// i (nvmath-python, tests/nvmath_tests/linalg/advanced/matmul/test_epilog.py, unpack_bitmask), as masks are
-// here.
+// cuBLASLt applies its epilogue, a ReLU or a ReLU's gradient, to alpha AB + beta C. A column of its D is a
+// row of c, so the mask's leading dimension is n. NVIDIA documents a bit per element, but no order of the
+// bits; its own tests read bit i % 8 of byte i / 8 of a column for row i (nvmath-python,
+// tests/nvmath_tests/linalg/advanced/matmul/test_epilog.py, unpack_bitmask), as masks are here.
+cublasLtEpilogue_t epilogue_of(const GemmProblem& problem) {
+  if (problem.mask == ProductMask::applies) return CUBLASLT_EPILOGUE_DRELU;
+  if (problem.mask == ProductMask::makes)
+    return problem.bias ? CUBLASLT_EPILOGUE_RELU_AUX_BIAS : CUBLASLT_EPILOGUE_RELU_AUX;
+  return problem.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
 Operation make_operation(const GemmProblem& problem) {
+  check_problem(problem);
   const bool tf32 = problem.allow_tf32 && problem.in == DType::f32;
   cublasLtMatmulDesc_t made = nullptr;
   check(cublaslt().matmul_desc_create(&made, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
@@ -70,14 +77,10 @@ Operation make_operation(const GemmProblem& problem) {
   Operation operation(made);
   set(operation, CUBLASLT_MATMUL_DESC_TRANSA, problem.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(operation, CUBLASLT_MATMUL_DESC_TRANSB, problem.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (problem.bias) {
-    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(problem.out));
-  }
-  if (problem.adds_and_masks) {
-    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DRELU);
-    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, problem.n);
-  }
+  set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(problem));
+  if (problem.bias) set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(problem.out));
+  if (problem.mask != ProductMask::none) set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, problem.n);
+  if (problem.has_factor) set(operation, CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_DEVICE);
   return operation;
 }
 
@@ -140,12 +143,15 @@ class CublasLtPlan final : public GemmPlan {
   void run(cudaStream_t stream, const GemmOperands& operands, std::byte* workspace) const override {
     const Product& p = *product_;
     if (p.problem.bias) set(p.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
-    const bool adds = p.problem.adds_and_masks;
-    if (adds) set(p.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.relu_mask);
+    if (p.problem.mask != ProductMask::none)
+      set(p.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.relu_mask);
+    const bool adds = p.problem.adds;
     const float one = 1, beta = adds ? 1 : 0;
-    check(cublaslt().matmul(p.library.get(), p.operation.get(), &one, operands.b, p.b.get(), operands.a,
-                            p.a.get(), &beta, adds ? operands.added : operands.c, p.c.get(), operands.c,
-                            p.c.get(), &chosen_.algo, workspace, chosen_.workspaceSize, stream));
+    check(cublaslt().matmul(p.library.get(), p.operation.get(), p.problem.has_factor ? operands.factor : &one,
+                            operands.b, p.b.get(), operands.a, p.a.get(),
+                            p.problem.has_factor ? operands.zero : &beta, adds ? operands.added : operands.c,
+                            p.c.get(), operands.c, p.c.get(), &chosen_.algo, workspace, chosen_.workspaceSize,
+                            stream));
   }
 
  private:
@@ -163,7 +169,7 @@ std::vector<cublasLtMatmulHeuristicResult_t> algorithms_for(const Product& p, st
       CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   // Heuristics derive the alignment of bias and mask from their address, which isn't known yet.
   if (p.problem.bias) set(p.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{kAlignmentBytes});
-  if (p.problem.adds_and_masks)
+  if (p.problem.mask != ProductMask::none)
     set(p.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, std::uintptr_t{kAlignmentBytes});
   cublasLtMatmulPreference_t made = nullptr;
   check(cublaslt().matmul_preference_create(&made));

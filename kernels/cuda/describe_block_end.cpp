@@ -1,5 +1,8 @@
 #include "kernels/cuda/describe_block_end.h"
 
+#include <algorithm>
+#include <functional>
+
 namespace plumb::cuda {
 
 void BlockEndLowering::forward_of_product(std::size_t i, const Conv& op) {
@@ -16,7 +19,7 @@ void BlockEndLowering::sample_pixels(std::size_t i, const Conv& op) {
   Saved& saved = saved_[i];
   saved.channel_sums = add_saved(op.name + ".channel_sums", DType::f32, {shape(op.in).c});
   SamplePixels sample{.in = value(op.in), .sums = saved.channel_sums, .counters = counters_};
-  if (op.stride > 1)
+  if (op.stride > 1 || lowering_.program.allow_tf32)
     sample.out = saved.product_in =
         add_saved(op.name + ".in", lowering_.op_types[i], nchw(sampled_shape(op)));
   Instruction& instruction = add(op.name + ".sample", sample, Phase::forward, i);
@@ -79,18 +82,22 @@ void BlockEndLowering::backward_of_product(std::size_t i, const Conv& op) {
       .shift = shift,
       .d_in = op.stride == 1
                   ? new_gradient(op.in, op.name)
-                  : add_saved(op.name + ".d_in", lowering_.gradient_types[op.in], nchw(sampled_shape(op)))};
-  if (const auto front = layers_[i].norm_in_front) {
+                  : add_saved(op.name + ".d_in", lowering_.gradient_types[op.in], nchw(sampled_shape(op))),
+      .by_products = layers_[i].by_products};
+  if (const auto front = layers_[i].norm_in_front; front && !data.by_products) {
     set_norm(data, *front);
     data.scale_shift = saved_[*front].scale_shift;
   }
-  set_macs(add(op.name + ".backward_data", data, Phase::backward, i), op, shape(op.out).c + inputs);
+  Instruction& instruction = add(op.name + ".backward_data", data, Phase::backward, i);
+  set_macs(instruction, op, shape(op.out).c + inputs);
+  if (data.by_products) instruction.work.bytes += 2 * bytes(data.d_in);  // of both products
   contribute(op.in, data.d_in);
 }
 
 bool BlockEndLowering::sums_for_shortcut(std::size_t end) const {
   const LayerFusion& layer = layers_[end];
-  return layer.product && layer.norm_in_front && !layers_[*layer.norm_in_front].product;
+  return layer.product && !layer.masks_gradient && layer.norm_in_front &&
+         !layers_[*layer.norm_in_front].product;
 }
 
 ConvBackwardData BlockEndLowering::complete_gradient(const Conv& op, const LayerFusion& layer, BufferId d_out,
@@ -149,7 +156,8 @@ void BlockEndLowering::end_with_product(std::size_t i, const BatchNorm& op) {
                       .scaled_transposed = saved_[product].scaled_transposed,
                       .scale_shift = saved.scale_shift,
                       .out = value(op.out),
-                      .relu_mask = *saved.relu_mask};
+                      .relu_mask = *saved.relu_mask,
+                      .by_products = layers_[product].by_products};
   std::int64_t inputs = shape(conv.in).c;
   if (!layer.norm_in_front) {
     end.residual = value(*op.residual);
@@ -163,18 +171,20 @@ void BlockEndLowering::end_with_product(std::size_t i, const BatchNorm& op) {
       end.residual = value(norm_in_front(i).in);
     }
   }
-  add(op.name + ".forward", end, Phase::forward, product).work.macs =
-      static_cast<double>(shape(op.out).elements()) * static_cast<double>(inputs);
+  Instruction& instruction = add(op.name + ".forward", end, Phase::forward, product);
+  instruction.work.macs = static_cast<double>(shape(op.out).elements()) * static_cast<double>(inputs);
+  if (end.by_products && layer.norm_in_front)  // the shortcut goes through `out`
+    instruction.work.bytes += 2 * bytes(end.out);
 }
 
 void BlockEndLowering::statistics_of_product(std::size_t i, const BatchNormMoments& moments) {
   const std::size_t product = *layers_[i].product;
   const Conv& conv = std::get<Conv>(graph_.ops[product]);
   const std::int64_t inputs = shape(conv.in).c, outputs = shape(conv.out).c;
-  const DType half = lowering_.op_types[product];
+  const DType dtype = lowering_.op_types[product];
   Saved& saved = saved_[product];
-  saved.scaled = add_saved(conv.name + ".scaled", half, {outputs, inputs});
-  saved.scaled_transposed = add_saved(conv.name + ".scaled_transposed", half, {inputs, outputs});
+  saved.scaled = add_saved(conv.name + ".scaled", dtype, {outputs, inputs});
+  saved.scaled_transposed = add_saved(conv.name + ".scaled_transposed", dtype, {inputs, outputs});
   saved.deviations = add_saved(conv.name + ".deviations", DType::f32, {outputs, inputs});
   add(std::get<BatchNorm>(graph_.ops[i]).name + ".statistics",
       ProductNormStatistics{.products = saved.products,
@@ -189,9 +199,11 @@ void BlockEndLowering::statistics_of_product(std::size_t i, const BatchNormMomen
 }
 
 void BlockEndLowering::pass_on_gradient(std::size_t i, const BatchNorm& op) {
+  if (layers_[i].masks_gradient) mask_gradient(i, op);
   saved_[i].d_out = gradient_of(op.out);
   saved_[i].d_out_sums = gradient(op.bias);
-  if (!layers_[i].norm_in_front) return share_with_residual(op, saved_[i].d_out);
+  const auto norm = layers_[i].norm_in_front;
+  if (!norm || !layers_[*norm].backward_by_end) return share_with_residual(op, saved_[i].d_out);
   const BatchNorm& shortcut = norm_in_front(i);
   Saved& of_shortcut = saved_[*layers_[i].norm_in_front];
   if (!sums_for_shortcut(i)) {  // a product
@@ -208,6 +220,21 @@ void BlockEndLowering::pass_on_gradient(std::size_t i, const BatchNorm& op) {
                              .d_in = d_in},
       Phase::backward, *layers_[i].norm_in_front);
   contribute(shortcut.in, d_in);
+}
+
+void BlockEndLowering::mask_gradient(std::size_t i, const BatchNorm& op) {
+  std::vector<BufferId> d_out = gradients_of(op.out, 2);
+  std::ranges::sort(d_out, std::greater<>(), [&](BufferId part) { return bytes(part); });
+  MaskedGradient gradient{.d_out = d_out.front(),
+                          .relu_mask = saved_[i].relu_mask.value(),
+                          .d_in = new_gradient(op.out, op.name),
+                          .sums = this->gradient(op.bias),
+                          .counters = counters_};
+  if (d_out.size() > 1) gradient.second_d_out = d_out.back();
+  lowering_.gradients[op.out].clear();
+  contribute(op.out, gradient.d_in);
+  add(op.name + ".mask_gradient", gradient, Phase::backward, i).workspace_bytes =
+      norm_partials_bytes(partition_norm(shape(op.out), layout()), 1);
 }
 
 void BlockEndLowering::share_with_residual(const BatchNorm& op, BufferId d_out) {

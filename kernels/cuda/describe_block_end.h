@@ -1,5 +1,6 @@
 // What describe.cpp shares out: block ends without the output of their convolution
-// (kernels/instructions/block_end.h), and the completed gradients that they read.
+// (kernels/instructions/block_end.h), and their gradients, which a convolution completes or an instruction of
+// its own masks and sums.
 #pragma once
 
 #include <string>
@@ -24,7 +25,8 @@ class BlockEndLowering : public GraphLowering {
   // The norm behind it.
   void statistics_of_product(std::size_t i, const BatchNormMoments& moments);
   void end_with_product(std::size_t i, const BatchNorm& op);
-  // Of a block's end whose gradient needs no pass of its own: that goes to its product and to its shortcut.
+  // Of a block's end whose convolution's output is not stored: its gradient, masked and summed by a
+  // convolution or here, goes to its product and to its shortcut.
   void pass_on_gradient(std::size_t i, const BatchNorm& op);
 
   // Takes the gradient that the block's other reader left. That is also read by instructions before, so the
@@ -52,6 +54,8 @@ class BlockEndLowering : public GraphLowering {
   BufferId multiply_channels(std::size_t i, const Conv& op, BufferId left, std::string name);
   // Products of `rows` channels with the convolution's input.
   void set_macs(Instruction& instruction, const Conv& op, std::int64_t rows) const;
+  // By an instruction of its own. Of two gradients the smaller one has every second pixel.
+  void mask_gradient(std::size_t i, const BatchNorm& op);
   // Whether the gradient of this block's output is summed for its shortcut's norm alone: the last norm's
   // backward is a product's.
   bool sums_for_shortcut(std::size_t end) const;

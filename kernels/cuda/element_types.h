@@ -5,6 +5,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime_api.h>
 
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -31,6 +32,21 @@ __host__ __device__ T from_float(float value) {
     return __float2bfloat16(value);
   else
     return value;
+}
+
+// An f32 with `tf32`: the nearest number that has 11 bits, which is what tensor cores read. `value` for other
+// types.
+template <typename T>
+__device__ float as_factor(float value, bool tf32) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (tf32 && value - value == 0) {  // finite
+      unsigned bits;
+      memcpy(&bits, &value, sizeof bits);
+      bits = (bits + 0x1000U) & ~0x1fffU;
+      memcpy(&value, &bits, sizeof bits);
+    }
+  }
+  return value;
 }
 
 // Calls body(T{}) with the type that stores `dtype`. Throws std::logic_error for other dtypes.

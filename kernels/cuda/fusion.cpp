@@ -158,9 +158,13 @@ class Planner {
   }
 
   // Its statistics and backward then come from products of the input of the convolution in front, which is
-  // the output of a norm that takes its own sums with that convolution's.
+  // the output of a norm. Our own kernel takes that norm's sums with the convolution's data gradient.
   void leave_out_product(std::size_t i, const BatchNorm& norm) {
-    if (!support_.product_norm || !layers_[i].backward_by_conv || !norm.residual) return;
+    const bool masks_gradient = !layers_[i].masked_by_conv;
+    if (!support_.product_norm || layout_ != TensorLayout::nhwc || !norm.residual ||
+        norm.activation != Activation::relu || readers_[norm.out].size() > 2 ||
+        !(masks_gradient || layers_[i].backward_by_conv))
+      return;
     const Conv* conv = product_of(norm);
     if (!conv || conv->stride != 1) return;
     const std::size_t front = makers_[conv->in];
@@ -170,8 +174,12 @@ class Planner {
       return;
     layers_[makers_[norm.in]].norm_in_front = front;
     layers_[front].sums_output = true;
-    layers_[front].backward_by_conv = true;
-    if (layers_[i].norm_in_front) leave_out_shortcut(*layers_[i].norm_in_front);
+    layers_[front].backward_by_conv = support_.block_end_gradient;
+    layers_[i].masks_gradient = masks_gradient;
+    const auto shortcut = layers_[i].norm_in_front;
+    if (!shortcut) return;
+    leave_out_shortcut(*shortcut);
+    if (masks_gradient && !layers_[*shortcut].product) layers_[*shortcut].backward_by_end = false;
   }
 
   // The same for the shortcut of such a block.
@@ -182,12 +190,13 @@ class Planner {
       take_product(i, norm, FusedPattern::product_shortcut);
   }
 
-  // Whether a gradient of every second pixel can be added where another one completes the sum: our kernel
-  // doesn't do that beside the sums for two norms.
+  // Whether a gradient of every second pixel can be added where another one completes the sum: our
+  // convolution's kernel doesn't do that beside the sums for two norms.
   bool takes_sampled_gradient(ValueId value) const {
     if (!made_by<BatchNorm>(value)) return false;
     const LayerFusion& end = layers_[makers_[value]];
-    return end.masked_by_conv && (!end.norm_in_front || layers_[*end.norm_in_front].product);
+    return end.masks_gradient ||
+           (end.masked_by_conv && (!end.norm_in_front || layers_[*end.norm_in_front].product));
   }
 
   template <typename T>
@@ -219,6 +228,7 @@ class Planner {
     layers_[i].statistics_by.reset();
     layers_[product].forward.gathers_statistics = false;
     layers_[product].norm_of_product = i;
+    layers_[product].by_products = !support_.block_end_gradient;
     return true;
   }
 
@@ -289,7 +299,8 @@ FusionSupport fusion_support(int compute_capability, Precision precision, bool d
   FusionSupport support{.gpu = "sm_" + std::to_string(compute_capability)};
   support.block_end_gradient =
       (precision == Precision::fp16 || precision == Precision::bf16) && compute_capability >= 80;
-  support.product_norm = support.block_end_gradient;
+  support.product_norm =
+      compute_capability >= (precision == Precision::bf16 || precision == Precision::tf32 ? 80 : 70);
   const bool any_engine = precision == Precision::fp16 && compute_capability >= 80;
   if (!any_engine || deterministic) {
     support.why_none = (precision == Precision::fp16 ? support.gpu : std::string(name_of(precision))) +

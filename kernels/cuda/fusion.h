@@ -28,16 +28,17 @@ namespace plumb::cuda {
 // our own kernel (block_end.h) or cuBLASLt (CUBLASLT_EPILOGUE_DRELU), which lists no algorithm without a GPU.
 // Our own kernel also sums it for the norm that ends the block, and for its shortcut's.
 //
-// Where such a sum comes, the convolution in front of that norm can stay without an output, and then that of
-// its shortcut, too: the norm's statistics follow from its input's products
-// (kernels/instructions/block_end.h), by our own kernels and cuBLASLt.
+// The convolution in front of the norm that ends a block can stay without an output, and then that of its
+// shortcut, too: the norm's statistics follow from its input's products (kernels/instructions/block_end.h).
+// The gradient of the block's output comes masked and summed, by a convolution as above or by an instruction
+// of its own. Our own kernels for halves need sm_80; elsewhere cuBLASLt computes the rest, in NHWC.
 struct FusionSupport {
   bool statistics = false;                // convolution, then sums over its output (genstats)
   bool normalized_input = false;          // scale, bias, ReLU, then the above (ConvBNfprop)
   bool normalized_input_weights = false;  // scale, bias, ReLU, then the weights' gradient (ConvBNwgrad)
   bool norm_backward_data = false;        // backward-data, ReLU, the norm's sums (DgradDreluBNBwdWeight)
   bool block_end_gradient = false;        // backward-data, the other gradient, ReLU; 1x1 with stride 1 only
-  bool product_norm = false;              // a block's end without its convolutions' outputs
+  bool product_norm = false;              // a block's end without its convolutions' outputs; NHWC
   std::string gpu;                        // "sm_90"
   std::string why_none;                   // reason, if cuDNN has nothing
 };
@@ -58,6 +59,7 @@ struct LayerFusion {
   // The norm behind it, if the output, which only that norm reads, is not stored: a block's last norm or its
   // shortcut's.
   std::optional<std::size_t> norm_of_product;
+  bool by_products = false;  // … and a library's products take the place of our own kernels
 
   // For a convolution, a max pool, or a norm that ends a block: op of the norm that it partly computes, and
   // whose output it would read otherwise. A block's end normalises its shortcut, and does its backward.
@@ -72,6 +74,7 @@ struct LayerFusion {
   bool backward_by_conv = false;             // its sums are computed with the gradient of its output
   bool backward_by_end = false;              // a shortcut's: the block's end does it all
   bool masked_by_conv = false;               // its output's gradient comes summed and masked: see block_end
+  bool masks_gradient = false;               // an instruction of its own masks and sums that, for its product
   std::optional<std::size_t> backward_through_pool;  // op of the max pool behind it
 
   // For a max pool.

@@ -24,7 +24,8 @@ TextRow row_of(const Graph& graph, const Conv& conv, const LayerFusion& layer) {
   if (layer.norm_of_product) {
     row[1] = "never stored: ends the block with " + name_of(graph.ops[*layer.norm_of_product]);
     row[2] = "from products";
-    if (layer.norm_in_front) row[2] += ", with the sums of " + name_of(graph.ops[*layer.norm_in_front]);
+    if (layer.norm_in_front && !layer.by_products)
+      row[2] += ", with the sums of " + name_of(graph.ops[*layer.norm_in_front]);
   }
   if (layer.weights_normalize_input) row[2] = "ConvBNwgrad";
   if (layer.backward_through_norm) append_part(row[2], "DgradDreluBNBwdWeight");
@@ -44,6 +45,7 @@ TextRow row_of(const Graph& graph, const BatchNorm& norm, const LayerFusion& lay
     append_part(row[1], "statistics by products of " + name_of(graph.ops[*layer.product]) + "'s input");
   if (layer.sums_output) append_part(row[1], "sums its output");
   if (layer.masked_by_conv) row[2] = "its output's gradient comes masked";
+  if (layer.masks_gradient) row[2] = "masks and sums its output's gradient";
   if (layer.backward_by_conv) row[2] = "sums with its output's gradient";
   if (layer.backward_through_pool) row[2] = "through " + name_of(graph.ops[*layer.backward_through_pool]);
   if (layer.backward_by_end) row[2] = "with the norm that it is added to";
@@ -59,7 +61,7 @@ TextRow row_of(const Graph&, const auto&, const LayerFusion&) {
 std::string fusion_text(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits) {
   const FusionSupport support = support_of(options, limits);
   const std::string title = fmt::format("fusion on {}, {}: ", limits.name, name_of(options.precision));
-  if (!support.statistics && !support.block_end_gradient) return title + "none, " + support.why_none + "\n";
+  if (!support.statistics && !support.product_norm) return title + "none, " + support.why_none + "\n";
   const std::vector<LayerFusion> layers = plan_fusion(graph, options, limits);
   std::vector<TextRow> rows{{"layer", "forward", "backward", "why not more"}};
   std::size_t statistics = 0, unstored = 0, backward = 0, masked = 0, products = 0;

@@ -71,7 +71,7 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormApply&
       partition_of(context, instruction, norm.sums ? kNormBlocksAtOnce : kNormBlocks);
   if (norm.sums) instruction.workspace_bytes = norm_partials_bytes(partition, 1);
   return launching(context, [=, relu = context.op<BatchNorm>(instruction).activation == Activation::relu,
-                             dtype = context.dtype(norm.in),
+                             dtype = context.dtype(norm.in), tf32 = context.is_tf32(context.dtype(norm.in)),
                              slope_per_channel = has_slope_per_channel(context, norm.slope)](
                                 const Arena& arena, cudaStream_t stream) {
     launch_norm_apply(partition, dtype,
@@ -84,7 +84,8 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormApply&
                        .relu = relu,
                        .slope = {arena.optional<float>(norm.slope), slope_per_channel},
                        .sums = arena.optional<float>(norm.sums),
-                       .scratch = {arena.workspace<float>(), arena.optional<unsigned>(norm.counters)}},
+                       .scratch = {arena.workspace<float>(), arena.optional<unsigned>(norm.counters)},
+                       .tf32 = tf32},
                       stream);
   });
 }

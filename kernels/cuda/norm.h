@@ -61,6 +61,7 @@ struct NormApply {
   NormSlope slope;        // or null
   float* sums = nullptr;  // or null; [channels], of out as stored; excludes a residual and a slope
   NormScratch scratch;    // with sums
+  bool tf32 = false;      // with sums: out is rounded for tensor cores (as_factor())
 };
 void launch_norm_apply(const NormPartition& partition, DType dtype, const NormApply& pass,
                        cudaStream_t stream);
@@ -73,9 +74,24 @@ struct PixelSample {
   float* sums = nullptr;
   PixelGrid grid;
   NormScratch scratch;  // partial sums of one sum
+  bool tf32 = false;    // with out: as NormApply has it
 };
 void launch_sample_pixels(const NormPartition& partition, DType dtype, const PixelSample& sample,
                           cudaStream_t stream);
+
+// d_in = d_out (+ second_d_out) where the mask's bit is set, else 0, and its sums, [channels]. In NHWC.
+struct GradientMask {
+  const std::byte* d_out = nullptr;
+  const std::byte* second_d_out = nullptr;  // or null; has the grid's pixels alone
+  PixelGrid grid;
+  const std::uint8_t* mask = nullptr;
+  std::byte* d_in = nullptr;
+  float* sums = nullptr;
+  NormScratch scratch;  // partial sums of one sum
+  bool tf32 = false;    // d_in is rounded for tensor cores
+};
+void launch_masked_gradient(const NormPartition& partition, DType dtype, const GradientMask& gradient,
+                            cudaStream_t stream);
 
 // Gradient of a norm's output before its ReLU: d_out (+ second_d_out) where the mask's bit is set, or where
 // `activated`, the stored output, is > 0, or where scale_shift[0] * in + scale_shift[1] is > 0; everywhere

@@ -82,25 +82,6 @@ __global__ void norm_finalize(const float* sums, std::int64_t pixels, int channe
   settle(into, channel, channels, static_cast<float>(mean), static_cast<float>(variance), pixels);
 }
 
-// Per channel: the sum of what norm_apply stores.
-template <typename Of>
-struct OutputSums : NormSums<Of, 1> {
-  __device__ void merge(const OutputSums& other) {
-#pragma unroll
-    for (int c = 0; c < kGroupChannels<Of>; ++c) this->of[0][c] += other.of[0][c];
-  }
-};
-
-template <typename Of>
-__device__ void settle_sums(OutputSums<Of>& own, const NormPartition& partition, const NormScratch& scratch,
-                            float* into) {
-  merge_rows(own);
-  if (!combine_blocks(own, partition, scratch)) return;
-  float sums[1];
-  const int channel = spread_channels(own, partition, sums);
-  if (channel >= 0) into[channel] = sums[0];
-}
-
 // Applies the ReLU to `value`; returns whether it passed.
 __device__ bool activate(float& value, bool relu) {
   const bool passes = !(value <= 0);
@@ -168,7 +149,10 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce)
           if (!kSums && pass.residual) y[j] += line.residual_scale[c] * residual[u].at(j);
           passed |= static_cast<unsigned>(activate(y[j], pass.relu)) << j;
         }
-        if constexpr (kSums) own.of[0][c] += to_float(from_float<T>(y[j]));
+        if constexpr (kSums) {
+          y[j] = as_factor<T>(y[j], pass.tf32);
+          own.of[0][c] += to_float(from_float<T>(y[j]));
+        }
       }
       store<kGroupElements<Of>>(as<T>(pass.out) + at + u * place.stride, y);
       if (!kPrelu && !kHasPlanes<Of> && pass.mask)
@@ -178,8 +162,8 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce)
   if constexpr (kSums) settle_sums(own, partition, pass.scratch, pass.sums);
 }
 
-// As norm_apply with sums, but nothing is computed. Per element of the grid: reads 2 bytes, writes as many or
-// none. Bound by memory.
+// As norm_apply with sums, but nothing is computed. Per element of the grid: reads 2 bytes (4 in f32), writes
+// as many or none. Bound by memory.
 template <typename T>
 __global__ void __launch_bounds__(kNormThreads, 4)
     sample_pixels(PixelSample sample, NormPartition partition) {
@@ -196,10 +180,13 @@ __global__ void __launch_bounds__(kNormThreads, 4)
           as<T>(sample.in) + element_of(sample.grid.pixel_of(static_cast<int>(at + u * place.stride))));
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u) {
+      float values[kNormGroup];
 #pragma unroll
-      for (int c = 0; c < kNormGroup; ++c) own.of[0][c] += x[u].at(c);
-      if (sample.out)
-        *reinterpret_cast<Group<T>*>(as<T>(sample.out) + element_of(at + u * place.stride)) = x[u];
+      for (int c = 0; c < kNormGroup; ++c) {
+        values[c] = as_factor<T>(x[u].at(c), sample.tf32);
+        own.of[0][c] += values[c];
+      }
+      if (sample.out) store(as<T>(sample.out) + element_of(at + u * place.stride), values);
     }
   });
   settle_sums(own, partition, sample.scratch, sample.sums);
@@ -242,7 +229,7 @@ void launch_norm_apply(const NormPartition& partition, DType dtype, const NormAp
 
 void launch_sample_pixels(const NormPartition& partition, DType dtype, const PixelSample& sample,
                           cudaStream_t stream) {
-  with_half_type_of(dtype, [&](auto type) {
+  with_type_of(dtype, [&](auto type) {
     using T = decltype(type);
     const dim3 block = pass_block(partition);
     gpu::launch(sample_pixels<T>, pass_grid(partition), block, merge_bytes<OutputSums<T>>(block), stream,

@@ -258,6 +258,25 @@ __device__ int spread_channels(const Sums& own, const NormPartition& partition, 
   return channel;
 }
 
+// Per channel: the sum of what a pass stores.
+template <typename Of>
+struct OutputSums : NormSums<Of, 1> {
+  __device__ void merge(const OutputSums& other) {
+#pragma unroll
+    for (int c = 0; c < kGroupChannels<Of>; ++c) this->of[0][c] += other.of[0][c];
+  }
+};
+
+template <typename Of>
+__device__ void settle_sums(OutputSums<Of>& own, const NormPartition& partition, const NormScratch& scratch,
+                            float* into) {
+  merge_rows(own);
+  if (!combine_blocks(own, partition, scratch)) return;
+  float sums[1];
+  const int channel = spread_channels(own, partition, sums);
+  if (channel >= 0) into[channel] = sums[0];
+}
+
 inline dim3 pass_grid(const NormPartition& partition) {
   return dim3(static_cast<unsigned>(partition.tiles), static_cast<unsigned>(partition.step_blocks),
               static_cast<unsigned>(partition.chunks));

@@ -166,6 +166,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int row = 0; row < kRows; ++row) {
       scaled[row] *= scales[row];
+      scaled[row] = as_factor<T>(scaled[row], operands.tf32);
       as<T>(operands.scaled)[(first_row + row) * inputs + i] = from_float<T>(scaled[row]);
     }
     store<kRows>(as<T>(operands.scaled_transposed) + i * shape.outputs + first_row, scaled);
@@ -281,7 +282,8 @@ __global__ void __launch_bounds__(kThreads)
   float bound = 0;
 #pragma unroll 8
   for (int k = thread; k < shape.outputs; k += kThreads) bound += from.bounds[k];
-  const float power = power_for(combine_block<kThreads>(bound, Sum{}));
+  bound = combine_block<kThreads>(bound, Sum{});
+  const float power = std::is_same_v<T, float> ? 1 : power_for(bound);
 #pragma unroll 2
   for (int i = thread * kProductColumns; i < end; i += kThreads * kProductColumns) {
     float totals[kProductColumns] = {};
@@ -297,7 +299,7 @@ __global__ void __launch_bounds__(kThreads)
       continue;
     }
 #pragma unroll
-    for (int c = 0; c < kProductColumns; ++c) totals[c] *= power;
+    for (int c = 0; c < kProductColumns; ++c) totals[c] = as_factor<T>(totals[c] * power, operands.tf32);
     store<kProductColumns>(as<T>(operands.factors) + first_row * inputs + i, totals);
   }
   if (is_shift && thread == 0) operands.shift[inputs] = 1 / power;
@@ -328,7 +330,7 @@ void launch_product_norm_statistics(const ProductNormShape& shape, DType dtype,
                                     const ProductStatistics& operands, const NormStatistics& into,
                                     cudaStream_t stream) {
   check_shape(shape);
-  with_half_type_of(dtype, [&](auto type) {
+  with_type_of(dtype, [&](auto type) {
     with_rows(shape.outputs, [&](auto rows) {
       gpu::launch(product_norm_statistics<decltype(type), rows>, dim3(blocks_for(shape.outputs, rows)),
                   dim3(kThreads),
@@ -345,7 +347,7 @@ void launch_product_norm_backward(const ProductNormShape& shape, DType dtype, co
     gpu::launch(product_norm_gradients<decltype(type)>, dim3(blocks_for(shape.outputs, kThreads / 32)),
                 dim3(kThreads), 0, stream, shape, operands);
   });
-  with_half_type_of(dtype, [&](auto type) {
+  with_type_of(dtype, [&](auto type) {
     with_rows(shape.inputs * kProductNormSplits, [&](auto rows) {
       gpu::launch(product_norm_factors<decltype(type), rows>,
                   dim3(blocks_for(shape.inputs, rows) + 1, kProductNormSplits), dim3(kThreads),

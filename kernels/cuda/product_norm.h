@@ -23,8 +23,9 @@ struct ProductStatistics {
   const float *products = nullptr, *sums = nullptr,
               *weight = nullptr;  // [inputs, inputs], [inputs], [outputs, inputs]
   std::byte *scaled = nullptr,
-            *scaled_transposed = nullptr;  // [outputs, inputs], [inputs, outputs] in `dtype`, a half
+            *scaled_transposed = nullptr;  // [outputs, inputs], [inputs, outputs] in `dtype`
   float* deviations = nullptr;             // [outputs, inputs]
+  bool tf32 = false;                       // scaled and scaled_transposed are rounded for tensor cores
 };
 void launch_product_norm_statistics(const ProductNormShape& shape, DType dtype,
                                     const ProductStatistics& operands, const NormStatistics& into,
@@ -37,7 +38,8 @@ struct ProductBackward {
   std::byte* d_weight = nullptr;  // [outputs, inputs]
   DType d_weight_dtype = DType::f32;
   float *d_scale = nullptr, *d_bias = nullptr;  // [outputs]; d_bias may be null
-  std::byte* factors = nullptr;                 // [inputs, inputs] in `dtype`, a half
+  std::byte* factors = nullptr;                 // [inputs, inputs] in `dtype`
+  bool tf32 = false;                            // factors are rounded for tensor cores
   float* shift = nullptr;                       // [inputs + 1]
   float* workspace = nullptr;                   // product_norm_workspace()
 };

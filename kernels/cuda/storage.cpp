@@ -39,6 +39,10 @@ void pad_input_channels(Lowering& lowering, const Conv& op, std::int64_t channel
   }
 }
 
+bool is_by_products(const auto* end) {
+  return end && end->by_products;
+}
+
 // Runs before copies are made; they inherit the layout.
 void set_depthwise_layout(Lowering& lowering, const Conv& op) {
   const ParameterBuffers& weight = lowering.tensors().parameters[op.weight];
@@ -80,8 +84,12 @@ BufferId add_norm_counters(Program& program, const Graph& graph, const std::vect
     const auto* norm = std::get_if<BatchNorm>(&graph.ops[i]);
     if (!norm) continue;
     Shape in = graph.values[norm->in].shape;
-    if (layers[i].product) in.c = graph.values[std::get<Conv>(graph.ops[*layers[i].product]).in].shape.c;
-    counters = std::max(counters, norm_counters(partition_norm(in, program.layout.value())));
+    const auto count = [&](const Shape& shape) {
+      counters = std::max(counters, norm_counters(partition_norm(shape, program.layout.value())));
+    };
+    if (!layers[i].product || layers[i].masks_gradient) count(in);
+    if (layers[i].product)
+      in.c = graph.values[std::get<Conv>(graph.ops[*layers[i].product]).in].shape.c, count(in);
     if (layers[i].backward_through_pool) counters = std::max(counters, norm_counters(partition_pooled(in)));
   }
   return add_buffer(program, {.name = "norm_counters",
@@ -104,7 +112,9 @@ void set_library_workspaces(Program& program, std::int64_t images) {
     if (instruction.as<SoftmaxCrossEntropy>())
       instruction.workspace_bytes = kLossWorkspacePerImage * static_cast<std::size_t>(images);
     else if (instruction.as<DenseForward>() || instruction.as<DenseBackwardWeights>() ||
-             instruction.as<DenseBackwardData>() || instruction.as<ChannelProducts>())
+             instruction.as<DenseBackwardData>() || instruction.as<ChannelProducts>() ||
+             is_by_products(instruction.as<BlockEndForward>()) ||
+             is_by_products(instruction.as<BlockEndBackwardData>()))
       instruction.workspace_bytes = kDenseWorkspace;
 }
 

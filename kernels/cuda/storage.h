@@ -34,7 +34,7 @@ BufferId add_norm_counters(Program& program, const Graph& graph, const std::vect
 std::size_t conv_workspace_bytes(const Graph& graph, const Conv& op, bool of_weights, const Buffer& in,
                                  const Buffer& out, const Buffer& weight);
 
-// For the dense layers, products of channels and the softmax loss.
+// For the dense layers, products of block ends and the softmax loss.
 void set_library_workspaces(Program& program, std::int64_t images);
 
 // For the margin loss' instructions from `first_instruction` on; rows: of class centres that they work with.

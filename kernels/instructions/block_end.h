@@ -17,7 +17,11 @@
 // stride-th pixel of the block's input, for a, and out = relu(a scaled^T + b shortcut_scaled^T + both
 // shifts).
 //
-// Products accumulate in f32. Operands are f32 unless noted; "half" is the dtype of a. On GPUs, in NHWC.
+// Products accumulate in f32. Operands are f32 unless noted; "half" is the dtype of a, which may be f32. On
+// GPUs, in NHWC. Under TF32 (Program::allow_tf32) each instruction but ChannelProducts rounds what products
+// read, to the nearest: tensor cores would chop it, which makes a product too small, and R - s t^T / N is a
+// small difference of large numbers. Chopped, d_W was 20 times as far from double precision as by cuDNN's
+// way where gradients have a mean of a third of their deviation; rounded, it is as close.
 #pragma once
 
 #include "kernels/instructions/batch_norm.h"
@@ -25,7 +29,7 @@
 
 namespace plumb {
 
-// b and its sum t, of the shortcut's convolution; at stride 1 b is `in`, and `out` is absent.
+// b and its sum t, of the shortcut's convolution; at stride 1 b is `in`, and `out` is absent, but under TF32.
 struct SamplePixels {
   static constexpr std::string_view kName = "sample_pixels";
   Read in;                   // [n, c, h, w]; half
@@ -72,6 +76,7 @@ struct BlockEndForward {
   std::optional<Read> residual_scale_shift;                     // [2, k]
   std::optional<Read> shortcut_in, shortcut_scaled_transposed;  // b, and as above
   Write out, relu_mask;                                         // half [n, k, h, w]; u8
+  bool by_products = false;  // of a library, where our own kernel is not; likewise below
   static void operands(auto& self, auto&& each) {
     each("in", self.in, "scaled_transposed", self.scaled_transposed, "scale_shift", self.scale_shift,
          "residual", self.residual, "residual_scale_shift", self.residual_scale_shift, "shortcut_in",
@@ -80,8 +85,23 @@ struct BlockEndForward {
   }
 };
 
+// g and s, where no convolution makes them while it computes a gradient (ConvBackwardData).
+struct MaskedGradient {
+  static constexpr std::string_view kName = "masked_gradient";
+  Read d_out;                        // [n, k, h, w]; half
+  std::optional<Read> second_d_out;  // likewise, or every second pixel of every second row; is added
+  Read relu_mask;                    // BlockEndForward's
+  Write d_in, sums;                  // like d_out; [k]
+  ReadWrite counters;                // as BatchNormStatistics has them
+  static void operands(auto& self, auto&& each) {
+    each("d_out", self.d_out, "second_d_out", self.second_d_out, "relu_mask", self.relu_mask, "d_in",
+         self.d_in, "sums", self.sums, "counters", self.counters);
+  }
+};
+
 // The gradients of the norm's and the convolution's parameters, and the factors of d_a. W^T diag(B) W is too
-// small for f16 where the gradient is: it is stored times a power of two, 2^p, which keeps it below 2^15.
+// small for f16 where the gradient is: a half type stores it times a power of two, 2^p, which keeps it below
+// 2^15. In f32 p is 0.
 struct ProductNormBackward {
   static constexpr std::string_view kName = "product_norm_backward";
   Read products, d_out_sums;    // R [k, c], s [k]
@@ -102,7 +122,7 @@ struct ProductNormBackward {
 };
 
 // d_a. With norm_in, back through the ReLU and with the sums of the norm in front, whose output a is: as
-// ConvNormBackwardData.
+// ConvNormBackwardData. By products without norm_in.
 struct BlockEndBackwardData {
   static constexpr std::string_view kName = "block_end_backward_data";
   Read d_out, in, scaled;           // half: g, a, ProductNormStatistics'
@@ -112,6 +132,7 @@ struct BlockEndBackwardData {
   std::optional<Read> mean, inv_std, scale;
   Write d_in;  // half, like a: gradient of a, with norm_in of the ReLU's input
   std::optional<Write> d_scale, d_bias, coefficients;  // [c], [c], [3, c]: see BatchNormBackwardApply
+  bool by_products = false;
   static void operands(auto& self, auto&& each) {
     each("d_out", self.d_out, "in", self.in, "scaled", self.scaled, "factors", self.factors, "shift",
          self.shift, "norm_in", self.norm_in, "scale_shift", self.scale_shift, "mean", self.mean, "inv_std",

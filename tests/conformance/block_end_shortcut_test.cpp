@@ -1,4 +1,6 @@
 // Shortcuts of blocks that end without x, instruction by instruction.
+#include <bit>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -19,13 +21,22 @@ TEST_F(GpuBlockEndShortcuts, AreProducts) {
     int stride;
     std::int64_t channels;  // of a
   };
-  for (const DType dtype : {DType::f16, DType::bf16})
+  struct Numbers {
+    DType dtype;
+    bool by_products, tf32;
+  };
+  for (const auto& [dtype, by_products, tf32] : {Numbers{DType::f16, false, false},
+                                                 {DType::bf16, false, false},
+                                                 {DType::f16, true, false},
+                                                 {DType::f32, true, false},
+                                                 {DType::f32, true, true}})
     for (const Case& one : {Case{{3, 7, 7, 64}, 1, 64},
                             {{3, 14, 14, 128}, 2, 64},
                             {{2, 13, 15, 64}, 2, 128},
                             {{1, 28, 28, 256}, 2, 128}}) {
       SCOPED_TRACE(testing::Message()
-                   << name_of(dtype) << " " << one.in.w << " pixels, stride " << one.stride);
+                   << name_of(dtype) << (by_products ? " by products" : "") << (tf32 ? " tf32 " : " ")
+                   << one.in.w << " pixels, stride " << one.stride);
       const auto sampled = [&](std::int64_t side) { return (side + one.stride - 1) / one.stride; };
       const std::int64_t inputs = one.in.c, outputs = 4 * inputs;
       const Shape b{one.in.n, sampled(one.in.h), sampled(one.in.w), inputs}, a{b.n, b.h, b.w, one.channels},
@@ -49,6 +60,7 @@ TEST_F(GpuBlockEndShortcuts, AreProducts) {
                    Conv{.name = "last", .in = 3, .out = 4, .weight = 3}};
       HandMade made(graph);
       made.program.layout = TensorLayout::nhwc;
+      made.program.allow_tf32 = tf32;
       std::vector<BufferId> numbers;
       const auto values = [&](DType of, std::vector<std::int64_t> dims) {
         numbers.push_back(made.add(of, std::move(dims)));
@@ -66,7 +78,7 @@ TEST_F(GpuBlockEndShortcuts, AreProducts) {
       SamplePixels sample{.in = values(dtype, nchw(one.in)),
                           .sums = unwritten(DType::f32, {inputs}),
                           .counters = made.add(DType::i32, {4096})};
-      if (one.stride > 1) sample.out = unwritten(dtype, nchw(b));
+      if (one.stride > 1 || tf32) sample.out = unwritten(dtype, nchw(b));
       const BufferId product_in = sample.out ? sample.out->buffer : sample.in.buffer;
       const ChannelProducts gram{
           .left = product_in, .right = product_in, .products = unwritten(DType::f32, {inputs, inputs})};
@@ -91,7 +103,8 @@ TEST_F(GpuBlockEndShortcuts, AreProducts) {
                                     .shortcut_in = product_in,
                                     .shortcut_scaled_transposed = statistics.scaled_transposed.buffer,
                                     .out = unwritten(dtype, nchw(out)),
-                                    .relu_mask = unwritten(DType::u8, {out.elements() / 8})};
+                                    .relu_mask = unwritten(DType::u8, {out.elements() / 8}),
+                                    .by_products = by_products};
       const ChannelProducts products{.left = values(dtype, nchw(out)),
                                      .right = product_in,
                                      .products = unwritten(DType::f32, {outputs, inputs})};
@@ -119,8 +132,11 @@ TEST_F(GpuBlockEndShortcuts, AreProducts) {
                                     .scaled = statistics.scaled.buffer,
                                     .factors = coefficients.factors.buffer,
                                     .shift = coefficients.shift.buffer,
-                                    .d_in = unwritten(dtype, nchw(b))},
+                                    .d_in = unwritten(dtype, nchw(b)),
+                                    .by_products = by_products},
                0);
+      for (Instruction& instruction : made.program.instructions)
+        instruction.workspace_bytes = std::size_t{8} << 20;  // the most that a library may take
       CheckedProgram program(*device(), made.graph, made.rule, made.program);
       for (const BufferId id : numbers) {
         const DType of = made.program.buffers[id].dtype;
@@ -168,6 +184,60 @@ TEST_F(GpuBlockEndShortcuts, AreAddedWhereAGradientIsSummed) {
     program.write(mask, bits);
     program.check(0);
   }
+}
+
+// The same by an instruction of its own, from one gradient or two.
+TEST_F(GpuBlockEndShortcuts, AreAddedWhereAGradientIsMasked) {
+  struct Case {
+    Shape extent;
+    std::int64_t stride;  // of the second gradient; 0: there is none
+  };
+  struct Numbers {
+    DType dtype;
+    bool tf32;
+  };
+  for (const auto& [dtype, tf32] :
+       {Numbers{DType::f32, false}, {DType::f32, true}, {DType::f16, false}, {DType::bf16, false}})
+    for (const auto& [extent, stride] : {Case{{1, 1, 1, 128}, 0},
+                                         {{3, 7, 7, 256}, 0},
+                                         {{5, 10, 10, 128}, 1},
+                                         {{3, 7, 9, 128}, 2},
+                                         {{2, 28, 14, 512}, 2}}) {
+      SCOPED_TRACE(testing::Message() << name_of(dtype) << (tf32 ? " tf32, " : ", ") << extent.w
+                                      << " pixels, stride " << stride);
+      Graph graph;
+      graph.values = {{"images", {extent.n, 1, 1, 3}}, {"in", extent}, {"out", extent}};
+      graph.ops = {BatchNorm{.name = "norm", .in = 1, .out = 2}};
+      HandMade made(graph);
+      made.program.layout = TensorLayout::nhwc;
+      made.program.allow_tf32 = tf32;
+      std::vector<BufferId> numbers{made.add(dtype, nchw(extent))};
+      const BufferId mask = made.add(DType::u8, {extent.elements() / 8});
+      MaskedGradient gradient{.d_out = numbers[0],
+                              .relu_mask = mask,
+                              .d_in = made.add(dtype, nchw(extent), false),
+                              .sums = made.add(DType::f32, {extent.c}, false),
+                              .counters = made.add(DType::i32, {4096})};
+      if (stride > 0) {
+        Shape sampled = extent;
+        sampled.h = (extent.h + stride - 1) / stride;
+        sampled.w = (extent.w + stride - 1) / stride;
+        numbers.push_back(made.add(dtype, nchw(sampled)));
+        gradient.second_d_out = numbers.back();
+      }
+      made.add(gradient);
+      CheckedProgram program(*device(), made.graph, made.rule, made.program);
+      for (const BufferId id : numbers) program.write(id, normal_values(dtype, program.held(id).size(), id));
+      Doubles bits(static_cast<std::size_t>(extent.elements() / 8));
+      for (std::size_t i = 0; i < bits.size(); ++i)
+        bits[i] = static_cast<double>((i * 2654435761U >> 7) % 256);
+      program.write(mask, bits);
+      program.check(0);
+      if (!tf32) continue;
+      program.run(0);
+      for (const double value : program.held(gradient.d_in))
+        ASSERT_EQ(std::bit_cast<std::uint32_t>(static_cast<float>(value)) & 0x1fffU, 0U) << value;
+    }
 }
 
 }  // namespace

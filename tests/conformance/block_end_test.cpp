@@ -1,6 +1,8 @@
 // Ends of blocks without x, instruction by instruction: norm -> ReLU -> conv 1x1 -> norm, shortcut, ReLU.
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -29,6 +31,7 @@ class BlockEnd {
     double gradient = 1;  // deviation of the block's gradient
     double weight = 1;    // relative to weights that keep the input's variance
     bool is_scale_zero = false, has_d_bias = true;
+    bool by_products = false, tf32 = false;
   };
   explicit BlockEnd(const Options& options)
       : options_(options),
@@ -38,6 +41,7 @@ class BlockEnd {
     const std::int64_t c = extent_.c, k = wide_.c;
     const auto inputs = static_cast<std::size_t>(c), outputs = static_cast<std::size_t>(k);
     made_.program.layout = TensorLayout::nhwc;
+    made_.program.allow_tf32 = options.tf32;
     add_parameters();
 
     const BufferId norm_in = values(options.dtype, nchw(extent_), 1);
@@ -70,7 +74,8 @@ class BlockEnd {
                             .scale_shift = statistics.moments.scale_shift.buffer,
                             .residual = values(options.dtype, nchw(wide_), 3),
                             .out = unwritten(options.dtype, nchw(wide_)),
-                            .relu_mask = unwritten(DType::u8, {(wide_.elements() + 7) / 8})};
+                            .relu_mask = unwritten(DType::u8, {(wide_.elements() + 7) / 8}),
+                            .by_products = options.by_products};
     if (options.normalised_shortcut) forward.residual_scale_shift = values(DType::f32, {2, k}, 4);
 
     Doubles gradient = normal_values(DType::f32, static_cast<std::size_t>(wide_.elements()), 5),
@@ -95,20 +100,23 @@ class BlockEnd {
                                      .factors = unwritten(options.dtype, {c, c}),
                                      .shift = unwritten(DType::f32, {c + 1})};
     if (options.has_d_bias) coefficients.d_bias = unwritten(DType::f32, {k});
-    const BlockEndBackwardData data{.d_out = products.left,
-                                    .in = apply.out.buffer,
-                                    .scaled = statistics.scaled.buffer,
-                                    .factors = coefficients.factors.buffer,
-                                    .shift = coefficients.shift.buffer,
-                                    .norm_in = norm_in,
-                                    .scale_shift = apply.scale_shift,
-                                    .mean = values(DType::f32, {c}, 6, 0.25),
-                                    .inv_std = values(DType::f32, {c}, 7, 0.25, 1),
-                                    .scale = values(DType::f32, {c}, 8, 0.25, 1),
-                                    .d_in = unwritten(options.dtype, nchw(extent_)),
-                                    .d_scale = unwritten(DType::f32, {c}),
-                                    .d_bias = unwritten(DType::f32, {c}),
-                                    .coefficients = unwritten(DType::f32, {3, c})};
+    BlockEndBackwardData data{.d_out = products.left,
+                              .in = apply.out.buffer,
+                              .scaled = statistics.scaled.buffer,
+                              .factors = coefficients.factors.buffer,
+                              .shift = coefficients.shift.buffer,
+                              .d_in = unwritten(options.dtype, nchw(extent_)),
+                              .by_products = options.by_products};
+    if (!options.by_products) {
+      data.norm_in = norm_in;
+      data.scale_shift = apply.scale_shift;
+      data.mean = values(DType::f32, {c}, 6, 0.25);
+      data.inv_std = values(DType::f32, {c}, 7, 0.25, 1);
+      data.scale = values(DType::f32, {c}, 8, 0.25, 1);
+      data.d_scale = unwritten(DType::f32, {c});
+      data.d_bias = unwritten(DType::f32, {c});
+      data.coefficients = unwritten(DType::f32, {3, c});
+    }
     made_.add(apply, kFront);
     made_.add(gram, kConv);
     made_.add(statistics, kEnd);
@@ -116,6 +124,8 @@ class BlockEnd {
     made_.add(products, kConv);
     made_.add(coefficients, kConv);
     made_.add(data, kConv);
+    for (Instruction& instruction : made_.program.instructions)  // the most that a library may take
+      instruction.workspace_bytes = std::size_t{8} << 20;
   }
 
   std::unique_ptr<CheckedProgram> start(Device& device) const {
@@ -227,11 +237,15 @@ class GpuBlockEnds : public Conformance {
     SCOPED_TRACE(testing::Message() << name_of(options.dtype) << " " << extent.n << " x " << extent.h << " x "
                                     << extent.w << " x " << extent.c << ", gradient " << options.gradient
                                     << ", weight " << options.weight
+                                    << (options.by_products ? ", by products" : "")
+                                    << (options.tf32 ? ", tf32" : "")
                                     << (options.normalised_shortcut ? ", normalised shortcut" : ""));
     const auto program = BlockEnd(options).start(*device());
     for (InstructionId id = 0; id < kPlaces; ++id) program->check(id);
   }
   static constexpr DType kHalf[]{DType::f16, DType::bf16};
+  static constexpr std::pair<DType, bool> kByProducts[]{
+      {DType::f32, false}, {DType::f32, true}, {DType::f16, false}};
 };
 
 TEST_F(GpuBlockEnds, OfAllSizes) {
@@ -248,6 +262,49 @@ TEST_F(GpuBlockEnds, WithEitherShortcutAndBiasGradient) {
                .extent = {3, 7, 7, 128},
                .normalised_shortcut = normalised,
                .has_d_bias = has_d_bias});
+}
+
+// In f32, and in f16 on GPUs before Ampere. Masks of a library's products have rows of 128 bits.
+TEST_F(GpuBlockEnds, ByALibrarysProducts) {
+  for (const auto& [dtype, tf32] : kByProducts)
+    for (const Shape& extent : {Shape{1, 5, 5, 64}, {3, 7, 7, 128}, {1, 7, 7, 256}})
+      for (const bool normalised : {false, true})
+        check({.dtype = dtype,
+               .extent = extent,
+               .normalised_shortcut = normalised,
+               .by_products = true,
+               .tf32 = tf32});
+}
+
+TEST_F(GpuBlockEnds, ByALibrarysProductsWithSmallAndLargeGradientsAndWeights) {
+  for (const auto& [dtype, tf32] : kByProducts) {
+    BlockEnd::Options options{.dtype = dtype, .extent = {3, 7, 7, 64}, .by_products = true, .tf32 = tf32};
+    for (const int exponent : {-20, 10}) {
+      options.gradient = std::ldexp(1.0, exponent);
+      check(options);
+    }
+    options.gradient = 1;
+    for (const double weight : {0x1p-6, 0x1p6}) {
+      options.weight = weight;
+      check(options);
+    }
+  }
+}
+
+// Tensor cores chop what TF32 has no bits for: there must be nothing to chop.
+TEST_F(GpuBlockEnds, RoundTheFactorsOfTf32) {
+  const auto program =
+      BlockEnd({.dtype = DType::f32, .extent = {3, 7, 7, 64}, .by_products = true, .tf32 = true})
+          .start(*device());
+  for (InstructionId id = 0; id < kPlaces; ++id) program->run(id);
+  const std::vector<Instruction>& instructions = program->program().instructions;
+  const auto& statistics = *instructions[kStatistics].as<ProductNormStatistics>();
+  const auto& coefficients = *instructions[kCoefficients].as<ProductNormBackward>();
+  for (const BufferId id : {instructions[kApply].as<BatchNormApply>()->out.buffer, statistics.scaled.buffer,
+                            statistics.scaled_transposed.buffer, coefficients.factors.buffer})
+    for (const double value : program->held(id))
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(static_cast<float>(value)) & 0x1fffU, 0U)
+          << program->program().buffers[id].name << " " << value;
 }
 
 // The factors of d_a need their power of two.
@@ -274,31 +331,38 @@ TEST_F(GpuBlockEnds, OfAScaleOfZero) {
 
 // An overflow must reach the output in forward and the gradients in backward.
 TEST_F(GpuBlockEnds, LetANotANumberThrough) {
-  const auto program = BlockEnd({.extent = {3, 7, 7, 64}}).start(*device());
-  const auto run_to = [&](InstructionId last) {
-    for (InstructionId id = 0; id <= last; ++id) program->run(id);
-  };
-  const std::vector<Instruction>& instructions = program->program().instructions;
-  const BufferId gradient = instructions[kProducts].as<ChannelProducts>()->left;
-  Doubles numbers = program->held(gradient);
-  numbers[0] = std::nan("");
-  program->write(gradient, numbers);
-  run_to(kData);
-  EXPECT_TRUE(std::isnan(program->held(instructions[kCoefficients].as<ProductNormBackward>()->d_weight)[0]));
-  EXPECT_TRUE(std::ranges::any_of(program->held(instructions[kData].as<BlockEndBackwardData>()->d_in),
-                                  [](double value) { return std::isnan(value); }));
-  const BufferId in = instructions[kApply].as<BatchNormApply>()->in;
-  numbers = program->held(in);
-  numbers[0] = std::nan("");
-  program->write(in, numbers);
-  run_to(kForward);
-  EXPECT_TRUE(std::isnan(program->held(instructions[kForward].as<BlockEndForward>()->out)[0]));
+  for (const bool by_products : {false, true}) {
+    const DType dtype = by_products ? DType::f32 : DType::f16;
+    const auto program =
+        BlockEnd({.dtype = dtype, .extent = {3, 7, 7, 64}, .by_products = by_products}).start(*device());
+    const auto run_to = [&](InstructionId last) {
+      for (InstructionId id = 0; id <= last; ++id) program->run(id);
+    };
+    const std::vector<Instruction>& instructions = program->program().instructions;
+    const BufferId gradient = instructions[kProducts].as<ChannelProducts>()->left;
+    Doubles numbers = program->held(gradient);
+    numbers[0] = std::nan("");
+    program->write(gradient, numbers);
+    run_to(kData);
+    EXPECT_TRUE(
+        std::isnan(program->held(instructions[kCoefficients].as<ProductNormBackward>()->d_weight)[0]));
+    EXPECT_TRUE(std::ranges::any_of(program->held(instructions[kData].as<BlockEndBackwardData>()->d_in),
+                                    [](double value) { return std::isnan(value); }));
+    const BufferId in = instructions[kApply].as<BatchNormApply>()->in;
+    numbers = program->held(in);
+    numbers[0] = std::nan("");
+    program->write(in, numbers);
+    run_to(kForward);
+    EXPECT_TRUE(std::isnan(program->held(instructions[kForward].as<BlockEndForward>()->out)[0]));
+  }
 }
 
 // On every device, in whatever order threads and blocks run.
 TEST_F(GpuBlockEnds, RepeatBitForBit) {
-  for (const DType dtype : kHalf) {
-    const auto program = BlockEnd({.dtype = dtype, .extent = {5, 10, 10, 128}}).start(*device());
+  for (const DType dtype : {DType::f16, DType::bf16, DType::f32}) {
+    const auto program =
+        BlockEnd({.dtype = dtype, .extent = {5, 10, 10, 128}, .by_products = dtype == DType::f32})
+            .start(*device());
     for (InstructionId id = 0; id < kPlaces; ++id) {
       const Instruction& instruction = program->program().instructions[id];
       const auto results = [&] {

@@ -19,9 +19,9 @@ class OwnKernels : public Conformance {
   static bool is_own(const Graph& graph, const Instruction& instruction, Precision precision) {
     const Conv* conv = instruction.op == kNone ? nullptr : std::get_if<Conv>(&graph.ops[instruction.op]);
     if (conv && instruction.as<ConvBackwardData>() && instruction.as<ConvBackwardData>()->d_bias) return true;
-    if (instruction.as<BlockEndForward>() || instruction.as<ProductNormBackward>() ||
-        instruction.as<BlockEndBackwardData>())
-      return true;
+    if (instruction.as<ProductNormBackward>()) return true;
+    if (const auto* end = instruction.as<BlockEndForward>()) return !end->by_products;
+    if (const auto* end = instruction.as<BlockEndBackwardData>()) return !end->by_products;
     if (conv && instruction.as<Update>() == nullptr && !instruction.as<Accumulate>())
       return cuda::is_depthwise(graph, *conv) ||
              (cuda::is_stem(graph, *conv) && precision != Precision::fp32);

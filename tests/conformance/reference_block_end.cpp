@@ -24,6 +24,11 @@ bool is_power_of_two(double value) {
   return value > 0 && std::isfinite(value) && std::frexp(value, &exponent) == 0.5;
 }
 
+// A product of a library rounds what another one is added to.
+double rounding_of(DType dtype, double value) {
+  return unit_roundoff(dtype) * std::abs(value) + (dtype == DType::f16 ? 0x1p-25 : 0);  // subnormals
+}
+
 // The largest factor near 2^10.
 double inverse_factor_scale(double largest) {
   int exponent = 0;
@@ -37,13 +42,14 @@ void Run::of(const SamplePixels& sample) {
   const Conv& op = this->op<Conv>();
   Shape to = shape(op.out);
   to.c = shape(op.in).c;
-  Doubles sampled(size(to.elements()));
+  Expected sampled{Doubles(size(to.elements())), Doubles(size(to.elements()))};
   Sums sums(size(to.c));
-  for (std::size_t i = 0; i < sampled.size(); ++i) {
-    sampled[i] = in(sample.in)[sampled_from(i, to.h, to.w, shape(op.in))];
-    sums.add(channel_of(to, i), sampled[i]);
+  for (std::size_t i = 0; i < sampled.values.size(); ++i) {
+    const double value = sampled.values[i] = in(sample.in)[sampled_from(i, to.h, to.w, shape(op.in))];
+    if (sample.out) sampled.slack[i] = factor_roundoff(*sample.out) * std::abs(value);
+    sums.add(channel_of(to, i), sample.out ? made(*sample.out)[i] : value);
   }
-  if (sample.out) expect(*sample.out, {sampled});
+  if (sample.out) expect(*sample.out, std::move(sampled));
   expect(sample.sums, std::move(sums).expected());
   unchanged(sample.counters);
 }
@@ -99,7 +105,8 @@ void Run::of(const ProductNormStatistics& norm) {
     const std::size_t k = i / channels, other = i % channels * outputs + k;
     scaled.values[i] = transposed.values[other] =
         in(norm.moments.scale)[k] * made(norm.moments.inv_std)[k] * weight[i];
-    scaled.slack[i] = transposed.slack[other] = 4 * 0x1p-24 * std::abs(scaled.values[i]);
+    scaled.slack[i] = transposed.slack[other] =
+        (4 * 0x1p-24 + factor_roundoff(norm.scaled)) * std::abs(scaled.values[i]);
   }
   expect(norm.scaled, std::move(scaled));
   expect(norm.scaled_transposed, std::move(transposed));
@@ -129,7 +136,23 @@ void Run::of(const BlockEndForward& end) {
     if (end.shortcut_in) add_product(i, in(*end.shortcut_in), in(*end.shortcut_scaled_transposed));
   }
   const std::size_t more = end.shortcut_in ? in(*end.shortcut_scaled_transposed).size() / outputs : 0;
+  Sums shortcut(end.by_products && residual_line ? out.values.size() : 0);  // which is made first
+  for (std::size_t i = 0; i < shortcut.values.size(); ++i) {
+    const std::size_t k = channel_of(to, i);
+    shortcut.add(i, out.values[i] - line[outputs + k]);
+    for (std::size_t c = 0; c < channels; ++c)
+      shortcut.add(
+          i, -a[(i / (outputs * pixels) * channels + c) * pixels + i % pixels] * scaled[c * outputs + k]);
+  }
   Expected expected = std::move(out).expected(product_units(channels + more));
+  if (end.by_products)
+    for (std::size_t i = 0; i < expected.slack.size(); ++i) {
+      const std::size_t k = channel_of(to, i);
+      expected.slack[i] += rounding_of(dtype(end.out), line[outputs + k]);
+      if (residual_line)
+        expected.slack[i] += rounding_of(dtype(end.out), shortcut.values[i]) +
+                             rounding_of(dtype(end.out), (*residual_line)[outputs + k]);
+    }
   Doubles bytes(made(end.relu_mask).size());
   for (std::size_t i = 0; i < expected.values.size(); ++i) {
     double& y = expected.values[i];
@@ -143,6 +166,27 @@ void Run::of(const BlockEndForward& end) {
   }
   expect(end.relu_mask, {std::move(bytes)});
   expect(end.out, std::move(expected));
+}
+
+void Run::of(const MaskedGradient& gradient) {
+  const Shape& extent = shape(op<BatchNorm>().out);
+  Doubles sum = in(gradient.d_out);
+  if (gradient.second_d_out) {
+    const std::vector<std::int64_t>& dims = reference_.program_.buffers[*gradient.second_d_out].dims;
+    for (std::size_t i = 0; i < in(*gradient.second_d_out).size(); ++i)
+      sum[sampled_from(i, dims[2], dims[3], extent)] += in(*gradient.second_d_out)[i];
+  }
+  const std::vector<bool> passed = bits(gradient.relu_mask, extent);
+  Expected d_in{sum, sum};
+  for (std::size_t i = 0; i < sum.size(); ++i) {
+    if (!passed[i]) d_in.values[i] = 0;
+    d_in.slack[i] = factor_roundoff(gradient.d_in) * std::abs(d_in.values[i]);
+  }
+  Sums sums(size(extent.c));
+  for (std::size_t i = 0; i < sum.size(); ++i) sums.add(channel_of(extent, i), made(gradient.d_in)[i]);
+  expect(gradient.d_in, std::move(d_in));
+  expect(gradient.sums, std::move(sums).expected());
+  unchanged(gradient.counters);
 }
 
 void Run::of(const ProductNormBackward& norm) {
@@ -186,7 +230,10 @@ void Run::of(const ProductNormBackward& norm) {
   expect(norm.d_weight, std::move(d_weight).expected());
   expect(norm.d_scale, std::move(d_scale).expected());
   if (norm.d_bias) expect(*norm.d_bias, {gradient});
-  expect(norm.factors, std::move(factors).expected());
+  Expected rounded_factors = std::move(factors).expected();
+  for (std::size_t i = 0; i < rounded_factors.values.size(); ++i)
+    rounded_factors.slack[i] += factor_roundoff(norm.factors) * std::abs(rounded_factors.values[i]);
+  expect(norm.factors, std::move(rounded_factors));
   expect(norm.shift, std::move(shift).expected());
 }
 
@@ -205,16 +252,21 @@ void Run::of(const BlockEndBackwardData& end) {
     return is_near ? made(end.d_in)[i] != 0 : of_x + of_ones > 0;
   };
   Sums gradient(size(extent.elements()));
+  Doubles of_input(gradient.values.size());
 #pragma omp parallel for schedule(static)
   for (std::size_t i = 0; i < gradient.values.size(); ++i) {
     const std::size_t c = channel_of(extent, i), image = i / (channels * pixels), pixel = i % pixels;
     if (x && !passes(i, c)) continue;
     for (std::size_t k = 0; k < outputs; ++k)
       gradient.add(i, g[(image * outputs + k) * pixels + pixel] * scaled[k * channels + c]);
-    for (std::size_t j = 0; j < channels; ++j)
-      gradient.add(i,
-                   shift[channels] * a[(image * channels + j) * pixels + pixel] * factors[j * channels + c]);
+    for (std::size_t j = 0; j < channels; ++j) {
+      const double term =
+          shift[channels] * a[(image * channels + j) * pixels + pixel] * factors[j * channels + c];
+      gradient.add(i, term);
+      of_input[i] += term;
+    }
     gradient.add(i, shift[c]);
+    of_input[i] += shift[c];
   }
   if (x) {
     Expected coefficients{Doubles(3 * channels), Doubles(3 * channels)};
@@ -222,7 +274,12 @@ void Run::of(const BlockEndBackwardData& end) {
              extent, &coefficients, 0);
     expect(*end.coefficients, std::move(coefficients));
   }
-  expect(end.d_in, std::move(gradient).expected(product_units(channels + outputs)));
+  Expected expected = std::move(gradient).expected(product_units(channels + outputs));
+  if (end.by_products)
+    for (std::size_t i = 0; i < of_input.size(); ++i)
+      expected.slack[i] += rounding_of(dtype(end.d_in), of_input[i]) +
+                           rounding_of(dtype(end.d_in), shift[channel_of(extent, i)]);
+  expect(end.d_in, std::move(expected));
 }
 
 }  // namespace plumb

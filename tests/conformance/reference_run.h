@@ -76,6 +76,7 @@ class Run {
   void of(const ChannelProducts& product);
   void of(const ProductNormStatistics& norm);
   void of(const BlockEndForward& end);
+  void of(const MaskedGradient& gradient);
   void of(const ProductNormBackward& norm);
   void of(const BlockEndBackwardData& end);
   // Other layers (reference_layers.cpp).
@@ -118,6 +119,10 @@ class Run {
   }
   const Shape& shape(ValueId value) const { return reference_.graph_.values[value].shape; }
   DType dtype(BufferId buffer) const { return reference_.program_.buffers[buffer].dtype; }
+  // Of what an instruction rounds so that tensor cores have nothing to chop, relative.
+  double factor_roundoff(BufferId buffer) const {
+    return reference_.program_.allow_tf32 && dtype(buffer) == DType::f32 ? 0x1p-11 : 0;
+  }
   double roundoff(BufferId buffer) const { return unit_roundoff(dtype(buffer)); }
   bool on_gpu() const { return reference_.kind_ == DeviceKind::cuda; }
   TensorLayout layout() const { return reference_.program_.layout.value_or(TensorLayout::nchw); }

@@ -148,8 +148,8 @@ std::vector<float> channel_sums(const std::vector<float>& values, std::size_t ch
 
 void forward(const Product& product, const ConvProblem& p, const Operands& operands) {
   std::size_t next = 3;
-  std::vector<float> in = read_floats(operands[0], input_elements(p), p.dtype);
-  std::vector<float> weight = read_floats(operands[1], weight_elements(p), p.dtype);
+  std::vector<float> in = read_factors(operands[0], input_elements(p), p.dtype, p.allow_tf32);
+  std::vector<float> weight = read_factors(operands[1], weight_elements(p), p.dtype, p.allow_tf32);
   if (p.fusion.normalizes_input) normalize(in, operands.at(next++), p);
   std::vector<float> out(output_elements(p));
   product.forward(in, weight, out);
@@ -159,17 +159,17 @@ void forward(const Product& product, const ConvProblem& p, const Operands& opera
 }
 
 std::vector<float> backward_data(const Product& product, const ConvProblem& p, const Operands& operands) {
-  std::vector<float> d_out = read_floats(operands[0], output_elements(p), p.dtype);
-  std::vector<float> weight = read_floats(operands[1], weight_elements(p), p.dtype);
+  std::vector<float> d_out = read_factors(operands[0], output_elements(p), p.dtype, p.allow_tf32);
+  std::vector<float> weight = read_factors(operands[1], weight_elements(p), p.dtype, p.allow_tf32);
   std::vector<float> d_in(input_elements(p));
   product.backward_data(d_out, weight, d_in);
   return d_in;
 }
 
 void backward_weights(const Product& product, const ConvProblem& p, const Operands& operands) {
-  std::vector<float> in = read_floats(operands[0], input_elements(p), p.dtype);
+  std::vector<float> in = read_factors(operands[0], input_elements(p), p.dtype, p.allow_tf32);
   if (p.fusion.normalizes_input) normalize(in, operands.at(3), p);
-  std::vector<float> d_out = read_floats(operands[1], output_elements(p), p.dtype);
+  std::vector<float> d_out = read_factors(operands[1], output_elements(p), p.dtype, p.allow_tf32);
   std::vector<float> d_weight(weight_elements(p));
   product.backward_weights(in, d_out, d_weight);
   write_floats(operands[2], d_weight, p.dtype);

@@ -14,14 +14,14 @@ namespace {
 
 // Copies a matrix without its row padding, and back.
 std::vector<float> read_rows(const std::byte* from, std::int64_t rows, std::int64_t columns,
-                             std::int64_t stride, DType dtype) {
+                             std::int64_t stride, DType dtype, bool allow_tf32) {
   if (stride == 0 || stride == columns)
-    return read_floats(from, static_cast<std::size_t>(rows * columns), dtype);
+    return read_factors(from, static_cast<std::size_t>(rows * columns), dtype, allow_tf32);
   std::vector<float> matrix;
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::vector<float> values =
-        read_floats(from + static_cast<std::size_t>(row * stride) * bytes_of(dtype),
-                    static_cast<std::size_t>(columns), dtype);
+        read_factors(from + static_cast<std::size_t>(row * stride) * bytes_of(dtype),
+                     static_cast<std::size_t>(columns), dtype, allow_tf32);
     matrix.insert(matrix.end(), values.begin(), values.end());
   }
   return matrix;
@@ -35,11 +35,12 @@ void write_rows(std::byte* to, const std::vector<float>& matrix, std::int64_t co
   }
 }
 
-void add_and_mask(std::vector<float>& c, const GemmOperands& operands, DType dtype) {
-  const std::vector<float> added = read_floats(operands.added, c.size(), dtype);
+// A NaN passes the ReLU.
+void mask(std::vector<float>& c, ProductMask mask, std::byte* bits) {
   for (std::size_t i = 0; i < c.size(); ++i) {
-    const bool passes = (std::to_integer<unsigned>(operands.relu_mask[i / 8]) >> i % 8 & 1U) != 0;
-    c[i] = passes ? c[i] + added[i] : 0;
+    const std::byte bit{static_cast<unsigned char>(1U << i % 8)};
+    if (mask == ProductMask::makes) bits[i / 8] = c[i] <= 0 ? bits[i / 8] & ~bit : bits[i / 8] | bit;
+    if ((bits[i / 8] & bit) == std::byte{}) c[i] = 0;
   }
 }
 
@@ -47,19 +48,24 @@ void multiply(const GemmProblem& p, const GemmOperands& operands) {
   const auto count = [](std::int64_t rows, std::int64_t columns) {
     return static_cast<std::size_t>(rows * columns);
   };
-  const std::vector<float> a =
-      read_rows(operands.a, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k, p.a_stride, p.in);
-  const std::vector<float> b = read_floats(operands.b, count(p.k, p.n), p.in);
+  const std::vector<float> a = read_rows(operands.a, p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k,
+                                         p.a_stride, p.in, p.allow_tf32);
+  const std::vector<float> b = read_factors(operands.b, count(p.k, p.n), p.in, p.allow_tf32);
   std::vector<float> c(count(p.m, p.n));
   const dnnl::status status =
-      dnnl::sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k, 1, a.data(),
-                  p.transpose_a ? p.m : p.k, b.data(), p.transpose_b ? p.k : p.n, 0, c.data(), p.n);
+      dnnl::sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', p.m, p.n, p.k,
+                  p.has_factor ? *operands.factor : 1, a.data(), p.transpose_a ? p.m : p.k, b.data(),
+                  p.transpose_b ? p.k : p.n, 0, c.data(), p.n);
   if (status != dnnl::status::success) throw Error(ExitCode::internal, "oneDNN refused a matrix product");
   if (p.bias) {
     const std::vector<float> bias = read_floats(operands.bias, count(p.n, 1), p.out);
     for (std::size_t i = 0; i < c.size(); ++i) c[i] += bias[i % bias.size()];
   }
-  if (p.adds_and_masks) add_and_mask(c, operands, p.out);
+  if (p.adds) {
+    const std::vector<float> added = read_floats(operands.added, c.size(), p.out);
+    for (std::size_t i = 0; i < c.size(); ++i) c[i] += added[i];
+  }
+  if (p.mask != ProductMask::none) mask(c, p.mask, operands.relu_mask);
   write_rows(operands.c, c, p.n, p.c_stride, p.out);
 }
 
@@ -86,8 +92,10 @@ class CpuProducts final : public GemmEngine {
   std::string library() const override { return gemm_library(); }
   std::vector<std::unique_ptr<GemmPlan>> plans(const GemmProblem& problem, std::size_t,
                                                std::size_t) override {
+    check_problem(problem);
     std::vector<std::unique_ptr<GemmPlan>> plans;
-    if (problem.adds_and_masks && (problem.n % kMaskColumns != 0 || std::getenv("EMULATED_NO_FUSED_ENGINES")))
+    if (problem.mask != ProductMask::none &&
+        (problem.n % kMaskColumns != 0 || std::getenv("EMULATED_NO_FUSED_ENGINES")))
       return plans;
     plans.push_back(std::make_unique<GemmOnCpu>(problem));
     return plans;

@@ -42,6 +42,14 @@ std::vector<float> read_floats(const std::byte* from, std::size_t elements, DTyp
   return values;
 }
 
+std::vector<float> read_factors(const std::byte* from, std::size_t elements, DType dtype, bool allow_tf32) {
+  std::vector<float> values = read_floats(from, elements, dtype);
+  if (allow_tf32 && dtype == DType::f32)
+    for (float& value : values)
+      if (std::isfinite(value)) value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & ~0x1fffU);
+  return values;
+}
+
 void write_floats(std::byte* to, const std::vector<float>& values, DType dtype) {
   if (dtype == DType::f32) {
     std::memcpy(to, values.data(), values.size() * sizeof(float));

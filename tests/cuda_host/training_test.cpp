@@ -72,15 +72,6 @@ TEST(EmulatedTraining, ParametersWithoutDecayDontDecay) {
                        1e-4);
 }
 
-TEST(EmulatedTraining, Tf32IsTheSameProgramOfProducts) {
-  const Graph graph = small_resnet();
-  const TestTensors tensors = random_tensors(graph, 3);
-  TrainOptions options = fp32_steps(2);
-  const GraphRun truth = train_on_cpu(graph, tensors, options);
-  options.precision = Precision::tf32;
-  expect_same_training(graph, train_on_gpu(graph, tensors, options), truth, 1e-4);
-}
-
 // How far half precision may lead from fp32: per loss; of all parameters, the difference over the change; and
 // the least cosine of a tensor's gradient.
 struct Distance {
@@ -127,6 +118,13 @@ TEST(EmulatedTraining, Fp16WithoutFusionIsCloseToFp32) {
 
 TEST(EmulatedTraining, Fp16StaysCloseForThreeSteps) {
   expect_close_to_fp32(half_steps(Precision::fp16, 3), {.loss = 0.002, .change = 0.15, .least_cosine = 0.85});
+}
+
+// Emulated tensor cores chop factors.
+TEST(EmulatedTraining, Tf32StaysCloseForThreeSteps) {
+  TrainOptions options = fp32_steps(3);
+  options.precision = Precision::tf32;
+  expect_close_to_fp32(options, {.loss = 0.002, .change = 0.15, .least_cosine = 0.85});
 }
 
 TEST(EmulatedTraining, Bf16IsCloseToFp32) {

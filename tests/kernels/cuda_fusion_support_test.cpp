@@ -21,7 +21,7 @@ TEST(FusionSupport, IsWhatBuildsForEachGpu) {
     EXPECT_EQ(support.normalized_input_weights, row.normalized_input) << row.compute_capability;
     EXPECT_EQ(support.norm_backward_data, row.norm_backward_data) << row.compute_capability;
     EXPECT_EQ(support.block_end_gradient, row.block_end_gradient) << row.compute_capability;
-    EXPECT_EQ(support.product_norm, row.block_end_gradient) << row.compute_capability;
+    EXPECT_TRUE(support.product_norm) << row.compute_capability;
     EXPECT_EQ(support.why_none.empty(), row.statistics) << row.compute_capability;
   }
 }
@@ -39,13 +39,23 @@ TEST(FusionSupport, IsThereWhereRunsNeedNotRepeatBitForBit) {
   EXPECT_EQ(fusion_support(75, Precision::fp16, true).why_none, "sm_75 has no fused engine of cuDNN");
 }
 
+// By tensor cores' dtypes; strict fp32 has none.
+TEST(FusionSupport, BlocksEndWithoutAnOutputWhereProductsHaveThePrecision) {
+  for (const int compute_capability : {70, 75})
+    for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16})
+      EXPECT_EQ(fusion_support(compute_capability, precision, false).product_norm,
+                precision == Precision::fp32 || precision == Precision::fp16)
+          << compute_capability << " " << name_of(precision);
+  EXPECT_FALSE(fusion_support(60, Precision::fp32, false).product_norm);
+}
+
 TEST(FusionSupport, OfCudnnIsThereForFp16Only) {
   for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::bf16}) {
     const FusionSupport support = fusion_support(90, precision, false);
     EXPECT_FALSE(support.statistics || support.normalized_input || support.normalized_input_weights ||
                  support.norm_backward_data);
     EXPECT_EQ(support.block_end_gradient, precision == Precision::bf16);
-    EXPECT_EQ(support.product_norm, precision == Precision::bf16);
+    EXPECT_TRUE(support.product_norm);
     EXPECT_NE(support.why_none.find(name_of(precision)), std::string::npos);
   }
 }

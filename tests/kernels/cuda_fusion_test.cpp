@@ -82,16 +82,17 @@ TEST(Fusion, WhereRunsAreToRepeatBitForBitOnlyOwnKernelsFuse) {
   auto plain = kinds_of(resnet50(90, false));
   for (const std::string_view kind :
        {ConvForward::kName, ConvBackwardData::kName, ConvBackwardWeights::kName, BatchNormStatistics::kName})
-    plain[kind] -= 15 + 4;
-  plain[BatchNormApply::kName] -= 15;
-  plain[BatchNormBackward::kName] -= 11 + 15;
+    plain[kind] -= 16 + 4;
+  plain[BatchNormApply::kName] -= 16;
+  plain[BatchNormBackward::kName] -= 12 + 16;
   plain.erase(BatchNormPairBackward::kName);
-  plain[BatchNormBackwardApply::kName] = plain[BlockEndForward::kName] = 15;
+  plain[BatchNormBackwardApply::kName] = plain[BlockEndForward::kName] = 16;
+  plain[MaskedGradient::kName] = 1;  // of the last block
   plain[SamplePixels::kName] = 4;
-  plain[ChannelProducts::kName] = 2 * (15 + 4);
+  plain[ChannelProducts::kName] = 2 * (16 + 4);
   for (const std::string_view kind :
        {ProductNormStatistics::kName, ProductNormBackward::kName, BlockEndBackwardData::kName})
-    plain[kind] = 15 + 4;
+    plain[kind] = 16 + 4;
   for (const int compute_capability : {80, 90, 100}) {
     const Program program = repeatable_resnet50(compute_capability);
     EXPECT_EQ(kinds_of(program), plain);
@@ -105,8 +106,8 @@ TEST(Fusion, WhereRunsAreToRepeatBitForBitOnlyOwnKernelsFuse) {
 TEST(Fusion, BlackwellGathersStatisticsAndStoresEveryNorm) {
   const Program program = resnet50(100);
   EXPECT_EQ(count_with(program, &ConvForward::scale_shift), 0u);
-  EXPECT_EQ(count_with(program, &ConvForward::sums), 53u - 15 - 4);
-  EXPECT_EQ(count_kind<BatchNormApply>(program), 53u - 15 - 5);
+  EXPECT_EQ(count_with(program, &ConvForward::sums), 53u - 16 - 4);
+  EXPECT_EQ(count_kind<BatchNormApply>(program), 53u - 16 - 5);
   EXPECT_TRUE(has_buffer(program, "layer1.0.bn2"));
 }
 
@@ -263,7 +264,7 @@ TEST(Fusion, CountsThePassesOfABlocksEndWithoutItsConvolutionsOutput) {
 
 TEST(Fusion, OffAndElsewhereGivesThePlainProgram) {
   const auto kinds = kinds_of(resnet50(90, false));
-  EXPECT_EQ(kinds, kinds_of(resnet50(75)));
+  EXPECT_EQ(kinds, kinds_of(with_stored_outputs(75)));
   for (const std::string_view kind :
        {BatchNormFinalize::kName, BatchNormBackwardApply::kName, ConvNormBackwardData::kName})
     EXPECT_FALSE(kinds.contains(kind)) << kind;
@@ -335,6 +336,14 @@ TEST(Fusion, TakesNoMoreMemoryThanWithout) {
         0.85 * static_cast<double>(plan_memory(with_stored_outputs(compute_capability, 64, 224)).arena_bytes))
         << compute_capability << ": outputs of convolutions that end blocks";
   }
+}
+
+// The gradient of the last norm's input must not overwrite the one that is added.
+TEST(Fusion, ACompletedGradientHasAPlaceOfItsOwn) {
+  const Program program = resnet50(90);
+  const MemoryPlan plan = plan_memory(program);
+  const auto conv = *instruction_named(program, "layer1.2.conv1.backward_data").as<ConvBackwardData>();
+  EXPECT_NE(plan.offsets[conv.d_in], plan.offsets[*conv.added]);
 }
 
 }  // namespace

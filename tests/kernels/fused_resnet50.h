@@ -28,31 +28,34 @@ inline Program resnet50(int compute_capability, bool fuse = true, std::int64_t b
                          gpu(compute_capability));
 }
 
-inline Program resnet50_without(FusedPattern pattern, int compute_capability, std::int64_t batch,
-                                std::int64_t image_size) {
+inline Program resnet50_without(const std::vector<FusedPattern>& patterns, int compute_capability,
+                                std::int64_t batch, std::int64_t image_size) {
   const Graph graph = make_resnet50({.batch = batch, .image_size = image_size});
   DescribeOptions options{.precision = Precision::fp16};
-  for (std::size_t op = 0; op < graph.ops.size(); ++op) options.plain.push_back({op, pattern, "to compare"});
+  for (std::size_t op = 0; op < graph.ops.size(); ++op)
+    for (const FusedPattern pattern : patterns) options.plain.push_back({op, pattern, "to compare"});
   return plumb::describe(graph, options, gpu(compute_capability));
 }
-// Without completed gradients.
+// Without completed gradients, with outputs of all convolutions.
 inline Program with_plain_ends(int compute_capability, std::int64_t batch = 2, std::int64_t image_size = 64) {
-  return resnet50_without(FusedPattern::block_end_gradient, compute_capability, batch, image_size);
+  return resnet50_without({FusedPattern::block_end_gradient, FusedPattern::product_norm}, compute_capability,
+                          batch, image_size);
 }
 // With completed gradients that norms sum themselves.
 inline Program with_plain_sums(int compute_capability, std::int64_t batch = 2, std::int64_t image_size = 64) {
-  return resnet50_without(FusedPattern::block_end_sums, compute_capability, batch, image_size);
+  return resnet50_without({FusedPattern::block_end_sums, FusedPattern::product_norm}, compute_capability,
+                          batch, image_size);
 }
 
 // With the outputs of the convolutions that end blocks.
 inline Program with_stored_outputs(int compute_capability, std::int64_t batch = 2,
                                    std::int64_t image_size = 64) {
-  return resnet50_without(FusedPattern::product_norm, compute_capability, batch, image_size);
+  return resnet50_without({FusedPattern::product_norm}, compute_capability, batch, image_size);
 }
 
 // With the outputs of the convolutions in shortcuts.
 inline Program with_stored_shortcuts(int compute_capability) {
-  return resnet50_without(FusedPattern::product_shortcut, compute_capability, 2, 64);
+  return resnet50_without({FusedPattern::product_shortcut}, compute_capability, 2, 64);
 }
 
 inline bool has_instruction(const Program& program, const std::string& name) {

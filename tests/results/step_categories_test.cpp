@@ -28,6 +28,7 @@ TEST(StepCategories, EveryKindOfStepThatADeviceRunsIsSorted) {
   EXPECT_EQ(category_of_instruction("conv_norm_backward_data"), conv_backward_data);
   EXPECT_EQ(category_of_instruction("channel_products"), conv_backward_weights);
   EXPECT_EQ(category_of_instruction("product_norm_backward"), norm);
+  EXPECT_EQ(category_of_instruction("masked_gradient"), elementwise);
   EXPECT_EQ(category_of_instruction("margin_products"), dense);
   EXPECT_EQ(category_of_instruction("margin_gradient"), loss);
   expect_error(ExitCode::bad_data, {"'attention'"}, [] { category_of_instruction("attention"); });
