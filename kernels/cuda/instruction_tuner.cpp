@@ -32,8 +32,16 @@ bool competes_with_fusion(const Instruction& instruction) {
          instruction.as<BatchNormPairBackward>() || instruction.as<BatchNormBackwardApply>() ||
          instruction.as<SamplePixels>() || instruction.as<ChannelProducts>() ||
          instruction.as<ProductNormStatistics>() || instruction.as<BlockEndForward>() ||
-         instruction.as<ProductNormBackward>() || instruction.as<BlockEndBackwardData>() ||
-         instruction.as<Accumulate>();
+         instruction.as<MaskedGradient>() || instruction.as<ProductNormBackward>() ||
+         instruction.as<BlockEndBackwardData>() || instruction.as<Accumulate>();
+}
+
+// A library's products, which it may not have or not within the workspace; plain instructions do the same.
+bool is_by_products(const Instruction& instruction) {
+  const auto* forward = instruction.as<BlockEndForward>();
+  const auto* data = instruction.as<BlockEndBackwardData>();
+  return instruction.as<ChannelProducts>() || (forward && forward->by_products) ||
+         (data && data->by_products);
 }
 
 // "norm_apply f16 256x64x56x56, f32 2x64, …", in NCHW "norm_apply nchw f32 …". Operands that are read and
@@ -100,7 +108,8 @@ InstructionTuner::InstructionTuner(const Engines& device, const Graph& graph, co
 std::string InstructionTuner::problem_of(const Program& program, const Instruction& instruction) const {
   if (const std::optional<ConvProblem> problem = conv_problem(graph_, program, instruction))
     return time_engines_ || is_fused(*problem) ? cuda::text_of(*problem) : "";
-  return time_engines_ && competes_with_fusion(instruction) ? text_of(program, instruction) : "";
+  const bool is_tried = time_engines_ ? competes_with_fusion(instruction) : is_by_products(instruction);
+  return is_tried ? text_of(program, instruction) : "";
 }
 
 const std::vector<EngineTrial>& InstructionTuner::trials_of(const Program& program,
@@ -260,12 +269,18 @@ EngineTrial InstructionTuner::try_own_kernel(const Program& program, const Instr
                 .layout = program.layout};
   Context context{device_, graph_, rule_, alone};
   Instruction& prepared = alone.instructions.front();
-  const Binder bind_instruction = prepare_instruction(context, prepared);
-  EngineTrial trial{.engine = kOwnKernel, .workspace_bytes = prepared.workspace_bytes};
+  Binder bind_instruction;
+  try {
+    bind_instruction = prepare_instruction(context, prepared);
+  } catch (const Error& error) {  // plain instructions are what to do about it, not what the error advises
+    const std::string failure = error.what();
+    return {.failure = failure.substr(0, failure.find("; "))};
+  }
+  EngineTrial trial{.engine = prepared.engine, .workspace_bytes = prepared.workspace_bytes};
   const std::optional<Arena> room = make_room(alone, prepared, prepared.workspace_bytes);
   if (room)
     run(trial, bind_instruction(*room));
-  else
+  else if (time_engines_)
     trial.failure = kNoRoom;
   return trial;
 }

@@ -76,6 +76,7 @@ class InstructionTuner {
   // fails where it wrote other values.
   void compare(EngineTrial& trial, const Program& program, const Instruction& instruction,
                std::optional<WrittenResults>& expected) const;
+  // Our own kernel, or a library's first product.
   EngineTrial try_own_kernel(const Program& program, const Instruction& instruction);
   // Fills in the seconds or the failure. Throws Error if the GPU is no longer usable.
   void run(EngineTrial& trial, const std::function<void()>& enqueue, std::optional<double> best = {}) const;

@@ -111,6 +111,38 @@ TEST_F(InstructionTuning, PassesOverEnginesThatCannotBeCaptured) {
   }
 }
 
+// Layer by layer, with a reason that --verbose shows.
+TEST_F(InstructionTuning, StoresTheOutputOfABlocksConvolutionWhoseProductsHaveNoRoom) {
+  GraphBuilder builder({1, 6, 6, 64});
+  ValueId value = builder.bottleneck(GraphBuilder::kImages, 64, 1);
+  value = builder.bottleneck(value, 64, 1);
+  graph_ = builder.classify(builder.bottleneck(value, 128, 1));
+  convolutions.plain = {{.name = "plain", .seconds = 1000}};
+  const auto ends = [&](bool time_engines) {
+    DescribeOptions options{.precision = precision};
+    options.plain = tune(time_engines).plain;
+    const std::string text = cuda::fusion_text(graph_, options, limits());
+    for (const PlainLayer& layer : options.plain) {
+      EXPECT_NE(layer.reason.find("fake has no way to multiply"), std::string::npos) << layer.reason;
+      EXPECT_EQ(layer.reason.find("--fp32"), std::string::npos) << layer.reason;
+      EXPECT_NE(text.find(layer.reason), std::string::npos) << text;
+    }
+    const Program program = cuda::describe(graph_, options, limits());
+    return std::ranges::count_if(program.instructions, [](const Instruction& instruction) {
+      return instruction.as<BlockEndForward>() != nullptr;
+    });
+  };
+  products_ = std::make_unique<LargeProducts>([](const GemmProblem& problem) -> std::size_t {
+    return problem.mask == ProductMask::makes && problem.n == 512 ? std::size_t{1} << 40 : 0;
+  });
+  for (const auto& [of, capability_of] :
+       {std::pair{Precision::fp16, 75}, {Precision::tf32, 80}, {Precision::fp32, 90}})
+    for (const bool time_engines : {false, true}) {
+      precision = of, capability = capability_of;
+      EXPECT_EQ(ends(time_engines), 2) << name_of(precision);
+    }
+}
+
 TEST_F(InstructionTuning, TimesNormsInTheLayoutOfTheRun) {
   const Shape shape{.n = 8, .h = 32, .w = 32, .c = 16};
   GraphBuilder builder(shape);

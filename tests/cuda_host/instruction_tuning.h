@@ -89,6 +89,23 @@ class FakeConvolutions final : public ConvEngine {
   }
 };
 
+// A library whose products all need a workspace of so many bytes.
+class LargeProducts final : public GemmEngine {
+ public:
+  explicit LargeProducts(std::function<std::size_t(const GemmProblem&)> bytes_of)
+      : bytes_of_(std::move(bytes_of)) {}
+  std::string library() const override { return "fake"; }
+  std::vector<std::unique_ptr<GemmPlan>> plans(const GemmProblem& problem, std::size_t workspace_limit,
+                                               std::size_t most) override {
+    if (bytes_of_(problem) > workspace_limit) return {};
+    return products_->plans(problem, workspace_limit, most);
+  }
+
+ private:
+  std::function<std::size_t(const GemmProblem&)> bytes_of_;
+  const std::unique_ptr<GemmEngine> products_ = make_gemm_engine();
+};
+
 // All three compute statistics, two also normalise their inputs.
 inline Graph three_convolutions() {
   GraphBuilder builder({2, 6, 6, 16});
@@ -133,11 +150,11 @@ class InstructionTuning : public testing::Test {
   int capability = 75;  // no fused engines
   bool captures = true;
   std::function<void(std::size_t, std::size_t)> progress;
+  std::unique_ptr<GemmEngine> products_ = make_gemm_engine();
   const ScratchFolder folder_;
 
  private:
   const UpdateRule rule_;
-  const std::unique_ptr<GemmEngine> products_ = make_gemm_engine();
   const Stream stream_ = make_stream();
 };
 
