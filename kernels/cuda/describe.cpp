@@ -1,6 +1,7 @@
 // The training step on an NVIDIA GPU.
 // - Batch norm forward is two instructions: statistics, and one pass that normalises, adds a residual (and
-//   normalises a shortcut) and applies the ReLU. A max pool normalises its input itself. Backward is one
+//   normalises a shortcut) and applies the ReLU. Where a convolution gathers the sums, that pass makes them
+//   statistics, too. A max pool normalises its input itself. Backward is one
 //   instruction, which recomputes the ReLU mask from the norm's input or, after a residual, reads one bit per
 //   element that forward keeps (NCHW: the output).
 // - In NHWC backward of the norm in front of a max pool includes the pool's. For its sums the pool keeps the
@@ -117,12 +118,13 @@ struct Describer : BlockEndLowering {
   }
 
   void forward(std::size_t i, const BatchNorm& op) {
-    statistics(i, op);
+    const std::optional<BatchNormFinalize> finalize = statistics(i, op);
     const LayerFusion& layer = layers_[i];
     if (!layer.stored) return;
     if (layer.product) return end_with_product(i, op);
     Saved& saved = saved_[i];
-    BatchNormApply apply{.in = value(op.in), .scale_shift = saved.scale_shift, .out = value(op.out)};
+    BatchNormApply apply{.in = value(op.in), .out = value(op.out), .finalize = finalize};
+    if (!finalize) apply.scale_shift = saved.scale_shift;
     if (op.activation == Activation::relu && op.residual && layout() == TensorLayout::nhwc) {
       saved.relu_mask = add_saved(op.name + ".mask", DType::u8, {(shape(op.in).elements() + 7) / 8});
       apply.relu_mask = saved.relu_mask;
@@ -136,7 +138,7 @@ struct Describer : BlockEndLowering {
     if (op.slope) apply.slope = master(*op.slope);
     if (layer.sums_output) {
       saved.channel_sums = add_saved(op.name + ".channel_sums", DType::f32, {shape(op.out).c});
-      apply.sums = saved.channel_sums;
+      apply.out_sums = saved.channel_sums;
       apply.counters = counters_;
     }
     Instruction& instruction = add(op.name + ".forward", apply, Phase::forward, i);
@@ -145,7 +147,8 @@ struct Describer : BlockEndLowering {
           norm_partials_bytes(partition_norm(shape(op.in), layout(), kNormBlocksAtOnce), 1);
   }
 
-  void statistics(std::size_t i, const BatchNorm& op) {
+  // Returns what is left for the pass that stores the norm's output.
+  std::optional<BatchNormFinalize> statistics(std::size_t i, const BatchNorm& op) {
     const LayerFusion& layer = layers_[i];
     Saved& saved = saved_[i];
     const std::int64_t channels = shape(op.in).c;
@@ -160,17 +163,19 @@ struct Describer : BlockEndLowering {
                                    .scale_shift = saved.scale_shift,
                                    .mean = saved.mean,
                                    .inv_std = saved.inv_std};
-    if (layer.product)
+    if (layer.product) {
       statistics_of_product(i, moments);
-    else if (layer.statistics_by)
-      add(op.name + ".finalize",
-          BatchNormFinalize{.sums = saved_[*layer.statistics_by].sums, .moments = moments}, Phase::forward,
-          i);
-    else
+    } else if (layer.statistics_by) {
+      const BatchNormFinalize finalize{.sums = saved_[*layer.statistics_by].sums, .moments = moments};
+      if (layer.stored) return finalize;
+      add(op.name + ".finalize", finalize, Phase::forward, i);
+    } else {
       add(op.name + ".statistics",
           BatchNormStatistics{.in = value(op.in), .moments = moments, .counters = counters_}, Phase::forward,
           i)
           .workspace_bytes = NormWorkspace{}.bytes(partition_of(op));
+    }
+    return {};
   }
 
   void backward(std::size_t i, const BatchNorm& op) {

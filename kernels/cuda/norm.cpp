@@ -68,25 +68,28 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormFinali
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormApply& norm) {
   const NormPartition partition =
-      partition_of(context, instruction, norm.sums ? kNormBlocksAtOnce : kNormBlocks);
-  if (norm.sums) instruction.workspace_bytes = norm_partials_bytes(partition, 1);
-  return launching(context, [=, relu = context.op<BatchNorm>(instruction).activation == Activation::relu,
-                             dtype = context.dtype(norm.in), tf32 = context.is_tf32(context.dtype(norm.in)),
+      partition_of(context, instruction, norm.out_sums ? kNormBlocksAtOnce : kNormBlocks);
+  if (norm.out_sums) instruction.workspace_bytes = norm_partials_bytes(partition, 1);
+  return launching(context, [=, op = context.op<BatchNorm>(instruction), dtype = context.dtype(norm.in),
+                             tf32 = context.is_tf32(context.dtype(norm.in)),
                              slope_per_channel = has_slope_per_channel(context, norm.slope)](
                                 const Arena& arena, cudaStream_t stream) {
-    launch_norm_apply(partition, dtype,
-                      {.in = arena.data(norm.in),
-                       .scale_shift = arena.as<float>(norm.scale_shift),
-                       .out = arena.data(norm.out),
-                       .residual = arena.optional(norm.residual),
-                       .residual_scale_shift = arena.optional<float>(norm.residual_scale_shift),
-                       .mask = arena.optional<std::uint8_t>(norm.relu_mask),
-                       .relu = relu,
-                       .slope = {arena.optional<float>(norm.slope), slope_per_channel},
-                       .sums = arena.optional<float>(norm.sums),
-                       .scratch = {arena.workspace<float>(), arena.optional<unsigned>(norm.counters)},
-                       .tf32 = tf32},
-                      stream);
+    const NormApply pass{.in = arena.data(norm.in),
+                         .scale_shift = arena.as<float>(norm.line()),
+                         .out = arena.data(norm.out),
+                         .residual = arena.optional(norm.residual),
+                         .residual_scale_shift = arena.optional<float>(norm.residual_scale_shift),
+                         .mask = arena.optional<std::uint8_t>(norm.relu_mask),
+                         .relu = op.activation == Activation::relu,
+                         .slope = {arena.optional<float>(norm.slope), slope_per_channel},
+                         .out_sums = arena.optional<float>(norm.out_sums),
+                         .scratch = {arena.workspace<float>(), arena.optional<unsigned>(norm.counters)},
+                         .tf32 = tf32};
+    NormInputSums from;
+    if (norm.finalize)
+      from = {arena.as<float>(norm.finalize->sums),
+              statistics_of(norm.finalize->moments, DType::f32, op, arena)};
+    launch_norm_apply(partition, dtype, pass, stream, from);
   });
 }
 

@@ -58,13 +58,20 @@ struct NormApply {
   const float* residual_scale_shift = nullptr;  // or null
   std::uint8_t* mask = nullptr;                 // or null; with relu and planes of 1 only
   bool relu = false;
-  NormSlope slope;        // or null
-  float* sums = nullptr;  // or null; [channels], of out as stored; excludes a residual and a slope
-  NormScratch scratch;    // with sums
-  bool tf32 = false;      // with sums: out is rounded for tensor cores (as_factor())
+  NormSlope slope;            // or null
+  float* out_sums = nullptr;  // or null; [channels], of out as stored; excludes a residual and a slope
+  NormScratch scratch;        // with out_sums
+  bool tf32 = false;          // with out_sums: out is rounded for tensor cores (as_factor())
 };
+// Of NormApply's input, from a convolution's epilogue, and what they become.
+struct NormInputSums {
+  const float* sums = nullptr;  // or null
+  NormStatistics statistics;    // its scale_shift is f32
+};
+// With input sums, for half types only, it also does launch_norm_finalize's work and applies the line that
+// this makes.
 void launch_norm_apply(const NormPartition& partition, DType dtype, const NormApply& pass,
-                       cudaStream_t stream);
+                       cudaStream_t stream, const NormInputSums& from = {});
 
 // The sums of a grid of pixels of `in`, [channels], and the grid's pixels themselves. In NHWC; the partition
 // is the grid's.

@@ -8,14 +8,22 @@
 
 namespace plumb::cuda {
 
+// Of a channel: out = scale * in + shift.
+struct NormLine {
+  float inv_std, scale, shift;
+};
+__device__ inline NormLine line_of(const NormStatistics& into, int channel, float mean, float variance) {
+  const float inv_std = 1 / sqrtf(variance + into.epsilon);
+  const float scale = into.scale[channel] * inv_std;
+  return {inv_std, scale, into.bias[channel] - mean * scale};
+}
+
 // Of a batch's mean and biased variance over `elements`.
 __device__ inline void settle(const NormStatistics& into, int channel, int channels, float mean,
                               float variance, std::int64_t elements) {
   // Read before anything is written, which might be at the same address for all the compiler knows.
   const float running_mean = into.running_mean[channel], running_variance = into.running_variance[channel];
-  const float inv_std = 1 / sqrtf(variance + into.epsilon);
-  const float scale = into.scale[channel] * inv_std;
-  const float shift = into.bias[channel] - mean * scale;
+  const auto [inv_std, scale, shift] = line_of(into, channel, mean, variance);
   // n / (n - 1) for n > 1 elements per channel (PyTorch, aten/src/ATen/native/Normalization.cpp).
   const float correction =
       elements > 1 ? static_cast<float>(elements) / static_cast<float>(elements - 1) : 1.0F;

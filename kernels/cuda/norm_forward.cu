@@ -71,15 +71,22 @@ __global__ void __launch_bounds__(kNormThreads, 4)
     settle(into, channel, partition.channels, moments[0], moments[1] / static_cast<float>(count), count);
 }
 
-// One channel per thread. The difference of two large sums is taken in f64. Tens of bytes per channel: bound
-// by launch latency.
+struct ChannelMoments {
+  float mean, variance;
+};
+// The difference of two large sums is taken in f64.
+__device__ ChannelMoments moments_of(const float* sums, std::int64_t pixels, int channels, int channel) {
+  const double mean = static_cast<double>(sums[channel]) / static_cast<double>(pixels);
+  const double square = static_cast<double>(sums[channels + channel]) / static_cast<double>(pixels);
+  return {static_cast<float>(mean), static_cast<float>(fmax(square - mean * mean, 0.0))};
+}
+
+// One channel per thread. Tens of bytes per channel: bound by launch latency.
 __global__ void norm_finalize(const float* sums, std::int64_t pixels, int channels, NormStatistics into) {
   const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (channel >= channels) return;
-  const double mean = static_cast<double>(sums[channel]) / static_cast<double>(pixels);
-  const double square = static_cast<double>(sums[channels + channel]) / static_cast<double>(pixels);
-  const double variance = fmax(square - mean * mean, 0.0);
-  settle(into, channel, channels, static_cast<float>(mean), static_cast<float>(variance), pixels);
+  const auto [mean, variance] = moments_of(sums, pixels, channels, channel);
+  settle(into, channel, channels, mean, variance, pixels);
 }
 
 // Applies the ReLU to `value`; returns whether it passed.
@@ -95,9 +102,12 @@ struct OutputLine {
   float scale[kChannels], residual_scale[kChannels], bias[kChannels];
 };
 template <bool kPrelu, int kChannels>
-__device__ void load_line(const NormApply& pass, int channels, int channel, OutputLine<kChannels>& line) {
-  load(pass.scale_shift + channel, line.scale);
-  load(pass.scale_shift + channels + channel, line.bias);
+__device__ void load_line(const NormApply& pass, int channels, int channel, bool has_line,
+                          OutputLine<kChannels>& line) {
+  if (!has_line) {
+    load(pass.scale_shift + channel, line.scale);
+    load(pass.scale_shift + channels + channel, line.bias);
+  }
   if constexpr (kPrelu) {
     load_slopes(pass.slope, channel, line.residual_scale);
   } else {
@@ -112,19 +122,47 @@ __device__ void load_line(const NormApply& pass, int channels, int channel, Outp
   }
 }
 
+// Does norm_finalize's work for a block's channels, each by one thread. Every block keeps scale and shift in
+// shared memory; those of the first steps store them, with the statistics.
+template <int kChannels>
+__device__ void finalize(const NormInputSums& from, const NormPartition& partition, int channel,
+                         OutputLine<kChannels>& line) {
+  const int lane = static_cast<int>(threadIdx.x) * kChannels,
+            width = static_cast<int>(blockDim.x) * kChannels;
+  const int thread = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
+  const int own = channel - lane + thread, channels = partition.channels;
+  float* const lines = gpu::dynamic_shared<float>();
+  if (thread < width && own < channels) {
+    const std::int64_t pixels = partition.elements_per_channel;
+    const auto [mean, variance] = moments_of(from.sums, pixels, channels, own);
+    const NormLine made = line_of(from.statistics, own, mean, variance);
+    lines[thread] = made.scale, lines[width + thread] = made.shift;
+    if (blockIdx.y == 0 && blockIdx.z == 0) settle(from.statistics, own, channels, mean, variance, pixels);
+  }
+  __syncthreads();
+  load(lines + lane, line.scale);
+  load(lines + width + lane, line.bias);
+}
+
 // A block normalises its part of the tensor, last steps first; a thread keeps scale and shift of its channels
-// in registers, and those of a shortcut or the slopes. With sums the last block of a tile settles them, as
-// norm_statistics does. Per element in a half type: reads 2 bytes (4 with a residual), writes 2 and 1/8 of
-// mask; twice that in f32. Bound by memory.
+// in registers, and those of a shortcut or the slopes. From input sums each block works them out, tens of
+// bytes per channel. With out_sums the last block of a tile settles them, as norm_statistics does. Per
+// element in a half type: reads 2 bytes (4 with a residual), writes 2 and 1/8 of mask; twice that in f32.
+// Bound by memory.
 template <typename Of, bool kPrelu, bool kSums>
 __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce)
-    norm_apply(NormApply pass, NormPartition partition) {
+    norm_apply(NormApply pass, NormPartition partition, NormInputSums from) {
   using T = Element<Of>;
   const Place place = reversed_place_of<Of, kSums>(partition);
-  if (!kSums && place.steps == 0) return;
   OutputLine<kGroupChannels<Of>> line{};
   OutputSums<Of> own;
-  if (!kSums || place.steps > 0) load_line<kPrelu>(pass, partition.channels, place.channel, line);
+  bool has_line = false;
+  if constexpr (sizeof(T) == sizeof(__half)) {
+    has_line = from.sums != nullptr;
+    if (has_line) finalize(from, partition, place.channel, line);
+  }
+  if (!kSums && place.steps == 0) return;
+  if (!kSums || place.steps > 0) load_line<kPrelu>(pass, partition.channels, place.channel, has_line, line);
   for_steps<kAtOnceAlone<Of>>(place, [&](auto at_once, std::int64_t at) {
     Group<Of> x[at_once.value], residual[at_once.value];
 #pragma unroll
@@ -159,7 +197,10 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce)
         pass.mask[(at + u * place.stride) / kNormGroup] = static_cast<std::uint8_t>(passed);
     }
   });
-  if constexpr (kSums) settle_sums(own, partition, pass.scratch, pass.sums);
+  if constexpr (kSums) {
+    __syncthreads();  // lines lie where sums are merged
+    settle_sums(own, partition, pass.scratch, pass.out_sums);
+  }
 }
 
 // As norm_apply with sums, but nothing is computed. Per element of the grid: reads 2 bytes (4 in f32), writes
@@ -211,19 +252,23 @@ void launch_norm_finalize(std::int64_t pixels, int channels, const float* sums, 
 }
 
 void launch_norm_apply(const NormPartition& partition, DType dtype, const NormApply& pass,
-                       cudaStream_t stream) {
+                       cudaStream_t stream, const NormInputSums& from) {
   if (pass.slope.data && (pass.residual || pass.mask || pass.relu))
     throw std::logic_error("a PReLU goes with neither a residual nor a ReLU");
   if (pass.mask && partition.plane > 1) throw std::logic_error("masks have a bit per channel of NHWC");
-  if (pass.sums && (pass.slope.data || pass.residual))
+  if (from.sums && dtype == DType::f32) throw std::logic_error("convolutions gather the sums of halves only");
+  if (pass.out_sums && (pass.slope.data || pass.residual))
     throw std::logic_error("sums of a norm's output go with neither a PReLU nor a residual");
   with_access(partition, dtype, [&]<typename Of>(Of) {
     const dim3 block = pass_block(partition);
-    const auto kernel = pass.sums         ? norm_apply<Of, false, true>
+    const auto kernel = pass.out_sums     ? norm_apply<Of, false, true>
                         : pass.slope.data ? norm_apply<Of, true, false>
                                           : norm_apply<Of, false, false>;
-    gpu::launch(kernel, pass_grid(partition), block, pass.sums ? merge_bytes<OutputSums<Of>>(block) : 0,
-                stream, pass, partition);
+    const std::size_t line_bytes =
+        from.sums ? 2 * sizeof(float) * block.x * kGroupChannels<Of> : std::size_t{0};
+    gpu::launch(kernel, pass_grid(partition), block,
+                std::max(line_bytes, pass.out_sums ? merge_bytes<OutputSums<Of>>(block) : 0), stream, pass,
+                partition, from);
   });
 }
 

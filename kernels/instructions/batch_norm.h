@@ -56,22 +56,33 @@ struct BatchNormFinalize {
   }
 };
 
-// out = activation(normalised in + residual). With residual_scale_shift the residual is the input of the
-// shortcut's batch norm and is normalised too. relu_mask: bit j of byte i is 1 where element 8 i + j, counted
-// as stored, passes the ReLU.
+// out = activation(normalised in + residual). in is normalised by scale_shift, or by what `finalize` makes of
+// its sums. With residual_scale_shift the residual is the input of the shortcut's batch norm and is
+// normalised too. relu_mask: bit j of byte i is 1 where element 8 i + j, counted as stored, passes the ReLU.
 struct BatchNormApply {
   static constexpr std::string_view kName = "norm_apply";
-  Read in, scale_shift;
+  Read in;
   Write out;
-  std::optional<Write> relu_mask;  // u8, one bit per element
+  std::optional<Read> scale_shift;            // one of these two
+  std::optional<BatchNormFinalize> finalize;  // in half precision; its scale_shift is f32
+  std::optional<Write> relu_mask;             // u8, one bit per element
   std::optional<Read> residual, residual_scale_shift;
   std::optional<Read> slope;          // PReLU: [c] or [1]
-  std::optional<Write> sums;          // [c]: of out's elements, as stored; excludes a residual and a slope
-  std::optional<ReadWrite> counters;  // with sums; as BatchNormStatistics has them
+  std::optional<Write> out_sums;      // [c]: of out's elements, as stored; excludes a residual and a slope
+  std::optional<ReadWrite> counters;  // with out_sums; as BatchNormStatistics has them
+  // The line that normalises `in`.
+  BufferId line() const {
+    return finalize ? finalize->moments.scale_shift.buffer : scale_shift.value().buffer;
+  }
   static void operands(auto& self, auto&& each) {
-    each("in", self.in, "scale_shift", self.scale_shift, "out", self.out, "relu_mask", self.relu_mask,
-         "residual", self.residual, "residual_scale_shift", self.residual_scale_shift, "slope", self.slope,
-         "sums", self.sums, "counters", self.counters);
+    each("in", self.in);
+    if (self.finalize)
+      BatchNormFinalize::operands(*self.finalize, each);
+    else
+      each("scale_shift", self.scale_shift);
+    each("out", self.out, "relu_mask", self.relu_mask, "residual", self.residual, "residual_scale_shift",
+         self.residual_scale_shift, "slope", self.slope, "out_sums", self.out_sums, "counters",
+         self.counters);
   }
 };
 

@@ -119,14 +119,14 @@ void expect_the_usual_way(const Shape& images, bool normalised_shortcut) {
   const BatchNormStatistics statistics{
       .in = run.hold(nchw(extent), usual.values[x2]), .moments = moments(front), .counters = run.zeros({1})};
   const BatchNormApply apply{.in = statistics.in,
-                             .scale_shift = statistics.moments.scale_shift.buffer,
                              .out = run.zeros(nchw(extent)),
-                             .sums = run.zeros({c}),
+                             .scale_shift = statistics.moments.scale_shift.buffer,
+                             .out_sums = run.zeros({c}),
                              .counters = statistics.counters};
   const ChannelProducts gram{
       .left = apply.out.buffer, .right = apply.out.buffer, .products = run.zeros({c, c})};
   const ProductNormStatistics product_norm{.products = gram.products.buffer,
-                                           .sums = apply.sums->buffer,
+                                           .sums = apply.out_sums->buffer,
                                            .weight = parameter(conv.weight),
                                            .moments = moments(end),
                                            .scaled = run.zeros({k, c}),
@@ -172,7 +172,7 @@ void expect_the_usual_way(const Shape& images, bool normalised_shortcut) {
       .left = run.hold(nchw(wide), g), .right = apply.out.buffer, .products = run.zeros({k, c})};
   const ProductNormBackward backward{.products = products.products.buffer,
                                      .d_out_sums = run.hold({k}, g_sums),
-                                     .sums = apply.sums->buffer,
+                                     .sums = apply.out_sums->buffer,
                                      .deviations = product_norm.deviations.buffer,
                                      .weight = product_norm.weight,
                                      .scale = product_norm.moments.scale,

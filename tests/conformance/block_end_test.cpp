@@ -49,15 +49,15 @@ class BlockEnd {
     for (std::size_t i = 0; i < line.size(); ++i) line[i] = 0.25 * line[i] + (i < inputs ? 1 : 0.125);
     line[0] = 0, line[inputs] = 1;
     const BatchNormApply apply{.in = norm_in,
-                               .scale_shift = written(DType::f32, {2, c}, line),
                                .out = unwritten(options.dtype, nchw(extent_)),
-                               .sums = unwritten(DType::f32, {c}),
+                               .scale_shift = written(DType::f32, {2, c}, line),
+                               .out_sums = unwritten(DType::f32, {c}),
                                .counters = made_.add(DType::i32, {4096})};
     const ChannelProducts gram{
         .left = apply.out.buffer, .right = apply.out.buffer, .products = unwritten(DType::f32, {c, c})};
     const ProductNormStatistics statistics{
         .products = gram.products.buffer,
-        .sums = apply.sums->buffer,
+        .sums = apply.out_sums->buffer,
         .weight = master(0),
         .moments = {.scale = master(3),
                     .bias = master(4),
@@ -89,7 +89,7 @@ class BlockEnd {
                                    .products = unwritten(DType::f32, {k, c})};
     ProductNormBackward coefficients{.products = products.products.buffer,
                                      .d_out_sums = written(DType::f32, {k}, sums),
-                                     .sums = apply.sums->buffer,
+                                     .sums = apply.out_sums->buffer,
                                      .deviations = statistics.deviations.buffer,
                                      .weight = statistics.weight,
                                      .scale = statistics.moments.scale,

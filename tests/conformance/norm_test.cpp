@@ -67,7 +67,7 @@ TEST_F(Norms, Forward) {
     for (const Activation activation : {none, relu})
       for (const bool keeps_mask : {false, true}) {
         if (keeps_mask && (activation == none || !norm.is_nhwc())) continue;
-        BatchNormApply apply{.in = norm.in(), .scale_shift = line, .out = norm.unwritten_tensor()};
+        BatchNormApply apply{.in = norm.in(), .out = norm.unwritten_tensor(), .scale_shift = line};
         if (keeps_mask) apply.relu_mask = norm.unwritten_mask();
         add(activation, apply);
         apply.residual = residual;
@@ -77,8 +77,8 @@ TEST_F(Norms, Forward) {
       }
     for (const bool per_channel : {true, false})
       add(prelu, {.in = norm.in(),
-                  .scale_shift = line,
                   .out = norm.unwritten_tensor(),
+                  .scale_shift = line,
                   .slope = norm.slopes(per_channel)});
     norm.check(2);
   });
@@ -88,9 +88,9 @@ TEST_F(GpuNorms, SumTheirOutput) {
   for_each([](NormTensors& norm) {
     if (!norm.is_nhwc()) return;
     BatchNormApply apply{
-        .in = norm.in(), .scale_shift = norm.channels(7, 0, 2), .out = norm.unwritten_tensor()};
+        .in = norm.in(), .out = norm.unwritten_tensor(), .scale_shift = norm.channels(7, 0, 2)};
     for (const Activation activation : {Activation::none, Activation::relu}) {
-      apply.sums = norm.unwritten_channels();
+      apply.out_sums = norm.unwritten_channels();
       apply.counters = norm.counters();
       norm.add(apply, activation);
     }
@@ -98,22 +98,69 @@ TEST_F(GpuNorms, SumTheirOutput) {
   });
 }
 
-// Sums as a convolution gathers them; the line as f16 where a convolution reads it.
+// Sums [2, c] as a convolution gathers them.
+BufferId gathered_sums(NormTensors& norm) {
+  const auto elements = static_cast<double>(norm.extent().elements() / norm.extent().c);
+  Doubles sums, squares;
+  for (std::int64_t c = 0; c < norm.extent().c; ++c) {
+    sums.push_back(elements * (0.25 * static_cast<double>(c % 5) - 0.5));
+    squares.push_back(elements * (1 + 0.25 * static_cast<double>(c % 3)) +
+                      sums.back() * sums.back() / elements);
+  }
+  sums.insert(sums.end(), squares.begin(), squares.end());
+  const BufferId given = norm.unwritten_channels(2);
+  norm.write(given, sums);
+  return given;
+}
+
+// The line as f16 where a convolution reads it.
 TEST_F(GpuNorms, FromSumsThatAConvolutionGathered) {
   for (const DType line : {DType::f32, DType::f16})
     for (const std::int64_t channels : {8, 72, 304}) {
       NormTensors norm(*device(), {3, 19, 9, channels}, DType::f16, TensorLayout::nhwc);
-      Doubles sums;
-      for (std::int64_t c = 0; c < channels; ++c)
-        sums.push_back(513 * (0.25 * static_cast<double>(c % 5) - 0.5));
-      for (std::int64_t c = 0; c < channels; ++c)
-        sums.push_back(513 * (1 + 0.25 * static_cast<double>(c % 3)) +
-                       sums[static_cast<std::size_t>(c)] * sums[static_cast<std::size_t>(c)] / 513);
-      const BufferId given = norm.unwritten_channels(2);
-      norm.write(given, sums);
-      norm.add(BatchNormFinalize{.sums = given, .moments = norm.moments(line)}, Activation::none);
+      norm.add(BatchNormFinalize{.sums = gathered_sums(norm), .moments = norm.moments(line)},
+               Activation::none);
       norm.check();
     }
+}
+
+// In one instruction, and to the bit as in two.
+TEST_F(GpuNorms, NormaliseFromSumsThatAConvolutionGathered) {
+  for_each([](NormTensors& norm) {
+    if (norm.dtype() == DType::f32) return;
+    const BufferId sums = gathered_sums(norm);
+    const BatchNormFinalize apart{.sums = sums, .moments = norm.moments()};
+    norm.add(apart, Activation::none);
+    std::vector<std::pair<BufferId, BufferId>> equal;
+    const auto add = [&](Activation activation, const std::function<void(BatchNormApply&)>& set) {
+      BatchNormApply second{
+          .in = norm.in(), .out = norm.unwritten_tensor(), .scale_shift = apart.moments.scale_shift.buffer};
+      set(second);
+      norm.add(second, activation);
+      BatchNormApply both{.in = norm.in(),
+                          .out = norm.unwritten_tensor(),
+                          .finalize = BatchNormFinalize{.sums = sums, .moments = norm.moments()}};
+      set(both);
+      norm.add(both, activation);
+      const BatchNormMoments& made = both.finalize->moments;
+      equal.insert(equal.end(), {{second.out, both.out},
+                                 {apart.moments.scale_shift, made.scale_shift},
+                                 {apart.moments.mean, made.mean},
+                                 {apart.moments.inv_std, made.inv_std}});
+      if (second.out_sums) equal.emplace_back(*second.out_sums, *both.out_sums);
+    };
+    const BufferId residual = norm.tensor(6), slopes = norm.slopes(true);
+    add(Activation::relu, [&](BatchNormApply& apply) { apply.residual = residual; });
+    add(Activation::prelu, [&](BatchNormApply& apply) { apply.slope = slopes; });
+    add(Activation::relu, [&](BatchNormApply& apply) {
+      apply.out_sums = norm.unwritten_channels();
+      apply.counters = norm.counters();
+    });
+    norm.check(2);
+    const auto program = norm.start();
+    for (InstructionId id = 0; id < program->program().instructions.size(); ++id) program->run(id);
+    for (const auto& [in_two, in_one] : equal) EXPECT_EQ(program->held(in_two), program->held(in_one));
+  });
 }
 
 // The second moment is a million times the variance: in f32 nothing is left of their difference.
@@ -167,7 +214,7 @@ TEST_F(GpuNorms, LetANotANumberThrough) {
   const BufferId line = norm.unwritten_channels(2), out = norm.unwritten_tensor(),
                  mask = norm.unwritten_mask();
   norm.write(line, Doubles(16, -1.0));
-  norm.add(BatchNormApply{.in = norm.in(), .scale_shift = line, .out = out, .relu_mask = mask},
+  norm.add(BatchNormApply{.in = norm.in(), .out = out, .scale_shift = line, .relu_mask = mask},
            Activation::relu);
   const auto program = norm.start();
   program->run(0);

@@ -156,7 +156,8 @@ void Run::of(const BatchNormForward& norm) {
 void Run::of(const BatchNormApply& norm) {
   const BatchNorm& op = this->op<BatchNorm>();
   const Shape& extent = shape(op.in);
-  const Doubles &x = in(norm.in), &line = in(norm.scale_shift);
+  if (norm.finalize) of(*norm.finalize);
+  const Doubles &x = in(norm.in), &line = norm.finalize ? made(norm.line()) : in(norm.line());
   const auto channels = static_cast<std::size_t>(extent.c);
   Sums out(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -181,10 +182,10 @@ void Run::of(const BatchNormApply& norm) {
     }
     expect(*norm.relu_mask, {std::move(bytes)});
   }
-  if (norm.sums) {
+  if (norm.out_sums) {
     Sums sums(channels);
     for (std::size_t i = 0; i < x.size(); ++i) sums.add(channel_of(extent, i), made(norm.out)[i]);
-    expect(*norm.sums, std::move(sums).expected());
+    expect(*norm.out_sums, std::move(sums).expected());
     unchanged(*norm.counters);
   }
   Expected expected = std::move(out).expected(4 * 0x1p-24);

@@ -80,6 +80,13 @@ TEST(NormPrelu, GoesWithNeitherResidualNorReLU) {
   EXPECT_THROW(launch_norm_apply(partition_norm(1, 8), DType::f32, apply, nullptr), std::logic_error);
 }
 
+TEST(NormSums, AreOfHalves) {
+  GuardedTensor any(DType::f32, Values(16, 1.0));
+  EXPECT_THROW(launch_norm_apply(partition_norm(1, 8), DType::f32, {.in = any.data(), .out = any.data()},
+                                 nullptr, {.sums = any.as<float>()}),
+               std::logic_error);
+}
+
 TEST(StampWait, AddsUpTheWaitsOfAnIteration) {
   for (const auto& [what, waited, other] :
        {std::tuple{Wait::collectives, &State::exposed_ns, &State::data_wait_ns},

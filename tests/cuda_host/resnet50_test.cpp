@@ -80,7 +80,7 @@ TEST(EmulatedResNet50, Fp16WithFusionIsCloseToFp32ForThreeSteps) {
   TrainOptions options = steps(Precision::fp16, 3);
   options.capture = true;
   const GraphRun run = train_on_gpu(graph, tensors, options);
-  expect_launches(368);
+  expect_launches(352);
   for (const IterationMetrics& metrics : run.metrics) EXPECT_FALSE(metrics.skipped);
   expect_close(graph, run, train_on_cpu(graph, tensors, options), 0.005, 0.85);
 }

@@ -19,6 +19,9 @@ constexpr int merge_bytes(int floats, int threads) {
   return floats * 4 * threads / 2;
 }
 
+// Scale and shift of a block's channels, with sums of the input.
+constexpr int kLineBytes = 2 * 4 * kNormThreads;
+
 constexpr int kWarpRowThreads = 256, kElementThreads = 256, kPoolThreads = 128;
 
 const std::vector<Wanted> kTable{
@@ -39,8 +42,13 @@ const std::vector<Wanted> kTable{
      .wide_stores = 4,
      .narrow = {"store 1"},
      .threads = kNormThreads,
+     .dynamic_shared_bytes = kLineBytes,
      .why = "a byte of the mask for 8 channels"},
-    {.kernel = "norm_apply<*f*,true,false>", .wide_loads = 4, .wide_stores = 4, .threads = kNormThreads},
+    {.kernel = "norm_apply<*f*,true,false>",
+     .wide_loads = 4,
+     .wide_stores = 4,
+     .threads = kNormThreads,
+     .dynamic_shared_bytes = kLineBytes},
     {.kernel = "norm_backward_sums<*f*,(Source)0>",
      .wide_loads = 4,
      .wide_stores = 2,

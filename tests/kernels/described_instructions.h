@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -15,6 +16,16 @@ std::size_t count_kind(const Program& program) {
   return static_cast<std::size_t>(
       std::count_if(program.instructions.begin(), program.instructions.end(),
                     [](const Instruction& instruction) { return instruction.as<Operation>() != nullptr; }));
+}
+
+// Number of such instructions that have this operand.
+template <typename Operation, typename Member>
+std::size_t count_with(const Program& program, std::optional<Member> Operation::*member) {
+  return static_cast<std::size_t>(std::count_if(program.instructions.begin(), program.instructions.end(),
+                                                [&](const Instruction& instruction) {
+                                                  const auto* operation = instruction.as<Operation>();
+                                                  return operation && operation->*member;
+                                                }));
 }
 
 inline const Instruction& instruction_named(const Program& program, const std::string& name) {
@@ -40,6 +51,16 @@ inline std::string operand_of(const Program& program, const std::string& instruc
   for (const std::string& text : operands_of(program, instruction))
     if (text.starts_with(operand + " ")) return text.substr(operand.size() + 1);
   return {};
+}
+
+// Whether it is the line of a norm that finalizes its statistics itself, which uses it with that; backward of
+// a block's end reads the mask.
+inline bool is_line_of_one_pass(const Program& program, BufferId id) {
+  return std::any_of(program.instructions.begin(), program.instructions.end(),
+                     [&](const Instruction& instruction) {
+                       const auto* apply = instruction.as<BatchNormApply>();
+                       return apply && apply->finalize && apply->line() == id;
+                     });
 }
 
 }  // namespace plumb

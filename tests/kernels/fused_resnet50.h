@@ -67,14 +67,4 @@ inline bool has_buffer(const Program& program, const std::string& name) {
                      [&](const Buffer& buffer) { return buffer.name == name; });
 }
 
-// Number of forward convolutions with this operand.
-template <typename Operand>
-std::size_t count_with(const Program& program, std::optional<Operand> ConvForward::*operand) {
-  return static_cast<std::size_t>(std::count_if(program.instructions.begin(), program.instructions.end(),
-                                                [&](const Instruction& instruction) {
-                                                  const auto* conv = instruction.as<ConvForward>();
-                                                  return conv && conv->*operand;
-                                                }));
-}
-
 }  // namespace plumb::cuda

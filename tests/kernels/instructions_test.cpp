@@ -93,6 +93,8 @@ AnyMember::operator Member() const {
     return Member(BufferId{0});
   } else if constexpr (std::is_enum_v<Member>) {
     return Member{};
+  } else if constexpr (requires { typename Member::value_type; }) {
+    return made<typename Member::value_type>();
   } else {
     return made<Member>();
   }
@@ -110,7 +112,10 @@ constexpr std::size_t kOtherBytes<Collective> = sizeof(Collective) - sizeof(Coll
 template <>  // lists the operands inside its list
 constexpr std::size_t kOtherBytes<Update> = sizeof(Update::parameters) + sizeof(ParameterId) -
                                             sizeof(UpdatedParameter);
-
+template <>  // lists scale_shift or the operands inside finalize
+constexpr std::size_t kOtherBytes<BatchNormApply> = sizeof(BatchNormApply::scale_shift) +
+                                                    sizeof(BatchNormApply::finalize) -
+                                                    sizeof(BatchNormFinalize);
 template <>
 constexpr std::size_t kOtherBytes<PackBatch> = sizeof(Normalisation);
 
