@@ -88,6 +88,10 @@ OptionGroup cuda_group(BenchOptions& o) {
            "take the engines that heuristics name first; without it every engine and fused pattern is "
            "timed before the run, once per GPU, and the fastest is remembered on disk")
            .with_key("autotune"),
+       enum_option<TuneFor>(
+           "--tune-for", o.tune_for, {{"time", TuneFor::time}, {"energy", TuneFor::energy}},
+           "energy: of the engines within 10 % of the fastest, run the one that needs the fewest joules, "
+           "for GPUs whose power limit sets the clock"),
        flag_option("--overlap-weights", o.overlap_weights, true,
                    "compute weight gradients on a stream of their own, beside the rest of backward; takes "
                    "more memory"),

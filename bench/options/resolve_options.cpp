@@ -51,6 +51,9 @@ void check_together(const BenchOptions& o) {
   if (o.loss_scaling && o.loss_scaling->kind != LossScaling::Kind::none && o.precision != Precision::fp16)
     throw Error(kUsage, "option --loss-scale: is for --fp16 only, and this run is in {}; leave it out",
                 name_of(o.precision));
+  if (o.tune_for == TuneFor::energy && (!o.autotune || o.deterministic))
+    throw Error(kUsage, "option --tune-for: 'energy' needs tuning, which {} turns off; leave one of them out",
+                o.autotune ? "--deterministic" : "--no-autotune");
   if (o.layout == TensorLayout::nchw && o.precision != Precision::fp32)
     throw Error(kUsage, "option --layout: 'nchw' is for --fp32, and this run is in {}; leave it out",
                 name_of(o.precision));
@@ -106,6 +109,9 @@ std::string why_not_on(const DeviceLimits& limits, const BenchOptions& options) 
                        limits.name);
   if (options.cuda_graph == CudaGraph::on)
     return fmt::format("option --cuda-graph: 'on' is for GPUs, and device {} is a cpu; leave it out",
+                       limits.name);
+  if (options.tune_for == TuneFor::energy)
+    return fmt::format("option --tune-for: 'energy' is for GPUs, and device {} is a cpu; leave it out",
                        limits.name);
   if (options.layout)
     return fmt::format("option --layout: '{}' is for GPUs, and device {} is a cpu; leave it out",

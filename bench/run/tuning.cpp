@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "base/text.h"
 #include "bench/output/progress.h"
+#include "bench/run/nvml.h"
 #include "bench/run/session.h"
 #include "bench/run/step_timer.h"
 
@@ -55,11 +57,21 @@ void tune_session(const Job& job, Session& session, const UpdateRule& rule) {
                     static_cast<std::int64_t>(known), 1, "engines chosen/s");
       bar->update(static_cast<std::int64_t>(done), steady_seconds() - start);
     };
-    session.tuning =
-        session.device->tune(session.plan.graph, rule, session.plan.described_with,
-                             {.time_engines = session.options.autotune && !session.options.deterministic,
-                              .captures = session.captures,
-                              .progress = progress});
+    TuningOptions how{.time_engines = session.options.autotune && !session.options.deterministic,
+                      .captures = session.captures,
+                      .progress = progress};
+    const bool by_energy = session.options.tune_for == TuneFor::energy;
+    const std::unique_ptr<NvmlGpu> gpu =
+        by_energy ? open_nvml_gpu(session.device->unique_id(), nvml_library_name()) : nullptr;
+    if (gpu && gpu->energy_millijoules())
+      how.joules = [&gpu]() -> std::optional<double> {
+        if (const auto counted = gpu->energy_millijoules()) return 1e-3 * static_cast<double>(*counted);
+        return {};
+      };
+    session.tuning = session.device->tune(session.plan.graph, rule, session.plan.described_with, how);
+    if (by_energy && !how.joules)
+      session.tuning.remarks.push_back(
+          "option --tune-for: NVML reads no energy counter of this GPU; time chose the engines");
   });
   const std::string choices =
       job.all_gather(first ? choices_to_json(session.tuning).dump() : std::string()).front();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,9 @@ constexpr std::size_t kMaxEngines = 10;  // engines that work, best first by heu
 // long, only the first few that work are timed.
 constexpr double kEnoughBuilding = 0.5;
 constexpr std::size_t kMinEngines = 3;
+// Engines are timed one run at a time, at clocks that a step under a power limit doesn't reach. Where it
+// binds, an engine that takes so many times the fastest's time may still make a faster step.
+constexpr double kNearlyAsFast = 1.1;
 constexpr std::size_t kRoomAlignment = 256;
 constexpr std::size_t kTileBytes = 1 << 20;
 constexpr const char* kLostGpu = "left the GPU unusable";
@@ -87,9 +91,11 @@ bool gpu_is_lost(cudaStream_t stream) {
   return cudaStreamSynchronize(stream) != cudaSuccess;
 }
 
-// Engines that work come first, faster ones before slower ones; without times, heuristics order.
-std::pair<bool, double> rank_of(const EngineTrial& trial) {
-  return {!trial.failure.empty(), trial.seconds.value_or(std::numeric_limits<double>::max())};
+// Engines that work come first, of these the ones whose energy is known: those that need less before those
+// that need more, faster ones before slower ones; without times, heuristics order.
+std::tuple<bool, bool, double> rank_of(const EngineTrial& trial) {
+  const std::optional<double>& figure = trial.joules ? trial.joules : trial.seconds;
+  return {!trial.failure.empty(), !trial.joules, figure.value_or(std::numeric_limits<double>::max())};
 }
 
 }  // namespace
@@ -101,6 +107,7 @@ InstructionTuner::InstructionTuner(const Engines& device, const Graph& graph, co
       rule_(rule),
       time_engines_(how.time_engines),
       captures_(how.captures),
+      joules_(how.joules),
       cache_(cache) {
   if (time_engines_) timer_.emplace(device.stream);
 }
@@ -184,6 +191,7 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Program& progra
   std::optional<double> best;
   std::optional<WrittenResults> expected;  // of the library's first engine that works
   std::optional<std::size_t> own;          // our kernel, until it can be compared
+  Plans plans;
   const auto is_enough = [&] {
     return working >= kMaxEngines || (working >= kMinEngines && building.count() > kEnoughBuilding) ||
            (working > 0 && !time_engines_);
@@ -191,7 +199,7 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Program& progra
   const auto try_candidate = [&](std::size_t i) {
     if (lost.contains(listed->engine(i))) return;
     const auto start = HostClock::now();
-    const std::unique_ptr<ConvPlan> plan = listed->build(i);
+    std::unique_ptr<ConvPlan> plan = listed->build(i);
     building += HostClock::now() - start;
     if (!plan) return;
     try {
@@ -207,6 +215,7 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Program& progra
     if (!trials.back().failure.empty()) return;
     ++working;
     if (trials.back().seconds) best = std::min(best.value_or(*trials.back().seconds), *trials.back().seconds);
+    if (joules_) plans[listed->engine(i)] = std::move(plan);
   };
   for (std::size_t i = 0; i < listed->size() && !is_enough(); ++i) {
     if (time_engines_ && listed->engine(i) == kOwnKernel)
@@ -217,6 +226,7 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Program& progra
   }
   if (own) try_candidate(*own);
   std::ranges::stable_sort(trials, {}, rank_of);
+  if (joules_ && best) weigh(trials, plans, program, instruction);
   if (trials.empty()) {
     std::string failure = device_.convolutions.library() + " has no engine";
     append_part(failure, listed->failure(), ": ");
@@ -232,14 +242,11 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Program& progra
 EngineTrial InstructionTuner::try_plan(const ConvPlan& plan, const Program& program,
                                        const Instruction& instruction, std::optional<double> best) {
   EngineTrial trial{.engine = plan.engine(), .workspace_bytes = plan.workspace_bytes()};
-  const std::optional<Arena> room = make_room(program, instruction, plan.workspace_bytes());
-  if (!room) {
+  const std::function<void()> enqueue = work_of(plan, program, instruction);
+  if (!enqueue) {
     if (time_engines_) trial.failure = kNoRoom;
     return trial;
   }
-  std::vector<std::byte*> operands;
-  for (const BufferUse& use : instruction.uses()) operands.push_back(room->data(use.buffer));
-  const auto enqueue = [&] { plan.run(device_.stream, operands, room->workspace()); };
   run(trial, enqueue, best);
   const bool leads = trial.failure.empty() && (!best || trial.seconds < best);
   if (captures_ && leads) capture(trial, enqueue);
@@ -259,6 +266,34 @@ void InstructionTuner::compare(EngineTrial& trial, const Program& program, const
     trial.failure = fmt::format("{}{}: {}", kOtherValues, expected->engine, found);
     trial.seconds.reset();
   }
+}
+
+std::function<void()> InstructionTuner::work_of(const ConvPlan& plan, const Program& program,
+                                                const Instruction& instruction) {
+  const std::optional<Arena> room = make_room(program, instruction, plan.workspace_bytes());
+  if (!room) return {};
+  std::vector<std::byte*> operands;
+  for (const BufferUse& use : instruction.uses()) operands.push_back(room->data(use.buffer));
+  return [this, &plan, operands = std::move(operands), workspace = room->workspace()] {
+    plan.run(device_.stream, operands, workspace);
+  };
+}
+
+void InstructionTuner::weigh(std::vector<EngineTrial>& trials, const Plans& plans, const Program& program,
+                             const Instruction& instruction) {
+  const double most = kNearlyAsFast * trials.front().seconds.value();
+  const auto is_near = [&](const EngineTrial& trial) {
+    return trial.failure.empty() && trial.seconds <= most && plans.contains(trial.engine);
+  };
+  if (std::ranges::count_if(trials, is_near) < 2) return;
+  for (EngineTrial& trial : trials) {
+    if (!is_near(trial)) continue;
+    const std::function<void()> enqueue = work_of(*plans.at(trial.engine), program, instruction);
+    if (!enqueue) continue;
+    if (captures_ && !trial.captured) capture(trial, enqueue);
+    if (trial.failure.empty()) trial.joules = joules_of(enqueue, *trial.seconds, joules_, device_.stream);
+  }
+  std::ranges::stable_sort(trials, {}, rank_of);
 }
 
 EngineTrial InstructionTuner::try_own_kernel(const Program& program, const Instruction& instruction) {

@@ -46,6 +46,12 @@ class ColdTimer {
   Event begin_, end_;
 };
 
+// Joules of one run of the work, which takes `seconds`: by the counter, from one of its moves to another,
+// kEnergySeconds or more later. Nothing if it doesn't move in kMostEnergySeconds.
+std::optional<double> joules_of(const std::function<void()>& enqueue, double seconds,
+                                const std::function<std::optional<double>()>& counter, cudaStream_t stream);
+inline constexpr double kEnergySeconds = 0.1, kMostEnergySeconds = 1;
+
 class InstructionTuner {
  public:
   // All arguments must outlive the tuner. Without a cache nothing is remembered.
@@ -78,6 +84,12 @@ class InstructionTuner {
                std::optional<WrittenResults>& expected) const;
   // Our own kernel, or a library's first product.
   EngineTrial try_own_kernel(const Program& program, const Instruction& instruction);
+  // The plan's work, with room for it; empty if memory is too short.
+  std::function<void()> work_of(const ConvPlan& plan, const Program& program, const Instruction& instruction);
+  // Measures the energy of the engines that are nearly as fast as the fastest.
+  using Plans = std::map<std::string, std::unique_ptr<ConvPlan>>;  // by engine
+  void weigh(std::vector<EngineTrial>& trials, const Plans& plans, const Program& program,
+             const Instruction& instruction);
   // Fills in the seconds or the failure. Throws Error if the GPU is no longer usable.
   void run(EngineTrial& trial, const std::function<void()>& enqueue, std::optional<double> best = {}) const;
   // Tries the engine in a CUDA graph; likewise.
@@ -94,6 +106,7 @@ class InstructionTuner {
   const Graph& graph_;
   const UpdateRule& rule_;
   bool time_engines_, captures_;
+  std::function<std::optional<double>()> joules_;
   TuningCache* cache_;
   std::optional<ColdTimer> timer_;  // if engines are timed
   std::map<std::string, std::vector<EngineTrial>> trials_;

@@ -189,7 +189,7 @@ void Run::of(const BatchNormApply& norm) {
     unchanged(*norm.counters);
   }
   Expected expected = std::move(out).expected(4 * 0x1p-24);
-  if (norm.sums)
+  if (norm.out_sums)
     for (std::size_t i = 0; i < x.size(); ++i)
       expected.slack[i] += factor_roundoff(norm.out) * std::abs(expected.values[i]);
   expect(norm.out, std::move(expected));

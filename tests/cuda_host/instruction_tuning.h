@@ -26,6 +26,7 @@ namespace plumb::cuda {
 struct FakeEngine {
   std::string name;
   std::uint64_t seconds = 0;  // by the emulated clock, so that a busy machine changes no order
+  double joules = 0;
   bool builds = true;
   bool fails = false;    // reports an error, nothing else
   bool waits = false;    // for the stream, which a capture forbids
@@ -36,6 +37,7 @@ struct FakeEngine {
 
 struct Counts {
   int listed = 0, run = 0;
+  double joules = 0;  // of all runs
 };
 
 class FakePlan final : public ConvPlan {
@@ -48,7 +50,8 @@ class FakePlan final : public ConvPlan {
     if (engine_.fails) throw Error(ExitCode::internal, "the engine refused");
     if (engine_.waits) check(cudaStreamSynchronize(stream));
     const cudaError_t status = gpu::emulated::enqueue(
-        stream, gpu::emulated::once([engine = engine_, workspace, written = operands[2]] {
+        stream, gpu::emulated::once([engine = engine_, workspace, written = operands[2], &counts = counts_] {
+          counts.joules += engine.joules;
           if (engine.poisons) throw std::runtime_error("illegal address");
           workspace[0] = std::byte{1};
           if (engine.wrong) reinterpret_cast<std::uint16_t*>(written)[5] = 0x4000;  // 2
@@ -119,7 +122,8 @@ inline Graph three_convolutions() {
 class InstructionTuning : public testing::Test {
  protected:
   Tuning tune(bool time_engines, TuningCache* cache = nullptr) {
-    const TuningOptions how{.time_engines = time_engines, .captures = captures, .progress = progress};
+    const TuningOptions how{
+        .time_engines = time_engines, .captures = captures, .joules = joules, .progress = progress};
     InstructionTuner tuner = make_tuner(how, cache);
     return tune_instructions(tuner, graph_, {.precision = precision}, limits(), how);
   }
@@ -149,6 +153,7 @@ class InstructionTuning : public testing::Test {
   Precision precision = Precision::fp16;
   int capability = 75;  // no fused engines
   bool captures = true;
+  std::function<std::optional<double>()> joules;  // an energy counter
   std::function<void(std::size_t, std::size_t)> progress;
   std::unique_ptr<GemmEngine> products_ = make_gemm_engine();
   const ScratchFolder folder_;

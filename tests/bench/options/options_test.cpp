@@ -72,6 +72,8 @@ TEST(BenchOptions, RefusesTheBadInputsOneByOne) {
   for (const char* precision : {"--tf32", "--fp16", "--bf16"})
     expect_refused({precision, "--layout", "nchw"},
                    {"--layout", "'nchw'", "--fp32", precision + 2, "leave it"});
+  for (const char* without : {"--no-autotune", "--deterministic"})
+    expect_refused({"--tune-for", "energy", without}, {"--tune-for", "'energy'", without, "leave"});
   expect_refused({"--lr", "nan"}, {"--lr", "'nan'"});
   expect_refused({"stray"}, {"'stray'"});
 }
@@ -139,11 +141,15 @@ TEST(BenchOptions, OnlyAGpuHasALayoutToChoose) {
     });
 }
 
-TEST(BenchOptions, OnlyAGpuCapturesItsStepOrSpeaksNccl) {
+TEST(BenchOptions, OnlyAGpuCapturesItsStepTunesForEnergyOrSpeaksNccl) {
   expect_error(ExitCode::usage, {"--cuda-graph", "some cpu"}, [] {
     resolve(parse({"--cuda-graph", "on"}), a_cpu(), 1);
   });
   EXPECT_EQ(resolve(parse({"--cuda-graph", "on"}), a_gpu(), 1).cuda_graph, CudaGraph::on);
+  expect_error(ExitCode::usage, {"--tune-for", "'energy'", "some cpu", "leave it out"}, [] {
+    resolve(parse({"--tune-for", "energy"}), a_cpu(), 1);
+  });
+  EXPECT_EQ(resolve(parse({"--tune-for", "energy"}), a_gpu(), 1).tune_for, TuneFor::energy);
   BenchOptions options;
   options.comm = "nccl";
   expect_error(ExitCode::usage, {"--comm", "nccl", "some cpu"}, [&] { resolve(options, a_cpu(), 1); });
