@@ -118,6 +118,10 @@ constexpr std::size_t kOtherBytes<BatchNormApply> = sizeof(BatchNormApply::scale
                                                     sizeof(BatchNormFinalize);
 template <>
 constexpr std::size_t kOtherBytes<PackBatch> = sizeof(Normalisation);
+template <>  // by_products
+constexpr std::size_t kOtherBytes<BlockEndForward> = alignof(BlockEndForward);
+template <>
+constexpr std::size_t kOtherBytes<BlockEndBackwardData> = alignof(BlockEndBackwardData);
 
 template <typename T>
 void expect_all_are_listed() {
