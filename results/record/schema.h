@@ -124,7 +124,7 @@ struct RankRecord {
   std::optional<double> compute_seconds, data_wait_seconds;  // nothing: a run of before they were kept
   int rank = 0;
   static void fields(auto& self, auto&& each) {
-    each("rank", self.rank, Field{"", 0});
+    each("rank", self.rank, Field{.lowest = 0, .written = true});
     each("host", self.host);
     each("exposed_communication_seconds", self.exposed_communication_seconds,
          Field{"mean per step: waited in a collective"});
