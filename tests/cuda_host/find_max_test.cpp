@@ -26,7 +26,7 @@ class FindMaxBatch : public MpiTest {
     options.image_size = 32;
     options.threads = 1;
     return find_max_batch(job(), options, {.tried = [&](const BatchTry& one) { tried.push_back(one); }},
-                          {.memory_bytes = 4.42e7, .most_elements = most_elements});
+                          {.memory_bytes = 4.46e7, .most_elements = most_elements});
   }
 
   std::vector<BatchTry> tried;
