@@ -21,7 +21,7 @@ struct StepPlan {
   DescribeOptions described_with;
   Program program;  // with its collectives, if has_collectives()
   MemoryPlan memory;
-  // The arena and, on a CPU, the copies of parameters that lie beside it while start
+  // The arena and, on a CPU, the copies of parameters that exist next to it while start
   // values are handed out and while a run is checked.
   double needed_bytes = 0;
 };

@@ -217,7 +217,7 @@ double plan_tuned(const Job& job, Session& session, const UpdateRule& rule) {
   return session.plan.needed_bytes + (shares_memory ? static_cast<double>(session.source->host_bytes()) : 0);
 }
 
-// Whether every rank has room beside what libraries have taken so far.
+// Whether the plan fits every rank in addition to the memory that libraries use already.
 bool fits(const Session& session, const Job& job, double wanted) {
   std::string mine;
   job.together([&] {
