@@ -185,7 +185,6 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Program& progra
   std::vector<EngineTrial> trials = engines_that_ended_a_run(problem);
   std::set<std::string> lost;
   for (const EngineTrial& trial : trials) lost.insert(trial.engine);
-  using HostClock = std::chrono::steady_clock;
   std::chrono::duration<double> building{};
   std::size_t working = 0;
   std::optional<double> best;
@@ -196,22 +195,27 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Program& progra
     return working >= kMaxEngines || (working >= kMinEngines && building.count() > kEnoughBuilding) ||
            (working > 0 && !time_engines_);
   };
+  const auto guarded = [&](const std::string& engine, const std::function<void()>& work) {
+    try {
+      work();
+    } catch (const Error& error) {
+      trials.insert(trials.begin(), {.engine = engine, .failure = kLostGpu});
+      if (cache_) cache_->remember(problem, trials);
+      throw Error(ExitCode::internal, "engine {} for {} {} ({}); start again{}", engine, problem, kLostGpu,
+                  error.what(), cache_ ? ": tuning then leaves it out" : " with --fusion off");
+    }
+  };
   const auto try_candidate = [&](std::size_t i) {
     if (lost.contains(listed->engine(i))) return;
-    const auto start = HostClock::now();
+    const auto start = std::chrono::steady_clock::now();
     std::unique_ptr<ConvPlan> plan = listed->build(i);
-    building += HostClock::now() - start;
+    building += std::chrono::steady_clock::now() - start;
     if (!plan) return;
-    try {
+    guarded(listed->engine(i), [&] {
       trials.push_back(try_plan(*plan, program, instruction, best));
       if (trials.back().failure.empty() && time_engines_ && lists_own)
         compare(trials.back(), program, instruction, expected);
-    } catch (const Error& error) {
-      trials.insert(trials.begin(), {.engine = listed->engine(i), .failure = kLostGpu});
-      if (cache_) cache_->remember(problem, trials);
-      throw Error(ExitCode::internal, "engine {} for {} {} ({}); start again{}", listed->engine(i), problem,
-                  kLostGpu, error.what(), cache_ ? ": tuning then leaves it out" : " with --fusion off");
-    }
+    });
     if (!trials.back().failure.empty()) return;
     ++working;
     if (trials.back().seconds) best = std::min(best.value_or(*trials.back().seconds), *trials.back().seconds);
@@ -226,7 +230,12 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Program& progra
   }
   if (own) try_candidate(*own);
   std::ranges::stable_sort(trials, {}, rank_of);
-  if (joules_ && best) weigh(trials, plans, program, instruction);
+  for (const std::string& engine : nearly_as_fast(trials, plans))
+    guarded(engine, [&] {
+      weigh(*std::ranges::find(trials, engine, &EngineTrial::engine), *plans.at(engine), program,
+            instruction);
+    });
+  std::ranges::stable_sort(trials, {}, rank_of);
   if (trials.empty()) {
     std::string failure = device_.convolutions.library() + " has no engine";
     append_part(failure, listed->failure(), ": ");
@@ -279,21 +288,29 @@ std::function<void()> InstructionTuner::work_of(const ConvPlan& plan, const Prog
   };
 }
 
-void InstructionTuner::weigh(std::vector<EngineTrial>& trials, const Plans& plans, const Program& program,
-                             const Instruction& instruction) {
-  const double most = kNearlyAsFast * trials.front().seconds.value();
-  const auto is_near = [&](const EngineTrial& trial) {
-    return trial.failure.empty() && trial.seconds <= most && plans.contains(trial.engine);
-  };
-  if (std::ranges::count_if(trials, is_near) < 2) return;
-  for (EngineTrial& trial : trials) {
-    if (!is_near(trial)) continue;
-    const std::function<void()> enqueue = work_of(*plans.at(trial.engine), program, instruction);
-    if (!enqueue) continue;
-    if (captures_ && !trial.captured) capture(trial, enqueue);
-    if (trial.failure.empty()) trial.joules = joules_of(enqueue, *trial.seconds, joules_, device_.stream);
+std::vector<std::string> InstructionTuner::nearly_as_fast(const std::vector<EngineTrial>& trials,
+                                                          const Plans& plans) {
+  std::vector<std::string> engines;
+  for (const auto& [engine, plan] : plans) {
+    const auto trial = std::ranges::find(trials, engine, &EngineTrial::engine);
+    if (trial->seconds <= kNearlyAsFast * trials.front().seconds.value()) engines.push_back(engine);
   }
-  std::ranges::stable_sort(trials, {}, rank_of);
+  return engines.size() > 1 ? engines : std::vector<std::string>();
+}
+
+void InstructionTuner::weigh(EngineTrial& trial, const ConvPlan& plan, const Program& program,
+                             const Instruction& instruction) {
+  const std::function<void()> enqueue = work_of(plan, program, instruction);
+  if (!enqueue) return;
+  if (captures_ && !trial.captured) capture(trial, enqueue);
+  if (!trial.failure.empty()) return;
+  try {
+    trial.joules = joules_of(enqueue, *trial.seconds, joules_, device_.stream);
+  } catch (const Error& error) {
+    trial.seconds.reset();
+    trial.failure = error.what();
+    if (gpu_is_lost(device_.stream)) throw;
+  }
 }
 
 EngineTrial InstructionTuner::try_own_kernel(const Program& program, const Instruction& instruction) {

@@ -86,9 +86,11 @@ class InstructionTuner {
   EngineTrial try_own_kernel(const Program& program, const Instruction& instruction);
   // The plan's work, with room for it; empty if memory is too short.
   std::function<void()> work_of(const ConvPlan& plan, const Program& program, const Instruction& instruction);
-  // Measures the energy of the engines that are nearly as fast as the fastest.
   using Plans = std::map<std::string, std::unique_ptr<ConvPlan>>;  // by engine
-  void weigh(std::vector<EngineTrial>& trials, const Plans& plans, const Program& program,
+  // The engines to weigh; none if a single one is nearly as fast as the fastest. `trials`: best first.
+  static std::vector<std::string> nearly_as_fast(const std::vector<EngineTrial>& trials, const Plans& plans);
+  // Fills in the joules or the failure. Throws Error if the GPU is no longer usable.
+  void weigh(EngineTrial& trial, const ConvPlan& plan, const Program& program,
              const Instruction& instruction);
   // Fills in the seconds or the failure. Throws Error if the GPU is no longer usable.
   void run(EngineTrial& trial, const std::function<void()>& enqueue, std::optional<double> best = {}) const;

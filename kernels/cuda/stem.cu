@@ -1,5 +1,6 @@
 #include "kernels/cuda/elements.h"
 #include "kernels/cuda/finish_sums.h"
+#include "kernels/cuda/image_tile.h"
 #include "kernels/cuda/stem.h"
 
 namespace plumb::cuda {
@@ -7,21 +8,13 @@ namespace {
 
 static_assert(kStemWarps == kStemKernel, "each warp has a row of the kernel's gradient");
 
-struct StemTile {
-  unsigned image;
-  int row, column;  // of the first output
-};
-__device__ StemTile tile_at(const StemShape& shape, unsigned index) {
-  const auto across = static_cast<unsigned>((shape.out_w + kStemTileColumns - 1) / kStemTileColumns);
-  const auto down = static_cast<unsigned>((shape.out_h + kStemTileRows - 1) / kStemTileRows);
-  const unsigned line = index / across;
-  return {line / down, static_cast<int>(line % down) * kStemTileRows,
-          static_cast<int>(index % across) * kStemTileColumns};
+__device__ ImageTile tile_at(const StemShape& shape, unsigned index) {
+  return image_tile_at<kStemTileRows, kStemTileColumns>(shape.out_h, shape.out_w, index);
 }
 
 // The pixels that a tile's windows cover; 0 outside the image.
 template <typename T>
-__device__ void hold_input(const StemShape& shape, const StemTile& tile, const T* in, uint4* held) {
+__device__ void hold_input(const StemShape& shape, const ImageTile& tile, const T* in, uint4* held) {
   const T* const image = in + std::int64_t{tile.image} * shape.h * shape.w * kStemChannels;
   const int h = static_cast<int>(shape.h), w = static_cast<int>(shape.w);
   for (int chunk = static_cast<int>(threadIdx.x); chunk < kStemInputChunks; chunk += kStemThreads) {
@@ -114,7 +107,7 @@ __global__ void __launch_bounds__(kStemThreads, 2)
   if (blockIdx.x < tiles) hold_input(shape, tile_at(shape, blockIdx.x), in, input);
   int stage = 0;  // where the tile lies; the next one is copied meanwhile
   for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x, stage ^= 1) {
-    const StemTile tile = tile_at(shape, index);
+    const ImageTile tile = tile_at(shape, index);
     gpu::wait_for_copies();
     __syncthreads();
     if (tiles - index > gridDim.x)
@@ -176,7 +169,7 @@ __device__ constexpr int gradient_at(int pixel, int chunk) {
   return pixel * kStemPixelChunks + (chunk ^ pixel % kStemPixelChunks);
 }
 template <typename T>
-__device__ void hold_gradient(const StemShape& shape, const StemTile& tile, const T* d_out, uint4* held) {
+__device__ void hold_gradient(const StemShape& shape, const ImageTile& tile, const T* d_out, uint4* held) {
   constexpr int kPixelsAtOnce = kStemThreads / kStemPixelChunks;
   static_assert(kStemTileColumns % kPixelsAtOnce == 0);
   const int chunk = static_cast<int>(threadIdx.x) % kStemPixelChunks;
@@ -206,15 +199,15 @@ __global__ void __launch_bounds__(kStemThreads, 2)
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const uint4* const windows = input + warp * kStemRowChunks + lane % 16 + lane / 16;
   float sums[4][kStemWindowChunks][4] = {};
-  const auto hold = [&](const StemTile& tile, int stage) {
+  const auto hold = [&](const ImageTile& tile, int stage) {
     hold_input(shape, tile, in, input + stage * kStemInputChunks);
     hold_gradient(shape, tile, d_out, gradient + stage * kStemGradientChunks);
   };
-  StemTile next = tile_at(shape, blockIdx.x);
+  ImageTile next = tile_at(shape, blockIdx.x);
   if (blockIdx.x < tiles) hold(next, 0);
   int stage = 0;
   for (unsigned index = blockIdx.x; index < tiles; index += gridDim.x, stage ^= 1) {
-    const StemTile tile = next;
+    const ImageTile tile = next;
     gpu::wait_for_copies();
     __syncthreads();
     if (tiles - index > gridDim.x) {

@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/elements.h"
 #include "kernels/cuda/finish_sums.h"
+#include "kernels/cuda/image_tile.h"
 #include "kernels/cuda/window.h"
 
 namespace plumb::cuda {
@@ -20,16 +21,8 @@ constexpr bool leaves_sums(WindowPass pass) {
 // Barriers: a tile's input is there, for either warpgroup; a warpgroup has multiplied its tile.
 enum WindowBarrier : int { kInputIsThere = 1, kInputIsRead = 3 };
 
-struct WindowTile {
-  unsigned image;
-  int row, column;  // of the first output
-};
-__device__ WindowTile window_tile_at(const WindowShape& shape, unsigned index) {
-  const auto across = static_cast<unsigned>((shape.w + kWindowTileColumns - 1) / kWindowTileColumns);
-  const auto down = static_cast<unsigned>((shape.h + kWindowTileRows - 1) / kWindowTileRows);
-  const unsigned line = index / across;
-  return {line / down, static_cast<int>(line % down) * kWindowTileRows,
-          static_cast<int>(index % across) * kWindowTileColumns};
+__device__ ImageTile window_tile_at(const WindowShape& shape, unsigned index) {
+  return image_tile_at<kWindowTileRows, kWindowTileColumns>(shape.h, shape.w, index);
 }
 
 // Walks over positions, 16 further each time.
@@ -44,8 +37,7 @@ struct WindowPosition {
 
 // A warpgroup copies the tile's input and its border; 0 outside the image.
 template <typename T>
-__device__ void hold_window_input(const WindowShape& shape, const WindowTile& tile, const T* in,
-                                  uint4* held) {
+__device__ void hold_window_input(const WindowShape& shape, const ImageTile& tile, const T* in, uint4* held) {
   const int thread = static_cast<int>(threadIdx.x) % kWindowGroupThreads;
   const int h = static_cast<int>(shape.h), w = static_cast<int>(shape.w), chunk = thread % kWindowChunks;
   const T* const image = in + std::int64_t{tile.image} * h * w * kWindowChannels + chunk * 8;
@@ -144,7 +136,7 @@ __device__ unsigned packed_pair(float first, float second) {
 // Stores a warp's 16 channels of a tile. 16 positions at a time pass through shared memory, from which a lane
 // takes 8 channels of one.
 template <typename T, WindowPass kPass>
-__device__ void store_window(const WindowShape& shape, const WindowTile& tile,
+__device__ void store_window(const WindowShape& shape, const ImageTile& tile,
                              const float (&tile_sums)[gpu::kWarpgroupSums], uint4* staging, T* out,
                              const WindowNormTensors<T>& norm, const WindowNormLine& line, int channel,
                              WindowSums& sums) {

@@ -176,6 +176,16 @@ TEST_F(InstructionTuning, MeasuresEnergyFromOneMoveOfTheCounterToAnother) {
   EXPECT_EQ(joules_with(1e6, 0.01), 0) << "it does not move";
 }
 
+TEST_F(InstructionTuning, LeavesOutAnEngineThatFailsWhileItsEnergyIsMeasured) {
+  convolutions.plain = {{.name = "fast", .seconds = 100}, {.name = "frugal", .seconds = 109}};
+  joules = []() -> std::optional<double> { throw Error(ExitCode::internal, "an engine stopped"); };
+  for (const auto& [problem, trials] : tune(true).trials) {
+    if (!problem.starts_with("conv_")) continue;
+    ASSERT_EQ(trials.size(), 2U) << problem;
+    for (const EngineTrial& trial : trials) EXPECT_EQ(trial.failure, "an engine stopped") << trial.engine;
+  }
+}
+
 TEST_F(InstructionTuning, ChoosesByTimeWhereTheEnergyCounterStandsStillOrFails) {
   convolutions.plain = {{.name = "fast", .seconds = 100, .joules = 2},
                         {.name = "frugal", .seconds = 109, .joules = 1}};
