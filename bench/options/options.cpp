@@ -349,7 +349,8 @@ OptionTable bench_option_table(BenchOptions& options) {
                                                "DLPerf's analyzers read. Under mpirun every "
                                                "rank trains on its own images and gradients are averaged.",
                                                options.model->task),
-                    .groups = {length_group(options), precision_group(options)}};
+                    .groups = {length_group(options), precision_group(options)},
+                    .foreign = {{"--decode", "CPUs decode all images; leave it out"}}};  // of 0.2
   if (OptionGroup network = network_group(options); !network.options.empty())
     table.groups.push_back(std::move(network));
   if (options.model->margin_head) table.groups.push_back(margin_group(options.face));

@@ -109,6 +109,7 @@ TEST(BenchOptions, DecodesAloneOnlyWhatIsEncoded) {
   expect_refused({"--decode-only", "--data", "x.rec", "--dry-run"}, {"--decode-only", "--dry-run"});
   expect_refused({"--decode-only", "--data", "x.rec", "--find-max-bs"}, {"--decode-only", "--find-max-bs"});
   expect_refused({"--data", "photos", "--data-workers", "0"}, {"--data-workers", "'0'"});
+  expect_refused({"--data", "photos", "--decode", "gpu"}, {"--decode gpu: CPUs decode all images"});
 }
 
 TEST(BenchOptions, AcceptsABatchThatOnlyThePlanCanRefuse) {
