@@ -133,7 +133,6 @@ Binder prepare(Context& context, Instruction& instruction, const ProductNormBack
                                       .deviations = arena.as<float>(norm.deviations),
                                       .weight = arena.as<float>(norm.weight),
                                       .scale = arena.as<float>(norm.scale),
-                                      .mean = arena.as<float>(norm.mean),
                                       .inv_std = arena.as<float>(norm.inv_std),
                                       .d_weight = arena.data(norm.d_weight),
                                       .d_weight_dtype = d_weight_dtype,

@@ -64,7 +64,6 @@ void BlockEndLowering::backward_of_product(std::size_t i, const Conv& op) {
                                  .deviations = saved_[i].deviations,
                                  .weight = master(op.weight),
                                  .scale = master(norm.scale),
-                                 .mean = saved_[end].mean,
                                  .inv_std = saved_[end].inv_std,
                                  .d_weight = gradient(op.weight),
                                  .d_scale = gradient(norm.scale),

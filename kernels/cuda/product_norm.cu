@@ -15,16 +15,22 @@ static_assert(kMostInputs == kMostProductInputs && kProductNormSplits * kMostInp
 
 // The scratch of product_norm_backward, ProductBackward::workspace.
 struct ProductCoefficients {
-  float *of_in, *constants, *bounds;  // [outputs]: B, C, and what bounds the output's part of the factors
-  unsigned* counters;                 // of a block row's splits that have ended; a row has at least 4 rows
-  float* partials;                    // [splits, inputs + 1, inputs]
+  float *of_in, *of_gradient, *bounds;  // [outputs]: B, A, and what bounds the output's part of the factors
+  unsigned* counters;                   // of a block row's splits that have ended; a row has at least 4 rows
+  float* partials;                      // [splits, inputs + 1, inputs]: the factors, then of the shift
   __device__ ProductCoefficients(const ProductNormShape& shape, float* workspace)
       : of_in(workspace),
-        constants(of_in + shape.outputs),
-        bounds(constants + shape.outputs),
+        of_gradient(of_in + shape.outputs),
+        bounds(of_gradient + shape.outputs),
         counters(reinterpret_cast<unsigned*>(bounds + shape.outputs)),
         partials(bounds + shape.outputs + product_norm_counters(shape)) {}
 };
+
+// What a product reads of a factor that is stored as T.
+template <typename T>
+__device__ float rounded(float factor, bool tf32) {
+  return to_float(from_float<T>(as_factor<T>(factor, tf32)));
+}
 
 // What multiply_rows() needs of shared memory, f32: the left factors, then the sets' sums.
 template <int kRows>
@@ -155,20 +161,33 @@ __global__ void __launch_bounds__(kThreads)
       store<kProductColumns>(operands.deviations + (first_row + row) * inputs + i, deviations);
     }
     mean = combine_warp(mean, Sum{}) / pixels, variance = fmaxf(combine_warp(variance, Sum{}), 0);
-    if (lane > 0) continue;
-    settle(into, first_row + row, shape.outputs, mean, variance, shape.pixels);
-    scales[row] = as<float>(into.scale_shift)[first_row + row];
+    if (lane == 0) {
+      settle(into, first_row + row, shape.outputs, mean, variance, shape.pixels);
+      scales[row] = as<float>(into.scale_shift)[first_row + row];
+    }
+    __syncwarp();
+    float product = 0;  // the mean of what the rounded factors multiply
+    for (int i = lane * kProductColumns; i < inputs; i += 32 * kProductColumns) {
+      float scaled[kProductColumns], of_inputs[kProductColumns];
+      load<kProductColumns>(weight + row * inputs + i, scaled);
+      load<kProductColumns>(totals + i, of_inputs);
+#pragma unroll
+      for (int c = 0; c < kProductColumns; ++c) {
+        scaled[c] = rounded<T>(scaled[c] * scales[row], operands.tf32);
+        product += scaled[c] * of_inputs[c];
+      }
+      store<kProductColumns>(as<T>(operands.scaled) + (first_row + row) * inputs + i, scaled);
+    }
+    product = combine_warp(product, Sum{}) / pixels;
+    if (lane == 0)
+      as<float>(into.scale_shift)[shape.outputs + first_row + row] = into.bias[first_row + row] - product;
   }
   __syncthreads();
   for (int i = thread; i < inputs; i += kThreads) {
     float scaled[kRows];
     load_weights(i, scaled);
 #pragma unroll
-    for (int row = 0; row < kRows; ++row) {
-      scaled[row] *= scales[row];
-      scaled[row] = as_factor<T>(scaled[row], operands.tf32);
-      as<T>(operands.scaled)[(first_row + row) * inputs + i] = from_float<T>(scaled[row]);
-    }
+    for (int row = 0; row < kRows; ++row) scaled[row] = rounded<T>(scaled[row] * scales[row], operands.tf32);
     store<kRows>(as<T>(operands.scaled_transposed) + i * shape.outputs + first_row, scaled);
   }
 }
@@ -225,7 +244,7 @@ __global__ void __launch_bounds__(kThreads)
   operands.d_scale[output] = d_scale;
   if (operands.d_bias) operands.d_bias[output] = d_out_sum;
   into.of_in[output] = of_in;
-  into.constants[output] = -of_gradient * mean_gradient - of_in * operands.mean[output];
+  into.of_gradient[output] = of_gradient;
   into.bounds[output] = fabsf(of_in) * largest * largest;
 }
 
@@ -239,44 +258,55 @@ __device__ float power_for(float bound) {
   return ldexpf(1, min(max(kBits - exponent, -kMostBits), kMostBits));
 }
 
-// kRows rows of W^T diag(B) W, over a quarter of the outputs; the row behind the last is C^T W. The block
-// reads its weights from the L2 cache, 4 bytes for 2 kRows FLOP, as product_norm_statistics its products:
-// with 512 inputs 132 blocks of 16 rows 0.025 ms. The last of the four adds what all have left, 16 bytes per
-// element, and rounds it, some 3 us later.
+// kRows rows of W^T diag(B) W, over a quarter of the outputs, and as many of the shift. The block reads its
+// weights from the L2 cache, 4 bytes for 2 kRows FLOP, as product_norm_statistics its products: with 512
+// inputs 128 blocks of 16 rows 0.025 ms. The last of the four adds what all have left, 16 bytes per element,
+// and rounds it, some 3 us later. It takes the factors' part of the shift from their rows, which are their
+// columns, but for a rounding.
 template <typename T, int kRows>
 __global__ void __launch_bounds__(kThreads)
     product_norm_factors(ProductNormShape shape, ProductBackward operands) {
   constexpr int kParts = kRows / kProductColumns;
-  const int inputs = shape.inputs, thread = static_cast<int>(threadIdx.x);
+  const int inputs = shape.inputs, thread = static_cast<int>(threadIdx.x), lane = thread % 32;
   const int first_row = static_cast<int>(blockIdx.x) * kRows, split = static_cast<int>(blockIdx.y);
   const int most = (shape.outputs + kProductNormSplits - 1) / kProductNormSplits, first = split * most;
   const int outputs = min(most, shape.outputs - first);
-  const bool is_shift = first_row == inputs;
   const ProductCoefficients from(shape, operands.workspace);
   const float* const weight = operands.weight + first * inputs;
   float* const shared = gpu::dynamic_shared<float>();
+  float gradients[kProductColumns] = {};  // A w s, of the rows i % kParts
 #pragma unroll 4
   for (int i = thread; i < outputs * kParts; i += kThreads) {
     const int k = i / kParts, row = i % kParts * kProductColumns;
-    float of_rows[kProductColumns] = {};
-    if (!is_shift) {
-      load<kProductColumns>(weight + k * inputs + first_row + row, of_rows);
-      const float of_in = from.of_in[first + k];
+    float of_rows[kProductColumns];
+    load<kProductColumns>(weight + k * inputs + first_row + row, of_rows);
+    const float of_in = from.of_in[first + k], of_gradient = from.of_gradient[first + k],
+                sum = operands.d_out_sums[first + k];
 #pragma unroll
-      for (int c = 0; c < kProductColumns; ++c) of_rows[c] *= of_in;
-    } else if (row == 0) {
-      of_rows[0] = from.constants[first + k];
+    for (int c = 0; c < kProductColumns; ++c) {
+      gradients[c] += rounded<T>(of_rows[c] * of_gradient, operands.tf32) * sum;
+      of_rows[c] *= of_in;
     }
     store<kProductColumns>(shared + k * kRows + row, of_rows);
   }
   __syncthreads();
   multiply_rows<kRows>(shared, weight, outputs, inputs, [](int, float(&)[kProductColumns]) {});
   float* const partials = from.partials + first_row * inputs;
-  const int of_split = (inputs + 1) * inputs, end = (is_shift ? 1 : kRows) * inputs;
-  for (int i = thread * kProductColumns; i < end; i += kThreads * kProductColumns) {
+  float* const of_shift = from.partials + inputs * inputs + first_row;
+  const int of_split = (inputs + 1) * inputs;
+  for (int i = thread * kProductColumns; i < kRows * inputs; i += kThreads * kProductColumns) {
     float sums[kProductColumns];
     sum_sets<kRows>(shared, inputs, i, sums);
     store<kProductColumns>(partials + split * of_split + i, sums);
+  }
+  __syncthreads();
+  store<kProductColumns>(shared + thread * kProductColumns, gradients);
+  __syncthreads();
+  for (int row = thread / 32; row < kRows; row += kThreads / 32) {
+    float sum = 0;
+    for (int i = lane; i < kThreads / kParts; i += 32) sum += shared[i * kRows + row];
+    sum = combine_warp(sum, Sum{});
+    if (lane == 0) of_shift[split * of_split + row] = sum;
   }
   if (!is_last_block(from.counters + blockIdx.x, kProductNormSplits)) return;
   float bound = 0;
@@ -284,25 +314,36 @@ __global__ void __launch_bounds__(kThreads)
   for (int k = thread; k < shape.outputs; k += kThreads) bound += from.bounds[k];
   bound = combine_block<kThreads>(bound, Sum{});
   const float power = std::is_same_v<T, float> ? 1 : power_for(bound);
+  for (int row = thread / 32; row < kRows; row += kThreads / 32) {
+    float of_in = 0;
 #pragma unroll 2
-  for (int i = thread * kProductColumns; i < end; i += kThreads * kProductColumns) {
-    float totals[kProductColumns] = {};
+    for (int i = lane * kProductColumns; i < inputs; i += 32 * kProductColumns) {
+      float totals[kProductColumns] = {}, in_sums[kProductColumns];
 #pragma unroll
+      for (int other = 0; other < kProductNormSplits; ++other) {
+        float sums[kProductColumns];
+        load_from_l2(partials + other * of_split + row * inputs + i, sums);
+#pragma unroll
+        for (int c = 0; c < kProductColumns; ++c) totals[c] += sums[c];
+      }
+      load<kProductColumns>(operands.sums + i, in_sums);
+#pragma unroll
+      for (int c = 0; c < kProductColumns; ++c) {
+        totals[c] = rounded<T>(totals[c] * power, operands.tf32);
+        of_in += totals[c] * in_sums[c];
+      }
+      store<kProductColumns>(as<T>(operands.factors) + (first_row + row) * inputs + i, totals);
+    }
+    of_in = combine_warp(of_in, Sum{}) / power;
+    if (lane > 0) continue;
     for (int other = 0; other < kProductNormSplits; ++other) {
-      float sums[kProductColumns];
-      load_from_l2(partials + other * of_split + i, sums);
-#pragma unroll
-      for (int c = 0; c < kProductColumns; ++c) totals[c] += sums[c];
+      float sum[1];
+      load_from_l2(of_shift + other * of_split + row, sum);
+      of_in += sum[0];
     }
-    if (is_shift) {
-      store<kProductColumns>(operands.shift + i, totals);
-      continue;
-    }
-#pragma unroll
-    for (int c = 0; c < kProductColumns; ++c) totals[c] = as_factor<T>(totals[c] * power, operands.tf32);
-    store<kProductColumns>(as<T>(operands.factors) + first_row * inputs + i, totals);
+    operands.shift[first_row + row] = -of_in / static_cast<float>(shape.pixels);
   }
-  if (is_shift && thread == 0) operands.shift[inputs] = 1 / power;
+  if (first_row == 0 && thread == 0) operands.shift[inputs] = 1 / power;
 }
 
 void check_shape(const ProductNormShape& shape) {
@@ -350,7 +391,7 @@ void launch_product_norm_backward(const ProductNormShape& shape, DType dtype, co
   with_type_of(dtype, [&](auto type) {
     with_rows(shape.inputs * kProductNormSplits, [&](auto rows) {
       gpu::launch(product_norm_factors<decltype(type), rows>,
-                  dim3(blocks_for(shape.inputs, rows) + 1, kProductNormSplits), dim3(kThreads),
+                  dim3(blocks_for(shape.inputs, rows), kProductNormSplits), dim3(kThreads),
                   sizeof(float) * kRowFloats<rows>, stream, shape, operands);
     });
   });

@@ -34,7 +34,7 @@ void launch_product_norm_statistics(const ProductNormShape& shape, DType dtype,
 struct ProductBackward {
   const float *products = nullptr, *d_out_sums = nullptr;  // [outputs, inputs], [outputs]
   const float *sums = nullptr, *deviations = nullptr;      // ProductStatistics'
-  const float *weight = nullptr, *scale = nullptr, *mean = nullptr, *inv_std = nullptr;
+  const float *weight = nullptr, *scale = nullptr, *inv_std = nullptr;
   std::byte* d_weight = nullptr;  // [outputs, inputs]
   DType d_weight_dtype = DType::f32;
   float *d_scale = nullptr, *d_bias = nullptr;  // [outputs]; d_bias may be null
@@ -44,10 +44,10 @@ struct ProductBackward {
   float* workspace = nullptr;                   // product_norm_workspace()
 };
 // Four blocks share out the outputs that the factors are sums over. The last to end, by a counter for at
-// least 4 rows of the factors and one for the shift, adds their sums.
+// least 4 rows of the factors, adds their sums.
 inline constexpr int kProductNormSplits = 4;
 constexpr int product_norm_counters(const ProductNormShape& shape) {
-  return shape.inputs / 4 + 4;  // 4: what follows lies at a multiple of 16 bytes
+  return shape.inputs / 4;
 }
 constexpr std::size_t product_norm_workspace(const ProductNormShape& shape) {
   const auto inputs = static_cast<std::size_t>(shape.inputs),

@@ -4,14 +4,18 @@
 // block's output behind the ReLU's mask, R = g^T a, s = sum of g. Forward, before x would be computed:
 //
 //   mean = W t / N            variance = diag(W (G / N - t t^T / N^2) W^T)
-//   A = scale inv_std         shift = bias - A mean          scaled = diag(A) W
+//   A = scale inv_std         scaled = diag(A) W             shift = bias - scaled t / N
 //   out = relu(a scaled^T + shift + shortcut)
 //
-// Backward, from x's gradient A g + B x + C, where B = -A inv_std d_scale / N and C = -A s / N - B mean:
+// Backward, from x's gradient A (g - s / N) + B (x - mean), where B = -A inv_std d_scale / N:
 //
 //   d_scale = inv_std rowwise dot(W, R - s t^T / N)        d_bias = s
 //   d_W = diag(A) (R - s t^T / N) + diag(B) N W (G / N - t t^T / N^2)
-//   d_a = g scaled + a (W^T diag(B) W) + C^T W
+//   factors = W^T diag(B) W
+//   d_a = g scaled + a factors + shift                     shift = -(s scaled + t factors) / N
+//
+// Both shifts come from scaled and factors as they are stored, so that what these multiply is centered: a
+// channel's mean doesn't multiply the rounding of its factors.
 //
 // A shortcut that is a 1x1 convolution and a norm needs no output of its own either: the same with b, every
 // stride-th pixel of the block's input, for a, and out = relu(a scaled^T + b shortcut_scaled^T + both
@@ -107,15 +111,14 @@ struct ProductNormBackward {
   Read products, d_out_sums;    // R [k, c], s [k]
   Read sums, deviations;        // t [c], ProductNormStatistics'
   Read weight;                  // [k, c, 1, 1]
-  Read scale, mean, inv_std;    // [k]
+  Read scale, inv_std;          // [k]
   Write d_weight, d_scale;      // [k, c, 1, 1] in the gradient's dtype, [k]
   std::optional<Write> d_bias;  // [k], where it is another buffer than d_out_sums
   Write factors;                // half [c, c]: 2^p W^T diag(B) W
-  Write shift;                  // [c + 1]: C^T W, then 2^-p
+  Write shift;                  // [c + 1]: that of d_a, then 2^-p
   static void operands(auto& self, auto&& each) {
     each("products", self.products, "d_out_sums", self.d_out_sums, "sums", self.sums, "deviations",
-         self.deviations, "weight", self.weight, "scale", self.scale, "mean", self.mean, "inv_std",
-         self.inv_std);
+         self.deviations, "weight", self.weight, "scale", self.scale, "inv_std", self.inv_std);
     each("d_weight", self.d_weight, "d_scale", self.d_scale, "d_bias", self.d_bias, "factors", self.factors,
          "shift", self.shift);
   }

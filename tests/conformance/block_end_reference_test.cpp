@@ -176,7 +176,6 @@ void expect_the_usual_way(const Shape& images, bool normalised_shortcut) {
                                      .deviations = product_norm.deviations.buffer,
                                      .weight = product_norm.weight,
                                      .scale = product_norm.moments.scale,
-                                     .mean = product_norm.moments.mean.buffer,
                                      .inv_std = product_norm.moments.inv_std.buffer,
                                      .d_weight = run.zeros({k, c, 1, 1}),
                                      .d_scale = run.zeros({k}),

@@ -114,7 +114,6 @@ TEST_F(GpuBlockEndShortcuts, AreProducts) {
                                              .deviations = statistics.deviations.buffer,
                                              .weight = statistics.weight,
                                              .scale = statistics.moments.scale,
-                                             .mean = statistics.moments.mean.buffer,
                                              .inv_std = statistics.moments.inv_std.buffer,
                                              .d_weight = unwritten(dtype, {outputs, inputs, 1, 1}),
                                              .d_scale = unwritten(DType::f32, {outputs}),

@@ -93,7 +93,6 @@ class BlockEnd {
                                      .deviations = statistics.deviations.buffer,
                                      .weight = statistics.weight,
                                      .scale = statistics.moments.scale,
-                                     .mean = statistics.moments.mean.buffer,
                                      .inv_std = statistics.moments.inv_std.buffer,
                                      .d_weight = unwritten(options.dtype, {k, c, 1, 1}),
                                      .d_scale = unwritten(DType::f32, {k}),

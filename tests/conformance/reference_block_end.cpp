@@ -101,13 +101,20 @@ void Run::of(const ProductNormStatistics& norm) {
   Expected mean = std::move(means).expected();  // as exact as what it is a mean of
   results_[norm.moments.mean].slack = results_[norm.moments.running_mean].slack = std::move(mean.slack);
   Expected scaled{Doubles(weight.size()), Doubles(weight.size())}, transposed = scaled;
+  Sums shift(outputs);
+  for (std::size_t k = 0; k < outputs; ++k) shift.add(k, in(norm.moments.bias)[k]);
   for (std::size_t i = 0; i < weight.size(); ++i) {
     const std::size_t k = i / channels, other = i % channels * outputs + k;
+    shift.add(k, -made(norm.scaled)[i] * sums[i % channels] / elements);
     scaled.values[i] = transposed.values[other] =
         in(norm.moments.scale)[k] * made(norm.moments.inv_std)[k] * weight[i];
     scaled.slack[i] = transposed.slack[other] =
         (4 * 0x1p-24 + factor_roundoff(norm.scaled)) * std::abs(scaled.values[i]);
   }
+  const Expected shifts = std::move(shift).expected();
+  Expected& line = results_[norm.moments.scale_shift.buffer];
+  std::ranges::copy(shifts.values, line.values.begin() + static_cast<std::ptrdiff_t>(outputs));
+  std::ranges::copy(shifts.slack, line.slack.begin() + static_cast<std::ptrdiff_t>(outputs));
   expect(norm.scaled, std::move(scaled));
   expect(norm.scaled_transposed, std::move(transposed));
   expect(norm.deviations, std::move(deviations).expected());
@@ -200,7 +207,6 @@ void Run::of(const ProductNormBackward& norm) {
     const double inv_std = in(norm.inv_std)[k], of_gradient = in(norm.scale)[k] * inv_std;
     // From the gradient as it was stored.
     const double of_x = -of_gradient * inv_std * made(norm.d_scale)[k] / elements;
-    const double by_sum = -of_gradient * gradient[k] / elements, by_mean = -of_x * in(norm.mean)[k];
     for (std::size_t c = 0; c < channels; ++c) {
       const std::size_t i = k * channels + c;
       const double w = weight[i], by_means = gradient[k] * sums[c] / elements;
@@ -209,8 +215,7 @@ void Run::of(const ProductNormBackward& norm) {
       d_weight.add(i, of_gradient * products[i]);
       d_weight.add(i, -of_gradient * by_means);
       d_weight.add(i, of_x * elements * deviations[i]);
-      shift.add(c, by_sum * w);
-      shift.add(c, by_mean * w);
+      shift.add(c, -scaled_weight(norm.factors, w, of_gradient) * gradient[k] / elements);
       for (std::size_t j = 0; j < channels; ++j)
         factors.add(c * channels + j, w * of_x * weight[k * channels + j]);
     }
@@ -226,6 +231,9 @@ void Run::of(const ProductNormBackward& norm) {
   const double inverse = is_sound ? chosen : inverse_factor_scale(largest);
   for (double& factor : factors.values) factor /= inverse;
   for (double& magnitude : factors.magnitudes) magnitude /= inverse;
+  for (std::size_t i = 0; i < factors.values.size();
+       ++i)  // by rows, which are the columns but for a rounding
+    shift.add(i / channels, -inverse * made(norm.factors)[i] * sums[i % channels] / elements);
   shift.values[channels] = inverse;
   expect(norm.d_weight, std::move(d_weight).expected());
   expect(norm.d_scale, std::move(d_scale).expected());
@@ -234,7 +242,11 @@ void Run::of(const ProductNormBackward& norm) {
   for (std::size_t i = 0; i < rounded_factors.values.size(); ++i)
     rounded_factors.slack[i] += factor_roundoff(norm.factors) * std::abs(rounded_factors.values[i]);
   expect(norm.factors, std::move(rounded_factors));
-  expect(norm.shift, std::move(shift).expected());
+  const Doubles magnitudes = shift.magnitudes;
+  Expected shifts = std::move(shift).expected();
+  for (std::size_t i = 0; i < magnitudes.size(); ++i)
+    shifts.slack[i] += factor_roundoff(norm.factors) * magnitudes[i];
+  expect(norm.shift, std::move(shifts));
 }
 
 void Run::of(const BlockEndBackwardData& end) {

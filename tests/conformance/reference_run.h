@@ -46,6 +46,9 @@ inline std::size_t sampled_from(std::size_t i, std::int64_t rows, std::int64_t c
   return (plane * static_cast<std::size_t>(extent.h) + y) * static_cast<std::size_t>(extent.w) + x;
 }
 
+double rounded(DType dtype, double value);
+Doubles rounded(DType dtype, Doubles values);
+
 class Run {
  public:
   Run(InstructionReference& reference, const Instruction& instruction, const Operands& before,
@@ -123,6 +126,11 @@ class Run {
   double factor_roundoff(BufferId buffer) const {
     return reference_.program_.allow_tf32 && dtype(buffer) == DType::f32 ? 0x1p-11 : 0;
   }
+  // A weight times its norm's scale, as ProductNormStatistics stores it in the buffer's dtype.
+  double scaled_weight(BufferId buffer, double weight, double scale) const {
+    if (dtype(buffer) == DType::f32) return weight * scale;
+    return rounded(dtype(buffer), static_cast<float>(weight) * static_cast<float>(scale));
+  }
   double roundoff(BufferId buffer) const { return unit_roundoff(dtype(buffer)); }
   bool on_gpu() const { return reference_.kind_ == DeviceKind::cuda; }
   TensorLayout layout() const { return reference_.program_.layout.value_or(TensorLayout::nchw); }
@@ -196,7 +204,5 @@ inline std::size_t nhwc_position(const Shape& shape, std::size_t i) {
   const std::size_t image = i / (c * pixels), channel = i / pixels % c, pixel = i % pixels;
   return (image * pixels + pixel) * c + channel;
 }
-double rounded(DType dtype, double value);
-Doubles rounded(DType dtype, Doubles values);
 
 }  // namespace plumb

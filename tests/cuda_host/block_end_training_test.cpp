@@ -52,7 +52,7 @@ std::vector<float>& parameter(const Graph& graph, TestTensors& tensors, const st
 // Roundings turn other ReLUs, and distances vary by a tenth. Half precision is 0.1 to 0.4 from fp32, in the
 // gradients of the third step.
 void expect_as_close_as_with_outputs(const Graph& graph, const TestTensors& tensors,
-                                     const TrainOptions& options) {
+                                     const TrainOptions& options, double most = 1.25) {
   const GraphRun truth = train_on_cpu(graph, tensors, options), run = train_on_gpu(graph, tensors, options),
                  other = train_with_outputs(graph, tensors, options);
   EXPECT_NE(run.losses, other.losses) << "the same instructions ran";
@@ -61,9 +61,9 @@ void expect_as_close_as_with_outputs(const Graph& graph, const TestTensors& tens
     EXPECT_LE(std::abs(run.losses[i] - truth.losses[i]),
               std::abs(other.losses[i] - truth.losses[i]) + rounding * truth.losses[i])
         << "iteration " << i;
-  EXPECT_LE(distance(run.gradients, truth.gradients), 1.25 * distance(other.gradients, truth.gradients));
-  EXPECT_LE(distance(run.parameters, truth.parameters), 1.25 * distance(other.parameters, truth.parameters));
-  EXPECT_LE(distance(run.statistics, truth.statistics), 1.25 * distance(other.statistics, truth.statistics));
+  EXPECT_LE(distance(run.gradients, truth.gradients), most * distance(other.gradients, truth.gradients));
+  EXPECT_LE(distance(run.parameters, truth.parameters), most * distance(other.parameters, truth.parameters));
+  EXPECT_LE(distance(run.statistics, truth.statistics), most * distance(other.statistics, truth.statistics));
 }
 
 TEST(BlockEndTraining, IsAsCloseToFp32AsWithTheConvolutionsOutput) {
@@ -123,11 +123,13 @@ TEST(BlockEndTraining, IsAsCloseToFp32WithStoredShortcutsAndMaskedGradients) {
     }
 }
 
+// With other random numbers the distances of so few pixels are 0.5 to 1.9 times those with x, 0.95 in the
+// mean of 12.
 TEST(BlockEndTraining, WorksForOneImageOfSevenBySevenPixels) {
   const Graph graph = block_ends(1, 15);  // 7 x 7, then 4 x 4
   const TestTensors tensors = random_tensors(graph, 3);
   for (const Precision precision : {Precision::fp16, Precision::bf16, Precision::tf32})
-    expect_as_close_as_with_outputs(graph, tensors, block_end_steps(precision, 1));
+    expect_as_close_as_with_outputs(graph, tensors, block_end_steps(precision, 1), 2);
 }
 
 // Last norms start with scales of 0 (Goyal et al. 2017, arXiv:1706.02677, section 5.1): blocks pass their
@@ -149,8 +151,7 @@ TEST(BlockEndTraining, ScalesOfZeroGiveTheShortcutAlone) {
   }
 }
 
-// x's first channel is constant, and its scale is 1 / sqrt(epsilon). Where the constant isn't 0, the factors
-// round it: gradients are further from fp32 than with x.
+// x's first channel is constant, and its scale is 1 / sqrt(epsilon).
 TEST(BlockEndTraining, AConstantChannelHasNoVariance) {
   const Graph graph = block_ends();
   TestTensors tensors = random_tensors(graph, 3);
@@ -158,16 +159,11 @@ TEST(BlockEndTraining, AConstantChannelHasNoVariance) {
   std::vector<float>& weights = parameter(graph, tensors, "conv6.weight");
   std::fill_n(weights.begin(), 64, 0.0F);
   weights[0] = 1;
-  for (const Precision precision : {Precision::fp16, Precision::bf16}) {
-    const TrainOptions options = block_end_steps(precision, 1);
-    parameter(graph, tensors, "norm5.bias")[0] = 0;
-    expect_as_close_as_with_outputs(graph, tensors, options);
-    parameter(graph, tensors, "norm5.bias")[0] = 0.7F;
-    const GraphRun truth = train_on_cpu(graph, tensors, options), run = train_on_gpu(graph, tensors, options);
-    EXPECT_NEAR(run.losses[0], truth.losses[0], 0.01 * truth.losses[0]);
-    EXPECT_LT(distance(run.gradients, truth.gradients), 1);
-    EXPECT_LT(distance(run.statistics, truth.statistics), 0.01);
-  }
+  for (const Precision precision : {Precision::fp16, Precision::bf16})
+    for (const float constant : {0.0F, 0.7F}) {
+      parameter(graph, tensors, "norm5.bias")[0] = constant;
+      expect_as_close_as_with_outputs(graph, tensors, block_end_steps(precision, 1));
+    }
 }
 
 TEST(BlockEndTraining, AnOverflowSkipsTheUpdate) {
