@@ -152,17 +152,17 @@ struct Describer : BlockEndLowering {
     const LayerFusion& layer = layers_[i];
     Saved& saved = saved_[i];
     const std::int64_t channels = shape(op.in).c;
-    saved.mean = add_saved(op.name + ".mean", DType::f32, {channels});
+    if (!layer.product) saved.mean = add_saved(op.name + ".mean", DType::f32, {channels});
     saved.inv_std = add_saved(op.name + ".inv_std", DType::f32, {channels});
     saved.scale_shift = add_saved(op.name + ".scale_shift",
                                   layer.inside_conv ? lowering_.op_types[i] : DType::f32, {2, channels});
-    const BatchNormMoments moments{.scale = master(op.scale),
-                                   .bias = master(op.bias),
-                                   .running_mean = tensors_.statistics[op.running_mean],
-                                   .running_variance = tensors_.statistics[op.running_variance],
-                                   .scale_shift = saved.scale_shift,
-                                   .mean = saved.mean,
-                                   .inv_std = saved.inv_std};
+    BatchNormMoments moments{.scale = master(op.scale),
+                             .bias = master(op.bias),
+                             .running_mean = tensors_.statistics[op.running_mean],
+                             .running_variance = tensors_.statistics[op.running_variance],
+                             .scale_shift = saved.scale_shift,
+                             .inv_std = saved.inv_std};
+    if (!layer.product) moments.mean = saved.mean;
     if (layer.product) {
       statistics_of_product(i, moments);
     } else if (layer.statistics_by) {

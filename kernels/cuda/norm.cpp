@@ -36,7 +36,7 @@ NormStatistics statistics_of(const BatchNormMoments& moments, DType scale_shift_
           .bias = arena.as<float>(moments.bias),
           .running_mean = arena.as<float>(moments.running_mean),
           .running_variance = arena.as<float>(moments.running_variance),
-          .mean = arena.as<float>(moments.mean),
+          .mean = arena.optional<float>(moments.mean),
           .inv_std = arena.as<float>(moments.inv_std),
           .scale_shift = arena.data(moments.scale_shift),
           .scale_shift_dtype = scale_shift_dtype,

@@ -30,7 +30,7 @@ __device__ inline void settle(const NormStatistics& into, int channel, int chann
   const float keep = 1 - into.momentum;
   into.running_mean[channel] = keep * running_mean + into.momentum * mean;
   into.running_variance[channel] = keep * running_variance + into.momentum * correction * variance;
-  into.mean[channel] = mean;
+  if (into.mean) into.mean[channel] = mean;
   into.inv_std[channel] = inv_std;
   if (into.scale_shift_dtype == DType::f16) {
     as<__half>(into.scale_shift)[channel] = from_float<__half>(scale);

@@ -275,7 +275,7 @@ __global__ void __launch_bounds__(kThreads)
   const float* const weight = operands.weight + first * inputs;
   float* const shared = gpu::dynamic_shared<float>();
   float gradients[kProductColumns] = {};  // A w s, of the rows i % kParts
-#pragma unroll 4
+#pragma unroll 2
   for (int i = thread; i < outputs * kParts; i += kThreads) {
     const int k = i / kParts, row = i % kParts * kProductColumns;
     float of_rows[kProductColumns];
@@ -336,11 +336,8 @@ __global__ void __launch_bounds__(kThreads)
     }
     of_in = combine_warp(of_in, Sum{}) / power;
     if (lane > 0) continue;
-    for (int other = 0; other < kProductNormSplits; ++other) {
-      float sum[1];
-      load_from_l2(of_shift + other * of_split + row, sum);
-      of_in += sum[0];
-    }
+    for (int other = 0; other < kProductNormSplits; ++other)
+      of_in += gpu::load_one_from_l2(of_shift + other * of_split + row);
     operands.shift[first_row + row] = -of_in / static_cast<float>(shape.pixels);
   }
   if (first_row == 0 && thread == 0) operands.shift[inputs] = 1 / power;

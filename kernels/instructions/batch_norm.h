@@ -26,8 +26,9 @@ struct BatchNormForward {
 struct BatchNormMoments {
   Read scale, bias;
   ReadWrite running_mean, running_variance;
-  Write scale_shift;  // f32, or the activations' dtype if a convolution reads it
-  Write mean, inv_std;
+  Write scale_shift;          // f32, or the activations' dtype if a convolution reads it
+  std::optional<Write> mean;  // where backward reads it
+  Write inv_std;
   static void operands(auto& self, auto&& each) {
     each("scale", self.scale, "bias", self.bias, "running_mean", self.running_mean, "running_variance",
          self.running_variance, "scale_shift", self.scale_shift, "mean", self.mean, "inv_std", self.inv_std);

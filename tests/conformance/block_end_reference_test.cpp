@@ -189,7 +189,7 @@ void expect_the_usual_way(const Shape& images, bool normalised_shortcut) {
                                   .shift = backward.shift.buffer,
                                   .norm_in = statistics.in,
                                   .scale_shift = statistics.moments.scale_shift.buffer,
-                                  .mean = statistics.moments.mean.buffer,
+                                  .mean = statistics.moments.mean->buffer,
                                   .inv_std = statistics.moments.inv_std.buffer,
                                   .scale = statistics.moments.scale,
                                   .d_in = run.zeros(nchw(extent)),

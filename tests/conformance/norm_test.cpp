@@ -47,7 +47,7 @@ TEST_F(Norms, Forward) {
                                  .running_mean = at.running_mean,
                                  .running_variance = at.running_variance,
                                  .out = norm.unwritten_tensor(),
-                                 .mean = at.mean,
+                                 .mean = *at.mean,
                                  .inv_std = at.inv_std,
                                  .slope = slope};
         if (residual) forward.residual = norm.tensor(6);
@@ -145,7 +145,7 @@ TEST_F(GpuNorms, NormaliseFromSumsThatAConvolutionGathered) {
       const BatchNormMoments& made = both.finalize->moments;
       equal.insert(equal.end(), {{second.out, both.out},
                                  {apart.moments.scale_shift, made.scale_shift},
-                                 {apart.moments.mean, made.mean},
+                                 {*apart.moments.mean, *made.mean},
                                  {apart.moments.inv_std, made.inv_std}});
       if (second.out_sums) equal.emplace_back(*second.out_sums, *both.out_sums);
     };
@@ -184,7 +184,7 @@ TEST_F(Norms, KeepASmallVarianceNextToALargeMean) {
                                   .running_mean = at.running_mean,
                                   .running_variance = at.running_variance,
                                   .out = norm.unwritten_tensor(),
-                                  .mean = at.mean,
+                                  .mean = *at.mean,
                                   .inv_std = at.inv_std},
                  Activation::none);
       const auto program = norm.start();

@@ -99,7 +99,7 @@ void Run::of(const ProductNormStatistics& norm) {
   }
   moments(op, norm.moments, means.values, variances.values, variances.magnitudes);
   Expected mean = std::move(means).expected();  // as exact as what it is a mean of
-  results_[norm.moments.mean].slack = results_[norm.moments.running_mean].slack = std::move(mean.slack);
+  results_[norm.moments.running_mean].slack = std::move(mean.slack);
   Expected scaled{Doubles(weight.size()), Doubles(weight.size())}, transposed = scaled;
   Sums shift(outputs);
   for (std::size_t k = 0; k < outputs; ++k) shift.add(k, in(norm.moments.bias)[k]);

@@ -80,13 +80,14 @@ void Run::moments(const BatchNorm& op, const BatchNormMoments& at, const Doubles
         (1 - op.momentum) * in(at.running_variance)[c] + op.momentum * unbiased * square[c];
     running_squares.slack[c] = 8 * 0x1p-24 * in(at.running_variance)[c] + unbiased * error;
     // From the moments as they were stored.
-    const double factor = in(at.scale)[c] * made(at.inv_std)[c], shift = made(at.mean)[c] * factor;
+    const double factor = in(at.scale)[c] * made(at.inv_std)[c],
+                 shift = (at.mean ? made(*at.mean) : mean)[c] * factor;
     lines.values[c] = factor;
     lines.values[channels + c] = in(at.bias)[c] - shift;
     lines.slack[c] = 4 * 0x1p-24 * std::abs(factor);
     lines.slack[channels + c] = 4 * 0x1p-24 * (std::abs(in(at.bias)[c]) + std::abs(shift));
   }
-  expect(at.mean, std::move(means));
+  if (at.mean) expect(*at.mean, std::move(means));
   expect(at.inv_std, std::move(inverses));
   expect(at.running_mean, std::move(running));
   expect(at.running_variance, std::move(running_squares));
@@ -101,7 +102,7 @@ void Run::of(const BatchNormStatistics& norm) {
     noise[c] = of.variance[c] + 0x1p-20 * of.magnitude[c] * of.magnitude[c];
   moments(op, norm.moments, of.mean, of.variance, noise);
   for (std::size_t c = 0; c < noise.size(); ++c)  // a mean is as exact as what it is a mean of
-    results_[norm.moments.mean].slack[c] = results_[norm.moments.running_mean].slack[c] =
+    results_[*norm.moments.mean].slack[c] = results_[norm.moments.running_mean].slack[c] =
         kSumUnits * of.magnitude[c];
   unchanged(norm.counters);
 }

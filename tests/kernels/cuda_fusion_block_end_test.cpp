@@ -245,15 +245,14 @@ TEST(Fusion, ABlockEndsWithOneProductWhoseStatisticsComeFromItsInput) {
     EXPECT_EQ(
         operands_of(program, "layer1.1.conv3.in_products"),
         (Operands{"left r layer1.1.bn2", "right r layer1.1.bn2", "products w layer1.1.conv3.in_products"}));
-    EXPECT_EQ(
-        operands_of(program, "layer1.1.bn3.statistics"),
-        (Operands{"products r layer1.1.conv3.in_products", "sums r layer1.1.bn2.channel_sums",
-                  "weight r layer1.1.conv3.weight", "scaled w layer1.1.conv3.scaled",
-                  "scaled_transposed w layer1.1.conv3.scaled_transposed",
-                  "deviations w layer1.1.conv3.deviations", "scale r layer1.1.bn3.weight",
-                  "bias r layer1.1.bn3.bias", "running_mean rw layer1.1.bn3.running_mean",
-                  "running_variance rw layer1.1.bn3.running_var", "scale_shift w layer1.1.bn3.scale_shift",
-                  "mean w layer1.1.bn3.mean", "inv_std w layer1.1.bn3.inv_std"}));
+    EXPECT_EQ(operands_of(program, "layer1.1.bn3.statistics"),
+              (Operands{"products r layer1.1.conv3.in_products", "sums r layer1.1.bn2.channel_sums",
+                        "weight r layer1.1.conv3.weight", "scaled w layer1.1.conv3.scaled",
+                        "scaled_transposed w layer1.1.conv3.scaled_transposed",
+                        "deviations w layer1.1.conv3.deviations", "scale r layer1.1.bn3.weight",
+                        "bias r layer1.1.bn3.bias", "running_mean rw layer1.1.bn3.running_mean",
+                        "running_variance rw layer1.1.bn3.running_var",
+                        "scale_shift w layer1.1.bn3.scale_shift", "inv_std w layer1.1.bn3.inv_std"}));
     EXPECT_EQ(operands_of(program, "layer1.1.bn3.forward"),
               (Operands{"in r layer1.1.bn2", "scaled_transposed r layer1.1.conv3.scaled_transposed",
                         "scale_shift r layer1.1.bn3.scale_shift", "residual r layer1.0.bn3",
@@ -337,14 +336,13 @@ TEST(Fusion, ABlockGoesBackFromTheGradientOfItsOutput) {
     EXPECT_EQ(operands_of(program, "layer1.1.conv3.gradient_products"),
               (Operands{"left r " + gradient, "right r layer1.1.bn2",
                         "products w layer1.1.conv3.gradient_products"}));
-    EXPECT_EQ(
-        operands_of(program, "layer1.1.conv3.backward_weights"),
-        (Operands{"products r layer1.1.conv3.gradient_products", "d_out_sums r layer1.1.bn3.bias.gradient",
-                  "sums r layer1.1.bn2.channel_sums", "deviations r layer1.1.conv3.deviations",
-                  "weight r layer1.1.conv3.weight", "scale r layer1.1.bn3.weight", "mean r layer1.1.bn3.mean",
-                  "inv_std r layer1.1.bn3.inv_std", "d_weight w layer1.1.conv3.weight.gradient",
-                  "d_scale w layer1.1.bn3.weight.gradient", "factors w layer1.1.conv3.factors",
-                  "shift w layer1.1.conv3.shift"}));
+    EXPECT_EQ(operands_of(program, "layer1.1.conv3.backward_weights"),
+              (Operands{"products r layer1.1.conv3.gradient_products",
+                        "d_out_sums r layer1.1.bn3.bias.gradient", "sums r layer1.1.bn2.channel_sums",
+                        "deviations r layer1.1.conv3.deviations", "weight r layer1.1.conv3.weight",
+                        "scale r layer1.1.bn3.weight", "inv_std r layer1.1.bn3.inv_std",
+                        "d_weight w layer1.1.conv3.weight.gradient", "d_scale w layer1.1.bn3.weight.gradient",
+                        "factors w layer1.1.conv3.factors", "shift w layer1.1.conv3.shift"}));
     EXPECT_EQ(
         operands_of(program, "layer1.1.conv3.backward_data"),
         (Operands{"d_out r " + gradient, "in r layer1.1.bn2", "scaled r layer1.1.conv3.scaled",
