@@ -18,7 +18,6 @@ apt_packages=(
   libjs-chart.js
   libopenmpi-dev
   libspdlog-dev
-  libssl-dev
   libtomlplusplus-dev
   ninja-build
   nlohmann-json3-dev
@@ -40,7 +39,6 @@ dnf_packages=(
   ninja-build
   onednn-devel
   openmpi-devel
-  openssl-devel
   spdlog-devel
   tomlplusplus-devel
 )

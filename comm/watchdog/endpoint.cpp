@@ -5,10 +5,12 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -22,26 +24,6 @@ constexpr std::size_t kMostQueuedBytes = 64 * sizeof(Frame);  // to one rank
 constexpr int kAcceptedAtOnce = 16;                           // fewer than StrangerLimits::most: see poll()
 constexpr std::chrono::milliseconds kPauseWithoutDescriptors{50};
 constexpr int kFramesAtOnce = 64;  // of one connection, before others have a turn
-
-Nonce random_nonce() {
-  const Secret random = random_secret();
-  Nonce nonce{};
-  std::copy_n(random.begin(), nonce.size(), nonce.begin());
-  return nonce;
-}
-
-Secret code_of(const Secret& key, Handshake handshake, const char* side) {
-  std::strncpy(handshake.side.data(), side, handshake.side.size() - 1);
-  return message_code(key, std::as_bytes(std::span(&handshake, 1)));
-}
-
-// Frames of one direction don't pass for those of the other.
-Secret code_of(const Secret& key, const Frame& frame, bool from_dialler) {
-  std::array<std::byte, offsetof(Frame, code) + 1> text{};
-  std::ranges::copy(frame.covered(), text.begin());
-  text.back() = std::byte{from_dialler};
-  return message_code(key, text);
-}
 
 // The length; 0 for a text that is no address.
 socklen_t fill_in(const SocketAddress& from, sockaddr_storage& to) {
@@ -60,6 +42,14 @@ socklen_t fill_in(const SocketAddress& from, sockaddr_storage& to) {
 }
 
 }  // namespace
+
+Token random_token() {
+  Token token{};
+  if (::getrandom(token.data(), token.size(), 0) != static_cast<ssize_t>(token.size()))
+    throw Error(ExitCode::internal,
+                "the system gives no random numbers for the watchdog; give --no-watchdog");
+  return token;
+}
 
 Listener listen_at(const std::string& address) {
   sockaddr_storage at{};
@@ -82,21 +72,18 @@ Listener listen_at(const std::string& address) {
 struct Endpoint::Connection {
   UniqueFd socket;
   bool dialled = false;     // by us
-  bool knows_peer = false;  // the other side has shown that it knows the key
+  bool knows_peer = false;  // it has sent its first frame
   int rank = -1;            // of the other side; accepted: as it says
   Clock::time_point since = Clock::now();
-  Handshake handshake{};
-  Secret session{};
-  std::uint64_t sent = 0, received = 0;  // numbers of frames
   Frame in{};
   std::size_t in_bytes = 0;
   std::vector<std::byte> out;
 };
 
-Endpoint::Endpoint(int rank, int ranks, const Secret& key, Listener listener, Events events,
+Endpoint::Endpoint(int rank, int ranks, const Token& token, Listener listener, Events events,
                    const StrangerLimits& limits)
     : rank_(rank),
-      key_(key),
+      token_(token),
       listener_(std::move(listener)),
       events_(std::move(events)),
       limits_(limits),
@@ -131,15 +118,15 @@ void Endpoint::dial(int rank, const SocketAddress& at) {
   auto connection = std::make_unique<Connection>();
   connection->dialled = true;
   connection->rank = rank;
-  connection->handshake.listener = rank;
-  connection->handshake.dialler = rank_;
   if (length > 0)
     connection->socket = UniqueFd(::socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const bool begun = connection->socket &&
                      (::connect(connection->socket.get(), reinterpret_cast<sockaddr*>(&to), length) == 0 ||
                       errno == EINPROGRESS);
   if (!begun) return events_.closed(rank);
+  Connection& added = *connection;
   add(std::move(connection));
+  append(added, {.type = FrameType::hello});
 }
 
 void Endpoint::accept_all() {
@@ -151,13 +138,7 @@ void Endpoint::accept_all() {
     if (!socket) return;
     auto connection = std::make_unique<Connection>();
     connection->socket = std::move(socket);
-    connection->handshake.listener = rank_;
-    connection->handshake.of_listener = random_nonce();
-    Frame greeting{.type = FrameType::greeting, .rank = rank_};
-    put(greeting, connection->handshake.of_listener);
-    Connection& added = *connection;
     add(std::move(connection));
-    if (!append(added, greeting, key_, false)) close(added.socket.get());
   }
 }
 
@@ -228,7 +209,7 @@ void Endpoint::flush(std::chrono::milliseconds longest) {
     poll(std::chrono::milliseconds(5));
 }
 
-// Whatever isn't a frame with the code and number that are due closes the connection.
+// Whatever isn't a frame with the token, by whom it is due, closes the connection.
 void Endpoint::read_from(int fd) {
   for (int i = 0; i < kFramesAtOnce; ++i) {
     const auto found = connections_.find(fd);
@@ -248,55 +229,24 @@ void Endpoint::read_from(int fd) {
 }
 
 bool Endpoint::take(Connection& connection, const Frame& frame) {
-  if (!connection.knows_peer)
-    return frame.type == FrameType::greeting ? take_greeting(connection, frame)
-                                             : take_proof(connection, frame);
-  const bool is_next = frame.number == connection.received + 1 && frame.rank == connection.rank;
-  if (!is_next || !same_code(frame.code, code_of(connection.session, frame, !connection.dialled)))
-    return false;
-  connection.received = frame.number;
+  if (frame.token != token_) return false;
+  if (!connection.knows_peer) return take_first(connection, frame);
+  if (frame.rank != connection.rank) return false;
   events_.received(connection.rank, frame);
   return true;
 }
 
-Secret Endpoint::proof(const Connection& connection, bool of_dialling_side) const {
-  return code_of(key_, connection.handshake, of_dialling_side ? "dialling" : "listening");
-}
-
-bool Endpoint::take_greeting(Connection& connection, const Frame& frame) {
-  if (!connection.dialled || connection.sent > 0) return false;
-  connection.handshake.of_listener = value_in<Nonce>(frame);
-  connection.handshake.of_dialler = random_nonce();
-  const std::pair content(connection.handshake.of_dialler, proof(connection, true));
-  Frame answer{.type = FrameType::answer};
-  put(answer, content.first);
-  std::memcpy(answer.payload.data() + sizeof content.first, content.second.data(), sizeof content.second);
-  return append(connection, answer, key_, true);
-}
-
-// An answer, where we were dialled, or the welcome to ours.
-bool Endpoint::take_proof(Connection& connection, const Frame& frame) {
-  if (frame.type != (connection.dialled ? FrameType::welcome : FrameType::answer)) return false;
-  if (frame.rank < 0 || static_cast<std::size_t>(frame.rank) >= by_rank_.size() || frame.rank == rank_)
-    return false;
-  Secret shown{};
-  std::memcpy(shown.data(), frame.payload.data() + sizeof(Nonce), sizeof shown);
-  if (!connection.dialled) {
-    connection.handshake.of_dialler = value_in<Nonce>(frame);
-    connection.handshake.dialler = frame.rank;
-  }
-  if (!same_code(shown, proof(connection, !connection.dialled))) return false;
-  if (connection.dialled ? connection.rank != frame.rank : has_joined(frame.rank)) return false;
-  if (!connection.dialled) {
-    Frame welcome{.type = FrameType::welcome};
-    const Secret own = proof(connection, false);
-    std::memcpy(welcome.payload.data() + sizeof(Nonce), own.data(), sizeof own);
-    if (!append(connection, welcome, key_, false)) return false;
+bool Endpoint::take_first(Connection& connection, const Frame& frame) {
+  if (connection.dialled) {
+    if (frame.type != FrameType::welcome || frame.rank != connection.rank) return false;
+  } else {
+    const bool is_rank = frame.rank >= 0 && static_cast<std::size_t>(frame.rank) < by_rank_.size();
+    if (frame.type != FrameType::hello || !is_rank || frame.rank == rank_ || has_joined(frame.rank) ||
+        !append(connection, {.type = FrameType::welcome}))
+      return false;
     connection.rank = frame.rank;
   }
   connection.knows_peer = true;
-  connection.session = code_of(key_, connection.handshake, "session");
-  connection.sent = connection.received = 0;
   by_rank_[static_cast<std::size_t>(frame.rank)] = connection.socket.get();
   events_.joined(frame.rank);
   return true;
@@ -306,14 +256,13 @@ bool Endpoint::queue(int rank, Frame frame) {
   if (!has_joined(rank)) return false;
   Connection& connection = *connections_.at(by_rank_[static_cast<std::size_t>(rank)]);
   if (connection.out.size() + sizeof frame > kMostQueuedBytes) return false;
-  return append(connection, frame, connection.session, connection.dialled);
+  return append(connection, frame);
 }
 
 // False if the connection is broken; who called closes it, or poll() does, which sees the same.
-bool Endpoint::append(Connection& connection, Frame frame, const Secret& key, bool dialled) {
+bool Endpoint::append(Connection& connection, Frame frame) {
   frame.rank = rank_;
-  frame.number = ++connection.sent;
-  frame.code = code_of(key, frame, dialled);
+  frame.token = token_;
   const auto bytes = std::as_bytes(std::span(&frame, 1));
   connection.out.insert(connection.out.end(), bytes.begin(), bytes.end());
   return write_to(connection);

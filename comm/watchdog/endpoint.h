@@ -1,6 +1,6 @@
 // A rank's end of the side channel: a listening socket and connections to other ranks, polled by one thread.
-// Whoever doesn't know the job's key gets nothing but a greeting and is closed within seconds; what it can
-// take up is bounded.
+// Whoever doesn't know the job's token is closed within seconds and gets nothing; what it can take up is
+// bounded.
 #pragma once
 
 #include <sys/socket.h>
@@ -30,7 +30,7 @@ struct Listener {
 };
 Listener listen_at(const std::string& address);
 
-// Limits for those who haven't shown that they know the key.
+// Limits for those who haven't shown the token.
 struct StrangerLimits {
   std::size_t most = 64;                     // connections at once; the oldest one goes
   std::chrono::milliseconds patience{3000};  // to show it
@@ -38,15 +38,15 @@ struct StrangerLimits {
 
 class Endpoint {
  public:
-  // Called from poll(). A rank has joined once both sides have shown that they know the key; `closed` tells
-  // of ranks that had joined, and of dialled ones that can't be reached.
+  // Called from poll(). A rank has joined once both sides have shown the token; `closed` tells of ranks that
+  // had joined, and of dialled ones that can't be reached.
   struct Events {
     std::function<void(int rank)> joined;
     std::function<void(int rank, const Frame&)> received;
     std::function<void(int rank)> closed;
   };
 
-  Endpoint(int rank, int ranks, const Secret& key, Listener listener, Events events,
+  Endpoint(int rank, int ranks, const Token& token, Listener listener, Events events,
            const StrangerLimits& limits = {});
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
@@ -88,14 +88,12 @@ class Endpoint {
   void read_from(int fd);
   bool write_to(Connection& connection);
   bool take(Connection& connection, const Frame& frame);
-  bool take_greeting(Connection& connection, const Frame& frame);
-  bool take_proof(Connection& connection, const Frame& frame);
+  bool take_first(Connection& connection, const Frame& frame);
   bool queue(int rank, Frame frame);
-  bool append(Connection& connection, Frame frame, const Secret& key, bool dialled);
-  Secret proof(const Connection& connection, bool of_dialling_side) const;
+  bool append(Connection& connection, Frame frame);
 
   int rank_;
-  Secret key_;
+  Token token_;
   Listener listener_;
   Events events_;
   StrangerLimits limits_;

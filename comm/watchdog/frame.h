@@ -1,22 +1,24 @@
-// What ranks send each other beside MPI: frames of one size, each with a code that only who knows the key can
-// make. All ranks run the same build, so frames travel as they lie in memory.
+// What ranks send each other beside MPI: frames of one size, each with the job's token. All ranks run the
+// same build, so frames travel as they lie in memory.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <span>
 #include <type_traits>
-
-#include "comm/watchdog/secret.h"
 
 namespace plumb {
 
+// Random bytes that the job's messages spread. It keeps strangers out, who knock at ports; who reads what
+// the hosts send each other could take part.
+using Token = std::array<std::byte, 16>;
+// Throws Error(internal) if the system has no random numbers.
+Token random_token();
+
 enum class FrameType : std::uint32_t {
-  greeting,    // who is dialled: a number used once
-  answer,      // who dials: one of its own, and proof that it knows the key
-  welcome,     // who is dialled: proof in return
+  hello,       // who dials
+  welcome,     // who is dialled
   heartbeat,   // a RankSummary
   report,      // a rank to the hub: a Verdict of its own
   verdict,     // the hub to all: a Verdict, all end
@@ -28,26 +30,12 @@ enum class FrameType : std::uint32_t {
 struct Frame {
   static constexpr std::size_t kPayloadBytes = 192;
 
-  FrameType type = FrameType::greeting;
-  std::int32_t rank = 0;     // the sender's
-  std::uint64_t number = 0;  // 1, 2, … in each direction of a connection
+  FrameType type = FrameType::hello;
+  std::int32_t rank = 0;  // the sender's
+  Token token{};
   std::array<std::byte, kPayloadBytes> payload{};
-  Secret code{};
-
-  // The bytes that the code covers.
-  std::span<const std::byte> covered() const {
-    return std::as_bytes(std::span(this, 1)).first(offsetof(Frame, code));
-  }
 };
-static_assert(std::is_trivially_copyable_v<Frame> && sizeof(Frame) == offsetof(Frame, code) + sizeof(Secret));
-
-// What a proof covers: numbers that both sides make and use once, and the ranks between which they are used.
-struct Handshake {
-  std::array<char, 16> side{};  // "dialling", "listening"; "session": makes the key of the frames that follow
-  std::array<std::byte, 16> of_listener{}, of_dialler{};
-  std::int32_t listener = 0, dialler = 0;
-};
-using Nonce = decltype(Handshake::of_listener);
+static_assert(std::is_trivially_copyable_v<Frame>);
 
 template <typename Value>
 void put(Frame& frame, const Value& value) {

@@ -43,11 +43,11 @@ Watchdog::Watchdog(const Job& job, const StatusBoard& board, WatchdogOptions opt
     why_off_ = error.what();
   }
   why_off_ = gather_identities(job, listener.at.port);
-  Secret key = rank_ == 0 ? random_secret() : Secret();
-  job.broadcast(key);
+  Token token = rank_ == 0 ? random_token() : Token();
+  job.broadcast(token);
   if (!why_off_.empty()) return;
   endpoint_ = std::make_unique<Endpoint>(
-      rank_, size_, key, std::move(listener),
+      rank_, size_, token, std::move(listener),
       Endpoint::Events{.joined = [this](int rank) { join(rank); },
                        .received = [this](int rank, const Frame& frame) { take(rank, frame); },
                        .closed = [this](int rank) { lose(rank); }},

@@ -40,7 +40,7 @@ struct FailedRank {
 // tells.
 class Watchdog {
  public:
-  // Every rank of a job of several makes one: gathers addresses and spreads the key by the job's messages.
+  // Every rank of a job of several makes one: gathers addresses and spreads the token by the job's messages.
   // `board` outlives it.
   Watchdog(const Job& job, const StatusBoard& board, WatchdogOptions options);
   // Says goodbye. To be called before MPI_Finalize.
