@@ -2,11 +2,14 @@
 
 #include <algorithm>
 
+#include "base/build.h"
+#include "base/console/messages.h"
+#include "base/console/print.h"
+#include "base/options/completions.h"
 #include "base/standard_descriptors.h"
 #include "base/units.h"
-#include "bench/documents/completions.h"
 #include "bench/options/options.h"
-#include "bench/output/messages.h"
+#include "bench/output/program_json.h"
 #include "bench/output/summary.h"
 #include "bench/output/version.h"
 #include "bench/plan/dry_run.h"
@@ -67,6 +70,7 @@ std::string answer_dry_run(const BenchOptions& asked) {
   if (options.model->margin_head) heads = plan_heads(options, limits, ranks);
   if (options.json) {
     nlohmann::ordered_json json = to_json(run);
+    if (options.verbose) json["program"] = program_json(plan.program, plan.memory);
     if (!heads.empty()) json["heads"] = to_json(heads);
     return json_text(json);
   }
@@ -78,11 +82,15 @@ std::string answer_dry_run(const BenchOptions& asked) {
 
 std::optional<std::string> answer_without_running(const std::string& program, const BenchOptions& options) {
   if (options.help) return options_help(program);
-  if (options.version) return options.json ? json_text(build_json(true)) : version_text(program);
+  if (options.version) {
+    const nlohmann::ordered_json build = engine_build_json(true);
+    return options.json ? json_text(build) : version_text(program, build);
+  }
   if (!options.completions.empty()) {
     BenchOptions defaults = default_options(program, options.catalogue);
     return completions(options.completions, completed(bench_option_table(defaults)));
   }
+  if (options.print_config) return json_text(options_json(options));
   if (options.list_targets)
     return options.json ? json_text(targets_json(targets())) : targets_text(targets());
   if (options.dry_run) return answer_dry_run(options);

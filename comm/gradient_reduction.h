@@ -1,8 +1,8 @@
 // The pass that adds gradient allreduces to a Program.
 #pragma once
 
-#include "comm/buckets.h"
 #include "kernels/program.h"
+#include "models/buckets.h"
 
 namespace plumb {
 

@@ -69,9 +69,6 @@ std::string_view name_of(Lane lane);
 constexpr bool computes(Lane lane) {
   return lane == Lane::compute || lane == Lane::weights;
 }
-constexpr bool computes(std::string_view lane_name) {
-  return lane_name == "compute" || lane_name == "weights";
-}
 
 enum class Phase { input, forward, backward, reduce, update };
 std::string_view name_of(Phase phase);

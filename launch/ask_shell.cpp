@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "base/unique_fd.h"
-#include "launch/sweep_plan.h"
+#include "launch/sweep/sweep_plan.h"
 
 namespace plumb {
 

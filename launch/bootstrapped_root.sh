@@ -16,8 +16,8 @@ require_chroot() {
   command -v debootstrap >/dev/null || give_up 69 "debootstrap is missing; apt-get install debootstrap"
 }
 
-# make_package SOURCES: builds the .deb in build/deb, without GPUs, for CPUs of x86-64-v3, and sets `deb`.
-make_package() {
+# make_packages SOURCES: builds the .debs in build/deb, without GPUs, for CPUs of x86-64-v3, and sets `debs`, their folder.
+make_packages() {
   (
     cd "$1"
     cmake --preset programs -B build/deb -D PLUMB_CUDA=OFF -D PLUMB_MARCH=x86-64-v3 --log-level=WARNING
@@ -27,7 +27,7 @@ make_package() {
     cpack -G DEB
   ) >&2
   # shellcheck disable=SC2034 # its caller's
-  deb=$(echo "$1"/build/deb/*.deb)
+  debs=$1/build/deb
 }
 
 clean_up() {

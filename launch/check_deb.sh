@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes the .deb and proves it: installs it in a new, minimal Debian, by apt with what it depends on, and runs the
-# programs there. Wants root, debootstrap and a network.
+# Makes the two .debs and proves them: installs them in a new, minimal Debian, by apt with what they depend on, first
+# plumbline alone, and runs the programs there. Wants root, debootstrap and a network.
 #
-#   launch/check_deb.sh [--deb FILE.deb] [--suite NAME]
+#   launch/check_deb.sh [--debs FOLDER] [--suite NAME]
 #
-#   --deb    a package that is there; default: built in build/deb, without GPUs, for CPUs of x86-64-v3
+#   --debs   folder of packages that are there; default: built in build/deb, without GPUs, for CPUs of x86-64-v3
 #   --suite  of Debian; default: that of this machine
 # Exit codes: 0 the package is fine, 1 it isn't, 64 usage, 69 root or a tool is missing.
 set -Eeuo pipefail
@@ -12,25 +12,25 @@ trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/launch/bootstrapped_root.sh"
 
-deb=
+debs=
 suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-stable}")
 while [ $# -gt 0 ]; do
   case $1 in
-    --deb | --suite)
+    --debs | --suite)
       [ $# -gt 1 ] || give_up 64 "$1 wants a value"
-      if [ "$1" = --deb ]; then deb=$2; else suite=$2; fi
+      if [ "$1" = --debs ]; then debs=$2; else suite=$2; fi
       shift
       ;;
-    *) give_up 64 "'$1' is not an option; there are --deb and --suite" ;;
+    *) give_up 64 "'$1' is not an option; there are --debs and --suite" ;;
   esac
   shift
 done
 require_chroot
-[ -n "$deb" ] || make_package "$root"
-[ -f "$deb" ] || give_up 64 "there is no package $deb"
+[ -n "$debs" ] || make_packages "$root"
+[ -f "$(echo "$debs"/plumbline-bench_*.deb)" ] || give_up 64 "there are no packages in $debs"
 bootstrap "$suite"
 # shellcheck disable=SC2154 # bootstrapped_root.sh sets it
-cp "$deb" "$system/tmp/plumbline.deb"
+cp "$debs"/*.deb "$system/tmp"
 
 # shellcheck disable=SC2034 # for inside
 environment=(DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -39,8 +39,9 @@ environment=(DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 OMPI_ALLOW_RUN_AS_ROO
 in_system() { inside environment /bin/bash -euc "cd /tmp; $1"; } # for try
 
 small="--image-size 32 --bs 2 --iters 4 --warmup 1 --threads 1"
-try "apt installs it with what it depends on" \
-  "apt-get update -q; apt-get install -q -y --no-install-recommends /tmp/plumbline.deb"
+try "apt installs plumbline alone, without MPI" \
+  "apt-get update -q; apt-get install -q -y --no-install-recommends /tmp/plumbline_*.deb; plumbline published; ! command -v mpirun"
+try "apt installs plumbline-bench with what it depends on" "apt-get install -q -y --no-install-recommends /tmp/plumbline-bench_*.deb"
 try "every program finds its libraries" "! ldd /usr/bin/bench_* /usr/bin/plumbline | grep 'not found'"
 try "plumbline starts" "plumbline --version; plumbline --help"
 try "a run on one rank" "bench_resnet50 $small"
@@ -52,5 +53,5 @@ try "a sweep" "sed -e 's/^repetitions.*/repetitions = 1/' -e 's/^iterations.*/it
   /usr/share/plumbline/launch/sweeps/cpu.toml >cpu.toml; plumbline sweep cpu.toml | grep 1n2g"
 try "manual pages and completions" "for name in plumbline bench_resnet50 bench_arcface bench_allreduce; do
   test -s /usr/share/man/man1/\$name.1; . /usr/share/bash-completion/completions/\$name; complete -p \$name; done"
-try "apt removes it" "apt-get remove -q -y plumbline; ! test -e /usr/bin/plumbline"
-echo "$deb is fine"
+try "apt removes it" "apt-get remove -q -y plumbline plumbline-bench; ! test -e /usr/bin/plumbline"
+echo "the packages in $debs are fine"

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "launch/sweep_plan.h"
+#include "launch/sweep/sweep_plan.h"
 
 namespace plumb {
 

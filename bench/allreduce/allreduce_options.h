@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/options/option_table.h"
+#include "base/options/option_table.h"
 #include "bench/options/options.h"
 #include "kernels/device.h"
 #include "kernels/program.h"

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/machine/limits.h"
 #include "bench/run/device_communicator.h"
-#include "kernels/cpu/limits.h"
 #include "kernels/cpu/state.h"
 #include "kernels/cuda/state.h"
 #include "kernels/lowering.h"
@@ -59,7 +59,7 @@ void Exchange::allocate() {
     const HostStaging* const staging = device_.host_staging();
     const double share =
         staging ? device_.limits().memory_bytes / ranks_per_gpu_
-                : std::min(device_.limits().memory_bytes / job_.local_size(), cpu::address_space_left());
+                : std::min(device_.limits().memory_bytes / job_.local_size(), address_space_left());
     if (static_cast<double>(plan.arena_bytes) > share)
       throw Error(ExitCode::out_of_memory,
                   "rank {} on {} would need {} bytes for its messages and has {}; lower --max", job_.rank(),

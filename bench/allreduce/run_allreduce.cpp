@@ -4,7 +4,11 @@
 #include <optional>
 #include <utility>
 
+#include "base/build.h"
+#include "base/console/messages.h"
+#include "base/console/print.h"
 #include "base/error.h"
+#include "base/options/completions.h"
 #include "base/output.h"
 #include "base/standard_descriptors.h"
 #include "base/text.h"
@@ -14,8 +18,6 @@
 #include "bench/allreduce/measured_transfer.h"
 #include "bench/allreduce/pairs.h"
 #include "bench/allreduce/replay.h"
-#include "bench/documents/completions.h"
-#include "bench/output/messages.h"
 #include "bench/output/summary.h"
 #include "bench/output/version.h"
 #include "bench/run/environment.h"
@@ -201,7 +203,10 @@ class AllreduceRun {
 std::optional<std::string> answer_without_job(const AllreduceOptions& options) {
   AllreduceOptions defaults;
   if (options.help) return help_text(allreduce_option_table(defaults));
-  if (options.version) return options.json ? json_text(build_json(true)) : version_text(kAllreduceProgram);
+  if (options.version) {
+    const nlohmann::ordered_json build = engine_build_json(true);
+    return options.json ? json_text(build) : version_text(kAllreduceProgram, build);
+  }
   if (!options.completions.empty())
     return completions(options.completions, completed(allreduce_option_table(defaults)));
   return std::nullopt;

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "bench/options/option_table.h"
+#include "base/options/option_table.h"
 #include "models/catalogue.h"
 
 namespace plumb {

@@ -260,6 +260,9 @@ OptionGroup information_group(BenchOptions& o) {
       choice_option("--completions", o.completions, completion_shells(), "print completions for a shell");
   completions.config_key.clear();
   completions.ends_parsing = true;
+  OptionSpec print_config =
+      flag_option("--print-config", o.print_config, true, "print the values of all options as JSON");
+  print_config.config_key.clear();
   return {
       "Without running",
       {flag_option("--dry-run", o.dry_run, true,
@@ -275,7 +278,8 @@ OptionGroup information_group(BenchOptions& o) {
        number_option("--link-us", "X", o.link_us, {0, 1e6}, "likewise: microseconds of a hop between nodes")
            .with_default("0"),
        stop_option("--list-targets", o.list_targets, "devices known to --target, with their limits"),
-       std::move(completions), stop_option("--version", o.version, "version and libraries"),
+       std::move(print_config), std::move(completions),
+       stop_option("--version", o.version, "version and libraries"),
        stop_option("--help,-h", o.help, "this text")}};
 }
 

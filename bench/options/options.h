@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/option_defaults.h"
+#include "base/options/option_table.h"
 #include "bench/options/face_options.h"
-#include "bench/options/option_table.h"
 #include "comm/gradient_reduction.h"
 #include "kernels/device.h"
 #include "models/catalogue.h"
@@ -65,7 +65,7 @@ struct BenchOptions {
   std::string log_dir = "logs", out = "runs";
   std::optional<int> run;
   std::string dialect;  // "A,B": further logs
-  bool dry_run = false, list_targets = false, json = false;
+  bool dry_run = false, list_targets = false, print_config = false, json = false;
   std::string target;
   int nodes = 0, devices_per_node = 0;       // 0: read from the hosts
   std::optional<double> link_gbps, link_us;  // links between nodes, for a dry run

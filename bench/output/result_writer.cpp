@@ -10,6 +10,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "base/console/print.h"
 #include "base/error.h"
 #include "bench/output/summary.h"
 

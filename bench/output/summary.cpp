@@ -1,10 +1,9 @@
 #include "bench/output/summary.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 
+#include "base/console/print.h"
 #include "base/error.h"
 #include "base/paths.h"
 #include "base/text_table.h"
@@ -19,7 +18,7 @@
 namespace plumb {
 namespace {
 
-constexpr std::size_t kValueColumn = 26, kNarrowest = 40, kWidest = 80;
+constexpr std::size_t kValueColumn = 26;
 
 // Rows of a name and a value. Values stay within the table's columns: what doesn't fit goes on below.
 class SummaryRows {
@@ -181,13 +180,8 @@ void add_published(const RunRecord& record, SummaryRows& rows) {
 
 }  // namespace
 
-std::size_t table_columns(const Terminal& terminal) {
-  if (!terminal.is_terminal) return kWidest;
-  return std::clamp(static_cast<std::size_t>(std::max(0, terminal.columns)), kNarrowest, kWidest);
-}
-
 std::string summary_table(const RunRecord& record, std::size_t columns) {
-  SummaryRows rows(std::max(columns, kNarrowest));
+  SummaryRows rows(std::max(columns, kNarrowestTable));
   add_state(record, rows);
   add_timing(record, rows);
   if (!record.collectives.empty()) rows.add("bus bandwidth", "{}", bus_bandwidth_text(record.collectives));
@@ -208,21 +202,10 @@ std::string summary_table(const RunRecord& record, std::size_t columns) {
   if (!record.checks.empty()) rows.add("checks", "{}", checks_text(record));
   for (const std::string& file : record.log_files) rows.add("log", "{}", file);
   if (record.status == "ok" && record.ranks_per_gpu == 1) add_published(record, rows);
-  return headline(record, std::max(columns, kNarrowest)) + rows.text();
+  return headline(record, std::max(columns, kNarrowestTable)) + rows.text();
 }
 
 // Texts from outside (file names, hosts) may not be UTF-8; they must not cost us the result.
-std::string json_text(const nlohmann::ordered_json& json) {
-  return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
-
-void print_text(const std::string& text) {
-  if (std::fputs(printable_lines(text).c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return;
-  if (errno != EPIPE)  // else its reader wants no more
-    throw Error(ExitCode::io_error, "standard output can't be written: {}; make room and try again",
-                std::strerror(errno));
-}
-
 void print_result(const RunRecord& record, bool as_json) {
   print_text(as_json ? json_text(to_json(record))
                      : summary_table(record, table_columns(terminal_of(stdout))));

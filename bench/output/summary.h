@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "bench/output/progress.h"
+#include "base/console/progress.h"
 #include "results/record/schema.h"
 
 namespace plumb {
@@ -16,15 +16,6 @@ namespace plumb {
 // differs there. A run that isn't ok has its reason, and no throughput. Words longer than `columns` (at least
 // 40) stand alone.
 std::string summary_table(const RunRecord& record, std::size_t columns = 80);
-
-// The columns of a table on this terminal: 80, fewer where it is narrower.
-std::size_t table_columns(const Terminal& terminal);
-
-// Indented, with an end of line; bytes that aren't UTF-8 (in file names) are replaced.
-std::string json_text(const nlohmann::ordered_json& json);
-
-// Text to stdout. Throws Error(io_error) if that is closed or full.
-void print_text(const std::string& text);
 
 // The table, or with `as_json` the object of result.json, to stdout, likewise.
 void print_result(const RunRecord& record, bool as_json);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/console/print.h"
 #include "base/paths.h"
 #include "base/text.h"
 #include "bench/output/summary.h"

@@ -1,23 +1,18 @@
 #include "bench/run/environment.h"
 
-#include <ifaddrs.h>
 #include <malloc.h>
-#include <net/if.h>
-#include <sys/socket.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
-#include <regex>
 #include <set>
 
 #include "base/error.h"
-#include "base/paths.h"
+#include "base/machine/machine.h"
 #include "base/text.h"
 #include "bench/output/version.h"
 
@@ -107,35 +102,6 @@ int cpus_of_placement(const std::string& placement) {
   return count;
 }
 
-std::set<std::string> network_interfaces() {
-  ifaddrs* addresses = nullptr;
-  std::set<std::string> names;
-  if (getifaddrs(&addresses) != 0) return names;
-  for (const ifaddrs* one = addresses; one != nullptr; one = one->ifa_next) {
-    const bool up = (one->ifa_flags & IFF_UP) != 0, loopback = (one->ifa_flags & IFF_LOOPBACK) != 0;
-    if (!up || loopback || one->ifa_addr == nullptr) continue;
-    if (one->ifa_addr->sa_family == AF_INET || one->ifa_addr->sa_family == AF_INET6)
-      names.insert(one->ifa_name);
-  }
-  freeifaddrs(addresses);
-  return names;
-}
-
-using Machines = std::map<std::string, nlohmann::ordered_json>;  // by host
-
-std::string property_text(const nlohmann::ordered_json& machine, const char* property) {
-  const auto value = machine.find(property);
-  if (value == machine.end()) return "none";
-  return value->is_string() ? printable(value->get<std::string>()) : value->dump();
-}
-
-std::string common_value(const Machines& machines, const std::string& first, const char* property) {
-  std::vector<std::string> values{property_text(machines.at(first), property)};
-  for (const auto& [host, machine] : machines)
-    if (host != first) values.push_back(property_text(machine, property));
-  return usual_value(values);
-}
-
 }  // namespace
 
 std::map<std::string, std::string> recorded_variables(const char* const* environment) {
@@ -149,34 +115,9 @@ std::map<std::string, std::string> recorded_variables(const char* const* environ
   return kept;
 }
 
-std::string driver_version(const std::string& text) {
-  std::smatch found;
-  return std::regex_search(text, found, std::regex(R"(\s(\d+\.\d+(\.\d+)?)\s)")) ? found[1].str() : "";
-}
-
-nlohmann::ordered_json machine_json() {
-  utsname name{};
-  uname(&name);
-  const std::string memory = cpu::proc_value("/proc/meminfo", "MemTotal");  // "8123456 kB"
-  const long long memory_kib = std::strtoll(memory.c_str(), nullptr, 10);
-  nlohmann::ordered_json machine{
-      {"host", name.nodename},
-      {"kernel", std::string(name.sysname) + " " + name.release + " " + name.machine},
-      {"cpu", cpu::proc_value("/proc/cpuinfo", "model name")},
-      {"cpus", online_cpus()},
-      {"affinity", cpu_list_text(affinity_cpus())},
-      {"memory_bytes", memory_kib * 1024},
-      {"interfaces", fmt::format("{}", fmt::join(network_interfaces(), ", "))}};
-  std::ifstream stream("/proc/driver/nvidia/version");
-  std::string line;
-  if (std::getline(stream, line))
-    if (const std::string driver = driver_version(line + " "); !driver.empty()) machine["driver"] = driver;
-  return machine;
-}
-
 nlohmann::ordered_json environment_json(const std::vector<std::string>& machines) {
   nlohmann::ordered_json environment = nlohmann::ordered_json::parse(machines.front());
-  environment["build"] = build_json();
+  environment["build"] = engine_build_json();
   environment["variables"] = recorded_variables(environ);
   std::set<std::string> hosts{environment.at("host").get<std::string>()};
   for (const std::string& text : machines) {
@@ -185,74 +126,6 @@ nlohmann::ordered_json environment_json(const std::vector<std::string>& machines
       environment["other_hosts"].push_back(machine);
   }
   return environment;
-}
-
-std::string usual_value(const std::vector<std::string>& values) {
-  std::map<std::string_view, std::size_t> counts;
-  for (const std::string& value : values) ++counts[value];
-  for (const auto& [value, count] : counts)
-    if (2 * count > values.size()) return std::string(value);
-  return values.size() == 2 ? values.front() : "";
-}
-
-std::vector<std::string> odd_hosts(const std::vector<std::string>& texts) {
-  constexpr std::pair<const char*, const char*> kCompared[]{{"cpu", "processor"},
-                                                            {"cpus", "CPUs"},
-                                                            {"threads", "threads per rank"},
-                                                            {"interfaces", "interfaces"},
-                                                            {"driver", "driver"}};
-  constexpr std::size_t kMostNamed = 3;
-  Machines machines;
-  std::string first;
-  for (const std::string& text : texts) {
-    const auto machine = nlohmann::ordered_json::parse(text);
-    const auto host = machine.at("host").get<std::string>();
-    if (machines.empty()) first = host;
-    machines.emplace(host, machine);
-  }
-  std::vector<std::string> sentences;
-  for (const auto& [host, machine] : machines) {
-    std::string differences;
-    for (const auto& [property, name] : kCompared) {
-      const std::string usual = common_value(machines, first, property);
-      if (const std::string own = property_text(machine, property); !usual.empty() && own != usual)
-        append_part(differences,
-                    fmt::format("{} {} where {} {}", name, own,
-                                machines.size() == 2 ? printable(first) + " has" : "most have", usual));
-    }
-    if (!differences.empty() && sentences.size() < kMostNamed)
-      sentences.push_back(fmt::format("host {} is unlike the others: {}", printable(host), differences));
-  }
-  return sentences;
-}
-
-std::string cpu_list_text(const std::vector<int>& cpus) {
-  std::string text;
-  for (std::size_t first = 0; first < cpus.size();) {
-    std::size_t last = first;
-    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
-    append_part(text, std::to_string(cpus[first]), ",");
-    if (last > first) text += fmt::format("-{}", cpus[last]);
-    first = last + 1;
-  }
-  return text;
-}
-
-int online_cpus() {
-  return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
-}
-
-int cpus_per_core() {
-  const std::vector<int> cpus = affinity_cpus();
-  if (cpus.empty()) return 1;
-  // One bit per CPU of the core, in hexadecimal groups: "00000003".
-  std::ifstream stream(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings", cpus.front()));
-  std::string bits;
-  stream >> bits;
-  int count = 0;
-  for (const char digit : bits)  // a comma is none, and counts 0
-    count += std::popcount(std::strtoul(std::string(1, digit).c_str(), nullptr, 16));
-  return std::max(1, count);
 }
 
 void require_address_space(double bytes) {
@@ -298,7 +171,10 @@ void ensure_short_openmp_waits(char** argv) {
   // Set by the user, or by this function before.
   if (std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr) return;
   if (setenv("OMP_WAIT_POLICY", "passive", 1) != 0 || setenv("GOMP_SPINCOUNT", "3000", 1) != 0) return;
-  execv("/proc/self/exe", argv);  // returns only if it failed: then the run is slower, and right
+  // By its own path, after which ps and top name it. Returns only if it failed: then the run is slower, and
+  // right.
+  std::error_code error;
+  execv(std::filesystem::read_symlink("/proc/self/exe", error).c_str(), argv);
 }
 
 }  // namespace plumb

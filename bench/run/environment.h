@@ -1,5 +1,4 @@
-// The machine and surroundings of a run (env.json), and how this process shares the machine's CPUs with
-// others.
+// The surroundings of a run (env.json), and how this process shares the machine's CPUs with others.
 #pragma once
 
 #include <map>
@@ -7,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu/limits.h"
+#include "base/machine/limits.h"
 
 namespace plumb {
 
@@ -15,33 +14,14 @@ namespace plumb {
 // let a secret through. `environment`: "NAME=value" texts up to a null pointer, as in ::environ.
 std::map<std::string, std::string> recorded_variables(const char* const* environment);
 
-// This rank's host: {"host", "kernel", "cpu", "cpus", "affinity", "memory_bytes", "interfaces", "driver"},
-// the last only where NVIDIA's is loaded. "interfaces": names of those that are up and have an address,
-// loopback aside ("eth0, ib0").
-nlohmann::ordered_json machine_json();
 // env.json: the machine of rank 0, {"build", "variables"} of this process, and as "other_hosts" those of
 // other hosts. `machines`: every rank's machine_json as text, in rank order.
 nlohmann::ordered_json environment_json(const std::vector<std::string>& machines);
-// The value that more than half of the hosts have, the first one's of two hosts; empty if there is none.
-std::string usual_value(const std::vector<std::string>& values);
-// A sentence for each host, three at most, whose processor, CPUs, threads per rank, interfaces or driver are
-// not those of most hosts; of two hosts, the second. `machines`: as for environment_json.
-std::vector<std::string> odd_hosts(const std::vector<std::string>& machines);
-// "580.65.06" out of the text of /proc/driver/nvidia/version; empty if it has none.
-std::string driver_version(const std::string& text);
-
-using cpu::affinity_cpus;
-// As the kernel writes them: "0-3,8".
-std::string cpu_list_text(const std::vector<int>& cpus);
-int online_cpus();
-// CPUs (hardware threads) of one core of this host; 1 if the kernel doesn't tell.
-int cpus_per_core();
-
 // Throws Error(out_of_memory) if `bytes`, which the process may still map, are fewer than MPI and the
 // libraries take before anything is trained: Open MPI 4.1 hangs or crashes in MPI_Init and
 // MPI_Comm_split_type then. Under a limit all threads share one of malloc's arenas: each of their own would
 // count in full, with 64 MiB and more. To be called in front of MPI_Init.
-void require_address_space(double bytes = cpu::address_space_left());
+void require_address_space(double bytes = address_space_left());
 
 // Where a rank runs, as every rank gives it to Job::all_gather: "host cpu-list".
 std::string placement_text(const std::string& host, const std::vector<int>& cpus);

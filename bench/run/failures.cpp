@@ -4,9 +4,9 @@
 #include <cstdio>
 #include <thread>
 
+#include "base/console/messages.h"
 #include "base/current_error.h"
 #include "base/paths.h"
-#include "bench/output/messages.h"
 #include "bench/output/version.h"
 #include "comm/launched_as.h"
 

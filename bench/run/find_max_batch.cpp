@@ -7,7 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "bench/output/messages.h"
+#include "base/console/messages.h"
+#include "base/console/print.h"
 #include "bench/output/summary.h"
 #include "bench/plan/step_plan.h"
 #include "bench/run/failures.h"

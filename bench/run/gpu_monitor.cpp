@@ -5,28 +5,12 @@
 #include <chrono>
 #include <utility>
 
+#include "base/machine/machine.h"
+
 namespace plumb {
 namespace {
 
 constexpr double kMilli = 1e-3;
-
-// Bits of NvmlReading::reasons.
-struct NamedReason {
-  std::uint64_t bit;
-  const char* name;
-  bool throttles;
-};
-constexpr std::array<NamedReason, 9> kReasons{{
-    {0x1, "idle", false},
-    {0x2, "application setting", false},
-    {0x4, "power cap", true},
-    {0x8, "hardware slowdown", true},
-    {0x10, "sync boost", true},
-    {0x20, "thermal", true},
-    {0x40, "hardware thermal", true},
-    {0x80, "power brake", true},
-    {0x100, "display setting", false},
-}};
 
 ValueRange range_of(const std::vector<GpuMoment>& moments, double GpuMoment::*figure) {
   if (moments.empty()) return {};
@@ -88,18 +72,6 @@ void add_energy(std::span<const GpuSample> samples, std::span<const GpuSample> i
 }
 
 }  // namespace
-
-std::vector<std::string> reason_names(std::uint64_t reasons) {
-  std::vector<std::string> names;
-  for (const NamedReason& reason : kReasons)
-    if (reasons & reason.bit) names.emplace_back(reason.name);
-  return names;
-}
-
-bool is_throttled(std::uint64_t reasons) {
-  return std::ranges::any_of(
-      kReasons, [&](const NamedReason& reason) { return reason.throttles && (reasons & reason.bit) != 0; });
-}
 
 GpuRecord summarize_gpu(std::span<const GpuSample> samples, double begin, double end) {
   const std::span inside(std::ranges::lower_bound(samples, begin, {}, &GpuSample::seconds),

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "bench/run/nvml.h"
+#include "base/machine/nvml.h"
 #include "bench/run/step_timer.h"
 #include "comm/job.h"
 #include "results/record/schema.h"
@@ -32,11 +32,6 @@ struct GpuSample {
 // thousandth of it early, as clocks drift.
 // rank, name, id and the like are left for the caller to fill in.
 GpuRecord summarize_gpu(std::span<const GpuSample> samples, double begin, double end);
-
-// "power cap", "thermal", …; unknown bits are left out.
-std::vector<std::string> reason_names(std::uint64_t reasons);
-// Whether one of the reasons slows down a GPU that has work: power, temperature or the board.
-bool is_throttled(std::uint64_t reasons);
 
 struct GpuMonitorOptions {
   double period_seconds = 0.2;

@@ -4,9 +4,10 @@
 #include <set>
 #include <vector>
 
+#include "base/machine/host_addresses.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "bench/links/host_addresses.h"
+#include "bench/links/addresses_of_hosts.h"
 #include "bench/links/host_pairs.h"
 #include "comm/late_alarm.h"
 #include "comm/launched_as.h"

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "bench/output/messages.h"
+#include "base/console/messages.h"
 #include "comm/job.h"
 #include "results/record/links.h"
 

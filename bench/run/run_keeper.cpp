@@ -9,6 +9,7 @@
 #include <exception>
 #include <filesystem>
 
+#include "base/console/print.h"
 #include "base/output.h"
 #include "bench/output/summary.h"
 #include "comm/watchdog/quiet_thread.h"

@@ -9,6 +9,7 @@
 #include <random>
 #include <span>
 
+#include "base/machine/machine.h"
 #include "base/output.h"
 #include "base/paths.h"
 #include "bench/output/profile.h"

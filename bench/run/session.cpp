@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/machine/limits.h"
+#include "base/machine/machine.h"
 #include "bench/data/image_loader.h"
 #include "bench/plan/head_table.h"
 #include "bench/run/device_communicator.h"
@@ -56,9 +58,9 @@ std::string classes_that_fit(const Session& session, const Job& job, double free
 }
 
 // But for the stacks of threads: those that compute beside this one, and those that decode.
-double address_space_left(const BenchOptions& options) {
+double address_space_for_tensors(const BenchOptions& options) {
   const int decoding = options.data == "synthetic" ? 0 : options.data_workers;
-  return cpu::address_space_left() - (options.threads - 1 + decoding) * cpu::stack_bytes();
+  return address_space_left() - (options.threads - 1 + decoding) * stack_bytes();
 }
 
 // Throws Error(out_of_memory) if `wanted` bytes are more than this rank may take.
@@ -82,7 +84,7 @@ void require_memory(const Session& session, const Job& job, double wanted) {
 // A GPU's plan says nothing of the host, which may have little memory, as in a container.
 void require_host_memory(const Job& job, const BenchOptions& options, const BatchSourceOptions& source) {
   const auto wanted = static_cast<double>(ImageLoader::batches_bytes(source));
-  const double free = std::min(cpu::available_bytes() / job.local_size(), address_space_left(options));
+  const double free = std::min(available_bytes() / job.local_size(), address_space_for_tensors(options));
   if (wanted > free)
     throw Error(
         ExitCode::out_of_memory,
@@ -358,7 +360,7 @@ double memory_of_rank(const Job& job, const Session& session) {
   const bool is_host_memory = !session.device->host_staging();
   const double share =
       session.device->limits().memory_bytes / (is_host_memory ? job.local_size() : session.ranks_per_gpu);
-  return is_host_memory ? std::min(share, address_space_left(session.options)) : share;
+  return is_host_memory ? std::min(share, address_space_for_tensors(session.options)) : share;
 }
 
 TensorFile read_tensors(const Graph& graph, const Device& device) {

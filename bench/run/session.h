@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "base/console/messages.h"
 #include "bench/data/batch_source.h"
 #include "bench/options/options.h"
-#include "bench/output/messages.h"
 #include "bench/plan/step_plan.h"
 #include "comm/communicator.h"
 #include "comm/job.h"

@@ -5,10 +5,11 @@
 #include <memory>
 #include <thread>
 
+#include "base/console/messages.h"
+#include "base/console/print.h"
+#include "base/console/progress.h"
 #include "base/text.h"
-#include "bench/output/messages.h"
 #include "bench/output/program_json.h"
-#include "bench/output/progress.h"
 #include "bench/output/summary.h"
 #include "bench/plan/head_table.h"
 #include "bench/run/failures.h"

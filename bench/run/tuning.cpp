@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "base/console/progress.h"
+#include "base/machine/nvml.h"
 #include "base/text.h"
-#include "bench/output/progress.h"
-#include "bench/run/nvml.h"
 #include "bench/run/session.h"
 #include "bench/run/step_timer.h"
 

@@ -7,8 +7,9 @@
 #include <optional>
 #include <utility>
 
-#include "bench/links/host_addresses.h"
-#include "bench/output/messages.h"
+#include "base/console/messages.h"
+#include "base/machine/host_addresses.h"
+#include "bench/links/addresses_of_hosts.h"
 #include "comm/watchdog/launcher.h"
 
 namespace plumb {

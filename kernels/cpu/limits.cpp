@@ -1,27 +1,14 @@
 #include "kernels/cpu/limits.h"
 
-#include <sched.h>
-#include <sys/resource.h>
-#include <unistd.h>
+#include <string>
 
-#include <algorithm>
-#include <fstream>
-#include <limits>
+#include "base/machine/limits.h"
 
 namespace plumb::cpu {
 namespace {
 
 constexpr double kAssumedBytesPerSecond = 25e9;  // two DDR4-3200 channels at about half of their 51.2 GB/s
 constexpr double kAssumedHertz = 2.5e9;          // if cpuinfo has no clock
-constexpr double kUnlimited = std::numeric_limits<double>::infinity();
-
-double number_or(const std::string& text, double otherwise) {
-  try {
-    return std::stod(text);
-  } catch (const std::exception&) {
-    return otherwise;
-  }
-}
 
 double flops_per_cycle() {
   if (__builtin_cpu_supports("avx512f")) return 64;
@@ -29,98 +16,7 @@ double flops_per_cycle() {
   return 8;
 }
 
-// A control group's files.
-struct GroupFiles {
-  const char *limit, *used, *cached;  // the last one is a key of memory.stat
-};
-constexpr GroupFiles kVersion2{"memory.max", "memory.current", "inactive_file"},
-    kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
-
-// Infinite without a limit (its text is "max", of version 1 a number near 2^63) and where there is no group.
-double left_in_group(const std::string& folder, const GroupFiles& names) {
-  const double limit = number_or(proc_value(folder + "/" + names.limit, ""), kUnlimited);
-  if (limit == kUnlimited) return kUnlimited;
-  const double used = number_or(proc_value(folder + "/" + names.used, ""), 0);
-  const double cached = number_or(proc_value(folder + "/memory.stat", names.cached), 0);
-  return std::max(0.0, limit - std::max(0.0, used - cached));
-}
-
-// "/slice/job" of a line "0::/slice/job", of version 1 "4:memory:/slice/job"; empty for the root.
-std::string group_path(const std::string& file, bool is_second) {
-  std::ifstream stream(file);
-  for (std::string line; std::getline(stream, line);) {
-    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    if (is_second ? controllers != ",," : controllers.find(",memory,") == std::string::npos) continue;
-    const std::string path = line.substr(second + 1);
-    return path.starts_with('/') && path != "/" ? path : "";
-  }
-  return "";
-}
-
 }  // namespace
-
-std::vector<int> affinity_cpus() {
-  // The kernel may have more CPUs than cpu_set_t has bits.
-  constexpr int kMostCpus = 16384;
-  const std::size_t bytes = CPU_ALLOC_SIZE(kMostCpus);
-  std::vector<cpu_set_t> mask(bytes / sizeof(cpu_set_t) + 1);
-  std::vector<int> cpus;
-  if (sched_getaffinity(0, bytes, mask.data()) != 0) return cpus;
-  for (int cpu = 0; cpu < kMostCpus; ++cpu)
-    if (CPU_ISSET_S(static_cast<std::size_t>(cpu), bytes, mask.data())) cpus.push_back(cpu);
-  return cpus;
-}
-
-int available_cpus() {
-  return std::max(1, static_cast<int>(affinity_cpus().size()));
-}
-
-std::string proc_value(const std::string& path, const std::string& key) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with(key)) continue;
-    const std::size_t colon = line.find(':', key.size());
-    const std::size_t start =
-        line.find_first_not_of(" \t", colon == std::string::npos ? key.size() : colon + 1);
-    return start == std::string::npos ? "" : line.substr(start);
-  }
-  return "";
-}
-
-double available_bytes(const MemoryFiles& files) {
-  double bytes = number_or(proc_value(files.meminfo, "MemAvailable"), 0) * 1024;
-  for (const bool is_second : {true, false}) {
-    const GroupFiles& names = is_second ? kVersion2 : kVersion1;
-    const std::string mount = files.cgroup + (is_second ? "" : "/memory");
-    std::string path = group_path(files.groups, is_second);
-    while (true) {
-      bytes = std::min(bytes, left_in_group(mount + path, names));
-      if (path.empty()) break;
-      path.resize(path.rfind('/'));
-    }
-  }
-  return bytes;
-}
-
-double address_space_left() {
-  // proc_value()'s unit is kB.
-  const auto left = [](int resource, const char* used) {
-    rlimit limit{};
-    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnlimited;
-    return std::max(0.0, static_cast<double>(limit.rlim_cur) -
-                             1024 * number_or(proc_value("/proc/self/status", used), 0));
-  };
-  return std::min(left(RLIMIT_AS, "VmSize"), left(RLIMIT_DATA, "VmData"));
-}
-
-double stack_bytes() {
-  constexpr double kWithoutLimit = 2 << 20;  // glibc, x86-64
-  rlimit limit{};
-  const bool is_limited = getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-  return is_limited ? static_cast<double>(limit.rlim_cur) : kWithoutLimit;
-}
 
 DeviceLimits this_cpu(int threads) {
   const double hertz = number_or(proc_value("/proc/cpuinfo", "cpu MHz"), kAssumedHertz / 1e6) * 1e6;

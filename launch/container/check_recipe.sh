@@ -2,9 +2,10 @@
 # Carries out the steps of the Dockerfile beside it in a new, minimal Debian, without a container engine, and runs the
 # programs there: on one rank, on two, and on two pods of an MPIJob. Wants root, debootstrap and a network.
 #
-#   launch/container/check_recipe.sh [--deb FILE.deb]
+#   launch/container/check_recipe.sh [--debs FOLDER]
 #
-#   --deb  the package that the recipe installs; default: built in build/deb, without GPUs, for CPUs of x86-64-v3
+#   --debs  folder of the packages that the recipe installs; default: built in build/deb, without GPUs, for CPUs of
+#           x86-64-v3
 # It reads FROM debian:…, ARG, ENV, COPY, RUN and WORKDIR. The pods are hosts of tests/cluster/cluster.sh that share the
 # new system; sshd and mpirun start by the lines of launch/run --via kubernetes.
 # Exit codes: 0 the recipe is fine, 1 it isn't, 64 usage, 65 the recipe has something else, 69 root or a tool is missing.
@@ -43,18 +44,15 @@ from() {
   esac
 }
 
-# copy FILE… PLACE: FILEs are of the package's folder.
+# copy PATTERN… PLACE: files of the packages' folder.
 copy() {
   local place=$system${!#}
   [[ $place != */ ]] && [ $# -eq 2 ] || mkdir -p "$place"
-  for file in "${@:1:$#-1}"; do cp -r "${deb%/*}/$file" "$place"; done
+  # shellcheck disable=SC2086 # patterns
+  for file in "${@:1:$#-1}"; do cp -r "$debs"/$file "$place"; done
 }
 
 argument() {
-  local name=${1%%=*} given
-  for given in "${given_arguments[@]}"; do
-    [ "${given%%=*}" != "$name" ] || { arguments+=("$given") && return; }
-  done
   [[ $1 != *=* ]] || arguments+=("$(expand "$1")")
 }
 
@@ -131,22 +129,21 @@ if [ "${1:-}" = --pods ]; then # in the cluster
   try_pods
   exit
 fi
-deb=
+debs=
 while [ $# -gt 0 ]; do
   case $1 in
-    --deb)
+    --debs)
       [ $# -gt 1 ] || give_up 64 "$1 wants a value"
-      deb=$(readlink -f "$2")
+      debs=$(readlink -f "$2")
       shift
       ;;
-    *) give_up 64 "'$1' is not an option; there is --deb" ;;
+    *) give_up 64 "'$1' is not an option; there is --debs" ;;
   esac
   shift
 done
 require_chroot
-[ -n "$deb" ] || make_package "$root"
-[ -f "$deb" ] || give_up 64 "there is no package $deb"
-given_arguments=(PACKAGE="${deb##*/}")
+[ -n "$debs" ] || make_packages "$root"
+[ -f "$(echo "$debs"/plumbline-bench_*.deb)" ] || give_up 64 "there are no packages in $debs"
 carry_out_recipe
 mpirun=(mpirun --allow-run-as-root --oversubscribe --bind-to none -np 2)
 try "a run on one rank" "${small[@]}"

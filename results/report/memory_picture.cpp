@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "kernels/program.h"
+#include "results/record/lanes.h"
 #include "results/record/object_reader.h"
 #include "results/report/run_parts.h"
 

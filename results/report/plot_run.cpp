@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "kernels/program.h"
+#include "results/record/lanes.h"
 #include "results/report/gnuplot.h"
 #include "results/report/palette.h"
 #include "results/report/plot.h"

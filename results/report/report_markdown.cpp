@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "base/text_table.h"
 #include "base/units.h"
-#include "kernels/program.h"
+#include "results/record/lanes.h"
 #include "results/report/merged_sentences.h"
 #include "results/report/report_data.h"
 

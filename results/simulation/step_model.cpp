@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "kernels/program.h"
+#include "results/record/lanes.h"
 #include "results/record/object_reader.h"
 
 namespace plumb {

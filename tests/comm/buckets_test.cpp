@@ -1,4 +1,4 @@
-#include "comm/buckets.h"
+#include "models/buckets.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A sweep file: its planned runs and their command lines.
-#include "launch/sweep_plan.h"
+#include "launch/sweep/sweep_plan.h"
 #include "tests/fuzz/fuzz_input.h"
 
 using namespace plumb;

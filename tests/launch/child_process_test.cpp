@@ -1,4 +1,4 @@
-#include "launch/child_process.h"
+#include "base/process/child_process.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# deb_test.sh BUILD_DIR: the package that cpack makes of a build has what it should. 77 where dpkg's tools are missing.
-# That it installs and runs elsewhere: launch/check_deb.sh.
+# deb_test.sh BUILD_DIR: the packages that cpack makes of a build have what they should. 77 where dpkg's tools are missing.
+# That they install and run elsewhere: launch/check_deb.sh.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null || {
@@ -16,8 +16,17 @@ fail() {
 
 cd "$1"
 cpack -G DEB -B "$scratch" >"$scratch/output" 2>&1 || fail "$(tail -5 "$scratch/output")"
-dpkg-deb -x "$scratch"/*.deb "$scratch/root"
-for file in bin/bench_{resnet50,arcface,allreduce} bin/plumbline share/doc/plumbline/copyright share/plumbline/{README,CHANGELOG,SECURITY}.md \
+plumbline=$(echo "$scratch"/plumbline_*.deb) bench=$(echo "$scratch"/plumbline-bench_*.deb)
+dpkg-deb -x "$plumbline" "$scratch/analysis"
+[ ! -e "$scratch/analysis/usr/bin/bench_resnet50" ] || fail "plumbline has what belongs to plumbline-bench"
+"$scratch/analysis/usr/bin/plumbline" published >/dev/null || fail "plumbline doesn't run alone"
+code=0
+"$scratch/analysis/usr/bin/plumbline" scaling --published 2>"$scratch/alone" || code=$?
+[ $code = 69 ] && grep -q 'install plumbline-bench' "$scratch/alone" || fail "plumbline alone: $code, $(cat "$scratch/alone")"
+dpkg-deb -x "$bench" "$scratch/root"
+[ ! -e "$scratch/root/usr/bin/plumbline" ] || fail "plumbline-bench has what belongs to plumbline"
+dpkg-deb -x "$plumbline" "$scratch/root"
+for file in bin/bench_{resnet50,arcface,allreduce} bin/{plumbline,make_rec} share/doc/{plumbline,plumbline-bench}/copyright share/plumbline/{README,CHANGELOG,SECURITY}.md \
   share/man/man1/{bench_resnet50,bench_arcface,bench_allreduce,plumbline}.1 share/plumbline/launch/sweeps/dlperf_resnet50.toml \
   share/bash-completion/completions/{bench_resnet50,bench_arcface,bench_allreduce,plumbline} \
   share/zsh/vendor-completions/_{bench_resnet50,bench_arcface,bench_allreduce,plumbline} \
@@ -25,14 +34,17 @@ for file in bin/bench_{resnet50,arcface,allreduce} bin/plumbline share/doc/plumb
   share/plumbline/launch/{slurm/run.sbatch,container/Dockerfile} share/plumbline/launch/compare_peers.sh share/plumbline/results/peers/pytorch_resnet50.py; do
   [ -s "$scratch/root/usr/$file" ] || fail "$file is missing"
 done
-depends=$(dpkg-deb -f "$scratch"/*.deb Depends)
+alone=$(dpkg-deb -f "$plumbline" Depends) depends=$(dpkg-deb -f "$bench" Depends)
 for package in openmpi-bin libdnnl libopenmpi libjpeg; do
-  [[ $depends == *"$package"* ]] || fail "it doesn't depend on $package, but on $depends"
+  [[ $depends == *"$package"* ]] || fail "plumbline-bench doesn't depend on $package, but on $depends"
+  [[ $alone != *"$package"* ]] || fail "plumbline depends on $package"
 done
-for field in Maintainer Section Description; do
-  [ -n "$(dpkg-deb -f "$scratch"/*.deb $field)" ] || fail "it has no $field"
+for deb in "$plumbline" "$bench"; do
+  for field in Maintainer Section Description; do
+    [ -n "$(dpkg-deb -f "$deb" $field)" ] || fail "$deb has no $field"
+  done
+  [[ $(dpkg-deb -f "$deb" Maintainer) == *@*.*'>' ]] || fail "its maintainer has no address outside this machine"
 done
-[[ $(dpkg-deb -f "$scratch"/*.deb Maintainer) == *@*.*'>' ]] || fail "its maintainer has no address outside this machine"
 "$scratch/root/usr/bin/plumbline" --version >/dev/null || fail "plumbline doesn't start"
 "$scratch/root/usr/bin/bench_allreduce" --device cpu -b 1K -e 1K -n 2 -w 1 --quiet >"$scratch/sizes" || fail "bench_allreduce doesn't run"
 grep -q busbw "$scratch/sizes" || fail "bench_allreduce prints no bandwidth: $(cat "$scratch/sizes")"
@@ -44,7 +56,7 @@ starter=$scratch/root/usr/bin/bench_resnet50
 grep -q h200 "$scratch/targets" || fail "bench_resnet50 knows no h200"
 libraries=$(echo "$scratch"/root/usr/lib*/plumbline/lib/cuda_libraries.txt)
 if [ -e "$libraries" ]; then
-  [[ $(dpkg-deb -f "$scratch"/*.deb Recommends) == *libcudnn9*libcublas* ]] || fail "it recommends no cuDNN"
+  [[ $(dpkg-deb -f "$bench" Recommends) == *libcudnn9*libcublas* ]] || fail "it recommends no cuDNN"
   echo "bench_resnet50 libcudnn_of_nowhere.so.1" >>"$libraries"
   code=0
   "$starter" --list-targets 2>"$scratch/missing" || code=$?

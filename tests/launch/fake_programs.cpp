@@ -28,7 +28,9 @@ while [ "${1##*/}" != bench_resnet50 ]; do shift; done
 exec "$@" --nodes=$nodes --devices-per-node=$devices
 )sh";
 
+// Options are read by the real program.
 constexpr const char* kBench = R"sh(#!/bin/sh
+case " $* " in *" --print-config "* | *" --dry-run "*) exec ')sh" PLUMB_BENCH_RESNET50 R"sh(' "$@" ;; esac
 here=$(dirname "$0")
 for word in "$@"; do
   value=${word#*=}

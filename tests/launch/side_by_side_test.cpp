@@ -1,5 +1,5 @@
 // Many commands at once: their ends, their number at a time, limits and answers.
-#include "launch/side_by_side.h"
+#include "base/process/side_by_side.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

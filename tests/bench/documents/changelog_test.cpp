@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/build.h"
 #include "bench/allreduce/allreduce_report.h"
 #include "bench/output/profile.h"
 #include "bench/output/program_json.h"

@@ -7,12 +7,13 @@
 #include <set>
 #include <sstream>
 
+#include "base/options/completions.h"
+#include "base/options/man_page.h"
 #include "bench/allreduce/allreduce_options.h"
-#include "bench/commands/command.h"
-#include "bench/documents/completions.h"
-#include "bench/documents/man_page.h"
+#include "bench/man_pages.h"
 #include "bench/options/options.h"
 #include "bench/output/log_writer.h"
+#include "plumbline/command.h"
 #include "tests/bench/expect_error.h"
 #include "tests/scratch_folder.h"
 
@@ -155,7 +156,6 @@ TEST(Completions, CompleteCommandsAndThenTheirOptions) {
   EXPECT_EQ(offered(script, {"plumbline", ""}), commands);
   EXPECT_EQ(offered(script, {"plumbline", "swe"}), Words{"sweep"});
   EXPECT_EQ(offered(script, {"plumbline", "sweep", "x.toml", "--res"}), Words{"--resume"});
-  EXPECT_EQ(offered(script, {"plumbline", "sweep", "--target", "a100-4"}), Words{"a100-40gb"});
   EXPECT_EQ(offered(script, {"plumbline", "analyze", "--dialect", "au"}), Words{"auto"});
   EXPECT_EQ(offered(script, {"plumbline", "sweep", "fi"}), Words{});
   EXPECT_EQ(offered(script, {"plumbline", "sweep"}), Words{"sweep"});

@@ -1,5 +1,5 @@
 // Findings about hosts, from made-up answers.
-#include "bench/hosts/findings.h"
+#include "launch/hosts/findings.h"
 
 #include <gtest/gtest.h>
 

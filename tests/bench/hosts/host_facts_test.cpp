@@ -1,13 +1,13 @@
 // Facts of a host: what is read from the system, and what comes back out of JSON.
-#include "bench/hosts/host_facts.h"
+#include "launch/hosts/host_facts.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "bench/hosts/name_lookup.h"
-#include "bench/hosts/transport.h"
-#include "bench/run/nvml.h"
+#include "base/machine/nvml.h"
+#include "launch/hosts/name_lookup.h"
+#include "launch/hosts/transport.h"
 #include "tests/bench/expect_error.h"
 #include "tests/bench/run/fake_nvml.h"
 #include "tests/scratch_folder.h"

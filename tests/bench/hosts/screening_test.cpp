@@ -1,5 +1,5 @@
 // Which devices plumbline screen calls slow, and what it says of them.
-#include "bench/hosts/screening.h"
+#include "launch/hosts/screening.h"
 
 #include <gtest/gtest.h>
 

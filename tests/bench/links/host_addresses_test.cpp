@@ -1,4 +1,4 @@
-#include "bench/links/host_addresses.h"
+#include "base/machine/host_addresses.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bench/options/option_table.h"
+#include "base/options/option_table.h"
 
 #include <gtest/gtest.h>
 

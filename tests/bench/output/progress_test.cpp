@@ -1,11 +1,11 @@
-#include "bench/output/progress.h"
+#include "base/console/progress.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <memory>
 
-#include "bench/output/messages.h"
+#include "base/console/messages.h"
 
 namespace plumb {
 namespace {

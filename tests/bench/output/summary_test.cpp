@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/console/print.h"
+
 namespace plumb {
 namespace {
 

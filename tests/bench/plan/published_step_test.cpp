@@ -1,11 +1,10 @@
 // The scaling model on published tables: 32 V100s from 1, 8 and 16.
-#include "bench/plan/published_step.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "plumbline/engine.h"
 #include "results/simulation/published_scaling.h"
 
 namespace plumb {

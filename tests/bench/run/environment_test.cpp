@@ -5,6 +5,9 @@
 
 #include <cstdio>
 
+#include "base/build.h"
+#include "base/machine/limits.h"
+#include "base/machine/machine.h"
 #include "bench/output/version.h"
 
 namespace plumb {
@@ -44,7 +47,7 @@ TEST(Environment, NamesTheMachineAndTheBuild) {
   EXPECT_GE(json.at("cpus").get<int>(), 1);
   EXPECT_FALSE(json.at("affinity").get<std::string>().empty());
   EXPECT_NE(json.at("build").at("libraries").at("MPI").get<std::string>().find("MPI"), std::string::npos);
-  EXPECT_NE(version_text("bench_resnet50").find("bench_resnet50 0."), std::string::npos);
+  EXPECT_NE(version_text("bench_resnet50", engine_build_json()).find("bench_resnet50 0."), std::string::npos);
 }
 
 TEST(Environment, WritesCpuListsAsTheKernelDoes) {

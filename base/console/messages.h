@@ -1,0 +1,44 @@
+// Sentences on stderr, by spdlog: warnings in colour on a terminal, few lines elsewhere.
+#pragma once
+
+#include <spdlog/logger.h>
+
+#include <cstdio>
+#include <string>
+
+#include "base/console/progress.h"
+
+namespace plumb {
+
+// --quiet, neither, --verbose.
+enum class Loudness { quiet, usual, verbose };
+
+// `text` in lines that end between words where the terminal does; as it is off a terminal.
+std::string lines_on(const Terminal& terminal, const std::string& text);
+
+// Off a terminal at most four lines in all, of which one is kept for warn() and one for last().
+class Messages {
+ public:
+  // `origin` stands in front of every sentence but the last: "node1 rank 0: ".
+  Messages(std::FILE* stream, const Terminal& terminal, Loudness loudness, const std::string& origin = "");
+
+  // For --verbose.
+  void detail(const std::string& sentence);
+  // For the user to know; left out if quiet, or if the lines are used up.
+  void say(const std::string& sentence);
+  // For doubts about the result; left out if quiet. The first one always finds a line.
+  void warn(const std::string& sentence);
+  // The last line: where the results are, or why there are none. Nothing comes after it.
+  void last(const std::string& sentence);
+
+ private:
+  void log_keeping(int lines_kept, spdlog::level::level_enum level, const std::string& sentence);
+
+  spdlog::logger logger_;
+  Terminal terminal_;
+  int lines_left_;
+  std::string origin_;
+  bool warned_ = false;
+};
+
+}  // namespace plumb

@@ -1,0 +1,29 @@
+#include "base/console/print.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/paths.h"
+
+namespace plumb {
+
+std::size_t table_columns(const Terminal& terminal) {
+  if (!terminal.is_terminal) return kWidestTable;
+  return std::clamp(static_cast<std::size_t>(std::max(0, terminal.columns)), kNarrowestTable, kWidestTable);
+}
+
+std::string json_text(const nlohmann::ordered_json& json) {
+  return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+void print_text(const std::string& text) {
+  if (std::fputs(printable_lines(text).c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return;
+  if (errno != EPIPE)  // else its reader wants no more
+    throw Error(ExitCode::io_error, "standard output can't be written: {}; make room and try again",
+                std::strerror(errno));
+}
+
+}  // namespace plumb

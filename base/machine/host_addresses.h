@@ -1,0 +1,60 @@
+// Network addresses of the hosts of a job, and what makes MPI's TCP hang or crawl: an address that two hosts
+// have, networks that they share.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plumb {
+
+struct InterfaceAddress {
+  std::string interface;  // "eth0"
+  std::string address;    // "10.77.0.1"
+  std::string network;    // "10.77.0.0/16"
+  bool operator==(const InterfaceAddress&) const = default;
+};
+
+struct HostAddresses {
+  std::string host;
+  std::vector<InterfaceAddress> addresses;
+};
+
+// Interfaces of this host that are up: IPv4, and IPv6 without link-local addresses; no loopback.
+HostAddresses addresses_of_this_host();
+
+// "node1 eth0=10.77.0.1/16 docker0=172.17.0.1/16", at most `most_bytes`: later addresses are left out.
+std::string to_text(const HostAddresses& host, std::size_t most_bytes);
+// Words that are no address are left out.
+HostAddresses host_addresses_of(std::string_view text);
+
+// Who chooses the interfaces, and so how a user does: Open MPI by options of its mpirun, or, started by
+// srun, by variables; MPICH by variables of libfabric or UCX.
+enum class Chooser { mpirun, open_mpi, mpich };
+
+// Interfaces that MPI's TCP may use: names and networks with commas between, as Open MPI's parameters
+// btl_tcp_if_include and btl_tcp_if_exclude have them. Empty: no choice was made.
+struct InterfaceChoice {
+  std::string include, exclude;
+  Chooser chooser = Chooser::mpirun;
+};
+// A sentence with the remedy if hosts have the same address, and one if hosts share several networks and the
+// MPI is Open MPI, which uses them all. Hosts of one name count as one. Interfaces that weren't chosen are
+// left out.
+std::vector<std::string> shared_address_warnings(std::span<const HostAddresses> hosts,
+                                                 const InterfaceChoice& choice);
+
+// The address at which others reach each host, by host name: one in a network shared by all hosts if there
+// is one, else the host's first. Skips interfaces that weren't chosen and addresses of more than one host; a
+// host that has no other address is missing.
+std::map<std::string, std::string> reachable_addresses(std::span<const HostAddresses> hosts,
+                                                       const InterfaceChoice& choice);
+
+// That first messages haven't arrived for so long, with the addresses of this host and the remedy.
+std::string late_messages_text(const HostAddresses& own, std::chrono::seconds waited,
+                               const InterfaceChoice& choice);
+
+}  // namespace plumb

@@ -1,0 +1,228 @@
+#include "base/machine/nvml.h"
+
+#include <dlfcn.h>
+
+#include <array>
+#include <cstdlib>
+#include <utility>
+
+namespace plumb {
+namespace {
+
+using Status = int;  // nvmlReturn_t
+constexpr Status kSuccess = 0;
+using Gpu = struct NvmlDevice*;  // nvmlDevice_t
+constexpr int kSmClock = 1, kMemoryClock = 2, kGpuSensor = 0;
+constexpr int kUncorrectedErrors = 1, kSinceDriverLoad = 0;  // nvmlMemoryErrorType_t, nvmlEccCounterType_t
+struct MemoryInfo {                                          // nvmlMemory_t
+  unsigned long long total = 0, free = 0, used = 0;
+};
+constexpr std::size_t kTextBytes = 96;  // NVML_DEVICE_NAME_V2_BUFFER_SIZE, the longest of its texts here
+
+// A function of the library, or none: then it answers nothing.
+template <typename... Arguments>
+class Function {
+ public:
+  Function(void* library, const char* name)
+      : call_(reinterpret_cast<Status (*)(Arguments...)>(dlsym(library, name))) {}
+  // The first of two names that is there.
+  Function(void* library, const char* name, const char* older_name) : Function(library, name) {
+    if (!call_) *this = Function(library, older_name);
+  }
+  bool operator()(Arguments... arguments) const { return call_ && call_(arguments...) == kSuccess; }
+
+ private:
+  Status (*call_)(Arguments...);
+};
+
+struct LibraryDeleter {
+  void operator()(void* library) const { dlclose(library); }
+};
+
+using LibraryHandle = std::unique_ptr<void, LibraryDeleter>;
+
+struct Functions {
+  void* library;
+  Function<> start{library, "nvmlInit_v2", "nvmlInit"};
+  Function<> stop{library, "nvmlShutdown"};
+  Function<const char*, Gpu*> by_uuid{library, "nvmlDeviceGetHandleByUUID"};
+  Function<const char*, Gpu*> by_pci_bus_id{library, "nvmlDeviceGetHandleByPciBusId_v2",
+                                            "nvmlDeviceGetHandleByPciBusId"};
+  Function<char*, unsigned> driver_version{library, "nvmlSystemGetDriverVersion"};
+  Function<Gpu, char*, unsigned> name{library, "nvmlDeviceGetName"};
+  Function<Gpu, int, unsigned*> clock{library, "nvmlDeviceGetClockInfo"};
+  Function<Gpu, int, unsigned*> highest_clock{library, "nvmlDeviceGetMaxClockInfo"};
+  Function<Gpu, int, unsigned*> temperature{library, "nvmlDeviceGetTemperature"};
+  Function<Gpu, unsigned*> power{library, "nvmlDeviceGetPowerUsage"};
+  Function<Gpu, unsigned long long*> energy{library, "nvmlDeviceGetTotalEnergyConsumption"};
+  Function<Gpu, unsigned long long*> reasons{library, "nvmlDeviceGetCurrentClocksEventReasons",
+                                             "nvmlDeviceGetCurrentClocksThrottleReasons"};
+  Function<int*> cuda_version{library, "nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion"};
+  Function<unsigned*> count{library, "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"};
+  Function<unsigned, Gpu*> by_index{library, "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"};
+  Function<Gpu, char*, unsigned> uuid{library, "nvmlDeviceGetUUID"};
+  Function<Gpu, MemoryInfo*> memory{library, "nvmlDeviceGetMemoryInfo"};
+  Function<Gpu, unsigned*, void*> processes{library, "nvmlDeviceGetComputeRunningProcesses_v3",
+                                            "nvmlDeviceGetComputeRunningProcesses"};
+  Function<Gpu, int*, int*> ecc_mode{library, "nvmlDeviceGetEccMode"};
+  Function<Gpu, int, int, unsigned long long*> ecc_errors{library, "nvmlDeviceGetTotalEccErrors"};
+  Function<Gpu, unsigned*, unsigned*, unsigned*, unsigned*> remapped_rows{library,
+                                                                          "nvmlDeviceGetRemappedRows"};
+  Function<Gpu, unsigned*, unsigned*> mig_mode{library, "nvmlDeviceGetMigMode"};
+};
+
+// NVML, from its start to its end.
+class Nvml {
+ public:
+  explicit Nvml(LibraryHandle library)
+      : library_(std::move(library)), call_{library_.get()}, started_(call_.start()) {}
+  ~Nvml() {
+    if (started_) call_.stop();
+  }
+  Nvml(const Nvml&) = delete;
+  Nvml& operator=(const Nvml&) = delete;
+
+  bool started() const { return started_; }
+  const Functions& call() const { return call_; }
+
+  // The text that a function of the library writes; empty if it doesn't.
+  template <typename... Arguments>
+  static std::string text_of(const Function<Arguments..., char*, unsigned>& function, Arguments... of) {
+    std::array<char, kTextBytes> text{};
+    return function(of..., text.data(), text.size() - 1) ? text.data() : "";
+  }
+
+ private:
+  LibraryHandle library_;
+  Functions call_;
+  bool started_;
+};
+
+NvmlReading read_gpu(const Functions& call, Gpu gpu) {
+  NvmlReading reading;
+  unsigned value = 0;
+  if (call.clock(gpu, kSmClock, &value)) reading.sm_clock_mhz = value;
+  if (call.clock(gpu, kMemoryClock, &value)) reading.memory_clock_mhz = value;
+  if (call.temperature(gpu, kGpuSensor, &value)) reading.temperature_celsius = value;
+  if (call.power(gpu, &value)) reading.power_milliwatts = value;
+  unsigned long long bits = 0;
+  if (call.reasons(gpu, &bits)) reading.reasons = bits;
+  return reading;
+}
+
+NvmlGpuState state_of(const Functions& call, Gpu gpu) {
+  NvmlGpuState state{.name = Nvml::text_of<Gpu>(call.name, gpu),
+                     .uuid = Nvml::text_of<Gpu>(call.uuid, gpu),
+                     .reading = read_gpu(call, gpu)};
+  MemoryInfo memory;
+  if (call.memory(gpu, &memory)) {
+    state.memory_bytes = static_cast<double>(memory.total);
+    state.used_bytes = static_cast<double>(memory.used);
+  }
+  call.processes(gpu, &state.processes, nullptr);  // fails where there are some, for want of room, and counts
+  int now = 0, later = 0;
+  if (call.ecc_mode(gpu, &now, &later)) state.ecc = now != 0;
+  unsigned mig = 0, mig_later = 0;
+  if (call.mig_mode(gpu, &mig, &mig_later)) state.mig = mig != 0;
+  unsigned long long errors = 0;
+  if (call.ecc_errors(gpu, kUncorrectedErrors, kSinceDriverLoad, &errors)) state.uncorrected_errors = errors;
+  unsigned corrected = 0, uncorrected = 0, pending = 0, failed = 0;
+  if (call.remapped_rows(gpu, &corrected, &uncorrected, &pending, &failed)) {
+    state.rows_wait_for_reset = pending != 0;
+    state.rows_ran_out = failed != 0;
+  }
+  return state;
+}
+
+// One GPU of an NVML of its own.
+class LoadedGpu final : public NvmlGpu {
+ public:
+  explicit LoadedGpu(LibraryHandle library) : nvml_(std::move(library)) {}
+
+  bool find(const std::string& gpu) {
+    const Functions& call = nvml_.call();
+    const bool answers =
+        nvml_.started() && (call.by_uuid(gpu.c_str(), &gpu_) || call.by_pci_bus_id(gpu.c_str(), &gpu_));
+    return answers && gpu_;
+  }
+
+  std::string name() const override { return Nvml::text_of<Gpu>(nvml_.call().name, gpu_); }
+  std::string driver_version() const override { return Nvml::text_of<>(nvml_.call().driver_version); }
+  unsigned highest_sm_clock_mhz() const override {
+    unsigned mhz = 0;
+    return nvml_.call().highest_clock(gpu_, kSmClock, &mhz) ? mhz : 0;
+  }
+  NvmlReading read() const override { return read_gpu(nvml_.call(), gpu_); }
+  std::optional<std::uint64_t> energy_millijoules() const override {
+    unsigned long long millijoules = 0;
+    if (!nvml_.call().energy(gpu_, &millijoules)) return std::nullopt;
+    return millijoules;
+  }
+
+ private:
+  Nvml nvml_;
+  Gpu gpu_ = nullptr;
+};
+
+// Bits of NvmlReading::reasons.
+struct NamedReason {
+  std::uint64_t bit;
+  const char* name;
+  bool throttles;
+};
+constexpr std::array<NamedReason, 9> kReasons{{
+    {0x1, "idle", false},
+    {0x2, "application setting", false},
+    {0x4, "power cap", true},
+    {0x8, "hardware slowdown", true},
+    {0x10, "sync boost", true},
+    {0x20, "thermal", true},
+    {0x40, "hardware thermal", true},
+    {0x80, "power brake", true},
+    {0x100, "display setting", false},
+}};
+
+}  // namespace
+
+std::vector<std::string> reason_names(std::uint64_t reasons) {
+  std::vector<std::string> names;
+  for (const NamedReason& reason : kReasons)
+    if (reasons & reason.bit) names.emplace_back(reason.name);
+  return names;
+}
+
+bool is_throttled(std::uint64_t reasons) {
+  return std::ranges::any_of(
+      kReasons, [&](const NamedReason& reason) { return reason.throttles && (reasons & reason.bit) != 0; });
+}
+
+std::unique_ptr<NvmlGpu> open_nvml_gpu(const std::string& gpu, const std::string& library) {
+  LibraryHandle handle(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL));
+  if (!handle) return nullptr;
+  auto loaded = std::make_unique<LoadedGpu>(std::move(handle));
+  if (!loaded->find(gpu)) return nullptr;
+  return loaded;
+}
+
+std::optional<NvmlSystem> nvml_system(const std::string& library) {
+  LibraryHandle handle(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL));
+  if (!handle) return std::nullopt;
+  const Nvml nvml(std::move(handle));
+  if (!nvml.started()) return std::nullopt;
+  const Functions& call = nvml.call();
+  NvmlSystem system{.driver_version = Nvml::text_of<>(call.driver_version)};
+  int version = 0;
+  if (call.cuda_version(&version)) system.cuda_version = version;
+  unsigned count = 0;
+  call.count(&count);
+  for (unsigned index = 0; index < count; ++index)
+    if (Gpu gpu = nullptr; call.by_index(index, &gpu)) system.gpus.push_back(state_of(call, gpu));
+  return system;
+}
+
+std::string nvml_library_name() {
+  const char* given = std::getenv("PLUMBLINE_NVML_LIBRARY");
+  return given && *given ? given : "libnvidia-ml.so.1";
+}
+
+}  // namespace plumb

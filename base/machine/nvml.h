@@ -1,0 +1,68 @@
+// NVML, the library through which NVIDIA's driver tells what a GPU is doing. It comes with the driver, so it
+// is loaded when a run wants it; no header or library of it is needed to build. Names and numbers: NVML API
+// Reference Guide, "Device Queries" and "Clocks event reasons".
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace plumb {
+
+// What the GPU did at one moment; 0 is what the driver doesn't tell.
+struct NvmlReading {
+  std::uint64_t reasons = 0;  // bits: why clocks are lower than they could be
+  unsigned sm_clock_mhz = 0, memory_clock_mhz = 0;
+  unsigned temperature_celsius = 0;
+  unsigned power_milliwatts = 0;  // mean over the last second on most GPUs
+};
+
+// "power cap", "thermal", …; unknown bits are left out.
+std::vector<std::string> reason_names(std::uint64_t reasons);
+// Whether one of the reasons slows down a GPU that has work: power, temperature or the board.
+bool is_throttled(std::uint64_t reasons);
+
+// One GPU. Safe to use from one thread at a time.
+class NvmlGpu {
+ public:
+  virtual ~NvmlGpu() = default;
+  virtual std::string name() const = 0;
+  virtual std::string driver_version() const = 0;
+  virtual unsigned highest_sm_clock_mhz() const = 0;
+  virtual NvmlReading read() const = 0;  // allocates nothing
+  // Since the driver was loaded; nothing on GPUs that don't count (before Volta).
+  virtual std::optional<std::uint64_t> energy_millijoules() const = 0;
+};
+
+// The GPU with this UUID ("GPU-3f…") or PCI bus id ("00000000:3B:00.0"), from `library`. Null if there is no
+// such library or GPU, or it can't start: a run needs none of this.
+std::unique_ptr<NvmlGpu> open_nvml_gpu(const std::string& gpu, const std::string& library);
+
+// A GPU between runs; what the driver doesn't tell keeps its start value.
+struct NvmlGpuState {
+  std::string name, uuid;
+  double memory_bytes = 0, used_bytes = 0;
+  unsigned processes = 0;  // that compute on it
+  NvmlReading reading;
+  std::optional<bool> ecc, mig;          // whether they are on
+  std::uint64_t uncorrected_errors = 0;  // ECC errors since the driver was loaded
+  // Rows of its memory that a reset will replace, or that can't be replaced any more.
+  bool rows_wait_for_reset = false, rows_ran_out = false;
+};
+
+struct NvmlSystem {
+  std::string driver_version;
+  int cuda_version = 0;  // the newest CUDA that the driver runs, 12080 for 12.8
+  std::vector<NvmlGpuState> gpus;
+};
+
+// All GPUs of this host, in NVML's order. Nothing if there is no such library or driver.
+std::optional<NvmlSystem> nvml_system(const std::string& library);
+
+// Takes the library from the environment variable PLUMBLINE_NVML_LIBRARY, else the name under which drivers
+// install it.
+std::string nvml_library_name();
+
+}  // namespace plumb

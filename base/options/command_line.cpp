@@ -1,0 +1,269 @@
+// Reading a command line by an option table, and what a user sees of the table: --help and hints.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "base/error.h"
+#include "base/options/option_table.h"
+#include "base/text_table.h"
+
+namespace plumb {
+namespace {
+
+std::size_t edit_distance(const std::string& left, const std::string& right) {
+  std::vector<std::size_t> row(right.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= left.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= right.size(); ++j) {
+      const std::size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (left[i - 1] == right[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row.back();
+}
+
+std::vector<std::string> dashed_names(const OptionTable& table) {
+  std::vector<std::string> names;
+  for (const OptionSpec* spec : all_options(table))
+    if (!spec->is_positional()) names.insert(names.end(), spec->names.begin(), spec->names.end());
+  return names;
+}
+
+// What scripts of frameworks and users of nccl-tests call our options.
+const std::map<std::string, std::string> kWordsOfOthers{{"--amp", "--fp16"},
+                                                        {"--batch-size", "--bs"},
+                                                        {"--datatype", "--dtype"},
+                                                        {"--epochs", "--iters"},
+                                                        {"--gpus", "--devices-per-node"},
+                                                        {"--half", "--fp16"},
+                                                        {"--iterations", "--iters"},
+                                                        {"--learning-rate", "--lr"},
+                                                        {"--max-steps", "--iters"},
+                                                        {"--maxbytes", "--max"},
+                                                        {"--minbytes", "--min"},
+                                                        {"--num-workers", "--data-workers"},
+                                                        {"--stepfactor", "--factor"},
+                                                        {"--steps", "--iters"},
+                                                        {"--train-batch-size", "--bs"},
+                                                        {"--warmup_iters", "--warmup"},
+                                                        {"--workers", "--data-workers"}};
+
+// Refuses an option of another program, with its answer. "-g8" is "-g".
+void refuse_foreign(const OptionTable& table, const std::string& name,
+                    const std::vector<std::string>& extras) {
+  const std::string known_as = name.starts_with("--") ? name : name.substr(0, 2);
+  for (const ForeignOption& foreign : table.foreign) {
+    const std::vector<std::string> names = split(foreign.names, ',');
+    if (std::ranges::find(names, known_as) == names.end()) continue;
+    const bool has_value = extras.front() == known_as && extras.size() > 1 && !extras[1].starts_with('-');
+    throw Error(ExitCode::usage, "{}{}: {}", extras.front(), has_value ? " " + extras[1] : "",
+                foreign.answer);
+  }
+}
+
+// `extras`: what no option took, with the first unknown option or stray word in front.
+[[noreturn]] void refuse_unknown(const OptionTable& table, const std::vector<std::string>& extras) {
+  const std::string& argument = extras.front();
+  if (!argument.starts_with('-'))
+    throw Error(ExitCode::usage, "argument '{}' is one too many; {} --help lists what it takes", argument,
+                table.program);
+  const std::string name = argument.substr(0, argument.find('='));
+  refuse_foreign(table, name, extras);
+  const std::vector<std::string> known = dashed_names(table);
+  const auto word = kWordsOfOthers.find(name);
+  const bool is_known = word != kWordsOfOthers.end() && std::ranges::find(known, word->second) != known.end();
+  const std::string near = is_known ? word->second : nearest_name(name, known);
+  throw Error(ExitCode::usage, "option {}: no such option; {}", name,
+              near.empty() ? table.program + " --help lists all" : fmt::format("did you mean {}?", near));
+}
+
+struct Registered {
+  const OptionSpec* spec;
+  CLI::Option* option;
+};
+
+std::vector<Registered> register_options(CLI::App& app, const OptionTable& table) {
+  std::vector<Registered> registered;
+  for (const OptionSpec* spec : all_options(table)) {
+    const std::string names = fmt::format("{}", fmt::join(spec->names, ","));
+    CLI::Option* option = nullptr;
+    if (spec->is_flag()) {
+      option = app.add_flag(names);
+      option->disable_flag_override();
+    } else {
+      option = app.add_option(names);
+      // An option takes 0 values as well: that one is missing, or given twice, is said in our words.
+      option->expected(spec->is_positional() ? 1 : 0,
+                       spec->repeated ? CLI::detail::expected_max_vector_size : 1);
+      option->allow_extra_args(spec->repeated);
+      option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    }
+    registered.push_back({spec, option});
+  }
+  return registered;
+}
+
+// Takes out of the command line what stands behind "--", if an argument of the table is to get it.
+std::vector<std::string> take_words_behind_dashes(const OptionTable& table,
+                                                  std::vector<const char*>& arguments) {
+  const std::vector<const OptionSpec*> specs = all_options(table);
+  if (std::ranges::none_of(specs, &OptionSpec::behind_dashes)) return {};
+  const auto dashes = std::ranges::find(arguments, std::string_view("--"));
+  if (dashes == arguments.end()) return {};
+  const std::vector<std::string> words(dashes + 1, arguments.end());
+  arguments.erase(dashes, arguments.end());
+  return words;
+}
+
+struct FlagWithValue {
+  std::string name, value;
+};
+
+// Takes out of the command line what gives a flag a value, and returns the first such.
+std::optional<FlagWithValue> take_flags_with_values(const OptionTable& table,
+                                                    std::vector<const char*>& arguments) {
+  std::optional<FlagWithValue> first;
+  const std::vector<const OptionSpec*> specs = all_options(table);
+  std::erase_if(arguments, [&](const std::string& argument) {
+    const std::size_t equals = argument.find('=');
+    if (equals == std::string::npos) return false;
+    const std::string name = argument.substr(0, equals);
+    const bool is_flag = std::ranges::any_of(specs, [&](const OptionSpec* spec) {
+      return spec->is_flag() && std::ranges::count(spec->names, name) > 0;
+    });
+    if (is_flag && !first) first = {name, argument.substr(equals + 1)};
+    return is_flag;
+  });
+  return first;
+}
+
+void check_exclusive_sets(const std::vector<Registered>& given) {
+  std::map<std::string, std::string> chosen;
+  for (const Registered& item : given) {
+    if (item.spec->exclusive_set.empty()) continue;
+    const std::string& name = item.spec->names.front();
+    const auto [entry, is_first] = chosen.emplace(item.spec->exclusive_set, name);
+    if (!is_first)
+      throw Error(ExitCode::usage, "options {} and {} exclude each other; give one {}", entry->second, name,
+                  item.spec->exclusive_set);
+  }
+}
+
+void apply(const Registered& item) {
+  const OptionSpec& spec = *item.spec;
+  const std::string& name = spec.names.front();
+  if (spec.is_flag()) return spec.set("");
+  const std::vector<std::string> values = item.option->results();
+  if (values.size() > 1 && !spec.repeated)
+    throw Error(ExitCode::usage, "option {}: given {} times ('{}', '{}'); give it once", name, values.size(),
+                values.front(), values.back());
+  for (const std::string& value : values) {
+    const bool is_bare = value.empty() || value == "{}";
+    if (is_bare && !spec.bare_value.empty()) return spec.set(spec.bare_value);
+    if (is_bare)
+      throw Error(ExitCode::usage, "option {0}: needs a value; write {0} {1}", name,
+                  spec.value_name.empty() ? "TEXT" : spec.value_name);
+    spec.set(value);
+  }
+}
+
+std::string left_column(const OptionSpec& spec) {
+  return fmt::format("{}{}{}", fmt::join(spec.names, ", "), spec.value_name.empty() ? "" : " ",
+                     spec.value_name);
+}
+
+// As many as it takes on a screen: bytes that go on with a UTF-8 character take none.
+std::size_t width_of(const std::string& text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](unsigned char letter) { return (letter & 0xC0) != 0x80; }));
+}
+
+std::string usage_line(const OptionTable& table) {
+  std::string line = "Usage: " + table.program;
+  for (const OptionSpec* spec : all_options(table))
+    if (spec->is_positional())
+      line += fmt::format(fmt::runtime(spec->required ? " {}" : " [{}]"), left_column(*spec));
+  return line + " [options]\n";
+}
+
+}  // namespace
+
+std::string nearest_name(const std::string& name, const std::vector<std::string>& known) {
+  std::string best;
+  std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
+  for (const std::string& candidate : known) {
+    std::size_t distance = edit_distance(name, candidate);
+    if (name.size() >= 4 && candidate.starts_with(name)) distance = std::min<std::size_t>(distance, 1);
+    if (distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+void parse_command_line(const OptionTable& table, int argc, const char* const* argv) {
+  CLI::App app;
+  app.set_help_flag();
+  app.allow_extras();
+  const std::vector<Registered> registered = register_options(app, table);
+  std::vector<const char*> arguments(argv, argv + argc);
+  const std::vector<std::string> behind_dashes = take_words_behind_dashes(table, arguments);
+  const std::optional<FlagWithValue> misused = take_flags_with_values(table, arguments);
+  try {
+    app.parse(static_cast<int>(arguments.size()), arguments.data());
+  } catch (const CLI::ParseError& error) {
+    throw Error(ExitCode::usage, "{}; {} --help lists what it takes", error.what(), table.program);
+  }
+  std::vector<Registered> given;
+  for (const Registered& item : registered)
+    if (item.option->count() > 0) given.push_back(item);
+  if (std::ranges::any_of(given, [](const Registered& item) { return item.spec->ends_parsing; })) {
+    for (const Registered& item : given)
+      if (item.spec->is_flag() || item.spec->ends_parsing) apply(item);  // --version --json
+    return;
+  }
+  if (misused)
+    throw Error(ExitCode::usage, "option {0}: takes no value, got '{1}'; give {0} alone or leave it out",
+                misused->name, misused->value);
+  if (const std::vector<std::string> extras = app.remaining(); !extras.empty()) refuse_unknown(table, extras);
+  check_exclusive_sets(given);
+  for (const Registered& item : given) apply(item);
+  for (const Registered& item : registered)
+    if (item.spec->behind_dashes)
+      for (const std::string& word : behind_dashes) item.spec->set(word);
+  for (const Registered& item : registered)
+    if (item.spec->required && item.option->count() == 0)
+      throw Error(ExitCode::usage, "{} {} is missing: {}", item.spec->is_positional() ? "argument" : "option",
+                  item.spec->names.front(), item.spec->help);
+}
+
+std::string help_text(const OptionTable& table, int columns) {
+  constexpr std::size_t kIndent = 2, kHelpColumn = 34;
+  const std::size_t width = static_cast<std::size_t>(columns);
+  std::string text = usage_line(table) + "\n";
+  for (const std::string& line : wrapped_lines(table.description, width)) text += line + "\n";
+  for (const OptionGroup& group : table.groups) {
+    text += "\n" + group.title + ":\n";
+    for (const OptionSpec& spec : group.options) {
+      std::string line = std::string(kIndent, ' ') + left_column(spec);
+      const std::string fallback = spec.default_text.empty() ? "" : " (default: " + spec.default_text + ")";
+      for (const std::string& help : wrapped_lines(spec.help + fallback, width - kHelpColumn)) {
+        if (width_of(line) + 2 > kHelpColumn) {
+          text += line + "\n";
+          line.clear();
+        }
+        text += line + std::string(kHelpColumn - width_of(line), ' ') + help + "\n";
+        line.clear();
+      }
+    }
+  }
+  return text;
+}
+
+}  // namespace plumb

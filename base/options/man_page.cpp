@@ -1,0 +1,136 @@
+#include "base/options/man_page.h"
+
+namespace plumb {
+namespace {
+
+// Text that roff takes as it is: no escapes, no requests at the beginning of a line. Hyphens stay the signs
+// that one types, so that options can be copied and searched.
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char letter : text) {
+    const bool begins_line = out.empty() || out.back() == '\n';
+    if (begins_line && (letter == '.' || letter == '\'')) out += "\\&";
+    if (letter == '\\')
+      out += "\\e";
+    else if (letter == '-')
+      out += "\\-";
+    else if (letter == '|')
+      out += "|\\:";  // a line may end here
+    else if (letter == '\n' && begins_line)
+      out += "\\&\n";  // an empty line would be a request
+    else
+      out += letter;
+  }
+  return out;
+}
+
+std::string bold(const std::string& text) {
+  return "\\fB" + escaped(text) + "\\fR";
+}
+
+std::string italic(const std::string& text) {
+  return "\\fI" + escaped(text) + "\\fR";
+}
+
+// An argument of a request.
+std::string quoted(const std::string& text) {
+  return "\"" + replaced(escaped(text), '"', "\\(dq") + "\"";
+}
+
+std::string tagged(const std::string& tag, const std::string& text) {
+  return ".TP\n" + tag + "\n" + escaped(text) + "\n";
+}
+
+std::string option_text(const OptionSpec& spec) {
+  std::string tag;
+  for (const std::string& name : spec.names)
+    append_part(tag, spec.is_positional() ? italic(name) : bold(name));
+  if (!spec.value_name.empty()) tag += " " + italic(spec.value_name);
+  return tagged(tag, spec.help + (spec.default_text.empty() ? "" : " (default: " + spec.default_text + ")"));
+}
+
+std::string positionals(const OptionTable& table) {
+  std::string text;
+  for (const OptionSpec* spec : all_options(table))
+    if (spec->is_positional())
+      text += spec->required ? " " + italic(spec->names.front()) : " [" + italic(spec->names.front()) + "]";
+  return text;
+}
+
+std::string usage(const OptionTable& table) {
+  return bold(table.program) + positionals(table) + " [" + italic("options") + "]";
+}
+
+std::string table_text(const OptionTable& table) {
+  std::string text;
+  for (const OptionGroup& group : table.groups) {
+    text += ".SS " + quoted(group.title) + "\n";
+    for (const OptionSpec& spec : group.options) text += option_text(spec);
+  }
+  return text;
+}
+
+// A command's options in one list: sections of sections are hard to read in a terminal.
+std::string command_text(const OptionTable& table) {
+  std::string text =
+      ".SS " + quoted(table.program) + "\n" + usage(table) + "\n.PP\n" + escaped(table.description) + "\n";
+  for (const OptionSpec* spec : all_options(table)) text += option_text(*spec);
+  return text;
+}
+
+std::string section_text(const ManSection& section) {
+  std::string text = ".SH " + quoted(section.title) + "\n";
+  for (std::size_t i = 0; i < section.paragraphs.size(); ++i)
+    text += (i > 0 ? ".PP\n" : "") + escaped(section.paragraphs[i]) + "\n";
+  if (!section.example.empty()) text += ".PP\n.nf\n" + escaped(section.example) + "\n.fi\n";
+  return text;
+}
+
+}  // namespace
+
+const std::vector<std::pair<std::string, std::string>>& exit_code_texts() {
+  static const std::vector<std::pair<std::string, std::string>> codes{
+      {"0", "done"},
+      {"1", "plumbline gate: slower than the baseline; doctor: warnings; screen: a slow device"},
+      {"64",
+       "usage: unknown option or value, a precision that the device lacks, ranks that disagree, two ranks on "
+       "one GPU"},
+      {"65", "bad input: missing, empty or broken images, weights, batches, logs, results or sweep files"},
+      {"69", "no such device, library, program or host"},
+      {"70", "internal error, or an error of the device"},
+      {"71", "out of memory: what was wanted, what was free, and the batch that would fit"},
+      {"73", "an output exists already or can't be created"},
+      {"74", "reading or writing failed while running"},
+      {"75", "another rank died or hangs, or a connection to it was shut"},
+      {"76", "verification failed: a wrong sum, replicas that differ, a loss that isn't finite"},
+      {"128 + n",
+       "ended by signal n; a run in its timed window first shows what it measured (130: Ctrl-C, 143: "
+       "SIGTERM)"}};
+  return codes;
+}
+
+std::string man_page(const ManPage& page, const std::string& version) {
+  std::string text =
+      ".TH " + quoted(page.name) + " 1 \"\" " + quoted("Plumbline " + version) + " \"User Commands\"\n";
+  text +=
+      ".nh\n.ad l\n.SH NAME\n" + escaped(page.name) + " \\- " + escaped(page.purpose) + "\n.SH SYNOPSIS\n";
+  for (std::size_t i = 0; i < page.synopsis.size(); ++i)
+    text += (i > 0 ? ".br\n" : "") + escaped(page.synopsis[i]) + "\n";
+  text += ".SH DESCRIPTION\n" + escaped(page.description) + "\n";
+  if (!page.tables.empty()) text += ".SH OPTIONS\n";
+  for (const OptionTable& table : page.tables) text += table_text(table);
+  if (!page.commands.empty()) text += ".SH COMMANDS\n";
+  for (const OptionTable& table : page.commands) text += command_text(table);
+  for (const ManSection& section : page.sections) text += section_text(section);
+  text += ".SH \"EXIT STATUS\"\n";
+  for (const auto& [code, meaning] : exit_code_texts()) text += tagged(bold(code), meaning);
+  return text +
+         "Every failure is one sentence on standard error that names the option or file, the value and the "
+         "remedy\\&.\n";
+}
+
+ManSection see_also(const std::string& others) {
+  return {.title = "SEE ALSO", .paragraphs = {others}};
+}
+
+}  // namespace plumb

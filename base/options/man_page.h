@@ -1,0 +1,38 @@
+// Manual pages and completions of the programs, from the tables of options that the programs read.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/options/option_table.h"
+
+namespace plumb {
+
+// A section of paragraphs, each plain text, or an example that is set as it is.
+struct ManSection {
+  std::string title;
+  std::vector<std::string> paragraphs;
+  std::string example;  // empty: none
+};
+
+struct ManPage {
+  std::string name;     // "bench_resnet50"
+  std::string purpose;  // behind the name: "trains ResNet-50 and times every step"
+  std::vector<std::string> synopsis;
+  std::string description;
+  // Options stand by groups; commands in place of them where there are some.
+  std::vector<OptionTable> tables, commands;
+  std::vector<ManSection> sections;  // behind the options
+};
+
+// Roff of section 1 for man(7), UTF-8, with EXIT STATUS behind the page's own sections.
+std::string man_page(const ManPage& page, const std::string& version);
+
+// The section that names other pages: "plumbline(1), mpirun(1)".
+ManSection see_also(const std::string& others);
+
+// Exit codes and their meanings, those of base/error.h, as README.md has them.
+const std::vector<std::pair<std::string, std::string>>& exit_code_texts();
+
+}  // namespace plumb

@@ -1,0 +1,100 @@
+#include "base/process/spawn.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace plumb {
+namespace {
+
+sigset_t watched_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&set, signal);
+  return set;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Owns the file actions and attributes of a posix_spawnp.
+struct SpawnSettings {
+  SpawnSettings() {
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+  }
+  ~SpawnSettings() {
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+  }
+  SpawnSettings(const SpawnSettings&) = delete;
+  SpawnSettings& operator=(const SpawnSettings&) = delete;
+
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+};
+
+}  // namespace
+
+SignalWatch::SignalWatch() {
+  const sigset_t set = watched_signals();
+  pthread_sigmask(SIG_BLOCK, &set, &before_);
+  descriptor_ = UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!descriptor_) throw Error(ExitCode::internal, "signals can't be watched: {}", std::strerror(errno));
+}
+
+SignalWatch::~SignalWatch() {
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+SignalWatch::Seen SignalWatch::next() const {
+  Seen seen;
+  signalfd_siginfo info{};
+  while (seen.signal == 0 && ::read(descriptor(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+    if (info.ssi_signo == SIGCHLD)
+      seen.child_ended = true;
+    else
+      seen.signal = static_cast<int>(info.ssi_signo);
+  return seen;
+}
+
+pid_t spawn_program(std::vector<std::string> words, const ProgramStreams& streams,
+                    std::vector<std::string> environment) {
+  SpawnSettings settings;
+  if (streams.input < 0)
+    posix_spawn_file_actions_addopen(&settings.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  else
+    posix_spawn_file_actions_adddup2(&settings.actions, streams.input, STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&settings.actions, streams.output, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&settings.actions, streams.errors, STDERR_FILENO);
+  sigset_t none, all = watched_signals();
+  sigemptyset(&none);
+  sigaddset(&all, SIGPIPE);
+  posix_spawnattr_setsigmask(&settings.attributes, &none);
+  posix_spawnattr_setsigdefault(&settings.attributes, &all);
+  posix_spawnattr_setpgroup(&settings.attributes, 0);
+  posix_spawnattr_setflags(&settings.attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  pid_t child = 0;
+  const int error = posix_spawnp(&child, words.front().c_str(), &settings.actions, &settings.attributes,
+                                 pointers_to(words).data(), pointers_to(environment).data());
+  return error == 0 ? child : -error;
+}
+
+std::vector<std::string> current_environment() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) variables.emplace_back(*variable);
+  return variables;
+}
+
+}  // namespace plumb

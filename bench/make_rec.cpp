@@ -1,0 +1,78 @@
+// make_rec: an image folder to a RecordIO file.
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+#include "base/build.h"
+#include "base/console/print.h"
+#include "base/console/progress.h"
+#include "base/error.h"
+#include "base/options/option_table.h"
+#include "base/standard_descriptors.h"
+#include "bench/data/image_folder.h"
+#include "bench/data/record_images.h"
+#include "bench/data/record_io.h"
+#include "bench/output/version.h"
+#include "bench/run/failures.h"
+
+namespace plumb {
+namespace {
+
+struct MakeRecArguments {
+  std::string folder, out;
+  bool help = false, version = false;
+};
+
+OptionTable make_rec_options(MakeRecArguments& arguments) {
+  return {
+      "make_rec",
+      "Packs an image folder into OUT.rec and its index OUT.idx, in MXNet's RecordIO format. The bytes of "
+      "the JPEG files stay as they are; labels count the class folders in sorted order, keys the images "
+      "from 0; there is no header record, so that MXNet and InsightFace read the file alike.",
+      {{"Input and output",
+        {positional("FOLDER", arguments.folder, "one subfolder of .jpg or .jpeg files per class")
+             .as_required(),
+         positional("OUT", arguments.out, "name of the files, with or without .rec; neither may exist")
+             .as_required()}},
+       {"Information",
+        {stop_option("--version", arguments.version, "version and libraries"),
+         stop_option("--help,-h", arguments.help, "this text")}}}};
+}
+
+void make_rec(const MakeRecArguments& arguments) {
+  RecordFiles files({.option = "OUT", .path = arguments.out});
+  const FolderImages images(arguments.folder, kFirstInexactLabel,
+                            {.name = "argument FOLDER", .alternatives = ""});
+  ProgressBar bar(stderr, terminal_of(stderr), static_cast<std::int64_t>(images.count()), 1);
+  const auto start = std::chrono::steady_clock::now();
+  const std::uint64_t bytes = write_records(images, files, [&](std::size_t done) {
+    bar.update(static_cast<std::int64_t>(done),
+               std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  });
+  bar.clear();
+  const std::string written =
+      fmt::format("{} ({:.1f} MiB) and {}: {}\n", files.records_name.string(),
+                  static_cast<double>(bytes) / (1 << 20), files.index_name.string(), images.description());
+  if (std::fputs(written.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
+    throw Error(ExitCode::io_error, "standard output can't be written, the two files are there; make room");
+}
+
+void run(int argc, const char* const* argv) {
+  MakeRecArguments arguments;
+  const OptionTable table = make_rec_options(arguments);
+  parse_command_line(table, argc, argv);
+  if (arguments.help)
+    print_text(help_text(table));
+  else if (arguments.version)
+    print_text(version_text(table.program, engine_build_json()));
+  else
+    make_rec(arguments);
+}
+
+}  // namespace
+}  // namespace plumb
+
+int main(int argc, char** argv) {
+  plumb::open_standard_descriptors();
+  return plumb::run_program("make_rec", [&] { plumb::run(argc, argv); });
+}

@@ -1,0 +1,248 @@
+#include "launch/hosts/findings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <iterator>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "launch/host_names.h"
+#include "launch/hosts/finding_list.h"
+#include "launch/hosts/host_comparison.h"
+
+namespace plumb {
+namespace {
+
+using enum Severity;
+constexpr double kMiB = 1 << 20;
+
+// Collects what one host's facts alone tell.
+struct HostCheck {
+  const HostAnswer& answer;
+  const DoctorContext& context;
+  FindingList& found;
+
+  const HostFacts& facts() const { return answer.facts; }
+  void add(Severity severity, const std::string& check, const std::string& what, const std::string& detail,
+           const std::string& remedy) const {
+    found.add(severity, check, answer.name, what, detail, remedy);
+  }
+};
+
+// "13" of "13.0"; 0 without a number.
+int major_version(const std::string& version) {
+  return std::atoi(version.c_str());
+}
+
+// "4.1.4" out of "Open MPI v4.1.4".
+std::string dotted_version(const std::string& text) {
+  const std::size_t begin = text.find_first_of("0123456789");
+  return begin == std::string::npos
+             ? ""
+             : text.substr(begin, text.find_first_not_of("0123456789.", begin) - begin);
+}
+
+void check_program(const HostCheck& host) {
+  const ProgramFacts& program = host.facts().program;
+  if (!program.failure.empty())
+    host.add(error, "program", program.path + " doesn't start", program.failure,
+             "copy the same package to the same path on every host, or name the program by --program");
+  const MpiFacts& mpi = host.facts().mpi;
+  if (mpi.daemon.empty())
+    host.add(warning, "mpi", "Open MPI's orted or prted is not in PATH of a login without a terminal", "",
+             "install Open MPI there, set PATH for such logins, or give mpirun --prefix; srun needs none");
+  const auto linked = program.libraries.find("MPI");
+  if (linked == program.libraries.end() || !linked->second.starts_with("Open MPI") || mpi.version.empty())
+    return;
+  if (const std::string version = dotted_version(linked->second); version != mpi.version)
+    host.add(warning, "mpi",
+             fmt::format("mpirun is Open MPI {}, the program's library {}", mpi.version, version), mpi.mpirun,
+             "put the mpirun of the program's Open MPI first in PATH");
+}
+
+void check_gpu(const HostCheck& host, const GpuFacts& gpu, std::size_t index) {
+  const std::string name = fmt::format("GPU {}", index);
+  if (gpu.processes > 0 || gpu.used_bytes > host.context.limits.used_gpu_share * gpu.memory_bytes)
+    host.add(warning, "gpu", "a GPU is in use",
+             fmt::format("{}: {}, {:.1f} GiB of memory", name, counted(gpu.processes, "process"),
+                         gpu.used_bytes / kGiB),
+             "end what runs there (nvidia-smi), or leave the host out");
+  if (gpu.uncorrected_errors > 0)
+    host.add(warning, "gpu", "a GPU's memory has had errors that ECC couldn't correct",
+             fmt::format("{}: {}", name, gpu.uncorrected_errors),
+             "reset the GPU or reboot, and watch it: nvidia-smi -q -d ECC");
+  if (gpu.rows_ran_out)
+    host.add(warning, "gpu", "a GPU has no spare memory rows left", name, "have it replaced");
+  else if (gpu.rows_wait_for_reset)
+    host.add(warning, "gpu", "a GPU waits for a reset to replace faulty memory rows", name,
+             "reset the GPU or reboot");
+  if (gpu.throttled)
+    host.add(warning, "gpu", "a GPU's clocks are held down before the run",
+             fmt::format("{}: {}, {} MHz, {} C", name, fmt::join(gpu.clock_reasons, " and "),
+                         gpu.sm_clock_mhz, gpu.temperature_celsius),
+             "check cooling, power supply and power cap (nvidia-smi -q -d PERFORMANCE)");
+  if (gpu.mig == "on")
+    host.add(warning, "gpu", "a GPU is split up by MIG", name,
+             "turn it off (nvidia-smi -mig 0): runs take whole GPUs");
+}
+
+void check_gpus(const HostCheck& host) {
+  const HostFacts& facts = host.facts();
+  for (std::size_t i = 0; i < facts.gpus.size(); ++i) check_gpu(host, facts.gpus[i], i);
+  const auto cuda = facts.program.libraries.find("CUDA");
+  const bool has_cuda = cuda != facts.program.libraries.end();
+  if (!facts.gpus.empty() && !has_cuda && facts.program.failure.empty())
+    host.add(note, "driver", "the program was built without CUDA and leaves the GPUs idle", "",
+             "install a package with CUDA to use them");
+  // A driver runs programs of its own CUDA's major version and of older ones (CUDA Compatibility, minor
+  // versions).
+  if (has_cuda && !facts.driver_cuda.empty() &&
+      major_version(facts.driver_cuda) < major_version(cuda->second))
+    host.add(error, "driver",
+             fmt::format("the driver runs CUDA {} and the program wants {}", facts.driver_cuda, cuda->second),
+             "driver " + facts.driver, "install a newer driver");
+}
+
+void check_limits(const HostCheck& host) {
+  const HostFacts& facts = host.facts();
+  const DoctorLimits& limits = host.context.limits;
+  const auto limit = [&](const char* name) {
+    const auto found = facts.limits.find(name);
+    return found == facts.limits.end() ? -1 : found->second;
+  };
+  const bool has_active_port =
+      std::ranges::any_of(facts.ports, [](const PortFacts& port) { return port.state == "ACTIVE"; });
+  if (const double bytes = limit("locked memory"); has_active_port && bytes >= 0)
+    host.add(warning, "limits", "locked memory is limited, and InfiniBand locks what it sends",
+             fmt::format("{:.0f} MiB", bytes / kMiB),
+             "allow it (ulimit -l unlimited; for Slurm LimitMEMLOCK of slurmd)");
+  if (const double files = limit("open files"); files >= 0 && files < limits.open_files)
+    host.add(warning, "limits", "few files may be open at once, and every connection is one",
+             fmt::format("{:.0f}", files),
+             fmt::format("allow {:.0f} or more (ulimit -n)", limits.open_files));
+  if (!facts.ports.empty() && !has_active_port)
+    host.add(warning, "network", "no InfiniBand or RoCE port is active", facts.ports.front().name,
+             "look at cable and switch (ibstat), or set NCCL_IB_DISABLE=1 on all hosts");
+  const double wanted =
+      facts.gpus.empty() ? limits.shared_memory_bytes : limits.shared_memory_bytes_with_gpus;
+  if (facts.shared_memory_free_bytes < wanted)
+    host.add(warning, "shared memory",
+             fmt::format("/dev/shm has less than {:.0f} MiB left for ranks' messages", wanted / kMiB),
+             fmt::format("{:.0f} of {:.0f} MiB", facts.shared_memory_free_bytes / kMiB,
+                         facts.shared_memory_bytes / kMiB),
+             "make room or enlarge it (containers: --shm-size=1g or --ipc=host)");
+}
+
+void check_log_folder(const HostCheck& host) {
+  const FolderFacts& folder = host.facts().log_folder;
+  if (folder.existing.empty()) return;
+  if (!folder.writable)
+    host.add(warning, "log folder", fmt::format("{} can't be written", folder.existing), "",
+             "give this user the right to, or name another --log-dir and --out");
+  if (folder.free_bytes < host.context.limits.free_disk_bytes)
+    host.add(warning, "log folder", fmt::format("little space is left for {}", folder.path),
+             fmt::format("{:.2f} GiB", folder.free_bytes / kGiB),
+             "make room, or name another --log-dir and --out");
+}
+
+void check_load(const HostCheck& host) {
+  const HostFacts& facts = host.facts();
+  if (facts.cpus > 0 && facts.load > host.context.limits.load_per_cpu * facts.cpus)
+    host.add(warning, "load", "other programs keep it busy",
+             fmt::format("load {:.1f} on {}", facts.load, counted(facts.cpus, "CPU")),
+             "end them or wait: steps would take longer and vary");
+}
+
+// Whether the other hosts see what is in the log folder of the host that asked.
+void check_sharing(const std::vector<const HostAnswer*>& answers, FindingList& found) {
+  const auto seeing = std::ranges::count_if(
+      answers, [](const HostAnswer* answer) { return answer->facts.log_folder.has_marker; });
+  if (answers.size() < 2 || seeing == std::ssize(answers)) return;
+  // The host that asked may be one of them.
+  const bool is_shared_by_some = seeing > 1;
+  for (const HostAnswer* answer : answers)
+    if (!answer->facts.log_folder.has_marker)
+      found.add(is_shared_by_some ? warning : note, "log folder", answer->name,
+                fmt::format("{} is not the folder that {}", answer->facts.log_folder.path,
+                            is_shared_by_some ? "others share" : "the host that asks has"),
+                "",
+                is_shared_by_some
+                    ? "mount it there, too"
+                    : "look for logs and results on the host of rank 0, or name a shared --log-dir");
+}
+
+const char* name_of_severity(Severity severity) {
+  return severity == error ? "error" : severity == warning ? "warning" : "note";
+}
+
+}  // namespace
+
+std::vector<Finding> find_faults(const std::vector<HostAnswer>& answers, const DoctorContext& context) {
+  FindingList found;
+  std::vector<const HostAnswer*> answered;
+  for (const HostAnswer& answer : answers) {
+    if (answer.answered)
+      answered.push_back(&answer);
+    else
+      found.add(error, "reach", answer.name, answer.failure, answer.failure_detail, answer.remedy);
+  }
+  for (const HostAnswer* answer : answered)
+    for (const auto check : {check_program, check_gpus, check_limits, check_log_folder, check_load})
+      check({*answer, context, found});
+  compare_names(answered, found);
+  compare_hosts(answered, context.limits, found);
+  compare_clocks(answered, context.limits, found);
+  if (context.has_marker) check_sharing(answered, found);
+  return std::move(found).take();
+}
+
+ExitCode doctor_exit_code(const std::vector<Finding>& findings) {
+  const auto has = [&](Severity severity) {
+    return std::ranges::find(findings, severity, &Finding::severity) != findings.end();
+  };
+  return has(error) ? ExitCode::unavailable : has(warning) ? ExitCode::regression : ExitCode::ok;
+}
+
+std::string doctor_text(const std::vector<HostAnswer>& answers, const std::vector<Finding>& findings,
+                        double seconds) {
+  std::string text, counts;
+  for (const Finding& finding : findings)
+    text += fmt::format("{:<8} {}: {}: {}\n", name_of_severity(finding.severity),
+                        short_host_list_text(finding.hosts), finding.what, finding.remedy);
+  for (const Severity severity : {error, warning, note})
+    if (const auto count = std::ranges::count(findings, severity, &Finding::severity); count > 0)
+      append_part(counts, counted(count, name_of_severity(severity)));
+  const auto answered = std::ranges::count(answers, true, &HostAnswer::answered);
+  return text + fmt::format("{}{} answered in {:.1f} s: {}\n", counted(answers.size(), "host"),
+                            answered == std::ssize(answers) ? "" : fmt::format(", {}", answered), seconds,
+                            counts.empty() ? "all well" : counts);
+}
+
+nlohmann::ordered_json doctor_json(const std::vector<HostAnswer>& answers,
+                                   const std::vector<Finding>& findings, double seconds) {
+  nlohmann::ordered_json json{{"schema", "plumbline.doctor/1"},
+                              {"exit_code", static_cast<int>(doctor_exit_code(findings))},
+                              {"seconds", seconds},
+                              {"findings", nlohmann::ordered_json::array()},
+                              {"hosts", nlohmann::ordered_json::array()}};
+  for (const Finding& finding : findings)
+    json["findings"].push_back({{"severity", name_of_severity(finding.severity)},
+                                {"check", finding.check},
+                                {"hosts", finding.hosts},
+                                {"what", finding.what},
+                                {"remedy", finding.remedy}});
+  for (const HostAnswer& answer : answers) {
+    nlohmann::ordered_json host{
+        {"host", answer.name}, {"answered", answer.answered}, {"seconds", answer.seconds}};
+    if (answer.clock) {
+      host["clock_offset_seconds"] = answer.clock->seconds;
+      host["clock_uncertainty_seconds"] = answer.clock->uncertainty;
+    }
+    if (answer.answered) host["facts"] = to_json(answer.facts);
+    json["hosts"].push_back(std::move(host));
+  }
+  return json;
+}
+
+}  // namespace plumb

@@ -1,0 +1,76 @@
+// What is wrong with the hosts of a run to come, out of what each one answered: plumbline doctor.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "launch/hosts/host_facts.h"
+
+namespace plumb {
+
+// A host's clock beside the one of the host that asked.
+struct ClockOffset {
+  double seconds = 0;      // how far it is ahead
+  double uncertainty = 0;  // half of the round trip
+};
+
+// How one host answered.
+struct HostAnswer {
+  std::string name;
+  bool answered = false;
+  // Without an answer: what it is, what the transport said, what to do.
+  std::string failure, failure_detail, remedy;
+  double seconds = 0;  // until its answer
+  HostFacts facts;
+  std::optional<ClockOffset> clock;
+  // By this host's look-up; nothing: it wasn't tried, or there was no time to.
+  std::optional<std::vector<std::string>> addresses;
+  bool look_up_was_late = false;
+};
+
+enum class Severity { error, warning, note };
+
+// One finding; the same one of several hosts is one.
+struct Finding {
+  Severity severity = Severity::warning;
+  std::string check;               // "program", "clock", …
+  std::vector<std::string> hosts;  // in the order of the answers
+  std::string what, remedy;
+};
+
+// From where on something is a finding.
+struct DoctorLimits {
+  double clock_seconds = 0.5;    // stamps in logs and on shared disks; hosts with NTP differ by milliseconds
+  double load_per_cpu = 0.5;     // other programs take half of the host
+  double memory_share = 0.05;    // of memory that differs from the median
+  double used_gpu_share = 0.05;  // of its memory; an idle GPU's driver takes under 1 %
+  double free_disk_bytes = 1 << 30;  // logs and results of many runs
+  // Open MPI keeps some 5 MB per rank in /dev/shm (btl/vader), NCCL some 10 MB per pair of GPUs.
+  double shared_memory_bytes = 64 << 20, shared_memory_bytes_with_gpus = 512 << 20;
+  double open_files = 1024;
+};
+
+struct DoctorContext {
+  bool has_marker = false;  // a marker was put into the log folder
+  DoctorLimits limits;
+};
+
+// Errors first, then warnings, then notes. `answers` isn't empty.
+std::vector<Finding> find_faults(const std::vector<HostAnswer>& answers, const DoctorContext& context = {});
+
+// ok without errors and warnings; regression (1) with warnings; unavailable with errors: a run can't start.
+ExitCode doctor_exit_code(const std::vector<Finding>& findings);
+
+// A line for each finding, and a last one that counts; `seconds`: of all answers together.
+std::string doctor_text(const std::vector<HostAnswer>& answers, const std::vector<Finding>& findings,
+                        double seconds);
+// {"schema": "plumbline.doctor/1", "exit_code", "seconds", "findings": [{"severity", "check", "hosts",
+// "what", "remedy"}], "hosts": [{"host", "answered", "seconds", "clock_offset_seconds",
+// "clock_uncertainty_seconds", "facts"}]}
+nlohmann::ordered_json doctor_json(const std::vector<HostAnswer>& answers,
+                                   const std::vector<Finding>& findings, double seconds);
+
+}  // namespace plumb

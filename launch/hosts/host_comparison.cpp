@@ -1,0 +1,267 @@
+#include "launch/hosts/host_comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "base/machine/machine.h"
+#include "base/paths.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "launch/host_names.h"
+#include "launch/hosts/name_lookup.h"
+#include "results/statistics/statistics.h"
+
+namespace plumb {
+namespace {
+
+using Answers = std::vector<const HostAnswer*>;
+
+// Something that all hosts should have alike.
+struct ComparedFact {
+  Severity severity;
+  std::string check, noun;
+  std::function<std::string(const HostFacts&)> text;  // empty: the host doesn't tell, and isn't compared
+  std::string remedy;
+};
+
+// "8 x NVIDIA H100, 1 x NVIDIA A100"; "none".
+std::string gpus_text(const HostFacts& facts) {
+  std::map<std::string, int> counts;
+  for (const GpuFacts& gpu : facts.gpus) ++counts[gpu.name];
+  std::string text;
+  for (const auto& [name, count] : counts) append_part(text, fmt::format("{} x {}", count, name));
+  return text.empty() ? "none" : text;
+}
+
+std::string ports_text(const HostFacts& facts) {
+  std::string text;
+  for (const PortFacts& port : facts.ports)
+    append_part(text, fmt::format("{} {} {} {}", port.name, port.link_layer, port.state, port.rate));
+  return text.empty() ? "none" : text;
+}
+
+std::string gpu_switch_text(const HostFacts& facts, std::string GpuFacts::*value) {
+  std::set<std::string> values;
+  for (const GpuFacts& gpu : facts.gpus)
+    if (!(gpu.*value).empty()) values.insert(gpu.*value);
+  return fmt::format("{}", fmt::join(values, " and "));
+}
+
+std::string limit_text(const HostFacts& facts, const std::string& name) {
+  const auto found = facts.limits.find(name);
+  if (found == facts.limits.end()) return "";
+  return found->second < 0 ? "unlimited" : fmt::format("{:.0f}", found->second);
+}
+
+std::string build_text(const HostFacts& facts) {
+  const ProgramFacts& program = facts.program;
+  return program.build_id.empty() ? ""
+                                  : fmt::format("{} ({}, commit {})", program.build_id.substr(0, 12),
+                                                program.version, program.commit);
+}
+
+std::vector<ComparedFact> compared_facts() {
+  using enum Severity;
+  const auto member = [](std::string HostFacts::*value) {
+    return [value](const HostFacts& facts) { return facts.*value; };
+  };
+  std::vector<ComparedFact> facts{
+      {error, "program", "build", build_text,
+       "copy the same package to every host: ranks of different builds refuse to start"},
+      {warning, "mpi", "Open MPI of mpirun", [](const HostFacts& host) { return host.mpi.version; },
+       "install the same Open MPI on every host, or put the same one first in PATH"},
+      {warning, "cpu", "processor", member(&HostFacts::cpu),
+       "the slowest host sets the pace: leave the odd ones out, or expect their speed"},
+      {warning, "cpu", "number of CPUs", [](const HostFacts& host) { return std::to_string(host.cpus); },
+       "look for CPUs that are offline, hyper-threading that is off, and limits of a container"},
+      {warning, "gpu", "GPUs", gpus_text,
+       "look for a GPU that fell off the bus (nvidia-smi, dmesg), or leave the host out"},
+      {warning, "gpu", "ECC", [](const HostFacts& host) { return gpu_switch_text(host, &GpuFacts::ecc); },
+       "set it alike (nvidia-smi -e 0|1 and a reboot): it takes memory and bandwidth"},
+      {warning, "driver", "NVIDIA driver", member(&HostFacts::driver),
+       "install the same driver on every host"},
+      {warning, "network", "InfiniBand and RoCE ports", ports_text,
+       "look for a cable that is out, a port that is down or slower, and an adapter that is missing"},
+      {note, "network", "NCCL's interface for TCP", member(&HostFacts::nccl_interface),
+       "if they aren't in one network, name those that are in NCCL_SOCKET_IFNAME"},
+      {note, "network", "interfaces", member(&HostFacts::interfaces),
+       "nothing, if one network joins all hosts; else name it (docs/cluster.md, Variables)"},
+      {note, "kernel", "kernel", member(&HostFacts::kernel), "nothing, unless a host turns out slower"},
+      {note, "log folder", "file system of the log folder",
+       [](const HostFacts& host) { return host.log_folder.file_system; },
+       "mount the same folder on every host if logs are to be shared"}};
+  for (const char* const name : {"open files", "processes", "locked memory", "stack"})
+    facts.push_back(
+        {warning, "limits", fmt::format("limit of {}", name),
+         [name](const HostFacts& host) { return limit_text(host, name); },
+         "set the same limits on every host (/etc/security/limits.conf, for Slurm in slurmd's unit)"});
+  return facts;
+}
+
+// One per library that any host's program names.
+std::vector<ComparedFact> compared_libraries(const Answers& answers) {
+  std::set<std::string> names;
+  for (const HostAnswer* answer : answers)
+    for (const auto& [name, version] : answer->facts.program.libraries) names.insert(name);
+  std::vector<ComparedFact> facts;
+  for (const std::string& name : names)
+    facts.push_back(
+        {Severity::warning, "libraries", "library " + name,
+         [name](const HostFacts& host) {
+           if (!host.program.failure.empty()) return std::string();
+           const auto found = host.program.libraries.find(name);
+           return found == host.program.libraries.end() ? "none" : found->second;
+         },
+         "install the same version on every host, or use the bundle, which brings its libraries"});
+  return facts;
+}
+
+void name_odd_ones(const ComparedFact& fact, const Answers& answers, FindingList& found) {
+  Answers compared;
+  std::vector<std::string> values;
+  for (const HostAnswer* answer : answers)
+    if (std::string value = fact.text(answer->facts); !value.empty()) {
+      compared.push_back(answer);
+      values.push_back(std::move(value));
+    }
+  if (std::set<std::string>(values.begin(), values.end()).size() < 2) return;
+  const std::string usual = usual_value(values);
+  if (!usual.empty()) {
+    const std::string others = compared.size() == 2 ? compared.front()->name + " has" : "most hosts have";
+    for (std::size_t i = 0; i < compared.size(); ++i)
+      if (values[i] != usual)
+        found.add(fact.severity, fact.check, compared[i]->name,
+                  fmt::format("{} {} where {} {}", fact.noun, values[i], others, usual), "", fact.remedy);
+    return;
+  }
+  constexpr std::size_t kMostValues = 4;
+  std::map<std::string, std::vector<std::string>> hosts_of;
+  for (std::size_t i = 0; i < compared.size(); ++i) hosts_of[values[i]].push_back(compared[i]->name);
+  std::string list;
+  std::size_t named = 0;
+  for (const auto& [value, hosts] : hosts_of)
+    if (named++ < kMostValues)
+      append_part(list, fmt::format("{} on {}", value, short_host_list_text(hosts)), "; ");
+  if (named > kMostValues) list += "; …";
+  for (const HostAnswer* answer : compared)
+    found.add(fact.severity, fact.check, answer->name,
+              fmt::format("{}: {} different ones, {}", fact.noun, hosts_of.size(), list), "", fact.remedy);
+}
+
+void compare_memory(const Answers& answers, const DoctorLimits& limits, FindingList& found) {
+  std::vector<double> values;
+  for (const HostAnswer* answer : answers) values.push_back(answer->facts.memory_bytes);
+  const double usual = median(values);
+  for (const HostAnswer* answer : answers)
+    if (const double own = answer->facts.memory_bytes;
+        answers.size() > 2 && std::abs(own - usual) > limits.memory_share * usual)
+      found.add(Severity::warning, "memory", answer->name,
+                fmt::format("memory differs from the median of the hosts, {:.1f} GiB", usual / kGiB),
+                fmt::format("{:.1f} GiB", own / kGiB),
+                "look for a module that is missing or failed (dmidecode)");
+}
+
+// "10.77.0.1" out of "eth0=10.77.0.1/16".
+std::set<std::string> own_addresses(const HostFacts& facts) {
+  std::set<std::string> addresses;
+  for (const std::string& word : facts.addresses) {
+    const std::size_t begin = word.find('=') + 1;
+    addresses.insert(word.substr(begin, word.find('/', begin) - begin));
+  }
+  return addresses;
+}
+
+bool share_any(const std::vector<std::string>& first, const auto& second) {
+  return std::ranges::any_of(first,
+                             [&](const std::string& one) { return std::ranges::count(second, one) > 0; });
+}
+
+// A host's own view on a name, beside that of the host that asked.
+void check_view(const HostAnswer& viewer, const HostAnswer& named, const std::vector<std::string>& seen,
+                FindingList& found) {
+  const bool is_own = viewer.name == named.name;
+  if (seen.empty()) {
+    found.add(Severity::warning, "names", viewer.name,
+              fmt::format("has no address for {}", is_own ? "its own name" : named.name), "",
+              "add it to DNS, or to /etc/hosts on every host");
+  } else if (std::ranges::all_of(seen, is_loopback) && named.addresses && !named.addresses->empty() &&
+             !std::ranges::all_of(*named.addresses, is_loopback)) {
+    found.add(Severity::warning, "names", viewer.name,
+              fmt::format("resolves {} to a loopback address, which others can't reach",
+                          is_own ? "its own name" : named.name),
+              seen.front(), "take the name off the line of that address in its /etc/hosts");
+  } else if (named.addresses && !named.addresses->empty() && !share_any(seen, *named.addresses) &&
+             !std::ranges::all_of(*named.addresses, is_loopback)) {
+    found.add(Severity::warning, "names", viewer.name,
+              fmt::format("resolves {} to {}, the host that asks to {}", named.name, seen.front(),
+                          named.addresses->front()),
+              "", "give the name one address in DNS, or in /etc/hosts on every host");
+  }
+}
+
+void check_own_address(const HostAnswer& answer, FindingList& found) {
+  const std::set<std::string> own = own_addresses(answer.facts);
+  if (!answer.addresses || answer.addresses->empty() || own.empty() || share_any(*answer.addresses, own) ||
+      std::ranges::all_of(*answer.addresses, is_loopback))
+    return;
+  found.add(Severity::warning, "names", answer.name,
+            "its name leads to an address that it doesn't have itself",
+            fmt::format("{}, it has {}", answer.addresses->front(), fmt::join(own, " ")),
+            "correct its entry in DNS or /etc/hosts; addresses behind NAT can't be used");
+}
+
+}  // namespace
+
+void compare_hosts(const Answers& answers, const DoctorLimits& limits, FindingList& found) {
+  for (const ComparedFact& fact : compared_facts()) name_odd_ones(fact, answers, found);
+  for (const ComparedFact& fact : compared_libraries(answers)) name_odd_ones(fact, answers, found);
+  if (!answers.empty()) compare_memory(answers, limits, found);
+}
+
+void compare_clocks(const Answers& answers, const DoctorLimits& limits, FindingList& found) {
+  std::vector<double> offsets;
+  for (const HostAnswer* answer : answers)
+    if (answer->clock) offsets.push_back(answer->clock->seconds);
+  const bool among_hosts = offsets.size() > 2;
+  const double usual = among_hosts ? median(offsets) : 0;
+  for (const HostAnswer* answer : answers) {
+    if (!answer->clock) continue;
+    const double ahead = answer->clock->seconds - usual;
+    if (std::abs(ahead) - answer->clock->uncertainty <= limits.clock_seconds) continue;
+    found.add(Severity::warning, "clock", answer->name,
+              fmt::format("clock is {} {}", ahead > 0 ? "ahead of" : "behind",
+                          among_hosts ? "most hosts'" : "that of the host that asks"),
+              fmt::format("{:.3f} s, give or take {:.3f} s", std::abs(ahead), answer->clock->uncertainty),
+              "synchronise clocks (chronyc tracking, timedatectl): stamps of logs won't fit together");
+  }
+}
+
+void compare_names(const Answers& answers, FindingList& found) {
+  std::map<std::string, const HostAnswer*> by_name;
+  for (const HostAnswer* answer : answers) by_name.emplace(answer->name, answer);
+  std::map<std::string, const HostAnswer*> machines;
+  for (const HostAnswer* answer : answers) {
+    if (answer->addresses && answer->addresses->empty())
+      found.add(Severity::warning, "names", answer->name,
+                "its name has no address here, so mpirun can't reach it by that name", "",
+                "add it to DNS or /etc/hosts; Slurm's srun needs none");
+    if (answer->look_up_was_late)
+      found.add(Severity::warning, "names", answer->name, "its name wasn't looked up in time", "",
+                "find out why the name server is slow (/etc/resolv.conf), or put the hosts into /etc/hosts");
+    for (const auto& [name, seen] : answer->facts.names)
+      if (const auto named = by_name.find(name);
+          named != by_name.end() && named->second->addresses && !named->second->addresses->empty())
+        check_view(*answer, *named->second, seen, found);
+    check_own_address(*answer, found);
+    if (answer->facts.boot_id.empty()) continue;
+    const auto [first, is_new] = machines.try_emplace(answer->facts.boot_id + answer->facts.host, answer);
+    if (!is_new)
+      found.add(Severity::warning, "names", answer->name,
+                fmt::format("is the same host as {}", first->second->name), "", "name each host once");
+  }
+}
+
+}  // namespace plumb

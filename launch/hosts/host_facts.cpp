@@ -1,0 +1,276 @@
+#include "launch/hosts/host_facts.h"
+
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/machine/host_addresses.h"
+#include "base/machine/machine.h"
+#include "base/machine/nvml.h"
+#include "base/paths.h"
+#include "base/process/child_process.h"
+#include "base/process/side_by_side.h"
+#include "base/shallow_json.h"
+#include "base/text.h"
+#include "launch/hosts/name_lookup.h"
+
+namespace plumb {
+
+// Keys are the members' names.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ProgramFacts, path, failure, version, commit, build_id,
+                                                libraries)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(MpiFacts, mpirun, version, daemon)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(GpuFacts, name, uuid, memory_bytes, used_bytes, processes,
+                                                ecc, mig, uncorrected_errors, rows_wait_for_reset,
+                                                rows_ran_out, throttled, clock_reasons, sm_clock_mhz,
+                                                temperature_celsius)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PortFacts, name, state, rate, link_layer)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(FolderFacts, path, existing, file_system, free_bytes,
+                                                writable, has_marker)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(HostFacts, schema, host, kernel, cpu, interfaces, driver,
+                                                boot_id, cpus, memory_bytes, load, program, mpi, driver_cuda,
+                                                gpus, nccl_interface, ports, limits, shared_memory_bytes,
+                                                shared_memory_free_bytes, log_folder, addresses, names,
+                                                clock_seconds)
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kProgramSeconds = 10;  // to say its version
+constexpr double kLookUpSeconds = 3;
+constexpr double kUnlimited = -1;
+constexpr int kCudaMajor = 1000, kCudaMinor = 10;  // 12080 is 12.8
+
+std::string first_line(const fs::path& file) {
+  std::ifstream stream(file);
+  std::string line;
+  std::getline(stream, line);
+  return line;
+}
+
+std::string last_line(const std::string& text) {
+  std::string last;
+  for (const std::string& line : split(text, '\n'))
+    if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
+  return printable(last);
+}
+
+ProgramFacts program_facts(const std::string& path, const CommandEnd& end) {
+  ProgramFacts facts{.path = path};
+  if (end.timed_out) {
+    facts.failure = fmt::format("doesn't say its version within {:.0f} s", kProgramSeconds);
+    return facts;
+  }
+  if (end.code != 0) {
+    const std::string why = last_line(end.errors);
+    facts.failure = why.empty() ? fmt::format("ends with exit code {}", end.code) : why;
+    return facts;
+  }
+  const auto build = nlohmann::json::parse(end.output, nullptr, false);
+  try {
+    facts.version = build.at("version");
+    facts.commit = build.at("commit");
+    facts.build_id = build.at("build_id");
+    facts.libraries = build.at("libraries");
+  } catch (const nlohmann::json::exception&) {
+    facts.failure = "doesn't answer --version --json as this project's programs do";
+  }
+  return facts;
+}
+
+// "4.1.4" out of "mpirun (Open MPI) 4.1.4".
+std::string mpi_version_of(const std::string& said) {
+  const std::string line = printable(said.substr(0, said.find('\n')));
+  return line.find("Open MPI") == std::string::npos ? line : line.substr(line.rfind(' ') + 1);
+}
+
+void take_programs(HostFacts& facts, const std::string& program, const SignalWatch& signals) {
+  facts.mpi = {.mpirun = path_of_program("mpirun"), .daemon = path_of_program("orted")};
+  if (facts.mpi.daemon.empty()) facts.mpi.daemon = path_of_program("prted");
+  std::vector<CommandWords> commands{{program, "--version", "--json"}};
+  if (!facts.mpi.mpirun.empty()) commands.push_back({facts.mpi.mpirun, "--version"});
+  const auto ends = run_side_by_side(commands, {.timeout_seconds = kProgramSeconds}, signals);
+  facts.program = program_facts(program, ends.front());
+  if (ends.size() > 1 && ends.back().code == 0) facts.mpi.version = mpi_version_of(ends.back().output);
+}
+
+std::string switch_text(std::optional<bool> on) {
+  return !on ? "" : *on ? "on" : "off";
+}
+
+GpuFacts gpu_facts(const NvmlGpuState& state) {
+  return {.name = state.name,
+          .uuid = state.uuid,
+          .memory_bytes = state.memory_bytes,
+          .used_bytes = state.used_bytes,
+          .processes = state.processes,
+          .ecc = switch_text(state.ecc),
+          .mig = switch_text(state.mig),
+          .uncorrected_errors = state.uncorrected_errors,
+          .rows_wait_for_reset = state.rows_wait_for_reset,
+          .rows_ran_out = state.rows_ran_out,
+          .throttled = is_throttled(state.reading.reasons),
+          .clock_reasons = reason_names(state.reading.reasons),
+          .sm_clock_mhz = state.reading.sm_clock_mhz,
+          .temperature_celsius = state.reading.temperature_celsius};
+}
+
+void take_gpus(HostFacts& facts) {
+  const auto system = nvml_system(nvml_library_name());
+  if (!system) return;
+  if (!system->driver_version.empty()) facts.driver = system->driver_version;
+  if (const int version = system->cuda_version; version > 0)
+    facts.driver_cuda = fmt::format("{}.{}", version / kCudaMajor, version % kCudaMajor / kCudaMinor);
+  for (const NvmlGpuState& gpu : system->gpus) facts.gpus.push_back(gpu_facts(gpu));
+}
+
+void take_limits(HostFacts& facts) {
+  const std::pair<const char*, int> kLimits[]{{"open files", RLIMIT_NOFILE},
+                                              {"processes", RLIMIT_NPROC},
+                                              {"locked memory", RLIMIT_MEMLOCK},
+                                              {"stack", RLIMIT_STACK}};
+  for (const auto& [name, resource] : kLimits) {
+    rlimit limit{};
+    if (getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) == 0)
+      facts.limits[name] = limit.rlim_cur == RLIM_INFINITY ? kUnlimited : static_cast<double>(limit.rlim_cur);
+  }
+}
+
+// The type of the file system that was mounted last at the longest path above `folder`.
+std::string file_system_of(const std::string& folder) {
+  std::ifstream mounts("/proc/self/mounts");
+  std::string device, point, type, rest, found;
+  std::size_t longest = 0;
+  while (mounts >> device >> point >> type && std::getline(mounts, rest)) {
+    const bool holds = point == "/" || folder == point || folder.starts_with(point + "/");
+    if (!holds || point.size() < longest) continue;
+    longest = point.size();
+    found = type;
+  }
+  return found;
+}
+
+FolderFacts folder_facts(const HostQuestions& questions) {
+  FolderFacts facts{.path = questions.log_folder, .existing = nearest_folder(questions.log_folder)};
+  std::error_code error;
+  const fs::path real = fs::canonical(facts.existing, error);
+  facts.file_system = file_system_of(error ? facts.existing : real.string());
+  facts.writable = ::access(facts.existing.c_str(), W_OK) == 0;
+  facts.has_marker = !questions.marker.empty() && fs::exists(questions.marker, error);
+  struct statvfs space {};
+  if (statvfs(facts.existing.c_str(), &space) == 0)
+    facts.free_bytes = static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize);
+  return facts;
+}
+
+void take_machine(HostFacts& facts) {
+  const nlohmann::ordered_json machine = machine_json();
+  facts.host = machine.at("host");
+  facts.kernel = machine.at("kernel");
+  facts.cpu = machine.at("cpu");
+  facts.cpus = machine.at("cpus");
+  facts.memory_bytes = machine.at("memory_bytes");
+  facts.interfaces = machine.at("interfaces");
+  facts.driver = machine.value("driver", "");
+  facts.boot_id = first_line("/proc/sys/kernel/random/boot_id");
+  std::ifstream("/proc/loadavg") >> facts.load;
+  for (const std::string& word : split(to_text(addresses_of_this_host(), kMostOutputBytes), ' '))
+    if (word.find('=') != std::string::npos) facts.addresses.push_back(word);
+}
+
+}  // namespace
+
+double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::string nccl_interface(const std::vector<std::string>& interfaces, const std::string& variable) {
+  const auto first_of = [&](const auto& fits) {
+    const auto found = std::ranges::find_if(interfaces, fits);
+    return found == interfaces.end() ? "" : *found;
+  };
+  if (!variable.empty()) {
+    const bool excludes = variable.starts_with('^');
+    const bool is_exact = variable.starts_with(excludes ? "^=" : "=");
+    const std::vector<std::string> words =
+        split(variable.substr((excludes ? 1U : 0U) + (is_exact ? 1U : 0U)), ',');
+    return first_of([&](const std::string& name) {
+      return excludes != std::ranges::any_of(words, [&](const std::string& word) {
+               return is_exact ? name == word : name.starts_with(word);
+             });
+    });
+  }
+  const auto is_docker = [](const std::string& name) { return name.starts_with("docker"); };
+  std::string chosen = first_of([](const std::string& name) { return name.starts_with("ib"); });
+  if (chosen.empty()) chosen = first_of([&](const std::string& name) { return !is_docker(name); });
+  return chosen.empty() ? first_of(is_docker) : chosen;
+}
+
+std::vector<PortFacts> adapter_ports(const std::string& folder) {
+  std::vector<PortFacts> ports;
+  std::error_code error;
+  for (const fs::path& device : visible_entries(folder, error))
+    for (const fs::path& port : visible_entries(device / "ports", error)) {
+      const std::string state = first_line(port / "state");  // "4: ACTIVE"
+      const std::size_t colon = state.find(": ");
+      ports.push_back({.name = fmt::format("{}:{}", device.filename().string(), port.filename().string()),
+                       .state = colon == std::string::npos ? state : state.substr(colon + 2),
+                       .rate = first_line(port / "rate"),
+                       .link_layer = first_line(port / "link_layer")});
+    }
+  return ports;
+}
+
+std::string nearest_folder(const std::string& path) {
+  fs::path folder = absolute_path(path).lexically_normal();
+  std::error_code error;
+  while (!fs::is_directory(folder, error) && folder != folder.parent_path()) folder = folder.parent_path();
+  return folder.string();
+}
+
+HostFacts gather_host_facts(const HostQuestions& questions, const SignalWatch& signals) {
+  HostFacts facts;
+  take_machine(facts);
+  take_programs(facts, questions.program, signals);
+  take_gpus(facts);
+  take_limits(facts);
+  facts.ports = adapter_ports("/sys/class/infiniband");
+  std::vector<std::string> interfaces = split(facts.interfaces, ',');
+  for (std::string& name : interfaces) name.erase(0, name.find_first_not_of(' '));
+  const char* const variable = std::getenv("NCCL_SOCKET_IFNAME");
+  facts.nccl_interface = nccl_interface(interfaces, variable ? variable : "");
+  struct statvfs space {};
+  if (statvfs("/dev/shm", &space) == 0) {
+    facts.shared_memory_bytes = static_cast<double>(space.f_blocks) * static_cast<double>(space.f_frsize);
+    facts.shared_memory_free_bytes =
+        static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize);
+  }
+  facts.log_folder = folder_facts(questions);
+  facts.names = look_up_names(questions.names, kLookUpSeconds);
+  facts.clock_seconds = wall_seconds();
+  return facts;
+}
+
+HostFacts host_facts_from_json(const std::string& text) {
+  try {
+    const nlohmann::ordered_json json = parse_shallow_json(text);
+    if (json.is_object() && json.value("schema", "") == kHostSchema) return nlohmann::json(json);
+  } catch (const nlohmann::json::exception&) {
+    // a value of another type
+  }
+  throw Error(ExitCode::bad_data, "'{}' is no object of {}", printable(shortened(text, 60)), kHostSchema);
+}
+
+nlohmann::ordered_json to_json(const HostFacts& facts) {
+  return nlohmann::json(facts);
+}
+
+}  // namespace plumb

@@ -1,0 +1,90 @@
+#include "launch/hosts/screening.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "results/statistics/robust.h"
+#include "results/statistics/statistics.h"
+
+namespace plumb {
+namespace {
+
+using RunMember = std::optional<ScreenRun> ScreenedDevice::*;
+
+// Indices of devices with such a run, by the devices' name.
+std::map<std::string, std::vector<std::size_t>> devices_by_name(const std::vector<ScreenedDevice>& devices,
+                                                                RunMember run) {
+  std::map<std::string, std::vector<std::size_t>> found;
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    if (devices[i].*run) found[devices[i].name].push_back(i);
+  return found;
+}
+
+// Fills the shares of the medians, and returns the devices that are slow beside others of their name: by
+// times, as speeds that vary by a fifth leave no room between slow and zero.
+std::vector<std::size_t> find_slow_runs(const std::vector<ScreenedDevice>& devices, RunMember run,
+                                        const SlowDeviceLimits& limits, std::vector<double>& shares) {
+  std::vector<std::size_t> slow;
+  shares.assign(devices.size(), 0);
+  for (const auto& [name, indices] : devices_by_name(devices, run)) {
+    std::vector<double> speeds, times;  // images/s, seconds per image
+    for (const std::size_t i : indices) speeds.push_back((devices[i].*run)->images_per_second);
+    for (const double speed : speeds) times.push_back(1 / speed);
+    const double usual = median(speeds), usual_time = median(times);
+    const double most = usual_time + std::max(limits.least_effect * usual_time,
+                                              limits.deviations * median_deviation(times, usual_time));
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      shares[indices[i]] = usual > 0 ? speeds[i] / usual : 0;
+      if (indices.size() >= limits.least_devices && times[i] > most) slow.push_back(indices[i]);
+    }
+  }
+  return slow;
+}
+
+double speed_alone(const ScreenedDevice& device) {
+  return device.alone ? device.alone->images_per_second : 0;
+}
+
+}  // namespace
+
+ScreenRun screen_run_of(const RunRecord& record) {
+  ScreenRun run{.images_per_second = record.images_per_second.mean};
+  if (record.gpus.empty()) return run;
+  const GpuRecord& gpu = record.gpus.front();
+  run.sm_clock_mhz = gpu.sm_clock_mhz.median;
+  run.temperature_celsius = gpu.temperature_celsius.max;
+  run.reasons = clock_reasons_text(gpu);
+  return run;
+}
+
+ScreenReport judge_devices(const std::vector<std::string>& hosts, std::vector<ScreenedDevice> devices,
+                           const SlowDeviceLimits& limits) {
+  ScreenReport report{.devices = std::move(devices), .hosts = hosts};
+  std::ranges::stable_sort(report.devices, std::ranges::greater(), speed_alone);
+  const auto slow_alone = find_slow_runs(report.devices, &ScreenedDevice::alone, limits, report.alone_shares);
+  const auto slow_together =
+      find_slow_runs(report.devices, &ScreenedDevice::together, limits, report.together_shares);
+  for (const std::size_t i : slow_alone) report.slow.push_back({i, true, report.alone_shares[i]});
+  for (const std::size_t i : slow_together)
+    if (!std::ranges::count(slow_alone, i)) report.slow.push_back({i, false, report.together_shares[i]});
+  std::ranges::sort(report.slow, {}, &SlowDevice::device);
+  for (const auto& [name, indices] : devices_by_name(report.devices, &ScreenedDevice::alone))
+    report.was_judged |= indices.size() >= limits.least_devices;
+  std::set<std::string> usable;
+  for (const ScreenedDevice& device : report.devices) usable.insert(device.host);
+  for (const ScreenedDevice& device : report.devices)
+    if (!device.failure.empty()) usable.erase(device.host);
+  for (const SlowDevice& slow : report.slow) usable.erase(report.devices[slow.device].host);
+  for (const std::string& host : hosts)
+    if (!usable.contains(host)) report.excluded.push_back(host);
+  return report;
+}
+
+ExitCode screen_exit_code(const ScreenReport& report) {
+  const bool has_failed = std::ranges::any_of(
+      report.devices, [](const ScreenedDevice& device) { return !device.failure.empty(); });
+  return has_failed ? ExitCode::unavailable : report.slow.empty() ? ExitCode::ok : ExitCode::regression;
+}
+
+}  // namespace plumb

@@ -1,0 +1,138 @@
+// The report of plumbline screen as text and JSON.
+#include <algorithm>
+
+#include "base/paths.h"
+#include "base/text.h"
+#include "base/text_table.h"
+#include "base/units.h"
+#include "launch/host_names.h"
+#include "launch/hosts/screening.h"
+
+namespace plumb {
+namespace {
+
+std::string device_text(const ScreenedDevice& device) {
+  return device.gpu.empty() ? device.host : fmt::format("{} GPU {}", device.host, device.index);
+}
+
+std::string speed_text(const std::optional<ScreenRun>& run) {
+  return run ? fmt::format("{:.1f}", run->images_per_second) : "-";
+}
+
+// "+1.2 %"
+std::string share_text(double share) {
+  return share > 0 ? fmt::format("{:+.1f} %", 100 * (share - 1)) : "-";
+}
+
+// "1410 MHz, 83 C, power cap 83 %"; empty for CPUs.
+std::string clocks_text(const ScreenRun& run) {
+  std::string text;
+  if (run.sm_clock_mhz > 0) append_part(text, fmt::format("{:.0f} MHz", run.sm_clock_mhz));
+  if (run.temperature_celsius > 0) append_part(text, fmt::format("{:.0f} C", run.temperature_celsius));
+  if (!run.reasons.empty()) append_part(text, run.reasons);
+  return text;
+}
+
+std::string slow_device_text(const ScreenReport& report, const SlowDevice& slow) {
+  const ScreenedDevice& device = report.devices[slow.device];
+  const ScreenRun& run = slow.alone ? *device.alone : *device.together;
+  const std::string clocks = clocks_text(run);
+  return fmt::format("{} is slow: {} {:.1f} images/s, {} % below the median of its kind{}\n",
+                     device_text(device), slow.alone ? "alone" : "with all others at work",
+                     run.images_per_second, percent_text(1 - slow.share_of_median),
+                     clocks.empty() ? "" : " (" + clocks + ")");
+}
+
+// What all reach at once of what they reach alone, in the median.
+std::string together_text(const ScreenReport& report) {
+  std::vector<double> shares;
+  for (const ScreenedDevice& device : report.devices)
+    if (device.alone && device.together && device.alone->images_per_second > 0)
+      shares.push_back(device.together->images_per_second / device.alone->images_per_second);
+  return shares.empty() ? ""
+                        : fmt::format("all at once, devices reach {} % of what they reach alone (median)\n",
+                                      percent_text(median(shares)));
+}
+
+std::vector<std::string> kept_hosts(const ScreenReport& report) {
+  std::vector<std::string> kept;
+  for (const std::string& host : report.hosts)
+    if (!std::ranges::count(report.excluded, host)) kept.push_back(host);
+  return kept;
+}
+
+std::string exclusion_text(const ScreenReport& report) {
+  if (report.excluded.empty()) return "";
+  const std::vector<std::string> kept = kept_hosts(report);
+  std::string text = "leave out: " + short_host_list_text(report.excluded) + "\n";
+  if (!kept.empty()) text += fmt::format("  mpirun -H {}\n", fmt::join(kept, ","));
+  return text + fmt::format("  srun, sbatch --exclude={}\n", host_list_text(report.excluded));
+}
+
+nlohmann::ordered_json run_json(const ScreenRun& run, double share) {
+  nlohmann::ordered_json json{{"images_per_second", run.images_per_second}, {"share_of_median", share}};
+  if (run.sm_clock_mhz > 0) json["sm_clock_mhz"] = run.sm_clock_mhz;
+  if (run.temperature_celsius > 0) json["temperature_celsius"] = run.temperature_celsius;
+  if (!run.reasons.empty()) json["clock_reasons"] = run.reasons;
+  return json;
+}
+
+nlohmann::ordered_json device_json(const ScreenReport& report, std::size_t index) {
+  const ScreenedDevice& device = report.devices[index];
+  nlohmann::ordered_json json{{"host", device.host}, {"name", device.name}};
+  if (!device.gpu.empty()) {
+    json["gpu"] = device.gpu;
+    json["index"] = device.index;
+  }
+  if (device.alone) json["alone"] = run_json(*device.alone, report.alone_shares[index]);
+  if (device.together) json["together"] = run_json(*device.together, report.together_shares[index]);
+  if (!device.failure.empty()) json["failure"] = device.failure;
+  return json;
+}
+
+}  // namespace
+
+std::string screen_text(const ScreenReport& report) {
+  const bool has_clocks = std::ranges::any_of(report.devices, [](const ScreenedDevice& device) {
+    return (device.together && !clocks_text(*device.together).empty()) ||
+           (device.alone && !clocks_text(*device.alone).empty());
+  });
+  std::vector<TextRow> rows{{"rank", "device", "alone", "of median", "all at once", "of median", "kind"}};
+  if (has_clocks) rows.front().push_back("clocks");
+  for (std::size_t i = 0; i < report.devices.size(); ++i) {
+    const ScreenedDevice& device = report.devices[i];
+    if (!device.alone && !device.together) continue;
+    rows.push_back({std::to_string(rows.size()), device_text(device), speed_text(device.alone),
+                    share_text(report.alone_shares[i]), speed_text(device.together),
+                    share_text(report.together_shares[i]), printable(shortened(device.name, 40))});
+    if (has_clocks) rows.back().push_back(clocks_text(device.together ? *device.together : *device.alone));
+  }
+  std::string text = rows.size() > 1 ? padded_table(rows, "rlrrrrl") : "";
+  text += together_text(report);
+  for (const SlowDevice& slow : report.slow) text += slow_device_text(report, slow);
+  for (const ScreenedDevice& device : report.devices)
+    if (!device.failure.empty())
+      text += fmt::format("{} has no result: {}\n", device_text(device), printable(device.failure));
+  if (report.slow.empty() && rows.size() > 1)
+    text += report.was_judged ? "no device is slow beside others of its kind\n"
+                              : "fewer than three devices of a kind can't tell which one is slow\n";
+  return text + exclusion_text(report);
+}
+
+nlohmann::ordered_json screen_json(const ScreenReport& report) {
+  nlohmann::ordered_json json{{"schema", "plumbline.screen/1"},
+                              {"exit_code", static_cast<int>(screen_exit_code(report))},
+                              {"devices", nlohmann::ordered_json::array()},
+                              {"slow", nlohmann::ordered_json::array()},
+                              {"excluded", report.excluded},
+                              {"mpirun_hosts", fmt::format("{}", fmt::join(kept_hosts(report), ","))},
+                              {"slurm_exclude", host_list_text(report.excluded)}};
+  for (std::size_t i = 0; i < report.devices.size(); ++i) json["devices"].push_back(device_json(report, i));
+  for (const SlowDevice& slow : report.slow)
+    json["slow"].push_back({{"device", slow.device},
+                            {"when", slow.alone ? "alone" : "together"},
+                            {"share_of_median", slow.share_of_median}});
+  return json;
+}
+
+}  // namespace plumb

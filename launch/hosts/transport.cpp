@@ -1,0 +1,147 @@
+#include "launch/hosts/transport.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include "base/error.h"
+#include "base/machine/host_addresses.h"
+#include "base/paths.h"
+#include "base/process/child_process.h"
+#include "base/text.h"
+#include "launch/host_names.h"
+#include "launch/hosts/name_lookup.h"
+#include "launch/sweep/sweep_plan.h"
+
+namespace plumb {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kDefaultAgent = "ssh -o BatchMode=yes -o ConnectTimeout=5";
+// What `srun` alone stands for: one task on the host that follows, beside what runs there.
+constexpr const char* kSlurmAgent = "srun --nodes=1 --ntasks=1 --overlap --nodelist";
+
+// What a part of the agent's message means.
+struct KnownMessage {
+  const char *part, *remedy;
+};
+constexpr KnownMessage kKnownMessages[]{
+    {"Permission denied", "let this user log in without a password (ssh-copy-id HOST)"},
+    {"Host key verification failed", "log in by hand once, or add the host's key to known_hosts"},
+    {"REMOTE HOST IDENTIFICATION HAS CHANGED", "find out why its key changed, then ssh-keygen -R HOST"},
+    {"Could not resolve hostname", "correct its name, or add it to DNS or /etc/hosts"},
+    {"Name or service not known", "correct its name, or add it to DNS or /etc/hosts"},
+    {"name resolution", "correct its name, or find out why the name server doesn't answer"},
+    {"Connection refused", "start sshd there, or name another way by --ssh"},
+    {"No route to host", "check that it is up and its cable is in"},
+    {"Network is unreachable", "check this host's network"},
+    {"timed out", "check that it is up and its cable is in"},
+    {"Invalid node name", "name hosts as sinfo shows them"},
+    {"is not a command", "copy the same package to it: its plumbline is an older one"}};
+
+std::string last_words(const CommandEnd& end) {
+  std::string last;
+  for (const std::string& text : {end.output, end.errors})
+    for (const std::string& line : split(text, '\n'))
+      if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
+  last.erase(std::remove(last.begin(), last.end(), '\r'), last.end());
+  return printable(shortened(last, 160));
+}
+
+}  // namespace
+
+OptionGroup host_options(HostArguments& arguments) {
+  return {
+      "Hosts",
+      {text_option("-H,--hosts", "HOSTS", arguments.hosts, "node[1-4], node[01-04,7], node1..4 or n1,n2")
+           .with_default("this host"),
+       text_option("--hostfile", "FILE", arguments.hostfile, "Open MPI's: lines HOST slots=N"),
+       text_option(
+           "--ssh", "COMMAND", arguments.ssh,
+           "in place of ssh: takes a host and a command line, such as 'ssh -p 2222' or 'rsh'; 'srun' in "
+           "a Slurm job")
+           .with_default("OMPI_MCA_plm_rsh_agent, else " + std::string(kDefaultAgent)),
+       number_option("--at-once", "N", arguments.most_at_once, {1, 1000}, "hosts that are asked at a time"),
+       number_option("--timeout-s", "X", arguments.timeout_seconds,
+                     {.lowest = 0, .highest = 86400, .above_lowest = true},
+                     "seconds that a host may take to answer")}};
+}
+
+std::vector<std::string> named_hosts(const HostArguments& arguments) {
+  if (!arguments.hosts.empty() && !arguments.hostfile.empty())
+    throw Error(ExitCode::usage, "options -H and --hostfile both name hosts; give one of them");
+  if (!arguments.hostfile.empty()) return read_host_file(arguments.hostfile);
+  return arguments.hosts.empty() ? std::vector<std::string>{} : read_host_list("option -H", arguments.hosts);
+}
+
+HostTransport transport_of(const HostArguments& arguments) {
+  const char* const of_mpi = std::getenv("OMPI_MCA_plm_rsh_agent");
+  const std::string command = !arguments.ssh.empty() ? arguments.ssh
+                              : of_mpi && *of_mpi    ? of_mpi
+                                                     : kDefaultAgent;
+  HostTransport transport{.agent = split(command == "srun" ? kSlurmAgent : command, ' ')};
+  std::erase(transport.agent, "");
+  if (transport.agent.empty() || !can_be_started(transport.agent.front()))
+    throw Error(ExitCode::unavailable,
+                "option --ssh: '{}' can't be started; install it or name another command",
+                printable(command));
+  for (const InterfaceAddress& one : addresses_of_this_host().addresses)
+    transport.own_addresses.push_back(one.address);
+  return transport;
+}
+
+CommandWords words_on(const HostTransport& transport, const std::string& host,
+                      const std::vector<std::string>& host_addresses, const CommandWords& command) {
+  const bool is_this =
+      host == "localhost" || std::ranges::any_of(host_addresses, [&](const std::string& address) {
+        return is_loopback(address) || std::ranges::count(transport.own_addresses, address) > 0;
+      });
+  if (is_this) return command;
+  CommandWords words = transport.agent;
+  words.push_back(host);
+  for (const std::string& word : command) words.push_back(shell_text({word}));
+  return words;
+}
+
+std::string own_program() {
+  std::error_code error;
+  const fs::path path = fs::read_symlink("/proc/self/exe", error);
+  const fs::path starter = path.parent_path().parent_path() / "bin" / path.filename();
+  return path.parent_path().filename() == "libexec" && fs::exists(starter, error) ? starter.string()
+                                                                                  : path.string();
+}
+
+std::string program_path(const std::string& program, const std::string& sibling) {
+  if (program.empty()) return (fs::path(own_program()).parent_path() / sibling).string();
+  if (program.find('/') != std::string::npos) return absolute_path(program).lexically_normal().string();
+  if (std::string path = path_of_program(program); !path.empty()) return path;
+  throw Error(ExitCode::unavailable, "option --program: there is no '{}' in PATH; give its path",
+              printable(program));
+}
+
+void explain_failure(const CommandEnd& end, const std::string& program, double timeout_seconds,
+                     HostAnswer& answer) {
+  constexpr int kNotExecutable = 126, kNotFound = 127, kOfSsh = 255;
+  const std::string said = last_words(end);
+  const auto known = std::ranges::find_if(
+      kKnownMessages, [&](const KnownMessage& one) { return said.find(one.part) != said.npos; });
+  answer.failure_detail = said;
+  if (end.timed_out) {
+    answer.failure = fmt::format("doesn't answer within {:g} s", timeout_seconds);
+    answer.remedy = "check that it is up and that a command ends there (ssh HOST true), or raise --timeout-s";
+  } else if (end.code == kNotFound || end.code == kNotExecutable) {
+    answer.failure = fmt::format("{} can't be started there", program);
+    answer.remedy = "copy the same package to the same path on every host";
+  } else if (end.code == kOfSsh || known != std::end(kKnownMessages)) {
+    answer.failure = "can't be reached";
+    answer.remedy = known != std::end(kKnownMessages) ? known->remedy : "find out why: ssh HOST true";
+  } else {
+    answer.failure = end.code == 0 ? "answers without facts"
+                                   : fmt::format("ends with exit code {} in place of an answer", end.code);
+    answer.remedy = "see what it says there: " + program + " doctor --here";
+  }
+}
+
+}  // namespace plumb

@@ -1,0 +1,53 @@
+// How a command gets to another host: ssh, or another program in its place.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/options/option_table.h"
+#include "base/process/side_by_side.h"
+#include "launch/hosts/findings.h"
+
+namespace plumb {
+
+// Hosts and the way to them, as options give them.
+struct HostArguments {
+  std::string hosts, hostfile;
+  std::string ssh;  // words of a command that takes a host and a command line, as ssh does
+  int most_at_once = 128;
+  double timeout_seconds = 20;
+};
+
+// -H, --hostfile, --ssh, --at-once and --timeout-s.
+OptionGroup host_options(HostArguments& arguments);
+
+// The hosts that -H or --hostfile names; empty: neither was given. Throws Error(usage) or Error(bad_data).
+std::vector<std::string> named_hosts(const HostArguments& arguments);
+
+struct HostTransport {
+  CommandWords agent;
+  std::vector<std::string> own_addresses;  // of this host, which needs no agent
+};
+
+// By --ssh, else by Open MPI's variable OMPI_MCA_plm_rsh_agent, else ssh without questions. Throws
+// Error(unavailable) if there is no such program.
+HostTransport transport_of(const HostArguments& arguments);
+
+// The words that run `command` on `host`. Words that a shell would change are quoted for the one that ssh
+// starts there; nothing is quoted for this host.
+CommandWords words_on(const HostTransport& transport, const std::string& host,
+                      const std::vector<std::string>& host_addresses, const CommandWords& command);
+
+// The path of this program, or of the script in bin/ that starts it with a bundle's libraries: the same on
+// all hosts.
+std::string own_program();
+
+// The path of `program`, given by name or path; without a name that of `sibling`, which stands beside this
+// program.
+std::string program_path(const std::string& program, const std::string& sibling);
+
+// Fills failure, failure_detail and remedy of a host whose command gave no answer.
+void explain_failure(const CommandEnd& end, const std::string& program, double timeout_seconds,
+                     HostAnswer& answer);
+
+}  // namespace plumb

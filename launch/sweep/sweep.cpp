@@ -1,0 +1,322 @@
+#include "launch/sweep/sweep.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <fstream>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/output.h"
+#include "base/paths.h"
+#include "base/process/child_process.h"
+
+namespace plumb {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kGraceOfLeftovers{5000};
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void make_folder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error)
+    throw Error(ExitCode::io_error, "folder {} can't be created ({}); make room or name another --out",
+                path.string(), error.message());
+}
+
+void remove_tree(const fs::path& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error)
+    throw Error(ExitCode::io_error, "{} can't be removed ({}); remove it, then go on with --resume",
+                path.string(), error.message());
+}
+
+void move_tree(const fs::path& from, const fs::path& to) {
+  make_folder(to.parent_path());
+  std::error_code error;
+  fs::rename(from, to, error);
+  if (error)
+    throw Error(ExitCode::io_error, "{} can't be moved to {} ({}); make room, then go on with --resume",
+                from.string(), to.string(), error.message());
+}
+
+// All logs of a run, finished or not, in Plumbline's layout and in the layouts of other dialects beside it.
+std::vector<fs::path> logs_of(const SweepPlan& plan, const SweepFolder& folder, const SweepRun& run) {
+  const fs::path log = folder.log(plan, run);
+  std::vector<fs::path> found;
+  std::error_code error;
+  fs::recursive_directory_iterator entry(folder.logs(plan.groups[run.group]), error);
+  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    const fs::path& path = entry->path();
+    const std::string name = path.filename(), stem = log.filename();
+    if ((name == stem || name == stem + ".part") && path.parent_path().filename() == run.case_name())
+      found.push_back(path);
+  }
+  return found;
+}
+
+// The only folder that an attempt left in its work folder and that has a result; empty if there is none.
+fs::path result_folder(const fs::path& work) {
+  std::error_code error;
+  for (const fs::path& entry : visible_entries(work, error))
+    if (fs::exists(entry / "result.json", error)) return entry;
+  return {};
+}
+
+// The sentence of a program that failed, "out of memory: …", or of launch/run; without one, the first line of
+// the launcher, which names the failure (advice comes after it). launch/run first shows the launcher's
+// command.
+std::string reason_in(const fs::path& output, const std::string& program, bool over_hosts) {
+  constexpr std::size_t kLongest = 400;
+  std::ifstream stream(output);
+  std::string first, sentence;
+  bool shows_command = over_hosts;
+  for (std::string line; std::getline(stream, line);) {
+    line = printable(std::move(line), ' ');
+    if (line.find_first_not_of(" -=*") == std::string::npos) continue;
+    for (const std::string& speaker : {program + ": ", std::string(kLaunchRun) + ": "})
+      if (line.starts_with(speaker)) sentence = line.substr(speaker.size());
+    if (!std::exchange(shows_command, false) && first.empty()) first = line;
+  }
+  if (!sentence.empty()) return sentence.substr(0, kLongest);
+  return fmt::format("{} (all of it is in {})", first.empty() ? "it said nothing" : first.substr(0, kLongest),
+                     output.string());
+}
+
+class Sweep {
+ public:
+  Sweep(const SweepPlan& plan, const SweepFolder& folder, SweepJournal& journal,
+        const SweepListener& listener, OnLostHost on_lost_host)
+      : plan_(plan), folder_(folder), journal_(journal), listener_(listener), on_lost_host_(on_lost_host) {
+    std::error_code error;
+    mark_ = fs::canonical(folder.path, error);
+    if (error)
+      throw cannot_create({.option = "--out", .path = folder.path},
+                          fmt::format("cannot resolve the folder: {}", error.message()));
+  }
+
+  SweepOutcome run() {
+    for (const char* name : {"logs", "runs", "output"}) make_folder(folder_.path / name);
+    // The folder is locked, so whoever works for it was started by a sweep that is gone.
+    end_marked_processes(mark_, kGraceOfLeftovers);
+    SweepOutcome outcome{.total = plan_.runs.size()};
+    for (const SweepRun& run : plan_.runs) finished_ += settle(run) ? 1 : 0;
+    for (const SweepRun& run : plan_.runs) {
+      if (outcome.signal == 0 && run.nodes <= most_nodes_ && !journal_.state(run.name).done)
+        outcome.signal = attempt_until_done(run);
+      const RunState state = journal_.state(run.name);
+      if (!state.done && state.failures > 0)
+        outcome.failed.push_back({run.name, state.reason, state.code, state.failures});
+    }
+    std::error_code ignored;
+    fs::remove(folder_.path / "work", ignored);
+    outcome.finished = finished_;
+    return outcome;
+  }
+
+ private:
+  // True if the run is done. Else nothing of it is left.
+  bool settle(const SweepRun& run) {
+    std::error_code error;
+    const RunState state = journal_.state(run.name);
+    if (state.done && fs::exists(folder_.log(plan_, run), error) &&
+        fs::exists(folder_.runs() / run.name / "result.json", error))
+      return true;
+    if (state.done) {
+      journal_.lost(run.name);
+      listener_.warn(fmt::format("results of {} are gone; it is measured again", run.name));
+    }
+    clear(run);
+    return false;
+  }
+
+  void clear(const SweepRun& run) {
+    for (const fs::path& log : logs_of(plan_, folder_, run)) remove_tree(log);
+    remove_tree(folder_.runs() / run.name);
+    remove_tree(folder_.work(run));
+  }
+
+  // Returns the signal that ended it.
+  int attempt_until_done(const SweepRun& run) {
+    for (int attempt = 0; attempt <= plan_.retries; ++attempt) {
+      if (const int signal = attempt_once(run); signal != 0) return signal;
+      const RunState state = journal_.state(run.name);
+      if (state.done || state.code == static_cast<int>(ExitCode::usage)) break;  // which no retry mends
+      if (lost_a_host(run, state)) break;
+    }
+    return 0;
+  }
+
+  // Then runs over as many hosts are left out from now on.
+  bool lost_a_host(const SweepRun& run, const RunState& state) {
+    if (on_lost_host_ == OnLostHost::retry || run.nodes < 2 ||
+        state.code != static_cast<int>(ExitCode::peer_lost))
+      return false;
+    most_nodes_ = run.nodes - 1;
+    listener_.warn(
+        fmt::format("runs over {} hosts or more are left out, as {} lost one; --resume tries them again",
+                    run.nodes, run.name));
+    return true;
+  }
+
+  int attempt_once(const SweepRun& run) {
+    const int attempt = journal_.started(run.name);
+    make_folder(folder_.work(run));
+    const fs::path output = folder_.output(run, attempt);
+    SweepProgress progress{.finished = finished_,
+                           .total = plan_.runs.size(),
+                           .run = run.name,
+                           .attempt = attempt,
+                           .seconds_left = left()};
+    const Clock::time_point start = Clock::now();
+    const auto idle = [&] {
+      SweepProgress now = progress;
+      if (now.seconds_left) *now.seconds_left = std::max(0.0, *now.seconds_left - seconds_since(start));
+      listener_.progress(now);
+    };
+    idle();
+    ChildEnd end =
+        run_child({command_of(plan_, run, folder_), output, mark_}, signals_, plan_.timeout_seconds, idle);
+    if (end.timed_out) end.code = static_cast<int>(ExitCode::peer_lost);
+    if (end.signal != 0) {
+      clear(run);
+      journal_.interrupted(run.name, end.signal);
+      return end.signal;
+    }
+    const std::string failure = why_failed(run, end, output);
+    if (failure.empty()) {
+      move_tree(result_folder(folder_.work(run)), folder_.runs() / run.name);
+      remove_tree(folder_.work(run));
+      journal_.done(run.name, seconds_since(start));
+      ++finished_;
+    } else {
+      keep_failed(run, attempt);
+      journal_.failed(run.name, seconds_since(start), end.code, failure);
+      listener_.warn(fmt::format("{} failed with code {}: {}", run.name, end.code, failure));
+    }
+    return 0;
+  }
+
+  // Empty if it didn't fail.
+  std::string why_failed(const SweepRun& run, const ChildEnd& end, const fs::path& output) const {
+    if (end.timed_out) return "it took longer than the sweep file's timeout_minutes and was ended";
+    if (end.code != 0)
+      return reason_in(output, plan_.groups[run.group].program, plan_.launcher.hosts.has_value());
+    std::error_code error;
+    if (!fs::exists(folder_.log(plan_, run), error))
+      return "it ended well and left no log " + folder_.log(plan_, run).string();
+    if (result_folder(folder_.work(run)).empty()) return "it ended well and left no result.json";
+    return "";
+  }
+
+  // Out of the way of the next attempt.
+  void keep_failed(const SweepRun& run, int attempt) {
+    const fs::path kept = folder_.failed(run, attempt);
+    remove_tree(kept);
+    move_tree(folder_.work(run), kept);
+    for (const fs::path& log : logs_of(plan_, folder_, run)) move_tree(log, kept / log.filename());
+  }
+
+  std::optional<double> left() const {
+    return seconds_left(plan_, [this](const std::string& run) { return journal_.state(run); });
+  }
+
+  const SweepPlan& plan_;
+  const SweepFolder& folder_;
+  SweepJournal& journal_;
+  const SweepListener& listener_;
+  OnLostHost on_lost_host_;
+  int most_nodes_ = std::numeric_limits<int>::max();  // of runs that are started
+  SignalWatch signals_;
+  std::string mark_;
+  std::size_t finished_ = 0;
+};
+
+struct Mean {
+  double sum = 0;
+  std::size_t count = 0;
+  void add(double value) {
+    sum += value;
+    ++count;
+  }
+};
+
+}  // namespace
+
+SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, SweepJournal& journal,
+                       const SweepListener& listener, OnLostHost on_lost_host) {
+  if (!can_be_started(plan.launcher.command))
+    throw Error(ExitCode::unavailable,
+                "launcher '{}' is not there; install it, or name another 'command' in [launcher]",
+                plan.launcher.command);
+  return Sweep(plan, folder, journal, listener, on_lost_host).run();
+}
+
+std::optional<double> seconds_left(const SweepPlan& plan,
+                                   const std::function<RunState(const std::string& run)>& state) {
+  std::map<std::pair<std::size_t, std::string>, Mean> of_case;
+  std::map<std::size_t, Mean> of_group;
+  Mean of_all;
+  std::vector<const SweepRun*> open;
+  for (const SweepRun& run : plan.runs) {
+    const RunState known = state(run.name);
+    if (!known.done) {
+      open.push_back(&run);
+      continue;
+    }
+    of_case[{run.group, run.case_name()}].add(known.seconds);
+    of_group[run.group].add(known.seconds);
+    of_all.add(known.seconds);
+  }
+  if (of_all.count == 0) return open.empty() ? std::optional<double>(0) : std::nullopt;
+  double seconds = 0;
+  for (const SweepRun* run : open) {
+    const Mean& same_case = of_case[{run->group, run->case_name()}];
+    const Mean& same_group = of_group[run->group];
+    const Mean& mean = same_case.count > 0 ? same_case : same_group.count > 0 ? same_group : of_all;
+    seconds += mean.sum / static_cast<double>(mean.count);
+  }
+  return seconds;
+}
+
+std::uint64_t build_hash(const SweepPlan& plan) {
+  std::map<std::string, std::uint64_t> programs;
+  for (const SweepGroup& group : plan.groups) {
+    if (programs.contains(group.program)) continue;
+    const fs::path path = plan.launcher.programs / group.program;
+    std::ifstream stream(path, std::ios::binary);
+    if (!stream || !can_be_started(path))
+      throw Error(ExitCode::unavailable,
+                  "program {} is not there; name its folder as 'programs' in [launcher]", path.string());
+    std::uint64_t hash = kFnvOffset;
+    std::vector<char> bytes(1 << 20);
+    while (stream.read(bytes.data(), static_cast<std::streamsize>(bytes.size())), stream.gcount() > 0)
+      hash = fnv1a({bytes.data(), static_cast<std::size_t>(stream.gcount())}, hash);
+    programs[group.program] = hash;
+  }
+  std::uint64_t hash = kFnvOffset;
+  for (const auto& [program, bytes] : programs) hash = fnv1a(program + std::to_string(bytes), hash);
+  return hash;
+}
+
+int exit_code_of(const SweepOutcome& outcome) {
+  if (outcome.signal != 0) return 128 + outcome.signal;
+  if (outcome.failed.empty()) return 0;
+  constexpr std::array kDocumented{64, 65, 69, 70, 71, 73, 74, 75, 76};
+  const int code = outcome.failed.front().code;
+  const bool is_documented = std::ranges::find(kDocumented, code) != kDocumented.end();
+  return is_documented || (code > 128 && code < 160) ? code : static_cast<int>(ExitCode::internal);
+}
+
+}  // namespace plumb

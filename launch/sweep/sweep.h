@@ -1,0 +1,63 @@
+// Runs a plan, one process after the other, so that at every moment each run is either finished, with all its
+// results at their final places and a line in the journal, or will be done from the beginning.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/sweep/sweep_journal.h"
+#include "launch/sweep/sweep_plan.h"
+
+namespace plumb {
+
+struct SweepProgress {
+  std::size_t finished = 0, total = 0;  // runs
+  std::string run;                      // under way
+  int attempt = 1;
+  std::optional<double> seconds_left;  // of the whole sweep; nothing until a run has ended
+};
+
+struct FailedRun {
+  std::string name, reason;
+  int code = 0;
+  int failures = 0;  // attempts that failed
+};
+
+struct SweepOutcome {
+  std::size_t finished = 0, total = 0;  // runs, those of an earlier start included
+  std::vector<FailedRun> failed;        // in the order of the plan
+  int signal = 0;                       // ended the sweep before its time; 0: none did
+};
+
+struct SweepListener {
+  std::function<void(const SweepProgress&)> progress;     // about five times a second
+  std::function<void(const std::string& sentence)> warn;  // an attempt failed, a result is gone
+};
+
+// What a run over several hosts does to the others if it ends with code 75: a host may be lost. skip: it
+// isn't tried again, and runs over as many hosts or more stay open for --resume.
+enum class OnLostHost { retry, skip };
+
+// Does the runs that are open by the journal: failed ones get 1 + retries attempts anew. What unfinished
+// attempts left is removed first, and their processes are ended. Results: logs under folder.logs(…), run
+// folders as folder.runs()/<name>, what a failed attempt left under folder.failed(…), all output under
+// folder.output(…). Throws Error(unavailable) if the launcher or a program isn't there, Error(io_error).
+SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, SweepJournal& journal,
+                       const SweepListener& listener, OnLostHost on_lost_host = OnLostHost::retry);
+
+// The time that the open runs will take, by the means of finished ones: of the same case, else of the
+// same group, else of all. Nothing if none is.
+std::optional<double> seconds_left(const SweepPlan& plan,
+                                   const std::function<RunState(const std::string& run)>& state);
+
+// Hash over the programs of the plan. Throws Error(unavailable) if one isn't there.
+std::uint64_t build_hash(const SweepPlan& plan);
+
+// The exit code of a sweep: 0; 128 + n after signal n; of the first failed run its own code where
+// that is a documented one, else 70.
+int exit_code_of(const SweepOutcome& outcome);
+
+}  // namespace plumb

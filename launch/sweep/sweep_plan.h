@@ -1,0 +1,141 @@
+// The runs of a sweep: every model, batch, precision and number of devices that a TOML file names, several
+// times each, as a list of processes in the order in which they are started. Pure data: nothing is started or
+// written here.
+//
+//   [sweep]
+//   repetitions = 7              # of every case, 1 to 99; 7 and 5 are what published medians are taken over
+//   seed = 1                     # of the order
+//   retries = 2                  # more attempts of a run that failed
+//   timeout_minutes = 30         # a run that takes longer is ended, and counts as failed; 240 by itself
+//
+//   [launcher]                   # "mpirun --bind-to none -np 4 bench_resnet50 …"
+//   command = "mpirun"
+//   arguments = ["--bind-to", "none"]
+//   ranks_option = "-np"         # what comes before the number of processes
+//   programs = "/opt/plumbline/bin"   # folder of the programs; where it is left out, that of plumbline
+//
+//   [launcher]                   # over hosts: "launch/run -H node[1-4] --nodes 4 --devices 8 bench_…"
+//   hosts = "node[1-4]"          # or hostfile = "hosts", of lines "node1 slots=8"; with neither, and the
+//                                # command "launch/run": the hosts of the Slurm job
+//   command = "mpirun"           # mpirun, srun, or launch/run, which chooses
+//   arguments = []               # passed on to mpirun or srun
+//
+//   [[case]]
+//   name = "mpi"                 # tells cases apart that differ in options only
+//   model = "resnet50"           # or r50, r100, y1: ArcFace over that backbone
+//   nodes = [1, 2, 4]            # 1 where it is left out. The fewest nodes run every number of devices,
+//                                # more nodes the most of them: 1n1g, 1n2g, 1n4g, 1n8g, 2n8g, 4n8g
+//   devices_per_node = [1, 2, 4, 8]
+//   cases = ["1n1g", "2n4g"]     # in place of both: these
+//   batch_sizes = [128]          # per device
+//   precisions = ["fp32", "fp16"]
+//   iterations = 120             # left out: the program's own
+//   warmup = 20
+//   options = { lr = 0.01, comm = "mpi", no-overlap = true }   # of the program, without dashes
+//
+// [[case]] must be there, with model, devices_per_node or cases, batch_sizes and precisions.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/text.h"
+
+namespace plumb {
+
+// The script that starts runs on hosts.
+inline constexpr const char* kLaunchRun = "launch/run";
+
+// With neither list nor file: the hosts of the Slurm job.
+struct SweepHosts {
+  std::string list;            // "node[1-4]", as launch/run -H takes it
+  std::filesystem::path file;  // Open MPI's host file
+  std::string via;             // "mpirun", "srun"; empty: as launch/run chooses
+};
+
+struct SweepLauncher {
+  std::string command = "mpirun", ranks_option = "-np";
+  std::vector<std::string> arguments = {"--bind-to", "none"};
+  std::filesystem::path programs;   // empty: not named in the file
+  std::optional<SweepHosts> hosts;  // then `command` is launch/run, the only one that reads host names
+};
+
+struct RunLength {
+  std::int64_t iterations = 0, warmup = 0;
+};
+
+// The runs of one configuration but for the number of devices: their logs share a folder and a table.
+struct SweepGroup {
+  std::string name;  // "resnet50_b128_fp16", with the case's name in front: "mpi_resnet50_b128_fp16"
+  std::string program, model, precision;
+  std::int64_t batch_per_device = 0;
+  RunLength length;
+  std::vector<std::string> options;  // of the program, but for those that say where results go
+};
+
+struct SweepRun {
+  std::string name;       // "resnet50_b128_fp16_1n8g_3": no other run of the sweep has it
+  std::size_t group = 0;  // index
+  int nodes = 1, devices_per_node = 1;
+  int repetition = 1;
+
+  int devices() const { return nodes * devices_per_node; }
+  std::string case_name() const { return fmt::format("{}n{}g", nodes, devices_per_node); }
+};
+
+struct SweepPlan {
+  int repetitions = 7;
+  std::uint64_t seed = 0;
+  int retries = 1;
+  double timeout_seconds = 4 * 3600.0;  // 0: none
+  SweepLauncher launcher;
+  std::vector<SweepGroup> groups;  // as the file has them
+  // Repetition by repetition, each with every case once in an order of its own: what drifts while the sweep
+  // goes on meets all cases alike, and a sweep that is cut short has measured all of them.
+  std::vector<SweepRun> runs;
+};
+
+// Asks the program (its name, or its path where the file names the folder of programs) how long a run with
+// these arguments is. Throws Error(usage) for arguments that the program would refuse.
+using CheckOptions =
+    std::function<RunLength(const std::string& program, const std::vector<std::string>& arguments)>;
+
+// Asks whether the launcher's hosts can run a case; `program`: its name and options. Throws Error(usage) with
+// the sentence of launch/run if they can't.
+using CheckLayout = std::function<void(const SweepLauncher& launcher, int nodes, int devices_per_node,
+                                       const std::vector<std::string>& program)>;
+
+// `file`: its name in messages, and what relative `programs` and `hostfile` are relative to. `check_layout`
+// is asked about every case of a sweep over hosts, once. Throws Error(bad_data) with file, line and column.
+SweepPlan read_sweep_plan(std::string_view text, const std::string& file, const CheckOptions& check,
+                          const CheckLayout& check_layout = {});
+
+// Where the results of a sweep lie.
+struct SweepFolder {
+  std::filesystem::path path;
+
+  std::filesystem::path logs(const SweepGroup& group) const { return path / "logs" / group.name; }
+  std::filesystem::path runs() const { return path / "runs"; }  // one folder per finished run
+  std::filesystem::path work(const SweepRun& run) const { return path / "work" / run.name; }
+  std::filesystem::path failed(const SweepRun& run, int attempt) const;  // what a failed attempt left
+  std::filesystem::path output(const SweepRun& run, int attempt) const;  // what it said
+  std::filesystem::path log(const SweepPlan& plan, const SweepRun& run) const;
+};
+
+// What launch/run is given in front of the program, with itself.
+std::vector<std::string> hosts_words(const SweepLauncher& launcher, int nodes, int devices_per_node);
+// The command of a run, as words.
+std::vector<std::string> command_of(const SweepPlan& plan, const SweepRun& run, const SweepFolder& folder);
+// Quoted for a shell.
+std::string shell_text(const std::vector<std::string>& command);
+
+// Differs for plans that measure something else, in another order or through another launcher; retries and
+// timeout may change while a sweep goes on.
+std::uint64_t plan_hash(const SweepPlan& plan);
+
+}  // namespace plumb

@@ -1,0 +1,69 @@
+// The commands of `plumbline`: one list drives the program, its help, completions and man page.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/console/print.h"
+#include "base/options/command.h"
+#include "base/options/man_page.h"
+#include "results/analysis/analyze.h"
+
+namespace plumb {
+
+extern const Command kAnalyzeCommand, kCompareCommand, kDoctorCommand, kExplainCommand, kExportCommand,
+    kGateCommand, kPostmortemCommand, kPublishedCommand, kReportCommand, kScalingCommand, kScreenCommand,
+    kSweepCommand;
+
+// All of them, by name.
+inline const std::vector<Command>& plumbline_commands() {
+  static const std::vector<Command> list{
+      kAnalyzeCommand,    kCompareCommand,   kDoctorCommand, kExplainCommand, kExportCommand, kGateCommand,
+      kPostmortemCommand, kPublishedCommand, kReportCommand, kScalingCommand, kScreenCommand, kSweepCommand};
+  return list;
+}
+
+// `options` binds the arguments to a table, at whose end --help is added; `run` gets them as given.
+template <typename Arguments>
+Command make_command(const std::string& name, const std::string& help, OptionTable (*options)(Arguments&),
+                     int (*run)(const Arguments&)) {
+  const auto table_of = [options](Arguments& arguments, bool& wants_help) {
+    OptionTable table = options(arguments);
+    table.groups.back().options.push_back(stop_option("--help", wants_help, "this text"));
+    return table;
+  };
+  const auto parse_and_run = [=](int argc, const char* const* argv) {
+    Arguments arguments;
+    bool wants_help = false;
+    const OptionTable table = table_of(arguments, wants_help);
+    parse_command_line(table, argc, argv);
+    if (!wants_help) return run(arguments);
+    print_text(help_text(table));
+    return 0;
+  };
+  const auto table_alone = [=] {
+    Arguments arguments;
+    bool wants_help = false;
+    return table_of(arguments, wants_help);
+  };
+  return {name, help, parse_and_run, table_alone};
+}
+
+// The manual page; `example_sweep`: the text of a sweep file.
+ManPage plumbline_man_page(const std::vector<Command>& commands, const std::string& example_sweep);
+
+// What commands that read logs share.
+
+// "auto" or the name of one of dialects(), which its help lists.
+OptionSpec dialect_option(std::string& target);
+// --warmup and --iters.
+OptionSpec warmup_option(WindowChoice& window);
+OptionSpec iterations_option(WindowChoice& window);
+
+// "plumbline: …" to stderr.
+void say(const std::string& line);
+// Notes and what was left out, to stderr: on a terminal 20 lines, elsewhere 4, with `verbose` all.
+void print_messages(const std::vector<std::string>& notes, const std::vector<BadFile>& left_out,
+                    bool verbose);
+
+}  // namespace plumb

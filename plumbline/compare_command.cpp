@@ -1,0 +1,100 @@
+// `plumbline compare`: runs beside runs, and beside published results.
+#include <string>
+#include <vector>
+
+#include "base/console/print.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "plumbline/command.h"
+#include "results/compare/compare.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::size_t kMostPublished = 4;  // frameworks beside each sample
+
+struct CompareArguments {
+  std::vector<std::string> paths;
+  std::string published;
+  AnalyzeOptions reading;
+  CompareOptions options;
+  bool json = false, verbose = false;
+};
+
+OptionTable compare_options(CompareArguments& arguments) {
+  return {"plumbline compare",
+          "Sets the runs of B, … beside those of A: medians, the intervals that so few runs support, and "
+          "whether a difference is shown. Only equal configurations are compared. A alone is set beside "
+          "what is published.",
+          {{"Input",
+            {positional("PATH…", arguments.paths,
+                        "A and B, …: run folders, folders of them (--out of the benches), or folders of logs")
+                 .as_required(),
+             text_option("--published", "FILTER", arguments.published,
+                         "published numbers beside A's: those with all of these words, as in oneflow,fp32; "
+                         "or all, which may be of another kind of device")
+                 .with_default("without B those for the same kind of device, else none"),
+             dialect_option(arguments.reading.dialect), warmup_option(arguments.reading.window),
+             iterations_option(arguments.reading.window)}},
+           {"Judgement",
+            {percent_option("--min-effect", arguments.options.criteria.min_effect,
+                            {.lowest = 0, .highest = 1, .below_highest = true},
+                            "smaller differences are none worth the name"),
+             flag_option("--force", arguments.options.force, true,
+                         "compare different configurations too, marked as such")}},
+           {"Output",
+            {flag_option("--json", arguments.json, true, "print one JSON object in place of the table"),
+             flag_option("--verbose", arguments.verbose, true, "name every file that is left out")}}}};
+}
+
+std::vector<PublishedResult> wanted_results(const std::string& filter) {
+  std::vector<PublishedResult> results = published_results();
+  if (filter.empty() || filter == "all") return results;
+  PublishedFilter words;
+  words.words = split(filter, ',');
+  std::erase_if(results, [&](const PublishedResult& result) { return !matches(result, words); });
+  if (results.empty())
+    throw Error(
+        ExitCode::usage,
+        "option --published: no published number has all words of '{}'; plumbline published lists them",
+        filter);
+  return results;
+}
+
+std::vector<PublishedBeside> published_beside(const SampleSet& own, const std::string& filter) {
+  const std::vector<PublishedResult> results = wanted_results(filter);
+  std::vector<PublishedBeside> beside;
+  for (const Sample& sample : own.loaded.samples)
+    beside.push_back(
+        {&sample, nearest_among(results, sample.configuration, kMostPublished, !filter.empty())});
+  return beside;
+}
+
+int compare_command(const CompareArguments& arguments) {
+  std::vector<SampleSet> sets;
+  for (const std::string& path : arguments.paths)
+    sets.push_back({path, load_samples(std::filesystem::path(path), arguments.reading)});
+  CompareReport report{.sets = sets,
+                       .comparison = compare_sets(sets, arguments.options),
+                       .published = {},
+                       .criteria = arguments.options.criteria};
+  if (sets.size() == 1 || !arguments.published.empty())
+    report.published = published_beside(sets.front(), arguments.published);
+  print_text(arguments.json ? json_text(compare_json(report)) : compare_text(report));
+  std::vector<std::string> notes;
+  std::vector<BadFile> left_out;
+  for (const SampleSet& set : sets) {
+    notes.insert(notes.end(), set.loaded.notes.begin(), set.loaded.notes.end());
+    left_out.insert(left_out.end(), set.loaded.bad.begin(), set.loaded.bad.end());
+  }
+  notes.insert(notes.end(), report.comparison.notes.begin(), report.comparison.notes.end());
+  print_messages(notes, left_out, arguments.verbose);
+  return 0;
+}
+
+}  // namespace
+
+const Command kCompareCommand = make_command("compare", "runs beside runs, and beside what is published",
+                                             compare_options, compare_command);
+
+}  // namespace plumb

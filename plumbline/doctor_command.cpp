@@ -1,0 +1,123 @@
+// `plumbline doctor`: what is wrong with hosts before a run, and what to do.
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "base/console/print.h"
+#include "base/console/progress.h"
+#include "base/paths.h"
+#include "base/text.h"
+#include "launch/hosts/ask_hosts.h"
+#include "launch/hosts/findings.h"
+#include "plumbline/command.h"
+
+namespace plumb {
+namespace {
+
+struct DoctorArguments {
+  HostArguments hosts;
+  std::string program, log_folder = "logs", marker, names;
+  bool here = false, clock = false, json = false;
+};
+
+OptionTable doctor_options(DoctorArguments& arguments) {
+  return {
+      "plumbline doctor",
+      "Asks every host, before a run, what a run will need there: the same program and libraries, Open MPI, "
+      "GPUs that are idle and well, networks, limits, memory, disk, names and clocks. Prints one line for "
+      "each "
+      "finding, with what to do; hosts with the same finding share a line. Exit code 0: all well, notes at "
+      "most; 1: warnings; 69: a host can't be reached, or can't start the program as the others do. This "
+      "program must lie under the same path on every host.",
+      {host_options(arguments.hosts),
+       {"Checks",
+        {text_option("--program", "PATH", arguments.program, "program of the run to come")
+             .with_default("bench_resnet50 beside plumbline"),
+         text_option("--log-dir", "D", arguments.log_folder,
+                     "folder of its logs and results: is there space, is it shared by the hosts?")}},
+       {"Output",
+        {flag_option("--json", arguments.json, true, "print one JSON object in place of the lines")}},
+       {"For the other side",
+        {flag_option("--here", arguments.here, true,
+                     "print the facts of this host as one line of JSON: what doctor runs on every host"),
+         flag_option("--clock", arguments.clock, true,
+                     "with --here: then answer each line of standard input with this host's clock"),
+         text_option("--marker", "FILE", arguments.marker, "with --here: tell whether this file is there"),
+         text_option("--names", "A,B", arguments.names, "with --here: tell the addresses of these names")}}}};
+}
+
+// A file in the log folder for as long as hosts are asked whether they see it.
+class FolderMarker {
+ public:
+  explicit FolderMarker(const std::string& folder)
+      : path_(std::filesystem::path(nearest_folder(folder)) /
+              fmt::format(".plumbline-doctor-{}", ::getpid())) {
+    if (std::ofstream stream(path_); !stream) path_.clear();
+  }
+  ~FolderMarker() {
+    std::error_code error;
+    if (!path_.empty()) std::filesystem::remove(path_, error);
+  }
+  FolderMarker(const FolderMarker&) = delete;
+  FolderMarker& operator=(const FolderMarker&) = delete;
+
+  std::string path() const { return path_.string(); }  // empty: none could be made
+
+ private:
+  std::filesystem::path path_;
+};
+
+HostQuestions questions_of(const DoctorArguments& arguments) {
+  HostQuestions questions{.program = program_path(arguments.program, "bench_resnet50"),
+                          .log_folder = absolute_path(arguments.log_folder).lexically_normal().string(),
+                          .marker = arguments.marker};
+  if (!arguments.names.empty()) questions.names = split(arguments.names, ',');
+  return questions;
+}
+
+// As one line. Signals end the answers to the clock's questions at once.
+int print_facts(const DoctorArguments& arguments) {
+  const HostFacts facts = gather_host_facts(questions_of(arguments), SignalWatch());
+  print_text(to_json(facts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  if (arguments.clock) answer_clock_questions();
+  return 0;
+}
+
+int doctor_command(const DoctorArguments& arguments) {
+  if (arguments.here) return print_facts(arguments);
+  HostQuestions questions = questions_of(arguments);
+  const SignalWatch signals;
+  const std::vector<std::string> hosts = named_hosts(arguments.hosts);
+  const double start = wall_seconds();
+  std::vector<HostAnswer> answers;
+  DoctorContext context;
+  if (hosts.empty()) {
+    answers.push_back(ask_this_host(questions, signals));
+  } else {
+    const HostTransport transport = transport_of(arguments.hosts);
+    const FolderMarker marker(questions.log_folder);
+    questions.marker = marker.path();
+    context.has_marker = !questions.marker.empty();
+    ProgressBar bar(stderr, terminal_of(stderr), std::ssize(hosts), 1, "hosts/s");
+    const auto told = [&](std::size_t ended) {
+      bar.update(static_cast<std::int64_t>(ended), wall_seconds() - start);
+    };
+    answers = ask_hosts(hosts, arguments.hosts, transport, questions, told, signals);
+    bar.clear();
+  }
+  const double seconds = wall_seconds() - start;
+  const std::vector<Finding> findings = find_faults(answers, context);
+  print_text(arguments.json ? json_text(doctor_json(answers, findings, seconds))
+                            : doctor_text(answers, findings, seconds));
+  return static_cast<int>(doctor_exit_code(findings));
+}
+
+}  // namespace
+
+const Command kDoctorCommand =
+    make_command("doctor", "what is wrong with hosts before a run", doctor_options, doctor_command);
+
+}  // namespace plumb

@@ -1,0 +1,54 @@
+#include "plumbline/engine.h"
+
+#include "base/error.h"
+#include "base/process/child_process.h"
+#include "base/process/side_by_side.h"
+#include "base/text.h"
+
+namespace plumb {
+
+namespace fs = std::filesystem;
+
+fs::path path_of_this_program() {
+  std::error_code error;
+  return fs::read_symlink("/proc/self/exe", error);
+}
+
+std::string engine_program(const std::string& name, const fs::path& folder) {
+  const std::string beside = (folder.empty() ? path_of_this_program().parent_path() : folder) / name;
+  if (std::string path = path_of_program(beside); !path.empty()) return path;
+  if (!folder.empty())
+    throw Error(ExitCode::unavailable, "program {} is not there; name its folder as 'programs' in [launcher]",
+                beside);
+  if (std::string path = path_of_program(name); !path.empty()) return path;
+  throw Error(ExitCode::unavailable,
+              "{} isn't there; install plumbline-bench, or put {} into a folder of PATH", beside, name);
+}
+
+nlohmann::ordered_json ask_engine(const std::string& program, const std::vector<std::string>& arguments) {
+  constexpr double kPatienceSeconds = 60;
+  CommandWords words{program};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  const CommandEnd end =
+      run_side_by_side({words}, {.timeout_seconds = kPatienceSeconds}, SignalWatch()).front();
+  if (end.timed_out)
+    throw Error(ExitCode::unavailable, "{} didn't answer within {} s; try it by hand", program,
+                kPatienceSeconds);
+  if (end.code == 0) return nlohmann::ordered_json::parse(end.output, nullptr, false);
+  const std::string name = fs::path(program).filename().string() + ": ";
+  std::string sentence = end.errors.substr(0, end.errors.find('\n'));
+  if (sentence.starts_with(name)) sentence.erase(0, name.size());
+  throw Error(static_cast<ExitCode>(end.code), "{}",
+              sentence.empty() ? fmt::format("{} ended with code {}", program, end.code) : sentence);
+}
+
+StepModel published_step(const std::string& precision, std::int64_t batch_per_device) {
+  const nlohmann::ordered_json plan = ask_engine(
+      engine_program("bench_resnet50"), {"--dry-run", "--json", "--verbose", "--target=v100-32gb",
+                                         "--" + precision, fmt::format("--bs={}", batch_per_device)});
+  std::vector<double> seconds;
+  for (const auto& instruction : plan.at("steps")) seconds.push_back(instruction.at("roofline_seconds"));
+  return step_model(plan.at("program"), seconds, "the program of a V100");
+}
+
+}  // namespace plumb

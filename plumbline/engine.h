@@ -1,0 +1,29 @@
+// Questions that only the programs that train can answer: each is asked by starting one.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "results/simulation/step_model.h"
+
+namespace plumb {
+
+// The folder of this program, and its name in it.
+std::filesystem::path path_of_this_program();
+
+// The path of bench_resnet50 or the like: in `folder`; where that is empty, beside this program or in PATH.
+// Throws Error(unavailable) if it isn't there.
+std::string engine_program(const std::string& name, const std::filesystem::path& folder = {});
+
+// What the program prints with these arguments, as JSON; null if that is no JSON. Throws Error with the
+// program's own sentence and exit code.
+nlohmann::ordered_json ask_engine(const std::string& program, const std::vector<std::string>& arguments);
+
+// The step of published runs: ResNet-50 on a V100 as a dry run describes it, with every instruction in its
+// roofline time: shares of a step rather than seconds. `precision`: "fp32" or "fp16".
+StepModel published_step(const std::string& precision, std::int64_t batch_per_device);
+
+}  // namespace plumb

@@ -1,0 +1,116 @@
+// `plumbline gate`: exit code 1 where runs are slower than a baseline.
+#include <filesystem>
+#include <string>
+
+#include "base/console/print.h"
+#include "base/error.h"
+#include "base/output.h"
+#include "base/text.h"
+#include "plumbline/command.h"
+#include "results/analysis/analyze.h"
+#include "results/compare/gate.h"
+#include "results/compare/samples.h"
+
+namespace plumb {
+namespace {
+
+struct GateArguments {
+  GateCriteria criteria;
+  AnalyzeOptions options;
+  std::string run, baseline;
+  Output junit{.option = "--junit", .path = ""};
+  std::int64_t baseline_last = 0;
+  bool markdown = false, json = false;
+};
+
+OptionTable gate_options(GateArguments& arguments) {
+  return {
+      "plumbline gate",
+      "Compares runs with those of a baseline, case by case. Exit code 1: some case is significantly slower "
+      "(Mann and Whitney's test, one-sided, 5 %) and the estimate of its slow-down is above "
+      "--max-regression; 65: a case has fewer than 3 runs on either side or wasn't run in its configuration; "
+      "0 otherwise. 7 runs on either side that vary by 0.8 % show a slow-down of 3 % in at least 95 of 100 "
+      "cases.",
+      {{"Input",
+        {positional("RUN", arguments.run, "folder of runs (--out of the benches) or of logs").as_required(),
+         text_option("--baseline", "BASE", arguments.baseline,
+                     "folder of runs or of logs that RUN is held against")
+             .as_required(),
+         number_option(
+             "--baseline-last", "N", arguments.baseline_last, {1, 1'000'000},
+             "of BASE, only the N latest runs of each case that began before RUN's first: BASE may be "
+             "a history that holds RUN too")
+             .with_default("all"),
+         dialect_option(arguments.options.dialect), warmup_option(arguments.options.window),
+         iterations_option(arguments.options.window)}},
+       {"Judgement",
+        {percent_option("--max-regression", arguments.criteria.max_regression,
+                        {.lowest = 0, .highest = 1, .below_highest = true},
+                        "largest slow-down that is allowed"),
+         flag_option("--allow-missing", arguments.criteria.allow_missing, true,
+                     "pass over cases of the baseline that RUN hasn't got")}},
+       {"Output",
+        {text_option("--junit", "FILE", arguments.junit.path,
+                     "write the verdicts to a new file as JUnit's XML; -: to stdout in place of the table"),
+         flag_option("--overwrite", arguments.junit.overwrite, true, "replace FILE if it exists"),
+         flag_option("--markdown", arguments.markdown, true,
+                     "print the table in Markdown, for a job's summary"),
+         flag_option("--json", arguments.json, true, "print one JSON object in place of the table")}}}};
+}
+
+LoadedSamples load_side(const char* side, const std::string& path, const AnalyzeOptions& options) {
+  LoadedSamples loaded = load_samples(std::filesystem::path(path), options);
+  for (const std::string& note : loaded.notes) say(note);
+  if (loaded.bad.empty()) return loaded;
+  const BadFile& first = loaded.bad.front();
+  say(fmt::format("{} of {} left out ({}), first {}: {}", loaded.bad.size(), side, count_flaws(loaded.bad),
+                  first.path, first.defect.reason));
+  return loaded;
+}
+
+void say_what_else(const GateReport& report) {
+  for (const std::string& note : report.notes) say(note);
+  if (!report.only_new.empty())
+    say(fmt::format("{} of RUN {} no baseline, first {}", counted(report.only_new.size(), "case"),
+                    report.only_new.size() == 1 ? "has" : "have",
+                    configuration_text(report.only_new.front())));
+}
+
+int gate_command(const GateArguments& arguments) {
+  if (!arguments.junit.path.empty()) check_output(arguments.junit);
+  std::error_code error;
+  if (arguments.baseline_last == 0 && std::filesystem::equivalent(arguments.run, arguments.baseline, error))
+    throw Error(
+        ExitCode::usage,
+        "RUN and option --baseline are both '{}', in which no regression can be found; name runs that "
+        "were measured before",
+        printable(arguments.run));
+  LoadedSamples baseline = load_side("--baseline", arguments.baseline, arguments.options);
+  const LoadedSamples runs = load_side("RUN", arguments.run, arguments.options);
+  if (arguments.baseline_last > 0) {
+    baseline.samples = latest_before(std::move(baseline.samples), runs.samples,
+                                     static_cast<std::size_t>(arguments.baseline_last));
+    if (baseline.samples.empty())
+      throw Error(ExitCode::bad_data,
+                  "option --baseline: no run in '{}' began before RUN's first; name an older history",
+                  printable(arguments.baseline));
+  }
+  const GateReport report = gate(baseline.samples, runs.samples, arguments.criteria);
+  if (!arguments.junit.path.empty()) write_output(arguments.junit, gate_junit(report));
+  if (!arguments.junit.is_stdout())
+    print_text(arguments.json       ? json_text(gate_json(report))
+               : arguments.markdown ? gate_markdown(report)
+                                    : gate_table(report));
+  say_what_else(report);
+  const ExitCode code = gate_exit_code(report);
+  if (code == ExitCode::bad_data) throw Error(code, gate_summary(report));
+  say(gate_summary(report));
+  return static_cast<int>(code);
+}
+
+}  // namespace
+
+const Command kGateCommand =
+    make_command("gate", "exit code 1 where runs are slower than a baseline's", gate_options, gate_command);
+
+}  // namespace plumb

@@ -1,0 +1,87 @@
+// plumbline: analysis of logs and results, and the files around them; needs no GPU and no mpirun.
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "base/build.h"
+#include "base/console/print.h"
+#include "base/error.h"
+#include "base/options/completions.h"
+#include "base/paths.h"
+#include "base/standard_descriptors.h"
+#include "plumbline/command.h"
+#include "plumbline/engine.h"
+
+namespace {
+
+using plumb::Command;
+
+void print_help() {
+  std::string text = "Usage: plumbline COMMAND [options]\n\nCommands:\n";
+  for (const Command& command : plumb::plumbline_commands())
+    text += fmt::format("  {:<12}{}\n", command.name, command.help);
+  text +=
+      "\nplumbline COMMAND --help lists a command's options; plumbline --version [--json] says what was "
+      "built;\nplumbline --completions SHELL prints completions for bash, zsh or fish.\n";
+  plumb::print_text(text);
+}
+
+int run(int argc, char** argv) {
+  const std::string name = argc > 1 ? argv[1] : "";
+  if (name == "--help" || name == "-h") {
+    print_help();
+    return 0;
+  }
+  if (name == "--version") {
+    const bool as_json = argc > 2 && std::string(argv[2]) == "--json";
+    const nlohmann::ordered_json build = plumb::build_json();
+    plumb::print_text(as_json ? plumb::json_text(build) : plumb::version_text("plumbline", build));
+    return 0;
+  }
+  const std::string completions_option = "--completions";
+  if (name == completions_option || name.starts_with(completions_option + "=")) {
+    const std::string shell = name != completions_option ? name.substr(completions_option.size() + 1)
+                              : argc > 2                 ? argv[2]
+                                                         : "";
+    const auto program = plumb::completed("plumbline", plumb::plumbline_commands());
+    plumb::print_text(plumb::completions(shell, program));
+    return 0;
+  }
+  if (name == "make-rec") {  // its name up to version 0.2
+    const std::string program = plumb::engine_program("make_rec");
+    std::vector<char*> words(argv + 1, argv + argc + 1);
+    ::execv(program.c_str(), words.data());
+    throw plumb::Error(plumb::ExitCode::unavailable, "{} can't be started; call it by hand", program);
+  }
+  std::vector<std::string> names;
+  for (const Command& command : plumb::plumbline_commands()) {
+    if (command.name == name) return command.run(argc - 1, argv + 1);
+    names.push_back(command.name);
+  }
+  const std::string near = plumb::nearest_name(name, names);
+  throw plumb::Error(plumb::ExitCode::usage,
+                     name.empty()
+                         ? "a command is missing; plumbline --help lists them"
+                         : "'" + name + "' is not a command; " +
+                               (near.empty() ? "plumbline --help lists them" : "did you mean " + near + "?"));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  plumb::open_standard_descriptors();
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` fails like one on a full disk
+  try {
+    return run(argc, argv);
+  } catch (const plumb::Error& error) {
+    std::fprintf(stderr, "plumbline: %s\n", plumb::printable(error.what()).c_str());
+    return static_cast<int>(error.code());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "plumbline: unexpected failure (%s); report this\n", error.what());
+    return static_cast<int>(plumb::ExitCode::internal);
+  }
+}

@@ -1,0 +1,193 @@
+// `plumbline report`: measured runs as one page.
+#include <spdlog/fmt/chrono.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/build.h"
+#include "base/console/print.h"
+#include "base/error.h"
+#include "base/output.h"
+#include "plumbline/command.h"
+#include "results/compare/samples.h"
+#include "results/record/links.h"
+#include "results/report/history.h"
+#include "results/report/html_page.h"
+#include "results/report/plot.h"
+#include "results/report/report_data.h"
+
+namespace plumb {
+namespace {
+
+enum class ReportFormat { html, svg, png, markdown, steps, json };
+
+struct ReportArguments {
+  std::vector<std::string> paths;
+  Output output{.option = "-o", .path = ""};
+  std::string title, plot, links;
+  ReportFormat format = ReportFormat::html;
+  std::optional<std::int64_t> baseline_last;
+  double max_regression = GateCriteria().max_regression;
+  bool history = false, verbose = false;
+};
+
+OptionTable report_options(ReportArguments& arguments) {
+  return {
+      "plumbline report",
+      "Measured runs as one HTML page that needs nothing else: whether they scale as they should, throughput "
+      "beside published numbers and what the links allow, where the time of a step goes, memory, profile and "
+      "trace, and what is odd about the runs. Or "
+      "single plots and tables, for documents.",
+      {{"Input",
+        {positional("PATH…", arguments.paths,
+                    "run folders, folders of them (--out of the benches), folders of sweeps, or of logs")
+             .as_required(),
+         text_option(
+             "--links", "FILE", arguments.links,
+             "links.json of bench_allreduce --out, by which scaling is judged where a run has a profile")
+             .with_default("links.json in a PATH, else what runs over several hosts probed")}},
+       {"History",
+        {flag_option("--history", arguments.history, true,
+                     "throughput over commits and dates in place of the report: a line per configuration, "
+                     "with the gate's verdict of every point against the runs before it"),
+         number_option("--baseline-last", "N", arguments.baseline_last, {1, 1'000'000},
+                       "runs before a point that it is held against")
+             .with_default(std::to_string(HistoryOptions().baseline_last)),
+         percent_option("--max-regression", arguments.max_regression,
+                        {.lowest = 0, .highest = 1, .below_highest = true},
+                        "largest change of a point that is none")}},
+       {"Output",
+        {text_option("-o,--output", "FILE", arguments.output.path, "a new file; -: standard output")
+             .as_required(),
+         flag_option("--overwrite", arguments.output.overwrite, true, "replace FILE if it exists"),
+         enum_option(
+             "--format", arguments.format,
+             {{"html", ReportFormat::html},
+              {"svg", ReportFormat::svg},
+              {"png", ReportFormat::png},
+              {"markdown", ReportFormat::markdown},
+              {"steps", ReportFormat::steps},
+              {"json", ReportFormat::json}},
+             "the page; one plot, drawn by gnuplot; tables of medians in Markdown; or of every profiled "
+             "step beside its roofline; json: a --history's points"),
+         choice_option("--plot", arguments.plot, plot_names(), "which plot, with --format svg or png")
+             .with_default(plot_names().front()),
+         text_option("--title", "TEXT", arguments.title, "heading of the page")
+             .with_default("what was run, and on what"),
+         flag_option("--verbose", arguments.verbose, true, "name every file that is left out")}}}};
+}
+
+// Throws Error(bad_data) if the file that is named can't be used; one that is found is judged by the report.
+std::string links_of(const ReportArguments& arguments) {
+  if (!arguments.links.empty()) {
+    read_links(arguments.links);
+    return arguments.links;
+  }
+  std::error_code error;
+  for (const std::string& path : arguments.paths)
+    if (const auto file = std::filesystem::path(path) / kLinksFile;
+        std::filesystem::is_regular_file(file, error))
+      return file;
+  return "";
+}
+
+ReportOptions options_of(const ReportArguments& arguments) {
+  const nlohmann::ordered_json build = build_json();
+  return {.title = arguments.title,
+          .made_by = fmt::format("plumbline {} ({})", build.at("version").get<std::string>(),
+                                 build.at("commit").get<std::string>()),
+          .created = fmt::format("{:%Y-%m-%d %H:%M UTC}", fmt::gmtime(std::time(nullptr))),
+          .links = links_of(arguments)};
+}
+
+bool is_picture(const ReportArguments& arguments) {
+  return arguments.format == ReportFormat::svg || arguments.format == ReportFormat::png;
+}
+
+std::string text_of(const ReportArguments& arguments, const ReportData& data) {
+  if (arguments.format == ReportFormat::html) return html_page(data);
+  if (arguments.format == ReportFormat::markdown) return report_markdown(data);
+  if (arguments.format == ReportFormat::steps) return report_steps(data);
+  const Plot plot = plot_of_name(arguments.plot.empty() ? plot_names().front() : arguments.plot);
+  return plot_picture(data, plot,
+                      arguments.format == ReportFormat::svg ? PictureFormat::svg : PictureFormat::png);
+}
+
+History history_of(const ReportArguments& arguments, const LoadedSamples& samples) {
+  const ReportOptions report = options_of(arguments);
+  HistoryOptions options{.title = report.title, .made_by = report.made_by, .created = report.created};
+  options.criteria.max_regression = arguments.max_regression;
+  if (arguments.baseline_last) options.baseline_last = static_cast<std::size_t>(*arguments.baseline_last);
+  return collect_history(samples, options);
+}
+
+std::string text_of(const ReportArguments& arguments, const History& history) {
+  if (arguments.format == ReportFormat::markdown) return history_markdown(history);
+  if (arguments.format == ReportFormat::json) return json_text(history_json(history));
+  return history_page(history);
+}
+
+void check_formats(const ReportArguments& arguments) {
+  const bool of_both = arguments.format == ReportFormat::html || arguments.format == ReportFormat::markdown;
+  if (arguments.history && !of_both && arguments.format != ReportFormat::json)
+    throw Error(ExitCode::usage,
+                "option --format: a --history has html, markdown and json; give one of them");
+  if (!arguments.history && arguments.format == ReportFormat::json)
+    throw Error(ExitCode::usage,
+                "option --format json needs --history; the figures of single runs are in their result.json");
+  if (arguments.history && !arguments.links.empty())
+    throw Error(ExitCode::usage,
+                "option --links: '{}' judges scaling, which a --history doesn't show; leave one out",
+                arguments.links);
+  if (!arguments.history &&
+      (arguments.baseline_last || arguments.max_regression != GateCriteria().max_regression))
+    throw Error(ExitCode::usage,
+                "options --baseline-last and --max-regression judge the points of a --history; give it too");
+}
+
+void write_report(const ReportArguments& arguments, const LoadedSamples& samples) {
+  const ReportData data = collect_report(samples, options_of(arguments));
+  write_output(arguments.output, text_of(arguments, data));
+  // The files of `samples` come first there, and are told with their flaws.
+  const auto of_runs = data.left_out.begin() + static_cast<std::ptrdiff_t>(samples.bad.size());
+  std::vector<std::string> notes = samples.notes;
+  std::copy_if(of_runs, data.left_out.end(), std::back_inserter(notes), [&](const std::string& told) {
+    return std::ranges::find(samples.notes, told) == samples.notes.end();  // an env.json, read twice
+  });
+  print_messages(notes, samples.bad, arguments.verbose);
+}
+
+void write_history(const ReportArguments& arguments, const LoadedSamples& samples) {
+  const History history = history_of(arguments, samples);
+  write_output(arguments.output, text_of(arguments, history));
+  std::vector<std::string> notes = samples.notes;
+  notes.insert(notes.end(), history.notes.begin(), history.notes.end());
+  print_messages(notes, samples.bad, arguments.verbose);
+}
+
+int report_command(const ReportArguments& arguments) {
+  check_formats(arguments);
+  if (!arguments.plot.empty() && !is_picture(arguments))
+    throw Error(ExitCode::usage,
+                "option --plot {} names a single plot, which --format svg or png draws: give one of them",
+                arguments.plot);
+  check_output(arguments.output);
+  const LoadedSamples samples = load_samples(arguments.paths);
+  if (arguments.history)
+    write_history(arguments, samples);
+  else
+    write_report(arguments, samples);
+  return 0;
+}
+
+}  // namespace
+
+const Command kReportCommand =
+    make_command("report", "measured runs as one HTML page", report_options, report_command);
+
+}  // namespace plumb

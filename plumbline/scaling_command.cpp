@@ -1,0 +1,146 @@
+// `plumbline scaling`: the throughput that links allow, beside what was measured.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/console/print.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "plumbline/command.h"
+#include "plumbline/engine.h"
+#include "results/simulation/prediction_text.h"
+#include "results/simulation/published_scaling.h"
+#include "results/simulation/scaling_basis.h"
+
+namespace plumb {
+namespace {
+
+constexpr int kMostSimulatedDevices = 1 << 20;
+
+struct ScalingArguments {
+  std::vector<std::string> runs;
+  std::string links, devices, reduce_dtype;
+  std::optional<int> to;
+  std::optional<double> bandwidth, latency, bucket_mb;  // GB/s, µs, MiB
+  bool published = false, force = false, json = false;
+};
+
+OptionTable scaling_options(ScalingArguments& arguments) {
+  return {
+      "plumbline scaling",
+      "The throughput that a run should reach on more devices and hosts: its instructions and their measured "
+      "times, simulated over links that bench_allreduce --out measured, beside the runs that were measured. "
+      "REJECT: faster than the links allow; EXPLAIN: over 10 % slower than predicted, with what holds it "
+      "back; FLAG: steps that get shorter as devices are added.",
+      {{"Input",
+        {positional("RUN…", arguments.runs,
+                    "run folder with --profile, or a folder of runs of one configuration on several cases"),
+         text_option("--links", "FILE", arguments.links,
+                     "latency and bandwidth: links.json of bench_allreduce"),
+         flag_option("--published", arguments.published, true,
+                     "in place of RUN: the model held against the published scaling of frameworks on V100s"),
+         flag_option("--force", arguments.force, true, "also with links.json of other hosts")}},
+       {"Cases",
+        {number_option("--to", "N", arguments.to, {1, kMostSimulatedDevices}, "cases of up to N devices")
+             .with_default("as many as links.json and the runs have"),
+         text_option("--devices", "A..B", arguments.devices, "cases of A to B devices, or of A alone")}},
+       {"What if",
+        {number_option("--bandwidth", "GB/s", arguments.bandwidth,
+                       {.lowest = 0, .highest = 1e6, .above_lowest = true},
+                       "of a host's links to others, in place of the measured one"),
+         number_option("--latency", "US", arguments.latency, {.lowest = 0, .highest = 1e6},
+                       "microseconds of a hop between hosts, likewise"),
+         number_option("--bucket-mb", "X", arguments.bucket_mb,
+                       {.lowest = 0, .highest = 1e6, .above_lowest = true},
+                       "largest bucket of gradients in MiB")
+             .with_default("as the runs had"),
+         choice_option("--reduce-dtype", arguments.reduce_dtype, {"same", "fp32", "fp16"},
+                       "type in which gradients are sent")
+             .with_default("as the runs had")}},
+       {"Output",
+        {flag_option("--json", arguments.json, true, "print one JSON object in place of the tables")}}}};
+}
+
+struct DeviceRange {
+  int from = 1, to = 1;
+};
+
+// "8..1024", "64".
+DeviceRange parse_devices(const std::string& text) {
+  const Range<int> range{1, kMostSimulatedDevices};
+  const std::size_t dots = text.find("..");
+  DeviceRange devices;
+  devices.from = parse_number<int>("--devices", text.substr(0, dots), range);
+  devices.to =
+      dots == std::string::npos ? devices.from : parse_number<int>("--devices", text.substr(dots + 2), range);
+  if (devices.from > devices.to)
+    throw Error(ExitCode::usage, "option --devices: '{}' goes down; give the smaller number first", text);
+  return devices;
+}
+
+WhatIf what_if_of(const ScalingArguments& arguments) {
+  WhatIf what_if{.bucket_mb = arguments.bucket_mb, .reduce_dtype = arguments.reduce_dtype};
+  if (arguments.bandwidth) what_if.between_bytes_per_second = *arguments.bandwidth * kGiga;
+  if (arguments.latency) what_if.between_latency_seconds = *arguments.latency * 1e-6;
+  return what_if;
+}
+
+std::vector<Layout> wanted_cases(const ScalingArguments& arguments, const ScalingBasis& basis,
+                                 const Links& links) {
+  const int per_host = devices_per_host(links);
+  if (!arguments.devices.empty()) {
+    const DeviceRange devices = parse_devices(arguments.devices);
+    std::vector<Layout> cases = cases_between(devices.from, devices.to, per_host);
+    if (cases.empty())
+      throw Error(ExitCode::usage,
+                  "option --devices: no whole hosts of {} devices have '{}'; give a multiple of {}", per_host,
+                  arguments.devices, per_host);
+    return cases;
+  }
+  return cases_between(1, arguments.to.value_or(most_devices(basis, links)), per_host);
+}
+
+int print_validation(const ScalingArguments& arguments) {
+  if (!arguments.runs.empty() || !arguments.links.empty() || !arguments.devices.empty() || arguments.to ||
+      what_if_of(arguments).any())
+    throw Error(ExitCode::usage,
+                "option --published: takes no RUN, no links, no cases and no what-if; leave them out");
+  const PublishedValidation validation = validate_published(published_results(), published_step);
+  print_text(arguments.json ? json_text(validation_json(validation)) : validation_text(validation));
+  return 0;
+}
+
+int scaling_command(const ScalingArguments& arguments) {
+  if (arguments.published) return print_validation(arguments);
+  if (arguments.runs.empty())
+    throw Error(ExitCode::usage, "argument RUN is missing; name a run folder with a profile.json");
+  if (arguments.links.empty())
+    throw Error(ExitCode::usage, "option --links is missing; name a links.json of bench_allreduce --out");
+  if (arguments.to && !arguments.devices.empty())
+    throw Error(ExitCode::usage, "option --to: and --devices both choose the cases; give one of them");
+  if (!arguments.devices.empty()) parse_devices(arguments.devices);
+  const Links links = read_links(arguments.links);
+  const ScalingBasis basis = load_scaling_basis(arguments.runs);
+  if (!arguments.force) check_hosts(basis, links, arguments.links, true);
+  const ScalingPrediction prediction =
+      predict_scaling(basis, links, what_if_of(arguments), wanted_cases(arguments, basis, links));
+  if (prediction.cases.empty())
+    throw Error(
+        ExitCode::bad_data,
+        "option --links: '{}' knows no link that these cases need; measure with bench_allreduce --out "
+        "over several hosts, or give --bandwidth",
+        arguments.links);
+  for (const std::string& note : basis.notes) say(note);
+  for (const std::string& note : prediction.notes) say(note);
+  const std::vector<ScalingVerdict> verdicts = scaling_verdicts(basis, prediction);
+  print_text(arguments.json ? json_text(prediction_json(basis, prediction, verdicts))
+                            : prediction_text(basis, prediction, verdicts));
+  return 0;
+}
+
+}  // namespace
+
+const Command kScalingCommand = make_command(
+    "scaling", "what throughput the links allow, beside what was measured", scaling_options, scaling_command);
+
+}  // namespace plumb

@@ -1,0 +1,288 @@
+// `plumbline sweep`: the runs of a sweep file, one after the other, and the table of them all.
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/console/messages.h"
+#include "base/console/print.h"
+#include "base/console/progress.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "base/whole_file.h"
+#include "launch/host_launcher.h"
+#include "launch/sweep/sweep.h"
+#include "plumbline/command.h"
+#include "plumbline/engine.h"
+#include "results/analysis/analyze.h"
+
+namespace plumb {
+
+extern const std::string_view kCpuSweep, kDlperfSweep, kDlperfHostsSweep;  // launch/sweeps/*.toml
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct SweepArguments {
+  std::string file, out, target, on_lost_host = "retry";
+  bool resume = false, dry_run = false, quiet = false, markdown = false;
+};
+
+OptionTable sweep_options(SweepArguments& arguments) {
+  return {
+      "plumbline sweep",
+      "Runs what a TOML file asks for (models, batch sizes, precisions, numbers of devices and hosts; each "
+      "case "
+      "several times, in an order that is shuffled anew for every repetition), one program after the other "
+      "through mpirun, srun or launch/run, and prints the table of plumbline analyze. A run that fails is "
+      "tried again and recorded; a "
+      "sweep that was stopped or killed goes on with --resume, and ends with the same set of results.",
+      {{"Input",
+        {positional("FILE", arguments.file,
+                    "sweep file, or the name of an example: cpu, dlperf_resnet50, dlperf_resnet50_4_hosts")
+             .as_required(),
+         flag_option("--resume", arguments.resume, true,
+                     "go on with the sweep in --out: what is finished is kept, what failed is tried again"),
+         choice_option(
+             "--on-lost-host", arguments.on_lost_host, {"retry", "skip"},
+             "after a run over several hosts that ended with code 75 (a peer lost): try it again, or "
+             "leave it and all runs over as many hosts or more open for --resume"),
+         flag_option("--dry-run", arguments.dry_run, true,
+                     "print order, commands and time of what would be run; starts and writes nothing"),
+         text_option("--target", "NAME", arguments.target,
+                     "with --dry-run: the device to print the least time for, of those that bench_resnet50 "
+                     "--list-targets names")}},
+       {"Output",
+        {text_option("--out", "DIR", arguments.out,
+                     "new folder for the results: logs/<configuration>/1n8g/…, runs/<run>/result.json, what "
+                     "programs said in output/, what failed in failed/, journal.jsonl")
+             .with_default("sweeps/<name of FILE>"),
+         flag_option("--markdown", arguments.markdown, true, "print the table in Markdown"),
+         flag_option("--quiet", arguments.quiet, true, "failures and results only")}}}};
+}
+
+// `program`: a name, or a path in the folder that the sweep file names.
+std::string path_of_engine(const fs::path& program) {
+  return engine_program(program.filename().string(), program.parent_path());
+}
+
+// The options of a program as it reads them itself. Throws Error(usage) as it does.
+nlohmann::ordered_json read_options(const std::string& program, std::vector<std::string> arguments) {
+  arguments.emplace_back("--print-config");
+  nlohmann::ordered_json options = ask_engine(path_of_engine(program), arguments);
+  if (!options.is_object() || options.at("dry_run") == true || options.at("find_max_bs") == true)
+    throw Error(ExitCode::usage,
+                "a sweep measures runs, and one of these options asks for something else than a run; leave "
+                "it out");
+  if (options.at("save_weights") != "")
+    throw Error(ExitCode::usage,
+                "option --save-weights: every run of the sweep would write the same file; leave it out");
+  return options;
+}
+
+RunLength check_options(const std::string& program, const std::vector<std::string>& arguments) {
+  const nlohmann::ordered_json options = read_options(program, arguments);
+  return {options.at("iterations"), options.at("warmup")};
+}
+
+// The time of one run's iterations at the roofline of the target, without start and end. Nothing if the
+// target can't do what the run asks for.
+std::optional<double> least_seconds(const SweepPlan& plan, const SweepRun& run, const std::string& target) {
+  const SweepGroup& group = plan.groups[run.group];
+  const std::string program = (plan.launcher.programs / group.program).string();
+  std::vector<std::string> arguments = group.options;
+  for (const std::string& word :
+       {std::string("--dry-run"), std::string("--json"), "--target=" + target,
+        fmt::format("--nodes={}", run.nodes), fmt::format("--devices-per-node={}", run.devices_per_node)})
+    arguments.push_back(word);
+  try {
+    const auto step_seconds = ask_engine(path_of_engine(program), arguments).at("roofline_seconds");
+    return step_seconds.get<double>() * static_cast<double>(group.length.iterations);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::usage) throw;
+    return std::nullopt;
+  }
+}
+
+// The least time that the runs whose index is in `open` can take on a target. With an empty name a target
+// must be named by the options (device=cpu). Nothing if it isn't, or can't do a precision.
+std::optional<double> least_seconds(const SweepPlan& plan, const std::vector<std::size_t>& open,
+                                    const std::string& target) {
+  std::map<std::pair<std::size_t, std::string>, double> seconds_of_case;
+  double seconds = 0;
+  for (const std::size_t index : open) {
+    const SweepRun& run = plan.runs[index];
+    const auto [entry, is_new] = seconds_of_case.try_emplace({run.group, run.case_name()}, 0);
+    if (is_new) {
+      const SweepGroup& group = plan.groups[run.group];
+      const auto options = read_options((plan.launcher.programs / group.program).string(), group.options);
+      if (target.empty() && options.at("device") != "cpu") return std::nullopt;
+      const auto least = least_seconds(plan, run, target.empty() ? "cpu" : target);
+      if (!least) return std::nullopt;
+      entry->second = std::max(options.at("seconds").get<double>(), *least);
+    }
+    seconds += entry->second;
+  }
+  return seconds;
+}
+
+// Throws Error(usage) for a target that the programs don't know; says which one a short name stands for.
+std::string target_note(const SweepPlan& plan, const std::string& target) {
+  if (target.empty() || plan.groups.empty()) return "";
+  const auto used =
+      ask_engine(path_of_engine((plan.launcher.programs / plan.groups.front().program).string()),
+                 {"--dry-run", "--json", "--fp32", "--bs=1", "--target=" + target})
+          .at("target")
+          .get<std::string>();
+  return used == target ? "" : fmt::format("--target {}: using {}", target, used);
+}
+
+// A file, or an example where there is no such file.
+std::string read_sweep_file(const std::string& path) {
+  // Examples have the names of their files in launch/sweeps.
+  for (const auto& [name, example] : {std::pair("cpu", kCpuSweep), std::pair("dlperf_resnet50", kDlperfSweep),
+                                      std::pair("dlperf_resnet50_4_hosts", kDlperfHostsSweep)})
+    if (std::error_code error; path == name && fs::status(path, error).type() == fs::file_type::not_found)
+      return std::string(example);
+  return read_whole_file(
+      path, {.remedy = "check its name, or give an example: cpu, dlperf_resnet50, dlperf_resnet50_4_hosts",
+             .name = fmt::format("argument FILE: sweep file {}", path),
+             .most_bytes = 1 << 20});
+}
+
+std::string duration_text(double seconds) {
+  const auto whole = static_cast<long long>(seconds + 0.5);
+  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+}
+
+// The runs of a dry run, and the time they would take.
+std::string plan_text(const SweepPlan& plan, const SweepFolder& folder, const SweepArguments& arguments) {
+  std::map<std::string, RunState> states;
+  if (arguments.resume) states = read_sweep_states(folder.path);
+  const auto state = [&](const std::string& run) {
+    const auto found = states.find(run);
+    return found == states.end() ? RunState{} : found->second;
+  };
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < plan.runs.size(); ++i)
+    if (!state(plan.runs[i].name).done) open.push_back(i);
+  std::string text =
+      fmt::format("{} runs to do, {} finished; {} repetitions, seed {}, up to {} retries\n", open.size(),
+                  plan.runs.size() - open.size(), plan.repetitions, plan.seed, plan.retries);
+  const auto measured = seconds_left(plan, state);
+  const auto least = least_seconds(plan, open, arguments.target);
+  if (measured)
+    text += fmt::format("time: {} as the finished runs took\n", duration_text(*measured));
+  else if (least)
+    text += fmt::format("time: at least {}, the iterations at the roofline without starts and ends\n",
+                        duration_text(*least));
+  else
+    text += "time: not known before a run has ended; --target tells the least that a device would take\n";
+  for (const std::size_t index : open) text += shell_text(command_of(plan, plan.runs[index], folder)) + "\n";
+  return text;
+}
+
+// One table per configuration, and what failed.
+std::string result_text(const SweepPlan& plan, const SweepFolder& folder, const SweepOutcome& outcome,
+                        bool markdown) {
+  std::string text;
+  std::set<std::string> measured;
+  for (const SweepRun& run : plan.runs)
+    if (std::error_code error; fs::exists(folder.log(plan, run), error))
+      measured.insert(plan.groups[run.group].name);
+  for (const SweepGroup& group : plan.groups) {
+    if (!measured.contains(group.name)) continue;
+    std::string table;
+    try {
+      const Analysis analysis =
+          analyze_logs(folder.logs(group),
+                       {.dialect = "paddle_speed", .window = {group.length.iterations, group.length.warmup}});
+      table = markdown ? markdown_text(analysis) : table_text(analysis);
+      for (const std::string& message : message_lines(analysis, 0)) table += message + "\n";
+    } catch (const Error& error) {
+      table = std::string(error.what()) + "\n";
+    }
+    text += fmt::format("{}{}\n{}{}", text.empty() ? "" : "\n", group.name, markdown ? "\n" : "", table);
+  }
+  if (!outcome.failed.empty()) text += (text.empty() ? "" : "\n") + std::string("Failed:\n");
+  for (const FailedRun& run : outcome.failed)
+    text += fmt::format("{} {}: {}, code {}, {}\n", markdown ? "-" : " ", run.name,
+                        counted(run.failures, "attempt"), run.code, run.reason);
+  return text;
+}
+
+std::string progress_text(const SweepProgress& progress) {
+  return fmt::format("{}/{}  {}  {}{}", progress.finished, progress.total,
+                     progress.seconds_left ? duration_text(*progress.seconds_left) + " left" : "time unknown",
+                     progress.run, progress.attempt > 1 ? fmt::format(", attempt {}", progress.attempt) : "");
+}
+
+int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepIdentity& identity,
+                 const SweepArguments& arguments) {
+  SweepJournal journal(folder.path, identity, arguments.resume);
+  LiveLine line(stderr, arguments.quiet ? Terminal{} : terminal_of(stderr));
+  Messages messages(stderr, terminal_of(stderr), arguments.quiet ? Loudness::quiet : Loudness::usual);
+  const std::string again =
+      fmt::format("plumbline sweep {} --resume --out {}", arguments.file, folder.path.string());
+  const SweepListener listener{
+      .progress = [&](const SweepProgress& progress) { line.draw(progress_text(progress)); },
+      .warn =
+          [&](const std::string& sentence) {
+            line.clear();
+            messages.warn("plumbline: " + sentence);
+          }};
+  messages.say(fmt::format("plumbline: {} runs in {}", plan.runs.size(), folder.path.string()));
+  const OnLostHost on_lost_host = arguments.on_lost_host == "skip" ? OnLostHost::skip : OnLostHost::retry;
+  const SweepOutcome outcome = run_sweep(plan, folder, journal, listener, on_lost_host);
+  line.clear();
+  print_text(result_text(plan, folder, outcome, arguments.markdown));
+  messages.last(fmt::format(
+      "plumbline: {} of {} runs finished, {} failed; {}", outcome.finished, outcome.total,
+      outcome.failed.size(),
+      outcome.finished == outcome.total ? "results in " + folder.path.string() : again + " goes on"));
+  return exit_code_of(outcome);
+}
+
+int sweep_command(const SweepArguments& arguments) {
+  if (!arguments.target.empty() && !arguments.dry_run)
+    throw Error(ExitCode::usage, "option --target: {} is for --dry-run; runs use the devices that are there",
+                arguments.target);
+  const std::string text = read_sweep_file(arguments.file);
+  const fs::path self = path_of_this_program();
+  const auto with_script = [&](SweepLauncher launcher) {
+    if (launcher.hosts) launcher.command = find_launch_run(self);
+    return launcher;
+  };
+  SweepPlan plan =
+      read_sweep_plan(text, arguments.file, check_options,
+                      [&](const SweepLauncher& launcher, int nodes, int devices_per_node,
+                          const std::vector<std::string>& program) {
+                        check_host_layout(with_script(launcher), nodes, devices_per_node, program);
+                      });
+  plan.launcher = with_script(plan.launcher);
+  if (plan.launcher.programs.empty())
+    plan.launcher.programs = fs::path(engine_program(plan.groups.front().program)).parent_path();
+  const fs::path name = fs::path(arguments.file).stem();
+  const SweepFolder folder{arguments.out.empty() ? fs::path("sweeps") / name : fs::path(arguments.out)};
+  if (arguments.dry_run) {
+    if (const std::string note = target_note(plan, arguments.target); !note.empty())
+      Messages(stderr, terminal_of(stderr), arguments.quiet ? Loudness::quiet : Loudness::usual)
+          .say("plumbline: " + note);
+    print_text(plan_text(plan, folder, arguments));
+    return 0;
+  }
+  const SweepIdentity identity{
+      .plan = plan_hash(plan), .build = build_hash(plan), .file = arguments.file, .toml = text};
+  return run_and_tell(plan, folder, identity, arguments);
+}
+
+}  // namespace
+
+const Command kSweepCommand = make_command("sweep", "the runs of a sweep file, shuffled, and their table",
+                                           sweep_options, sweep_command);
+
+}  // namespace plumb
