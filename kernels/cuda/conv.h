@@ -132,7 +132,7 @@ std::unique_ptr<ConvEngine> with_stem_kernels(std::unique_ptr<ConvEngine> convol
 // GPUs of compute capability 8.0 and more have such problems (fusion_support()).
 std::unique_ptr<ConvEngine> with_block_end_kernels(std::unique_ptr<ConvEngine> convolutions);
 
-// `convolutions`, plus our own kernel for 3x3 convolutions of 64 channels (window.h), listed second: only
+// `convolutions`, plus our own kernels for 3x3 convolutions of 64 channels (window.h), listed second: only
 // tuning, which checks its values, chooses it. For GPUs of compute capability 9.0, where
 // built_for_warpgroups(), with so many multiprocessors.
 std::unique_ptr<ConvEngine> with_window_kernels(std::unique_ptr<ConvEngine> convolutions,

@@ -9,9 +9,7 @@ namespace plumb::cuda {
 namespace {
 
 bool is_window(const ConvProblem& p) {
-  const bool is_pass = p.pass == ConvPass::forward || p.pass == ConvPass::backward_data ||
-                       p.pass == ConvPass::norm_backward_data;
-  return is_pass && p.dtype != DType::f32 && p.layout == TensorLayout::nhwc && p.c == kWindowChannels &&
+  return p.dtype != DType::f32 && p.layout == TensorLayout::nhwc && p.c == kWindowChannels &&
          p.out_c == kWindowChannels && p.kernel == kWindow && p.stride == 1 && p.padding == 1 &&
          p.groups == 1 && p.h * p.w <= kMostWindowPixels && !p.fusion.normalizes_input &&
          !p.fusion.completes_gradient;
@@ -25,6 +23,8 @@ class WindowPlan final : public ConvPlan {
         multiprocessors_(multiprocessors) {}
 
   std::size_t workspace_bytes() const override {
+    if (problem_.pass == ConvPass::backward_weights)
+      return window_weights_workspace(shape_, multiprocessors_);
     const bool leaves_sums =
         problem_.fusion.gathers_statistics || problem_.pass == ConvPass::norm_backward_data;
     return leaves_sums ? window_workspace(shape_, multiprocessors_) : 0;
@@ -37,6 +37,9 @@ class WindowPlan final : public ConvPlan {
       return launch_window_forward(problem_.dtype, shape_, multiprocessors_, operands[0], operands[1],
                                    operands[2], problem_.fusion.gathers_statistics ? floats(3) : nullptr,
                                    partials, stream);
+    if (problem_.pass == ConvPass::backward_weights)
+      return launch_window_backward_weights(problem_.dtype, shape_, multiprocessors_, operands[0],
+                                            operands[1], partials, operands[2], stream);
     WindowNorm norm;
     std::size_t d_in = 2;
     if (problem_.pass == ConvPass::norm_backward_data) {  // in the order of ConvNormBackwardData's operands

@@ -25,27 +25,32 @@ __device__ ImageTile window_tile_at(const WindowShape& shape, unsigned index) {
   return image_tile_at<kWindowTileRows, kWindowTileColumns>(shape.h, shape.w, index);
 }
 
-// Walks over positions, 16 further each time.
+// Walks over positions, kStep further each time.
+template <int kPitch, int kStep>
 struct WindowPosition {
+  static_assert(kStep <= kPitch);
   int row, column;
   __device__ explicit WindowPosition(int position) : row(0), column(position) {}
   __device__ void advance() {
-    column += 16;
-    if (column >= kWindowPitch) column -= kWindowPitch, ++row;
+    column += kStep;
+    if (column >= kPitch) column -= kPitch, ++row;
   }
 };
 
-// A warpgroup copies the tile's input and its border; 0 outside the image.
-template <typename T>
-__device__ void hold_window_input(const WindowShape& shape, const ImageTile& tile, const T* in, uint4* held) {
-  const int thread = static_cast<int>(threadIdx.x) % kWindowGroupThreads;
+// So many threads copy the tile's pixels and those of its border, 0 or 1 wide; 0 outside the image.
+template <int kThreads, int kBorder, typename T>
+__device__ void hold_window_pixels(const WindowShape& shape, const ImageTile& tile, const T* from,
+                                   uint4* held) {
+  constexpr int kPitch = kWindowTileColumns + 2 * kBorder, kStep = kThreads / kWindowChunks;
+  constexpr int kPositions = (kWindowTileRows + 2 * kBorder) * kPitch;
+  const int thread = static_cast<int>(threadIdx.x) % kThreads;
   const int h = static_cast<int>(shape.h), w = static_cast<int>(shape.w), chunk = thread % kWindowChunks;
-  const T* const image = in + std::int64_t{tile.image} * h * w * kWindowChannels + chunk * 8;
-  held += chunk * kWindowPlaneChunks;
-  WindowPosition at(thread / kWindowChunks);
+  const T* const image = from + std::int64_t{tile.image} * h * w * kWindowChannels + chunk * 8;
+  held += chunk * (kBorder == 0 ? kWindowGradientPlaneChunks : kWindowPlaneChunks);
+  WindowPosition<kPitch, kStep> at(thread / kWindowChunks);
 #pragma unroll 2
-  for (int position = thread / kWindowChunks; position < kWindowPositions; position += 16, at.advance()) {
-    const int y = tile.row - 1 + at.row, x = tile.column - 1 + at.column;
+  for (int position = thread / kWindowChunks; position < kPositions; position += kStep, at.advance()) {
+    const int y = tile.row - kBorder + at.row, x = tile.column - kBorder + at.column;
     const bool is_inside = y >= 0 && y < h && x >= 0 && x < w;
     gpu::copy_to_shared(held + position, image + (is_inside ? (y * w + x) * kWindowChannels : 0), is_inside);
   }
@@ -149,10 +154,11 @@ __device__ void store_window(const WindowShape& shape, const ImageTile& tile,
   // In chunks, which the compiler needs to see in order to store one at once.
   const std::int64_t first =
       ((std::int64_t{tile.image} * shape.h + tile.row) * shape.w + tile.column) * kWindowChunks + channel / 8;
-  const auto offset_of = [&](const WindowPosition& at) { return (at.row * w + at.column) * kWindowChunks; };
-  const auto has_pixel = [&](const WindowPosition& at) { return at.row < rows && at.column < columns; };
+  using Position = WindowPosition<kWindowPitch, kWindowOutputPixels>;
+  const auto offset_of = [&](const Position& at) { return (at.row * w + at.column) * kWindowChunks; };
+  const auto has_pixel = [&](const Position& at) { return at.row < rows && at.column < columns; };
   Packed<T, 8> norm_in[kAhead];
-  WindowPosition ahead(lane / 2);
+  Position ahead(lane / 2);
   const auto load_next = [&](int turn) {
     if (has_pixel(ahead))
       norm_in[turn % kAhead] = reinterpret_cast<const Packed<T, 8>*>(norm.in)[first + offset_of(ahead)];
@@ -161,7 +167,7 @@ __device__ void store_window(const WindowShape& shape, const ImageTile& tile,
   if constexpr (kPass == WindowPass::gradient_for_norm)
 #pragma unroll
     for (int turn = 0; turn < kAhead; ++turn) load_next(turn);
-  WindowPosition at(lane / 2);
+  Position at(lane / 2);
 #pragma unroll
   for (int turn = 0; turn < kTurns; ++turn, at.advance()) {
     uint4* const own = staging + turn % 2 * kWindowOutputChunks;
@@ -216,7 +222,8 @@ __global__ void __launch_bounds__(kWindowThreads, 1)
   const auto tile_of = [&](unsigned i) { return window_tile_at(shape, blockIdx.x + i * gridDim.x); };
   const auto hold = [&](unsigned i) {
     if (i < own_tiles)
-      hold_window_input(shape, tile_of(i), in, stages + i % kWindowStages * kWindowStageChunks);
+      hold_window_pixels<kWindowGroupThreads, 1>(shape, tile_of(i), in,
+                                                 stages + i % kWindowStages * kWindowStageChunks);
   };
   WindowSums sums;
   WindowNormLine line;
@@ -244,6 +251,79 @@ __global__ void __launch_bounds__(kWindowThreads, 1)
   }
   if constexpr (leaves_sums(kPass))
     sums.leave(channel, partials + (blockIdx.x * kWindowGroups + group) * 2 * kWindowChannels);
+}
+
+// Warpgroup r sums the gradient of the windows' row r over the block's tiles: d_out's 64 channels times the
+// input's, for three taps, which are shifts of the input's address. A product sums over 8 pixels of a row and
+// the 8 below them; lanes load d_out for two rows of a tile, for all taps, as a product that read both
+// matrices from shared memory would keep it busy all the time. The tile after the next one is copied while
+// the first two rows are multiplied. Per element: reads 2 bytes of each tensor, 5.1 from the L2 cache; 576
+// multiply-adds, which all count. Bound by tensor cores; shared memory moves 128 bytes a cycle for four
+// fifths of that time. At last each block leaves 144 KiB for launch_finish_sums().
+template <typename T>
+__global__ void __launch_bounds__(kWindowWeightsThreads, 1)
+    window_weights(WindowShape shape, unsigned tiles, const T* in, const T* d_out, float* partials) {
+  constexpr int kSteps = kWindowTileColumns / 8;
+  uint4* const stages = gpu::dynamic_shared<uint4>();
+  const auto warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+  const int row = warp / 4;
+  const unsigned own_tiles = (tiles - blockIdx.x + gridDim.x - 1) / gridDim.x;
+  const auto hold = [&](unsigned i) {
+    if (i >= own_tiles) return;
+    const ImageTile tile = window_tile_at(shape, blockIdx.x + i * gridDim.x);
+    uint4* const stage = stages + i % kWindowStages * kWindowWeightsStageChunks;
+    hold_window_pixels<kWindowWeightsThreads, 1>(shape, tile, in, stage);
+    hold_window_pixels<kWindowWeightsThreads, 0>(shape, tile, d_out, stage + kWindowStageChunks);
+  };
+  float sums[kWindow][gpu::kSquareSums] = {};
+  hold(0);
+  gpu::end_copy_group();
+  hold(1);
+  gpu::end_copy_group();
+  gpu::wait_for_copy_groups<1>();
+  gpu::share_with_products();
+  __syncthreads();
+  for (unsigned i = 0; i < own_tiles; ++i) {
+    const uint4* const input = stages + i % kWindowStages * kWindowWeightsStageChunks;
+    const uint4* const gradient = input + kWindowStageChunks +
+                                  (warp % 4 * 2 + lane / 8 % 2) * kWindowGradientPlaneChunks +
+                                  lane / 16 * kWindowTileColumns + lane % 8;
+    const std::uint64_t right =
+        gpu::matrix_at(input + row * kWindowPitch, 16 * kWindowPitch, 16 * kWindowPlaneChunks);
+#pragma unroll
+    for (int line = 0; line < kWindowTileRows; line += 2) {
+      unsigned left[kSteps][4];
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step)
+        gpu::load_transposed_matrices(left[step], gradient + line * kWindowTileColumns + 8 * step);
+      gpu::begin_products();
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step) {
+#pragma unroll
+        for (int tap = 0; tap < kWindow; ++tap)
+          gpu::multiply_warpgroup<T>(sums[tap], left[step], right + line * kWindowPitch + 8 * step + tap);
+      }
+      gpu::end_product_group();
+      if (line == 0) {
+        gpu::wait_for_copies();
+        gpu::share_with_products();
+        __syncthreads();  // the next tile is there, the one before was read
+        hold(i + 2);
+      }
+      gpu::wait_for_product_groups<0>();
+    }
+  }
+  partials += std::int64_t{blockIdx.x} * kWindowWeights;
+#pragma unroll
+  for (int tap = 0; tap < kWindow; ++tap) {
+#pragma unroll
+    for (int i = 0; i < gpu::kSquareSums; i += 2) {
+      const int out_channel = warp % 4 * 16 + i / 2 % 2 * 8 + lane / 4, channel = i / 4 * 8 + lane % 4 * 2;
+      const float values[2] = {sums[tap][i], sums[tap][i + 1]};
+      store<2>(partials + ((out_channel * kWindow + row) * kWindow + tap) * kWindowChannels + channel,
+               values);
+    }
+  }
 }
 
 template <WindowPass kPass, typename T>
@@ -283,6 +363,19 @@ void launch_window_backward_data(DType dtype, const WindowShape& shape, int mult
   if (norm.in)
     launch_finish_norm_sums<2>(partials, blocks * kWindowGroups, shape.n * shape.h * shape.w, kWindowChannels,
                                norm.norm, {}, stream);
+}
+
+void launch_window_backward_weights(DType dtype, const WindowShape& shape, int multiprocessors,
+                                    const std::byte* in, const std::byte* d_out, float* partials,
+                                    std::byte* d_weight, cudaStream_t stream) {
+  const int blocks = window_blocks(shape, multiprocessors);
+  with_half_type_of(dtype, [&](auto type) {
+    using T = decltype(type);
+    gpu::launch(window_weights<T>, dim3(static_cast<unsigned>(blocks)), dim3(kWindowWeightsThreads),
+                kWindowWeightsSharedBytes, stream, shape, static_cast<unsigned>(window_tiles(shape)),
+                as<T>(in), as<T>(d_out), partials);
+    launch_finish_sums(partials, blocks, kWindowWeights, as<T>(d_weight), stream);
+  });
 }
 
 }  // namespace plumb::cuda

@@ -3,8 +3,9 @@
 // Results repeat bit for bit on one GPU; addresses are multiples of 16 bytes. All is enqueued on the stream.
 //
 // Why not cuDNN: at batch 256 and 56x56 pixels on an H200 its fastest engines in f16 take 0.126 ms for
-// forward, 0.132 with sums, 0.130 for the data's gradient and 0.178 for that with a norm's sums
-// (results/measured/nvidia_h200). The roofline is 0.060 ms, by tensor cores, and 0.064 with the norm's input.
+// forward, 0.132 with sums, 0.130 for the data's gradient, 0.178 for that with a norm's sums and 0.133 for
+// the weights' gradient (results/measured/nvidia_h200). The roofline is 0.060 ms, by tensor cores, and 0.064
+// with the norm's input.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -34,5 +35,10 @@ struct WindowNorm {
 void launch_window_backward_data(DType dtype, const WindowShape& shape, int multiprocessors,
                                  const std::byte* d_out, const std::byte* weight, std::byte* d_in,
                                  const WindowNorm& norm, float* partials, cudaStream_t stream);
+
+// d_weight of in and d_out; partials takes window_weights_workspace().
+void launch_window_backward_weights(DType dtype, const WindowShape& shape, int multiprocessors,
+                                    const std::byte* in, const std::byte* d_out, float* partials,
+                                    std::byte* d_weight, cudaStream_t stream);
 
 }  // namespace plumb::cuda

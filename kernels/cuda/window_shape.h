@@ -46,6 +46,16 @@ inline constexpr int kWindowOutputChunks = 2 * kWindowHalfChunks;
 inline constexpr int kWindowSharedBytes = 16 * (kWindowWeightChunks + kWindowStages * kWindowStageChunks +
                                                 kWindowThreads / 32 * 2 * kWindowOutputChunks);
 
+// The weights' gradient: a block has a warpgroup for each row of the windows. A tile's gradient lies beside
+// its input, without a border.
+inline constexpr int kWindowWeightsThreads = kWindow * kWindowGroupThreads;
+inline constexpr int kWindowWeights = kWindowTaps * kWindowChannels * kWindowChannels;
+inline constexpr int kWindowGradientPlaneChunks = kWindowTileRows * kWindowTileColumns + 1;
+static_assert(kWindowGradientPlaneChunks % 8 == 1);
+inline constexpr int kWindowWeightsStageChunks =
+    kWindowStageChunks + kWindowChunks * kWindowGradientPlaneChunks;
+inline constexpr int kWindowWeightsSharedBytes = 16 * kWindowStages * kWindowWeightsStageChunks;
+
 inline std::int64_t window_tiles(const WindowShape& shape) {
   return shape.n * divide_up(shape.h, kWindowTileRows) * divide_up(shape.w, kWindowTileColumns);
 }
@@ -57,6 +67,10 @@ inline int window_blocks(const WindowShape& shape, int multiprocessors) {
 inline std::size_t window_workspace(const WindowShape& shape, int multiprocessors) {
   return sizeof(float) * 2 * kWindowChannels * kWindowGroups *
          static_cast<std::size_t>(window_blocks(shape, multiprocessors));
+}
+// What a block leaves of the weights' gradient.
+inline std::size_t window_weights_workspace(const WindowShape& shape, int multiprocessors) {
+  return sizeof(float) * kWindowWeights * static_cast<std::size_t>(window_blocks(shape, multiprocessors));
 }
 
 }  // namespace plumb::cuda

@@ -13,7 +13,7 @@
 namespace plumb {
 namespace {
 
-// Forward with and without sums, and its data's gradient with and without the norm in front.
+// Forward with and without sums, its data's gradient with and without the norm in front, and its weights'.
 class WindowProgram {
  public:
   WindowProgram(DType dtype, const Shape& extent) : dtype_(dtype), made_(graph_of(extent)) {
@@ -40,6 +40,7 @@ class WindowProgram {
                              .d_scale = made_.add(DType::f32, {kChannels}, false),
                              .d_bias = made_.add(DType::f32, {kChannels}, false),
                              .coefficients = line(3)});
+    add(ConvBackwardWeights{.in = in, .d_out = d_out, .d_weight = made_.add(dtype, weight_dims(), false)});
   }
 
   std::unique_ptr<CheckedProgram> start(Device& device) const {
@@ -63,7 +64,7 @@ class WindowProgram {
   void add(Operation operation) {
     Instruction& instruction = made_.program.instructions[made_.add(std::move(operation))];
     instruction.engine = cuda::kOwnKernel;
-    instruction.workspace_bytes = 16 << 20;
+    instruction.workspace_bytes = 32 << 20;
   }
   BufferId written(DType dtype, std::vector<std::int64_t> dims, std::uint64_t seed, double deviation = 1,
                    double mean = 0) {

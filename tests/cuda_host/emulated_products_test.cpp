@@ -21,7 +21,7 @@ enum class Fault {
   not_waited,         // sums are read at once
   open_group,         // the group was never closed
   not_shared,         // copies without share_with_products()
-  changed,            // copies into what a product reads
+  changed,            // copies into what a product reads, or loads into its registers
   misaligned,         // an address that a descriptor can't hold
   beyond,             // the last column lies outside shared memory
   other_descriptors,  // a lane gives another matrix
@@ -103,6 +103,55 @@ TEST(EmulatedProducts, MultiplyMatricesInEitherOrder) {
   EXPECT_EQ(columns.out, columns.expected);
 }
 
+// Left, from registers, and right: chunks [row or column / 8, depth] of [64, 16].
+__global__ void product_of_registers(Fault fault, const __half* left, const __half* right, float* out) {
+  auto* const held = dynamic_shared<uint4>();
+  const auto thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  copy_to_shared(held + thread, left + 8 * thread, true);
+  copy_to_shared(held + kThreads + thread, right + 8 * thread, true);
+  wait_for_copies();
+  share_with_products();
+  meet(1, kThreads);
+  const uint4* const row = held + (2 * warp + lane / 8 % 2) * kDepth + lane / 16 * 8 + lane % 8;
+  unsigned of_left[4];
+  load_transposed_matrices(of_left, row);
+  float sums[kSquareSums] = {};
+  begin_products();
+  multiply_warpgroup<__half>(sums, of_left, matrix_at(held + kThreads, kEight, 2 * kEight));
+  multiply_warpgroup<__half>(sums, of_left, matrix_at(held + kThreads, kEight, 2 * kEight));
+  end_product_group();
+  if (fault == Fault::changed && warp == 3) load_transposed_matrices(of_left, held + lane);
+  wait_for_product_groups<0>();
+  for (int i = 0; i < kSquareSums; ++i)
+    out[(warp * 16 + lane / 4 + i / 2 % 2 * 8) * kRows + i / 4 * 8 + lane % 4 * 2 + i % 2] = sums[i];
+}
+
+TEST(EmulatedProducts, MultiplyRegistersByAMatrixOfAdjacentColumns) {
+  const auto at = [](int row, int k) { return static_cast<float>((row * 7 + k * 3) % 11 - 5); };
+  std::vector<__half> left(kRows * kDepth), right(kRows * kDepth);
+  std::vector<float> out(kRows * kRows), expected(kRows * kRows);
+  for (int k = 0; k < kDepth; ++k)
+    for (int line = 0; line < kRows; ++line) {
+      const int place = (line / 8 * kDepth + k) * 8 + line % 8;
+      left[place] = at(line, k), right[place] = at(k, line);
+      for (int column = 0; column < kRows; ++column)
+        expected[line * kRows + column] += 2 * at(line, k) * at(k, column);
+    }
+  const auto run = [&](Fault fault) {
+    launch(product_of_registers, 1, kThreads, 2 * kThreads * kChunk, nullptr, fault, left.data(),
+           right.data(), out.data());
+  };
+  run(Fault::none);
+  EXPECT_EQ(out, expected);
+  try {
+    run(Fault::changed);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("have changed while a product read them"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(EmulatedProducts, SumsThatAreReadTooEarlyAreNotANumber) {
   for (const Fault fault : {Fault::not_waited, Fault::open_group}) {
     Matrices matrices(false);
@@ -118,7 +167,7 @@ TEST(EmulatedProducts, MisuseIsTold) {
   };
   expect(Fault::not_begun, "comes before begin_products()");
   expect(Fault::not_shared, "before share_with_products()");
-  expect(Fault::changed, "shared memory has changed while a product read it");
+  expect(Fault::changed, "have changed while a product read them");
   expect(Fault::misaligned, "no multiple of 16");
   expect(Fault::beyond, "beyond the block's shared memory");
   expect(Fault::other_descriptors, "lanes give other matrices");

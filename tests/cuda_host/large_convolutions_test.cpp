@@ -138,5 +138,21 @@ TEST_F(LargeConvolutions, WindowsReachTheLastPixel) {
   EXPECT_EQ(in.from_end(0), 18);
 }
 
+// The last pixel of the input, 2, and the gradient one row up and one column to the left, 3, meet in the last
+// tap.
+TEST_F(LargeConvolutions, WindowsWeightsReadTheLastPixel) {
+  const WindowShape shape{.n = kBatch, .h = kHeight, .w = kHeight};
+  const int multiprocessors = static_cast<int>(window_tiles(shape) / 4);  // 4 tiles to a block
+  SparseTensor in(DType::f16, kActivations), d_out(DType::f16, kActivations),
+      d_weight(DType::f16, kWindowWeights),
+      partials(DType::f32,
+               static_cast<std::int64_t>(window_weights_workspace(shape, multiprocessors) / sizeof(float)));
+  in.set_from_end(0, 2);
+  d_out.set_from_end((kHeight + 1) * kWidth, 3);
+  launch_window_backward_weights(DType::f16, shape, multiprocessors, in.data(), d_out.data(),
+                                 partials.floats(), d_weight.data(), nullptr);
+  EXPECT_EQ(d_weight.from_end(0), 6);
+}
+
 }  // namespace
 }  // namespace plumb::cuda

@@ -147,7 +147,7 @@ TEST(Windows, OfManyTilesToABlockAreTheSame) {
   for (std::size_t i = 0; i < elements; ++i) numbers[i] = static_cast<double>(i * 7 % 31) / 16 - 1;
   for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<double>(i * 5 % 23) / 16 - 0.5;
   GuardedTensor in(DType::f16, numbers), weight(DType::f16, weights);
-  std::vector<std::vector<double>> results, sums;
+  std::vector<std::vector<double>> results, sums, gradients;
   for (const int multiprocessors : {1, 3, 100}) {
     GuardedTensor out(DType::f16, elements), sum(DType::f32, 2 * kWindowChannels),
         partials(DType::f32, window_workspace(shape, multiprocessors) / sizeof(float));
@@ -155,11 +155,18 @@ TEST(Windows, OfManyTilesToABlockAreTheSame) {
                           sum.as<float>(), partials.as<float>(), nullptr);
     results.push_back(out.values());
     sums.push_back(sum.values());
+    GuardedTensor d_weight(DType::f16, kWindowWeights),
+        of_blocks(DType::f32, window_weights_workspace(shape, multiprocessors) / sizeof(float));
+    launch_window_backward_weights(DType::f16, shape, multiprocessors, in.data(), in.data(),
+                                   of_blocks.as<float>(), d_weight.data(), nullptr);
+    gradients.push_back(d_weight.values());
   }
   EXPECT_EQ(results[0], results[2]);
   EXPECT_EQ(results[1], results[2]);
   for (std::size_t i = 0; i < sums[0].size(); ++i)
     EXPECT_NEAR(sums[0][i], sums[2][i], 1e-5 * sums[2][i % 64 + 64]);
+  EXPECT_EQ(gradients[0], gradients[2]);  // of numbers whose sums are exact in f32
+  EXPECT_EQ(gradients[1], gradients[2]);
 }
 
 // The library's engines are proven, and without tuning the first one is taken.
@@ -191,6 +198,8 @@ TEST(Windows, ComeAfterTheLibrarysFirstEngine) {
   other = problem, other.dtype = DType::f32;
   EXPECT_FALSE(is_ours(other));
   other = problem, other.pass = ConvPass::backward_weights;
+  EXPECT_TRUE(is_ours(other));
+  other.fusion.normalizes_input = true;
   EXPECT_FALSE(is_ours(other));
 }
 

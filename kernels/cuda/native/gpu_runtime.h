@@ -226,6 +226,33 @@ __device__ void multiply_warpgroup(float (&sums)[kWarpgroupSums], std::uint64_t 
     PLUMB_MULTIPLY_WARPGROUP("bf16");
 }
 #undef PLUMB_MULTIPLY_WARPGROUP
+
+inline constexpr int kSquareSums = 32;  // of a thread: 64 rows of 64 columns
+
+#define PLUMB_MULTIPLY_WARPGROUP(type)                                                 \
+  asm volatile(                                                                        \
+      "{.reg .pred adds; setp.ne.b32 adds, 1, 0; "                                     \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type                      \
+      " {"                                                                             \
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "         \
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31" \
+      "}, {%32, %33, %34, %35}, %36, adds, 1, 1, 1;}"                                  \
+      : PLUMB_SIXTEEN_SUMS(0), PLUMB_SIXTEEN_SUMS(16)                                  \
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
+
+// sums [64, 64] += a [64, 16] b [16, 64]. A warp's lanes have its 16 rows of a as load_matrices() loads
+// those of multiply_add(); they are not to be written before the product has ended. b's columns are adjacent
+// in memory.
+template <typename T>
+__device__ void multiply_warpgroup(float (&sums)[kSquareSums], const unsigned (&a)[4], std::uint64_t b) {
+  if constexpr (!kMultipliesWarpgroups)
+    __trap();
+  else if constexpr (std::is_same_v<T, __half>)
+    PLUMB_MULTIPLY_WARPGROUP("f16");
+  else
+    PLUMB_MULTIPLY_WARPGROUP("bf16");
+}
+#undef PLUMB_MULTIPLY_WARPGROUP
 #undef PLUMB_SIXTEEN_SUMS
 #undef PLUMB_FOUR_SUMS
 

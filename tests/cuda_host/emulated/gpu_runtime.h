@@ -33,6 +33,7 @@
 namespace plumb::gpu {
 
 inline constexpr int kWarpgroupSums = 116;  // of a thread: 64 rows of 232 columns
+inline constexpr int kSquareSums = 32;      // 64 rows of 64 columns
 
 namespace emulated {
 // Checks the launch configuration as the driver would. A launch on the null stream runs at once and throws
@@ -126,7 +127,22 @@ void wait_for_product_groups() {
 template <typename T, bool kTransposed>
 void multiply_warpgroup(float (&sums)[kWarpgroupSums], std::uint64_t a, std::uint64_t b, bool adds,
                         std::source_location at = std::source_location::current()) {
-  emulated::multiply_warpgroup(sums, a, b, kTransposed, adds, std::is_same_v<T, __nv_bfloat16>, at);
+  emulated::multiply_warpgroup({.sums = sums,
+                                .a = {.descriptor = a, .depth_is_adjacent = !kTransposed},
+                                .b = {.descriptor = b},
+                                .adds = adds,
+                                .bf16 = std::is_same_v<T, __nv_bfloat16>},
+                               at);
+}
+template <typename T>
+void multiply_warpgroup(float (&sums)[kSquareSums], const unsigned (&a)[4], std::uint64_t b,
+                        std::source_location at = std::source_location::current()) {
+  emulated::multiply_warpgroup({.sums = sums,
+                                .a = {.registers = a},
+                                .b = {.descriptor = b, .depth_is_adjacent = false},
+                                .adds = true,
+                                .bf16 = std::is_same_v<T, __nv_bfloat16>},
+                               at);
 }
 
 template <typename... Parameters, typename... Arguments>

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <stdexcept>
 #include <string>
@@ -19,24 +20,15 @@ constexpr std::size_t kChunk = 16, kDepth = 16, kWarpRows = 16;
 constexpr unsigned kGroupWarps = 4;
 constexpr std::uint64_t kFieldMask = 0x3FFF;  // of 14 bits, in chunks
 
-struct Operand {
-  std::uint64_t descriptor = 0;
-  bool columns_are_adjacent = true;  // "K-major"; else rows, "MN-major"
-};
-struct Product {
-  std::span<float> sums;
-  Operand a, b;
-  bool adds = false, bf16 = false;
-};
 // Sums that products under way add to; the registers hold them once their last group has ended.
 struct Pending {
   std::span<float> registers;
   std::vector<float> values;
   std::size_t last_group = 0;
 };
-// What a warp's product has read, kept by its first lane until it has ended.
+// What a product has read, until it has ended: shared memory for its warp's first lane, registers for each.
 struct Reading {
-  Product product;
+  std::function<std::vector<std::byte>()> read;
   std::vector<std::byte> bytes;
   std::size_t group = 0;
 };
@@ -73,11 +65,10 @@ std::size_t bytes_at(std::uint64_t descriptor, int field) {
 }
 
 // 8 elements: of row or column `line`, the `part`-th eight of them.
-const std::byte* chunk_of(const Operand& operand, std::size_t line, std::size_t part) {
+const std::byte* chunk_of(const WarpgroupOperand& operand, std::size_t line, std::size_t part) {
   const std::size_t leading = bytes_at(operand.descriptor, 1), stride = bytes_at(operand.descriptor, 2);
   std::size_t at = bytes_at(operand.descriptor, 0) + line % 8 * kChunk;
-  at +=
-      operand.columns_are_adjacent ? line / 8 * stride + part * leading : line / 8 * leading + part * stride;
+  at += operand.depth_is_adjacent ? line / 8 * stride + part * leading : line / 8 * leading + part * stride;
   if (at + kChunk > block().shared_bytes())
     throw std::logic_error("a product reads beyond the block's shared memory");
   if (state().unshared[at / kChunk] > 0)
@@ -86,12 +77,13 @@ const std::byte* chunk_of(const Operand& operand, std::size_t line, std::size_t 
 }
 
 // The chunks of lines [first, first + lines) of the product's depth, in order.
-void read_lines(const Operand& operand, std::size_t first, std::size_t lines, std::vector<std::byte>& into) {
+void read_lines(const WarpgroupOperand& operand, std::size_t first, std::size_t lines,
+                std::vector<std::byte>& into) {
   const auto take = [&](std::size_t line, std::size_t part) {
     const std::byte* const chunk = chunk_of(operand, line, part);
     into.insert(into.end(), chunk, chunk + kChunk);
   };
-  if (operand.columns_are_adjacent) {
+  if (operand.depth_is_adjacent) {
     for (std::size_t line = first; line < first + lines; ++line)
       for (std::size_t part = 0; part < 2; ++part) take(line, part);
   } else {
@@ -99,10 +91,26 @@ void read_lines(const Operand& operand, std::size_t first, std::size_t lines, st
       for (std::size_t part = first / 8; part < (first + lines) / 8; ++part) take(depth, part);
   }
 }
-std::vector<std::byte> read_operands(const Product& product, unsigned warp) {
+// From shared memory.
+std::vector<std::byte> read_operands(const WarpgroupProduct& product, unsigned warp) {
   std::vector<std::byte> bytes;
-  read_lines(product.a, kWarpRows * (warp % kGroupWarps), kWarpRows, bytes);
+  if (product.a.registers.empty()) read_lines(product.a, kWarpRows * (warp % kGroupWarps), kWarpRows, bytes);
   read_lines(product.b, 0, 2 * product.sums.size(), bytes);
+  return bytes;
+}
+
+std::vector<std::byte> bytes_of(std::span<const unsigned> registers) {
+  const auto bytes = std::as_bytes(registers);
+  return {bytes.begin(), bytes.end()};
+}
+// [16, 16] from a warp's lanes (PTX ISA, "Register Fragments for wgmma").
+std::vector<std::byte> gather(std::span<const std::span<const unsigned>> lanes) {
+  std::vector<std::byte> bytes(2 * kWarpRows * kDepth);
+  for (std::size_t lane = 0; lane < lanes.size(); ++lane)
+    for (std::size_t part = 0; part < lanes[lane].size(); ++part) {
+      const std::size_t row = lane / 4 + part % 2 * 8, k = lane % 4 * 2 + part / 2 * 8;
+      std::memcpy(&bytes[2 * (row * kDepth + k)], &lanes[lane][part], sizeof(unsigned));
+    }
   return bytes;
 }
 
@@ -113,16 +121,18 @@ float element_of(const std::vector<std::byte>& bytes, std::size_t at, bool bf16)
 }
 
 // [16, columns] of the warp's rows.
-std::vector<float> multiply(const Product& product, const std::vector<std::byte>& bytes) {
+std::vector<float> multiply(const WarpgroupProduct& product, const std::vector<std::byte>& bytes) {
   const std::size_t columns = 2 * product.sums.size(), of_a = kWarpRows * kDepth;
   std::vector<float> b(kDepth * columns), result(kWarpRows * columns);
   for (std::size_t column = 0; column < columns; ++column)
     for (std::size_t k = 0; k < kDepth; ++k)
-      b[k * columns + column] = element_of(bytes, of_a + column * kDepth + k, product.bf16);
+      b[k * columns + column] =
+          element_of(bytes, of_a + (product.b.depth_is_adjacent ? column * kDepth + k : k * columns + column),
+                     product.bf16);
   for (std::size_t row = 0; row < kWarpRows; ++row)
     for (std::size_t k = 0; k < kDepth; ++k) {
-      const float a = element_of(
-          bytes, product.a.columns_are_adjacent ? row * kDepth + k : k * kWarpRows + row, product.bf16);
+      const float a = element_of(bytes, product.a.depth_is_adjacent ? row * kDepth + k : k * kWarpRows + row,
+                                 product.bf16);
       for (std::size_t column = 0; column < columns; ++column)
         result[row * columns + column] += a * b[k * columns + column];
     }
@@ -130,7 +140,7 @@ std::vector<float> multiply(const Product& product, const std::vector<std::byte>
 }
 
 // The registers are not to be read until they hold the sums: NaN meanwhile.
-Pending& begin_sums(Thread& thread, const Product& product) {
+Pending& begin_sums(Thread& thread, const WarpgroupProduct& product) {
   auto pending = std::ranges::find(thread.pending, product.sums.data(),
                                    [](const Pending& one) { return one.registers.data(); });
   if (pending == thread.pending.end())
@@ -143,24 +153,36 @@ Pending& begin_sums(Thread& thread, const Product& product) {
 
 void multiply_for_all(Warp& warp, std::uint32_t lanes) {
   if (lanes != ~std::uint32_t{0}) throw std::logic_error("a product of warpgroups lacks lanes");
-  const auto product_of = [&](std::size_t lane) -> const Product& {
-    return *reinterpret_cast<const Product*>(warp.brought.at(lane));
+  const auto product_of = [&](std::size_t lane) -> const WarpgroupProduct& {
+    return *reinterpret_cast<const WarpgroupProduct*>(warp.brought.at(lane));
   };
-  const Product& product = product_of(0);
+  const WarpgroupProduct& product = product_of(0);
   const unsigned number = thread_of_block() / kWarpLanes;
-  std::vector<std::byte> bytes = read_operands(product, number);
+  const auto keep_reading = [&](std::size_t lane, std::function<std::vector<std::byte>()> read) {
+    Thread& thread = state().threads.at(number * kWarpLanes + lane);
+    std::vector<std::byte> bytes = read();
+    return thread.readings.emplace_back(std::move(read), std::move(bytes), thread.groups).bytes;
+  };
+  std::vector<std::byte> bytes = keep_reading(0, [=] { return read_operands(product, number); });
+  if (!product.a.registers.empty()) {
+    std::array<std::span<const unsigned>, kWarpLanes> registers;
+    for (std::size_t lane = 0; lane < kWarpLanes; ++lane) {
+      registers[lane] = product_of(lane).a.registers;
+      keep_reading(lane, [own = registers[lane]] { return bytes_of(own); });
+    }
+    const std::vector<std::byte> left = gather(registers);
+    bytes.insert(bytes.begin(), left.begin(), left.end());
+  }
   const std::vector<float> result = multiply(product, bytes);
   const std::size_t columns = 2 * product.sums.size();
   for (std::size_t lane = 0; lane < kWarpLanes; ++lane) {
-    const Product& own = product_of(lane);
+    const WarpgroupProduct& own = product_of(lane);
     if (own.a.descriptor != product.a.descriptor || own.b.descriptor != product.b.descriptor)
       throw std::logic_error("lanes give other matrices to a product");
     Pending& pending = begin_sums(state().threads.at(number * kWarpLanes + lane), own);
-    for (std::size_t i = 0; i < own.sums.size(); ++i)  // PTX ISA, "Register Fragments for wgmma"
+    for (std::size_t i = 0; i < own.sums.size(); ++i)
       pending.values[i] += result[(lane / 4 + i / 2 % 2 * 8) * columns + i / 4 * 8 + lane % 4 * 2 + i % 2];
   }
-  Thread& first = state().threads.at(std::size_t{number} * kWarpLanes);
-  first.readings.push_back({product, std::move(bytes), first.groups});
 }
 
 }  // namespace
@@ -185,10 +207,8 @@ void begin_products() {
   own_thread().may_begin = true;
 }
 
-void multiply_warpgroup(std::span<float> sums, std::uint64_t a, std::uint64_t b, bool transposed, bool adds,
-                        bool bf16, std::source_location where) {
+void multiply_warpgroup(const WarpgroupProduct& product, std::source_location where) {
   if (!own_thread().may_begin) throw std::logic_error("a product comes before begin_products()");
-  Product product{sums, {a, !transposed}, {b, true}, adds, bf16};
   block().exchange(~std::uint32_t{0}, reinterpret_cast<std::uintptr_t>(&product), 0, multiply_for_all, where);
 }
 
@@ -204,8 +224,8 @@ void wait_for_product_groups(int open) {
   };
   std::erase_if(thread.readings, [&](const Reading& reading) {
     if (!has_ended(reading.group)) return false;
-    if (read_operands(reading.product, thread_of_block() / kWarpLanes) != reading.bytes)
-      throw std::logic_error("shared memory has changed while a product read it");
+    if (reading.read() != reading.bytes)
+      throw std::logic_error("registers or shared memory have changed while a product read them");
     return true;
   });
   std::erase_if(thread.pending, [&](const Pending& pending) {
