@@ -9,6 +9,7 @@
 
 #include "base/csv.h"
 #include "results/record/gpu_name.h"
+#include "results/dialects/dialect.h"
 #include "tests/bench/expect_error.h"
 
 namespace plumb {
@@ -35,6 +36,12 @@ TEST(Csv, RefusesAQuoteThatIsNotClosed) {
   expect_error(ExitCode::bad_data, {"x.csv", "line 2", "isn't closed"},
                [] { csv_records("a\n\"b", "x.csv"); });
   expect_error(ExitCode::bad_data, {"behind a closing quote"}, [] { csv_records("\"a\"b,c", "x.csv"); });
+}
+
+TEST(Published, HasNumbersOfEveryFrameworkWhoseLogsAreRead) {
+  std::set<std::string, std::less<>> frameworks;
+  for (const PublishedResult& row : published_results()) frameworks.insert(row.framework);
+  for (const Dialect* dialect : dialects()) EXPECT_TRUE(frameworks.contains(dialect->framework));
 }
 
 TEST(Published, HasEveryRowInOurTerms) {

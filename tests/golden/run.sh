@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# run.sh PROGRAMS TRANSCRIPT…: runs the commands of transcripts, with the programs of that folder, and compares what they
+# print with what the transcripts hold. A transcript has commands, "$ COMMAND", each followed by its standard output, its
+# standard error behind "! ", and its exit code as "[CODE]" unless that is 0; "> " continues a command. Bash runs a
+# transcript's commands in one empty folder. What varies from machine to machine is replaced by varies.sed.
+# 77 without Python, which reads JSON. With PLUMB_UPDATE=1 the transcripts are rewritten instead: update.sh.
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
+command -v python3 >/dev/null || { echo 'skipped: python3 is missing (Debian: python3)' && exit 77; }
+programs=$(realpath "$1")
+golden=$(realpath "$(dirname "$0")")
+root=$(realpath "$golden/../..")
+shift
+# shellcheck source=tests/golden/made_inputs.sh
+source "$golden/made_inputs.sh"
+
+# Prints a command and what comes of it.
+transcribe() {
+  local code=0
+  eval "$1" >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
+  sed 's/^/> /; 1s/^>/$/' <<<"$1"
+  { cat "$scratch/out"; sed 's/^/! /' "$scratch/err"; } |
+    sed -E "s#$programs/##g; s#$root#ROOT#g; s#$scratch#SCRATCH#g; s/^[\$>] / &/" | sed -E -f "$golden/varies.sed"
+  [ -z "$(tail -c 1 "$scratch/out")" ] || echo
+  [ $code -eq 0 ] || echo "[$code]"
+}
+
+# Prints a transcript with what its commands print now.
+retrace() {
+  local line command='' before=''
+  while IFS= read -r line; do
+    case $line in
+      '$ '*) [ -z "$command" ] || transcribe "$command"; command=${line:2} ;;
+      '> '*) case $before in '$ '* | '> '*) command+=$'\n'${line:2} ;; esac ;;
+    esac
+    before=$line
+  done
+  transcribe "$command"
+}
+
+export PATH=$programs:$PATH LC_ALL=C.UTF-8 TZ=UTC OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1
+unset COLUMNS OMPI_MCA_plm_rsh_agent
+scratch=$(mktemp -d)
+chmod 755 "$scratch"
+trap 'chmod -R u+rwx "$scratch"; rm -rf "$scratch"' EXIT
+failures=0
+for transcript in "$@"; do
+  transcript=$(realpath "$transcript")
+  (
+    mkdir "$scratch/folder"
+    cd "$scratch/folder"
+    retrace <"$transcript" >"$scratch/new"
+  )
+  rm -rf "$scratch/folder"
+  if [ "${PLUMB_UPDATE:-}" = 1 ]; then
+    cp "$scratch/new" "$transcript"
+  elif ! diff -u --label "${transcript##*/}" --label now "$transcript" "$scratch/new"; then
+    failures=$((failures + 1))
+  fi
+done
+[ $failures -eq 0 ] || { echo "where this is meant: tests/golden/update.sh $programs" && exit 1; }

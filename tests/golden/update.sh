@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# update.sh PROGRAMS [TRANSCRIPT…]: rewrites transcripts, all unless some are named, with what the programs print now.
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
+programs=$1
+shift
+here=$(dirname "$0")
+[ $# -gt 0 ] || set -- "$here"/*.txt
+PLUMB_UPDATE=1 exec "$here/run.sh" "$programs" "$@"
