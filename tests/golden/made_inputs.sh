@@ -20,7 +20,7 @@ run() {
     function member(name, value) { if (!index("\n" top, "\n\"" name "\":")) printf "\"%s\": %s,\n", name, value }
     function setting(name, value) { if (!index("\n" config, "\n\"" name "\":")) printf "\"%s\": %s,\n", name, value }
     BEGIN {
-      top = ENVIRON["top"]; config = ENVIRON["config"]
+      CONVFMT = "%.9g"; top = ENVIRON["top"]; config = ENVIRON["config"]
       world = nodes * devices
       if (images == "") images = batch * world / seconds; else seconds = batch * world / images
       printf "{"
@@ -76,4 +76,29 @@ for path, value in seen.items(): print(path + ":", value)'
 # as_user COMMAND…: by a user whom permissions bind.
 as_user() {
   if [ "$(id -u)" -eq 0 ]; then setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; else "$@"; fi
+}
+
+# two_layers FOLDER: program.json and profile.json of a step of 7 s. Forward takes 1 s a layer; backward 2 s, which
+# completes the gradient "b" of 8 MiB, then "a" of 2 MiB; each update 0.5 s.
+two_layers() {
+  local steps
+  # step NAME PHASE BUFFER ACCESS SECONDS
+  step() {
+    printf '{"name": "%s", "kind": "k", "phase": "%s", "lane": "compute", "seconds": %s,\n' "$1" "$2" "$5"
+    printf '"roofline_seconds": 0.1, "flops_per_second": 1, "bytes_per_second": 1, "bound_by": "bandwidth",\n'
+    printf '"uses": [{"operand": "x", "buffer": %s, "access": "%s"}]}' "$3" "$4"
+  }
+  steps="$(step a.forward forward 0 rw 1), $(step b.forward forward 0 rw 1), $(step b.backward backward 2 w 2),
+$(step a.backward backward 1 w 2), $(step a.update update 1 r 0.5), $(step b.update update 2 r 0.5)"
+  cat >"$1/program.json" <<END
+{"format": "plumbline.program/1", "arena_bytes": 0, "steps": [$steps], "buffers":
+[{"name": "x", "role": "activation", "dtype": "f32", "dims": [16], "bytes": 64},
+{"name": "a", "role": "gradient", "dtype": "f32", "dims": [524288], "bytes": 2097152},
+{"name": "b", "role": "gradient", "dtype": "f32", "dims": [2097152], "bytes": 8388608}]}
+END
+  cat >"$1/profile.json" <<END
+{"format": "plumbline.profile/1", "precision": "fp32", "device": "cpu", "peak_flops_per_second": 1e12,
+"peak_bytes_per_second": 1e9, "roofline_seconds": 0.1, "iteration_seconds": 7, "busy_seconds": 7, "gap_seconds": 0,
+"kinds": [{"name": "k", "steps": 6, "seconds": 7, "roofline_seconds": 0.1}], "steps": [$steps]}
+END
 }

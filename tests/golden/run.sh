@@ -16,9 +16,9 @@ source "$golden/made_inputs.sh"
 
 # Prints a command and what comes of it.
 transcribe() {
-  local code=0
-  eval "$1" >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
-  sed 's/^/> /; 1s/^>/$/' <<<"$1"
+  local code=0 command=$1
+  eval "$command" >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
+  sed 's/^/> /; 1s/^>/$/' <<<"$command"
   { cat "$scratch/out"; sed 's/^/! /' "$scratch/err"; } |
     sed -E "s#$programs/##g; s#$root#ROOT#g; s#$scratch#SCRATCH#g; s/^[\$>] / &/" | sed -E -f "$golden/varies.sed"
   [ -z "$(tail -c 1 "$scratch/out")" ] || echo

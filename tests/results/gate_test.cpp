@@ -118,13 +118,6 @@ TEST(Gate, TakesTheLatestRunsBeforeTheNewOnesFromAHistory) {
   EXPECT_TRUE(figures_of_last(2).empty());
 }
 
-TEST(Gate, MarkdownHasASummaryAndARowPerCase) {
-  const std::string text = gate_markdown(gate_of(kBaseline, times(0.9)));
-  EXPECT_EQ(text.find("resnet50 fp16, batch 128 per device, 1n8g, NVIDIA H200, synthetic: "), 0u) << text;
-  EXPECT_NE(text.find("\n\n| verdict | case | baseline, images/s |"), std::string::npos) << text;
-  EXPECT_NE(text.find("\n| regression | resnet50 fp16, batch 128 per device"), std::string::npos) << text;
-}
-
 TEST(Gate, JudgesEveryCase) {
   const std::vector<Sample> baseline{sample_of(resnet50(1), kBaseline), sample_of(resnet50(2), times(2)),
                                      sample_of(resnet50(4), times(4))};
@@ -224,47 +217,6 @@ TEST(Gate, HoldsWithRunsThatAreFarOff) {
   }
   EXPECT_GE(found, kCases * 95 / 100);
   EXPECT_LE(false_alarms, kCases / 100);
-}
-
-TEST(GateTable, HasALineForEachCase) {
-  EXPECT_EQ(
-      gate_table(gate_of(kBaseline, times(0.95))),
-      "images/s, medians; at most 2 % slower is allowed\n"
-      "verdict     runs  baseline      new  slow-down       p  would show  case\n"
-      "regression  7, 7   5889.00  5594.55      5.0 %  0.0003       2.1 %  resnet50 fp16, batch 128 per "
-      "device, 1n8g, NVIDIA H200, synthetic\n");
-}
-
-TEST(GateJson, HoldsFiguresAndVerdict) {
-  const auto json = gate_json(gate_of(kBaseline, times(0.95)));
-  EXPECT_EQ(json["schema"], "plumbline.gate/1");
-  EXPECT_EQ(json["status"], "regression");
-  EXPECT_EQ(json["exit_code"], 1);
-  EXPECT_EQ(json["cases"][0]["verdict"], "regression");
-  EXPECT_NEAR(json["cases"][0]["slow_down"].get<double>(), 0.05, 1e-12);
-  EXPECT_EQ(json["cases"][0]["baseline"]["runs"].size(), 7u);
-  EXPECT_EQ(json["cases"][0]["new"]["runs"][6]["origin"], "runs/7");
-  const auto few = gate_json(gate_of(kBaseline, times(0.95, 2)));
-  EXPECT_EQ(few["status"], "not judged");
-  EXPECT_EQ(few["exit_code"], 65);
-  EXPECT_TRUE(few["cases"][0]["p"].is_null());
-}
-
-TEST(GateJunit, CountsFailuresErrorsAndSkips) {
-  Configuration odd = resnet50(4);
-  odd.device = "<H200> & \"more\"\x01\xff";
-  const std::vector<Sample> baseline{sample_of(resnet50(1), kBaseline), sample_of(resnet50(2), times(2)),
-                                     sample_of(odd, times(4))};
-  const std::vector<Sample> runs{sample_of(resnet50(2), times(1.9)), sample_of(resnet50(1), times(1))};
-  const std::string text = gate_junit(gate(baseline, runs));
-  EXPECT_NE(text.find("tests=\"3\" failures=\"1\" errors=\"1\" skipped=\"0\""), std::string::npos) << text;
-  EXPECT_NE(text.find("<failure type=\"regression\" message=\"5.0 % slower (p = 0.0003), where 2 % are"),
-            std::string::npos)
-      << text;
-  EXPECT_NE(text.find("&lt;H200&gt; &amp; &quot;more&quot;?\xEF\xBF\xBD"), std::string::npos) << text;
-  const std::string allowing = gate_junit(gate(baseline, runs, {.allow_missing = true}));
-  EXPECT_NE(allowing.find("errors=\"0\" skipped=\"1\""), std::string::npos);
-  EXPECT_NE(allowing.find("<skipped message=\"not among the new runs"), std::string::npos);
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/csv.h"
-#include "results/record/gpu_name.h"
 #include "results/dialects/dialect.h"
+#include "results/record/gpu_name.h"
 #include "tests/bench/expect_error.h"
 
 namespace plumb {
