@@ -66,7 +66,7 @@ def walk(value, path):
     if isinstance(value, dict):
         for key, member in value.items(): walk(member, path + "." + key if path else key)
     elif isinstance(value, list):
-        seen.setdefault(path + "[]", "of %d" % len(value))
+        seen.setdefault(path, "list of %d" % len(value))
         for member in value: walk(member, path + "[]")
     else: seen.setdefault(path, "number" if isinstance(value, float) else json.dumps(value))
 walk(json.load(sys.stdin), "")

@@ -186,34 +186,5 @@ TEST(Explain, JsonHasEveryCategoryAndTheUnassignedShare) {
   EXPECT_NEAR(difference, json["step_seconds"]["difference"].get<double>(), 1e-12);
 }
 
-TEST(Explain, ARunWithoutAProfileOrWithABrokenOneIsRefused) {
-  const ScratchFolder folder;
-  RunRecord record = small_record();
-  record.iterations = 2;
-  record.step_seconds = {0.01, 0.01};
-  record.loss = {1, 1};
-  record.rank_window_seconds = {0.02};
-  const auto refuse = [&](const std::vector<std::string>& words) {
-    expect_error(ExitCode::bad_data, words, [&] { explain_run(folder.path(), folder / "trace.json"); });
-  };
-  refuse({"result.json"});
-  folder.write("result.json", to_json(record).dump());
-  refuse({"profile.json", "--profile"});
-  folder.write_sparse("profile.json");
-  refuse({"profile.json", "1099511627776 bytes", "256 MiB", "--profile"});
-  folder.write("profile.json", "[1]");
-  refuse({"profile.json", "no JSON object"});
-  TraceJson profile{{"device", "cpu"},          {"peak_flops_per_second", 1},  {"peak_bytes_per_second", 1},
-                    {"iteration_seconds", 0.1}, {"busy_seconds", 0.1},         {"gap_seconds", 0},
-                    {"roofline_seconds", 0.1},  {"kinds", TraceJson::array()}, {"steps", TraceJson::array()}};
-  profile["kinds"].push_back({{"name", "attention"}, {"steps", 1}, {"seconds", 1}, {"roofline_seconds", 1}});
-  folder.write("trace.json", trace_text({step_mark(0, 0, 10), op("aten::conv2d", 1, 5)}));
-  folder.write("profile.json", profile.dump());
-  refuse({"'attention'"});
-  profile["busy_seconds"] = nullptr;
-  folder.write("profile.json", profile.dump());
-  refuse({"has a time of"});
-}
-
 }  // namespace
 }  // namespace plumb

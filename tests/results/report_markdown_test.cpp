@@ -39,31 +39,6 @@ Left out:
 )");
 }
 
-TEST(ReportMarkdown, TheVerdictOnScalingStandsAboveTheTable) {
-  ReportData data = small_report();
-  ScalingLoss loss;
-  loss.smaller.nodes = loss.smaller.devices_per_node = loss.larger.nodes = 1;
-  loss.larger.devices_per_node = 2;
-  loss.efficiency_after = 0.85;
-  loss.noise = ScalingLoss::Noise::above;
-  data.curves[0].scaling = {loss};
-  EXPECT_NE(report_markdown(data).find(
-                "fp32**\n\n- 1 to 2 devices lose 15 points of efficiency (100.0 % to 85.0 %)\n\n| case"),
-            std::string::npos)
-      << report_markdown(data);
-}
-
-TEST(ReportMarkdown, OneRunHasNoInterval) {
-  ReportData data = small_report();
-  data.curves.resize(1);
-  data.curves[0].points.resize(1);
-  data.curves[0].points[0].interval.reset();
-  data.curves[0].points[0].images_per_second = {1234.56};
-  data.curves[0].points[0].median_images_per_second = 1234.56;
-  EXPECT_NE(report_markdown(data).find("| 1n1g | 1 | 1234.6 | - | 1234.6 | 1.00 | 100.0 % |\n"),
-            std::string::npos);
-}
-
 TEST(ReportMarkdown, ConfigurationsOfOneDeviceShareATable) {
   ReportData data = small_report();
   for (ReportCurve& curve : data.curves) {
