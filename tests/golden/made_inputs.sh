@@ -57,20 +57,23 @@ log() {
     }' >>"$1"
 }
 
-# shape: what JSON on standard input has: each member once, with its value unless that is a number with a fraction.
+# shape [PATTERN]: what JSON on standard input has: each member once, with its value, or its type where that is a number
+# with a fraction or where the member's path matches PATTERN.
 shape() {
   python3 -c '
-import json, sys
+import json, re, sys
+varies = re.compile(sys.argv[1] or "$^")
 seen = {}
 def walk(value, path):
     if isinstance(value, dict):
         for key, member in value.items(): walk(member, path + "." + key if path else key)
     elif isinstance(value, list):
-        seen.setdefault(path, "list of %d" % len(value))
+        seen.setdefault(path, "list" if varies.search(path) else "list of %d" % len(value))
         for member in value: walk(member, path + "[]")
-    else: seen.setdefault(path, "number" if isinstance(value, float) else json.dumps(value))
+    elif isinstance(value, float): seen.setdefault(path, "number")
+    else: seen.setdefault(path, type(value).__name__ if varies.search(path) else json.dumps(value))
 walk(json.load(sys.stdin), "")
-for path, value in seen.items(): print(path + ":", value)'
+for path, value in seen.items(): print(path + ":", value)' "${1:-}"
 }
 
 # as_user COMMAND…: by a user whom permissions bind.

@@ -38,7 +38,8 @@ retrace() {
   transcribe "$command"
 }
 
-export PATH=$programs:$PATH LC_ALL=C.UTF-8 TZ=UTC OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1
+export PATH=$programs:$PATH LC_ALL=C.UTF-8 TZ=UTC OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive OMPI_ALLOW_RUN_AS_ROOT=1
+export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
 unset COLUMNS OMPI_MCA_plm_rsh_agent
 scratch=$(mktemp -d)
 chmod 755 "$scratch"

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <sstream>
-
 #include "base/error.h"
 #include "tests/bench/expect_error.h"
 
@@ -30,29 +28,6 @@ TEST(AllreduceOptions, ReadSizesInPowersOf1024) {
     expect_error(ExitCode::usage, {"option --min", "64K"}, [&] { parse_bytes("--min", text); });
 }
 
-TEST(AllreduceOptions, AnswerTheOptionsOfNcclTestsThatTheyLack) {
-  const auto answers = [](const std::vector<std::string>& arguments, const std::string& sentence) {
-    try {
-      parsed(arguments);
-      ADD_FAILURE() << arguments.front() << " was accepted";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::usage);
-      EXPECT_EQ(std::string(error.what()), sentence);
-    }
-  };
-  const std::string ranks = ": every rank has one GPU; leave it out and start N ranks with mpirun -np N";
-  answers({"-b", "8", "-e", "128M", "-f", "2", "-g", "8"}, "-g 8" + ranks);
-  answers({"-g8"}, "-g8" + ranks);
-  answers({"--ngpus=8"}, "--ngpus=8" + ranks);
-  answers({"-t", "1", "-g", "1"}, "-t 1" + ranks);
-  answers({"--op", "sum"}, "--op sum: reductions are sums only; leave it out");
-  answers({"-o", "-n", "5"}, "-o: reductions are sums only; leave it out");
-  answers({"-r", "0"}, "-r 0: broadcasts start at rank 0 only; leave it out");
-  answers({"-c", "1"}, "-c 1: every element is checked in every run; leave it out");
-  answers({"--minbytes", "8"}, "option --minbytes: no such option; did you mean --min?");
-  answers({"--qqqqqqqq", "8"}, "option --qqqqqqqq: no such option; bench_allreduce --help lists all");
-}
-
 TEST(AllreduceOptions, HaveTheShortFormsOfNcclTests) {
   const AllreduceOptions short_form =
       parsed({"-b", "8", "-e", "1G", "-f", "2", "-n", "7", "-w", "3", "-d", "half"});
@@ -77,32 +52,6 @@ TEST(AllreduceOptions, RoundSizesToWholeElementsOfEveryRank) {
             (Sizes{12, 24, 60}));
 }
 
-TEST(AllreduceOptions, RefuseWhatCannotBeMeasured) {
-  struct Case {
-    std::vector<std::string> arguments, words;
-  };
-  for (const Case& one : std::vector<Case>{
-           {{"--min", "2M", "--max", "1M"}, {"--min 2M", "--max 1M"}},
-           {{"--factor", "1"}, {"--factor", "'1'", "2 to 1024"}},
-           {{"--dtype", "fp8"}, {"--dtype", "'fp8'", "fp32"}},
-           {{"--iters", "0"}, {"--iters", "'0'"}},
-           {{"--warmup", "-1"}, {"--warmup", "'-1'"}},
-           {{"--collective", "alltoall"}, {"--collective", "'alltoall'", "broadcast"}},
-           {{"--dtype", "int32"}, {"--dtype", "only fp32, fp16 and bf16 are summed"}},
-           {{"--replay", "vgg"}, {"--replay", "'vgg'", "resnet50"}},
-           {{"--replay", "r50:fp8"}, {"--replay", "'r50:fp8'"}},
-           {{"--replay", "r50", "--pairs"}, {"--pairs", "--replay"}},
-           {{"--compute", "program.json"}, {"--compute", "--replay"}},
-           {{"--bucket-mb", "4"}, {"--bucket-mb", "--replay"}},
-           {{"--replay", "r50", "--bs", "2", "--compute", "p.json"}, {"--bs", "--compute", "p.json"}},
-           {{"--replay", "r50", "--out", "links.json"}, {"--out", "links.json"}},
-           {{"--collective", "allgather", "--out", "links.json"}, {"--out", "--pairs"}},
-           {{"--comm", "mpi", "--cuda-graph", "on"}, {"--cuda-graph", "--comm mpi"}},
-           {{"--sizes", "8"}, {"--sizes", "no such option"}},
-       })
-    expect_error(ExitCode::usage, one.words, [&] { parsed(one.arguments); });
-}
-
 TEST(AllreduceOptions, GatherAndBroadcastEveryDtype) {
   for (const char* collective : {"allgather", "broadcast"})
     EXPECT_EQ(parsed({"--collective", collective, "--dtype", "uint8"}).dtype, DType::u8);
@@ -121,12 +70,6 @@ TEST(AllreduceOptions, TakeNcclForGpusOnly) {
   AllreduceOptions options = parsed({});
   options.comm = "nccl";
   expect_error(ExitCode::usage, {"--comm", "nccl", "this cpu"}, [&] { resolve(options, cpu); });
-}
-
-TEST(AllreduceOptions, HelpFits100Columns) {
-  AllreduceOptions options;
-  std::istringstream help(help_text(allreduce_option_table(options)));
-  for (std::string line; std::getline(help, line);) EXPECT_LE(line.size(), 100u) << line;
 }
 
 }  // namespace

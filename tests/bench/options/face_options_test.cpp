@@ -2,11 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <sstream>
-
 #include "bench/options/options.h"
 #include "kernels/targets.h"
-#include "tests/bench/expect_error.h"
 
 namespace plumb {
 namespace {
@@ -19,11 +16,6 @@ BenchOptions parse(const std::vector<std::string>& arguments) {
 
 FaceOptions resolved(const std::vector<std::string>& arguments) {
   return resolve(parse(arguments), *find_target("h200"), 1).face;
-}
-
-void expect_refused(const std::vector<std::string>& arguments, const std::vector<std::string>& words) {
-  SCOPED_TRACE(arguments.back());
-  expect_error(ExitCode::usage, words, [&] { parse(arguments); });
 }
 
 void expect_margins(const std::vector<std::string>& arguments, const Margins& wanted) {
@@ -67,11 +59,6 @@ TEST(FaceOptions, OnlyTheSampledHeadHasARate) {
   EXPECT_EQ(resolved({"--head", "pfc"}).sample_rate, 0.1);
   EXPECT_EQ(resolved({"--head", "pfc", "--sample-rate", "1"}).sample_rate, 1);
   EXPECT_FALSE(resolved({"--head", "mp"}).sample_rate);
-  for (const char* head : {"mp", "dp"})
-    expect_refused({"--sample-rate", "0.1", "--head", head}, {"--sample-rate", "--head pfc", "leave it out"});
-  for (const char* rate : {"0", "-0.1", "1.1", "nan", "some"})
-    expect_refused({"--head", "pfc", "--sample-rate", rate},
-                   {"option --sample-rate", "'" + std::string(rate) + "'"});
 }
 
 TEST(FaceOptions, LossesAreNamesOfMargins) {
@@ -81,32 +68,7 @@ TEST(FaceOptions, LossesAreNamesOfMargins) {
   expect_margins({"--margins", "0.9,-0.25,1e-1"}, {.m1 = 0.9, .m2 = -0.25, .m3 = 0.1});
 }
 
-TEST(FaceOptions, MarginsThatAreNotThreeNumbersAreRefused) {
-  for (const char* margins : {"1", "1,0.5", "1,0.5,", "1,0.5,0,", "1,0.5,0,0", ",,", "1,,0", "a,b,c",
-                              "1,0.5,x", "1,0.5,nan", "1,0.5,11", "1 0.5 0", "1;0.5;0"})
-    expect_refused({"--margins", margins},
-                   {"option --margins", "'" + std::string(margins) + "'", "three numbers", "1,0.5,0"});
-}
-
-TEST(FaceOptions, WhatY1HasNotIsRefused) {
-  expect_refused({"--backbone", "y1", "--dropout", "0.4"}, {"--dropout", "y1", "--backbone r50"});
-  expect_refused({"--backbone", "y1", "--prelu", "layer"}, {"--prelu", "'layer'", "y1", "leave it out"});
-  EXPECT_EQ(resolved({"--backbone", "y1", "--dropout", "0"}).dropout, 0);
-}
-
-TEST(FaceOptions, UnknownNamesAreRefusedWithTheKnownOnes) {
-  expect_refused({"--loss", "triplet"}, {"option --loss", "'triplet'", "arcface, cosface, combined"});
-  expect_refused({"--backbone", "r18"}, {"option --backbone", "'r18'", "r50, r100, y1"});
-  expect_refused({"--head", "tp"}, {"option --head", "'tp'", "dp, mp, pfc"});
-  expect_refused({"--margin-gradient", "none"}, {"option --margin-gradient", "exact, straight-through"});
-  expect_refused({"--head-dtype", "fp16"}, {"option --head-dtype", "'fp16'", "fp32, tf32, same"});
-  expect_refused({"--prelu", "shared"}, {"option --prelu", "'shared'", "channel, layer"});
-  expect_refused({"--dialect", "plsc,caffe"}, {"option --dialect", "'caffe'", "plsc", "oneflow_face"});
-  expect_refused({"--class", "5"}, {"option --class: no such option", "--classes"});
-}
-
 TEST(FaceOptions, ATf32HeadIsForHalfPrecisionAndForGpusThatHaveTf32) {
-  expect_refused({"--head-dtype", "tf32"}, {"option --head-dtype", "'tf32'", "--fp16", "in fp32"});
   const BenchOptions options = parse({"--head-dtype", "tf32", "--fp16"});
   EXPECT_EQ(resolve(options, *find_target("a100-80gb"), 1).face.head_dtype, HeadDtype::tf32);
   for (const char* target : {"v100-16gb", "t4"}) {
@@ -118,27 +80,6 @@ TEST(FaceOptions, ATf32HeadIsForHalfPrecisionAndForGpusThatHaveTf32) {
       .name = "x", .kind = DeviceKind::cpu, .flops_per_second = {{Precision::fp32, 1}, {Precision::bf16, 2}}};
   const std::string why = why_not_on(cpu, parse({"--head-dtype", "tf32", "--bf16"}));
   EXPECT_NE(why.find("option --head-dtype: device x"), std::string::npos) << why;
-}
-
-TEST(FaceOptions, NumbersOutsideTheirRangesAreRefused) {
-  expect_refused({"--embedding", "0"}, {"option --embedding", "'0'", "from 1 to"});
-  expect_refused({"--classes", "0"}, {"option --classes", "'0'", "from 1 to"});
-  expect_refused({"--classes", "2147483648"}, {"option --classes", "'2147483648'", "to 2147483647"});
-  expect_refused({"--dropout", "1"}, {"option --dropout", "'1'", "below 1"});
-  expect_refused({"--scale", "0"}, {"option --scale", "'0'", "above 0"});
-}
-
-TEST(FaceOptions, ImagesHaveOneSize) {
-  EXPECT_EQ(parse({"--image-size", "112"}).image_size, 112);
-  for (const char* size : {"224", "0", "many"})
-    expect_refused({"--image-size", size},
-                   {"option --image-size", "'" + std::string(size) + "'", "112", "leave it out"});
-}
-
-TEST(FaceOptions, LogsOfADialectNeedIterationsEnoughForALine) {
-  expect_refused({"--dialect", "plsc", "--iters", "9", "--warmup", "1"},
-                 {"option --iters", "9", "plsc", "at least 10"});
-  EXPECT_EQ(parse({"--dialect", "plsc", "--iters", "10", "--warmup", "1"}).dialect, "plsc");
 }
 
 TEST(FaceOptions, ConfigurationSaysWhatARunHas) {
@@ -176,17 +117,6 @@ TEST(FaceOptions, RanksWithOtherHeadsDoNotGetTogether) {
                                                                  {"--head-dtype", "tf32", "--fp16"},
                                                                  {"--margin-gradient", "straight-through"}})
     EXPECT_NE(options_fingerprint(parse(other)), usual) << other.front();
-}
-
-TEST(FaceOptions, HelpFitsAHundredColumnsAndHasNoOptionOfResNet50Alone) {
-  const std::string help = options_help("bench_arcface");
-  std::istringstream lines(help);
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
-  for (const char* part : {"Usage: bench_arcface", "--backbone r50|r100|y1", "--head dp|mp|pfc",
-                           "(default: 512; y1 128)", "(default: 0.1)", "--dialect A,B"})
-    EXPECT_NE(help.find(part), std::string::npos) << part;
-  EXPECT_EQ(help.find("--label-smoothing"), std::string::npos);
-  EXPECT_EQ(options_help().find("--classes"), std::string::npos);
 }
 
 }  // namespace

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <map>
-#include <sstream>
 
-#include "bench/bench_main.h"
 #include "bench/options/options.h"
 #include "bench/plan/step_plan.h"
 #include "models/margin_head.h"
@@ -120,40 +118,6 @@ TEST(HeadTable, LargestClassCountGrowsWithMemoryRanksAndSharing) {
     fewer = heads;
   }
   EXPECT_EQ(largest_on(fewer.at("mp"), "h200"), (std::int64_t{1} << 31) - 1) << "what --classes takes";
-}
-
-TEST(HeadTable, LeavesOutHeadsForWhichThereAreTooFewClasses) {
-  const std::vector<HeadPlan> plans = plan_heads(options_for("h200", 7, "dp"), *find_target("h200"), 8);
-  ASSERT_EQ(plans.size(), 1U);
-  EXPECT_EQ(plans.front().head, "dp");
-  EXPECT_EQ(plan_heads(options_for("h200", 8, "dp"), *find_target("h200"), 8).size(), 3U);
-}
-
-TEST(HeadTable, StandsInTheDryRunAsTextAndJson) {
-  const std::vector<std::string> asked{
-      "--dry-run", "--target",           "h200", "--bf16", "--nodes", "2", "--classes",
-      "100000000", "--devices-per-node", "8"};
-  const std::string text = answer_without_running("bench_arcface", parse(asked)).value();
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
-  for (const char* part : {"--head dp", "--head mp", "--head pfc", "v100-32gb", "n/a"})
-    EXPECT_NE(text.find(part), std::string::npos) << part << " in:\n" << text;
-  std::vector<std::string> as_json = asked;
-  as_json.emplace_back("--json");
-  const auto json =
-      nlohmann::ordered_json::parse(answer_without_running("bench_arcface", parse(as_json)).value());
-  EXPECT_EQ(json.at("head_parameters"), 100'000'000 * kEmbedding);
-  const auto& heads = json.at("heads");
-  ASSERT_EQ(heads.size(), 3U);
-  EXPECT_EQ(heads[1].at("head"), "mp");
-  EXPECT_EQ(heads[1].at("planned_bytes"), json.at("memory_bytes").at("planned"));
-  EXPECT_EQ(heads[1].at("traffic_bytes"), json.at("traffic_bytes"));
-  EXPECT_EQ(heads[1].at("rows"), 6'250'000);
-  EXPECT_EQ(heads[2].at("rows"), 625'000);
-  for (const auto& head : heads) {
-    EXPECT_GT(head.at("largest_classes").at("h200"), 1'000'000);
-    EXPECT_TRUE(head.at("largest_classes").at("v100-16gb").is_null()) << "a V100 has no bf16";
-  }
 }
 
 }  // namespace
