@@ -1,4 +1,4 @@
-// A bench program and a launcher as shell scripts, and sweeps of them, started like a user would.
+// The bench program and the launchers of fake/, and sweeps of them, started like a user would.
 #pragma once
 
 #include <sys/types.h>
@@ -46,6 +46,8 @@ class FakePrograms {
   int processes(const std::string& out) const;
 
  private:
+  void copy_of(const std::string& fake, const std::string& name) const;
+
   ScratchFolder scratch_;
 };
 

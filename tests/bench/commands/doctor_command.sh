@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# doctor_command.sh BEHAVIOUR PLUMBLINE: plumbline doctor and screen with a transport that the test makes up in place of
+# doctor_command.sh BEHAVIOUR PLUMBLINE: plumbline doctor with a transport that the test makes up in place of
 # ssh: hosts that answer with this host's facts under their own names, and some that don't. Real hosts: tests/cluster.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
@@ -91,72 +91,6 @@ STUB
     output=$("$plumbline" doctor --program "$scratch/nothing") || code=$?
     expect_code 69
     expect_words "$scratch/nothing doesn't start ($scratch/nothing: No such file or directory)"
-    ;;
-  mistakes_are_refused)
-    echo 'touch started' | transport
-    while IFS='|' read -r list words; do
-      doctor -H "$list"
-      expect_code 64
-      [[ $message == *"$words"* && $message != *$'\n'* ]] || fail "'$words' is missing in: $message"
-    done <<'LISTS'
-n1,n1|host n1 is named twice
-n1;reboot|'n1;reboot' is no host name
-$(reboot)|'$(reboot)' is no host name
-`id`|is no host name
-n1 n2|'n1 n2' is no host name
-n1,-oProxyCommand=x|'-oProxyCommand=x' is no host name
-n[2-1]|runs backwards
-LISTS
-    doctor -H n1 --hostfile hosts
-    expect_code 64
-    doctor --hostfile hosts
-    expect_code 65
-    code=0
-    output=$("$plumbline" doctor -H n1.invalid --ssh ./none 2>message) || code=$?
-    expect_code 69
-    [ ! -e started ] || fail "a host was asked"
-    ;;
-  screen_ranks_devices)
-    # A program whose speed is that of its host.
-    cat >program <<'PROGRAM'
-#!/bin/bash
-[ "$1" != --version ] || exec "$PLUMBLINE" --version --json
-while [ $# -gt 0 ]; do
-  case $1 in --out) out=$2 ;; --bs) echo "$2" >>batches ;; esac
-  shift
-done
-[ "$HOST" != n4.invalid ] || { echo "out of luck" >&2; exit 71; }
-mkdir -p "$out/run"
-speed=100
-[ "$HOST" != n2.invalid ] || speed=50
-sed "s/SPEED/$speed/g" record.json >"$out/run/result.json"
-PROGRAM
-    chmod +x program
-    cat >record.json <<'RECORD'
-{"schema": "plumbline.result/1", "status": "ok", "failure": "", "model": "resnet50", "precision": "fp32", "device": "cpu",
- "device_name": "x", "batch_per_device": 4, "world_size": 1, "nodes": 1, "devices_per_node": 1, "iterations": 2, "warmup": 1,
- "step_seconds": [0.1, 0.1], "loss": [1, 1],
- "images_per_second": {"mean": SPEED, "median": SPEED, "min": SPEED, "max": SPEED}, "rank_window_seconds": [0.1],
- "exposed_communication_seconds": 0, "data_wait_seconds": 0, "parameters": 1, "macs_per_image": 1,
- "memory_bytes": {"parameters": 1, "gradients": 1, "optimizer": 1, "activations": 1, "workspace": 1, "planned": 1, "peak": 1},
- "checks": {}, "config": {}, "log_files": [], "energy_joules_per_image": null}
-RECORD
-    echo 'HOST=$host exec sh -c "$*"' | transport
-    export PLUMBLINE=$plumbline
-    code=0
-    output=$("$plumbline" screen -H 'n[1-5].invalid' --ssh ./transport --program ./program -- --bs 3 2>message) || code=$?
-    message=$(<message)
-    expect_code 69
-    expect_words "n2.invalid is slow: alone 50.0 images/s, 50.0 % below the median of its kind"
-    expect_words "n4.invalid has no result: "
-    expect_words "out of luck"
-    expect_words "mpirun -H n1.invalid,n3.invalid,n5.invalid"
-    expect_words "--exclude=n[2,4].invalid"
-    [ "$(sort -u batches)" = 3 ] || fail "options behind -- don't arrive: $(<batches)"
-    code=0
-    output=$("$plumbline" screen -H 'n[1-3].invalid' --ssh ./transport --program ./program --json 2>message) || code=$?
-    expect_code 1
-    expect_words '"slurm_exclude": "n2.invalid"'
     ;;
   *) fail "unknown behaviour $behaviour" ;;
 esac
