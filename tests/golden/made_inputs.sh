@@ -62,7 +62,7 @@ log() {
 shape() {
   python3 -c '
 import json, re, sys
-varies = re.compile(sys.argv[1] or "$^")
+varies = re.compile(sys.argv[1] or "(?!)")
 seen = {}
 def walk(value, path):
     if isinstance(value, dict):

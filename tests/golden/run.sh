@@ -14,28 +14,28 @@ shift
 # shellcheck source=tests/golden/made_inputs.sh
 source "$golden/made_inputs.sh"
 
-# Prints a command and what comes of it.
+# Prints a command and what comes of it. Variables of this script begin with "run_", as commands share them.
 transcribe() {
-  local code=0 command=$1
-  eval "$command" >"$scratch/out" 2>"$scratch/err" </dev/null || code=$?
-  sed 's/^/> /; 1s/^>/$/' <<<"$command"
+  local run_code=0 run_command=$1
+  eval "$run_command" >"$scratch/out" 2>"$scratch/err" </dev/null || run_code=$?
+  sed 's/^/> /; 1s/^>/$/' <<<"$run_command"
   { cat "$scratch/out"; sed 's/^/! /' "$scratch/err"; } |
     sed -E "s#$programs/##g; s#$root#ROOT#g; s#$scratch#SCRATCH#g; s/^[\$>] / &/" | sed -E -f "$golden/varies.sed"
   [ -z "$(tail -c 1 "$scratch/out")" ] || echo
-  [ $code -eq 0 ] || echo "[$code]"
+  [ $run_code -eq 0 ] || echo "[$run_code]"
 }
 
 # Prints a transcript with what its commands print now.
 retrace() {
-  local line command='' before=''
-  while IFS= read -r line; do
-    case $line in
-      '$ '*) [ -z "$command" ] || transcribe "$command"; command=${line:2} ;;
-      '> '*) case $before in '$ '* | '> '*) command+=$'\n'${line:2} ;; esac ;;
+  local run_line run_next='' run_before=''
+  while IFS= read -r run_line; do
+    case $run_line in
+      '$ '*) [ -z "$run_next" ] || transcribe "$run_next"; run_next=${run_line:2} ;;
+      '> '*) case $run_before in '$ '* | '> '*) run_next+=$'\n'${run_line:2} ;; esac ;;
     esac
-    before=$line
+    run_before=$run_line
   done
-  transcribe "$command"
+  transcribe "$run_next"
 }
 
 export PATH=$programs:$PATH LC_ALL=C.UTF-8 TZ=UTC OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive OMPI_ALLOW_RUN_AS_ROOT=1
