@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # shellcheck disable=SC2016 # the texts in single quotes are arguments and scripts
-# run_test.sh BEHAVIOUR SOURCE_DIR: one behaviour of launch/run that tests/golden/launch_run.txt can't show, with launchers and look-ups that the test makes up; 77
-# where a tool of the test is missing. Real jobs: tests/cluster.
+# run_test.sh BEHAVIOUR SOURCE_DIR: what tests/golden/launch_run.txt can't show of launch/run, with launchers and look-ups
+# that the test makes up; 77 where a tool of the test is missing. Real jobs: tests/cluster.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 behaviour=$1

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "tests/results/run_folder.h"
 #include "tests/results/simulated_steps.h"
 
 namespace plumb {
@@ -51,52 +50,6 @@ TEST(RunFlags, OfASteadyRunAreNone) {
   EXPECT_TRUE(run_flags(stepless).empty());
 }
 
-TEST(RunFlags, NameTheRankThatOthersWaitFor) {
-  RunRecord record = steady_run();
-  record.ranks = ranks_waiting({0.0120, 0.0118, 0.0121, 0.0119, 0.0122, 0.0030, 0.0120, 0.0117}, 4);
-  const auto flags = run_flags(record);
-  ASSERT_EQ(flags.size(), 1u);
-  EXPECT_EQ(flags[0].kind, Flag::Kind::slow_rank);
-  EXPECT_EQ(flags[0].sentence, "rank 5 on node2 is 9 % slower than the others");
-}
-
-// Waits and times of two hosts with two ranks each, the last of which is slow.
-std::vector<RankRecord> ranks_computing(const std::vector<double>& computes,
-                                        const std::vector<double>& data) {
-  std::vector<RankRecord> ranks = ranks_waiting({0.111, 0.111, 0.111, 0}, 2);
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    ranks[i].compute_seconds = computes[i];
-    ranks[i].data_wait_seconds = data[i];
-  }
-  return ranks;
-}
-
-TEST(SlowRankFlags, TellHowLongTheRankComputesAndAtWhichClock) {
-  const auto ranks = ranks_computing({0.301, 0.3, 0.302, 0.412}, {0, 0, 0, 0});
-  EXPECT_EQ(
-      slow_rank_flags(ranks, 0.412).at(0).sentence,
-      "rank 3 on node2 computes 412 ms a step where the median is 301 ms: the others wait 27 % of a step "
-      "for it");
-  std::vector<GpuRecord> gpus(4);
-  for (int rank = 0; rank < 4; ++rank) {
-    gpus[std::size_t(rank)].rank = rank;
-    gpus[std::size_t(rank)].sm_clock_mhz = {1200, rank == 3 ? 1410.0 : 1980.0, 1980};
-  }
-  gpus[3].clock_reasons = {{"power cap", 0.83}};
-  const std::string sentence = slow_rank_flags(ranks, 0.412, gpus).at(0).sentence;
-  EXPECT_TRUE(
-      sentence.ends_with("for it; rank 3's GPU ran at 1410 MHz (power cap 83 %), the others' at 1980 MHz"))
-      << sentence;
-}
-
-TEST(SlowRankFlags, TellThatTheRankWaitsForData) {
-  const auto ranks = ranks_computing({0.301, 0.3, 0.302, 0.3}, {0.001, 0.001, 0.001, 0.112});
-  EXPECT_EQ(
-      slow_rank_flags(ranks, 0.412).at(0).sentence,
-      "rank 3 on node2 waits 112 ms a step for data where the median is 1 ms: the others wait 27 % of a "
-      "step for it");
-}
-
 TEST(RunFlags, NameAStallOfAFewStepsOnceAndShortOnesOfLongRunsNever) {
   RunRecord record = steady_run();
   record.step_seconds[57] = 15.2;
@@ -112,54 +65,6 @@ TEST(RunFlags, NameAStallOfAFewStepsOnceAndShortOnesOfLongRunsNever) {
   EXPECT_FALSE(stall_flag(steps, 0)) << "5 ms of 2 s";
   EXPECT_TRUE(stall_flag(std::vector<double>{0.1, 0.1, 0.1, 0.6}, 2)) << "short runs stall, too";
   EXPECT_FALSE(stall_flag(std::vector<double>{0.1, 0.1, 0.1, 0.4}, 2));
-}
-
-TEST(RunFlags, DoubtWaitsThatAreLongerThanTheStep) {
-  RunRecord record = steady_run();
-  record.exposed_communication_seconds = 0.1467;
-  const auto flags = run_flags(record);
-  ASSERT_EQ(flags.size(), 1u);
-  EXPECT_NE(flags[0].sentence.find("waits 146.7 ms a step by its record, which is longer"), std::string::npos)
-      << flags[0].sentence;
-}
-
-TEST(RunFlags, NameOddHosts) {
-  RunRecord record = steady_run();
-  record.odd_hosts = {"host n3 is unlike the others: CPUs 4 where most have 8"};
-  EXPECT_EQ(run_flags(record).at(0).sentence, record.odd_hosts[0]);
-}
-
-TEST(RunFlags, CallARunOnASharedGpuACheck) {
-  RunRecord record = steady_run();
-  record.ranks_per_gpu = 4;
-  EXPECT_EQ(run_flags(record).at(0).sentence, "4 ranks share one GPU: a check, not a speed");
-}
-
-TEST(RunFlags, NameALossThatGrowsByMagnitudes) {
-  RunRecord record = example_run(30);
-  record.loss.back() = 7.1e6;
-  const std::vector<Flag> flags = run_flags(record);
-  ASSERT_EQ(flags.size(), 1u);
-  EXPECT_EQ(flags[0].sentence, "the loss grew from 7 to 7.1e+06: training diverges, lower --lr");
-  record.loss.back() = 9.5;
-  EXPECT_TRUE(run_flags(record).empty());
-}
-
-TEST(SlowRankFlags, NameAWholeNode) {
-  std::vector<double> waits(16, 0.02);
-  for (std::size_t rank = 8; rank < 16; ++rank) waits[rank] = 0.008;
-  const auto flags = slow_rank_flags(ranks_waiting(waits, 8), 0.1);
-  ASSERT_EQ(flags.size(), 1u);
-  EXPECT_EQ(flags[0].sentence, "ranks 8 to 15 on node2 are 12 % slower than the others");
-}
-
-TEST(SlowRankFlags, NameRanksOfSeveralNodes) {
-  std::vector<double> waits(8, 0.02);
-  waits[1] = waits[3] = waits[6] = 0.01;
-  const auto flags = slow_rank_flags(ranks_waiting(waits, 4), 0.1);
-  ASSERT_EQ(flags.size(), 2u);
-  EXPECT_EQ(flags[0].sentence, "ranks 1 and 3 on node1 are 10 % slower than the others");
-  EXPECT_EQ(flags[1].sentence, "rank 6 on node2 is 10 % slower than the others");
 }
 
 TEST(SlowRankFlags, FindARankThatIsATenthSlowerAndBlameNoneForNoise) {
@@ -201,79 +106,10 @@ TEST(RunFlags, NameFailedChecks) {
   EXPECT_EQ(flags[0].sentence, "the run failed: rank 3 was lost");
 }
 
-TEST(RunFlags, NameTheGpusThatWereThrottledLongest) {
-  RunRecord record = steady_run();
-  for (int rank = 0; rank < 6; ++rank) {
-    GpuRecord gpu;
-    gpu.rank = rank;
-    gpu.throttled_share = rank == 0 ? 0.04 : 0.1 * rank;
-    gpu.clock_reasons = {{"power cap", gpu.throttled_share}};
-    record.gpus.push_back(gpu);
-  }
-  const auto flags = run_flags(record);
-  ASSERT_EQ(flags.size(), 4u);
-  EXPECT_EQ(flags[0].sentence, throttling_text(record.gpus[5]));
-  EXPECT_EQ(flags[0].sentence.substr(0, 51), "rank 5's GPU was throttled in 50 % of the window (p");
-  EXPECT_EQ(flags[3].sentence, "2 more GPUs were throttled, too");
-}
-
-TEST(RunFlags, SayThatComputeWaitedForData) {
-  RunRecord record = steady_run();
-  record.data_wait_seconds = 0.012;
-  const auto flags = run_flags(record);
-  ASSERT_EQ(flags.size(), 1u);
-  EXPECT_EQ(flags[0].kind, Flag::Kind::note);
-  EXPECT_EQ(flags[0].sentence, "compute waits 12 % of a step for data");
-}
-
-// The slow steps of an unfinished warm-up or of a second level aren't also reported as outliers.
-TEST(RunFlags, SayOneThingOnce) {
-  RunRecord record = steady_run();
-  for (std::size_t i = 20; i < 35; ++i) record.step_seconds[i] *= 1.5;
-  auto flags = run_flags(record);
-  ASSERT_EQ(flags.size(), 1u);
-  EXPECT_EQ(flags[0].kind, Flag::Kind::warmup_not_over);
-  record = steady_run();
-  for (std::size_t i = 20; i < 120; i += 4) record.step_seconds[i] *= 1.5;
-  flags = run_flags(record);
-  ASSERT_EQ(flags.size(), 1u);
-  EXPECT_EQ(flags[0].kind, Flag::Kind::two_modes);
-}
-
 TEST(RunFlags, DontLookAtStepsThatAreNone) {
   RunRecord record = steady_run();
   record.step_seconds[50] = std::nan("");
   EXPECT_TRUE(run_flags(record).empty());
-}
-
-TEST(SampleFlags, NameARunFarOff) {
-  const auto flags = sample_flags(sample_of({100.1, 99.8, 100.4, 88, 100.2, 99.6, 99.9}));
-  ASSERT_EQ(flags.size(), 1u);
-  EXPECT_EQ(flags[0].kind, Flag::Kind::outlier_run);
-  EXPECT_EQ(
-      flags[0].sentence,
-      "runs/4 is 12 % slower than the mean of the other 6 runs (88.00 images/s against 100.00 images/s)");
-}
-
-TEST(SampleFlags, SayThatAFewRunsAreFarApart) {
-  const auto flags = sample_flags(sample_of({29.8, 15.5, 30.1}));
-  ASSERT_EQ(flags.size(), 1u);
-  EXPECT_EQ(flags[0].kind, Flag::Kind::outlier_run);
-  EXPECT_EQ(
-      flags[0].sentence,
-      "3 runs differ by 94 %, from 15.50 images/s to 30.10 images/s: too few to tell which is off, run 5 "
-      "or more");
-  EXPECT_TRUE(sample_flags(sample_of({100, 109})).empty());
-  EXPECT_TRUE(sample_flags(sample_of({100})).empty());
-}
-
-TEST(SampleFlags, NameTwoGroupsOfRuns) {
-  const auto flags = sample_flags(sample_of({100, 92, 100.2, 100.4, 92.3, 99.8, 92.1}));
-  ASSERT_EQ(flags.size(), 1u);
-  EXPECT_EQ(flags[0].kind, Flag::Kind::two_modes);
-  EXPECT_EQ(
-      flags[0].sentence,
-      "the runs fall into two groups: 3 at about 92.10 images/s and 4 at about 100.10 images/s, 8.7 % more");
 }
 
 TEST(SampleFlags, AreRareAndFindWhatIsFarOff) {
