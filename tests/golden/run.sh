@@ -52,6 +52,7 @@ for transcript in "$@"; do
     cd "$scratch/folder"
     retrace <"$transcript" >"$scratch/new"
   )
+  chmod -R u+rwx "$scratch/folder" # some take rights away
   rm -rf "$scratch/folder"
   if [ "${PLUMB_UPDATE:-}" = 1 ]; then
     cp "$scratch/new" "$transcript"

@@ -5,5 +5,6 @@ trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 programs=$1
 shift
 here=$(dirname "$0")
-[ $# -gt 0 ] || set -- "$here"/*.txt
+shopt -s extglob
+[ $# -gt 0 ] || set -- "$here"/!(CMakeLists).txt
 PLUMB_UPDATE=1 exec "$here/run.sh" "$programs" "$@"
