@@ -30,50 +30,6 @@ std::string example(const std::string& set, const std::string& case_name = "1n1g
   return file_text(kDialectData / set / case_name / "rn50_b128_fp32_1.log");
 }
 
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const std::size_t at = text.find(from);
-  EXPECT_NE(at, std::string::npos) << from;
-  return at == std::string::npos ? text : text.replace(at, from.size(), to);
-}
-
-struct BadLine {
-  const Dialect* dialect;
-  std::string set, from, to, words;
-};
-
-TEST(FrameworkDialects, NameWhatIsNoNumberInALine) {
-  const std::vector<BadLine> bad{
-      {&kNgcMxnetSpeed, "ngc_mxnet", "[7-7]", "[7-x]", "Batch [N-N]"},
-      {&kNgcMxnetSpeed, "ngc_mxnet", " samples/sec", "", "Speed: 392.24"},
-      {&kNgcMxnetTime, "ngc_mxnet", "2020-08-01 10:00:04,", "2020-08-01 10:00:04 ", "stamp of the form"},
-      {&kNgcMxnetTime, "ngc_mxnet", "2020-08-01 10:00:04,", "2020-08-32 10:00:04,", "no date"},
-      {&kNgcTfSpeed, "ngc_tf", "imgs_per_sec : ", "imgs_per_sec : x", "imgs_per_sec : 402.33"},
-      {&kNgcTfSpeed, "ngc_tf", "(0, 25)", "(0, -25)", "iteration of the form"},
-      {&kNgcTfTime, "ngc_tf", "DLL 2020-08-01 ", "DLL ", "stamp of the form"},
-      {&kNgcPytorchTime, "ngc_pytorch", "Iteration: 7 ", "Iteration: x ", "Iteration: N"},
-      {&kNgcPytorchTime, "ngc_pytorch", "DLL 2020-08-01 ", "DLL ", "stamp of the form"},
-      {&kPytorch, "pytorch", "[  7/130]", "[  x/130]", "Epoch: [0][6/53]"},
-      {&kPytorch, "pytorch", "Time  0.3", "Time  -0.3", "positive number of seconds"},
-      {&kPytorch, "pytorch", "Time  0.3", "Time  x", "Time 0.403"},
-      {&kTf2Speed, "tf2", " examples/second", " images/second", "examples/second"},
-      {&kTf2Speed, "tf2", "between steps 100 and 200", "", "between steps N and M"},
-      {&kTf2Time, "tf2", "I0801 10:01", "I0801 10.01", "stamp of the form"},
-      {&kTf2Time, "tf2", "I0801 ", "I1301 ", "no date"},
-      {&kTf2Time, "tf2", "I0801 ", "", "stamp of the form"},
-      {&kMindspore, "mindspore", " ms, per", " s, per", "epoch time: 320.803 ms"},
-      {&kMindspore, "mindspore", "epoch: 3 step: 1", "epoch: x step: 1", "epoch: 1 step: 1"},
-      {&kMindspore, "mindspore", "epoch: 1 step: 1, loss", "loss", "before a line with its iteration"},
-      {&kOneflowCnn, "oneflow_cnn", "iter 40,", "iter x,", "iter N,"},
-      {&kOneflowCnn, "oneflow_cnn", " 159627", " x", "seconds since 1970"},
-  };
-  for (const BadLine& line : bad) {
-    SCOPED_TRACE(std::string(line.dialect->name) + " " + line.to);
-    ASSERT_FALSE(read_sized(*line.dialect, example(line.set), kOneDevice).defect);
-    expect_flaw(Flaw::malformed, line.words,
-                read_sized(*line.dialect, replaced(example(line.set), line.from, line.to), kOneDevice));
-  }
-}
-
 std::string ngc_mxnet_line(int batch, double images_per_second) {
   char text[128];
   std::snprintf(text, sizeof text,
@@ -209,28 +165,6 @@ TEST(Mindspore, CountsIterationsWhateverAnEpochsNumberOfThem) {
   EXPECT_EQ(cut.images_per_second, 1024);
   EXPECT_NE(cut.caveat.find("2 times too high, and an epoch is of 4 iterations"), std::string::npos)
       << cut.caveat;
-}
-
-TEST(OneflowCnn, RefusesALogWhoseHeaderIsOfAnotherRun) {
-  const std::string text = example("oneflow_cnn");
-  expect_flaw(Flaw::misnamed, "batch_size_per_device is 128 in it and 64 by its name",
-              read_sized(kOneflowCnn, text, {.images_per_step = 64}));
-  expect_flaw(Flaw::misnamed, "num_nodes is 1 in it and 2 by its name",
-              read_sized(kOneflowCnn, text, {.images_per_step = 256, .nodes = 2}));
-  const std::string without = text.substr(text.find("train:"));
-  EXPECT_FALSE(read_sized(kOneflowCnn, without, kOneDevice).defect) << "the name says it";
-}
-
-TEST(OneflowCnn, NeedsTheLinesOfTheWindowsEnds) {
-  const std::string text = example("oneflow_cnn");
-  expect_flaw(Flaw::truncated, "missing",
-              read_sized(kOneflowCnn, replaced(text, "iter 60,", "iter 61,"), kOneDevice));
-  expect_flaw(Flaw::malformed, "lines are of 20 iterations",
-              read_sized(kOneflowCnn, text, kOneDevice, Window{.iterations = 120, .warmup = 30}));
-  const std::size_t end = text.find('\n', text.find("iter 120,"));
-  // The number of decimals in a clock reading is unknown, so an unterminated last one may have lost some.
-  EXPECT_FALSE(read_sized(kOneflowCnn, text.substr(0, end + 1), kOneDevice).defect);
-  expect_flaw(Flaw::malformed, "cut off", read_sized(kOneflowCnn, text.substr(0, end), kOneDevice));
 }
 
 }  // namespace
