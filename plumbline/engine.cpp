@@ -15,14 +15,13 @@ fs::path path_of_this_program() {
 }
 
 std::string engine_program(const std::string& name, const fs::path& folder) {
-  const std::string beside = (folder.empty() ? path_of_this_program().parent_path() : folder) / name;
-  if (std::string path = path_of_program(beside); !path.empty()) return path;
-  if (!folder.empty())
-    throw Error(ExitCode::unavailable, "program {} is not there; name its folder as 'programs' in [launcher]",
-                beside);
-  if (std::string path = path_of_program(name); !path.empty()) return path;
+  const fs::path own = path_of_this_program().parent_path();
+  const fs::path beside = (folder.empty() ? own : folder) / name;
+  for (const fs::path& place : {beside, own / name, fs::path(name)})
+    if (std::string path = path_of_program(place); !path.empty()) return path;
   throw Error(ExitCode::unavailable,
-              "{} isn't there; install plumbline-bench, or put {} into a folder of PATH", beside, name);
+              "{} isn't there; install plumbline-bench, or put {} into a folder of PATH", beside.string(),
+              name);
 }
 
 nlohmann::ordered_json ask_engine(const std::string& program, const std::vector<std::string>& arguments) {

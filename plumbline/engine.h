@@ -14,8 +14,8 @@ namespace plumb {
 // The folder of this program, and its name in it.
 std::filesystem::path path_of_this_program();
 
-// The path of bench_resnet50 or the like: in `folder`; where that is empty, beside this program or in PATH.
-// Throws Error(unavailable) if it isn't there.
+// The path of bench_resnet50 or the like: in `folder`, else beside this program, else in PATH. Throws
+// Error(unavailable) if it isn't there.
 std::string engine_program(const std::string& name, const std::filesystem::path& folder = {});
 
 // What the program prints with these arguments, as JSON; null if that is no JSON. Throws Error with the

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -190,15 +191,15 @@ void keep_one_configuration(std::vector<LogRun>& runs, const fs::path& dir, std:
   const auto is_outweighed = [&](const LogRun& run) {
     const LogName& name = run.file.name;
     const Kind own = kind_of(run);
-    for (const auto& [other, count] : in_case[{name.model, name.case_name}]) {
-      if (other == own || weight(name, own) > weight(name, other)) continue;
-      const bool differ = std::get<4>(own) != std::get<4>(other);
-      bad.push_back({display_path(run.file.path, dir),
-                     {Flaw::mixed, fmt::format("it is {} among runs of {}", text_of(own, differ),
-                                               text_of(other, differ))}});
-      return true;
-    }
-    return false;
+    std::optional<Kind> heaviest;  // of the others
+    for (const auto& [other, count] : in_case[{name.model, name.case_name}])
+      if (other != own && (!heaviest || weight(name, other) > weight(name, *heaviest))) heaviest = other;
+    if (!heaviest || weight(name, own) > weight(name, *heaviest)) return false;
+    const bool differ = std::get<4>(own) != std::get<4>(*heaviest);
+    bad.push_back({display_path(run.file.path, dir),
+                   {Flaw::mixed, fmt::format("it is {} among runs of {}", text_of(own, differ),
+                                             text_of(*heaviest, differ))}});
+    return true;
   };
   std::erase_if(runs, is_outweighed);
 }
