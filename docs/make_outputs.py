@@ -80,7 +80,7 @@ def main():
     chromium = devtools.find_chromium()
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
-        for name in ("bench_resnet50", "bench_arcface", "bench_allreduce", "plumbline"):
+        for name in ("bench_resnet50", "bench_arcface", "bench_allreduce", "make_rec", "plumbline"):
             (folder / name).symlink_to((arguments.programs / name).resolve())
         for name in ("launch", "results", "tests"):
             (folder / name).symlink_to(ROOT / name)

@@ -156,7 +156,7 @@ OptionSpec enum_option(const std::string& names, Enum& target,
   return spec;
 }
 
-// Shells that completions are written for (bench/documents/completions.h).
+// Shells that completions are written for (completions.h).
 const std::vector<std::string>& completion_shells();
 
 // Every option, in the table's order.

@@ -18,9 +18,10 @@ void tell(const std::string& program, const std::string& sentence) {
   std::fprintf(stderr, "%s\n", text.c_str());
 }
 
+// A sentence that all ranks agree on may name the rank that it is about.
 void tell_with_rank(const std::string& program, const Job& job, const std::string& sentence) {
-  tell(program,
-       job.size() == 1 ? sentence : fmt::format("rank {} on {}: {}", job.rank(), job.host(), sentence));
+  const bool says_who = job.size() == 1 || sentence.starts_with("rank ");
+  tell(program, says_who ? sentence : fmt::format("rank {} on {}: {}", job.rank(), job.host(), sentence));
 }
 
 // First of all messages: other commits may send others.

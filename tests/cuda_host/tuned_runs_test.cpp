@@ -87,7 +87,7 @@ TEST(TunedRuns, NameTheLayersWithoutAFusedEngineAndComputeThemByPlainSteps) {
   // Two images of 1x1 at the end make later losses those of any rounding. Our own kernels still fuse: ends of
   // blocks are not rounded before they are normalised.
   const auto loss = plain.result.at("loss").front().get<double>();
-  EXPECT_NEAR(fallen.result.at("loss").front().get<double>(), loss, 0.001 * loss);
+  EXPECT_NEAR(fallen.result.at("loss").front().get<double>(), loss, 0.002 * loss);
 }
 
 TEST(TunedRuns, ForEnergyTakeTimesWhereNothingCountsEnergy) {

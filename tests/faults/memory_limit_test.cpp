@@ -33,6 +33,8 @@ TEST_P(MemoryLimit, IsToldOnEveryRank) {
       EXPECT_EQ(ended.exit_code, 0) << testing::PrintToString(ended.lines);
     else
       expect_one_sentence(ended, limited.code, limited.words);
+    for (const std::string& line : ended.lines)
+      EXPECT_EQ(line.find("rank 0 on"), line.rfind("rank 0 on")) << "said twice: " << line;
   }
 }
 

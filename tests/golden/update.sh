@@ -5,6 +5,9 @@ trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 programs=$1
 shift
 here=$(dirname "$0")
-shopt -s extglob
-[ $# -gt 0 ] || set -- "$here"/!(CMakeLists).txt
+if [ $# -eq 0 ]; then
+  for transcript in "$here"/*.txt; do
+    [ "${transcript##*/}" = CMakeLists.txt ] || set -- "$@" "$transcript"
+  done
+fi
 PLUMB_UPDATE=1 exec "$here/run.sh" "$programs" "$@"

@@ -96,7 +96,7 @@ case $behaviour in
     touch source && git add source
     git -c user.name=a -c user.email=a commit -qm one
     for state in '' -dirty; do
-      cmake -D SOURCE="$PWD" -D IN="$sources/bench/output/build_info.h.in" -D OUT="$scratch/info.h" -D VERSION=1 \
+      cmake -D SOURCE="$PWD" -D IN="$sources/base/build_info.h.in" -D OUT="$scratch/info.h" -D VERSION=1 \
         -D BUILD_TYPE=Release -D COMPILER=gcc -P "$sources/cmake/commit.cmake"
       grep -q "kCommit = \"$(git rev-parse --short=12 HEAD)$state\"" "$scratch/info.h" || fail "not '$state': $(cat "$scratch/info.h")"
       echo changed >source
