@@ -4,6 +4,7 @@
 
 #include "base/options/documents.h"
 #include "bench/allreduce/allreduce_options.h"
+#include "bench/make_rec.h"
 #include "bench/man_pages.h"
 #include "bench/options/options.h"
 
@@ -20,5 +21,8 @@ int main(int argc, char** argv) {
     AllreduceOptions allreduce;
     documents.write_page(allreduce_man_page(allreduce_option_table(allreduce)));
     documents.write_completions(completed(allreduce_option_table(allreduce)));
+    MakeRecArguments make_rec;
+    documents.write_page(make_rec_man_page(make_rec_options(make_rec)));
+    documents.write_completions(completed(make_rec_options(make_rec)));
   });
 }

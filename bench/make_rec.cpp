@@ -1,5 +1,7 @@
-// make_rec: an image folder to a RecordIO file.
+#include "bench/make_rec.h"
+
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <string>
 
@@ -7,7 +9,6 @@
 #include "base/console/print.h"
 #include "base/console/progress.h"
 #include "base/error.h"
-#include "base/options/option_table.h"
 #include "base/standard_descriptors.h"
 #include "bench/data/image_folder.h"
 #include "bench/data/record_images.h"
@@ -17,27 +18,6 @@
 
 namespace plumb {
 namespace {
-
-struct MakeRecArguments {
-  std::string folder, out;
-  bool help = false, version = false;
-};
-
-OptionTable make_rec_options(MakeRecArguments& arguments) {
-  return {
-      "make_rec",
-      "Packs an image folder into OUT.rec and its index OUT.idx, in MXNet's RecordIO format. The bytes of "
-      "the JPEG files stay as they are; labels count the class folders in sorted order, keys the images "
-      "from 0; there is no header record, so that MXNet and InsightFace read the file alike.",
-      {{"Input and output",
-        {positional("FOLDER", arguments.folder, "one subfolder of .jpg or .jpeg files per class")
-             .as_required(),
-         positional("OUT", arguments.out, "name of the files, with or without .rec; neither may exist")
-             .as_required()}},
-       {"Information",
-        {stop_option("--version", arguments.version, "version and libraries"),
-         stop_option("--help,-h", arguments.help, "this text")}}}};
-}
 
 void make_rec(const MakeRecArguments& arguments) {
   RecordFiles files({.option = "OUT", .path = arguments.out});
@@ -57,22 +37,38 @@ void make_rec(const MakeRecArguments& arguments) {
     throw Error(ExitCode::io_error, "standard output can't be written, the two files are there; make room");
 }
 
-void run(int argc, const char* const* argv) {
-  MakeRecArguments arguments;
-  const OptionTable table = make_rec_options(arguments);
-  parse_command_line(table, argc, argv);
-  if (arguments.help)
-    print_text(help_text(table));
-  else if (arguments.version)
-    print_text(version_text(table.program, engine_build_json()));
-  else
-    make_rec(arguments);
-}
-
 }  // namespace
-}  // namespace plumb
 
-int main(int argc, char** argv) {
-  plumb::open_standard_descriptors();
-  return plumb::run_program("make_rec", [&] { plumb::run(argc, argv); });
+OptionTable make_rec_options(MakeRecArguments& arguments) {
+  return {
+      "make_rec",
+      "Packs an image folder into OUT.rec and its index OUT.idx, in MXNet's RecordIO format. The bytes of "
+      "the JPEG files stay as they are; labels count the class folders in sorted order, keys the images "
+      "from 0; there is no header record, so that MXNet and InsightFace read the file alike.",
+      {{"Input and output",
+        {positional("FOLDER", arguments.folder, "one subfolder of .jpg or .jpeg files per class")
+             .as_required(),
+         positional("OUT", arguments.out, "name of the files, with or without .rec; neither may exist")
+             .as_required()}},
+       {"Information",
+        {stop_option("--version", arguments.version, "version and libraries"),
+         stop_option("--help,-h", arguments.help, "this text")}}}};
 }
+
+int run_make_rec(int argc, const char* const* argv) {
+  open_standard_descriptors();
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` fails like one on a full disk
+  return run_program("make_rec", [&] {
+    MakeRecArguments arguments;
+    const OptionTable table = make_rec_options(arguments);
+    parse_command_line(table, argc, argv);
+    if (arguments.help)
+      print_text(help_text(table));
+    else if (arguments.version)
+      print_text(version_text(table.program, engine_build_json()));
+    else
+      make_rec(arguments);
+  });
+}
+
+}  // namespace plumb

@@ -33,4 +33,13 @@ ManPage allreduce_man_page(const OptionTable& table) {
               see_also("bench_resnet50(1), plumbline(1), mpirun(1)")}};
 }
 
+ManPage make_rec_man_page(const OptionTable& table) {
+  return {.name = table.program,
+          .purpose = "pack an image folder into a RecordIO file and its index",
+          .synopsis = {table.program + " FOLDER OUT"},
+          .description = table.description,
+          .tables = {table},
+          .sections = {see_also("bench_resnet50(1)")}};
+}
+
 }  // namespace plumb

@@ -9,5 +9,6 @@ namespace plumb {
 
 ManPage bench_man_page(const OptionTable& table, const std::string& purpose);
 ManPage allreduce_man_page(const OptionTable& table);
+ManPage make_rec_man_page(const OptionTable& table);
 
 }  // namespace plumb

@@ -27,8 +27,8 @@ dpkg-deb -x "$bench" "$scratch/root"
 [ ! -e "$scratch/root/usr/bin/plumbline" ] || fail "plumbline-bench has what belongs to plumbline"
 dpkg-deb -x "$plumbline" "$scratch/root"
 for file in bin/bench_{resnet50,arcface,allreduce} bin/{plumbline,make_rec} share/doc/{plumbline,plumbline-bench}/copyright share/plumbline/{README,CHANGELOG,SECURITY}.md \
-  share/man/man1/{bench_resnet50,bench_arcface,bench_allreduce,plumbline}.1 share/plumbline/launch/sweeps/dlperf_resnet50.toml \
-  share/bash-completion/completions/{bench_resnet50,bench_arcface,bench_allreduce,plumbline} \
+  share/man/man1/{bench_resnet50,bench_arcface,bench_allreduce,make_rec,plumbline}.1 share/plumbline/launch/sweeps/dlperf_resnet50.toml \
+  share/bash-completion/completions/{bench_resnet50,bench_arcface,bench_allreduce,make_rec,plumbline} \
   share/zsh/vendor-completions/_{bench_resnet50,bench_arcface,bench_allreduce,plumbline} \
   share/fish/vendor_completions.d/{bench_resnet50,bench_arcface,bench_allreduce,plumbline}.fish \
   share/plumbline/launch/{slurm/run.sbatch,container/Dockerfile} share/plumbline/launch/compare_peers.sh share/plumbline/results/peers/pytorch_resnet50.py; do
