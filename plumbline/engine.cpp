@@ -45,6 +45,9 @@ StepModel published_step(const std::string& precision, std::int64_t batch_per_de
   const nlohmann::ordered_json plan = ask_engine(
       engine_program("bench_resnet50"), {"--dry-run", "--json", "--verbose", "--target=v100-32gb",
                                          "--" + precision, fmt::format("--bs={}", batch_per_device)});
+  if (!plan.contains("program"))
+    throw Error(ExitCode::unavailable,
+                "bench_resnet50 is of another version than plumbline; install the same");
   std::vector<double> seconds;
   for (const auto& instruction : plan.at("steps")) seconds.push_back(instruction.at("roofline_seconds"));
   return step_model(plan.at("program"), seconds, "the program of a V100");

@@ -11,7 +11,7 @@
 
 namespace plumb {
 
-// The folder of this program, and its name in it.
+// The file of this program.
 std::filesystem::path path_of_this_program();
 
 // The path of bench_resnet50 or the like: in `folder`, else beside this program, else in PATH. Throws

@@ -1,4 +1,5 @@
 // `plumbline sweep`: the runs of a sweep file, one after the other, and the table of them all.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -66,14 +67,14 @@ OptionTable sweep_options(SweepArguments& arguments) {
 }
 
 // `program`: a name, or a path in the folder that the sweep file names.
-std::string path_of_engine(const fs::path& program) {
-  return engine_program(program.filename().string(), program.parent_path());
+nlohmann::ordered_json ask_program(const fs::path& program, const std::vector<std::string>& arguments) {
+  return ask_engine(engine_program(program.filename().string(), program.parent_path()), arguments);
 }
 
-// The options of a program as it reads them itself. Throws Error(usage) as it does.
-nlohmann::ordered_json read_options(const std::string& program, std::vector<std::string> arguments) {
+// The program reads its options itself.
+RunLength check_options(const std::string& program, std::vector<std::string> arguments) {
   arguments.emplace_back("--print-config");
-  nlohmann::ordered_json options = ask_engine(path_of_engine(program), arguments);
+  const nlohmann::ordered_json options = ask_program(program, arguments);
   if (!options.is_object() || options.at("dry_run") == true || options.at("find_max_bs") == true)
     throw Error(ExitCode::usage,
                 "a sweep measures runs, and one of these options asks for something else than a run; leave "
@@ -81,63 +82,50 @@ nlohmann::ordered_json read_options(const std::string& program, std::vector<std:
   if (options.at("save_weights") != "")
     throw Error(ExitCode::usage,
                 "option --save-weights: every run of the sweep would write the same file; leave it out");
-  return options;
+  return {options.at("iterations"), options.at("warmup"), options.at("seconds")};
 }
 
-RunLength check_options(const std::string& program, const std::vector<std::string>& arguments) {
-  const nlohmann::ordered_json options = read_options(program, arguments);
-  return {options.at("iterations"), options.at("warmup")};
-}
-
-// The time of one run's iterations at the roofline of the target, without start and end. Nothing if the
-// target can't do what the run asks for.
+// The least time of one run on the target: its iterations at the roofline, without start and end. Without a
+// target the options must name one (device=cpu). Nothing if they don't, or the target can't do what they ask.
 std::optional<double> least_seconds(const SweepPlan& plan, const SweepRun& run, const std::string& target) {
   const SweepGroup& group = plan.groups[run.group];
-  const std::string program = (plan.launcher.programs / group.program).string();
+  if (target.empty() && !std::ranges::count(group.options, "--device=cpu")) return std::nullopt;
   std::vector<std::string> arguments = group.options;
   for (const std::string& word :
-       {std::string("--dry-run"), std::string("--json"), "--target=" + target,
+       {std::string("--dry-run"), std::string("--json"), "--target=" + (target.empty() ? "cpu" : target),
         fmt::format("--nodes={}", run.nodes), fmt::format("--devices-per-node={}", run.devices_per_node)})
     arguments.push_back(word);
   try {
-    const auto step_seconds = ask_engine(path_of_engine(program), arguments).at("roofline_seconds");
-    return step_seconds.get<double>() * static_cast<double>(group.length.iterations);
+    const auto step = ask_program(plan.launcher.programs / group.program, arguments).at("roofline_seconds");
+    return std::max(group.length.seconds, step.get<double>() * static_cast<double>(group.length.iterations));
   } catch (const Error& error) {
     if (error.code() != ExitCode::usage) throw;
     return std::nullopt;
   }
 }
 
-// The least time that the runs whose index is in `open` can take on a target. With an empty name a target
-// must be named by the options (device=cpu). Nothing if it isn't, or can't do a precision.
+// Of the runs whose index is in `open`; nothing if one isn't known.
 std::optional<double> least_seconds(const SweepPlan& plan, const std::vector<std::size_t>& open,
                                     const std::string& target) {
-  std::map<std::pair<std::size_t, std::string>, double> seconds_of_case;
+  std::map<std::pair<std::size_t, std::string>, std::optional<double>> of_case;
   double seconds = 0;
   for (const std::size_t index : open) {
     const SweepRun& run = plan.runs[index];
-    const auto [entry, is_new] = seconds_of_case.try_emplace({run.group, run.case_name()}, 0);
-    if (is_new) {
-      const SweepGroup& group = plan.groups[run.group];
-      const auto options = read_options((plan.launcher.programs / group.program).string(), group.options);
-      if (target.empty() && options.at("device") != "cpu") return std::nullopt;
-      const auto least = least_seconds(plan, run, target.empty() ? "cpu" : target);
-      if (!least) return std::nullopt;
-      entry->second = std::max(options.at("seconds").get<double>(), *least);
-    }
-    seconds += entry->second;
+    const auto [entry, is_new] = of_case.try_emplace({run.group, run.case_name()});
+    if (is_new) entry->second = least_seconds(plan, run, target);
+    if (!entry->second) return std::nullopt;
+    seconds += *entry->second;
   }
   return seconds;
 }
 
 // Throws Error(usage) for a target that the programs don't know; says which one a short name stands for.
 std::string target_note(const SweepPlan& plan, const std::string& target) {
-  if (target.empty() || plan.groups.empty()) return "";
-  const auto used =
-      ask_engine(path_of_engine((plan.launcher.programs / plan.groups.front().program).string()),
-                 {"--dry-run", "--json", "--fp32", "--bs=1", "--target=" + target})
-          .at("target")
-          .get<std::string>();
+  if (target.empty()) return "";
+  const auto used = ask_program(plan.launcher.programs / plan.groups.front().program,
+                                {"--dry-run", "--json", "--fp32", "--bs=1", "--target=" + target})
+                        .at("target")
+                        .get<std::string>();
   return used == target ? "" : fmt::format("--target {}: using {}", target, used);
 }
 

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/environment.h"
 #include "base/error.h"
 #include "base/machine/host_addresses.h"
 #include "base/machine/machine.h"
@@ -245,8 +246,7 @@ HostFacts gather_host_facts(const HostQuestions& questions, const SignalWatch& s
   facts.ports = adapter_ports("/sys/class/infiniband");
   std::vector<std::string> interfaces = split(facts.interfaces, ',');
   for (std::string& name : interfaces) name.erase(0, name.find_first_not_of(' '));
-  const char* const variable = std::getenv("NCCL_SOCKET_IFNAME");
-  facts.nccl_interface = nccl_interface(interfaces, variable ? variable : "");
+  facts.nccl_interface = nccl_interface(interfaces, environment_variable("NCCL_SOCKET_IFNAME"));
   struct statvfs space {};
   if (statvfs("/dev/shm", &space) == 0) {
     facts.shared_memory_bytes = static_cast<double>(space.f_blocks) * static_cast<double>(space.f_frsize);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/environment.h"
 #include "base/error.h"
 #include "base/machine/host_addresses.h"
 #include "base/paths.h"
@@ -77,9 +78,9 @@ std::vector<std::string> named_hosts(const HostArguments& arguments) {
 }
 
 HostTransport transport_of(const HostArguments& arguments) {
-  const char* const of_mpi = std::getenv("OMPI_MCA_plm_rsh_agent");
+  const std::string of_mpi = environment_variable("OMPI_MCA_plm_rsh_agent");
   const std::string command = !arguments.ssh.empty() ? arguments.ssh
-                              : of_mpi && *of_mpi    ? of_mpi
+                              : !of_mpi.empty()      ? of_mpi
                                                      : kDefaultAgent;
   HostTransport transport{.agent = split(command == "srun" ? kSlurmAgent : command, ' ')};
   std::erase(transport.agent, "");
