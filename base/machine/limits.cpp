@@ -21,7 +21,7 @@ struct GroupFiles {
 constexpr GroupFiles kVersion2{"memory.max", "memory.current", "inactive_file"},
     kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
 
-// Infinite without a limit (its text is "max", of version 1 a number near 2^63) and where there is no group.
+// Infinite where there is no group or no limit. Version 2 writes "max" then, version 1 a number near 2^63.
 double left_in_group(const std::string& folder, const GroupFiles& names) {
   const double limit = number_or(proc_value(folder + "/" + names.limit, ""), kUnlimited);
   if (limit == kUnlimited) return kUnlimited;

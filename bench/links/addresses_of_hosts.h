@@ -1,4 +1,4 @@
-// The addresses of all hosts of a job, in front of its first message and behind it.
+// The addresses of a job's hosts, before and after its first message.
 #pragma once
 
 #include <vector>
@@ -14,8 +14,8 @@ InterfaceChoice chosen_interfaces();
 // False where UCX or another carrier than TCP is asked of Open MPI: addresses don't concern it.
 bool carries_over_tcp();
 
-// For Job to call in front of its first message, which may hang: rank 0 reads the addresses of at most 256
-// ranks through the launcher, other ranks none. Nothing but under Open MPI's mpirun over several hosts.
+// Before the first message, which may hang: on rank 0 the addresses of at most 256 ranks, through the
+// launcher; on other ranks nothing. Works only under Open MPI's mpirun over several hosts.
 std::vector<HostAddresses> early_host_addresses(const Job& job);
 // The addresses of every host, by messages, for every rank. Every rank calls it.
 std::vector<HostAddresses> host_addresses(const Job& job);

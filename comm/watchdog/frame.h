@@ -10,8 +10,8 @@
 
 namespace plumb {
 
-// Random bytes that the job's messages spread. It keeps strangers out, who knock at ports; who reads what
-// the hosts send each other could take part.
+// Random bytes that the job's messages spread. They keep out strangers who try ports, but not somebody who
+// reads the hosts' traffic.
 using Token = std::array<std::byte, 16>;
 // Throws Error(internal) if the system has no random numbers.
 Token random_token();
