@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <limits>
 #include <numeric>
 #include <optional>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 
 #include "base/current_error.h"
 #include "base/text.h"
@@ -18,6 +20,17 @@
 namespace plumb {
 namespace {
 
+// Open MPI may hang in MPI_Init on a full disk. Some file systems tell no sizes.
+void require_room_for_mpi() {
+  constexpr std::uintmax_t kNeeded = 1 << 20;
+  std::error_code failed;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(failed);
+  const std::filesystem::space_info space = std::filesystem::space(folder, failed);
+  if (!failed && space.capacity > 0 && space.available < kNeeded)
+    throw Error(ExitCode::io_error, "TMPDIR {}: {} bytes are free, and MPI needs {} there; make room",
+                folder.string(), space.available, kNeeded);
+}
+
 void start_mpi(int* argc, char*** argv) {
   // Without a launcher, Open MPI would otherwise start its own daemon, which needs ssh on PATH, and make
   // folders in TMPDIR that all such processes of a user share: one that ends removes them while another
@@ -26,6 +39,7 @@ void start_mpi(int* argc, char*** argv) {
     setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
     setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
   }
+  if (has_launcher()) require_room_for_mpi();
   int provided = MPI_THREAD_SINGLE;
   check(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
   if (provided < MPI_THREAD_FUNNELED) {

@@ -40,14 +40,28 @@ bool standard_reader_is_gone() {
 }
 
 // Async-signal-safe.
+[[noreturn]] void end_with(std::string_view sentence, int exit_code) {
+  for (const std::string_view text : {std::string_view(program_invocation_short_name), sentence})
+    if (::write(STDERR_FILENO, text.data(), text.size()) < 0) break;
+  std::_Exit(exit_code);
+}
+
+// Async-signal-safe.
 void end_by_shut_connection(int) {
   if (standard_reader_is_gone()) return;
-  constexpr std::string_view kSentence =
+  end_with(
       ": a connection to another rank or to the launcher was shut; see whether every rank still runs and its "
-      "host can be reached\n";
-  for (const std::string_view text : {std::string_view(program_invocation_short_name), kSentence})
-    if (::write(STDERR_FILENO, text.data(), text.size()) < 0) break;
-  std::_Exit(exit_code_of(SIGPIPE));
+      "host can be reached\n",
+      exit_code_of(SIGPIPE));
+}
+
+// Async-signal-safe.
+void end_by_bus_error(int) {
+  end_with(
+      ": a file in memory, as of MPI, has no room left, or was cut off by another process; see whether "
+      "TMPDIR "
+      "and /dev/shm have room\n",
+      static_cast<int>(ExitCode::io_error));
 }
 
 }  // namespace
@@ -59,6 +73,8 @@ void prepare_signals() {
   ::sigaction(SIGXFSZ, &action, nullptr);
   action.sa_handler = end_by_shut_connection;
   ::sigaction(SIGPIPE, &action, nullptr);
+  action.sa_handler = end_by_bus_error;
+  ::sigaction(SIGBUS, &action, nullptr);
 }
 
 Interrupted::Interrupted(int signal, std::int64_t ended, std::int64_t asked)

@@ -90,9 +90,8 @@ RunKeeper::RunKeeper(const Job& job, const RunRecord& record, const RunOutputs& 
   loss_.reserve(expected);
   thread_ = quiet_thread([this] { watch(); });
   if (watchdog_)
-    watchdog_->set_before_exit([this](const Verdict&, const std::string& sentence) {
-      before_exit(sentence, static_cast<int>(ExitCode::peer_lost));
-    });
+    watchdog_->set_before_exit(
+        [this](const std::string& sentence, int exit_code) { before_exit(sentence, exit_code); });
 }
 
 RunKeeper::~RunKeeper() {

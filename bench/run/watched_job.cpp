@@ -3,23 +3,17 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <optional>
-#include <utility>
 
 #include "base/console/messages.h"
 #include "base/machine/host_addresses.h"
 #include "bench/links/addresses_of_hosts.h"
-#include "comm/watchdog/launcher.h"
 
 namespace plumb {
 namespace {
 
-constexpr std::chrono::seconds kPatienceWithLauncher{30};
-
-// By write(), as another thread may be stuck while it holds the lock of stderr; not at all if nobody reads
-// it.
-void tell_at_once(const std::string& program, const std::string& sentence) {
+// By write(), as another thread may be stuck while it holds the lock of stderr. Nothing if nobody reads it.
+void print_at_once(const std::string& program, const std::string& sentence) {
   const std::string text = lines_on(terminal_of(stderr), program + ": " + sentence) + "\n";
   constexpr int kPatienceMilliseconds = 1000;
   pollfd end{.fd = STDERR_FILENO, .events = POLLOUT};
@@ -37,60 +31,33 @@ std::string own_address(const Job& job) {
 }  // namespace
 
 WatchedJob::WatchedJob(const std::string& program, const WatchOptions& options, int* argc, char*** argv,
-                       JobStart start)
-    : program_(program), options_(options) {
-  const auto tell = [program](const std::string& sentence) { tell_at_once(program, sentence); };
-  if (options_.on)
-    alarm_.emplace(board_, StartAlarmOptions{.startup_timeout_seconds = options_.startup_timeout_seconds,
-                                             .end_timeout_seconds = options_.timeout_seconds,
-                                             .tell = tell});
+                       JobStart start) {
+  if (options.on) {
+    watchdog_.emplace(
+        board_, WatchdogOptions{
+                    .limits = {options.timeout_seconds, options.startup_timeout_seconds},
+                    .print = [program](const std::string& sentence) { print_at_once(program, sentence); }});
+    start.before_end = [this](int exit_code) { watchdog_->announce_end(exit_code); };
+  }
   start.board = &board_;
-  start.before_messages = [this, then = std::move(start.before_messages)](const Job& job) {
-    if (alarm_) alarm_->mpi_has_started();
-    if (then) then(job);
-  };
-  start.before_end = [this](int exit_code) {
-    // Open MPI's mpirun sometimes locks up while it ends the other ranks.
-    const std::optional<Launcher> launcher = launcher_of_this_process();
-    if (options_.on && launcher) end_launcher_later(*launcher, kPatienceWithLauncher);
-    if (watchdog_) watchdog_->stand_down(exit_code);
-  };
   job_.emplace(argc, argv, start);
 }
 
 WatchedJob::~WatchedJob() {
   board_.set_phase(RunPhase::ending);
-  end_watch();
+  if (watchdog_) watchdog_->disconnect();
   job_.reset();
 }
 
 void WatchedJob::watch_ranks(bool quiet) {
-  if (!options_.on || job_->size() == 1) return;
-  watchdog_ = std::make_unique<Watchdog>(
-      *job_, board_,
-      WatchdogOptions{
-          .limits = {options_.timeout_seconds, options_.startup_timeout_seconds},
-          .address = own_address(*job_),
-          .tell = [program = program_](const std::string& sentence) { tell_at_once(program, sentence); }});
-  alarm_->announce_through([this](int exit_code) { watchdog_->stand_down_at_once(exit_code); });
-  watchdog_->connect(*job_);
-  const std::string why_off = watchdog_->why_off();
-  if (why_off.empty()) {
-    alarm_->others_watch();
-    return;
-  }
-  end_watch();
-  if (job_->rank() == 0 && !quiet)
-    Messages(stderr, terminal_of(stderr), Loudness::usual)
-        .warn(
-            fmt::format("ranks aren't watched, so one that is lost may leave all waiting: {}; open TCP ports "
-                        "between hosts, or give --no-watchdog",
-                        why_off));
-}
-
-void WatchedJob::end_watch() {
-  if (alarm_) alarm_->announce_through({});
-  watchdog_.reset();
+  if (!watchdog_ || job_->size() == 1) return;
+  const std::string why_off = watchdog_->connect(*job_, own_address(*job_));
+  if (why_off.empty() || job_->rank() != 0 || quiet) return;
+  Messages(stderr, terminal_of(stderr), Loudness::usual)
+      .warn(fmt::format(
+          "ranks are not watched, so a lost one may leave all waiting: {}; open TCP ports between "
+          "hosts, or pass --no-watchdog",
+          why_off));
 }
 
 }  // namespace plumb

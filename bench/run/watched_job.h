@@ -1,20 +1,18 @@
 // A job whose ranks watch each other (comm/watchdog): what a program that trains owns.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 
 #include "bench/options/options.h"
 #include "comm/job.h"
 #include "comm/status_board.h"
-#include "comm/watchdog/start_alarm.h"
 #include "comm/watchdog/watchdog.h"
 
 namespace plumb {
 
-// Owns the job and the board that its ranks write. Watches its own start and end from the constructor to the
-// end of the destructor, unless WatchOptions say otherwise.
+// Owns the job, the board that its ranks write and, unless WatchOptions say otherwise, the watchdog, which
+// watches this process from the constructor to the end of the destructor.
 class WatchedJob {
  public:
   // As Job's constructor. `program`: in front of sentences.
@@ -29,18 +27,13 @@ class WatchedJob {
   // From now on ranks watch each other; nothing with a single rank. Every rank calls it, once all are known
   // to run the same build. Warns on rank 0 if they can't, unless `quiet`.
   void watch_ranks(bool quiet);
-  // Null until then, and if they aren't watched.
-  Watchdog* watchdog() { return watchdog_.get(); }
+  // Null without a watchdog.
+  Watchdog* watchdog() { return watchdog_ ? &*watchdog_ : nullptr; }
 
  private:
-  void end_watch();
-
-  std::string program_;
-  WatchOptions options_;
   StatusBoard board_;
-  std::optional<StartAlarm> alarm_;
+  std::optional<Watchdog> watchdog_;
   std::optional<Job> job_;
-  std::unique_ptr<Watchdog> watchdog_;
 };
 
 }  // namespace plumb

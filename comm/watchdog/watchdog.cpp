@@ -1,17 +1,20 @@
 #include "comm/watchdog/watchdog.h"
 
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <exception>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
 #include "base/paths.h"
 #include "base/text.h"
-#include "comm/watchdog/now_seconds.h"
+#include "comm/launched_as.h"
 #include "comm/watchdog/quiet_thread.h"
 
 namespace plumb {
@@ -21,285 +24,144 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kBetweenLooks{200};
-constexpr std::chrono::milliseconds kBetweenDials{100};
+constexpr double kMostBetweenLooks = 1;                          // after that this process was stopped
 constexpr double kHeartbeatSeconds = 1, kHeartbeatShare = 0.25;  // of the timeout
-constexpr double kHubFirstSeconds = 2;  // rank 0's verdict comes before the others' of rank 0
 constexpr std::chrono::seconds kPatienceToConnect{20};
-constexpr std::chrono::seconds kPatienceForVerdict{2};  // of a rank whose MPI call failed
-constexpr std::chrono::seconds kPatienceForStandDown{1};
-// After a stand-down.
-constexpr double kPatienceWithEndSeconds = 10, kPatienceWithSignalSeconds = 2;
-constexpr int kSignal = 128;  // exit codes above it
+// Extra grace, so that the rank that can say most prints first, and its launcher ends the others.
+constexpr double kGraceForRank0 = 2, kGraceForVerdict = 10, kGraceForLowerRanks = 8;
+constexpr double kSignalOfAllRanks = 1;  // within which it reaches rank 0, too
+constexpr std::chrono::seconds kPatienceForVerdict{2}, kPatienceForAnnouncement{2};
+// After the announcement, until this rank ends by itself.
+constexpr double kPatienceWithEnd = 10, kPatienceWithSignal = 2;
+constexpr std::chrono::seconds kPatienceWithCall{5}, kPatienceWithRank0{6}, kPatienceWithLauncher{5},
+    kPatienceWithOthers{30};
+constexpr int kPeerLost = static_cast<int>(ExitCode::peer_lost);
 constexpr char kBetweenFields = '\n';
+
+double now_seconds() {
+  return std::chrono::duration<double>(steady_clock::now().time_since_epoch()).count();
+}
+
+std::string late_text(int rank, RunPhase phase, double seconds) {
+  const std::string who = fmt::format("rank {} on {} (pid {})", rank, own_host(), ::getpid());
+  const std::string_view remedy =
+      phase == RunPhase::starting ? "see whether every rank runs this program, and whether one crashed"
+      : phase == RunPhase::ending ? "see whether the other ranks and their launchers still run"
+                                  : "see what it waits for, as for a file that another process has locked";
+  return fmt::format("{} has been in {} for {:.0f} s; {} (gdb -p {}), or raise {}", who, name_of(phase),
+                     seconds, remedy, ::getpid(),
+                     phase == RunPhase::ending ? "--timeout-s" : "--startup-timeout-s");
+}
 
 }  // namespace
 
-Watchdog::Watchdog(const Job& job, const StatusBoard& board, WatchdogOptions options)
-    : board_(board), options_(std::move(options)), rank_(job.rank()), size_(job.size()) {
-  Listener listener;
-  try {
-    listener = listen_at(options_.address);
-  } catch (const Error& error) {
-    why_off_ = error.what();
-  }
-  why_off_ = gather_identities(job, listener.at.port);
-  Token token = rank_ == 0 ? random_token() : Token();
-  job.broadcast(token);
-  if (!why_off_.empty()) return;
-  endpoint_ = std::make_unique<Endpoint>(
-      rank_, size_, token, std::move(listener),
-      Endpoint::Events{.joined = [this](int rank) { join(rank); },
-                       .received = [this](int rank, const Frame& frame) { take(rank, frame); },
-                       .closed = [this](int rank) { lose(rank); }},
-      StrangerLimits{.most = std::max<std::size_t>(64, 2 * static_cast<std::size_t>(size_))});
-  if (!is_hub()) endpoint_->dial(0, addresses_.front());
-  speaks_ = true;
+Watchdog::Watchdog(const StatusBoard& board, WatchdogOptions options)
+    : board_(board),
+      options_(std::move(options)),
+      launched_rank_(launched_as().rank),
+      wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   thread_ = quiet_thread([this](const std::stop_token& stop) { run(stop); });
 }
 
-void Watchdog::connect(const Job& job) {
-  if (!why_off_.empty()) return;
-  why_off_ = why_not_connected(job);
-  if (!why_off_.empty()) stop();
-  const std::lock_guard lock(mutex_);
-  watches_ = why_off_.empty();
-}
-
 Watchdog::~Watchdog() {
-  stop();
+  thread_.request_stop();
+  wake();
 }
 
-void Watchdog::stop() {
-  if (!thread_.joinable()) return;
+void Watchdog::wake() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+}
+
+std::string Watchdog::connect(const Job& job, const std::string& address) {
+  rank_ = job.rank();
+  Listener listener;
+  std::string why = gather_identities(job, listener, address);
+  Token token = rank_ == 0 ? random_token() : Token();
+  job.broadcast(token);
+  if (!why.empty()) return why;
+  auto channel = rank_ == 0 ? std::make_unique<Channel>(listener, job.size(), token, kPatienceToConnect)
+                            : std::make_unique<Channel>(rank_0_at_, rank_, token, kPatienceToConnect);
+  why = why_not_connected(*channel);
   {
     const std::lock_guard lock(mutex_);
-    speaks_ = false;
+    new_channel_ = std::move(channel);
+    speaks_ = true;
   }
-  thread_.request_stop();
-  endpoint_->wake();
-  thread_.join();
+  wake();
+  for (const std::string& one : job.all_gather(why))
+    if (!one.empty()) {
+      disconnect();
+      return one;
+    }
+  const std::lock_guard lock(mutex_);
+  watches_ = true;
+  return "";
 }
 
 // Returns why ranks can't be watched, the same on all ranks.
-std::string Watchdog::gather_identities(const Job& job, int port) {
-  const std::string own =
-      fmt::format("{}\n{}\n{}\n{}\n{}", own_host(), ::getpid(), options_.address, port, why_off_);
+std::string Watchdog::gather_identities(const Job& job, Listener& listener, const std::string& address) {
   std::string why;
+  try {
+    if (rank_ == 0) listener = listen_at(address);
+  } catch (const Error& error) {
+    why = fmt::format("on {}: {}", own_host(), error.what());
+  }
+  const std::string own =
+      fmt::format("{}\n{}\n{}\n{}\n{}", own_host(), ::getpid(), address, listener.at.port, why);
   for (const std::string& text : job.all_gather(own)) {
     const std::vector<std::string> fields = split(text, kBetweenFields);
+    if (identities_.empty()) {
+      rank_0_at_ = {fields.at(2), std::atoi(fields.at(3).c_str())};
+      why = fields.at(4);
+    }
     identities_.push_back({fields.at(0), std::strtoll(fields.at(1).c_str(), nullptr, 10)});
-    addresses_.push_back({fields.at(2), std::atoi(fields.at(3).c_str())});
-    if (why.empty() && !fields.at(4).empty()) why = fmt::format("on {}: {}", fields.at(0), fields.at(4));
   }
   return why;
 }
 
-// Waits for rank 0 and the others. Returns why they aren't connected, the same on all ranks.
-std::string Watchdog::why_not_connected(const Job& job) {
-  bool joined = false;
-  {
-    std::unique_lock lock(mutex_);
-    joined =
-        changed_.wait_for(lock, kPatienceToConnect, [&] { return joined_ == (is_hub() ? size_ - 1 : 1); });
-  }
-  const SocketAddress& hub = addresses_.front();
-  const std::string why =
-      joined || is_hub()
-          ? ""
-          : fmt::format("rank {} on {} can't reach rank 0 at {} port {}", rank_,
-                        printable(identities_[static_cast<std::size_t>(rank_)].host), hub.address, hub.port);
-  for (const std::string& one : job.all_gather(why))
-    if (!one.empty()) return one;
+// Rank 0 knows.
+std::string Watchdog::why_not_connected(const Channel& channel) const {
+  for (std::size_t rank = 1; rank_ == 0 && rank < identities_.size(); ++rank)
+    if (!channel.is_connected(static_cast<int>(rank)))
+      return fmt::format("rank {} on {} cannot reach rank 0 at {} port {}", rank,
+                         printable(identities_[rank].host), rank_0_at_.address, rank_0_at_.port);
   return "";
 }
 
-void Watchdog::set_before_exit(std::function<void(const Verdict&, const std::string&)> before_exit) {
+void Watchdog::disconnect() {
+  Lock lock(mutex_);
+  if (condemned_) wait_for_the_end(lock);
+  if (!std::exchange(speaks_, false)) return;
+  wake();
+  changed_.wait_for(lock, kPatienceForAnnouncement, [&] { return !watches_; });
+}
+
+void Watchdog::set_before_exit(std::function<void(const std::string&, int)> before_exit) {
   const std::lock_guard lock(before_exit_mutex_);
   before_exit_ = std::move(before_exit);
 }
 
-void Watchdog::stand_down(int exit_code) {
-  std::unique_lock lock(mutex_);
-  if (!speaks_) return;
+void Watchdog::announce_end(int exit_code) {
+  Lock lock(mutex_);
   if (condemned_) wait_for_the_end(lock);
-  if (std::exchange(fails_, true)) return;
-  if (exit_code == static_cast<int>(ExitCode::peer_lost)) {
-    // What MPI says of a rank that is gone follows from what another one says.
-    if (changed_.wait_for(lock, kPatienceForVerdict, [&] { return is_settled(); })) wait_for_the_end(lock);
-  }
-  announce(exit_code, lock);
-}
-
-void Watchdog::stand_down_at_once(int exit_code) {
-  std::unique_lock lock(mutex_);
+  if (std::exchange(announced_, true)) return;
+  // Open MPI's mpirun sometimes locks up while it ends the other ranks.
+  if (launcher_) end_launcher_later(*launcher_, kPatienceWithOthers);
   if (!speaks_) return;
-  if (is_settled()) wait_for_the_end(lock);
-  fails_ = true;
-  announce(exit_code, lock);
-}
-
-void Watchdog::announce(int exit_code, std::unique_lock<std::mutex>& lock) {
-  failing_ = exit_code;
-  endpoint_->wake();
-  changed_.wait_for(lock, kPatienceForStandDown, [&] { return is_settled(); });
+  const auto is_settled = [&] { return condemned_ || ends_; };
+  // What MPI says of a rank that is gone follows from what the watching thread says.
+  if (exit_code == kPeerLost && changed_.wait_for(lock, kPatienceForVerdict, is_settled))
+    wait_for_the_end(lock);
+  own_end_ = exit_code;
+  wake();
+  changed_.wait_for(lock, kPatienceForAnnouncement, is_settled);
   if (condemned_) wait_for_the_end(lock);
 }
 
-// The thread ends the process.
-void Watchdog::wait_for_the_end(std::unique_lock<std::mutex>& lock) {
-  changed_.wait(lock, [] { return false; });
-}
-
-void Watchdog::run(const std::stop_token& stop) {
-  try {
-    for (;;) {
-      endpoint_->poll(kBetweenLooks);
-      if (stop.stop_requested()) break;
-      act(now_seconds());
-    }
-    endpoint_->send_to_all(FrameType::goodbye, 0);
-    endpoint_->flush(1s);
-  } catch (const std::exception& failure) {  // others would take this rank for lost
-    options_.tell(fmt::format("rank {} on {} has no memory left to watch the others ({}); use a smaller --bs",
-                              rank_, own_host(), failure.what()));
-    end_process(static_cast<int>(ExitCode::out_of_memory));
-  }
-}
-
-void Watchdog::act(double now) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (watches_ && !judge_) begin_to_judge(now);
-  }
-  if (std::exchange(dials_again_, false)) {
-    std::this_thread::sleep_for(kBetweenDials);
-    endpoint_->dial(0, addresses_.front());
-  }
-  send_heartbeat(now);
-  if (!lost_) pass_on_failure();  // a launcher sends signals because of the loss
-  if (stood_down_at_) {
-    const double patience = exit_code_ > kSignal ? kPatienceWithSignalSeconds : kPatienceWithEndSeconds;
-    if (now - *stood_down_at_ > patience) end_process(exit_code_);
-    return;
-  }
-  if (!judge_) return;
-  if (told_) condemn(*told_, false);
-  look_after_launcher();
-  judge(now);
-}
-
-// A rank may have ended since all were connected.
-void Watchdog::begin_to_judge(double now) {
-  WatchLimits limits = options_.limits;
-  if (!is_hub()) limits.timeout_seconds += kHubFirstSeconds;
-  judge_.emplace(is_hub() ? size_ : 1, limits, now);
-  hub_heard_ = now;
-  for (const int rank : left_)
-    if (is_watched(rank)) judge_->has_left(rank);
-  for (int rank = is_hub() ? 1 : 0; rank < (is_hub() ? size_ : 1); ++rank)
-    if (!endpoint_->has_joined(rank)) lose(rank);
-}
-
-void Watchdog::send_heartbeat(double now) {
-  const double interval = std::min(kHeartbeatSeconds, kHeartbeatShare * options_.limits.timeout_seconds);
-  if (now - sent_ < interval && board_.status().phase == said_.phase) return;
-  sent_ = now;
-  said_ = summary_of(board_);
-  endpoint_->send_to_all(FrameType::heartbeat, said_);
-}
-
-void Watchdog::judge(double now) {
-  if (is_hub()) judge_->heard(0, said_, now);
-  if (!is_hub() && left_.contains(0)) return;
-  if (!lost_) lost_ = judge_->look(now);
-  if (!lost_) return;
-  if (is_hub()) condemn(*lost_, true);
-  lost_->last = hub_said_;
-  succeed_hub(*lost_);
-}
-
-void Watchdog::join(int rank) {
-  if (succession_) succession_->joined(rank);
-  const std::lock_guard lock(mutex_);
-  ++joined_;
-  changed_.notify_all();
-}
-
-// Decided upon in act(), once everything that has arrived is read.
-void Watchdog::lose(int rank) {
-  if (succession_) return succession_->closed(rank);
-  if (!judge_) {
-    if (left_.contains(rank)) return;
-    const std::lock_guard lock(mutex_);
-    joined_ = std::max(0, joined_ - 1);
-    dials_again_ = !is_hub();
-    return;
-  }
-  if (is_watched(rank) && !lost_) lost_ = judge_->closed(rank);
-}
-
-void Watchdog::take(int from, const Frame& frame) {
-  const double now = now_seconds();
-  switch (frame.type) {
-    case FrameType::heartbeat: {
-      const auto summary = value_in<RankSummary>(frame);
-      if (from == 0) {
-        hub_heard_ = now;
-        hub_said_ = summary;
-      }
-      if (!judge_) break;
-      if (is_hub()) judge_->heard(from, summary, now);
-      // Only whether it is silent is for this rank to judge.
-      if (from == 0) judge_->heard(0, {.phase = summary.phase}, now);
-      break;
-    }
-    case FrameType::report:
-      take_report(from, value_in<Verdict>(frame));
-      break;
-    case FrameType::verdict:
-      // A higher rank passes on what it was told by this one, unless this is rank 0 and was stopped.
-      if (!told_ && (from < rank_ || is_hub())) told_ = value_in<Verdict>(frame);
-      break;
-    case FrameType::failing:
-      if (!is_hub()) break;
-      note_who_fails(from, value_in<int>(frame));
-      note_stand_down(value_in<int>(frame));
-      break;
-    case FrameType::stand_down:
-      note_stand_down(value_in<int>(frame));
-      break;
-    case FrameType::goodbye:
-      left_.insert(from);
-      if (judge_ && is_watched(from)) judge_->has_left(from);
-      break;
-    default:
-      break;
-  }
-}
-
-// To rank 0: a rank's own end. To others: rank 0 is lost to that rank.
-void Watchdog::take_report(int from, const Verdict& verdict) {
-  const bool hub_is_there = endpoint_->has_joined(0) && now_seconds() - hub_heard_ < kHubFirstSeconds;
-  if (!is_hub() && hub_is_there)
-    endpoint_->send(from, FrameType::verdict, verdict);
-  else if (!lost_)
-    lost_ = verdict;
-}
-
-void Watchdog::pass_on_failure() {
-  std::optional<int> exit_code;
-  {
-    const std::lock_guard lock(mutex_);
-    exit_code = std::exchange(failing_, std::nullopt);
-  }
-  if (!exit_code || stood_down_at_) return;
-  if (is_hub() || !endpoint_->send(0, FrameType::failing, *exit_code)) note_stand_down(*exit_code);
-}
-
-void Watchdog::note_who_fails(int rank, int exit_code) {
-  if (stood_down_at_ || exit_code > kSignal) return;
-  const std::lock_guard lock(mutex_);
-  ended_by_ = {rank, identities_[static_cast<std::size_t>(rank)].host, exit_code};
+// The watching thread ends the process.
+void Watchdog::wait_for_the_end(Lock& lock) {
+  for (;;) changed_.wait(lock);
 }
 
 std::optional<FailedRank> Watchdog::ended_by() const {
@@ -307,27 +169,236 @@ std::optional<FailedRank> Watchdog::ended_by() const {
   return ended_by_;
 }
 
-void Watchdog::note_stand_down(int exit_code) {
-  if (stood_down_at_) return;
-  stood_down_at_ = now_seconds();
-  exit_code_ = exit_code;
-  if (is_hub()) {
-    endpoint_->send_to_all(FrameType::stand_down, exit_code);
-    endpoint_->flush(300ms);
+void Watchdog::run(const std::stop_token& stop) {
+  try {
+    for (double looked = now_seconds(); !stop.stop_requested();) {
+      exchange_messages();
+      const double now = now_seconds();
+      watched_seconds_ += std::min(now - std::exchange(looked, now), kMostBetweenLooks);
+      look_at_deadline();
+      look_at_launcher();
+      if (channel_) look_at_ranks();
+    }
+  } catch (const std::exception& failure) {
+    end(fmt::format("rank {} on {} has no memory left to watch the others ({}); use a smaller --bs",
+                    launched_rank_, own_host(), failure.what()),
+        static_cast<int>(ExitCode::out_of_memory));
   }
+}
+
+void Watchdog::exchange_messages() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (new_channel_) channel_ = std::move(new_channel_);
+  }
+  const Channel::Events events{
+      .received = [this](int from, const WatchMessage& message) { received(from, message); },
+      .closed = [this](int from) { closed(from); }};
+  if (channel_)
+    channel_->poll(kBetweenLooks, wake_.get(), events);
+  else
+    wait_readable(wake_.get(), kBetweenLooks);
+  std::uint64_t ignored = 0;
+  [[maybe_unused]] const ssize_t woken = ::read(wake_.get(), &ignored, sizeof ignored);
   const std::lock_guard lock(mutex_);
-  stood_down_ = true;
+  if (!channel_ || speaks_) return;
+  channel_->send_to_all({.type = WatchMessage::Type::leaving});
+  channel_->flush(1s);
+  channel_.reset();
+  watches_ = false;
   changed_.notify_all();
 }
 
-void Watchdog::look_after_launcher() {
-  if (!launcher_ || !launcher_->is_gone()) return;
-  const Verdict verdict{.kind = Verdict::Kind::launcher_gone, .rank = rank_, .last = said_};
-  if (!is_hub() && endpoint_->send(0, FrameType::report, verdict)) {
-    const auto end = steady_clock::now() + kPatienceForVerdict;
-    while (!told_ && endpoint_->has_joined(0) && steady_clock::now() < end) endpoint_->poll(50ms);
+// Before warm-up, and at the end. From then on ranks are watched by their collectives.
+void Watchdog::look_at_deadline() {
+  const RunStatus status = board_.status();
+  if (std::exchange(phase_since_ns_, status.phase_since_ns) != status.phase_since_ns)
+    phase_began_ = watched_seconds_;
+  const bool ends = status.phase == RunPhase::ending;
+  if (!ends && status.phase >= RunPhase::warmup) return;
+  const double limit = ends ? options_.limits.timeout_seconds
+                            : options_.limits.startup_timeout_seconds + (channel_ ? kGraceForVerdict : 0);
+  const double seconds = watched_seconds_ - phase_began_;
+  if (seconds < limit + (launched_rank_ == 0 ? 0 : kGraceForLowerRanks)) return;
+  if (channel_) channel_->send_to_all({.type = WatchMessage::Type::leaving, .exit_code = kPeerLost});
+  end(late_text(launched_rank_, status.phase, seconds), kPeerLost);
+}
+
+void Watchdog::look_at_launcher() {
+  if (!launcher_ || ::getppid() == *launcher_) return;
+  const Verdict verdict{.kind = Verdict::Kind::launcher_gone, .rank = rank_, .last = summary_of(board_)};
+  if (!launcher_gone_at_) launcher_gone_at_ = watched_seconds_;
+  if (launched_rank_ != 0 && watched_seconds_ - *launcher_gone_at_ < kGraceForRank0) return;
+  if (channel_) condemn(verdict, true);
+  end(sentence_of(verdict, {own_host(), ::getpid()}, options_.limits), kPeerLost);
+}
+
+void Watchdog::look_at_ranks() {
+  begin_to_watch();
+  send_heartbeat();
+  if (!found_) pass_on_own_end();  // a launcher sends signals because of the loss
+  if (ends_at_) {
+    const double patience = exit_code_ > kExitOfSignal ? kPatienceWithSignal : kPatienceWithEnd;
+    if (watched_seconds_ - *ends_at_ > patience) finish(exit_code_);
+    return;
   }
-  condemn(verdict, !told_);
+  if (!detector_) return;
+  if (told_) condemn(*told_, rank_ == 0 && told_->rank != 0);
+  if (signaled_ && watched_seconds_ - signaled_at_ > kSignalOfAllRanks) condemn(*signaled_, true);
+  if (rank_ == 0) detector_->heard(0, sent_, watched_seconds_);
+  if (left_.contains(0)) return;
+  if (!found_) found_ = detector_->look(watched_seconds_);
+  if (!found_) return;
+  if (rank_ != 0) found_->last = rank_0_sent_;
+  condemn(*found_, true);
+}
+
+// A rank may have ended since all were connected.
+void Watchdog::begin_to_watch() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!watches_ || detector_) return;
+  }
+  WatchLimits limits = options_.limits;
+  if (rank_ != 0) limits.timeout_seconds += kGraceForRank0;
+  const int watched = rank_ == 0 ? static_cast<int>(identities_.size()) : 1;
+  detector_.emplace(watched, limits, watched_seconds_);
+  for (int rank = 0; rank < watched; ++rank) {
+    if (left_.contains(rank)) detector_->has_left(rank);
+    if (rank != rank_ && !channel_->is_connected(rank)) closed(rank);
+  }
+}
+
+void Watchdog::send_heartbeat() {
+  const double interval = std::min(kHeartbeatSeconds, kHeartbeatShare * options_.limits.timeout_seconds);
+  if (watched_seconds_ - sent_at_ < interval && board_.status().phase == sent_.phase) return;
+  sent_at_ = watched_seconds_;
+  sent_ = summary_of(board_);
+  channel_->send_to_all({.verdict = {.last = sent_}});
+}
+
+void Watchdog::received(int from, const WatchMessage& message) {
+  switch (message.type) {
+    case WatchMessage::Type::heartbeat: {
+      const RankSummary& summary = message.verdict.last;
+      if (from == 0) rank_0_sent_ = summary;
+      // Of rank 0, other ranks decide only whether it is silent.
+      if (detector_)
+        detector_->heard(from, from == 0 ? RankSummary{.phase = summary.phase} : summary, watched_seconds_);
+      break;
+    }
+    case WatchMessage::Type::verdict:
+      if (!told_) told_ = message.verdict;
+      break;
+    case WatchMessage::Type::leaving:
+      take_leave(from, message.exit_code);
+      break;
+  }
+}
+
+// Acted upon once everything that has arrived is read.
+void Watchdog::closed(int from) {
+  if (detector_ && !found_) found_ = detector_->closed(from);
+}
+
+void Watchdog::take_leave(int from, int exit_code) {
+  if (exit_code == 0) {
+    left_.insert(from);
+    if (detector_) detector_->has_left(from);
+    return;
+  }
+  if (rank_ != 0) return end_job(exit_code);
+  if (exit_code > kExitOfSignal && detector_ && !ends_at_ && !signaled_) {
+    signaled_ = detector_->closed(from);
+    detector_->has_left(from);
+  }
+  if (signaled_ && signaled_->rank == from) {
+    signaled_->kind = Verdict::Kind::signal;
+    signaled_->exit_code = exit_code;
+    signaled_at_ = watched_seconds_;
+    return;
+  }
+  if (!ends_at_) {
+    const std::lock_guard lock(mutex_);
+    ended_by_ = {from, identities_[static_cast<std::size_t>(from)].host, exit_code};
+  }
+  end_job(exit_code);
+}
+
+void Watchdog::pass_on_own_end() {
+  std::optional<int> exit_code;
+  {
+    const std::lock_guard lock(mutex_);
+    exit_code = std::exchange(own_end_, std::nullopt);
+  }
+  if (!exit_code) return;
+  signaled_.reset();  // this rank got the signal, too
+  if (rank_ == 0 || !channel_->is_connected(0)) return end_job(*exit_code);
+  channel_->send(0, {.type = WatchMessage::Type::leaving, .exit_code = *exit_code});
+}
+
+void Watchdog::end_job(int exit_code) {
+  if (ends_at_) return;
+  ends_at_ = watched_seconds_;
+  exit_code_ = exit_code;
+  if (rank_ == 0) {
+    channel_->send_to_all({.type = WatchMessage::Type::leaving, .exit_code = exit_code});
+    channel_->flush(300ms);
+  }
+  const std::lock_guard lock(mutex_);
+  ends_ = true;
+  changed_.notify_all();
+}
+
+void Watchdog::condemn(const Verdict& verdict, bool prints) {
+  const std::string sentence =
+      sentence_of(verdict, identities_[static_cast<std::size_t>(verdict.rank)], options_.limits);
+  // Rank 0 reads it, too, if it was stopped and goes on.
+  channel_->send_to_all({.type = WatchMessage::Type::verdict, .verdict = verdict});
+  channel_->flush(1s);
+  prepare_end(sentence, verdict.exit_code, prints);
+  // Rank 0 goes first, and mpirun takes its exit code.
+  const auto begin = steady_clock::now();
+  while (!prints && channel_->is_connected(0) && steady_clock::now() - begin < kPatienceWithRank0)
+    channel_->poll(20ms, wake_.get(), {.received = [](int, const WatchMessage&) {}, .closed = [](int) {}});
+  finish(verdict.exit_code);
+}
+
+void Watchdog::end(const std::string& sentence, int exit_code) {
+  prepare_end(sentence, exit_code, true);
+  finish(exit_code);
+}
+
+// From here on only this thread may end the process.
+void Watchdog::prepare_end(const std::string& sentence, int exit_code, bool prints) {
+  Lock lock(mutex_);
+  condemned_ = true;
+  changed_.notify_all();
+  lock.unlock();
+  if (prints) options_.print(sentence);
+  const auto call = [this, sentence, exit_code] { call_before_exit(sentence, exit_code); };
+  try {
+    quiet_thread(call).detach();
+  } catch (const std::system_error&) {  // as many threads as there may be
+    call();
+  }
+  lock.lock();
+  changed_.wait_for(lock, kPatienceWithCall, [&] { return called_; });
+}
+
+void Watchdog::call_before_exit(const std::string& sentence, int exit_code) {
+  {
+    const std::lock_guard lock(before_exit_mutex_);
+    if (before_exit_) before_exit_(sentence, exit_code);
+  }
+  const std::lock_guard lock(mutex_);
+  called_ = true;
+  changed_.notify_all();
+}
+
+void Watchdog::finish(int exit_code) const {
+  if (launcher_) end_launcher_later(*launcher_, kPatienceWithLauncher);
+  std::_Exit(exit_code);
 }
 
 }  // namespace plumb

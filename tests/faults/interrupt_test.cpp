@@ -120,15 +120,16 @@ TEST(InterruptedJob, OfRank0EndsAllRanks) {
   expect_job_ended([](const StartedProgram& program) { program.send(0, SIGTERM); });
 }
 
-// Rank 1 leaves the end to rank 0, which knows of no signal, and then ends the job itself.
 TEST(InterruptedJob, OfRank1AloneEndsAllRanks) {
   const Place place;
   StartedProgram program = place.start(Place::mpirun(2, place.bench(kEndless)));
   wait_for_lines(place, program);
   program.send(1, SIGTERM);
-  EXPECT_EQ(program.wait().exit_code, 128 + SIGTERM);
+  const Ended ended = program.wait();
+  EXPECT_EQ(ended.exit_code, 128 + SIGTERM);
+  expect_named(ended, {"rank 1 on ", "was ended by SIGTERM", "in the window, iteration "});
   EXPECT_TRUE(program.processes().empty()) << "a process is left";
-  expect_no_score(place, "interrupted");
+  expect_no_score(place, "was ended by SIGTERM");
 }
 
 TEST(InterruptedJob, OfAllRanksAtOnceShowsRank0sTable) {

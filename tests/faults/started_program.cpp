@@ -163,12 +163,8 @@ std::vector<Process> StartedProgram::processes() const {
 }
 
 std::vector<Process> StartedProgram::ranks() const {
-  std::vector<Process> found = running_one_of(
+  return running_one_of(
       {PLUMB_BENCH_ALLREDUCE, PLUMB_BENCH_ARCFACE, PLUMB_BENCH_RESNET50, PLUMB_DAMAGED_TRAINING});
-  std::erase_if(found, [](const Process& process) {
-    return read_text("/proc/" + std::to_string(process.pid) + "/comm") == "launcher-fence\n";
-  });
-  return found;
 }
 
 std::vector<Process> StartedProgram::launchers() const {
@@ -224,13 +220,13 @@ void expect_peer_lost(const Ended& ended) {
       << ended.exit_code << ended.launcher_messages;
 }
 
-void expect_named(const Ended& ended, const std::vector<std::string>& words) {
+void expect_named(const Ended& ended, const std::vector<std::string>& words, std::size_t most) {
   std::vector<std::string> lines = ended.lines;
   std::erase_if(lines, [](const std::string& line) { return line.find("(pid ") == std::string::npos; });
-  ASSERT_EQ(lines.size(), 1u) << joined(ended.lines) << ended.launcher_messages;
-  for (const std::string& word : words)
-    EXPECT_NE(lines.front().find(word), std::string::npos)
-        << "'" << word << "' is missing in: " << lines.front();
+  EXPECT_TRUE(!lines.empty() && lines.size() <= most) << joined(ended.lines) << ended.launcher_messages;
+  for (const std::string& line : lines)
+    for (const std::string& word : words)
+      EXPECT_NE(line.find(word), std::string::npos) << "'" << word << "' is missing in: " << line;
 }
 
 void expect_one_sentence(const Ended& ended, int code, const std::vector<std::string>& words,

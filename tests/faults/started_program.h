@@ -104,8 +104,8 @@ void expect_all_gone(const StartedProgram& program);
 // The exit code is that of a lost rank, or of a mpirun that took over 5 s and was killed: mpirun's is that of
 // the first process that it sees end.
 void expect_peer_lost(const Ended& ended);
-// Exactly one line is of the watchdog, and it has all `words`.
-void expect_named(const Ended& ended, const std::vector<std::string>& words);
+// One line, or up to `most` of several ranks, is of the watchdog, and has all `words`.
+void expect_named(const Ended& ended, const std::vector<std::string>& words, std::size_t most = 1);
 // The program exited with `code` and exactly one sentence, which begins with `program` and has all `words`;
 // ranks after 0 may repeat it.
 void expect_one_sentence(const Ended& ended, int code, const std::vector<std::string>& words,

@@ -32,13 +32,11 @@ TEST_F(WatchdogOfRanks, TakesAGoodbyeRightAfterTheStartForNoLoss) {
   const StatusBoard board;
   std::string told;
   {
-    Watchdog watchdog(job(), board,
-                      {.limits = {.timeout_seconds = 30, .startup_timeout_seconds = 30},
-                       .address = "127.0.0.1",
-                       .tell = [&](const std::string& sentence) { told = sentence; }});
-    watchdog.connect(job());
-    ASSERT_EQ(watchdog.why_off(), "");
+    Watchdog watchdog(board, {.limits = {.timeout_seconds = 30, .startup_timeout_seconds = 30},
+                              .print = [&](const std::string& sentence) { told = sentence; }});
+    ASSERT_EQ(watchdog.connect(job(), "127.0.0.1"), "");
     if (job().rank() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    watchdog.disconnect();
   }
   job().barrier();
   EXPECT_EQ(told, "");
@@ -50,9 +48,8 @@ TEST_F(WatchdogOfRanks, EndsItsThreadWhereAMessageOfTheStartFails) {
   const StatusBoard board;
   gatherings_until_failure = 1;  // of identities; not of who is connected
   {
-    Watchdog watchdog(job(), board,
-                      {.limits = {}, .address = "127.0.0.1", .tell = [](const std::string&) {}});
-    EXPECT_THROW(watchdog.connect(job()), Error);
+    Watchdog watchdog(board, {.limits = {}, .print = [](const std::string&) {}});
+    EXPECT_THROW(watchdog.connect(job(), "127.0.0.1"), Error);
   }
   gatherings_until_failure = -1;
   job().barrier();

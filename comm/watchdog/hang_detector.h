@@ -1,5 +1,4 @@
-// Who is late, lost or stuck, from what the ranks say of themselves: arithmetic on times that the caller
-// gives.
+// Decides from heartbeats which rank is late, lost or stuck. Pure: the caller passes the times.
 #pragma once
 
 #include <array>
@@ -17,20 +16,26 @@ struct WatchLimits {
   double startup_timeout_seconds = 600;  // --startup-timeout-s, of all phases but warm-up and window
 };
 
-using CollectiveName = std::array<char, EnteredCollective::kMostNameBytes + 1>;
+// A collective as it travels between ranks.
+struct NamedCollective {
+  std::uint64_t sequence = 0;  // all ranks count alike, from 1 on; 0: none
+  RecordedKind kind = RecordedKind::message;
+  std::array<char, EnteredCollective::kMostNameBytes + 1> name{};
+  std::uint64_t bytes = 0;
+};
 
-// What a heartbeat says of its rank, byte by byte as it travels.
+// The part of a heartbeat that says where its rank is.
 struct RankSummary {
   RunPhase phase = RunPhase::starting;
-  RecordedKind oldest_kind = RecordedKind::message;
-  CollectiveName oldest_name{};
   std::int64_t iteration = -1;
   std::uint64_t entered = 0;          // sequence number of the last collective entered
-  std::uint64_t oldest = 0;           // of the first one that is under way; 0: none is
-  std::uint64_t oldest_bytes = 0;     // of that one
+  NamedCollective oldest;             // of those under way
   std::uint64_t bytes_under_way = 0;  // of all
 };
 RankSummary summary_of(const StatusBoard& board);
+
+// A process that a signal ends has this exit code plus the signal.
+inline constexpr int kExitOfSignal = 128;
 
 struct Verdict {
   enum class Kind : std::uint8_t {
@@ -39,15 +44,14 @@ struct Verdict {
     not_entered,    // others wait for it in a collective
     not_ended,      // a collective that all have entered doesn't end on this rank, and `others` more
     launcher_gone,  // its mpirun or orted ended
+    signal,         // a signal ended it, and no other rank
   };
   Kind kind = Kind::closed;
-  RecordedKind missing_kind = RecordedKind::message;  // of the collective that is missing or doesn't end
-  CollectiveName missing_name{};
+  std::int32_t exit_code = 75;  // with which all ranks end
   std::int32_t rank = 0, others = 0;
   double seconds = 0;
-  std::uint64_t missing = 0;  // its sequence number
-  std::uint64_t missing_bytes = 0;
-  RankSummary last;  // the rank's last words
+  NamedCollective missing;  // or the one that doesn't end
+  RankSummary last;         // the rank's last words
 };
 
 struct RankIdentity {
@@ -62,18 +66,17 @@ std::string sentence_of(const Verdict& verdict, const RankIdentity& rank, const 
 // Yuan 2009, doi:10.1016/j.jpdc.2008.09.002), at 1 MB/s.
 double allowance_seconds(std::uint64_t bytes, int ranks);
 
-// Judges the ranks of a job. Times are seconds on any clock that doesn't jump.
-class Judge {
+// Watches the ranks of a job. Times are seconds on a clock that stands still while this process is stopped.
+class HangDetector {
  public:
-  Judge(int ranks, const WatchLimits& limits, double now);
+  HangDetector(int ranks, const WatchLimits& limits, double now);
 
   void heard(int rank, const RankSummary& summary, double now);
   // It ends in good order: no alarm any more.
   void has_left(int rank);
   // Its connection has ended. No verdict for one that was ending.
   std::optional<Verdict> closed(int rank) const;
-  // To be called several times a second, when all that has arrived was heard(). If it wasn't called for a
-  // quarter of the timeout this process was stopped itself, and that time counts for nobody.
+  // To be called several times a second, after everything that has arrived was heard().
   std::optional<Verdict> look(double now);
 
  private:
@@ -84,7 +87,6 @@ class Judge {
     RankSummary summary;
   };
 
-  void leave_out_own_pause(double now);
   void note_who_is_awaited(double now);
   std::optional<Verdict> silent_one(double now) const;
   int quiet_ones(double now) const;
@@ -94,7 +96,7 @@ class Judge {
 
   WatchLimits limits_;
   std::vector<Rank> ranks_;
-  double looked_, moved_;   // when look() was called last; when a rank last entered or ended a collective
+  double moved_;            // when a rank last entered or ended a collective
   std::uint64_t lead_ = 0;  // the last collective that any rank has entered
 };
 

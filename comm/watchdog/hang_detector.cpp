@@ -1,6 +1,7 @@
-#include "comm/watchdog/verdict.h"
+#include "comm/watchdog/hang_detector.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/paths.h"
 #include "base/text.h"
@@ -9,33 +10,25 @@ namespace plumb {
 namespace {
 
 constexpr double kBytesPerSecond = 1e6;
-constexpr double kOwnPauseShare = 0.25, kQuietShare = 0.4;  // of the timeout
+constexpr double kQuietShare = 0.4;  // of the timeout
 
 // "allreduce bucket3 (number 57, 4194304 bytes)"
-std::string collective_text(RecordedKind kind, const CollectiveName& name, std::uint64_t sequence,
-                            std::uint64_t bytes) {
-  std::string text(name_of(kind));
-  if (name.front() != 0) append_part(text, printable(name.data()), " ");
-  return text + (bytes == 0 ? fmt::format(" (number {})", sequence)
-                            : fmt::format(" (number {}, {} bytes)", sequence, bytes));
+std::string text_of(const NamedCollective& one) {
+  std::string text(name_of(one.kind));
+  if (one.name.front() != 0) append_part(text, printable(one.name.data()), " ");
+  return text + (one.bytes == 0 ? fmt::format(" (number {})", one.sequence)
+                                : fmt::format(" (number {}, {} bytes)", one.sequence, one.bytes));
 }
 
 // "in the window, iteration 17, with allreduce bucket3 (number 57, 4194304 bytes) under way"
 std::string place_text(const RankSummary& last) {
   std::string text = fmt::format("in {}", name_of(last.phase));
   if (last.iteration >= 0) text += fmt::format(", iteration {}", last.iteration);
-  if (last.oldest != 0)
-    text += fmt::format(", with {} under way",
-                        collective_text(last.oldest_kind, last.oldest_name, last.oldest, last.oldest_bytes));
+  if (last.oldest.sequence != 0)
+    text += fmt::format(", with {} under way", text_of(last.oldest));
   else if (last.entered != 0)
     text += fmt::format(", after {} collectives", last.entered);
   return text;
-}
-
-void name_missing(Verdict& verdict, const RankSummary& seen) {
-  verdict.missing_kind = seen.oldest_kind;
-  verdict.missing_name = seen.oldest_name;
-  verdict.missing_bytes = seen.oldest_bytes;
 }
 
 }  // namespace
@@ -45,12 +38,7 @@ RankSummary summary_of(const StatusBoard& board) {
   RankSummary summary{.phase = status.phase, .iteration = status.iteration, .entered = status.entered};
   for (const EnteredCollective& one : board.collectives()) {
     if (!one.under_way() || one.sequence > summary.entered) continue;
-    if (summary.oldest == 0) {
-      summary.oldest = one.sequence;
-      summary.oldest_kind = one.kind;
-      summary.oldest_name = one.name;
-      summary.oldest_bytes = one.bytes;
-    }
+    if (summary.oldest.sequence == 0) summary.oldest = {one.sequence, one.kind, one.name, one.bytes};
     summary.bytes_under_way += one.bytes;
   }
   return summary;
@@ -59,8 +47,7 @@ RankSummary summary_of(const StatusBoard& board) {
 std::string sentence_of(const Verdict& verdict, const RankIdentity& rank, const WatchLimits& limits) {
   const std::string who = fmt::format("rank {} on {} (pid {})", verdict.rank, printable(rank.host), rank.pid);
   const std::string where = place_text(verdict.last);
-  const std::string what =
-      collective_text(verdict.missing_kind, verdict.missing_name, verdict.missing, verdict.missing_bytes);
+  const std::string what = text_of(verdict.missing);
   switch (verdict.kind) {
     case Verdict::Kind::closed:
       return fmt::format(
@@ -87,6 +74,11 @@ std::string sentence_of(const Verdict& verdict, const RankIdentity& rank, const 
           "all hosts still reach each other, or raise --timeout-s {:g}",
           what, who, verdict.others > 0 ? fmt::format(" and {} more", verdict.others) : "", verdict.seconds,
           where, limits.timeout_seconds);
+    case Verdict::Kind::signal: {
+      const char* const name = ::sigabbrev_np(verdict.exit_code - kExitOfSignal);
+      return fmt::format("{} was ended by SIG{}, {}; look for who sent that signal", who, name ? name : "?",
+                         where);
+    }
     case Verdict::Kind::launcher_gone:
       break;
   }
@@ -97,31 +89,31 @@ double allowance_seconds(std::uint64_t bytes, int ranks) {
   return static_cast<double>(bytes) * 2 * (ranks - 1) / ranks / kBytesPerSecond;
 }
 
-Judge::Judge(int ranks, const WatchLimits& limits, double now)
-    : limits_(limits), ranks_(static_cast<std::size_t>(ranks)), looked_(now), moved_(now) {
+HangDetector::HangDetector(int ranks, const WatchLimits& limits, double now)
+    : limits_(limits), ranks_(static_cast<std::size_t>(ranks)), moved_(now) {
   for (Rank& rank : ranks_) rank.heard = now;
 }
 
-void Judge::heard(int rank, const RankSummary& summary, double now) {
+void HangDetector::heard(int rank, const RankSummary& summary, double now) {
   Rank& one = ranks_[static_cast<std::size_t>(rank)];
   one.heard = now;
   if (summary.entered != one.summary.entered) one.awaited_since.reset();
-  if (summary.entered != one.summary.entered || summary.oldest != one.summary.oldest) moved_ = now;
+  if (summary.entered != one.summary.entered || summary.oldest.sequence != one.summary.oldest.sequence)
+    moved_ = now;
   one.summary = summary;
 }
 
-void Judge::has_left(int rank) {
+void HangDetector::has_left(int rank) {
   ranks_[static_cast<std::size_t>(rank)].there = false;
 }
 
-std::optional<Verdict> Judge::closed(int rank) const {
+std::optional<Verdict> HangDetector::closed(int rank) const {
   const Rank& one = ranks_[static_cast<std::size_t>(rank)];
   if (!one.there || one.summary.phase == RunPhase::ending) return std::nullopt;
   return Verdict{.kind = Verdict::Kind::closed, .rank = rank, .last = one.summary};
 }
 
-std::optional<Verdict> Judge::look(double now) {
-  leave_out_own_pause(now);
+std::optional<Verdict> HangDetector::look(double now) {
   note_who_is_awaited(now);
   if (const auto silent = silent_one(now)) return silent;
   // Others may wait for it: either it speaks again, or it will be called silent.
@@ -130,17 +122,7 @@ std::optional<Verdict> Judge::look(double now) {
   return stuck_one(now);
 }
 
-void Judge::leave_out_own_pause(double now) {
-  const double pause = now - looked_ > kOwnPauseShare * limits_.timeout_seconds ? now - looked_ : 0;
-  looked_ = now;
-  moved_ = std::min(now, moved_ + pause);
-  for (Rank& rank : ranks_) {
-    rank.heard = std::min(now, rank.heard + pause);
-    if (rank.awaited_since) rank.awaited_since = std::min(now, *rank.awaited_since + pause);
-  }
-}
-
-void Judge::note_who_is_awaited(double now) {
+void HangDetector::note_who_is_awaited(double now) {
   lead_ = 0;
   for (const Rank& rank : ranks_)
     if (rank.there) lead_ = std::max(lead_, rank.summary.entered);
@@ -150,13 +132,13 @@ void Judge::note_who_is_awaited(double now) {
   }
 }
 
-double Judge::limit_of(const RankSummary& summary) const {
+double HangDetector::limit_of(const RankSummary& summary) const {
   const bool trains = summary.phase == RunPhase::warmup || summary.phase == RunPhase::window;
   return trains ? limits_.timeout_seconds
                 : std::max(limits_.timeout_seconds, limits_.startup_timeout_seconds);
 }
 
-std::optional<Verdict> Judge::silent_one(double now) const {
+std::optional<Verdict> HangDetector::silent_one(double now) const {
   std::optional<Verdict> worst;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const double seconds = now - ranks_[i].heard;
@@ -170,14 +152,14 @@ std::optional<Verdict> Judge::silent_one(double now) const {
   return worst;
 }
 
-int Judge::quiet_ones(double now) const {
+int HangDetector::quiet_ones(double now) const {
   return static_cast<int>(std::ranges::count_if(ranks_, [&](const Rank& rank) {
     return rank.there && now - rank.heard > kQuietShare * limits_.timeout_seconds;
   }));
 }
 
 // A rank that waits for bytes of an earlier collective can't enter the next one.
-std::optional<Verdict> Judge::late_one(double now) const {
+std::optional<Verdict> HangDetector::late_one(double now) const {
   std::optional<Verdict> worst;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const Rank& rank = ranks_[i];
@@ -189,16 +171,17 @@ std::optional<Verdict> Judge::late_one(double now) const {
       worst = Verdict{.kind = Verdict::Kind::not_entered,
                       .rank = static_cast<std::int32_t>(i),
                       .seconds = seconds,
-                      .missing = rank.summary.entered + 1,
+                      .missing = {.sequence = rank.summary.entered + 1},
                       .last = rank.summary};
   }
   if (!worst) return worst;
   for (const Rank& rank : ranks_)
-    if (rank.there && rank.summary.oldest == worst->missing) name_missing(*worst, rank.summary);
+    if (rank.there && rank.summary.oldest.sequence == worst->missing.sequence)
+      worst->missing = rank.summary.oldest;
   return worst;
 }
 
-std::optional<Verdict> Judge::stuck_one(double now) const {
+std::optional<Verdict> HangDetector::stuck_one(double now) const {
   std::optional<Verdict> stuck;
   double limit = 0;
   std::uint64_t bytes = 0;
@@ -208,14 +191,13 @@ std::optional<Verdict> Judge::stuck_one(double now) const {
     if (summary.entered < lead_) return std::nullopt;
     limit = std::max(limit, limit_of(summary));
     bytes = std::max(bytes, summary.bytes_under_way);
-    if (summary.oldest == 0) continue;
-    if (stuck && summary.oldest == stuck->missing) ++stuck->others;
-    if (stuck && summary.oldest >= stuck->missing) continue;
+    if (summary.oldest.sequence == 0) continue;
+    if (stuck && summary.oldest.sequence == stuck->missing.sequence) ++stuck->others;
+    if (stuck && summary.oldest.sequence >= stuck->missing.sequence) continue;
     stuck = Verdict{.kind = Verdict::Kind::not_ended,
                     .rank = static_cast<std::int32_t>(i),
                     .missing = summary.oldest,
                     .last = summary};
-    name_missing(*stuck, summary);
   }
   if (!stuck || now - moved_ <= limit + allowance_seconds(bytes, static_cast<int>(ranks_.size())))
     return std::nullopt;
