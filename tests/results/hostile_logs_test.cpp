@@ -73,11 +73,6 @@ TEST(HostileLogs, NeverCrashAReader) {
     for (const Dialect* dialect : dialects()) {
       const LogReading log = read_log(*dialect, file, window, {.images_per_step = 128});
       EXPECT_TRUE(log.defect || (std::isfinite(log.images_per_second) && log.images_per_second >= 0));
-      try {
-        LineReader lines(file);
-        dialect->published(lines, window, {.images_per_step = 128});
-      } catch (const Error&) {  // where the script crashes
-      }
     }
   }
 }
@@ -144,11 +139,6 @@ TEST_P(HostileLogsOf, NeverCrashAReaderNorGiveANumberThatIsNone) {
       const RunSize size{.images_per_step = 256, .nodes = 2, .devices_per_node = 2};
       const LogReading log = read_log(*dialect, file, dialect->default_window, size);
       EXPECT_TRUE(log.defect || (std::isfinite(log.images_per_second) && log.images_per_second >= 0));
-      try {
-        LineReader lines(file);
-        dialect->published(lines, dialect->default_window, size);
-      } catch (const Error&) {  // where the script crashes
-      }
     }
   }
 }
