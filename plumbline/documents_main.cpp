@@ -5,6 +5,7 @@
 #include "base/options/documents.h"
 #include "plumbline/command.h"
 #include "results/record/last_words.h"
+#include "results/record/links.h"
 #include "results/record/schema.h"
 
 namespace plumb {
@@ -17,6 +18,7 @@ int main(int argc, char** argv) {
     documents.write_page(plumbline_man_page(plumbline_commands(), std::string(kDlperfSweep)));
     documents.write_completions(completed("plumbline", plumbline_commands()));
     documents.write("schemas/result.schema.json", result_schema().dump(2) + "\n");
+    documents.write("schemas/links.schema.json", links_schema().dump(2) + "\n");
     documents.write("schemas/last_words.schema.json", last_words_schema().dump(2) + "\n");
   });
 }

@@ -3,6 +3,7 @@
 //   static void fields(auto& self, auto&& each) { each("seconds", self.seconds, Field{"mean per step"}); … }
 //
 // and by it is written, read and described as a JSON Schema (https://json-schema.org/draft/2020-12/schema).
+// Its check(reader) const, if any, refuses what single members can't say.
 #pragma once
 
 #include <cmath>
@@ -107,6 +108,7 @@ void read_all(const ObjectReader& reader, T& record) {
     const bool may_lack = field.written || (Optional<M> && !field.null_if_nothing);
     if (!may_lack || reader.has(key)) read(reader, key, member, field);
   });
+  if constexpr (requires { record.check(reader); }) record.check(reader);
 }
 
 template <Row T>
@@ -161,7 +163,7 @@ void read(const ObjectReader& reader, const char* key, T& value, const Field& fi
   } else if constexpr (std::same_as<T, Json>) {
     value = reader.object(key);
   } else {
-    read_member(reader, key, value);
+    static_assert(sizeof(T) == 0, "a member that can't be read");
   }
 }
 
@@ -227,8 +229,8 @@ nlohmann::ordered_json json_schema(const char* name, const char* about) {
   nlohmann::ordered_json json{
       {"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", name}, {"description", about}};
   json.update(fields::record_schema<T>());
+  if (!json["properties"].contains("schema")) json["required"].push_back("schema");
   json["properties"]["schema"] = {{"const", name}};
-  json["required"].push_back("schema");
   return json;
 }
 

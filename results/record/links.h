@@ -1,18 +1,6 @@
 // links.json: latency and bandwidth of the links between hosts and between the devices of a host, as
 // bench_allreduce --out measures them. `plumbline scaling` predicts from it.
-//
-//   {"schema": "plumbline.links/1",
-//    "comm": "mpi",                                          who carried the messages: "mpi", "nccl"
-//    "hosts": [{"name": "node1", "devices": 2}, …],          in the order of their ranks
-//    "start_seconds": 0,                                     a collective's fixed cost, beside its hops
-//    "within_host": {"latency_seconds", "bytes_per_second"}, between devices of a host; null: not measured
-//    "between_hosts": {"latency_seconds", "bytes_per_second"},    the ring over all hosts; null: not measured
-//    "pairs": [{"first": "node1", "second": "node2", "latency_seconds", "bytes_per_second"}, …],
-//    "allreduce": [{"hosts": 4, "devices_per_host": 2, "bytes": 1048576,
-//                   "seconds": {"min", "median", "max"}}, …]}     timed allreduces, any sizes and layouts
-//
-// "start_seconds", "within_host", "between_hosts", "pairs" and "allreduce" may be missing; without any of
-// the last four nothing is known about the links, and the file is refused.
+// Its members are described in the JSON Schema that links_schema() makes.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "results/record/object_reader.h"
+#include "results/record/fields.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
@@ -37,38 +25,79 @@ struct Link {
   // Of large messages. Between hosts: all interfaces of a host together. For a ring of allreduces this is bus
   // bandwidth, bytes / seconds * 2 (n - 1) / n.
   double bytes_per_second = 0;
+
+  static void fields(auto& self, auto&& each) {
+    each("latency_seconds", self.latency_seconds, Field{.about = "of a small message", .finite = true});
+    each("bytes_per_second", self.bytes_per_second, Field{.about = "of large messages", .finite = true});
+  }
 };
 
 struct LinkHost {
   std::string name;
   int devices = 1;  // ranks that took part
+
+  static void fields(auto& self, auto&& each) {
+    each("name", self.name);
+    each("devices", self.devices, Field{"ranks that took part", 1, 1024});
+  }
 };
 
 struct HostPair {
   std::string first, second;
   Link link;
+
+  static void fields(auto& self, auto&& each) {
+    each("first", self.first, Field{"a host's name"}), each("second", self.second);
+    Link::fields(self.link, each);
+  }
 };
 
 struct MeasuredAllreduce {
   int hosts = 1, devices_per_host = 1;
   std::int64_t bytes = 0;
-  ValueRange seconds;  // over iterations, each as long as its slowest rank
+  ValueRange seconds;
+
+  static void fields(auto& self, auto&& each) {
+    each("hosts", self.hosts, Field{"", 1, 1 << 20});
+    each("devices_per_host", self.devices_per_host, Field{"", 1, 1024});
+    each("bytes", self.bytes, Field{"", 1, std::int64_t{1} << 50});
+    each("seconds", self.seconds, Field{"over iterations, each as long as its slowest rank"});
+  }
 };
 
 struct Links {
+  std::string schema = kLinksSchema;
   std::string comm;
   std::vector<LinkHost> hosts;
   double start_seconds = 0;
   std::optional<Link> within_host, between_hosts;
   std::vector<HostPair> pairs;
   std::vector<MeasuredAllreduce> allreduces;
+
+  static void fields(auto& self, auto&& each) {
+    each("schema", self.schema);
+    each("comm", self.comm, Field{"what carried the messages: mpi, nccl"});
+    each("hosts", self.hosts, Field{"in the order of their ranks"});
+    each("start_seconds", self.start_seconds,
+         Field{.about = "a collective's fixed cost besides its hops", .written = true, .finite = true});
+    each("within_host", self.within_host,
+         Field{.about = "between devices of a host; null: not measured",
+               .written = true,
+               .null_if_nothing = true});
+    each("between_hosts", self.between_hosts,
+         Field{.about = "the ring across all hosts; null: not measured",
+               .written = true,
+               .null_if_nothing = true});
+    each("pairs", self.pairs, Field{.about = "of hosts", .written = true});
+    each("allreduce", self.allreduces, Field{.about = "timed, of any sizes and layouts", .written = true});
+  }
+  void check(const ObjectReader& reader) const;
 };
 
 nlohmann::ordered_json to_json(const Links& links);
+nlohmann::ordered_json links_schema();
 // Throws Error(bad_data) that names `origin`, the key and what is wrong with it.
 Links links_from_json(const nlohmann::ordered_json& json, const std::string& origin);
-// Of a record that holds links (results/record/fields.h).
-void read_member(const ObjectReader& reader, const char* key, Links& links);
 // From a links.json, or from a result.json whose run probed the links between its hosts; throws
 // Error(bad_data) that names it and the remedy. To write one: write_output of to_json(links).dump(1) and a
 // newline (base/output.h).

@@ -64,7 +64,7 @@ TEST(Links, NonsenseIsRefusedByItsKey) {
                  [](Json& json) { json["pairs"][0]["second"] = "elsewhere"; });
   expect_refused({"'between_hosts.bytes_per_second'", "-1"},
                  [](Json& json) { json["between_hosts"]["bytes_per_second"] = -1; });
-  expect_refused({"'within_host.latency_seconds'", "null"},
+  expect_refused({"'within_host.latency_seconds'", "finite"},
                  [](Json& json) { json["within_host"]["latency_seconds"] = nullptr; });
   expect_refused({"'allreduce[0].seconds'"}, [](Json& json) { json["allreduce"][0]["seconds"]["min"] = 1; });
   expect_refused({"'allreduce[0].hosts'", "sends nothing"}, [](Json& json) {

@@ -1,4 +1,5 @@
-"""stored_runs.py RESULT_SCHEMA FOLDER: every result.json below FOLDER is valid by the schema, and a damaged one isn't."""
+"""stored_runs.py SCHEMAS FOLDER: every result.json below FOLDER is valid by SCHEMAS/result.schema.json, and a damaged one
+isn't. The same for links."""
 import json
 import pathlib
 import sys
@@ -9,24 +10,39 @@ except ImportError:
     print("skipped: jsonschema is missing (Debian: python3-jsonschema)")
     sys.exit(77)
 
-schema = json.loads(pathlib.Path(sys.argv[1]).read_text())
-jsonschema.Draft202012Validator.check_schema(schema)
-validator = jsonschema.Draft202012Validator(schema)
-files = sorted(pathlib.Path(sys.argv[2]).glob("**/result.json"))
-failed = len(files) < 40
-for file in files:
-    for error in validator.iter_errors(json.loads(file.read_text())):
-        print(f"{file}: {error.json_path}: {error.message}")
+schemas = {file.name.split(".")[0]: json.loads(file.read_text()) for file in pathlib.Path(sys.argv[1]).glob("*.json")}
+validators = {name: jsonschema.Draft202012Validator(schema) for name, schema in schemas.items()}
+for schema in schemas.values():
+    jsonschema.Draft202012Validator.check_schema(schema)
+failed = False
+
+
+def expect(condition, what):
+    global failed
+    if not condition:
+        print(what)
         failed = True
 
-run = json.loads(files[0].read_text())
-for key, value in {"loss": "low", "world_size": 0, "images_per_second": {"mean": 1}, "gpus": [{}]}.items():
-    if validator.is_valid(run | {key: value}):
-        print(f"{key} = {value} is valid")
-        failed = True
-for key in schema["required"]:
-    if validator.is_valid({other: run[other] for other in run if other != key}):
-        print(f"valid without {key}")
-        failed = True
-print(f"{len(files)} runs, {len(schema['properties'])} keys")
+
+def expect_damage_is_seen(name, good, damages):
+    expect(validators[name].is_valid(good), f"{name}: {[e.message for e in validators[name].iter_errors(good)]}")
+    for key, value in damages.items():
+        expect(not validators[name].is_valid(good | {key: value}), f"{name}: {key} = {value} is valid")
+    for key in schemas[name]["required"]:
+        lacking = {other: good[other] for other in good if other != key}
+        expect(not validators[name].is_valid(lacking), f"{name}: valid without {key}")
+
+
+files = sorted(pathlib.Path(sys.argv[2]).glob("**/result.json"))
+expect(len(files) >= 40, f"{len(files)} runs are stored")
+for file in files:
+    for error in validators["result"].iter_errors(json.loads(file.read_text())):
+        expect(False, f"{file}: {error.json_path}: {error.message}")
+expect_damage_is_seen("result", json.loads(files[0].read_text()),
+                      {"loss": "low", "world_size": 0, "images_per_second": {"mean": 1}, "gpus": [{}]})
+link = {"latency_seconds": 5e-5, "bytes_per_second": 1e9}
+expect_damage_is_seen("links", {"schema": "plumbline.links/1", "comm": "mpi", "hosts": [{"name": "n1", "devices": 2}],
+                                "within_host": link, "between_hosts": None},
+                      {"hosts": [{"name": "n1", "devices": 0}], "within_host": {"latency_seconds": 1}, "comm": 1})
+print(f"{len(files)} runs, {sum(len(schema['properties']) for schema in schemas.values())} keys in {len(schemas)} schemas")
 sys.exit(failed)
