@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <limits>
-#include <random>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "kernels/cuda/tuning_numbers.h"
 #include "kernels/cuda/written_results.h"
 
 namespace plumb::cuda {
@@ -25,7 +24,6 @@ constexpr std::size_t kMinEngines = 3;
 // binds, an engine that takes so many times the fastest's time may still make a faster step.
 constexpr double kNearlyAsFast = 1.1;
 constexpr std::size_t kRoomAlignment = 256;
-constexpr std::size_t kTileBytes = 1 << 20;
 constexpr const char* kLostGpu = "left the GPU unusable";
 constexpr const char* kNoRoom = "no memory was left to try it";
 
@@ -63,26 +61,6 @@ std::string text_of(const Program& program, const Instruction& instruction) {
 
 std::size_t aligned(std::size_t bytes) {
   return (bytes + kRoomAlignment - 1) / kRoomAlignment * kRoomAlignment;
-}
-
-// Halves of either sign in [0.5, 1); read as another type of float they are finite, too.
-std::vector<std::uint16_t> random_halves(std::size_t count) {
-  std::mt19937 random;
-  std::vector<std::uint16_t> halves(count);
-  for (std::uint16_t& half : halves) half = static_cast<std::uint16_t>(0x3800 | (random() & 0x83ff));
-  return halves;
-}
-
-// Zeros would draw less power than a step's numbers, and so be multiplied at higher clocks.
-void fill_with_halves(std::byte* memory, std::size_t bytes, cudaStream_t stream) {
-  static const std::vector<std::uint16_t> kTile = random_halves(kTileBytes / sizeof(std::uint16_t));
-  std::size_t filled = std::min(bytes, kTileBytes);
-  check(cudaMemcpyAsync(memory, kTile.data(), filled, cudaMemcpyHostToDevice, stream));
-  while (filled < bytes) {
-    const std::size_t more = std::min(filled, bytes - filled);
-    check(cudaMemcpyAsync(memory + filled, memory, more, cudaMemcpyDeviceToDevice, stream));
-    filled += more;
-  }
 }
 
 // Most failures leave the GPU usable; some make every further call fail.
@@ -388,13 +366,9 @@ std::optional<Arena> InstructionTuner::make_room(const Program& program, const I
     }
     memory_bytes_ = room_.arena_bytes;
   }
-  fill_with_halves(memory_.get(), room_.arena_bytes, device_.stream);
-  for (const BufferUse& use : instruction.uses()) {
-    const Buffer& buffer = program.buffers[use.buffer];
-    if (buffer.role == Role::state)  // counters of norms count from zero
-      check(cudaMemsetAsync(memory_.get() + room_.offsets[use.buffer], 0, buffer.bytes, device_.stream));
-  }
-  return Arena(memory_.get(), room_);
+  Arena room(memory_.get(), room_);
+  fill_operands(graph_, program, instruction, room, device_.stream);
+  return room;
 }
 
 }  // namespace plumb::cuda
