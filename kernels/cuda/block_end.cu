@@ -1,129 +1,10 @@
 #include <type_traits>
 
 #include "kernels/cuda/block_end.h"
-#include "kernels/cuda/block_end_tile.h"
+#include "kernels/cuda/block_end_kernel.h"
 #include "kernels/cuda/elements.h"
-#include "kernels/cuda/finish_sums.h"
-#include "kernels/cuda/norm_tile.h"
 
 namespace plumb::cuda {
-namespace {
-
-// Blocks of the same pixels are neighbours, so the left factors come from memory once. Per element of out:
-// reads 2 bytes of `added` and 2 * outputs / channels of the left factors, writes 2; reads or writes a bit of
-// the mask; for each norm 2 more of its input, and 4 bytes for each sum of a channel over 128 pixels. Bound
-// by memory up to 128 outputs; above, the factors, which each block reads from the L2 cache, take as long.
-template <typename T, End kEnd, int kChannels, int kSums>
-__global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape shape, EndTensors<T> tensors) {
-  constexpr int kLeftChunks = kBlockEndRows * kFactorChunks, kRowChunks = kTileChunks<kChannels>,
-                kStages = block_end_stages(kChannels);
-  constexpr bool kAdds = !has_second_product(kEnd);
-  uint4* const bits = gpu::dynamic_shared<uint4>();
-  auto* const line = reinterpret_cast<float*>(bits);
-  // The stages are taken in turn.
-  const auto stage = [stages = bits + kBlockEndRows](int turn) {
-    return stages + turn * kStageChunks<kChannels>;
-  };
-  const auto turn_after = [](int turn, int more) {  // more: below kStages
-    return turn + more < kStages ? turn + more : turn + more - kStages;
-  };
-  const auto across = static_cast<unsigned>(shape.channels / kChannels);
-  const std::int64_t first_pixel = std::int64_t{blockIdx.x / across} * kBlockEndRows;
-  const int first_channel = static_cast<int>(blockIdx.x % across) * kChannels;
-  const int rows = static_cast<int>(min(std::int64_t{kBlockEndRows}, shape.pixels - first_pixel));
-  // The tile's first element in tensors shaped like out. Computing it at each use saves registers in the
-  // loop.
-  const auto first = [&] { return first_pixel * shape.channels + first_channel; };
-
-  const bool has_pixels = own_warp() / 2 * 16 * kWarpTiles < rows;
-  const int second_steps = has_second_product(kEnd) ? shape.second_outputs / kBlockEndStep : 0;
-  const int steps = second_steps + shape.outputs / kBlockEndStep;
-  // The factors of each step, then what is added, then the norm's input: a stage each.
-  const auto hold = [&](int item, uint4* into) {
-    const auto hold_tile = [&](const T* from) {
-      hold_rows<kRowChunks, kBlockEndRows>(from + first(), shape.channels, rows, into);
-    };
-    const auto hold_factors = [&](const T* left, const T* weight, int outputs, int output) {
-      hold_rows<kFactorChunks, kBlockEndRows>(left + first_pixel * outputs + output, outputs, rows, into);
-      hold_rows<kRowChunks, kBlockEndStep>(weight + output * shape.channels + first_channel, shape.channels,
-                                           kBlockEndStep, into + kLeftChunks);
-    };
-    if (item < second_steps)
-      hold_factors(tensors.second_left, tensors.second_weight, shape.second_outputs, item * kBlockEndStep);
-    else if (item < steps)
-      hold_factors(tensors.left, tensors.weight, shape.outputs, (item - second_steps) * kBlockEndStep);
-    else if (kEnd == End::gradient && kSums < 3 && item == steps && shape.added_grid.shift > 0)
-      hold_grid<kRowChunks, kBlockEndRows>(tensors.added + first_channel, shape.added_grid, first_pixel,
-                                           shape.channels, rows, into);
-    else if (item < steps + kAdds + (kSums > 1))
-      hold_tile(kAdds && item == steps ? tensors.added : tensors.norm_in);
-  };
-  if constexpr (kEnd != End::gradient)
-    hold_line<kEnd, kChannels>(tensors, shape.channels, first_channel, line);
-  else if (threadIdx.x < static_cast<unsigned>(rows))
-    gpu::copy_to_shared(
-        bits + threadIdx.x,
-        tensors.mask + (first() + static_cast<std::int64_t>(threadIdx.x) * shape.channels) / 8, true);
-#pragma unroll
-  for (int item = 0; item < kStages; ++item) {
-    hold(item, stage(item));
-    gpu::end_copy_group();
-  }
-
-  WarpSums<kChannels> sums = {};
-  int turn = 0;
-#pragma unroll 1
-  for (int step = 0; step < steps; ++step, turn = turn_after(turn, 1)) {
-    if (step == 0)
-      gpu::wait_for_copy_groups<kStages - 1>();
-    else
-      gpu::wait_for_copy_groups<kStages - 2>();
-    __syncthreads();
-    if (step > 0) {  // the stage of the step before is free
-      hold(step + kStages - 1, stage(turn_after(turn, kStages - 1)));
-      gpu::end_copy_group();
-    }
-    if (leaves_mask(kEnd) && step == 0) add_shift<kChannels>(sums, 0, line);
-    if (kEnd == End::through && step == second_steps) add_shift<kChannels>(sums, line[kPowerAt], line);
-    if (has_pixels) multiply_step<T, kChannels>(stage(turn), stage(turn) + kLeftChunks, sums);
-  }
-  OwnPixels<T, kChannels> own_shortcut_in;
-  if constexpr (kSums > 2)
-    load_own<T, kChannels>(tensors.shortcut_in + first(), shape.channels, rows, own_shortcut_in);
-  gpu::wait_for_copy_groups<0>();
-  __syncthreads();
-  uint4* const held = stage(kAdds ? turn : turn_after(turn, 1));
-  put_sums<T, kEnd, kChannels>(sums, tensors.added_scale_shift ? line + kChannels : nullptr, held);
-  __syncwarp();
-  if constexpr (kSums > 1) tensors.means.norm += first_channel;
-  if constexpr (kSums > 2) tensors.means.shortcut += first_channel;
-  if constexpr (kEnd == End::through && kSums > 0) tensors.scale_shift += first_channel;
-  if constexpr (leaves_mask(kEnd)) tensors.made_mask += first() / 8;
-  tensors.out += first();
-  auto* const left_sums = reinterpret_cast<float*>(stage(turn_after(turn, kStages - 1)));
-  store_masked<T, kEnd, kChannels, kSums>(tensors, held, reinterpret_cast<const unsigned char*>(bits),
-                                          shape.channels, rows, stage(turn_after(turn, kAdds)),
-                                          own_shortcut_in, left_sums);
-  if constexpr (kSums > 0) {
-    __syncthreads();
-    leave_sums<kChannels, kSums>(
-        left_sums, shape.channels,
-        tensors.partials + std::int64_t{blockIdx.x / across} * kSums * shape.channels + first_channel);
-  }
-}
-
-template <typename T, End kEnd, int kChannels, int kSums>
-void launch_end(const BlockEndShape& shape, const EndTensors<T>& tensors, const NormBackward& norm,
-                const NormBackward& shortcut, cudaStream_t stream) {
-  const std::int64_t tiles = block_end_rows(shape) * (shape.channels / kChannels);
-  gpu::launch(block_end<T, kEnd, kChannels, kSums>, dim3(blocks_for(tiles, 1)), dim3(kBlockEndThreads),
-              static_cast<std::size_t>(block_end_shared_bytes(kChannels)), stream, shape, tensors);
-  if constexpr (kSums > 0)
-    launch_finish_norm_sums<kSums>(tensors.partials, static_cast<int>(block_end_rows(shape)), shape.pixels,
-                                   shape.channels, norm, shortcut, stream);
-}
-
-}  // namespace
 
 void launch_block_end(DType dtype, const BlockEndShape& shape, const BlockEndOperands& operands,
                       cudaStream_t stream) {
@@ -139,8 +20,8 @@ void launch_block_end(DType dtype, const BlockEndShape& shape, const BlockEndOpe
                                 .means = {operands.norm.mean, operands.shortcut.mean},
                                 .partials = operands.partials};
     const auto launch = [&]<int kSums>(std::integral_constant<int, kSums>) {
-      launch_end<T, End::gradient, kBlockEndChannels, kSums>(shape, tensors, operands.norm, operands.shortcut,
-                                                             stream);
+      launch_end<T, End::gradient, EndTile<kBlockEndChannels>, kSums>(shape, tensors, operands.norm,
+                                                                      operands.shortcut, stream);
     };
     if (operands.shortcut_in)
       launch(std::integral_constant<int, 3>{});
@@ -157,19 +38,11 @@ void launch_block_end_forward(DType dtype, const BlockEndShape& shape, const Blo
                               cudaStream_t stream) {
   with_half_type_of(dtype, [&](auto type) {
     using T = decltype(type);
-    const EndTensors<T> tensors{.left = as<T>(operands.in),
-                                .weight = as<T>(operands.weight),
-                                .second_left = as<T>(operands.shortcut_in),
-                                .second_weight = as<T>(operands.shortcut_weight),
-                                .added = as<T>(operands.residual),
-                                .scale_shift = operands.scale_shift,
-                                .added_scale_shift = operands.residual_scale_shift,
-                                .made_mask = operands.mask,
-                                .out = as<T>(operands.out)};
+    const EndTensors<T> tensors = tensors_of<T>(operands);
     if (operands.residual)
-      launch_end<T, End::forward, kBlockEndChannels, 0>(shape, tensors, {}, {}, stream);
+      launch_end<T, End::forward, EndTile<kBlockEndChannels>, 0>(shape, tensors, {}, {}, stream);
     else
-      launch_end<T, End::joined, kBlockEndChannels, 0>(shape, tensors, {}, {}, stream);
+      launch_end<T, End::joined, EndTile<kBlockEndChannels>, 0>(shape, tensors, {}, {}, stream);
   });
 }
 
@@ -177,26 +50,10 @@ void launch_block_end_through(DType dtype, const BlockEndShape& shape, const Blo
                               cudaStream_t stream) {
   with_half_type_of(dtype, [&](auto type) {
     using T = decltype(type);
-    const EndTensors<T> tensors{.left = as<T>(operands.d_out),
-                                .weight = as<T>(operands.weight),
-                                .second_left = as<T>(operands.in),
-                                .second_weight = as<T>(operands.factors),
-                                .scale_shift = operands.scale_shift,
-                                .shift = operands.shift,
-                                .out = as<T>(operands.d_in),
-                                .norm_in = as<T>(operands.norm_in),
-                                .means = {operands.norm.mean, nullptr},
-                                .partials = operands.partials};
-    const auto launch = [&]<int kSums>(std::integral_constant<int, kSums>) {
-      if (shape.channels % kBlockEndChannels == 0)
-        launch_end<T, End::through, kBlockEndChannels, kSums>(shape, tensors, operands.norm, {}, stream);
-      else
-        launch_end<T, End::through, kBlockEndChannels / 2, kSums>(shape, tensors, operands.norm, {}, stream);
-    };
-    if (operands.norm_in)
-      launch(std::integral_constant<int, 2>{});
+    if (shape.channels % kBlockEndChannels == 0)
+      launch_through<T, EndTile<kBlockEndChannels>>(shape, operands, stream);
     else
-      launch(std::integral_constant<int, 0>{});
+      launch_through<T, EndTile<kBlockEndChannels / 2>>(shape, operands, stream);
   });
 }
 

@@ -13,18 +13,32 @@ namespace plumb::cuda {
 
 // In shared memory lie chunks of 16 bytes, 8 elements.
 inline constexpr int kFactorChunks = kBlockEndStep / 8;  // of a pixel's factors in a step
-inline constexpr int kWarpTiles = kBlockEndRows / 64;    // of 16 pixels
-// A tile of kChannels.
-template <int kChannels>
-constexpr int kTileChunks = kChannels / 8;  // of a pixel's or a weight's channels
-template <int kChannels>
-constexpr int kWarpChunks = kTileChunks<kChannels> / 2;
-template <int kChannels>
-constexpr int kStoredRows = 32 / kWarpChunks<kChannels>;  // of a warp, at once
-template <int kChannels>
-constexpr int kSummingThreads = kBlockEndThreads / kTileChunks<kChannels>;  // that sum the same channels
-template <int kChannels>
-constexpr int kStageChunks = kBlockEndRows* kFactorChunks + kBlockEndStep* kTileChunks<kChannels>;
+
+__device__ inline int own_lane() {
+  return static_cast<int>(threadIdx.x % 32);
+}
+__device__ inline int own_warp() {
+  return static_cast<int>(threadIdx.x / 32);
+}
+
+// A tile, and how its 4 x 2 warps share it out.
+template <int kTileChannels, int kTileRows = kBlockEndRows>
+struct EndTile {
+  static constexpr int kRows = kTileRows, kChannels = kTileChannels;
+  static constexpr bool kByWarpgroups = kChannels > kBlockEndChannels;
+  static constexpr int kRowChunks = kChannels / 8;  // of a pixel's or a weight's channels
+  static constexpr int kWarpTiles = kRows / 64;     // of 16 pixels
+  static constexpr int kWarpRows = 16 * kWarpTiles, kWarpChunks = kRowChunks / 2;
+  static constexpr int kStoredRows = 32 / kWarpChunks;                   // of a warp, at once
+  static constexpr int kSummingThreads = kBlockEndThreads / kRowChunks;  // that sum the same channels
+  static constexpr int kOwnPixels = kWarpRows / kStoredRows;             // that a thread stores
+
+  // Of the warp's part.
+  __device__ static int first_row() { return (kByWarpgroups ? own_warp() % 4 : own_warp() / 2) * kWarpRows; }
+  __device__ static int first_chunk() {
+    return (kByWarpgroups ? own_warp() / 4 : own_warp() % 2) * kWarpChunks;
+  }
+};
 
 // What follows the product.
 enum class End {
@@ -65,13 +79,6 @@ struct EndTensors {
   float* partials = nullptr;
 };
 
-__device__ inline int own_lane() {
-  return static_cast<int>(threadIdx.x % 32);
-}
-__device__ inline int own_warp() {
-  return static_cast<int>(threadIdx.x / 32);
-}
-
 // Where a row's chunk lies, so that a column of 8 rows spreads over all banks; alike in the next 8 rows.
 template <int kRowChunks>
 __device__ constexpr int chunk_at(int row, int chunk) {
@@ -91,7 +98,24 @@ __device__ void hold_rows(const T* from, int stride, int rows, uint4* held) {
     gpu::copy_to_shared(held + down * kRowChunks, from + min(row + down, rows - 1) * stride, true);
 }
 
-// The same for a grid of pixels, from the image's pixel `first` on; zeros for all others.
+// The same as planes, which products of warpgroups read (block_end_shape.h). Of 16 rows in turn the first
+// ones go to each of kTiles products, which have 64 rows each: so a warp's sums are of adjacent rows.
+template <int kRowChunks, int kRows, int kTiles, typename T>
+__device__ void hold_planes(const T* from, int stride, int rows, uint4* held) {
+  constexpr int kRowsAtOnce = kBlockEndThreads / kRowChunks;
+  const int first = static_cast<int>(threadIdx.x / kRowChunks),
+            chunk = static_cast<int>(threadIdx.x % kRowChunks);
+  held += chunk * plane_chunks(kRows);
+  from += chunk * 8;
+#pragma unroll
+  for (int down = 0; down < kRows; down += kRowsAtOnce) {
+    const int row = first + down;
+    gpu::copy_to_shared(held + row / 16 % kTiles * 64 + row / (16 * kTiles) * 16 + row % 16,
+                        from + min(row, rows - 1) * stride, true);
+  }
+}
+
+// As hold_rows() for a grid of pixels, from the image's pixel `first` on; zeros for all others.
 template <int kRowChunks, int kRows, typename T>
 __device__ void hold_grid(const T* from, const PixelGrid& grid, std::int64_t first, int stride, int rows,
                           uint4* held) {
@@ -122,15 +146,15 @@ __device__ constexpr unsigned mask_of_pair(unsigned bits) {
 }
 
 // A warp's sums: 16-pixel tiles x tiles of 8 channels, as multiply_add() shares them out among lanes.
-template <int kChannels>
-using WarpSums = float[kWarpTiles][kWarpChunks<kChannels>][4];
+template <typename Tile>
+using WarpSums = float[Tile::kWarpTiles][Tile::kWarpChunks][4];
 
 // += left weight of one step.
-template <typename T, int kChannels>
-__device__ void multiply_step(const uint4* left, const uint4* weights, WarpSums<kChannels>& sums) {
-  constexpr int kRowChunks = kTileChunks<kChannels>;
-  const int lane = own_lane(), warp = own_warp(), first = warp % 2 * kWarpChunks<kChannels> + lane / 16;
-  left += warp / 2 * 16 * kWarpTiles * kFactorChunks;
+template <typename T, typename Tile>
+__device__ void multiply_step(const uint4* left, const uint4* weights, WarpSums<Tile>& sums) {
+  constexpr int kRowChunks = Tile::kRowChunks, kWarpTiles = Tile::kWarpTiles;
+  const int lane = own_lane(), first = Tile::first_chunk() + lane / 16;
+  left += Tile::first_row() * kFactorChunks;
 #pragma unroll
   for (int part = 0; part < kBlockEndStep / 16; ++part) {
     unsigned pixels[kWarpTiles][4];
@@ -139,7 +163,7 @@ __device__ void multiply_step(const uint4* left, const uint4* weights, WarpSums<
       gpu::load_matrices(pixels[tile], left + tile * 16 * kFactorChunks +
                                            chunk_at<kFactorChunks>(lane % 16, part * 2 + lane / 16));
 #pragma unroll
-    for (int pair = 0; pair < kWarpChunks<kChannels> / 2; ++pair) {
+    for (int pair = 0; pair < Tile::kWarpChunks / 2; ++pair) {
       unsigned factors[4];
       gpu::load_transposed_matrices(
           factors, weights + part * 16 * kRowChunks + chunk_at<kRowChunks>(lane % 16, first + pair * 2));
@@ -152,10 +176,33 @@ __device__ void multiply_step(const uint4* left, const uint4* weights, WarpSums<
   }
 }
 
+// += left weight of kDepth factors, by products of warpgroups, from planes.
+template <typename T, typename Tile, int kDepth>
+__device__ void multiply_planes(const uint4* left, const uint4* weights, WarpSums<Tile>& sums) {
+  constexpr int kEight = 128, kLeftPlane = plane_chunks(Tile::kRows), kPlane = plane_chunks(kDepth);
+  const std::uint64_t pixels = gpu::matrix_at(left, 16 * kLeftPlane, kEight);
+  const std::uint64_t factors = gpu::matrix_at(weights + Tile::first_chunk() * kPlane, kEight, 16 * kPlane);
+  const auto of_tile = [&](int tile) -> auto& {
+    return reinterpret_cast<float(&)[gpu::kWideSums]>(sums[tile]);
+  };
+#pragma unroll
+  for (int tile = 0; tile < Tile::kWarpTiles; ++tile) gpu::keep_in_order(of_tile(tile));
+  gpu::begin_products();
+#pragma unroll
+  for (int part = 0; part < kDepth / 16; ++part) {
+#pragma unroll
+    for (int tile = 0; tile < Tile::kWarpTiles; ++tile)
+      gpu::multiply_warpgroup<T>(of_tile(tile), pixels + part * 2 * kLeftPlane + tile * 64,
+                                 factors + part * 16);
+  }
+  gpu::end_product_group();
+  gpu::wait_for_product_groups<0>();
+}
+
 // The channels of the tile that a lane has in a warp's chunk of sums: this one and the next.
-template <int kChannels>
+template <typename Tile>
 __device__ int channel_in_tile(int chunk) {
-  return (own_warp() % 2 * kWarpChunks<kChannels> + chunk) * 8 + own_lane() % 4 * 2;
+  return (Tile::first_chunk() + chunk) * 8 + own_lane() % 4 * 2;
 }
 
 // What goes with a channel's sums, in shared memory where the gradient's mask would lie: [2, kChannels] the
@@ -163,9 +210,11 @@ __device__ int channel_in_tile(int chunk) {
 inline constexpr int kPowerAt = 2 * kBlockEndChannels;
 static_assert((kPowerAt + 1) * sizeof(float) <= kBlockEndRows * sizeof(uint4));
 
-template <End kEnd, int kChannels, typename T>
+template <End kEnd, typename Tile, typename T>
 __device__ void hold_line(const EndTensors<T>& tensors, int channels, int first_channel, float* line) {
+  constexpr int kChannels = Tile::kChannels;
   const int thread = static_cast<int>(threadIdx.x), channel = first_channel + thread;
+  if (kEnd == End::through && thread == 0) line[kPowerAt] = tensors.shift[channels];
   if (thread < kChannels) {
     if constexpr (kEnd == End::through) {
       line[thread] = tensors.shift[channel];
@@ -174,20 +223,18 @@ __device__ void hold_line(const EndTensors<T>& tensors, int channels, int first_
       line[thread] = tensors.scale_shift[channels + channel] + (added ? added[channels + channel] : 0);
       line[kChannels + thread] = added ? added[channel] : 1;
     }
-  } else if (kEnd == End::through && thread == kChannels) {
-    line[kPowerAt] = tensors.shift[channels];
   }
 }
 
 // sums * factor + shift, of the line.
-template <int kChannels>
-__device__ void add_shift(WarpSums<kChannels>& sums, float factor, const float* line) {
+template <typename Tile>
+__device__ void add_shift(WarpSums<Tile>& sums, float factor, const float* line) {
 #pragma unroll
-  for (int chunk = 0; chunk < kWarpChunks<kChannels>; ++chunk) {
+  for (int chunk = 0; chunk < Tile::kWarpChunks; ++chunk) {
     float shift[2];
-    load<2>(line + channel_in_tile<kChannels>(chunk), shift);
+    load<2>(line + channel_in_tile<Tile>(chunk), shift);
 #pragma unroll
-    for (int tile = 0; tile < kWarpTiles; ++tile)
+    for (int tile = 0; tile < Tile::kWarpTiles; ++tile)
 #pragma unroll
       for (int i = 0; i < 4; ++i) sums[tile][chunk][i] = sums[tile][chunk][i] * factor + shift[i % 2];
   }
@@ -195,16 +242,16 @@ __device__ void add_shift(WarpSums<kChannels>& sums, float factor, const float* 
 
 // Adds the sums to what is held at their places, which is multiplied by its factors, if those aren't null;
 // rounds once.
-template <typename T, End kEnd, int kChannels>
-__device__ void put_sums(const WarpSums<kChannels>& sums, const float* factors, uint4* held) {
-  constexpr int kRowChunks = kTileChunks<kChannels>, kChunks = kWarpChunks<kChannels>;
-  const int lane = own_lane(), warp = own_warp();
-  held += warp / 2 * 16 * kWarpTiles * kRowChunks;
+template <typename T, End kEnd, typename Tile>
+__device__ void put_sums(const WarpSums<Tile>& sums, const float* factors, uint4* held) {
+  constexpr int kRowChunks = Tile::kRowChunks, kChunks = Tile::kWarpChunks;
+  const int lane = own_lane();
+  held += Tile::first_row() * kRowChunks;
 #pragma unroll
-  for (int part = 0; part < 2 * kWarpTiles; ++part) {
+  for (int part = 0; part < 2 * Tile::kWarpTiles; ++part) {
     const auto pair_at = [&](int chunk) {
       return reinterpret_cast<T*>(held + part * 8 * kRowChunks +
-                                  chunk_at<kRowChunks>(lane / 4, warp % 2 * kChunks + chunk)) +
+                                  chunk_at<kRowChunks>(lane / 4, Tile::first_chunk() + chunk)) +
              lane % 4 * 2;
     };
     float values[kChunks][2] = {};  // all are read before any is stored
@@ -216,7 +263,7 @@ __device__ void put_sums(const WarpSums<kChannels>& sums, const float* factors, 
 #pragma unroll
       for (int chunk = 0; chunk < kChunks; ++chunk) {
         float factor[2];
-        load<2>(factors + channel_in_tile<kChannels>(chunk), factor);
+        load<2>(factors + channel_in_tile<Tile>(chunk), factor);
         values[chunk][0] *= factor[0], values[chunk][1] *= factor[1];
       }
     }
@@ -230,15 +277,15 @@ __device__ void put_sums(const WarpSums<kChannels>& sums, const float* factors, 
 }
 
 // The part of the tile that a thread stores: 8 channels of every kStoredRows-th pixel of its warp's.
-template <int kChannels>
+template <typename Tile>
 struct OwnPart {
   int row, chunk;  // the first pixel, and the chunk of its channels
   __device__ OwnPart()
-      : row(own_warp() / 2 * 16 * kWarpTiles + own_lane() / kWarpChunks<kChannels>),
-        chunk(own_warp() % 2 * kWarpChunks<kChannels> + own_lane() % kWarpChunks<kChannels>) {}
+      : row(Tile::first_row() + own_lane() / Tile::kWarpChunks),
+        chunk(Tile::first_chunk() + own_lane() % Tile::kWarpChunks) {}
   // In a tile held in shared memory, `down` pixels below the first.
   __device__ int held_at(int down) const {
-    constexpr int kRowChunks = kTileChunks<kChannels>;
+    constexpr int kRowChunks = Tile::kRowChunks;
     return (row - row % 8 + down / 8 * 8) * kRowChunks + chunk_at<kRowChunks>(row % 8 + down % 8, chunk);
   }
   // In a tensor, from the tile's first element on.
@@ -246,19 +293,17 @@ struct OwnPart {
     return std::int64_t{row + down} * stride + chunk * 8;
   }
 };
-template <int kChannels>
-constexpr int kOwnPixels = 16 * kWarpTiles / kStoredRows<kChannels>;
-template <typename T, int kChannels>
-using OwnPixels = Packed<T, 8>[kOwnPixels<kChannels>];
+template <typename T, typename Tile>
+using OwnPixels = Packed<T, 8>[Tile::kOwnPixels];
 
 // Loads the thread's pixels of a tensor shaped like out; zeros past its end.
-template <typename T, int kChannels>
-__device__ void load_own(const T* from, int stride, int rows, OwnPixels<T, kChannels>& pixels) {
-  const OwnPart<kChannels> own;
+template <typename T, typename Tile>
+__device__ void load_own(const T* from, int stride, int rows, OwnPixels<T, Tile>& pixels) {
+  const OwnPart<Tile> own;
   from += own.at(stride, 0);
 #pragma unroll
-  for (int i = 0; i < kOwnPixels<kChannels>; ++i, from += kStoredRows<kChannels> * stride)
-    pixels[i] = own.row + i * kStoredRows<kChannels> < rows ? load_packed<8>(from) : Packed<T, 8>{};
+  for (int i = 0; i < Tile::kOwnPixels; ++i, from += Tile::kStoredRows * stride)
+    pixels[i] = own.row + i * Tile::kStoredRows < rows ? load_packed<8>(from) : Packed<T, 8>{};
 }
 
 // A bit for each of 8 elements that the ReLU lets pass: of `in`, or of scale * in + shift.
@@ -280,11 +325,11 @@ __device__ unsigned passing(const Packed<T, 8>& in, const float (&scale)[8], con
 // Stores the warp's part of the tile, masked: 128 bytes of a pixel per quarter of a warp, with 64
 // channels 64. Leaves what the thread sums in `sums`, [kSummingThreads, kSums, kChannels]: the gradient, then
 // its products with the norms' inputs. `tensors` begin at the tile.
-template <typename T, End kEnd, int kChannels, int kSums>
+template <typename T, End kEnd, typename Tile, int kSums>
 __device__ void store_masked(const EndTensors<T>& tensors, const uint4* held, const unsigned char* bits,
                              int stride, int rows, const uint4* norm_in,
-                             const OwnPixels<T, kChannels>& shortcut_in, float* sums) {
-  const OwnPart<kChannels> own;
+                             const OwnPixels<T, Tile>& shortcut_in, float* sums) {
+  const OwnPart<Tile> own;
   float center[8] = {}, shortcut_center[8] = {}, scale[8] = {}, shift[8] = {}, own_sums[kSums + 1][8] = {};
   if constexpr (kSums > 1) load<8>(tensors.means.norm + own.chunk * 8, center);
   if constexpr (kSums > 2) load<8>(tensors.means.shortcut + own.chunk * 8, shortcut_center);
@@ -293,12 +338,12 @@ __device__ void store_masked(const EndTensors<T>& tensors, const uint4* held, co
     load<8>(tensors.scale_shift + stride + own.chunk * 8, shift);
   }
 #pragma unroll
-  for (int i = 0; i < kOwnPixels<kChannels>; ++i) {
-    const int down = i * kStoredRows<kChannels>;
+  for (int i = 0; i < Tile::kOwnPixels; ++i) {
+    const int down = i * Tile::kStoredRows;
     const uint4 values = held[own.held_at(down)];
     unsigned mask = 0xff;
     if constexpr (kEnd == End::gradient)
-      mask = bits[(own.row + down) * kTileChunks<kChannels> + own.chunk];
+      mask = bits[(own.row + down) * Tile::kRowChunks + own.chunk];
     else if constexpr (leaves_mask(kEnd))
       mask = passing(load_packed<8>(reinterpret_cast<const T*>(&values)));
     else if constexpr (kSums > 0)
@@ -324,23 +369,24 @@ __device__ void store_masked(const EndTensors<T>& tensors, const uint4* held, co
       }
     }
   }
-  sums += (own.row / (16 * kWarpTiles) * kStoredRows<kChannels> + own.row % kStoredRows<kChannels>)*kSums *
-              kChannels +
+  sums += (own.row / Tile::kWarpRows * Tile::kStoredRows + own.row % Tile::kStoredRows) * kSums *
+              Tile::kChannels +
           own.chunk * 8;
 #pragma unroll
-  for (int k = 0; k < kSums; ++k) store<8>(sums + k * kChannels, own_sums[k]);
+  for (int k = 0; k < kSums; ++k) store<8>(sums + k * Tile::kChannels, own_sums[k]);
 }
 
 // Over the tile: partials [sums, stride].
-template <int kChannels, int kSums>
+template <typename Tile, int kSums>
 __device__ void leave_sums(const float* sums, int stride, float* partials) {
+  constexpr int kChannels = Tile::kChannels;
 #pragma unroll
   for (int part = 0; part < kSums * kChannels; part += kBlockEndThreads) {
     const int at = part + static_cast<int>(threadIdx.x);
     if (at >= kSums * kChannels) return;
     float total = 0;
 #pragma unroll
-    for (int thread = 0; thread < kSummingThreads<kChannels>; ++thread)
+    for (int thread = 0; thread < Tile::kSummingThreads; ++thread)
       total += sums[thread * kSums * kChannels + at];
     partials[at / kChannels * stride + at % kChannels] = total;
   }

@@ -23,6 +23,10 @@ class GemmEngine;
 
 // The engine of what our own kernels compute. Times are cached by this name.
 inline constexpr const char* kOwnKernel = "plumbline";
+inline constexpr const char* kOwnWarpgroupKernel = "plumbline wgmma";  // where there are two
+inline bool is_own_kernel(const std::string& engine) {
+  return engine == kOwnKernel || engine == kOwnWarpgroupKernel;
+}
 // Raise it with every change to our convolution kernels that changes their times: those of other versions are
 // not taken from the cache.
 inline constexpr int kOwnKernelsVersion = 3;

@@ -247,9 +247,12 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     auto engines = with_stem_kernels(with_block_end_kernels(with_matrix_products(
                                          make_conv_engine({.deterministic = deterministic_}), *products_)),
                                      multiprocessors);
-    const bool has_window_kernels =
-        gpu_.properties.compute_capability == kWindowComputeCapability && built_for_warpgroups();
-    return has_window_kernels ? with_window_kernels(std::move(engines), multiprocessors) : std::move(engines);
+    return warpgroup_multiprocessors() > 0 ? with_window_kernels(std::move(engines), multiprocessors)
+                                           : std::move(engines);
+  }
+  int warpgroup_multiprocessors() const {
+    const bool has_products = gpu_.properties.compute_capability == kWindowComputeCapability;
+    return has_products && built_for_warpgroups() ? gpu_.properties.multiprocessors : 0;
   }
 
   // Everything that the times depend on.
@@ -259,7 +262,12 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   }
 
   Engines engines() {
-    return {*convolutions_, *products_, compute(), records(), lanes_.stream(Lane::weights)};
+    return {*convolutions_,
+            *products_,
+            compute(),
+            records(),
+            lanes_.stream(Lane::weights),
+            warpgroup_multiprocessors()};
   }
 
   void allocate(std::size_t bytes) {

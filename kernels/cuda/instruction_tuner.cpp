@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <limits>
-#include <random>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
+#include "kernels/cuda/tuning_numbers.h"
 #include "kernels/cuda/written_results.h"
 
 namespace plumb::cuda {
@@ -25,7 +24,6 @@ constexpr std::size_t kMinEngines = 3;
 // binds, an engine that takes so many times the fastest's time may still make a faster step.
 constexpr double kNearlyAsFast = 1.1;
 constexpr std::size_t kRoomAlignment = 256;
-constexpr std::size_t kTileBytes = 1 << 20;
 constexpr const char* kLostGpu = "left the GPU unusable";
 constexpr const char* kNoRoom = "no memory was left to try it";
 
@@ -63,26 +61,6 @@ std::string text_of(const Program& program, const Instruction& instruction) {
 
 std::size_t aligned(std::size_t bytes) {
   return (bytes + kRoomAlignment - 1) / kRoomAlignment * kRoomAlignment;
-}
-
-// Halves of either sign in [0.5, 1); read as another type of float they are finite, too.
-std::vector<std::uint16_t> random_halves(std::size_t count) {
-  std::mt19937 random;
-  std::vector<std::uint16_t> halves(count);
-  for (std::uint16_t& half : halves) half = static_cast<std::uint16_t>(0x3800 | (random() & 0x83ff));
-  return halves;
-}
-
-// Zeros would draw less power than a step's numbers, and so be multiplied at higher clocks.
-void fill_with_halves(std::byte* memory, std::size_t bytes, cudaStream_t stream) {
-  static const std::vector<std::uint16_t> kTile = random_halves(kTileBytes / sizeof(std::uint16_t));
-  std::size_t filled = std::min(bytes, kTileBytes);
-  check(cudaMemcpyAsync(memory, kTile.data(), filled, cudaMemcpyHostToDevice, stream));
-  while (filled < bytes) {
-    const std::size_t more = std::min(filled, bytes - filled);
-    check(cudaMemcpyAsync(memory + filled, memory, more, cudaMemcpyDeviceToDevice, stream));
-    filled += more;
-  }
 }
 
 // Most failures leave the GPU usable; some make every further call fail.
@@ -126,8 +104,10 @@ const std::vector<EngineTrial>& InstructionTuner::trials_of(const Program& progr
   if (problem.empty()) return kNoChoice;
   const auto [found, is_new] = trials_.try_emplace(problem);
   if (!is_new) return found->second;
-  if (!conv_problem(graph_, program, instruction))
-    found->second = {try_own_kernel(program, instruction)};
+  if (suits_warpgroups(device_, program, instruction))
+    found->second = try_both_kernels(program, instruction, problem);
+  else if (!conv_problem(graph_, program, instruction))
+    found->second = {try_own_kernel(program, instruction, "")};
   else if (const auto* known = remembered(program, instruction, problem))
     found->second = *known;
   else
@@ -195,26 +175,16 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Program& progra
     return working >= kMaxEngines || (working >= kMinEngines && building.count() > kEnoughBuilding) ||
            (working > 0 && !time_engines_);
   };
-  const auto guarded = [&](const std::string& engine, const std::function<void()>& work) {
-    try {
-      work();
-    } catch (const Error& error) {
-      trials.insert(trials.begin(), {.engine = engine, .failure = kLostGpu});
-      if (cache_) cache_->remember(problem, trials);
-      throw Error(ExitCode::internal, "engine {} for {} {} ({}); start again{}", engine, problem, kLostGpu,
-                  error.what(), cache_ ? ": tuning then leaves it out" : " with --fusion off");
-    }
-  };
   const auto try_candidate = [&](std::size_t i) {
     if (lost.contains(listed->engine(i))) return;
     const auto start = std::chrono::steady_clock::now();
     std::unique_ptr<ConvPlan> plan = listed->build(i);
     building += std::chrono::steady_clock::now() - start;
     if (!plan) return;
-    guarded(listed->engine(i), [&] {
+    guarded(problem, trials, listed->engine(i), [&] {
       trials.push_back(try_plan(*plan, program, instruction, best));
       if (trials.back().failure.empty() && time_engines_ && lists_own)
-        compare(trials.back(), program, instruction, expected);
+        compare(trials.back(), listed->engine(i) != kOwnKernel, program, instruction, expected);
     });
     if (!trials.back().failure.empty()) return;
     ++working;
@@ -231,7 +201,7 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Program& progra
   if (own) try_candidate(*own);
   std::ranges::stable_sort(trials, {}, rank_of);
   for (const std::string& engine : nearly_as_fast(trials, plans))
-    guarded(engine, [&] {
+    guarded(problem, trials, engine, [&] {
       weigh(*std::ranges::find(trials, engine, &EngineTrial::engine), *plans.at(engine), program,
             instruction);
     });
@@ -248,6 +218,18 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Program& progra
   return trials;
 }
 
+void InstructionTuner::guarded(const std::string& problem, std::vector<EngineTrial>& trials,
+                               const std::string& engine, const std::function<void()>& work) const {
+  try {
+    work();
+  } catch (const Error& error) {
+    trials.insert(trials.begin(), {.engine = engine, .failure = kLostGpu});
+    if (cache_) cache_->remember(problem, trials);
+    throw Error(ExitCode::internal, "engine {} for {} {} ({}); start again{}", engine, problem, kLostGpu,
+                error.what(), cache_ ? ": tuning then leaves it out" : " with --fusion off");
+  }
+}
+
 EngineTrial InstructionTuner::try_plan(const ConvPlan& plan, const Program& program,
                                        const Instruction& instruction, std::optional<double> best) {
   EngineTrial trial{.engine = plan.engine(), .workspace_bytes = plan.workspace_bytes()};
@@ -262,15 +244,16 @@ EngineTrial InstructionTuner::try_plan(const ConvPlan& plan, const Program& prog
   return trial;
 }
 
-void InstructionTuner::compare(EngineTrial& trial, const Program& program, const Instruction& instruction,
+void InstructionTuner::compare(EngineTrial& trial, bool is_reference, const Program& program,
+                               const Instruction& instruction,
                                std::optional<WrittenResults>& expected) const {
-  if (trial.engine != kOwnKernel && expected) return;
+  if (is_reference && expected) return;
   WrittenResults made = read_written(program, instruction, Arena(memory_.get(), room_), device_.stream);
   made.engine = trial.engine;
-  if (trial.engine != kOwnKernel) {
+  if (is_reference) {
     expected = std::move(made);
   } else if (expected) {
-    const std::string found = difference(made, *expected, conv_problem(graph_, program, instruction).value());
+    const std::string found = difference(made, *expected, products_of(graph_, program, instruction));
     if (found.empty()) return;
     trial.failure = fmt::format("{}{}: {}", kOtherValues, expected->engine, found);
     trial.seconds.reset();
@@ -313,7 +296,26 @@ void InstructionTuner::weigh(EngineTrial& trial, const ConvPlan& plan, const Pro
   }
 }
 
-EngineTrial InstructionTuner::try_own_kernel(const Program& program, const Instruction& instruction) {
+std::vector<EngineTrial> InstructionTuner::try_both_kernels(const Program& program,
+                                                            const Instruction& instruction,
+                                                            const std::string& problem) {
+  std::vector<EngineTrial> trials = engines_that_ended_a_run(problem);
+  std::optional<WrittenResults> expected;
+  for (const std::string engine : {kOwnKernel, kOwnWarpgroupKernel}) {
+    if (std::ranges::find(trials, engine, &EngineTrial::engine) != trials.end()) continue;
+    guarded(problem, trials, engine, [&] {
+      trials.push_back(try_own_kernel(program, instruction, engine));
+      if (trials.back().failure.empty())
+        compare(trials.back(), engine == kOwnKernel, program, instruction, expected);
+    });
+    if (!expected) break;  // what can't be compared isn't chosen
+  }
+  std::ranges::stable_sort(trials, {}, rank_of);
+  return trials;
+}
+
+EngineTrial InstructionTuner::try_own_kernel(const Program& program, const Instruction& instruction,
+                                             const std::string& engine) {
   Program alone{.buffers = program.buffers,
                 .instructions = {instruction},
                 .tensors = {},
@@ -321,6 +323,7 @@ EngineTrial InstructionTuner::try_own_kernel(const Program& program, const Instr
                 .layout = program.layout};
   Context context{device_, graph_, rule_, alone};
   Instruction& prepared = alone.instructions.front();
+  prepared.engine = engine;
   Binder bind_instruction;
   try {
     bind_instruction = prepare_instruction(context, prepared);
@@ -388,13 +391,9 @@ std::optional<Arena> InstructionTuner::make_room(const Program& program, const I
     }
     memory_bytes_ = room_.arena_bytes;
   }
-  fill_with_halves(memory_.get(), room_.arena_bytes, device_.stream);
-  for (const BufferUse& use : instruction.uses()) {
-    const Buffer& buffer = program.buffers[use.buffer];
-    if (buffer.role == Role::state)  // counters of norms count from zero
-      check(cudaMemsetAsync(memory_.get() + room_.offsets[use.buffer], 0, buffer.bytes, device_.stream));
-  }
-  return Arena(memory_.get(), room_);
+  Arena room(memory_.get(), room_);
+  fill_operands(graph_, program, instruction, room, device_.stream);
+  return room;
 }
 
 }  // namespace plumb::cuda

@@ -78,12 +78,20 @@ class InstructionTuner {
   // `best`: seconds of the fastest engine so far.
   EngineTrial try_plan(const ConvPlan& plan, const Program& program, const Instruction& instruction,
                        std::optional<double> best);
-  // Of an engine just tried, if it's the library's first that works: keeps what it wrote. Our own kernel
+  // Does the work of trying an engine. Throws Error with its name if that left the GPU unusable, and
+  // remembers it as such.
+  void guarded(const std::string& problem, std::vector<EngineTrial>& trials, const std::string& engine,
+               const std::function<void()>& work) const;
+  // Of an engine just tried: keeps what the first one wrote that others are compared with. Our own kernel
   // fails where it wrote other values.
-  void compare(EngineTrial& trial, const Program& program, const Instruction& instruction,
+  void compare(EngineTrial& trial, bool is_reference, const Program& program, const Instruction& instruction,
                std::optional<WrittenResults>& expected) const;
-  // Our own kernel, or a library's first product.
-  EngineTrial try_own_kernel(const Program& program, const Instruction& instruction);
+  // Where there is one by products of warpgroups, too: that fails where it writes other values.
+  std::vector<EngineTrial> try_both_kernels(const Program& program, const Instruction& instruction,
+                                            const std::string& problem);
+  // Our own kernel of this name, or a library's first product.
+  EngineTrial try_own_kernel(const Program& program, const Instruction& instruction,
+                             const std::string& engine);
   // The plan's work, with room for it; empty if memory is too short.
   std::function<void()> work_of(const ConvPlan& plan, const Program& program, const Instruction& instruction);
   using Plans = std::map<std::string, std::unique_ptr<ConvPlan>>;  // by engine

@@ -22,7 +22,7 @@ nlohmann::json trial_json(const EngineTrial& trial) {
   if (trial.joules) json["joules"] = *trial.joules;
   if (!trial.failure.empty()) json["failure"] = trial.failure;
   if (trial.captured) json["captured"] = true;
-  if (trial.engine == kOwnKernel) json["version"] = kOwnKernelsVersion;
+  if (is_own_kernel(trial.engine)) json["version"] = kOwnKernelsVersion;
   return json;
 }
 
@@ -40,7 +40,7 @@ EngineTrial trial_of(const nlohmann::json& json) {
 
 // Kernels of ours that have changed since.
 bool is_outdated(const nlohmann::json& trial) {
-  return trial.at("engine") == kOwnKernel && trial.value("version", 0) != kOwnKernelsVersion;
+  return is_own_kernel(trial.at("engine")) && trial.value("version", 0) != kOwnKernelsVersion;
 }
 
 // Environments of a cache file, or null if it isn't one.

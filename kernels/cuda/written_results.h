@@ -1,4 +1,4 @@
-// Whether two engines for one convolution compute the same: a kernel that is wrong is never chosen.
+// Whether two engines for one instruction compute the same: a kernel that is wrong is never chosen.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +31,21 @@ struct WrittenResults {
 WrittenResults read_written(const Program& program, const Instruction& instruction, const Arena& arena,
                             cudaStream_t stream);
 
+// What an instruction multiplies: `count` products of halves or floats are summed for an element.
+struct SummedProducts {
+  double count = 0;
+  DType dtype = DType::f32;
+};
+// Of a convolution, or of a block's end.
+SummedProducts products_of(const Graph& graph, const Program& program, const Instruction& instruction);
+
 // "d_in[5] is 1.5 instead of 2.5, more than 0.01 apart" for the first difference; empty without one. Both
-// from operands that are random halves of either sign, from 0.5 to 1. A sum of n of their products stays
+// from operands that are random numbers of either sign, from 0.5 to 1. A sum of n of their products stays
 // within 4 sqrt(n), and a tensor core chops off up to 2^-23 of it at each of n additions; then either engine
 // rounds to the operand's dtype. Results in f32 are sums over pixels, of values rounded or not: within 8
-// roundings of the largest in their row.
+// roundings of the largest in their row. One of a thousand bytes of a mask may differ, where a sum is almost
+// 0.
 std::string difference(const WrittenResults& made, const WrittenResults& expected,
-                       const ConvProblem& problem);
+                       const SummedProducts& products);
 
 }  // namespace plumb::cuda

@@ -1,4 +1,5 @@
 // What tuning chooses.
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -6,6 +7,7 @@
 #include <sstream>
 
 #include "kernels/cuda/norm_partition.h"
+#include "kernels/cuda/written_results.h"
 #include "kernels/device.h"
 #include "tests/cuda_host/instruction_tuning.h"
 
@@ -142,6 +144,47 @@ TEST_F(InstructionTuning, StoresTheOutputOfABlocksConvolutionWhoseProductsHaveNo
       precision = of, capability = capability_of;
       EXPECT_EQ(ends(time_engines), 2) << name_of(precision);
     }
+}
+
+// Where the GPU has products of warpgroups, a block's end with 256 inputs has two kernels of ours.
+TEST_F(InstructionTuning, ComparesBothKernelsOfABlocksEnd) {
+  GraphBuilder builder({3, 5, 5, 64});
+  ValueId value = builder.bottleneck(GraphBuilder::kImages, 256, 1);
+  graph_ = builder.classify(builder.bottleneck(value, 256, 1));
+  convolutions.plain = {{.name = "plain", .seconds = 1}};
+  capability = 90;
+  for (const Precision in : {Precision::fp16, Precision::bf16})
+    for (const int multiprocessors : {0, 8}) {
+      precision = in, warpgroup_multiprocessors = multiprocessors;
+      int ends = 0, walked = 0;
+      for (const auto& [problem, trials] : tune(true).trials) {
+        if (!problem.starts_with("block_end_")) continue;
+        ++ends;
+        for (const EngineTrial& trial : trials) {
+          walked += trial.engine == kOwnWarpgroupKernel;
+          EXPECT_EQ(trial.failure, "") << trial.engine << " for " << problem;
+          EXPECT_TRUE(trial.seconds) << trial.engine << " for " << problem;
+        }
+      }
+      EXPECT_EQ(ends, 5) << "an input, a norm or a product as the shortcut; gradients of 256 and 64 inputs";
+      EXPECT_EQ(walked, multiprocessors > 0 ? 2 : 0) << "an input as the shortcut; a gradient of 256 inputs";
+    }
+}
+
+// What sums that are almost 0 explain, and no more.
+TEST(WrittenResults, DifferInOneOfAThousandBytesOfAMask) {
+  const WrittenOperand mask{.name = "mask",
+                            .dtype = DType::u8,
+                            .row = 2000,
+                            .at = std::vector<std::int64_t>(2000),
+                            .values = std::vector<float>(2000, 7)};
+  const WrittenResults expected{.engine = "one", .operands = {mask}};
+  for (const int others : {0, 2, 3}) {
+    WrittenResults made = expected;
+    std::fill_n(made.operands[0].values.begin(), others, 6.0F);
+    EXPECT_EQ(difference(made, expected, {.count = 64, .dtype = DType::f16}),
+              others > 2 ? "more than a thousandth of mask's bytes differ" : "");
+  }
 }
 
 TEST_F(InstructionTuning, TakesTheEngineThatNeedsLeastEnergyOfThoseThatAreNearlyAsFast) {

@@ -128,7 +128,10 @@ class InstructionTuning : public testing::Test {
     return tune_instructions(tuner, graph_, {.precision = precision}, limits(), how);
   }
   InstructionTuner make_tuner(const TuningOptions& how, TuningCache* cache = nullptr) {
-    return {{.convolutions = convolutions, .products = *products_, .stream = stream_.get()},
+    return {{.convolutions = convolutions,
+             .products = *products_,
+             .stream = stream_.get(),
+             .warpgroup_multiprocessors = warpgroup_multiprocessors},
             graph_,
             rule_,
             how,
@@ -152,6 +155,7 @@ class InstructionTuning : public testing::Test {
   Graph graph_ = three_convolutions();
   Precision precision = Precision::fp16;
   int capability = 75;  // no fused engines
+  int warpgroup_multiprocessors = 0;
   bool captures = true;
   std::function<std::optional<double>()> joules;  // an energy counter
   std::function<void(std::size_t, std::size_t)> progress;

@@ -118,6 +118,43 @@ TEST_F(LargeConvolutions, BlockEndsReachTheLastPixel) {
   }
 }
 
+// A last weight of 3 meets a last pixel of 2, forward and back.
+TEST_F(LargeConvolutions, WideBlockEndsReachTheLastPixel) {
+  const BlockEndShape shape{.pixels = 17'920'000,
+                            .channels = kWideChannels,
+                            .outputs = kWideChannels,
+                            .second_outputs = kWideChannels};
+  const int multiprocessors = static_cast<int>(shape.pixels / kWalkRows / 4);  // 4 tiles to a block
+  const std::int64_t elements = shape.pixels * shape.channels;
+  SparseTensor in(DType::f16, elements), residual(DType::f16, elements), out(DType::f16, elements),
+      mask(DType::f16, elements / 16), weight(DType::f16, kWideChannels * kWideChannels),
+      scale_shift(DType::f32, 2 * kWideChannels), shift(DType::f32, kWideChannels + 1);
+  in.set_from_end(0, 2);
+  weight.set_from_end(0, 3);
+  residual.set_from_end(0, 5);
+  scale_shift.set_from_end(0, 1);
+  launch_block_end_walk(DType::f16, shape, multiprocessors,
+                        {.in = in.data(),
+                         .weight = weight.data(),
+                         .scale_shift = scale_shift.floats(),
+                         .residual = residual.data(),
+                         .out = out.data(),
+                         .mask = reinterpret_cast<std::uint8_t*>(mask.data())},
+                        nullptr);
+  EXPECT_EQ(out.from_end(0), 12);
+  EXPECT_EQ(mask.data()[elements / 8 - 1], std::byte{0x80});
+  shift.set_from_end(0, 0.5);
+  launch_wide_block_end_through(DType::f16, shape,
+                                {.d_out = out.data(),
+                                 .weight = weight.data(),
+                                 .in = in.data(),
+                                 .factors = weight.data(),
+                                 .shift = shift.floats(),
+                                 .d_in = residual.data()},
+                                nullptr);
+  EXPECT_EQ(residual.from_end(0), 36 + 3);
+}
+
 // A middle weight of 3 meets a last pixel of 2.
 TEST_F(LargeConvolutions, WindowsReachTheLastPixel) {
   const WindowShape shape{.n = kBatch, .h = kHeight, .w = kHeight};

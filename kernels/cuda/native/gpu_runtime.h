@@ -178,6 +178,12 @@ __device__ inline void share_with_products() {
 __device__ inline void begin_products() {
   if constexpr (kMultipliesWarpgroups) asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
+// Keeps the compiler from writing sums after a begin_products() that follows.
+template <int kCount>
+__device__ void keep_in_order(float (&sums)[kCount]) {
+#pragma unroll
+  for (float& sum : sums) asm volatile("" : "+f"(sum)::"memory");
+}
 // The products since the last call become a group. Waits for all groups but the kOpen last ones: until then
 // they read shared memory, and their sums are not to be touched.
 __device__ inline void end_product_group() {
@@ -245,6 +251,33 @@ inline constexpr int kSquareSums = 32;  // of a thread: 64 rows of 64 columns
 // in memory.
 template <typename T>
 __device__ void multiply_warpgroup(float (&sums)[kSquareSums], const unsigned (&a)[4], std::uint64_t b) {
+  if constexpr (!kMultipliesWarpgroups)
+    __trap();
+  else if constexpr (std::is_same_v<T, __half>)
+    PLUMB_MULTIPLY_WARPGROUP("f16");
+  else
+    PLUMB_MULTIPLY_WARPGROUP("bf16");
+}
+#undef PLUMB_MULTIPLY_WARPGROUP
+
+inline constexpr int kWideSums = 64;  // of a thread: 64 rows of 128 columns
+
+#define PLUMB_MULTIPLY_WARPGROUP(type)                                                                \
+  asm volatile(                                                                                       \
+      "{.reg .pred adds; setp.ne.b32 adds, 1, 0; "                                                    \
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type                                    \
+      " {"                                                                                            \
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                        \
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "              \
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "              \
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"                \
+      "}, %64, %65, adds, 1, 1, 0, 1;}"                                                               \
+      : PLUMB_SIXTEEN_SUMS(0), PLUMB_SIXTEEN_SUMS(16), PLUMB_SIXTEEN_SUMS(32), PLUMB_SIXTEEN_SUMS(48) \
+      : "l"(a), "l"(b))
+
+// sums [64, 128] += a [64, 16] b [16, 128]. a's depth and b's columns are adjacent in memory.
+template <typename T>
+__device__ void multiply_warpgroup(float (&sums)[kWideSums], std::uint64_t a, std::uint64_t b) {
   if constexpr (!kMultipliesWarpgroups)
     __trap();
   else if constexpr (std::is_same_v<T, __half>)

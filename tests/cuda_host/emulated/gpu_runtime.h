@@ -34,6 +34,7 @@ namespace plumb::gpu {
 
 inline constexpr int kWarpgroupSums = 116;  // of a thread: 64 rows of 232 columns
 inline constexpr int kSquareSums = 32;      // 64 rows of 64 columns
+inline constexpr int kWideSums = 64;        // 64 rows of 128 columns
 
 namespace emulated {
 // Checks the launch configuration as the driver would. A launch on the null stream runs at once and throws
@@ -117,6 +118,8 @@ inline void share_with_products() {
 inline void begin_products() {
   emulated::begin_products();
 }
+template <int kCount>
+void keep_in_order(float (&)[kCount]) {}
 inline void end_product_group() {
   emulated::end_product_group();
 }
@@ -139,6 +142,16 @@ void multiply_warpgroup(float (&sums)[kSquareSums], const unsigned (&a)[4], std:
                         std::source_location at = std::source_location::current()) {
   emulated::multiply_warpgroup({.sums = sums,
                                 .a = {.registers = a},
+                                .b = {.descriptor = b, .depth_is_adjacent = false},
+                                .adds = true,
+                                .bf16 = std::is_same_v<T, __nv_bfloat16>},
+                               at);
+}
+template <typename T>
+void multiply_warpgroup(float (&sums)[kWideSums], std::uint64_t a, std::uint64_t b,
+                        std::source_location at = std::source_location::current()) {
+  emulated::multiply_warpgroup({.sums = sums,
+                                .a = {.descriptor = a},
                                 .b = {.descriptor = b, .depth_is_adjacent = false},
                                 .adds = true,
                                 .bf16 = std::is_same_v<T, __nv_bfloat16>},
