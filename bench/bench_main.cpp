@@ -112,6 +112,7 @@ int run_bench(const std::string& program, int argc, char** argv, std::span<const
     }
     prepare_signals();
     warn_of_idle_places(options.quiet);
+    require_open_files();
     require_address_space();
     AddressCheck addresses(options.probe, options.quiet);
     WatchedJob watched(program, options.watch, &argc, &argv, addresses.at_start());

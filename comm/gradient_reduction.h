@@ -1,7 +1,7 @@
 // The pass that adds gradient allreduces to a Program.
 #pragma once
 
-#include "kernels/program.h"
+#include "kernels/program/program.h"
 #include "models/buckets.h"
 
 namespace plumb {

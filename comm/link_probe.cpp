@@ -3,8 +3,8 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <chrono>
 
+#include "base/steady_clock.h"
 #include "comm/mpi_check.h"
 
 namespace plumb {
@@ -17,10 +17,6 @@ constexpr double kLeastGrowth = 2, kMostGrowth = 8;  // of messages, towards the
 constexpr int kLatencyTag = 1, kSizeTag = 2, kMessageTag = 3;
 constexpr int kLeastMessage = 1 << 20, kLargestMessage = 1 << 24;
 constexpr double kMessageSeconds = 0.02;  // a message's time: long beside latency, short beside patience
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 double median_of(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -40,11 +36,11 @@ double round_trip_seconds(int partner, bool begins, int round_trips) {
   };
   std::vector<double> seconds;
   for (int i = 0; i < kRoundTripsBefore + round_trips; ++i) {
-    const double start = now();
+    const double start = steady_seconds();
     if (begins) send();
     receive();
     if (!begins) send();
-    if (i >= kRoundTripsBefore) seconds.push_back(now() - start);
+    if (i >= kRoundTripsBefore) seconds.push_back(steady_seconds() - start);
   }
   return median_of(std::move(seconds));
 }
@@ -52,11 +48,11 @@ double round_trip_seconds(int partner, bool begins, int round_trips) {
 // Sends to `next` and receives from `previous` at once.
 double message_seconds(int next, int previous, std::vector<std::byte>& memory, int bytes) {
   memory.resize(2 * static_cast<std::size_t>(bytes));
-  const double start = now();
+  const double start = steady_seconds();
   check(MPI_Sendrecv(memory.data(), bytes, MPI_BYTE, next, kMessageTag, memory.data() + bytes, bytes,
                      MPI_BYTE, previous, kMessageTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
         "MPI_Sendrecv");
-  return now() - start;
+  return steady_seconds() - start;
 }
 
 int message_bytes_for(double seconds_of_least) {

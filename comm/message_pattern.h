@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/program.h"
+#include "kernels/program/program.h"
 
 namespace plumb {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/program.h"
+#include "kernels/program/program.h"
 
 namespace plumb {
 

@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "base/error.h"
-#include "kernels/describe.h"
-#include "kernels/memory_plan.h"
-#include "kernels/program.h"
-#include "kernels/step_state.h"
-#include "kernels/targets.h"
-#include "kernels/tuning.h"
+#include "kernels/program/describe.h"
+#include "kernels/program/memory_plan.h"
+#include "kernels/program/program.h"
+#include "kernels/program/step_state.h"
+#include "kernels/program/targets.h"
+#include "kernels/program/tuning.h"
 #include "models/graph.h"
 
 namespace plumb {

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "kernels/program.h"
+#include "kernels/program/program.h"
 
 namespace plumb {
 

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "plumbline/command.h"
 #include "results/analysis/analyze.h"
-#include "results/dialects/dialect.h"
+#include "results/formats/dialect.h"
 
 namespace plumb {
 namespace {

@@ -34,6 +34,7 @@ OptionTable published_options(PublishedArguments& arguments) {
                      "model-parallel, partial-fc"),
          text_option("--case", "<N>n<G>g", filter.case_name, "nodes and devices of each: 4n8g"),
          number_option("--bs", "N", filter.batch_per_device, {1, 1'000'000}, "images per device and step")
+             .also_called("--batch-size")
              .with_default("all")}},
        {"Output",
         {choice_option("--format", arguments.format, {"table", "csv", "json"}, "how rows are printed"),

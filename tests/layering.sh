@@ -11,7 +11,7 @@ allowed() {
     base) echo '^base/' ;;
     models) echo '^(base|models)/' ;;
     kernels) echo '^(base|kernels|models)/' ;;
-    comm) echo '^(base/|comm/|models/buckets\.h$|kernels/program\.h$)' ;;
+    comm) echo '^(base/|comm/|models/buckets\.h$|kernels/program/program\.h$)' ;;
     results) echo '^(base|results|models)/' ;;
     launch) echo '^(base/|launch/|results/|models/catalogue\.h$)' ;;
     plumbline) echo '^(base|launch|plumbline|results)/' ;;
@@ -63,22 +63,22 @@ check_the_check() {
   trap 'rm -rf "$tree"' EXIT
   mkdir "$tree/models" "$tree/kernels" "$tree/comm" "$tree/results" "$tree/launch" "$tree/plumbline" \
     "$tree/bench"
-  echo '#include "kernels/program.h"' >"$tree/models/a.h"
+  echo '#include "kernels/program/program.h"' >"$tree/models/a.h"
   echo '  #  include "comm/job.h"' >"$tree/kernels/a.cpp"
   echo '#include "kernels/device.h"' >"$tree/comm/a.h"
-  echo '#include "kernels/program.h"' >"$tree/results/a.h"
+  echo '#include "kernels/program/program.h"' >"$tree/results/a.h"
   echo '#include "bench/options/options.h"' >"$tree/launch/a.h"
-  echo '#include "kernels/targets.h"' >"$tree/plumbline/a.h"
+  echo '#include "kernels/program/targets.h"' >"$tree/plumbline/a.h"
   echo '#include "launch/host_names.h"' >"$tree/bench/a.h"
   printf '#include "models/graph.h"\n#include <vector>\n' >"$tree/kernels/b.h"
-  printf '#include "kernels/program.h"\n#include "comm/job.h"\n' >"$tree/comm/b.h"
+  printf '#include "kernels/program/program.h"\n#include "comm/job.h"\n' >"$tree/comm/b.h"
   found=$(violations "$tree")
-  expected='models/a.h: kernels/program.h
+  expected='models/a.h: kernels/program/program.h
 kernels/a.cpp: comm/job.h
 comm/a.h: kernels/device.h
-results/a.h: kernels/program.h
+results/a.h: kernels/program/program.h
 launch/a.h: bench/options/options.h
-plumbline/a.h: kernels/targets.h
+plumbline/a.h: kernels/program/targets.h
 bench/a.h: launch/host_names.h
 sources 9'
   if [ "$found" != "$expected" ]; then

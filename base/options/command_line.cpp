@@ -36,7 +36,6 @@ std::vector<std::string> dashed_names(const OptionTable& table) {
 
 // What scripts of frameworks and users of nccl-tests call our options.
 const std::map<std::string, std::string> kWordsOfOthers{{"--amp", "--fp16"},
-                                                        {"--batch-size", "--bs"},
                                                         {"--datatype", "--dtype"},
                                                         {"--epochs", "--iters"},
                                                         {"--gpus", "--devices-per-node"},
@@ -90,7 +89,8 @@ struct Registered {
 std::vector<Registered> register_options(CLI::App& app, const OptionTable& table) {
   std::vector<Registered> registered;
   for (const OptionSpec* spec : all_options(table)) {
-    const std::string names = fmt::format("{}", fmt::join(spec->names, ","));
+    const std::string names = fmt::format("{}{}{}", fmt::join(spec->names, ","),
+                                          spec->aliases.empty() ? "" : ",", fmt::join(spec->aliases, ","));
     CLI::Option* option = nullptr;
     if (spec->is_flag()) {
       option = app.add_flag(names);

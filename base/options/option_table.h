@@ -16,8 +16,9 @@ namespace plumb {
 
 // One option, bound to a member of some struct through `set` and `get`. Made by the functions below.
 struct OptionSpec {
-  std::vector<std::string> names;   // {"--bs", "--batch-per-device"}; a positional argument: {"LOG_DIR"}
-  std::string value_name;           // "N", "auto|cpu|cuda"; empty for a flag
+  std::vector<std::string> names;    // {"--bs", "--batch-per-device"}; a positional argument: {"LOG_DIR"}
+  std::vector<std::string> aliases;  // further names that are accepted, but shown nowhere
+  std::string value_name;            // "N", "auto|cpu|cuda"; empty for a flag
   std::vector<std::string> values;  // those that completions offer, though others may be allowed; empty: none
   bool joins_values = false;        // takes several of them with commas between
   std::string help;
@@ -37,6 +38,10 @@ struct OptionSpec {
   bool is_positional() const { return !names.front().starts_with('-'); }
 
   // For chaining onto the functions below.
+  OptionSpec also_called(std::string alias) && {
+    aliases.push_back(std::move(alias));
+    return std::move(*this);
+  }
   OptionSpec with_default(std::string text) && {
     default_text = std::move(text);
     return std::move(*this);

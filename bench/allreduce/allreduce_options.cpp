@@ -106,6 +106,7 @@ OptionGroup replay_group(AllreduceOptions& o) {
       "Replay of a training step, and links",
       {replay_option(o),
        number_option("--bs", "N", o.batch_per_device, {1, kMaxBatch}, "replay: images per device")
+           .also_called("--batch-size")
            .with_default(fmt::format("{} on cuda, {} on cpu", kBatchOnCuda, kBatchOnCpu))
            .with_key("batch_per_device"),
        number_option("--bucket-mb", "X", o.bucket_mb, {.lowest = 0, .highest = 4096, .above_lowest = true},

@@ -10,7 +10,7 @@
 #include "base/options/option_table.h"
 #include "bench/options/options.h"
 #include "kernels/device.h"
-#include "kernels/program.h"
+#include "kernels/program/program.h"
 
 namespace plumb {
 

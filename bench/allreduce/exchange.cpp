@@ -10,8 +10,8 @@
 #include "base/machine/limits.h"
 #include "bench/run/device_communicator.h"
 #include "kernels/cpu/state.h"
-#include "kernels/cuda/state.h"
-#include "kernels/lowering.h"
+#include "kernels/cuda/plan/state.h"
+#include "kernels/program/lowering.h"
 
 namespace plumb {
 namespace {

@@ -13,7 +13,7 @@
 #include "comm/communicator.h"
 #include "comm/job.h"
 #include "kernels/device.h"
-#include "kernels/program.h"
+#include "kernels/program/program.h"
 
 namespace plumb {
 

@@ -8,11 +8,11 @@
 
 #include "base/error.h"
 #include "base/paths.h"
+#include "base/steady_clock.h"
 #include "bench/data/batch_source.h"
 #include "bench/plan/step_plan.h"
 #include "bench/run/runner.h"
-#include "bench/run/step_timer.h"
-#include "kernels/dependencies.h"
+#include "kernels/program/dependencies.h"
 #include "results/record/object_reader.h"
 #include "results/simulation/recorded_step.h"
 

@@ -10,7 +10,7 @@
 #include "bench/allreduce/allreduce_options.h"
 #include "bench/allreduce/exchange.h"
 #include "bench/allreduce/measured_transfer.h"
-#include "kernels/program.h"
+#include "kernels/program/program.h"
 
 namespace plumb {
 

@@ -11,6 +11,7 @@
 #include "base/options/completions.h"
 #include "base/output.h"
 #include "base/standard_descriptors.h"
+#include "base/steady_clock.h"
 #include "base/text.h"
 #include "bench/allreduce/allreduce_options.h"
 #include "bench/allreduce/allreduce_report.h"
@@ -24,7 +25,6 @@
 #include "bench/run/failures.h"
 #include "bench/run/host_links.h"
 #include "bench/run/interruption.h"
-#include "bench/run/step_timer.h"
 #include "bench/run/watched_job.h"
 #include "comm/distinct_gpus.h"
 #include "comm/job.h"
@@ -224,6 +224,7 @@ int run_allreduce_program(int argc, char** argv, const std::function<DamageHook(
     }
     prepare_signals();
     warn_of_idle_places(options.quiet);
+    require_open_files();
     require_address_space();
     AddressCheck addresses(true, options.quiet);
     WatchedJob watched(kAllreduceProgram, options.watch, &argc, &argv, addresses.at_start());

@@ -5,7 +5,7 @@
 
 #include "base/random.h"
 #include "bench/data/image_decoder.h"
-#include "kernels/instructions/batch.h"
+#include "kernels/program/instructions/batch.h"
 #include "models/catalogue.h"
 
 namespace plumb {

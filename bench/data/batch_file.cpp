@@ -12,7 +12,7 @@ using Dims = std::vector<std::int64_t>;
 
 template <typename... Values>
 [[noreturn]] void refuse(const std::string& path, fmt::format_string<Values...> what, Values&&... values) {
-  throw Error(ExitCode::bad_data, "option --batch: {}: {}", path,
+  throw Error(ExitCode::bad_data, "option --batch-file: {}: {}", path,
               fmt::format(what, std::forward<Values>(values)...));
 }
 
@@ -42,7 +42,7 @@ void check_shape(const std::string& path, const std::string& name, const Dims& f
 
 FixedBatch batch_of_file(const BatchSourceOptions& options) {
   const std::string& path = options.batch_file;
-  const TensorFile file = read_safetensors(path, "--batch");
+  const TensorFile file = read_safetensors(path, "--batch-file");
   const auto images = file.floats.find("images");
   if (images == file.floats.end())
     refuse_missing(path, "fp32 tensor \"images\"",

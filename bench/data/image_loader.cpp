@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/steady_clock.h"
 #include "base/text.h"
 #include "bench/data/image_folder.h"
 #include "bench/data/record_images.h"
@@ -42,10 +43,6 @@ PaceLimits limits_for(const BatchSourceOptions& options) {
           .workers = options.workers,
           .as_needed = options.as_needed,
           .ahead = most_ahead(options.batch_per_device, options.workers)};
-}
-
-double steady_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace
@@ -131,7 +128,7 @@ ImageLoader::Buffer ImageLoader::make_buffer() const {
 }
 
 PixelBatch ImageLoader::next() {
-  const double entered = steady_now();
+  const double entered = steady_seconds();
   std::unique_lock lock(mutex_);
   if (handed_out_ > 0) pace_.step_took(entered - left_seconds_);
   ++handed_out_;
@@ -148,7 +145,7 @@ PixelBatch ImageLoader::next() {
     });
   const Buffer& buffer = buffers_[(handed_out_ - 1) % buffers_.size()];
   ready_.wait(lock, [&] { return buffer.missing == 0 || failure_; });
-  left_seconds_ = steady_now();
+  left_seconds_ = steady_seconds();
   waited_seconds_ += left_seconds_ - entered;
   if (failure_) std::rethrow_exception(failure_);
   return {buffer.pixels, buffer.labels};
@@ -172,9 +169,9 @@ void ImageLoader::work(const std::stop_token& stop, int worker) {
   try {
     Worker state;
     while (const auto sample = take_sample(stop, worker)) {
-      const double start = steady_now();
+      const double start = steady_seconds();
       load_sample(state, *sample);
-      finish_sample(*sample, steady_now() - start);
+      finish_sample(*sample, steady_seconds() - start);
     }
   } catch (...) {
     const std::scoped_lock lock(mutex_);

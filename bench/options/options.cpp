@@ -17,6 +17,7 @@ OptionGroup length_group(BenchOptions& o) {
   return {"Batch and length",
           {number_option("--bs,--batch-per-device", "N", o.batch_per_device, {1, kMaxBatch},
                          "images per device and step")
+               .also_called("--batch-size")
                .with_default(fmt::format("{} on cuda, {} on cpu", kBatchOnCuda, kBatchOnCpu))
                .with_key("batch_per_device"),
            number_option("--iters", "N", o.iterations, {1, kMostIterations}, "iterations run in all")
@@ -204,9 +205,11 @@ OptionGroup training_group(BenchOptions& o) {
            {{"all", DecayRule::all}, {"no-bn", DecayRule::no_bn}, {"weights-only", DecayRule::weights_only}},
            "which parameters decay"),
        text_option("--weights", "F", o.weights, "start from the parameters of this safetensors file"),
-       text_option("--batch", "F", o.batch,
-                   "every rank takes every step's batch from this safetensors file: images [n,3,H,W] fp32, "
-                   "labels [n] int64"),
+       text_option("--batch-file", "F", o.batch,
+                   "every rank uses this safetensors file as the batch of every step: images [n,3,H,W] fp32, "
+                   "labels [n] int64")
+           .with_key("batch")
+           .also_called("--batch"),
        text_option("--save-weights", "F", o.save_weights, "write parameters to this file at the end"),
        number_option("--seed", "N", o.seed, {}, "where all randomness starts"),
        flag_option(

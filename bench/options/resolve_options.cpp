@@ -40,7 +40,7 @@ void check_together(const BenchOptions& o) {
                 o.nodes, o.devices_per_node, devices, kMaxRanks);
   dialects_to_write(o.dialect, o.seconds > 0 ? 0 : o.iterations);  // throws for what can't be written
   if (!o.batch.empty() && o.data != "synthetic")
-    throw Error(kUsage, "options --batch {} and --data {} exclude each other; give one source of images",
+    throw Error(kUsage, "options --batch-file {} and --data {} exclude each other; give one source of images",
                 o.batch, o.data);
   if (o.cuda_graph == CudaGraph::on && (o.comm == "mpi" || (o.share_gpu && o.comm == "auto")))
     throw Error(
@@ -69,8 +69,8 @@ void check_together(const BenchOptions& o) {
         *o.batch_per_device);
   if (o.find_max_bs && (o.dry_run || !o.batch.empty()))
     throw Error(kUsage, "options --find-max-bs and {} exclude each other; {}",
-                o.dry_run ? "--dry-run" : "--batch",
-                o.dry_run ? "give --dry-run alone for the plan's answer" : "leave --batch out");
+                o.dry_run ? "--dry-run" : "--batch-file",
+                o.dry_run ? "give --dry-run alone for the plan's answer" : "leave --batch-file out");
   if (o.decode_only && o.data == "synthetic")
     throw Error(kUsage,
                 "option --decode-only: measures how fast images are loaded, and synthetic ones aren't; give "

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "base/output.h"
-#include "results/dialects/dialect.h"
+#include "results/formats/dialect.h"
 
 namespace plumb {
 

@@ -1,6 +1,6 @@
 // The logs of a run, written by rank 0. One is always there, in the layout that DLPerf's analyzers for Paddle
-// (speed and time) and MXNet RN50v1b all read (own_line in results/dialects/dialect.h), a line per iteration,
-// at D/<N>n<G>g/<model>_b<BS>_<prec>_<K>.log. Further dialects (results/dialects/, one file each with its
+// (speed and time) and MXNet RN50v1b all read (own_line in results/formats/dialect.h), a line per iteration,
+// at D/<N>n<G>g/<model>_b<BS>_<prec>_<K>.log. Further dialects (results/formats/, one file each with its
 // reader and its line) are at D/<dialect>/<N>n<G>g/ under the same name; K is free in all folders. While
 // running, the files have ".part" after their names.
 #pragma once
@@ -14,7 +14,7 @@
 
 #include "bench/output/log_case.h"
 #include "bench/output/partial_log.h"
-#include "results/dialects/dialect.h"
+#include "results/formats/dialect.h"
 
 namespace plumb {
 

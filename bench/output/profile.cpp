@@ -5,7 +5,7 @@
 #include <functional>
 #include <map>
 
-#include "kernels/roofline.h"
+#include "kernels/program/roofline.h"
 
 namespace plumb {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "kernels/device.h"
-#include "kernels/program.h"
-#include "kernels/targets.h"
+#include "kernels/program/program.h"
+#include "kernels/program/targets.h"
 #include "results/record/schema.h"
 
 namespace plumb {

@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "kernels/memory_plan.h"
-#include "kernels/program.h"
+#include "kernels/program/memory_plan.h"
+#include "kernels/program/program.h"
 
 namespace plumb {
 

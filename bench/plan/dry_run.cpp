@@ -11,7 +11,7 @@
 #include "base/text_table.h"
 #include "base/units.h"
 #include "comm/gradient_reduction.h"
-#include "kernels/roofline.h"
+#include "kernels/program/roofline.h"
 #include "models/cost.h"
 
 namespace plumb {

@@ -10,9 +10,9 @@
 
 #include "bench/plan/predicted_exchange.h"
 #include "bench/plan/step_plan.h"
-#include "kernels/memory_plan.h"
-#include "kernels/program.h"
-#include "kernels/targets.h"
+#include "kernels/program/memory_plan.h"
+#include "kernels/program/program.h"
+#include "kernels/program/targets.h"
 
 namespace plumb {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "bench/options/options.h"
-#include "kernels/describe.h"
-#include "kernels/targets.h"
+#include "kernels/program/describe.h"
+#include "kernels/program/targets.h"
 #include "models/graph.h"
 
 namespace plumb {

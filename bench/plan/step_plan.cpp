@@ -7,7 +7,7 @@
 #include "bench/data/augment.h"
 #include "bench/data/image_loader.h"
 #include "comm/gradient_reduction.h"
-#include "kernels/winograd.h"
+#include "kernels/program/winograd.h"
 
 namespace plumb {
 namespace {

@@ -6,11 +6,11 @@
 
 #include "base/console/print.h"
 #include "base/paths.h"
+#include "base/steady_clock.h"
 #include "base/text.h"
 #include "bench/output/summary.h"
 #include "bench/run/run_record.h"
 #include "bench/run/session.h"
-#include "bench/run/step_timer.h"
 
 namespace plumb {
 namespace {

@@ -1,6 +1,7 @@
 #include "bench/run/environment.h"
 
 #include <malloc.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -138,6 +139,15 @@ void require_address_space(double bytes) {
       "this process may map {:.0f} more bytes (ulimit -v, ulimit -d) where MPI and the libraries want {:.0f} "
       "before training takes any; raise that limit",
       bytes, kNeeded);
+}
+
+void require_open_files() {
+  constexpr rlim_t kNeeded = 64;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < kNeeded)
+    throw Error(ExitCode::unavailable,
+                "ulimit -n {}: MPI and the libraries need {} open files; raise that limit", limit.rlim_cur,
+                kNeeded);
 }
 
 std::string placement_text(const std::string& host, const std::vector<int>& cpus) {

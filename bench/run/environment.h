@@ -22,6 +22,8 @@ nlohmann::ordered_json environment_json(const std::vector<std::string>& machines
 // MPI_Comm_split_type then. Under a limit all threads share one of malloc's arenas: each of their own would
 // count in full, with 64 MiB and more. To be called in front of MPI_Init.
 void require_address_space(double bytes = address_space_left());
+// Throws Error(unavailable) if the process may open so few files that MPI_Init fails without saying why.
+void require_open_files();
 
 // Where a rank runs, as every rank gives it to Job::all_gather: "host cpu-list".
 std::string placement_text(const std::string& host, const std::vector<int>& cpus);

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/steady_clock.h"
 #include "base/text.h"
 #include "bench/run/device_communicator.h"
 #include "bench/run/device_memory.h"
-#include "bench/run/step_timer.h"
 #include "comm/message_pattern.h"
 
 namespace plumb {

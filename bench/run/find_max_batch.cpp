@@ -9,13 +9,13 @@
 
 #include "base/console/messages.h"
 #include "base/console/print.h"
+#include "base/steady_clock.h"
 #include "bench/output/summary.h"
 #include "bench/plan/step_plan.h"
 #include "bench/run/failures.h"
 #include "bench/run/runner.h"
 #include "bench/run/session.h"
-#include "bench/run/step_timer.h"
-#include "kernels/roofline.h"
+#include "kernels/program/roofline.h"
 #include "models/model_builder.h"
 
 namespace plumb {

@@ -11,7 +11,7 @@
 
 #include "bench/options/options.h"
 #include "comm/job.h"
-#include "kernels/program.h"
+#include "kernels/program/program.h"
 
 namespace plumb {
 

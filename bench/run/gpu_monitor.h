@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/machine/nvml.h"
-#include "bench/run/step_timer.h"
+#include "base/steady_clock.h"
 #include "comm/job.h"
 #include "results/record/schema.h"
 

@@ -217,16 +217,9 @@ void RunKeeper::leave_words(const std::string& failure, int exit_code) {
                         elsewhere.string()));
 }
 
-std::string RunKeeper::cause(const std::string& failure) const {
-  const std::optional<FailedRank> other = watchdog_ ? watchdog_->ended_by() : std::nullopt;
-  if (!other) return failure;
-  return fmt::format("rank {} on {} ended the job with exit code {}, see its {}", other->rank, other->host,
-                     other->exit_code, last_words_file(other->rank));
-}
-
 void RunKeeper::before_exit(const std::string& failure, int exit_code) noexcept {
-  is_over_ = true;  // no renewal may write over the reason
-  unless_it_fails([&] { write_partial_result(cause(failure), OnDisk::now); });
+  if (is_over_.exchange(true)) return;  // nothing may write over the reason
+  unless_it_fails([&] { write_partial_result(failure, OnDisk::now); });
   unless_it_fails([&] { leave_words(failure, exit_code); });
 }
 

@@ -41,8 +41,6 @@ class RunKeeper {
   // Writes this rank's rank_<N>.json, the first time only: into the run's folder, or where this host has none
   // into a temporary folder, which a line on stderr names.
   void leave_words(const std::string& failure, int exit_code);
-  // `failure`, or on rank 0 that another rank has ended the job: its launcher's signal is no cause then.
-  std::string cause(const std::string& failure) const;
   // What can still be saved before the process ends by _exit(): a result.json that says failed, with the
   // steps so far, and the last words. For any thread, whatever the others are stuck in; it waits for a lock 2
   // s at most, but a file system that doesn't answer holds it up.

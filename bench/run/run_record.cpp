@@ -17,7 +17,7 @@
 #include "bench/run/environment.h"
 #include "bench/run/gpu_monitor.h"
 #include "comm/gradient_reduction.h"
-#include "kernels/winograd.h"
+#include "kernels/program/winograd.h"
 #include "models/cost.h"
 #include "results/analysis/configuration.h"
 #include "results/statistics/statistics.h"

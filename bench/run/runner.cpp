@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "bench/run/step_timer.h"
-#include "kernels/dependencies.h"
+#include "base/steady_clock.h"
+#include "kernels/program/dependencies.h"
 
 namespace plumb {
 

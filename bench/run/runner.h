@@ -10,7 +10,7 @@
 #include "bench/data/batch_source.h"
 #include "comm/communicator.h"
 #include "kernels/device.h"
-#include "kernels/program.h"
+#include "kernels/program/program.h"
 
 namespace plumb {
 

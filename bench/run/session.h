@@ -12,7 +12,7 @@
 #include "comm/communicator.h"
 #include "comm/job.h"
 #include "kernels/device.h"
-#include "kernels/tuning.h"
+#include "kernels/program/tuning.h"
 #include "models/graph.h"
 #include "models/weights.h"
 

@@ -2,10 +2,6 @@
 
 namespace plumb {
 
-double steady_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 StepTimer::StepTimer(std::size_t capacity, std::function<double()> clock) : clock_(std::move(clock)) {
   step_seconds_.reserve(capacity);
   end_seconds_.reserve(capacity);

@@ -6,10 +6,9 @@
 #include <functional>
 #include <vector>
 
-namespace plumb {
+#include "base/steady_clock.h"
 
-// Seconds on a clock that never jumps.
-double steady_seconds();
+namespace plumb {
 
 class StepTimer {
  public:

@@ -180,7 +180,6 @@ void report_failure(Run& run, const Error& error) {
   if (!run.outputs.results) return;
   if (run.keeper) run.keeper->hand_over_result();
   add_failure(error, run.measured, run.record);
-  if (run.keeper) run.record.failure = run.keeper->cause(run.record.failure);
   try {
     run.outputs.results->write_result(run.record);
   } catch (const Error&) {

@@ -10,9 +10,9 @@
 
 #include "base/console/progress.h"
 #include "base/machine/nvml.h"
+#include "base/steady_clock.h"
 #include "base/text.h"
 #include "bench/run/session.h"
-#include "bench/run/step_timer.h"
 
 namespace plumb {
 namespace {

@@ -201,14 +201,6 @@ void Channel::send_to_all(const WatchMessage& message) {
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) send(static_cast<int>(rank), message);
 }
 
-void Channel::flush(milliseconds longest) {
-  const auto end = steady_clock::now() + longest;
-  for (Peer& peer : peers_)
-    while (peer.socket && !peer.out.empty() && is_ready(peer.socket.get(), POLLOUT, until(end)) &&
-           steady_clock::now() < end)
-      write_out(peer);
-}
-
 // A broken connection loses its bytes. Its end is seen when it is read.
 void Channel::write_out(Peer& peer) {
   if (peer.out.empty()) return;

@@ -36,8 +36,8 @@ Token random_token();
 struct WatchMessage {
   enum class Type : std::uint32_t {
     heartbeat,  // verdict.last: where the sender is
-    verdict,    // rank 0 to all: all end. To rank 0: the sender asks for it
-    leaving     // the sender ends, or from rank 0 the whole job, with `exit_code`; 0: in good order
+    verdict,    // rank 0 to all: all end. To rank 0: the sender has lost it
+    leaving     // the sender ends with `exit_code`; 0: in good order
   };
   Type type = Type::heartbeat;
   std::int32_t exit_code = 0;
@@ -69,8 +69,6 @@ class Channel {
   // Queues a message if that rank is connected. One that doesn't read its messages misses some.
   void send(int rank, const WatchMessage& message);
   void send_to_all(const WatchMessage& message);
-  // Waits at most `longest` until the system has taken all messages.
-  void flush(std::chrono::milliseconds longest);
 
  private:
   struct Peer {

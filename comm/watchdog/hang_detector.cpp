@@ -79,6 +79,9 @@ std::string sentence_of(const Verdict& verdict, const RankIdentity& rank, const 
       return fmt::format("{} was ended by SIG{}, {}; look for who sent that signal", who, name ? name : "?",
                          where);
     }
+    case Verdict::Kind::ended:
+      return fmt::format("{} ended the job with exit code {}, {}; see its rank_{}.json", who,
+                         verdict.exit_code, where, verdict.rank);
     case Verdict::Kind::launcher_gone:
       break;
   }

@@ -45,6 +45,7 @@ struct Verdict {
     not_ended,      // a collective that all have entered doesn't end on this rank, and `others` more
     launcher_gone,  // its mpirun or orted ended
     signal,         // a signal ended it, and no other rank
+    ended,          // it ends the job itself, with a sentence of its own
   };
   Kind kind = Kind::closed;
   std::int32_t exit_code = 75;  // with which all ranks end

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/paths.h"
+#include "base/steady_clock.h"
 #include "base/text.h"
 #include "comm/launched_as.h"
 #include "comm/watchdog/quiet_thread.h"
@@ -31,16 +32,10 @@ constexpr std::chrono::seconds kPatienceToConnect{20};
 constexpr double kGraceForRank0 = 2, kGraceForVerdict = 10, kGraceForLowerRanks = 8;
 constexpr double kSignalOfAllRanks = 1;  // within which it reaches rank 0, too
 constexpr std::chrono::seconds kPatienceForVerdict{2}, kPatienceForAnnouncement{2};
-// After the announcement, until this rank ends by itself.
-constexpr double kPatienceWithEnd = 10, kPatienceWithSignal = 2;
-constexpr std::chrono::seconds kPatienceWithCall{5}, kPatienceWithRank0{6}, kPatienceWithLauncher{5},
+constexpr std::chrono::seconds kPatienceWithCall{5}, kPatienceWithFirst{6}, kPatienceWithLauncher{5},
     kPatienceWithOthers{30};
 constexpr int kPeerLost = static_cast<int>(ExitCode::peer_lost);
 constexpr char kBetweenFields = '\n';
-
-double now_seconds() {
-  return std::chrono::duration<double>(steady_clock::now().time_since_epoch()).count();
-}
 
 std::string late_text(int rank, RunPhase phase, double seconds) {
   const std::string who = fmt::format("rank {} on {} (pid {})", rank, own_host(), ::getpid());
@@ -149,7 +144,7 @@ void Watchdog::announce_end(int exit_code) {
   // Open MPI's mpirun sometimes locks up while it ends the other ranks.
   if (launcher_) end_launcher_later(*launcher_, kPatienceWithOthers);
   if (!speaks_) return;
-  const auto is_settled = [&] { return condemned_ || ends_; };
+  const auto is_settled = [&] { return condemned_ || settled_; };
   // What MPI says of a rank that is gone follows from what the watching thread says.
   if (exit_code == kPeerLost && changed_.wait_for(lock, kPatienceForVerdict, is_settled))
     wait_for_the_end(lock);
@@ -164,16 +159,11 @@ void Watchdog::wait_for_the_end(Lock& lock) {
   for (;;) changed_.wait(lock);
 }
 
-std::optional<FailedRank> Watchdog::ended_by() const {
-  const std::lock_guard lock(mutex_);
-  return ended_by_;
-}
-
 void Watchdog::run(const std::stop_token& stop) {
   try {
-    for (double looked = now_seconds(); !stop.stop_requested();) {
+    for (double looked = steady_seconds(); !stop.stop_requested();) {
       exchange_messages();
-      const double now = now_seconds();
+      const double now = steady_seconds();
       watched_seconds_ += std::min(now - std::exchange(looked, now), kMostBetweenLooks);
       look_at_deadline();
       look_at_launcher();
@@ -203,7 +193,6 @@ void Watchdog::exchange_messages() {
   const std::lock_guard lock(mutex_);
   if (!channel_ || speaks_) return;
   channel_->send_to_all({.type = WatchMessage::Type::leaving});
-  channel_->flush(1s);
   channel_.reset();
   watches_ = false;
   changed_.notify_all();
@@ -220,7 +209,7 @@ void Watchdog::look_at_deadline() {
                             : options_.limits.startup_timeout_seconds + (channel_ ? kGraceForVerdict : 0);
   const double seconds = watched_seconds_ - phase_began_;
   if (seconds < limit + (launched_rank_ == 0 ? 0 : kGraceForLowerRanks)) return;
-  if (channel_) channel_->send_to_all({.type = WatchMessage::Type::leaving, .exit_code = kPeerLost});
+  if (channel_) leave(kPeerLost);
   end(late_text(launched_rank_, status.phase, seconds), kPeerLost);
 }
 
@@ -236,21 +225,15 @@ void Watchdog::look_at_launcher() {
 void Watchdog::look_at_ranks() {
   begin_to_watch();
   send_heartbeat();
-  if (!found_) pass_on_own_end();  // a launcher sends signals because of the loss
-  if (ends_at_) {
-    const double patience = exit_code_ > kExitOfSignal ? kPatienceWithSignal : kPatienceWithEnd;
-    if (watched_seconds_ - *ends_at_ > patience) finish(exit_code_);
-    return;
-  }
-  if (!detector_) return;
-  if (told_) condemn(*told_, rank_ == 0 && told_->rank != 0);
-  if (signaled_ && watched_seconds_ - signaled_at_ > kSignalOfAllRanks) condemn(*signaled_, true);
-  if (rank_ == 0) detector_->heard(0, sent_, watched_seconds_);
-  if (left_.contains(0)) return;
-  if (!found_) found_ = detector_->look(watched_seconds_);
-  if (!found_) return;
-  if (rank_ != 0) found_->last = rank_0_sent_;
-  condemn(*found_, true);
+  const bool may_be_of_all = found_ && found_->kind == Verdict::Kind::signal;
+  if (!found_ || may_be_of_all) pass_on_own_end();  // not after a loss, for which a launcher sends signals
+  if (is_leaving_) return;
+  if (told_) condemn(*told_, false);
+  if (detector_ && rank_ == 0) detector_->heard(0, sent_, watched_seconds_);
+  if (detector_ && !found_ && !left_.contains(0)) found_ = detector_->look(watched_seconds_);
+  if (!found_ || (may_be_of_all && watched_seconds_ - found_at_ < kSignalOfAllRanks)) return;
+  if (rank_ != 0) found_->last = last_sent_[0];
+  condemn(*found_, found_->kind != Verdict::Kind::ended);
 }
 
 // A rank may have ended since all were connected.
@@ -281,7 +264,7 @@ void Watchdog::received(int from, const WatchMessage& message) {
   switch (message.type) {
     case WatchMessage::Type::heartbeat: {
       const RankSummary& summary = message.verdict.last;
-      if (from == 0) rank_0_sent_ = summary;
+      last_sent_[from] = summary;
       // Of rank 0, other ranks decide only whether it is silent.
       if (detector_)
         detector_->heard(from, from == 0 ? RankSummary{.phase = summary.phase} : summary, watched_seconds_);
@@ -302,52 +285,39 @@ void Watchdog::closed(int from) {
 }
 
 void Watchdog::take_leave(int from, int exit_code) {
-  if (exit_code == 0) {
-    left_.insert(from);
-    if (detector_) detector_->has_left(from);
-    return;
-  }
-  if (rank_ != 0) return end_job(exit_code);
-  if (exit_code > kExitOfSignal && detector_ && !ends_at_ && !signaled_) {
-    signaled_ = detector_->closed(from);
-    detector_->has_left(from);
-  }
-  if (signaled_ && signaled_->rank == from) {
-    signaled_->kind = Verdict::Kind::signal;
-    signaled_->exit_code = exit_code;
-    signaled_at_ = watched_seconds_;
-    return;
-  }
-  if (!ends_at_) {
-    const std::lock_guard lock(mutex_);
-    ended_by_ = {from, identities_[static_cast<std::size_t>(from)].host, exit_code};
-  }
-  end_job(exit_code);
+  if (detector_) detector_->has_left(from);
+  if (exit_code == 0) left_.insert(from);
+  if (exit_code == 0 || rank_ != 0 || found_) return;
+  found_at_ = watched_seconds_;
+  found_ = Verdict{.kind = exit_code > kExitOfSignal ? Verdict::Kind::signal : Verdict::Kind::ended,
+                   .exit_code = exit_code,
+                   .rank = from,
+                   .last = last_sent_[from]};
 }
 
+// Once the announcement is known to rank 0, or from rank 0 to all, the announcing thread goes on.
 void Watchdog::pass_on_own_end() {
   std::optional<int> exit_code;
   {
     const std::lock_guard lock(mutex_);
     exit_code = std::exchange(own_end_, std::nullopt);
   }
-  if (!exit_code) return;
-  signaled_.reset();  // this rank got the signal, too
-  if (rank_ == 0 || !channel_->is_connected(0)) return end_job(*exit_code);
-  channel_->send(0, {.type = WatchMessage::Type::leaving, .exit_code = *exit_code});
+  if (exit_code) leave(*exit_code);
+  if (!is_leaving_ || (rank_ != 0 && !told_ && channel_->is_connected(0))) return;
+  if (told_ && told_->kind != Verdict::Kind::ended) condemn(*told_, false);
+  const std::lock_guard lock(mutex_);
+  settled_ = true;
+  changed_.notify_all();
 }
 
-void Watchdog::end_job(int exit_code) {
-  if (ends_at_) return;
-  ends_at_ = watched_seconds_;
-  exit_code_ = exit_code;
-  if (rank_ == 0) {
-    channel_->send_to_all({.type = WatchMessage::Type::leaving, .exit_code = exit_code});
-    channel_->flush(300ms);
-  }
-  const std::lock_guard lock(mutex_);
-  ends_ = true;
-  changed_.notify_all();
+// This rank ends the job itself.
+void Watchdog::leave(int exit_code) {
+  is_leaving_ = true;
+  WatchMessage message{.type = WatchMessage::Type::leaving, .exit_code = exit_code};
+  if (rank_ == 0)
+    message = {.type = WatchMessage::Type::verdict,
+               .verdict = {.kind = Verdict::Kind::ended, .exit_code = exit_code, .rank = 0, .last = sent_}};
+  channel_->send_to_all(message);
 }
 
 void Watchdog::condemn(const Verdict& verdict, bool prints) {
@@ -355,11 +325,12 @@ void Watchdog::condemn(const Verdict& verdict, bool prints) {
       sentence_of(verdict, identities_[static_cast<std::size_t>(verdict.rank)], options_.limits);
   // Rank 0 reads it, too, if it was stopped and goes on.
   channel_->send_to_all({.type = WatchMessage::Type::verdict, .verdict = verdict});
-  channel_->flush(1s);
   prepare_end(sentence, verdict.exit_code, prints);
-  // Rank 0 goes first, and mpirun takes its exit code.
+  // The rank that prints goes first, and mpirun takes its exit code.
+  const int first = rank_ == 0 ? verdict.rank : 0;
   const auto begin = steady_clock::now();
-  while (!prints && channel_->is_connected(0) && steady_clock::now() - begin < kPatienceWithRank0)
+  while (!prints && first != rank_ && channel_->is_connected(first) &&
+         steady_clock::now() - begin < kPatienceWithFirst)
     channel_->poll(20ms, wake_.get(), {.received = [](int, const WatchMessage&) {}, .closed = [](int) {}});
   finish(verdict.exit_code);
 }

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -28,12 +29,6 @@ namespace plumb {
 struct WatchdogOptions {
   WatchLimits limits;
   std::function<void(const std::string& sentence)> print;  // may be called by another thread
-};
-
-struct FailedRank {
-  int rank = 0;
-  std::string host;
-  int exit_code = 0;
 };
 
 // On a verdict every rank calls before_exit and ends with the verdict's exit code, 75 for a lost rank. If
@@ -61,8 +56,6 @@ class Watchdog {
   // This rank ends the job itself, with this code: no rank is called lost from now on. Returns when all know,
   // after 2 s at most. Never returns if there is a verdict; a lost peer (75) waits 2 s for one.
   void announce_end(int exit_code);
-  // On rank 0: the rank that announced its end first, if it is another one.
-  std::optional<FailedRank> ended_by() const;
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -85,7 +78,7 @@ class Watchdog {
   void closed(int from);
   void take_leave(int from, int exit_code);
   void pass_on_own_end();
-  void end_job(int exit_code);
+  void leave(int exit_code);
   [[noreturn]] void condemn(const Verdict& verdict, bool prints);
   [[noreturn]] void end(const std::string& sentence, int exit_code);
   void prepare_end(const std::string& sentence, int exit_code, bool prints);
@@ -112,13 +105,12 @@ class Watchdog {
   std::unique_ptr<Channel> channel_;
   std::optional<HangDetector> detector_;  // of all ranks on rank 0, elsewhere of rank 0 alone
   double sent_at_ = 0;
-  RankSummary sent_, rank_0_sent_;       // in the last heartbeats
-  std::set<int> left_;                   // in good order
-  std::optional<Verdict> found_, told_;  // by this rank; by rank 0, or on rank 0 by another one
-  std::optional<Verdict> signaled_;      // a rank by a signal, which other ranks may get, too
-  double signaled_at_ = 0;
-  std::optional<double> ends_at_;  // a rank ends the job
-  int exit_code_ = 0;              // with this code
+  RankSummary sent_;                      // the last heartbeat
+  std::map<int, RankSummary> last_sent_;  // of other ranks
+  bool is_leaving_ = false;               // this rank ends the job itself
+  std::set<int> left_;                    // in good order
+  std::optional<Verdict> found_, told_;   // by this rank; by rank 0, or on rank 0 by another one
+  double found_at_ = 0;
 
   // Shared.
   mutable std::mutex mutex_;
@@ -127,8 +119,7 @@ class Watchdog {
   std::unique_ptr<Channel> new_channel_;
   bool speaks_ = false, watches_ = false, announced_ = false;
   std::optional<int> own_end_;  // the code announced, until it is passed on
-  bool condemned_ = false, ends_ = false, called_ = false;
-  std::optional<FailedRank> ended_by_;
+  bool condemned_ = false, settled_ = false, called_ = false;
   std::function<void(const std::string&, int)> before_exit_;
   std::jthread thread_;  // last: ends before what it uses
 };

@@ -11,8 +11,8 @@
 #include "kernels/cpu/channel_layout.h"
 #include "kernels/cpu/state.h"
 #include "kernels/device.h"
-#include "kernels/lowering.h"
-#include "kernels/program.h"
+#include "kernels/program/lowering.h"
+#include "kernels/program/program.h"
 #include "models/graph.h"
 
 namespace plumb::cpu {

@@ -5,7 +5,7 @@
 #include "kernels/cpu/binding.h"
 #include "kernels/cpu/conv_weights_bf16.h"
 #include "kernels/cpu/onednn.h"
-#include "kernels/winograd.h"
+#include "kernels/program/winograd.h"
 
 namespace plumb::cpu {
 namespace {

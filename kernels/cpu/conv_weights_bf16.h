@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
-#include "kernels/conv_shape.h"
 #include "kernels/cpu/element_types.h"
+#include "kernels/program/conv_shape.h"
 
 namespace plumb::cpu {
 

@@ -2,13 +2,13 @@
 // fused. The update writes a second copy of each weight in the layout that backward-data reads. Convolutions
 // run directly or, where that is faster, by Winograd's algorithm. In bf16 activations, their gradients and a
 // copy of each weight are bf16; masters and their gradients, statistics and losses are fp32.
-#include "kernels/describe.h"
+#include "kernels/program/describe.h"
 
 #include <variant>
 
 #include "kernels/cpu/state.h"
-#include "kernels/graph_lowering.h"
-#include "kernels/winograd.h"
+#include "kernels/program/graph_lowering.h"
+#include "kernels/program/winograd.h"
 
 namespace plumb::cpu {
 namespace {

@@ -1,7 +1,7 @@
 // Limits of this host's CPU, for rooflines.
 #pragma once
 
-#include "kernels/targets.h"
+#include "kernels/program/targets.h"
 
 namespace plumb::cpu {
 

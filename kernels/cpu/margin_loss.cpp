@@ -1,7 +1,7 @@
 // Softmax over the logits of a margin loss, in two passes over the [N, C] products: the first reads them for
 // maxima and sums (4 bytes per class and image), the second overwrites them with the gradient (reads 4,
 // writes 4). Threads take blocks of kBlock classes; blocks are summed in a fixed order, so results don't
-// depend on the number of threads. Formulas: kernels/margin_lowering.h, models/margin_head.h.
+// depend on the number of threads. Formulas: kernels/program/margin_lowering.h, models/margin_head.h.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,6 +1,6 @@
 // Row operations of a margin loss on features and class centres of length E: norms, the three matrix products
 // of all images with all centres, and backward through the normalisation.
-// Formulas: kernels/margin_lowering.h, models/margin_head.h.
+// Formulas: kernels/program/margin_lowering.h, models/margin_head.h.
 #include <algorithm>
 
 #include "kernels/cpu/binding.h"

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "kernels/cuda/gpu_choice.h"
-#include "kernels/cuda/window_shape.h"
+#include "kernels/cuda/plan/gpu_choice.h"
+#include "kernels/cuda/plan/window_shape.h"
 
 namespace plumb::cuda {
 

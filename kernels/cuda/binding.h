@@ -11,10 +11,10 @@
 #include "kernels/cuda/conv.h"
 #include "kernels/cuda/dense.h"
 #include "kernels/cuda/norm.h"
-#include "kernels/cuda/state.h"
+#include "kernels/cuda/plan/state.h"
 #include "kernels/device.h"
-#include "kernels/memory_plan.h"
-#include "kernels/program.h"
+#include "kernels/program/memory_plan.h"
+#include "kernels/program/program.h"
 #include "models/graph.h"
 
 namespace plumb::cuda {

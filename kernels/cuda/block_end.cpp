@@ -1,4 +1,5 @@
-// The instructions of block ends without the output of their convolution (kernels/instructions/block_end.h).
+// The instructions of block ends without the output of their convolution
+// (kernels/program/instructions/block_end.h).
 #include "kernels/cuda/block_end.h"
 
 #include "kernels/cuda/binding.h"

@@ -13,9 +13,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cuda/block_end_shape.h"
 #include "kernels/cuda/norm.h"
-#include "kernels/instructions/dtype.h"
+#include "kernels/cuda/plan/block_end_shape.h"
+#include "kernels/program/instructions/dtype.h"
 
 namespace plumb::cuda {
 
@@ -36,7 +36,7 @@ struct BlockEndOperands {
 void launch_block_end(DType dtype, const BlockEndShape& shape, const BlockEndOperands& operands,
                       cudaStream_t stream);
 
-// The output of a block's end without the convolution's output, kernels/instructions/block_end.h.
+// The output of a block's end without the convolution's output, kernels/program/instructions/block_end.h.
 struct BlockEndOutput {
   const std::byte *in = nullptr, *weight = nullptr;  // [pixels, outputs], [outputs, channels]
   const float* scale_shift = nullptr;                // [2, channels], of which row 1 is added

@@ -1,8 +1,8 @@
-// Block ends without x (kernels/instructions/block_end.h) by a library's products, where our own kernels
-// don't run: in f32, and in f16 below compute capability 8.0. Forward is a product with bias, ReLU and mask
-// in its epilogue, which adds the shortcut; a stored shortcut's norm is applied first, a shortcut's product
-// added first. Backward is two products into one tensor. Biases have the output's dtype: in f16 shifts are
-// rounded.
+// Block ends without x (kernels/program/instructions/block_end.h) by a library's products, where our own
+// kernels don't run: in f32, and in f16 below compute capability 8.0. Forward is a product with bias, ReLU
+// and mask in its epilogue, which adds the shortcut; a stored shortcut's norm is applied first, a shortcut's
+// product added first. Backward is two products into one tensor. Biases have the output's dtype: in f16
+// shifts are rounded.
 #pragma once
 
 #include "kernels/cuda/binding.h"

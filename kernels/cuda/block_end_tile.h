@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/block_end_shape.h"
 #include "kernels/cuda/elements.h"
+#include "kernels/cuda/plan/block_end_shape.h"
 
 namespace plumb::cuda {
 

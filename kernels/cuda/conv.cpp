@@ -6,9 +6,9 @@
 
 #include "base/error.h"
 #include "kernels/cuda/binding.h"
-#include "kernels/cuda/blocks.h"
-#include "kernels/cuda/depthwise_shape.h"
-#include "kernels/cuda/stem_shape.h"
+#include "kernels/cuda/plan/blocks.h"
+#include "kernels/cuda/plan/depthwise_shape.h"
+#include "kernels/cuda/plan/stem_shape.h"
 
 namespace plumb::cuda {
 namespace {

@@ -14,7 +14,7 @@
 #include <tuple>
 #include <utility>
 
-#include "kernels/program.h"
+#include "kernels/program/program.h"
 #include "models/graph.h"
 
 namespace plumb::cuda {
@@ -33,7 +33,7 @@ inline constexpr int kOwnKernelsVersion = 3;
 
 enum class ConvPass { forward, backward_data, backward_weights, norm_backward_data };
 
-// The work of one instruction of kernels/instructions/conv.h.
+// The work of one instruction of kernels/program/instructions/conv.h.
 struct ConvProblem {
   ConvPass pass = ConvPass::forward;
   std::int64_t n = 0, h = 0, w = 0, c = 0;  // input; channels padded as on the device

@@ -49,7 +49,8 @@ class ProductPlan final : public ConvPlan {
 
  private:
   std::unique_ptr<GemmPlan> plan_;
-  std::size_t first_ = 0;  // index of the operand that is the first factor (kernels/instructions/conv.h)
+  std::size_t first_ =
+      0;  // index of the operand that is the first factor (kernels/program/instructions/conv.h)
 };
 
 class BothCandidates final : public ConvCandidates {

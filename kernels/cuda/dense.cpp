@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "kernels/cuda/binding.h"
-#include "kernels/cuda/blocks.h"
 #include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/plan/blocks.h"
 
 namespace plumb::cuda {
 namespace {

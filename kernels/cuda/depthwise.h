@@ -13,8 +13,8 @@
 
 #include <cstddef>
 
-#include "kernels/cuda/depthwise_shape.h"
-#include "kernels/instructions/dtype.h"
+#include "kernels/cuda/plan/depthwise_shape.h"
+#include "kernels/program/instructions/dtype.h"
 
 namespace plumb::cuda {
 

@@ -7,19 +7,19 @@
 
 #include "base/error.h"
 #include "kernels/cuda/binding.h"
-#include "kernels/cuda/blocks.h"
-#include "kernels/cuda/gpu_choice.h"
 #include "kernels/cuda/instruction_tuner.h"
 #include "kernels/cuda/lanes.h"
 #include "kernels/cuda/optimizer.h"
+#include "kernels/cuda/plan/blocks.h"
+#include "kernels/cuda/plan/gpu_choice.h"
+#include "kernels/cuda/plan/window_shape.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/select_gpu.h"
 #include "kernels/cuda/synthetic.h"
 #include "kernels/cuda/tensor_layout.h"
 #include "kernels/cuda/tuning_cache.h"
-#include "kernels/cuda/window_shape.h"
-#include "kernels/lowering.h"
 #include "kernels/prepared_instructions.h"
+#include "kernels/program/lowering.h"
 
 namespace plumb::cuda {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <cstddef>
 
-#include "kernels/cuda/state.h"
-#include "kernels/instructions/dtype.h"
+#include "kernels/cuda/plan/state.h"
+#include "kernels/program/instructions/dtype.h"
 #include "models/dropout.h"
 #include "models/graph.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <type_traits>
 
-#include "kernels/instructions/dtype.h"
+#include "kernels/program/instructions/dtype.h"
 
 namespace plumb::cuda {
 

@@ -9,9 +9,9 @@
 #include <stdexcept>
 #include <type_traits>
 
-#include "kernels/cuda/blocks.h"
 #include "kernels/cuda/element_types.h"
-#include "kernels/layout.h"
+#include "kernels/cuda/plan/blocks.h"
+#include "kernels/program/layout.h"
 
 namespace plumb::cuda {
 

@@ -8,9 +8,9 @@
 #include <cstdint>
 
 #include "kernels/cuda/image_batch.h"
-#include "kernels/cuda/state.h"
-#include "kernels/instructions/batch.h"
-#include "kernels/instructions/dtype.h"
+#include "kernels/cuda/plan/state.h"
+#include "kernels/program/instructions/batch.h"
+#include "kernels/program/instructions/dtype.h"
 
 namespace plumb::cuda {
 

@@ -7,10 +7,10 @@
 #include <bit>
 #include <cstdint>
 
-#include "kernels/cuda/blocks.h"
 #include "kernels/cuda/elements.h"
 #include "kernels/cuda/norm_coefficients.h"
 #include "kernels/cuda/norm_tile.h"
+#include "kernels/cuda/plan/blocks.h"
 
 namespace plumb::cuda {
 

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/instructions/dtype.h"
-#include "kernels/layout.h"
+#include "kernels/program/instructions/dtype.h"
+#include "kernels/program/layout.h"
 #include "models/graph.h"
 
 namespace plumb::cuda {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "kernels/cuda/binding.h"
-#include "kernels/cuda/choose_fusion.h"
+#include "kernels/cuda/plan/choose_fusion.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/tuning_cache.h"
-#include "kernels/tuning.h"
+#include "kernels/program/tuning.h"
 
 namespace plumb::cuda {
 

@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/runtime.h"
 #include "kernels/device.h"
-#include "kernels/program.h"
+#include "kernels/program/program.h"
 
 namespace plumb::cuda {
 

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/instructions/dtype.h"
+#include "kernels/program/instructions/dtype.h"
 
 namespace plumb::cuda {
 

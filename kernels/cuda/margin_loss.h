@@ -1,6 +1,6 @@
 // Softmax cross-entropy over products of unit features and class centres, with a margin on the target, and
-// its gradient. models/margin_head.h has the arithmetic, kernels/margin_lowering.h the tensors. Everything is
-// enqueued on the stream; addresses are multiples of 16 bytes.
+// its gradient. models/margin_head.h has the arithmetic, kernels/program/margin_lowering.h the tensors.
+// Everything is enqueued on the stream; addresses are multiples of 16 bytes.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,9 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cuda/margin_partition.h"
-#include "kernels/cuda/state.h"
-#include "kernels/instructions/dtype.h"
+#include "kernels/cuda/plan/margin_partition.h"
+#include "kernels/cuda/plan/state.h"
+#include "kernels/program/instructions/dtype.h"
 #include "models/graph.h"
 
 namespace plumb::cuda {

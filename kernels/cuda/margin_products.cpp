@@ -5,7 +5,7 @@
 #include "kernels/cuda/binding.h"
 #include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/margin_features.h"
-#include "kernels/cuda/margin_partition.h"
+#include "kernels/cuda/plan/margin_partition.h"
 #include "models/margin_head.h"
 
 namespace plumb::cuda {

@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cuda/margin_partition.h"
-#include "kernels/cuda/state.h"
-#include "kernels/instructions/dtype.h"
+#include "kernels/cuda/plan/margin_partition.h"
+#include "kernels/cuda/plan/state.h"
+#include "kernels/program/instructions/dtype.h"
 #include "models/margin_head.h"
 
 namespace plumb::cuda {

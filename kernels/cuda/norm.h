@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cuda/norm_partition.h"
-#include "kernels/instructions/dtype.h"
+#include "kernels/cuda/plan/norm_partition.h"
+#include "kernels/program/instructions/dtype.h"
 
 namespace plumb::cuda {
 

@@ -13,7 +13,7 @@
 
 #include "kernels/cuda/elements.h"
 #include "kernels/cuda/norm.h"
-#include "kernels/cuda/norm_partition.h"
+#include "kernels/cuda/plan/norm_partition.h"
 
 namespace plumb::cuda {
 

@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cuda/state.h"
-#include "kernels/instructions/dtype.h"
-#include "kernels/step_state.h"
+#include "kernels/cuda/plan/state.h"
+#include "kernels/program/instructions/dtype.h"
+#include "kernels/program/step_state.h"
 
 namespace plumb::cuda {
 

@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/instructions/dtype.h"
-#include "kernels/layout.h"
+#include "kernels/program/instructions/dtype.h"
+#include "kernels/program/layout.h"
 
 namespace plumb::cuda {
 

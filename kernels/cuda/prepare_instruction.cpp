@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include "kernels/cuda/binding.h"
-#include "kernels/cuda/depthwise_shape.h"
+#include "kernels/cuda/plan/depthwise_shape.h"
 
 namespace plumb::cuda {
 namespace {

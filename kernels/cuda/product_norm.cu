@@ -1,8 +1,8 @@
 #include <stdexcept>
 #include <type_traits>
 
-#include "kernels/cuda/block_end_shape.h"
 #include "kernels/cuda/norm_coefficients.h"
+#include "kernels/cuda/plan/block_end_shape.h"
 #include "kernels/cuda/product_norm.h"
 #include "kernels/cuda/reduce.h"
 

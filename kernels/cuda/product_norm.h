@@ -1,6 +1,6 @@
-// Coefficients of a norm whose input is a product that is never stored (kernels/instructions/block_end.h,
-// which has the formulas). Everything is enqueued on the stream; results repeat bit for bit. f32 unless
-// noted.
+// Coefficients of a norm whose input is a product that is never stored
+// (kernels/program/instructions/block_end.h, which has the formulas). Everything is enqueued on the stream;
+// results repeat bit for bit. f32 unless noted.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/norm.h"
-#include "kernels/instructions/dtype.h"
+#include "kernels/program/instructions/dtype.h"
 
 namespace plumb::cuda {
 

@@ -1,7 +1,7 @@
 #include "kernels/cuda/select_gpu.h"
 
 #include "base/error.h"
-#include "kernels/cuda/gpu_choice.h"
+#include "kernels/cuda/plan/gpu_choice.h"
 #include "kernels/cuda/runtime.h"
 
 namespace plumb::cuda {

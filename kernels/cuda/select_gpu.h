@@ -4,7 +4,7 @@
 #include <string>
 
 #include "kernels/device.h"
-#include "kernels/targets.h"
+#include "kernels/program/targets.h"
 
 namespace plumb::cuda {
 

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cuda/state.h"
-#include "kernels/instructions/dtype.h"
+#include "kernels/cuda/plan/state.h"
+#include "kernels/program/instructions/dtype.h"
 
 namespace plumb::cuda {
 

@@ -11,8 +11,8 @@
 
 #include <cstddef>
 
-#include "kernels/cuda/stem_shape.h"
-#include "kernels/instructions/dtype.h"
+#include "kernels/cuda/plan/stem_shape.h"
+#include "kernels/program/instructions/dtype.h"
 
 namespace plumb::cuda {
 

@@ -3,8 +3,8 @@
 #include <stdexcept>
 #include <variant>
 
-#include "kernels/cuda/depthwise_shape.h"
 #include "kernels/cuda/element_types.h"
+#include "kernels/cuda/plan/depthwise_shape.h"
 
 namespace plumb::cuda {
 namespace {

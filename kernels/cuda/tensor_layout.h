@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "kernels/program.h"
+#include "kernels/program/program.h"
 #include "models/graph.h"
 
 namespace plumb::cuda {

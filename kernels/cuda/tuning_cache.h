@@ -1,6 +1,6 @@
 // Tuning results on disk: {"format", "environments": {ENVIRONMENT: {PROBLEM: [trial …]}}}, trials as in
-// kernels/tuning.h, best first, those of our own kernels with "version": kOwnKernelsVersion. The cache is a
-// convenience: a bad file costs time, never a run, and is reported in a remark.
+// kernels/program/tuning.h, best first, those of our own kernels with "version": kOwnKernelsVersion. The
+// cache is a convenience: a bad file costs time, never a run, and is reported in a remark.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/tuning.h"
+#include "kernels/program/tuning.h"
 
 namespace plumb::cuda {
 

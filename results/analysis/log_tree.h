@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/paths.h"
-#include "results/dialects/dialect.h"
+#include "results/formats/dialect.h"
 
 namespace plumb {
 

@@ -36,8 +36,8 @@ constexpr std::size_t index_of(StepCategory category) {
   return static_cast<std::size_t>(category);
 }
 
-// The category of a step's kind (kernels/program.h: name_of(Operation)). Throws Error(bad_data) for an
-// unknown kind.
+// The category of a step's kind (kernels/program/program.h: name_of(Operation)). Throws Error(bad_data) for
+// an unknown kind.
 StepCategory category_of_instruction(std::string_view kind);
 
 // The category of an operator as PyTorch's profiler names it ("aten::mkldnn_convolution"), by the first rule

@@ -4,8 +4,8 @@
 #include <cstdio>
 
 #include "comm/gradient_reduction.h"
-#include "kernels/describe.h"
-#include "kernels/targets.h"
+#include "kernels/program/describe.h"
+#include "kernels/program/targets.h"
 #include "models/arcface.h"
 #include "models/resnet50.h"
 #include "tests/comm/small_program.h"

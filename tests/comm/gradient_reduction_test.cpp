@@ -6,9 +6,9 @@
 #include <set>
 
 #include "base/error.h"
-#include "kernels/dependencies.h"
-#include "kernels/describe.h"
-#include "kernels/memory_plan.h"
+#include "kernels/program/dependencies.h"
+#include "kernels/program/describe.h"
+#include "kernels/program/memory_plan.h"
 #include "models/resnet50.h"
 #include "tests/comm/resnet50_program.h"
 #include "tests/comm/small_program.h"

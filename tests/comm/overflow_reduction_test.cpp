@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "comm/gradient_reduction.h"
-#include "kernels/dependencies.h"
-#include "kernels/describe.h"
-#include "kernels/targets.h"
+#include "kernels/program/dependencies.h"
+#include "kernels/program/describe.h"
+#include "kernels/program/targets.h"
 #include "models/arcface.h"
 #include "models/resnet50.h"
 #include "tests/comm/small_program.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "comm/gradient_reduction.h"
-#include "kernels/dependencies.h"
-#include "kernels/memory_plan.h"
+#include "kernels/program/dependencies.h"
+#include "kernels/program/memory_plan.h"
 #include "tests/comm/small_program.h"
 
 namespace plumb {

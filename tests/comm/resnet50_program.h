@@ -1,7 +1,7 @@
 // The training step whose gradients the tests reduce; gradients don't depend on batch or image size.
 #pragma once
 
-#include "kernels/describe.h"
+#include "kernels/program/describe.h"
 #include "models/resnet50.h"
 
 namespace plumb {

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "comm/gradient_reduction.h"
-#include "kernels/dependencies.h"
-#include "kernels/memory_plan.h"
+#include "kernels/program/dependencies.h"
+#include "kernels/program/memory_plan.h"
 #include "tests/comm/small_program.h"
 
 namespace plumb {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/program.h"
+#include "kernels/program/program.h"
 #include "tests/kernels/described_instructions.h"
 
 namespace plumb {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/lowering.h"
+#include "kernels/program/lowering.h"
 #include "tests/conformance/hand_made.h"
 #include "tests/conformance/instruction_reference.h"
 #include "tests/kernels/graph_builder.h"

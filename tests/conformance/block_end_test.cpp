@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/lowering.h"
+#include "kernels/program/lowering.h"
 #include "tests/conformance/device_under_test.h"
 #include "tests/conformance/hand_made.h"
 #include "tests/conformance/reference_run.h"

@@ -4,10 +4,10 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/block_end_shape.h"
 #include "kernels/cuda/conv.h"
-#include "kernels/cuda/window_shape.h"
-#include "kernels/lowering.h"
+#include "kernels/cuda/plan/block_end_shape.h"
+#include "kernels/cuda/plan/window_shape.h"
+#include "kernels/program/lowering.h"
 #include "tests/conformance/device_under_test.h"
 #include "tests/conformance/hand_made.h"
 #include "tests/conformance/reference_run.h"

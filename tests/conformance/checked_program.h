@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/device.h"
-#include "kernels/memory_plan.h"
+#include "kernels/program/memory_plan.h"
 #include "tests/conformance/instruction_reference.h"
 #include "tests/kernels/graph_builder.h"
 

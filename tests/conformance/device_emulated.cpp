@@ -6,7 +6,7 @@ namespace plumb {
 const char* const kTests = "-Large*";
 
 DeviceUnderTest make_device_under_test() {
-  // What is fused differs among these (kernels/cuda/fusion.cpp).
+  // What is fused differs among these (kernels/cuda/plan/fusion.cpp).
   return {.device = cuda::make_device({.choice = DeviceChoice::cuda}),
           .other_compute_capabilities = {75, 80, 100}};
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/describe.h"
+#include "kernels/program/describe.h"
 
 namespace plumb {
 

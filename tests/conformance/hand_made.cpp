@@ -6,8 +6,8 @@
 
 #include "base/random.h"
 #include "kernels/cpu/state.h"
-#include "kernels/cuda/state.h"
-#include "kernels/lowering.h"
+#include "kernels/cuda/plan/state.h"
+#include "kernels/program/lowering.h"
 #include "tests/conformance/reference_run.h"
 
 namespace plumb {

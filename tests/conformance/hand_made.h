@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/program.h"
+#include "kernels/program/program.h"
 #include "tests/conformance/instruction_reference.h"
 
 namespace plumb {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/device.h"
-#include "kernels/program.h"
+#include "kernels/program/program.h"
 #include "models/graph.h"
 #include "tests/kernels/reference.h"
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <set>
 
-#include "kernels/cuda/block_end_shape.h"
-#include "kernels/cuda/depthwise_shape.h"
-#include "kernels/cuda/stem_shape.h"
+#include "kernels/cuda/plan/block_end_shape.h"
+#include "kernels/cuda/plan/depthwise_shape.h"
+#include "kernels/cuda/plan/stem_shape.h"
 #include "tests/conformance/device_under_test.h"
 #include "tests/conformance/hand_made.h"
 

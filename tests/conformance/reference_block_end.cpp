@@ -1,4 +1,4 @@
-// Ends of blocks without x (kernels/instructions/block_end.h has the algebra).
+// Ends of blocks without x (kernels/program/instructions/block_end.h has the algebra).
 #include <algorithm>
 #include <cmath>
 

@@ -1,7 +1,7 @@
 // Convolutions, alone and with what a GPU's engines fuse to them.
 #include <algorithm>
 
-#include "kernels/winograd.h"
+#include "kernels/program/winograd.h"
 #include "tests/conformance/reference_run.h"
 #include "tests/kernels/reference_loops.h"
 

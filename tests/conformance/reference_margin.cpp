@@ -1,4 +1,4 @@
-// Margin losses (kernels/margin_lowering.h has the formulas).
+// Margin losses (kernels/program/margin_lowering.h has the formulas).
 #include <algorithm>
 #include <limits>
 #include <set>

@@ -19,7 +19,7 @@ inline constexpr double kTf32Units = 2 * 0x1p-10;
 // half of its last one (Fasi, Higham, Mikaitis and Pranesh 2021, "Numerical behavior of NVIDIA tensor cores",
 // PeerJ Computer Science 7:e330). The sum is at most all magnitudes. Per product:
 inline constexpr double kChoppedUnits = 0x1p-24 / 16;
-// Winograd's transforms multiply the roundings of a convolution (kernels/winograd.h).
+// Winograd's transforms multiply the roundings of a convolution (kernels/program/winograd.h).
 inline constexpr double kWinogradUnits = 1024 * 0x1p-24;
 
 // A tensor of sums, with the magnitudes that went into each.

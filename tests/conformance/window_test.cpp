@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "kernels/cuda/conv.h"
-#include "kernels/cuda/window_shape.h"
-#include "kernels/lowering.h"
+#include "kernels/cuda/plan/window_shape.h"
+#include "kernels/program/lowering.h"
 #include "tests/conformance/device_under_test.h"
 #include "tests/conformance/hand_made.h"
 #include "tests/conformance/reference_run.h"

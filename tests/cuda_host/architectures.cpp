@@ -1,5 +1,5 @@
 // The emulated GPU's kernels are CPU code: they run for any emulated architecture.
-#include "kernels/cuda/gpu_choice.h"
+#include "kernels/cuda/plan/gpu_choice.h"
 
 namespace plumb::cuda {
 

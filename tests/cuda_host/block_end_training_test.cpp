@@ -1,5 +1,5 @@
 // Whole training steps of blocks that end without their convolution's output
-// (kernels/instructions/block_end.h) on the emulated GPU, next to the same steps with that output.
+// (kernels/program/instructions/block_end.h) on the emulated GPU, next to the same steps with that output.
 #include <gtest/gtest.h>
 
 #include <algorithm>

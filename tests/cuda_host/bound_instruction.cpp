@@ -3,7 +3,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "kernels/memory_plan.h"
+#include "kernels/program/memory_plan.h"
 
 namespace plumb::cuda {
 std::unique_ptr<ConvCandidates> NoConvolutions::candidates(const ConvProblem&, std::size_t) {

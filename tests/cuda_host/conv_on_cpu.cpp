@@ -1,5 +1,5 @@
 // The emulated GPU's convolutions: oneDNN's in f32; the prologues and epilogues of fused
-// engines are plain loops. Formulas: kernels/instructions/conv.h.
+// engines are plain loops. Formulas: kernels/program/instructions/conv.h.
 //
 // EMULATED_CONV_MOST_ELEMENTS=n: no engine for a convolution with an input or output of more elements.
 // EMULATED_CONV_ENGINE=name: what the only engine is called.

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "kernels/program.h"
+#include "kernels/program/program.h"
 
 namespace plumb::cuda {
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <sstream>
 
-#include "kernels/cuda/norm_partition.h"
+#include "kernels/cuda/plan/norm_partition.h"
 #include "kernels/cuda/written_results.h"
 #include "kernels/device.h"
 #include "tests/cuda_host/instruction_tuning.h"

@@ -1,5 +1,5 @@
 // How a norm's tensor is shared out among thread blocks.
-#include "kernels/cuda/norm_partition.h"
+#include "kernels/cuda/plan/norm_partition.h"
 
 #include <gtest/gtest.h>
 

@@ -102,7 +102,7 @@ TEST(CudaProgram, AnyNumberOfGpusFedOneBatchIsOneGpu) {
   const ScratchFolder folder;
   const std::string batch = folder.path() + "/batch.safetensors";
   write_batch(batch);
-  const std::string arguments = tiny(2) + kCuda + "--batch " + batch + " ";
+  const std::string arguments = tiny(2) + kCuda + "--batch-file " + batch + " ";
   const std::vector<double> one = run_well(1, arguments).losses();
   for (const char* how :
        {"--comm nccl --cuda-graph on", "--comm nccl --cuda-graph off --no-overlap", "--comm mpi"}) {
@@ -162,7 +162,7 @@ TEST(CudaProgram, TwoRanksThatShareAGpuOverNcclTrainAsOverMpiAndAsOneRank) {
     SCOPED_TRACE(precision);
     const std::string batch = folder.path() + "/" + std::to_string(size) + ".safetensors";
     write_batch(batch, size);
-    const std::string nccl = precision + "--share-gpu --comm nccl ", same = "--batch " + batch + " ";
+    const std::string nccl = precision + "--share-gpu --comm nccl ", same = "--batch-file " + batch + " ";
     const TrainedRun mpi = run_well(2, precision + "--share-gpu --comm mpi", gpus);
     for (const std::string& graph : {"on", "off"})
       EXPECT_EQ(run_well(2, nccl + "--cuda-graph " + graph, gpus).losses(), mpi.losses()) << graph;

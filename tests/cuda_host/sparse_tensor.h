@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/program.h"
+#include "kernels/program/program.h"
 
 namespace plumb {
 

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "bench/run/runner.h"
-#include "kernels/memory_plan.h"
+#include "kernels/program/memory_plan.h"
 #include "tests/cuda_host/runtime_state.h"
 
 namespace plumb {

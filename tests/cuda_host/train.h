@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/describe.h"
 #include "kernels/device.h"
+#include "kernels/program/describe.h"
 #include "models/graph.h"
 #include "tests/kernels/graph_builder.h"
 #include "tests/kernels/run_graph.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "kernels/targets.h"
+#include "kernels/program/targets.h"
 
 namespace plumb::cuda {
 

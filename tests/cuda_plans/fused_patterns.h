@@ -1,4 +1,4 @@
-// The fused patterns of kernels/cuda/fusion.h around a plain convolution.
+// The fused patterns of kernels/cuda/plan/fusion.h around a plain convolution.
 #pragma once
 
 #include <array>

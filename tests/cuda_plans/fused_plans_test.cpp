@@ -7,7 +7,7 @@
 
 #include "absent_gpu.h"
 #include "fused_patterns.h"
-#include "kernels/cuda/fusion.h"
+#include "kernels/cuda/plan/fusion.h"
 #include "problems.h"
 
 namespace plumb::cuda {

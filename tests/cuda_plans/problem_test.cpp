@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "absent_gpu.h"
-#include "kernels/cuda/depthwise_shape.h"
+#include "kernels/cuda/plan/depthwise_shape.h"
 #include "models/arcface.h"
 #include "problems.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "bench/plan/step_plan.h"
-#include "kernels/memory_plan.h"
+#include "kernels/program/memory_plan.h"
 #include "models/catalogue.h"
 
 namespace plumb::cuda {

@@ -9,7 +9,7 @@
 
 #include "absent_gpu.h"
 #include "kernels/cuda/conv.h"
-#include "kernels/describe.h"
+#include "kernels/program/describe.h"
 
 namespace plumb::cuda {
 

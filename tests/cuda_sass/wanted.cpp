@@ -1,11 +1,11 @@
 #include "tests/cuda_sass/wanted.h"
 
-#include "kernels/cuda/block_end_shape.h"
-#include "kernels/cuda/depthwise_shape.h"
-#include "kernels/cuda/margin_partition.h"
-#include "kernels/cuda/norm_partition.h"
-#include "kernels/cuda/stem_shape.h"
-#include "kernels/cuda/window_shape.h"
+#include "kernels/cuda/plan/block_end_shape.h"
+#include "kernels/cuda/plan/depthwise_shape.h"
+#include "kernels/cuda/plan/margin_partition.h"
+#include "kernels/cuda/plan/norm_partition.h"
+#include "kernels/cuda/plan/stem_shape.h"
+#include "kernels/cuda/plan/window_shape.h"
 
 namespace plumb::sass {
 namespace {

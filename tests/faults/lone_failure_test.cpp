@@ -26,7 +26,7 @@ TEST(LoneFailure, ErrorOfRank1) {
   StartedProgram program =
       place.start(Place::mpirun(2, place.damaged(kSmall + "--iters 50")), "PLUMB_DAMAGE=error");
   expect_ended_by_rank_1(program, kIoError, {"images/1.jpg"});
-  expect_no_score(place, "ended the job with exit code 74, see its rank_1.json");
+  expect_no_score(place, "ended the job with exit code 74, in the window");
   EXPECT_NE(read_text(place.file(place.contents_ending_in("/rank_1.json").at(0))).find("images/1.jpg"),
             std::string::npos);
 }

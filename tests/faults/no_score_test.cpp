@@ -59,7 +59,7 @@ void write_poisoned_batch(const Place& place, float poison = std::numeric_limits
 TEST(NoScore, PoisonedBatch) {
   const Place place;
   write_poisoned_batch(place);
-  expect_failure_told(place.run(place.resnet50(kSmallImages + "--iters 2 --batch batch.safetensors")),
+  expect_failure_told(place.run(place.resnet50(kSmallImages + "--iters 2 --batch-file batch.safetensors")),
                       {"not finite", "look at the data"});
   expect_no_score(place, "not finite");
 }
@@ -70,7 +70,7 @@ TEST(NoScore, PoisonedBatchOfAnUncheckedRun) {
     const Place place;
     write_poisoned_batch(place, poison);
     expect_failure_told(
-        place.run(place.resnet50(kSmallImages + "--iters 2 --no-check --batch batch.safetensors")),
+        place.run(place.resnet50(kSmallImages + "--iters 2 --no-check --batch-file batch.safetensors")),
         {"not finite", "look at the data"});
     expect_no_score(place, "not finite");
     EXPECT_EQ(place.result().at("checks").at("replicas_identical"), "skipped");

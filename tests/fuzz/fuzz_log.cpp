@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "results/dialects/dialect.h"
+#include "results/formats/dialect.h"
 #include "tests/fuzz/fuzz_input.h"
 
 using namespace plumb;

@@ -255,7 +255,7 @@ unavailable() {
     echo "${under[0]} is neither on PATH nor in the CUDA toolkit"
   else
     for argument in "$@"; do
-      case $option in --weights | --batch) [ -s "$argument" ] || echo "there is no ${argument##*/} to start from" ;; esac
+      case $option in --weights | --batch-file) [ -s "$argument" ] || echo "there is no ${argument##*/} to start from" ;; esac
       option=$argument
     done
   fi

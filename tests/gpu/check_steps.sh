@@ -138,7 +138,7 @@ nccl_ranks() {
   for precision in fp32 fp16; do
     files=() given=("--$precision")
     [ $precision = fp32 ] || given+=(--loss-scale 128)
-    given+=(--comm nccl --bs 16 --image-size 64 --batch "$scratch/batch.safetensors" --iters 6 --warmup 1 --lr 0.001)
+    given+=(--comm nccl --bs 16 --image-size 64 --batch-file "$scratch/batch.safetensors" --iters 6 --warmup 1 --lr 0.001)
     for count in '1 on' '1 off' '2 on' '2 off' '4 on'; do
       graph=${count#* } count=${count% *}
       name=nccl_${precision}_${count}_$graph
@@ -199,7 +199,7 @@ as_pytorch() {
   for precision in "${precisions[@]}"; do
     name=${model}_$precision scale=()
     [ $precision != fp16 ] || scale=(--loss-scale 128) # as in PyTorch's steps
-    bench "$name" 3 "$@" --$precision "${scale[@]}" --weights "${of}_start.safetensors" --batch "${of}_batch.safetensors" --iters 4 \
+    bench "$name" 3 "$@" --$precision "${scale[@]}" --weights "${of}_start.safetensors" --batch-file "${of}_batch.safetensors" --iters 4 \
       --warmup 0 --lr 0.001 --no-autotune --save-weights "$scratch/$name.safetensors"
     compare parity "${name}_as_pytorch" --precision $precision --losses "$name.json" "${of}_$precision.json" "${of}_fp32.json" \
       --weights "${of}_start.safetensors" "$scratch/$name.safetensors" "${of}_$precision.safetensors" "${of}_fp32.safetensors"

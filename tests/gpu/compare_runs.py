@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds training runs against each other, with nothing but Python's own library.
 
-  compare_runs.py batch FILE --images N --size PIXELS            write images and labels that --batch takes
+  compare_runs.py batch FILE --images N --size PIXELS            write images and labels that --batch-file takes
   compare_runs.py calm [--loud X] WEIGHTS OUT                    scale the last norm of each residual block down
   compare_runs.py losses --first X --rest Y RUN REFERENCE        result JSON against result JSON
   compare_runs.py norms START FUSED PLAIN                        one step in fp16 against another: statistics of norms, and updates

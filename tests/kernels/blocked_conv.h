@@ -9,8 +9,8 @@
 #include <string>
 
 #include "base/text.h"
-#include "kernels/conv_shape.h"
 #include "kernels/cpu/element_types.h"
+#include "kernels/program/conv_shape.h"
 
 namespace plumb {
 

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "kernels/device.h"
-#include "kernels/winograd.h"
+#include "kernels/program/winograd.h"
 #include "tests/kernels/graph_builder.h"
 
 namespace plumb {

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "kernels/winograd.h"
+#include "kernels/program/winograd.h"
 #include "models/resnet50.h"
 #include "tests/kernels/closed_form.h"
 #include "tests/kernels/match_reference.h"

@@ -6,11 +6,11 @@
 #include <map>
 #include <set>
 
-#include "kernels/cuda/fusion.h"
-#include "kernels/cuda/margin_partition.h"
-#include "kernels/describe.h"
-#include "kernels/memory_plan.h"
-#include "kernels/roofline.h"
+#include "kernels/cuda/plan/fusion.h"
+#include "kernels/cuda/plan/margin_partition.h"
+#include "kernels/program/describe.h"
+#include "kernels/program/memory_plan.h"
+#include "kernels/program/roofline.h"
 #include "models/arcface.h"
 #include "tests/kernels/described_instructions.h"
 

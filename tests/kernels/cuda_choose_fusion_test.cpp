@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <set>
 
-#include "kernels/cuda/choose_fusion.h"
-#include "kernels/cuda/fusion.h"
+#include "kernels/cuda/plan/choose_fusion.h"
+#include "kernels/cuda/plan/fusion.h"
 #include "models/resnet50.h"
 
 namespace plumb::cuda {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <map>
 
-#include "kernels/cuda/state.h"
-#include "kernels/describe.h"
-#include "kernels/memory_plan.h"
-#include "kernels/roofline.h"
+#include "kernels/cuda/plan/state.h"
+#include "kernels/program/describe.h"
+#include "kernels/program/memory_plan.h"
+#include "kernels/program/roofline.h"
 #include "models/arcface.h"
 #include "models/resnet50.h"
 #include "tests/bench/expect_error.h"

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "kernels/cuda/fusion.h"
+#include "kernels/cuda/plan/fusion.h"
 #include "models/resnet50.h"
 #include "tests/kernels/graph_builder.h"
 

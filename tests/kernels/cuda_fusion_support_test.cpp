@@ -1,7 +1,7 @@
 // Which fused engines each GPU and precision has.
 #include <gtest/gtest.h>
 
-#include "kernels/cuda/fusion.h"
+#include "kernels/cuda/plan/fusion.h"
 
 namespace plumb::cuda {
 namespace {

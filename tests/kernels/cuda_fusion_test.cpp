@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
-#include "kernels/memory_plan.h"
-#include "kernels/roofline.h"
+#include "kernels/program/memory_plan.h"
+#include "kernels/program/roofline.h"
 #include "tests/kernels/fused_resnet50.h"
 
 namespace plumb::cuda {

@@ -4,11 +4,11 @@
 
 #include <stdexcept>
 
-#include "kernels/cuda/blocks.h"
-#include "kernels/cuda/depthwise_shape.h"
-#include "kernels/cuda/margin_partition.h"
-#include "kernels/describe.h"
-#include "kernels/memory_plan.h"
+#include "kernels/cuda/plan/blocks.h"
+#include "kernels/cuda/plan/depthwise_shape.h"
+#include "kernels/cuda/plan/margin_partition.h"
+#include "kernels/program/describe.h"
+#include "kernels/program/memory_plan.h"
 #include "models/arcface.h"
 #include "models/resnet50.h"
 #include "tests/kernels/live_bytes.h"

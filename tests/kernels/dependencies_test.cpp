@@ -1,4 +1,4 @@
-#include "kernels/dependencies.h"
+#include "kernels/program/dependencies.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Invariants of every described Program on any device, and ResNet-50's cost on named GPUs.
-#include "kernels/describe.h"
+#include "kernels/program/describe.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <set>
 #include <sstream>
 
-#include "kernels/dependencies.h"
-#include "kernels/memory_plan.h"
-#include "kernels/roofline.h"
+#include "kernels/program/dependencies.h"
+#include "kernels/program/memory_plan.h"
+#include "kernels/program/roofline.h"
 #include "models/cost.h"
 #include "models/resnet50.h"
 #include "tests/kernels/described_instructions.h"

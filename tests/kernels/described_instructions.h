@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/program.h"
+#include "kernels/program/program.h"
 
 namespace plumb {
 

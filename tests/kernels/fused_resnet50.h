@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/fusion.h"
+#include "kernels/cuda/plan/fusion.h"
 #include "models/resnet50.h"
 #include "tests/kernels/described_instructions.h"
 

@@ -1,4 +1,4 @@
-#include "kernels/cuda/gpu_choice.h"
+#include "kernels/cuda/plan/gpu_choice.h"
 
 #include <gtest/gtest.h>
 

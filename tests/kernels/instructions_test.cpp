@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "kernels/program.h"
+#include "kernels/program/program.h"
 
 namespace plumb {
 namespace {

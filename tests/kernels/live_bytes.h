@@ -5,8 +5,8 @@
 #include <map>
 #include <vector>
 
-#include "kernels/dependencies.h"
-#include "kernels/program.h"
+#include "kernels/program/dependencies.h"
+#include "kernels/program/program.h"
 
 namespace plumb {
 

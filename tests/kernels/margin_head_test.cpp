@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "kernels/cpu/fast_exp2.h"
-#include "kernels/describe.h"
-#include "kernels/memory_plan.h"
+#include "kernels/program/describe.h"
+#include "kernels/program/memory_plan.h"
 #include "tests/kernels/margin_ranks.h"
 #include "tests/models/margin_reference.h"
 

@@ -9,9 +9,9 @@
 #include <stdexcept>
 #include <string>
 
-#include "kernels/describe.h"
-#include "kernels/memory_plan.h"
-#include "kernels/program.h"
+#include "kernels/program/describe.h"
+#include "kernels/program/memory_plan.h"
+#include "kernels/program/program.h"
 #include "models/margin_head.h"
 
 namespace plumb {

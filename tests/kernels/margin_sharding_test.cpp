@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "kernels/describe.h"
+#include "kernels/program/describe.h"
 #include "models/margin_head.h"
 #include "tests/kernels/margin_ranks.h"
 #include "tests/models/margin_reference.h"

@@ -1,4 +1,4 @@
-#include "kernels/program.h"
+#include "kernels/program/program.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <random>
 #include <string>
 
-#include "kernels/program.h"
+#include "kernels/program/program.h"
 
 namespace plumb {
 

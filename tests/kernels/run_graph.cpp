@@ -2,9 +2,9 @@
 
 #include <memory>
 
-#include "kernels/describe.h"
-#include "kernels/memory_plan.h"
-#include "kernels/program.h"
+#include "kernels/program/describe.h"
+#include "kernels/program/memory_plan.h"
+#include "kernels/program/program.h"
 
 namespace plumb {
 namespace {

@@ -1,12 +1,12 @@
-#include "kernels/targets.h"
+#include "kernels/program/targets.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "base/error.h"
-#include "kernels/describe.h"
-#include "kernels/roofline.h"
+#include "kernels/program/describe.h"
+#include "kernels/program/roofline.h"
 
 namespace plumb {
 namespace {

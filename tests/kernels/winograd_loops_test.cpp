@@ -1,6 +1,4 @@
 // Our Winograd loops on their own, with stride 1 and 2, each pass against sums in double precision.
-#include "kernels/cpu/winograd_loops.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "kernels/cpu/winograd/loops.h"
 #include "tests/kernels/blocked_conv.h"
 
 namespace plumb::cpu {

@@ -1,6 +1,6 @@
 // Winograd convolutions on the CPU: the rule that chooses them, what it says of memory, and their error
 // against double precision, beside that of direct convolutions.
-#include "kernels/winograd.h"
+#include "kernels/program/winograd.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 #include <tuple>
 
 #include "base/text.h"
-#include "kernels/memory_plan.h"
-#include "kernels/roofline.h"
+#include "kernels/program/memory_plan.h"
+#include "kernels/program/roofline.h"
 #include "models/resnet50.h"
 #include "tests/kernels/blocked_conv.h"
 #include "tests/kernels/match_reference.h"

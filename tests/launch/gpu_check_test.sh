@@ -246,7 +246,7 @@ case $behaviour in
     grep -q 'tool memcheck .* --fp16 ' "$CALLS" || fail "memcheck leaves out half precision: $(cat "$CALLS")"
     # All of several ranks take one batch.
     ! command -v python3 >/dev/null ||
-      grep -q 'mpirun -np 4 .*--fp16 .*--comm nccl .*--batch .*--deterministic .*--share-gpu .*--cuda-graph on' "$CALLS" ||
+      grep -q 'mpirun -np 4 .*--fp16 .*--comm nccl .*--batch-file .*--deterministic .*--share-gpu .*--cuda-graph on' "$CALLS" ||
       fail "not 4 ranks: $(cat "$CALLS")"
     expect_call "bench_arcface --fp32 --backbone y1 --classes 1000 --head pfc --share-gpu --comm nccl"
     expect_call "bench_allreduce --comm nccl --share-gpu --collective broadcast"

@@ -10,7 +10,7 @@
         Writes closed-form weights and one batch of 8 images for bench_arcface, and the losses and weights of four steps in
         every precision; on a GPU fp32 is without TF32.
     bench_arcface --backbone r50 --classes 1000 --bs 8 --lr 0.001 --dropout 0 --iters 4 --warmup 0 \\
-                  --weights FOLDER/r50_start.safetensors --batch FOLDER/r50_batch.safetensors
+                  --weights FOLDER/r50_start.safetensors --batch-file FOLDER/r50_batch.safetensors
 
 The recipe is SGD as torch.optim.SGD has it: momentum 0.9, weight decay 5e-4 on all parameters, constant learning
 rate; dropout is off.

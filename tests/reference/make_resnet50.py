@@ -11,7 +11,7 @@
         GPU fp32 is without TF32. --state-dict: a torchvision checkpoint, e.g. of the public model zoo; without it,
         closed-form weights. The batch is the closed-form one.
     bench_resnet50 --bs 16 --image-size 64 --fp32 --iters 4 --warmup 0 --lr 0.001 --weights FOLDER/resnet50_start.safetensors \\
-                   --batch FOLDER/resnet50_batch.safetensors --save-weights ours.safetensors --json >ours.json
+                   --batch-file FOLDER/resnet50_batch.safetensors --save-weights ours.safetensors --json >ours.json
     ../gpu/compare_runs.py parity --precision fp32 --losses ours.json … --weights …
 
 The recipe is SGD as torch.optim.SGD has it: momentum 0.875, weight decay 2^-15 on all parameters, label smoothing

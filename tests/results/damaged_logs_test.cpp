@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "results/analysis/log_tree.h"
-#include "results/dialects/dialect.h"
+#include "results/formats/dialect.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb {

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include "results/dialects/dialect.h"
+#include "results/formats/dialect.h"
 
 namespace plumb {
 

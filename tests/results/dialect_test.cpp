@@ -1,5 +1,5 @@
 // Whole logs give their speed.
-#include "results/dialects/dialect.h"
+#include "results/formats/dialect.h"
 
 #include <gtest/gtest.h>
 

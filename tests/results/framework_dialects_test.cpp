@@ -2,7 +2,7 @@
 // that belong together, and text that isn't a log line.
 #include <gtest/gtest.h>
 
-#include "results/dialects/dialect.h"
+#include "results/formats/dialect.h"
 #include "tests/results/dialect_sets.h"
 #include "tests/results/synthetic_log.h"
 #include "tests/scratch_folder.h"

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "base/error.h"
-#include "results/dialects/dialect.h"
+#include "results/formats/dialect.h"
 #include "tests/results/dialect_sets.h"
 #include "tests/results/synthetic_log.h"
 #include "tests/scratch_folder.h"

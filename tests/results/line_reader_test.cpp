@@ -1,4 +1,4 @@
-#include "results/dialects/line_reader.h"
+#include "results/formats/line_reader.h"
 
 #include <gtest/gtest.h>
 

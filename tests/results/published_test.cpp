@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/csv.h"
-#include "results/dialects/dialect.h"
+#include "results/formats/dialect.h"
 #include "results/record/gpu_name.h"
 #include "tests/bench/expect_error.h"
 

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "kernels/program.h"
+#include "kernels/program/program.h"
 #include "tests/bench/expect_error.h"
 
 namespace plumb {

@@ -1,10 +1,10 @@
-#include "results/dialects/tokens.h"
+#include "results/formats/tokens.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "results/dialects/stamps.h"
+#include "results/formats/stamps.h"
 
 namespace plumb {
 namespace {

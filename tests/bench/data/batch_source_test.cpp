@@ -87,7 +87,7 @@ class BatchFile : public testing::Test {
   }
   void expect_refused(const TensorFile& file, std::vector<std::string> words) {
     const BatchSourceOptions options = written(file);
-    words.push_back("--batch");
+    words.push_back("--batch-file");
     words.push_back("batch.safetensors");
     expect_error(ExitCode::bad_data, words, [&] { make_batch_source(options); });
   }

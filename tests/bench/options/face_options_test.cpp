@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "bench/options/options.h"
-#include "kernels/targets.h"
+#include "kernels/program/targets.h"
 
 namespace plumb {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kernels/device.h"
-#include "kernels/program.h"
+#include "kernels/program/program.h"
 
 namespace plumb {
 

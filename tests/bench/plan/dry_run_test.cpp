@@ -9,8 +9,8 @@
 
 #include "base/error.h"
 #include "comm/gradient_reduction.h"
-#include "kernels/describe.h"
-#include "kernels/targets.h"
+#include "kernels/program/describe.h"
+#include "kernels/program/targets.h"
 #include "models/resnet50.h"
 #include "tests/bench/expect_error.h"
 

@@ -116,7 +116,7 @@ TEST(StepPlan, LoadsBatchesUnlessTheyAreTheSame) {
     return make_step_plan(resolved(arguments), h200(), 0, 1).described_with.load_batch_every_step;
   };
   EXPECT_FALSE(loads({"--bs", "1"}));
-  EXPECT_FALSE(loads({"--bs", "1", "--batch", "one.safetensors"}));
+  EXPECT_FALSE(loads({"--bs", "1", "--batch-file", "one.safetensors"}));
   EXPECT_TRUE(loads({"--bs", "1", "--data", "images"}));
 }
 

@@ -11,7 +11,7 @@
 #include "bench/data/batch_source.h"
 #include "bench/run/runner.h"
 #include "kernels/device.h"
-#include "kernels/memory_plan.h"
+#include "kernels/program/memory_plan.h"
 #include "models/resnet50.h"
 #include "models/weights.h"
 

@@ -94,7 +94,7 @@ class ArcFaceRuns : public testing::Test {
 // All ranks get the same images, so every mean equals a single rank's.
 TEST_F(ArcFaceRuns, HeadsAndRanksAgreeOnTheSameBatch) {
   write_batch("batch", {0, 18, 19, 36});
-  const std::string same = "--bs 4 --lr 0.001 --batch batch --head ";
+  const std::string same = "--bs 4 --lr 0.001 --batch-file batch --head ";
   const ProgramRun one = run_well(1, same + "dp --save-weights dp_1");
   const TensorFile wanted = weights("dp_1");
   ASSERT_EQ(wanted.floats.at("head.weight").dims, (std::vector<std::int64_t>{kClasses, kEmbedding}));
@@ -124,7 +124,7 @@ TEST_F(ArcFaceRuns, ASampleOfTheClassesTrainsOnAnyNumberOfRanks) {
 
 TEST_F(ArcFaceRuns, SavedWeightsGoOnOnAnotherNumberOfRanks) {
   write_batch("batch", {3, 14, 15, 36});
-  const std::string same = "--bs 4 --lr 0.001 --batch batch --head mp ";
+  const std::string same = "--bs 4 --lr 0.001 --batch-file batch --head mp ";
   const double fresh = numbers(run_well(1, same + "--save-weights of_one"), "loss").front();
   run_well(2, same + "--save-weights of_two --log-dir two");
   ASSERT_EQ(weights("of_two").floats.at("head.weight").dims,
@@ -207,8 +207,8 @@ TEST_F(ArcFaceRuns, WeightsOfOtherClassesAreRefused) {
 
 TEST_F(ArcFaceRuns, LabelsBeyondTheClassesAreRefused) {
   write_batch("batch", {0, 37, 1, 2});
-  expect_refused(ExitCode::bad_data, 1, "--batch batch",
-                 {"--batch", "label 37 in row 1", "0 to 36", "--classes"});
+  expect_refused(ExitCode::bad_data, 1, "--batch-file batch",
+                 {"--batch-file", "label 37 in row 1", "0 to 36", "--classes"});
   write_records(images_with_labels({0, 1, 37, 2}));
   expect_refused(ExitCode::bad_data, 1, "--data x.rec", {"--data", "record 2 at offset", "label 37"});
 }

@@ -9,7 +9,7 @@
 #include "bench/run/runner.h"
 #include "comm/mpi_communicator.h"
 #include "comm/nccl_communicator.h"
-#include "kernels/memory_plan.h"
+#include "kernels/program/memory_plan.h"
 #include "models/margin_head.h"
 #include "models/model_builder.h"
 #include "tests/models/initial_tensors.h"

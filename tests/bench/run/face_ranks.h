@@ -9,8 +9,8 @@
 
 #include "comm/gradient_reduction.h"
 #include "comm/job.h"
-#include "kernels/describe.h"
 #include "kernels/device.h"
+#include "kernels/program/describe.h"
 #include "models/graph.h"
 
 namespace plumb {

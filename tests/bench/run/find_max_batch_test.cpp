@@ -4,8 +4,8 @@
 
 #include <set>
 
-#include "kernels/memory_plan.h"
-#include "kernels/targets.h"
+#include "kernels/program/memory_plan.h"
+#include "kernels/program/targets.h"
 #include "models/resnet50.h"
 
 namespace plumb {

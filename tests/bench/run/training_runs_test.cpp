@@ -83,7 +83,7 @@ TEST(TrainingRuns, InBf16StayNearFp32AndAgreeAcrossRanks) {
 TEST(TrainingRuns, TwoRanksFedTheSameBatchAreOneRank) {
   const ScratchFolder folder;
   write_batch(folder.path() + "/batch.safetensors");
-  const std::string arguments = kSmall + "--iters 4 --batch batch.safetensors --save-weights ";
+  const std::string arguments = kSmall + "--iters 4 --batch-file batch.safetensors --save-weights ";
   const ProgramRun one = run_small(folder.path(), 1, arguments + "one.safetensors");
   ASSERT_EQ(one.exit_code, 0) << one.messages;
   const ProgramRun two = run_small(folder.path(), 2, arguments + "two.safetensors");

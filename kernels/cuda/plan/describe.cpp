@@ -1,0 +1,355 @@
+// The training step on an NVIDIA GPU.
+// - Batch norm forward is two instructions: statistics, and one pass that normalises, adds a residual (and
+//   normalises a shortcut) and applies the ReLU. Where a convolution gathers the sums, that pass makes them
+//   statistics, too. A max pool normalises its input itself. Backward is one
+//   instruction, which recomputes the ReLU mask from the norm's input or, after a residual, reads one bit per
+//   element that forward keeps (NCHW: the output).
+// - In NHWC backward of the norm in front of a max pool includes the pool's. For its sums the pool keeps the
+//   elements that won: no others have a gradient.
+// - Where plan_fusion() allows, convolutions gather the statistics of their output, normalise their input,
+//   and compute backward through the preceding norm. A norm normalised only inside a convolution is not
+//   stored.
+// - Where plan_fusion() allows, backward-data of a block's first convolution completes the gradient of the
+//   preceding block's end: it adds the shortcut's gradient, applies the mask and may sum for the norm. That
+//   norm then reads one masked gradient, which is also its residual's; else its first pass adds both and
+//   writes the masked sum.
+// - Where plan_fusion() allows, a block ends without the output of its last convolution, or of its shortcut's
+//   as well (kernels/program/instructions/block_end.h): products of the convolution's input give the norm's
+//   statistics, one product of each ends the block, and backward reads the gradient of the block's output and
+//   that input.
+// - A block's end goes back through its shortcut's norm, too. Without a ReLU the gradient of any other
+//   shortcut is that of the sum itself; a norm in front of a block's first convolution adds its own to it.
+// - One multi-tensor update also writes the half-precision copies of the weights.
+#include "kernels/program/describe.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/cuda/plan/choose_layout.h"
+#include "kernels/cuda/plan/depthwise_shape.h"
+#include "kernels/cuda/plan/describe_block_end.h"
+#include "kernels/cuda/plan/margin_partition.h"
+
+namespace plumb::cuda {
+namespace {
+
+struct Describer : BlockEndLowering {
+  using GraphLowering::backward;
+  using GraphLowering::forward;
+
+  Describer(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits)
+      : BlockEndLowering(start_storage(graph, options, limits, choose_layout(graph, options, limits)),
+                         plan_fusion(graph, options, limits)),
+        overlap_weights_(options.overlap_weights) {
+    lowering_.program.allow_tf32 = options.precision == Precision::tf32 || options.tf32_head;
+  }
+
+  Program run(const DescribeOptions& options) {
+    if (options.load_batch_every_step) load_batch(options.normalisation, 2);
+    walk(*this);
+    set_library_workspaces(lowering_.program, graph_.batch());
+    lower_update(lowering_, options.scale_loss);
+    drop_unused_buffers(lowering_.program);  // values that no instruction stores
+    return std::move(lowering_.program);
+  }
+
+  // Sets the workspace limit; the chosen engine settles the size.
+  void set_conv_workspace(Instruction& instruction, const Conv& op) {
+    const auto buffer = [&](BufferId id) -> const Buffer& { return lowering_.program.buffers[id]; };
+    instruction.workspace_bytes =
+        conv_workspace_bytes(graph_, op, instruction.as<ConvBackwardWeights>() != nullptr,
+                             buffer(value(op.in)), buffer(value(op.out)), buffer(master(op.weight)));
+  }
+
+  void forward(std::size_t i, const Conv& op) {
+    const LayerFusion& layer = layers_[i];
+    if (layer.norm_of_product) return forward_of_product(i, op);
+    ConvForward conv{.in = value(op.in), .weight = lowering_.weights[op.weight], .out = value(op.out)};
+    if (layer.forward.normalizes_input) {
+      conv.in = value(norm_in_front(i).in);
+      conv.scale_shift = saved_[*layer.norm_in_front].scale_shift;
+    }
+    if (layer.forward.gathers_statistics) {
+      saved_[i].sums = add_saved(op.name + ".sums", DType::f32, {2, shape(op.out).c});
+      conv.sums = saved_[i].sums;
+    }
+    set_conv_workspace(add(op.name + ".forward", conv, Phase::forward, i), op);
+  }
+  void backward(std::size_t i, const Conv& op) {
+    const LayerFusion& layer = layers_[i];
+    if (layer.norm_of_product) return backward_of_product(i, op);
+    const BufferId d_out = gradient_of(op.out);
+    ConvBackwardWeights weights{.in = value(op.in), .d_out = d_out, .d_weight = gradient(op.weight)};
+    if (layer.weights_normalize_input) {
+      weights.in = value(norm_in_front(i).in);
+      weights.scale_shift = saved_[*layer.norm_in_front].scale_shift;
+    }
+    Instruction& instruction = add(op.name + ".backward_weights", weights, Phase::backward, i);
+    if (overlap_weights_ && !is_depthwise(graph_, op)) instruction.lane = Lane::weights;
+    set_conv_workspace(instruction, op);
+    if (op.in == 0) return;  // no instruction reads the gradient of the images
+    const BufferId d_in = new_gradient(op.in, op.name);
+    const Operation data =
+        layer.backward_through_norm ? Operation(backward_through_norm(i, op, d_out, d_in))
+        : layer.block_end
+            ? Operation(complete_gradient(op, layer, d_out, d_in))
+            : ConvBackwardData{.d_out = d_out, .weight = lowering_.weights[op.weight], .d_in = d_in};
+    contribute(op.in, d_in);
+    set_conv_workspace(add(op.name + ".backward_data", data, Phase::backward, i), op);
+  }
+
+  // The norm's own backward ends with these coefficients.
+  ConvNormBackwardData backward_through_norm(std::size_t i, const Conv& op, BufferId d_out,
+                                             BufferId d_activated) {
+    const BatchNorm& norm = norm_in_front(i);
+    Saved& saved = saved_[*layers_[i].norm_in_front];
+    saved.coefficients = add_coefficients(norm, 1);
+    return {.d_out = d_out,
+            .weight = lowering_.weights[op.weight],
+            .norm_in = value(norm.in),
+            .bias = master(norm.bias),
+            .mean = saved.mean,
+            .inv_std = saved.inv_std,
+            .scale = master(norm.scale),
+            .d_activated = d_activated,
+            .d_scale = gradient(norm.scale),
+            .d_bias = gradient(norm.bias),
+            .coefficients = saved.coefficients};
+  }
+
+  void forward(std::size_t i, const BatchNorm& op) {
+    const std::optional<BatchNormFinalize> finalize = statistics(i, op);
+    const LayerFusion& layer = layers_[i];
+    if (!layer.stored) return;
+    if (layer.product) return end_with_product(i, op);
+    Saved& saved = saved_[i];
+    BatchNormApply apply{.in = value(op.in), .out = value(op.out), .finalize = finalize};
+    if (!finalize) apply.scale_shift = saved.scale_shift;
+    if (op.activation == Activation::relu && op.residual && layout() == TensorLayout::nhwc) {
+      saved.relu_mask = add_saved(op.name + ".mask", DType::u8, {(shape(op.in).elements() + 7) / 8});
+      apply.relu_mask = saved.relu_mask;
+    }
+    if (layer.norm_in_front) {
+      apply.residual = value(norm_in_front(i).in);
+      apply.residual_scale_shift = saved_[*layer.norm_in_front].scale_shift;
+    } else if (op.residual) {
+      apply.residual = value(*op.residual);
+    }
+    if (op.slope) apply.slope = master(*op.slope);
+    if (layer.sums_output) {
+      saved.channel_sums = add_saved(op.name + ".channel_sums", DType::f32, {shape(op.out).c});
+      apply.out_sums = saved.channel_sums;
+      apply.counters = counters_;
+    }
+    Instruction& instruction = add(op.name + ".forward", apply, Phase::forward, i);
+    if (layer.sums_output)
+      instruction.workspace_bytes =
+          norm_partials_bytes(partition_norm(shape(op.in), layout(), kNormBlocksAtOnce), 1);
+  }
+
+  // Returns what is left for the pass that stores the norm's output.
+  std::optional<BatchNormFinalize> statistics(std::size_t i, const BatchNorm& op) {
+    const LayerFusion& layer = layers_[i];
+    Saved& saved = saved_[i];
+    const std::int64_t channels = shape(op.in).c;
+    if (!layer.product) saved.mean = add_saved(op.name + ".mean", DType::f32, {channels});
+    saved.inv_std = add_saved(op.name + ".inv_std", DType::f32, {channels});
+    saved.scale_shift = add_saved(op.name + ".scale_shift",
+                                  layer.inside_conv ? lowering_.op_types[i] : DType::f32, {2, channels});
+    BatchNormMoments moments{.scale = master(op.scale),
+                             .bias = master(op.bias),
+                             .running_mean = tensors_.statistics[op.running_mean],
+                             .running_variance = tensors_.statistics[op.running_variance],
+                             .scale_shift = saved.scale_shift,
+                             .inv_std = saved.inv_std};
+    if (!layer.product) moments.mean = saved.mean;
+    if (layer.product) {
+      statistics_of_product(i, moments);
+    } else if (layer.statistics_by) {
+      const BatchNormFinalize finalize{.sums = saved_[*layer.statistics_by].sums, .moments = moments};
+      if (layer.stored) return finalize;
+      add(op.name + ".finalize", finalize, Phase::forward, i);
+    } else {
+      add(op.name + ".statistics",
+          BatchNormStatistics{.in = value(op.in), .moments = moments, .counters = counters_}, Phase::forward,
+          i)
+          .workspace_bytes = NormWorkspace{}.bytes(partition_of(op));
+    }
+    return {};
+  }
+
+  void backward(std::size_t i, const BatchNorm& op) {
+    if (layers_[i].backward_by_end) return;
+    if (layers_[i].product) return pass_on_gradient(i, op);
+    if (layers_[i].backward_through_pool) return backward_through_pool(i, op);
+    if (layers_[i].backward_by_conv) return one_pass_backward(i, op);
+    if (layers_[i].norm_in_front) return pair_backward(i, op);
+    two_pass_backward(i, op);
+  }
+
+  // A convolution has computed the sums, at a block's end those of its shortcut's norm, too.
+  void one_pass_backward(std::size_t i, const BatchNorm& op) {
+    const BufferId d_activated = gradient_of(op.out), d_in = new_gradient(op.in, op.name);
+    BatchNormBackwardApply norm{
+        .d_activated = d_activated, .in = value(op.in), .coefficients = saved_[i].coefficients, .d_in = d_in};
+    if (layers_[i].norm_in_front) {
+      const BatchNorm& shortcut = norm_in_front(i);
+      norm.shortcut_in = value(shortcut.in);
+      norm.d_shortcut_in = new_gradient(shortcut.in, shortcut.name);
+    } else if (op.residual) {
+      share_with_residual(op, d_activated);
+    }
+    add(op.name + ".backward", norm, Phase::backward, i);
+    contribute(op.in, d_in);
+    if (norm.d_shortcut_in) contribute(norm_in_front(i).in, *norm.d_shortcut_in);
+  }
+
+  // Sets the operand that gives the activation's mask. Without a residual, and for a PReLU: the norm's own
+  // input. With a residual: see set_end_mask(). Returns it.
+  std::optional<BufferId> set_mask(std::size_t i, const BatchNorm& op, BatchNormBackward& norm) const {
+    const Saved& saved = saved_[i];
+    if (op.residual) return set_end_mask(i, op, norm);
+    if (op.activation == Activation::none) return {};
+    return norm.scale_shift = saved.scale_shift, saved.scale_shift;
+  }
+  // At a block's end: none if its gradient comes masked, the output in NCHW, else bits.
+  std::optional<BufferId> set_end_mask(std::size_t i, const BatchNorm& op, auto& norm) const {
+    if (op.activation == Activation::none || layers_[i].masked_by_conv) return {};
+    if (layout() == TensorLayout::nchw) return norm.out = value(op.out), value(op.out);
+    norm.relu_mask = saved_[i].relu_mask;
+    return saved_[i].relu_mask;
+  }
+
+  // The buffer that a norm's gradient can be added to: the sum left by its input's other readers, which come
+  // later in the Graph and so earlier here. Saves a buffer and a pass that adds both.
+  std::optional<BufferId> take_sum(const BatchNorm& op) {
+    std::vector<Lowering::Contribution>& parts = lowering_.gradients[op.in];
+    if (op.activation != Activation::none || op.residual || parts.size() != 1 || parts.front().shared)
+      return {};
+    const BufferId sum = parts.front().buffer;
+    parts.clear();
+    return sum;
+  }
+
+  // Two passes: sums over in and d_out, then d_in. If the residual's gradient isn't d_out itself, the first
+  // pass writes it: the masked sum of the output's gradients. The second pass reads that instead of the parts
+  // and the mask.
+  void two_pass_backward(std::size_t i, const BatchNorm& op) {
+    const bool masks_by_input = op.activation != Activation::none && !op.residual;
+    const std::vector<BufferId> d_out = gradients_of(op.out, masks_by_input ? 1 : 2);
+    const std::optional<BufferId> sum = d_out.size() == 1 ? take_sum(op) : std::nullopt;
+    BatchNormBackward norm =
+        norm_backward(i, op, d_out, {sum ? *sum : new_gradient(op.in, op.name), sum.has_value()});
+    norm.counters = counters_;
+    const std::optional<BufferId> mask = set_mask(i, op, norm);
+    double second_pass_bytes = bytes(value(op.in));
+    if (op.residual && (mask || d_out.size() > 1)) {
+      const BufferId d_residual = new_gradient(*op.residual, op.name);
+      norm.d_residual = d_residual;
+      contribute(*op.residual, d_residual);
+      second_pass_bytes += bytes(d_residual);
+    } else {
+      for (BufferId part : d_out) second_pass_bytes += bytes(part);
+      if (mask) second_pass_bytes += bytes(*mask);
+      if (op.residual) share_with_residual(op, d_out.front());
+    }
+    Instruction& instruction = add(op.name + ".backward", norm, Phase::backward, i);
+    instruction.work.bytes += second_pass_bytes;
+    instruction.workspace_bytes = (op.slope ? kPreluWorkspace : NormWorkspace{}).bytes(partition_of(op));
+    contribute(op.in, norm.d_in);
+  }
+
+  BatchNormPairBackward::Norm of_pair(std::size_t i, const BatchNorm& op) {
+    return {.in = value(op.in),
+            .scale = master(op.scale),
+            .mean = saved_[i].mean,
+            .inv_std = saved_[i].inv_std,
+            .d_in = new_gradient(op.in, op.name),
+            .d_scale = gradient(op.scale),
+            .d_bias = gradient(op.bias)};
+  }
+
+  // The same for a block's end and its shortcut's norm at once. The shortcut's gradient is where the first
+  // pass leaves the masked sum.
+  void pair_backward(std::size_t i, const BatchNorm& op) {
+    const BatchNorm& shortcut = norm_in_front(i);
+    const std::vector<BufferId> d_out = gradients_of(op.out, 2);
+    BatchNormPairBackward pair{.norm = of_pair(i, op),
+                               .shortcut = of_pair(*layers_[i].norm_in_front, shortcut),
+                               .d_out = d_out.front(),
+                               .counters = counters_};
+    if (d_out.size() > 1) pair.second_d_out = d_out.back();
+    double more_bytes = bytes(value(op.in)) + bytes(value(shortcut.in)) + bytes(d_out.front());
+    if (set_end_mask(i, op, pair) || pair.second_d_out) more_bytes += bytes(pair.shortcut.d_in);
+    Instruction& instruction = add(op.name + ".backward", pair, Phase::backward, i);
+    instruction.work.bytes += more_bytes;
+    instruction.workspace_bytes = kPairWorkspace.bytes(partition_of(op));
+    contribute(op.in, pair.norm.d_in);
+    contribute(shortcut.in, pair.shortcut.d_in);
+  }
+
+  void forward(std::size_t i, const Pool& op) {
+    const auto norm = layers_[i].norm_in_front;
+    if (!norm) return GraphLowering::forward(i, op);
+    const BufferId in = value(norm_in_front(i).in);
+    if (layers_[i].backward_by_norm)
+      saved_[i].winners =
+          add_saved(op.name + ".winners", lowering_.program.buffers[in].dtype, nchw(shape(op.out)));
+    pool_forward(i, op, in, saved_[*norm].scale_shift, saved_[i].winners);
+  }
+  void backward(std::size_t i, const Pool& op) {
+    if (!layers_[i].backward_by_norm) pool_backward(i, op, saved_[i].argmax ? 2 : 1);
+  }
+
+  // Two passes: sums over the pool's winners and its output's gradients, then d_in from in, these gradients
+  // and argmax.
+  void backward_through_pool(std::size_t i, const BatchNorm& op) {
+    const std::size_t pool = *layers_[i].backward_through_pool;
+    const std::vector<BufferId> d_out = gradients_of(std::get<Pool>(graph_.ops[pool]).out, 2);
+    BatchNormPoolBackward norm{.in = value(op.in),
+                               .winners = *saved_[pool].winners,
+                               .argmax = *saved_[pool].argmax,
+                               .d_out = d_out.front(),
+                               .scale = master(op.scale),
+                               .mean = saved_[i].mean,
+                               .inv_std = saved_[i].inv_std,
+                               .scale_shift = saved_[i].scale_shift,
+                               .d_in = new_gradient(op.in, op.name),
+                               .d_scale = gradient(op.scale),
+                               .d_bias = gradient(op.bias),
+                               .counters = counters_};
+    if (d_out.size() > 1) norm.second_d_out = d_out.back();
+    Instruction& instruction = add(op.name + ".backward", norm, Phase::backward, i);
+    for (BufferId part : d_out) instruction.work.bytes += bytes(part);
+    instruction.workspace_bytes = NormWorkspace{}.bytes(partition_pooled(shape(op.in)));
+    contribute(op.in, norm.d_in);
+  }
+
+  void forward(std::size_t i, const MarginLoss& op) {
+    const std::size_t first = lowering_.program.instructions.size();
+    GraphLowering::forward(i, op);
+    const MarginBuffers& margin = saved_[i].margin;
+    const Buffer& rows = lowering_.program.buffers[margin.rows];
+    lowering_.program.buffers[margin.products].bytes =
+        product_bytes(op.world_size * graph_.batch(), rows.dims[0], rows.dtype);
+    set_margin_workspaces(lowering_.program, first, op.world_size * graph_.batch(), rows);
+  }
+  void backward(std::size_t i, const MarginLoss& op) {
+    const std::size_t first = lowering_.program.instructions.size();
+    GraphLowering::backward(i, op);
+    set_margin_workspaces(lowering_.program, first, op.world_size * graph_.batch(),
+                          lowering_.program.buffers[saved_[i].margin.rows]);
+  }
+
+  NormPartition partition_of(const BatchNorm& op) const { return partition_norm(shape(op.in), layout()); }
+
+  bool overlap_weights_;
+};
+
+}  // namespace
+
+Program describe(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits) {
+  return Describer(graph, options, limits).run(options);
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,69 @@
+// Engine choice for instructions with several library engines: by timing, or by checking which engines build.
+// Done once per run; all ranks use the same choice.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/program/describe.h"
+#include "kernels/program/program.h"
+
+namespace plumb {
+
+// One engine tried on one problem.
+struct EngineTrial {
+  std::string engine;  // the library's name: "eng47_k2=5", "cublaslt 66 …"
+  std::size_t workspace_bytes = 0;
+  std::optional<double> seconds;  // empty: not timed or failed
+  std::optional<double> joules;   // of one run; empty: not measured
+  std::string failure;            // why the engine is unusable; empty if usable
+  bool captured = false;          // it was tried in a CUDA graph, where it works
+};
+
+struct InstructionChoice {
+  std::string engine;
+  std::optional<double> seconds;  // empty: not timed
+  std::string problem;            // key of Tuning::trials; only on the rank that tuned
+};
+
+struct EngineChoices {
+  std::vector<PlainLayer> plain;                          // layers that run unfused
+  std::map<std::string, InstructionChoice> instructions;  // by Instruction::name
+};
+
+// The choices are the fastest.
+struct Tuning : EngineChoices {
+  // For a step that doesn't fit with those: unfused only where no fused engine works, and the fastest engines
+  // within the workspace that every instruction has an engine for. Empty if no engine was timed.
+  std::optional<EngineChoices> smallest;
+  std::map<std::string, std::vector<EngineTrial>> trials;  // by problem, best engine first
+  std::vector<std::string> remarks;  // messages for the user, e.g. an unreadable cache file
+};
+
+struct TuningOptions {
+  bool time_engines = true;  // false: only check which engines build and run
+  bool captures = false;     // the engines chosen must work in a CUDA graph
+  // Reads the GPU's energy counter, which may move rarely; nothing if it can't be read. With it, of engines
+  // that are nearly as fast as the fastest the one that needs the least energy is chosen.
+  std::function<std::optional<double>()> joules;
+  // Called after each problem; `done` and `known` count problems so far.
+  std::function<void(std::size_t done, std::size_t known)> progress;
+};
+
+// Sets Instruction::engine and Instruction::tuned_seconds of the instructions in `tuning`.
+void apply_tuning(const EngineChoices& tuning, Program& program);
+
+// Excludes trials and remarks, which stay on the rank that tuned.
+nlohmann::json choices_to_json(const Tuning& tuning);
+Tuning choices_from_json(const nlohmann::json& json);
+
+// Header "problem,engine,workspace_bytes,milliseconds,joules,chosen", then a line per trial; failed engines
+// have no time. chosen: 1 if an instruction runs it.
+std::string trials_csv(const Tuning& tuning);
+
+}  // namespace plumb
