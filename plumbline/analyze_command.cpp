@@ -24,9 +24,7 @@ OptionTable analyze_options(AnalyzeArguments& arguments) {
       "Logs that are short, broken, repeated, mixed or wrongly named are left out and named.",
       {{"Input",
         {positional("LOG_DIR", arguments.log_dir, "folder that holds 1n1g, 1n8g, …").as_required(),
-         dialect_option(arguments.options.dialect), warmup_option(window), iterations_option(window),
-         flag_option("--as-published", arguments.options.as_published, true,
-                     "what DLPerf's script makes of the folder, its mistakes included; checks nothing")}},
+         dialect_option(arguments.options.dialect), warmup_option(window), iterations_option(window)}},
        {"Output",
         {text_option("--json", "FILE", arguments.json.path,
                      "write the analyzers' dictionary to a new file; without one, or for -, print just that")

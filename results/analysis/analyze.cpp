@@ -38,7 +38,7 @@ std::string text_of(const Kind& kind, bool with_settings) {
 Window choose_window(const Dialect& dialect, const AnalyzeOptions& options) {
   const Window window{options.window.iterations.value_or(dialect.default_window.iterations),
                       options.window.warmup.value_or(dialect.default_window.warmup)};
-  const std::int64_t for_stamps = !dialect.has_stamps() ? 0 : options.as_published ? 2 : 1;
+  const std::int64_t for_stamps = dialect.has_stamps() ? 1 : 0;
   const std::int64_t lowest_warmup = std::max(for_stamps, dialect.lowest_warmup);
   const std::int64_t step = dialect.index_step;
   if (window.warmup >= window.iterations)
@@ -50,12 +50,12 @@ Window choose_window(const Dialect& dialect, const AnalyzeOptions& options) {
                 dialect.lowest_warmup > for_stamps ? "whose lines begin after as many iterations"
                                                    : "which times from the end of a warm-up iteration",
                 lowest_warmup);
-  if (!options.as_published && window.warmup % step != 0)
+  if (window.warmup % step != 0)
     throw Error(
         ExitCode::usage,
         "option --warmup: {} is no multiple of {}, and a line of {} is of as many iterations; give {}",
         window.warmup, step, dialect.name, window.warmup / step * step);
-  if (!options.as_published && window.warmup / step >= window.iterations / step)
+  if (window.warmup / step >= window.iterations / step)
     throw Error(ExitCode::usage,
                 "option --iters: {} leaves no whole line of {}, which are of {} iterations, after "
                 "--warmup {}; give at least {}",
@@ -271,14 +271,13 @@ ReadLogs read_logs(const fs::path& dir, const AnalyzeOptions& options) {
   LogTree tree = find_logs(dir);
   const Dialect& dialect = choose_dialect(options.dialect, tree.files);
   ReadLogs read{.dialect = &dialect, .window = choose_window(dialect, options), .bad = std::move(tree.bad)};
-  if (!options.as_published) read_runs(tree, dir, options.window, read);
+  read_runs(tree, dir, options.window, read);
   return read;
 }
 
 Analysis analyze_logs(const fs::path& dir, const AnalyzeOptions& options) {
   ReadLogs read = read_logs(dir, options);
   const Dialect& dialect = *read.dialect;
-  if (options.as_published) return analyze_as_published(dir, dialect, read.window);
   keep_one_configuration(read.runs, dir, read.bad);
   if (read.runs.empty()) refuse_useless(dir, read.bad);
   Analysis analysis{.dialect = std::string(dialect.name),

@@ -24,10 +24,6 @@ struct WindowChoice {
 struct AnalyzeOptions {
   std::string dialect = "auto";  // or a name of dialects()
   WindowChoice window = {};
-  // True: what the published script does, its own mistakes included: nothing is checked, short logs and
-  // repeated lines are averaged in, without 1n1g there is no average. A log on which the script dies ends the
-  // analysis.
-  bool as_published = false;
 };
 
 struct LogRun {
@@ -48,7 +44,6 @@ struct ReadLogs {
 };
 
 // Throws Error: bad_data if the folder isn't there, usage for an impossible window or an unknown dialect.
-// With as_published no file is read.
 ReadLogs read_logs(const std::filesystem::path& dir, const AnalyzeOptions& options);
 
 // The runs of one case that have one configuration.
@@ -77,9 +72,6 @@ struct Analysis {
 // Error: bad_data if the folder isn't there or nothing usable is in it, usage for an impossible window or an
 // unknown dialect.
 Analysis analyze_logs(const std::filesystem::path& dir, const AnalyzeOptions& options);
-
-// The published scripts' way, from analyze_logs with as_published.
-Analysis analyze_as_published(const std::filesystem::path& dir, const Dialect& dialect, const Window& window);
 
 struct ToldRun {
   Window length;         // iterations and warm-up

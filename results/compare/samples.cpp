@@ -155,8 +155,7 @@ void add_length(const Window& own, Configuration& configuration) {
   if (!length.empty()) configuration.settings["iterations"] = length;
 }
 
-void add_logs(Collection& collection, const fs::path& dir, AnalyzeOptions options) {
-  options.as_published = false;
+void add_logs(Collection& collection, const fs::path& dir, const AnalyzeOptions& options) {
   ReadLogs logs = read_logs(dir, options);
   for (BadFile& bad : logs.bad) leave_out(collection, dir / bad.path, bad.defect.flaw, bad.defect.reason);
   for (const LogRun& run : logs.runs) {

@@ -64,13 +64,6 @@ struct LogSeries {
   std::int64_t late_lines = 0;  // of ranks that stand behind a line of the next index
 };
 
-// What a published script makes of one log. `no_end`: it found no end line and counts 0 (an int, which its
-// JSON shows). `is_left_out`: it passes over the log.
-struct PublishedFigure {
-  double images_per_second = 0;
-  bool no_end = false, is_left_out = false;
-};
-
 // What Plumbline's line tells: iterations `first` to `last` (from 0) as rank 0 saw them.
 struct LoggedInterval {
   std::int64_t first = 0, last = 0;
@@ -123,7 +116,6 @@ struct Dialect {
   bool has_no_end = false;         // lines behind --iters count as well: it only says how many to want
   std::size_t decimals_at_line_end = 0;  // a line ends with its value, with so many: fewer show a torn line
   Rounding rounding = Rounding::numpy;
-  bool published_reads_any_case = false;  // the script never uses the number of devices
 
   // Nothing if the line isn't one of the dialect's.
   std::optional<LineReading> (*read_line)(std::string_view line, const RunSize& size) = nullptr;
@@ -131,9 +123,6 @@ struct Dialect {
   std::int64_t (*indices_wanted)(const Window& window, std::int64_t first_index) = nullptr;
   // Images per second from the values of as many indices, not rounded.
   double (*speed)(const LogSeries& series, const Window& window, const RunSize& size) = nullptr;
-  // What the published script makes of the log, rounded as it does. Throws Error(bad_data) where the script
-  // dies.
-  PublishedFigure (*published)(LineReader& lines, const Window& window, const RunSize& size) = nullptr;
   // A clause if the line says that the log is of another run than its name and folder; else empty.
   std::string (*contradiction)(std::string_view line, const RunSize& size) = nullptr;
   // One clause on what the published script does wrong with a log that is whole; empty if nothing.

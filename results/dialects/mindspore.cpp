@@ -62,39 +62,6 @@ double speed(const LogSeries& series, const Window& window, const RunSize& size)
   return speed_of(milliseconds, (end - window.warmup) * series.lines_per_index, size);
 }
 
-// `(?<=epoch\stime:\s)\d+.\d{3}`, the first, read by float().
-std::optional<double> published_milliseconds(std::string_view line) {
-  constexpr std::string_view kWord = "epoch time:";
-  for (std::size_t at = line.find(kWord); at != std::string_view::npos; at = line.find(kWord, at + 1)) {
-    const std::size_t begin = at + kWord.size() + 1;
-    if (begin >= line.size() || !is_python_blank(line[begin - 1])) continue;
-    for (std::size_t whole = digits_at(line, begin); whole > 0; --whole)
-      if (const std::size_t fraction = begin + whole + 1; digits_at(line, fraction) >= 3)
-        return python_float(line.substr(begin, whole + 4));
-  }
-  return std::nullopt;
-}
-
-PublishedFigure published(LineReader& lines, const Window& window, const RunSize& size) {
-  constexpr double kNoTime = 1e-5;  // seconds, below which the script leaves out the log
-  double milliseconds = 0;
-  for (std::int64_t done = 0; const std::optional<std::string_view> line = lines.next();) {
-    if (is_epoch_line(*line)) {
-      const std::optional<std::int64_t> iterations = iterations_done(*line);
-      if (!iterations) throw Error(ExitCode::bad_data, "no numbers in 'epoch: … step: …'");
-      done = *iterations;
-      if (done > window.iterations) break;
-    }
-    if (!is_time_line(*line) || done <= window.warmup) continue;
-    const std::optional<double> value = published_milliseconds(*line);
-    if (!value) throw Error(ExitCode::bad_data, "no number in 'epoch time: …'");
-    milliseconds += *value;
-  }
-  if (milliseconds / 1000 <= kNoTime) return {.is_left_out = true};
-  const std::int64_t iterations = (window.iterations - window.warmup) * size.ranks();
-  return {round_decimal(speed_of(milliseconds, iterations, size), 2)};
-}
-
 std::string caveat(const LogSeries& series, const Window& window, const RunSize& size) {
   const std::int64_t ranks = size.ranks();
   std::string text;
@@ -131,7 +98,6 @@ const Dialect kMindspore{.name = "mindspore",
                          .rounding = Rounding::python_averages,
                          .read_line = mindspore::read_line,
                          .speed = mindspore::speed,
-                         .published = mindspore::published,
                          .caveat = mindspore::caveat,
                          .format = {.line = mindspore::lines_of}};
 

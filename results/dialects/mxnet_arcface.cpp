@@ -39,15 +39,6 @@ std::optional<LineReading> read_line(std::string_view line, const RunSize& size)
                     "has no speed of the form 'Speed: 1195.56 samples/sec'");
 }
 
-PublishedFigure published(LineReader& lines, const Window& window, const RunSize& size) {
-  if (window.warmup % kIterationsPerLine != 0)
-    throw Error(ExitCode::bad_data, "--warmup is no multiple of 20");
-  const auto value_of = [&](std::string_view line) { return images_per_second_of(line, size); };
-  return mean_of_slice(
-      published_values(lines, is_of_dialect, value_of, "no number in 'Speed: … samples/sec'"),
-      window.warmup / kIterationsPerLine, window.iterations / kIterationsPerLine);
-}
-
 // Numbered by the iterations done, as after them; the speed is that of one node.
 std::string line_of(const LoggedInterval& interval, const RunSize& size) {
   return fmt::format("INFO:root:Epoch[0] Batch [{}]\tSpeed: {:.2f} samples/sec\tacc={:.6f}",
@@ -64,10 +55,8 @@ const Dialect kMxnetArcface{
     .source = "InsightFace on MXNet, from the Speed of every 20 iterations",
     .index_step = mxnet_arcface::kIterationsPerLine,
     .highest_first_index = mxnet_arcface::kIterationsPerLine,
-    .published_reads_any_case = true,
     .read_line = mxnet_arcface::read_line,
     .speed = mean_speed,
-    .published = mxnet_arcface::published,
     .format = {.iterations_per_line = mxnet_arcface::kIterationsPerLine, .line = mxnet_arcface::line_of}};
 
 }  // namespace plumb

@@ -79,45 +79,6 @@ double speed_by_stamps(const LogSeries& series, const Window& window, const RunS
                        size.images_per_step);
 }
 
-// The speeds of all lines, rounded, …
-std::vector<double> published_speeds(LineReader& lines, bool (*counts)(std::string_view line)) {
-  std::vector<double> values =
-      published_values(lines, counts, samples_per_second, "no number in 'Speed: … samples/sec'");
-  for (double& value : values) value = round_decimal(value, 2);
-  return values;
-}
-
-// … of which the scripts leave out at least 20 iterations, and only warmup-20 if warmup is above 20.
-std::int64_t left_out_by_script(const Window& window) {
-  return window.warmup <= 20 ? 20 : window.warmup - 20;
-}
-
-PublishedFigure published_gluon(LineReader& lines, const Window& window, const RunSize& /*size*/) {
-  const std::vector<double> values = published_speeds(lines, is_of_gluon);
-  if (std::ssize(values) != window.iterations)
-    throw Error(ExitCode::bad_data, "it has {} lines with a speed, not {}", values.size(), window.iterations);
-  return mean_of_slice(values, left_out_by_script(window), window.iterations);
-}
-
-PublishedFigure published_ngc_speed(LineReader& lines, const Window& window, const RunSize& size) {
-  const std::vector<double> values = published_speeds(lines, is_of_ngc);
-  if (size.ranks() == 0 || std::ssize(values) != window.iterations * size.ranks())
-    throw Error(ExitCode::bad_data, "it has {} lines with a speed, not {} of each of {} ranks", values.size(),
-                window.iterations, size.ranks());
-  const std::int64_t left_out = std::min(left_out_by_script(window), window.iterations) * size.ranks();
-  const auto in_window = std::span(values).subspan(static_cast<std::size_t>(left_out));
-  return {round_numpy(mean_of_medians(in_window, size.ranks()), 2)};
-}
-
-PublishedFigure published_ngc_time(LineReader& lines, const Window& window, const RunSize& size) {
-  const std::int64_t from = std::max<std::int64_t>(window.warmup, 20);
-  return published_between(lines, is_of_ngc,
-                           {.begin = from * size.ranks(),
-                            .end = window.iterations * size.ranks(),
-                            .iterations = window.iterations - from},
-                           kStamp, size.images_per_step);
-}
-
 std::string speed_caveat(const LogSeries& series, const Window& /*window*/, const RunSize& /*size*/) {
   if (series.late_lines == 0) return "";
   return fmt::format(
@@ -150,10 +111,8 @@ const Dialect kMxnetRn50v1b{.name = "mxnet_rn50v1b",
                             .source = "MXNet's gluon-cv and Plumbline, from each line's Speed",
                             .model = "rn50v1b",
                             .highest_first_index = 1,
-                            .published_reads_any_case = true,
                             .read_line = mxnet_classification::read_gluon,
                             .speed = mean_speed,
-                            .published = mxnet_classification::published_gluon,
                             .format = {.line = own_line}};
 
 const Dialect kNgcMxnetSpeed{.name = "ngc_mxnet_speed",
@@ -164,7 +123,6 @@ const Dialect kNgcMxnetSpeed{.name = "ngc_mxnet_speed",
                              .ranks_share_a_log = true,
                              .read_line = mxnet_classification::read_ngc_speed,
                              .speed = mxnet_classification::speed_of_medians,
-                             .published = mxnet_classification::published_ngc_speed,
                              .caveat = mxnet_classification::speed_caveat,
                              .format = {.line = mxnet_classification::lines_of}};
 
@@ -179,7 +137,6 @@ const Dialect kNgcMxnetTime{.name = "ngc_mxnet_time",
                             .rounding = Rounding::python_averages,
                             .read_line = mxnet_classification::read_ngc_stamp,
                             .speed = mxnet_classification::speed_by_stamps,
-                            .published = mxnet_classification::published_ngc_time,
                             .caveat = mxnet_classification::time_caveat};
 
 }  // namespace plumb

@@ -35,13 +35,6 @@ double speed(const LogSeries& series, const Window& window, const RunSize& /*siz
   return mean(std::span(series.values).subspan(static_cast<std::size_t>(left_out)));
 }
 
-PublishedFigure published(LineReader& lines, const Window& window, const RunSize& /*size*/) {
-  const std::vector<double> values =
-      published_values(lines, is_of_dialect, images_per_second_of, "no number in 'Total:… it/sec'");
-  const std::int64_t count = std::ssize(values);
-  return mean_of_slice(values, (window.warmup == 0 ? count : window.warmup) - 1, count);  // [-1:]: the last
-}
-
 std::string window_of(const Window& window) {
   return fmt::format("iterations {} to the end of each log", window.warmup + 1);
 }
@@ -61,11 +54,9 @@ const Dialect kMxnetPartialFc{.name = "mxnet_partial_fc",
                               .source = "InsightFace's Partial FC on MXNet, from each line's Total",
                               .highest_first_index = 2,
                               .has_no_end = true,
-                              .published_reads_any_case = true,
                               .read_line = mxnet_partial_fc::read_line,
                               .indices_wanted = mxnet_partial_fc::indices_wanted,
                               .speed = mxnet_partial_fc::speed,
-                              .published = mxnet_partial_fc::published,
                               .window_text = mxnet_partial_fc::window_of,
                               .format = {.first_iteration = 1, .line = mxnet_partial_fc::line_of}};
 

@@ -39,20 +39,6 @@ double speed(const LogSeries& series, const Window& window, const RunSize& size)
                        window.iterations - window.warmup, size.images_per_step);
 }
 
-bool is_counted(std::string_view line) {
-  if (line.find(kMark) == std::string_view::npos) return false;
-  const std::optional<std::int64_t> iteration = iteration_of(line);
-  if (!iteration) throw Error(ExitCode::bad_data, "no number in 'Iteration: …  train.loss :'");
-  return *iteration >= kFirstCounted;
-}
-
-PublishedFigure published(LineReader& lines, const Window& window, const RunSize& size) {
-  return published_between(
-      lines, is_counted,
-      {.begin = window.warmup, .end = window.iterations, .iterations = window.iterations - window.warmup},
-      kMicroseconds, size.images_per_step);
-}
-
 std::string line_of(const LoggedInterval& interval, const RunSize& /*size*/) {
   return fmt::format("DLL {} - Epoch: 0 Iteration: {}  train.loss : {:.5f}  train.total_ips : {:.2f} img/s",
                      interval.fine_stamp, interval.last + 1, interval.loss, interval.images_per_second);
@@ -71,7 +57,6 @@ const Dialect kNgcPytorchTime{.name = "ngc_pytorch_time",
                               .read_line = ngc_pytorch_time::read_line,
                               .indices_wanted = indices_wanted_after_five,
                               .speed = ngc_pytorch_time::speed,
-                              .published = ngc_pytorch_time::published,
                               .window_text = window_after_five,
                               .format = {.line = ngc_pytorch_time::line_of}};
 

@@ -51,26 +51,10 @@ double speed_of_lines(const LogSeries& series, const Window& window, const RunSi
   return mean(std::span(series.values).subspan(static_cast<std::size_t>(window.warmup - kUnlogged)));
 }
 
-PublishedFigure published_speed(LineReader& lines, const Window& window, const RunSize& /*size*/) {
-  return mean_of_slice(
-      published_values(lines, is_of_dialect, images_per_second_of, "no number in ' imgs_per_sec : … '"),
-      window.warmup - kUnlogged, window.iterations - kUnlogged);
-}
-
-StampedLines lines_in(const Window& window) {
-  return {.begin = window.warmup - kUnlogged + 1,
-          .end = window.iterations - kUnlogged,
-          .iterations = window.iterations - window.warmup - 1};
-}
-
+// The first line in the window begins at the end of its iteration.
 double speed_by_stamps(const LogSeries& series, const Window& window, const RunSize& size) {
-  const StampedLines lines = lines_in(window);
-  return speed_between(series.values[static_cast<std::size_t>(lines.begin - 1)], series.values.back(),
-                       lines.iterations, size.images_per_step);
-}
-
-PublishedFigure published_time(LineReader& lines, const Window& window, const RunSize& size) {
-  return published_between(lines, is_of_dialect, lines_in(window), kMicroseconds, size.images_per_step);
+  return speed_between(series.values[static_cast<std::size_t>(window.warmup - kUnlogged)],
+                       series.values.back(), window.iterations - window.warmup - 1, size.images_per_step);
 }
 
 std::string time_window(const Window& window) {
@@ -96,7 +80,6 @@ const Dialect kNgcTfSpeed{.name = "ngc_tf_speed",
                           .read_line = ngc_tf::read_speed,
                           .indices_wanted = ngc_tf::indices_wanted,
                           .speed = ngc_tf::speed_of_lines,
-                          .published = ngc_tf::published_speed,
                           .format = {.first_iteration = ngc_tf::kUnlogged, .line = ngc_tf::line_of}};
 
 const Dialect kNgcTfTime{.name = "ngc_tf_time",
@@ -112,7 +95,6 @@ const Dialect kNgcTfTime{.name = "ngc_tf_time",
                          .read_line = ngc_tf::read_stamp,
                          .indices_wanted = ngc_tf::indices_wanted,
                          .speed = ngc_tf::speed_by_stamps,
-                         .published = ngc_tf::published_time,
                          .window_text = ngc_tf::time_window};
 
 }  // namespace plumb

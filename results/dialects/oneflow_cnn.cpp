@@ -67,47 +67,6 @@ std::string contradiction(std::string_view line, const RunSize& size) {
   return "";
 }
 
-// The texts that the script keeps of a log; it reads them as numbers in the end.
-struct Texts {
-  std::array<std::string, kSizes.size()> sizes;
-  std::string begin, end;
-};
-
-Texts texts_of(LineReader& lines, const Window& window) {
-  Texts texts;
-  while (const std::optional<std::string_view> line = lines.next()) {
-    const std::string_view first = *field(*line, 0);
-    for (std::size_t i = 0; i < kSizes.size(); ++i) {
-      if (first != kSizes[i]) continue;
-      const std::optional<std::string_view> value = field(*line, 2);
-      if (!value) throw Error(ExitCode::bad_data, "no value of {}", kSizes[i]);
-      texts.sizes[i] = *value;
-    }
-    if (first != "train:") continue;
-    const std::optional<std::int64_t> iteration = iteration_of(*line);
-    if (!iteration) throw Error(ExitCode::bad_data, "no number in 'train: epoch 0, iter …,'");
-    if (*iteration == window.warmup) texts.begin = last_field(*line);
-    if (*iteration == window.iterations) texts.end = last_field(*line);
-  }
-  return texts;
-}
-
-PublishedFigure published(LineReader& lines, const Window& window, const RunSize& /*size*/) {
-  const Texts texts = texts_of(lines, window);
-  const std::optional<double> begin = python_float(texts.begin), end = python_float(texts.end);
-  if (!begin || !end)
-    throw Error(ExitCode::bad_data, "no line with a time for iterations {} and {}", window.warmup,
-                window.iterations);
-  double images = 1;
-  for (std::size_t i = 0; i < kSizes.size(); ++i) {
-    const auto value = python_int(texts.sizes[i]);
-    if (!value) throw Error(ExitCode::bad_data, "no number for {}", kSizes[i]);
-    images *= static_cast<double>(*value);
-  }
-  if (*begin == *end) throw Error(ExitCode::bad_data, "no time passes in the window");
-  return {speed_between_seconds(*begin, *end, window.iterations - window.warmup, images)};
-}
-
 std::string header_of(const RunSize& size, std::string_view model) {
   return fmt::format("model = {}\nbatch_size_per_device = {}\ngpu_num_per_node = {}\nnum_nodes = {}\n", model,
                      batch_per_device(size), size.devices_per_node, size.nodes);
@@ -133,7 +92,6 @@ const Dialect kOneflowCnn{
     .rounding = Rounding::python_table,
     .read_line = oneflow_cnn::read_line,
     .speed = oneflow_cnn::speed,
-    .published = oneflow_cnn::published,
     .contradiction = oneflow_cnn::contradiction,
     .format = {.iterations_per_line = oneflow_cnn::kIterationsPerLine,
                .header = oneflow_cnn::header_of,

@@ -38,21 +38,6 @@ double speed(const LogSeries& series, const Window& window, const RunSize& /*siz
   return mean(std::span(series.values).subspan(static_cast<std::size_t>(left_out)));
 }
 
-PublishedFigure published(LineReader& lines, const Window& window, const RunSize& /*size*/) {
-  std::vector<double> in_window;
-  for (std::int64_t count = 0; const std::optional<std::string_view> line = lines.next();) {
-    if (line->find(kMark) == std::string_view::npos) continue;
-    const std::optional<std::int64_t> iteration = iteration_of(*line);
-    if (!iteration) throw Error(ExitCode::bad_data, "no number in 'train: iter …, loss'");
-    if (*iteration < kFirstCounted || ++count < window.warmup) continue;
-    const std::optional<double> images_per_second = images_per_second_of(*line);
-    if (!images_per_second) throw Error(ExitCode::bad_data, "no number in 'throughput: …'");
-    in_window.push_back(*images_per_second);
-    if (count == window.iterations) return {round_numpy(mean(in_window), 2)};
-  }
-  return {.no_end = true};
-}
-
 std::string window_of(const Window& window) {
   return lines_after_five(first_line(window), window.iterations);
 }
@@ -73,7 +58,6 @@ const Dialect kOneflowFace{.name = "oneflow_face",
                            .read_line = oneflow_face::read_line,
                            .indices_wanted = indices_wanted_after_five,
                            .speed = oneflow_face::speed,
-                           .published = oneflow_face::published,
                            .window_text = oneflow_face::window_of,
                            .format = {.line = oneflow_face::line_of}};
 

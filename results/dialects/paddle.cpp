@@ -36,29 +36,6 @@ double speed_by_stamps(const LogSeries& series, const Window& window, const RunS
                        window.iterations - window.warmup, size.images_per_step);
 }
 
-PublishedFigure published_speed(LineReader& lines, const Window& window, const RunSize& size) {
-  const auto speed_of = [&](std::string_view line) {
-    std::optional<double> value = elapse_seconds(line);
-    if (value == 0) throw Error(ExitCode::bad_data, "elapse is 0");
-    if (value) value = round_decimal(size.images_per_step / *value, kSpeedDecimals);
-    return value;
-  };
-  return mean_of_slice(published_values(lines, is_of_dialect, speed_of, "no number in 'elapse … sec'"),
-                       window.warmup, window.iterations);
-}
-
-PublishedFigure published_time(LineReader& lines, const Window& window, const RunSize& size) {
-  const std::string begin_mark = fmt::format("train batch {}]", window.warmup - 1);
-  const std::string end_mark = fmt::format("train batch {}]", window.iterations - 1);
-  const auto edge_of = [&](std::string_view line) {
-    if (!is_of_dialect(line)) return WindowEdge::none;
-    if (line.find(begin_mark) != std::string_view::npos) return WindowEdge::begin;
-    return line.find(end_mark) != std::string_view::npos ? WindowEdge::end : WindowEdge::none;
-  };
-  return published_between(lines, edge_of, "no stamp in the line of " + begin_mark,
-                           window.iterations - window.warmup, kMilliseconds, size.images_per_step);
-}
-
 std::string speed_caveat(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
   if (series.lines <= window.iterations) return "";
   return fmt::format("a log has {} iterations, of which {} to {} count; --warmup and --iters choose others",
@@ -74,7 +51,6 @@ const Dialect kPaddleSpeed{.name = "paddle_speed",
                            .model = "resnet50",
                            .read_line = paddle::read_speed,
                            .speed = mean_speed,
-                           .published = paddle::published_speed,
                            .caveat = paddle::speed_caveat,
                            .format = {.line = own_line}};
 
@@ -87,7 +63,6 @@ const Dialect kPaddleTime{.name = "paddle_time",
                           .rounding = Rounding::python_averages,
                           .read_line = paddle::read_stamp,
                           .speed = paddle::speed_by_stamps,
-                          .published = paddle::published_time,
                           .format = {.line = own_line}};
 
 }  // namespace plumb

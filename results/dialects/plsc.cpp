@@ -38,12 +38,6 @@ Slice slice_of(const Window& window, const RunSize& size) {
   return {window.warmup / kBatchesPerLine * size.nodes, window.iterations / kBatchesPerLine * size.nodes};
 }
 
-PublishedFigure published(LineReader& lines, const Window& window, const RunSize& size) {
-  const Slice slice = slice_of(window, size);
-  return mean_of_slice(published_values(lines, is_of_dialect, images_per_second_of, "no number in ' qps:…'"),
-                       slice.from, slice.to);
-}
-
 std::string batches(std::int64_t from, std::int64_t to) {
   return fmt::format("batches {} to {}", from, to);
 }
@@ -87,7 +81,6 @@ const Dialect kPlsc{.name = "plsc",
                     .decimals_at_line_end = 2,
                     .read_line = plsc::read_line,
                     .speed = mean_speed,
-                    .published = plsc::published,
                     .caveat = plsc::caveat,
                     .format = {.iterations_per_line = plsc::kBatchesPerLine, .line = plsc::line_of}};
 

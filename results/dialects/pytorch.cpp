@@ -45,48 +45,6 @@ double speed(const LogSeries& series, const Window& window, const RunSize& size)
   return size.images_per_step / (seconds / static_cast<double>(lines));
 }
 
-// `\[.*\]\[(.*)\]`, up to its first '/'.
-std::optional<std::int64_t> published_iteration(std::string_view line) {
-  const std::size_t open = line.find('['), close = line.rfind(']');
-  if (open == std::string_view::npos || close == std::string_view::npos || close < 2) return std::nullopt;
-  const std::size_t between = line.rfind("][", close - 2);
-  if (between == std::string_view::npos || between < open + 1) return std::nullopt;
-  const std::string_view text = line.substr(between + 2, close - between - 2);
-  return python_int(text.substr(0, text.find('/')));
-}
-
-// `\d{1}.\d{1,3}\s`, the first, read by float().
-std::optional<double> published_seconds(std::string_view line) {
-  for (std::size_t i = 0; i + 2 < line.size(); ++i) {
-    if (digits_at(line.substr(0, i + 1), i) != 1) continue;
-    const std::size_t end = i + 2 + digits_at(line, i + 2);
-    const bool is_short = end > i + 2 && end <= i + 5;
-    if (is_short && (end == line.size() || is_python_blank(line[end])))
-      return python_float(line.substr(i, end - i));
-  }
-  return std::nullopt;
-}
-
-PublishedFigure published(LineReader& lines, const Window& window, const RunSize& size) {
-  double seconds = 0;
-  for (std::int64_t count = 0; const std::optional<std::string_view> line = lines.next();) {
-    if (line->find("Epoch: ") == std::string_view::npos) continue;
-    const std::optional<std::int64_t> iteration = published_iteration(*line);
-    if (!iteration) throw Error(ExitCode::bad_data, "no number in 'Epoch: [0][…/'");
-    if (*iteration < kFirstCounted) continue;
-    if (++count > window.warmup) {
-      const std::optional<double> value = published_seconds(*line);
-      if (!value) throw Error(ExitCode::bad_data, "no number of seconds");
-      seconds += *value;
-    }
-    if (count < window.iterations) continue;
-    if (seconds == 0) throw Error(ExitCode::bad_data, "no time passes in the window");
-    return {round_decimal(
-        size.images_per_step / (seconds / static_cast<double>(window.iterations - window.warmup)), 2)};
-  }
-  return {.no_end = true};
-}
-
 std::string caveat(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
   const std::int64_t ranks = series.lines_per_index;
   std::string text;
@@ -127,7 +85,6 @@ const Dialect kPytorch{.name = "pytorch",
                        .read_line = pytorch::read_line,
                        .indices_wanted = indices_wanted_after_five,
                        .speed = pytorch::speed,
-                       .published = pytorch::published,
                        .caveat = pytorch::caveat,
                        .window_text = window_after_five,
                        .format = {.line = pytorch::line_of}};

@@ -34,26 +34,4 @@ inline double mean_speed(const LogSeries& series, const Window& window, const Ru
   return mean(after_warmup(series, window));
 }
 
-// The values of all lines that a script counts. Throws Error(bad_data) with `no_value` if value(line) is
-// nothing.
-template <typename Value>
-std::vector<double> published_values(LineReader& lines, bool (*counts)(std::string_view line), Value value,
-                                     const char* no_value) {
-  std::vector<double> values;
-  while (const std::optional<std::string_view> line = lines.next()) {
-    if (!counts(*line)) continue;
-    const std::optional<double> found = value(*line);
-    if (!found) throw Error(ExitCode::bad_data, no_value);
-    values.push_back(*found);
-  }
-  return values;
-}
-
-// The mean of values[from:to], as Python slices.
-inline PublishedFigure mean_of_slice(std::span<const double> values, std::int64_t from, std::int64_t to) {
-  const std::int64_t end = std::clamp<std::int64_t>(to, 0, std::ssize(values));
-  const auto begin = static_cast<std::size_t>(std::clamp<std::int64_t>(from, 0, end));
-  return {round_numpy(mean(values.first(static_cast<std::size_t>(end)).subspan(begin)), 2)};
-}
-
 }  // namespace plumb

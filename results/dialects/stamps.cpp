@@ -58,13 +58,6 @@ bool stamp_at(std::string_view text, std::size_t position, const StampFormat& fo
   return true;
 }
 
-// Where a published script dies if there is none.
-double published_stamp(std::string_view line, const StampFormat& format) {
-  const Stamp stamp = find_stamp(line, format);
-  if (stamp.error != StampError::none) throw Error(ExitCode::bad_data, "no stamp that is a date");
-  return static_cast<double>(stamp.microseconds);
-}
-
 }  // namespace
 
 Stamp find_stamp(std::string_view line, const StampFormat& format) {
@@ -98,40 +91,6 @@ double speed_between(double begin_microseconds, double end_microseconds, std::in
                      double images_per_step) {
   const double seconds = (end_microseconds - begin_microseconds) / 1e6;
   return images_per_step / (seconds / static_cast<double>(iterations));
-}
-
-PublishedFigure published_between(LineReader& lines,
-                                  const std::function<WindowEdge(std::string_view line)>& edge_of,
-                                  const std::string& no_begin_stamp, std::int64_t iterations,
-                                  const StampFormat& format, double images_per_step) {
-  std::string begin_line;
-  while (const std::optional<std::string_view> line = lines.next()) {
-    const WindowEdge edge = edge_of(*line);
-    if (edge == WindowEdge::begin) {
-      begin_line = *line;
-      if (find_stamp(begin_line, format).error == StampError::no_stamp)
-        throw Error(ExitCode::bad_data, no_begin_stamp);
-    } else if (edge == WindowEdge::end) {
-      const double end = published_stamp(*line, format), begin = published_stamp(begin_line, format);
-      if (end == begin) throw Error(ExitCode::bad_data, "no time passes in the window");
-      return {round_decimal(speed_between(begin, end, iterations, images_per_step), 2)};
-    }
-  }
-  return {.no_end = true};
-}
-
-PublishedFigure published_between(LineReader& lines, bool (*counts)(std::string_view line),
-                                  const StampedLines& window, const StampFormat& format,
-                                  double images_per_step) {
-  const auto edge_of = [&, count = std::int64_t{0}](std::string_view line) mutable {
-    if (!counts(line)) return WindowEdge::none;
-    ++count;
-    return count == window.begin ? WindowEdge::begin
-           : count == window.end ? WindowEdge::end
-                                 : WindowEdge::none;
-  };
-  return published_between(lines, edge_of, "no stamp in the window's first line", window.iterations, format,
-                           images_per_step);
 }
 
 }  // namespace plumb

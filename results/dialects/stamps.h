@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string_view>
 
 #include "results/dialects/dialect.h"
@@ -39,24 +38,5 @@ LineReading reading_of_stamp(std::optional<std::int64_t> index, const Stamp& sta
 // Images/s over so many iterations between two stamps in microseconds, in the scripts' order of operations.
 double speed_between(double begin_microseconds, double end_microseconds, std::int64_t iterations,
                      double images_per_step);
-
-// What a published script makes of the stamps of two lines, those for which edge_of() gives the begin and the
-// end of its window. Throws Error(bad_data) where the script dies, with `no_begin_stamp` if the first has
-// none.
-enum class WindowEdge { none, begin, end };
-PublishedFigure published_between(LineReader& lines,
-                                  const std::function<WindowEdge(std::string_view line)>& edge_of,
-                                  const std::string& no_begin_stamp, std::int64_t iterations,
-                                  const StampFormat& format, double images_per_step);
-
-// A published script that counts lines and takes the stamps of two of them.
-struct StampedLines {
-  std::int64_t begin = 0, end = 0;  // the lines' numbers, from 1
-  std::int64_t iterations = 0;      // between them, by the script
-};
-// `counts`: whether the script counts the line; throws Error(bad_data) where the script dies on it.
-PublishedFigure published_between(LineReader& lines, bool (*counts)(std::string_view line),
-                                  const StampedLines& window, const StampFormat& format,
-                                  double images_per_step);
 
 }  // namespace plumb

@@ -76,27 +76,6 @@ double speed_by_stamps(const LogSeries& series, const Window& window, const RunS
                        size.images_per_step);
 }
 
-// The published scripts' slice of the lines, [begin:end]. Throws Error(bad_data) for a warm-up on which they
-// die.
-StampedLines lines_in(const Window& window) {
-  if (window.warmup % kStepsPerLine != 0)
-    throw Error(ExitCode::bad_data, "--warmup is no multiple of {}", kStepsPerLine);
-  return {.begin = std::max<std::int64_t>(1, window.warmup / kStepsPerLine),
-          .end = window.iterations / kStepsPerLine,
-          .iterations = window.iterations - window.warmup};
-}
-
-PublishedFigure published_speed(LineReader& lines, const Window& window, const RunSize& /*size*/) {
-  const StampedLines slice = lines_in(window);
-  return mean_of_slice(
-      published_values(lines, is_of_dialect, images_per_second_of, "no number in ', … examples/second '"),
-      slice.begin, slice.end);
-}
-
-PublishedFigure published_time(LineReader& lines, const Window& window, const RunSize& size) {
-  return published_between(lines, is_of_dialect, lines_in(window), kTimeOfDay, size.images_per_step);
-}
-
 // If a line isn't of as many steps as the scripts think.
 std::string speed_caveat(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
   if (series.index_step == kStepsPerLine) return "";
@@ -138,7 +117,6 @@ const Dialect kTf2Speed{.name = "tf2_speed",
                         .step_is_first_index = true,
                         .read_line = tf2::read_speed,
                         .speed = mean_speed,
-                        .published = tf2::published_speed,
                         .caveat = tf2::speed_caveat,
                         .format = {.iterations_per_line = tf2::kStepsPerLine, .line = tf2::line_of}};
 
@@ -153,7 +131,6 @@ const Dialect kTf2Time{.name = "tf2_time",
                        .rounding = Rounding::python_averages,
                        .read_line = tf2::read_stamp,
                        .speed = tf2::speed_by_stamps,
-                       .published = tf2::published_time,
                        .caveat = tf2::time_caveat};
 
 }  // namespace plumb

@@ -38,9 +38,5 @@ FUZZ_TARGET(log) {
     const LogReading log = read_log(dialect, file.path(), window, run);
     require(log.defect || std::isfinite(log.images_per_second), "a figure that is none passes");
   });
-  refuse_or([&] {
-    LineReader lines(file.path());
-    dialect.published(lines, window, run);
-  });
   return 0;
 }
