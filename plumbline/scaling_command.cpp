@@ -132,7 +132,7 @@ int scaling_command(const ScalingArguments& arguments) {
         arguments.links);
   for (const std::string& note : basis.notes) say(note);
   for (const std::string& note : prediction.notes) say(note);
-  const std::vector<ScalingVerdict> verdicts = scaling_verdicts(basis, prediction);
+  const std::vector<Note> verdicts = scaling_verdicts(basis, prediction);
   print_text(arguments.json ? json_text(prediction_json(basis, prediction, verdicts))
                             : prediction_text(basis, prediction, verdicts));
   return 0;

@@ -196,9 +196,8 @@ std::string summary_table(const RunRecord& record, std::size_t columns) {
     rows.add("energy per image", "{:.3f} J", *record.energy_joules_per_image);
   for (const GpuRecord& gpu : record.gpus)
     if (const std::string text = throttling_text(gpu); !text.empty()) rows.add("THROTTLED", "{}", text);
-  for (const Flag& flag : run_flags(record))
-    if (flag.kind != Flag::Kind::throttling && flag.kind != Flag::Kind::failed_check)
-      rows.add("note", "{}", flag.sentence);
+  for (const Note& flag : run_flags(record))
+    if (flag.kind != "throttling" && flag.kind != "failed_check") rows.add("note", "{}", flag.text);
   if (!record.checks.empty()) rows.add("checks", "{}", checks_text(record));
   for (const std::string& file : record.log_files) rows.add("log", "{}", file);
   if (record.status == "ok" && record.ranks_per_gpu == 1) add_published(record, rows);

@@ -29,27 +29,27 @@ std::string figure_text(double images_per_second) {
   return fmt::format("{:.2f} images/s", images_per_second);
 }
 
-std::optional<Flag> data_wait_flag(const RunRecord& record, double step_seconds) {
+std::optional<Note> data_wait_flag(const RunRecord& record, double step_seconds) {
   if (!(record.data_wait_seconds >= kLeastDataWait * step_seconds)) return std::nullopt;
-  return Flag{Flag::Kind::note, fmt::format("compute waits {} of a step for data",
-                                            whole_percent(record.data_wait_seconds / step_seconds))};
+  return Note{"note", fmt::format("compute waits {} of a step for data",
+                                  whole_percent(record.data_wait_seconds / step_seconds))};
 }
 
 // Waits lie within the window; where they don't add up, a clock or the file is wrong.
-std::optional<Flag> impossible_wait_flag(const RunRecord& record, double mean_step_seconds) {
+std::optional<Note> impossible_wait_flag(const RunRecord& record, double mean_step_seconds) {
   constexpr double kRounding = 1.001;
   const double waits = record.exposed_communication_seconds + record.data_wait_seconds;
   if (!(waits > kRounding * mean_step_seconds)) return std::nullopt;
-  return Flag{Flag::Kind::note,
+  return Note{"note",
               fmt::format("rank 0 waits {} a step by its record, which is longer than the mean step of {}: "
                           "don't trust its shares",
                           duration_text(waits), duration_text(mean_step_seconds))};
 }
 
-std::optional<Flag> loss_flag(const RunRecord& record) {
+std::optional<Note> loss_flag(const RunRecord& record) {
   if (record.loss.empty()) return std::nullopt;
   const std::string text = divergence_text(record.loss.front(), record.loss.back());
-  return text.empty() ? std::nullopt : std::optional(Flag{Flag::Kind::note, text + ", lower --lr"});
+  return text.empty() ? std::nullopt : std::optional(Note{"note", text + ", lower --lr"});
 }
 
 // By how many of the others' standard deviations one of `runs` normal values is beside the mean of the others
@@ -60,9 +60,9 @@ double outlier_limit(std::size_t runs) {
   return quantile(complement(student, kOutlierRunLevel / (2 * count))) * std::sqrt(count / (count - 1));
 }
 
-std::vector<Flag> outlier_run_flags(const Sample& sample) {
+std::vector<Note> outlier_run_flags(const Sample& sample) {
   const std::vector<double> figures = sample.figures();
-  std::vector<Flag> flags;
+  std::vector<Note> flags;
   if (figures.size() < kLeastRunsForOutlier) return flags;
   for (std::size_t i = 0; i < figures.size(); ++i) {
     std::vector<double> others = figures;
@@ -74,7 +74,7 @@ std::vector<Flag> outlier_run_flags(const Sample& sample) {
     if (distance < kLeastRunDistance * level || distance < outlier_limit(figures.size()) * deviation)
       continue;
     flags.push_back(
-        {Flag::Kind::outlier_run,
+        {"outlier_run",
          fmt::format("{} is {} {} than the mean of the other {} runs ({} against {})", sample.runs[i].origin,
                      whole_percent(distance / level), figures[i] < level ? "slower" : "faster", others.size(),
                      figure_text(figures[i]), figure_text(level))});
@@ -82,18 +82,18 @@ std::vector<Flag> outlier_run_flags(const Sample& sample) {
   return flags;
 }
 
-std::optional<Flag> far_apart_flag(const Sample& sample) {
+std::optional<Note> far_apart_flag(const Sample& sample) {
   const std::vector<double> figures = sample.figures();
   if (figures.size() < 2 || figures.size() >= kLeastRunsForOutlier) return std::nullopt;
   const auto [low, high] = std::minmax_element(figures.begin(), figures.end());
   if (!(*low > 0) || *high < *low * (1 + kFarApart)) return std::nullopt;
-  return Flag{Flag::Kind::outlier_run,
+  return Note{"outlier_run",
               fmt::format("{} runs differ by {}, from {} to {}: too few to tell which is off, run {} or more",
                           figures.size(), whole_percent(*high / *low - 1), figure_text(*low),
                           figure_text(*high), kLeastRunsForOutlier)};
 }
 
-std::optional<Flag> run_groups_flag(const Sample& sample) {
+std::optional<Note> run_groups_flag(const Sample& sample) {
   std::vector<double> figures = sample.figures();
   if (figures.size() < kLeastRunsForGroups) return std::nullopt;
   std::sort(figures.begin(), figures.end());
@@ -105,7 +105,7 @@ std::optional<Flag> run_groups_flag(const Sample& sample) {
   if (gap < kLeastRunDistance * figures[split - 1] || gap < kLeastGapToRange * range) return std::nullopt;
   const std::span<const double> all(figures);
   const double low = median(all.first(split)), high = median(all.subspan(split));
-  return Flag{Flag::Kind::two_modes,
+  return Note{"two_modes",
               fmt::format("the runs fall into two groups: {} at about {} and {} at about {}, {} more", split,
                           figure_text(low), figures.size() - split, figure_text(high),
                           whole_percent(high / low - 1))};
@@ -113,14 +113,14 @@ std::optional<Flag> run_groups_flag(const Sample& sample) {
 
 }  // namespace
 
-std::vector<Flag> run_flags(const RunRecord& record) {
-  std::vector<Flag> flags = failed_check_flags(record);
-  const auto append = [&](std::vector<Flag> more) { flags.insert(flags.end(), more.begin(), more.end()); };
+std::vector<Note> run_flags(const RunRecord& record) {
+  std::vector<Note> flags = failed_check_flags(record);
+  const auto append = [&](std::vector<Note> more) { flags.insert(flags.end(), more.begin(), more.end()); };
   if (const std::string text = shared_gpu_text(record.ranks_per_gpu); !text.empty())
-    flags.push_back({Flag::Kind::note, text});
+    flags.push_back({"note", text});
   append(throttling_flags(record.gpus));
   if (const std::string text = unchecked_messages_text(record); !text.empty())
-    flags.push_back({Flag::Kind::note, text});
+    flags.push_back({"note", text});
   if (const auto diverged = loss_flag(record)) flags.push_back(*diverged);
   const std::int64_t steps = std::ssize(record.step_seconds);
   const auto warmup = static_cast<std::size_t>(std::clamp<std::int64_t>(record.warmup, 0, steps));
@@ -129,7 +129,7 @@ std::vector<Flag> run_flags(const RunRecord& record) {
   if (window.empty() || !std::ranges::all_of(window, is_time)) return flags;
   const double mean_step_seconds = mean(window);
   append(slow_rank_flags(record.ranks, mean_step_seconds, record.gpus));
-  for (const std::string& host : record.odd_hosts) flags.push_back({Flag::Kind::note, host});
+  for (const std::string& host : record.odd_hosts) flags.push_back({"note", host});
   // A warm-up that isn't over explains slow steps at the start, and a second level explains steps far off.
   const auto too_early = warmup_flag(window, record.warmup);
   const std::span<const double> warm = too_early ? settled(window) : window;
@@ -154,19 +154,21 @@ std::string unchecked_messages_text(const RunRecord& record) {
                      record.largest_checked_message_bytes);
 }
 
-std::vector<Flag> sample_flags(const Sample& sample) {
-  std::vector<Flag> flags;
+std::vector<Note> sample_flags(const Sample& sample) {
+  std::vector<Note> flags;
   if (const auto groups = run_groups_flag(sample))
     flags.push_back(*groups);
   else if (const auto apart = far_apart_flag(sample))
     flags.push_back(*apart);
   else
     flags = outlier_run_flags(sample);
-  if (const std::string mixture = mixture_text(sample); !mixture.empty())
-    flags.push_back({Flag::Kind::note, mixture});
+  if (const std::string mixture = mixture_text(sample); !mixture.empty()) flags.push_back({"note", mixture});
   for (const Measurement& run : sample.runs) {
     if (!run.record) continue;
-    for (Flag& flag : run_flags(*run.record)) flags.push_back({flag.kind, run.origin + ": " + flag.sentence});
+    for (Note& flag : run_flags(*run.record)) {
+      flag.subject = run.origin;
+      flags.push_back(std::move(flag));
+    }
   }
   return flags;
 }

@@ -1,4 +1,4 @@
-// Anomalies of a run or of a sample, in plain sentences.
+// What is odd about a run or a sample.
 #pragma once
 
 #include <optional>
@@ -7,30 +7,17 @@
 #include <vector>
 
 #include "results/compare/samples.h"
+#include "results/record/note.h"
 #include "results/record/schema.h"
 
 namespace plumb {
 
-struct Flag {
-  enum class Kind {
-    warmup_not_over,
-    drift,
-    outliers,
-    two_modes,
-    throttling,
-    slow_rank,
-    outlier_run,
-    failed_check,
-    note
-  };
-  Kind kind = Kind::note;
-  std::string sentence;  // "rank 5 on node2 is 9 % slower than the others", with its figures
-};
-
+// Kinds: "warmup_not_over", "drift", "outliers", "two_modes", "throttling", "slow_rank", "outlier_run",
+// "failed_check", "note".
 // Within one run: the first steps behind the warm-up slower than the rest, a drift over the window, steps far
 // off, two modes, GPU clocks held back, ranks that share a GPU, a rank for which the others wait
 // (RunRecord::ranks), sums left unchecked, a loss that diverged.
-std::vector<Flag> run_flags(const RunRecord& record);
+std::vector<Note> run_flags(const RunRecord& record);
 // "2 ranks share one GPU: a check, not a speed"; empty if no GPU has several ranks. `ranks_per_gpu`: on the
 // fullest GPU.
 std::string shared_gpu_text(int ranks_per_gpu);
@@ -38,7 +25,7 @@ std::string shared_gpu_text(int ranks_per_gpu);
 std::string unchecked_messages_text(const RunRecord& record);
 // Between the runs of one configuration: a run far off, a few runs far apart, two groups of runs; behind them
 // each run's own.
-std::vector<Flag> sample_flags(const Sample& sample);
+std::vector<Note> sample_flags(const Sample& sample);
 
 // The parts that the flags of a run are made of, and how they write numbers.
 
@@ -46,21 +33,21 @@ std::vector<Flag> sample_flags(const Sample& sample);
 std::span<const double> settled(std::span<const double> window);
 
 // `window`: step times behind the warm-up, seconds; `warmup`: steps left out before it.
-std::optional<Flag> warmup_flag(std::span<const double> window, std::int64_t warmup);
-std::optional<Flag> drift_flag(std::span<const double> window);
-std::optional<Flag> outliers_flag(std::span<const double> window);
-std::optional<Flag> two_modes_flag(std::span<const double> window);
+std::optional<Note> warmup_flag(std::span<const double> window, std::int64_t warmup);
+std::optional<Note> drift_flag(std::span<const double> window);
+std::optional<Note> outliers_flag(std::span<const double> window);
+std::optional<Note> two_modes_flag(std::span<const double> window);
 
 // A step of over 5 times the median; `warmup`: iterations before the window.
-std::optional<Flag> stall_flag(std::span<const double> window, std::int64_t warmup);
+std::optional<Note> stall_flag(std::span<const double> window, std::int64_t warmup);
 
 // At most three GPUs are named, those throttled longest; one more flag counts the others.
-std::vector<Flag> throttling_flags(const std::vector<GpuRecord>& gpus);
+std::vector<Note> throttling_flags(const std::vector<GpuRecord>& gpus);
 // One flag for each host with slow ranks, with the clock of the slowest one's GPU if `gpus` has it.
 // `step_seconds`: the mean step of the window, as waits are means.
-std::vector<Flag> slow_rank_flags(const std::vector<RankRecord>& ranks, double step_seconds,
+std::vector<Note> slow_rank_flags(const std::vector<RankRecord>& ranks, double step_seconds,
                                   const std::vector<GpuRecord>& gpus = {});
-std::vector<Flag> failed_check_flags(const RunRecord& record);
+std::vector<Note> failed_check_flags(const RunRecord& record);
 
 std::string whole_percent(double share);    // "9 %", "2.4 %", from 10 % on without a decimal
 std::string duration_text(double seconds);  // "124 ms", "1.52 s"

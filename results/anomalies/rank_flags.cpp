@@ -71,51 +71,51 @@ std::string clock_text(const SlowRanks& slow, const Ranks& slow_here, std::span<
 
 }  // namespace
 
-std::vector<Flag> throttling_flags(const std::vector<GpuRecord>& gpus) {
+std::vector<Note> throttling_flags(const std::vector<GpuRecord>& gpus) {
   std::vector<const GpuRecord*> throttled;
   for (const GpuRecord& gpu : gpus)
     if (gpu.throttled_share >= kLeastThrottledShare) throttled.push_back(&gpu);
   std::ranges::stable_sort(throttled, std::ranges::greater{}, &GpuRecord::throttled_share);
-  std::vector<Flag> flags;
+  std::vector<Note> flags;
   for (const GpuRecord* gpu : throttled) {
     if (flags.size() == kMostGpusNamed) {
       const std::size_t more = throttled.size() - kMostGpusNamed;
-      flags.push_back({Flag::Kind::throttling, fmt::format("{} {} throttled, too", counted(more, "more GPU"),
-                                                           more == 1 ? "was" : "were")});
+      flags.push_back({"throttling", fmt::format("{} {} throttled, too", counted(more, "more GPU"),
+                                                 more == 1 ? "was" : "were")});
       break;
     }
-    flags.push_back({Flag::Kind::throttling, throttling_text(*gpu)});
+    flags.push_back({"throttling", throttling_text(*gpu)});
   }
   return flags;
 }
 
-std::vector<Flag> slow_rank_flags(const std::vector<RankRecord>& ranks, double step_seconds,
+std::vector<Note> slow_rank_flags(const std::vector<RankRecord>& ranks, double step_seconds,
                                   const std::vector<GpuRecord>& gpus) {
   const std::vector<double> waits = rank_waits(ranks);
   if (waits.size() < 2 || !(step_seconds > 0)) return {};
   const SlowRanks slow = slow_ranks(waits, step_seconds);
-  std::vector<Flag> flags;
+  std::vector<Note> flags;
   for (const auto& [host, slow_here] : slow_by_host(slow, ranks)) {
     std::vector<double> differences;
     for (const std::size_t rank : slow_here) differences.push_back(slow.others_wait - waits[rank]);
     const std::string share = whole_percent(median(differences) / step_seconds);
     const std::string names = ranks_on_host_text(slow_here, host), work = work_text(slow, slow_here, ranks);
     const bool one = slow_here.size() == 1;
-    flags.push_back({Flag::Kind::slow_rank,
-                     work.empty()
-                         ? fmt::format("{} {} {} slower than the others", names, one ? "is" : "are", share)
-                         : fmt::format("{} {}: the others wait {} of a step for {}{}", names, work, share,
-                                       one ? "it" : "them", clock_text(slow, slow_here, gpus))});
+    flags.push_back(
+        {"slow_rank", work.empty()
+                          ? fmt::format("{} {} {} slower than the others", names, one ? "is" : "are", share)
+                          : fmt::format("{} {}: the others wait {} of a step for {}{}", names, work, share,
+                                        one ? "it" : "them", clock_text(slow, slow_here, gpus))});
   }
   return flags;
 }
 
-std::vector<Flag> failed_check_flags(const RunRecord& record) {
-  std::vector<Flag> flags;
-  if (record.status != "ok") flags.push_back({Flag::Kind::failed_check, failure_text(record)});
+std::vector<Note> failed_check_flags(const RunRecord& record) {
+  std::vector<Note> flags;
+  if (record.status != "ok") flags.push_back({"failed_check", failure_text(record)});
   for (const auto& [name, outcome] : record.checks.items())
     if (outcome.is_boolean() && !outcome.get<bool>())
-      flags.push_back({Flag::Kind::failed_check, fmt::format("the check {} failed", name)});
+      flags.push_back({"failed_check", fmt::format("the check {} failed", name)});
   return flags;
 }
 

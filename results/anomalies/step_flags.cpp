@@ -47,7 +47,7 @@ std::span<const double> settled(std::span<const double> window) {
   return window.subspan(window.size() / 5);
 }
 
-std::optional<Flag> warmup_flag(std::span<const double> window, std::int64_t warmup) {
+std::optional<Note> warmup_flag(std::span<const double> window, std::int64_t warmup) {
   if (window.size() < kLeastSteps) return std::nullopt;
   const std::span<const double> rest = settled(window);
   const Trend trend = trend_of(rest);
@@ -67,8 +67,8 @@ std::optional<Flag> warmup_flag(std::span<const double> window, std::int64_t war
   if (first_excess < kLeastChange * trend.level || first_excess < kLeastErrors * error) return std::nullopt;
   std::size_t over = first_count;  // steps until five in a row are as the rest is
   while (over + 5 <= window.size() && excess(over, 5) >= kLeastChange / 2 * trend.level) over += 5;
-  return Flag{
-      Flag::Kind::warmup_not_over,
+  return Note{
+      "warmup_not_over",
       fmt::format("the warm-up was not over: the first {} steps of the window are {} slower than the rest "
                   "({} against {}); --warmup {} would leave them out",
                   first_count, whole_percent(first_excess / expected(first_count / 2)),
@@ -76,19 +76,19 @@ std::optional<Flag> warmup_flag(std::span<const double> window, std::int64_t war
                   duration_text(expected(first_count / 2)), warmup + static_cast<std::int64_t>(over))};
 }
 
-std::optional<Flag> drift_flag(std::span<const double> window) {
+std::optional<Note> drift_flag(std::span<const double> window) {
   if (window.size() < kLeastSteps) return std::nullopt;
   const std::span<const double> rest = settled(window);
   const Trend trend = trend_of(rest);
   if (!rises(trend, rest.size())) return std::nullopt;
   const double begin = trend.at(0), end = trend.at(static_cast<double>(rest.size() - 1));
-  return Flag{Flag::Kind::drift,
+  return Note{"drift",
               fmt::format("steps became {} {} over the window (from {} to {})",
                           whole_percent(std::abs(end / begin - 1)), end > begin ? "slower" : "faster",
                           duration_text(begin), duration_text(end))};
 }
 
-std::optional<Flag> outliers_flag(std::span<const double> window) {
+std::optional<Note> outliers_flag(std::span<const double> window) {
   if (window.size() < kLeastSteps) return std::nullopt;
   const double level = median(window);
   const double limit =
@@ -103,26 +103,26 @@ std::optional<Flag> outliers_flag(std::span<const double> window) {
     longest = std::max(longest, step);
   }
   if (excess < (count < 2 ? 2 : 1) * kOutlierCost * total) return std::nullopt;
-  return Flag{
-      Flag::Kind::outliers,
+  return Note{
+      "outliers",
       fmt::format(
           "{} of {} steps took far longer than the median of {}, up to {}; they cost {} of the window", count,
           window.size(), duration_text(level), duration_text(longest), whole_percent(excess / total))};
 }
 
-std::optional<Flag> stall_flag(std::span<const double> window, std::int64_t warmup) {
+std::optional<Note> stall_flag(std::span<const double> window, std::int64_t warmup) {
   const Stalls stalls = find_stalls(window);
   if (stalls.count == 0) return std::nullopt;
-  return Flag{Flag::Kind::outliers, "the run " + stall_text(stalls, warmup + std::int64_t(stalls.longest))};
+  return Note{"outliers", "the run " + stall_text(stalls, warmup + std::int64_t(stalls.longest))};
 }
 
-std::optional<Flag> two_modes_flag(std::span<const double> window) {
+std::optional<Note> two_modes_flag(std::span<const double> window) {
   if (window.size() < kLeastModeSteps) return std::nullopt;
   const auto groups = two_groups({window.begin(), window.end()});
   if (!groups || groups->separation < kLeastSeparation ||
       groups->high < (1 + kLeastModeDistance) * groups->low)
     return std::nullopt;
-  return Flag{Flag::Kind::two_modes,
+  return Note{"two_modes",
               fmt::format("steps have two levels: {} of {} take about {}, the others {}, which is {} longer",
                           groups->low_count, window.size(), duration_text(groups->low),
                           duration_text(groups->high), whole_percent(groups->high / groups->low - 1))};

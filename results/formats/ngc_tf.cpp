@@ -51,10 +51,10 @@ double speed_of_lines(const LogSeries& series, const Window& window, const RunSi
   return mean(std::span(series.values).subspan(static_cast<std::size_t>(window.warmup - kUnlogged)));
 }
 
+// The first line in the window begins at the end of its iteration.
 double speed_by_stamps(const LogSeries& series, const Window& window, const RunSize& size) {
-  const auto begin = static_cast<std::size_t>(window.warmup - kUnlogged);
-  return speed_between(series.values[begin], series.values.back(), window.iterations - window.warmup - 1,
-                       size.images_per_step);
+  return speed_between(series.values[static_cast<std::size_t>(window.warmup - kUnlogged)],
+                       series.values.back(), window.iterations - window.warmup - 1, size.images_per_step);
 }
 
 std::string time_window(const Window& window) {

@@ -1,7 +1,6 @@
 #include "results/report/bars.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/text.h"
 #include "models/catalogue.h"
@@ -108,19 +107,6 @@ void add_bars(std::span<const PublishedResult> published, ReportData& data) {
   data.bars_common = labels.common;
   for (std::size_t i = 0; i < groups.size(); ++i)
     data.bars.push_back({.label = labels.each[i], .bars = std::move(groups[i].bars)});
-}
-
-nlohmann::ordered_json to_json(const ReportBars& group) {
-  static constexpr std::array kKinds{"own", "published", "best"};
-  nlohmann::ordered_json bars = nlohmann::ordered_json::array();
-  for (const ReportBar& bar : group.bars)
-    bars.push_back({{"kind", kKinds[static_cast<std::size_t>(bar.kind)]},
-                    {"label", bar.label},
-                    {"images_per_second", bar.images_per_second},
-                    {"runs", bar.runs},
-                    {"differences", bar.differences},
-                    {"source", bar.source}});
-  return {{"label", group.label}, {"bars", std::move(bars)}};
 }
 
 }  // namespace plumb

@@ -12,7 +12,4 @@ namespace plumb {
 // same work each framework has its fastest. Without such a point there are no bars.
 void add_bars(std::span<const PublishedResult> published, ReportData& data);
 
-// A group as the page's scripts read it.
-nlohmann::ordered_json to_json(const ReportBars& group);
-
 }  // namespace plumb

@@ -1,9 +1,10 @@
 // How fast each collective of a step travels.
 
 function collectivesFigure(run) {
-  const collectives = run.collectives ?? [];
+  const collectives = run.record?.collectives ?? [];
   if (!collectives.length) return null;
-  const medians = collectives.map((one) => one.gigabytes_per_second[1]);
+  const giga = ({bus_bytes_per_second: {min, median, max}}) => [min, median, max].map((speed) => speed / 1e9);
+  const medians = collectives.map((one) => giga(one)[1]);
   const speed = {unit: 'GB/s', text: (value) => plain(value, 3)};
   const rank = {text: count};
   return {
@@ -20,8 +21,7 @@ function collectivesFigure(run) {
       ],
       rows: collectives.map(
           (one) =>
-              [one.name, one.bytes, one.seconds, ...one.gigabytes_per_second, one.slowest_rank,
-               one.last_rank]),
+              [one.name, one.bytes, one.seconds.median, ...giga(one), one.slowest_rank, one.last_rank]),
     },
     config: chartConfig(
         'bar',

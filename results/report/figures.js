@@ -48,15 +48,6 @@ function showFigure(id, made) {
   figure.append(numbersBelow(made.table, `${id}.csv`));
 }
 
-function showLegend(id, names) {
-  const list = document.querySelector(`#${id} .legend`);
-  list.replaceChildren(...names.map((name) => {
-    const swatch = element('span', {'aria-hidden': 'true'});
-    swatch.style.background = namedColour(name);
-    return element('li', {}, swatch, words(name));
-  }));
-}
-
 // `tooltip`: {title, label} of an item; `more`: options of Chart.js, the plugins' legend and ranges apart.
 const chartConfig = (type, data, scales, tooltip, {
   legend = {
@@ -70,24 +61,3 @@ const chartConfig = (type, data, scales, tooltip, {
 // The bars of one colour.
 const barsOf = (label, data, index, maxBarThickness) =>
     ({label, data, backgroundColor: seriesColour(index), maxBarThickness});
-
-// A chart of rectangles; `phases` as in shapes.js, `tooltip` gives the text of one.
-const rectanglesConfig = (data, x, y, tooltip, phases) => ({
-  type: 'rectangles',
-  data: {datasets: [{data}]},
-  options: {
-    layout: {padding: {top: phases.length ? 16 : 0}},
-    scales: {
-      x: {type: 'linear', ticks: {includeBounds: false}, ...x},
-      y: {type: 'linear', ticks: {includeBounds: false}, ...y}
-    },
-    plugins: {
-      legend: {display: false},
-      ranges: {phases},
-      tooltip: {
-        displayColors: false,
-        callbacks: {title: ([item]) => item.raw.title, label: ({raw}) => tooltip(raw)}
-      }
-    },
-  },
-});

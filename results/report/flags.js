@@ -1,7 +1,9 @@
-// The verdict on scaling and what is odd about the runs, at the top of the page.
+// What is worth knowing first, at the top of the page.
 
 // The worst first.
-const kFlagTitles = {
+const kNoteTitles = {
+  scaling: 'Scaling',
+  prediction: 'Against the prediction',
   failed_check: 'Failed checks',
   slow_rank: 'A rank for which the others wait',
   throttling: 'GPUs held back',
@@ -12,16 +14,15 @@ const kFlagTitles = {
   outliers: 'Steps far off',
   note: 'Notes',
 };
-const kFlagsShown = 3;
+const kNotesShown = 3;
 
-// Sentences of one kind together; many are folded away.
-function sentencesItem(title, sentences) {
-  const lines = sentences.map(
-      ({sentence, subject}) => element(
-          'p', {}, element('span', {class: 'sentence'}, sentence),
-          element('span', {class: 'subject'}, subject)));
-  const item = element('li', {}, element('h3', {}, title), ...lines.slice(0, kFlagsShown));
-  const more = lines.slice(kFlagsShown);
+// Notes of one kind together; many are folded away.
+function notesItem(title, notes) {
+  const lines = notes.map(
+      ({text, subject}) => element(
+          'p', {}, element('span', {class: 'sentence'}, text), element('span', {class: 'subject'}, subject)));
+  const item = element('li', {}, element('h3', {}, title), ...lines.slice(0, kNotesShown));
+  const more = lines.slice(kNotesShown);
   if (more.length)
     item.append(
         element('details', {}, element('summary', {}, `${count(more.length)} more of this kind`), ...more));
@@ -33,37 +34,27 @@ function showAnswers(data) {
   const answered = data.curves.filter(({answer}) => answer);
   document.getElementById('answers').hidden = !answered.length;
   document.getElementById('answer-list').replaceChildren(...answered.map(({label, answer}) => {
-    const lines = [element('span', {class: 'sentence'}, answer.sentence)];
+    const lines = [element('span', {class: 'sentence'}, answer.text)];
     if (data.curves.length > 1) lines.push(element('span', {class: 'subject'}, label));
     const kind = {as_it_should: 'fine', not_judged: 'open', held_back: ''}[answer.kind];
     return element('li', kind ? {class: kind} : {}, element('p', {}, ...lines));
   }));
 }
 
-// What doesn't fit the prediction.
-function verdictsItem(data) {
-  const verdicts = data.curves.flatMap(
-      ({label, verdicts}) => (verdicts ?? []).map((sentence) => ({sentence, subject: label})));
-  return verdicts.length ? sentencesItem('Against the prediction', verdicts) : null;
-}
-
-// What more devices cost, the largest loss first.
-function scalingItem(data) {
-  const losses =
-      [...data.scaling].sort((a, b) => (a.noise === 'within') - (b.noise === 'within') || b.lost - a.lost);
-  return sentencesItem('Scaling', losses.map(({text, curve}) => ({sentence: text, subject: curve})));
-}
-
-function showFlags(data) {
-  const kinds = Object.keys(kFlagTitles).filter((kind) => data.flags.some((flag) => flag.kind === kind));
+function showNotes(data) {
+  const of = (kind) => data.notes.filter((note) => note.kind === kind);
+  const kinds = Object.keys(kNoteTitles).filter((kind) => of(kind).length);
   const fine = data.runs.some((run) => run.steps) ?
       'Nothing odd was found: no drift, no outliers, no rank or GPU behind the others.' :
       'Nothing odd was found between the runs; what happened within one, logs don\'t tell.';
-  const items = kinds.length ?
-      kinds.map((kind) => sentencesItem(kFlagTitles[kind], data.flags.filter((flag) => flag.kind === kind))) :
-      [element('li', {class: 'fine'}, fine)];
-  const against = verdictsItem(data);
-  if (against) items.unshift(against);
-  if (data.scaling.length) items.unshift(scalingItem(data));
+  const items = kinds.length ? kinds.map((kind) => notesItem(kNoteTitles[kind], of(kind))) :
+                               [element('li', {class: 'fine'}, fine)];
   document.getElementById('flag-list').replaceChildren(...items);
+}
+
+function showLeftOut(leftOut) {
+  const list = document.getElementById('left-out');
+  list.hidden = !leftOut.length;
+  list.querySelector('summary').textContent = `Left out: ${plural(leftOut.length, 'file')}`;
+  list.querySelector('ul').replaceChildren(...leftOut.map((line) => element('li', {}, line)));
 }

@@ -7,15 +7,17 @@ const kGpuColumns = [
 ];
 function gpuCells({gpus}, rank) {
   if (!gpus) return [];
-  const at = gpus.rank.indexOf(rank);
-  return ['sm_clock_mhz', 'power_watts', 'temperature_celsius', 'throttled_share'].map(
-      (key) => gpus[key][at] ?? null);
+  const gpu = gpus.find((one) => one.rank === rank);
+  return [
+    ...['sm_clock_mhz', 'power_watts', 'temperature_celsius'].map((key) => gpu?.[key].median),
+    gpu?.throttled_share
+  ];
 }
 
 function clocksFigure(run) {
-  const moments = run.gpus?.moments;
-  if (!moments) return null;
-  const mine = run.gpus.rank.indexOf(moments.rank);
+  const gpu = run.record?.gpus?.find((one) => one.moments);
+  if (!gpu) return null;
+  const {moments} = gpu;
   const [smClock, power, temperature] = kGpuColumns;
   const line = (label, values, index, yAxisID, borderDash) => ({
     label,
@@ -29,12 +31,12 @@ function clocksFigure(run) {
   });
   const held = [];
   moments.seconds.forEach((from, i) => {
-    if (moments.throttled[i]) held.push([from, moments.seconds[i + 1] ?? moments.window_seconds]);
+    if (moments.throttled[i]) held.push([from, moments.seconds[i + 1] ?? gpu.window_seconds]);
   });
   return {
-    label: `Lines of rank ${moments.rank}'s GPU: SM clock, ${
-        plain(run.gpus.sm_clock_mhz[mine])} MHz at the median, and power, ${
-        plain(run.gpus.power_watts[mine])} W.`,
+    label: `Lines of rank ${gpu.rank}'s GPU: SM clock, ${
+        plain(gpu.sm_clock_mhz.median)} MHz at the median, and power, ${
+        plain(gpu.power_watts.median)} W.`,
     table: {
       caption: `GPU clocks and power of ${run.label}`,
       columns: [

@@ -220,10 +220,7 @@ function showChanges() {
             element('ul', {class: 'flags'}, ...items.slice(kShown)))));
   for (const note of data.notes)
     list.append(element('li', {}, element('p', {}, element('span', {class: 'sentence'}, `${note}.`))));
-  const leftOut = document.getElementById('left-out');
-  leftOut.hidden = !data.left_out.length;
-  leftOut.querySelector('summary').textContent = `Left out: ${plural(data.left_out.length, 'file')}`;
-  leftOut.querySelector('ul').replaceChildren(...data.left_out.map((line) => element('li', {}, line)));
+  showLeftOut(data.left_out);
 }
 
 function showLatest() {

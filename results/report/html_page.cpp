@@ -3,13 +3,14 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "results/report/history.h"
+#include "results/report/palette.h"
 
 namespace plumb {
 
 // Made by plumb_embed (results/CMakeLists.txt).
 extern const std::string_view kFrameHtml, kPageHtml, kHistoryHtml, kPageCss, kChartJs, kHistoryJs;
-extern const std::string_view kBarsJs, kColumnsJs, kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs,
-    kScalingJs, kWaitsJs, kRunJs, kCollectivesJs, kGpusJs, kProfileJs, kTraceJs, kMemoryJs, kFlagsJs, kMainJs;
+extern const std::string_view kBarsJs, kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs,
+    kWaitsJs, kRunJs, kCollectivesJs, kGpusJs, kProfileJs, kMemoryJs, kFlagsJs, kMainJs;
 
 std::string script_json(const nlohmann::ordered_json& json) {
   return replaced(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace), '<',
@@ -48,14 +49,16 @@ std::string framed_page(const PageParts& parts) {
 }
 
 std::string html_page(const ReportData& data) {
-  return framed_page({.brand = "Plumbline report",
-                      .title = data.title,
-                      .made_by = data.made_by,
-                      .body = kPageHtml,
-                      .scripts = {kColumnsJs, kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs,
-                                  kScalingJs, kWaitsJs, kBarsJs, kRunJs, kCollectivesJs, kGpusJs, kProfileJs,
-                                  kTraceJs, kMemoryJs, kFlagsJs, kMainJs},
-                      .data = to_json(data)});
+  nlohmann::ordered_json json = fields::written(data);
+  json["palette"] = palette_json();
+  return framed_page(
+      {.brand = "Plumbline report",
+       .title = data.title,
+       .made_by = data.made_by,
+       .body = kPageHtml,
+       .scripts = {kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kWaitsJs, kBarsJs,
+                   kRunJs, kCollectivesJs, kGpusJs, kProfileJs, kMemoryJs, kFlagsJs, kMainJs},
+       .data = std::move(json)});
 }
 
 std::string history_page(const History& history) {
@@ -64,7 +67,7 @@ std::string history_page(const History& history) {
        .title = history.title,
        .made_by = history.made_by,
        .body = kHistoryHtml,
-       .scripts = {kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kHistoryJs},
+       .scripts = {kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kFlagsJs, kHistoryJs},
        .data = history_json(history)});
 }
 

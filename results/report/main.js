@@ -1,6 +1,6 @@
 // The page: what stands at the top, the summary, and the run that is looked at.
 
-const data = fromColumns(JSON.parse(document.getElementById('data').textContent));
+const data = JSON.parse(document.getElementById('data').textContent);
 const series = makeSeries(data);
 let presentRun = data.shown_run;
 
@@ -8,11 +8,8 @@ function showTop() {
   document.getElementById('made').textContent =
       [data.created, data.made_by, plural(data.runs.length, 'run')].filter(Boolean).join(' · ');
   showAnswers(data);
-  showFlags(data);
-  const leftOut = document.getElementById('left-out');
-  leftOut.hidden = !data.left_out.length;
-  leftOut.querySelector('summary').textContent = `Left out: ${plural(data.left_out.length, 'file')}`;
-  leftOut.querySelector('ul').replaceChildren(...data.left_out.map((line) => element('li', {}, line)));
+  showNotes(data);
+  showLeftOut(data.left_out);
 }
 
 function imagesPerSecond(value) {
@@ -80,9 +77,9 @@ function summaryTable(points) {
   };
 }
 
-// An interval without a confidence is the range of a few runs.
+// An interval of less confidence is the range of a few runs.
 function intervalsNote(intervals) {
-  const enough = intervals.map(({confidence}) => confidence).filter(isNumber);
+  const enough = intervals.map(({confidence}) => confidence).filter((confidence) => confidence >= 0.9);
   if (!enough.length) return 'From and to: the range of the runs.';
   const [low, high] = [Math.min(...enough), Math.max(...enough)];
   const share = low === high ? percent(low) : `${percent(low)} to ${percent(high)}`;
@@ -105,37 +102,37 @@ function runWith(index, key) {
   return found === undefined ? {} : data.runs[found];
 }
 
-function runTiles(run) {
-  const {histogram, speeds} = run;
-  const throughput = imagesPerSecond(run.images_per_second);
-  if (!histogram) return [['Throughput', throughput, 'read from a log']];
-  const failed = run.checks.filter(([, value]) => value === 'false').map(([name]) => words(name));
-  const peak = run.memory_bytes.find(([name]) => name === 'peak')?.[1];
+function runTiles({histogram, images_per_second: speed, record}) {
+  const throughput = imagesPerSecond(speed);
+  if (!record) return [['Throughput', throughput, 'read from a log']];
+  const {images_per_second: speeds, loss} = record;
+  const checks = Object.entries(record.checks);
+  const failed = checks.filter(([, value]) => value === false).map(([name]) => words(name));
+  const {peak} = record.memory_bytes;
+  const underWay = record.sent_bytes_per_step / record.bus_bytes_per_second;
   return [
     ['Throughput', throughput, `steps from ${plain(speeds.min)} to ${plain(speeds.max)}`],
     ['Step time', seconds(histogram.median), `median; ${spreadText(histogram)}`],
-    ['Exposed communication', seconds(run.exposed_communication_seconds, 3), 'per step, rank 0'],
-    isNumber(run.modelled_exchange_seconds) &&
+    ['Exposed communication', seconds(record.exposed_communication_seconds, 3), 'per step, rank 0'],
+    isNumber(record.modelled_exchange_seconds) &&
         [
-          'Exchange by the links', seconds(run.modelled_exchange_seconds, 3),
-          isNumber(run.exchange_seconds) ? `per step; ${seconds(run.exchange_seconds, 3)} under way` : 'per step'
+          'Exchange by the links', seconds(record.modelled_exchange_seconds, 3),
+          isNumber(underWay) ? `per step; ${seconds(underWay, 3)} under way` : 'per step'
         ],
-    ['Waiting for data', seconds(run.data_wait_seconds, 3), 'per step, rank 0'],
+    ['Waiting for data', seconds(record.data_wait_seconds, 3), 'per step, rank 0'],
     isNumber(peak) && ['Peak memory', bytes(peak), 'of a device'],
-    isNumber(run.joules_per_image) && ['Energy', `${plain(run.joules_per_image, 3)} J`, 'per image'],
-    isNumber(run.first_loss) &&
-        ['Loss', plain(run.last_loss), `at the end; ${plain(run.first_loss)} at first`],
-    run.checks.length &&
-        [
-          'Checks', failed.length ? 'failed' : 'passed',
-          failed.join(', ') || plural(run.checks.length, 'check')
-        ],
+    isNumber(record.energy_joules_per_image) &&
+        ['Energy', `${plain(record.energy_joules_per_image, 3)} J`, 'per image'],
+    isNumber(loss[0]) && ['Loss', plain(loss.at(-1)), `at the end; ${plain(loss[0])} at first`],
+    checks.length &&
+        ['Checks', failed.length ? 'failed' : 'passed', failed.join(', ') || plural(checks.length, 'check')],
   ];
 }
 
 function showRun() {
   const run = data.runs[presentRun];
-  const device = run.configuration_text.includes(run.device_name) ? '' : run.device_name;
+  const name = run.record?.device_name ?? '';
+  const device = run.configuration_text.includes(name) ? '' : name;
   document.getElementById('run-note').textContent =
       [run.configuration_text, device, run.origin].filter(Boolean).join(' · ');
   showTiles(document.getElementById('run-figures'), runTiles(run));
@@ -147,14 +144,16 @@ function showRun() {
          clocks: clocksFigure
        }))
     showFigure(id, make(run));
-  const [profiled, traced, planned] = ['profile', 'trace', 'memory'].map((key) => runWith(presentRun, key));
+  const [profiled, planned] = ['profile', 'memory'].map((key) => runWith(presentRun, key));
   showFigure('kinds', kindsFigure(profiled));
-  showFigure('roofline', rooflineFigure(profiled, data.names));
-  showFigure('trace', traceFigure(traced, data.names));
-  showFigure('plan', planFigure(planned, data.names));
-  document.getElementById('plan-part').checked = false;
-  showOf('steps', run, {Profile: profiled, Trace: traced});
-  showOf('memory', run, {Plan: planned});
+  showFigure('roofline', rooflineFigure(profiled));
+  showFigure('plan', planFigure(planned));
+  showOf('steps', run, {Profile: profiled});
+  showOf('memory', run, {Memory: planned});
+  const traced = runWith(presentRun, 'trace').trace;
+  document.getElementById('trace-note').textContent = traced ?
+      `Open ${traced} at ui.perfetto.dev or chrome://tracing to see when every instruction began and ended.` :
+      'Run with --trace to see when every instruction began and ended.';
   showSetup(run);
 }
 
@@ -166,16 +165,24 @@ function showOf(section, run, pictures = {}) {
       others.length ? `${named}, the run of this configuration for which it is kept.` : `Of ${run.label}.`;
 }
 
+// {build: {version: …}} as [['build.version', …]].
+function leavesOf(json, prefix = '') {
+  return Object.entries(json ?? {}).flatMap(
+      ([key, value]) => (value && value.constructor === Object ?
+                             leavesOf(value, `${prefix}${key}.`) :
+                             [[prefix + key, typeof value === 'string' ? value : JSON.stringify(value)]]));
+}
+
 function showSetup(run) {
   showOf('setup', run);
   const fill = (id, caption, pairs, otherwise) => document.getElementById(id).replaceChildren(
       pairs?.length ? tableElement(nameValueTable(caption, pairs)) :
                       element('p', {class: 'missing'}, otherwise));
   fill(
-      'environment', `Environment of ${run.label}`, run.environment,
+      'environment', `Environment of ${run.label}`, leavesOf(run.environment),
       'A run folder (--out of the benches) has env.json; this run has none.');
   fill(
-      'config', `Options of ${run.label}`, run.config,
+      'config', `Options of ${run.label}`, leavesOf(run.record?.config),
       'Options are kept in run folders (--out of the benches), not in logs.');
 }
 
@@ -203,8 +210,6 @@ showTop();
 showSummary();
 setUpSeries(series, () => showScaling(series));
 setUpRuns();
-setUpZoom();
-setUpPlanPart();
 watchTheme(drawAll);
 drawAll();
 // For tests and for the curious: the data, the charts by name, and how to look at another run.

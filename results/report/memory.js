@@ -1,61 +1,45 @@
-// Which bytes each buffer holds, over the steps of an iteration.
+// How many bytes buffers of each role hold, over the instructions of an iteration.
 
-function planFigure(run, names) {
-  const plan = run.memory;
-  if (!plan) return null;
-  const factor = plan.arena_bytes >= 2 ** 31 ? 2 ** 30 : 2 ** 20;
-  const unit = factor === 2 ** 30 ? 'GiB' : 'MiB';
-  const blocks =
-      plan.name.map((name, i) => ({
-                      x: plan.first[i],
-                      width: plan.last[i] - plan.first[i] + 1,
-                      y: plan.offset[i] / factor,
-                      height: plan.bytes[i] / factor,
-                      title: names[name] +
-                          (plan.buffers[i] > 1 ? ` and ${plural(plan.buffers[i] - 1, 'smaller one')}` : ''),
-                      fill: names[plan.role[i]],
-                      bytes: plan.bytes[i],
-                      first: plan.first[i],
-                      last: plan.last[i],
-                    }));
-  showLegend('plan', [...new Set(blocks.map((block) => block.fill))]);
+function planFigure(run) {
+  const {memory} = run;
+  if (!memory?.names.length) return null;
+  const factor = memory.arena_bytes >= 2 ** 31 ? 2 ** 30 : 2 ** 20;
+  const roles = Object.entries(memory.role_bytes);
+  const title = (i) => `${count(i * memory.per_entry)}: ${memory.names[i]}`;
   document.getElementById('plan-note').textContent =
-      `${bytes(plan.arena_bytes)} in one arena: which bytes each buffer holds, over the ${
-          count(plan.steps)} steps of an iteration.` +
-      (plan.left_out ? ` ${plural(plan.left_out, 'buffer')} too small to be seen ${
-                           plan.left_out === 1 ? 'is' : 'are'} left out.` :
-                       '');
+      `Bytes in use of ${bytes(memory.arena_bytes)} in one arena, over the ${
+          plural(memory.instructions, 'instruction')} of an iteration.`;
   return {
-    label: `Picture of ${plural(blocks.length, 'block')} of memory over ${plural(plan.steps, 'instruction')}, ${
-        bytes(plan.arena_bytes)} in all.`,
+    label: `Areas of memory in use by role over ${plural(memory.instructions, 'instruction')}.`,
     table: {
-      caption: `Memory plan of ${run.label}`,
+      caption: `Memory of ${run.label}`,
       columns: [
-        {name: 'Buffer'}, {name: 'Role'},
-        {name: 'Offset', unit: 'MiB', csvUnit: 'B', text: (value) => plain(value / 2 ** 20, 5)},
-        {name: 'Size', unit: 'MiB', csvUnit: 'B', text: (value) => plain(value / 2 ** 20)},
-        {name: 'First step', text: count}, {name: 'Last step', text: count}
+        {name: 'Instruction'},
+        ...roles.map(([role]) => ({name: words(role), unit: 'MiB', csvUnit: 'B', text: (value) => plain(value / 2 ** 20)}))
       ],
-      rows: blocks.map(
-          (block,
-           i) => [block.title, words(block.fill), plan.offset[i], block.bytes, block.first, block.last]),
+      rows: memory.names.map((_, i) => [title(i), ...roles.map(([, values]) => values[i])]),
     },
-    config: rectanglesConfig(
-        blocks, axis('instruction of the iteration', {min: 0, max: plan.steps}),
-        axis(unit, {min: 0, max: plan.arena_bytes / factor}),
-        (block) => [`${words(block.fill)}, ${bytes(block.bytes)}`, `steps ${block.first} to ${block.last}`],
-        plan.phases.map((phase) => [phase.first, phase.last + 1, phase.name])),
+    config: chartConfig(
+        'line', {
+          labels: memory.names.map((_, i) => i * memory.per_entry),
+          datasets: roles.map(([role, values]) => ({
+                                label: words(role),
+                                data: values.map((value) => value / factor),
+                                fill: true,
+                                stepped: 'middle',
+                                borderWidth: 0,
+                                pointRadius: 0,
+                                backgroundColor: namedColour(role),
+                              }))
+        },
+        {
+          x: axis('instruction of the iteration', {ticks: {maxRotation: 0}}),
+          y: axis(factor === 2 ** 30 ? 'GiB' : 'MiB', {stacked: true, beginAtZero: true})
+        },
+        {
+          title: ([item]) => title(item.dataIndex),
+          label: ({dataset, raw}) => `${dataset.label}: ${bytes(raw * factor)}`
+        },
+        {interaction: {mode: 'index', intersect: false}, legend: {labels: {pointStyle: 'rect'}}}),
   };
-}
-
-// Parameters and their like fill most of the arena in small batches: without them the rest can be seen.
-function setUpPlanPart() {
-  document.getElementById('plan-part').addEventListener('change', ({target}) => {
-    const chart = charts.plan;
-    if (!chart) return;
-    const {x, y} = chart.options.scales;
-    const passing = chart.data.datasets[0].data.filter((block) => block.width < x.max);
-    y.min = target.checked && passing.length ? Math.min(...passing.map((block) => block.y)) : 0;
-    chart.update();
-  });
 }

@@ -1,5 +1,6 @@
 // Plots of one run: its longest instructions, its memory.
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -30,13 +31,6 @@ std::string bars(const DataBlock& block, const std::string& colour, const std::s
   return fmt::format(
       "{} using 1:2:3:4:5:6 with boxxyerror fillstyle solid noborder linecolor rgb '{}' title {}",
       block.name(), colour, gnuplot_literal(title));
-}
-
-void add_block(DataBlock& rows, const MemoryBlock& block) {
-  const double low = static_cast<double>(block.offset) / kMebibyte;
-  const double high = static_cast<double>(block.offset + block.bytes) / kMebibyte;
-  const double begin = block.first_instruction - 0.5, end = block.last_instruction + 0.5;
-  rows.add_row({(begin + end) / 2, (low + high) / 2, begin, end, low, high});
 }
 
 // The run that the page shows, else the first one that `has` it; nullptr if none.
@@ -79,30 +73,27 @@ std::string profile_plot(const ReportData& data) {
 
 std::string memory_plot(const ReportData& data) {
   const ReportRun* run = run_with(
-      data, [](const ReportRun& candidate) { return candidate.memory && !candidate.memory->blocks.empty(); });
+      data, [](const ReportRun& candidate) { return candidate.memory && !candidate.memory->names.empty(); });
   if (run == nullptr)
     throw Error(ExitCode::bad_data, "--plot memory needs a run folder with its program.json");
-  const MemoryPicture& picture = *run->memory;
-  std::vector<std::string> roles;
-  for (const MemoryBlock& block : picture.blocks)
-    if (std::ranges::find(roles, block.role) == roles.end()) roles.push_back(block.role);
+  const MemoryUse& use = *run->memory;
+  std::vector<double> below(use.names.size());  // MiB of the roles drawn so far
   std::string blocks;
   std::vector<std::string> parts;
-  for (std::size_t i = 0; i < roles.size(); ++i) {
-    DataBlock rows(fmt::format("role{}", i));
-    for (const MemoryBlock& block : picture.blocks)
-      if (block.role == roles[i]) add_block(rows, block);
+  for (const auto& [role, bytes] : use.role_bytes) {
+    DataBlock rows(fmt::format("role{}", parts.size()));
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      const double low = std::exchange(below[i], below[i] + static_cast<double>(bytes[i]) / kMebibyte);
+      rows.add_row({static_cast<double>(static_cast<std::int64_t>(i) * use.per_entry), low, below[i]});
+    }
     blocks += rows.text();
-    parts.push_back(fmt::format(
-        "{} using 1:2:3:4:5:6 with boxxyerror fillstyle solid 0.75 border linewidth 0.3 "
-        "linecolor rgb '{}' title {}",
-        rows.name(), palette_colour(palette_place(roles[i])), gnuplot_literal(replaced(roles[i], '_', " "))));
+    parts.push_back(fmt::format("{} using 1:2:3 with filledcurves fillcolor rgb '{}' title {}", rows.name(),
+                                palette_colour(palette_place(role)),
+                                gnuplot_literal(replaced(role, '_', " "))));
   }
-  return fmt::format("{}set xrange [-0.5:{}]\nset yrange [0:{}]\n{}{}",
-                     plot_frame("Memory plan: " + run->label, "instruction of the iteration", "MiB"),
-                     plot_number(picture.instructions - 0.5),
-                     plot_number(static_cast<double>(picture.arena_bytes) / kMebibyte), blocks,
-                     plot_of(parts));
+  return fmt::format("{}set xrange [0:{}]\nset yrange [0:*]\n{}{}",
+                     plot_frame("Memory in use: " + run->label, "instruction of the iteration", "MiB"),
+                     plot_number(static_cast<double>(use.instructions)), blocks, plot_of(parts));
 }
 
 }  // namespace plumb

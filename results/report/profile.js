@@ -1,17 +1,5 @@
 // Steps against the roofline.
 
-function stepsOf(profile, names) {
-  return profile.name.map((name, i) => ({
-                            name: names[name],
-                            kind: names[profile.kind[i]],
-                            bound: names[profile.bound_by[i]],
-                            seconds: profile.seconds[i],
-                            roofline: profile.roofline[i],
-                            flops: 1e9 * profile.gigaflops_per_second[i],
-                            bytes: 1e9 * profile.gigabytes_per_second[i],
-                          }));
-}
-
 function kindsFigure(run) {
   if (!run.profile) return null;
   const {kinds} = run.profile;
@@ -48,11 +36,11 @@ function kindsFigure(run) {
 // Points of one colour for each thing that may hold a step.
 function pointsByBound(steps, factor) {
   const bounds =
-      ['compute', 'bandwidth', 'latency'].filter((bound) => steps.some((step) => step.bound === bound));
+      ['compute', 'bandwidth', 'latency'].filter((bound) => steps.some((step) => step.bound_by === bound));
   return bounds.map((bound, i) => ({
                       label: `held by ${bound}`,
-                      data: steps.filter((step) => step.bound === bound)
-                                .map((step) => ({x: factor * step.roofline, y: factor * step.seconds, step})),
+                      data: steps.filter((step) => step.bound_by === bound)
+                                .map((step) => ({x: factor * step.roofline_seconds, y: factor * step.seconds, step})),
                       backgroundColor: faded(namedColour(bound), 0.55),
                       borderColor: namedColour(bound),
                       pointStyle: kMarkers[i],
@@ -60,12 +48,11 @@ function pointsByBound(steps, factor) {
                     }));
 }
 
-function rooflineFigure(run, names) {
+function rooflineFigure(run) {
   if (!run.profile) return null;
-  const all = stepsOf(run.profile, names);
-  const drawn = all.filter((step) => step.roofline > 0 && step.seconds > 0);
+  const drawn = run.profile.steps.filter((step) => step.roofline_seconds > 0 && step.seconds > 0);
   if (!drawn.length) return null;
-  const times = drawn.flatMap((step) => [step.seconds, step.roofline]);
+  const times = drawn.flatMap((step) => [step.seconds, step.roofline_seconds]);
   const {factor, unit} = timeUnit([[...times].sort((a, b) => a - b)[times.length >> 1]]);
   const datasets = pointsByBound(drawn, factor);
   const [low, high] = [factor * Math.min(...times), factor * Math.max(...times)];
@@ -73,9 +60,10 @@ function rooflineFigure(run, names) {
     type: 'line',
     ...idealLine('roofline', [{x: low / 1.2, y: low / 1.2}, {x: high * 1.2, y: high * 1.2}])
   });
+  const lost = (step) => step.seconds - step.roofline_seconds;
   const tick = (value) => plain(value, 1);
   const label = ({raw: {step}}) =>
-      step ? [step.name, `${seconds(step.seconds)}, roofline ${seconds(step.roofline)}`] : 'roofline';
+      step ? [step.name, `${seconds(step.seconds)}, roofline ${seconds(step.roofline_seconds)}`] : 'roofline';
   const time = {unit: 'µs', csvUnit: 's', text: (value) => plain(1e6 * value)};
   return {
     label: `Points of ${plural(drawn.length, 'instruction')}, measured time over roofline time.`,
@@ -88,11 +76,11 @@ function rooflineFigure(run, names) {
         {name: 'Achieved', unit: 'B/s', text: (value) => rate(value, '')}
       ],
       rows: [...drawn]
-                .sort((a, b) => b.seconds - b.roofline - (a.seconds - a.roofline))
+                .sort((a, b) => lost(b) - lost(a))
                 .map(
                     (step) =>
-                        [step.name, words(step.kind), step.bound, step.seconds, step.roofline,
-                         step.seconds - step.roofline, step.flops, step.bytes]),
+                        [step.name, words(step.kind), step.bound_by, step.seconds,
+                         step.roofline_seconds, lost(step), step.flops_per_second, step.bytes_per_second]),
     },
     config: chartConfig(
         'scatter', {datasets}, {

@@ -149,6 +149,8 @@ std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
   }
   tell_apart(curves, firsts);
   for (ReportCurve& curve : curves) {
+    for (ReportPoint& point : curve.points)
+      if (point.source == curve.source) point.source.clear();
     std::ranges::stable_sort(curve.points, {}, &ReportPoint::devices);
     const ReportPoint& first = curve.points.front();
     add_speedups(curve, first.devices == 1 ? std::optional(first.median_images_per_second) : std::nullopt);

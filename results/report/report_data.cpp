@@ -1,7 +1,6 @@
 #include "results/report/report_data.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -18,16 +17,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Together the pictures of 20 configurations take about 1.3 MB of a page; of more, each takes less.
-constexpr std::size_t kMostDetails = 10000;
-constexpr std::size_t kMostPerRun = 500;
-
-std::string kind_name(Flag::Kind kind) {
-  static constexpr std::array kKindNames{"warmup_not_over", "drift",        "outliers",
-                                         "two_modes",       "throttling",   "slow_rank",
-                                         "outlier_run",     "failed_check", "note"};
-  return kKindNames[static_cast<std::size_t>(kind)];
-}
+// Together the pictures of 20 configurations take about 2 MB of a page; of more, each takes less.
+constexpr std::size_t kMostDetails = 6000;
+constexpr std::size_t kMostPerRun = 500, kMostMoments = 300;
 
 Json read_json(const std::filesystem::path& path) {
   Json json = parse_shallow_json(read_whole_file(path, {.remedy = "run again or remove the file"}));
@@ -61,6 +53,7 @@ ReportRun run_of(const Measurement& measurement, const Sample& sample, std::vect
   run.images_per_second = measurement.images_per_second;
   run.record = measurement.record;
   if (run.record) run.steps = step_times(run.record->step_seconds, run.record->warmup);
+  if (has_file(measurement, "trace.json")) run.trace = (measurement.run_folder / "trace.json").string();
   if (has_file(measurement, "env.json"))
     run.environment = read_file(measurement, "env.json", left_out, [](const Json& json, const std::string&) {
                         return json;
@@ -77,7 +70,7 @@ std::vector<std::size_t> by_typicality(const Sample& sample, double median) {
   return order;
 }
 
-// Memory plan, profile and trace, each of the most typical run that has it.
+// Memory and profile, each of the most typical run that has its file.
 void add_details(const Sample& sample, const ReportPoint& point, std::size_t most, ReportData& data) {
   const auto add = [&](const char* name, auto ReportRun::*detail, auto read) {
     for (const std::size_t i : by_typicality(sample, point.median_images_per_second)) {
@@ -89,18 +82,19 @@ void add_details(const Sample& sample, const ReportPoint& point, std::size_t mos
       if (found) return;
     }
   };
-  add("program.json", &ReportRun::memory, memory_picture);
+  add("program.json", &ReportRun::memory, memory_use);
   add("profile.json", &ReportRun::profile, run_profile);
-  add("trace.json", &ReportRun::trace, run_trace);
 }
 
-// A flag of one run begins with its origin; the page shows the run's label instead.
-ReportFlag flag_of(const Flag& flag, const Sample& sample, const std::string& subject,
-                   const ReportPoint& point, const ReportData& data) {
-  for (std::size_t i = 0; i < sample.runs.size(); ++i)
-    if (const std::string prefix = sample.runs[i].origin + ": "; flag.sentence.starts_with(prefix))
-      return {data.runs[point.runs[i]].label, kind_name(flag.kind), flag.sentence.substr(prefix.size())};
-  return {subject, kind_name(flag.kind), flag.sentence};
+// The page shows labels in place of the runs' origins.
+void add_flags(const Sample& sample, const std::string& subject, const ReportPoint& point, ReportData& data) {
+  for (Note& flag : sample_flags(sample)) {
+    const auto run = std::ranges::find(sample.runs, flag.subject, &Measurement::origin);
+    flag.subject = run == sample.runs.end()
+                       ? subject
+                       : data.runs[point.runs[static_cast<std::size_t>(run - sample.runs.begin())]].label;
+    data.notes.push_back(std::move(flag));
+  }
 }
 
 void add_runs(const std::vector<CurveSamples>& groups, std::size_t most, ReportData& data) {
@@ -114,17 +108,49 @@ void add_runs(const std::vector<CurveSamples>& groups, std::size_t most, ReportD
                                              sample.runs.size() > 1 ? fmt::format(", run {}", i + 1) : "");
       }
       add_details(sample, point, most, data);
-      for (const Flag& flag : sample_flags(sample))
-        data.flags.push_back(
-            flag_of(flag, sample, data.curves[c].label + ", " + point.case_name, point, data));
+      add_flags(sample, data.curves[c].label + ", " + point.case_name, point, data);
     }
+}
+
+// At most kMostMoments, every n-th.
+void thin_out(std::vector<GpuMoment>& moments) {
+  const std::size_t every = (moments.size() + kMostMoments - 1) / kMostMoments;
+  for (std::size_t i = 0; i * every < moments.size(); ++i) moments[i] = moments[i * every];
+  moments.resize(std::min(moments.size(), kMostMoments));
+}
+
+// What the page shows of it.
+RunRecord thinned(RunRecord record) {
+  record.step_seconds.clear();
+  if (record.loss.size() > 2) record.loss.erase(record.loss.begin() + 1, record.loss.end() - 1);
+  record.loss_scale.clear();
+  for (GpuRecord& gpu : record.gpus) thin_out(gpu.moments);
+  return record;
 }
 
 }  // namespace
 
+Json to_json(const ReportRun& run) {
+  Json json{{"label", run.label},
+            {"origin", run.origin},
+            {"configuration_text", configuration_text(run.configuration)},
+            {"images_per_second", run.images_per_second}};
+  if (run.record) {
+    const auto warmup = static_cast<std::size_t>(run.record->warmup);
+    json["record"] = to_json(thinned(*run.record));
+    json["histogram"] = fields::written(step_histogram(std::span(run.record->step_seconds).subspan(warmup)));
+    json["environment"] = run.environment;
+  }
+  if (run.steps) json["steps"] = fields::written(*run.steps);
+  if (run.memory) json["memory"] = fields::written(*run.memory);
+  if (run.profile) json["profile"] = fields::written(*run.profile);
+  if (!run.trace.empty()) json["trace"] = run.trace;
+  return json;
+}
+
 std::size_t run_to_show(const std::vector<ReportRun>& runs) {
   const auto known = [](const ReportRun& run) {
-    return run.steps.has_value() + run.memory.has_value() + run.profile.has_value() + run.trace.has_value();
+    return run.steps.has_value() + run.memory.has_value() + run.profile.has_value() + !run.trace.empty();
   };
   std::size_t shown = 0;
   for (std::size_t i = 0; i < runs.size(); ++i)
@@ -145,6 +171,9 @@ ReportData collect_report(const LoadedSamples& samples, const ReportOptions& opt
   data.title = options.title.empty() ? "Training throughput of " + subject_of(data.curves) : options.title;
   for (const BadFile& bad : samples.bad) data.left_out.push_back(bad.path + ": " + bad.defect.reason);
   add_predictions(groups, options.links, data);
+  for (const ReportCurve& curve : data.curves)
+    for (const Note& verdict : curve.verdicts)
+      data.notes.push_back({verdict.kind, verdict.text, curve.label});
   const std::size_t configurations = std::max<std::size_t>(1, samples.samples.size());
   add_runs(groups, std::clamp<std::size_t>(kMostDetails / configurations, 50, kMostPerRun), data);
   data.shown_run = run_to_show(data.runs);

@@ -1,6 +1,7 @@
 // The content of a report as plain data: the page, its single plots and its tables are all drawn from this.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -9,10 +10,10 @@
 
 #include "results/analysis/configuration.h"
 #include "results/compare/samples.h"
+#include "results/record/note.h"
 #include "results/record/schema.h"
 #include "results/report/run_parts.h"
 #include "results/scaling/scaling_loss.h"
-#include "results/simulation/scaling_answer.h"
 #include "results/statistics/significance.h"
 
 namespace plumb {
@@ -32,7 +33,18 @@ struct ReportPoint {
   std::optional<double> joules_per_image;         // median over the runs that have it
   std::optional<std::int64_t> peak_memory_bytes;  // the largest of any run, per device
   std::vector<std::size_t> runs;                  // indices into ReportData::runs; empty for published ones
-  std::string source;                             // of published ones: file and line
+  std::string source;  // of published ones: file and line, if that isn't the curve's
+  static void fields(auto& self, auto&& each) {
+    each("case", self.case_name), each("devices", self.devices);
+    each("images_per_second", self.images_per_second, Field{.written = !self.runs.empty()});
+    each("median", self.median_images_per_second);
+    each("interval", self.interval), each("speedup", self.speedup), each("efficiency", self.efficiency);
+    each("step_seconds", self.step_seconds), each("data_wait_seconds", self.data_wait_seconds);
+    each("exposed_communication_seconds", self.exposed_communication_seconds);
+    each("joules_per_image", self.joules_per_image), each("peak_memory_bytes", self.peak_memory_bytes);
+    each("runs", self.runs, Field{.written = !self.runs.empty()});
+    each("source", self.source, Field{.written = !self.source.empty()});
+  }
 };
 
 // Points that differ in the number of devices only.
@@ -42,16 +54,22 @@ struct ReportCurve {
   std::vector<ReportPoint> points;   // by devices
   std::vector<ScalingLoss> scaling;  // own curves: from one point to the next, the largest loss first
   // Only own curves on several numbers of devices have one.
-  std::optional<ScalingAnswer> answer;
+  std::optional<Note> answer;
   // By a profile and the links: throughput by devices, interval from the slowest to the fastest.
   std::vector<ReportPoint> predicted;
-  std::vector<std::string> verdicts;  // "EXPLAIN 2n1g: …"
+  std::vector<Note> verdicts;  // of scaling_verdicts()
   bool published = false;
   // For published curves:
   bool selected = true;     // drawn until somebody chooses otherwise: the nearest ones
   std::string source;       // file and line, or the folder or file of all its points
   std::string differences;  // from the own curve it is nearest to: "batch per device 128 against 256"
   std::vector<std::string> notes;
+  static void fields(auto& self, auto&& each) {
+    each("label", self.label), each("points", self.points), each("answer", self.answer);
+    each("predicted", self.predicted, Field{.written = !self.predicted.empty()});
+    each("selected", self.selected), each("source", self.source), each("differences", self.differences);
+    each("notes", self.notes);
+  }
 };
 
 // Images/s of one device, of a framework or of what others publish for that device.
@@ -68,19 +86,19 @@ struct ReportBar {
   std::string
       differences;     // of `best` ones, from the work that was measured: "ImageNet, batch 400, on 8 devices"
   std::string source;  // of published ones
+  static void fields(auto& self, auto&& each) {
+    static constexpr std::array kKinds{"own", "published", "best"};
+    each("kind", kKinds[static_cast<std::size_t>(self.kind)]), each("label", self.label);
+    each("images_per_second", self.images_per_second), each("runs", self.runs);
+    each("differences", self.differences), each("source", self.source);
+  }
 };
 
 // The same work on one device.
 struct ReportBars {
   std::string label;  // what tells it from the other groups: "NVIDIA H200"
   std::vector<ReportBar> bars;
-};
-
-// A flag and its subject.
-struct ReportFlag {
-  std::string subject;  // label of the run, or of curve and case
-  std::string kind;     // "drift", "slow_rank", …, as Flag::Kind
-  std::string sentence;
+  static void fields(auto& self, auto&& each) { each("label", self.label), each("bars", self.bars); }
 };
 
 // One run folder or log.
@@ -94,16 +112,20 @@ struct ReportRun {
   std::optional<StepTimes> steps;
   nlohmann::ordered_json environment;  // env.json; null without
   // From the run of its configuration that is nearest to the median and has the file.
-  std::optional<MemoryPicture> memory;
+  std::optional<MemoryUse> memory;
   std::optional<RunProfile> profile;
-  std::optional<RunTrace> trace;
+  std::string trace;  // path of its trace.json; empty: it has none
 };
+// With the record as in result.json, but for its lists of every step.
+nlohmann::ordered_json to_json(const ReportRun& run);
 
 struct ReportData {
   std::string title;
   std::string made_by;  // "plumbline 0.2.0 (c7e97064483e)"
   std::string created;  // "2026-01-31 12:00 UTC"; empty: not said
-  std::vector<ReportFlag> flags;
+  // What is worth knowing first: scaling losses ("scaling"), verdicts against the prediction ("prediction"),
+  // flags of runs and samples; subjects are the labels of curves, cases and runs.
+  std::vector<Note> notes;
   std::string common;                  // what all own curves have: "Plumbline, synthetic"
   std::vector<ReportCurve> curves;     // own ones
   std::vector<ReportCurve> published;  // of the models that were run, the nearest first
@@ -112,6 +134,12 @@ struct ReportData {
   std::vector<ReportRun> runs;         // in the order of the points
   std::size_t shown_run = 0;           // that pictures of one run show until another is chosen
   std::vector<std::string> left_out;   // "path: why"
+  static void fields(auto& self, auto&& each) {
+    each("title", self.title), each("made_by", self.made_by), each("created", self.created);
+    each("notes", self.notes), each("common", self.common), each("curves", self.curves);
+    each("published", self.published), each("bars", self.bars), each("bars_common", self.bars_common);
+    each("runs", self.runs), each("shown_run", self.shown_run), each("left_out", self.left_out);
+  }
 };
 
 struct ReportOptions {
@@ -121,16 +149,12 @@ struct ReportOptions {
   std::string links;                   // links.json to predict from; empty: what the runs themselves probed
 };
 
-// Reads program.json, env.json, profile.json and trace.json of the runs too, and links.json; one that is
+// Reads program.json, env.json and profile.json of the runs too, and links.json; one that is
 // there and can't be read, or is of other hosts or of another program, is named in left_out.
 ReportData collect_report(const LoadedSamples& samples, const ReportOptions& options = {});
 
 // The run that pictures of one run show: the last one of which most is known, so of the largest case.
 std::size_t run_to_show(const std::vector<ReportRun>& runs);
-
-// What the page's scripts read. Names of steps and buffers are kept once, under "names", and referred to by
-// index; times are rounded to nanoseconds.
-nlohmann::ordered_json to_json(const ReportData& data);
 
 // The answers to the question whether it scales; a heading line, the verdict on its scaling and a table per
 // own curve: case, runs, median, its interval, per device, speedup, efficiency; below it the flags of its

@@ -1,13 +1,13 @@
 // A report, and the steps of its profiles beside their rooflines, as Markdown tables.
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "base/text_table.h"
 #include "base/units.h"
 #include "results/record/lanes.h"
-#include "results/report/merged_sentences.h"
 #include "results/report/report_data.h"
 
 namespace plumb {
@@ -36,62 +36,46 @@ std::string prediction_cell(const ReportCurve& curve, const ReportPoint& point) 
                                         : fmt::format(" {} |", speed_text(found->median_images_per_second));
 }
 
-// A sentence that is said of the point, or of some of its runs, by their numbers.
-struct Note {
-  std::string sentence;
-  std::string runs;  // "2, 3"; empty: of the point
-};
-
-// The flags of a point, each sentence once.
-std::vector<Note> notes_of(const ReportCurve& curve, const ReportPoint& point, const ReportData& data) {
-  std::vector<Note> notes;
-  const auto add = [&](const std::string& sentence, const std::string& run) {
-    const auto same = std::ranges::find(notes, sentence, &Note::sentence);
-    if (same == notes.end())
-      notes.push_back({sentence, run});
-    else if (!same->runs.empty())
-      same->runs += ", " + run;
-  };
-  for (const ReportFlag& flag : data.flags) {
-    if (flag.subject == curve.label + ", " + point.case_name) add(flag.sentence, "");
-    for (std::size_t i = 0; i < point.runs.size(); ++i)
-      if (flag.subject == data.runs.at(point.runs[i]).label) add(flag.sentence, std::to_string(i + 1));
-  }
-  return notes;
-}
-
 // Several as a list, with what they are about.
 std::string answers_text(const std::vector<ReportCurve>& curves) {
   std::vector<const ReportCurve*> answered;
   for (const ReportCurve& curve : curves)
     if (curve.answer) answered.push_back(&curve);
   if (answered.empty()) return "";
-  if (answered.size() == 1) return markdown_literal(answered.front()->answer->sentence) + "\n\n";
+  if (answered.size() == 1) return markdown_literal(answered.front()->answer->text) + "\n\n";
   std::string text;
   for (const ReportCurve* curve : answered)
-    text +=
-        fmt::format("- {}: {}\n", markdown_literal(curve->label), markdown_literal(curve->answer->sentence));
+    text += fmt::format("- {}: {}\n", markdown_literal(curve->label), markdown_literal(curve->answer->text));
   return text + "\n";
 }
 
 std::string verdict_lines(const ReportCurve& curve) {
-  std::string text;
-  for (const std::string& verdict : curve.verdicts) text += fmt::format("- {}\n", markdown_literal(verdict));
-  for (const std::string& sentence : scaling_verdict(curve.scaling))
-    text += fmt::format("- {}\n", markdown_literal(sentence));
-  return text.empty() ? "" : text + "\n";
+  return curve.verdicts.empty() ? "" : note_items(curve.verdicts) + "\n";
 }
 
-// The flags of the curve's points, each named by its case.
-std::string notes_text(const ReportCurve& curve, const ReportData& data) {
-  std::string text;
-  for (const ReportPoint& point : curve.points)
-    for (const Note& note : notes_of(curve, point, data)) {
-      const bool several = note.runs.find(',') != std::string::npos;
-      const std::string runs = note.runs.empty() ? "" : (several ? ", runs " : ", run ") + note.runs;
-      text += fmt::format("- {}\n", markdown_literal(point.case_name + runs + ": " + note.sentence));
+// The flags of the curve's points, each once behind its case and the runs that have it.
+std::string flags_text(const ReportCurve& curve, const ReportData& data) {
+  std::vector<Note> notes;
+  for (const ReportPoint& point : curve.points) {
+    const std::size_t first = notes.size();
+    const auto add = [&](const std::string& text, const std::string& run) {
+      const auto same =
+          std::ranges::find(notes.begin() + std::ptrdiff_t(first), notes.end(), text, &Note::text);
+      if (same == notes.end())
+        notes.push_back({run, text, point.case_name});
+      else if (!same->kind.empty())
+        same->kind += ", " + run;
+    };
+    for (const Note& flag : data.notes) {
+      if (flag.subject == curve.label + ", " + point.case_name) add(flag.text, "");
+      for (std::size_t i = 0; i < point.runs.size(); ++i)
+        if (flag.subject == data.runs.at(point.runs[i]).label) add(flag.text, std::to_string(i + 1));
     }
-  return text;
+  }
+  for (Note& note : notes)
+    if (!note.kind.empty())
+      note.subject += (note.kind.find(',') == std::string::npos ? ", run " : ", runs ") + note.kind;
+  return note_items(notes);
 }
 
 // One device and nothing said beside it: a row is enough.
@@ -100,30 +84,39 @@ bool is_alone(const ReportCurve& curve) {
          verdict_lines(curve).empty();
 }
 
-// The flags of all these points' runs; sentences that differ in their figures only are one line with their
-// count.
-std::string merged_notes(const std::vector<const ReportCurve*>& curves, const ReportData& data) {
-  MergedSentences merged;
+// The flags of all these points' runs: the first of each kind, and how many more there are.
+std::string merged_flags(const std::vector<const ReportCurve*>& curves, const ReportData& data) {
+  struct Merged {
+    Note first;
+    std::size_t count = 1;
+  };
+  std::vector<Merged> merged;
+  std::set<std::string> subjects;
   std::size_t runs = 0;
   for (const ReportCurve* curve : curves)
     for (const ReportPoint& point : curve->points) {
+      subjects.insert(curve->label + ", " + point.case_name);
+      for (const std::size_t run : point.runs) subjects.insert(data.runs.at(run).label);
       runs += point.runs.size();
-      const auto is_of_a_run = [&](const ReportFlag& flag) {
-        return std::ranges::any_of(point.runs,
-                                   [&](std::size_t run) { return data.runs.at(run).label == flag.subject; });
-      };
-      for (const ReportFlag& flag : data.flags) {
-        if (is_of_a_run(flag))
-          merged.add(flag.sentence);
-        else if (flag.subject == curve->label + ", " + point.case_name)
-          merged.add(curve->label + ": " + flag.sentence);
-      }
     }
-  std::string text;
-  for (const auto& [sentence, count] : merged.all())
-    text += fmt::format("- {}{}\n", markdown_literal(sentence),
-                        count > 1 ? fmt::format(" ({} of {} runs)", count, runs) : "");
-  return text;
+  for (const Note& flag : data.notes) {
+    if (!subjects.contains(flag.subject)) continue;
+    const auto same = std::ranges::find_if(merged, [&](const Merged& one) {
+      return one.first.kind == flag.kind && (flag.kind != "note" || one.first.text == flag.text);
+    });
+    if (same == merged.end())
+      merged.push_back({flag});
+    else
+      ++same->count;
+  }
+  std::vector<Note> notes;
+  for (const auto& [first, count] : merged) {
+    notes.push_back(first);
+    if (count == 1) continue;
+    notes.back().subject.clear();
+    notes.back().text += fmt::format(" (and {} more of {} runs likewise)", count - 1, runs);
+  }
+  return note_items(notes);
 }
 
 std::string table_of_single_devices(const ReportData& data) {
@@ -138,7 +131,7 @@ std::string table_of_single_devices(const ReportData& data) {
         fmt::format("| {} | {} | {} | {} |\n", markdown_literal(curve.label), point.images_per_second.size(),
                     speed_text(point.median_images_per_second), interval_cell(point.interval));
   }
-  const std::string notes = merged_notes(curves, data);
+  const std::string notes = merged_flags(curves, data);
   return text + (notes.empty() ? "" : "\n" + notes);
 }
 
@@ -200,7 +193,7 @@ std::string report_markdown(const ReportData& data) {
         verdict_lines(curve), predicted ? " predicted |" : "", predicted ? " ---: |" : "");
     is_first = false;
     for (const ReportPoint& point : curve.points) text += row(point) + prediction_cell(curve, point) + "\n";
-    if (const std::string notes = notes_text(curve, data); !notes.empty()) text += "\n" + notes;
+    if (const std::string notes = flags_text(curve, data); !notes.empty()) text += "\n" + notes;
   }
   if (!data.left_out.empty()) text += "\nLeft out:\n\n";
   for (const std::string& sentence : data.left_out) text += fmt::format("- {}\n", markdown_literal(sentence));

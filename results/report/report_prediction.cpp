@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "models/catalogue.h"
+#include "results/simulation/scaling_answer.h"
 #include "results/simulation/scaling_basis.h"
 
 namespace plumb {
@@ -58,7 +59,7 @@ std::optional<JudgedScaling> judge(const CurveSamples& curve, const NamedLinks& 
 
 ReportPoint predicted_point(const PredictedCase& one) {
   const int devices = one.layout.devices();
-  return {.case_name = fmt::format("{}n{}g", one.layout.nodes, one.layout.devices_per_node),
+  return {.case_name = one.layout.name(),
           .devices = devices,
           .median_images_per_second = one.images_per_second,
           .interval = Interval{one.low_images_per_second, one.high_images_per_second, 0},
@@ -86,11 +87,12 @@ void add_prediction(const CurveSamples& curve, const std::optional<NamedLinks>& 
   if (links && profiled) judged = judge(curve, *links, left_out);
   if (judged) {
     for (const PredictedCase& one : judged->prediction.cases) shown.predicted.push_back(predicted_point(one));
-    for (const ScalingVerdict& verdict : judged->verdicts)
-      shown.verdicts.push_back(fmt::format("{} {}n{}g: {}", name_of(verdict.kind), verdict.layout.nodes,
-                                           verdict.layout.devices_per_node, verdict.reason));
+    for (const Note& verdict : judged->verdicts)
+      shown.verdicts.push_back({"prediction", verdict.kind + " " + note_text(verdict)});
     for (const std::string& note : judged->prediction.notes) left_out.push_back(links->file + ": " + note);
   }
+  for (const std::string& sentence : scaling_verdict(shown.scaling))
+    shown.verdicts.push_back({"scaling", sentence});
   shown.answer = scaling_answer(answered_subject(shown.configuration), measured_cases(curve), shown.scaling,
                                 judged ? &*judged : nullptr, missing_for(profiled, links.has_value()));
 }

@@ -82,14 +82,6 @@ const spreadText = ({min, max, p1, p99}) =>
     (isNumber(p99) ? `1st to 99th percentile ${seconds(p1)} to ${seconds(p99)}` :
                      `${seconds(min)} to ${seconds(max)} in all`);
 
-// At the edges of bars, at most a dozen.
-function edgeTicks({low, width, counts}, factor) {
-  const every = Math.ceil((counts.length + 1) / 12);
-  return counts.concat(0)
-      .map((_, bin) => ({value: factor * (low + bin * width)}))
-      .filter((_, bin) => bin % every === 0);
-}
-
 function histogramFigure(run) {
   if (!run.histogram?.counts.length) return null;
   const {low, width, counts, above, median} = run.histogram;
@@ -108,26 +100,16 @@ function histogramFigure(run) {
       columns: [{name: `Step time in ${unit}`}, {name: 'Iterations', text: count}],
       rows
     },
-    config: rectanglesConfig(
-        counts.map((number, bin) => ({
-                     x: factor * (low + bin * width),
-                     width: factor * width,
-                     y: 0,
-                     height: number,
-                     fill: 'compute',
-                     title: `${rows[bin][0]} ${unit}`
-                   })),
-        axis(`${unit} (labels stand at the bars' edges)`, {
-          min: factor * low,
-          max: factor * (low + counts.length * width),
-          grid: {display: false},
-          afterBuildTicks: (scale) => {
-            scale.ticks = edgeTicks(run.histogram, factor);
-          },
-          ticks: {callback: (value) => value.toFixed(Math.min(decimals, 9)), maxRotation: 0}
-        }),
-        axis('iterations', {min: 0, grace: '5%', ticks: {precision: 0}}),
-        ({height}) => plural(height, 'iteration'), []),
+    config: chartConfig(
+        'bar', {
+          labels: rows.slice(0, counts.length).map(([label]) => label),
+          datasets: [{...barsOf('steps', counts, 0), categoryPercentage: 1, barPercentage: 0.96}]
+        },
+        {
+          x: axis(unit, {grid: {display: false}, ticks: {callback: (bin) => edge(bin)}}),
+          y: axis('iterations', {beginAtZero: true, grace: '5%', ticks: {precision: 0}})
+        },
+        {title: ([item]) => `${item.label} ${unit}`, label: ({raw}) => plural(raw, 'iteration')}),
   };
 }
 
@@ -148,9 +130,9 @@ function nodeRanges(nodes) {
 }
 
 function ranksFigure(run) {
-  const windows = run.rank_window_seconds ?? [];
+  const {rank_window_seconds: windows = [], ranks: all, gpus} = run.record ?? {};
   if (windows.length < 2) return null;
-  const ranks = run.ranks?.length === windows.length ? run.ranks : null;
+  const ranks = all?.length === windows.length ? all : null;
   const waits = ranks?.map((rank) => rank.exposed_communication_seconds);
   const shown = waits ?? windows;
   const {factor, unit} = timeUnit(shown);
@@ -178,12 +160,12 @@ function ranksFigure(run) {
         waits ? 'how long each waited in collectives per step' : 'how long each took for the window'}.`,
     table: {
       caption: `Ranks of ${run.label}`,
-      columns: [...columns, ...(run.gpus ? kGpuColumns : [])],
+      columns: [...columns, ...(gpus ? kGpuColumns : [])],
       rows: order.map(
           (i) =>
               [i, ...(ranks ? [ranks[i].host] : []), windows[i],
                ...(computes ? [computes[i].compute_seconds] : []), ...(waits ? [waits[i]] : []),
-               ...gpuCells(run, i)])
+               ...gpuCells(run.record, i)])
     },
     config: chartConfig(
         'bar', {

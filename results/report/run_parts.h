@@ -1,13 +1,15 @@
-// What a report shows of one run: its profile, memory plan, trace and step times, each small enough for a
-// page.
+// What a report shows of one run: its profile, memory and step times, each small enough for a page.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "results/record/fields.h"
 
 namespace plumb {
 
@@ -18,12 +20,24 @@ struct ProfiledInstruction {
   double flops_per_second = 0, bytes_per_second = 0;  // achieved
   std::string bound_by;                               // "compute", "bandwidth", "latency", "-"
   std::string engine;                                 // of a convolution or product; empty: not named
+  static void fields(auto& self, auto&& each) {
+    each("name", self.name), each("kind", self.kind), each("phase", self.phase), each("lane", self.lane);
+    each("seconds", self.seconds, Field{.finite = true});
+    each("roofline_seconds", self.roofline_seconds, Field{.finite = true});
+    each("flops_per_second", self.flops_per_second), each("bytes_per_second", self.bytes_per_second);
+    each("bound_by", self.bound_by), each("engine", self.engine, Field{.written = !self.engine.empty()});
+  }
 };
 
 struct ProfiledKind {
   std::string name;
   int instructions = 0;
   double seconds = 0, roofline_seconds = 0;
+  static void fields(auto& self, auto&& each) {
+    each("name", self.name), each("steps", self.instructions, Field{"", 0});
+    each("seconds", self.seconds, Field{.finite = true});
+    each("roofline_seconds", self.roofline_seconds, Field{.finite = true});
+  }
 };
 
 struct RunProfile {
@@ -33,62 +47,47 @@ struct RunProfile {
   std::vector<ProfiledKind> kinds;                // compute lane, the longest first
   std::vector<ProfiledInstruction> instructions;  // the longest first
   int left_out = 0;                               // shorter instructions beyond `most_instructions`
+  static void fields(auto& self, auto&& each) {
+    each("device", self.device), each("peak_flops_per_second", self.peak_flops_per_second);
+    each("peak_bytes_per_second", self.peak_bytes_per_second);
+    each("iteration_seconds", self.iteration_seconds), each("busy_seconds", self.busy_seconds);
+    each("gap_seconds", self.gap_seconds);
+    each("roofline_seconds", self.roofline_seconds, Field{.finite = true});
+    each("kinds", self.kinds), each("steps", self.instructions);
+  }
 };
 
 // Throws Error(bad_data) that names `origin` and the key.
 RunProfile run_profile(const nlohmann::ordered_json& profile, const std::string& origin,
                        std::size_t most_instructions = 500);
 
-// The memory plan as rectangles: bytes of the arena over the instructions of an iteration.
-struct MemoryBlock {
-  std::string name;  // the buffer's; of several together the largest one's
-  std::string role;  // "parameter", "activation", …; "mixed" of several
-  std::int64_t offset = 0, bytes = 0;
-  int first_instruction = 0, last_instruction = 0;  // both included; what persists: all instructions
-  int buffers = 1;                                  // how many small neighbours of one life it stands for
+// Bytes of buffers in use over the instructions of an iteration; `per_entry` of them in a row make one entry,
+// which has their most.
+struct MemoryUse {
+  std::int64_t arena_bytes = 0, instructions = 0, per_entry = 1;
+  std::vector<std::string> names;                               // of each entry's first instruction
+  std::map<std::string, std::vector<std::int64_t>> role_bytes;  // "parameter", "activation", …
+  static void fields(auto& self, auto&& each) {
+    each("arena_bytes", self.arena_bytes), each("instructions", self.instructions);
+    each("per_entry", self.per_entry), each("names", self.names), each("role_bytes", self.role_bytes);
+  }
 };
 
-struct InstructionSpan {
-  std::string phase;
-  int first_instruction = 0, last_instruction = 0;
-};
-
-struct MemoryPicture {
-  std::int64_t arena_bytes = 0;
-  int instructions = 0;
-  std::vector<InstructionSpan> phases;  // of the compute lane, in the order of instructions
-  std::vector<MemoryBlock> blocks;      // by offset, then first instruction
-  int left_out = 0;                     // buffers too small to be seen
-};
-
-// The picture of a program.json. Views are part of the buffer they look into. Throws Error(bad_data) that
-// names `origin`.
-MemoryPicture memory_picture(const nlohmann::ordered_json& program, const std::string& origin,
-                             std::size_t most_blocks = 500);
-
-// One iteration of trace.json: when every step of every lane began and ended.
-struct TraceSpan {
-  std::string name, phase;
-  std::size_t lane = 0;  // index into RunTrace::lanes
-  double begin_seconds = 0, seconds = 0;
-};
-
-struct RunTrace {
-  std::string process;             // "rank 0: AMD EPYC, …"
-  std::vector<std::string> lanes;  // "input", "compute", "communication"; those without spans too
-  int iteration = 0;               // which one
-  std::vector<TraceSpan> spans;    // by lane, then begin; time 0 is the iteration's begin
-  int left_out = 0;                // the shortest ones beyond `most_spans`
-};
-
-// The iteration whose length is the median of those in the file. Throws Error(bad_data) that names `origin`.
-RunTrace run_trace(const nlohmann::ordered_json& trace, const std::string& origin,
-                   std::size_t most_spans = 800);
+// From a program.json. Views are part of the buffer they look into; what persists is in use all the time.
+// Throws Error(bad_data) that names `origin`.
+MemoryUse memory_use(const nlohmann::ordered_json& program, const std::string& origin,
+                     std::size_t most_entries = 500);
 
 // Step times as a time line: `per_entry` iterations in a row make one entry; 1 unless the run is long.
 struct StepTimes {
   std::int64_t iterations = 0, warmup = 0, per_entry = 1;
   std::vector<double> min_seconds, median_seconds, max_seconds;
+  static void fields(auto& self, auto&& each) {
+    each("iterations", self.iterations), each("warmup", self.warmup), each("per_entry", self.per_entry);
+    each("min", self.min_seconds, Field{.written = self.per_entry > 1});
+    each("median", self.median_seconds);
+    each("max", self.max_seconds, Field{.written = self.per_entry > 1});
+  }
 };
 
 // Bin i: low + i * width up to (i + 1) * width seconds. Steps far above the rest don't stretch the bins, they
@@ -101,6 +100,11 @@ struct StepHistogram {
   // First and 99th percentile, nearest rank; nothing for fewer than 100 steps, of which they would be
   // smallest and largest.
   std::optional<double> p1_seconds, p99_seconds;
+  static void fields(auto& self, auto&& each) {
+    each("low", self.low_seconds), each("width", self.width_seconds), each("counts", self.counts);
+    each("above", self.above), each("median", self.median_seconds), each("min", self.min_seconds);
+    each("max", self.max_seconds), each("p1", self.p1_seconds), each("p99", self.p99_seconds);
+  }
 };
 
 StepTimes step_times(std::span<const double> step_seconds, std::int64_t warmup,

@@ -95,7 +95,7 @@ function scalingDataset(series, measure) {
                        x: point.devices,
                        y: measure.value(point),
                        case: point.case,
-                       source: series.published ? `${series.curve.source}${point.source ?? ''}` : ''
+                       source: point.source ?? series.curve.source
                      })),
     ...lineOf(series),
   };

@@ -1,52 +1,4 @@
-// What Chart.js lacks: rectangles on two linear axes, shaded ranges, intervals.
-
-class PlainRectangle extends Chart.Element {
-  static id = 'plainRectangle';
-  static defaults = {};
-  draw(context) {
-    const {left, top, width, height, options} = this;
-    context.fillStyle = options.backgroundColor;
-    context.fillRect(left, top, width, height);
-    if (width < 4 || height < 4) return;
-    context.strokeStyle = options.borderColor;
-    context.lineWidth = 1;
-    context.strokeRect(left + 0.5, top + 0.5, width - 1, height - 1);
-  }
-  inRange(x, y) { return this.inXRange(x) && this.inYRange(y); }
-  inXRange(x) { return x >= this.left && x <= this.left + Math.max(this.width, 2); }
-  inYRange(y) { return y >= this.top && y <= this.top + Math.max(this.height, 2); }
-  getCenterPoint() { return {x: this.left + this.width / 2, y: this.top + this.height / 2}; }
-  tooltipPosition() { return this.getCenterPoint(); }
-}
-
-// Data are {x, y, width, height, fill}, in units of the axes; (x, y) is the corner with the smallest values.
-class RectanglesController extends Chart.DatasetController {
-  static id = 'rectangles';
-  static defaults = {dataElementType: 'plainRectangle', animation: false};
-  static overrides = {interaction: {mode: 'point', intersect: true}};
-  update(mode) {
-    const {xScale, yScale} = this._cachedMeta;
-    const edge = colour('card');
-    this._cachedMeta.data.forEach((rectangle, i) => {
-      const item = this.getDataset().data[i];
-      const left = xScale.getPixelForValue(item.x);
-      const top = yScale.getPixelForValue(item.y + item.height);
-      const width = Math.max(0.5, xScale.getPixelForValue(item.x + item.width) - left);
-      const height = Math.max(0.5, yScale.getPixelForValue(item.y) - top);
-      const options = {backgroundColor: namedColour(item.fill), borderColor: edge};
-      this.updateElement(
-          rectangle, i, {left, top, width, height, options, x: left + width / 2, y: top}, mode);
-    });
-  }
-  getMinMax(scale) {
-    const items = this.getDataset().data;
-    const [at, size] = scale.axis === 'x' ? ['x', 'width'] : ['y', 'height'];
-    return {
-      min: Math.min(...items.map((item) => item[at])),
-      max: Math.max(...items.map((item) => item[at] + item[size]))
-    };
-  }
-}
+// What Chart.js lacks: shaded ranges, intervals.
 
 // options.plugins.ranges = {x: [[from, to, text], …]}: shaded, texts at the bottom. {phases: […]}, likewise:
 // a line where each begins, texts above the chart, where layout.padding.top makes room.
@@ -110,4 +62,4 @@ const intervalsPlugin = {
   },
 };
 
-Chart.register(PlainRectangle, RectanglesController, rangesPlugin, intervalsPlugin);
+Chart.register(rangesPlugin, intervalsPlugin);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text.h"
 #include "results/record/links.h"
 
 namespace plumb {
@@ -16,6 +17,7 @@ struct Layout {
   int nodes = 1, devices_per_node = 1;
 
   int devices() const { return nodes * devices_per_node; }
+  std::string name() const { return fmt::format("{}n{}g", nodes, devices_per_node); }
   bool operator==(const Layout&) const = default;
 };
 

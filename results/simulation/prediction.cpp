@@ -214,7 +214,7 @@ ScalingPrediction predict_scaling(const ScalingBasis& basis, const Links& links,
   std::map<std::string, std::string> left_out;  // cases by the link that is missing
   for (const Layout& layout : with_measured(cases, basis)) {
     if (const std::string missing = missing_link(result.links, layout); !missing.empty()) {
-      append_part(left_out[missing], fmt::format("{}n{}g", layout.nodes, layout.devices_per_node));
+      append_part(left_out[missing], layout.name());
       continue;
     }
     result.cases.push_back(predict(layout, basis.deviation_seconds * expected_maximum(layout.devices())));

@@ -16,10 +16,6 @@ using PredictionJson = nlohmann::ordered_json;
 constexpr double kMicroseconds = 1e6, kBytesPerMiB = 1 << 20;
 constexpr std::size_t kMostBucketRows = 24;
 
-std::string case_name(Layout layout) {
-  return fmt::format("{}n{}g", layout.nodes, layout.devices_per_node);
-}
-
 // Five digits, but no exponent: "36.712", "94110".
 std::string throughput_text(double images_per_second) {
   return images_per_second < 1e5 ? fmt::format("{:.5g}", images_per_second)
@@ -66,7 +62,7 @@ const MeasuredCase* measured_of(const ScalingBasis& basis, Layout layout) {
 }
 
 TextRow case_row(const ScalingBasis& basis, const PredictedCase& one) {
-  TextRow row{case_name(one.layout) + (one.beyond_links ? " *" : ""),
+  TextRow row{one.layout.name() + (one.beyond_links ? " *" : ""),
               std::to_string(one.layout.devices()),
               throughput_text(one.images_per_second),
               throughput_text(one.low_images_per_second),
@@ -113,7 +109,7 @@ std::string buckets_table(const ScalingPrediction& prediction, const PredictedCa
          milliseconds_cell(time.ready), milliseconds_cell(time.start), milliseconds_cell(time.end),
          milliseconds_cell(time.exposed), fmt::format("{:.4g}", shown.bus_bytes_per_second[i] / kGiga)});
   }
-  std::string text = fmt::format("\ncollectives of {}: ms since the step began\n", case_name(shown.layout)) +
+  std::string text = fmt::format("\ncollectives of {}: ms since the step began\n", shown.layout.name()) +
                      padded_table(rows, "lr", "  ");
   if (shown.collectives.size() > kMostBucketRows)
     text +=
@@ -122,12 +118,11 @@ std::string buckets_table(const ScalingPrediction& prediction, const PredictedCa
 }
 
 std::string verdicts_text(const ScalingBasis& basis, const ScalingPrediction& prediction,
-                          const std::vector<ScalingVerdict>& verdicts) {
+                          const std::vector<Note>& verdicts) {
   if (prediction.what_if.any()) return "";
   std::string text = "\n";
-  for (const ScalingVerdict& verdict : verdicts)
-    text += hanging_lines(
-        fmt::format("{} {}: {}", name_of(verdict.kind), case_name(verdict.layout), verdict.reason), "  ", "");
+  for (const Note& verdict : verdicts)
+    text += hanging_lines(verdict.kind + " " + note_text(verdict), "  ", "");
   if (!verdicts.empty()) return text;
   const auto several = std::ranges::count_if(prediction.cases, [&](const PredictedCase& one) {
     return one.layout.devices() > 1 && measured_of(basis, one.layout);
@@ -153,7 +148,7 @@ PredictionJson collectives_json(const StepModel& step, const PredictedCase& one)
 }
 
 PredictionJson case_json(const ScalingBasis& basis, const StepModel& step, const PredictedCase& one) {
-  PredictionJson json{{"case", case_name(one.layout)},
+  PredictionJson json{{"case", one.layout.name()},
                       {"nodes", one.layout.nodes},
                       {"devices_per_node", one.layout.devices_per_node},
                       {"devices", one.layout.devices()},
@@ -191,7 +186,7 @@ PredictionJson what_if_json(const WhatIf& what_if) {
 }  // namespace
 
 std::string prediction_text(const ScalingBasis& basis, const ScalingPrediction& prediction,
-                            const std::vector<ScalingVerdict>& verdicts) {
+                            const std::vector<Note>& verdicts) {
   std::string text = hanging_lines(configuration_text(basis.configuration), "  ", "");
   text += hanging_lines(fmt::format("step alone: {} ms, from {}", milliseconds_cell(basis.step.seconds()),
                                     printable(basis.run)),
@@ -205,7 +200,7 @@ std::string prediction_text(const ScalingBasis& basis, const ScalingPrediction& 
 }
 
 PredictionJson prediction_json(const ScalingBasis& basis, const ScalingPrediction& prediction,
-                               const std::vector<ScalingVerdict>& verdicts) {
+                               const std::vector<Note>& verdicts) {
   PredictionJson json{{"schema", kScalingSchema},
                       {"configuration", configuration_text(basis.configuration)},
                       {"run", basis.run},
@@ -218,9 +213,8 @@ PredictionJson prediction_json(const ScalingBasis& basis, const ScalingPredictio
                       {"notes", prediction.notes}};
   for (const PredictedCase& one : prediction.cases)
     json["cases"].push_back(case_json(basis, prediction.step, one));
-  for (const ScalingVerdict& verdict : verdicts)
-    json["verdicts"].push_back(
-        {{"kind", name_of(verdict.kind)}, {"case", case_name(verdict.layout)}, {"reason", verdict.reason}});
+  for (const Note& verdict : verdicts)
+    json["verdicts"].push_back({{"kind", verdict.kind}, {"case", verdict.subject}, {"reason", verdict.text}});
   return json;
 }
 

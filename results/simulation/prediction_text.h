@@ -15,8 +15,8 @@ inline constexpr const char* kScalingSchema = "plumbline.scaling/1";
 // Cases with interval, efficiency, exposed communication and what was measured; the buckets of the largest
 // case; verdicts. At most 100 columns.
 std::string prediction_text(const ScalingBasis& basis, const ScalingPrediction& prediction,
-                            const std::vector<ScalingVerdict>& verdicts);
+                            const std::vector<Note>& verdicts);
 nlohmann::ordered_json prediction_json(const ScalingBasis& basis, const ScalingPrediction& prediction,
-                                       const std::vector<ScalingVerdict>& verdicts);
+                                       const std::vector<Note>& verdicts);
 
 }  // namespace plumb

@@ -1,7 +1,6 @@
 #include "results/simulation/scaling_answer.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/paths.h"
 #include "base/text.h"
@@ -12,28 +11,22 @@
 namespace plumb {
 namespace {
 
-using AnswerKind = ScalingAnswer::Kind;
-
-std::string layout_name(Layout layout) {
-  return fmt::format("{}n{}g", layout.nodes, layout.devices_per_node);
-}
-
 double per_device(const MeasuredCase& one) {
   return one.images_per_second / one.layout.devices();
 }
 
 // "each of 32 devices (4n8g) reaches 61 %"
 std::string reach_text(Layout layout, double efficiency) {
-  return fmt::format("each of {} devices ({}) reaches {}", layout.devices(), layout_name(layout),
+  return fmt::format("each of {} devices ({}) reaches {}", layout.devices(), layout.name(),
                      whole_percent(efficiency));
 }
 
 // The first flag of this kind of a case's run; empty if it has none.
-std::string flag_sentence(const MeasuredCase& measured, Flag::Kind kind) {
+std::string flag_text(const MeasuredCase& measured, const char* kind) {
   if (measured.record.step_seconds.empty()) return "";  // of a log
-  const std::vector<Flag> flags = run_flags(measured.record);
-  const auto found = std::ranges::find(flags, kind, &Flag::kind);
-  return found == flags.end() ? "" : found->sentence;
+  const std::vector<Note> flags = run_flags(measured.record);
+  const Note* flag = find_note(flags, kind);
+  return flag ? flag->text : "";
 }
 
 // "; the slowest link, between n1 and n3, carries 0.012 GB/s, the median one 0.117 GB/s"; empty where a
@@ -57,7 +50,7 @@ std::string slowest_link_text(const Links& links, const PredictedCase& predicted
 std::string cause_text(const JudgedScaling& judged, const PredictedCase& predicted,
                        const MeasuredCase& measured) {
   const LostTime lost = lost_time(judged.basis, predicted, measured).front();
-  const std::string slow_rank = flag_sentence(measured, Flag::Kind::slow_rank);
+  const std::string slow_rank = flag_text(measured, "slow_rank");
   const std::string share = whole_percent(lost.seconds / measured_step(judged.basis, measured));
   const auto followed_by = [](std::string text, const std::string& clause) {
     return clause.empty() ? text : text + "; " + clause;
@@ -77,8 +70,8 @@ std::string cause_text(const JudgedScaling& judged, const PredictedCase& predict
       return followed_by(text + slowest_link_text(judged.prediction.links, predicted), slow_rank);
     }
     case LostTime::Part::computing:
-      for (const Flag::Kind kind : {Flag::Kind::throttling, Flag::Kind::slow_rank, Flag::Kind::outliers})
-        if (const std::string flag = flag_sentence(measured, kind); !flag.empty())
+      for (const char* kind : {"throttling", "slow_rank", "outliers"})
+        if (const std::string flag = flag_text(measured, kind); !flag.empty())
           return followed_by(lost_text, flag);
       return lost_text;
     case LostTime::Part::unknown:
@@ -92,7 +85,7 @@ std::string limit_text(const JudgedScaling& judged, const PredictedCase& predict
                        const MeasuredCase& measured) {
   const double exposed = predicted.exposed_seconds, jitter = predicted.jitter_seconds;
   if (exposed < jitter) {
-    const std::string slow_rank = flag_sentence(measured, Flag::Kind::slow_rank);
+    const std::string slow_rank = flag_text(measured, "slow_rank");
     return slow_rank.empty() ? fmt::format("; ranks wait {} a step for the slowest of them, as steps vary",
                                            duration_text(jitter))
                              : "; " + slow_rank;
@@ -123,16 +116,14 @@ std::vector<JudgedCase> judged_cases(const JudgedScaling& judged) {
   return cases;
 }
 
-ScalingAnswer predicted_answer(const std::string& subject, const JudgedScaling& judged,
-                               const std::vector<JudgedCase>& cases) {
-  const auto rejected =
-      std::ranges::find(judged.verdicts, ScalingVerdict::Kind::reject, &ScalingVerdict::kind);
-  if (rejected != judged.verdicts.end())
-    return {AnswerKind::not_judged, fmt::format("{} can't be judged: {} with {}", subject,
-                                                layout_name(rejected->layout), rejected->reason)};
+Note predicted_answer(const std::string& subject, const JudgedScaling& judged,
+                      const std::vector<JudgedCase>& cases) {
+  if (const Note* rejected = find_note(judged.verdicts, "REJECT"))
+    return {"not_judged",
+            fmt::format("{} can't be judged: {} with {}", subject, rejected->subject, rejected->text)};
   const JudgedCase& worst = *std::ranges::min_element(cases, {}, &JudgedCase::ratio);
   if (worst.ratio() < 1 - kLeastLoss)
-    return {AnswerKind::held_back,
+    return {"held_back",
             fmt::format("{} doesn't scale as it should: {} of a device alone where its links allow {}; {}",
                         subject, reach_text(worst.measured->layout, worst.efficiency()),
                         whole_percent(worst.predicted->efficiency),
@@ -141,59 +132,49 @@ ScalingAnswer predicted_answer(const std::string& subject, const JudgedScaling& 
   const std::string reach = reach_text(largest.measured->layout, largest.efficiency());
   const std::string predicted = whole_percent(largest.predicted->efficiency);
   if (largest.predicted->efficiency >= 1 - kLeastLoss)
-    return {AnswerKind::as_it_should,
-            fmt::format("{} scales as it should: {} of a device alone ({} predicted)", subject, reach,
-                        predicted)};
+    return {"as_it_should", fmt::format("{} scales as it should: {} of a device alone ({} predicted)",
+                                        subject, reach, predicted)};
   const bool by_links = largest.predicted->exposed_seconds >= largest.predicted->jitter_seconds;
-  return {AnswerKind::held_back,
-          fmt::format("{} is held back by {}: {} of a device alone ({} predicted){}", subject,
-                      by_links ? "its links" : "ranks that wait for each other", reach, predicted,
-                      limit_text(judged, *largest.predicted, *largest.measured))};
+  return {"held_back", fmt::format("{} is held back by {}: {} of a device alone ({} predicted){}", subject,
+                                   by_links ? "its links" : "ranks that wait for each other", reach,
+                                   predicted, limit_text(judged, *largest.predicted, *largest.measured))};
 }
 
-ScalingAnswer unpredicted_answer(const std::string& subject, const std::vector<MeasuredCase>& measured,
-                                 std::span<const ScalingLoss> losses, const std::string& missing) {
+Note unpredicted_answer(const std::string& subject, const std::vector<MeasuredCase>& measured,
+                        std::span<const ScalingLoss> losses, const std::string& missing) {
   const MeasuredCase &fewest = measured.front(), &most = measured.back();
   const double efficiency = per_device(most) / per_device(fewest);
   const std::string reach = fmt::format(
       "{} of {}", reach_text(most.layout, efficiency),
-      fewest.layout.devices() == 1 ? "a device alone" : "a device's speed on " + layout_name(fewest.layout));
+      fewest.layout.devices() == 1 ? "a device alone" : "a device's speed on " + fewest.layout.name());
   if (efficiency > 1 - kLeastLoss)
-    return {AnswerKind::as_it_should, fmt::format("{} scales as it should: {}", subject, reach)};
-  if (const std::string slow = flag_sentence(most, Flag::Kind::slow_rank); !slow.empty())
-    return {AnswerKind::held_back,
-            fmt::format("{} doesn't scale as it should: {}; {}", subject, reach, slow)};
+    return {"as_it_should", fmt::format("{} scales as it should: {}", subject, reach)};
+  if (const std::string slow = flag_text(most, "slow_rank"); !slow.empty())
+    return {"held_back", fmt::format("{} doesn't scale as it should: {}; {}", subject, reach, slow)};
   const auto loses = [](const ScalingLoss& loss) {
     return loss.noise != ScalingLoss::Noise::within && loss.lost() > 0;
   };
   const auto largest = std::ranges::find_if(losses, loses);
   if (largest == losses.end())
-    return {
-        AnswerKind::not_judged,
-        fmt::format("{} can't be judged: {}, within the spread of its runs; repeat them", subject, reach)};
+    return {"not_judged", fmt::format("{} can't be judged: {}, within the spread of its runs; repeat them",
+                                      subject, reach)};
   const std::string unknown = missing.empty() ? "" : "; what its links allow is not known without " + missing;
-  return {AnswerKind::not_judged,
+  return {"not_judged",
           fmt::format("{} loses efficiency: {}, {}{}", subject, reach, scaling_text(*largest), unknown)};
 }
 
 }  // namespace
 
-const char* name_of(ScalingAnswer::Kind kind) {
-  static constexpr std::array kNames{"as_it_should", "held_back", "not_judged"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
-std::optional<ScalingAnswer> scaling_answer(const std::string& subject,
-                                            const std::vector<MeasuredCase>& measured,
-                                            std::span<const ScalingLoss> losses, const JudgedScaling* judged,
-                                            const std::string& missing) {
+std::optional<Note> scaling_answer(const std::string& subject, const std::vector<MeasuredCase>& measured,
+                                   std::span<const ScalingLoss> losses, const JudgedScaling* judged,
+                                   const std::string& missing) {
   if (measured.size() < 2 || measured.back().layout.devices() < 2 || !(per_device(measured.front()) > 0))
     return {};
   std::vector<JudgedCase> cases;
   if (judged) cases = judged_cases(*judged);
-  ScalingAnswer answer = cases.empty() ? unpredicted_answer(subject, measured, losses, missing)
-                                       : predicted_answer(subject, *judged, cases);
-  answer.sentence += ".";
+  Note answer = cases.empty() ? unpredicted_answer(subject, measured, losses, missing)
+                              : predicted_answer(subject, *judged, cases);
+  answer.text += ".";
   return answer;
 }
 

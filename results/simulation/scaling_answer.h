@@ -12,19 +12,10 @@
 
 namespace plumb {
 
-struct ScalingAnswer {
-  enum class Kind { as_it_should, held_back, not_judged };
-  Kind kind = Kind::not_judged;
-  std::string sentence;
-};
-
-// "as_it_should", "held_back", "not_judged".
-const char* name_of(ScalingAnswer::Kind kind);
-
 struct JudgedScaling {
   ScalingBasis basis;
   ScalingPrediction prediction;
-  std::vector<ScalingVerdict> verdicts;
+  std::vector<Note> verdicts;
 };
 
 // `subject`: "ResNet-50 v1.5 fp16"; `measured`: of one configuration, by devices. By its verdicts
@@ -32,10 +23,9 @@ struct JudgedScaling {
 // below its prediction, with the largest part of what it lost; else the largest case, held back where its
 // links alone cost over kLeastLoss. Without a prediction: as it should where the largest case loses less than
 // kLeastLoss, else by slow ranks and `losses`; `missing` says what would tell more: "a run with --profile".
-// Nothing for fewer than two cases.
-std::optional<ScalingAnswer> scaling_answer(const std::string& subject,
-                                            const std::vector<MeasuredCase>& measured,
-                                            std::span<const ScalingLoss> losses, const JudgedScaling* judged,
-                                            const std::string& missing);
+// Nothing for fewer than two cases. Kinds: "as_it_should", "held_back", "not_judged".
+std::optional<Note> scaling_answer(const std::string& subject, const std::vector<MeasuredCase>& measured,
+                                   std::span<const ScalingLoss> losses, const JudgedScaling* judged,
+                                   const std::string& missing);
 
 }  // namespace plumb

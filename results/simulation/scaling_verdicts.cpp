@@ -1,7 +1,6 @@
 #include "results/simulation/scaling_verdicts.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -56,7 +55,7 @@ class VerdictWriter {
   VerdictWriter(const ScalingBasis& basis, const ScalingPrediction& prediction)
       : basis_(basis), prediction_(prediction) {}
 
-  std::vector<ScalingVerdict> write() {
+  std::vector<Note> write() {
     const MeasuredCase* before = nullptr;
     for (const MeasuredCase& measured : basis_.measured) {
       const auto predicted = std::ranges::find(prediction_.cases, measured.layout, &PredictedCase::layout);
@@ -68,14 +67,14 @@ class VerdictWriter {
   }
 
  private:
-  void add(ScalingVerdict::Kind kind, Layout layout, std::string reason) {
-    verdicts_.push_back({kind, layout, std::move(reason)});
+  void add(const char* kind, Layout layout, std::string reason) {
+    verdicts_.push_back({kind, std::move(reason), layout.name()});
   }
 
   void judge(const PredictedCase& predicted, const MeasuredCase& measured) {
     if (measured.layout.devices() == 1) return judge_alone(measured);
     if (measured.images_per_second > (1 + kRejectAbove) * predicted.bound_images_per_second)
-      add(ScalingVerdict::Kind::reject, measured.layout,
+      add("REJECT", measured.layout,
           fmt::format("{:.5g} images/s is {} % faster than these links allow, {:.5g}: a device alone "
                       "computes for {}, and its buckets can't be sent before {}; the timing is wrong, or "
                       "links.json or the profile is of something else",
@@ -84,11 +83,10 @@ class VerdictWriter {
                       predicted.bound_images_per_second, duration_text(basis_.fastest_seconds),
                       duration_text(predicted.bound_seconds)));
     else if (measured.images_per_second < (1 - kLeastLoss) * predicted.images_per_second)
-      add(ScalingVerdict::Kind::explain, measured.layout,
-          explanation_of(basis_, prediction_, predicted, measured));
+      add("EXPLAIN", measured.layout, explanation_of(basis_, prediction_, predicted, measured));
     const std::optional<BusShare> bus = bus_share(prediction_, measured);
     if (bus && bus->reached < kLeastBusShare * bus->expected)
-      add(ScalingVerdict::Kind::explain, measured.layout,
+      add("EXPLAIN", measured.layout,
           fmt::format("the run's own buckets reached {:.3g} GB/s of bus bandwidth, {:.2f} of the {:.3g} GB/s "
                       "that links.json gives for their sizes; something else uses the link, or computing "
                       "keeps the ranks from sending",
@@ -99,7 +97,7 @@ class VerdictWriter {
   void judge_alone(const MeasuredCase& measured) {
     const double step = measured_step(basis_, measured);
     if (!(basis_.roofline_seconds > (1 + kRejectAbove) * step)) return;
-    add(ScalingVerdict::Kind::reject, measured.layout,
+    add("REJECT", measured.layout,
         fmt::format(
             "a step of {} is shorter than its roofline, {}, at the device's peaks; the timing is wrong",
             duration_text(step), duration_text(basis_.roofline_seconds)));
@@ -108,7 +106,7 @@ class VerdictWriter {
   void compare_steps(const MeasuredCase& fewer, const MeasuredCase& more) {
     const double before = measured_step(basis_, fewer), after = measured_step(basis_, more);
     if (after >= (1 - kLeastFall) * before) return;
-    add(ScalingVerdict::Kind::flag, more.layout,
+    add("FLAG", more.layout,
         fmt::format("a step takes {}, {} % less than the {} of {}n{}g, though more devices can't shorten "
                     "it; the smaller case was held back, or one of them was timed wrongly",
                     duration_text(after), percent_text(1 - after / before), duration_text(before),
@@ -117,7 +115,7 @@ class VerdictWriter {
 
   const ScalingBasis& basis_;
   const ScalingPrediction& prediction_;
-  std::vector<ScalingVerdict> verdicts_;
+  std::vector<Note> verdicts_;
 };
 
 }  // namespace
@@ -170,12 +168,7 @@ std::optional<BusShare> bus_share(const ScalingPrediction& prediction, const Mea
   return BusShare{bytes / seconds, bytes / expected};
 }
 
-const char* name_of(ScalingVerdict::Kind kind) {
-  static constexpr std::array kNames{"REJECT", "EXPLAIN", "FLAG"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
-std::vector<ScalingVerdict> scaling_verdicts(const ScalingBasis& basis, const ScalingPrediction& prediction) {
+std::vector<Note> scaling_verdicts(const ScalingBasis& basis, const ScalingPrediction& prediction) {
   if (prediction.what_if.any()) return {};
   return VerdictWriter(basis, prediction).write();
 }

@@ -5,19 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "results/record/note.h"
 #include "results/simulation/prediction.h"
 
 namespace plumb {
-
-struct ScalingVerdict {
-  enum class Kind { reject, explain, flag };
-  Kind kind = Kind::flag;
-  Layout layout;
-  std::string reason;  // a sentence with its figures
-};
-
-// "REJECT", "EXPLAIN", "FLAG".
-const char* name_of(ScalingVerdict::Kind kind);
 
 inline constexpr double kRejectAbove = 0.02;   // faster than the bound: the clock or links.json is wrong
 inline constexpr double kLeastBusShare = 0.8;  // of the bus bandwidth that bench_allreduce reached
@@ -47,7 +38,8 @@ double measured_step(const ScalingBasis& basis, const MeasuredCase& measured);
 // REJECT: measured faster than the bound by over 2 %. EXPLAIN: slower than predicted by over kLeastLoss, with
 // what holds it back, the largest part first: exposed communication, slow ranks, data, gaps and computing; or
 // the run's own buckets reached under 0.8 of the bus bandwidth that was predicted for them. FLAG: steps get
-// shorter by over 1 % where devices are added. Cases in their order; none for what-if predictions.
-std::vector<ScalingVerdict> scaling_verdicts(const ScalingBasis& basis, const ScalingPrediction& prediction);
+// shorter by over 1 % where devices are added. Subjects are cases, in their order; none for what-if
+// predictions.
+std::vector<Note> scaling_verdicts(const ScalingBasis& basis, const ScalingPrediction& prediction);
 
 }  // namespace plumb

@@ -12,6 +12,9 @@ namespace plumb {
 struct Interval {
   double low = 0, high = 0;
   double confidence = 0;  // probability that it covers the true value: 0.984
+  static void fields(auto& self, auto&& each) {
+    each("low", self.low), each("high", self.high), each("confidence", self.confidence);
+  }
 };
 
 // Confidence interval of the median, from order statistics, for any distribution: the narrowest pair of

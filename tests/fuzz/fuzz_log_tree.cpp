@@ -27,7 +27,7 @@ FUZZ_TARGET(log_tree) {
     if (is_plain(name)) folder.write(name, text);
   }
   refuse_or([&] {
-    const Analysis analysis = analyze_logs(folder.path());
+    const Analysis analysis = analyze_logs(folder.path(), {});
     table_text(analysis);
     markdown_text(analysis);
     message_lines(analysis, 4);

@@ -7,7 +7,7 @@ using namespace plumb;
 
 FUZZ_TARGET(program) {
   const auto json = json_of(data, size);
-  refuse_or([&] { memory_picture(json, "program.json", 3); });
+  refuse_or([&] { memory_use(json, "program.json", 3); });
   refuse_or([&] {
     const StepModel step = with_buckets(step_model(json, {}, "program.json"), {});
     for (const StepCollective& one : step.collectives)

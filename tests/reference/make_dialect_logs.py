@@ -27,8 +27,7 @@ A set's name goes on with what is special about it:
     mindspore_one_rank     1n2g with the lines of one rank, where the script divides by two
     oneflow_cnn_alone      no 1n1g
 
-OUT/expected_<dialect>.json has what the original scripts print, and OUT/correct_<set>.<dialect>.json what is right
-where they are wrong. To repeat the former:
+OUT/expected_<dialect>.json are what the original scripts print. To repeat:
 
     git clone https://github.com/Oneflow-Inc/DLPerf && git -C DLPerf checkout c89430b
     python3 -m venv venv && venv/bin/pip install numpy

@@ -35,7 +35,7 @@ The four other dialects, tests/data/dialects/<dialect>/, each with
 and expected_<dialect>.json in the same way by MxNet/InsightFace/ArcFace/extract_mxnet_logs.py, MxNet/InsightFace/
 PartailFC/extract_mxnet_logs.py, OneFlow/Recognition/insightface/extract_oneflow_logs_time.py, and, of the branch
 dev_paddle_plsc_arcface (7e236cf4), PaddlePaddle/PLSC/extract_paddle_logs.py. The last one takes warm-up lines of a
-log of 8 ranks; expected_plsc.json has the right figures instead, by
+log of 8 ranks; expected_plsc.json has the right figures, by
 
     make_logs.py tests/data/dialects/plsc --plsc-figures >tests/data/dialects/expected_plsc.json
 """

@@ -28,22 +28,6 @@ class DialectOfOwnLogs : public testing::TestWithParam<const Dialect*> {};
 INSTANTIATE_TEST_SUITE_P(Logs, DialectOfOwnLogs, testing::ValuesIn(dialects_of_own_logs()),
                          [](const auto& dialect) { return std::string(dialect.param->name); });
 
-TEST_P(DialectOfOwnLogs, ReadsPlumblinesOwnLayout) {
-  const LogReading log = read_text(*GetParam(), log_text({}));
-  ASSERT_FALSE(log.defect) << log.defect->reason;
-  EXPECT_EQ(log.images_per_second, 512);
-}
-
-TEST_P(DialectOfOwnLogs, ReadsEveryEndOfLineAndOtherLinesBetween) {
-  for (const char* end : {"\n", "\r\n", "\r"}) {
-    Lines lines = log_lines({});
-    lines.insert(lines.begin() + 50, {"", "epoch 0", std::string(1, '\0')});
-    const LogReading log = read_text(*GetParam(), joined(lines, end));
-    ASSERT_FALSE(log.defect) << log.defect->reason;
-    EXPECT_EQ(log.images_per_second, 512);
-  }
-}
-
 TEST_P(DialectOfOwnLogs, LooksOnlyAtTheWindow) {
   Lines lines = log_lines({.iterations = 140});
   for (int i = 0; i < 20; ++i) lines[i] = log_line({.seconds = 0.01}, i);

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <random>
 
-#include "base/error.h"
 #include "results/formats/dialect.h"
 #include "tests/results/dialect_sets.h"
 #include "tests/results/synthetic_log.h"
@@ -20,63 +19,6 @@ std::size_t below(Random& random, std::size_t limit) {
   return random() % limit;
 }
 
-void damage(std::string& text, Random& random) {
-  static const std::vector<std::string> kTokens{"elapse ",
-                                                " sec",
-                                                "elapse -1 sec",
-                                                "elapse 0 sec",
-                                                "elapse nan sec",
-                                                "1e999",
-                                                "Speed: ",
-                                                " samples/sec",
-                                                "\r",
-                                                "\n",
-                                                std::string(1, '\0'),
-                                                "train batch ",
-                                                "]",
-                                                "Epoch[0] Batch[",
-                                                "2025-13-45 99:99:99,999",
-                                                "\xff\xfe",
-                                                "9999999999999999999999",
-                                                "-",
-                                                "_",
-                                                std::string(70000, 'x')};
-  if (text.empty()) return;
-  const std::size_t at = below(random, text.size());
-  switch (random() % 5) {
-    case 0:
-      text.resize(at);
-      break;
-    case 1:
-      text.insert(at, text.substr(below(random, text.size()), below(random, 500)));
-      break;
-    case 2:
-      text.erase(at, below(random, 300));
-      break;
-    case 3:
-      text[at] = static_cast<char>(random());
-      break;
-    default:
-      text.insert(at, kTokens[below(random, kTokens.size())]);
-  }
-}
-
-TEST(HostileLogs, NeverCrashAReader) {
-  const ScratchFolder folder;
-  Random random(20250102);
-  const Window window{.iterations = 12, .warmup = 3};
-  for (int round = 0; round < 400; ++round) {
-    std::string text = log_text({.iterations = 12});
-    for (std::size_t i = below(random, 4) + 1; i > 0; --i) damage(text, random);
-    const auto file = folder.write("a.log", text);
-    recognise_dialect(file);
-    for (const Dialect* dialect : dialects()) {
-      const LogReading log = read_log(*dialect, file, window, {.images_per_step = 128});
-      EXPECT_TRUE(log.defect || (std::isfinite(log.images_per_second) && log.images_per_second >= 0));
-    }
-  }
-}
-
 // Pieces of every dialect's lines, at random positions in its example logs.
 class HostileLogsOf : public testing::TestWithParam<const Dialect*> {};
 INSTANTIATE_TEST_SUITE_P(Dialects, HostileLogsOf, testing::ValuesIn(dialects().begin(), dialects().end()),
@@ -84,6 +26,9 @@ INSTANTIATE_TEST_SUITE_P(Dialects, HostileLogsOf, testing::ValuesIn(dialects().b
 
 TEST_P(HostileLogsOf, NeverCrashAReaderNorGiveANumberThatIsNone) {
   const std::vector<std::string> tokens{" Epoch[0] Batch ",
+                                        "elapse -1 sec",
+                                        "train batch ",
+                                        "2025-13-45 99:99:99,999",
                                         "[0-0]",
                                         "[",
                                         "-",

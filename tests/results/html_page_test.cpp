@@ -2,9 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
-#include <vector>
 
 #include "base/text.h"
 #include "results/report/palette.h"
@@ -49,29 +47,6 @@ TEST(HtmlPage, TitlesAreText) {
   EXPECT_EQ(count(page, "<h1>A &amp; B &lt;script&gt;&quot;&#39;</h1>"), 1U);
 }
 
-TEST(HtmlPage, PartsOfPublishedTextsAreKeptOnce) {
-  ReportData data = small_report();
-  const std::vector<std::string> labels{"MXNet fp32, batch 128, a; b", ", /x", ""};
-  data.published.push_back(data.published.front());
-  for (std::size_t i = 0; i < labels.size(); ++i) data.published[i].label = labels[i];
-  data.published[0].source = "docs/results.md";
-  data.published[0].points[0].source = "docs/results.md:7";
-  data.published[1].notes = {"batch 128, rounded; batch 128, rounded"};
-  const Json json = to_json(data), &published = json.at("published"), &names = json.at("names");
-  const auto text = [&](const Json& parts) {
-    std::string joined;
-    for (const Json& part : parts) joined += names.at(part.get<std::size_t>()).get<std::string>();
-    return joined;
-  };
-  for (std::size_t i = 0; i < labels.size(); ++i) EXPECT_EQ(text(published.at("label").at(i)), labels[i]);
-  EXPECT_EQ(text(published.at("source").at(0)), "docs/results.md");
-  EXPECT_EQ(text(published.at("point").at("source").at(0)), ":7");
-  EXPECT_EQ(text(published.at("notes").at(1).at(0)), data.published[1].notes[0]);
-  const std::vector<std::string> all = names.get<std::vector<std::string>>();
-  for (const char* part : {"batch 128, ", "docs/", "1n1g"})
-    EXPECT_EQ(std::ranges::count(all, part), 1) << part;
-}
-
 TEST(HtmlPage, WhatIsFilledInIsNotLookedAtAgain) {
   EXPECT_EQ(filled("{{a}}-{{b}}-{{a}}", {{"a", "{{b}}"}, {"b", "2"}}), "{{b}}-2-{{b}}");
   EXPECT_EQ(filled("none", {}), "none");
@@ -82,7 +57,7 @@ TEST(HtmlPage, WhatIsFilledInIsNotLookedAtAgain) {
 TEST(HtmlPage, HoldsEveryChartsCanvasAndNeedsNoOtherFile) {
   const std::string page = html_page(small_report());
   for (const char* chart : {"throughput", "speedup", "efficiency", "waits", "energy", "timeline", "histogram",
-                            "ranks", "clocks", "kinds", "roofline", "trace", "plan"})
+                            "ranks", "clocks", "kinds", "roofline", "plan"})
     EXPECT_EQ(count(page, "<canvas id=\"chart-" + std::string(chart) + "\""), 1U) << chart;
   EXPECT_NE(page.find("Chart.js v3"), std::string::npos);
   for (const char* outside : {"<link", " src=", "@import", "url(", "fetch(", "eval("})

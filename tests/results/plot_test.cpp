@@ -94,30 +94,31 @@ TEST(Plot, APercentSignInAStepsNameIsNoFormat) {
       << plot_commands(data, Plot::profile);
 }
 
-TEST(Plot, MemoryShowsEveryBlockByRole) {
+MemoryUse small_use() {
+  return {.arena_bytes = 4 << 20,
+          .instructions = 4,
+          .per_entry = 2,
+          .names = {"a", "c"},
+          .role_bytes = {{"activation", {1 << 20, 2 << 20}}, {"parameter", {1 << 20, 1 << 20}}}};
+}
+
+TEST(Plot, MemoryStacksRoles) {
   ReportData data = small_report();
-  data.runs[0].memory = MemoryPicture{.arena_bytes = 4 << 20, .instructions = 10};
-  data.runs[0].memory->blocks = {{"w", "parameter", 0, 1 << 20, 0, 9},
-                                 {"a", "activation", 1 << 20, 2 << 20, 3, 4}};
+  data.runs[0].memory = small_use();
   const std::string commands = plot_commands(data, Plot::memory);
-  EXPECT_TRUE(has(commands, "$role0 << end_of_data\n4.5 0.5 -0.5 9.5 0 1\nend"));
-  EXPECT_TRUE(has(commands, "$role1 << end_of_data\n3.5 2 2.5 4.5 1 3\nend"));
-  EXPECT_TRUE(has(commands, "set yrange [0:4]"));
+  EXPECT_TRUE(has(commands, "$role0 << end_of_data\n0 0 1\n2 0 2\nend")) << commands;
+  EXPECT_TRUE(has(commands, "$role1 << end_of_data\n0 1 2\n2 2 3\nend")) << commands;
   EXPECT_TRUE(has(commands, "'#0b62b0' title 'parameter'"));
-  EXPECT_TRUE(has(commands, "'#17819f' title 'activation'"));
 }
 
 TEST(Plot, PicturesOfOneRunShowTheRunThatThePageShows) {
   ReportData data = small_report();
-  for (ReportRun& run : data.runs) {
-    run.memory = MemoryPicture{.arena_bytes = 4 << 20, .instructions = 10};
-    run.memory->blocks = {{"w", "parameter", 0, 1 << 20, 0, 9}};
-  }
+  for (ReportRun& run : data.runs) run.memory = small_use();
   data.runs[0].label = "run 1", data.runs[1].label = "run 2";
   data.shown_run = 1;
-  EXPECT_TRUE(has(plot_commands(data, Plot::memory), "Memory plan: run 2"));
+  EXPECT_TRUE(has(plot_commands(data, Plot::memory), "Memory in use: run 2"));
   data.runs[1].memory.reset();
-  EXPECT_TRUE(has(plot_commands(data, Plot::memory), "Memory plan: run 1"));
+  EXPECT_TRUE(has(plot_commands(data, Plot::memory), "Memory in use: run 1"));
 }
 
 TEST(Plot, WhatTheDataDoNotHoldIsRefused) {
@@ -149,8 +150,7 @@ TEST_F(Gnuplot, DrawsPng) {
 
 TEST_F(Gnuplot, AcceptsEveryPlot) {
   ReportData data = small_report();
-  data.runs[0].memory = MemoryPicture{.arena_bytes = 1 << 20, .instructions = 1};
-  data.runs[0].memory->blocks = {{"w", "parameter", 0, 1 << 20, 0, 0}};
+  data.runs[0].memory = small_use();
   data.runs[0].profile.emplace().instructions = {
       {.name = "conv1.forward", .lane = "compute", .seconds = 1, .roofline_seconds = 0.5}};
   const std::pair<Plot, std::string> words[]{

@@ -49,11 +49,11 @@ class PredictionTest : public testing::Test {
   ScalingPrediction predict(const WhatIf& what_if = {}) const {
     return predict_scaling(basis_, slow_links(), what_if, cases_between(1, 4, 1));
   }
-  std::vector<ScalingVerdict> verdicts() const { return scaling_verdicts(basis_, predict()); }
-  ScalingVerdict only_verdict() const {
-    const std::vector<ScalingVerdict> all = verdicts();
+  std::vector<Note> verdicts() const { return scaling_verdicts(basis_, predict()); }
+  Note only_verdict() const {
+    const std::vector<Note> all = verdicts();
     EXPECT_EQ(all.size(), 1U);
-    return all.empty() ? ScalingVerdict() : all.front();
+    return all.empty() ? Note() : all.front();
   }
 
   ScalingBasis basis_;

@@ -9,8 +9,6 @@
 namespace plumb {
 namespace {
 
-using Kind = ScalingVerdict::Kind;
-
 TEST_F(PredictionTest, TheIntervalHoldsThePredictionAndGrowsWithJitter) {
   basis_.fastest_seconds = 6.9;
   basis_.slowest_seconds = 7.1;
@@ -47,14 +45,14 @@ TEST_F(PredictionTest, TheExchangeIsThatOfTheMeasuredRuns) {
 TEST_F(PredictionTest, StepsThatGetShorterAreFlagged) {
   measure({1, 1}, 7.6);
   measure({2, 1}, 7.25, 0.25);
-  EXPECT_EQ(only_verdict().kind, Kind::flag);
-  EXPECT_NE(only_verdict().reason.find("1n1g"), std::string::npos) << only_verdict().reason;
+  EXPECT_EQ(only_verdict().kind, "FLAG");
+  EXPECT_NE(only_verdict().text.find("1n1g"), std::string::npos) << only_verdict().text;
 }
 
 TEST(Cases, GoByDoublingsOfDevicesThenHosts) {
   const auto names = [](const std::vector<Layout>& cases) {
     std::string text;
-    for (const Layout& one : cases) text += fmt::format("{}n{}g ", one.nodes, one.devices_per_node);
+    for (const Layout& one : cases) text += one.name() + " ";
     return text;
   };
   EXPECT_EQ(names(cases_between(1, 24, 8)), "1n1g 1n2g 1n4g 1n8g 2n8g 3n8g ");

@@ -44,9 +44,9 @@ TEST_F(ReportDataTest, ARunShowsItsCollectives) {
   const std::vector<double> seconds{0.002, 0.001};
   record.collectives = {collective_record("bucket0.allreduce", "allreduce_sum", 4'000'000, seconds)};
   write_run_folder(scratch_, "run", record);
-  const auto run = to_json(collect()).at("runs").at(0);
-  EXPECT_EQ(run.at("collectives").at(0).at("gigabytes_per_second").dump(), "[2.0,3.0,4.0]");
-  EXPECT_EQ(run.at("collectives").at(0).at("slowest_rank"), 0);
+  const auto shown = to_json(collect().runs.at(0)).at("record").at("collectives").at(0);
+  EXPECT_EQ(shown.at("bus_bytes_per_second").at("median"), 3e9);
+  EXPECT_EQ(shown.at("slowest_rank"), 0);
 }
 
 TEST_F(ReportDataTest, HowDevicesTalkMakesCurvesThatShareTheOneDeviceRun) {
@@ -96,7 +96,7 @@ TEST_F(ReportDataTest, PublishedCurvesJoinTheRowsOfATable) {
   const ReportCurve runs =
       curve_of("OneFlow fp32, batch 128, V100-SXM2-16GB, 0.1.9, DLPerf rn50 fp32 report 0821, All Results");
   ASSERT_FALSE(runs.points.empty());
-  EXPECT_EQ(runs.points[0].source, "DLPerf/OneFlow/.../reports/rn50_fp32_report_0821.md:68");
+  EXPECT_EQ(runs.source, "DLPerf/OneFlow/.../reports/rn50_fp32_report_0821.md:68");
   EXPECT_EQ(runs.points[0].images_per_second.size(), 7U);
   EXPECT_EQ(runs.points[0].median_images_per_second, 384.85);
 }
@@ -115,7 +115,6 @@ TEST_F(ReportDataTest, TheRunOfWhichMostIsKnownIsShown) {
   write_text(scratch_ / "1nccl0" / "program.json", R"({"arena_bytes": 8, "buffers": [], "steps": []})");
   const ReportData data = collect();
   EXPECT_EQ(data.shown_run, 0U);
-  EXPECT_EQ(to_json(data).at("shown_run"), 0);
 }
 
 TEST_F(ReportDataTest, LabelsAreUnique) {

@@ -13,9 +13,9 @@ TEST(ReportMarkdown, HasATablePerCurveWithItsNotesBelow) {
   data.runs.push_back(data.runs[0]);
   data.runs.back().label = "its second run";
   data.curves[0].points[0].runs.push_back(data.runs.size() - 1);
-  data.flags = {{"Plumbline fp32, 1n2g", "two_modes", "its runs fall into two groups"},
-                {"run of 1n1g", "drift", "steps become slower"},
-                {"its second run", "drift", "steps become slower"}};
+  data.notes = {{"two_modes", "its runs fall into two groups", "Plumbline fp32, 1n2g"},
+                {"drift", "steps become slower", "run of 1n1g"},
+                {"drift", "steps become slower", "its second run"}};
   data.left_out = {"x/result.json: is cut short"};
   EXPECT_EQ(report_markdown(data), R"(**Plumbline fp32**
 
@@ -48,9 +48,9 @@ TEST(ReportMarkdown, ConfigurationsOfOneDeviceShareATable) {
   }
   data.curves.push_back(small_report().curves[0]);
   data.common = "synthetic";
-  data.flags = {{data.runs[0].label, "throttling", "held back in 100 % of the window"},
-                {data.runs[2].label, "throttling", "held back in 89 % of the window"},
-                {data.curves[1].label + ", 1n1g", "drift", "steps become slower"}};
+  data.notes = {{"throttling", "held back in 100 % of the window", data.runs[0].label},
+                {"throttling", "held back in 89 % of the window", data.runs[2].label},
+                {"drift", "steps become slower", data.curves[1].label + ", 1n1g"}};
   const std::string text = report_markdown(data);
   EXPECT_TRUE(text.starts_with(R"(All: synthetic.
 
@@ -59,8 +59,8 @@ TEST(ReportMarkdown, ConfigurationsOfOneDeviceShareATable) {
 | Plumbline fp32 | 3 | 100.00 | 99.00 to 102.00 (range) |
 | Plumbline fp16 | 3 | 300.00 | 299.00 to 302.00 (range) |
 
-- held back in 89 to 100 % of the window (2 of 2 runs)
-- Plumbline fp16: steps become slower
+- held back in 100 % of the window (and 1 more of 2 runs likewise)
+- Plumbline fp16, 1n1g: steps become slower
 
 **Plumbline fp32**
 

@@ -78,136 +78,50 @@ TEST(StepHistogram, WhatIsNoTimeIsNotCounted) {
   EXPECT_EQ(histogram.counts, std::vector<std::int64_t>{2});
 }
 
-// Two persistent parameters of 1 MB, one activation used by instructions 0 and 2, a view into the other one.
+// Two persistent parameters, one activation used by instructions 0 and 2, a view into the other one.
 Json small_program() {
-  const auto step = [](const char* phase, const char* lane, std::vector<int> buffers) {
+  const auto step = [](const char* name, std::vector<int> buffers) {
     Json uses = Json::array();
-    for (const int buffer : buffers) uses.push_back({{"buffer", buffer}, {"access", "r"}});
-    return Json{{"name", phase}, {"phase", phase}, {"lane", lane}, {"uses", uses}};
+    for (const int buffer : buffers) uses.push_back({{"buffer", buffer}});
+    return Json{{"name", name}, {"uses", uses}};
   };
-  const auto buffer = [](const char* name, const char* role, int bytes, int offset) {
-    return Json{{"name", name}, {"role", role}, {"bytes", bytes}, {"offset", offset}};
+  const auto buffer = [](const char* role, int bytes, int offset) {
+    return Json{{"role", role}, {"bytes", bytes}, {"offset", offset}};
   };
-  Json program{{"arena_bytes", 4'000'000}};
-  program["buffers"] = {
-      buffer("a.weight", "parameter", 1'000'000, 0), buffer("b.weight", "parameter", 1'000'000, 1'000'000),
-      buffer("out", "activation", 500'000, 2'000'000), buffer("late", "activation", 500'000, 2'000'000),
-      buffer("late.view", "activation", 100'000, 2'000'000)};
+  Json program{{"arena_bytes", 4000}};
+  program["buffers"] = {buffer("parameter", 1000, 0), buffer("parameter", 1000, 1000),
+                        buffer("activation", 500, 2000), buffer("activation", 300, 2000),
+                        buffer("activation", 100, 2000)};
   program["buffers"][0]["persistent"] = program["buffers"][1]["persistent"] = true;
   program["buffers"][4]["view"] = {{"of", 3}, {"offset", 0}};
-  program["steps"] = {step("forward", "compute", {0, 2}), step("reduce", "communication", {}),
-                      step("forward", "compute", {2}), step("backward", "compute", {3}),
-                      step("update", "compute", {4, 1})};
+  program["steps"] = {step("a", {0, 2}), step("b", {}), step("c", {2, 3}), step("d", {}), step("e", {4, 1})};
   return program;
 }
 
-TEST(MemoryPicture, BlocksLiveFromFirstToLastUse) {
-  const MemoryPicture picture = memory_picture(small_program(), "program.json");
-  EXPECT_EQ(picture.arena_bytes, 4'000'000);
-  EXPECT_EQ(picture.instructions, 5);
-  ASSERT_EQ(picture.blocks.size(), 4U);
-  const MemoryBlock& persistent = picture.blocks[0];
-  EXPECT_EQ(persistent.name, "a.weight");
-  EXPECT_EQ(persistent.first_instruction, 0);
-  EXPECT_EQ(persistent.last_instruction, 4);
-  const MemoryBlock& out = picture.blocks[2];
-  EXPECT_EQ(out.name, "out");
-  EXPECT_EQ(out.last_instruction, 2);
-  const MemoryBlock& late = picture.blocks[3];
-  EXPECT_EQ(late.first_instruction, 3);
-  EXPECT_EQ(late.last_instruction, 4) << "a use of the view is a use of the buffer";
-  ASSERT_EQ(picture.phases.size(), 3U);
-  EXPECT_EQ(picture.phases[0].phase, "forward");
-  EXPECT_EQ(picture.phases[0].last_instruction, 2);
+TEST(MemoryUse, AddsUpBuffersFromFirstToLastUse) {
+  const MemoryUse use = memory_use(small_program(), "program.json");
+  EXPECT_EQ(use.arena_bytes, 4000);
+  EXPECT_EQ(use.instructions, 5);
+  EXPECT_EQ(use.names, (std::vector<std::string>{"a", "b", "c", "d", "e"}));
+  EXPECT_EQ(use.role_bytes.at("parameter"), std::vector<std::int64_t>(5, 2000));
+  EXPECT_EQ(use.role_bytes.at("activation"), (std::vector<std::int64_t>{500, 500, 800, 300, 300}))
+      << "a use of the view is a use of the buffer";
 }
 
-TEST(MemoryPicture, NeighboursTooSmallToBeSeenAreOne) {
+TEST(MemoryUse, LongProgramsKeepTheMostOfNeighbours) {
+  const MemoryUse use = memory_use(small_program(), "program.json", 3);
+  EXPECT_EQ(use.per_entry, 2);
+  EXPECT_EQ(use.names, (std::vector<std::string>{"a", "c", "e"}));
+  EXPECT_EQ(use.role_bytes.at("activation"), (std::vector<std::int64_t>{500, 800, 300}));
+}
+
+TEST(MemoryUse, RefusesWhatCannotBe) {
   Json program = small_program();
-  program["arena_bytes"] = 4'000'000'000;
-  const MemoryPicture picture = memory_picture(program, "program.json");
-  ASSERT_EQ(picture.blocks.size(), 3U);
-  EXPECT_EQ(picture.blocks[0].buffers, 2);
-  EXPECT_EQ(picture.blocks[0].bytes, 2'000'000);
-}
-
-TEST(MemoryPicture, KeepsTheLargestAndCountsTheRest) {
-  const MemoryPicture picture = memory_picture(small_program(), "program.json", 2);
-  ASSERT_EQ(picture.blocks.size(), 2U);
-  EXPECT_EQ(picture.blocks[1].name, "b.weight");
-  EXPECT_EQ(picture.left_out, 2);
-}
-
-TEST(MemoryPicture, RefusesMoreBytesThanThereCanBe) {
-  Json program = small_program();
-  program["buffers"][2]["offset"] = std::numeric_limits<std::int64_t>::max();
-  expect_error(ExitCode::bad_data, {"program.json", "offset"},
-               [&] { memory_picture(program, "program.json"); });
-}
-
-TEST(MemoryPicture, RefusesABufferThatIsNotThere) {
-  Json program = small_program();
+  program["buffers"][2]["bytes"] = std::numeric_limits<std::int64_t>::max();
+  expect_error(ExitCode::bad_data, {"program.json", "bytes"}, [&] { memory_use(program, "program.json"); });
+  program = small_program();
   program["steps"][0]["uses"][0]["buffer"] = 99;
-  expect_error(ExitCode::bad_data, {"runs/1/program.json", "buffer"},
-               [&] { memory_picture(program, "runs/1/program.json"); });
-}
-
-Json event(const char* name, int thread, double begin, double duration, int iteration) {
-  Json json{{"ph", "X"}, {"pid", 0}, {"tid", thread}, {"ts", begin}, {"dur", duration}, {"name", name}};
-  if (thread > 0) json["cat"] = "forward";
-  if (thread > 0) json["args"] = {{"iteration", iteration}};
-  return json;
-}
-
-Json small_trace() {
-  const auto name = [](const char* what, int thread, const char* text) {
-    return Json{{"ph", "M"}, {"pid", 0}, {"tid", thread}, {"name", what}, {"args", {{"name", text}}}};
-  };
-  Json events{name("process_name", 0, "rank 0: some CPU"), name("thread_name", 0, "iterations"),
-              name("thread_name", 1, "input"), name("thread_name", 2, "compute")};
-  double begin = 0;
-  for (const double length : {900.0, 100.0, 300.0}) {
-    const int i = static_cast<int>(events.size() / 3) - 1;
-    events.push_back(event("iteration", 0, begin, length, i));
-    events.push_back(event("long", 2, begin, length / 2, i));
-    events.push_back(event("short", 2, begin + length / 2, 10, i));
-    begin += length;
-  }
-  return {{"traceEvents", events}};
-}
-
-TEST(RunTrace, ShowsTheIterationOfMedianLength) {
-  const RunTrace trace = run_trace(small_trace(), "trace.json");
-  EXPECT_EQ(trace.process, "rank 0: some CPU");
-  EXPECT_EQ(trace.lanes, (std::vector<std::string>{"input", "compute"}));
-  EXPECT_EQ(trace.iteration, 2);
-  ASSERT_EQ(trace.spans.size(), 2U);
-  EXPECT_EQ(trace.spans[0].name, "long");
-  EXPECT_EQ(trace.spans[0].lane, 1U);
-  EXPECT_DOUBLE_EQ(trace.spans[0].begin_seconds, 0);
-  EXPECT_DOUBLE_EQ(trace.spans[0].seconds, 150e-6);
-  EXPECT_NEAR(trace.spans[1].begin_seconds, 150e-6, 1e-12);
-}
-
-TEST(RunTrace, LeavesOutTheShortest) {
-  const RunTrace trace = run_trace(small_trace(), "trace.json", 1);
-  ASSERT_EQ(trace.spans.size(), 1U);
-  EXPECT_EQ(trace.spans[0].name, "long");
-  EXPECT_EQ(trace.left_out, 1);
-}
-
-TEST(RunTrace, PassesOverSpansWithoutTimes) {
-  Json trace = small_trace();
-  for (Json& span : trace["traceEvents"])
-    if (span["name"] == "short") span["ts"] = nullptr;
-  EXPECT_EQ(run_trace(trace, "trace.json").spans.size(), 1U);
-}
-
-TEST(RunTrace, RefusesATraceWithoutIterations) {
-  const Json empty{{"traceEvents", Json::array()}};
-  expect_error(ExitCode::bad_data, {"trace.json", "iteration"}, [&] { run_trace(empty, "trace.json"); });
-  expect_error(ExitCode::bad_data, {"trace.json", "traceEvents"}, [] {
-    run_trace({{"a", 1}}, "trace.json");
-  });
+  expect_error(ExitCode::bad_data, {"program.json", "buffer"}, [&] { memory_use(program, "program.json"); });
 }
 
 TEST(RunProfile, StepsComeLongestFirst) {

@@ -9,9 +9,9 @@
 namespace plumb {
 namespace {
 
-using Flagger = std::optional<Flag> (*)(std::span<const double>);
+using Flagger = std::optional<Note> (*)(std::span<const double>);
 
-std::optional<Flag> warmup_after_20(std::span<const double> window) {
+std::optional<Note> warmup_after_20(std::span<const double> window) {
   return warmup_flag(window, 20);
 }
 
@@ -70,9 +70,9 @@ TEST(WarmupFlag, SaysHowManyStepsToLeaveOut) {
   for (std::size_t i = 0; i < 15; ++i) steps[i] = 0.112;
   const auto flag = warmup_flag(steps, 20);
   ASSERT_TRUE(flag);
-  EXPECT_EQ(flag->kind, Flag::Kind::warmup_not_over);
+  EXPECT_EQ(flag->kind, "warmup_not_over");
   EXPECT_EQ(
-      flag->sentence,
+      flag->text,
       "the warm-up was not over: the first 10 steps of the window are 12 % slower than the rest (112 ms "
       "against 100 ms); --warmup 35 would leave them out");
 }
@@ -90,7 +90,7 @@ TEST(DriftFlag, FindsStepsThatBecomeSlower) {
   for (std::size_t i = 0; i < 100; ++i) steps.push_back(0.1 + 0.0001 * static_cast<double>(i));
   const auto flag = drift_flag(steps);
   ASSERT_TRUE(flag);
-  EXPECT_EQ(flag->sentence, "steps became 7.7 % slower over the window (from 102 ms to 109.9 ms)");
+  EXPECT_EQ(flag->text, "steps became 7.7 % slower over the window (from 102 ms to 109.9 ms)");
 }
 
 TEST(TwoModesFlag, FindsTwoLevels) {
@@ -100,7 +100,7 @@ TEST(TwoModesFlag, FindsTwoLevels) {
   for (std::size_t i = 0; i < 99; ++i) steps.push_back(i % 3 == 0 ? 0.11 : 0.1);
   const auto flag = two_modes_flag(steps);
   ASSERT_TRUE(flag);
-  EXPECT_EQ(flag->sentence,
+  EXPECT_EQ(flag->text,
             "steps have two levels: 66 of 99 take about 100 ms, the others 110 ms, which is 10 % longer");
 }
 
@@ -110,7 +110,7 @@ TEST(OutliersFlag, SaysWhatLateStepsCost) {
   steps[70] = 0.2;
   const auto flag = outliers_flag(steps);
   ASSERT_TRUE(flag);
-  EXPECT_EQ(flag->sentence,
+  EXPECT_EQ(flag->text,
             "2 of 100 steps took far longer than the median of 100 ms, up to 300 ms; they cost 2.9 % of the "
             "window");
   steps[40] = 0.1;

@@ -1,5 +1,5 @@
-// Writes a run as logs of the frameworks that train ResNet-50 and reads it back. Plumbline's reader and the
-// published script must both give the run's own throughput, to the digits printed.
+// Writes a run as logs of the frameworks that train ResNet-50 and reads it back: the reader must give the
+// run's own throughput, to the digits printed.
 #include <gtest/gtest.h>
 
 #include <cmath>

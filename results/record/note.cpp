@@ -1,0 +1,24 @@
+#include "results/record/note.h"
+
+#include <algorithm>
+
+#include "base/text_table.h"
+
+namespace plumb {
+
+std::string note_text(const Note& note) {
+  return note.subject.empty() ? note.text : note.subject + ": " + note.text;
+}
+
+std::string note_items(const std::vector<Note>& notes) {
+  std::string text;
+  for (const Note& note : notes) text += "- " + markdown_literal(note_text(note)) + "\n";
+  return text;
+}
+
+const Note* find_note(const std::vector<Note>& notes, std::string_view kind) {
+  const auto found = std::ranges::find(notes, kind, &Note::kind);
+  return found == notes.end() ? nullptr : &*found;
+}
+
+}  // namespace plumb

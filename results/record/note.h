@@ -1,0 +1,29 @@
+// A sentence about runs, hosts or files that people should know, whoever finds it: what is odd about a run, a
+// verdict on scaling, a file that was left out.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace plumb {
+
+struct Note {
+  std::string kind;     // a word for programs: "slow_rank", "REJECT", "truncated"
+  std::string text;     // a sentence without its end, with its figures
+  std::string subject;  // "4n8g", "runs/3", "node2"; empty: all that was looked at
+
+  bool operator==(const Note&) const = default;
+  static void fields(auto& self, auto&& each) {
+    each("subject", self.subject), each("kind", self.kind), each("text", self.text);
+  }
+};
+
+// "runs/3: the warm-up was not over …", or the text alone.
+std::string note_text(const Note& note);
+// A list in Markdown, an item per note; empty without notes.
+std::string note_items(const std::vector<Note>& notes);
+// The first note of this kind; nullptr if none is.
+const Note* find_note(const std::vector<Note>& notes, std::string_view kind);
+
+}  // namespace plumb
