@@ -25,11 +25,12 @@ OptionSpec dialect_option(std::string& target) {
   std::vector<std::string> names{"auto"};
   for (const Dialect* dialect : dialects()) names.emplace_back(dialect->name);
   OptionSpec spec = choice_option(
-      "--dialect", target, names,
+      "--log-format", target, names,
       fmt::format(
           "how lines of logs are read; auto looks at them, and reads Plumbline's own as {}; else one of {}",
           names[1], fmt::join(names.begin() + 1, names.end(), ", ")));
   spec.value_name = "auto|NAME";
+  spec.aliases = {"--dialect"};
   return spec;
 }
 

@@ -225,9 +225,11 @@ OptionGroup training_group(BenchOptions& o) {
 }
 
 OptionSpec written_dialects_option(BenchOptions& o) {
-  OptionSpec spec = text_option("--dialect", "A,B", o.dialect,
-                                fmt::format("further logs at D/<dialect>/…, for the analyzers of: {}",
+  OptionSpec spec = text_option("--log-format", "A,B", o.dialect,
+                                fmt::format("further logs at D/<format>/…, for the analyzers of: {}",
                                             fmt::join(written_dialects(), ", ")));
+  spec.config_key = "dialect";
+  spec.aliases = {"--dialect"};
   spec.values = written_dialects();
   spec.joins_values = true;
   return spec;

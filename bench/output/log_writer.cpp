@@ -67,15 +67,16 @@ std::vector<const Dialect*> dialects_to_write(const std::string& names, std::int
   const std::vector<std::string> wanted = split(names, ',');
   for (const std::string& name : wanted)
     if (const Dialect* dialect = find_dialect(name); !dialect || !dialect->format.line)
-      throw Error(ExitCode::usage, "option --dialect: '{}' is not one that can be written; give some of {}",
-                  name, fmt::join(written_dialects(), ", "));
+      throw Error(ExitCode::usage,
+                  "option --log-format: '{}' is not one that can be written; give some of {}", name,
+                  fmt::join(written_dialects(), ", "));
   std::vector<const Dialect*> chosen;
   for (const Dialect* dialect : dialects()) {
     if (dialect->reads_own_layout() || std::ranges::find(wanted, dialect->name) == wanted.end()) continue;
     const std::int64_t least = dialect->format.first_iteration + dialect->format.iterations_per_line;
     if (iterations > 0 && iterations < least)
       throw Error(ExitCode::usage,
-                  "option --iters: {} is too few for a line of --dialect {}; give at least {}", iterations,
+                  "option --iters: {} is too few for a line of --log-format {}; give at least {}", iterations,
                   dialect->name, least);
     chosen.push_back(dialect);
   }
@@ -109,7 +110,7 @@ LogWriter::LogWriter(const std::string& log_dir, const LogCase& log_case, std::o
   if (!run) throw cannot_create(output, fmt::format("all run numbers up to {} are taken", path));
   throw cannot_create({.option = "--run", .path = std::to_string(run_)},
                       fmt::format("{} exists already, finished or not{}", path,
-                                  further.empty() ? "" : ", or the log of another dialect does"));
+                                  further.empty() ? "" : ", or the log of another format does"));
 }
 
 std::vector<LogWriter::Log> LogWriter::create(const Output& log_dir, const std::deque<CaseFolder>& folders,

@@ -33,7 +33,7 @@ std::string format_lines(const LineFormat& format, const LogLine& last, std::int
                          double seconds, const RunSize& size,
                          std::chrono::system_clock::time_point start_wall_time);
 
-// The dialects that --dialect names, "A,B": those that have a log of their own, in the order of dialects()
+// The dialects that --log-format names, "A,B": those that have a log of their own, in the order of dialects()
 // and each once. Names of dialects that read the first log are accepted and add nothing; so does an empty
 // text. Throws Error(usage): a name that no dialect has or that can't be written, `iterations` (0: not known)
 // too few for a single line.

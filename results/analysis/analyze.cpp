@@ -45,8 +45,9 @@ Window choose_window(const Dialect& dialect, const AnalyzeOptions& options) {
     throw Error(ExitCode::usage, "option --warmup: {} leaves nothing of --iters {}; give a smaller one",
                 window.warmup, window.iterations);
   if (window.warmup < lowest_warmup)
-    throw Error(ExitCode::usage, "option --warmup: {} is too small for the dialect {}, {}; give at least {}",
-                window.warmup, dialect.name,
+    throw Error(ExitCode::usage,
+                "option --warmup: {} is too small for the log format {}, {}; give at least {}", window.warmup,
+                dialect.name,
                 dialect.lowest_warmup > for_stamps ? "whose lines begin after as many iterations"
                                                    : "which times from the end of a warm-up iteration",
                 lowest_warmup);
@@ -80,7 +81,7 @@ const Dialect& choose_dialect(const std::string& name, const std::vector<LogFile
   if (const Dialect* found = find_dialect(name)) return *found;
   std::string known = "auto";
   for (const Dialect* dialect : dialects()) append_part(known, dialect->name);
-  throw Error(ExitCode::usage, "option --dialect: '{}' is not known; give one of {}", name, known);
+  throw Error(ExitCode::usage, "option --log-format: '{}' is not known; give one of {}", name, known);
 }
 
 // What results tell about logs: logs that haven't the length of the folder's window are read over the window

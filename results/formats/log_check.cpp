@@ -54,7 +54,7 @@ class LogCheck {
   // To be called once, after the last line.
   std::optional<Defect> defect() {
     if (series_.lines == 0)
-      return Defect{Flaw::empty, fmt::format("it has no line of dialect {}", dialect_.name)};
+      return Defect{Flaw::empty, fmt::format("it has no line of the log format {}", dialect_.name)};
     if (repeats_ > 1)
       return Defect{Flaw::mixed,
                     fmt::format("{} lines repeat earlier iterations, first {}: more than one run in one file",

@@ -156,7 +156,7 @@ TEST(Completions, CompleteCommandsAndThenTheirOptions) {
   EXPECT_EQ(offered(script, {"plumbline", ""}), commands);
   EXPECT_EQ(offered(script, {"plumbline", "swe"}), Words{"sweep"});
   EXPECT_EQ(offered(script, {"plumbline", "sweep", "x.toml", "--res"}), Words{"--resume"});
-  EXPECT_EQ(offered(script, {"plumbline", "analyze", "--dialect", "au"}), Words{"auto"});
+  EXPECT_EQ(offered(script, {"plumbline", "analyze", "--log-format", "au"}), Words{"auto"});
   EXPECT_EQ(offered(script, {"plumbline", "sweep", "fi"}), Words{});
   EXPECT_EQ(offered(script, {"plumbline", "sweep"}), Words{"sweep"});
   EXPECT_EQ(offered(script, {"plumbline", "--completions", "z"}), Words{"zsh"});
@@ -166,15 +166,15 @@ TEST(Completions, OfferTargetsAndDialects) {
   const std::string script = bash_completions(completed(table_of_bench("bench_resnet50")));
   const std::vector<std::string> known = target_names(), written = written_dialects();
   EXPECT_EQ(offered(script, {"bench_resnet50", "--target", ""}), Words(known.begin(), known.end()));
-  EXPECT_EQ(offered(script, {"bench_resnet50", "--dialect", ""}), Words(written.begin(), written.end()));
-  EXPECT_EQ(offered(script, {"bench_resnet50", "--dialect", "plsc,pyt"}), Words{"plsc,pytorch"});
+  EXPECT_EQ(offered(script, {"bench_resnet50", "--log-format", ""}), Words(written.begin(), written.end()));
+  EXPECT_EQ(offered(script, {"bench_resnet50", "--log-format", "plsc,pyt"}), Words{"plsc,pytorch"});
   EXPECT_EQ(offered(script, {"bench_resnet50", "--loss-scale", ""}), (Words{"dynamic", "none"}));
   EXPECT_EQ(offered(script, {"bench_resnet50", "--completions", ""}), (Words{"bash", "fish", "zsh"}));
   Words readable{"auto"};
   for (const Dialect* dialect : dialects()) readable.emplace(dialect->name);
   const std::string commands = bash_completions(completed("plumbline", plumbline_commands()));
   for (const char* command : {"analyze", "compare", "gate"})
-    EXPECT_EQ(offered(commands, {"plumbline", command, "--dialect", ""}), readable);
+    EXPECT_EQ(offered(commands, {"plumbline", command, "--log-format", ""}), readable);
 }
 
 std::vector<CompletedProgram> all_programs() {
@@ -251,13 +251,13 @@ TEST(Completions, OfFishOfferWhatBashDoes) {
   EXPECT_EQ(offers("bench_resnet50 --device c"), (Words{"cpu", "cuda"}));
   EXPECT_EQ(offers("bench_resnet50 --warm"), Words{"--warmup"});
   EXPECT_EQ(offers("bench_resnet50 --target a100-4"), Words{"a100-40gb"});
-  EXPECT_EQ(offers("bench_resnet50 --dialect plsc,pyt"), Words{"plsc,pytorch"});
+  EXPECT_EQ(offers("bench_resnet50 --log-format plsc,pyt"), Words{"plsc,pytorch"});
   EXPECT_EQ(offers("bench_resnet50 --weights scr"), Words{"script"});
   EXPECT_EQ(offers("bench_resnet50 scr"), Words{}) << "it takes no files";
   const std::string commands = fish_completions(completed("plumbline", plumbline_commands()));
   EXPECT_EQ(offered_by_fish(commands, "plumbline swe"), Words{"sweep"});
   EXPECT_EQ(offered_by_fish(commands, "plumbline sweep x.toml --res"), Words{"--resume"});
-  EXPECT_EQ(offered_by_fish(commands, "plumbline analyze --dialect au"), Words{"auto"});
+  EXPECT_EQ(offered_by_fish(commands, "plumbline analyze --log-format au"), Words{"auto"});
   EXPECT_EQ(offered_by_fish(commands, "plumbline analyze scr"), Words{"script"});
 }
 
