@@ -84,15 +84,37 @@ TEST(BlockEndTraining, IsAsCloseToFp32AsWithTheConvolutionsOutput) {
   }
 }
 
-// As the usual way is: EmulatedTraining.
-TEST(BlockEndTraining, InFp32IsThatOfTheCpu) {
-  const Graph graph = block_ends();
-  const TestTensors tensors = random_tensors(graph, 3);
+// fp32 sums in other orders, which depend on the CPU, turn a ReLU in one of 16 draws, and gradients of that
+// draw differ by 2e-4 to 6e-2. Without a turned ReLU all differences are below 4e-6.
+void expect_same_as_cpu_in_most_draws(const Graph& graph, const std::vector<FusedPattern>& plain) {
+  constexpr std::uint32_t kDraws = 5;
   TrainOptions options = block_end_steps(Precision::fp32, 3);
   options.layout = TensorLayout::nhwc;
-  const GraphRun truth = train_on_cpu(graph, tensors, options), run = train_on_gpu(graph, tensors, options);
-  expect_same_training(graph, run, truth, 1e-4);
-  EXPECT_NE(run.gradients, train_with_outputs(graph, tensors, options).gradients)
+  std::uint32_t same = 0;
+  std::string others;
+  for (std::uint32_t draw = 1; draw <= kDraws; ++draw) {
+    const TestTensors tensors = random_tensors(graph, draw);
+    const GraphRun truth = train_on_cpu(graph, tensors, options);
+    options.plain = without(graph, plain);
+    const std::vector<Difference> found = differences(graph, train_on_gpu(graph, tensors, options), truth);
+    const auto outlier = std::ranges::find_if(found, [](const auto& one) { return !(one.error <= 2e-5); });
+    if (outlier == found.end())
+      ++same;
+    else
+      others +=
+          "draw " + std::to_string(draw) + ", " + outlier->of + ": " + std::to_string(outlier->error) + "\n";
+  }
+  EXPECT_GT(2 * same, kDraws) << others;
+}
+
+TEST(BlockEndTraining, InFp32IsThatOfTheCpu) {
+  const Graph graph = block_ends();
+  expect_same_as_cpu_in_most_draws(graph, {});
+  const TestTensors tensors = random_tensors(graph, 3);
+  TrainOptions options = block_end_steps(Precision::fp32, 1);
+  options.layout = TensorLayout::nhwc;
+  EXPECT_NE(train_on_gpu(graph, tensors, options).gradients,
+            train_with_outputs(graph, tensors, options).gradients)
       << "the same instructions ran";
 }
 
@@ -100,16 +122,14 @@ TEST(BlockEndTraining, InFp32IsThatOfTheCpu) {
 // gradient.
 TEST(BlockEndTraining, IsAsCloseToFp32WithStoredShortcutsAndMaskedGradients) {
   const Graph graph = block_ends();
+  expect_same_as_cpu_in_most_draws(graph, {FusedPattern::product_shortcut});
   const TestTensors tensors = random_tensors(graph, 3);
   const auto train_without = [&](TrainOptions options, const std::vector<FusedPattern>& patterns) {
     options.plain = without(graph, patterns);
     return train_on_gpu(graph, tensors, options);
   };
-  TrainOptions options = block_end_steps(Precision::fp32, 3);
-  options.layout = TensorLayout::nhwc;
+  TrainOptions options = block_end_steps(Precision::fp16, 3);
   const GraphRun truth = train_on_cpu(graph, tensors, options);
-  expect_same_training(graph, train_without(options, {FusedPattern::product_shortcut}), truth, 1e-4);
-  options = block_end_steps(Precision::fp16, 3);
   const GraphRun usual = train_with_outputs(graph, tensors, options);
   for (const int compute_capability : {75, 90})
     for (const std::vector<FusedPattern>& patterns :

@@ -172,22 +172,24 @@ double cosine(const std::vector<float>& a, const std::vector<float>& b) {
   return product / std::sqrt(of_a * of_b);
 }
 
-void expect_same_training(const Graph& graph, const GraphRun& run, const GraphRun& truth, double tolerance) {
-  ASSERT_EQ(run.losses.size(), truth.losses.size());
+std::vector<Difference> differences(const Graph& graph, const GraphRun& run, const GraphRun& truth) {
+  std::vector<Difference> found;
   for (std::size_t i = 0; i < truth.losses.size(); ++i)
-    EXPECT_NEAR(run.losses[i], truth.losses[i], tolerance * truth.losses[i]) << "iteration " << i;
-  const auto expect_near = [&](const auto& tensors, const auto& wanted, std::size_t i,
-                               const std::string& name) {
-    const double error = relative_error(tensors[i], wanted[i]);
-    EXPECT_FALSE(std::isnan(error)) << name;
-    EXPECT_LE(error, tolerance) << name;
-  };
+    found.push_back({"loss of iteration " + std::to_string(i),
+                     std::abs(run.losses.at(i) - truth.losses[i]) / truth.losses[i]});
   for (std::size_t p = 0; p < graph.parameters.size(); ++p) {
-    expect_near(run.gradients, truth.gradients, p, "gradient of " + graph.parameters[p].name);
-    expect_near(run.parameters, truth.parameters, p, "updated " + graph.parameters[p].name);
+    const std::string& name = graph.parameters[p].name;
+    found.push_back({"gradient of " + name, relative_error(run.gradients[p], truth.gradients[p])});
+    found.push_back({"updated " + name, relative_error(run.parameters[p], truth.parameters[p])});
   }
   for (std::size_t s = 0; s < graph.statistics.size(); ++s)
-    expect_near(run.statistics, truth.statistics, s, graph.statistics[s].name);
+    found.push_back({graph.statistics[s].name, relative_error(run.statistics[s], truth.statistics[s])});
+  return found;
+}
+
+void expect_same_training(const Graph& graph, const GraphRun& run, const GraphRun& truth, double tolerance) {
+  ASSERT_EQ(run.losses.size(), truth.losses.size());
+  for (const Difference& one : differences(graph, run, truth)) EXPECT_LE(one.error, tolerance) << one.of;
 }
 
 void expect_identical(const GraphRun& run, const GraphRun& other) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "kernels/device.h"
@@ -47,7 +48,13 @@ GraphRun train_on_cpu(const Graph& graph, const TestTensors& tensors, const Trai
 double relative_error(const std::vector<float>& values, const std::vector<float>& truth);
 double cosine(const std::vector<float>& a, const std::vector<float>& b);
 
-// Losses within `tolerance` of `truth`; every gradient, parameter and statistic by relative_error().
+// How far losses are from `truth`, relatively, and by relative_error() gradients, parameters and statistics.
+struct Difference {
+  std::string of;
+  double error = 0;
+};
+std::vector<Difference> differences(const Graph& graph, const GraphRun& run, const GraphRun& truth);
+// Every difference is within `tolerance`.
 void expect_same_training(const Graph& graph, const GraphRun& run, const GraphRun& truth, double tolerance);
 // Bit for bit, including losses.
 void expect_identical(const GraphRun& run, const GraphRun& other);
