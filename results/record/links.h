@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "results/record/object_reader.h"
+#include "results/record/fields.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
@@ -37,22 +37,44 @@ struct Link {
   // Of large messages. Between hosts: all interfaces of a host together. For a ring of allreduces this is bus
   // bandwidth, bytes / seconds * 2 (n - 1) / n.
   double bytes_per_second = 0;
+
+  static void fields(auto& self, auto&& each) {
+    each("latency_seconds", self.latency_seconds), each("bytes_per_second", self.bytes_per_second);
+  }
+  void check(const ObjectReader& reader) const;
 };
 
 struct LinkHost {
   std::string name;
   int devices = 1;  // ranks that took part
+
+  static void fields(auto& self, auto&& each) {
+    each("name", self.name), each("devices", self.devices, Field{"", 1, 1024});
+  }
 };
 
 struct HostPair {
   std::string first, second;
   Link link;
+
+  static void fields(auto& self, auto&& each) {
+    each("first", self.first), each("second", self.second);
+    Link::fields(self.link, each);
+  }
+  void check(const ObjectReader& reader) const { link.check(reader); }
 };
 
 struct MeasuredAllreduce {
   int hosts = 1, devices_per_host = 1;
   std::int64_t bytes = 0;
   ValueRange seconds;  // over iterations, each as long as its slowest rank
+
+  static void fields(auto& self, auto&& each) {
+    each("hosts", self.hosts, Field{"", 1, 1 << 20});
+    each("devices_per_host", self.devices_per_host, Field{"", 1, 1024});
+    each("bytes", self.bytes, Field{"", 1, std::int64_t{1} << 50}), each("seconds", self.seconds);
+  }
+  void check(const ObjectReader& reader) const;
 };
 
 struct Links {
@@ -62,13 +84,21 @@ struct Links {
   std::optional<Link> within_host, between_hosts;
   std::vector<HostPair> pairs;
   std::vector<MeasuredAllreduce> allreduces;
+  std::string schema = kLinksSchema;
+
+  static void fields(auto& self, auto&& each) {
+    const Field may_lack{.written = true, .null_if_nothing = true};
+    each("schema", self.schema), each("comm", self.comm), each("hosts", self.hosts);
+    each("start_seconds", self.start_seconds, may_lack);
+    each("within_host", self.within_host, may_lack), each("between_hosts", self.between_hosts, may_lack);
+    each("pairs", self.pairs, may_lack), each("allreduce", self.allreduces, may_lack);
+  }
+  void check(const ObjectReader& reader) const;
 };
 
 nlohmann::ordered_json to_json(const Links& links);
 // Throws Error(bad_data) that names `origin`, the key and what is wrong with it.
 Links links_from_json(const nlohmann::ordered_json& json, const std::string& origin);
-// Of a record that holds links (results/record/fields.h).
-void read_member(const ObjectReader& reader, const char* key, Links& links);
 // From a links.json, or from a result.json whose run probed the links between its hosts; throws
 // Error(bad_data) that names it and the remedy. To write one: write_output of to_json(links).dump(1) and a
 // newline (base/output.h).
