@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "base/paths.h"
+#include "base/text.h"
 
 namespace plumb {
 
@@ -34,6 +35,18 @@ std::string padded_table(std::span<const TextRow> rows, std::string_view alignme
   return text;
 }
 
+std::string markdown_table(std::span<const TextRow> rows, std::string_view alignment) {
+  std::string text;
+  for (const TextRow& row : rows) {
+    text += fmt::format("| {} |\n", fmt::join(row, " | "));
+    if (&row != rows.data()) continue;
+    for (std::size_t i = 0; i < row.size(); ++i)
+      text += alignment[std::min(i, alignment.size() - 1)] == 'l' ? "| --- " : "| ---: ";
+    text += "|\n";
+  }
+  return text;
+}
+
 std::string markdown_literal(const std::string& text) {
   std::string literal;
   for (const char c : printable(text, ' ')) {
@@ -61,6 +74,14 @@ std::vector<std::string> wrapped_lines(const std::string& text, std::size_t widt
     lines.back() += (lines.back().empty() ? "" : " ") + word;
   }
   return lines;
+}
+
+std::string last_line(const std::string& text) {
+  std::string last;
+  for (const std::string& line : split(text, '\n'))
+    if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
+  std::erase(last, '\r');
+  return last;
 }
 
 std::string hanging_lines(const std::string& text, const std::string& indent,

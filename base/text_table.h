@@ -22,6 +22,9 @@ std::string padded_row(const TextRow& row, std::span<const std::size_t> widths, 
 std::string padded_table(std::span<const TextRow> rows, std::string_view alignment,
                          std::string_view indent = "");
 
+// A table in Markdown, headed by the first row; `alignment` as in padded_row.
+std::string markdown_table(std::span<const TextRow> rows, std::string_view alignment);
+
 // Text in which Markdown finds nothing to act on, on one line.
 std::string markdown_literal(const std::string& text);
 
@@ -31,6 +34,9 @@ enum class LongWords { stand_alone, cut_paths };
 // The words of `text` in as few lines of at most `width` columns as it takes. No words: one empty line.
 std::vector<std::string> wrapped_lines(const std::string& text, std::size_t width,
                                        LongWords long_words = LongWords::stand_alone);
+
+// The last line that isn't blank, without '\r'; empty: there is none.
+std::string last_line(const std::string& text);
 
 // `text` in lines of at most 100 columns with their ends, paths cut: the first behind `first_indent`, the
 // others behind `indent`, which is at least as long.

@@ -2,21 +2,27 @@
 
 #include "base/error.h"
 #include "base/paths.h"
-#include "launch/ask_shell.h"
+#include "base/process/side_by_side.h"
 
 namespace plumb {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr double kPatienceSeconds = 120;
 constexpr int kUsageCode = static_cast<int>(ExitCode::usage),
               kDataCode = static_cast<int>(ExitCode::bad_data);
 
 }  // namespace
 
-fs::path find_launch_run(const fs::path& program) {
+fs::path path_of_this_program() {
   std::error_code error;
-  for (fs::path folder = program.parent_path();; folder = folder.parent_path()) {
+  return fs::read_symlink("/proc/self/exe", error);
+}
+
+fs::path find_launch_run() {
+  std::error_code error;
+  for (fs::path folder = path_of_this_program().parent_path();; folder = folder.parent_path()) {
     for (const char* place : {"", "share/plumbline"})
       if (const fs::path script = folder / place / kLaunchRun; fs::is_regular_file(script, error))
         return script;
@@ -26,7 +32,7 @@ fs::path find_launch_run(const fs::path& program) {
               "{}, which starts runs on hosts, is not beside {}; install the whole package, or name mpirun "
               "or srun as "
               "'command' in [launcher] without hosts",
-              kLaunchRun, program.string());
+              kLaunchRun, path_of_this_program().string());
 }
 
 void check_host_layout(const SweepLauncher& launcher, int nodes, int devices_per_node,
@@ -34,10 +40,11 @@ void check_host_layout(const SweepLauncher& launcher, int nodes, int devices_per
   std::vector<std::string> words = hosts_words(launcher, nodes, devices_per_node);
   words.emplace_back("--print");
   words.insert(words.end(), program.begin(), program.end());
-  const ShellAnswer answer = ask_shell(words);
+  const CommandEnd answer =
+      run_side_by_side({words}, {.timeout_seconds = kPatienceSeconds}, SignalWatch()).front();
   if (answer.code == 0) return;
   const std::string speaker = std::string(kLaunchRun) + ": ";
-  const std::string line = printable(answer.text.substr(0, answer.text.find('\n')));
+  const std::string line = printable(answer.errors.substr(0, answer.errors.find('\n')));
   if (line.starts_with(speaker) && (answer.code == kUsageCode || answer.code == kDataCode))
     throw Error(ExitCode::usage, line.substr(speaker.size()));
   throw Error(ExitCode::unavailable,

@@ -7,9 +7,11 @@
 
 namespace plumb {
 
-// launch/run of the build, package or bundle that `program`, an absolute path, is part of: in launch/ or
+std::filesystem::path path_of_this_program();
+
+// launch/run of the build, package or bundle that this program is part of: in launch/ or
 // share/plumbline/launch/ of a folder around it. Throws Error(unavailable) if there is none.
-std::filesystem::path find_launch_run(const std::filesystem::path& program);
+std::filesystem::path find_launch_run();
 
 // Throws Error(usage) with the sentence of launch/run (without its name) if it can't start `devices_per_node`
 // ranks of `program`, its name and options, on each of `nodes` of the hosts: fewer hosts or slots, fewer GPUs

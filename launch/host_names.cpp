@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/paths.h"
+#include "base/process/side_by_side.h"
 #include "base/text.h"
-#include "launch/ask_shell.h"
 
 namespace plumb {
 
@@ -28,10 +28,12 @@ std::vector<std::string> hosts_by_script(const char* reader, std::string_view or
                                          std::string_view argument) {
   constexpr const char* kCall =
       "\nrefuse() { echo \"$2\"; exit \"$1\"; }\norigin=$1\n\"$2\" \"$3\"\nprintf '%s\\n' \"${hosts[@]}\"";
-  const ShellAnswer answer = ask_shell({"bash", "-c", std::string(kHostListScript) + kCall, "bash",
-                                        std::string(origin), reader, std::string(argument)});
+  const CommandEnd answer = run_side_by_side({{"bash", "-c", std::string(kHostListScript) + kCall, "bash",
+                                               std::string(origin), reader, std::string(argument)}},
+                                             {}, SignalWatch())
+                                .front();
   const auto code = static_cast<ExitCode>(answer.code);
-  std::vector<std::string> lines = split(answer.text, '\n');
+  std::vector<std::string> lines = split(answer.output, '\n');
   if (answer.code != 0)
     throw Error(code == ExitCode::usage || code == ExitCode::bad_data ? code : ExitCode::unavailable, "{}",
                 lines.empty() || lines.front().empty()

@@ -63,7 +63,6 @@ OptionSpec iterations_option(WindowChoice& window);
 // "plumbline: …" to stderr.
 void say(const std::string& line);
 // Notes and what was left out, to stderr: on a terminal 20 lines, elsewhere 4, with `verbose` all.
-void print_messages(const std::vector<std::string>& notes, const std::vector<BadFile>& left_out,
-                    bool verbose);
+void print_messages(const std::vector<std::string>& notes, const std::vector<Note>& left_out, bool verbose);
 
 }  // namespace plumb

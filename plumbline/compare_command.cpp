@@ -82,7 +82,7 @@ int compare_command(const CompareArguments& arguments) {
     report.published = published_beside(sets.front(), arguments.published);
   print_text(arguments.json ? json_text(compare_json(report)) : compare_text(report));
   std::vector<std::string> notes;
-  std::vector<BadFile> left_out;
+  std::vector<Note> left_out;
   for (const SampleSet& set : sets) {
     notes.insert(notes.end(), set.loaded.notes.begin(), set.loaded.notes.end());
     left_out.insert(left_out.end(), set.loaded.bad.begin(), set.loaded.bad.end());

@@ -93,14 +93,14 @@ int doctor_command(const DoctorArguments& arguments) {
   const std::vector<std::string> hosts = named_hosts(arguments.hosts);
   const double start = wall_seconds();
   std::vector<HostAnswer> answers;
-  DoctorContext context;
+  bool has_marker = false;
   if (hosts.empty()) {
     answers.push_back(ask_this_host(questions, signals));
   } else {
     const HostTransport transport = transport_of(arguments.hosts);
     const FolderMarker marker(questions.log_folder);
     questions.marker = marker.path();
-    context.has_marker = !questions.marker.empty();
+    has_marker = !questions.marker.empty();
     ProgressBar bar(stderr, terminal_of(stderr), std::ssize(hosts), 1, "hosts/s");
     const auto told = [&](std::size_t ended) {
       bar.update(static_cast<std::int64_t>(ended), wall_seconds() - start);
@@ -109,7 +109,7 @@ int doctor_command(const DoctorArguments& arguments) {
     bar.clear();
   }
   const double seconds = wall_seconds() - start;
-  const std::vector<Finding> findings = find_faults(answers, context);
+  const std::vector<Finding> findings = find_faults(answers, has_marker);
   print_text(arguments.json ? json_text(doctor_json(answers, findings, seconds))
                             : doctor_text(answers, findings, seconds));
   return static_cast<int>(doctor_exit_code(findings));

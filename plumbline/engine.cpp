@@ -4,15 +4,11 @@
 #include "base/process/child_process.h"
 #include "base/process/side_by_side.h"
 #include "base/text.h"
+#include "launch/host_launcher.h"
 
 namespace plumb {
 
 namespace fs = std::filesystem;
-
-fs::path path_of_this_program() {
-  std::error_code error;
-  return fs::read_symlink("/proc/self/exe", error);
-}
 
 std::string engine_program(const std::string& name, const fs::path& folder) {
   const fs::path own = path_of_this_program().parent_path();

@@ -11,9 +11,6 @@
 
 namespace plumb {
 
-// The file of this program.
-std::filesystem::path path_of_this_program();
-
 // The path of bench_resnet50 or the like: in `folder`, else beside this program, else in PATH. Throws
 // Error(unavailable) if it isn't there.
 std::string engine_program(const std::string& name, const std::filesystem::path& folder = {});

@@ -62,9 +62,9 @@ LoadedSamples load_side(const char* side, const std::string& path, const Analyze
   LoadedSamples loaded = load_samples(std::filesystem::path(path), options);
   for (const std::string& note : loaded.notes) say(note);
   if (loaded.bad.empty()) return loaded;
-  const BadFile& first = loaded.bad.front();
+  const Note& first = loaded.bad.front();
   say(fmt::format("{} of {} left out ({}), first {}: {}", loaded.bad.size(), side, count_flaws(loaded.bad),
-                  first.path, first.defect.reason));
+                  first.subject, first.text));
   return loaded;
 }
 

@@ -50,8 +50,7 @@ void say(const std::string& line) {
   std::fputs(fmt::format("plumbline: {}\n", printable(line)).c_str(), stderr);
 }
 
-void print_messages(const std::vector<std::string>& notes, const std::vector<BadFile>& left_out,
-                    bool verbose) {
+void print_messages(const std::vector<std::string>& notes, const std::vector<Note>& left_out, bool verbose) {
   const std::size_t most_lines = verbose ? 0 : isatty(STDERR_FILENO) ? 20 : 4;
   for (const std::string& line : message_lines(notes, left_out, most_lines)) say(line);
 }

@@ -40,9 +40,8 @@ OptionTable report_options(ReportArguments& arguments) {
   return {
       "plumbline report",
       "Measured runs as one HTML page that needs nothing else: whether they scale as they should, throughput "
-      "beside published numbers and what the links allow, where the time of a step goes, memory, profile and "
-      "trace, and what is odd about the runs. Or "
-      "single plots and tables, for documents.",
+      "beside published numbers and what the links allow, where the time of a step goes, memory and profile, "
+      "and what is odd about the runs. Or single plots and tables, for documents.",
       {{"Input",
         {positional("PATH…", arguments.paths,
                     "run folders, folders of them (--out of the benches), folders of sweeps, or of logs")

@@ -18,6 +18,7 @@
 #include "base/process/child_process.h"
 #include "base/shallow_json.h"
 #include "base/text.h"
+#include "base/text_table.h"
 #include "launch/hosts/ask_hosts.h"
 #include "launch/hosts/screening.h"
 #include "plumbline/command.h"
@@ -145,13 +146,9 @@ int screen_here(const ScreenArguments& arguments) {
     throw Error(ExitCode::unavailable, "the run took longer than {:g} s; raise --run-timeout-s",
                 arguments.run_timeout_seconds);
   const nlohmann::ordered_json result = only_result(folder.path() / "runs");
-  if (result.is_null()) {
-    const std::string said = text_of_file(output);
-    const std::size_t last = said.find_last_not_of('\n');
-    const std::size_t begin = last == said.npos ? 0 : said.rfind('\n', last) + 1;
+  if (result.is_null())
     throw Error(ExitCode::unavailable, "the run left no result (exit code {}): {}", end.code,
-                printable(said.substr(begin, last + 1 - begin)));
-  }
+                printable(last_line(text_of_file(output))));
   print_text(result.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   return 0;
 }

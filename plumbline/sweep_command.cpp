@@ -240,9 +240,8 @@ int sweep_command(const SweepArguments& arguments) {
     throw Error(ExitCode::usage, "option --target: {} is for --dry-run; runs use the devices that are there",
                 arguments.target);
   const std::string text = read_sweep_file(arguments.file);
-  const fs::path self = path_of_this_program();
   const auto with_script = [&](SweepLauncher launcher) {
-    if (launcher.hosts) launcher.command = find_launch_run(self);
+    if (launcher.hosts) launcher.command = find_launch_run();
     return launcher;
   };
   SweepPlan plan =

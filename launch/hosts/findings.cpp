@@ -16,11 +16,16 @@ namespace {
 
 using enum Severity;
 constexpr double kMiB = 1 << 20;
+constexpr double kLoadPerCpu = 0.5;     // other programs take half of the host
+constexpr double kUsedGpuShare = 0.05;  // of its memory; an idle GPU's driver takes under 1 %
+constexpr double kFreeDiskBytes = 1 << 30;
+// Open MPI keeps some 5 MB per rank in /dev/shm (btl/vader), NCCL some 10 MB per pair of GPUs.
+constexpr double kSharedMemoryBytes = 64 << 20, kSharedMemoryBytesWithGpus = 512 << 20;
+constexpr double kOpenFiles = 1024;
 
 // Collects what one host's facts alone tell.
 struct HostCheck {
   const HostAnswer& answer;
-  const DoctorContext& context;
   FindingList& found;
 
   const HostFacts& facts() const { return answer.facts; }
@@ -63,7 +68,7 @@ void check_program(const HostCheck& host) {
 
 void check_gpu(const HostCheck& host, const GpuFacts& gpu, std::size_t index) {
   const std::string name = fmt::format("GPU {}", index);
-  if (gpu.processes > 0 || gpu.used_bytes > host.context.limits.used_gpu_share * gpu.memory_bytes)
+  if (gpu.processes > 0 || gpu.used_bytes > kUsedGpuShare * gpu.memory_bytes)
     host.add(warning, "gpu", "a GPU is in use",
              fmt::format("{}: {}, {:.1f} GiB of memory", name, counted(gpu.processes, "process"),
                          gpu.used_bytes / kGiB),
@@ -106,7 +111,6 @@ void check_gpus(const HostCheck& host) {
 
 void check_limits(const HostCheck& host) {
   const HostFacts& facts = host.facts();
-  const DoctorLimits& limits = host.context.limits;
   const auto limit = [&](const char* name) {
     const auto found = facts.limits.find(name);
     return found == facts.limits.end() ? -1 : found->second;
@@ -117,15 +121,13 @@ void check_limits(const HostCheck& host) {
     host.add(warning, "limits", "locked memory is limited, and InfiniBand locks what it sends",
              fmt::format("{:.0f} MiB", bytes / kMiB),
              "allow it (ulimit -l unlimited; for Slurm LimitMEMLOCK of slurmd)");
-  if (const double files = limit("open files"); files >= 0 && files < limits.open_files)
+  if (const double files = limit("open files"); files >= 0 && files < kOpenFiles)
     host.add(warning, "limits", "few files may be open at once, and every connection is one",
-             fmt::format("{:.0f}", files),
-             fmt::format("allow {:.0f} or more (ulimit -n)", limits.open_files));
+             fmt::format("{:.0f}", files), fmt::format("allow {:.0f} or more (ulimit -n)", kOpenFiles));
   if (!facts.ports.empty() && !has_active_port)
     host.add(warning, "network", "no InfiniBand or RoCE port is active", facts.ports.front().name,
              "look at cable and switch (ibstat), or set NCCL_IB_DISABLE=1 on all hosts");
-  const double wanted =
-      facts.gpus.empty() ? limits.shared_memory_bytes : limits.shared_memory_bytes_with_gpus;
+  const double wanted = facts.gpus.empty() ? kSharedMemoryBytes : kSharedMemoryBytesWithGpus;
   if (facts.shared_memory_free_bytes < wanted)
     host.add(warning, "shared memory",
              fmt::format("/dev/shm has less than {:.0f} MiB left for ranks' messages", wanted / kMiB),
@@ -140,7 +142,7 @@ void check_log_folder(const HostCheck& host) {
   if (!folder.writable)
     host.add(warning, "log folder", fmt::format("{} can't be written", folder.existing), "",
              "give this user the right to, or name another --log-dir and --out");
-  if (folder.free_bytes < host.context.limits.free_disk_bytes)
+  if (folder.free_bytes < kFreeDiskBytes)
     host.add(warning, "log folder", fmt::format("little space is left for {}", folder.path),
              fmt::format("{:.2f} GiB", folder.free_bytes / kGiB),
              "make room, or name another --log-dir and --out");
@@ -148,7 +150,7 @@ void check_log_folder(const HostCheck& host) {
 
 void check_load(const HostCheck& host) {
   const HostFacts& facts = host.facts();
-  if (facts.cpus > 0 && facts.load > host.context.limits.load_per_cpu * facts.cpus)
+  if (facts.cpus > 0 && facts.load > kLoadPerCpu * facts.cpus)
     host.add(warning, "load", "other programs keep it busy",
              fmt::format("load {:.1f} on {}", facts.load, counted(facts.cpus, "CPU")),
              "end them or wait: steps would take longer and vary");
@@ -178,7 +180,7 @@ const char* name_of_severity(Severity severity) {
 
 }  // namespace
 
-std::vector<Finding> find_faults(const std::vector<HostAnswer>& answers, const DoctorContext& context) {
+std::vector<Finding> find_faults(const std::vector<HostAnswer>& answers, bool has_marker) {
   FindingList found;
   std::vector<const HostAnswer*> answered;
   for (const HostAnswer& answer : answers) {
@@ -189,11 +191,11 @@ std::vector<Finding> find_faults(const std::vector<HostAnswer>& answers, const D
   }
   for (const HostAnswer* answer : answered)
     for (const auto check : {check_program, check_gpus, check_limits, check_log_folder, check_load})
-      check({*answer, context, found});
+      check({*answer, found});
   compare_names(answered, found);
-  compare_hosts(answered, context.limits, found);
-  compare_clocks(answered, context.limits, found);
-  if (context.has_marker) check_sharing(answered, found);
+  compare_hosts(answered, found);
+  compare_clocks(answered, found);
+  if (has_marker) check_sharing(answered, found);
   return std::move(found).take();
 }
 

@@ -41,25 +41,9 @@ struct Finding {
   std::string what, remedy;
 };
 
-// From where on something is a finding.
-struct DoctorLimits {
-  double clock_seconds = 0.5;    // stamps in logs and on shared disks; hosts with NTP differ by milliseconds
-  double load_per_cpu = 0.5;     // other programs take half of the host
-  double memory_share = 0.05;    // of memory that differs from the median
-  double used_gpu_share = 0.05;  // of its memory; an idle GPU's driver takes under 1 %
-  double free_disk_bytes = 1 << 30;  // logs and results of many runs
-  // Open MPI keeps some 5 MB per rank in /dev/shm (btl/vader), NCCL some 10 MB per pair of GPUs.
-  double shared_memory_bytes = 64 << 20, shared_memory_bytes_with_gpus = 512 << 20;
-  double open_files = 1024;
-};
-
-struct DoctorContext {
-  bool has_marker = false;  // a marker was put into the log folder
-  DoctorLimits limits;
-};
-
-// Errors first, then warnings, then notes. `answers` isn't empty.
-std::vector<Finding> find_faults(const std::vector<HostAnswer>& answers, const DoctorContext& context = {});
+// Errors first, then warnings, then notes. `answers` isn't empty; `has_marker`: a marker was put into the log
+// folder.
+std::vector<Finding> find_faults(const std::vector<HostAnswer>& answers, bool has_marker);
 
 // ok without errors and warnings; regression (1) with warnings; unavailable with errors: a run can't start.
 ExitCode doctor_exit_code(const std::vector<Finding>& findings);

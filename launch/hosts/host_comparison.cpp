@@ -17,6 +17,10 @@
 namespace plumb {
 namespace {
 
+constexpr double kMemoryShare = 0.05;  // of memory that differs from the median
+constexpr double kClockSeconds =
+    0.5;  // stamps in logs and on shared disks; hosts with NTP differ by milliseconds
+
 using Answers = std::vector<const HostAnswer*>;
 
 // Something that all hosts should have alike.
@@ -151,13 +155,13 @@ void name_odd_ones(const ComparedFact& fact, const Answers& answers, FindingList
               fmt::format("{}: {} different ones, {}", fact.noun, hosts_of.size(), list), "", fact.remedy);
 }
 
-void compare_memory(const Answers& answers, const DoctorLimits& limits, FindingList& found) {
+void compare_memory(const Answers& answers, FindingList& found) {
   std::vector<double> values;
   for (const HostAnswer* answer : answers) values.push_back(answer->facts.memory_bytes);
   const double usual = median(values);
   for (const HostAnswer* answer : answers)
     if (const double own = answer->facts.memory_bytes;
-        answers.size() > 2 && std::abs(own - usual) > limits.memory_share * usual)
+        answers.size() > 2 && std::abs(own - usual) > kMemoryShare * usual)
       found.add(Severity::warning, "memory", answer->name,
                 fmt::format("memory differs from the median of the hosts, {:.1f} GiB", usual / kGiB),
                 fmt::format("{:.1f} GiB", own / kGiB),
@@ -215,13 +219,13 @@ void check_own_address(const HostAnswer& answer, FindingList& found) {
 
 }  // namespace
 
-void compare_hosts(const Answers& answers, const DoctorLimits& limits, FindingList& found) {
+void compare_hosts(const Answers& answers, FindingList& found) {
   for (const ComparedFact& fact : compared_facts()) name_odd_ones(fact, answers, found);
   for (const ComparedFact& fact : compared_libraries(answers)) name_odd_ones(fact, answers, found);
-  if (!answers.empty()) compare_memory(answers, limits, found);
+  if (!answers.empty()) compare_memory(answers, found);
 }
 
-void compare_clocks(const Answers& answers, const DoctorLimits& limits, FindingList& found) {
+void compare_clocks(const Answers& answers, FindingList& found) {
   std::vector<double> offsets;
   for (const HostAnswer* answer : answers)
     if (answer->clock) offsets.push_back(answer->clock->seconds);
@@ -230,7 +234,7 @@ void compare_clocks(const Answers& answers, const DoctorLimits& limits, FindingL
   for (const HostAnswer* answer : answers) {
     if (!answer->clock) continue;
     const double ahead = answer->clock->seconds - usual;
-    if (std::abs(ahead) - answer->clock->uncertainty <= limits.clock_seconds) continue;
+    if (std::abs(ahead) - answer->clock->uncertainty <= kClockSeconds) continue;
     found.add(Severity::warning, "clock", answer->name,
               fmt::format("clock is {} {}", ahead > 0 ? "ahead of" : "behind",
                           among_hosts ? "most hosts'" : "that of the host that asks"),

@@ -20,6 +20,7 @@
 #include "base/process/side_by_side.h"
 #include "base/shallow_json.h"
 #include "base/text.h"
+#include "base/text_table.h"
 #include "launch/hosts/name_lookup.h"
 
 namespace plumb {
@@ -57,13 +58,6 @@ std::string first_line(const fs::path& file) {
   return line;
 }
 
-std::string last_line(const std::string& text) {
-  std::string last;
-  for (const std::string& line : split(text, '\n'))
-    if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
-  return printable(last);
-}
-
 ProgramFacts program_facts(const std::string& path, const CommandEnd& end) {
   ProgramFacts facts{.path = path};
   if (end.timed_out) {
@@ -71,7 +65,7 @@ ProgramFacts program_facts(const std::string& path, const CommandEnd& end) {
     return facts;
   }
   if (end.code != 0) {
-    const std::string why = last_line(end.errors);
+    const std::string why = printable(last_line(end.errors));
     facts.failure = why.empty() ? fmt::format("ends with exit code {}", end.code) : why;
     return facts;
   }

@@ -10,6 +10,11 @@
 namespace plumb {
 namespace {
 
+// How much slower a device is than the median of its kind, in time per image, however alike the others are;
+// and in 1.4826 MAD (Iglewicz and Hoaglin 1993).
+constexpr double kLeastEffect = 0.05, kDeviations = 3.5;
+constexpr std::size_t kLeastDevices = 3;
+
 using RunMember = std::optional<ScreenRun> ScreenedDevice::*;
 
 // Indices of devices with such a run, by the devices' name.
@@ -24,7 +29,7 @@ std::map<std::string, std::vector<std::size_t>> devices_by_name(const std::vecto
 // Fills the shares of the medians, and returns the devices that are slow beside others of their name: by
 // times, as speeds that vary by a fifth leave no room between slow and zero.
 std::vector<std::size_t> find_slow_runs(const std::vector<ScreenedDevice>& devices, RunMember run,
-                                        const SlowDeviceLimits& limits, std::vector<double>& shares) {
+                                        std::vector<double>& shares) {
   std::vector<std::size_t> slow;
   shares.assign(devices.size(), 0);
   for (const auto& [name, indices] : devices_by_name(devices, run)) {
@@ -32,11 +37,11 @@ std::vector<std::size_t> find_slow_runs(const std::vector<ScreenedDevice>& devic
     for (const std::size_t i : indices) speeds.push_back((devices[i].*run)->images_per_second);
     for (const double speed : speeds) times.push_back(1 / speed);
     const double usual = median(speeds), usual_time = median(times);
-    const double most = usual_time + std::max(limits.least_effect * usual_time,
-                                              limits.deviations * median_deviation(times, usual_time));
+    const double most =
+        usual_time + std::max(kLeastEffect * usual_time, kDeviations * median_deviation(times, usual_time));
     for (std::size_t i = 0; i < indices.size(); ++i) {
       shares[indices[i]] = usual > 0 ? speeds[i] / usual : 0;
-      if (indices.size() >= limits.least_devices && times[i] > most) slow.push_back(indices[i]);
+      if (indices.size() >= kLeastDevices && times[i] > most) slow.push_back(indices[i]);
     }
   }
   return slow;
@@ -58,19 +63,18 @@ ScreenRun screen_run_of(const RunRecord& record) {
   return run;
 }
 
-ScreenReport judge_devices(const std::vector<std::string>& hosts, std::vector<ScreenedDevice> devices,
-                           const SlowDeviceLimits& limits) {
+ScreenReport judge_devices(const std::vector<std::string>& hosts, std::vector<ScreenedDevice> devices) {
   ScreenReport report{.devices = std::move(devices), .hosts = hosts};
   std::ranges::stable_sort(report.devices, std::ranges::greater(), speed_alone);
-  const auto slow_alone = find_slow_runs(report.devices, &ScreenedDevice::alone, limits, report.alone_shares);
+  const auto slow_alone = find_slow_runs(report.devices, &ScreenedDevice::alone, report.alone_shares);
   const auto slow_together =
-      find_slow_runs(report.devices, &ScreenedDevice::together, limits, report.together_shares);
+      find_slow_runs(report.devices, &ScreenedDevice::together, report.together_shares);
   for (const std::size_t i : slow_alone) report.slow.push_back({i, true, report.alone_shares[i]});
   for (const std::size_t i : slow_together)
     if (!std::ranges::count(slow_alone, i)) report.slow.push_back({i, false, report.together_shares[i]});
   std::ranges::sort(report.slow, {}, &SlowDevice::device);
   for (const auto& [name, indices] : devices_by_name(report.devices, &ScreenedDevice::alone))
-    report.was_judged |= indices.size() >= limits.least_devices;
+    report.was_judged |= indices.size() >= kLeastDevices;
   std::set<std::string> usable;
   for (const ScreenedDevice& device : report.devices) usable.insert(device.host);
   for (const ScreenedDevice& device : report.devices)

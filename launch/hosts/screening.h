@@ -46,16 +46,9 @@ struct ScreenReport {
   bool was_judged = false;                   // some kind has enough devices to tell a slow one
 };
 
-struct SlowDeviceLimits {
-  double least_effect = 0.05;  // of the median time per image above it, however alike the others are
-  double deviations = 3.5;     // of 1.4826 MAD above it (Iglewicz and Hoaglin 1993)
-  std::size_t least_devices = 3;
-};
-
 // `hosts`: all that were to be screened, in their order. Devices are held against others of their name; fewer
 // than three of a name can't tell which one is odd.
-ScreenReport judge_devices(const std::vector<std::string>& hosts, std::vector<ScreenedDevice> devices,
-                           const SlowDeviceLimits& limits = {});
+ScreenReport judge_devices(const std::vector<std::string>& hosts, std::vector<ScreenedDevice> devices);
 
 // ok; regression (1) with slow devices; unavailable with devices or hosts without a run.
 ExitCode screen_exit_code(const ScreenReport& report);

@@ -11,6 +11,8 @@
 #include "base/paths.h"
 #include "base/process/child_process.h"
 #include "base/text.h"
+#include "base/text_table.h"
+#include "launch/host_launcher.h"
 #include "launch/host_names.h"
 #include "launch/hosts/name_lookup.h"
 #include "launch/sweep/sweep_plan.h"
@@ -41,15 +43,6 @@ constexpr KnownMessage kKnownMessages[]{
     {"timed out", "check that it is up and its cable is in"},
     {"Invalid node name", "name hosts as sinfo shows them"},
     {"is not a command", "copy the same package to it: its plumbline is an older one"}};
-
-std::string last_words(const CommandEnd& end) {
-  std::string last;
-  for (const std::string& text : {end.output, end.errors})
-    for (const std::string& line : split(text, '\n'))
-      if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
-  last.erase(std::remove(last.begin(), last.end(), '\r'), last.end());
-  return printable(shortened(last, 160));
-}
 
 }  // namespace
 
@@ -108,7 +101,7 @@ CommandWords words_on(const HostTransport& transport, const std::string& host,
 
 std::string own_program() {
   std::error_code error;
-  const fs::path path = fs::read_symlink("/proc/self/exe", error);
+  const fs::path path = path_of_this_program();
   const fs::path starter = path.parent_path().parent_path() / "bin" / path.filename();
   return path.parent_path().filename() == "libexec" && fs::exists(starter, error) ? starter.string()
                                                                                   : path.string();
@@ -125,7 +118,7 @@ std::string program_path(const std::string& program, const std::string& sibling)
 void explain_failure(const CommandEnd& end, const std::string& program, double timeout_seconds,
                      HostAnswer& answer) {
   constexpr int kNotExecutable = 126, kNotFound = 127, kOfSsh = 255;
-  const std::string said = last_words(end);
+  const std::string said = printable(shortened(last_line(end.output + "\n" + end.errors), 160));
   const auto known = std::ranges::find_if(
       kKnownMessages, [&](const KnownMessage& one) { return said.find(one.part) != said.npos; });
   answer.failure_detail = said;

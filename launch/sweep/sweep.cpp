@@ -13,6 +13,7 @@
 #include "base/output.h"
 #include "base/paths.h"
 #include "base/process/child_process.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {
@@ -243,15 +244,6 @@ class Sweep {
   std::size_t finished_ = 0;
 };
 
-struct Mean {
-  double sum = 0;
-  std::size_t count = 0;
-  void add(double value) {
-    sum += value;
-    ++count;
-  }
-};
-
 }  // namespace
 
 SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, SweepJournal& journal,
@@ -265,9 +257,10 @@ SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, SweepJo
 
 std::optional<double> seconds_left(const SweepPlan& plan,
                                    const std::function<RunState(const std::string& run)>& state) {
-  std::map<std::pair<std::size_t, std::string>, Mean> of_case;
-  std::map<std::size_t, Mean> of_group;
-  Mean of_all;
+  using Seconds = std::vector<double>;
+  std::map<std::pair<std::size_t, std::string>, Seconds> of_case;
+  std::map<std::size_t, Seconds> of_group;
+  Seconds of_all;
   std::vector<const SweepRun*> open;
   for (const SweepRun& run : plan.runs) {
     const RunState known = state(run.name);
@@ -275,17 +268,15 @@ std::optional<double> seconds_left(const SweepPlan& plan,
       open.push_back(&run);
       continue;
     }
-    of_case[{run.group, run.case_name()}].add(known.seconds);
-    of_group[run.group].add(known.seconds);
-    of_all.add(known.seconds);
+    for (Seconds* finished : {&of_case[{run.group, run.case_name()}], &of_group[run.group], &of_all})
+      finished->push_back(known.seconds);
   }
-  if (of_all.count == 0) return open.empty() ? std::optional<double>(0) : std::nullopt;
+  if (of_all.empty()) return open.empty() ? std::optional<double>(0) : std::nullopt;
   double seconds = 0;
   for (const SweepRun* run : open) {
-    const Mean& same_case = of_case[{run->group, run->case_name()}];
-    const Mean& same_group = of_group[run->group];
-    const Mean& mean = same_case.count > 0 ? same_case : same_group.count > 0 ? same_group : of_all;
-    seconds += mean.sum / static_cast<double>(mean.count);
+    const Seconds& same_case = of_case[{run->group, run->case_name()}];
+    const Seconds& same_group = of_group[run->group];
+    seconds += mean(!same_case.empty() ? same_case : !same_group.empty() ? same_group : of_all);
   }
   return seconds;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <random>
 #include <set>
 #include <utility>
@@ -39,14 +38,6 @@ const std::vector<std::pair<std::string, std::string>> kSetBySweep{{"bs", "batch
                                                                    {"log-dir", "plumbline sweep --out"},
                                                                    {"out", "plumbline sweep --out"}};
 
-// With the fewest digits that read back the same.
-std::string number_text(double number) {
-  int digits = 1;
-  while (digits < 17 && std::strtod(fmt::format("{:.{}g}", number, digits).c_str(), nullptr) != number)
-    ++digits;
-  return fmt::format("{:.{}g}", number, digits);
-}
-
 // The table `options` as words of a command line, sorted by name as TOML tables are.
 std::vector<std::string> option_words(const TomlTable& options) {
   std::vector<std::string> words;
@@ -67,7 +58,7 @@ std::vector<std::string> option_words(const TomlTable& options) {
     if (value.is_integer())
       text = std::to_string(value.ref<std::int64_t>());
     else if (value.is_floating_point())
-      text = number_text(value.ref<double>());
+      text = fmt::format("{}", value.ref<double>());  // the fewest digits that read back the same
     else
       text = options.text(name, "");
     words.push_back(fmt::format("--{}={}", name, text));

@@ -61,11 +61,11 @@ std::string markdown_text(const Analysis& analysis) {
                      [](const TextRow& row) { return fmt::format("| {} |\n", fmt::join(row, " | ")); });
 }
 
-std::string count_flaws(const std::vector<BadFile>& bad) {
-  std::map<Flaw, std::int64_t> counts;
-  for (const BadFile& file : bad) ++counts[file.defect.flaw];
+std::string count_flaws(const std::vector<Note>& bad) {
+  std::map<std::string, std::int64_t> counts;
+  for (const Note& file : bad) ++counts[file.kind];
   std::string text;
-  for (const auto& [flaw, count] : counts) append_part(text, fmt::format("{} {}", count, flaw_name(flaw)));
+  for (const auto& [flaw, count] : counts) append_part(text, fmt::format("{} {}", count, flaw));
   return text;
 }
 
@@ -73,11 +73,10 @@ std::vector<std::string> message_lines(const Analysis& analysis, std::size_t mos
   return message_lines(analysis.notes, analysis.bad, most_lines);
 }
 
-std::vector<std::string> message_lines(std::vector<std::string> lines, const std::vector<BadFile>& bad,
+std::vector<std::string> message_lines(std::vector<std::string> lines, const std::vector<Note>& bad,
                                        std::size_t most_lines) {
-  for (const BadFile& file : bad)
-    lines.push_back(
-        fmt::format("left out: {} ({}): {}", file.path, flaw_name(file.defect.flaw), file.defect.reason));
+  for (const Note& file : bad)
+    lines.push_back(fmt::format("left out: {} ({}): {}", file.subject, file.kind, file.text));
   if (most_lines == 0 || lines.size() <= most_lines) return lines;
   const std::size_t shown = most_lines - 1;
   const std::size_t hidden = lines.size() - shown;

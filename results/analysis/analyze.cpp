@@ -153,12 +153,12 @@ void read_runs(const LogTree& tree, const fs::path& dir, const WindowChoice& cho
     const std::optional<Window> own_window = results.reread(read, file, log);
     const std::string path = display_path(file.path, dir);
     if (log.defect) {
-      read.bad.push_back({path, *log.defect});
+      read.bad.push_back({log.defect->kind, log.defect->text, path});
       continue;
     }
     const auto [first, is_new] = seen.emplace(std::make_pair(log.bytes, log.hash), path);
     if (!is_new) {
-      read.bad.push_back({path, {Flaw::duplicated, "it is a copy of " + first->second}});
+      read.bad.push_back({"duplicated", "it is a copy of " + first->second, path});
       continue;
     }
     read.runs.push_back({file, log.images_per_second, log.hash, own_window, ""});
@@ -171,15 +171,15 @@ void read_runs(const LogTree& tree, const fs::path& dir, const WindowChoice& cho
   read.notes.insert(read.notes.end(), caveats.begin(), caveats.end());
 }
 
-[[noreturn]] void refuse_useless(const fs::path& dir, const std::vector<BadFile>& bad) {
+[[noreturn]] void refuse_useless(const fs::path& dir, const std::vector<Note>& bad) {
   throw Error(ExitCode::bad_data, "log folder '{}' has no usable log{}", dir.string(),
-              bad.empty() ? "; logs lie at <N>n<G>g/<model>_b<BS>_<prec>_<run>.log in it"
-                          : fmt::format(" ({}); {}: {}", count_flaws(bad), bad.front().path,
-                                        bad.front().defect.reason));
+              bad.empty()
+                  ? "; logs lie at <N>n<G>g/<model>_b<BS>_<prec>_<run>.log in it"
+                  : fmt::format(" ({}); {}: {}", count_flaws(bad), bad.front().subject, bad.front().text));
 }
 
 // Keeps one configuration per model and case.
-void keep_one_configuration(std::vector<LogRun>& runs, const fs::path& dir, std::vector<BadFile>& bad) {
+void keep_one_configuration(std::vector<LogRun>& runs, const fs::path& dir, std::vector<Note>& bad) {
   std::map<std::pair<std::string, std::string>, std::map<Kind, std::int64_t>> in_case;
   std::map<std::string, std::map<Kind, std::int64_t>> in_model;
   for (const LogRun& run : runs) {
@@ -197,9 +197,9 @@ void keep_one_configuration(std::vector<LogRun>& runs, const fs::path& dir, std:
       if (other != own && (!heaviest || weight(name, other) > weight(name, *heaviest))) heaviest = other;
     if (!heaviest || weight(name, own) > weight(name, *heaviest)) return false;
     const bool differ = std::get<4>(own) != std::get<4>(*heaviest);
-    bad.push_back({display_path(run.file.path, dir),
-                   {Flaw::mixed, fmt::format("it is {} among runs of {}", text_of(own, differ),
-                                             text_of(*heaviest, differ))}});
+    bad.push_back({"mixed",
+                   fmt::format("it is {} among runs of {}", text_of(own, differ), text_of(*heaviest, differ)),
+                   display_path(run.file.path, dir)});
     return true;
   };
   std::erase_if(runs, is_outweighed);

@@ -39,7 +39,7 @@ struct ReadLogs {
   const Dialect* dialect = nullptr;
   Window window;
   std::vector<LogRun> runs;        // in find_logs' order; of equal files the first
-  std::vector<BadFile> bad;        // left out
+  std::vector<Note> bad;           // left out
   std::vector<std::string> notes;  // sentences on what a dialect's script makes of them
 };
 
@@ -61,8 +61,8 @@ struct Analysis {
   std::string window;              // what counts: "iterations 21 to 120"
   std::vector<CaseSummary> cases;  // by model, batch, precision; then by devices
   nlohmann::ordered_json
-      dictionary;            // {model: {case: {average_speed, batch_size_per_device, median_speed, speedup}}}
-  std::vector<BadFile> bad;  // left out
+      dictionary;         // {model: {case: {average_speed, batch_size_per_device, median_speed, speedup}}}
+  std::vector<Note> bad;  // left out
   std::vector<std::string> notes;  // sentences on what the figures are not
 };
 
@@ -90,11 +90,11 @@ std::string markdown_text(const Analysis& analysis);
 // Files that were left out, with the reason, then the notes. More than `most_lines` lines end in one that
 // counts the rest by flaw and names the option that shows all; 0: no limit.
 std::vector<std::string> message_lines(const Analysis& analysis, std::size_t most_lines);
-std::vector<std::string> message_lines(std::vector<std::string> notes, const std::vector<BadFile>& bad,
+std::vector<std::string> message_lines(std::vector<std::string> notes, const std::vector<Note>& bad,
                                        std::size_t most_lines);
 
 // "2 truncated, 1 wrongly named"
-std::string count_flaws(const std::vector<BadFile>& bad);
+std::string count_flaws(const std::vector<Note>& bad);
 
 // Python's json.dumps(dictionary, sort_keys=True), so "1.0", "NaN" and a blank after each comma and colon.
 std::string dictionary_text(const nlohmann::ordered_json& dictionary);

@@ -32,7 +32,17 @@ struct Configuration {
 
   bool operator==(const Configuration&) const = default;
   int devices() const { return nodes * devices_per_node; }
-  std::string case_name() const;  // "4n8g"
+  std::string case_name() const;                 // "4n8g"
+  static void fields(auto& self, auto&& each) {  // without the framework
+    const Field null{.null_if_nothing = true};
+    each("model", self.model, null), each("precision", self.precision, null),
+        each("device", self.device, null);
+    each("data", self.data, null), each("batch_per_device", self.batch_per_device, null);
+    each("nodes", self.nodes, null), each("devices_per_node", self.devices_per_node, null);
+    each("image_size", self.image_size, null), each("head", self.head, null),
+        each("classes", self.classes, null);
+    each("options", self.options), each("settings", self.settings);
+  }
 };
 
 struct Difference {
@@ -40,6 +50,9 @@ struct Difference {
   std::string first, second;
 
   bool operator==(const Difference&) const = default;
+  static void fields(auto& self, auto&& each) {
+    each("what", self.what), each("first", self.first), each("second", self.second);
+  }
 };
 
 // In the order of the members above, without framework and settings: comparisons are made for those.

@@ -39,17 +39,17 @@ std::string in_quotes(std::string_view text) {
 // `case_name`: of the folder that the file lies in; empty for the folder of logs itself.
 void take_file(const fs::path& dir, const fs::path& path, const std::string& case_name, LogTree& tree) {
   const std::string file_name = path.filename().string();
-  const auto leave_out = [&](Flaw flaw, const std::string& reason) {
-    tree.bad.push_back({display_path(path, dir), {flaw, reason}});
+  const auto leave_out = [&](const char* kind, const std::string& reason) {
+    tree.bad.push_back({kind, reason, display_path(path, dir)});
   };
-  if (file_name.ends_with(kPart)) return leave_out(Flaw::unfinished, "the run is unfinished or failed");
+  if (file_name.ends_with(kPart)) return leave_out("unfinished", "the run is unfinished or failed");
   if (!file_name.ends_with(kLog)) return;
-  if (case_name.empty()) return leave_out(Flaw::misnamed, "it lies beside the case folders, not in one");
+  if (case_name.empty()) return leave_out("wrongly named", "it lies beside the case folders, not in one");
   std::variant<LogName, std::string> name = parse_log_name(case_name, file_name);
   if (auto* good = std::get_if<LogName>(&name))
     tree.files.push_back({path, std::move(*good)});
   else
-    leave_out(Flaw::misnamed, std::get<std::string>(name));
+    leave_out("wrongly named", std::get<std::string>(name));
 }
 
 }  // namespace
@@ -112,8 +112,7 @@ LogTree find_logs(const fs::path& dir) {
     for (const fs::path& file : visible_entries(entry, error))
       take_file(dir, file, entry.filename().string(), tree);
     if (error)
-      tree.bad.push_back(
-          {display_path(entry, dir), {Flaw::unreadable, "can't be listed: " + error.message()}});
+      tree.bad.push_back({"unreadable", "can't be listed: " + error.message(), display_path(entry, dir)});
   }
   const auto order = [](const LogFile& file) {
     const LogName& n = file.name;

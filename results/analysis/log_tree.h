@@ -38,14 +38,9 @@ struct LogFile {
   LogName name;
 };
 
-struct BadFile {
-  std::string path;  // relative to the folder of logs, control characters replaced
-  Defect defect;
-};
-
 struct LogTree {
   std::vector<LogFile> files;  // by nodes, devices, model, precision, batch, run
-  std::vector<BadFile> bad;    // misnamed, unfinished (.log.part, never read), unreadable
+  std::vector<Note> bad;       // by path in `dir`: misnamed, unfinished (.log.part, never read), unreadable
 };
 
 // Names only; reads no file. Other files and hidden ones are no logs and are passed over. Throws

@@ -122,9 +122,7 @@ std::vector<Note> run_flags(const RunRecord& record) {
   if (const std::string text = unchecked_messages_text(record); !text.empty())
     flags.push_back({"note", text});
   if (const auto diverged = loss_flag(record)) flags.push_back(*diverged);
-  const std::int64_t steps = std::ssize(record.step_seconds);
-  const auto warmup = static_cast<std::size_t>(std::clamp<std::int64_t>(record.warmup, 0, steps));
-  const std::span<const double> window = std::span(record.step_seconds).subspan(warmup);
+  const std::span<const double> window = record.window();
   const auto is_time = [](double step) { return step > 0 && std::isfinite(step); };
   if (window.empty() || !std::ranges::all_of(window, is_time)) return flags;
   const double mean_step_seconds = mean(window);

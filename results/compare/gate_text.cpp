@@ -125,15 +125,14 @@ std::string gate_table(const GateReport& report) {
 }
 
 std::string gate_markdown(const GateReport& report) {
-  std::string text = fmt::format(
-      "{}\n\n| verdict | case | baseline, images/s | new | slow-down | p | would show | runs |\n"
-      "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
-      markdown_literal(gate_summary(report)));
+  std::vector<TextRow> rows{
+      {"verdict", "case", "baseline, images/s", "new", "slow-down", "p", "would show", "runs"}};
   for (const GateCase& judged : report.cases) {
     const TextRow row = row_of(judged);
-    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", row[0], markdown_literal(row[7]),
-                        row[2], row[3], row[4], markdown_literal(row[5]), row[6], row[1]);
+    rows.push_back(
+        {row[0], markdown_literal(row[7]), row[2], row[3], row[4], markdown_literal(row[5]), row[6], row[1]});
   }
+  std::string text = markdown_literal(gate_summary(report)) + "\n\n" + markdown_table(rows, "llr");
   for (const std::string& note : report.notes) text += fmt::format("\n{}\n", markdown_literal(note));
   return text;
 }

@@ -46,14 +46,15 @@ bool is_new(Collection& collection, const fs::path& file) {
   return added;
 }
 
-void leave_out(Collection& collection, const fs::path& path, Flaw flaw, const std::string& reason) {
-  collection.loaded.bad.push_back({shown(path), {flaw, reason}});
+void leave_out(Collection& collection, const fs::path& path, const std::string& kind,
+               const std::string& reason) {
+  collection.loaded.bad.push_back({kind, reason, shown(path)});
 }
 
 void take(Collection& collection, Configuration configuration, Measurement run, std::uint64_t hash) {
   const auto [first, is_first] = collection.taken.emplace(hash, run.origin);
   if (!is_first) {
-    leave_out(collection, run.origin, Flaw::duplicated, "it is a copy of " + first->second);
+    leave_out(collection, run.origin, "duplicated", "it is a copy of " + first->second);
     return;
   }
   std::vector<Sample>& samples = collection.loaded.samples;
@@ -94,9 +95,9 @@ void add_result(Collection& collection, const fs::path& file, const fs::path& or
     ResultFile result = read_result_file(file);
     const double figure = result.record.images_per_second.mean;
     if (result.record.status != "ok") {
-      leave_out(collection, origin, Flaw::unfinished, printable(failure_text(result.record)));
+      leave_out(collection, origin, "unfinished", printable(failure_text(result.record)));
     } else if (!std::isfinite(figure) || figure <= 0) {
-      leave_out(collection, origin, Flaw::malformed,
+      leave_out(collection, origin, "malformed",
                 "its images_per_second has a mean that no run can have; run the bench again");
     } else {
       Configuration configuration = configuration_of(result.record);
@@ -106,7 +107,7 @@ void add_result(Collection& collection, const fs::path& file, const fs::path& or
            result.hash);
     }
   } catch (const Error& error) {
-    leave_out(collection, origin, Flaw::unreadable, error.what());
+    leave_out(collection, origin, "unreadable", error.what());
   }
 }
 
@@ -157,13 +158,13 @@ void add_length(const Window& own, Configuration& configuration) {
 
 void add_logs(Collection& collection, const fs::path& dir, const AnalyzeOptions& options) {
   ReadLogs logs = read_logs(dir, options);
-  for (BadFile& bad : logs.bad) leave_out(collection, dir / bad.path, bad.defect.flaw, bad.defect.reason);
+  for (const Note& bad : logs.bad) leave_out(collection, dir / bad.subject, bad.kind, bad.text);
   for (const LogRun& run : logs.runs) {
     if (!is_new(collection, run.file.path)) continue;
-    Flaw flaw = Flaw::unreadable;
+    const char* kind = "unreadable";
     try {
       const std::string case_text = read_case_file(run.file.path.parent_path());
-      flaw = Flaw::misnamed;
+      kind = "wrongly named";
       Configuration configuration =
           configuration_of_log(run.file.path, run.file.name, *logs.dialect, case_text);
       if (run.own_window) add_length(*run.own_window, configuration);
@@ -173,7 +174,7 @@ void add_logs(Collection& collection, const fs::path& dir, const AnalyzeOptions&
             .started = started_at(run.file.path)},
            run.hash);
     } catch (const Error& error) {
-      leave_out(collection, run.file.path, flaw, error.what());
+      leave_out(collection, run.file.path, kind, error.what());
     }
   }
 }
@@ -221,7 +222,7 @@ bool add_own_entries(Collection& collection, const fs::path& dir, const std::vec
   // Logs that lie beside run folders tell of the same runs once more.
   if (!runs.empty())
     for (const fs::path& log : logs)
-      leave_out(collection, log, Flaw::mixed, "logs beside run folders are not read; name a folder of logs");
+      leave_out(collection, log, "mixed", "logs beside run folders are not read; name a folder of logs");
   return !runs.empty() || !logs.empty();
 }
 
@@ -238,7 +239,7 @@ void add_below(Collection& collection, const std::vector<fs::path>& entries, int
       else if (levels > 1)
         add_below(collection, below, levels - 1, options, found);
     } catch (const Error& error) {  // logs of no known dialect, for example
-      leave_out(collection, entry, Flaw::unreadable, error.what());
+      leave_out(collection, entry, "unreadable", error.what());
     }
   }
 }
@@ -277,7 +278,7 @@ void add_sweep(Collection& collection, const fs::path& dir, const AnalyzeOptions
       add_result(collection, *result / kResultFile, *result);
     else
       leave_out(
-          collection, attempt, Flaw::unfinished,
+          collection, attempt, "unfinished",
           fmt::format("the run failed; what it said is in {}", shown(dir / "output" / (name + ".txt"))));
   }
 }
@@ -306,13 +307,13 @@ void add_path(Collection& collection, const fs::path& path, const AnalyzeOptions
   }
   const bool only_again = collection.met_again > met_again && !collection.taken.empty();
   if (collection.taken.size() > taken || only_again) return;
-  const std::vector<BadFile>& left_out = collection.loaded.bad;
-  if (left_out.size() == bad + 1 && left_out[bad].path == shown(path))
-    throw Error(ExitCode::bad_data, "'{}' can't be used: {}", shown(path), left_out[bad].defect.reason);
+  const std::vector<Note>& left_out = collection.loaded.bad;
+  if (left_out.size() == bad + 1 && left_out[bad].subject == shown(path))
+    throw Error(ExitCode::bad_data, "'{}' can't be used: {}", shown(path), left_out[bad].text);
   throw Error(ExitCode::bad_data, "'{}' holds nothing usable{}", shown(path),
               left_out.size() == bad ? "; name a folder with finished runs or logs"
                                      : fmt::format(" ({} left out); {}: {}", left_out.size() - bad,
-                                                   left_out[bad].path, left_out[bad].defect.reason));
+                                                   left_out[bad].subject, left_out[bad].text));
 }
 
 LoadedSamples in_order(LoadedSamples loaded) {

@@ -42,7 +42,7 @@ struct Sample {
 
 struct LoadedSamples {
   std::vector<Sample> samples;     // by model, precision, batch, head, devices
-  std::vector<BadFile> bad;        // failed, unreadable, newer schema, …: left out, each with its reason
+  std::vector<Note> bad;           // failed, unreadable, newer schema, …: left out, each with its reason
   std::vector<std::string> notes;  // which folders below the named ones were read, which env.json couldn't be
 };
 

@@ -22,13 +22,13 @@ LoadedSamples exported_runs(LoadedSamples loaded) {
   for (Sample& sample : loaded.samples)
     std::erase_if(sample.runs, [&](const Measurement& run) {
       const std::string why = why_not_exported(run);
-      if (!why.empty()) loaded.bad.push_back({run.origin, {Flaw::unfinished, why}});
+      if (!why.empty()) loaded.bad.push_back({"unfinished", why, run.origin});
       return !why.empty();
     });
   std::erase_if(loaded.samples, [](const Sample& sample) { return sample.runs.empty(); });
   if (loaded.samples.empty() && !loaded.bad.empty())
-    throw Error(ExitCode::bad_data, "no run can be exported; '{}' can't: {}", loaded.bad.front().path,
-                loaded.bad.front().defect.reason);
+    throw Error(ExitCode::bad_data, "no run can be exported; '{}' can't: {}", loaded.bad.front().subject,
+                loaded.bad.front().text);
   return loaded;
 }
 

@@ -22,7 +22,7 @@ std::optional<double> peak_bytes(const RunRecord& record) {
 }
 
 std::optional<double> median_step_seconds(const RunRecord& record) {
-  const auto steps = std::span(record.step_seconds).subspan(static_cast<std::size_t>(record.warmup));
+  const std::span<const double> steps = record.window();
   return median({steps.begin(), steps.end()});
 }
 

@@ -31,12 +31,6 @@ bool begins_with_own_line(const std::filesystem::path& file) {
   return line && line->find(" sec Epoch[") != std::string_view::npos;
 }
 
-std::string_view flaw_name(Flaw flaw) {
-  constexpr std::array<std::string_view, 8> kNames{"unreadable", "wrongly named", "unfinished", "empty",
-                                                   "truncated",  "malformed",     "duplicated", "mixed"};
-  return kNames[static_cast<std::size_t>(flaw)];
-}
-
 double Dialect::round_average(double value) const {
   return rounding != Rounding::numpy ? round_decimal(value, 2) : round_numpy(value, 2);
 }

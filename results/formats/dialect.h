@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "results/formats/line_reader.h"
+#include "results/record/note.h"
 
 namespace plumb {
 
@@ -27,15 +28,6 @@ struct RunSize {
   std::int64_t nodes = 1, devices_per_node = 1;
 
   std::int64_t ranks() const { return nodes * devices_per_node; }
-};
-
-// Kinds of defects.
-enum class Flaw { unreadable, misnamed, unfinished, empty, truncated, malformed, duplicated, mixed };
-std::string_view flaw_name(Flaw flaw);
-
-struct Defect {
-  Flaw flaw;
-  std::string reason;  // what is wrong, without the file's name
 };
 
 // The part of an iteration that a line holds; where it takes two lines, the value belongs to the index before
@@ -163,7 +155,7 @@ std::string window_text(const Dialect& dialect, const Window& window);
 // missing, each value usable.
 struct LogReading {
   double images_per_second = 0;  // rounded to 2 decimals, but see Rounding
-  std::optional<Defect> defect;  // set: the figure is none
+  std::optional<Note> defect;    // set: the figure is none. Kinds: "unreadable", "truncated", "mixed", …
   std::string caveat;            // see Dialect::caveat
   std::string stall;             // see stall_text; empty: no step of the window stalled
   std::string divergence;        // see divergence_text

@@ -52,20 +52,20 @@ class LogCheck {
   }
 
   // To be called once, after the last line.
-  std::optional<Defect> defect() {
+  std::optional<Note> defect() {
     if (series_.lines == 0)
-      return Defect{Flaw::empty, fmt::format("it has no line of the log format {}", dialect_.name)};
+      return Note{"empty", fmt::format("it has no line of the log format {}", dialect_.name)};
     if (repeats_ > 1)
-      return Defect{Flaw::mixed,
-                    fmt::format("{} lines repeat earlier iterations, first {}: more than one run in one file",
-                                repeats_, repeated_)};
-    if (!unreadable_.empty()) return Defect{Flaw::malformed, unreadable_};
-    if (repeats_ == 1) return Defect{Flaw::duplicated, "a second line for " + repeated_};
-    if (!gap_.empty()) return Defect{Flaw::truncated, gap_};
-    if (!misfit_.empty()) return Defect{Flaw::malformed, misfit_};
+      return Note{"mixed",
+                  fmt::format("{} lines repeat earlier iterations, first {}: more than one run in one file",
+                              repeats_, repeated_)};
+    if (!unreadable_.empty()) return Note{"malformed", unreadable_};
+    if (repeats_ == 1) return Note{"duplicated", "a second line for " + repeated_};
+    if (!gap_.empty()) return Note{"truncated", gap_};
+    if (!misfit_.empty()) return Note{"malformed", misfit_};
     if (indices_ < wanted_)
-      return Defect{Flaw::truncated, fmt::format("it has {} of the {} lines that --iters {} wants{}",
-                                                 indices_, wanted_, window_.iterations, how_to_read())};
+      return Note{"truncated", fmt::format("it has {} of the {} lines that --iters {} wants{}", indices_,
+                                           wanted_, window_.iterations, how_to_read())};
     return uneven_ranks();
   }
 
@@ -164,19 +164,18 @@ class LogCheck {
   }
 
   // One line for every index, or one of each rank of the node or of all nodes.
-  std::optional<Defect> uneven_ranks() {
+  std::optional<Note> uneven_ranks() {
     const std::int64_t per_index = series_.lines_per_index = lines_of_index_.front();
     for (std::int64_t i = 0; i < wanted_; ++i)
       if (const std::int64_t lines = lines_of_index_[static_cast<std::size_t>(i)]; lines != per_index)
-        return Defect{lines < per_index ? Flaw::truncated : Flaw::mixed,
-                      fmt::format("iteration {} has {} lines, the first one {}",
-                                  series_.first_index + i * series_.index_step, lines, per_index)};
+        return Note{lines < per_index ? "truncated" : "mixed",
+                    fmt::format("iteration {} has {} lines, the first one {}",
+                                series_.first_index + i * series_.index_step, lines, per_index)};
     if (per_index == 1 || per_index == size_.devices_per_node || per_index == size_.ranks())
       return std::nullopt;
-    return Defect{Flaw::mixed,
-                  fmt::format("every iteration has {} lines, neither one nor one of each rank of "
-                              "its node or of all nodes: more than one run in one file",
-                              per_index)};
+    return Note{"mixed", fmt::format("every iteration has {} lines, neither one nor one of each rank of "
+                                     "its node or of all nodes: more than one run in one file",
+                                     per_index)};
   }
 
   const Dialect& dialect_;
@@ -206,21 +205,20 @@ class ImagesPerStep {
       tells_ = false;
   }
 
-  std::optional<Defect> defect(double wanted) const {
+  std::optional<Note> defect(double wanted) const {
     constexpr double kFarApart = 1.1;
     if (!tells_ || first_.lines == 0) return std::nullopt;
     if (second_.lines > 0) {
       if (second_.low < kFarApart * first_.high && first_.low < kFarApart * second_.high) return std::nullopt;
-      return Defect{
-          Flaw::mixed,
-          fmt::format("its lines are of {} and of {} images per step: more than one run in one file",
-                      first_.text(), second_.text())};
+      return Note{"mixed",
+                  fmt::format("its lines are of {} and of {} images per step: more than one run in one file",
+                              first_.text(), second_.text())};
     }
     const bool fits = wanted >= first_.low && wanted <= first_.high;
     if (fits || !(first_.low < 1e15)) return std::nullopt;
-    return Defect{Flaw::misnamed,
-                  fmt::format("its lines are of {} images per step, its name and folder say {}",
-                              first_.text(), std::llround(wanted))};
+    return Note{"wrongly named",
+                fmt::format("its lines are of {} images per step, its name and folder say {}", first_.text(),
+                            std::llround(wanted))};
   }
 
  private:
@@ -337,20 +335,20 @@ LogReading read_log(const Dialect& dialect, const std::filesystem::path& file, c
     log.bytes = lines.bytes_read();
     log.hash = lines.hash();
   } catch (const Error& error) {
-    log.defect = Defect{Flaw::unreadable, error.what()};
+    log.defect = Note{"unreadable", error.what()};
     return log;
   }
-  log.defect = log.bytes == 0 ? Defect{Flaw::empty, "it is empty"} : check.defect();
+  log.defect = log.bytes == 0 ? Note{"empty", "it is empty"} : check.defect();
   log.iterations = check.iterations();
   log.iterations_per_line = check.series().index_step;
   if (!log.defect) log.defect = images.defect(size.images_per_step);
-  if (!contradiction.empty() && !log.defect) log.defect = Defect{Flaw::misnamed, contradiction};
+  if (!contradiction.empty() && !log.defect) log.defect = Note{"wrongly named", contradiction};
   if (log.defect) return log;
   log.images_per_second = dialect.speed(check.series(), window, size);
   if (!dialect.makes_a_table()) log.images_per_second = dialect.round_average(log.images_per_second);
   if (!std::isfinite(log.images_per_second))
-    log.defect = Defect{Flaw::malformed, dialect.has_stamps() ? "no time passes in the window"
-                                                              : "its speeds are too large to average"};
+    log.defect = Note{"malformed", dialect.has_stamps() ? "no time passes in the window"
+                                                        : "its speeds are too large to average"};
   else if (dialect.caveat)
     log.caveat = dialect.caveat(check.series(), window, size);
   log.stall = times.stall();

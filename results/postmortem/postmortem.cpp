@@ -15,7 +15,7 @@
 #include "base/paths.h"
 #include "base/shallow_json.h"
 #include "base/unique_fd.h"
-#include "results/record/record_text.h"
+#include "base/whole_file.h"
 
 namespace plumb {
 namespace {
@@ -64,7 +64,7 @@ void require_run_folder(const fs::path& run, const std::string& shown) {
 }
 
 LastWords read_words(const fs::path& file, int rank) {
-  const auto json = parse_shallow_json(read_record_text(file, "rank_<N>.json"));
+  const auto json = parse_shallow_json(read_whole_file(file, {.remedy = "name a rank_<N>.json"}));
   const std::string origin = fmt::format("file '{}'", printable(file.string()));
   if (!json.is_object())
     throw Error(ExitCode::bad_data, "{} is no JSON object, so no last words of a rank; remove it", origin);

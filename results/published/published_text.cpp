@@ -104,11 +104,6 @@ std::string text_or_none(const std::optional<Number>& number) {
   return number ? fmt::format("{}", *number) : "";
 }
 
-template <typename Number>
-Json json_or_null(const std::optional<Number>& number) {
-  return number ? Json(*number) : Json(nullptr);
-}
-
 }  // namespace
 
 std::string published_table(std::span<const PublishedResult> results) {
@@ -158,11 +153,11 @@ Json published_result_json(const PublishedResult& row) {
           {"model", row.model},
           {"dataset_or_mode", row.dataset_or_mode},
           {"precision", row.precision},
-          {"batch_per_device", json_or_null(row.batch_per_device)},
-          {"nodes", json_or_null(row.nodes)},
-          {"devices_per_node", json_or_null(row.devices_per_node)},
+          {"batch_per_device", fields::written(row.batch_per_device)},
+          {"nodes", fields::written(row.nodes)},
+          {"devices_per_node", fields::written(row.devices_per_node)},
           {"images_per_second", row.images_per_second > 0 ? Json(row.images_per_second) : Json(nullptr)},
-          {"speedup", json_or_null(row.speedup)},
+          {"speedup", fields::written(row.speedup)},
           {"notes", row.notes},
           {"inconsistency", row.inconsistency},
           {"comparable_as",

@@ -28,8 +28,9 @@ struct Field {
   // Whether this record's key is written. Without it: if the member isn't a std::nullopt. A file may lack the
   // key where it is given, and where the member is optional.
   std::optional<bool> written = {};
-  bool null_if_nothing = false;  // of an optional member: its key is always there
-  bool finite = false;           // a number that may not be null, which stands for NaN and infinities
+  bool null_if_nothing =
+      false;            // of an optional member: its key is always there; "" and 0 are written so, too
+  bool finite = false;  // a number that may not be null, which stands for NaN and infinities
 };
 
 namespace fields {
@@ -83,7 +84,10 @@ Json written(const T& value) {
     T::fields(value, [&]<typename M>(const char* key, const M& member, const Field& field = {}) {
       bool is_written = true;
       if constexpr (Optional<M>) is_written = member || field.null_if_nothing;
-      if (field.written.value_or(is_written)) json[key] = written(member);
+      bool is_nothing = false;
+      if constexpr (std::same_as<M, std::string> || std::same_as<M, int> || std::same_as<M, std::int64_t>)
+        is_nothing = field.null_if_nothing && member == M();
+      if (field.written.value_or(is_written)) json[key] = is_nothing ? Json(nullptr) : written(member);
     });
   } else if constexpr (Optional<T>) {
     if (value) json = written(*value);

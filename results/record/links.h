@@ -30,6 +30,7 @@ struct Link {
     each("latency_seconds", self.latency_seconds, Field{.about = "of a small message", .finite = true});
     each("bytes_per_second", self.bytes_per_second, Field{.about = "of large messages", .finite = true});
   }
+  void check(const ObjectReader& reader) const;
 };
 
 struct LinkHost {
@@ -50,6 +51,7 @@ struct HostPair {
     each("first", self.first, Field{"a host's name"}), each("second", self.second);
     Link::fields(self.link, each);
   }
+  void check(const ObjectReader& reader) const { link.check(reader); }
 };
 
 struct MeasuredAllreduce {
@@ -63,6 +65,7 @@ struct MeasuredAllreduce {
     each("bytes", self.bytes, Field{"", 1, std::int64_t{1} << 50});
     each("seconds", self.seconds, Field{"over iterations, each as long as its slowest rank"});
   }
+  void check(const ObjectReader& reader) const;
 };
 
 struct Links {

@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "base/paths.h"
 #include "base/shallow_json.h"
-#include "results/record/record_text.h"
+#include "base/whole_file.h"
 #include "results/record/schema.h"
 
 namespace plumb {
@@ -33,7 +33,7 @@ int version_of(std::string_view schema) {
 }  // namespace
 
 ResultFile read_result_file(const fs::path& path) {
-  const std::string text = read_record_text(path, kResultFile);
+  const std::string text = read_whole_file(path, {.remedy = std::string("name a ") + kResultFile});
   const Json json = parse_shallow_json(text);
   if (!json.is_object()) refuse(path, "is no result.json: it holds no JSON object; run the bench again");
   if (const auto schema = json.find("schema"); schema != json.end() && schema->is_string())

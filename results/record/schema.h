@@ -172,6 +172,10 @@ struct RunRecord {
   std::vector<double> loss_scale;
   std::int64_t skipped_iterations = 0;
   ImagesPerSecond images_per_second;
+  // Of the iterations behind the warm-up.
+  std::span<const double> window() const {
+    return std::span(step_seconds).subspan(std::min(static_cast<std::size_t>(warmup), step_seconds.size()));
+  }
   std::vector<double> rank_window_seconds;  // iterations warmup … end, one per rank
   // Mean per step of the window, rank 0: how long compute waited for a collective, for a batch.
   double exposed_communication_seconds = 0, data_wait_seconds = 0;

@@ -1,8 +1,6 @@
 #include "results/report/gnuplot.h"
 
-#include <spawn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,7 +10,9 @@
 
 #include "base/error.h"
 #include "base/paths.h"
+#include "base/process/spawn.h"
 #include "base/text.h"
+#include "base/text_table.h"
 #include "base/unique_fd.h"
 
 namespace plumb {
@@ -34,21 +34,13 @@ std::string contents(std::FILE* file) {
 
 // True if gnuplot ended with exit code 0.
 bool run_gnuplot(std::FILE* input, std::FILE* output, std::FILE* messages) {
-  std::string program = "gnuplot", no_startup_files = "--default-settings";
-  char* const arguments[] = {program.data(), no_startup_files.data(), nullptr};
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, fileno(input), STDIN_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, fileno(output), STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, fileno(messages), STDERR_FILENO);
-  pid_t child = 0;
-  const int error = posix_spawnp(&child, program.c_str(), &actions, nullptr, arguments, environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0)
+  const pid_t child = spawn_program({"gnuplot", "--default-settings"},
+                                    {fileno(input), fileno(output), fileno(messages)}, current_environment());
+  if (child < 0)
     throw Error(ExitCode::unavailable,
                 "--format svg and png are drawn by gnuplot, which can't be started ({}): install it (Debian: "
                 "gnuplot-nox), or take --format markdown or html",
-                std::strerror(error));
+                std::strerror(-child));
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -59,14 +51,6 @@ std::string terminal(PictureFormat format, int height) {
   return fmt::format(
       "set encoding utf8\nset terminal {} noenhanced size 900,{} background '#ffffff' font '{}'\n",
       svg ? "svg" : "pngcairo", height, svg ? "sans-serif,14" : "Sans,11");
-}
-
-// The line that says what was wrong: gnuplot prints the command, a pointer into it, then the reason.
-std::string last_line(const std::string& messages) {
-  const std::size_t end = messages.find_last_not_of(" \n");
-  if (end == std::string::npos) return "it said nothing";
-  const std::size_t begin = messages.rfind('\n', end) + 1;  // npos + 1 is 0
-  return messages.substr(begin, end + 1 - begin);
 }
 
 }  // namespace
@@ -92,12 +76,14 @@ std::string draw_with_gnuplot(const std::string& commands, PictureFormat format,
   const bool drawn = run_gnuplot(input.get(), output.get(), messages.get());
   std::string picture = contents(output.get());
   if (drawn && !picture.empty()) return picture;
+  // It prints the command, a pointer into it, then the reason.
   const std::string reason = last_line(contents(messages.get()));
   if (reason.find("unknown or ambiguous terminal") != std::string::npos)
     throw Error(ExitCode::unavailable,
                 "this gnuplot can't draw --format {}: install one with cairo (Debian: gnuplot-nox)",
                 format == PictureFormat::svg ? "svg" : "png");
-  throw Error(ExitCode::internal, "gnuplot didn't draw the plot: {}", reason);
+  throw Error(ExitCode::internal, "gnuplot didn't draw the plot: {}",
+              reason.empty() ? "it said nothing" : reason);
 }
 
 }  // namespace plumb

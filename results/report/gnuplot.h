@@ -39,10 +39,6 @@ class DataBlock {
   std::string name_, rows_;
 };
 
-// Colours that stay apart for the colour-blind and in grey (Okabe & Ito 2008, with a grey for the yellow,
-// which is too light for lines on white), taken in turn.
-std::string_view plot_colour(std::size_t index);
-
 // Title, labels of both axes, a thin frame, a grid, and the key above it.
 std::string plot_frame(const std::string& title, const std::string& x_label, const std::string& y_label);
 

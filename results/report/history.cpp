@@ -163,7 +163,7 @@ History collect_history(const LoadedSamples& samples, const HistoryOptions& opti
       for (const Measurement& run : sample.runs) count_commit(run, unknown);
     }
   if (const std::string note = unknown_commits_text(unknown); !note.empty()) history.notes.push_back(note);
-  for (const BadFile& bad : samples.bad) history.left_out.push_back(bad.path + ": " + bad.defect.reason);
+  for (const Note& bad : samples.bad) history.left_out.push_back(note_text(bad));
   return history;
 }
 

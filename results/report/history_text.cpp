@@ -16,17 +16,20 @@ std::string commit_cell(const HistoryPoint& point) {
   return point.commit.empty() ? "not known" : point.commit;
 }
 
-std::string history_row(const HistoryPoint& point) {
-  const std::string change =
-      point.change ? fmt::format("{}{} %", *point.change > 0 ? "+" : "", percent_text(*point.change)) : "-";
-  return fmt::format("| {} | {} | {} | {} | {} to {} | {} | {} |\n", point.day(),
-                     markdown_literal(commit_cell(point)), point.runs.size(), speed_text(point.median),
-                     speed_text(point.lowest), speed_text(point.highest), change, trend_word(point.verdict));
+TextRow history_row(const HistoryPoint& point) {
+  return {
+      point.day(),
+      markdown_literal(commit_cell(point)),
+      std::to_string(point.runs.size()),
+      speed_text(point.median),
+      fmt::format("{} to {}", speed_text(point.lowest), speed_text(point.highest)),
+      point.change ? fmt::format("{}{} %", *point.change > 0 ? "+" : "", percent_text(*point.change)) : "-",
+      trend_word(point.verdict)};
 }
 
 // Points that changed, in speed or in how they were made.
 std::string history_remarks(const HistoryLine& line, const GateCriteria& criteria) {
-  std::string text;
+  std::vector<Note> notes;
   for (const HistoryPoint& point : line.points) {
     const bool changed =
         point.verdict == TrendVerdict::regression || point.verdict == TrendVerdict::improvement;
@@ -34,18 +37,13 @@ std::string history_remarks(const HistoryLine& line, const GateCriteria& criteri
     if (!point.surroundings.empty())
       append_part(remark, "since the point before: " + differences_text(point.surroundings), "; ");
     if (!remark.empty())
-      text += fmt::format("- {}, commit {}: {}\n", point.day(), markdown_literal(commit_cell(point)),
-                          markdown_literal(remark));
+      notes.push_back({"", remark, fmt::format("{}, commit {}", point.day(), commit_cell(point))});
   }
-  return text.empty() ? "" : "\n" + text;
+  return notes.empty() ? "" : "\n" + note_items(notes);
 }
 
 HistoryJson text_or_null(const std::string& text) {
   return text.empty() ? HistoryJson(nullptr) : HistoryJson(text);
-}
-
-HistoryJson number_or_null(const std::optional<double>& value) {
-  return value ? HistoryJson(*value) : HistoryJson(nullptr);
 }
 
 HistoryJson point_json(const HistoryPoint& point, const GateCriteria& criteria) {
@@ -57,9 +55,9 @@ HistoryJson point_json(const HistoryPoint& point, const GateCriteria& criteria) 
                    {"verdict", trend_word(point.verdict)},
                    {"finding", trend_text(point, criteria)},
                    {"baseline_runs", point.baseline_runs},
-                   {"change", number_or_null(point.change)},
-                   {"p", number_or_null(point.p)},
-                   {"smallest_change_shown", number_or_null(point.smallest_shown)},
+                   {"change", fields::written(point.change)},
+                   {"p", fields::written(point.p)},
+                   {"smallest_change_shown", fields::written(point.smallest_shown)},
                    {"surroundings", HistoryJson::object()},
                    {"runs", HistoryJson::array()}};
   for (const Difference& difference : point.surroundings)
@@ -95,12 +93,12 @@ std::string trend_text(const HistoryPoint& point, const GateCriteria& criteria) 
 std::string history_markdown(const History& history) {
   std::string text;
   for (const HistoryLine& line : history.lines) {
-    text += fmt::format(
-        "{}**{}**\n\n| date | commit | runs | images/s, median | smallest to largest | change | verdict |\n"
-        "| --- | --- | ---: | ---: | ---: | ---: | --- |\n",
-        text.empty() ? "" : "\n", markdown_literal(configuration_text(line.configuration)));
-    for (const HistoryPoint& point : line.points) text += history_row(point);
-    text += history_remarks(line, history.criteria);
+    std::vector<TextRow> rows{
+        {"date", "commit", "runs", "images/s, median", "smallest to largest", "change", "verdict"}};
+    for (const HistoryPoint& point : line.points) rows.push_back(history_row(point));
+    text += fmt::format("{}**{}**\n\n{}{}", text.empty() ? "" : "\n",
+                        markdown_literal(configuration_text(line.configuration)),
+                        markdown_table(rows, "llrrrrl"), history_remarks(line, history.criteria));
   }
   for (const std::string& note : history.notes) text += fmt::format("\n{}\n", markdown_literal(note));
   if (!history.left_out.empty()) text += "\nLeft out:\n\n";

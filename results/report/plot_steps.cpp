@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "results/report/gnuplot.h"
+#include "results/report/palette.h"
 #include "results/report/plot.h"
 
 namespace plumb {
@@ -56,7 +57,7 @@ std::string steps_plot(const ReportData& data) {
         const DataBlock block = steps_block(*run.steps, index, highest);
         blocks += block.text();
         const std::string drawn = fmt::format("{} using 1:2 with lines linewidth 1.5 linecolor rgb '{}'",
-                                              block.name(), plot_colour(colour));
+                                              block.name(), palette_colour(colour));
         if (named)
           parts.push_back(drawn + " notitle");
         else

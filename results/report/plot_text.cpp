@@ -1,5 +1,4 @@
 // Pieces of gnuplot's language that all plots share.
-#include <array>
 #include <cmath>
 
 #include "base/text.h"
@@ -34,12 +33,6 @@ void DataBlock::add_row(std::initializer_list<double> values) {
 
 std::string DataBlock::text() const {
   return fmt::format("${} << end_of_data\n{}end_of_data\n", name_, rows_);
-}
-
-std::string_view plot_colour(std::size_t index) {
-  constexpr std::array<std::string_view, 8> kColours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                                     "#56b4e9", "#e69f00", "#000000", "#999999"};
-  return kColours[index % kColours.size()];
 }
 
 std::string plot_frame(const std::string& title, const std::string& x_label, const std::string& y_label) {

@@ -23,10 +23,6 @@ std::optional<double> median_of_runs(const Sample& sample, Figure figure) {
   return figures.empty() ? std::nullopt : std::optional(median(figures));
 }
 
-double window_step_seconds(const RunRecord& record) {
-  return mean(std::span(record.step_seconds).subspan(static_cast<std::size_t>(record.warmup)));
-}
-
 std::optional<std::int64_t> peak_memory_bytes(const Sample& sample) {
   std::optional<std::int64_t> peak;
   for (const Measurement& run : sample.runs)
@@ -42,7 +38,7 @@ ReportPoint point_of(const Sample& sample) {
   point.images_per_second = sample.figures();
   point.median_images_per_second = median(point.images_per_second);
   point.interval = median_interval(point.images_per_second);
-  point.step_seconds = median_of_runs(sample, window_step_seconds);
+  point.step_seconds = median_of_runs(sample, [](const RunRecord& record) { return mean(record.window()); });
   point.exposed_communication_seconds = median_of_runs(sample, &RunRecord::exposed_communication_seconds);
   point.data_wait_seconds = median_of_runs(sample, &RunRecord::data_wait_seconds);
   point.joules_per_image = median_of_runs(sample, &RunRecord::energy_joules_per_image);

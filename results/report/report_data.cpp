@@ -136,9 +136,8 @@ Json to_json(const ReportRun& run) {
             {"configuration_text", configuration_text(run.configuration)},
             {"images_per_second", run.images_per_second}};
   if (run.record) {
-    const auto warmup = static_cast<std::size_t>(run.record->warmup);
     json["record"] = to_json(thinned(*run.record));
-    json["histogram"] = fields::written(step_histogram(std::span(run.record->step_seconds).subspan(warmup)));
+    json["histogram"] = fields::written(step_histogram(run.record->window()));
     json["environment"] = run.environment;
   }
   if (run.steps) json["steps"] = fields::written(*run.steps);
@@ -169,7 +168,7 @@ ReportData collect_report(const LoadedSamples& samples, const ReportOptions& opt
   data.published = published_curves(data.curves, published, options.selected_published);
   add_bars(published, data);
   data.title = options.title.empty() ? "Training throughput of " + subject_of(data.curves) : options.title;
-  for (const BadFile& bad : samples.bad) data.left_out.push_back(bad.path + ": " + bad.defect.reason);
+  for (const Note& bad : samples.bad) data.left_out.push_back(note_text(bad));
   add_predictions(groups, options.links, data);
   for (const ReportCurve& curve : data.curves)
     for (const Note& verdict : curve.verdicts)

@@ -19,21 +19,19 @@ std::string interval_cell(const std::optional<Interval>& interval) {
                      confidence_text(*interval));
 }
 
-std::string row(const ReportPoint& point) {
+TextRow row(const ReportCurve& curve, const ReportPoint& point) {
   const double median = point.median_images_per_second;
-  return fmt::format("| {} | {} | {} | {} | {} | {} | {} |", markdown_literal(point.case_name),
-                     point.images_per_second.size(), speed_text(median), interval_cell(point.interval),
-                     speed_text(median / std::max(1, point.devices)),
-                     point.speedup ? fmt::format("{:.2f}", *point.speedup) : "n/a",
-                     point.efficiency ? fmt::format("{:.1f} %", *point.efficiency * 100) : "n/a");
-}
-
-// Empty where nothing is predicted.
-std::string prediction_cell(const ReportCurve& curve, const ReportPoint& point) {
-  if (curve.predicted.empty()) return "";
+  TextRow cells{markdown_literal(point.case_name),
+                std::to_string(point.images_per_second.size()),
+                speed_text(median),
+                interval_cell(point.interval),
+                speed_text(median / std::max(1, point.devices)),
+                point.speedup ? fmt::format("{:.2f}", *point.speedup) : "n/a",
+                point.efficiency ? fmt::format("{:.1f} %", *point.efficiency * 100) : "n/a"};
+  if (curve.predicted.empty()) return cells;
   const auto found = std::ranges::find(curve.predicted, point.case_name, &ReportPoint::case_name);
-  return found == curve.predicted.end() ? " - |"
-                                        : fmt::format(" {} |", speed_text(found->median_images_per_second));
+  cells.push_back(found == curve.predicted.end() ? "-" : speed_text(found->median_images_per_second));
+  return cells;
 }
 
 // Several as a list, with what they are about.
@@ -120,33 +118,32 @@ std::string merged_flags(const std::vector<const ReportCurve*>& curves, const Re
 }
 
 std::string table_of_single_devices(const ReportData& data) {
-  std::string text =
-      "| one device | runs | images/s, median | interval of the median |\n| --- | ---: | ---: | ---: |\n";
+  std::vector<TextRow> rows{{"one device", "runs", "images/s, median", "interval of the median"}};
   std::vector<const ReportCurve*> curves;
   for (const ReportCurve& curve : data.curves) {
     if (!is_alone(curve)) continue;
     curves.push_back(&curve);
     const ReportPoint& point = curve.points.front();
-    text +=
-        fmt::format("| {} | {} | {} | {} |\n", markdown_literal(curve.label), point.images_per_second.size(),
-                    speed_text(point.median_images_per_second), interval_cell(point.interval));
+    rows.push_back({markdown_literal(curve.label), std::to_string(point.images_per_second.size()),
+                    speed_text(point.median_images_per_second), interval_cell(point.interval)});
   }
   const std::string notes = merged_flags(curves, data);
-  return text + (notes.empty() ? "" : "\n" + notes);
+  return markdown_table(rows, "lr") + (notes.empty() ? "" : "\n" + notes);
 }
 
 double lost_seconds(const ProfiledInstruction& instruction) {
   return instruction.seconds - instruction.roofline_seconds;
 }
 
-std::string row(const ProfiledInstruction& instruction) {
-  return fmt::format("| {} | {} | {:.4f} | {:.4f} | {} | {:.4f} | {} |\n", markdown_literal(instruction.name),
-                     instruction.engine.empty() ? "-" : markdown_literal(instruction.engine),
-                     instruction.seconds * kMilliseconds, instruction.roofline_seconds * kMilliseconds,
-                     instruction.roofline_seconds > 0
-                         ? fmt::format("{:.2f}", instruction.seconds / instruction.roofline_seconds)
-                         : "-",
-                     lost_seconds(instruction) * kMilliseconds, markdown_literal(instruction.bound_by));
+TextRow row(const ProfiledInstruction& instruction) {
+  const double measured = instruction.seconds, least = instruction.roofline_seconds;
+  return {markdown_literal(instruction.name),
+          instruction.engine.empty() ? "-" : markdown_literal(instruction.engine),
+          fmt::format("{:.4f}", measured * kMilliseconds),
+          fmt::format("{:.4f}", least * kMilliseconds),
+          least > 0 ? fmt::format("{:.2f}", measured / least) : "-",
+          fmt::format("{:.4f}", lost_seconds(instruction) * kMilliseconds),
+          markdown_literal(instruction.bound_by)};
 }
 
 std::string steps_table(const ReportRun& run) {
@@ -156,12 +153,13 @@ std::string steps_table(const ReportRun& run) {
   std::ranges::stable_sort(instructions, std::greater(), lost_seconds);
   std::string text = fmt::format(
       "**{}**\n\n{:.3f} ms with stamps, {:.3f} ms of them in instructions, roofline {:.3f} ms; most time "
-      "lost first.\n\n"
-      "| instruction | engine | measured ms | roofline ms | ratio | lost ms | bound by |\n"
-      "| --- | --- | ---: | ---: | ---: | ---: | --- |\n",
+      "lost first.\n\n",
       markdown_literal(configuration_text(run.configuration)), profile.iteration_seconds * kMilliseconds,
       profile.busy_seconds * kMilliseconds, profile.roofline_seconds * kMilliseconds);
-  for (const ProfiledInstruction& instruction : instructions) text += row(instruction);
+  std::vector<TextRow> rows{
+      {"instruction", "engine", "measured ms", "roofline ms", "ratio", "lost ms", "bound by"}};
+  for (const ProfiledInstruction& instruction : instructions) rows.push_back(row(instruction));
+  text += markdown_table(rows, "llrrrrl");
   if (profile.left_out > 0)
     text += fmt::format("\n{} shorter instructions are left out.\n", profile.left_out);
   return text;
@@ -182,17 +180,15 @@ std::string report_markdown(const ReportData& data) {
   bool is_first = !share_a_table;
   for (const ReportCurve& curve : data.curves) {
     if (share_a_table && is_alone(curve)) continue;
-    const bool predicted = !curve.predicted.empty();
+    std::vector<TextRow> rows{{"case", "runs", "images/s, median", "interval of the median", "per device",
+                               "speedup", "efficiency"}};
+    if (!curve.predicted.empty()) rows.front().push_back("predicted");
+    for (const ReportPoint& point : curve.points) rows.push_back(row(curve, point));
     text += fmt::format(
-        "{}**{}**\n\n{}| case | runs | images/s, median | interval of the median | per device | speedup | "
-        "efficiency "
-        "|{}\n"
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |{}\n",
-        is_first ? "" : "\n",
+        "{}**{}**\n\n{}{}", is_first ? "" : "\n",
         markdown_literal(data.curves.size() > 1 ? curve.label : configuration_text(curve.configuration)),
-        verdict_lines(curve), predicted ? " predicted |" : "", predicted ? " ---: |" : "");
+        verdict_lines(curve), markdown_table(rows, "lr"));
     is_first = false;
-    for (const ReportPoint& point : curve.points) text += row(point) + prediction_cell(curve, point) + "\n";
     if (const std::string notes = flags_text(curve, data); !notes.empty()) text += "\n" + notes;
   }
   if (!data.left_out.empty()) text += "\nLeft out:\n\n";

@@ -166,39 +166,13 @@ function scalingFigure(id, allSeries) {
 const showScaling = (series) =>
     Object.keys(kMeasures).forEach((id) => showFigure(id, scalingFigure(id, series)));
 
-// A short piece of the line with its marker, as the chart draws it.
-function swatch(series) {
-  const kNamespace = 'http://www.w3.org/2000/svg';
-  const make = (name, attributes) => {
-    const made = document.createElementNS(kNamespace, name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    return made;
-  };
-  const svg = make('svg', {width: 34, height: 12, 'aria-hidden': 'true'});
-  const line = `var(--series-${series.style.colour % kSeries})`;
-  const {borderWidth, borderDash, pointStyle} = lineOf(series);
-  svg.append(make('line', {
-    x1: 0,
-    x2: 34,
-    y1: 6,
-    y2: 6,
-    stroke: line,
-    'stroke-width': borderWidth,
-    'stroke-dasharray': borderDash.join(' ')
-  }));
-  const shapes = {
-    circle: 'M21 6a4 4 0 1 1-8 0 4 4 0 0 1 8 0',
-    rect: 'M13.5 2.5h7v7h-7z',
-    triangle: 'M17 1.5l4.5 8h-9z',
-    rectRot: 'M17 1l5 5-5 5-5-5z',
-    rectRounded: 'M15 2.5h4a2 2 0 0 1 2 2v3a2 2 0 0 1-2 2h-4a2 2 0 0 1-2-2v-3a2 2 0 0 1 2-2z',
-    cross: 'M17 1.5v9M12.5 6h9',
-    crossRot: 'M13.5 2.5l7 7M20.5 2.5l-7 7',
-    star: 'M17 1.5v9M12.5 6h9M14 3l6 6M20 3l-6 6',
-  };
-  svg.append(make('path', {d: shapes[pointStyle], fill: line, stroke: line, 'stroke-width': 1.5}));
-  return svg;
-}
+// The line's marker, in its colour.
+const swatch = ({style: {colour: place, marker}}) => element('span', {
+  'aria-hidden': 'true',
+  class: 'sign',
+  'data-sign': kSigns[marker % kSigns.length],
+  style: `color: var(--series-${place % kSeries})`
+});
 
 function choiceOf(series, changed) {
   const box = element('input', {type: 'checkbox'});

@@ -1,6 +1,8 @@
 // Light and dark, and what charts take from them.
 const kSeries = 8;
 const kMarkers = ['circle', 'rect', 'triangle', 'rectRot', 'crossRot', 'star', 'rectRounded', 'cross'];
+// Likewise, as text.
+const kSigns = ['●', '■', '▲', '◆', '✕', '✳', '▣', '✚'];
 const kDashes = [[7, 4], [2, 3], [9, 3, 2, 3], [4, 2], [12, 4], [2, 6], [6, 2, 2, 2, 2, 2], [1, 2]];
 
 const systemDark = window.matchMedia('(prefers-color-scheme: dark)');

@@ -67,8 +67,8 @@ struct ScalingLoss {
 std::vector<ScalingLoss> scaling_losses(std::span<const ScalingCase> cases);
 
 // "8 to 16 devices lose 27 points of efficiency (96.4 % to 69.1 %): 19 in communication between nodes, 8
-// waiting for rank 13 on node2". The points add up as they are printed, to tenths below 10 in all. "between
-// nodes" where the smaller number of devices ran on one node. A loss within noise, and a gain, has no parts.
+// waiting for rank 13 on node2", in tenths below 10 points. "between nodes" where the smaller number of
+// devices ran on one node. A loss within noise, and a gain, has no parts.
 std::string scaling_text(const ScalingLoss& loss);
 
 // Of at least kLeastLoss, and not within noise.

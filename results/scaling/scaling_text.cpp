@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 
 #include "base/text.h"
 #include "results/scaling/scaling_loss.h"
@@ -16,8 +15,7 @@ constexpr double kTenthsBelow = 0.0995;
 
 struct NamedPart {
   double share = 0;
-  std::string name;   // "in communication between nodes"
-  double points = 0;  // share as it is printed
+  std::string name;  // "in communication between nodes"
 };
 
 bool leaves_the_node(const ScalingLoss& loss) {
@@ -38,35 +36,18 @@ std::vector<NamedPart> named_parts(const ScalingLoss& loss) {
   return named;
 }
 
-// Rounds each part down to whole units, then raises those that lost most by it, so that they add up to
-// `total` units.
-void round_points(std::vector<NamedPart>& parts, double total, double unit) {
-  for (NamedPart& part : parts) part.points = std::floor(100 * part.share / unit);
-  std::vector<std::size_t> order(parts.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, std::ranges::greater(),
-                           [&](std::size_t i) { return 100 * parts[i].share / unit - parts[i].points; });
-  const double missing = total - std::transform_reduce(parts.begin(), parts.end(), 0.0, std::plus(),
-                                                       [](const NamedPart& part) { return part.points; });
-  for (std::size_t i = 0; i < order.size() && static_cast<double>(i) < missing; ++i)
-    parts[order[i]].points += 1;
-  for (NamedPart& part : parts) part.points *= unit;
-}
-
 std::string points_text(double points, double unit) {
   return fmt::format("{:.{}f}", points, unit < 1 ? 1 : 0);
 }
 
 // "19 in communication between nodes, 8 waiting for rank 13; won back: 2 in computing"
-std::string parts_text(const ScalingLoss& loss, double total, double unit) {
+std::string parts_text(const ScalingLoss& loss, double unit) {
   std::vector<NamedPart> parts = named_parts(loss);
-  round_points(parts, total, unit);
-  std::ranges::stable_sort(parts, std::ranges::greater(), &NamedPart::points);
+  std::ranges::stable_sort(parts, std::ranges::greater(), &NamedPart::share);
   std::string lost, won_back;
   for (const NamedPart& part : parts)
-    if (part.points != 0)
-      append_part(part.points > 0 ? lost : won_back,
-                  points_text(std::abs(part.points), unit) + " " + part.name);
+    if (const double points = 100 * std::abs(part.share); points >= unit / 2)
+      append_part(part.share > 0 ? lost : won_back, points_text(points, unit) + " " + part.name);
   return lost + (won_back.empty() ? "" : "; won back: " + won_back);
 }
 
@@ -96,7 +77,7 @@ std::string scaling_text(const ScalingLoss& loss) {
           ? fmt::format("{} keep their efficiency ({}{})", subject, efficiencies, noise)
           : fmt::format("{} {} {} points of efficiency ({}{})", subject, loss.lost() > 0 ? "lose" : "gain",
                         points_text(total * unit, unit), efficiencies, noise);
-  return loss.parts && loss.lost() > 0 && total > 0 ? change + ": " + parts_text(loss, total, unit) : change;
+  return loss.parts && loss.lost() > 0 && total > 0 ? change + ": " + parts_text(loss, unit) : change;
 }
 
 bool is_verdict(const ScalingLoss& loss) {

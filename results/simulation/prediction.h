@@ -45,6 +45,13 @@ struct WhatIf {
   bool changes_links() const { return between_bytes_per_second || between_latency_seconds; }
   bool changes_exchange() const { return bucket_mb || !reduce_dtype.empty(); }
   bool any() const { return changes_links() || changes_exchange(); }
+  static void fields(auto& self, auto&& each) {
+    const Field null{.null_if_nothing = true};
+    each("between_bytes_per_second", self.between_bytes_per_second, null);
+    each("between_latency_seconds", self.between_latency_seconds, null);
+    each("bucket_mb", self.bucket_mb, null);
+    each("reduce_dtype", self.reduce_dtype, null);
+  }
 };
 
 struct PredictedCase {

@@ -172,17 +172,6 @@ PredictionJson case_json(const ScalingBasis& basis, const StepModel& step, const
   return json;
 }
 
-PredictionJson what_if_json(const WhatIf& what_if) {
-  const auto number = [](const std::optional<double>& value) {
-    return value ? PredictionJson(*value) : PredictionJson(nullptr);
-  };
-  return {{"between_bytes_per_second", number(what_if.between_bytes_per_second)},
-          {"between_latency_seconds", number(what_if.between_latency_seconds)},
-          {"bucket_mb", number(what_if.bucket_mb)},
-          {"reduce_dtype",
-           what_if.reduce_dtype.empty() ? PredictionJson(nullptr) : PredictionJson(what_if.reduce_dtype)}};
-}
-
 }  // namespace
 
 std::string prediction_text(const ScalingBasis& basis, const ScalingPrediction& prediction,
@@ -207,7 +196,7 @@ PredictionJson prediction_json(const ScalingBasis& basis, const ScalingPredictio
                       {"step_alone_seconds", basis.step.seconds()},
                       {"step_deviation_seconds", basis.deviation_seconds},
                       {"links", to_json(prediction.links)},
-                      {"what_if", what_if_json(prediction.what_if)},
+                      {"what_if", fields::written(prediction.what_if)},
                       {"cases", PredictionJson::array()},
                       {"verdicts", PredictionJson::array()},
                       {"notes", prediction.notes}};

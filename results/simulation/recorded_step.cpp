@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/paths.h"
 #include "base/shallow_json.h"
+#include "base/whole_file.h"
 #include "results/record/object_reader.h"
-#include "results/record/record_text.h"
 
 namespace plumb {
 namespace {
@@ -20,7 +20,7 @@ std::string origin_of(const std::filesystem::path& file) {
 
 // `kind`: the file's usual name, "program.json".
 PartJson read_part(const std::filesystem::path& file, const char* kind, const char* format) {
-  const PartJson json = parse_shallow_json(read_record_text(file, kind));
+  const PartJson json = parse_shallow_json(read_whole_file(file, {.remedy = std::string("name a ") + kind}));
   if (!json.is_object())
     throw Error(ExitCode::bad_data, "{} is no JSON object; run again with --profile", origin_of(file));
   const auto found = json.find("format");

@@ -66,11 +66,6 @@ MeasuredCase measured_case(const Sample& sample) {
   return result;
 }
 
-std::vector<double> window_of(const RunRecord& record) {
-  const auto skipped = std::min(static_cast<std::size_t>(record.warmup), record.step_seconds.size());
-  return {record.step_seconds.begin() + static_cast<std::ptrdiff_t>(skipped), record.step_seconds.end()};
-}
-
 // The interval of the step alone, and how much it varies from step to step.
 void add_spread(ScalingBasis& basis, const ProfiledRun& from) {
   const double seconds = basis.step.seconds();
@@ -79,7 +74,8 @@ void add_spread(ScalingBasis& basis, const ProfiledRun& from) {
     least = std::min(least, factor);
     most = std::max(most, factor);
   };
-  const std::vector<double> window = window_of(*from.run->record);
+  const std::span<const double> steps = from.run->record->window();
+  const std::vector<double> window(steps.begin(), steps.end());
   const double middle = window.empty() ? 0 : median(window);
   if (middle > 0) {
     basis.deviation_seconds = median_deviation(window, middle) / middle * seconds;
@@ -96,8 +92,8 @@ void add_spread(ScalingBasis& basis, const ProfiledRun& from) {
 }
 
 void add_notes(ScalingBasis& basis, const LoadedSamples& loaded, const CurveSamples& curve) {
-  for (const BadFile& bad : loaded.bad)
-    basis.notes.push_back(fmt::format("{} is left out: {}", bad.path, bad.defect.reason));
+  for (const Note& bad : loaded.bad)
+    basis.notes.push_back(fmt::format("{} is left out: {}", bad.subject, bad.text));
   for (const Sample& sample : loaded.samples)
     if (std::ranges::find(curve, &sample) == curve.end())
       basis.notes.push_back(fmt::format("{} is left out, as it differs from the runs on several devices",

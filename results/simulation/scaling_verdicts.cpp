@@ -17,17 +17,8 @@
 namespace plumb {
 namespace {
 
-// The bucket that is exposed longest.
-std::string worst_bucket(const ScalingPrediction& prediction, const PredictedCase& predicted) {
-  const auto worst = std::ranges::max_element(predicted.collectives, {}, &SimulatedCollective::exposed);
-  if (worst == predicted.collectives.end() || worst->exposed <= 0) return "";
-  const auto index = static_cast<std::size_t>(worst - predicted.collectives.begin());
-  return fmt::format("; {} is the one exposed longest by the prediction, {}",
-                     printable(prediction.step.collectives[index].name), duration_text(worst->exposed));
-}
-
-std::string explanation_of(const ScalingBasis& basis, const ScalingPrediction& prediction,
-                           const PredictedCase& predicted, const MeasuredCase& measured) {
+std::string explanation_of(const ScalingBasis& basis, const PredictedCase& predicted,
+                           const MeasuredCase& measured) {
   const double longer = measured_step(basis, measured) - predicted.step_seconds;
   std::string text = fmt::format("{:.5g} images/s is {} % below the predicted {:.5g}: a step takes {} longer",
                                  measured.images_per_second,
@@ -42,11 +33,8 @@ std::string explanation_of(const ScalingBasis& basis, const ScalingPrediction& p
   double named = 0;
   for (const LostTime& part : parts) named += std::max(0.0, part.seconds);
   if (named > 1.05 * longer) text += fmt::format(", and {} less elsewhere", duration_text(named - longer));
-  if (parts.front().part == LostTime::Part::communication) {
-    text += worst_bucket(prediction, predicted);
-    if (!predicted.slowest_pair.empty())
-      text += fmt::format("; the slowest link is between {}", predicted.slowest_pair);
-  }
+  if (parts.front().part == LostTime::Part::communication && !predicted.slowest_pair.empty())
+    text += fmt::format("; the slowest link is between {}", predicted.slowest_pair);
   return text;
 }
 
@@ -83,7 +71,7 @@ class VerdictWriter {
                       predicted.bound_images_per_second, duration_text(basis_.fastest_seconds),
                       duration_text(predicted.bound_seconds)));
     else if (measured.images_per_second < (1 - kLeastLoss) * predicted.images_per_second)
-      add("EXPLAIN", measured.layout, explanation_of(basis_, prediction_, predicted, measured));
+      add("EXPLAIN", measured.layout, explanation_of(basis_, predicted, measured));
     const std::optional<BusShare> bus = bus_share(prediction_, measured);
     if (bus && bus->reached < kLeastBusShare * bus->expected)
       add("EXPLAIN", measured.layout,

@@ -93,7 +93,7 @@ class DamagedLog : public testing::TestWithParam<const Dialect*> {
     if (!reading.defect && reading.images_per_second != log.images_per_second)
       ADD_FAILURE() << log.name << ", " << damage << ": " << reading.images_per_second << " images/s, whole "
                     << log.images_per_second;
-    EXPECT_FALSE(reading.defect && reading.defect->reason.empty()) << log.name << ", " << damage;
+    EXPECT_FALSE(reading.defect && reading.defect->text.empty()) << log.name << ", " << damage;
   }
   // Applies `damage` once per line; it modifies the lines and describes the damage.
   void expect_for_every_line(const std::function<std::string(Lines& lines, std::size_t line)>& damage) const {

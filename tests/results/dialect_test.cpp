@@ -33,7 +33,7 @@ TEST_P(DialectOfOwnLogs, LooksOnlyAtTheWindow) {
   for (int i = 0; i < 20; ++i) lines[i] = log_line({.seconds = 0.01}, i);
   for (int i = 120; i < 140; ++i) lines[i] = log_line({.seconds = 0.5}, i);
   const LogReading log = read_text(*GetParam(), joined(lines));
-  ASSERT_FALSE(log.defect) << log.defect->reason;
+  ASSERT_FALSE(log.defect) << log.defect->text;
   // Iteration 19's timestamp belongs to the fast start, so the timestamps see the whole jump.
   EXPECT_EQ(log.images_per_second, GetParam() == &kPaddleTime ? std::rint(100 * 128 / 0.298) / 100 : 512);
 }
@@ -41,7 +41,7 @@ TEST_P(DialectOfOwnLogs, LooksOnlyAtTheWindow) {
 TEST_P(DialectOfOwnLogs, TakesAWindowOfItsOwn) {
   const LogReading log =
       read_text(*GetParam(), log_text({.iterations = 6}), 128, {.iterations = 6, .warmup = 2});
-  ASSERT_FALSE(log.defect) << log.defect->reason;
+  ASSERT_FALSE(log.defect) << log.defect->text;
   EXPECT_EQ(log.images_per_second, 512);
 }
 

@@ -148,43 +148,5 @@ TEST(Explain, NamesWhatTheTraceSaysIsDifferent) {
   EXPECT_EQ(explain(small_record(), small_profile(), trace).differences.size(), 1u);
 }
 
-TEST(Explain, ColumnsOfTheTextAddUpToTheLastDigit) {
-  std::istringstream text(explanation_text(explain(small_record(), small_profile(), small_trace(600'000))));
-  double sums[3] = {0, 0, 0}, last[3] = {0, 0, 0};
-  int rows = 0;
-  for (std::string line; std::getline(text, line);) {
-    double values[3];
-    if (line.size() < 40 ||
-        std::sscanf(line.c_str() + 32, "%lf %lf %lf", &values[0], &values[1], &values[2]) != 3)
-      continue;
-    EXPECT_LE(line.size(), 100u);
-    for (int i = 0; i < 3; ++i) sums[i] += last[i] = values[i];
-    ++rows;
-  }
-  EXPECT_GE(rows, 7);
-  for (int i = 0; i < 3; ++i) EXPECT_NEAR(sums[i], 2 * last[i], 1e-9) << "column " << i;
-}
-
-TEST(Explain, ALongNameOfAFrameworkKeepsItsColumn) {
-  FrameworkTrace trace = small_trace(0);
-  trace.description = {{"framework", "PyTorch"}, {"version", "2.15.0.and.a.long.rest"}, {"compiled", true}};
-  const std::string text = explanation_text(explain(small_record(), small_profile(), trace));
-  EXPECT_NE(text.find("Plumbline  PyTorch 2.15.0.and.a.l"), std::string::npos) << text;
-}
-
-TEST(Explain, JsonHasEveryCategoryAndTheUnassignedShare) {
-  FrameworkTrace trace = small_trace(0);
-  trace.time[index_of(unassigned)] = trace.time[index_of(gaps)];
-  trace.time[index_of(gaps)] = 0;
-  trace.unassigned = {{"mystery", 17'000'000}};
-  const TraceJson json = explanation_json(explain(small_record(), small_profile(), trace));
-  EXPECT_NEAR(json["unassigned_share"].get<double>(), 17.0 / 45, 1e-4);
-  EXPECT_EQ(json["unassigned"][0]["name"], "mystery");
-  double difference = 0;
-  for (const TraceJson& category : json["categories"])
-    difference += category["difference_seconds"].get<double>();
-  EXPECT_NEAR(difference, json["step_seconds"]["difference"].get<double>(), 1e-12);
-}
-
 }  // namespace
 }  // namespace plumb

@@ -91,20 +91,6 @@ TEST(SlowRankFlags, NeedRanksThatWereWatched) {
   EXPECT_TRUE(slow_rank_flags(ranks_waiting({0.02, std::nan("")}, 8), 0.1).empty());
 }
 
-TEST(RunFlags, NameFailedChecks) {
-  RunRecord record = steady_run();
-  record.checks["replicas_identical"] = false;
-  auto flags = run_flags(record);
-  ASSERT_EQ(flags.size(), 1u);
-  EXPECT_EQ(flags[0].kind, "failed_check");
-  EXPECT_EQ(flags[0].text, "the check replicas_identical failed");
-  record.status = "failed";
-  record.failure = "rank 3 was lost";
-  flags = run_flags(record);
-  ASSERT_EQ(flags.size(), 2u);
-  EXPECT_EQ(flags[0].text, "the run failed: rank 3 was lost");
-}
-
 TEST(RunFlags, DontLookAtStepsThatAreNone) {
   RunRecord record = steady_run();
   record.step_seconds[50] = std::nan("");
@@ -130,15 +116,6 @@ TEST(SampleFlags, AreRareAndFindWhatIsFarOff) {
     EXPECT_GE(outliers, kSamples * 95 / 100) << spread;
     EXPECT_GE(groups, kSamples * 85 / 100) << spread;
   }
-}
-
-TEST(SampleFlags, PutTheRunBeforeItsOwn) {
-  Sample sample = sample_of({100, 101});
-  sample.runs[1].record = steady_run();
-  sample.runs[1].record->data_wait_seconds = 0.05;
-  const auto flags = sample_flags(sample);
-  ASSERT_EQ(flags.size(), 1u);
-  EXPECT_EQ(note_text(flags[0]), "runs/2: compute waits 50 % of a step for data");
 }
 
 }  // namespace

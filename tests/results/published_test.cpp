@@ -182,5 +182,28 @@ TEST(Published, FiltersByPartsOfNames) {
   EXPECT_EQ(count({.words = {"oneflow", "r50", "1n8g", "data-parallel"}}), 1);
 }
 
+TEST(NearestPublished, StatesItsBatchAndIsAMedianThatNothingContradicts) {
+  const Configuration own{.model = "resnet50",
+                          .precision = "fp32",
+                          .batch_per_device = 96,
+                          .nodes = 1,
+                          .devices_per_node = 1,
+                          .image_size = 224,
+                          .head = "none"};
+  const std::string row = "PyTorch,1,ResNet50 v1.5,ImageNet,FP32,";
+  EXPECT_EQ(
+      nearest_among(published_results_of(kHead + "a," + row + ",1,1,500,,\nb," + row + "90,1,1,300,,\n"), own)
+          .at(0)
+          .result.source,
+      "b");
+  for (const char* note : {"All Results (individual run)", "average_speed (mean of runs)",
+                           "GPU: V100-SXM2-16GB; total_ips of the run, NCHW",
+                           "GPU: V100-SXM2-16GB; rounded in the source", "hardware unspecified"}) {
+    const auto rows = published_results_of(kHead + "a," + row + "96,1,1,900,,\"" + note + "\"\nb," + row +
+                                           "96,1,1,300,,median\n");
+    EXPECT_EQ(nearest_among(rows, own).at(0).result.source, "b") << note;
+  }
+}
+
 }  // namespace
 }  // namespace plumb
