@@ -110,7 +110,7 @@ case $behaviour in
   what_is_damaged_is_named)
     made_call gpu_check resnet50_1n1g_1
     made_call gpu_check_2 resnet50_1n1g_2
-    truncate -s 20000 "$back/gpu_check.tgz"
+    truncate -s -4000 "$back/gpu_check.tgz"
     report
     expect_code 65
     expect_word "gpu_check.tgz is damaged ("
