@@ -15,7 +15,7 @@ std::uint64_t mixed(std::uint64_t bits) {
 }
 
 // out[i] = value i % 4 of values(block i / 4) from `first` on. Blocks are made by the batch, in loops that
-// vectorise.
+// vectorize.
 template <typename Values>
 void fill(PhiloxKey key, std::span<float> out, std::uint64_t first, const Values& values) {
   constexpr std::size_t kBlocks = 64;

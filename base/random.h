@@ -44,7 +44,7 @@ constexpr float uniform_from(std::uint32_t bits) {
 }
 
 // Two independent N(0, 1) values from 64 random bits (Box and Muller, 1958). |value| <= 6.67. Logarithm and
-// sines are sums of their series in plain arithmetic: loops over this vectorise, and every machine gets the
+// sines are sums of their series in plain arithmetic: loops over this vectorize, and every machine gets the
 // same bits.
 inline std::array<float, 2> normal_from(std::uint32_t bits0, std::uint32_t bits1) {
   // ln(x), x in (0, 1]: x = m 2^e with m in [2/3, 4/3), and ln(m) = 2 artanh((m - 1) / (m + 1)) to the 11th

@@ -1,4 +1,4 @@
-// Rank and job size from the launcher's environment, before MPI is initialised.
+// Rank and job size from the launcher's environment, before MPI is initialized.
 #pragma once
 
 #include <cstddef>

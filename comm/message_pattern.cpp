@@ -10,7 +10,7 @@ namespace plumb {
 namespace {
 
 constexpr int kMostValues = 13;  // few enough to be exact over many ranks; prime
-constexpr int kRankStep = 17;    // between neighbouring ranks; shares no factor with up to 13 values
+constexpr int kRankStep = 17;    // between neighboring ranks; shares no factor with up to 13 values
 
 // The largest integer up to which the dtype holds all: significands have 8, 11 and 24 bits.
 int exact_up_to(DType dtype) {
@@ -96,7 +96,7 @@ MessagePattern::MessagePattern(const Collective& collective, int rank, int world
     }
 }
 
-// Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): neighbours get unrelated values.
+// Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): neighbors get unrelated values.
 std::size_t MessagePattern::place(std::size_t element) const {
   constexpr int kHashBits = 24;
   const std::uint64_t hash = (std::uint64_t{element} * 0x9E3779B97F4A7C15u) >> (64 - kHashBits);

@@ -2,7 +2,7 @@
 // place.
 //
 // Each of the n ranks' buffers has n blocks. In step s a rank sends the block that it completed in step s - 1
-// to its right neighbour, and receives from its left one the block that it sends next: n - 1 steps add up, n
+// to its right neighbor, and receives from its left one the block that it sends next: n - 1 steps add up, n
 // - 1 more hand out the results. Each rank sends (n - 1) / n of the buffer in either half, the least that any
 // algorithm sends (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
 // workstations", 2009); NCCL does the same. A block's sum always begins at the same rank, and one rank

@@ -56,14 +56,14 @@ class TensorAccess {
   virtual ~TensorAccess() = default;
   // Sets the master of Graph::parameters[p] and all copies on the device.
   virtual void write_parameter(ParameterId parameter, std::span<const float> values) = 0;
-  // The same for some rows of class centres, of which whole ones may not fit into host memory.
+  // The same for some rows of class centers, of which whole ones may not fit into host memory.
   virtual void write_rows(ParameterId parameter, std::int64_t first_row, std::span<const float> rows) = 0;
   virtual void read_parameter(ParameterId parameter, std::span<float> values) const = 0;
-  // For trained parameters. With sampled class centres, rows outside the sample are 0.
+  // For trained parameters. With sampled class centers, rows outside the sample are 0.
   virtual void read_gradient(ParameterId parameter, std::span<float> values) const = 0;
   virtual void write_statistic(StatisticId statistic, std::span<const float> values) = 0;
   virtual void read_statistic(StatisticId statistic, std::span<float> values) const = 0;
-  // The batch of every step. images: [n, 3, h, w] fp32, normalised; labels: [n].
+  // The batch of every step. images: [n, 3, h, w] fp32, normalized; labels: [n].
   virtual void write_batch(std::span<const float> images, std::span<const std::int64_t> labels) = 0;
   // The next step's batch, for a Program with load_batch. pixels: [n, h, w, 3], in the host's memory or the
   // device's; labels: [n]. A GPU may read both until the second call after this one has returned.

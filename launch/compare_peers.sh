@@ -103,7 +103,7 @@ fi
 [ ! -e "$out" ] || give_up 73 "option --out: $out exists already; give another"
 mkdir -p "$out" || give_up 73 "option --out: $out can't be made; give another"
 
-own=() # with several ranks PyTorch's class centres are all on each of them
+own=() # with several ranks PyTorch's class centers are all on each of them
 [ "$model" = resnet50 ] || [ "$ranks" -eq 1 ] || own=(--head dp)
 common=("${model_options[@]}" --device "$device" --bs "$bs" "--$precision" --iters "$iters" --warmup "$warmup" --lr "$lr")
 [ -z "$image_size" ] || common+=(--image-size "$image_size")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # make_images.sh FOLDER [WIDTH HEIGHT GRAIN]: a small image folder to try the input pipeline on, 4 classes of 12 JPEG
-# files of coloured waves, 128 x 96 pixels, or of another size with grain of so many grey levels, which makes files as
+# files of colored waves, 128 x 96 pixels, or of another size with grain of so many gray levels, which makes files as
 # large as those of photos. Does nothing if FOLDER is there. Needs cjpeg (Debian's libjpeg-turbo-progs).
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR

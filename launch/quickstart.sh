@@ -71,7 +71,7 @@ for ranks in 1 2; do
   train "$ranks" "$run_folder/logs_synthetic"
 done
 
-step "6 of 7: the same files packed into $records, and ArcFace on 2 ranks, its 4 class centres shared out"
+step "6 of 7: the same files packed into $records, and ArcFace on 2 ranks, its 4 class centers shared out"
 [ -e "$records" ] || "$programs/make_rec" "$images" "$records"
 start 2 bench_arcface --backbone y1 --classes 4 --head mp --data "$records" --iters "$face_iterations" \
   --warmup "$face_warmup" --log-dir "$run_folder/logs_faces"

@@ -1,4 +1,4 @@
-// Face recognition as a Graph: a backbone, and a margin loss over class centres that may be sharded.
+// Face recognition as a Graph: a backbone, and a margin loss over class centers that may be sharded.
 #pragma once
 
 #include <cstdint>

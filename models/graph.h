@@ -120,15 +120,15 @@ struct SoftmaxLoss {
   double label_smoothing = 0;
 };
 
-// How the class centres of a margin loss lie on the ranks.
+// How the class centers of a margin loss lie on the ranks.
 // replicated: every rank has all of them, and a loss over its own images (data-parallel).
 // sharded: each has its rows, features and labels of all ranks meet there (model-parallel).
-// sampled: sharded, and a step takes the centres of its labels and a sample of the others (Partial FC, An et
+// sampled: sharded, and a step takes the centers of its labels and a sample of the others (Partial FC, An et
 // al. 2021, arXiv:2010.05222).
 enum class Head { replicated, sharded, sampled };
 
 // The target's logit is scale * (cos(m1 theta + m2) - m3), every other one scale * cos(theta), where theta is
-// the angle between an image's features and a class centre (Deng et al. 2019, arXiv:1801.07698).
+// the angle between an image's features and a class center (Deng et al. 2019, arXiv:1801.07698).
 struct Margins {
   double m1 = 1, m2 = 0.5, m3 = 0;
   bool operator==(const Margins&) const = default;
@@ -140,14 +140,14 @@ struct MarginLoss {
   enum class Gradient { exact, straight_through };
   std::string name;
   ValueId in = 0;                // features [n, 1, 1, embedding]
-  ParameterId weight = 0;        // class centres, this rank's rows [own classes, embedding]
+  ParameterId weight = 0;        // class centers, this rank's rows [own classes, embedding]
   std::int64_t classes = 0;      // of all ranks
   std::int64_t first_class = 0;  // this rank's first one
   Margins margins;
   double scale = 64;
   Gradient gradient = Gradient::exact;
   Head head = Head::replicated;
-  int rank = 0, world_size = 1;  // over which centres and batch are spread; replicated: 0 and 1
+  int rank = 0, world_size = 1;  // over which centers and batch are spread; replicated: 0 and 1
   double sample_rate = 1;        // sampled: of this rank's classes, in (0, 1]
   std::uint64_t seed = 0;        // sampled: of the sample
 };

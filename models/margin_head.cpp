@@ -21,12 +21,12 @@ std::int64_t margin_rows(const MarginLoss& op, std::int64_t own_classes, std::in
 
 MarginSizes margin_sizes(const Graph& graph, std::size_t op) {
   const auto& loss = std::get<MarginLoss>(graph.ops[op]);
-  const std::vector<std::int64_t>& centres = graph.parameters[loss.weight].dims;
+  const std::vector<std::int64_t>& centers = graph.parameters[loss.weight].dims;
   const std::int64_t batch = graph.batch();
   return {.images = batch * loss.world_size,
           .own_images = batch,
-          .rows = margin_rows(loss, centres[0], batch),
-          .embedding = centres[1]};
+          .rows = margin_rows(loss, centers[0], batch),
+          .embedding = centers[1]};
 }
 
 PhiloxKey sample_key(const MarginLoss& op) {

@@ -45,7 +45,7 @@ struct ClassShard {
 // arcface_torch/partial_fc_v2.py); no padding classes.
 ClassShard class_shard(std::int64_t classes, int rank, int world_size);
 
-// Class-centre rows that a step of `op` uses: all own rows, or for a sample max(floor(rate * own), min(all
+// Class-center rows that a step of `op` uses: all own rows, or for a sample max(floor(rate * own), min(all
 // images of a batch, own)), so that every batch's positives fit.
 std::int64_t margin_rows(const MarginLoss& op, std::int64_t own_classes, std::int64_t batch_per_device);
 // floor(rate * own): sample size, unless more of these classes are labels.
@@ -55,7 +55,7 @@ std::int64_t sampled_rows(double sample_rate, std::int64_t own_classes);
 struct MarginSizes {
   std::int64_t images = 0;      // N, of all ranks
   std::int64_t own_images = 0;  // n
-  std::int64_t rows = 0;        // C, class centres that a step works with
+  std::int64_t rows = 0;        // C, class centers that a step works with
   std::int64_t embedding = 0;   // E
 };
 MarginSizes margin_sizes(const Graph& graph, std::size_t op);

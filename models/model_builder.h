@@ -21,7 +21,7 @@ void require_between(std::int64_t value, std::int64_t least, std::int64_t most, 
 
 // Which parameters weight decay applies to. all: each tensor. no_bn: all but those with "bn" or "batchnorm"
 // in their name (NVIDIA DeepLearningExamples, PyTorch: norms of the shortcuts are called downsample.1 and do
-// decay). weights_only: weights of convolutions and dense layers, and class centres.
+// decay). weights_only: weights of convolutions and dense layers, and class centers.
 enum class DecayRule { all, no_bn, weights_only };
 
 // Weights of convolutions and dense layers: N(0, 2 / fan_out) (He et al. 2015, arXiv:1502.01852, section 2.2,
@@ -43,7 +43,7 @@ struct BatchNormOptions {
   bool one_slope = false;    // prelu: for all channels
 };
 
-// Initialisers of a dense layer.
+// Initializers of a dense layer.
 struct DenseInitializers {
   Initializer weight, bias;
 };
@@ -71,7 +71,7 @@ class ModelBuilder {
   // All elements of an image to `outputs` numbers. The Graph's head begins with the last of these.
   ValueId dense(const std::string& name, ValueId in, std::int64_t outputs, const DenseInitializers& start);
   void softmax_loss(const std::string& name, ValueId in, double label_smoothing);
-  // `loss` with the features `in` and class centres [own_rows, elements of an image] called "<name>.weight".
+  // `loss` with the features `in` and class centers [own_rows, elements of an image] called "<name>.weight".
   void margin_loss(MarginLoss loss, ValueId in, std::int64_t own_rows, const Initializer& start);
 
  private:

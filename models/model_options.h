@@ -25,7 +25,7 @@ inline constexpr Backbone kIResNet50{"r50", add_iresnet50};
 inline constexpr Backbone kIResNet100{"r100", add_iresnet100};
 inline constexpr Backbone kMobileFaceNet{"y1", add_mobilefacenet};
 
-// Defaults are those of IResNet-50 with all class centres on every rank; models/catalogue.h has each model's.
+// Defaults are those of IResNet-50 with all class centers on every rank; models/catalogue.h has each model's.
 struct ModelOptions {
   Backbone backbone = kIResNet50;  // of faces; the catalogue sets it
   std::int64_t batch = 128;

@@ -34,7 +34,7 @@ ValueId add_bottleneck(ModelBuilder& net, const std::string& name, ValueId in, s
   return net.apply(last, main, shortcut);
 }
 
-// PyTorch's nn.Linear initialisation: weight and bias uniform within 1 / sqrt(inputs).
+// PyTorch's nn.Linear initialization: weight and bias uniform within 1 / sqrt(inputs).
 DenseInitializers torch_linear(std::int64_t inputs) {
   const Initializer uniform{Initializer::Kind::uniform, 1 / std::sqrt(static_cast<double>(inputs))};
   return {.weight = uniform, .bias = uniform};

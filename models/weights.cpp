@@ -64,9 +64,9 @@ class Taker {
  private:
   [[noreturn]] void refuse_dims(const std::string& name, const std::vector<std::int64_t>& found,
                                 const std::vector<std::int64_t>& wanted) const {
-    const std::optional<ParameterId> centres = class_centres(graph_);
-    if (centres && name == graph_.parameters[*centres].name && found.size() == 2 && found[1] == wanted[1]) {
-      refuse(name, fmt::format("has the centres of {} classes where {} are wanted", found[0], wanted[0]),
+    const std::optional<ParameterId> centers = class_centres(graph_);
+    if (centers && name == graph_.parameters[*centers].name && found.size() == 2 && found[1] == wanted[1]) {
+      refuse(name, fmt::format("has the centers of {} classes where {} are wanted", found[0], wanted[0]),
              fmt::format("; give --classes {}, or another file", found[0]));
     }
     refuse(name, fmt::format("has shape [{}] where [{}] is wanted", fmt::join(found, ", "),

@@ -39,7 +39,7 @@ TensorFile read_safetensors(const std::filesystem::path& path, const std::string
 void write_safetensors(const std::filesystem::path& path, const TensorFile& file,
                        const std::string& option = "");
 
-// The class centres of a graph that ends with a margin loss.
+// The class centers of a graph that ends with a margin loss.
 std::optional<ParameterId> class_centres(const Graph& graph);
 
 // Initial values of a parameter: from its own counter-based stream keyed by (seed, name), so they depend on

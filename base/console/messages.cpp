@@ -21,7 +21,7 @@ constexpr auto kLast = level::critical;  // said to the quiet, too
 
 std::shared_ptr<Sink> sink_to(std::FILE* stream, const Terminal& terminal) {
   auto sink = std::make_shared<Sink>(
-      stream, terminal.colours ? spdlog::color_mode::always : spdlog::color_mode::never);
+      stream, terminal.colors ? spdlog::color_mode::always : spdlog::color_mode::never);
   for (const auto plain : {level::debug, level::info, kLast}) sink->set_color(plain, sink->reset);
   sink->set_color(level::warn, sink->yellow);
   return sink;

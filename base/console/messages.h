@@ -1,4 +1,4 @@
-// Sentences on stderr, by spdlog: warnings in colour on a terminal, few lines elsewhere.
+// Sentences on stderr, by spdlog: warnings in color on a terminal, few lines elsewhere.
 #pragma once
 
 #include <spdlog/logger.h>

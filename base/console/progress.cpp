@@ -32,8 +32,8 @@ Terminal terminal_of(std::FILE* stream) {
   if (terminal.is_terminal && ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
     terminal.columns = size.ws_col;
   const char *no_color = std::getenv("NO_COLOR"), *type = std::getenv("TERM");
-  terminal.colours = terminal.is_terminal && (no_color == nullptr || *no_color == '\0') && type != nullptr &&
-                     std::string_view(type) != "dumb";
+  terminal.colors = terminal.is_terminal && (no_color == nullptr || *no_color == '\0') && type != nullptr &&
+                    std::string_view(type) != "dumb";
   return terminal;
 }
 
@@ -55,7 +55,7 @@ void LiveLine::draw(const std::string& line) {
   const auto columns = static_cast<std::size_t>(std::max(1, terminal_.columns - 1));
   std::string shown = line.substr(0, columns);
   // The filled part of a bar.
-  if (const std::size_t end = shown.find_last_of('='); terminal_.colours && end != std::string::npos)
+  if (const std::size_t end = shown.find_last_of('='); terminal_.colors && end != std::string::npos)
     shown = shown.substr(0, 1) + kGreen + shown.substr(1, end) + kPlain + shown.substr(end + 1);
   std::fputs(fmt::format("\r{}\x1b[K", shown).c_str(), stream_);
   std::fflush(stream_);

@@ -10,7 +10,7 @@ namespace plumb {
 struct Terminal {
   bool is_terminal = false;
   int columns = 80;
-  bool colours = false;  // a terminal that knows them, and NO_COLOR isn't set
+  bool colors = false;  // a terminal that knows them, and NO_COLOR isn't set
 };
 Terminal terminal_of(std::FILE* stream);
 

@@ -45,18 +45,18 @@ Preprocessing preprocessing_of(const Model& model) {
   return model.margin_head ? Preprocessing::insightface : Preprocessing::imagenet;
 }
 
-Normalisation normalisation_of(Preprocessing preprocessing) {
+Normalization normalisation_of(Preprocessing preprocessing) {
   if (preprocessing == Preprocessing::insightface) {
     constexpr float kFactor = 0.0078125F, kOffset = -127.5F * kFactor;
     return {{kFactor, kFactor, kFactor}, {kOffset, kOffset, kOffset}};
   }
   constexpr float kMean[] = {0.485F, 0.456F, 0.406F}, kDeviation[] = {0.229F, 0.224F, 0.225F};
-  Normalisation normalisation{};
+  Normalization normalization{};
   for (std::size_t c = 0; c < 3; ++c) {
-    normalisation.factor[c] = 1 / (255 * kDeviation[c]);
-    normalisation.offset[c] = -kMean[c] / kDeviation[c];
+    normalization.factor[c] = 1 / (255 * kDeviation[c]);
+    normalization.offset[c] = -kMean[c] / kDeviation[c];
   }
-  return normalisation;
+  return normalization;
 }
 
 Crop crop_for(Preprocessing preprocessing, ImageSize image, PhiloxKey key, std::uint64_t sample) {

@@ -1,4 +1,4 @@
-// Which part of an image a sample is, and what its pixels become: random crop, flip, normalisation.
+// Which part of an image a sample is, and what its pixels become: random crop, flip, normalization.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace plumb {
 enum class Preprocessing { imagenet, insightface };
 
 Preprocessing preprocessing_of(const Model& model);
-Normalisation normalisation_of(Preprocessing preprocessing);
+Normalization normalisation_of(Preprocessing preprocessing);
 
 struct Crop : ImagePart {
   bool flip = false;  // left and right exchanged

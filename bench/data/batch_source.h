@@ -16,7 +16,7 @@
 
 namespace plumb {
 
-// A batch for all steps. images: [batch_per_device, 3, image_size, image_size] fp32, normalised, row-major.
+// A batch for all steps. images: [batch_per_device, 3, image_size, image_size] fp32, normalized, row-major.
 // labels: [batch_per_device], each in [0, classes).
 struct Batch {
   std::span<const float> images;
@@ -24,7 +24,7 @@ struct Batch {
 };
 
 // A step's batch. pixels: [batch_per_device, image_size, image_size, 3], red, green, blue; the device
-// normalises them. labels: likewise.
+// normalizes them. labels: likewise.
 struct PixelBatch {
   std::span<const std::uint8_t> pixels;
   std::span<const std::int32_t> labels;
@@ -63,7 +63,7 @@ struct BatchSourceOptions {
   std::int64_t batch_per_device = 1;
   std::int64_t image_size = 224;
   std::int64_t classes = 1000;                            // at most 2^31 - 1
-  Preprocessing preprocessing = Preprocessing::imagenet;  // of images; batch files are normalised already
+  Preprocessing preprocessing = Preprocessing::imagenet;  // of images; batch files are normalized already
   std::uint64_t seed = 0;
   int rank = 0, world_size = 1;
   int workers = 1;         // threads that decode images ahead, at least 1
@@ -96,12 +96,12 @@ class FixedBatch : public BatchSource {
   std::vector<std::int64_t> labels_;
 };
 
-// Pixels are standard normal (what normalised photographs have as mean and deviation), labels uniform over
+// Pixels are standard normal (what normalized photographs have as mean and deviation), labels uniform over
 // the classes; both are functions of (seed, rank, position) alone, so ranks train on different data.
 FixedBatch synthetic_batch(const BatchSourceOptions& options);
 
 // A safetensors file, for every rank the same: `images` [n, 3, image_size, image_size] fp32, already
-// normalised, and `labels` [n] int64; the first batch_per_device rows are taken. Throws Error(bad_data): a
+// normalized, and `labels` [n] int64; the first batch_per_device rows are taken. Throws Error(bad_data): a
 // tensor missing, of another shape (which, wanted, found), too few rows, a label outside the classes.
 FixedBatch batch_of_file(const BatchSourceOptions& options);
 

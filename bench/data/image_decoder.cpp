@@ -173,10 +173,10 @@ void ImageDecoder::choose_pixels(const Box& box) {
   end_row_ = std::clamp(up(box.top + box.height), first_row_ + 1, decompress.output_height);
   const unsigned left = std::min(down(box.left), decompress.output_width - 1);
   const unsigned end = std::clamp(up(box.left + box.width), left + 1, decompress.output_width);
-  // Upsampled colours need their neighbours.
-  constexpr unsigned kNeighbours = 2;
-  first_column_ = left - std::min(left, kNeighbours);
-  columns_ = std::min(end + kNeighbours, decompress.output_width) - first_column_;
+  // Upsampled colors need their neighbors.
+  constexpr unsigned kNeighbors = 2;
+  first_column_ = left - std::min(left, kNeighbors);
+  columns_ = std::min(end + kNeighbors, decompress.output_width) - first_column_;
 }
 
 DecodedPart ImageDecoder::decode(const ImagePart& part, int eighths) {

@@ -47,7 +47,7 @@ class CorruptImage : public std::runtime_error {
 // pixels; 8 if none does.
 int eighths_that_cover(ImageSize part, int wanted);
 
-// Decodes one image after another into buffers that it keeps. Grey, RGB, YCbCr, CMYK and YCCK images; a file
+// Decodes one image after another into buffers that it keeps. Gray, RGB, YCbCr, CMYK and YCCK images; a file
 // that ends early or whose data contradict themselves is corrupt, even where a viewer would show something,
 // and so is one of too many scans (jpeg_scans.h) or coefficients. Pixels stay as they are stored: an Exif
 // orientation is ignored, as the data loaders of PyTorch and MXNet do.

@@ -190,7 +190,7 @@ EncodedImage RecordImages::read(std::size_t image, std::vector<std::uint8_t>& bu
                 name_of(image), label, classes_, classes_ - 1);
   if (label >= kFirstInexactLabel)
     throw Error(ExitCode::bad_data,
-                "option --data: {} has label {}, which may stand for a neighbour's: labels of a .rec "
+                "option --data: {} has label {}, which may stand for a neighbor's: labels of a .rec "
                 "file are floats, which skip numbers from {} on; give an image folder",
                 name_of(image), label, kFirstInexactLabel);
   return {record.payload, label};

@@ -24,7 +24,7 @@ std::vector<RecordPlace> read_record_index(const std::filesystem::path& path);
 // Images in the order of their keys. All records are images, unless record 0 is InsightFace's header: two
 // labels a and b and nothing else. Then the images are the records 1 to a - 1; a to b - 1 hold what is known
 // of each identity, and no image. A label is a float, or the first of an array; a label of 2^24 or more,
-// where floats can't tell neighbours apart, is refused with the record.
+// where floats can't tell neighbors apart, is refused with the record.
 class RecordImages : public EncodedImages {
  public:
   // Opens X.rec and X.idx. Throws Error(bad_data): one of them is missing or empty, an offset that can't be a

@@ -12,7 +12,7 @@ namespace {
 // both, which the compiler sees as such from 32 on.
 constexpr std::size_t kStripRows = 8, kLanes = kStripRows * 4;
 
-// Along y first: of pixels, in 2^8 per grey level. Then along x: of those.
+// Along y first: of pixels, in 2^8 per gray level. Then along x: of those.
 std::uint16_t scaled_by(std::uint16_t value, std::uint16_t weight) {
   return static_cast<std::uint16_t>((std::uint32_t{value} * weight) >> 16);
 }
@@ -20,7 +20,7 @@ std::uint16_t blended(std::uint16_t sum, std::uint16_t value, std::uint16_t weig
   return static_cast<std::uint16_t>(sum + scaled_by(value, weight));
 }
 
-// Where a sum along x starts: half a grey level, and what products lost, half of 1 / 2^8 grey level each;
+// Where a sum along x starts: half a gray level, and what products lost, half of 1 / 2^8 gray level each;
 // more than 127 can't be added to white.
 std::uint16_t resize_rounding(int x_count, int y_count) {
   const int lost = (x_count + y_count) / 2;
@@ -48,7 +48,7 @@ void exchange(const std::uint16_t* rows, std::size_t pixels, std::uint16_t* stri
       std::memcpy(strip + (x * kStripRows + y) * 4, rows + (y * pixels + x) * 4, 4 * sizeof *rows);
 }
 
-// One output pixel of each row, in whole grey levels.
+// One output pixel of each row, in whole gray levels.
 std::array<std::uint8_t, kLanes> blend_columns(const std::uint16_t* columns, const std::uint16_t* weights,
                                                int count, std::uint16_t rounding) {
   std::array<std::uint16_t, kLanes> sum;

@@ -20,7 +20,7 @@ struct ResizeAxis {
 };
 
 // Resizes with a triangle filter, as wide as one pixel of the wider grid (so that shrinking averages:
-// Pillow's BILINEAR, torchvision's antialias=True). Sums have 16 bits: within one grey level of the filter in
+// Pillow's BILINEAR, torchvision's antialias=True). Sums have 16 bits: within one gray level of the filter in
 // real numbers. A box of out_size pixels on pixel borders keeps its pixels as they are. Keeps its buffers.
 class Resizer {
  public:
@@ -33,7 +33,7 @@ class Resizer {
                    std::uint8_t* out);
 
   ResizeAxis x_, y_;
-  std::vector<std::uint16_t> rows_;   // resized along y: [rows of a strip, pixels, 4], 2^8 per grey level
+  std::vector<std::uint16_t> rows_;   // resized along y: [rows of a strip, pixels, 4], 2^8 per gray level
   std::vector<std::uint16_t> strip_;  // the same as [pixels, rows of a strip, 4]
 };
 

@@ -32,7 +32,7 @@ Margins parse_margins(const std::string& text) {
 OptionSpec margins_option(FaceOptions& o) {
   OptionSpec spec = make_option("--margins", "m1,m2,m3",
                                 "target logit: scale * (cos(m1 theta + m2) - m3), theta the angle between "
-                                "features and class centre");
+                                "features and class center");
   spec.set = [&o](const std::string& text) { o.margins = parse_margins(text); };
   spec.get = [&o]() -> nlohmann::ordered_json {
     const Margins margins = o.margins.value_or(margins_of(o.loss));
@@ -80,12 +80,12 @@ std::vector<OptionSpec> backbone_options(FaceOptions& o, const std::vector<const
 OptionGroup margin_group(FaceOptions& o) {
   using Gradient = MarginLoss::Gradient;
   return {
-      "Class centres and loss",
+      "Class centers and loss",
       {number_option("--classes", "N", o.classes, {1, kMaxClasses},
                      "identities to tell apart, over all ranks"),
        enum_option<Head>(
            "--head", o.head, {{"dp", Head::replicated}, {"mp", Head::sharded}, {"pfc", Head::sampled}},
-           "dp: every rank has all class centres; mp: the ranks share them out; pfc: Partial FC, "
+           "dp: every rank has all class centers; mp: the ranks share them out; pfc: Partial FC, "
            "mp with a sample of the negative classes"),
        number_option("--sample-rate", "R", o.sample_rate, {.lowest = 0, .highest = 1, .above_lowest = true},
                      "pfc: share of a rank's classes in a step")
@@ -104,7 +104,7 @@ OptionGroup margin_group(FaceOptions& o) {
        enum_option<HeadDtype>(
            "--head-dtype", o.head_dtype,
            {{"fp32", HeadDtype::fp32}, {"tf32", HeadDtype::tf32}, {"same", HeadDtype::same}},
-           "fp16 and bf16: last dense layer, last norm and class centres; tf32: fp32 storage, products "
+           "fp16 and bf16: last dense layer, last norm and class centers; tf32: fp32 storage, products "
            "rounded to TF32; same: as the backbone")}};
 }
 

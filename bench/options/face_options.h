@@ -1,4 +1,4 @@
-// Options of models with a margin head, beside those that all bench programs share: backbone, class centres
+// Options of models with a margin head, beside those that all bench programs share: backbone, class centers
 // and loss.
 #pragma once
 
@@ -13,7 +13,7 @@ namespace plumb {
 
 enum class FaceLoss { arcface, cosface, combined };
 
-// In half precision, of the last dense layer, the last norm and the class centres. tf32: stored in fp32.
+// In half precision, of the last dense layer, the last norm and the class centers. tf32: stored in fp32.
 enum class HeadDtype { fp32, tf32, same };
 
 // What is empty here has a default that depends on another option (see resolve_face()).

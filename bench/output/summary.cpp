@@ -72,11 +72,11 @@ std::string sent_text(const RunRecord& record) {
 
 // "862.132 ms per step under way, 818.402 ms by the probed links"
 std::string exchange_text(const RunRecord& record) {
-  const std::string modelled =
-      fmt::format("{:.3f} ms by the probed links", kMilliseconds * *record.modelled_exchange_seconds);
+  const std::string modeled =
+      fmt::format("{:.3f} ms by the probed links", kMilliseconds * *record.modeled_exchange_seconds);
   const std::optional<double> seconds = exchange_seconds(record);
-  return seconds ? fmt::format("{:.3f} ms per step under way, {}", kMilliseconds * *seconds, modelled)
-                 : modelled;
+  return seconds ? fmt::format("{:.3f} ms per step under way, {}", kMilliseconds * *seconds, modeled)
+                 : modeled;
 }
 
 // A run that isn't ok has no throughput, and its waits aren't known.
@@ -112,7 +112,7 @@ void add_timing(const RunRecord& record, SummaryRows& rows) {
   }
   add_wait("waiting for data", record.data_wait_seconds);
   if (record.sent_bytes_per_step > 0) rows.add("sent per rank", "{}", sent_text(record));
-  if (record.modelled_exchange_seconds) rows.add("exchange", "{}", exchange_text(record));
+  if (record.modeled_exchange_seconds) rows.add("exchange", "{}", exchange_text(record));
 }
 
 // "INTERRUPTED by SIGINT after 12 of 120 iterations: no score"
@@ -188,7 +188,7 @@ std::string summary_table(const RunRecord& record, std::size_t columns) {
   if (const auto peak = record.memory_bytes.find("peak"); peak != record.memory_bytes.end())
     rows.add("peak memory", "{:.1f} MiB", static_cast<double>(peak->second) / (1 << 20));
   if (record.head_parameters > 0)
-    rows.add("class centres", "{}, {} parameters", head_options(record.config), record.head_parameters);
+    rows.add("class centers", "{}, {} parameters", head_options(record.config), record.head_parameters);
   if (!record.loss.empty())
     rows.add("loss, first and last", "{:.5f}, {:.5f}", record.loss.front(), record.loss.back());
   if (!record.loss_scale.empty()) rows.add("loss scale", "{}", loss_scale_text(record));

@@ -59,7 +59,7 @@ std::string totals_text(const DryRun& run) {
   text += fmt::format("{:<20}{:>16}\n", "parameters", grouped(run.parameters));
   text += fmt::format("{:<20}{:>16}\n", "MACs per image", grouped(run.macs_per_image));
   if (run.head_parameters > 0) {
-    text += fmt::format("{:<20}{:>16} parameters in all, {} MACs per image\n", "class centres",
+    text += fmt::format("{:<20}{:>16} parameters in all, {} MACs per image\n", "class centers",
                         grouped(run.head_parameters), grouped(run.head_macs_per_image));
   }
   text += fmt::format("{:<20}{:>16.3f} ms, {:.1f} images/s per device, {:.0f} % of it bound by bandwidth\n",

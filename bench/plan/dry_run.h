@@ -29,8 +29,8 @@ struct DryRun {
   Precision precision = Precision::fp32;
   std::int64_t batch_per_device = 0;
   int world_size = 1;
-  std::int64_t parameters = 0, macs_per_image = 0;            // without class centres
-  std::int64_t head_parameters = 0, head_macs_per_image = 0;  // class centres; 0: none
+  std::int64_t parameters = 0, macs_per_image = 0;            // without class centers
+  std::int64_t head_parameters = 0, head_macs_per_image = 0;  // class centers; 0: none
   MemoryBytes memory;
   double device_memory_bytes = 0;
   bool fits = false;               // StepPlan::needed_bytes are at most device_memory_bytes

@@ -64,7 +64,7 @@ std::vector<HeadPlan> plan_heads(const BenchOptions& options, const DeviceLimits
 
 std::string shard_text(const Graph& graph) {
   const MarginLoss& loss = std::get<MarginLoss>(graph.ops.back());
-  return fmt::format("{} of {} class centres, {} in a step", graph.parameters[loss.weight].dims.front(),
+  return fmt::format("{} of {} class centers, {} in a step", graph.parameters[loss.weight].dims.front(),
                      loss.classes, rows_of_step(graph));
 }
 
@@ -84,7 +84,7 @@ nlohmann::ordered_json to_json(const std::vector<HeadPlan>& heads) {
 }
 
 std::string to_text(const std::vector<HeadPlan>& heads) {
-  std::string text = fmt::format("\n{:<14}{:>12}{:>16}{:>14}", "class centres", "GiB planned",
+  std::string text = fmt::format("\n{:<14}{:>12}{:>16}{:>14}", "class centers", "GiB planned",
                                  "GB sent / step", "rows / step");
   for (const char* target : kTargets) text += fmt::format("{:>14}", target);
   text += "\n";

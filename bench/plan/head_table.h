@@ -1,4 +1,4 @@
-// The cost of class centres for each --head: a rank's memory and traffic, and the most classes that fit a
+// The cost of class centers for each --head: a rank's memory and traffic, and the most classes that fit a
 // GPU.
 #pragma once
 
@@ -20,7 +20,7 @@ struct HeadPlan {
   std::string head;          // "dp", "mp", "pfc"
   double planned_bytes = 0;  // of rank 0, which has the most classes
   double traffic_bytes = 0;  // sent per step and rank
-  std::int64_t rows = 0;     // class centres that a step of rank 0 works with
+  std::int64_t rows = 0;     // class centers that a step of rank 0 works with
   // By target: the most classes over all ranks whose plan fits; empty if the target lacks the precision.
   std::vector<std::pair<std::string, std::optional<std::int64_t>>> largest_classes;
 };
@@ -34,7 +34,7 @@ std::vector<HeadPlan> plan_heads(const BenchOptions& options, const DeviceLimits
 std::optional<std::int64_t> largest_classes(const BenchOptions& options, const DeviceLimits& limits,
                                             int world_size, const std::vector<PlainLayer>& plain = {});
 
-// This rank's class centres: "501 of 1001 class centres, 50 in a step".
+// This rank's class centers: "501 of 1001 class centers, 50 in a step".
 std::string shard_text(const Graph& graph);
 
 nlohmann::ordered_json to_json(const std::vector<HeadPlan>& heads);

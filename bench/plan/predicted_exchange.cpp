@@ -8,7 +8,7 @@
 
 namespace plumb {
 
-double modelled_exchange_seconds(const Program& program, const CollectiveCost& cost) {
+double modeled_exchange_seconds(const Program& program, const CollectiveCost& cost) {
   double seconds = 0;
   for (const Instruction& instruction : program.instructions)
     if (const auto* one = instruction.as<Collective>())
@@ -22,7 +22,7 @@ PredictedExchange predict_exchange(const StepPlan& plan, std::span<const double>
   const Program& program = plan.program;
   const CollectiveCost cost({.between_hosts = link}, layout);
   PredictedExchange predicted{
-      .layout = layout, .link = link, .seconds = modelled_exchange_seconds(program, cost)};
+      .layout = layout, .link = link, .seconds = modeled_exchange_seconds(program, cost)};
   if (std::ranges::any_of(program.buffers, &Buffer::sharded)) return predicted;
   const StepModel step =
       step_model(program_json(program, plan.memory), instruction_seconds, "the program of a dry run");

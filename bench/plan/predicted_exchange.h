@@ -19,7 +19,7 @@ struct PredictedExchange {
 };
 
 // Seconds of all collectives of the program, one after the other.
-double modelled_exchange_seconds(const Program& program, const CollectiveCost& cost);
+double modeled_exchange_seconds(const Program& program, const CollectiveCost& cost);
 
 // Rings as results/simulation/collective_cost.h has them, over `link` alone: links within a node count as
 // faster. What is exposed is simulated, with `instruction_seconds` for each instruction of the plan.

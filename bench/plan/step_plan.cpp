@@ -36,7 +36,7 @@ DescribeOptions describe_options(const BenchOptions& options, std::vector<PlainL
   const bool same_batch_every_step = options.data == "synthetic" || !options.batch.empty();
   return {.precision = options.precision,
           .load_batch_every_step = !same_batch_every_step,
-          .normalisation = normalisation_of(preprocessing_of(*options.model)),
+          .normalization = normalisation_of(preprocessing_of(*options.model)),
           .fuse = options.fuse,
           .deterministic = options.deterministic,
           .scale_loss = options.loss_scaling && options.loss_scaling->kind != LossScaling::Kind::none,

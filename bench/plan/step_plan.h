@@ -33,7 +33,7 @@ struct Preparation {
   std::function<void(const Graph& graph, Program& program)> prepare;
 };
 
-// The step of rank `rank` of `world_size`; ranks differ where they share out class centres. `options`:
+// The step of rank `rank` of `world_size`; ranks differ where they share out class centers. `options`:
 // resolved. Throws Error(usage) for options that make no network or that the device can't do.
 StepPlan make_step_plan(const BenchOptions& options, const DeviceLimits& limits, int rank, int world_size,
                         const Preparation& preparation = {});

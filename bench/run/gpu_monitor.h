@@ -27,7 +27,7 @@ struct GpuSample {
 };
 
 // Figures over the samples in [begin, end], seconds on the samples' clock; those at its ends are what lies on
-// the line between their neighbours. Energy is the difference of the counter at both ends or, for want of
+// the line between their neighbors. Energy is the difference of the counter at both ends or, for want of
 // one, the integral of power; nothing if the samples don't reach around the window. They may end a ten
 // thousandth of it early, as clocks drift.
 // rank, name, id and the like are left for the caller to fill in.

@@ -9,7 +9,7 @@
 
 namespace plumb {
 
-// Time of the probe in all, but for links far slower than their neighbours and for making connections.
+// Time of the probe in all, but for links far slower than their neighbors and for making connections.
 inline constexpr double kProbeSeconds = 1;
 
 // Warns of addresses and networks that hosts share (bench/links/host_addresses.h): in front of the first

@@ -68,7 +68,7 @@ void add_model(const Program& program, RunRecord& record) {
   if (hosts < 2 || record.world_size % hosts != 0) return;
   const CollectiveCost cost(*record.links, {hosts, record.world_size / hosts});
   record.probed_bytes_per_second = cost.bytes_per_second();
-  record.modelled_exchange_seconds = modelled_exchange_seconds(program, cost);
+  record.modeled_exchange_seconds = modeled_exchange_seconds(program, cost);
 }
 
 // Every rank stamps, or none.

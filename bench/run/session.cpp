@@ -46,7 +46,7 @@ int most_workers(const BenchOptions& options, int cpus_of_rank) {
   return std::max(1, cpus_of_rank - (options.device == DeviceChoice::cuda ? 1 : options.threads));
 }
 
-// "; --bs 8 has room for --classes 1000", if the model has class centres.
+// "; --bs 8 has room for --classes 1000", if the model has class centers.
 std::string classes_that_fit(const Session& session, const Job& job, double free_bytes) {
   if (!session.options.model->margin_head) return "";
   DeviceLimits limits = session.device->limits();
@@ -114,25 +114,25 @@ bool has_shards(const Graph& graph) {
 
 constexpr std::int64_t kDrawnAtOnce = std::int64_t{1} << 25;  // elements: 128 MiB
 
-// In pieces: there may be more class centres than fit into host memory.
-void draw_class_centres(Session& session, ParameterId centres) {
-  const Parameter& parameter = session.plan.graph.parameters[centres];
+// In pieces: there may be more class centers than fit into host memory.
+void draw_class_centres(Session& session, ParameterId centers) {
+  const Parameter& parameter = session.plan.graph.parameters[centers];
   const std::int64_t all = parameter.dims[0], columns = parameter.dims[1];
   const std::int64_t at_once = std::clamp<std::int64_t>(kDrawnAtOnce / columns, 1, all);
   std::vector<float> rows(static_cast<std::size_t>(at_once * columns));
   for (std::int64_t row = 0; row < all; row += at_once) {
     rows.resize(static_cast<std::size_t>(std::min(at_once, all - row) * columns));
     draw_rows(parameter, session.options.seed, row, rows);
-    session.device->write_rows(centres, row, rows);
+    session.device->write_rows(centers, row, rows);
   }
 }
 
 // Every rank draws its own, which has the same bits everywhere; one tensor at a time is in host memory.
 void draw_tensors(Session& session) {
   const Graph& graph = session.plan.graph;
-  const std::optional<ParameterId> centres = class_centres(graph);
+  const std::optional<ParameterId> centers = class_centres(graph);
   for (ParameterId p = 0; p < graph.parameters.size(); ++p)
-    if (p == centres)
+    if (p == centers)
       draw_class_centres(session, p);
     else
       session.device->write_parameter(p, initial_values(graph.parameters[p], session.options.seed));

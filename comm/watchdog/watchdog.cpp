@@ -215,7 +215,8 @@ void Watchdog::look_at_deadline() {
 
 void Watchdog::look_at_launcher() {
   if (!launcher_ || ::getppid() == *launcher_) return;
-  const Verdict verdict{.kind = Verdict::Kind::launcher_gone, .rank = rank_, .last = summary_of(board_)};
+  const Verdict verdict{
+      .kind = Verdict::Kind::launcher_gone, .rank = launched_rank_, .last = summary_of(board_)};
   if (!launcher_gone_at_) launcher_gone_at_ = watched_seconds_;
   if (launched_rank_ != 0 && watched_seconds_ - *launcher_gone_at_ < kGraceForRank0) return;
   if (channel_) condemn(verdict, true);

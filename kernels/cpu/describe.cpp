@@ -13,7 +13,7 @@
 namespace plumb::cpu {
 namespace {
 
-// Margins and class centres are fp32 in every precision.
+// Margins and class centers are fp32 in every precision.
 Lowering start_storage(const Graph& graph, const DescribeOptions& options) {
   const bool is_half = options.precision == Precision::bf16;
   Lowering lowering =
@@ -33,7 +33,7 @@ struct Describer : GraphLowering {
       : GraphLowering(start_storage(graph, options)), options_(options), limits_(limits) {}
 
   Program run() {
-    if (options_.load_batch_every_step) load_batch(options_.normalisation, 1);
+    if (options_.load_batch_every_step) load_batch(options_.normalization, 1);
     walk(*this);
     for (ParameterId p = 0; p < graph_.parameters.size(); ++p)
       if (graph_.parameters[p].trained) update(p);

@@ -1,4 +1,4 @@
-// Elementwise loops without a oneDNN primitive: sums of gradients, casts, normalised pixels. But for the
+// Elementwise loops without a oneDNN primitive: sums of gradients, casts, normalized pixels. But for the
 // latter, operands share one layout and loops run over whole buffers; padding stays zero.
 #include <algorithm>
 
@@ -23,12 +23,12 @@ void cast(const From* from, To* to, std::ptrdiff_t count, float scale) {
 
 // [images, pixels, 3] to [images, 3, pixels]
 template <typename T>
-void normalise(const std::uint8_t* from, T* to, std::ptrdiff_t images, std::ptrdiff_t pixels,
-               const Normalisation& normalisation) {
+void normalize(const std::uint8_t* from, T* to, std::ptrdiff_t images, std::ptrdiff_t pixels,
+               const Normalization& normalization) {
 #pragma omp parallel for collapse(2) schedule(static)
   for (std::ptrdiff_t n = 0; n < images; ++n)
     for (std::ptrdiff_t c = 0; c < 3; ++c) {
-      const float factor = normalisation.factor[c], offset = normalisation.offset[c];
+      const float factor = normalization.factor[c], offset = normalization.offset[c];
       const std::uint8_t* channel = from + n * pixels * 3 + c;
       T* plane = to + (n * 3 + c) * pixels;
       for (std::ptrdiff_t i = 0; i < pixels; ++i)
@@ -78,8 +78,8 @@ Binder prepare(Context& context, Instruction&, const PackBatch& pack) {
   const Shape& shape = context.graph.values[0].shape;
   return with_type_of(context.dtype(pack.images), [&]<typename T>(T) {
     return bind_loop([=, images = shape.n, pixels = shape.h * shape.w](const Arena& at) {
-      normalise(at.as<std::uint8_t>(pack.staged_images), at.as<T>(pack.images), images, pixels,
-                pack.normalisation);
+      normalize(at.as<std::uint8_t>(pack.staged_images), at.as<T>(pack.images), images, pixels,
+                pack.normalization);
       std::copy_n(at.as<std::int32_t>(pack.staged_labels), images, at.as<std::int32_t>(pack.labels));
     });
   });

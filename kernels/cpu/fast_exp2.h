@@ -1,4 +1,4 @@
-// 2^x that compilers vectorise, in about a dozen instructions.
+// 2^x that compilers vectorize, in about a dozen instructions.
 #pragma once
 
 #include <algorithm>

@@ -70,7 +70,7 @@ struct Logits {
 };
 
 // The loops below take pointers and scalars by value: members could alias the writes and prevent
-// vectorisation.
+// vectorization.
 constexpr float kLog2E = 1.44269504f;
 constexpr double kLog2EExact = 1.4426950408889634;
 

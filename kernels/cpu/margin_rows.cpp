@@ -1,5 +1,5 @@
-// Row operations of a margin loss on features and class centres of length E: norms, the three matrix products
-// of all images with all centres, and backward through the normalisation.
+// Row operations of a margin loss on features and class centers of length E: norms, the three matrix products
+// of all images with all centers, and backward through the normalization.
 // Formulas: kernels/program/margin_lowering.h, models/margin_head.h.
 #include <algorithm>
 
@@ -14,7 +14,7 @@ namespace {
 using dnnl::matmul;
 using dnnl::memory;
 
-// Centres per task of the weight gradient: 512 KiB at E = 512, fits the core's cache.
+// Centers per task of the weight gradient: 512 KiB at E = 512, fits the core's cache.
 constexpr std::ptrdiff_t kRowBlock = 256;
 
 double dot(const float* a, const float* b, std::ptrdiff_t count) {
@@ -73,7 +73,7 @@ void features_backward(const MarginSizes& p, const float* d_normalized, const fl
   }
 }
 
-// Reads 4 E bytes per centre.
+// Reads 4 E bytes per center.
 void class_norms(const MarginSizes& p, const float* rows, std::ptrdiff_t used, float* inverse_norms) {
 #pragma omp parallel for schedule(static) if (used * p.embedding >= kWorthThreads)
   for (std::ptrdiff_t j = 0; j < used; ++j) {
@@ -89,7 +89,7 @@ struct CentresBackward {
 };
 
 // u = products^T x^, then d_w = u - w (w . u) / |w|^2; the products already include 1 / |w|. A block of
-// centres stays in cache: reads 4 (N + E), writes 4 E bytes per centre.
+// centers stays in cache: reads 4 (N + E), writes 4 E bytes per center.
 void weight_gradient(const MarginSizes& p, const CentresBackward& at) {
   int status = dnnl_success;
 #pragma omp parallel for schedule(static) reduction(max : status) if (p.images * p.rows >= kWorthThreads)
@@ -150,14 +150,14 @@ Binder prepare(Context& context, Instruction& instruction, const MarginClassNorm
 Binder prepare(Context& context, Instruction& instruction, const MarginProducts& margin) {
   const MarginSizes p = margin_sizes(context.graph, instruction.op);
   const memory::desc images = plain_layout({p.images, p.embedding});
-  const memory::desc centres({p.embedding, p.rows}, memory::data_type::f32,
+  const memory::desc centers({p.embedding, p.rows}, memory::data_type::f32,
                              memory::dims{1, p.embedding});  // [C, E] transposed
   const memory::desc products = plain_layout({p.images, p.rows});
   const auto descriptor =
-      describe_primitive<matmul>(context.engine, user_scratchpad(), images, centres, products);
+      describe_primitive<matmul>(context.engine, user_scratchpad(), images, centers, products);
   Call call(context, instruction);
   call.raw(DNNL_ARG_SRC, margin.normalized, images);
-  call.raw(DNNL_ARG_WEIGHTS, margin.rows, centres);
+  call.raw(DNNL_ARG_WEIGHTS, margin.rows, centers);
   call.raw(DNNL_ARG_DST, margin.products, products);
   return call.finish<matmul>(descriptor);
 }

@@ -1,4 +1,4 @@
-// Samples class centres for a step of Partial FC and gathers their rows. Work scales with the sample; no loop
+// Samples class centers for a step of Partial FC and gathers their rows. Work scales with the sample; no loop
 // runs over all classes. Order of a sample: models/margin_head.h.
 #include <algorithm>
 #include <span>

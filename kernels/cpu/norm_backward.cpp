@@ -27,20 +27,20 @@ GroupFactors factors_of(const NormBackward<T>& at, std::int64_t group) {
 }
 
 struct Element {
-  Lanes centred, passed;  // x - mean; g
+  Lanes centerd, passed;  // x - mean; g
   Lanes of_slope;         // contribution to the slope's gradient
 };
 
 template <Passed kPassed, typename T, typename Row>
 Element element(const NormBackward<T>& at, const GroupFactors& by, std::int64_t offset, Row row) {
-  Element result{.centred = row.read(at.in + offset) - by.mean, .passed = row.read(at.d_out + offset)};
+  Element result{.centerd = row.read(at.in + offset) - by.mean, .passed = row.read(at.d_out + offset)};
   if (at.d_second) result.passed = result.passed + row.read(at.d_second + offset);
   if constexpr (kPassed == Passed::relu_by_out)
     result.passed = where_positive(row.read(at.out + offset), result.passed, Lanes{});
   if constexpr (kPassed == Passed::relu)
-    result.passed = where_positive(result.centred * by.factor + by.bias, result.passed, Lanes{});
+    result.passed = where_positive(result.centerd * by.factor + by.bias, result.passed, Lanes{});
   if constexpr (kPassed == Passed::prelu) {
-    const Lanes value = result.centred * by.factor + by.bias;
+    const Lanes value = result.centerd * by.factor + by.bias;
     result.of_slope = where_positive(value, Lanes{}, result.passed * value);
     result.passed = where_positive(value, result.passed, result.passed * by.slope);
   }
@@ -53,7 +53,7 @@ inline constexpr std::int64_t kSums = 3;
 template <Passed kPassed, typename T>
 void gather_sums(const NormBackward<T>& at, std::int64_t group, std::int64_t slice) {
   const GroupFactors by = factors_of(at, group);
-  LaneSums passed{}, centred{}, of_slope{};
+  LaneSums passed{}, centerd{}, of_slope{};
   for_each_run(at.form.tiling, group, slice, [&](std::int64_t offset, std::int64_t rows, auto row) {
     while (rows > 0) {
       Lanes chunk_passed{}, chunk_centred{}, chunk_slope{};
@@ -61,19 +61,19 @@ void gather_sums(const NormBackward<T>& at, std::int64_t group, std::int64_t sli
       for (std::int64_t r = 0; r < chunk; ++r, offset += at.form.tiling.row_stride) {
         const Element one = element<kPassed>(at, by, offset, row);
         chunk_passed = chunk_passed + one.passed;
-        chunk_centred = chunk_centred + one.passed * one.centred;
+        chunk_centred = chunk_centred + one.passed * one.centerd;
         if constexpr (kPassed == Passed::prelu) chunk_slope = chunk_slope + one.of_slope;
         if (at.d_residual) row.write(at.d_residual + offset, one.passed);
       }
       add_to(passed, chunk_passed);
-      add_to(centred, chunk_centred);
+      add_to(centerd, chunk_centred);
       if constexpr (kPassed == Passed::prelu) add_to(of_slope, chunk_slope);
       rows -= chunk;
     }
   });
   LaneSums* into = at.sums + kSums * (group * at.form.tiling.slices + slice);
   into[0] = passed;
-  into[1] = centred;
+  into[1] = centerd;
   into[2] = of_slope;
 }
 
@@ -89,10 +89,10 @@ void finish_sums(const NormBackward<T>& at, std::int64_t group) {
     const std::int64_t channel = tiling.channel(group, lane);
     if (channel < 0) break;
     const double passed = sum_of_channel(tiling, parts, kSums, lane);
-    const double centred = sum_of_channel(tiling, parts + 1, kSums, lane);
+    const double centerd = sum_of_channel(tiling, parts + 1, kSums, lane);
     const double inverse = at.inv_std[channel];
     at.d_bias[channel] = static_cast<float>(passed);
-    at.d_scale[channel] = static_cast<float>(centred * inverse);
+    at.d_scale[channel] = static_cast<float>(centerd * inverse);
     if (at.d_slope) {
       const double sum = sum_of_channel(tiling, parts + 2, kSums, lane);
       of_slope += sum;
@@ -100,7 +100,7 @@ void finish_sums(const NormBackward<T>& at, std::int64_t group) {
     }
     for (int same = lane; same < kLanes; same += tiling.period) {
       mean_passed[static_cast<std::size_t>(same)] = passed / at.form.elements;
-      mean_centred[static_cast<std::size_t>(same)] = centred * inverse * inverse / at.form.elements;
+      mean_centred[static_cast<std::size_t>(same)] = centerd * inverse * inverse / at.form.elements;
     }
   }
   parts[0] = mean_passed;
@@ -122,16 +122,16 @@ void apply(const NormBackward<T>& at, std::int64_t group, std::int64_t slice) {
   const Lanes mean_passed = rounded(means[0]), mean_centred = rounded(means[1]);
   for_each_run(at.form.tiling, group, slice, [&](std::int64_t offset, std::int64_t rows, auto row) {
     for (std::int64_t r = 0; r < rows; ++r, offset += at.form.tiling.row_stride) {
-      Lanes passed, centred;
+      Lanes passed, centerd;
       if (at.d_residual) {
         passed = row.read(at.d_residual + offset);
-        centred = row.read(at.in + offset) - by.mean;
+        centerd = row.read(at.in + offset) - by.mean;
       } else {
         const Element one = element<kPassed>(at, by, offset, row);
         passed = one.passed;
-        centred = one.centred;
+        centerd = one.centerd;
       }
-      row.write(at.d_in + offset, by.factor * (passed - mean_passed - centred * mean_centred));
+      row.write(at.d_in + offset, by.factor * (passed - mean_passed - centerd * mean_centred));
     }
   });
 }

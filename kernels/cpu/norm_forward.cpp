@@ -1,4 +1,4 @@
-// Forward: one pass over `in` for mean and variance, a second that normalises, adds the residual and applies
+// Forward: one pass over `in` for mean and variance, a second that normalizes, adds the residual and applies
 // the activation. Reads each element twice, writes it once; a residual adds one read. For small groups the
 // second read hits the cache.
 #include <cmath>

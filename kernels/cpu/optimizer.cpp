@@ -28,7 +28,7 @@ struct Coefficients {
 constexpr std::ptrdiff_t kPart = 4096;
 
 // One thread's part. Reads 12, writes 8 bytes per element. Pointers and coefficients are passed by value:
-// possible aliasing with the writes would prevent vectorisation.
+// possible aliasing with the writes would prevent vectorization.
 template <bool kNesterov>
 void update_part(float* weight, float* momentum, const float* gradient, std::ptrdiff_t count,
                  Coefficients by) {

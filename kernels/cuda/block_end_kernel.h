@@ -11,7 +11,7 @@
 
 namespace plumb::cuda {
 
-// Blocks of the same pixels are neighbours, so the left factors come from memory once. Per element of out:
+// Blocks of the same pixels are neighbors, so the left factors come from memory once. Per element of out:
 // reads 2 bytes of `added` and 2 * outputs / channels of the left factors, writes 2; reads or writes a bit of
 // the mask; for each norm 2 more of its input, and 4 bytes for each sum of a channel over 128 pixels. Bound
 // by memory up to 128 outputs; above, the factors, which each block reads from the L2 cache, take as long.

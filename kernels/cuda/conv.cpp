@@ -66,7 +66,7 @@ std::string text_of(const ConvProblem& p) {
   if (p.allow_tf32 && p.dtype == DType::f32) text += " as tf32";
   if (p.layout != TensorLayout::nhwc) text += fmt::format(", {}", name_of(p.layout));
   if (p.fusion.normalizes_input)
-    text += fmt::format(", normalises its input by {} factors", name_of(p.scale_shift_dtype));
+    text += fmt::format(", normalizes its input by {} factors", name_of(p.scale_shift_dtype));
   if (p.fusion.gathers_statistics) text += ", gathers statistics";
   if (p.fusion.completes_gradient) text += ", adds a gradient and masks the sum";
   if (p.fusion.added_stride > 1)

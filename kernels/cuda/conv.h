@@ -43,7 +43,7 @@ struct ConvProblem {
   TensorLayout layout = TensorLayout::nhwc;
   bool allow_tf32 = false;
   ConvFusion fusion;
-  // cuDNN 9.19 normalises only with f16 scale and shift, and only when it gathers statistics or computes
+  // cuDNN 9.19 normalizes only with f16 scale and shift, and only when it gathers statistics or computes
   // weight gradients; norm_backward_data takes the batch norm's f32 scale, bias, mean and inv_std.
   DType scale_shift_dtype = DType::f32;
 };

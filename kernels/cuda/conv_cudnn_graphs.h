@@ -101,7 +101,7 @@ class ConvGraphBuilder {
   }
 
   // relu(scale_shift[0] * in + scale_shift[1]).
-  Tensor normalise(const Tensor& in, std::size_t scale_shift) {
+  Tensor normalize(const Tensor& in, std::size_t scale_shift) {
     const Dims dims = per_channel(p_.c);
     Tensor x = pointwise(PointwiseMode::MUL, in, input(dims, p_.scale_shift_dtype, scale_shift, 0));
     x = pointwise(PointwiseMode::ADD, x, input(dims, p_.scale_shift_dtype, scale_shift, 1));
@@ -114,7 +114,7 @@ class ConvGraphBuilder {
   void forward() {
     Tensor in = input(in_dims(), p_.dtype, 0);
     std::size_t operand = 3;
-    if (p_.fusion.normalizes_input) in = normalise(in, operand++);
+    if (p_.fusion.normalizes_input) in = normalize(in, operand++);
     const Tensor out = built_.graph->conv_fprop(in, input(weight_dims(), p_.dtype, 1),
                                                 convolution<cudnn_frontend::graph::Conv_fprop_attributes>());
     output(out, out_dims(), p_.dtype, 2);
@@ -137,7 +137,7 @@ class ConvGraphBuilder {
 
   void backward_weights() {
     Tensor in = input(in_dims(), p_.dtype, 0);
-    if (p_.fusion.normalizes_input) in = normalise(in, 3);
+    if (p_.fusion.normalizes_input) in = normalize(in, 3);
     const Tensor d_weight = built_.graph->conv_wgrad(
         input(out_dims(), p_.dtype, 1), in, convolution<cudnn_frontend::graph::Conv_wgrad_attributes>());
     output(d_weight, weight_dims(), p_.dtype, 2);

@@ -5,7 +5,7 @@
 // 16 bytes.
 //
 // Why not cuDNN: 9.19 plans all of MobileFaceNet's depthwise convolutions for sm_75, 80 and 90, but only in
-// f16. Its specialised engines (57, 61 and 62) cover only 3x3, without backward-data at stride 2. Everything
+// f16. Its specialized engines (57, 61 and 62) cover only 3x3, without backward-data at stride 2. Everything
 // else falls to its general engine 0, or to one with up to 245 MiB of workspace.
 #pragma once
 

@@ -75,7 +75,7 @@ __device__ void add_column_at_stride_2(const Image<T>& in, const Image<T>& d_out
 
 // Block (tile, b) sums the 9 taps of its channels over its columns of images and writes [9, c] partial sums.
 // A thread has 16 bytes of channels and keeps its sums in registers. Per d_out element: reads one, and
-// stride^2 input elements (a column's two neighbours come from the caches); half precision: 4 bytes at stride
+// stride^2 input elements (a column's two neighbors come from the caches); half precision: 4 bytes at stride
 // 1, 10 at stride 2. 9 multiply-adds: bound by memory.
 template <typename T, int kStride>
 __global__ void __launch_bounds__(kDepthwiseThreads, 3)

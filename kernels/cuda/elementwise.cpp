@@ -27,7 +27,7 @@ Binder prepare(Context& context, Instruction&, const PackBatch& pack) {
                              layout = context.layout()](const Arena& arena, cudaStream_t stream) {
     launch_pack_batch({.pixels = arena.as<std::uint8_t>(pack.staged_images),
                        .labels = arena.as<std::int32_t>(pack.staged_labels)},
-                      pack.normalisation, arena.as<State>(pack.state),
+                      pack.normalization, arena.as<State>(pack.state),
                       {.images = arena.data(pack.images),
                        .labels = arena.as<std::int32_t>(pack.labels),
                        .shape = shape,

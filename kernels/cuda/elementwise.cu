@@ -67,9 +67,9 @@ __global__ void column_sums(const T* matrix, float* sums, std::int64_t rows, std
 }
 
 // Block (p, n) packs 256 pixels of image n. Reads 3 bytes per pixel, a byte at a time but side by side with
-// its neighbours', and writes 8 to 16: bound by memory. Its first thread copies the label.
+// its neighbors', and writes 8 to 16: bound by memory. Its first thread copies the label.
 template <typename Of, int kHeld>
-__global__ void pack_batch(StagedBatch staged, Normalisation normalisation, const State* state,
+__global__ void pack_batch(StagedBatch staged, Normalization normalization, const State* state,
                            Element<Of>* images, std::int32_t* labels, std::int64_t pixels) {
   const std::int64_t image = static_cast<std::int64_t>(state->step.iteration % 2) * gridDim.y + blockIdx.y;
   if (blockIdx.x == 0 && threadIdx.x == 0) labels[blockIdx.y] = staged.labels[image];
@@ -79,7 +79,7 @@ __global__ void pack_batch(StagedBatch staged, Normalisation normalisation, cons
   float values[kHeld] = {};
 #pragma unroll
   for (int c = 0; c < 3; ++c)
-    values[c] = static_cast<float>(levels[c]) * normalisation.factor[c] + normalisation.offset[c];
+    values[c] = static_cast<float>(levels[c]) * normalization.factor[c] + normalization.offset[c];
   store_pixel<Of>(images, blockIdx.y, pixel, pixels, 3, values);
 }
 
@@ -115,13 +115,13 @@ void launch_column_sums(DType dtype, const std::byte* matrix, float* sums, std::
   });
 }
 
-void launch_pack_batch(const StagedBatch& staged, const Normalisation& normalisation, const State* state,
+void launch_pack_batch(const StagedBatch& staged, const Normalization& normalization, const State* state,
                        const ImageBatch& batch, cudaStream_t stream) {
   with_layout(batch.layout, batch.dtype, [&]<typename Of>(Of) {
     const std::int64_t pixels = batch.shape.h * batch.shape.w;
     const dim3 grid(blocks_for(pixels, kThreads), static_cast<unsigned>(batch.shape.n));
     const auto kernel = batch.held_channels == 4 ? pack_batch<Of, 4> : pack_batch<Of, kPack<Element<Of>>>;
-    gpu::launch(kernel, grid, kThreads, 0, stream, staged, normalisation, state,
+    gpu::launch(kernel, grid, kThreads, 0, stream, staged, normalization, state,
                 as<Element<Of>>(batch.images), batch.labels, pixels);
   });
 }

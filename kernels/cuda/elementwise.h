@@ -27,13 +27,13 @@ void launch_cast(DType from_dtype, const std::byte* from, DType into_dtype, std:
 void launch_column_sums(DType dtype, const std::byte* matrix, float* sums, std::int64_t rows,
                         std::int64_t columns, cudaStream_t stream);
 
-// batch.images = staged.pixels[n, h, w, 3], normalised. Copies the labels.
+// batch.images = staged.pixels[n, h, w, 3], normalized. Copies the labels.
 struct StagedBatch {
   const std::uint8_t* pixels =
       nullptr;  // [2, n, h, w, 3]: the parity of the state's iteration picks the half
   const std::int32_t* labels = nullptr;  // [2, n]
 };
-void launch_pack_batch(const StagedBatch& staged, const Normalisation& normalisation, const State* state,
+void launch_pack_batch(const StagedBatch& staged, const Normalization& normalization, const State* state,
                        const ImageBatch& batch, cudaStream_t stream);
 
 }  // namespace plumb::cuda

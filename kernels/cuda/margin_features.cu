@@ -53,7 +53,7 @@ __global__ void normalize_features(MarginFeatures at, std::int64_t images, int e
   at.labels_out[image] = at.labels[image];
 }
 
-// A warp computes the norm of one class centre. Reads 4 or 2 bytes per element, 16 at a time. Memory-bound.
+// A warp computes the norm of one class center. Reads 4 or 2 bytes per element, 16 at a time. Memory-bound.
 template <typename T>
 __global__ void class_norms(const T* rows, const std::int32_t* sample_count, float* inverse_norms,
                             std::int64_t classes, int embedding) {

@@ -1,4 +1,4 @@
-// Row-wise work of a margin loss on features and class centres: norms, unit vectors, and the gradients
+// Row-wise work of a margin loss on features and class centers: norms, unit vectors, and the gradients
 // through them. Matrices are row-major with `embedding` columns, a multiple of 8; everything is enqueued on
 // the stream; addresses are multiples of 16 bytes.
 #pragma once

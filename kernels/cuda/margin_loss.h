@@ -1,4 +1,4 @@
-// Softmax cross-entropy over products of unit features and class centres, with a margin on the target, and
+// Softmax cross-entropy over products of unit features and class centers, with a margin on the target, and
 // its gradient. models/margin_head.h has the arithmetic, kernels/program/margin_lowering.h the tensors.
 // Everything is enqueued on the stream; addresses are multiples of 16 bytes.
 #pragma once

@@ -1,5 +1,5 @@
-// The three products of a margin loss with the class centres, by the dense layers' engine. Both factors have
-// the dtype of the centres' rows; for a half type, x^ is first rounded into the workspace.
+// The three products of a margin loss with the class centers, by the dense layers' engine. Both factors have
+// the dtype of the centers' rows; for a half type, x^ is first rounded into the workspace.
 #include <algorithm>
 
 #include "kernels/cuda/binding.h"
@@ -77,7 +77,7 @@ Binder prepare(Context& context, Instruction& instruction, const MarginFeaturePr
   });
 }
 
-// U [C, E] = products^T x^, then the gradient through the division by the centres' norms.
+// U [C, E] = products^T x^, then the gradient through the division by the centers' norms.
 Binder prepare(Context& context, Instruction& instruction, const MarginWeightGradient& margin) {
   const MarginSizes sizes = margin_sizes(context.graph, instruction.op);
   const DType dtype = context.dtype(margin.products);

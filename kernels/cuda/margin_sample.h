@@ -1,4 +1,4 @@
-// Samples the class centres for a step of a sampled head, and gathers their rows. Shapes and launches
+// Samples the class centers for a step of a sampled head, and gathers their rows. Shapes and launches
 // depend on sizes alone. Everything is enqueued on the stream; addresses are multiples of 16 bytes.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace plumb::cuda {
 
-// Rows of this rank's `own_classes` centres: its distinct labels, ascending, then values of
+// Rows of this rank's `own_classes` centers: its distinct labels, ascending, then values of
 // class_permutation(key, iteration, own_classes) that are no labels, in order, until there are max(least,
 // labels) rows. models/margin_head.h defines this order.
 struct MarginSample {

@@ -35,7 +35,7 @@ struct NormStatistics {
   float* mean = nullptr;
   float* inv_std = nullptr;              // 1 / sqrt(variance + epsilon)
   std::byte* scale_shift = nullptr;      // out = scale_shift[0] * in + scale_shift[1]
-  DType scale_shift_dtype = DType::f32;  // or f16, for a convolution that normalises its input
+  DType scale_shift_dtype = DType::f32;  // or f16, for a convolution that normalizes its input
   float epsilon = 0;
   float momentum = 0;  // running = (1 - momentum) * running + momentum * batch; variance unbiased
 };
@@ -117,7 +117,7 @@ struct NormGradient {
 };
 // [channels] each; coefficients [3, channels]:
 // d_in = coefficients[0] * gradient + coefficients[1] * in + coefficients[2]
-// = scale * inv_std * (gradient - d_bias / pixels - normalised * d_scale / pixels).
+// = scale * inv_std * (gradient - d_bias / pixels - normalized * d_scale / pixels).
 struct NormBackward {
   const float* scale = nullptr;
   const float* mean = nullptr;

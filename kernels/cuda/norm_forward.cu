@@ -144,7 +144,7 @@ __device__ void finalize(const NormInputSums& from, const NormPartition& partiti
   load(lines + width + lane, line.bias);
 }
 
-// A block normalises its part of the tensor, last steps first; a thread keeps scale and shift of its channels
+// A block normalizes its part of the tensor, last steps first; a thread keeps scale and shift of its channels
 // in registers, and those of a shortcut or the slopes. From input sums each block works them out, tens of
 // bytes per channel. With out_sums the last block of a tile settles them, as norm_statistics does. Per
 // element in a half type: reads 2 bytes (4 with a residual), writes 2 and 1/8 of mask; twice that in f32.

@@ -57,7 +57,7 @@ struct Quad {
 
 // A block computes d_in for its part of the windows, last ones first. A thread's step is a Quad: it loads the
 // windows and pixels of one row, then of the next. Per d_in element in a half type: reads 2 bytes, 1/2 of
-// d_out, 1/2 of a second one and 1/4 of argmax from memory (neighbours' windows are in the caches), writes 2;
+// d_out, 1/2 of a second one and 1/4 of argmax from memory (neighbors' windows are in the caches), writes 2;
 // twice that in f32, but for argmax. Bound by memory.
 template <typename T, bool kTwo>
 __global__ void __launch_bounds__(kNormThreads, 2)

@@ -198,7 +198,7 @@ __device__ void load_from_l2(const float* from, float (&values)[kCount]) {
 }
 
 // `own` combined over the blocks with the same tile, in the same order whichever ends first: the last of
-// kNormFanIn neighbours combines theirs, the last block to have done so combines those. That block returns
+// kNormFanIn neighbors combines theirs, the last block to have done so combines those. That block returns
 // true and has the total in row 0. Reads 8 bytes (12 with a third sum) per channel and block from the L2
 // cache.
 template <typename Sums>

@@ -107,9 +107,9 @@ __device__ unsigned take_larger(Word& largest, Word word) {
   }
 }
 
-// Block (i, y, n) computes 32 groups of rows 4 y to 4 y + 3 of output n. Normalising keeps the order of
+// Block (i, y, n) computes 32 groups of rows 4 y to 4 y + 3 of output n. Normalizing keeps the order of
 // elements or reverses it, so elements are compared as stored, times the sign of the scale, and only the
-// winner is normalised. Per output element: reads stride^2 input elements from memory (windows overlap in the
+// winner is normalized. Per output element: reads stride^2 input elements from memory (windows overlap in the
 // caches), writes one (two with winners) and one byte; 3x3 stride 2 in half precision: 8 + 2 (4) + 1 bytes.
 // Bound by memory.
 template <typename Of, int kKernel>

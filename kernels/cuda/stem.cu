@@ -92,7 +92,7 @@ struct ChannelSums {
 };
 
 // Each warp computes two rows of 16 outputs of a tile, all 64 channels. Per output element: reads 2 bytes of
-// image, which its neighbours' windows share, and writes 2; 448 multiply-adds of 392 that count. Bound by
+// image, which its neighbors' windows share, and writes 2; 448 multiply-adds of 392 that count. Bound by
 // memory, nearly as much by tensor cores and shared memory.
 template <typename T>
 __global__ void __launch_bounds__(kStemThreads, 2)

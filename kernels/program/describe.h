@@ -40,7 +40,7 @@ enum class Winograd { never, where_faster, everywhere };
 struct DescribeOptions {
   Precision precision = Precision::fp32;
   bool load_batch_every_step = false;  // real images: load_batch on the input lane, then pack_batch
-  Normalisation normalisation = {};    // of these images
+  Normalization normalization = {};    // of these images
   bool fuse = true;                    // cuda: use fused engines if the device has them
   bool deterministic = false;          // cuda: only engines that sum in a fixed order
   bool scale_loss = false;        // fp16: check gradients for overflow, and skip the update if one overflowed

@@ -16,7 +16,7 @@ Instruction& GraphLowering::add(std::string name, Operation operation, Phase pha
   return instruction;
 }
 
-void GraphLowering::load_batch(const Normalisation& normalisation, std::int64_t parts) {
+void GraphLowering::load_batch(const Normalization& normalization, std::int64_t parts) {
   const Shape& images = shape(0);
   const auto add_staged = [&](const char* name, DType dtype, std::vector<std::int64_t> dims) {
     return add_buffer(
@@ -39,7 +39,7 @@ void GraphLowering::load_batch(const Normalisation& normalisation, std::int64_t 
                 .state = tensors_.state,
                 .images = value(0),
                 .labels = tensors_.labels,
-                .normalisation = normalisation},
+                .normalization = normalization},
       Phase::input)
       .work.bytes -= unused;
 }

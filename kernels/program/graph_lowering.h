@@ -54,8 +54,8 @@ class GraphLowering {
       std::visit([&](const auto& op) { device.backward(i, op); }, graph_.ops[i]);
   }
 
-  // Loads a batch of pixels into one of `parts` staging buffers, and normalises it.
-  void load_batch(const Normalisation& normalisation, std::int64_t parts);
+  // Loads a batch of pixels into one of `parts` staging buffers, and normalizes it.
+  void load_batch(const Normalization& normalization, std::int64_t parts);
   // Sets Work::bytes from the operands, and Work::macs of operation `op`.
   Instruction& add(std::string name, Operation operation, Phase phase, std::size_t op = kNone);
   void pool_forward(std::size_t i, const Pool& op, BufferId in, std::optional<Read> scale_shift,

@@ -54,7 +54,7 @@ Instruction& add_instruction(Program& program, Instruction instruction);
 // The operands of an Update for this parameter.
 UpdatedParameter updated_parameter(const Tensors& tensors, ParameterId parameter);
 
-// Adds the UpdateRows of sampled class centres; it reads and writes only the sampled rows of master and
+// Adds the UpdateRows of sampled class centers; it reads and writes only the sampled rows of master and
 // momentum.
 Instruction& add_update_rows(Lowering& lowering, ParameterId parameter, const SampledRows& rows,
                              std::string name, std::optional<Read> overflow = {});

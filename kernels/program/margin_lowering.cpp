@@ -24,7 +24,7 @@ struct MarginLowering {
   bool spread() const { return op.world_size > 1; }
   std::vector<std::int64_t> own_features() const { return {sizes.own_images, sizes.embedding}; }
   bool sampled() const { return op.head == Head::sampled; }
-  // Multiply-accumulates of each of the three matrix products with the class centres.
+  // Multiply-accumulates of each of the three matrix products with the class centers.
   double product_macs() const {
     return static_cast<double>(sizes.images) * static_cast<double>(sizes.rows) *
            static_cast<double>(sizes.embedding);

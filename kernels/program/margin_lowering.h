@@ -1,9 +1,9 @@
 // The instructions of a margin loss, shared by all devices. Each rank multiplies all ranks' features with its
-// own class centres; the feature gradients are summed over ranks.
+// own class centers; the feature gradients are summed over ranks.
 //
 // With more than one rank in the head, collectives run in the order of PLSC's distributed FC and
 // InsightFace's Partial FC: features, labels, row maxima, row sums (together with the target logits),
-// feature gradients. `products` holds x^ w, the cosine times the centre's norm; backward overwrites it with
+// feature gradients. `products` holds x^ w, the cosine times the center's norm; backward overwrites it with
 // its gradient:
 //   logit_ij = scale * products_ij * class_inverse_norms_j           (with margin if j is i's label)
 //   products_ij := (p_ij - [j = y_i]) / batch * scale * factor_ij * class_inverse_norms_j * loss scale
@@ -42,13 +42,13 @@ struct MarginBuffers {
 };
 
 // Adds the forward instructions of the MarginLoss Graph::ops[op]. `features`: f32 [n, E]. `weight`: class
-// centres as forward reads them (f32, f16 or bf16); ignored with sampling, which gathers rows from the master
+// centers as forward reads them (f32, f16 or bf16); ignored with sampling, which gathers rows from the master
 // in `rows_dtype`. Adds collectives if world_size > 1. With sampling ParameterBuffers::gradient becomes the
 // sharded gradient of the rows, [C, E] in `rows_dtype`; the device's describe adds UpdateRows.
 MarginBuffers lower_margin_forward(Lowering& lowering, std::size_t op, BufferId features, BufferId weight,
                                    DType rows_dtype);
 // Adds the backward instructions. Returns the feature gradient, f32 [n, E]; its reduction overlaps with
-// computing the centres' gradient.
+// computing the centers' gradient.
 BufferId lower_margin_backward(Lowering& lowering, std::size_t op, const MarginBuffers& buffers);
 
 }  // namespace plumb

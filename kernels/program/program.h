@@ -129,7 +129,7 @@ struct Instruction {
 };
 
 // The buffers of a parameter. An untrained parameter has no momentum, and its gradient is an unread temporary
-// of the backward pass (Role::activation_gradient, not persistent). For sampled class centres `gradient`
+// of the backward pass (Role::activation_gradient, not persistent). For sampled class centers `gradient`
 // holds the sampled rows only.
 struct ParameterBuffers {
   BufferId master = kNone, momentum = kNone, gradient = kNone;

@@ -239,7 +239,7 @@ void compare_clocks(const Answers& answers, FindingList& found) {
               fmt::format("clock is {} {}", ahead > 0 ? "ahead of" : "behind",
                           among_hosts ? "most hosts'" : "that of the host that asks"),
               fmt::format("{:.3f} s, give or take {:.3f} s", std::abs(ahead), answer->clock->uncertainty),
-              "synchronise clocks (chronyc tracking, timedatectl): stamps of logs won't fit together");
+              "synchronize clocks (chronyc tracking, timedatectl): stamps of logs won't fit together");
   }
 }
 

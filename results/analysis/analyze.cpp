@@ -65,7 +65,7 @@ Window choose_window(const Dialect& dialect, const AnalyzeOptions& options) {
 }
 
 // The dialect that most of the files show; without any, the first.
-const Dialect& recognise(const std::vector<LogFile>& files) {
+const Dialect& recognize(const std::vector<LogFile>& files) {
   std::map<const Dialect*, std::int64_t> votes;
   for (const LogFile& file : files) {
     try {
@@ -77,7 +77,7 @@ const Dialect& recognise(const std::vector<LogFile>& files) {
 }
 
 const Dialect& choose_dialect(const std::string& name, const std::vector<LogFile>& files) {
-  if (name == "auto") return recognise(files);
+  if (name == "auto") return recognize(files);
   if (const Dialect* found = find_dialect(name)) return *found;
   std::string known = "auto";
   for (const Dialect* dialect : dialects()) append_part(known, dialect->name);
@@ -206,7 +206,7 @@ void keep_one_configuration(std::vector<LogRun>& runs, const fs::path& dir, std:
 }
 
 // `figures` in the order of the runs' numbers.
-CaseSummary summarise(const LogName& name, const std::vector<double>& figures, const Dialect& dialect) {
+CaseSummary summarize(const LogName& name, const std::vector<double>& figures, const Dialect& dialect) {
   const double total = std::accumulate(figures.begin(), figures.end(), 0.0);
   const double middle = median(figures);
   return {.model = name.model,
@@ -230,7 +230,7 @@ std::vector<CaseSummary> summarise_cases(const std::vector<LogRun>& runs, const 
     std::vector<double> figures;
     for (const LogRun& run : runs)
       if (is_same(run.file.name)) figures.push_back(run.images_per_second);
-    cases.push_back(summarise(name, figures, dialect));
+    cases.push_back(summarize(name, figures, dialect));
     if (first.own_window)
       cases.back().window = window_text(dialect, *first.own_window) + " (the runs' own length)";
   }

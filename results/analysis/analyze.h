@@ -31,7 +31,7 @@ struct LogRun {
   double images_per_second = 0;      // rounded to 2 decimals
   std::uint64_t hash = 0;            // of the file's bytes
   std::optional<Window> own_window;  // the run's own, in place of ReadLogs::window
-  std::string settings;  // settings_text() of the run, where a result.json tells them; else its neighbours'
+  std::string settings;  // settings_text() of the run, where a result.json tells them; else its neighbors'
 };
 
 // Every log of a folder, before cases are made of them.

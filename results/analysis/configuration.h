@@ -21,7 +21,7 @@ struct Configuration {
   std::int64_t batch_per_device = 0;
   int nodes = 0, devices_per_node = 0;
   std::int64_t image_size = 0;  // pixels
-  std::string head;             // "mp", "dp", "pfc 0.1"; "none" for models without class centres
+  std::string head;             // "mp", "dp", "pfc 0.1"; "none" for models without class centers
   std::int64_t classes = 0;
   // Other options that change the work of a step, by name: "optimizer" -> "nag".
   std::map<std::string, std::string> options;

@@ -117,7 +117,7 @@ constexpr CategoryName kNames[] = {
     {"dense layers and products", "dense"},
     {"pooling", "pooling"},
     {"loss", "loss"},
-    {"optimiser", "optimizer"},
+    {"optimizer", "optimizer"},
     {"communication, exposed", "communication"},
     {"data", "data"},
     {"gaps", "gaps"},

@@ -187,9 +187,9 @@ struct RunRecord {
   std::optional<double> bus_bytes_per_second;
   // The slowest probed link that a ring over the hosts crosses, and the seconds of a step's collectives over
   // the probed links, one after the other (CollectiveCost). Nothing (no keys): links weren't probed.
-  std::optional<double> probed_bytes_per_second, modelled_exchange_seconds;
-  std::int64_t parameters = 0, macs_per_image = 0;  // without class centres: what models are published with
-  // Class centres of all ranks, and what an image costs with those that a step takes; 0: none, and no key.
+  std::optional<double> probed_bytes_per_second, modeled_exchange_seconds;
+  std::int64_t parameters = 0, macs_per_image = 0;  // without class centers: what models are published with
+  // Class centers of all ranks, and what an image costs with those that a step takes; 0: none, and no key.
   std::int64_t head_parameters = 0, head_macs_per_image = 0;
   // activations, gradients, optimizer, parameters, peak, planned, workspace
   std::map<std::string, std::int64_t> memory_bytes;

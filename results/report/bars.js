@@ -26,7 +26,7 @@ function barsFigure(data) {
                               grouped: false,
                               ...(kind === 'best' && {
                                 backgroundColor: 'transparent',
-                                borderColor: colour('soft'),
+                                borderColor: color('soft'),
                                 borderWidth: 1.5,
                               }),
                             }))

@@ -58,6 +58,6 @@ const chartConfig = (type, data, scales, tooltip, {
 } = {}) =>
     ({type, data, options: {scales, plugins: {legend, ranges, tooltip: {callbacks: tooltip}}, ...more}});
 
-// The bars of one colour.
+// The bars of one color.
 const barsOf = (label, data, index, maxBarThickness) =>
-    ({label, data, backgroundColor: seriesColour(index), maxBarThickness});
+    ({label, data, backgroundColor: seriesColor(index), maxBarThickness});

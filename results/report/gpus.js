@@ -24,8 +24,8 @@ function clocksFigure(run) {
     data: moments.seconds.map((x, i) => ({x, y: values[i]})),
     yAxisID,
     borderDash,
-    borderColor: seriesColour(index),
-    backgroundColor: seriesColour(index),
+    borderColor: seriesColor(index),
+    backgroundColor: seriesColor(index),
     borderWidth: 1.5,
     pointRadius: 0,
   });

@@ -2,7 +2,7 @@
 
 const data = JSON.parse(document.getElementById('data').textContent);
 const series = data.lines.map(
-    (line, i) => ({curve: line, published: false, shown: true, style: {colour: i, marker: 0}}));
+    (line, i) => ({curve: line, published: false, shown: true, style: {color: i, marker: 0}}));
 
 // How the points of a verdict are drawn: a shape, filled or not.
 const kVerdicts = {
@@ -86,7 +86,7 @@ const kHistoryMeasures = {
 
 function historyDataset(one, measure, place) {
   const line = one.curve;
-  const colourOfLine = seriesColour(one.style.colour);
+  const colorOfLine = seriesColor(one.style.color);
   const looks = line.points.map(({verdict}) => kVerdicts[verdict]);
   const factor = measure.factor(line);
   return {
@@ -108,8 +108,8 @@ function historyDataset(one, measure, place) {
     pointRotation: looks.map(({rotation}) => rotation),
     pointRadius: looks.map(({radius}) => radius),
     pointHoverRadius: looks.map(({radius}) => radius + 2),
-    pointBackgroundColor: looks.map(({filled}) => (filled ? colourOfLine : colour('card'))),
-    pointBorderColor: colourOfLine,
+    pointBackgroundColor: looks.map(({filled}) => (filled ? colorOfLine : color('card'))),
+    pointBorderColor: colorOfLine,
   };
 }
 

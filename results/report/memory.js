@@ -29,7 +29,7 @@ function planFigure(run) {
                                 stepped: 'middle',
                                 borderWidth: 0,
                                 pointRadius: 0,
-                                backgroundColor: namedColour(role),
+                                backgroundColor: namedColor(role),
                               }))
         },
         {

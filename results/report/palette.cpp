@@ -23,7 +23,7 @@ std::size_t palette_place(std::string_view name) {
   return found == std::end(kPlaces) ? kPalette.size() - 1 : found->second;
 }
 
-std::string_view palette_colour(std::size_t place) {
+std::string_view palette_color(std::size_t place) {
   return kPalette[place % kPalette.size()];
 }
 

@@ -27,10 +27,10 @@ void add_bar(DataBlock& block, double ms, double row, double half_height) {
   block.add_row({ms / 2, row, 0, ms, row - half_height, row + half_height});
 }
 
-std::string bars(const DataBlock& block, const std::string& colour, const std::string& title) {
+std::string bars(const DataBlock& block, const std::string& color, const std::string& title) {
   return fmt::format(
       "{} using 1:2:3:4:5:6 with boxxyerror fillstyle solid noborder linecolor rgb '{}' title {}",
-      block.name(), colour, gnuplot_literal(title));
+      block.name(), color, gnuplot_literal(title));
 }
 
 // The run that the page shows, else the first one that `has` it; nullptr if none.
@@ -88,7 +88,7 @@ std::string memory_plot(const ReportData& data) {
     }
     blocks += rows.text();
     parts.push_back(fmt::format("{} using 1:2:3 with filledcurves fillcolor rgb '{}' title {}", rows.name(),
-                                palette_colour(palette_place(role)),
+                                palette_color(palette_place(role)),
                                 gnuplot_literal(replaced(role, '_', " "))));
   }
   return fmt::format("{}set xrange [0:{}]\nset yrange [0:*]\n{}{}",

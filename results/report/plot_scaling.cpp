@@ -56,7 +56,7 @@ std::string curve_part(const DataBlock& block, const ReportCurve& curve, std::si
   return fmt::format("{} using {} linecolor rgb '{}'", block.name(),
                      curve.published ? "1:2 with linespoints dashtype 3 linewidth 1 pointtype 6"
                                      : "1:2:3:4 with yerrorlines linewidth 2 pointtype 7",
-                     palette_colour(index));
+                     palette_color(index));
 }
 
 // Linear scaling from the first point of the own curves.

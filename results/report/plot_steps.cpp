@@ -46,7 +46,7 @@ std::string steps_plot(const ReportData& data) {
   std::set<std::int64_t> warmups;
   std::string blocks;
   std::vector<std::string> parts;
-  std::size_t colour = 0;
+  std::size_t color = 0;
   for (const ReportCurve& curve : data.curves) {
     for (const ReportPoint& point : curve.points) {
       bool named = false;
@@ -57,14 +57,14 @@ std::string steps_plot(const ReportData& data) {
         const DataBlock block = steps_block(*run.steps, index, highest);
         blocks += block.text();
         const std::string drawn = fmt::format("{} using 1:2 with lines linewidth 1.5 linecolor rgb '{}'",
-                                              block.name(), palette_colour(colour));
+                                              block.name(), palette_color(color));
         if (named)
           parts.push_back(drawn + " notitle");
         else
           add_part(parts, drawn, curve.label + ", " + point.case_name);
         named = true;
       }
-      if (named) ++colour;
+      if (named) ++color;
     }
   }
   if (parts.empty())
@@ -74,7 +74,7 @@ std::string steps_plot(const ReportData& data) {
   const std::int64_t warmup = warmups.size() == 1 ? *warmups.begin() : 0;
   const bool cut = highest.window_ms > 0 && highest.warmup_ms > highest.window_ms * 1.25;
   std::string x_label = "iteration";
-  if (warmup > 0) x_label += " (grey: warm-up, left out of all figures)";
+  if (warmup > 0) x_label += " (gray: warm-up, left out of all figures)";
   if (cut)
     x_label += fmt::format("; highest before the window: {} ms", plot_number(std::round(highest.warmup_ms)));
   return plot_frame("Step time", x_label, "ms") + range_and_warmup(highest, warmup, cut) + blocks +

@@ -33,7 +33,7 @@ function kindsFigure(run) {
   };
 }
 
-// Points of one colour for each thing that may hold a step.
+// Points of one color for each thing that may hold a step.
 function pointsByBound(steps, factor) {
   const bounds =
       ['compute', 'bandwidth', 'latency'].filter((bound) => steps.some((step) => step.bound_by === bound));
@@ -41,8 +41,8 @@ function pointsByBound(steps, factor) {
                       label: `held by ${bound}`,
                       data: steps.filter((step) => step.bound_by === bound)
                                 .map((step) => ({x: factor * step.roofline_seconds, y: factor * step.seconds, step})),
-                      backgroundColor: faded(namedColour(bound), 0.55),
-                      borderColor: namedColour(bound),
+                      backgroundColor: faded(namedColor(bound), 0.55),
+                      borderColor: namedColor(bound),
                       pointStyle: kMarkers[i],
                       pointRadius: 4,
                     }));

@@ -6,7 +6,7 @@ const windowOf = ({steps}) => steps.median.slice(Math.floor(steps.warmup / steps
 function timelineDatasets(steps, factor) {
   const at = (i) => i * steps.per_entry + (steps.per_entry - 1) / 2;
   const points = (values) => values.map((value, i) => ({x: at(i), y: factor * value}));
-  const line = seriesColour(0);
+  const line = seriesColor(0);
   const datasets = [{
     label: steps.per_entry > 1 ? 'median' : 'step',
     data: points(steps.median),
@@ -173,7 +173,7 @@ function ranksFigure(run) {
           datasets: [{
             label: title,
             data: order.map((i) => factor * shown[i]),
-            backgroundColor: place.map((node) => seriesColour(1 + 4 * (node % 2))),
+            backgroundColor: place.map((node) => seriesColor(1 + 4 * (node % 2))),
             maxBarThickness: 34
           }]
         },

@@ -3,7 +3,7 @@
 // [{curve, published, name, style, shown}]: own curves first, each in front of its prediction.
 function makeSeries(data) {
   const own = data.curves.flatMap((curve, i) => {
-    const series = {curve, published: false, shown: true, style: {colour: i, marker: i}};
+    const series = {curve, published: false, shown: true, style: {color: i, marker: i}};
     if (!curve.predicted) return [series];
     const predicted = {label: `${curve.label}, predicted`, points: curve.predicted};
     return [series, {...series, curve: predicted, predicted: true, style: {...series.style, dash: 0}}];
@@ -12,17 +12,17 @@ function makeSeries(data) {
                                          curve,
                                          published: true,
                                          shown: curve.selected,
-                                         style: {colour: data.curves.length + i, marker: data.curves.length + i, dash: i},
+                                         style: {color: data.curves.length + i, marker: data.curves.length + i, dash: i},
                                        }));
   return [...own, ...published];
 }
 
 function lineOf(series) {
-  const line = seriesColour(series.style.colour);
+  const line = seriesColor(series.style.color);
   const measured = !series.published && !series.predicted;
   return {
     borderColor: line,
-    backgroundColor: series.predicted ? colour('card') : line,  // hollow
+    backgroundColor: series.predicted ? color('card') : line,  // hollow
     borderWidth: measured ? 2.5 : 1.5,
     borderDash: measured ? [] : kDashes[series.style.dash % kDashes.length],
     pointStyle: kMarkers[series.style.marker % kMarkers.length],
@@ -35,8 +35,8 @@ function lineOf(series) {
 const idealLine = (label, points) => ({
   label,
   data: points,
-  borderColor: colour('soft'),
-  backgroundColor: colour('soft'),
+  borderColor: color('soft'),
+  backgroundColor: color('soft'),
   borderWidth: 1,
   borderDash: [1, 4],
   pointStyle: 'line',
@@ -166,8 +166,8 @@ function scalingFigure(id, allSeries) {
 const showScaling = (series) =>
     Object.keys(kMeasures).forEach((id) => showFigure(id, scalingFigure(id, series)));
 
-// The line's marker, in its colour.
-const swatch = ({style: {colour: place, marker}}) => element('span', {
+// The line's marker, in its color.
+const swatch = ({style: {color: place, marker}}) => element('span', {
   'aria-hidden': 'true',
   class: 'sign',
   'data-sign': kSigns[marker % kSigns.length],

@@ -9,7 +9,7 @@ function drawRanges(chart, ranges, draw) {
     const [left, right] = [from, to].map(
         (value) => Math.min(Math.max(scales.x.getPixelForValue(value), area.left), area.right));
     draw(context, area, left, right - left);
-    context.fillStyle = colour('soft');
+    context.fillStyle = color('soft');
     if (text && right - left > context.measureText(text).width)
       context.fillText(text, left + 5, context.textAt);
   }
@@ -20,14 +20,14 @@ const rangesPlugin = {
   id: 'ranges',
   beforeDatasetsDraw(chart, _, options) {
     drawRanges(chart, options.x, (context, area, left, width) => {
-      context.fillStyle = colour('shade');
+      context.fillStyle = color('shade');
       context.fillRect(left, area.top, width, area.bottom - area.top);
       context.textAt = area.bottom - 6;
     });
   },
   afterDatasetsDraw(chart, _, options) {
     drawRanges(chart, options.phases, (context, area, left) => {
-      context.fillStyle = colour('soft');
+      context.fillStyle = color('soft');
       context.fillRect(left, area.top - 14, 1, area.bottom - area.top + 14);
       context.textAt = area.top - 4;
     });

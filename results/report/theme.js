@@ -8,11 +8,11 @@ const kDashes = [[7, 4], [2, 3], [9, 3, 2, 3], [4, 2], [12, 4], [2, 6], [6, 2, 2
 const systemDark = window.matchMedia('(prefers-color-scheme: dark)');
 let chosenTheme = null;
 
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-const seriesColour = (index) => colour(`series-${index % kSeries}`);
+const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const seriesColor = (index) => color(`series-${index % kSeries}`);
 
-// The colour of a phase, a role, …, wherever it comes up (palette.cpp).
-const namedColour = (name) => seriesColour(data.palette[name] ?? kSeries - 1);
+// The color of a phase, a role, …, wherever it comes up (palette.cpp).
+const namedColor = (name) => seriesColor(data.palette[name] ?? kSeries - 1);
 
 function faded(hex, share) {
   const part = (at) => parseInt(hex.slice(at, at + 2), 16);
@@ -21,11 +21,11 @@ function faded(hex, share) {
 
 function applyTheme(theme) {
   document.documentElement.dataset.theme = theme;
-  Chart.defaults.color = colour('soft');
-  Chart.defaults.borderColor = colour('grid');
-  Chart.defaults.backgroundColor = colour('shade');
+  Chart.defaults.color = color('soft');
+  Chart.defaults.borderColor = color('grid');
+  Chart.defaults.backgroundColor = color('shade');
   const other = theme === 'dark' ? 'Light' : 'Dark';
-  document.getElementById('theme').textContent = `${other} colours`;
+  document.getElementById('theme').textContent = `${other} colors`;
 }
 
 const presentTheme = () => chosenTheme ?? (systemDark.matches ? 'dark' : 'light');

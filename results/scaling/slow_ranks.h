@@ -18,7 +18,7 @@ struct SlowRanks {
   double others_wait = 0;  // median of the ranks that don't stand apart
 };
 
-// `waits`: seconds per step, two ranks or more. The widest gap between neighbours in the order of waiting
+// `waits`: seconds per step, two ranks or more. The widest gap between neighbors in the order of waiting
 // parts slow ranks, at most half of all, from the others.
 SlowRanks slow_ranks(const std::vector<double>& waits, double step_seconds);
 

@@ -27,7 +27,7 @@ struct PairedRing {
   std::string slowest;
 };
 
-// Nothing unless every neighbouring pair was measured.
+// Nothing unless every neighboring pair was measured.
 std::optional<PairedRing> paired_ring(const Links& links, int nodes) {
   const auto count = static_cast<std::size_t>(nodes);
   if (nodes < 2 || count > links.hosts.size()) return {};
@@ -135,7 +135,7 @@ CollectiveCost::CollectiveCost(const Links& links, Layout layout)
   if (layout.devices() > 1) correct_by(links);
 }
 
-double CollectiveCost::modelled(std::string_view kind, double bytes) const {
+double CollectiveCost::modeled(std::string_view kind, double bytes) const {
   const double n = layout_.devices(), hosts = layout_.nodes;
   const double rounds = kind.starts_with("allreduce") ? 2 : 1;
   const double ring = start_seconds_ +
@@ -172,14 +172,14 @@ void CollectiveCost::correct_by(const Links& links) {
   for (const MeasuredAllreduce& one : links.allreduces) {
     if (layout_of(one) != *nearest) continue;
     const double bytes = static_cast<double>(one.bytes), median = one.seconds.median;
-    measured_[bytes] = {median / there.modelled("allreduce_sum", bytes),
+    measured_[bytes] = {median / there.modeled("allreduce_sum", bytes),
                         {one.seconds.min / median, one.seconds.max / median}};
   }
 }
 
 double CollectiveCost::seconds(std::string_view kind, double bytes) const {
   if (layout_.devices() == 1) return 0;
-  return modelled(kind, bytes) * measured(bytes).factor;
+  return modeled(kind, bytes) * measured(bytes).factor;
 }
 
 double CollectiveCost::least_seconds(std::string_view kind, double bytes) const {

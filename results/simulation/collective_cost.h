@@ -47,10 +47,10 @@ class CollectiveCost {
 
  private:
   struct Measured {
-    double factor = 1;  // measured / modelled
+    double factor = 1;  // measured / modeled
     Spread spread;
   };
-  double modelled(std::string_view kind, double bytes) const;
+  double modeled(std::string_view kind, double bytes) const;
   Measured measured(double bytes) const;
   void correct_by(const Links& links);
 

@@ -126,7 +126,7 @@ ScalingBasis scaling_basis(const CurveSamples& curve) {
   RecordedStep recorded = read_recorded_step(folder / "program.json");
   if (recorded.step.sharded)
     throw Error(ExitCode::bad_data,
-                "file '{}' shares class centres out over its ranks, so its step changes with their number, "
+                "file '{}' shares class centers out over its ranks, so its step changes with their number, "
                 "which the simulation doesn't follow; name a run of resnet50 or with --head dp",
                 printable((folder / "program.json").string()));
   ScalingBasis basis{

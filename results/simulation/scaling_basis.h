@@ -14,7 +14,7 @@ namespace plumb {
 // numbers of devices. The profiled run with the fewest devices gives the step: its instructions' times,
 // stretched so that they take, together, its step without exposed communication. Throws Error(bad_data) that
 // names the file and the remedy: no run with a profile, runs of several configurations, a profile of another
-// program, class centres that are shared out.
+// program, class centers that are shared out.
 ScalingBasis load_scaling_basis(const std::vector<std::string>& paths);
 // Likewise from the samples of one curve, its base among them. Without notes.
 ScalingBasis scaling_basis(const CurveSamples& curve);

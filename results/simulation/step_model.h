@@ -44,7 +44,7 @@ struct StepModel {
   std::vector<StepGradient> gradients;      // in the order in which backward completes them
   double sent_element_bytes = 0;            // of summed gradients; 0: as the gradients themselves
   double bytes_per_second = 0;              // of the device's memory; 0: not known
-  bool sharded = false;  // class centres are shared out over the ranks: each number of them has its own step
+  bool sharded = false;  // class centers are shared out over the ranks: each number of them has its own step
 
   double seconds() const;  // sum over compute: the step of a device alone
 };

@@ -15,8 +15,8 @@ double widening(double correlation) {
   return std::sqrt((1 + correlation) / (1 - correlation));
 }
 
-// Correlation of neighbours, each clipped to three deviations.
-double neighbour_correlation(const std::vector<double>& residuals, double deviation) {
+// Correlation of neighbors, each clipped to three deviations.
+double neighbor_correlation(const std::vector<double>& residuals, double deviation) {
   constexpr double kMostTaken = 0.95;  // above it a short series tells nothing about itself
   double products = 0, squares = 0, previous = 0;
   for (const double residual : residuals) {
@@ -70,7 +70,7 @@ Trend trend_of(std::span<const double> values) {
   for (std::size_t i = 0; i < values.size(); ++i)
     residuals.push_back(values[i] - trend.at(static_cast<double>(i)));
   trend.deviation = median_deviation(residuals, 0);
-  trend.correlation = neighbour_correlation(residuals, trend.deviation);
+  trend.correlation = neighbor_correlation(residuals, trend.deviation);
   return trend;
 }
 

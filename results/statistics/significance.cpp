@@ -20,7 +20,7 @@ void check_figures(std::span<const double> figures) {
                   "a run's figure is {:f}, which is no throughput to compare; leave that run out", figure);
 }
 
-// `out` is scratch of values.size(). The generator's remainder favours low indices by less than 2^-50.
+// `out` is scratch of values.size(). The generator's remainder favors low indices by less than 2^-50.
 double resampled_median(std::span<const double> values, std::mt19937_64& generator,
                         std::vector<double>& out) {
   out.resize(values.size());

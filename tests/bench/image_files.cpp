@@ -20,8 +20,8 @@ std::vector<std::uint8_t> encode_jpeg(int width, int height, JpegKind kind,
   jpeg_mem_dest(&compress, &buffer, &bytes);
   compress.image_width = static_cast<unsigned>(width);
   compress.image_height = static_cast<unsigned>(height);
-  compress.input_components = inks ? 4 : kind == JpegKind::grey ? 1 : 3;
-  compress.in_color_space = inks ? JCS_CMYK : kind == JpegKind::grey ? JCS_GRAYSCALE : JCS_RGB;
+  compress.input_components = inks ? 4 : kind == JpegKind::gray ? 1 : 3;
+  compress.in_color_space = inks ? JCS_CMYK : kind == JpegKind::gray ? JCS_GRAYSCALE : JCS_RGB;
   jpeg_set_defaults(&compress);
   jpeg_set_quality(&compress, 95, TRUE);
   if (kind == JpegKind::progressive) jpeg_simple_progression(&compress);

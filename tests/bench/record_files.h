@@ -12,7 +12,7 @@ using Bytes = std::vector<std::uint8_t>;
 // A record's bytes without its frame. One label goes into the header, several follow it.
 Bytes record_of(const std::vector<float>& labels, const Bytes& payload);
 
-// A 24 x 24 JPEG image of one colour.
+// A 24 x 24 JPEG image of one color.
 Bytes small_jpeg(int shade);
 
 // Packed records and their offsets.

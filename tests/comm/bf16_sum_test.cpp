@@ -14,7 +14,7 @@ float widened(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-// The nearer of the two neighbours of `exact` (double represents it exactly), or the even one.
+// The nearer of the two neighbors of `exact` (double represents it exactly), or the even one.
 std::uint16_t nearest_bf16(double exact) {
   const auto toward_zero =
       static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(exact)) >> 16);
@@ -32,7 +32,7 @@ TEST(Bf16Sum, IsTheNearestBf16ForEveryFiniteNumber) {
     const auto addend = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(other) >> 16);
     std::vector<std::uint16_t> numbers;
     for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
-      // The very largest values round to infinity, which has no neighbour to compare with.
+      // The very largest values round to infinity, which has no neighbor to compare with.
       if (std::abs(widened(static_cast<std::uint16_t>(bits))) < 3e38f)
         numbers.push_back(static_cast<std::uint16_t>(bits));
     }

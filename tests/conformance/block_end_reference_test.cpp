@@ -64,7 +64,7 @@ constexpr std::size_t kZeroScale = 2, kConstant = 1;
 
 void expect_the_usual_way(const Shape& images, bool normalised_shortcut) {
   SCOPED_TRACE(testing::Message() << images.n << " x " << images.h << " x " << images.w
-                                  << (normalised_shortcut ? ", normalised shortcut" : ""));
+                                  << (normalised_shortcut ? ", normalized shortcut" : ""));
   constexpr std::int64_t c = 3, k = 10;
   GraphBuilder b(images);
   const ValueId x2 = b.conv(GraphBuilder::kImages, c, {}), a = b.norm(x2, Activation::relu),

@@ -238,7 +238,7 @@ class GpuBlockEnds : public Conformance {
                                     << ", weight " << options.weight
                                     << (options.by_products ? ", by products" : "")
                                     << (options.tf32 ? ", tf32" : "")
-                                    << (options.normalised_shortcut ? ", normalised shortcut" : ""));
+                                    << (options.normalised_shortcut ? ", normalized shortcut" : ""));
     const auto program = BlockEnd(options).start(*device());
     for (InstructionId id = 0; id < kPlaces; ++id) program->check(id);
   }
@@ -255,11 +255,11 @@ TEST_F(GpuBlockEnds, OfAllSizes) {
 
 TEST_F(GpuBlockEnds, WithEitherShortcutAndBiasGradient) {
   for (const DType dtype : kHalf)
-    for (const bool normalised : {false, true})
+    for (const bool normalized : {false, true})
       for (const bool has_d_bias : {false, true})
         check({.dtype = dtype,
                .extent = {3, 7, 7, 128},
-               .normalised_shortcut = normalised,
+               .normalised_shortcut = normalized,
                .has_d_bias = has_d_bias});
 }
 
@@ -267,10 +267,10 @@ TEST_F(GpuBlockEnds, WithEitherShortcutAndBiasGradient) {
 TEST_F(GpuBlockEnds, ByALibrarysProducts) {
   for (const auto& [dtype, tf32] : kByProducts)
     for (const Shape& extent : {Shape{1, 5, 5, 64}, {3, 7, 7, 128}, {1, 7, 7, 256}})
-      for (const bool normalised : {false, true})
+      for (const bool normalized : {false, true})
         check({.dtype = dtype,
                .extent = extent,
-               .normalised_shortcut = normalised,
+               .normalised_shortcut = normalized,
                .by_products = true,
                .tf32 = tf32});
 }

@@ -91,7 +91,7 @@ TEST_F(Convolutions, OfTheImages) {
     }
 }
 
-// Blocks of a ResNet, whose ends convolutions normalise, mask and sum up where a device fuses: with a
+// Blocks of a ResNet, whose ends convolutions normalize, mask and sum up where a device fuses: with a
 // projection and without, a stride, pixels that fill no tile, and one pixel.
 ValueId bottleneck(GraphBuilder& b, ValueId in, std::int64_t width, std::int64_t channels, int stride) {
   const bool projects = stride > 1 || b.shape(in).c != channels;
@@ -302,14 +302,14 @@ TEST_F(Layers, DropoutDropsTheSameElementsInEveryLayout) {
 }
 
 // The step's half of the staging buffer, by the iteration's parity.
-TEST_F(Layers, BatchesOfBytesAreNormalised) {
+TEST_F(Layers, BatchesOfBytesAreNormalized) {
   for (const Shape& images : {Shape{3, 6, 6, 3}, {5, 19, 3, 3}, {2, 17, 32, 3}}) {
     GraphBuilder b(images);
     const Graph graph = b.loss(b.dense(b.conv(kImages, 8, {}), 5));
     for (Offer offer : offers()) {
       if (offer.describe.fp32_head) continue;
       offer.describe.load_batch_every_step = true;
-      offer.describe.normalisation = {{0.5F, 0.25F, 2}, {-1, 3, 0.5F}};
+      offer.describe.normalization = {{0.5F, 0.25F, 2}, {-1, 3, 0.5F}};
       CheckedProgram program(*device(), graph, {}, describe(graph, offer.describe, device()->limits()));
       const TestTensors tensors = random_tensors(graph, 7);
       for (ParameterId p = 0; p < tensors.parameters.size(); ++p)

@@ -41,7 +41,7 @@ void Run::of(const ConvForward& conv) {
   for_each_product<Split::outputs>(op, shape(op.in), to, [&](std::size_t i, std::size_t w, std::size_t o) {
     out.add(o, x[i] * weight[w]);
   });
-  // An input normalised on the way is rounded; now and then fp32 and double round it to different neighbours.
+  // An input normalized on the way is rounded; now and then fp32 and double round it to different neighbors.
   const double more_units = conv.scale_shift ? roundoff(conv.in) : 0;
   if (conv.sums) {
     const auto channels = static_cast<std::size_t>(to.c);

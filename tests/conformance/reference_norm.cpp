@@ -211,9 +211,9 @@ void Run::norm_backward(const NormOperands& norm, const Shape& extent, const Nor
     d_bias.add(c, g[i]);
     d_scale.add(c, g[i] * normal(i, c));
     d_scale.magnitudes[c] += std::abs(g[i]);  // the normal value's own error
-    if (gradient.cancelled.empty()) continue;
-    d_bias.magnitudes[c] += gradient.cancelled[i];
-    d_scale.magnitudes[c] += gradient.cancelled[i] * (1 + std::abs(normal(i, c)));
+    if (gradient.canceled.empty()) continue;
+    d_bias.magnitudes[c] += gradient.canceled[i];
+    d_scale.magnitudes[c] += gradient.canceled[i] * (1 + std::abs(normal(i, c)));
   }
   for (std::size_t i = 0; i < x.size(); ++i) {
     const std::size_t c = channel_of(extent, i);
@@ -227,7 +227,7 @@ void Run::norm_backward(const NormOperands& norm, const Shape& extent, const Nor
         std::abs(factor * inv_std[c] * d_scale.values[c]) / elements * (std::abs(x[i]) + std::abs(mean[c]));
     if (norm.adds) d_in.add(i, in(norm.d_in)[i]);
     rounding[i] = gradient.rounding * std::abs(factor * g[i]);
-    if (!gradient.cancelled.empty()) d_in.magnitudes[i] += std::abs(factor) * gradient.cancelled[i];
+    if (!gradient.canceled.empty()) d_in.magnitudes[i] += std::abs(factor) * gradient.canceled[i];
   }
   Expected made_in = std::move(d_in).expected();
   for (std::size_t i = 0; i < rounding.size(); ++i) made_in.slack[i] += rounding[i];
@@ -306,14 +306,14 @@ void Run::of(const BatchNormPoolBackward& norm) {
   const Shape& extent = shape(op<BatchNorm>().in);
   const Shape pooled{extent.n, (extent.h + 1) / 2, (extent.w + 1) / 2, extent.c};
   const Doubles d_out = summed(norm.d_out, norm.second_d_out);
-  NormGradient gradient{.values = Doubles(in(norm.in).size()), .cancelled = Doubles(in(norm.in).size())};
+  NormGradient gradient{.values = Doubles(in(norm.in).size()), .canceled = Doubles(in(norm.in).size())};
   for_each_element(pooled, [&](auto n, auto c, auto y, auto x) {
     const std::size_t window = at(pooled, n, c, y, x);
     const auto place = static_cast<std::int64_t>(in(norm.argmax)[window]);
     if (place >= 9) return;
     const std::size_t pixel = at(extent, n, c, 2 * y - 1 + place / 3, 2 * x - 1 + place % 3);
     gradient.values[pixel] += d_out[window];
-    gradient.cancelled[pixel] += std::abs(d_out[window]);
+    gradient.canceled[pixel] += std::abs(d_out[window]);
   });
   norm_backward({norm.in, norm.scale, norm.mean, norm.inv_std, norm.d_in, norm.d_scale, norm.d_bias}, extent,
                 gradient);

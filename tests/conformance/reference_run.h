@@ -169,8 +169,8 @@ class Run {
   // The gradient of the norm's result before its activation. `line`: that result, where it decides.
   struct NormGradient {
     Doubles values;
-    double rounding = 0;     // relative, of what the device keeps between its passes
-    Doubles cancelled = {};  // magnitudes that went into a value besides its own; empty: none
+    double rounding = 0;    // relative, of what the device keeps between its passes
+    Doubles canceled = {};  // magnitudes that went into a value besides its own; empty: none
   };
   struct NormOperands {
     BufferId in, scale, mean, inv_std, d_in, d_scale, d_bias;

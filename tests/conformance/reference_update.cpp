@@ -16,8 +16,8 @@ void Run::of(const PackBatch& pack) {
     const auto pixel = static_cast<std::size_t>(((n * images.h + y) * images.w + x) * images.c + c);
     const std::size_t into = at(images, n, c, y, x);
     values.add(into, in(pack.staged_images)[part * elements + pixel] *
-                         static_cast<double>(pack.normalisation.factor[c]));
-    values.add(into, static_cast<double>(pack.normalisation.offset[c]));
+                         static_cast<double>(pack.normalization.factor[c]));
+    values.add(into, static_cast<double>(pack.normalization.offset[c]));
   });
   expect(pack.images, std::move(values).expected(2 * 0x1p-24));
   const auto first = in(pack.staged_labels).begin() + static_cast<std::ptrdiff_t>(part * batch);

@@ -54,7 +54,7 @@ class GpuFaceRanks : public MpiTest {
     for (std::size_t i = 0; i < wanted.losses.size(); ++i)
       EXPECT_NEAR(run.losses.at(i) / wanted.losses[i], 1, losses) << "iteration " << i;
     EXPECT_LE(largest_difference(run.backbone, wanted.backbone), weights);
-    EXPECT_LE(largest_difference(run.centres, wanted.centres), weights);
+    EXPECT_LE(largest_difference(run.centers, wanted.centers), weights);
   }
 };
 
@@ -91,7 +91,7 @@ TEST_F(GpuFaceRanks, OneRankWithCollectivesIsOneWithoutToTheBit) {
     EXPECT_EQ(sends(with, "overflow.allreduce"), head == Head::sharded ? 1 : 0);
     EXPECT_EQ(with.losses, without.losses);
     EXPECT_EQ(with.backbone, without.backbone);
-    EXPECT_EQ(with.centres, without.centres);
+    EXPECT_EQ(with.centers, without.centers);
   }
 }
 

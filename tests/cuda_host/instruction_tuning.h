@@ -22,7 +22,7 @@
 
 namespace plumb::cuda {
 
-// Behaviour of a test engine when run.
+// Behavior of a test engine when run.
 struct FakeEngine {
   std::string name;
   std::uint64_t seconds = 0;  // by the emulated clock, so that a busy machine changes no order
@@ -109,7 +109,7 @@ class LargeProducts final : public GemmEngine {
   const std::unique_ptr<GemmEngine> products_ = make_gemm_engine();
 };
 
-// All three compute statistics, two also normalise their inputs.
+// All three compute statistics, two also normalize their inputs.
 inline Graph three_convolutions() {
   GraphBuilder builder({2, 6, 6, 16});
   ValueId value = GraphBuilder::kImages;

@@ -89,7 +89,7 @@ TEST_F(LargeSizes, SoftmaxReachesTheLastRow) {
 }
 
 // A mask of what passed the ReLU is for NHWC; in NCHW the stored output tells.
-void expect_last_pixel_normalised(const NormPartition& partition, DType dtype) {
+void expect_last_pixel_normalized(const NormPartition& partition, DType dtype) {
   SparseTensor in(dtype, kElements), out(dtype, kElements), d_out(dtype, kElements), d_in(dtype, kElements),
       partials(DType::f32, std::int64_t{partition.partial_blocks()} * 2 * kChannels),
       scale_shift(DType::f32, 3 * kChannels);
@@ -156,11 +156,11 @@ void expect_last_pixel_normalised(const NormPartition& partition, DType dtype) {
 }
 
 TEST_F(LargeSizes, NormsReachTheLastPixel) {
-  expect_last_pixel_normalised(partition_norm(kPixels, kChannels), DType::f16);
+  expect_last_pixel_normalized(partition_norm(kPixels, kChannels), DType::f16);
 }
 
 TEST_F(LargeSizes, NormsInNchwReachTheLastPixel) {
-  expect_last_pixel_normalised(partition_norm(kImages, kChannels, kSide * kSide), DType::f32);
+  expect_last_pixel_normalized(partition_norm(kImages, kChannels, kSide * kSide), DType::f32);
 }
 
 TEST_F(LargeSizes, NormsBehindAMaxPoolReachTheLastPixel) {

@@ -1,5 +1,5 @@
 // A stand-in for NCCL on emulated GPUs: carries the calls of comm/nccl_communicator.cpp over MPI. Undefined
-// behaviour and hangs of NCCL are errors here: mismatched collectives between ranks, memory of another GPU, a
+// behavior and hangs of NCCL are errors here: mismatched collectives between ranks, memory of another GPU, a
 // stream that waits for the default stream, a second stream, use after destruction.
 //
 // EMULATED_NCCL_FAIL=rank:call makes ncclCommGetAsyncError of that rank return ncclRemoteError from its

@@ -42,7 +42,7 @@ struct Recording {
 
 struct CUstream_st {
   std::size_t queue = 0;
-  bool blocking = false;  // synchronises with the legacy default stream
+  bool blocking = false;  // synchronizes with the legacy default stream
   plumb::gpu::emulated::OperationPtr last;
   std::vector<plumb::gpu::emulated::OperationPtr> waits;  // for the next operation, besides `last`
   std::shared_ptr<plumb::gpu::emulated::Capture> capture;

@@ -31,11 +31,11 @@ void Timeline::finish(Operation& operation) {
 
 void Timeline::run_next() {
   // Lets one queue run far ahead, then another: finds more errors than round-robin.
-  const auto of_favourite = [&](const OperationPtr& operation) { return operation->queue == favourite_; };
-  auto next = random_() % 16 == 0 ? ready_.end() : std::find_if(ready_.begin(), ready_.end(), of_favourite);
+  const auto of_favorite = [&](const OperationPtr& operation) { return operation->queue == favorite_; };
+  auto next = random_() % 16 == 0 ? ready_.end() : std::find_if(ready_.begin(), ready_.end(), of_favorite);
   if (next == ready_.end()) next = ready_.begin() + static_cast<std::ptrdiff_t>(random_() % ready_.size());
   const OperationPtr operation = *next;
-  favourite_ = operation->queue;
+  favorite_ = operation->queue;
   ready_.erase(next);
   bool ended = true;
   if (operation->work && failure_.empty()) {

@@ -44,7 +44,7 @@ class Timeline {
 
   std::mt19937 random_;
   std::vector<OperationPtr> ready_;
-  std::size_t favourite_ = 0;  // queue that runs ahead for a while
+  std::size_t favorite_ = 0;  // queue that runs ahead for a while
   std::string failure_;
 };
 

@@ -39,7 +39,7 @@ class RandomBatches final : public BatchSource {
   std::array<Held, 3> held_;  // a batch is valid until the third call
 };
 
-constexpr Normalisation kNormalisation{{0.025F, 0.02F, 0.03F}, {-3.2F, -2.5F, -3.8F}};
+constexpr Normalization kNormalization{{0.025F, 0.02F, 0.03F}, {-3.2F, -2.5F, -3.8F}};
 
 void write_tensors(Device& device, const Graph& graph, const TestTensors& tensors,
                    const TrainOptions& options) {
@@ -128,7 +128,7 @@ GraphRun train_on_gpu(const Graph& graph, const TestTensors& tensors, const Trai
     run = train(*device, graph, tensors, options,
                 {.precision = options.precision,
                  .load_batch_every_step = options.other_batches,
-                 .normalisation = kNormalisation,
+                 .normalization = kNormalization,
                  .fuse = options.fuse,
                  .deterministic = options.deterministic,
                  .scale_loss = options.rule.loss_scaling.kind != LossScaling::Kind::none,
@@ -148,7 +148,7 @@ GraphRun train_on_cpu(const Graph& graph, const TestTensors& tensors, const Trai
   unscaled.capture = false;
   return train(*device, graph, tensors, unscaled,
                {.load_batch_every_step = options.other_batches,
-                .normalisation = kNormalisation,
+                .normalization = kNormalization,
                 .winograd = Winograd::never});
 }
 

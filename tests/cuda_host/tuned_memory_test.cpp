@@ -40,7 +40,7 @@ class TunedMemory : public MpiTest {
     auto tuned = nlohmann::json::parse(read_text(cache_ / "plumbline/tuning.json"));
     for (auto& [problem, trials] : tuned.at("environments").front().items())
       if (problem.find("statistics") != std::string::npos ||
-          problem.find("normalises") != std::string::npos || problem.starts_with("conv_norm"))
+          problem.find("normalizes") != std::string::npos || problem.starts_with("conv_norm"))
         for (auto& trial : trials) trial["seconds"] = 1;
     cache_.write("plumbline/tuning.json", tuned.dump());
   }

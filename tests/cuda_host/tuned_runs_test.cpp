@@ -85,7 +85,7 @@ TEST(TunedRuns, NameTheLayersWithoutAFusedEngineAndComputeThemByPlainSteps) {
   for (const auto& instruction : fallen.program.at("steps"))
     EXPECT_NE(instruction.at("kind"), "conv_norm_backward_data") << instruction;
   // Two images of 1x1 at the end make later losses those of any rounding. Our own kernels still fuse: ends of
-  // blocks are not rounded before they are normalised.
+  // blocks are not rounded before they are normalized.
   const auto loss = plain.result.at("loss").front().get<double>();
   EXPECT_NEAR(fallen.result.at("loss").front().get<double>(), loss, 0.002 * loss);
 }

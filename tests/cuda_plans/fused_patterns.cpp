@@ -7,7 +7,7 @@ namespace plumb::cuda {
 namespace {
 
 constexpr std::array<const char*, kFusedGraphs.size()> kNames{
-    "conv, statistics", "normalise, conv, statistics", "normalise, weight gradient",
+    "conv, statistics", "normalize, conv, statistics", "normalize, weight gradient",
     "data gradient, norm backward"};
 
 }  // namespace

@@ -42,7 +42,7 @@ TEST(ConvProblem, SaysWhatIsFusedAndWhatItReads) {
   problem.scale_shift_dtype = DType::f16;
   EXPECT_EQ(
       text_of(problem),
-      "conv_forward 2x7x7x64 to 7x7x64, kernel 1, stride 1, padding 0, groups 2, f32, normalises its input "
+      "conv_forward 2x7x7x64 to 7x7x64, kernel 1, stride 1, padding 0, groups 2, f32, normalizes its input "
       "by f16 factors, gathers statistics");
 }
 
@@ -57,13 +57,13 @@ TEST(ConvProblem, TellsTf32FromStrictF32) {
 
 TEST(ConvProblem, TakesTheDtypeOfTheFactorsThatItsStepReads) {
   const auto plans = wanted_plans(h200().limits(), {.precision = Precision::fp16, .fuse = true});
-  std::size_t normalising = 0;
+  std::size_t normalizing = 0;
   for (const WantedPlan& plan : plans) {
     if (!plan.problem.fusion.normalizes_input) continue;
-    ++normalising;
+    ++normalizing;
     EXPECT_EQ(plan.problem.scale_shift_dtype, DType::f16) << plan.instruction;
   }
-  EXPECT_GT(normalising, 0);
+  EXPECT_GT(normalizing, 0);
 }
 
 // Their instructions request no plan, so nothing may be fused into them.

@@ -40,7 +40,7 @@ LINE = re.compile(
     r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}-INFO: \[Pass 0, train batch (\d+)\] \tloss \S+, acc1 \d\.\d{5}, "
     r"acc5 (?:\d\.\d{5}|nan), lr \S+, elapse \d+\.\d{6} sec Epoch\[0\] Batch\[\d+\]\tSpeed: \d+\.\d\d samples/sec"
 )
-# 0: the run ended before. 1: mpirun's own, of a rank that is lost before it is initialised.
+# 0: the run ended before. 1: mpirun's own, of a rank that is lost before it is initialized.
 CODES = {"kill": [0, 1, 75, 137], "stop": [0, 75], "pause": [0], "lost host": [0, 75, 137], "full disk": [0, 73, 74]}
 Outcome = collections.namedtuple(
     "Outcome",

@@ -1,4 +1,4 @@
-// A framework's trace in Chrome's format. An accepted trace is categorised completely: every instant of its
+// A framework's trace in Chrome's format. An accepted trace is categorized completely: every instant of its
 // steps exactly once.
 #include <numeric>
 

@@ -131,7 +131,7 @@ ranks() {
 }
 
 # All ranks take the same batch, so that each has the gradient of a single rank, and so has their mean. Faces with shared
-# class centres have no such single rank: two NCCL ranks equal two that meet through the host.
+# class centers have no such single rank: two NCCL ranks equal two that meet through the host.
 nccl_ranks() {
   local precision count graph name kind head given files shared
   compare batch batch "$scratch/batch.safetensors" --images 16 --size "$([ "$rehearse" = yes ] && echo 32 || echo 64)"

@@ -7,10 +7,10 @@ namespace plumb {
 namespace {
 
 std::vector<float> parameter_values(const Parameter& parameter, std::uint64_t position) {
-  const auto filled = [&](double centre, double amplitude) {
+  const auto filled = [&](double center, double amplitude) {
     std::vector<float> values(parameter.elements());
     for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = static_cast<float>(centre + amplitude * closed_form_even(position, i));
+      values[i] = static_cast<float>(center + amplitude * closed_form_even(position, i));
     return values;
   };
   const auto& dims = parameter.dims;

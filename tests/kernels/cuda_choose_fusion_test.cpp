@@ -120,7 +120,7 @@ TEST(ChooseFusion, GivesEveryLayerItsOwnReason) {
   EXPECT_EQ(patterns, (std::set{FusedPattern::norm_backward_data, FusedPattern::statistics}));
 }
 
-// Without statistics, nothing can normalise its input either.
+// Without statistics, nothing can normalize its input either.
 TEST(ChooseFusion, GivesUpAPatternWithWhatNeedsIt) {
   const auto plain = choose([](const Program&, const Instruction& instruction) {
     return InstructionCost{0, gathers_statistics(instruction) ? "no engine" : ""};

@@ -143,7 +143,7 @@ TEST(FusionPlan, ABlockEndsWithoutItsConvolutionsOutputOnlyIfThatIsAProductOfAnA
 TEST(FusionText, SaysWhatBecameOfEachLayerAndWhyNotMore) {
   const Graph graph = make_resnet50({.batch = 2, .image_size = 64});
   const std::string hopper = plumb::fusion_text(graph, {.precision = Precision::fp16}, *find_target("h200"));
-  EXPECT_NE(hopper.find("normalises layer1.0.bn1 (ConvBNfprop), statistics"), std::string::npos) << hopper;
+  EXPECT_NE(hopper.find("normalizes layer1.0.bn1 (ConvBNfprop), statistics"), std::string::npos) << hopper;
   EXPECT_NE(hopper.find("never stored: ends the block with layer1.0.bn3"), std::string::npos);
   EXPECT_NE(hopper.find("from products, with the sums of layer1.0.bn2"), std::string::npos);
   EXPECT_NE(hopper.find("statistics by products of layer1.0.conv3's input"), std::string::npos);

@@ -25,7 +25,7 @@ double megabytes_per_image(const Program& program, std::int64_t batch) {
   return roofline(program, gpu(90), Precision::fp16).bytes / static_cast<double>(batch) / 1e6;
 }
 
-TEST(Fusion, OnHopperOnlyNormsThatEndBlocksNeedAStepThatNormalises) {
+TEST(Fusion, OnHopperOnlyNormsThatEndBlocksNeedAStepThatNormalizes) {
   const Program program = with_plain_ends(90);
   for (const Instruction& instruction : program.instructions) {
     if (instruction.as<BatchNormApply>()) {
@@ -76,7 +76,7 @@ TEST(Fusion, InNchwTheMaxPoolHasABackwardOfItsOwn) {
   EXPECT_EQ(operand_of(program, "bn1.backward", "scale_shift"), "r bn1.scale_shift");
 }
 
-// Our own kernels still normalise shortcuts and the max pool's input on the way, sum gradients of blocks'
+// Our own kernels still normalize shortcuts and the max pool's input on the way, sum gradients of blocks'
 // ends, and end blocks without their convolution's output.
 TEST(Fusion, WhereRunsAreToRepeatBitForBitOnlyOwnKernelsFuse) {
   auto plain = kinds_of(resnet50(90, false));
@@ -114,7 +114,7 @@ TEST(Fusion, BlackwellGathersStatisticsAndStoresEveryNorm) {
 TEST(Fusion, ANormThatIsStoredFinalizesItsStatisticsItself) {
   const Program blackwell = resnet50(100);
   EXPECT_EQ(count_with(blackwell, &BatchNormApply::finalize), 53u - 16 - 5);
-  EXPECT_EQ(count_kind<BatchNormFinalize>(blackwell), 1u) << "the max pool normalises";
+  EXPECT_EQ(count_kind<BatchNormFinalize>(blackwell), 1u) << "the max pool normalizes";
   EXPECT_EQ(
       operands_of(blackwell, "layer1.0.bn2.forward"),
       (Operands{"in r layer1.0.conv2", "sums r layer1.0.conv2.sums", "scale r layer1.0.bn2.weight",
@@ -124,7 +124,7 @@ TEST(Fusion, ANormThatIsStoredFinalizesItsStatisticsItself) {
                 "out_sums w layer1.0.bn2.channel_sums", "counters rw norm_counters"}));
   const Program hopper = resnet50(90);
   EXPECT_EQ(count_with(hopper, &BatchNormApply::finalize), 15u + 1);
-  EXPECT_EQ(count_kind<BatchNormFinalize>(hopper), 1u + 16) << "convolutions normalise, too";
+  EXPECT_EQ(count_kind<BatchNormFinalize>(hopper), 1u + 16) << "convolutions normalize, too";
 }
 
 TEST(Fusion, ANormWithoutAResidualMasksItsGradientByItsScaleAndShiftWhereNoEngineDoes) {
@@ -205,7 +205,7 @@ TEST(Fusion, SavesThePassesThatItSays) {
   EXPECT_NEAR(megabytes_per_image(with_plain_ends(90, kBatch, 224), kBatch), 286, 0.005 * 286);
 }
 
-// Outside convolutions, a stored norm is read for its statistics, read for normalisation, and written; a
+// Outside convolutions, a stored norm is read for its statistics, read for normalization, and written; a
 // fused norm needs none of these passes.
 TEST(Fusion, CountsThePassesOfEachStep) {
   const Program plain = resnet50(90, false), fused = with_plain_ends(90), ampere = with_plain_sums(80),

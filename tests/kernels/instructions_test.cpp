@@ -117,7 +117,7 @@ constexpr std::size_t kOtherBytes<BatchNormApply> = sizeof(BatchNormApply::scale
                                                     sizeof(BatchNormApply::finalize) -
                                                     sizeof(BatchNormFinalize);
 template <>
-constexpr std::size_t kOtherBytes<PackBatch> = sizeof(Normalisation);
+constexpr std::size_t kOtherBytes<PackBatch> = sizeof(Normalization);
 template <>  // by_products
 constexpr std::size_t kOtherBytes<BlockEndForward> = alignof(BlockEndForward);
 template <>

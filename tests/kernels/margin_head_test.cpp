@@ -19,7 +19,7 @@ MarginAnswer answer_of(const MarginRanks& setup, const MarginTensors& tensors) {
                            .embedding = setup.embedding,
                            .classes = setup.classes,
                            .features = {tensors.features.begin(), tensors.features.end()},
-                           .centres = {tensors.centres.begin(), tensors.centres.end()},
+                           .centers = {tensors.centers.begin(), tensors.centers.end()},
                            .labels = tensors.labels,
                            .margins = setup.margins,
                            .scale = setup.scale,
@@ -89,9 +89,9 @@ const Row kRows[] = {{"arcface",
                       -3.702271119}};
 
 TEST(CpuMarginHead, GivesThePublishedLossesAndGradients) {
-  MarginTensors tensors{.features = {}, .centres = {}, .labels = {3, 7, 0, 9}};
+  MarginTensors tensors{.features = {}, .centers = {}, .labels = {3, 7, 0, 9}};
   for (int i = 0; i < 32; ++i) tensors.features.push_back(static_cast<float>(std::sin(0.37 * i + 0.11)));
-  for (int i = 0; i < 80; ++i) tensors.centres.push_back(static_cast<float>(std::cos(0.23 * i + 0.05)));
+  for (int i = 0; i < 80; ++i) tensors.centers.push_back(static_cast<float>(std::cos(0.23 * i + 0.05)));
   for (const Row& row : kRows) {
     for (Head head : {Head::replicated, Head::sharded, Head::sampled}) {
       SCOPED_TRACE(row.name);
@@ -117,17 +117,17 @@ TEST(CpuMarginHead, LogitsMayGrowLate) {
   const MarginRanks setup{.images = 1, .embedding = 4, .classes = 700};
   MarginTensors tensors = random_margin_tensors(setup, 14);
   tensors.labels = {5};
-  for (std::size_t i = 0; i < tensors.centres.size(); ++i)
-    tensors.centres[i] = 0.05f * tensors.centres[i] - tensors.features[i % 4];  // cosines near -1
-  for (std::size_t e = 0; e < 4; ++e) tensors.centres[600 * 4 + e] *= -1;       // near 1
+  for (std::size_t i = 0; i < tensors.centers.size(); ++i)
+    tensors.centers[i] = 0.05f * tensors.centers[i] - tensors.features[i % 4];  // cosines near -1
+  for (std::size_t e = 0; e < 4; ++e) tensors.centers[600 * 4 + e] *= -1;       // near 1
   expect_matches_reference(setup, tensors);
 }
 
 TEST(CpuMarginHead, CountsImagesWhoseTargetIsLargestInSpiteOfItsMargin) {
   const MarginRanks setup{.images = 3, .embedding = 2, .classes = 2};
-  // Angles to the own centre: 0, 40 and 80 degrees; to the other: 90, 50 and 10. The margin is 28.6 degrees.
+  // Angles to the own center: 0, 40 and 80 degrees; to the other: 90, 50 and 10. The margin is 28.6 degrees.
   const auto degrees = [](double angle) { return static_cast<float>(angle * std::acos(-1.0) / 180); };
-  MarginTensors tensors{.features = {}, .centres = {1, 0, 0, 1}, .labels = {0, 0, 0}};
+  MarginTensors tensors{.features = {}, .centers = {1, 0, 0, 1}, .labels = {0, 0, 0}};
   for (double angle : {0.0, 40.0, 80.0})
     tensors.features.insert(tensors.features.end(), {std::cos(degrees(angle)), std::sin(degrees(angle))});
   EXPECT_EQ(run_margin_ranks(setup, tensors).top1[0], 1);
@@ -138,8 +138,8 @@ TEST(CpuMarginHead, StaysFiniteWhereFeaturesLieOnACentre) {
   MarginTensors tensors = random_margin_tensors(setup, 2);
   tensors.labels = {1, 4};
   for (std::size_t e = 0; e < 8; ++e) {
-    tensors.features[e] = 3 * tensors.centres[8 + e];
-    tensors.features[8 + e] = -2 * tensors.centres[4 * 8 + e];
+    tensors.features[e] = 3 * tensors.centers[8 + e];
+    tensors.features[8 + e] = -2 * tensors.centers[4 * 8 + e];
   }
   for (const Margins& margins : {Margins{1, 0.5, 0}, Margins{1, 0, 0.4}, Margins{1.2, 0.3, 0.2}}) {
     setup.margins = margins;
@@ -169,7 +169,7 @@ TEST(CpuMarginHead, WhatIsNotFiniteGivesALossThatIsNotANumber) {
     tensors.features[20] = bad;
     EXPECT_TRUE(std::isnan(run_margin_ranks(setup, tensors).losses[0])) << bad;
     tensors = random_margin_tensors(setup, 4);
-    tensors.centres[4321 * 16 + 3] = bad;
+    tensors.centers[4321 * 16 + 3] = bad;
     EXPECT_TRUE(std::isnan(run_margin_ranks(setup, tensors).losses[0])) << bad;
   }
 }
@@ -182,7 +182,7 @@ TEST(CpuMarginHead, LabelsThatNoRankHasTouchNothingElse) {
                       std::numeric_limits<std::int32_t>::min()};
     const MarginRun run = run_margin_ranks(setup, tensors);
     EXPECT_TRUE(std::isfinite(run.losses[0]));
-    EXPECT_TRUE(std::isfinite(length(run.centres)));
+    EXPECT_TRUE(std::isfinite(length(run.centers)));
   }
 }
 
@@ -198,7 +198,7 @@ TEST(CpuMarginHead, IsTheSameForAnyNumberOfThreads) {
       const MarginRun more = run_margin_ranks(setup, tensors);
       EXPECT_EQ(more.losses, one.losses);
       EXPECT_EQ(more.samples, one.samples);
-      EXPECT_TRUE(more.centres == one.centres);
+      EXPECT_TRUE(more.centers == one.centers);
       // A sum over all classes, which oneDNN may split across threads.
       expect_near(more.feature_gradient, {one.feature_gradient.begin(), one.feature_gradient.end()}, 1e-5);
     }

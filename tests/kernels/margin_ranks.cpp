@@ -47,7 +47,7 @@ Rank make_rank(const MarginRanks& setup, const MarginTensors& tensors, int rank)
   made.device->bind(made.program, plan_memory(made.program));
   const std::int64_t own = setup.images * setup.embedding;
   made.device->write_parameter(
-      0, part_of(tensors.centres, made.shard.first * setup.embedding, made.shard.count * setup.embedding));
+      0, part_of(tensors.centers, made.shard.first * setup.embedding, made.shard.count * setup.embedding));
   made.device->write_batch(part_of(tensors.features, rank * own, own),
                            part_of(tensors.labels, rank * setup.images, setup.images));
   made.device->write_state(
@@ -184,7 +184,7 @@ MarginRun run_margin_ranks(const MarginRanks& setup, const MarginTensors& tensor
     rank.device->read_gradient(0, values);
     append(run.centre_gradient, values.data(), values.size(), setup.ranks);
     rank.device->read_parameter(0, values);
-    run.centres.insert(run.centres.end(), values.begin(), values.end());
+    run.centers.insert(run.centers.end(), values.begin(), values.end());
   }
   return run;
 }
@@ -194,9 +194,9 @@ MarginTensors random_margin_tensors(const MarginRanks& setup, std::uint32_t seed
   const auto even = [&] { return static_cast<float>(bits() / 2147483648.0 - 1.0); };
   MarginTensors tensors;
   tensors.features.resize(static_cast<std::size_t>(setup.ranks * setup.images * setup.embedding));
-  tensors.centres.resize(static_cast<std::size_t>(setup.classes * setup.embedding));
+  tensors.centers.resize(static_cast<std::size_t>(setup.classes * setup.embedding));
   std::generate(tensors.features.begin(), tensors.features.end(), even);
-  std::generate(tensors.centres.begin(), tensors.centres.end(), even);
+  std::generate(tensors.centers.begin(), tensors.centers.end(), even);
   for (std::int64_t i = 0; i < setup.ranks * setup.images; ++i)
     tensors.labels.push_back(bits() % setup.classes);
   return tensors;

@@ -1,4 +1,4 @@
-// Trains the class centres of a margin loss on fixed features, over several ranks in one process. Each rank
+// Trains the class centers of a margin loss on fixed features, over several ranks in one process. Each rank
 // has its own CPU device and Program; instructions run in lockstep, and collectives are done by hand.
 #pragma once
 
@@ -27,7 +27,7 @@ struct MarginRanks {
 
 struct MarginTensors {
   std::vector<float> features;       // [ranks * images, embedding]
-  std::vector<float> centres;        // [classes, embedding]
+  std::vector<float> centers;        // [classes, embedding]
   std::vector<std::int64_t> labels;  // [ranks * images]
 };
 
@@ -37,7 +37,7 @@ struct MarginRun {
   std::vector<int> top1;                // per iteration, over all ranks' images
   std::vector<float> feature_gradient;  // [ranks * images, embedding]
   std::vector<float> centre_gradient;   // [classes, embedding]
-  std::vector<float> centres;           // after the last update
+  std::vector<float> centers;           // after the last update
   // Per iteration and rank: the rank's sampled rows as on the device, padded with -1.
   std::vector<std::vector<std::vector<std::int32_t>>> samples;
 };

@@ -1,4 +1,4 @@
-// Sharded and sampled class centres on the CPU device give the results of one rank with all of them.
+// Sharded and sampled class centers on the CPU device give the results of one rank with all of them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace plumb {
 namespace {
 
-// The same images and centres on one rank.
+// The same images and centers on one rank.
 MarginRun run_replicated(MarginRanks setup, const MarginTensors& tensors) {
   setup.head = Head::replicated;
   setup.images *= setup.ranks;
@@ -32,13 +32,13 @@ void expect_same(const MarginRun& run, const MarginRun& expected) {
   for (std::size_t i = 0; i < run.losses.size(); ++i)
     EXPECT_NEAR(run.losses[i] / expected.losses[i], 1, 1e-5) << "iteration " << i;
   EXPECT_EQ(run.top1, expected.top1);
-  expect_near(run.centres, expected.centres, 1e-5);
+  expect_near(run.centers, expected.centers, 1e-5);
   double largest = 0;
   for (float value : expected.feature_gradient) largest = std::max(largest, std::abs(double{value}));
   expect_near(run.feature_gradient, expected.feature_gradient, 3e-5 * largest);
 }
 
-// Scale 16 keeps probabilities away from 0 and 1, so every centre has a significant gradient.
+// Scale 16 keeps probabilities away from 0 and 1, so every center has a significant gradient.
 MarginRanks spread_over(int ranks, Head head = Head::sharded) {
   return {.ranks = ranks,
           .images = 3,
@@ -125,9 +125,9 @@ std::vector<std::int32_t> expected_sample(const MarginRanks& setup, const std::v
   return sample;
 }
 
-// The same training in double: updates the sampled centres and leaves the others alone.
+// The same training in double: updates the sampled centers and leaves the others alone.
 struct SampledTraining {
-  std::vector<double> centres, momentum;
+  std::vector<double> centers, momentum;
 
   double step(const MarginRanks& setup, const MarginTensors& tensors,
               const std::vector<std::vector<std::int32_t>>& samples) {
@@ -135,7 +135,7 @@ struct SampledTraining {
                           .embedding = setup.embedding,
                           .classes = setup.classes,
                           .features = {tensors.features.begin(), tensors.features.end()},
-                          .centres = centres,
+                          .centers = centers,
                           .labels = tensors.labels,
                           .margins = setup.margins,
                           .scale = setup.scale,
@@ -146,10 +146,10 @@ struct SampledTraining {
     const MarginAnswer answer = margin_reference(problem);
     for (std::int64_t row : problem.sample)
       for (std::int64_t i = row * setup.embedding; i < (row + 1) * setup.embedding; ++i) {
-        const double slope = answer.centre_gradient[i] + setup.rule.weight_decay * centres[i];
+        const double slope = answer.centre_gradient[i] + setup.rule.weight_decay * centers[i];
         momentum[i] = setup.rule.momentum * momentum[i] + slope;
         const bool nesterov = setup.rule.optimizer == Optimizer::nag;
-        centres[i] -=
+        centers[i] -=
             setup.learning_rate * (nesterov ? slope + setup.rule.momentum * momentum[i] : momentum[i]);
       }
     return answer.loss;
@@ -158,8 +158,8 @@ struct SampledTraining {
 
 void expect_sampled_training(const MarginRanks& setup, const MarginTensors& tensors) {
   const MarginRun run = run_margin_ranks(setup, tensors);
-  SampledTraining expected{.centres = {tensors.centres.begin(), tensors.centres.end()},
-                           .momentum = std::vector<double>(tensors.centres.size())};
+  SampledTraining expected{.centers = {tensors.centers.begin(), tensors.centers.end()},
+                           .momentum = std::vector<double>(tensors.centers.size())};
   std::set<std::size_t> touched;
   for (std::size_t i = 0; i < run.losses.size(); ++i) {
     for (int rank = 0; rank < setup.ranks; ++rank) {
@@ -172,10 +172,10 @@ void expect_sampled_training(const MarginRanks& setup, const MarginTensors& tens
     EXPECT_NEAR(run.losses[i] / expected.step(setup, tensors, run.samples[i]), 1, 1e-5);
   }
   const auto width = static_cast<std::size_t>(setup.embedding);
-  for (std::size_t i = 0; i < run.centres.size(); ++i) {
+  for (std::size_t i = 0; i < run.centers.size(); ++i) {
     // Untouched values are bit-identical.
     const bool touched_once = touched.contains(i / width);
-    ASSERT_NEAR(run.centres[i], expected.centres[i], touched_once ? 1e-5 : 0) << "class " << i / width;
+    ASSERT_NEAR(run.centers[i], expected.centers[i], touched_once ? 1e-5 : 0) << "class " << i / width;
   }
 }
 

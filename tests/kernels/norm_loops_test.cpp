@@ -32,10 +32,10 @@ struct Tensors {
 
 Tensors tensors_of(const Case& c) {
   std::mt19937 bits(11);
-  const auto numbers = [&](std::int64_t count, double centre) {
+  const auto numbers = [&](std::int64_t count, double center) {
     Floats values(static_cast<std::size_t>(count));
     for (float& value : values)
-      value = static_cast<float>(centre + static_cast<double>(bits()) / 2147483648.0 - 1.0);
+      value = static_cast<float>(center + static_cast<double>(bits()) / 2147483648.0 - 1.0);
     return values;
   };
   const std::int64_t channels = c.layout.channels, elements = c.layout.images * channels * c.layout.pixels;
@@ -171,9 +171,9 @@ Truth truth_of(const Case& c, const Tensors& t) {
     r.running_mean[k] += 0.1 * (r.mean[k] - r.running_mean[k]);
     r.running_variance[k] += 0.1 * (variance[k] * (m > 1 ? m / (m - 1) : 1) - r.running_variance[k]);
   }
-  const auto normalised = [&](auto i, auto k) { return (t.in[i] - r.mean[k]) * r.inv_std[k]; };
+  const auto normalized = [&](auto i, auto k) { return (t.in[i] - r.mean[k]) * r.inv_std[k]; };
   for_each_element(c.layout, [&](auto i, auto, auto k) {
-    const double value = t.scale[k] * normalised(i, k) + t.bias[k] + (c.residual ? t.residual[i] : 0.0);
+    const double value = t.scale[k] * normalized(i, k) + t.bias[k] + (c.residual ? t.residual[i] : 0.0);
     const std::size_t which = c.one_slope ? 0 : k;
     const double below = c.activation == Activation::none   ? 1.0
                          : c.activation == Activation::relu ? 0.0
@@ -183,11 +183,11 @@ Truth truth_of(const Case& c, const Tensors& t) {
     passed[i] = value > 0 ? d_out : below * d_out;
     if (c.activation == Activation::prelu && value <= 0) r.d_slope[which] += d_out * value;
     r.d_bias[k] += passed[i];
-    r.d_scale[k] += passed[i] * normalised(i, k);
+    r.d_scale[k] += passed[i] * normalized(i, k);
   });
   for_each_element(c.layout, [&](auto i, auto, auto k) {
     r.d_in[i] =
-        t.scale[k] * r.inv_std[k] * (passed[i] - r.d_bias[k] / m - normalised(i, k) * r.d_scale[k] / m);
+        t.scale[k] * r.inv_std[k] * (passed[i] - r.d_bias[k] / m - normalized(i, k) * r.d_scale[k] / m);
   });
   if (c.has_d_residual()) r.d_residual = passed;
   return r;

@@ -21,8 +21,8 @@ NormStatistics statistics_of(const Doubles& in, const Shape& shape) {
     result.mean[c] += in[at(shape, n, c, y, x)] / result.elements;
   });
   for_each_element(shape, [&](auto n, auto c, auto y, auto x) {
-    const double centred = in[at(shape, n, c, y, x)] - result.mean[c];
-    result.variance[c] += centred * centred / result.elements;
+    const double centerd = in[at(shape, n, c, y, x)] - result.mean[c];
+    result.variance[c] += centerd * centerd / result.elements;
   });
   return result;
 }
@@ -88,8 +88,8 @@ class Interpreter {
     const NormStatistics batch = statistics_of(value(op.in), extent);
     for_each_element(extent, [&](auto n, auto c, auto y, auto x) {
       const std::size_t i = at(extent, n, c, y, x);
-      const double normalised = (value(op.in)[i] - batch.mean[c]) / std::sqrt(batch.variance[c] + op.epsilon);
-      double out = parameter(op.scale)[c] * normalised + parameter(op.bias)[c];
+      const double normalized = (value(op.in)[i] - batch.mean[c]) / std::sqrt(batch.variance[c] + op.epsilon);
+      double out = parameter(op.scale)[c] * normalized + parameter(op.bias)[c];
       if (op.residual) out += value(*op.residual)[i];
       value(op.out)[i] = out > 0 ? out : slope_below_zero(op, c) * out;
     });
@@ -110,12 +110,12 @@ class Interpreter {
     const Shape& extent = shape(op.in);
     const NormStatistics batch = statistics_of(value(op.in), extent);
     Doubles g = gradient(op.out);
-    const auto normalised = [&](std::size_t i, std::int64_t c) {
+    const auto normalized = [&](std::size_t i, std::int64_t c) {
       return (value(op.in)[i] - batch.mean[c]) / std::sqrt(batch.variance[c] + op.epsilon);
     };
     for_each_element(extent, [&](auto n, auto c, auto y, auto x) {
       const std::size_t i = at(extent, n, c, y, x);
-      double activated = parameter(op.scale)[c] * normalised(i, c) + parameter(op.bias)[c];
+      double activated = parameter(op.scale)[c] * normalized(i, c) + parameter(op.bias)[c];
       if (op.residual) activated += value(*op.residual)[i];
       if (activated > 0) return;
       if (op.slope) {
@@ -130,14 +130,14 @@ class Interpreter {
     for_each_element(extent, [&](auto n, auto c, auto y, auto x) {
       const std::size_t i = at(extent, n, c, y, x);
       sum_g[c] += g[i];
-      sum_gy[c] += g[i] * normalised(i, c);
+      sum_gy[c] += g[i] * normalized(i, c);
     });
     for_each_element(extent, [&](auto n, auto c, auto y, auto x) {
       const std::size_t i = at(extent, n, c, y, x);
       const double s = std::sqrt(batch.variance[c] + op.epsilon);
       gradient(op.in)[i] +=
           parameter(op.scale)[c] / s *
-          (g[i] - sum_g[c] / batch.elements - normalised(i, c) * sum_gy[c] / batch.elements);
+          (g[i] - sum_g[c] / batch.elements - normalized(i, c) * sum_gy[c] / batch.elements);
     });
     for (std::int64_t c = 0; c < extent.c; ++c) {
       parameter_gradient(op.scale)[c] += sum_gy[c];

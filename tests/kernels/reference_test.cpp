@@ -22,12 +22,12 @@ void expect_gradient(Doubles& variable, const Doubles& gradient, Loss loss, cons
   ASSERT_EQ(variable.size(), gradient.size()) << name;
   const std::size_t stride = std::max<std::size_t>(1, variable.size() / 40);
   for (std::size_t i = 0; i < variable.size(); i += stride) {
-    const double centre = variable[i];
-    variable[i] = centre + h;
+    const double center = variable[i];
+    variable[i] = center + h;
     const double above = loss();
-    variable[i] = centre - h;
+    variable[i] = center - h;
     const double below = loss();
-    variable[i] = centre;
+    variable[i] = center;
     EXPECT_NEAR((above - below) / (2 * h), gradient[i], 1e-7) << name << '[' << i << ']';
   }
 }

@@ -31,12 +31,12 @@ struct GraphRun {
   std::vector<std::vector<float>> parameters, statistics;      // after the last update
 };
 
-// Class centres in two pieces.
+// Class centers in two pieces.
 inline void write_parameters(Device& device, const Graph& graph,
                              const std::vector<std::vector<float>>& values) {
-  const std::optional<ParameterId> centres = class_centres(graph);
+  const std::optional<ParameterId> centers = class_centres(graph);
   for (ParameterId p = 0; p < values.size(); ++p) {
-    if (p != centres) {
+    if (p != centers) {
       device.write_parameter(p, values[p]);
       continue;
     }

@@ -2,7 +2,7 @@
 # compare_peers_test.sh BEHAVIOUR SOURCE_DIR: what launch/compare_peers.sh starts, with programs that only note it.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
-behaviour=$1
+behavior=$1
 script=$2/launch/compare_peers.sh
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -32,7 +32,7 @@ expect_word() { [[ $output == *"$1"* ]] || fail "'$1' is missing in: $output"; }
 # The runs in order, one word each: p plumbline's, e eager, c compiled, = plumbline compare.
 order() { sed -n 's/^bench_.*/p/p; s/.*--compile .*/c/p; s/^python -B .*/e/p; s/^plumbline compare .*/=/p' "$scratch/calls" | tr -d '\n'; }
 
-case $behaviour in
+case $behavior in
   runs_alternate)
     compare --rounds 3
     expect_code 0
@@ -86,6 +86,6 @@ case $behaviour in
     expect_code 73
     ;;
   *)
-    fail "there is no behaviour $behaviour"
+    fail "there is no behavior $behavior"
     ;;
 esac

@@ -3,7 +3,7 @@
 # sources, on runs that nobody ran.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
-behaviour=$1
+behavior=$1
 sources=$2
 plumbline=$3
 command -v python3 >/dev/null || { echo "skipped: python3 makes the runs, and isn't on this machine"; exit 77; }
@@ -61,7 +61,7 @@ holds() { grep -q -e "$2" "$1" || fail "'$2' is missing in $1: $(cat "$1")"; }
 
 "$sources/tests/results/browser/made_runs.py" "$scratch/runs" 2
 
-case $behaviour in
+case $behavior in
   everything_is_kept)
     first=$scratch/made/gpu_check/gpu_check second=$scratch/made/gpu_check_2/gpu_check
     mkdir -p "$first/cache/plumbline" "$second/cache/plumbline"
@@ -135,5 +135,5 @@ case $behaviour in
     expect_word "in the project's sources"
     [ ! -e "$tree/results/measured" ] || fail "something was kept"
     ;;
-  *) fail "unknown behaviour $behaviour" ;;
+  *) fail "unknown behavior $behavior" ;;
 esac

@@ -3,7 +3,7 @@
 # gpu_check_test.sh BEHAVIOUR SOURCE_DIR: tests/gpu/gpu_check.sh in a bundle whose programs only pretend.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
-behaviour=$1
+behavior=$1
 sources=$2
 scratch=$(mktemp -d)
 mounted=no
@@ -57,7 +57,7 @@ expect_packed() {
 }
 needs_python() { command -v python3 >/dev/null || { echo "skipped: python3 isn't on this machine"; exit 77; }; }
 
-case $behaviour in
+case $behavior in
   without_a_gpu)
     for why in 'option --device: no CUDA GPU answers; install the driver' 'libcublasLt.so.13 was not found; install it'; do
       echo "echo 'bench_resnet50: $why' >&2; exit 69" >"$ACT"
@@ -284,5 +284,5 @@ case $behaviour in
     python3 -c 'import flax' 2>/dev/null || expect_word "jax_fp16: python3 has no flax"
     python3 -c 'import torchvision' 2>/dev/null || expect_word "resnet50_fp32: there is no resnet50_start.safetensors to start from"
     ;;
-  *) fail "unknown behaviour $behaviour" ;;
+  *) fail "unknown behavior $behavior" ;;
 esac

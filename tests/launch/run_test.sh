@@ -4,7 +4,7 @@
 # that the test makes up; 77 where a tool of the test is missing. Real jobs: tests/cluster.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
-behaviour=$1
+behavior=$1
 sources=$2
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -39,7 +39,7 @@ refused() {
   [[ $message == 'launch/run: '* && $message != *$'\n'* && -z $output ]] || fail "not one sentence: $message $output"
 }
 
-case $behaviour in
+case $behavior in
   arguments_arrive_as_they_are)
     printf 'printf "<%%s>" "$@"\n' | fake mpirun
     echo true | fake getent
@@ -97,5 +97,5 @@ RUN
     sh "$sources/launch/slurm/dlperf.sbatch" --usage || code=$?
     [ $code = 64 ] && [ "$(wc -l <calls)" = 5 ] || fail "goes on after a usage error: $(<calls)"
     ;;
-  *) fail "unknown behaviour $behaviour" ;;
+  *) fail "unknown behavior $behavior" ;;
 esac

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # shellcheck disable=SC2016 # the texts in single quotes are scripts
-# scripts_test.sh BEHAVIOUR SOURCE_DIR: one behaviour of the scripts; 77 where its tool isn't there.
+# scripts_test.sh BEHAVIOUR SOURCE_DIR: one behavior of the scripts; 77 where its tool isn't there.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
-behaviour=$1
+behavior=$1
 sources=$2
 
 scratch=$(mktemp -d)
@@ -52,7 +52,7 @@ expect_apt() { grep -qF -- "$1" "$scratch/apt_calls" || fail "apt-get was not ca
 mapfile -t scripts < <(find "$sources" \( -path "$sources/build" -o -name .git \) -prune -o -name '*.sh' -print)
 scripts+=("$sources/launch/bundle" "$sources/launch/run" "$sources/.ci/run")
 
-case $behaviour in
+case $behavior in
   scripts_parse)
     for script in "${scripts[@]}"; do
       bash -n "$script" || fail "$script"
@@ -245,5 +245,5 @@ case $behaviour in
     djpeg -pnm "$scratch/grainy/wave_3/11.jpg" >"$scratch/grainy.ppm"
     [[ $(tr '\n\0' '  ' <"$scratch/grainy.ppm") == 'P6 32 24 '* ]] || fail "not 32 x 24"
     ;;
-  *) fail "unknown behaviour $behaviour" ;;
+  *) fail "unknown behavior $behavior" ;;
 esac

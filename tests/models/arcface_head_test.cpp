@@ -45,17 +45,17 @@ TEST(ArcFaceHead, ShardedHeadsShareTheClassesOut) {
       options.world_size = 3;
       options.rank = rank;
       const Graph graph = make_arcface(options);
-      const Parameter& centres = graph.parameters.back();
-      ASSERT_TRUE(centres.shard);
-      EXPECT_EQ(centres.shard->first_row, next);
-      EXPECT_EQ(centres.shard->all_rows, 11);
+      const Parameter& centers = graph.parameters.back();
+      ASSERT_TRUE(centers.shard);
+      EXPECT_EQ(centers.shard->first_row, next);
+      EXPECT_EQ(centers.shard->all_rows, 11);
       const MarginLoss& loss = loss_of(graph);
       EXPECT_EQ(loss.first_class, next);
       EXPECT_EQ(loss.classes, 11);
       EXPECT_EQ(loss.rank, rank);
       EXPECT_EQ(loss.world_size, 3);
       EXPECT_EQ(loss.sample_rate, head == Head::sampled ? 0.1 : 1);
-      next += centres.dims[0];
+      next += centers.dims[0];
     }
     EXPECT_EQ(next, 11);
   }

@@ -66,7 +66,7 @@ Graph graph_of(Backbone backbone) {
 
 constexpr Backbone kBackbones[] = {kIResNet50, kIResNet100, kMobileFaceNet};
 
-// Names of the backbone's parameters; the class centres come last.
+// Names of the backbone's parameters; the class centers come last.
 std::vector<std::string> backbone_names(const Graph& graph) {
   EXPECT_EQ(graph.parameters.back().name, "head.weight");
   std::vector<std::string> names;
@@ -248,7 +248,7 @@ int decaying(Backbone backbone, DecayRule rule) {
 TEST(ArcFace, DecayRulesPickTheirTensors) {
   EXPECT_EQ(decaying(kIResNet50, DecayRule::all), 237 + 1);
   EXPECT_EQ(decaying(kIResNet50, DecayRule::weights_only), 53 + 1 + 1);
-  // Convolutions, slopes, shortcut norms, fc, the last norm's bias, class centres.
+  // Convolutions, slopes, shortcut norms, fc, the last norm's bias, class centers.
   EXPECT_EQ(decaying(kIResNet50, DecayRule::no_bn), 53 + 25 + 4 * 2 + 2 + 1 + 1);
   EXPECT_EQ(decaying(kMobileFaceNet, DecayRule::all), 183 + 1);
   EXPECT_EQ(decaying(kMobileFaceNet, DecayRule::no_bn), 49 + 33 + 2 + 1 + 1);

@@ -64,7 +64,7 @@ TEST(Dropout, StepsImagesLayersAndSeedsHaveMasksOfTheirOwn) {
   expect_unrelated(mask, kept(dropout_rule(1, "other", 0.5), 10, 20, kElements));
 }
 
-TEST(Dropout, NeighboursAreUnrelated) {
+TEST(Dropout, NeighborsAreUnrelated) {
   constexpr std::uint32_t kElements = 20000;
   const std::vector<bool> mask = kept(dropout_rule(1, "dropout", 0.5), 0, 0, kElements + 5);
   for (const int distance : {1, 2, 3, 4, 5}) {

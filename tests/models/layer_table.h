@@ -10,7 +10,7 @@
 
 namespace plumb {
 
-// One row per operation with parameters, in the Graph's order, but for class centres; a norm with slopes has
+// One row per operation with parameters, in the Graph's order, but for class centers; a norm with slopes has
 // a second row for them.
 struct LayerCost {
   std::string name;

@@ -58,7 +58,7 @@ void check(const MarginProblem& problem, const std::vector<std::int64_t>& sample
     return static_cast<std::int64_t>(matrix.size()) == rows * width;
   };
   if (!holds(problem.features, problem.images, problem.embedding) ||
-      !holds(problem.centres, problem.classes, problem.embedding) ||
+      !holds(problem.centers, problem.classes, problem.embedding) ||
       static_cast<std::int64_t>(problem.labels.size()) != problem.images) {
     throw std::invalid_argument("sizes of the margin problem don't fit");
   }
@@ -101,7 +101,7 @@ void add_image(const MarginProblem& problem, const std::vector<std::int64_t>& sa
       by_unit_centre[i] = by_cosine * unit[i];
     }
     add_through_norm(unit_centres[j], by_unit_centre,
-                     norm(row(problem.centres, sample[j], problem.embedding)),
+                     norm(row(problem.centers, sample[j], problem.embedding)),
                      row(answer.centre_gradient, sample[j], problem.embedding));
   }
   add_through_norm(unit, by_unit, norm(x), row(answer.feature_gradient, image, problem.embedding));
@@ -118,11 +118,11 @@ MarginAnswer margin_reference(const MarginProblem& problem) {
   check(problem, sample);
   std::vector<std::vector<double>> unit_centres;
   for (const std::int64_t one : sample) {
-    unit_centres.push_back(normalized(row(problem.centres, one, problem.embedding)));
+    unit_centres.push_back(normalized(row(problem.centers, one, problem.embedding)));
   }
   MarginAnswer answer;
   answer.feature_gradient.assign(problem.features.size(), 0);
-  answer.centre_gradient.assign(problem.centres.size(), 0);
+  answer.centre_gradient.assign(problem.centers.size(), 0);
   for (std::int64_t image = 0; image < problem.images; ++image) {
     add_image(problem, sample, unit_centres, image, answer);
   }

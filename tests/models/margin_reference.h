@@ -12,7 +12,7 @@ namespace plumb {
 struct MarginProblem {
   std::int64_t images = 0, embedding = 0, classes = 0;
   std::vector<double> features;      // [images, embedding]
-  std::vector<double> centres;       // [classes, embedding]
+  std::vector<double> centers;       // [classes, embedding]
   std::vector<std::int64_t> labels;  // [images]
   Margins margins;
   double scale = 64;

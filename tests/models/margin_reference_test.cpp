@@ -19,7 +19,7 @@ double length(const std::vector<double>& values) {
 MarginProblem waves() {
   MarginProblem problem{.images = 4, .embedding = 8, .classes = 10, .labels = {3, 7, 0, 9}};
   for (int i = 0; i < 32; ++i) problem.features.push_back(std::sin(0.37 * i + 0.11));
-  for (int i = 0; i < 80; ++i) problem.centres.push_back(std::cos(0.23 * i + 0.05));
+  for (int i = 0; i < 80; ++i) problem.centers.push_back(std::cos(0.23 * i + 0.05));
   return problem;
 }
 
@@ -89,8 +89,8 @@ void expect_slopes(const MarginProblem& problem) {
   for (std::size_t i = 0; i < problem.features.size(); ++i) {
     EXPECT_NEAR(answer.feature_gradient[i], slope_by(problem, &MarginProblem::features, i), 1e-6) << i;
   }
-  for (std::size_t i = 0; i < problem.centres.size(); ++i) {
-    EXPECT_NEAR(answer.centre_gradient[i], slope_by(problem, &MarginProblem::centres, i), 1e-6) << i;
+  for (std::size_t i = 0; i < problem.centers.size(); ++i) {
+    EXPECT_NEAR(answer.centre_gradient[i], slope_by(problem, &MarginProblem::centers, i), 1e-6) << i;
   }
 }
 
@@ -126,8 +126,8 @@ TEST(MarginReference, ASampleOfAllClassesIsNoSample) {
 TEST(MarginReference, StaysFiniteWhereFeaturesLieOnACentreOrOppositeToIt) {
   MarginProblem problem = waves();
   for (std::size_t i = 0; i < 8; ++i) {
-    problem.features[i] = 3 * problem.centres[3 * 8 + i];
-    problem.features[8 + i] = -2 * problem.centres[7 * 8 + i];
+    problem.features[i] = 3 * problem.centers[3 * 8 + i];
+    problem.features[8 + i] = -2 * problem.centers[7 * 8 + i];
     problem.features[16 + i] = 0;
   }
   const MarginAnswer answer = margin_reference(problem);

@@ -70,7 +70,7 @@ TEST(Random, UniformFillHasTheRangeAndMomentsOfItsDistribution) {
 TEST(Random, NormalFillHasTheMomentsOfItsDistribution) {
   std::vector<float> values(1 << 18);
   fill_normal(stream_key(1, "n"), 3, 0.5F, values);
-  double sum = 0, squares = 0, fourths = 0, neighbours = 0;
+  double sum = 0, squares = 0, fourths = 0, neighbors = 0;
   int outside = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const double z = (values[i] - 3) / 0.5;
@@ -78,14 +78,14 @@ TEST(Random, NormalFillHasTheMomentsOfItsDistribution) {
     squares += z * z;
     fourths += z * z * z * z;
     outside += std::abs(z) > 2 ? 1 : 0;
-    if (i > 0) neighbours += z * (values[i - 1] - 3) / 0.5;
+    if (i > 0) neighbors += z * (values[i - 1] - 3) / 0.5;
   }
   const auto count = static_cast<double>(values.size());
   EXPECT_NEAR(sum / count, 0, 0.01);  // standard error 0.002
   EXPECT_NEAR(squares / count, 1, 0.015);
   EXPECT_NEAR(fourths / count, 3, 0.1);
   EXPECT_NEAR(outside / count, 0.0455, 0.002);
-  EXPECT_NEAR(neighbours / count, 0, 0.01);
+  EXPECT_NEAR(neighbors / count, 0, 0.01);
 }
 
 TEST(Random, AFillIsTheSameWholeAndInPiecesThatBeginAnywhere) {

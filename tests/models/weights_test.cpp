@@ -110,7 +110,7 @@ TEST(InitialTensors, RowsOfAllRanksAreThoseOfTheWholeTensor) {
 
 // Also where several threads draw, each from an element in the middle of a block of random numbers.
 TEST(InitialTensors, PiecesAreThoseOfTheWholeTensor) {
-  Parameter parameter{.name = "centres",
+  Parameter parameter{.name = "centers",
                       .dims = {700'001, 7},
                       .initializer = {.kind = Initializer::Kind::normal, .number = 0.01}};
   const std::vector<float> whole = initial_values(parameter, 1);
@@ -121,7 +121,7 @@ TEST(InitialTensors, PiecesAreThoseOfTheWholeTensor) {
         std::span(pieces).subspan(static_cast<std::size_t>(first) * 7, static_cast<std::size_t>(rows) * 7));
   EXPECT_EQ(pieces, whole);
   std::vector<float> alone(whole.size());
-  fill_normal(stream_key(1, "centres"), 0, 0.01F, alone);
+  fill_normal(stream_key(1, "centers"), 0, 0.01F, alone);
   EXPECT_EQ(whole, alone);
 }
 

@@ -9,7 +9,7 @@ import torch
 
 
 def even(tensor_index: int, count: int) -> np.ndarray:
-    """`count` numbers in [-1, 1) with 24 random bits each: the finaliser of SplitMix64 (Steele, Lea, Flood 2014)."""
+    """`count` numbers in [-1, 1) with 24 random bits each: the finalizer of SplitMix64 (Steele, Lea, Flood 2014)."""
     z = np.arange(count, dtype=np.uint64) * np.uint64(0xBF58476D1CE4E5B9)
     z += np.uint64((tensor_index + 1) * 0x9E3779B97F4A7C15 % 2**64)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -32,10 +32,10 @@ TEST(HtmlPage, WhatIsNoUtf8IsReplaced) {
   EXPECT_EQ(Json::parse(text).at("name"), "a\357\277\275b");
 }
 
-TEST(HtmlPage, LightColoursAreThoseOfOtherPictures) {
+TEST(HtmlPage, LightColorsAreThoseOfOtherPictures) {
   const std::string page = html_page(small_report());
   for (std::size_t place = 0; place < 8; ++place)
-    EXPECT_EQ(count(page, fmt::format("--series-{}: {};", place, palette_colour(place))), 1U) << place;
+    EXPECT_EQ(count(page, fmt::format("--series-{}: {};", place, palette_color(place))), 1U) << place;
   EXPECT_EQ(count(page, "\"palette\":{\"forward\":0,"), 1U);
 }
 

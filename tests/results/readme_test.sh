@@ -2,7 +2,7 @@
 # readme_test.sh BEHAVIOUR SOURCE_DIR PLUMBLINE: how results/measured/README.md gets the tables of its runs.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
-behaviour=$1
+behavior=$1
 sources=$2
 plumbline=$3
 
@@ -29,7 +29,7 @@ expect_word() { [[ $output == *"$1"* ]] || fail "'$1' is missing in: $output"; }
 update() { start "$scratch/launch/update_readme.sh" "$@"; }
 keep() { start "$scratch/launch/keep_runs.sh" "$@"; }
 
-case $behaviour in
+case $behavior in
   is_current)
     start "$sources/launch/update_readme.sh" --check "$plumbline"
     expect_code 0
@@ -96,5 +96,5 @@ case $behaviour in
     update --chek
     expect_code 64
     ;;
-  *) fail "unknown behaviour $behaviour" ;;
+  *) fail "unknown behavior $behavior" ;;
 esac

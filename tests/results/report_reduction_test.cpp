@@ -19,7 +19,7 @@ TEST(StepTimes, ShortRunsKeepEveryIteration) {
   EXPECT_EQ(times.median_seconds, (std::vector<double>{0.5, 0.1, 0.2}));
 }
 
-TEST(StepTimes, LongRunsKeepRangeAndMedianOfNeighbours) {
+TEST(StepTimes, LongRunsKeepRangeAndMedianOfNeighbors) {
   const StepTimes times = step_times(std::vector<double>{1, 2, 9, 4, 5, 6, 7}, 2, 3);
   EXPECT_EQ(times.iterations, 7);
   EXPECT_EQ(times.per_entry, 3);
@@ -108,7 +108,7 @@ TEST(MemoryUse, AddsUpBuffersFromFirstToLastUse) {
       << "a use of the view is a use of the buffer";
 }
 
-TEST(MemoryUse, LongProgramsKeepTheMostOfNeighbours) {
+TEST(MemoryUse, LongProgramsKeepTheMostOfNeighbors) {
   const MemoryUse use = memory_use(small_program(), "program.json", 3);
   EXPECT_EQ(use.per_entry, 2);
   EXPECT_EQ(use.names, (std::vector<std::string>{"a", "c", "e"}));

@@ -74,7 +74,7 @@ RunRecord full_example() {
   record.sent_bytes_per_step = 102e6;
   record.bus_bytes_per_second = 1.25e9;
   record.probed_bytes_per_second = 1.5e9;
-  record.modelled_exchange_seconds = 0.07;
+  record.modeled_exchange_seconds = 0.07;
   record.largest_checked_message_bytes = 1048576;
   record.winograd_steps = {"layer1.0.conv2.forward"};
   record.ranks_per_gpu = 2;

@@ -90,7 +90,7 @@ TEST(FindStamp, FindsNoneInOtherText) {
     EXPECT_EQ(find_stamp(text).error, StampError::no_stamp) << text;
 }
 
-TEST(NumberBetween, WantsBothNeighbours) {
+TEST(NumberBetween, WantsBothNeighbors) {
   EXPECT_EQ(number_between("[Pass 0, train batch 19]", "train batch ", "]"), 19);
   EXPECT_FALSE(number_between("train batch ]", "train batch ", "]"));
   EXPECT_FALSE(number_between("train batch 19", "train batch ", "]"));

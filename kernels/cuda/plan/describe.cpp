@@ -1,13 +1,13 @@
 // The training step on an NVIDIA GPU.
-// - Batch norm forward is two instructions: statistics, and one pass that normalises, adds a residual (and
-//   normalises a shortcut) and applies the ReLU. Where a convolution gathers the sums, that pass makes them
-//   statistics, too. A max pool normalises its input itself. Backward is one
+// - Batch norm forward is two instructions: statistics, and one pass that normalizes, adds a residual (and
+//   normalizes a shortcut) and applies the ReLU. Where a convolution gathers the sums, that pass makes them
+//   statistics, too. A max pool normalizes its input itself. Backward is one
 //   instruction, which recomputes the ReLU mask from the norm's input or, after a residual, reads one bit per
 //   element that forward keeps (NCHW: the output).
 // - In NHWC backward of the norm in front of a max pool includes the pool's. For its sums the pool keeps the
 //   elements that won: no others have a gradient.
-// - Where plan_fusion() allows, convolutions gather the statistics of their output, normalise their input,
-//   and compute backward through the preceding norm. A norm normalised only inside a convolution is not
+// - Where plan_fusion() allows, convolutions gather the statistics of their output, normalize their input,
+//   and compute backward through the preceding norm. A norm normalized only inside a convolution is not
 //   stored.
 // - Where plan_fusion() allows, backward-data of a block's first convolution completes the gradient of the
 //   preceding block's end: it adds the shortcut's gradient, applies the mask and may sum for the norm. That
@@ -45,7 +45,7 @@ struct Describer : BlockEndLowering {
   }
 
   Program run(const DescribeOptions& options) {
-    if (options.load_batch_every_step) load_batch(options.normalisation, 2);
+    if (options.load_batch_every_step) load_batch(options.normalization, 2);
     walk(*this);
     set_library_workspaces(lowering_.program, graph_.batch());
     lower_update(lowering_, options.scale_loss);

@@ -108,8 +108,8 @@ class Planner {
     }
   }
 
-  // By our own kernels, on any GPU: a block's end normalises its shortcut and goes back through its norm; a
-  // max pool normalises its input, and the norm goes back through the pool. That kernel has only NHWC: in
+  // By our own kernels, on any GPU: a block's end normalizes its shortcut and goes back through its norm; a
+  // max pool normalizes its input, and the norm goes back through the pool. That kernel has only NHWC: in
   // NCHW windows begin at addresses of every alignment.
   void normalize_on_the_way(std::size_t i, const BatchNorm& norm) {
     if (norm.residual || readers_[norm.out].size() != 1) return;
@@ -266,7 +266,7 @@ class Planner {
       layer.why_not_more = support_.gpu + " goes back through it in no single pass";
     }
     if (!support_.normalized_input || !support_.normalized_input_weights) {
-      layer.why_not_more = support_.gpu + " has no engine that normalises what it reads";
+      layer.why_not_more = support_.gpu + " has no engine that normalizes what it reads";
       return;
     }
     if (!conv.forward.gathers_statistics) {

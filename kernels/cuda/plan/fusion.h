@@ -63,12 +63,12 @@ struct LayerFusion {
   bool by_products = false;  // … and a library's products take the place of our own kernels
 
   // For a convolution, a max pool, or a norm that ends a block: op of the norm that it partly computes, and
-  // whose output it would read otherwise. A block's end normalises its shortcut, and does its backward.
+  // whose output it would read otherwise. A block's end normalizes its shortcut, and does its backward.
   std::optional<std::size_t> norm_in_front;
 
   // For a norm.
   std::optional<std::size_t> statistics_by;  // op of the preceding convolution that gathers the statistics
-  bool inside_conv = false;                  // normalised by the first convolution that reads it
+  bool inside_conv = false;                  // normalized by the first convolution that reads it
   bool stored = true;                        // output is in memory
   bool sums_output = false;                  // for the product that reads it
   std::optional<std::size_t> product;        // op of the convolution in front, whose output is not stored

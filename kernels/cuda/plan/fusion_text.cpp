@@ -19,7 +19,7 @@ std::string reasons(const LayerFusion& layer) {
 TextRow row_of(const Graph& graph, const Conv& conv, const LayerFusion& layer) {
   TextRow row{conv.name, "", "", layer.why_not_more};
   if (layer.forward.normalizes_input)
-    row[1] = "normalises " + name_of(graph.ops[*layer.norm_in_front]) + " (ConvBNfprop)";
+    row[1] = "normalizes " + name_of(graph.ops[*layer.norm_in_front]) + " (ConvBNfprop)";
   if (layer.forward.gathers_statistics) append_part(row[1], "statistics");
   if (layer.norm_of_product) {
     row[1] = "never stored: ends the block with " + name_of(graph.ops[*layer.norm_of_product]);
@@ -40,7 +40,7 @@ TextRow row_of(const Graph& graph, const BatchNorm& norm, const LayerFusion& lay
   TextRow row{norm.name, "", "", reasons(layer)};
   if (layer.statistics_by) row[1] = "statistics by " + name_of(graph.ops[*layer.statistics_by]);
   if (!layer.stored) append_part(row[1], "never stored");
-  if (layer.norm_in_front) append_part(row[1], "normalises " + name_of(graph.ops[*layer.norm_in_front]));
+  if (layer.norm_in_front) append_part(row[1], "normalizes " + name_of(graph.ops[*layer.norm_in_front]));
   if (layer.product)
     append_part(row[1], "statistics by products of " + name_of(graph.ops[*layer.product]) + "'s input");
   if (layer.sums_output) append_part(row[1], "sums its output");

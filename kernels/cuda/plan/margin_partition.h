@@ -1,6 +1,6 @@
 // Partition and workspaces of a margin loss' instructions. They depend on sizes alone, so the order of
 // summation is the same on every GPU. Plain C++. N: images of all ranks in the head's batch, C: rows of class
-// centres that a step works with, E: embedding.
+// centers that a step works with, E: embedding.
 #pragma once
 
 #include <algorithm>
@@ -52,7 +52,7 @@ struct RowShare {
 // margin_sample: candidates per block, and the workspace's i32 arrays, in this order.
 inline constexpr int kCandidatesPerBlock = 1024;
 struct SampleWorkspace {
-  std::int64_t own_labels = 0;    // [N]: labels of this rank, as rows of its centres
+  std::int64_t own_labels = 0;    // [N]: labels of this rank, as rows of its centers
   std::int64_t images = 0;        // [N]: the image of each own label
   std::int64_t is_first = 0;      // [N]: 1 for the first occurrence of a label
   std::int64_t counts = 0;        // [2]: own labels; distinct ones

@@ -37,12 +37,12 @@ std::size_t conv_workspace_bytes(const Graph& graph, const Conv& op, bool of_wei
 // For the dense layers, products of block ends and the softmax loss.
 void set_library_workspaces(Program& program, std::int64_t images);
 
-// For the margin loss' instructions from `first_instruction` on; rows: of class centres that they work with.
+// For the margin loss' instructions from `first_instruction` on; rows: of class centers that they work with.
 void set_margin_workspaces(Program& program, std::size_t first_instruction, std::int64_t images_of_all_ranks,
                            const Buffer& rows);
 
 // The end of an iteration, once every gradient is complete. One instruction searches for overflows, if the
-// loss is scaled; one updates all trained parameters; one per set of sampled centres updates those rows; the
+// loss is scaled; one updates all trained parameters; one per set of sampled centers updates those rows; the
 // last one computes the next state.
 void lower_update(Lowering& lowering, bool scale_loss);
 

@@ -26,7 +26,7 @@ BufferId find_overflow(Lowering& lowering) {
   return overflow;
 }
 
-// The margin loss of these class centres.
+// The margin loss of these class centers.
 std::size_t op_of(const Graph& graph, ParameterId weight) {
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
     const auto* loss = std::get_if<MarginLoss>(&graph.ops[i]);

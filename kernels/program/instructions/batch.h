@@ -15,18 +15,18 @@ struct LoadBatch {
 };
 
 // value = pixel * factor + offset, pixels from 0 to 255; red, green, blue.
-struct Normalisation {
+struct Normalization {
   float factor[3] = {1, 1, 1}, offset[3] = {};
 };
 
-// Normalises one part of the staging buffer, on GPUs of two, chosen by the iteration's parity, and converts
+// Normalizes one part of the staging buffer, on GPUs of two, chosen by the iteration's parity, and converts
 // it to the device's layout and dtype.
 struct PackBatch {
   static constexpr std::string_view kName = "pack_batch";
   Read staged_images, staged_labels;  // u8 [parts, n, h, w, 3], i32 [parts, n]
   Read state;
   Write images, labels;  // [n, 3, h, w], i32 [n]
-  Normalisation normalisation = {};
+  Normalization normalization = {};
   static void operands(auto& self, auto&& each) {
     each("staged_images", self.staged_images, "staged_labels", self.staged_labels, "state", self.state,
          "images", self.images, "labels", self.labels);

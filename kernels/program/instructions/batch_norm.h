@@ -1,5 +1,5 @@
 // Batch norm with residual and activation. inv_std = 1 / sqrt(variance + epsilon); scale_shift [2, c]:
-// normalised = scale_shift[0] * in + scale_shift[1]. Activations are [n, c, h, w]; other operands are f32 [c]
+// normalized = scale_shift[0] * in + scale_shift[1]. Activations are [n, c, h, w]; other operands are f32 [c]
 // unless noted.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace plumb {
 
-// out = activation(normalised in + residual).
+// out = activation(normalized in + residual).
 struct BatchNormForward {
   static constexpr std::string_view kName = "norm_forward";
   Read in, scale, bias;
@@ -57,9 +57,9 @@ struct BatchNormFinalize {
   }
 };
 
-// out = activation(normalised in + residual). in is normalised by scale_shift, or by what `finalize` makes of
+// out = activation(normalized in + residual). in is normalized by scale_shift, or by what `finalize` makes of
 // its sums. With residual_scale_shift the residual is the input of the shortcut's batch norm and is
-// normalised too. relu_mask: bit j of byte i is 1 where element 8 i + j, counted as stored, passes the ReLU.
+// normalized too. relu_mask: bit j of byte i is 1 where element 8 i + j, counted as stored, passes the ReLU.
 struct BatchNormApply {
   static constexpr std::string_view kName = "norm_apply";
   Read in;
@@ -71,7 +71,7 @@ struct BatchNormApply {
   std::optional<Read> slope;          // PReLU: [c] or [1]
   std::optional<Write> out_sums;      // [c]: of out's elements, as stored; excludes a residual and a slope
   std::optional<ReadWrite> counters;  // with out_sums; as BatchNormStatistics has them
-  // The line that normalises `in`.
+  // The line that normalizes `in`.
   BufferId line() const {
     return finalize ? finalize->moments.scale_shift.buffer : scale_shift.value().buffer;
   }
@@ -110,7 +110,7 @@ struct BatchNormBackward {
   }
 };
 
-// Backward of a norm and of the one that normalises its residual, both of which have the gradient d_out (+
+// Backward of a norm and of the one that normalizes its residual, both of which have the gradient d_out (+
 // second_d_out), masked by relu_mask or by out > 0 if there is one.
 struct BatchNormPairBackward {
   static constexpr std::string_view kName = "norm_pair_backward";

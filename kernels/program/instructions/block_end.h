@@ -71,7 +71,7 @@ struct ProductNormStatistics {
 };
 
 // out and the ReLU's mask, as BatchNormApply writes it. With residual_scale_shift the shortcut is the input
-// of its batch norm and is normalised too; without a residual it is a product, and row 1 is its shift.
+// of its batch norm and is normalized too; without a residual it is a product, and row 1 is its shift.
 struct BlockEndForward {
   static constexpr std::string_view kName = "block_end_forward";
   Read in, scaled_transposed;                                   // half

@@ -74,7 +74,7 @@ struct Update {
   }
 };
 
-// SGD with momentum for the sampled rows of class centres only.
+// SGD with momentum for the sampled rows of class centers only.
 struct UpdateRows {
   static constexpr std::string_view kName = "update_rows";
   ParameterId parameter;

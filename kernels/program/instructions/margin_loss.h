@@ -1,5 +1,5 @@
-// A margin softmax over class centres. Formulas and order of collectives: kernels/program/margin_lowering.h.
-// N: images of all ranks in the head's batch, n: this rank's images, E: embedding size, C: class centres per
+// A margin softmax over class centers. Formulas and order of collectives: kernels/program/margin_lowering.h.
+// N: images of all ranks in the head's batch, n: this rank's images, E: embedding size, C: class centers per
 // instruction. Operands are f32 unless noted; rows, products and d_rows have the weight's dtype.
 #pragma once
 

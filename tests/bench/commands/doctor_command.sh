@@ -3,7 +3,7 @@
 # ssh: hosts that answer with this host's facts under their own names, and some that don't. Real hosts: tests/cluster.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
-behaviour=$1
+behavior=$1
 plumbline=$2
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -45,7 +45,7 @@ well_facts() {
       s/"daemon":"[^"]*"/"daemon":"orted"/; s/"version":"[^"]*"},"nccl/"version":""},"nccl/; s/"open files":[^,}]*/"open files":65536/' >facts
 }
 
-case $behaviour in
+case $behavior in
   a_thousand_hosts_are_asked)
     well_facts
     transport <<'STUB'
@@ -92,5 +92,5 @@ STUB
     expect_code 69
     expect_words "$scratch/nothing doesn't start ($scratch/nothing: No such file or directory)"
     ;;
-  *) fail "unknown behaviour $behaviour" ;;
+  *) fail "unknown behavior $behavior" ;;
 esac

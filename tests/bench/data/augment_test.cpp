@@ -74,14 +74,14 @@ TEST(RandomCrop, DependsOnKeyAndSampleAlone) {
   EXPECT_NE(random_crop({640, 480}, kKey, 0).size, random_crop({640, 480}, {11, 13}, 0).size);
 }
 
-TEST(Normalisation, IsTheOneOfImagesAndOfFaces) {
-  const Normalisation images = normalisation_of(Preprocessing::imagenet);
+TEST(Normalization, IsTheOneOfImagesAndOfFaces) {
+  const Normalization images = normalisation_of(Preprocessing::imagenet);
   const double mean[] = {0.485, 0.456, 0.406}, deviation[] = {0.229, 0.224, 0.225};
   for (std::size_t c = 0; c < 3; ++c)
     for (const int level : {0, 100, 255})
       EXPECT_NEAR(static_cast<float>(level) * images.factor[c] + images.offset[c],
                   (level / 255.0 - mean[c]) / deviation[c], 1e-6);
-  const Normalisation faces = normalisation_of(Preprocessing::insightface);
+  const Normalization faces = normalisation_of(Preprocessing::insightface);
   for (std::size_t c = 0; c < 3; ++c)
     EXPECT_EQ(100 * faces.factor[c] + faces.offset[c], (100 - 127.5F) * 0.0078125F);
 }

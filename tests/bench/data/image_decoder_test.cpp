@@ -51,7 +51,7 @@ TEST(ImageDecoder, ColorImagesKeepTheirPixels) {
 
 TEST(ImageDecoder, GreyBecomesThreeEqualChannels) {
   ImageDecoder decoder;
-  const auto jpeg = encode_jpeg(20, 10, JpegKind::grey, [](int, int) { return Pixel{77, 0, 0, 0}; });
+  const auto jpeg = encode_jpeg(20, 10, JpegKind::gray, [](int, int) { return Pixel{77, 0, 0, 0}; });
   expect_pixel(decode(decoder, jpeg), 19, 9, {77, 77, 77}, 1);
 }
 
@@ -119,7 +119,7 @@ TEST(ImageDecoder, APartHasThePixelsOfTheWholeImage) {
   ImageDecoder decoder;
   const ImageSize full{203, 150};
   for (const JpegKind kind :
-       {JpegKind::color, JpegKind::progressive, JpegKind::grey, JpegKind::cmyk_with_adobe_marker}) {
+       {JpegKind::color, JpegKind::progressive, JpegKind::gray, JpegKind::cmyk_with_adobe_marker}) {
     const auto jpeg = encode_jpeg(full.width, full.height, kind, noise);
     for (const int eighths : {1, 2, 4, 8}) {
       const RgbxImage whole = decode(decoder, jpeg, eighths);
@@ -194,7 +194,7 @@ TEST(ImageDecoder, ScalesDownOnlyWhileTheCropStillCoversTheOutput) {
 
 TEST(ImageDecoder, AFileCutAtAnyLengthIsCorrupt) {
   ImageDecoder decoder;
-  for (const JpegKind kind : {JpegKind::color, JpegKind::progressive, JpegKind::grey}) {
+  for (const JpegKind kind : {JpegKind::color, JpegKind::progressive, JpegKind::gray}) {
     const auto jpeg = encode_jpeg(24, 17, kind, noise);
     for (std::size_t length = 0; length < jpeg.size(); ++length) {
       const std::vector<std::uint8_t> cut(jpeg.begin(), jpeg.begin() + static_cast<std::ptrdiff_t>(length));
@@ -246,7 +246,7 @@ TEST(ImageDecoder, TakesTheCoefficientsOfImagesInSeveralScansOnly) {
     return decoder.coefficient_bytes();
   };
   EXPECT_EQ(bytes(encode_jpeg(203, 150, JpegKind::color, smooth)), 0U);
-  // 4:2:0 in blocks of 8 x 8 pixels of two bytes: 26 x 20 of light, 13 x 10 of each colour.
+  // 4:2:0 in blocks of 8 x 8 pixels of two bytes: 26 x 20 of light, 13 x 10 of each color.
   EXPECT_EQ(bytes(encode_jpeg(203, 150, JpegKind::progressive, smooth)), 128U * (26 * 20 + 2 * 13 * 10));
   const auto photograph = progressive_jpeg(6000, 4000);
   EXPECT_EQ(bytes(photograph), 6U * 6000 * 4000);

@@ -14,7 +14,7 @@ void append(Bytes& bytes, std::initializer_list<int> values) {
   for (const int value : values) bytes.push_back(static_cast<std::uint8_t>(value));
 }
 
-// A grey progressive image whose one bit per block is refined over and over: 11 bytes a scan.
+// A gray progressive image whose one bit per block is refined over and over: 11 bytes a scan.
 Bytes image_of_scans(int scans, int side) {
   Bytes jpeg;
   append(jpeg,
@@ -43,7 +43,7 @@ std::string refusal(const Bytes& jpeg) {
 TEST(JpegScans, AreCountedByTheirMarkers) {
   const auto shade = [](int x, int y) { return Pixel{static_cast<std::uint8_t>(x * y), 0, 0, 0}; };
   EXPECT_EQ(count_scans(encode_jpeg(40, 30, JpegKind::color, shade)), 1);
-  EXPECT_EQ(count_scans(encode_jpeg(40, 30, JpegKind::grey, shade)), 1);
+  EXPECT_EQ(count_scans(encode_jpeg(40, 30, JpegKind::gray, shade)), 1);
   EXPECT_EQ(count_scans(encode_jpeg(40, 30, JpegKind::progressive, shade)), 10);  // jpeg_simple_progression
   EXPECT_EQ(count_scans(image_of_scans(37, 8)), 37);
   EXPECT_EQ(count_scans({}), 1);

@@ -51,7 +51,7 @@ TEST(CollectiveTimes, OfAllRanksMakeOneRecordPerCollective) {
 TEST(CollectiveTimes, AreATableWithinAHundredColumns) {
   const std::vector<double> seconds{4, 8e-3, 1e-3, 2e-3};
   auto records = collective_records(program_with_collectives(), seconds);
-  records[0].name = "backbone.features_normalised.reduce_scatter";
+  records[0].name = "backbone.features_normalized.reduce_scatter";
   const std::string text = collectives_text(records);
   EXPECT_NE(text.find("update"), std::string::npos) << text;
   for (const std::string& line : split(text, '\n')) EXPECT_LE(line.size(), 100U) << line;

@@ -59,12 +59,12 @@ TEST(Progress, WithoutAStreamNothingIsDrawn) {
   for (int i = 1; i <= 10; ++i) bar.update(i, 100 * i);
 }
 
-TEST(Progress, ColoursAreForTerminalsThatKnowThemAndForNobodyWithNoColor) {
-  const auto drawn = [](bool colours) {
+TEST(Progress, ColorsAreForTerminalsThatKnowThemAndForNobodyWithNoColor) {
+  const auto drawn = [](bool colors) {
     return printed([&](std::FILE* stream) {
-      ProgressBar bar(stream, {.is_terminal = true, .columns = 80, .colours = colours}, 2, 8);
+      ProgressBar bar(stream, {.is_terminal = true, .columns = 80, .colors = colors}, 2, 8);
       bar.update(1, 1);
-      Messages(stream, {.is_terminal = true, .colours = colours}, Loudness::usual).warn("beware");
+      Messages(stream, {.is_terminal = true, .colors = colors}, Loudness::usual).warn("beware");
     });
   };
   EXPECT_NE(drawn(true).find("[\x1b[32m===="), std::string::npos);

@@ -102,7 +102,7 @@ TEST(Summary, ShowsTheShareOfTheProbedBandwidthAndTheTimeByTheProbedLinks) {
   RunRecord record = a_record();
   record.sent_bytes_per_step = 102'228'128;
   record.probed_bytes_per_second = 0.12e9;
-  record.modelled_exchange_seconds = 0.8522;
+  record.modeled_exchange_seconds = 0.8522;
   expect_row(summary_table(record), "exchange", "852.200 ms by the probed links");
   record.bus_bytes_per_second = 0.11e9;
   const std::string table = summary_table(record);

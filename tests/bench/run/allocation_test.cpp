@@ -87,7 +87,7 @@ TEST(TimedWindow, AllocatesNoBufferAndMakesNoPrimitive) {
   Runner runner(program, *device, nullptr, source);
   ASSERT_GT(primitives, 100) << "the counters don't count";
   ASSERT_GT(buffers, 10) << "the counters don't count";
-  runner.run_iteration();  // oneDNN and OpenMP initialise in the first one
+  runner.run_iteration();  // oneDNN and OpenMP initialize in the first one
   const long made = primitives;
   for (const Instruction& instruction : program.instructions) {
     if (instruction.as<LoadBatch>()) continue;  // the runner's

@@ -97,7 +97,7 @@ void read_end(const Job& job, const Graph& graph, const Device& device, FaceRun&
     device.read_parameter(p, values);
     if (p + 1 == graph.parameters.size()) {
       if (parameter.shard) values = job.concatenate(values);
-      if (job.rank() == 0) run.centres = std::move(values);
+      if (job.rank() == 0) run.centers = std::move(values);
     } else {
       run.backbone.insert(run.backbone.end(), values.begin(), values.end());
     }

@@ -30,13 +30,13 @@ struct FaceTraining {
   bool even_alone = false;  // collectives even with a single rank
   LossScaling loss_scaling;
   float pixel_factor = 1;          // on this rank's images
-  bool overflowing_shard = false;  // backward writes an infinity into this rank's class-centre gradient
+  bool overflowing_shard = false;  // backward writes an infinity into this rank's class-center gradient
 };
 
 struct FaceRun {
   std::vector<double> losses;     // per iteration, mean over all images
   std::vector<double> top1;       // per iteration, over all ranks' images
-  std::vector<float> centres;     // all classes after the last update; rank 0 only
+  std::vector<float> centers;     // all classes after the last update; rank 0 only
   std::vector<float> backbone;    // all other parameters, concatenated
   bool captured = false;          // all iterations after the first were replays of one graph
   std::vector<bool> skipped;      // per iteration: this rank's update changed nothing

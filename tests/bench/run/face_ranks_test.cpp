@@ -12,7 +12,7 @@
 namespace plumb {
 namespace {
 
-// ASSERT would return on one rank only: rank 0 holds the centres.
+// ASSERT would return on one rank only: rank 0 holds the centers.
 void expect_near(const std::vector<float>& values, const std::vector<float>& wanted, const char* what) {
   EXPECT_EQ(values.size(), wanted.size()) << what;
   for (std::size_t i = 0; i < std::min(values.size(), wanted.size()); ++i) {
@@ -27,7 +27,7 @@ void expect_same(const FaceRun& run, const FaceRun& wanted) {
     EXPECT_NEAR(run.losses.at(i) / wanted.losses[i], 1, 1e-5) << "iteration " << i;
   EXPECT_EQ(run.top1, wanted.top1);
   expect_near(run.backbone, wanted.backbone, "backbone");
-  expect_near(run.centres, wanted.centres, "class centres");
+  expect_near(run.centers, wanted.centers, "class centers");
 }
 
 class FaceRanks : public MpiTest {
@@ -130,8 +130,8 @@ TEST_F(FaceRanks, UpdateTheSampleOnlyAndEveryLabel) {
       if (label >= own.first && label < own.first + own.count) positives.insert(label);
     for (std::int64_t row = own.first; row < own.first + own.count; ++row) {
       const auto begin = static_cast<std::ptrdiff_t>(row * 16);
-      const bool same = std::equal(before.centres.begin() + begin, before.centres.begin() + begin + 16,
-                                   after.centres.begin() + begin);
+      const bool same = std::equal(before.centers.begin() + begin, before.centers.begin() + begin + 16,
+                                   after.centers.begin() + begin);
       changed += !same;
       if (positives.contains(row)) {
         EXPECT_FALSE(same) << "label " << row;
@@ -147,7 +147,7 @@ TEST_F(FaceRanks, TakeMoreLabelsThanTheSampleHasPlacesFor) {
   const SmallFaceNet net{.sample_rate = 0.01};  // one row or none per shard
   const FaceRun run = train({.graph = net, .labels = mixed_labels(101, images())}, Head::sampled);
   for (double loss : run.losses) EXPECT_TRUE(std::isfinite(loss)) << loss;
-  for (float value : run.centres) ASSERT_TRUE(std::isfinite(value));
+  for (float value : run.centers) ASSERT_TRUE(std::isfinite(value));
 }
 
 TEST_F(FaceRanks, MeetInTheOrderOfThePublishedHeads) {

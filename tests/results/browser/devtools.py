@@ -117,7 +117,7 @@ class Browser:
 class Page:
     """One tab. Console messages, exceptions and requests are recorded from before its first byte is loaded."""
 
-    def __init__(self, browser, width=1400, height=900, colour_scheme="light"):
+    def __init__(self, browser, width=1400, height=900, color_scheme="light"):
         self.browser = browser
         target = browser.send("Target.createTarget", url="about:blank")["targetId"]
         self._target = target
@@ -125,7 +125,7 @@ class Page:
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.send(domain + ".enable")
         self.resize(width, height)
-        self.emulate(colour_scheme)
+        self.emulate(color_scheme)
 
     def send(self, method, **parameters):
         return self.browser.send(method, self.session, **parameters)
@@ -137,8 +137,8 @@ class Page:
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
                   mobile=False)
 
-    def emulate(self, colour_scheme, medium=""):
-        features = [{"name": "prefers-color-scheme", "value": colour_scheme},
+    def emulate(self, color_scheme, medium=""):
+        features = [{"name": "prefers-color-scheme", "value": color_scheme},
                     {"name": "prefers-reduced-motion", "value": "reduce"}]
         self.send("Emulation.setEmulatedMedia", media=medium, features=features)
 
@@ -203,7 +203,7 @@ class Page:
             if state["state"] == "completed":
                 return os.path.join(self._downloads, state["guid"])
             if state["state"] == "canceled":
-                raise Failed("a download was cancelled")
+                raise Failed("a download was canceled")
 
     def pdf(self):
         """The page on paper, as bytes."""

@@ -39,7 +39,7 @@ class HistoryCase(ReportCase):
         self.assertIn("5 of 50 runs isn't known", page.evaluate("document.getElementById('flag-list').innerText"))
         self.assertEqual(page.evaluate("document.querySelectorAll('#history tbody tr').length"), 2 * len(VERDICTS))
 
-    def test_points_are_labelled_with_commit_and_date(self):
+    def test_points_are_labeled_with_commit_and_date(self):
         page = self.open()
         labels = page.evaluate("plumbline.charts.history.scales.x.ticks.map(({label}) => label)")
         wanted = [[f"{night:x}" * 8, f"2026-01-0{night + 1}"] for night in range(len(VERDICTS))]
@@ -60,7 +60,7 @@ class HistoryCase(ReportCase):
 
     def test_is_quiet_in_both_themes_and_on_narrow_screens(self):
         for scheme, canvas in (("light", [255, 255, 255]), ("dark", [18, 18, 18])):
-            page = self.open(colour_scheme=scheme)
+            page = self.open(color_scheme=scheme)
             self.choose(page, "axis", "dates")
             self.assertEqual(page.complaints(), [])
             self.assertEqual(page.requests(), ["file://" + self.report])

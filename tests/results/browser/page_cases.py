@@ -149,7 +149,7 @@ class Page1400(ReportCase):
 class Themes(ReportCase):
     def test_text_can_be_read_in_both(self):
         for theme, canvas in (("light", [255, 255, 255]), ("dark", [18, 18, 18])):
-            page = self.open(colour_scheme=theme)
+            page = self.open(color_scheme=theme)
             page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
             self.assertEqual(page.evaluate("document.documentElement.dataset.theme"), theme)
             seen = page.evaluate(f"pageChecks.poorContrast({canvas})")
@@ -159,7 +159,7 @@ class Themes(ReportCase):
             self.assertGreaterEqual(chart_text, 4.5, theme)
 
     def test_follow_the_system_and_the_button(self):
-        page = self.open(colour_scheme="dark")
+        page = self.open(color_scheme="dark")
         self.keep_screenshot(page, "dark_1400")
         background = "pageChecks.brightness()"
         self.assertLess(page.evaluate(background), 0.2)
@@ -174,7 +174,7 @@ class Themes(ReportCase):
         self.assertNotEqual(page.evaluate(ticks), light)
 
     def test_paper_is_white(self):
-        page = self.open(colour_scheme="dark")
+        page = self.open(color_scheme="dark")
         page.evaluate("""window.themes = [];
           for (const when of ['beforeprint', 'afterprint'])
             addEventListener(when, () => themes.push(document.documentElement.dataset.theme));

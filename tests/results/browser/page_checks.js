@@ -3,17 +3,17 @@ window.pageChecks = (() => {
   const shown = (element) =>
     element.checkVisibility({opacityProperty: true, visibilityProperty: true, contentVisibilityAuto: true});
 
-  // Any CSS colour, as the browser paints it.
+  // Any CSS color, as the browser paints it.
   const pixel = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
   const known = new Map();
-  const rgba = (colour) => {
-    if (known.has(colour)) return known.get(colour);
+  const rgba = (color) => {
+    if (known.has(color)) return known.get(color);
     pixel.clearRect(0, 0, 1, 1);
-    pixel.fillStyle = colour;
+    pixel.fillStyle = color;
     pixel.fillRect(0, 0, 1, 1);
     const [r, g, b, a] = pixel.getImageData(0, 0, 1, 1).data;
-    known.set(colour, {rgb: [r, g, b], alpha: a / 255});
-    return known.get(colour);
+    known.set(color, {rgb: [r, g, b], alpha: a / 255});
+    return known.get(color);
   };
   const over = (above, below) => above.rgb.map((c, i) => c * above.alpha + below[i] * (1 - above.alpha));
 
@@ -62,7 +62,7 @@ window.pageChecks = (() => {
   const chartTextContrast = (canvas) => Math.min(...Object.values(plumbline.charts).flatMap((chart) => {
     const behind = background(chart.canvas, canvas);
     return Object.values(chart.scales).flatMap(({options}) => [options.ticks.color, options.title.color])
-      .map((colour) => ratio(over(rgba(colour), behind), behind));
+      .map((color) => ratio(over(rgba(color), behind), behind));
   }));
 
   const brightness = () => luminance(background(document.body, [255, 255, 255]));
@@ -78,7 +78,7 @@ window.pageChecks = (() => {
     return lies ? [x.getPixelForValue(raw), null] : [null, y.getPixelForValue(raw)];
   };
 
-  // Whether each point, bar and rectangle lies where the axes say, and its middle has its colour in the canvas. What is
+  // Whether each point, bar and rectangle lies where the axes say, and its middle has its color in the canvas. What is
   // too small or below another one isn't looked at.
   const painted = (chart) => {
     const context = chart.canvas.getContext('2d');
