@@ -1,4 +1,4 @@
-// The references of block ends without x, chained without a rounding, against the same network done the usual
+// The references of block ends without x, chained without a rounding, against the references of the usual
 // way: conv -> norm -> add -> ReLU, forward and backward.
 #include <gtest/gtest.h>
 
@@ -9,7 +9,6 @@
 #include "tests/conformance/hand_made.h"
 #include "tests/conformance/instruction_reference.h"
 #include "tests/kernels/graph_builder.h"
-#include "tests/kernels/reference.h"
 
 namespace plumb {
 namespace {
@@ -84,26 +83,22 @@ void expect_the_usual_way(const Shape& images, bool normalised_shortcut) {
   const auto& conv = std::get<Conv>(graph.ops[conv_op]);
   const auto& end = std::get<BatchNorm>(graph.ops[end_op]);
 
-  const TestTensors tensors = random_tensors(graph, 3);
-  ReferenceState state;
-  for (const auto& parameter : tensors.parameters)
-    state.parameters.emplace_back(parameter.begin(), parameter.end());
-  for (const auto& statistic : tensors.statistics)
-    state.statistics.emplace_back(statistic.begin(), statistic.end());
-  state.parameters[end.scale][kZeroScale] = 0;
-  state.parameters[front.scale][kConstant] = 0;
-  state.parameters[front.bias][kConstant] = 0.75;
+  std::vector<Doubles> values;
+  for (const auto& one : random_tensors(graph, 3).parameters) values.emplace_back(one.begin(), one.end());
+  values[end.scale][kZeroScale] = 0;
+  values[front.scale][kConstant] = 0;
+  values[front.bias][kConstant] = 0.75;
   for (std::size_t j = 0; j < c; ++j)
-    if (j != kConstant) state.parameters[conv.weight][kConstant * c + j] = 0;
-  const ReferencePass usual =
-      reference_pass(graph, state, Doubles(tensors.images.begin(), tensors.images.end()), tensors.labels);
+    if (j != kConstant) values[conv.weight][kConstant * c + j] = 0;
+  const auto numbers = [](const Shape& shape, std::uint64_t seed) {
+    return normal_values(DType::f32, static_cast<std::size_t>(shape.elements()), seed);
+  };
 
   ReferenceRun run(graph);
-  const auto parameter = [&](ParameterId id) {
-    return run.hold(graph.parameters[id].dims, state.parameters[id]);
-  };
+  const auto parameter = [&](ParameterId id) { return run.hold(graph.parameters[id].dims, values[id]); };
   const auto statistic = [&](StatisticId id) {
-    return run.hold({graph.statistics[id].channels}, state.statistics[id]);
+    return run.hold({graph.statistics[id].channels},
+                    Doubles(static_cast<std::size_t>(graph.statistics[id].channels), 0.5));
   };
   const auto moments = [&](const BatchNorm& norm) {
     const std::int64_t channels = graph.parameters[norm.scale].dims[0];
@@ -116,8 +111,9 @@ void expect_the_usual_way(const Shape& images, bool normalised_shortcut) {
                             .inv_std = run.zeros({channels})};
   };
 
-  const BatchNormStatistics statistics{
-      .in = run.hold(nchw(extent), usual.values[x2]), .moments = moments(front), .counters = run.zeros({1})};
+  const BatchNormStatistics statistics{.in = run.hold(nchw(extent), numbers(extent, 1)),
+                                       .moments = moments(front),
+                                       .counters = run.zeros({1})};
   const BatchNormApply apply{.in = statistics.in,
                              .out = run.zeros(nchw(extent)),
                              .scale_shift = statistics.moments.scale_shift.buffer,
@@ -135,7 +131,7 @@ void expect_the_usual_way(const Shape& images, bool normalised_shortcut) {
   BlockEndForward forward{.in = apply.out.buffer,
                           .scaled_transposed = product_norm.scaled_transposed.buffer,
                           .scale_shift = product_norm.moments.scale_shift.buffer,
-                          .residual = run.hold(nchw(wide), usual.values[into_shortcut]),
+                          .residual = run.hold(nchw(wide), numbers(wide, 2)),
                           .out = run.zeros(nchw(wide)),
                           .relu_mask = run.zeros({(wide.elements() + 7) / 8})};
   run.run(statistics, front_op);
@@ -151,20 +147,62 @@ void expect_the_usual_way(const Shape& images, bool normalised_shortcut) {
     forward.residual_scale_shift = of_shortcut.moments.scale_shift.buffer;
   }
   run.run(forward, conv_op);
-  expect_equal(run.held(forward.out), usual.values[out], "out");
-  expect_equal(run.held(product_norm.moments.running_mean), usual.statistics[end.running_mean],
-               "running_mean");
-  expect_equal(run.held(product_norm.moments.running_variance), usual.statistics[end.running_variance],
+  const ConvForward usual_conv{
+      .in = apply.out.buffer, .weight = product_norm.weight, .out = run.zeros(nchw(wide))};
+  const BatchNormStatistics usual_statistics{
+      .in = usual_conv.out.buffer, .moments = moments(end), .counters = run.zeros({1})};
+  const BatchNormMoments& usual = usual_statistics.moments;
+  const BatchNormApply usual_apply{.in = usual_conv.out.buffer,
+                                   .out = run.zeros(nchw(wide)),
+                                   .scale_shift = usual.scale_shift.buffer,
+                                   .residual = forward.residual,
+                                   .residual_scale_shift = forward.residual_scale_shift};
+  run.run(usual_conv, conv_op);
+  run.run(usual_statistics, end_op);
+  run.run(usual_apply, end_op);
+  expect_equal(run.held(forward.out), run.held(usual_apply.out), "out");
+  expect_equal(run.held(product_norm.moments.running_mean), run.held(usual.running_mean), "running_mean");
+  expect_equal(run.held(product_norm.moments.running_variance), run.held(usual.running_variance),
                "running_variance");
 
+  const BatchNormBackward usual_backward{.in = usual_conv.out.buffer,
+                                         .d_out = run.hold(nchw(wide), numbers(wide, 4)),
+                                         .scale = usual.scale,
+                                         .bias = usual.bias,
+                                         .mean = usual.mean->buffer,
+                                         .inv_std = usual.inv_std.buffer,
+                                         .d_in = WriteOrAdd(run.zeros(nchw(wide))),
+                                         .d_scale = run.zeros({k}),
+                                         .d_bias = run.zeros({k}),
+                                         .out = usual_apply.out.buffer,
+                                         .d_residual = run.zeros(nchw(wide))};
+  const ConvBackwardWeights usual_weights{
+      .in = apply.out.buffer, .d_out = usual_backward.d_in.buffer, .d_weight = run.zeros({k, c, 1, 1})};
+  const ConvBackwardData usual_data{
+      .d_out = usual_backward.d_in.buffer, .weight = product_norm.weight, .d_in = run.zeros(nchw(extent))};
+  const BatchNormBackward usual_front{.in = statistics.in,
+                                      .d_out = usual_data.d_in.buffer,
+                                      .scale = statistics.moments.scale,
+                                      .bias = statistics.moments.bias,
+                                      .mean = statistics.moments.mean->buffer,
+                                      .inv_std = statistics.moments.inv_std.buffer,
+                                      .d_in = WriteOrAdd(run.zeros(nchw(extent))),
+                                      .d_scale = run.zeros({c}),
+                                      .d_bias = run.zeros({c}),
+                                      .scale_shift = statistics.moments.scale_shift.buffer};
+  run.run(usual_backward, end_op);
+  run.run(usual_weights, conv_op);
+  run.run(usual_data, conv_op);
+  run.run(usual_front, front_op);
+
   // The block's masked gradient, and its sums.
-  Doubles g = usual.value_gradients[out], g_sums(k);
+  Doubles g = run.held(usual_backward.d_out), g_sums(k);
   const auto pixels = static_cast<std::size_t>(wide.h * wide.w);
   for (std::size_t i = 0; i < g.size(); ++i) {
     const std::size_t channel = i / pixels % k, image = i / pixels / k;
     const std::size_t place = (image * pixels + i % pixels) * k + channel;  // in NHWC
     const bool passes = static_cast<unsigned>(run.held(forward.relu_mask)[place / 8]) >> place % 8 & 1U;
-    EXPECT_EQ(passes, usual.values[out][i] > 0) << "mask of " << i;
+    EXPECT_EQ(passes, run.held(usual_apply.out)[i] > 0) << "mask of " << i;
     if (!passes) g[i] = 0;
     g_sums[channel] += g[i];
   }
@@ -204,16 +242,16 @@ void expect_the_usual_way(const Shape& images, bool normalised_shortcut) {
   run.run(backward, conv_op);
   run.run(data, conv_op);
   run.run(front_backward, front_op);
-  expect_equal(run.held(backward.d_weight), usual.parameter_gradients[conv.weight], "d_weight");
-  expect_equal(run.held(backward.d_scale), usual.parameter_gradients[end.scale], "d_scale");
-  expect_equal(run.held(*backward.d_bias), usual.parameter_gradients[end.bias], "d_bias");
-  Doubles d_a = usual.value_gradients[a];
+  expect_equal(run.held(backward.d_weight), run.held(usual_weights.d_weight), "d_weight");
+  expect_equal(run.held(backward.d_scale), run.held(usual_backward.d_scale), "d_scale");
+  expect_equal(run.held(*backward.d_bias), run.held(usual_backward.d_bias), "d_bias");
+  Doubles d_a = run.held(usual_data.d_in);
   for (std::size_t i = 0; i < d_a.size(); ++i)
-    if (!(usual.values[a][i] > 0)) d_a[i] = 0;
+    if (!(run.held(apply.out)[i] > 0)) d_a[i] = 0;
   expect_equal(run.held(data.d_in), d_a, "d_in");
-  expect_equal(run.held(*data.d_scale), usual.parameter_gradients[front.scale], "front d_scale");
-  expect_equal(run.held(*data.d_bias), usual.parameter_gradients[front.bias], "front d_bias");
-  expect_equal(run.held(front_backward.d_in), usual.value_gradients[x2], "front d_in");
+  expect_equal(run.held(*data.d_scale), run.held(usual_front.d_scale), "front d_scale");
+  expect_equal(run.held(*data.d_bias), run.held(usual_front.d_bias), "front d_bias");
+  expect_equal(run.held(front_backward.d_in), run.held(usual_front.d_in), "front d_in");
 }
 
 TEST(BlockEndReference, EqualsTheUsualWay) {

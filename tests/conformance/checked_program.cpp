@@ -354,6 +354,8 @@ void CheckedProgram::meet_other_ranks(const Collective& collective) {
     if (collective.dtype == DType::i32)
       values[i] =
           values[i] < 0 ? std::floor(8 * other) : values[i];  // labels of which only ours were written
+    else if (std::isinf(values[i]))                           // the maximum of no class
+      values[i] = others[i];
     else if (collective.kind == Collective::Kind::allreduce_max ||
              collective.kind == Collective::Kind::allreduce_sum)
       values[i] += other;

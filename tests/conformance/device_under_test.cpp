@@ -21,10 +21,13 @@ std::vector<Offer> Conformance::offers() {
     return offers.back();
   };
   if (!on_gpu()) {
-    add("fp32", Precision::fp32).describe.winograd = Winograd::never;
-    if (limits.winograd_lanes > 0)
-      add("fp32 winograd", Precision::fp32).describe.winograd = Winograd::everywhere;
-    if (limits.flops_per_second.contains(Precision::bf16)) add("bf16", Precision::bf16);
+    for (const Precision precision : {Precision::fp32, Precision::bf16}) {
+      if (!limits.flops_per_second.contains(precision)) continue;
+      const std::string name(name_of(precision));
+      add(name, precision).describe.winograd = Winograd::never;
+      if (limits.winograd_lanes > 0)
+        add(name + " winograd", precision).describe.winograd = Winograd::everywhere;
+    }
     return offers;
   }
   add("fp32 nhwc", Precision::fp32).describe.layout = TensorLayout::nhwc;

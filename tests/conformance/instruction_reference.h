@@ -10,9 +10,10 @@
 #include "kernels/device.h"
 #include "kernels/program/program.h"
 #include "models/graph.h"
-#include "tests/kernels/reference.h"
 
 namespace plumb {
+
+using Doubles = std::vector<double>;
 
 // A result, and per element how far a device may be from it besides the rounding to the result's dtype: a
 // number of fp32 roundings of all magnitudes that went into the element, and what rounding in between costs.

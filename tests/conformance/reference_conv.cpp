@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "kernels/program/winograd.h"
+#include "tests/conformance/reference_loops.h"
 #include "tests/conformance/reference_run.h"
-#include "tests/kernels/reference_loops.h"
 
 namespace plumb {
 

@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "models/dropout.h"
+#include "tests/conformance/reference_loops.h"
 #include "tests/conformance/reference_run.h"
-#include "tests/kernels/reference_loops.h"
 
 namespace plumb {
 namespace {

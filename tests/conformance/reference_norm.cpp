@@ -1,8 +1,8 @@
 // Batch norms, forward and backward.
 #include <algorithm>
 
+#include "tests/conformance/reference_loops.h"
 #include "tests/conformance/reference_run.h"
-#include "tests/kernels/reference_loops.h"
 
 namespace plumb {
 namespace {

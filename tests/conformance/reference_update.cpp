@@ -1,8 +1,8 @@
 // Batches of bytes, sums and casts of gradients, updates, and the state.
 #include <algorithm>
 
+#include "tests/conformance/reference_loops.h"
 #include "tests/conformance/reference_run.h"
-#include "tests/kernels/reference_loops.h"
 
 namespace plumb {
 

@@ -301,8 +301,7 @@ TEST(Watchdog, NamesARank0ThatHangsAsTheWatchBegins) {
 
 TEST(Watchdog, ReportsSharedMemoryWithoutRoom) {
   const Place place;
-  StartedProgram program =
-      place.start(lost_at_start(place, "0 MPI_Init_thread 1 " + std::to_string(SIGBUS)));
+  StartedProgram program = place.start(lost_at_start(place, "0 MPI_Init_thread 1 " + std::to_string(SIGBUS)));
   expect_one_sentence(program.wait(), kIoError, {"no room left", "TMPDIR and /dev/shm"});
   expect_all_gone(program);
 }

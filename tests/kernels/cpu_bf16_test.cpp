@@ -1,5 +1,5 @@
-// Mixed precision in bf16 on the CPU device: what is stored in which precision, each kind of layer against
-// the reference in double precision, and whole steps against PyTorch's in fp64.
+// Mixed precision in bf16 on the CPU device: what is stored in which precision, and whole steps against
+// PyTorch's in fp64.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -7,7 +7,6 @@
 #include "kernels/program/winograd.h"
 #include "models/resnet50.h"
 #include "tests/kernels/closed_form.h"
-#include "tests/kernels/match_reference.h"
 #include "tests/kernels/pytorch_reference.h"
 
 namespace plumb {
@@ -45,12 +44,6 @@ class CpuBf16 : public testing::Test {
       GTEST_SKIP() << "this CPU has neither AVX512_BF16 nor AMX";
   }
 
-  static void expect_near_reference(const Graph& graph, int iterations = 1) {
-    expect_cpu_matches_reference(
-        graph,
-        {.describe = {.precision = Precision::bf16}, .learning_rate = 0.01f, .iterations = iterations});
-  }
-
   // As far as the emulated GPU's (tests/cuda_host/pytorch_parity_test.cpp).
   static void expect_losses_near_pytorchs(const std::string& file, const std::string& name,
                                           bool fp32_head = false) {
@@ -65,45 +58,6 @@ class CpuBf16 : public testing::Test {
   }
 };
 
-TEST_F(CpuBf16, ConvolutionsAndNorms) {
-  for (const std::int64_t channels : {17, 64}) {  // 64: by loops of our own, too
-    GraphBuilder b({4, 9, 9, 3});
-    const ValueId first = b.norm(b.conv(GraphBuilder::kImages, channels, {.kernel = 3, .padding = 1}));
-    const ValueId second = b.norm(b.conv(first, channels, {.stride = 2}), Activation::none,
-                                  b.conv(first, channels, {.kernel = 3, .stride = 2, .padding = 1}));
-    expect_near_reference(b.classify(b.conv(second, 6, {.kernel = 5})), 2);
-  }
-}
-
-TEST_F(CpuBf16, ConvolutionsByWinogradsAlgorithm) {
-  GraphBuilder b({3, 10, 10, 3});  // tiles reach over the edges
-  const ValueId first = b.norm(b.conv(GraphBuilder::kImages, 32, {}));
-  const ValueId second = b.norm(b.conv(first, 32, {.kernel = 3, .padding = 1}), Activation::none, first);
-  const Graph graph = b.classify(b.conv(b.norm(b.conv(second, 64, {.kernel = 3})), 6, {.kernel = 8}));
-  expect_cpu_matches_reference(graph,
-                               {.describe = {.precision = Precision::bf16, .winograd = Winograd::everywhere},
-                                .learning_rate = 0.01f,
-                                .iterations = 2});
-}
-
-TEST_F(CpuBf16, Pools) {
-  GraphBuilder b({4, 8, 8, 3});
-  expect_near_reference(b.classify(b.max_pool(b.conv(GraphBuilder::kImages, 16, {}), 2, 2, 0)));
-}
-
-TEST_F(CpuBf16, DenseLayersBehindEachOther) {
-  GraphBuilder b({6, 1, 1, 3});
-  expect_near_reference(b.loss(b.dense(b.norm(b.dense(GraphBuilder::kImages, 40)), 5)), 2);
-}
-
-TEST_F(CpuBf16, AValueThatThreeLayersRead) {
-  GraphBuilder b({4, 5, 5, 3});
-  const ValueId in = b.conv(GraphBuilder::kImages, 16, {});
-  const ValueId sum = b.norm(b.conv(in, 16, {}), Activation::none, in);
-  expect_near_reference(
-      b.classify(b.norm(b.conv(in, 16, {.kernel = 3, .padding = 1}), Activation::none, sum)));
-}
-
 TEST_F(CpuBf16, StepsOfResNet50StayNearPyTorchs) {
   expect_losses_near_pytorchs("resnet50_pytorch.json", "bs4_64px");
 }
@@ -115,17 +69,6 @@ TEST_F(CpuBf16, StepsOfR50StayNearPyTorchsWithEitherHead) {
 
 TEST_F(CpuBf16, StepsOfY1StayNearPyTorchs) {
   expect_losses_near_pytorchs("arcface_pytorch.json", "y1_bs8_112px");
-}
-
-TEST_F(CpuBf16, RepeatsBitForBit) {
-  GraphBuilder b({4, 9, 9, 3});
-  const Graph graph =
-      b.classify(b.norm(b.conv(GraphBuilder::kImages, 17, {.kernel = 3, .padding = 1}), Activation::relu));
-  const TestTensors tensors = random_tensors(graph, 3);
-  const GraphRunOptions options{.describe = {.precision = Precision::bf16}, .iterations = 3};
-  const GraphRun once = run_on_cpu(graph, tensors, options), again = run_on_cpu(graph, tensors, options);
-  EXPECT_EQ(once.losses, again.losses);
-  EXPECT_EQ(once.parameters, again.parameters);
 }
 
 }  // namespace

@@ -8,14 +8,14 @@
 #include "kernels/cpu/fast_exp2.h"
 #include "kernels/program/describe.h"
 #include "kernels/program/memory_plan.h"
-#include "tests/kernels/margin_ranks.h"
+#include "tests/kernels/margin_setup.h"
 #include "tests/models/margin_reference.h"
 
 namespace plumb {
 namespace {
 
-MarginAnswer answer_of(const MarginRanks& setup, const MarginTensors& tensors) {
-  return margin_reference({.images = setup.images * setup.ranks,
+MarginAnswer answer_of(const MarginSetup& setup, const MarginTensors& tensors) {
+  return margin_reference({.images = setup.images,
                            .embedding = setup.embedding,
                            .classes = setup.classes,
                            .features = {tensors.features.begin(), tensors.features.end()},
@@ -43,8 +43,8 @@ void expect_near(const std::vector<float>& values, const std::vector<double>& ex
 // the same relative error.
 constexpr double kTolerance = 3e-5;
 
-void expect_matches_reference(const MarginRanks& setup, const MarginTensors& tensors) {
-  const MarginRun run = run_margin_ranks(setup, tensors);
+void expect_matches_reference(const MarginSetup& setup, const MarginTensors& tensors) {
+  const MarginRun run = run_margin(setup, tensors);
   const MarginAnswer answer = answer_of(setup, tensors);
   EXPECT_NEAR(run.losses[0], answer.loss, 1e-5 * std::max(1.0, answer.loss));
   expect_near(run.feature_gradient, answer.feature_gradient, kTolerance);
@@ -96,7 +96,7 @@ TEST(CpuMarginHead, GivesThePublishedLossesAndGradients) {
     for (Head head : {Head::replicated, Head::sharded, Head::sampled}) {
       SCOPED_TRACE(row.name);
       const MarginRun run =
-          run_margin_ranks({.head = head, .margins = row.margins, .gradient = row.gradient}, tensors);
+          run_margin({.head = head, .margins = row.margins, .gradient = row.gradient}, tensors);
       EXPECT_NEAR(run.losses[0], row.loss, 1e-4);
       EXPECT_NEAR(length(run.feature_gradient), row.feature_gradient_length, 1e-4);
       EXPECT_NEAR(length(run.centre_gradient), row.centre_gradient_length, 1e-4);
@@ -105,16 +105,8 @@ TEST(CpuMarginHead, GivesThePublishedLossesAndGradients) {
   }
 }
 
-TEST(CpuMarginHead, MatchesTheReferenceWithBlocksThatArentFull) {
-  for (std::int64_t classes : {1, 17, 4095, 4097, 9001}) {
-    SCOPED_TRACE(classes);
-    const MarginRanks setup{.images = 5, .embedding = 19, .classes = classes, .scale = 16};
-    expect_matches_reference(setup, random_margin_tensors(setup, 1));
-  }
-}
-
 TEST(CpuMarginHead, LogitsMayGrowLate) {
-  const MarginRanks setup{.images = 1, .embedding = 4, .classes = 700};
+  const MarginSetup setup{.images = 1, .embedding = 4, .classes = 700};
   MarginTensors tensors = random_margin_tensors(setup, 14);
   tensors.labels = {5};
   for (std::size_t i = 0; i < tensors.centers.size(); ++i)
@@ -124,63 +116,33 @@ TEST(CpuMarginHead, LogitsMayGrowLate) {
 }
 
 TEST(CpuMarginHead, CountsImagesWhoseTargetIsLargestInSpiteOfItsMargin) {
-  const MarginRanks setup{.images = 3, .embedding = 2, .classes = 2};
+  const MarginSetup setup{.images = 3, .embedding = 2, .classes = 2};
   // Angles to the own center: 0, 40 and 80 degrees; to the other: 90, 50 and 10. The margin is 28.6 degrees.
   const auto degrees = [](double angle) { return static_cast<float>(angle * std::acos(-1.0) / 180); };
   MarginTensors tensors{.features = {}, .centers = {1, 0, 0, 1}, .labels = {0, 0, 0}};
   for (double angle : {0.0, 40.0, 80.0})
     tensors.features.insert(tensors.features.end(), {std::cos(degrees(angle)), std::sin(degrees(angle))});
-  EXPECT_EQ(run_margin_ranks(setup, tensors).top1[0], 1);
-}
-
-TEST(CpuMarginHead, StaysFiniteWhereFeaturesLieOnACentre) {
-  MarginRanks setup{.images = 2, .embedding = 8, .classes = 6};
-  MarginTensors tensors = random_margin_tensors(setup, 2);
-  tensors.labels = {1, 4};
-  for (std::size_t e = 0; e < 8; ++e) {
-    tensors.features[e] = 3 * tensors.centers[8 + e];
-    tensors.features[8 + e] = -2 * tensors.centers[4 * 8 + e];
-  }
-  for (const Margins& margins : {Margins{1, 0.5, 0}, Margins{1, 0, 0.4}, Margins{1.2, 0.3, 0.2}}) {
-    setup.margins = margins;
-    const MarginRun run = run_margin_ranks(setup, tensors);
-    EXPECT_NEAR(run.losses[0], answer_of(setup, tensors).loss,
-                0.05);  // near pi, rounding decides theta
-    EXPECT_TRUE(std::isfinite(length(run.feature_gradient)));
-    EXPECT_TRUE(std::isfinite(length(run.centre_gradient)));
-  }
+  EXPECT_EQ(run_margin(setup, tensors).top1[0], 1);
 }
 
 TEST(CpuMarginHead, FeaturesOfAnySizeHaveTheSameLoss) {
-  const MarginRanks setup{.images = 3, .embedding = 16, .classes = 12};
+  const MarginSetup setup{.images = 3, .embedding = 16, .classes = 12};
   MarginTensors tensors = random_margin_tensors(setup, 3);
-  const double loss = run_margin_ranks(setup, tensors).losses[0];
+  const double loss = run_margin(setup, tensors).losses[0];
   for (float size : {1e-9f, 1e9f, 1e37f}) {
     MarginTensors sized = tensors;
     for (float& feature : sized.features) feature *= size;
-    EXPECT_NEAR(run_margin_ranks(setup, sized).losses[0], loss, 1e-4) << size;
-  }
-}
-
-TEST(CpuMarginHead, WhatIsNotFiniteGivesALossThatIsNotANumber) {
-  const MarginRanks setup{.images = 3, .embedding = 16, .classes = 5000};
-  for (float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
-    MarginTensors tensors = random_margin_tensors(setup, 4);
-    tensors.features[20] = bad;
-    EXPECT_TRUE(std::isnan(run_margin_ranks(setup, tensors).losses[0])) << bad;
-    tensors = random_margin_tensors(setup, 4);
-    tensors.centers[4321 * 16 + 3] = bad;
-    EXPECT_TRUE(std::isnan(run_margin_ranks(setup, tensors).losses[0])) << bad;
+    EXPECT_NEAR(run_margin(setup, sized).losses[0], loss, 1e-4) << size;
   }
 }
 
 TEST(CpuMarginHead, LabelsThatNoRankHasTouchNothingElse) {
   for (Head head : {Head::replicated, Head::sharded, Head::sampled}) {
-    const MarginRanks setup{.images = 4, .classes = 10, .head = head, .sample_rate = 0.5};
+    const MarginSetup setup{.images = 4, .classes = 10, .head = head, .sample_rate = 0.5};
     MarginTensors tensors = random_margin_tensors(setup, 5);
     tensors.labels = {-1, 10, std::numeric_limits<std::int32_t>::max(),
                       std::numeric_limits<std::int32_t>::min()};
-    const MarginRun run = run_margin_ranks(setup, tensors);
+    const MarginRun run = run_margin(setup, tensors);
     EXPECT_TRUE(std::isfinite(run.losses[0]));
     EXPECT_TRUE(std::isfinite(length(run.centers)));
   }
@@ -188,14 +150,14 @@ TEST(CpuMarginHead, LabelsThatNoRankHasTouchNothingElse) {
 
 TEST(CpuMarginHead, IsTheSameForAnyNumberOfThreads) {
   for (Head head : {Head::sharded, Head::sampled}) {
-    MarginRanks setup{
+    MarginSetup setup{
         .images = 5, .embedding = 32, .classes = 50001, .head = head, .sample_rate = 0.5, .iterations = 3};
     const MarginTensors tensors = random_margin_tensors(setup, 6);
     setup.threads = 1;
-    const MarginRun one = run_margin_ranks(setup, tensors);
+    const MarginRun one = run_margin(setup, tensors);
     for (int threads : {2, 3}) {
       setup.threads = threads;
-      const MarginRun more = run_margin_ranks(setup, tensors);
+      const MarginRun more = run_margin(setup, tensors);
       EXPECT_EQ(more.losses, one.losses);
       EXPECT_EQ(more.samples, one.samples);
       EXPECT_TRUE(more.centers == one.centers);
@@ -206,7 +168,7 @@ TEST(CpuMarginHead, IsTheSameForAnyNumberOfThreads) {
 }
 
 TEST(CpuMarginHead, HoldsTheLogitsOnce) {
-  const MarginRanks setup{.images = 64, .embedding = 4, .classes = 5000};
+  const MarginSetup setup{.images = 64, .embedding = 4, .classes = 5000};
   const auto device = cpu::make_device({.choice = DeviceChoice::cpu});
   const Graph graph = margin_graph(setup, 0);
   Program program = describe(graph, {}, device->limits());

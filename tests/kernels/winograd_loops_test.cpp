@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <tuple>
 #include <vector>
@@ -33,13 +34,19 @@ std::vector<float> results_of(std::int64_t count, const std::function<WinogradPl
   return first;
 }
 
-// rounding: of one result as it is stored, relative.
+// rounding: of one result as it is stored, relative. The root mean square of errors in fp32 was at most 2e-6
+// of the results', for 64 to 512 channels; of direct convolutions 1e-6.
 void expect_near(const std::vector<float>& results, const std::vector<Sum>& sums, double rounding) {
+  double errors = 0, squares = 0;
   for (std::size_t i = 0; i < sums.size(); ++i)
     if (sums[i].sizes > 0) {
-      ASSERT_NEAR(results[i], sums[i].value, 1e-5 * sums[i].sizes + rounding * std::abs(sums[i].value))
+      const double error = results[i] - sums[i].value;
+      errors += error * error;
+      squares += sums[i].value * sums[i].value;
+      ASSERT_LE(std::abs(error), 1e-5 * sums[i].sizes + rounding * std::abs(sums[i].value))
           << "element " << i;
     }
+  EXPECT_LE(std::sqrt(errors / squares), 4e-6 + rounding);
 }
 
 class WinogradLoops : public testing::TestWithParam<std::tuple<int, ConvShape>> {

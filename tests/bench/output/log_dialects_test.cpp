@@ -188,7 +188,8 @@ TEST(DialectsToWrite, AreThoseWithALogOfTheirOwn) {
   EXPECT_EQ(dialects_to_write("plsc,paddle_time,mxnet_arcface,plsc", 150),
             (std::vector<const Dialect*>{&kMxnetArcface, &kPlsc}));
   for (const char* names : {"tf", "plsc,", ",", "plsc,tf", "plsc mxnet_arcface", "auto"})
-    expect_error(ExitCode::usage, {"option --log-format", "oneflow_face"}, [&] { dialects_to_write(names, 0); });
+    expect_error(ExitCode::usage, {"option --log-format", "oneflow_face"},
+                 [&] { dialects_to_write(names, 0); });
   expect_error(ExitCode::usage, {"option --iters: 9", "plsc", "at least 10"},
                [] { dialects_to_write("plsc", 9); });
   expect_error(ExitCode::usage, {"option --iters: 1", "mxnet_partial_fc", "at least 2"},
