@@ -178,9 +178,8 @@ void expect_the_usual_way(const Shape& images, bool normalised_shortcut) {
                                          .d_residual = run.zeros(nchw(wide))};
   const ConvBackwardWeights usual_weights{
       .in = apply.out.buffer, .d_out = usual_backward.d_in.buffer, .d_weight = run.zeros({k, c, 1, 1})};
-  const ConvBackwardData usual_data{.d_out = usual_backward.d_in.buffer,
-                                    .weight = product_norm.weight,
-                                    .d_in = run.zeros(nchw(extent))};
+  const ConvBackwardData usual_data{
+      .d_out = usual_backward.d_in.buffer, .weight = product_norm.weight, .d_in = run.zeros(nchw(extent))};
   const BatchNormBackward usual_front{.in = statistics.in,
                                       .d_out = usual_data.d_in.buffer,
                                       .scale = statistics.moments.scale,
