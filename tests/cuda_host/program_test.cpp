@@ -30,11 +30,11 @@ std::string half(int iterations) {
 const std::string kCuda = "--device cuda --no-autotune ";
 
 // 2 images with smooth patterns.
-void write_batch(const std::string& file, std::size_t size = 32) {
+void write_batch(const std::string& file, std::int64_t size = 32) {
   TensorFile tensors;
   Tensor& images = tensors.floats["images"];
   images.dims = {2, 3, size, size};
-  images.values.resize(2 * 3 * size * size);
+  images.values.resize(static_cast<std::size_t>(2 * 3 * size * size));
   for (std::size_t i = 0; i < images.values.size(); ++i)
     images.values[i] = static_cast<float>(std::sin(0.013 * static_cast<double>(i)));
   tensors.integers["labels"] = {{2}, {3, 141}};
@@ -164,7 +164,7 @@ TEST(CudaProgram, TwoRanksThatShareAGpuOverNcclTrainAsOverMpiAndAsOneRank) {
     write_batch(batch, size);
     const std::string nccl = precision + "--share-gpu --comm nccl ", same = "--batch-file " + batch + " ";
     const TrainedRun mpi = run_well(2, precision + "--share-gpu --comm mpi", gpus);
-    for (const std::string& graph : {"on", "off"})
+    for (const std::string graph : {"on", "off"})
       EXPECT_EQ(run_well(2, nccl + "--cuda-graph " + graph, gpus).losses(), mpi.losses()) << graph;
     const TrainedRun shared = run_well(2, nccl + same, gpus);
     EXPECT_EQ(shared.losses(), run_well(1, precision + same).losses());

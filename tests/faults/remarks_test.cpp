@@ -46,7 +46,7 @@ TEST(SlowRank, IsNamedInTableResultAndReport) {
   ASSERT_EQ(place.run(place.plumbline("report runs -o report.html")).exit_code, 0);
   const std::string page = read_text(place.file("report.html"));
   EXPECT_NE(page.find("\"slow_rank\""), std::string::npos);
-  EXPECT_NE(page.find("\"sentence\":\"rank 1 on "), std::string::npos);
+  EXPECT_NE(page.find("\"text\":\"rank 1 on "), std::string::npos);
 }
 
 TEST(Stall, IsNamedInTableResultAndAnalysis) {

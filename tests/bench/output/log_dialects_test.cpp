@@ -122,7 +122,7 @@ TEST(LogWriter, ANumberIsFreeInAllDialects) {
   const std::vector<const Dialect*> further = {&kPlsc};
   EXPECT_EQ(LogWriter(folder.path(), kCase, {}, further).run(), 3);
   EXPECT_EQ(LogWriter(folder.path(), kCase, {}).run(), 1);
-  expect_error(ExitCode::cannot_create, {"--run 2: ", "exists already, finished or not", "another dialect"},
+  expect_error(ExitCode::cannot_create, {"--run 2: ", "exists already, finished or not", "another format"},
                [&] { LogWriter(folder.path(), kCase, 2, further); });
   EXPECT_TRUE(folder.list("1n1g").empty());
 }
