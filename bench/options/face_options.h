@@ -1,4 +1,4 @@
-// Options of models with a margin head, beside those that all bench programs share: backbone, class centers
+// Options for models with a margin head, in addition to the shared ones: backbone, class centers
 // and loss.
 #pragma once
 

@@ -26,9 +26,9 @@ class Interrupted : public Error {
 // 128 + signal, as if the signal had ended the process; 75 for SIGPIPE, as a peer is lost.
 int exit_code_of(int signal);
 
-// Before a job begins: a write beyond `ulimit -f` fails like one on a full disk. SIGBUS ends the process with
-// a sentence and 74. So does SIGPIPE with 75 where no Interruption lives, unless the reader of stdout or
-// stderr is gone.
+// Before a job begins: a write beyond `ulimit -f` fails like one on a full disk. SIGBUS prints a
+// sentence and ends the process with 74. SIGPIPE does the same with 75, unless an Interruption lives or the
+// reader of stdout or stderr is gone.
 void prepare_signals();
 
 // While it lives, the first SIGINT, SIGTERM, SIGHUP or SIGXCPU is only noted: for signal() between

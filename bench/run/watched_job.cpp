@@ -12,7 +12,7 @@
 namespace plumb {
 namespace {
 
-// By write(), as another thread may be stuck while it holds the lock of stderr. Nothing if nobody reads it.
+// Uses write(), because a stuck thread may hold the lock of stderr. Prints nothing if the reader is gone.
 void print_at_once(const std::string& program, const std::string& sentence) {
   const std::string text = lines_on(terminal_of(stderr), program + ": " + sentence) + "\n";
   constexpr int kPatienceMilliseconds = 1000;

@@ -65,7 +65,7 @@ void send_without_delay(int socket) {
   ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-// An empty descriptor if nobody answers.
+// Returns an empty descriptor if the connection fails.
 UniqueFd connection_to(const SocketAddress& at, milliseconds patience) {
   const Addresses to = addresses_of(at);
   UniqueFd socket = socket_for(to);

@@ -27,8 +27,8 @@ struct Listener {
 };
 Listener listen_at(const std::string& address);
 
-// Random bytes that rank 0 spreads using MPI. They keep out strangers who try ports, but not somebody who
-// reads the hosts' traffic.
+// Random bytes that rank 0 sends to all ranks over MPI. They stop port scans and other jobs, but not a reader
+// of the hosts' traffic.
 using Token = std::array<std::byte, 16>;
 // Throws Error(internal) if the system has no random numbers.
 Token random_token();

@@ -266,7 +266,7 @@ void Watchdog::received(int from, const WatchMessage& message) {
     case WatchMessage::Type::heartbeat: {
       const RankSummary& summary = message.verdict.last;
       last_sent_[from] = summary;
-      // Of rank 0, other ranks decide only whether it is silent.
+      // Other ranks only decide whether rank 0 is silent.
       if (detector_)
         detector_->heard(from, from == 0 ? RankSummary{.phase = summary.phase} : summary, watched_seconds_);
       break;

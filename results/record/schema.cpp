@@ -64,7 +64,7 @@ void RunRecord::fields(auto& self, auto&& each) {
   each("bus_bytes_per_second", self.bus_bytes_per_second, Field{"of the step's collectives"});
   each("probed_bytes_per_second", self.probed_bytes_per_second,
        Field{"of the slowest probed link in a ring over the hosts"});
-  each("modeled_exchange_seconds", self.modeled_exchange_seconds,
+  each("modelled_exchange_seconds", self.modeled_exchange_seconds,
        Field{"of a step's collectives over the probed links, one after the other"});
   each("parameters", self.parameters, Field{"without class centers", 0});
   each("macs_per_image", self.macs_per_image, Field{"multiply-adds of forward, without class centers", 0});

@@ -1,5 +1,5 @@
 """stored_runs.py SCHEMAS FOLDER: every result.json below FOLDER is valid by SCHEMAS/result.schema.json, and a damaged one
-isn't. The same for links."""
+isn't. The same for links. No schema has other keys than tests/data/record_keys.json: they are a contract."""
 import json
 import pathlib
 import sys
@@ -32,6 +32,18 @@ def expect_damage_is_seen(name, good, damages):
         lacking = {other: good[other] for other in good if other != key}
         expect(not validators[name].is_valid(lacking), f"{name}: valid without {key}")
 
+
+
+
+def keys_of(schema):
+    keys = schema.get("properties", {})
+    inner = keys_of(schema["items"]) if "items" in schema else {}
+    return {key: keys_of(value) for key, value in keys.items()} | inner
+
+
+contract = json.loads((pathlib.Path(__file__).parents[1] / "data" / "record_keys.json").read_text())
+found = {name: keys_of(schema) for name, schema in schemas.items()}
+expect(found == contract, f"the keys are now {json.dumps(found)}")
 
 files = sorted(pathlib.Path(sys.argv[2]).glob("**/result.json"))
 expect(len(files) >= 40, f"{len(files)} runs are stored")

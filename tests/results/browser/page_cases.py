@@ -51,6 +51,12 @@ class ReportCase(unittest.TestCase):
 
 
 class Page1400(ReportCase):
+    def test_every_section_is_named_by_its_heading(self):
+        unnamed = self.look_at().evaluate("[...document.querySelectorAll('section')].filter("
+                                     "(one) => !document.getElementById(one.getAttribute('aria-labelledby')))"
+                                     ".map((one) => one.id)")
+        self.assertEqual(unnamed, [])
+
     def test_is_quiet_and_asks_for_nothing(self):
         page = self.open()
         self.assertEqual(page.complaints(), [])
