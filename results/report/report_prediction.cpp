@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "models/catalogue.h"
-#include "results/simulation/scaling_answer.h"
 #include "results/simulation/scaling_basis.h"
+#include "results/simulation/scaling_verdicts.h"
 
 namespace plumb {
 namespace {
