@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <utility>
 
@@ -17,12 +16,6 @@ namespace {
 
 constexpr const char* kCommitName = "commit";
 
-// How many runs tell no commit, and why.
-struct UnknownCommits {
-  std::size_t runs = 0, no_file = 0, no_commit = 0, logs = 0;
-  std::string first;
-};
-
 std::string local_time(std::int64_t seconds, fmt::format_string<std::tm> format) {
   return seconds == 0 ? "" : fmt::format(format, fmt::localtime(static_cast<std::time_t>(seconds)));
 }
@@ -34,29 +27,22 @@ std::string commit_of(const Measurement& run) {
   return found == run.surroundings->end() || found->second == "unknown" ? "" : found->second;
 }
 
-void count_commit(const Measurement& run, UnknownCommits& unknown) {
-  ++unknown.runs;
-  if (!commit_of(run).empty()) return;
-  if (unknown.first.empty()) unknown.first = run.origin;
-  std::error_code ignored;
-  const bool is_log = run.run_folder.empty();
-  const bool has_file = !is_log && std::filesystem::exists(run.run_folder / "env.json", ignored);
-  ++(is_log ? unknown.logs : has_file ? unknown.no_commit : unknown.no_file);
-}
-
 // One sentence; empty if all commits are known.
-std::string unknown_commits_text(const UnknownCommits& unknown) {
-  const std::size_t count = unknown.no_file + unknown.no_commit + unknown.logs;
-  if (count == 0) return "";
-  std::string why;
-  const auto append = [&](std::size_t runs, const std::string& reason) {
-    if (runs > 0) append_part(why, fmt::format("{} {}", runs, reason));
-  };
-  append(unknown.no_file, "without env.json");
-  append(unknown.no_commit, "with an env.json that names none, as older ones do");
-  append(unknown.logs, unknown.logs == 1 ? "is a log" : "are logs");
-  return fmt::format("the commit of {} of {} isn't known ({}; first {}): such runs are grouped by day", count,
-                     counted(unknown.runs, "run"), why, unknown.first);
+std::string unknown_commits_text(const std::vector<Sample>& samples) {
+  std::size_t all = 0, unknown = 0;
+  std::string first;
+  for (const Sample& sample : samples)
+    for (const Measurement& run : sample.runs) {
+      ++all;
+      if (!commit_of(run).empty()) continue;
+      if (unknown++ == 0) first = run.origin;
+    }
+  if (unknown == 0) return "";
+  return fmt::format(
+      "the commit of {} of {} isn't known, first {}: logs, and runs whose env.json names none, are grouped "
+      "by "
+      "day",
+      unknown, counted(all, "run"), first);
 }
 
 // The runs of each commit, and of each day those without one; by start.
@@ -154,15 +140,14 @@ History collect_history(const LoadedSamples& samples, const HistoryOptions& opti
       .created = options.created,
       .criteria = options.criteria,
       .baseline_last = options.baseline_last};
-  UnknownCommits unknown;
   for (std::size_t c = 0; c < groups.size(); ++c)
     for (std::size_t p = 0; p < groups[c].size(); ++p) {
       const Sample& sample = *groups[c][p];
       history.lines.push_back({curves[c].label + ", " + curves[c].points[p].case_name, sample.configuration,
                                history_points(sample, options)});
-      for (const Measurement& run : sample.runs) count_commit(run, unknown);
     }
-  if (const std::string note = unknown_commits_text(unknown); !note.empty()) history.notes.push_back(note);
+  if (const std::string note = unknown_commits_text(samples.samples); !note.empty())
+    history.notes.push_back(note);
   for (const Note& bad : samples.bad) history.left_out.push_back(note_text(bad));
   return history;
 }
