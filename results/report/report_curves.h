@@ -1,5 +1,5 @@
-// Curves of a report: throughput, speedup and efficiency over numbers of devices, own ones and published
-// ones.
+// Curves of a report: throughput, speedup and efficiency over numbers of devices, own ones, predicted and
+// published ones; and throughput of one device as bars.
 #pragma once
 
 #include <optional>
@@ -33,5 +33,15 @@ void add_speedups(ReportCurve& curve, std::optional<double> one_device);
 std::string subject_of(const std::vector<ReportCurve>& curves);
 // Numbers the labels that are used twice: "… (2)".
 void make_unique(std::vector<ReportCurve>& curves);
+
+// Fills in answer, predicted and verdicts of data.curves, which are those of `groups`. `links_file`:
+// links.json; empty: the links that the runs probed before they began. What can't be used is named in
+// data.left_out.
+void add_predictions(const std::vector<CurveSamples>& groups, const std::string& links_file,
+                     ReportData& data);
+
+// Fills data.bars and bars_common from the points of data.curves on one device. Of several settings of the
+// same work each framework has its fastest. Without such a point there are no bars.
+void add_bars(std::span<const PublishedResult> published, ReportData& data);
 
 }  // namespace plumb

@@ -1,5 +1,3 @@
-#include "results/simulation/scaling_basis.h"
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -8,7 +6,7 @@
 #include "base/error.h"
 #include "base/paths.h"
 #include "base/text.h"
-#include "results/compare/curve_samples.h"
+#include "results/simulation/prediction.h"
 #include "results/simulation/step_model.h"
 #include "results/statistics/robust.h"
 #include "results/statistics/significance.h"
