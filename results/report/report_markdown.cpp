@@ -57,7 +57,8 @@ bool is_alone(const ReportCurve& curve) {
          verdict_lines(curve).empty();
 }
 
-// The flags of all these points' runs: the first of each kind, and how many more there are.
+// The flags of all these points' runs, each once; of several curves the first of each kind. And how many more
+// runs have them.
 std::string flags_text(const std::vector<const ReportCurve*>& curves, const ReportData& data) {
   struct Merged {
     Note first;
@@ -75,7 +76,8 @@ std::string flags_text(const std::vector<const ReportCurve*>& curves, const Repo
   for (const Note& flag : data.notes) {
     if (!subjects.contains(flag.subject)) continue;
     const auto same = std::ranges::find_if(merged, [&](const Merged& one) {
-      return one.first.kind == flag.kind && (flag.kind != "note" || one.first.text == flag.text);
+      const bool by_kind = curves.size() > 1 && flag.kind != "note";
+      return by_kind ? one.first.kind == flag.kind : one.first.text == flag.text;
     });
     if (same == merged.end())
       merged.push_back({flag});
@@ -85,6 +87,8 @@ std::string flags_text(const std::vector<const ReportCurve*>& curves, const Repo
   std::vector<Note> notes;
   for (const auto& [first, count] : merged) {
     notes.push_back(first);
+    if (const std::string named = curves.front()->label + ", "; curves.size() == 1)
+      notes.back().subject.erase(0, named.size());
     if (count == 1) continue;
     notes.back().subject.clear();
     notes.back().text += fmt::format(" (and {} more of {} runs likewise)", count - 1, runs);
