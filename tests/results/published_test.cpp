@@ -164,24 +164,6 @@ TEST(Published, MarksWhatItsTablesContradictEachOtherIn) {
   }
 }
 
-TEST(Published, FiltersByPartsOfNames) {
-  const auto count = [](const PublishedFilter& filter) {
-    const auto rows = published_results();
-    return std::count_if(rows.begin(), rows.end(), [&](const auto& row) { return matches(row, filter); });
-  };
-  EXPECT_EQ(count({}), 1128);
-  EXPECT_EQ(count({.framework = "mindspore"}), 14);
-  EXPECT_EQ(count({.model = "r50"}), 95);
-  EXPECT_EQ(count({.model = "ResNet50"}), 797);
-  EXPECT_EQ(count({.model = "rn50v1b", .precision = "FP16"}), 17);
-  EXPECT_EQ(count({.framework = "OneFlow", .data = "glint360k", .case_name = "1n8g"}), 12);
-  EXPECT_EQ(count({.gpu = "H200"}), 7);
-  EXPECT_EQ(count({.gpu = "NVIDIA A100-SXM4-80GB"}), 68);
-  EXPECT_EQ(count({.precision = "tf32", .gpu = "hopper"}), 15);
-  EXPECT_EQ(count({.words = {"hopper", "tf32", "1n1g", "h200"}}), 2);
-  EXPECT_EQ(count({.words = {"oneflow", "r50", "1n8g", "data-parallel"}}), 1);
-}
-
 TEST(NearestPublished, StatesItsBatchAndIsAMedianThatNothingContradicts) {
   const Configuration own{.model = "resnet50",
                           .precision = "fp32",
