@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "results/formats/dialect.h"
 #include "results/formats/tokens.h"
-#include "results/statistics/divergence.h"
 #include "results/statistics/stalls.h"
 
 namespace plumb {

@@ -67,7 +67,7 @@ std::vector<NearestPublished> nearest_among(std::span<const PublishedResult> res
                                             bool of_any_kind = false);
 
 // One row each within 100 columns, under the GPU it was measured on; below them the sources that the rows'
-// numbers in brackets name, with the published notes, and what contradicts what.
+// numbers in brackets name, with the published notes and what contradicts them.
 std::string published_table(std::span<const PublishedResult> results);
 // The columns of results/published/published.csv, but for the last three.
 std::string published_csv(std::span<const PublishedResult> results);
