@@ -1,11 +1,16 @@
 #include "results/published/published.h"
 
 #include <charconv>
+#include <map>
+#include <optional>
+#include <utility>
 
 #include "base/csv.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "base/text_table.h"
 #include "models/catalogue.h"
+#include "results/record/gpu_name.h"
 
 namespace plumb {
 
@@ -65,6 +70,84 @@ PublishedResult result_of(const std::vector<std::string>& fields, std::size_t re
   return row;
 }
 
+using Json = nlohmann::ordered_json;
+
+// Texts that rows refer to by number, each once, in the order of their first use.
+class References {
+ public:
+  std::size_t number_of(const std::string& text) {
+    const auto [entry, is_new] = numbers_.emplace(text, texts_.size() + 1);
+    if (is_new) texts_.push_back(text);
+    return entry->second;
+  }
+  const std::vector<std::string>& texts() const { return texts_; }
+
+ private:
+  std::map<std::string, std::size_t> numbers_;
+  std::vector<std::string> texts_;
+};
+
+std::string source_text(const PublishedResult& row) {
+  return fmt::format("{}, {} {}{}{}{}{}", row.source, row.framework, row.framework_version,
+                     row.notes.empty() ? "" : ": ", row.notes,
+                     row.inconsistency.empty() ? "" : "; CONTRADICTED: ", row.inconsistency);
+}
+
+// "1.4M", "125k", "85742"
+std::string count_text(std::int64_t count) {
+  if (count % 100'000 == 0) return fmt::format("{:g}M", static_cast<double>(count) / 1e6);
+  return count % 1000 == 0 ? fmt::format("{}k", count / 1000) : std::to_string(count);
+}
+
+// The data set; synthetic faces with their number of classes, which a data set's name implies.
+std::string data_text(const Configuration& c) {
+  return c.data == "synthetic" && c.classes > 0 ? c.data + " " + count_text(c.classes) : c.data;
+}
+
+std::string throughput_text(double images_per_second) {
+  if (images_per_second <= 0) return "-";
+  return fmt::format("{:.{}f}", images_per_second, images_per_second < 1e5 ? 2 : 0);
+}
+
+TextRow table_row(const PublishedResult& row, References& sources) {
+  const Configuration& c = row.configuration;
+  return {framework_family(row.framework),
+          c.model + (c.head == "none" ? "" : " " + c.head),
+          data_text(c),
+          row.precision,
+          c.batch_per_device > 0 ? std::to_string(c.batch_per_device) : "-",
+          c.case_name(),
+          throughput_text(row.images_per_second),
+          row.speedup ? fmt::format("{:.2f}", *row.speedup) : "-",
+          fmt::format("[{}]", sources.number_of(source_text(row)))};
+}
+
+// "H200 (Hopper)"
+std::string gpu_text(const std::string& gpu) {
+  if (gpu.empty()) return "GPU not stated";
+  const std::string generation = generation_name(gpu_generation(gpu));
+  const bool says_it = generation.empty() || gpu.find(" " + generation) != std::string::npos;
+  return says_it ? gpu : fmt::format("{} ({})", gpu, generation);
+}
+
+// Rows by GPU, the newest generation first, then by name, those without a GPU last; rows of one GPU in their
+// order. Keys: the generation's place, the GPU as it is named.
+std::map<std::pair<int, std::string>, std::vector<const PublishedResult*>> by_gpu(
+    std::span<const PublishedResult> results) {
+  std::map<std::pair<int, std::string>, std::vector<const PublishedResult*>> groups;
+  for (const PublishedResult& row : results) {
+    const std::string& gpu = row.configuration.device;
+    const int place = gpu.empty() ? 1 : -static_cast<int>(gpu_generation(gpu));
+    groups[{place, gpu_text(gpu)}].push_back(&row);
+  }
+  return groups;
+}
+
+template <typename Number>
+std::string text_or_none(const std::optional<Number>& number) {
+  return number ? fmt::format("{}", *number) : "";
+}
+
 }  // namespace
 
 std::vector<PublishedResult> published_results_of(std::string_view csv) {
@@ -82,6 +165,93 @@ std::vector<PublishedResult> published_results() {
 std::string framework_family(const std::string& framework) {
   const std::string family = framework.substr(0, framework.find(" ("));
   return family == "NGC TensorFlow 1.x" ? "NGC TensorFlow" : family;
+}
+
+std::string published_table(std::span<const PublishedResult> results) {
+  References sources;
+  const TextRow head{"framework", "model", "data", "prec", "batch", "case", "images/s", "speedup", "source"};
+  std::vector<TextRow> rows{head};
+  const auto groups = by_gpu(results);
+  for (const auto& [gpu, members] : groups)
+    for (const PublishedResult* row : members) rows.push_back(table_row(*row, sources));
+  constexpr const char* kAlignment = "llllrlrrl";
+  const std::vector<std::size_t> widths = column_widths(rows);
+  std::string text = padded_row(head, widths, kAlignment);
+  auto row = rows.begin() + 1;
+  for (const auto& [gpu, members] : groups) {
+    text += fmt::format("\n{}\n", gpu.second);
+    for (std::size_t i = 0; i < members.size(); ++i) text += padded_row(*row++, widths, kAlignment);
+  }
+  text += "\n";
+  for (std::size_t i = 0; i < sources.texts().size(); ++i) {
+    const std::string mark = fmt::format("[{}] ", i + 1);
+    text += hanging_lines(sources.texts()[i], std::string(mark.size(), ' '), mark);
+  }
+  return text;
+}
+
+std::string published_csv(std::span<const PublishedResult> results) {
+  std::string text =
+      csv_record({"source", "framework", "framework_version", "model", "dataset_or_mode", "precision",
+                  "batch_size_per_device", "nodes", "gpus_per_node", "throughput_samples_per_s", "speedup",
+                  "notes", "inconsistency", "gpu", "classes"});
+  for (const PublishedResult& row : results) {
+    const Configuration& c = row.configuration;
+    text += csv_record(
+        {row.source, row.framework, row.framework_version, row.model, row.dataset_or_mode, row.precision,
+         text_or_none(row.batch_per_device), text_or_none(row.nodes), text_or_none(row.devices_per_node),
+         row.images_per_second > 0 ? fmt::format("{}", row.images_per_second) : "", text_or_none(row.speedup),
+         row.notes, row.inconsistency, c.device, c.classes > 0 ? std::to_string(c.classes) : ""});
+  }
+  return text;
+}
+
+Json published_result_json(const PublishedResult& row) {
+  const Configuration& c = row.configuration;
+  return {{"source", row.source},
+          {"framework", row.framework},
+          {"framework_version", row.framework_version},
+          {"model", row.model},
+          {"dataset_or_mode", row.dataset_or_mode},
+          {"precision", row.precision},
+          {"batch_per_device", fields::written(row.batch_per_device)},
+          {"nodes", fields::written(row.nodes)},
+          {"devices_per_node", fields::written(row.devices_per_node)},
+          {"images_per_second", row.images_per_second > 0 ? Json(row.images_per_second) : Json(nullptr)},
+          {"speedup", fields::written(row.speedup)},
+          {"notes", row.notes},
+          {"inconsistency", row.inconsistency},
+          {"comparable_as",
+           {{"model", c.model},
+            {"precision", c.precision},
+            {"device", c.device},
+            {"data", c.data},
+            {"head", c.head},
+            {"classes", c.classes > 0 ? Json(c.classes) : Json(nullptr)}}}};
+}
+
+Json published_json(std::span<const PublishedResult> results) {
+  Json json{{"schema", "plumbline.published/1"}, {"results", Json::array()}};
+  for (const PublishedResult& row : results) json["results"].push_back(published_result_json(row));
+  return json;
+}
+
+std::string end_of_source(const std::string& source) {
+  constexpr std::size_t kColumns = 33;
+  return source.size() <= kColumns ? source : ".." + source.substr(source.size() - kColumns + 2);
+}
+
+std::string other_sides_text(const std::vector<Difference>& differences) {
+  const auto in_words = [](const Difference& difference) {
+    const std::string& what = difference.what;
+    if (what == "device" || what == "precision" || what == "data") return difference.second;
+    if (what == "batch per device") return "batch " + difference.second;
+    if (what == "image size") return difference.second + " px";
+    return what + " " + difference.second;
+  };
+  std::string text;
+  for (const Difference& difference : differences) append_part(text, in_words(difference));
+  return text;
 }
 
 }  // namespace plumb
