@@ -16,10 +16,6 @@ constexpr double kLeastStallCost = 0.01, kLeastStallSeconds = 1;
 
 }  // namespace
 
-bool is_stall(double step_seconds, double median_seconds) {
-  return step_seconds > kStallFactor * median_seconds;
-}
-
 Stalls find_stalls(std::span<const double> step_seconds) {
   if (step_seconds.size() < kLeastStepsForStalls) return {};
   Stalls stalls{.median_seconds = median(step_seconds)};
@@ -27,7 +23,7 @@ Stalls find_stalls(std::span<const double> step_seconds) {
   for (std::size_t i = 0; i < step_seconds.size(); ++i) {
     const double seconds = step_seconds[i];
     total += seconds;
-    if (!is_stall(seconds, stalls.median_seconds)) continue;
+    if (!(seconds > kStallFactor * stalls.median_seconds)) continue;
     ++stalls.count;
     excess += seconds - stalls.median_seconds;
     if (seconds <= stalls.longest_seconds) continue;

@@ -20,8 +20,6 @@ struct Stalls {
 // each.
 Stalls find_stalls(std::span<const double> step_seconds);
 
-bool is_stall(double step_seconds, double median_seconds);
-
 // "stalled: iteration 57 took 15.2 s, 50 times the median of 0.301 s", "stalled 3 times: iteration 57 … at
 // most". `iteration`: the longest one's; there is at least one stall.
 std::string stall_text(const Stalls& stalls, std::int64_t iteration);
