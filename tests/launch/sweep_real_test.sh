@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
 # sweep_real_test.sh PLUMBLINE SWEEP_FILE: real runs through the real mpirun; what they leave is read by plumbline.
-set -Eeuo pipefail
-trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
+. "${BASH_SOURCE[0]%/*}/../prelude.sh"
 plumbline=$1
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
 # Fewer and shorter runs than the file has.
 sed -e 's/^repetitions = .*/repetitions = 1/' -e 's/^iterations = .*/iterations = 3/' -e 's/^warmup = .*/warmup = 1/' \
   "$2" >"$scratch/small.toml"
