@@ -47,17 +47,15 @@ class PlanText {
     const Program program = describe(graph, options, target(gpu));
     const std::vector<std::string> lines = program_lines(
         program, [&](std::string_view name) { return std::regex_search(name.begin(), name.end(), keeps_); });
-    text_ += "== " + title + (program.allow_tf32 ? ", tf32" : "") +
-             (program.layout ? ", " + std::string(name_of(*program.layout)) : "") + "\n";
-    for (const std::string& line : base_.empty() ? lines : lines_beside(base_, lines)) text_ += line + "\n";
-    if (base_.empty()) base_ = lines;
+    cases_.add(title + (program.allow_tf32 ? ", tf32" : "") +
+                   (program.layout ? ", " + std::string(name_of(*program.layout)) : ""),
+               lines);
   }
-  const std::string& text() const { return text_; }
+  const std::string& text() const { return cases_.text(); }
 
  private:
   std::regex keeps_;
-  std::vector<std::string> base_;
-  std::string text_;
+  GoldenCases cases_;
 };
 
 // A block with a shortcut's convolution, a plain one, one with stride 2, and the last one's end.

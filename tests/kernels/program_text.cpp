@@ -1,8 +1,5 @@
 #include "tests/kernels/program_text.h"
 
-#include <algorithm>
-#include <set>
-
 #include "base/text.h"
 
 namespace plumb {
@@ -18,7 +15,7 @@ std::string line_of(const Buffer& buffer) {
 }
 
 std::string line_of(const Program& program, const Instruction& instruction) {
-  std::string line = fmt::format("{} {}:", instruction.name, instruction.kind());
+  std::string line = fmt::format("step {} {}:", instruction.name, instruction.kind());
   std::vector<BufferUse> uses = instruction.uses();
   const std::size_t operands = uses.size();
   if (operands > kMostOperands) uses.resize(3);
@@ -42,20 +39,6 @@ std::vector<std::string> program_lines(const Program& program,
     if (keeps(buffer.name) && buffer.role != Role::optimizer) lines.push_back(line_of(buffer));
   for (const Instruction& instruction : program.instructions)
     if (keeps(instruction.name)) lines.push_back(line_of(program, instruction));
-  return lines;
-}
-
-std::vector<std::string> lines_beside(const std::vector<std::string>& base,
-                                      const std::vector<std::string>& text) {
-  const std::set<std::string> in_base(base.begin(), base.end()), in_text(text.begin(), text.end());
-  std::vector<std::string> lines;
-  for (const std::string& line : base)
-    if (!in_text.contains(line)) {
-      const std::size_t name = line.starts_with("buffer ") ? 7 : 0;
-      lines.push_back("- " + line.substr(0, line.find(' ', name)));
-    }
-  for (const std::string& line : text)
-    if (!in_base.contains(line)) lines.push_back("+ " + line);
   return lines;
 }
 

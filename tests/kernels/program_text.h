@@ -15,8 +15,4 @@ namespace plumb {
 std::vector<std::string> program_lines(const Program& program,
                                        const std::function<bool(std::string_view)>& keeps);
 
-// The lines of `text` that `base` lacks, and the names on lines of `base` that `text` lacks.
-std::vector<std::string> lines_beside(const std::vector<std::string>& base,
-                                      const std::vector<std::string>& text);
-
 }  // namespace plumb
