@@ -10,7 +10,6 @@
 #include "plumbline/engine.h"
 #include "results/simulation/prediction_text.h"
 #include "results/simulation/published_scaling.h"
-#include "results/simulation/scaling_basis.h"
 
 namespace plumb {
 namespace {
