@@ -93,9 +93,6 @@ OptionGroup cuda_group(BenchOptions& o) {
            "--tune-for", o.tune_for, {{"time", TuneFor::time}, {"energy", TuneFor::energy}},
            "energy: of the engines within 10 % of the fastest, run the one that needs the fewest joules, "
            "for GPUs whose power limit sets the clock"),
-       flag_option("--overlap-weights", o.overlap_weights, true,
-                   "compute weight gradients on a stream of their own, beside the rest of backward; takes "
-                   "more memory"),
        loss_scale_option(o),
        flag_option(
            "--share-gpu", o.share_gpu, true,

@@ -48,7 +48,7 @@ struct BenchOptions {
   double bucket_mb = kDefaults.bucket_mb;
   ReduceDType reduce_dtype = ReduceDType::same;
   bool overlap = kDefaults.overlap;
-  bool share_gpu = kDefaults.share_gpu, overlap_weights = kDefaults.overlap_weights;
+  bool share_gpu = kDefaults.share_gpu;
   CudaGraph cuda_graph = CudaGraph::automatic;
   bool fuse = true, autotune = kDefaults.autotune;  // cuda: engines of convolutions
   TuneFor tune_for = TuneFor::time;                 // likewise

@@ -158,7 +158,7 @@ DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, Precision preci
   run.bandwidth_share = least.seconds > 0 ? least.bytes_seconds / least.seconds : 0;
   run.traffic_bytes = sent_bytes_per_rank(program, world_size);
   for (const Instruction& instruction : program.instructions) {
-    const bool counts = computes(instruction.lane);
+    const bool counts = instruction.lane == Lane::compute;
     run.instructions.push_back(
         {instruction.name, instruction.phase, instruction.lane, instruction.work.macs, instruction.work.bytes,
          counts ? roofline_seconds(instruction.work, limits, precision_of(program, instruction, precision))

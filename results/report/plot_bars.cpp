@@ -108,7 +108,7 @@ std::string profile_plot(const ReportData& data) {
   std::size_t count = 0;
   // Collectives are left out: they go on beside the others, and most of their time is waiting.
   for (const ProfiledInstruction& instruction : run->profile->instructions) {
-    if (!computes(instruction.lane)) continue;
+    if (instruction.lane != kComputeLane) continue;
     if (++count > kMostInstructions) break;
     rows.add_row(instruction.name);
     rows.add_bar(0, instruction.seconds * kMilliseconds);
