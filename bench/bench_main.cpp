@@ -18,12 +18,9 @@
 #include "bench/plan/step_plan.h"
 #include "bench/run/decode_rate.h"
 #include "bench/run/environment.h"
-#include "bench/run/failures.h"
 #include "bench/run/find_max_batch.h"
-#include "bench/run/host_links.h"
-#include "bench/run/interruption.h"
+#include "bench/run/run_program.h"
 #include "bench/run/training.h"
-#include "bench/run/watched_job.h"
 #include "comm/launched_as.h"
 
 namespace plumb {
@@ -110,23 +107,15 @@ int run_bench(const std::string& program, int argc, char** argv, std::span<const
       print_text(*answer);
       return;
     }
-    prepare_signals();
-    warn_of_idle_places(options.quiet);
-    require_open_files();
-    require_address_space();
-    AddressCheck addresses(options.probe, options.quiet);
-    WatchedJob watched(program, options.watch, &argc, &argv, addresses.at_start());
-    const Job& job = watched.job();
-    run_in_job(program, job, [&] {
-      addresses.after_start(job);
-      watched.watch_ranks(options.quiet);
-      if (options.find_max_bs)
-        report_max_batch(job, options);
-      else if (options.decode_only)
-        report_decode_rate(job, options);
-      else
-        run_training(job, options, {.watchdog = watched.watchdog()});
-    });
+    run_job(program, {options.watch, options.probe, options.quiet}, &argc, &argv,
+            [&](const Job& job, Watchdog* watchdog) {
+              if (options.find_max_bs)
+                report_max_batch(job, options);
+              else if (options.decode_only)
+                report_decode_rate(job, options);
+              else
+                run_training(job, options, {.watchdog = watchdog});
+            });
   });
 }
 

@@ -21,11 +21,7 @@
 #include "bench/allreduce/replay.h"
 #include "bench/output/summary.h"
 #include "bench/output/version.h"
-#include "bench/run/environment.h"
-#include "bench/run/failures.h"
-#include "bench/run/host_links.h"
-#include "bench/run/interruption.h"
-#include "bench/run/watched_job.h"
+#include "bench/run/run_program.h"
 #include "comm/distinct_gpus.h"
 #include "comm/job.h"
 #include "comm/launched_as.h"
@@ -38,7 +34,7 @@ constexpr double kSecondsBetweenLines = 10;
 // One run: what every rank needs, and what rank 0 will print.
 class AllreduceRun {
  public:
-  AllreduceRun(const Job& job, const AllreduceOptions& options, const DamageHook& damage)
+  AllreduceRun(const Job& job, const AllreduceOptions& options, const MessageDamage& damage)
       : job_(job),
         how_{.warmup = options.warmup, .iterations = options.iterations, .damage = damage},
         line_(stderr, terminal_of(stderr)),
@@ -164,7 +160,7 @@ class AllreduceRun {
 
   void finish() {
     job_.enter_phase(RunPhase::checking);
-    const std::vector<LinkHost> hosts = hosts_of(job_);
+    const std::vector<LinkHost> hosts = places_of(job_).hosts;
     job_.together([&] {
       if (job_.rank() != 0) return;
       print_text(options().json ? json_text(to_json(report_)) : to_text(report_));
@@ -214,7 +210,7 @@ std::optional<std::string> answer_without_job(const AllreduceOptions& options) {
 
 }  // namespace
 
-int run_allreduce_program(int argc, char** argv, const std::function<DamageHook(const Job&)>& damage_of) {
+int run_allreduce_program(int argc, char** argv, const std::function<MessageDamage(const Job&)>& damage_of) {
   open_standard_descriptors();
   return run_program(kAllreduceProgram, [&] {
     const AllreduceOptions options = parse_allreduce_options(argc, argv);
@@ -222,18 +218,10 @@ int run_allreduce_program(int argc, char** argv, const std::function<DamageHook(
       if (launched_as().rank == 0) print_text(*answer);
       return;
     }
-    prepare_signals();
-    warn_of_idle_places(options.quiet);
-    require_open_files();
-    require_address_space();
-    AddressCheck addresses(true, options.quiet);
-    WatchedJob watched(kAllreduceProgram, options.watch, &argc, &argv, addresses.at_start());
-    const Job& job = watched.job();
-    run_in_job(kAllreduceProgram, job, [&] {
-      addresses.after_start(job);
-      watched.watch_ranks(options.quiet);
-      AllreduceRun(job, options, damage_of ? damage_of(job) : DamageHook()).run();
-    });
+    run_job(kAllreduceProgram, {.watch = options.watch, .quiet = options.quiet}, &argc, &argv,
+            [&](const Job& job, Watchdog*) {
+              AllreduceRun(job, options, damage_of ? damage_of(job) : MessageDamage()).run();
+            });
   });
 }
 
