@@ -120,7 +120,7 @@ void AddressCheck::after_start(const Job& job) {
 std::string reachable_address(const Job& job) {
   if (job.nodes() == 1) return "127.0.0.1";
   const auto reachable = reachable_addresses(host_addresses(job), chosen_interfaces());
-  const auto own = reachable.find(addresses_of_this_host().host);
+  const auto own = reachable.find(own_host());
   return own == reachable.end() ? "" : own->second;
 }
 
