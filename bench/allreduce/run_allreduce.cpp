@@ -4,11 +4,9 @@
 #include <optional>
 #include <utility>
 
-#include "base/build.h"
 #include "base/console/messages.h"
 #include "base/console/print.h"
 #include "base/error.h"
-#include "base/options/completions.h"
 #include "base/output.h"
 #include "base/standard_descriptors.h"
 #include "base/steady_clock.h"
@@ -20,7 +18,6 @@
 #include "bench/allreduce/pairs.h"
 #include "bench/allreduce/replay.h"
 #include "bench/output/summary.h"
-#include "bench/output/version.h"
 #include "bench/run/run_program.h"
 #include "comm/distinct_gpus.h"
 #include "comm/job.h"
@@ -60,16 +57,16 @@ class AllreduceRun {
   const AllreduceOptions& options() const { return report_.options; }
 
   void check_output_file() {
-    if (options().out.empty()) return;
+    if (options().output.empty()) return;
     job_.together([&] {
       if (job_.size() == 1)
         throw Error(ExitCode::usage,
-                    "option --out: one rank has no links to write to '{}'; start several with mpirun",
-                    options().out);
+                    "option --output: one rank has no links to write to '{}'; start several with mpirun",
+                    options().output);
       if (job_.rank() == 0) check_output(output());
     });
   }
-  Output output() const { return {"--out", options().out, options().overwrite}; }
+  Output output() const { return {"--output", options().output, options().overwrite}; }
 
   void measure_links() {
     report_.options.comm = "mpi";
@@ -165,7 +162,7 @@ class AllreduceRun {
       if (job_.rank() != 0) return;
       print_text(options().json ? json_text(to_json(report_)) : to_text(report_));
       if (!notes_.empty()) Messages(stderr, terminal_of(stderr), Loudness::usual).say(notes_);
-      if (!options().out.empty() && !wrong_)
+      if (!options().output.empty() && !wrong_)
         write_output(output(), to_json(links_of(report_, hosts)).dump(1) + "\n");
     });
     if (!wrong_) return;
@@ -196,25 +193,14 @@ class AllreduceRun {
   std::optional<Exchange> exchange_;  // ends before the device
 };
 
-std::optional<std::string> answer_without_job(const AllreduceOptions& options) {
-  AllreduceOptions defaults;
-  if (options.help) return help_text(allreduce_option_table(defaults));
-  if (options.version) {
-    const nlohmann::ordered_json build = engine_build_json(true);
-    return options.json ? json_text(build) : version_text(kAllreduceProgram, build);
-  }
-  if (!options.completions.empty())
-    return completions(options.completions, completed(allreduce_option_table(defaults)));
-  return std::nullopt;
-}
-
 }  // namespace
 
 int run_allreduce_program(int argc, char** argv, const std::function<MessageDamage(const Job&)>& damage_of) {
   open_standard_descriptors();
   return run_program(kAllreduceProgram, [&] {
     const AllreduceOptions options = parse_allreduce_options(argc, argv);
-    if (const auto answer = answer_without_job(options)) {
+    AllreduceOptions defaults;
+    if (const auto answer = answer_to(options.questions, allreduce_option_table(defaults), options.json)) {
       if (launched_as().rank == 0) print_text(*answer);
       return;
     }

@@ -15,7 +15,7 @@ constexpr const char* kOneVector =
 // Threads for images: the CPUs of this rank that training leaves. A GPU wants one for the thread that
 // enqueues.
 int most_workers(const BenchOptions& options, int cpus_of_rank) {
-  if (options.decode_only) return cpus_of_rank;
+  if (options.task == Task::decode_only) return cpus_of_rank;
   return std::max(1, cpus_of_rank - (options.device == DeviceChoice::cuda ? 1 : options.threads));
 }
 
@@ -94,7 +94,7 @@ ResolvedRun::ResolvedRun(const Job& its_job, const BenchOptions& asked) : job(it
     options.threads = threads;
     fill_in_layout(job, options);
     captures = becomes_one_launch(options, *device, job.size());
-    workers_as_needed = options.data_workers == 0 && !options.decode_only;
+    workers_as_needed = options.data_workers == 0 && options.task != Task::decode_only;
     if (options.data_workers == 0) options.data_workers = most_workers(options, share.threads);
   });
   if (asked.threads == 0) remark = share.remark;

@@ -13,7 +13,7 @@
 #include "base/output.h"
 #include "base/paths.h"
 #include "bench/output/profile.h"
-#include "bench/plan/predicted_exchange.h"
+#include "bench/plan/dry_run.h"
 #include "bench/run/environment.h"
 #include "bench/run/gpu_monitor.h"
 #include "comm/gradient_reduction.h"
@@ -204,7 +204,8 @@ RunOutputs open_outputs(const ResolvedRun& run, RunRecord& record) {
     if (job.rank() != 0) return;
     if (!options.save_weights.empty())
       OutputFile({.option = "--save-weights", .path = options.save_weights});  // made and removed
-    outputs.results.emplace(options.out, run_folder_name(record, std::chrono::system_clock::now()), record);
+    outputs.results.emplace(options.output, run_folder_name(record, std::chrono::system_clock::now()),
+                            record);
     try {
       outputs.log.emplace(options.log_dir, log_case(options, job.size(), record), options.run,
                           dialects_to_write(options.dialect, options.seconds > 0 ? 0 : options.iterations));
