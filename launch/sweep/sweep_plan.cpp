@@ -36,7 +36,8 @@ const std::vector<std::pair<std::string, std::string>> kSetBySweep{{"bs", "batch
                                                                    {"backbone", "model"},
                                                                    {"run", "repetitions of [sweep]"},
                                                                    {"log-dir", "plumbline sweep --out"},
-                                                                   {"out", "plumbline sweep --out"}};
+                                                                   {"out", "plumbline sweep --out"},
+                                                                   {"output", "plumbline sweep --out"}};
 
 // The table `options` as words of a command line, sorted by name as TOML tables are.
 std::vector<std::string> option_words(const TomlTable& options) {

@@ -30,17 +30,17 @@ struct OutputOption {
 const std::string kDialect = "--dialect pytorch ";
 
 const std::vector<OutputOption> kOutputs = {
-    {"ResnetOut", "--out", &Place::resnet50, kRun + "--out ", true},
+    {"ResnetOut", "--output", &Place::resnet50, kRun + "--output ", true},
     {"ResnetLogDir", "--log-dir", &Place::resnet50, kRun + "--log-dir ", true},
     {"ResnetDialect", "--log-dir", &Place::resnet50, kRun + kDialect + "--log-dir ", true},
     {"ResnetWeights", "--save-weights", &Place::resnet50, kRun + "--save-weights "},
-    {"FacesOut", "--out", &Place::bench, kSmall + "--iters 2 --out ", true},
+    {"FacesOut", "--output", &Place::bench, kSmall + "--iters 2 --output ", true},
     {"FacesLogDir", "--log-dir", &Place::bench, kSmall + "--iters 2 --log-dir ", true},
     {"FacesWeights", "--save-weights", &Place::bench, kSmall + "--iters 2 --save-weights "},
     {.name = "Links",
-     .option = "--out",
+     .option = "--output",
      .program = &Place::allreduce,
-     .arguments = "-b 1K -e 1K -n 2 -w 1 --out ",
+     .arguments = "-b 1K -e 1K -n 2 -w 1 --output ",
      .ranks = 2},
     {"AnalyzeJson", "--json", &Place::plumbline, "analyze " PLUMB_TEST_DATA "/dialects/oneflow_cnn --json "},
     {"GateJunit", "--junit", &Place::plumbline, "gate new --baseline old --junit "},
@@ -307,9 +307,9 @@ TEST(Outputs, AWorkingFolderThatIsGoneIsNotADefect) {
   const Ended run = other.run(gone + other.resnet50(kRun));
   EXPECT_EQ(run.exit_code, kCannotCreate);
   ASSERT_FALSE(run.lines.empty());  // the first may be MPI's
-  EXPECT_EQ(
-      run.lines.back(),
-      "bench_resnet50: --out runs: cannot create the folder: No such file or directory; pass another --out");
+  EXPECT_EQ(run.lines.back(),
+            "bench_resnet50: --output runs: cannot create the folder: No such file or directory; pass "
+            "another --output");
 }
 
 // A failure to print the table doesn't fail a checked run.

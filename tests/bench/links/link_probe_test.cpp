@@ -1,4 +1,4 @@
-#include "comm/link_probe.h"
+#include "bench/links/link_probe.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "comm/link_probe.h"
+#include "bench/links/link_probe.h"
 
 #include <mpi.h>
 
@@ -6,6 +6,7 @@
 
 #include "base/steady_clock.h"
 #include "comm/mpi_check.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {
@@ -17,12 +18,6 @@ constexpr double kLeastGrowth = 2, kMostGrowth = 8;  // of messages, towards the
 constexpr int kLatencyTag = 1, kSizeTag = 2, kMessageTag = 3;
 constexpr int kLeastMessage = 1 << 20, kLargestMessage = 1 << 24;
 constexpr double kMessageSeconds = 0.02;  // a message's time: long beside latency, short beside patience
-
-double median_of(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // `begins`: this end sends first.
 double round_trip_seconds(int partner, bool begins, int round_trips) {
@@ -42,7 +37,7 @@ double round_trip_seconds(int partner, bool begins, int round_trips) {
     if (!begins) send();
     if (i >= kRoundTripsBefore) seconds.push_back(steady_seconds() - start);
   }
-  return median_of(std::move(seconds));
+  return median(seconds);
 }
 
 // Sends to `next` and receives from `previous` at once.
@@ -101,7 +96,7 @@ double bytes_per_second(int partner, bool begins, const ProbeEffort& effort) {
   return speed_of(bytes, std::ranges::min(timed_messages(partner, partner, memory, bytes, count)));
 }
 
-LinkSpeed probe_pair(int partner, bool begins, const ProbeEffort& effort) {
+Link probe_pair(int partner, bool begins, const ProbeEffort& effort) {
   const double latency = round_trip_seconds(partner, begins, effort.round_trips) / 2;
   return {.latency_seconds = latency, .bytes_per_second = bytes_per_second(partner, begins, effort)};
 }
@@ -124,16 +119,15 @@ std::vector<std::vector<RankPair>> pair_rounds(std::span<const int> places) {
   return rounds;
 }
 
-std::vector<LinkSpeed> probe_pairs(const Job& job, std::span<const RankPair> pairs,
-                                   const ProbeEffort& effort) {
-  LinkSpeed mine;
+std::vector<Link> probe_pairs(const Job& job, std::span<const RankPair> pairs, const ProbeEffort& effort) {
+  Link mine;
   job.barrier();
   for (const RankPair& pair : pairs) {
     if (job.rank() == pair.first) mine = probe_pair(pair.second, true, effort);
     if (job.rank() == pair.second) probe_pair(pair.first, false, effort);
   }
   const std::vector<double> all = job.gather({mine.latency_seconds, mine.bytes_per_second});
-  std::vector<LinkSpeed> speeds;
+  std::vector<Link> speeds;
   if (job.rank() != 0) return speeds;
   for (const RankPair& pair : pairs) {
     const auto at = 2 * static_cast<std::size_t>(pair.first);
@@ -159,7 +153,7 @@ double probe_ring(const Job& job, std::span<const int> ring) {
   double speed = 0;
   if (takes_part) {
     const int each = static_cast<int>(bytes);
-    speed = speed_of(each, median_of(timed_messages(next, previous, memory, each, kRingMessages)));
+    speed = speed_of(each, median(timed_messages(next, previous, memory, each, kRingMessages)));
   }
   const std::vector<double> all = job.gather({speed});
   if (job.rank() != 0) return 0;

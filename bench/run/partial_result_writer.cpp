@@ -1,4 +1,4 @@
-#include "bench/run/run_keeper.h"
+#include "bench/run/partial_result_writer.h"
 
 #include <signal.h>
 #include <spdlog/fmt/fmt.h>
@@ -71,8 +71,8 @@ LastCollective last_collective(const EnteredCollective& entered) {
 
 }  // namespace
 
-RunKeeper::RunKeeper(const Job& job, const RunRecord& record, const RunOutputs& outputs,
-                     Interruption& interruption, Watchdog* watchdog)
+PartialResultWriter::PartialResultWriter(const Job& job, const RunRecord& record, const RunOutputs& outputs,
+                                         Interruption& interruption, Watchdog* watchdog)
     : job_(job),
       interruption_(interruption),
       watchdog_(watchdog),
@@ -94,36 +94,36 @@ RunKeeper::RunKeeper(const Job& job, const RunRecord& record, const RunOutputs& 
         [this](const std::string& sentence, int exit_code) { before_exit(sentence, exit_code); });
 }
 
-RunKeeper::~RunKeeper() {
+PartialResultWriter::~PartialResultWriter() {
   if (watchdog_) watchdog_->set_before_exit({});
   stops_ = true;
   interruption_.wake();
   thread_.join();
 }
 
-void RunKeeper::update(const RunRecord& record) {
+void PartialResultWriter::update(const RunRecord& record) {
   RunRecord copy = record;
   const std::lock_guard lock(mutex_);
   record_ = std::move(copy);
 }
 
-void RunKeeper::note(double step_seconds, double loss) {
+void PartialResultWriter::note(double step_seconds, double loss) {
   const std::lock_guard lock(mutex_);
   step_seconds_.push_back(step_seconds);
   loss_.push_back(loss);
 }
 
-void RunKeeper::hand_over_result() {
+void PartialResultWriter::hand_over_result() {
   const std::lock_guard lock(writing_);
   handed_over_ = true;
 }
 
-std::int64_t RunKeeper::ended() const {
+std::int64_t PartialResultWriter::ended() const {
   const std::lock_guard lock(mutex_);
   return static_cast<std::int64_t>(step_seconds_.size());
 }
 
-void RunKeeper::write_partial_result(const std::string& failure, OnDisk on_disk) {
+void PartialResultWriter::write_partial_result(const std::string& failure, OnDisk on_disk) {
   const std::unique_lock lock = locked_within(kPatienceForResult, writing_);
   if (!results_ || !lock || handed_over_ || (on_disk == OnDisk::later && is_over_)) return;
   RunRecord partial;
@@ -138,7 +138,7 @@ void RunKeeper::write_partial_result(const std::string& failure, OnDisk on_disk)
   results_->write_result(partial, on_disk);
 }
 
-void RunKeeper::watch() {
+void PartialResultWriter::watch() {
   constexpr std::chrono::hours kNever{1000};
   milliseconds period = kShortestPeriod;
   auto next = steady_clock::now() + (results_ ? period : milliseconds(kNever));
@@ -165,7 +165,7 @@ void RunKeeper::watch() {
   }
 }
 
-void RunKeeper::end_by_signal(int signal) {
+void PartialResultWriter::end_by_signal(int signal) {
   const int exit_code = exit_code_of(signal);
   std::string failure = Interrupted(signal, ended(), asked_iterations_).what();
   const StatusBoard* const board = job_.board();
@@ -174,12 +174,12 @@ void RunKeeper::end_by_signal(int signal) {
   before_exit(failure, exit_code);
   job_.announce_end(exit_code);
   if (signal == SIGPIPE)  // for other signals the shell or mpirun has its word
-    write_all(STDERR_FILENO, fmt::format("{}: rank {} on {}: {}\n", program_invocation_short_name,
-                                         identity_.rank, identity_.host, failure));
+    say_at_once(fmt::format("{}: rank {} on {}: {}\n", program_invocation_short_name, identity_.rank,
+                            identity_.host, failure));
   ::_exit(exit_code);
 }
 
-LastWords RunKeeper::words(const std::string& failure, int exit_code) const {
+LastWords PartialResultWriter::words(const std::string& failure, int exit_code) const {
   LastWords words = identity_;
   words.failure = failure;
   words.exit_code = exit_code;
@@ -202,7 +202,7 @@ LastWords RunKeeper::words(const std::string& failure, int exit_code) const {
   return words;
 }
 
-void RunKeeper::leave_words(const std::string& failure, int exit_code) {
+void PartialResultWriter::leave_words(const std::string& failure, int exit_code) {
   if (folder_.empty() || said_.exchange(true)) return;
   const std::string text = json_text(to_json(words(failure, exit_code)));
   const std::string file = last_words_file(identity_.rank);
@@ -211,13 +211,12 @@ void RunKeeper::leave_words(const std::string& failure, int exit_code) {
   const fs::path elsewhere =
       fs::temp_directory_path(error) / kept_elsewhere(identity_.run_id, identity_.rank);
   if (error || !replace_file(elsewhere, text).empty()) return;
-  write_all(STDERR_FILENO,
-            fmt::format("{}: rank {} on {}: {} can't be written, so its last words are in {}\n",
-                        program_invocation_short_name, identity_.rank, identity_.host, folder_,
-                        elsewhere.string()));
+  say_at_once(fmt::format("{}: rank {} on {}: {} can't be written, so its last words are in {}\n",
+                          program_invocation_short_name, identity_.rank, identity_.host, folder_,
+                          elsewhere.string()));
 }
 
-void RunKeeper::before_exit(const std::string& failure, int exit_code) noexcept {
+void PartialResultWriter::before_exit(const std::string& failure, int exit_code) noexcept {
   if (is_over_.exchange(true)) return;  // nothing may write over the reason
   unless_it_fails([&] { write_partial_result(failure, OnDisk::now); });
   unless_it_fails([&] { leave_words(failure, exit_code); });

@@ -1,4 +1,4 @@
-// Latency and bandwidth of links between ranks, by messages from host memory over MPI.
+// Latency and bandwidth of links between ranks, measured with messages from host memory over MPI.
 #pragma once
 
 #include <cstddef>
@@ -6,16 +6,9 @@
 #include <vector>
 
 #include "comm/job.h"
+#include "results/record/links.h"
 
 namespace plumb {
-
-// Both ends of a link measure together, so it holds for either direction while both are in use.
-struct LinkSpeed {
-  double latency_seconds = 0;  // half a round trip of 8 bytes, median
-  // Each way at once: the fastest of ProbeEffort::messages, as others' work only slows them down; 0 without a
-  // time.
-  double bytes_per_second = 0;
-};
 
 // Two ranks that are measured; `first` has the result.
 struct RankPair {
@@ -34,10 +27,13 @@ struct ProbeEffort {
 // by side. places - 1 rounds, or as many as places if those are odd (the circle method of tournaments).
 std::vector<std::vector<RankPair>> pair_rounds(std::span<const int> places);
 
-// Measures the pairs side by side; no rank occurs twice. Returns the speeds in the pairs' order on rank 0,
-// nothing elsewhere. Every rank of the job calls it.
-std::vector<LinkSpeed> probe_pairs(const Job& job, std::span<const RankPair> pairs,
-                                   const ProbeEffort& effort = {});
+// Measures the pairs side by side; no rank occurs twice. Returns the links in the pairs' order on rank 0,
+// nothing elsewhere. Both ends measure together, so a link holds for either direction while both are in use:
+// latency is half a round trip of 8 bytes, the median; bandwidth that of the fastest of
+// ProbeEffort::messages, as others' work only slows them down, or 0 without a time. Every rank of the job
+// calls it.
+std::vector<Link> probe_pairs(const Job& job, std::span<const RankPair> pairs,
+                              const ProbeEffort& effort = {});
 
 // Each of `ring` sends to the next one, the last to the first, all at once. Returns bytes per second of the
 // slowest (each one's median of five messages), on rank 0; 0 elsewhere. `ring`: at least 2 different ranks.

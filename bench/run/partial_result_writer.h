@@ -21,15 +21,15 @@ namespace plumb {
 // A thread of its own renews rank 0's result.json every two seconds, marked as failed, and ends every rank's
 // process by a signal that comes while the run doesn't look at signals. A renewal that takes long makes the
 // next ones rarer: they take a thousandth of one core's time at most.
-class RunKeeper {
+class PartialResultWriter {
  public:
   // On every rank, by the thread that computes, after open_outputs(). All must outlive it. `watchdog` may be
   // null; else it calls before_exit().
-  RunKeeper(const Job& job, const RunRecord& record, const RunOutputs& outputs, Interruption& interruption,
-            Watchdog* watchdog);
-  ~RunKeeper();
-  RunKeeper(const RunKeeper&) = delete;
-  RunKeeper& operator=(const RunKeeper&) = delete;
+  PartialResultWriter(const Job& job, const RunRecord& record, const RunOutputs& outputs,
+                      Interruption& interruption, Watchdog* watchdog);
+  ~PartialResultWriter();
+  PartialResultWriter(const PartialResultWriter&) = delete;
+  PartialResultWriter& operator=(const PartialResultWriter&) = delete;
 
   // What renewals say from now on.
   void update(const RunRecord& record);
