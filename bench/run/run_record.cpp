@@ -206,7 +206,7 @@ void open_outputs(const Job& job, const Session& session, RunRecord& record, Run
     outputs.results.emplace(options.out, run_folder_name(record, std::chrono::system_clock::now()), record);
     try {
       outputs.log.emplace(options.log_dir, log_case(options, job.size(), record), options.run,
-                          dialects_to_write(options.dialect, options.seconds > 0 ? 0 : options.iterations));
+                          formats_to_write(options.dialect, options.seconds > 0 ? 0 : options.iterations));
     } catch (const Error&) {
       outputs.results->discard();
       throw;
