@@ -34,7 +34,7 @@ OptionTable compare_options(CompareArguments& arguments) {
                          "published numbers beside A's: those with all of these words, as in oneflow,fp32; "
                          "or all, which may be of another kind of device")
                  .with_default("without B those for the same kind of device, else none"),
-             dialect_option(arguments.reading.dialect), warmup_option(arguments.reading.window),
+             log_format_option(arguments.reading.log_format), warmup_option(arguments.reading.window),
              iterations_option(arguments.reading.window)}},
            {"Judgement",
             {percent_option("--min-effect", arguments.options.criteria.min_effect,

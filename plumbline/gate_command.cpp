@@ -41,7 +41,7 @@ OptionTable gate_options(GateArguments& arguments) {
              "of BASE, only the N latest runs of each case that began before RUN's first: BASE may be "
              "a history that holds RUN too")
              .with_default("all"),
-         dialect_option(arguments.options.dialect), warmup_option(arguments.options.window),
+         log_format_option(arguments.options.log_format), warmup_option(arguments.options.window),
          iterations_option(arguments.options.window)}},
        {"Judgement",
         {percent_option("--max-regression", arguments.criteria.max_regression,

@@ -132,9 +132,9 @@ std::string result_text(const SweepPlan& plan, const SweepFolder& folder, const 
     if (!measured.contains(group.name)) continue;
     std::string table;
     try {
-      const Analysis analysis =
-          analyze_logs(folder.logs(group),
-                       {.dialect = "paddle_speed", .window = {group.length.iterations, group.length.warmup}});
+      const Analysis analysis = analyze_logs(
+          folder.logs(group),
+          {.log_format = "paddle_speed", .window = {group.length.iterations, group.length.warmup}});
       table = markdown ? markdown_text(analysis) : table_text(analysis);
       for (const std::string& message : message_lines(analysis, 0)) table += message + "\n";
     } catch (const Error& error) {

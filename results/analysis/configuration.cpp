@@ -278,16 +278,16 @@ Configuration configuration_of(const LogName& name) {
           .devices_per_node = name.devices_per_node};
 }
 
-Configuration configuration_of(const LogName& name, const Dialect& dialect) {
+Configuration configuration_of(const LogName& name, const LogFormat& format) {
   Configuration configuration = configuration_of(name);
-  configuration.framework = dialect.framework;
-  if (dialect.model.empty()) return configuration;
-  const Model *named = find_model(configuration.model), *own = find_model(comparable_model(dialect.model));
+  configuration.framework = format.framework;
+  if (format.model.empty()) return configuration;
+  const Model *named = find_model(configuration.model), *own = find_model(comparable_model(format.model));
   const bool is_own = own != nullptr && configuration.model == own->short_name;
   if (named != nullptr && named->margin_head && !is_own)
     throw Error(ExitCode::bad_data, "it is named after {}, but logs of {} are of {}", named->name,
-                dialect.name, dialect.model);
-  configuration.model = dialect.model;
+                format.name, format.model);
+  configuration.model = format.model;
   return configuration;
 }
 

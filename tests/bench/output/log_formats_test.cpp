@@ -20,9 +20,9 @@ double seconds_of(std::int64_t iteration) {
          2.0 / static_cast<double>(iteration * iteration + 1);
 }
 
-// A run of this many iterations in all dialects.
+// A run of this many iterations in all formats.
 void write_face_run(const std::string& folder, const LogCase& log_case, int iterations) {
-  LogWriter log(folder, log_case, {}, kFaceDialects);
+  LogWriter log(folder, log_case, {}, kFaceFormats);
   double end_seconds = 0;
   for (int i = 0; i < iterations; ++i) {
     end_seconds += seconds_of(i);
@@ -48,13 +48,13 @@ double mean_speed(double images_per_step, int first, int end, int step) {
   return sum / ((end - first) / step);
 }
 
-double average_of(const std::string& folder, const char* dialect, WindowChoice window) {
-  const Analysis analysis = analyze_logs(folder, {.dialect = dialect, .window = window});
+double average_of(const std::string& folder, const char* format, WindowChoice window) {
+  const Analysis analysis = analyze_logs(folder, {.log_format = format, .window = window});
   EXPECT_TRUE(analysis.bad.empty()) << folder;
   return analysis.cases.front().average.get<double>();
 }
 
-TEST(LogWriter, FurtherDialectsGiveTheRunsThroughput) {
+TEST(LogWriter, FurtherFormatsGiveTheRunsThroughput) {
   LogCase log_case = {.model = "r50", .precision = "fp32", .batch_per_device = 64, .image_size = 112};
   for (const int nodes : {1, 4}) {
     ScratchFolder folder;
@@ -62,7 +62,7 @@ TEST(LogWriter, FurtherDialectsGiveTheRunsThroughput) {
     log_case.devices_per_node = 8;
     write_face_run(folder.path(), log_case, 150);
     const double images = 64 * 8 * nodes;
-    const auto at = [&](const char* dialect) { return folder.path() + "/" + dialect; };
+    const auto at = [&](const char* format) { return folder.path() + "/" + format; };
     // Lines are rounded: two decimals, and one for each node's speed.
     const double arcface_digits = 0.05 * nodes + 0.005;
     EXPECT_NEAR(average_of(at("mxnet_arcface"), "auto", {}), mean_speed(images, 20, 120, 20), arcface_digits);
@@ -81,11 +81,11 @@ TEST(LogWriter, AccuracyThatIsNotCountedIsPrintedAsNan) {
   EXPECT_NE(format_log_line(line, 128, system_clock::now()).find("acc5 nan, lr"), std::string::npos);
 }
 
-TEST(LogWriter, EachDialectHasItsLine) {
+TEST(LogWriter, EachFormatHasItsLine) {
   ScratchFolder folder;
   const InTimeZone utc("UTC");
   {
-    LogWriter log(folder.path(), kCase, {}, kFaceDialects);
+    LogWriter log(folder.path(), kCase, {}, kFaceFormats);
     for (int i = 0; i < 25; ++i) {
       LogLine line = line_of(i);
       line.seconds = 0.25;
@@ -95,8 +95,8 @@ TEST(LogWriter, EachDialectHasItsLine) {
     EXPECT_EQ(log.paths().size(), 5U);
     log.finish();
   }
-  const auto lines = [&](const char* dialect) {
-    return lines_of(read_text(folder.path() + "/" + dialect + "/1n1g/resnet50_b128_fp32_1.log"));
+  const auto lines = [&](const char* format) {
+    return lines_of(read_text(folder.path() + "/" + format + "/1n1g/resnet50_b128_fp32_1.log"));
   };
   EXPECT_EQ(
       lines("mxnet_arcface"),
@@ -113,13 +113,13 @@ TEST(LogWriter, EachDialectHasItsLine) {
                                "loss:6.999000 qps:512.00"}));
 }
 
-TEST(LogWriter, ANumberIsFreeInAllDialects) {
+TEST(LogWriter, ANumberIsFreeInAllFormats) {
   ScratchFolder folder;
   const std::string plsc = folder.path() + "/plsc/1n1g";
   std::filesystem::create_directories(plsc);
   write_text(plsc + "/resnet50_b128_fp32_1.log", "");
   write_text(plsc + "/resnet50_b128_fp32_2.log.part", "");
-  const std::vector<const Dialect*> further = {&kPlsc};
+  const std::vector<const LogFormat*> further = {&kPlsc};
   EXPECT_EQ(LogWriter(folder.path(), kCase, {}, further).run(), 3);
   EXPECT_EQ(LogWriter(folder.path(), kCase, {}).run(), 1);
   expect_error(ExitCode::cannot_create, {"--run 2: ", "exists already, finished or not", "another format"},
@@ -127,7 +127,7 @@ TEST(LogWriter, ANumberIsFreeInAllDialects) {
   EXPECT_TRUE(folder.list("1n1g").empty());
 }
 
-TEST(LogWriter, DialectFoldersHoldOneConfigurationEach) {
+TEST(LogWriter, FormatFoldersHoldOneConfigurationEach) {
   ScratchFolder folder;
   LogCase arcface = kCase;
   arcface.head = "--head mp --classes 1000";
@@ -162,7 +162,7 @@ TEST(HeadOptions, AreTheOnesThatTellRunsApart) {
 
 TEST(LogWriter, AllLogsGetTheirNamesOrNone) {
   ScratchFolder folder;
-  LogWriter log(folder.path(), kCase, {}, kFaceDialects);
+  LogWriter log(folder.path(), kCase, {}, kFaceFormats);
   write_lines(log, 25);
   write_text(folder.path() + "/plsc/1n1g/resnet50_b128_fp32_1.log", "somebody else's");
   expect_error(ExitCode::cannot_create, {"can't be renamed", "/plsc/"}, [&] { log.finish(); });
@@ -170,7 +170,7 @@ TEST(LogWriter, AllLogsGetTheirNamesOrNone) {
   EXPECT_EQ(folder.list("oneflow_face/1n1g"), std::vector<std::string>{"resnet50_b128_fp32_1.log.part"});
 }
 
-TEST(LogWriter, ADialectWithoutALineLeavesNoLog) {
+TEST(LogWriter, AFormatWithoutALineLeavesNoLog) {
   ScratchFolder folder;
   {
     LogWriter log(folder.path(), kCase, {}, {&kOneflowFace, &kPlsc});
@@ -182,18 +182,18 @@ TEST(LogWriter, ADialectWithoutALineLeavesNoLog) {
   EXPECT_TRUE(folder.list("plsc/1n1g").empty());
 }
 
-TEST(DialectsToWrite, AreThoseWithALogOfTheirOwn) {
-  EXPECT_TRUE(dialects_to_write("", 0).empty());
-  EXPECT_TRUE(dialects_to_write("paddle_speed,paddle_time,mxnet_rn50v1b", 1).empty());
-  EXPECT_EQ(dialects_to_write("plsc,paddle_time,mxnet_arcface,plsc", 150),
-            (std::vector<const Dialect*>{&kMxnetArcface, &kPlsc}));
+TEST(FormatsToWrite, AreThoseWithALogOfTheirOwn) {
+  EXPECT_TRUE(formats_to_write("", 0).empty());
+  EXPECT_TRUE(formats_to_write("paddle_speed,paddle_time,mxnet_rn50v1b", 1).empty());
+  EXPECT_EQ(formats_to_write("plsc,paddle_time,mxnet_arcface,plsc", 150),
+            (std::vector<const LogFormat*>{&kMxnetArcface, &kPlsc}));
   for (const char* names : {"tf", "plsc,", ",", "plsc,tf", "plsc mxnet_arcface", "auto"})
     expect_error(ExitCode::usage, {"option --log-format", "oneflow_face"},
-                 [&] { dialects_to_write(names, 0); });
+                 [&] { formats_to_write(names, 0); });
   expect_error(ExitCode::usage, {"option --iters: 9", "plsc", "at least 10"},
-               [] { dialects_to_write("plsc", 9); });
+               [] { formats_to_write("plsc", 9); });
   expect_error(ExitCode::usage, {"option --iters: 1", "mxnet_partial_fc", "at least 2"},
-               [] { dialects_to_write("mxnet_partial_fc", 1); });
+               [] { formats_to_write("mxnet_partial_fc", 1); });
 }
 
 }  // namespace
