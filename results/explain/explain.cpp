@@ -69,28 +69,18 @@ void move_time(ByCategory<double>& time, StepCategory from, StepCategory to) {
   time[index_of(from)] = 0;
 }
 
-std::string text_in(const Json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-std::int64_t number_in(const Json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found != object.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
-}
-
 // How the trace's run differs; a property that the trace doesn't name counts as equal.
 std::vector<Difference> differences_of(const RunRecord& record, const FrameworkTrace& trace) {
   const Json& told = trace.description;
   Configuration theirs;
-  theirs.model = text_in(told, "model");
-  theirs.precision = text_in(told, "precision");
-  theirs.batch_per_device = number_in(told, "batch_per_device");
-  theirs.image_size = number_in(told, "image_size");
+  theirs.model = value_or<std::string>(told, "model");
+  theirs.precision = value_or<std::string>(told, "precision");
+  theirs.batch_per_device = value_or<std::int64_t>(told, "batch_per_device");
+  theirs.image_size = value_or<std::int64_t>(told, "image_size");
   const Configuration ours = configuration_of(record);
-  if (ours.classes != 0) theirs.classes = number_in(told, "classes");
+  if (ours.classes != 0) theirs.classes = value_or<std::int64_t>(told, "classes");
   std::vector<Difference> list = differences(ours, theirs, false);
-  const std::int64_t ranks = number_in(told, "world_size");
+  const std::int64_t ranks = value_or<std::int64_t>(told, "world_size");
   if (ranks != 0 && ranks != record.world_size)
     list.push_back({"ranks", std::to_string(record.world_size), std::to_string(ranks)});
   const std::string device = trace.on_gpu ? "cuda" : "cpu";
@@ -99,7 +89,8 @@ std::vector<Difference> differences_of(const RunRecord& record, const FrameworkT
 }
 
 std::string framework_of(const Json& told) {
-  const std::string name = text_in(told, "framework"), version = text_in(told, "version");
+  const std::string name = value_or<std::string>(told, "framework"),
+                    version = value_or<std::string>(told, "version");
   if (name.empty()) return "framework";
   return fmt::format("{} {}{}", name, version.substr(0, version.find('+')),
                      told.value("compiled", Json()) == true ? ", compiled" : "");
@@ -218,8 +209,8 @@ Explanation explain_run(const std::filesystem::path& run_folder, const std::file
   const RunProfile profile = run_profile(json, file.string(), 0);
   check_times(profile, record, run_folder.string());
   Explanation result = explain(record, profile, read_framework_trace(trace));
-  if (const auto seconds = json.find("run_step_seconds"); seconds != json.end() && seconds->is_number())
-    result.run_step_seconds = seconds->get<double>();
+  if (const double seconds = value_or<double>(json, "run_step_seconds"); seconds > 0)
+    result.run_step_seconds = seconds;
   return result;
 }
 

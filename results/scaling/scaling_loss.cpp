@@ -36,19 +36,19 @@ std::string common_names(const std::vector<StepWaits>& runs) {
 
 // Medians over the runs of a case.
 struct CaseMedians {
-  const ScalingCase* of = nullptr;
+  const Sample* of = nullptr;
   std::vector<double> per_device;  // images/s of each run
   double step_seconds = 0;         // images of a step / median throughput
   std::optional<StepWaits> waits;
 };
 
 // Nothing if no run has a figure.
-std::optional<CaseMedians> medians_of(const ScalingCase& one) {
+std::optional<CaseMedians> medians_of(const Sample& one) {
   CaseMedians medians{.of = &one};
   const int devices = one.configuration.devices();
   const double batch = static_cast<double>(std::max<std::int64_t>(1, one.configuration.batch_per_device));
   std::vector<StepWaits> runs;
-  for (const ScalingRun& run : one.runs) {
+  for (const Measurement& run : one.runs) {
     const double per_device = run.images_per_second / devices;
     if (!std::isfinite(per_device) || per_device <= 0) continue;
     medians.per_device.push_back(per_device);
@@ -115,10 +115,10 @@ std::string parts_text(const LossParts& parts, const std::string& slow_ranks) {
 
 }  // namespace
 
-std::vector<ScalingLoss> scaling_losses(std::span<const ScalingCase> cases) {
+std::vector<ScalingLoss> scaling_losses(const std::vector<const Sample*>& cases) {
   std::vector<CaseMedians> medians;
-  for (const ScalingCase& one : cases)
-    if (auto of_case = medians_of(one)) medians.push_back(std::move(*of_case));
+  for (const Sample* one : cases)
+    if (auto of_case = medians_of(*one)) medians.push_back(std::move(*of_case));
   const auto devices = [](const CaseMedians& one) { return one.of->configuration.devices(); };
   std::ranges::stable_sort(medians, {}, [&](const CaseMedians& one) {
     return std::pair(devices(one), one.of->configuration.nodes);

@@ -7,25 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "results/analysis/configuration.h"
-#include "results/record/schema.h"
+#include "results/compare/samples.h"
 
 namespace plumb {
 
 // Every verdict on scaling counts a loss of efficiency, against one device or against a prediction, from here
 // on.
 inline constexpr double kLeastLoss = 0.1;
-
-struct ScalingRun {
-  double images_per_second = 0;       // over all devices
-  const RunRecord* record = nullptr;  // null for a log
-};
-
-// The runs of one configuration on one number of devices.
-struct ScalingCase {
-  Configuration configuration;
-  std::vector<ScalingRun> runs;
-};
 
 // Parts of lost efficiency; negative where time was won back.
 struct LossParts {
@@ -68,7 +56,7 @@ struct ScalingLoss {
 // efficiency = T(fewest) / T. A part's seconds are the median over the case's runs, computing is T without
 // them. The largest loss first, losses within noise behind the others. Figures that aren't above 0 are left
 // out.
-std::vector<ScalingLoss> scaling_losses(std::span<const ScalingCase> cases);
+std::vector<ScalingLoss> scaling_losses(const std::vector<const Sample*>& cases);
 
 // "1n8g to 2n8g: efficiency 96.4 % to 69.1 %; points lost: 19.3 in communication, 8.0 waiting for rank 13 on
 // node2". A loss within noise, and a gain, has no parts.
