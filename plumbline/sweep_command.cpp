@@ -28,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct SweepArguments {
-  std::string file, out, on_lost_host = "retry";
+  std::string file, output, on_lost_host = "retry";
   bool resume = false, dry_run = false, quiet = false, markdown = false;
 };
 
@@ -45,8 +45,9 @@ OptionTable sweep_options(SweepArguments& arguments) {
         {positional("FILE", arguments.file,
                     "sweep file, or the name of an example: cpu, dlperf_resnet50, dlperf_resnet50_4_hosts")
              .as_required(),
-         flag_option("--resume", arguments.resume, true,
-                     "go on with the sweep in --out: what is finished is kept, what failed is tried again"),
+         flag_option(
+             "--resume", arguments.resume, true,
+             "go on with the sweep in --output: what is finished is kept, what failed is tried again"),
          choice_option(
              "--on-lost-host", arguments.on_lost_host, {"retry", "skip"},
              "after a run over several hosts that ended with code 75 (a peer lost): try it again, or "
@@ -54,10 +55,11 @@ OptionTable sweep_options(SweepArguments& arguments) {
          flag_option("--dry-run", arguments.dry_run, true,
                      "print order, commands and time of what would be run; starts and writes nothing")}},
        {"Output",
-        {text_option("--out", "DIR", arguments.out,
+        {text_option("-o,--output", "DIR", arguments.output,
                      "new folder for the results: logs/<configuration>/1n8g/…, runs/<run>/result.json, what "
                      "programs said in output/, what failed in failed/, journal.jsonl")
-             .with_default("sweeps/<name of FILE>"),
+             .with_default("sweeps/<name of FILE>")
+             .also_called("--out"),
          flag_option("--markdown", arguments.markdown, true, "print the table in Markdown"),
          flag_option("--quiet", arguments.quiet, true, "failures and results only")}}}};
 }
@@ -161,7 +163,7 @@ int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepId
   LiveLine line(stderr, arguments.quiet ? Terminal{} : terminal_of(stderr));
   Messages messages(stderr, terminal_of(stderr), arguments.quiet ? Loudness::quiet : Loudness::usual);
   const std::string again =
-      fmt::format("plumbline sweep {} --resume --out {}", arguments.file, folder.path.string());
+      fmt::format("plumbline sweep {} --resume --output {}", arguments.file, folder.path.string());
   const SweepListener listener{
       .progress = [&](const SweepProgress& progress) { line.draw(progress_text(progress)); },
       .warn =
@@ -197,7 +199,7 @@ int sweep_command(const SweepArguments& arguments) {
   if (plan.launcher.programs.empty())
     plan.launcher.programs = fs::path(engine_program(plan.groups.front().program)).parent_path();
   const fs::path name = fs::path(arguments.file).stem();
-  const SweepFolder folder{arguments.out.empty() ? fs::path("sweeps") / name : fs::path(arguments.out)};
+  const SweepFolder folder{arguments.output.empty() ? fs::path("sweeps") / name : fs::path(arguments.output)};
   if (arguments.dry_run) {
     print_text(plan_text(plan, folder, arguments));
     return 0;

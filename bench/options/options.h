@@ -127,13 +127,6 @@ BenchOptions parse_options(int argc, const char* const* argv, std::string_view p
 // Throws Error(usage) for options that exclude each other.
 void check_together(const BenchOptions& options);
 
-// A number with a unit after it, "100Gbps". A number alone is in the first of `units`, as are target and
-// `range`; each unit has its size in the first one.
-OptionSpec quantity_option(const std::string& names, const std::string& value_name,
-                           std::optional<double>& target,
-                           const std::vector<std::pair<std::string, double>>& units,
-                           const Range<double>& range, const std::string& help);
-
 // Fills in what device and world decide (batch, communicator). Throws Error(usage) for what the device can't
 // do.
 BenchOptions resolve(BenchOptions options, const DeviceLimits& limits, int world_size);

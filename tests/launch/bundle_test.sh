@@ -85,7 +85,7 @@ for script in pytorch_resnet50 jax_resnet50 make_arcface; do
   [ -x "$jail/plumbline/$script.py" ] || fail "the bundle has no $script.py"
 done
 
-run="--device cpu --threads 1 --bs 1 --iters 3 --warmup 1 --image-size 32 --log-dir logs --out runs"
+run="--device cpu --threads 1 --bs 1 --iters 3 --warmup 1 --image-size 32 --log-dir logs --output runs"
 inside "/plumbline/bin/bench_resnet50 $run"
 expect_code 0
 expect_word "images/s"

@@ -14,7 +14,7 @@ fake bench_arcface
 fake plumbline
 fake python
 
-compare() { try "$script" --programs "$scratch" --python "$scratch/python" --out "$scratch/out" --device cpu "$@"; }
+compare() { try "$script" --programs "$scratch" --python "$scratch/python" --output "$scratch/out" --device cpu "$@"; }
 # The runs in order, one word each: p plumbline's, e eager, c compiled, = plumbline compare.
 order() { sed -n 's/^bench_.*/p/p; s/.*--compile .*/c/p; s/^python -B .*/e/p; s/^plumbline compare .*/=/p' "$scratch/calls" | tr -d '\n'; }
 

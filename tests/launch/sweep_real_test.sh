@@ -11,10 +11,10 @@ fail() {
   exit 1
 }
 cd "$scratch"
-"$plumbline" sweep small.toml --out out >table.txt || fail "exit code $?"
+"$plumbline" sweep small.toml --output out >table.txt || fail "exit code $?"
 cat table.txt
 [ "$(find out/logs -name '*.log' | wc -l)" = 2 ] || fail "not two logs"
 [ "$(find out/runs -name result.json | wc -l)" = 2 ] || fail "not two results"
 grep -q '^1n2g' table.txt || fail "no row of two ranks"
-"$plumbline" sweep small.toml --out out --resume --dry-run >plan.txt || fail "no plan to resume"
+"$plumbline" sweep small.toml --output out --resume --dry-run >plan.txt || fail "no plan to resume"
 grep -q '^0 runs to do, 2 finished' plan.txt || fail "not finished"

@@ -7,7 +7,7 @@ page=$2
 mkdir "$scratch/bin"
 ln -s "$(realpath "$plumbline")" "$scratch/bin/plumbline"
 
-# mpirun -np 8 bench_resnet50 --fp16 --out FOLDER …: a run folder at about the speed in the file `speed`, one minute later
+# mpirun -np 8 bench_resnet50 --fp16 --output FOLDER …: a run folder at about the speed in the file `speed`, one minute later
 # than the one before.
 cat >"$scratch/bin/mpirun" <<'END'
 #!/usr/bin/env bash
@@ -15,7 +15,7 @@ set -eu
 here=$(dirname "$0")
 [ "$1 $2" = '-np 8' ]
 while [ $# -gt 1 ]; do
-  [ "$1" != --out ] || out=$2
+  [ "$1" != --output ] || out=$2
   shift
 done
 minute=$(($(cat "$here/minute") + 1))
