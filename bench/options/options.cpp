@@ -92,9 +92,6 @@ OptionGroup cuda_group(BenchOptions& o) {
            "--tune-for", o.tune_for, {{"time", TuneFor::time}, {"energy", TuneFor::energy}},
            "energy: of the engines within 10 % of the fastest, run the one that needs the fewest joules, "
            "for GPUs whose power limit sets the clock"),
-       flag_option("--overlap-weights", o.overlap_weights, true,
-                   "compute weight gradients on a stream of their own, beside the rest of backward; takes "
-                   "more memory"),
        loss_scale_option(o),
        flag_option(
            "--share-gpu", o.share_gpu, true,
@@ -223,13 +220,13 @@ OptionGroup training_group(BenchOptions& o) {
   return group;
 }
 
-OptionSpec written_dialects_option(BenchOptions& o) {
+OptionSpec written_formats_option(BenchOptions& o) {
   OptionSpec spec = text_option("--log-format", "A,B", o.dialect,
                                 fmt::format("further logs at D/<format>/…, for the analyzers of: {}",
-                                            fmt::join(written_dialects(), ", ")));
+                                            fmt::join(written_formats(), ", ")));
   spec.config_key = "dialect";
   spec.aliases = {"--dialect"};
-  spec.values = written_dialects();
+  spec.values = written_formats();
   spec.joins_values = true;
   return spec;
 }
@@ -239,7 +236,7 @@ OptionGroup output_group(BenchOptions& o) {
           {text_option("--log-dir", "D", o.log_dir, "log at D/<N>n<G>g/<model>_b<BS>_<prec>_<K>.log"),
            number_option("--run", "K", o.run, {1, 1'000'000}, "number K of the log")
                .with_default("the next free"),
-           written_dialects_option(o),
+           written_formats_option(o),
            text_option("-o,--output", "D", o.output,
                        "result.json, env.json and program.json in a new folder here")
                .with_key("out")

@@ -67,7 +67,7 @@ struct BenchOptions {
   double bucket_mb = kDefaults.bucket_mb;
   ReduceDType reduce_dtype = ReduceDType::same;
   bool overlap = kDefaults.overlap;
-  bool share_gpu = kDefaults.share_gpu, overlap_weights = kDefaults.overlap_weights;
+  bool share_gpu = kDefaults.share_gpu;
   CudaGraph cuda_graph = CudaGraph::automatic;
   bool fuse = true, autotune = kDefaults.autotune;  // cuda: engines of convolutions
   TuneFor tune_for = TuneFor::time;                 // likewise
@@ -126,13 +126,6 @@ BenchOptions parse_options(int argc, const char* const* argv, std::string_view p
 
 // Throws Error(usage) for options that exclude each other.
 void check_together(const BenchOptions& options);
-
-// A number with a unit after it, "100Gbps". A number alone is in the first of `units`, as are target and
-// `range`; each unit has its size in the first one.
-OptionSpec quantity_option(const std::string& names, const std::string& value_name,
-                           std::optional<double>& target,
-                           const std::vector<std::pair<std::string, double>>& units,
-                           const Range<double>& range, const std::string& help);
 
 // Fills in what device and world decide (batch, communicator). Throws Error(usage) for what the device can't
 // do.

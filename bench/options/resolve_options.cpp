@@ -73,7 +73,7 @@ void check_together(const BenchOptions& o) {
     throw Error(kUsage,
                 "options --nodes {} and --devices-per-node {} make {} devices; give a layout of at most {}",
                 o.nodes, o.devices_per_node, devices, kMaxRanks);
-  dialects_to_write(o.dialect, o.seconds > 0 ? 0 : o.iterations);  // throws for what can't be written
+  formats_to_write(o.dialect, o.seconds > 0 ? 0 : o.iterations);  // throws for what can't be written
   if (!o.batch.empty() && o.data != "synthetic")
     throw Error(kUsage, "options --batch-file {} and --data {} exclude each other; give one source of images",
                 o.batch, o.data);

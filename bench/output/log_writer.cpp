@@ -118,7 +118,7 @@ void PartialLog::withdraw() noexcept {
   if (published_ && rename_new(path_, part_path()) == 0) published_ = false;
 }
 
-std::string format_lines(const LineFormat& format, const LogLine& last, std::int64_t iterations,
+std::string format_lines(const LogFormat& format, const LogLine& last, std::int64_t iterations,
                          double seconds, const RunSize& size, system_clock::time_point start_wall_time) {
   const WallClock clock = wall_clock(start_wall_time, last.end_seconds);
   return format.line({.first = last.iteration - iterations + 1,
@@ -136,51 +136,51 @@ std::string format_lines(const LineFormat& format, const LogLine& last, std::int
          "\n";
 }
 
-std::vector<std::string> written_dialects() {
+std::vector<std::string> written_formats() {
   std::vector<std::string> names;
-  for (const Dialect* dialect : dialects())
-    if (dialect->format.line) names.emplace_back(dialect->name);
+  for (const LogFormat* format : log_formats())
+    if (format->written_step > 0) names.emplace_back(format->name);
   return names;
 }
 
-std::vector<const Dialect*> dialects_to_write(const std::string& names, std::int64_t iterations) {
+std::vector<const LogFormat*> formats_to_write(const std::string& names, std::int64_t iterations) {
   if (names.empty()) return {};
   const std::vector<std::string> wanted = split(names, ',');
   for (const std::string& name : wanted)
-    if (const Dialect* dialect = find_dialect(name); !dialect || !dialect->format.line)
+    if (const LogFormat* format = find_log_format(name); !format || format->written_step == 0)
       throw Error(ExitCode::usage,
                   "option --log-format: '{}' is not one that can be written; give some of {}", name,
-                  fmt::join(written_dialects(), ", "));
-  std::vector<const Dialect*> chosen;
-  for (const Dialect* dialect : dialects()) {
-    if (dialect->reads_own_layout() || std::ranges::find(wanted, dialect->name) == wanted.end()) continue;
-    const std::int64_t least = dialect->format.first_iteration + dialect->format.iterations_per_line;
+                  fmt::join(written_formats(), ", "));
+  std::vector<const LogFormat*> chosen;
+  for (const LogFormat* format : log_formats()) {
+    if (format->is_own_layout || std::ranges::find(wanted, format->name) == wanted.end()) continue;
+    const std::int64_t least = format->first_written + format->written_step;
     if (iterations > 0 && iterations < least)
       throw Error(ExitCode::usage,
                   "option --iters: {} is too few for a line of --log-format {}; give at least {}", iterations,
-                  dialect->name, least);
-    chosen.push_back(dialect);
+                  format->name, least);
+    chosen.push_back(format);
   }
   return chosen;
 }
 
 LogWriter::LogWriter(const std::string& log_dir, const LogCase& log_case, std::optional<int> run,
-                     const std::vector<const Dialect*>& further)
+                     const std::vector<const LogFormat*>& further)
     : case_(log_case) {
-  std::vector<const Dialect*> dialects{plumb::dialects().front()};
-  dialects.insert(dialects.end(), further.begin(), further.end());
+  std::vector<const LogFormat*> formats{plumb::log_formats().front()};
+  formats.insert(formats.end(), further.begin(), further.end());
   const Output output{.option = "--log-dir", .path = log_dir};
   // Locked in the same order in every run: no two runs wait for each other.
   std::deque<CaseFolder> folders;
-  for (const Dialect* dialect : dialects) {
-    const std::string below = dialect->reads_own_layout() ? "" : fmt::format("{}/", dialect->name);
+  for (const LogFormat* format : formats) {
+    const std::string below = format->is_own_layout ? "" : fmt::format("{}/", format->name);
     folders.emplace_back(output, fmt::format("{}/{}{}", log_dir, below, case_.folder()), case_);
   }
   const int last = run.value_or(kMostRuns);
   std::string name;
   for (run_ = run.value_or(1); run_ <= last && logs_.empty(); ++run_) {
     name = fmt::format("{}{}.log", case_.stem(), run_);
-    logs_ = create(output, folders, name, dialects);
+    logs_ = create(output, folders, name, formats);
   }
   --run_;
   if (!logs_.empty()) {
@@ -196,12 +196,12 @@ LogWriter::LogWriter(const std::string& log_dir, const LogCase& log_case, std::o
 
 std::vector<LogWriter::Log> LogWriter::create(const Output& log_dir, const std::deque<CaseFolder>& folders,
                                               const std::string& name,
-                                              const std::vector<const Dialect*>& dialects) {
+                                              const std::vector<const LogFormat*>& formats) {
   std::vector<Log> logs;
   for (std::size_t i = 0; i < folders.size(); ++i) {
     std::optional<PartialLog> file = PartialLog::create(log_dir, folders[i].path() + "/" + name);
     if (!file) return {};
-    logs.push_back({dialects[i], std::move(*file)});
+    logs.push_back({formats[i], std::move(*file)});
   }
   return logs;
 }
@@ -216,13 +216,12 @@ std::vector<std::string> LogWriter::paths() const {
 void LogWriter::write(const LogLine& line, system_clock::time_point start_wall_time) {
   const RunSize size = case_.size();
   for (Log& log : logs_) {
-    const LineFormat& format = log.dialect->format;
-    if (line.iteration < format.first_iteration) continue;
+    const LogFormat& format = *log.format;
+    if (line.iteration < format.first_written) continue;
     ++log.iterations;
     log.seconds += line.seconds;
-    if (log.iterations < format.iterations_per_line) continue;
-    const bool is_first = format.header && log.file.is_empty();
-    log.file.write((is_first ? format.header(size, case_.model) : "") +
+    if (log.iterations < format.written_step) continue;
+    log.file.write((log.file.is_empty() ? format.header(size, case_.model) : "") +
                        format_lines(format, line, log.iterations, log.seconds, size, start_wall_time),
                    line.iteration);
     log.iterations = 0;

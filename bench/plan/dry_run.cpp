@@ -110,8 +110,9 @@ DryRun dry_run(const BenchOptions& asked) {
   run.bandwidth_share = least.seconds > 0 ? least.bytes_seconds / least.seconds : 0;
   for (const Instruction& one : program.instructions)
     run.instruction_seconds.push_back(
-        computes(one.lane) ? roofline_seconds(one.work, run.limits, precision_of(program, one, precision))
-                           : 0);
+        one.lane == Lane::compute
+            ? roofline_seconds(one.work, run.limits, precision_of(program, one, precision))
+            : 0);
   run.largest_batch =
       largest_planned_batch(run.options, run.limits, 0, run.world_size, run.limits.memory_bytes);
   if (run.options.dry_run.bandwidth_gbps) run.exchange = predict_exchange(run);

@@ -208,7 +208,7 @@ RunOutputs open_outputs(const ResolvedRun& run, RunRecord& record) {
                             record);
     try {
       outputs.log.emplace(options.log_dir, log_case(options, job.size(), record), options.run,
-                          dialects_to_write(options.dialect, options.seconds > 0 ? 0 : options.iterations));
+                          formats_to_write(options.dialect, options.seconds > 0 ? 0 : options.iterations));
     } catch (const Error&) {
       outputs.results->discard();
       throw;

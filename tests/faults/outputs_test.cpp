@@ -49,7 +49,7 @@ const std::vector<OutputOption> kOutputs = {
     {"Mlperf", "-o", &Place::plumbline, "export new/0 --format mlperf -o "},
     {"Prometheus", "-o", &Place::plumbline, "export new --format prometheus -o "},
     {"Records", "OUT", &Place::plumbline, "make-rec images ", false, 251, ".rec"},
-    {"Sweep", "--out", &Place::plumbline, "sweep sweep.toml --out ", true},
+    {"Sweep", "--output", &Place::plumbline, "sweep sweep.toml --output ", true},
 };
 
 std::string command_of(const Place& place, const OutputOption& output, const std::string& value) {
@@ -71,7 +71,7 @@ case " $* " in *" --print-config "*) exec ')" + real +
 for word; do
   case $word in
     --log-dir=*) logs=${word#*=}/1n1g ;;
-    --out=*) out=${word#*=}/run ;;
+    --output=*) out=${word#*=}/run ;;
     --run=*) run=${word#*=} ;;
   esac
 done
@@ -204,13 +204,13 @@ const std::vector<Conflict> kConflicts = {
     {"RunNumberOfAnUnfinishedLog",
      "--run 8",
      {"--run 8: logs/1n1g/resnet50_b2_fp32_8.log exists already", "pass another --run"}},
-    {"LogDirAfterOut", "--log-dir /proc/logs --out new/deep", {"--log-dir /proc/logs: cannot create"}},
-    {"WeightsBeforeOut", "--save-weights nowhere/w --out new", {"--save-weights nowhere/w: "}},
+    {"LogDirAfterOut", "--log-dir /proc/logs --output new/deep", {"--log-dir /proc/logs: cannot create"}},
+    {"WeightsBeforeOut", "--save-weights nowhere/w --output new", {"--save-weights nowhere/w: "}},
     {"FolderOfADialectAfterTheFirst",
-     kDialect + "--log-dir half --out new",
+     kDialect + "--log-dir half --output new",
      {"--log-dir half: cannot create half/pytorch/1n1g: Not a directory"}},
     {"CaseFileOfADialectAfterTheFirst",
-     kDialect + "--log-dir cases --out new",
+     kDialect + "--log-dir cases --output new",
      {"--log-dir cases: cannot create cases/pytorch/1n1g/.plumbline-case: Is a directory"}},
 };
 
