@@ -97,7 +97,7 @@ int bars_height(const ReportData& data) {
 std::string profile_plot(const ReportData& data) {
   const ReportRun* run = run_with(data, [](const ReportRun& one) {
     return one.profile &&
-           std::ranges::any_of(one.profile->instructions, computes, &ProfiledInstruction::lane);
+           std::ranges::count(one.profile->instructions, kComputeLane, &ProfiledInstruction::lane) > 0;
   });
   if (run == nullptr)
     throw Error(ExitCode::bad_data,
