@@ -16,15 +16,13 @@ void measure_ring(const Job& job, const std::vector<std::size_t>& members, Measu
   measured.rings.push_back({members, probe_ring(job, ring)});
 }
 
-// Places that are slow as a whole leave the second ring; rank 0 knows which and tells the others.
-std::vector<std::size_t> places_without_slow(const Job& job, const MeasuredPairs& measured) {
-  std::vector<float> keeps(measured.places.size(), 1);
-  for (const SlowLink& slow : measured.slow)
-    if (!slow.other) keeps[slow.place] = 0;
-  job.broadcast(keeps.data(), keeps.size());
+// Places that are slow as a whole leave the second ring.
+std::vector<std::size_t> places_without_slow(const MeasuredPairs& measured) {
   std::vector<std::size_t> members;
-  for (std::size_t place = 0; place < keeps.size(); ++place)
-    if (keeps[place] > 0) members.push_back(place);
+  for (std::size_t place = 0; place < measured.places.size(); ++place)
+    if (std::ranges::none_of(measured.slow,
+                             [&](const SlowLink& slow) { return !slow.other && slow.place == place; }))
+      members.push_back(place);
   return members;
 }
 
@@ -54,11 +52,11 @@ MeasuredPairs measure_pairs(const Job& job, const std::function<void(const std::
       .are_hosts = job.nodes() > 1, .places = all_places.places, .hosts = all_places.hosts};
   if (measured.places.size() < 2) return measured;
   measured.pairs = measure_pairs_of(job, measured.places, {}, say);
-  if (job.rank() == 0) measured.slow = find_slow(measured.places.size(), measured.pairs);
+  measured.slow = find_slow(measured.places.size(), measured.pairs);
   std::vector<std::size_t> all(measured.places.size());
   for (std::size_t place = 0; place < all.size(); ++place) all[place] = place;
   measure_ring(job, all, measured);
-  const std::vector<std::size_t> rest = places_without_slow(job, measured);
+  const std::vector<std::size_t> rest = places_without_slow(measured);
   if (rest.size() >= 2 && rest.size() < all.size()) measure_ring(job, rest, measured);
   if (measured.are_hosts) measured.within_host = slowest_within_hosts(job, all_places.within_hosts);
   return measured;

@@ -18,7 +18,6 @@ struct MeasuredRing {
   double bytes_per_second = 0;      // of its slowest place
 };
 
-// Complete on rank 0 only.
 struct MeasuredPairs {
   bool are_hosts = true;  // false: ranks of a single host
   std::vector<Place> places;

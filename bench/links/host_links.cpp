@@ -41,8 +41,8 @@ std::vector<MeasuredPair> measure_in_rounds(const Job& job, std::span<const Plac
                       counted(rounds[round].size(), "pair")));
     const std::vector<Link> links = probe_pairs(job, rounds[round], effort.probe);
     for (std::size_t i = 0; i < rounds[round].size(); ++i)
-      pairs.push_back({index_of(places, rounds[round][i].first), index_of(places, rounds[round][i].second),
-                       links.empty() ? Link{} : links[i]});
+      pairs.push_back(
+          {index_of(places, rounds[round][i].first), index_of(places, rounds[round][i].second), links[i]});
   }
   std::ranges::sort(pairs, {}, [](const MeasuredPair& pair) { return std::pair(pair.first, pair.second); });
   return pairs;
@@ -55,27 +55,22 @@ bool is_blamed(const MeasuredPair& pair, const std::vector<SlowLink>& slow) {
   });
 }
 
-// Keeps the better figures. Rank 0 decides which links seem slow. Returns whether there was one.
+// Keeps the better figures. Returns whether a link seemed slow.
 bool measure_slow_again(const Job& job, std::span<const Place> places, const PairsEffort& effort,
                         std::vector<MeasuredPair>& pairs, const Say& say) {
-  std::vector<float> again(pairs.size(), 0);
   const std::vector<SlowLink> slow = find_slow(places.size(), pairs, effort.limits);
   std::size_t count = 0;
-  for (std::size_t i = 0; i < again.size() && count < effort.most_alone; ++i)
-    if (is_blamed(pairs[i], slow)) again[i] = 1, ++count;
-  job.broadcast(again.data(), again.size());
-  for (std::size_t i = 0; i < again.size(); ++i) {
-    if (again[i] == 0) continue;
-    MeasuredPair& pair = pairs[i];
+  for (MeasuredPair& pair : pairs) {
+    if (count == effort.most_alone || !is_blamed(pair, slow)) continue;
+    ++count;
     const Place &first = places[pair.first], &second = places[pair.second];
     if (job.rank() == 0) say(fmt::format("{} - {} once more, alone", first.name, second.name));
     const RankPair ranks{first.rank, second.rank};
-    for (const Link& link : probe_pairs(job, std::span(&ranks, 1), effort.probe)) {
-      pair.link.latency_seconds = std::min(pair.link.latency_seconds, link.latency_seconds);
-      pair.link.bytes_per_second = std::max(pair.link.bytes_per_second, link.bytes_per_second);
-    }
+    const Link link = probe_pairs(job, std::span(&ranks, 1), effort.probe).front();
+    pair.link.latency_seconds = std::min(pair.link.latency_seconds, link.latency_seconds);
+    pair.link.bytes_per_second = std::max(pair.link.bytes_per_second, link.bytes_per_second);
   }
-  return std::ranges::count(again, 0.0F) < std::ssize(again);
+  return count > 0;
 }
 
 // Shares kProbeSeconds out over the rounds. A round takes about three times its messages, as they grow.

@@ -43,8 +43,7 @@ struct PairsEffort {
 
 // Measures pairs of `places` in rounds, side by side, then those that seem slow up to three times more,
 // alone: side by side they may have shared a switch or a host's cores with others. Returns them ordered by
-// their places, with speeds on rank 0 only. `say`: called on rank 0 before each round with a line for people.
-// Every rank calls it.
+// their places. `say`: called on rank 0 before each round with a line for people. Every rank calls it.
 std::vector<MeasuredPair> measure_pairs_of(const Job& job, std::span<const Place> places,
                                            const PairsEffort& effort,
                                            const std::function<void(const std::string&)>& say);

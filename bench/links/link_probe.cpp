@@ -120,20 +120,20 @@ std::vector<std::vector<RankPair>> pair_rounds(std::span<const int> places) {
 }
 
 std::vector<Link> probe_pairs(const Job& job, std::span<const RankPair> pairs, const ProbeEffort& effort) {
-  Link mine;
+  std::vector<double> figures(2 * pairs.size(), 0);  // latency and bandwidth, of each pair on its first rank
   job.barrier();
-  for (const RankPair& pair : pairs) {
-    if (job.rank() == pair.first) mine = probe_pair(pair.second, true, effort);
-    if (job.rank() == pair.second) probe_pair(pair.first, false, effort);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    if (job.rank() == pairs[i].first) {
+      const Link link = probe_pair(pairs[i].second, true, effort);
+      figures[2 * i] = link.latency_seconds;
+      figures[2 * i + 1] = link.bytes_per_second;
+    }
+    if (job.rank() == pairs[i].second) probe_pair(pairs[i].first, false, effort);
   }
-  const std::vector<double> all = job.gather({mine.latency_seconds, mine.bytes_per_second});
-  std::vector<Link> speeds;
-  if (job.rank() != 0) return speeds;
-  for (const RankPair& pair : pairs) {
-    const auto at = 2 * static_cast<std::size_t>(pair.first);
-    speeds.push_back({all[at], all[at + 1]});
-  }
-  return speeds;
+  figures = job.sum(figures);
+  std::vector<Link> links;
+  for (std::size_t i = 0; i < pairs.size(); ++i) links.push_back({figures[2 * i], figures[2 * i + 1]});
+  return links;
 }
 
 double probe_ring(const Job& job, std::span<const int> ring) {
@@ -143,23 +143,14 @@ double probe_ring(const Job& job, std::span<const int> ring) {
   const int next = takes_part ? ring[(place + 1) % ring.size()] : 0;
   const int previous = takes_part ? ring[(place + ring.size() - 1) % ring.size()] : 0;
   std::vector<std::byte> memory;
-  double seconds = 0;
+  std::vector<double> seconds(ring.size(), 0), speeds(ring.size(), 0);  // each place's, on its own rank
   job.barrier();
-  for (int i = 0; takes_part && i < 2; ++i) seconds = message_seconds(next, previous, memory, kLeastMessage);
-  double slowest = 0;
-  for (const double one : job.gather({seconds})) slowest = std::max(slowest, one);
-  std::uint64_t bytes = static_cast<std::uint64_t>(message_bytes_for(slowest));
-  job.broadcast(bytes);
-  double speed = 0;
-  if (takes_part) {
-    const int each = static_cast<int>(bytes);
-    speed = speed_of(each, median(timed_messages(next, previous, memory, each, kRingMessages)));
-  }
-  const std::vector<double> all = job.gather({speed});
-  if (job.rank() != 0) return 0;
-  double least = all[static_cast<std::size_t>(ring.front())];
-  for (const int rank : ring) least = std::min(least, all[static_cast<std::size_t>(rank)]);
-  return least;
+  for (int i = 0; takes_part && i < 2; ++i)
+    seconds[place] = message_seconds(next, previous, memory, kLeastMessage);
+  const int bytes = message_bytes_for(std::ranges::max(job.sum(seconds)));
+  if (takes_part)
+    speeds[place] = speed_of(bytes, median(timed_messages(next, previous, memory, bytes, kRingMessages)));
+  return std::ranges::min(job.sum(speeds));
 }
 
 }  // namespace plumb

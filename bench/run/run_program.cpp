@@ -50,23 +50,22 @@ void require_one_build(const Job& job) {
 
 // The job, the board that its ranks write and, unless WatchOptions say otherwise, the watchdog, which watches
 // this process from the constructor to the end of the destructor.
-class WatchedJob {
- public:
+struct WatchedJob {
   WatchedJob(const std::string& program, const WatchOptions& options, int* argc, char*** argv,
              JobStart start) {
     if (options.on) {
-      watchdog.emplace(board_,
+      watchdog.emplace(board,
                        WatchdogOptions{.limits = {options.timeout_seconds, options.startup_timeout_seconds},
                                        .print = [program](const std::string& sentence) {
                                          say_at_once(line_of(program, sentence));
                                        }});
       start.before_end = [this](int exit_code) { watchdog->announce_end(exit_code); };
     }
-    start.board = &board_;
+    start.board = &board;
     job.emplace(argc, argv, start);
   }
   ~WatchedJob() {
-    board_.set_phase(RunPhase::ending);
+    board.set_phase(RunPhase::ending);
     if (watchdog) watchdog->disconnect();
     job.reset();
   }
@@ -84,10 +83,7 @@ class WatchedJob {
                     why_off));
   }
 
- private:
-  StatusBoard board_;
-
- public:
+  StatusBoard board;
   std::optional<Watchdog> watchdog;
   std::optional<Job> job;
 };

@@ -19,8 +19,7 @@ class TunedMemory : public MpiTest {
   void SetUp() override { setenv("XDG_CACHE_HOME", cache_.path().c_str(), 1); }
   void TearDown() override { unsetenv("XDG_CACHE_HOME"); }
 
-  // As a run tunes and plans its step.
-  PlannedStep plan() {
+  DescribedStep describe_step() {
     BenchOptions options = default_options("bench_resnet50", small_resnet());
     options.device = DeviceChoice::cuda;
     options.precision = Precision::fp16;
@@ -28,8 +27,10 @@ class TunedMemory : public MpiTest {
     options.image_size = 32;
     options.threads = 1;
     options.quiet = true;
-    return PlannedStep(DescribedStep(ResolvedRun(job(), options)));
+    return DescribedStep(ResolvedRun(job(), options));
   }
+  // As a run tunes and plans its step.
+  PlannedStep plan() { return PlannedStep(describe_step()); }
 
   // What rank 0 remembers: fused engines take a second.
   void slow_fused_engines_down() {
@@ -62,8 +63,9 @@ TEST_F(TunedMemory, KeepsSlowFusedLayersOnAllRanksWhereTheFastestPlanDoesNotFitO
   EXPECT_FALSE(fastest.saves_memory);
   EXPECT_FALSE(fastest.tuning.plain.empty());
   {
+    DescribedStep described = describe_step();
     const auto taken = take_all_but(fastest.plan.needed_bytes - 1);
-    const PlannedStep smallest = plan();
+    const PlannedStep smallest(std::move(described));
     EXPECT_TRUE(smallest.saves_memory);
     EXPECT_TRUE(smallest.tuning.plain.empty());
     EXPECT_LT(smallest.plan.needed_bytes, fastest.plan.needed_bytes);
