@@ -1,10 +1,9 @@
-#include "results/report/labels.h"
-
 #include <functional>
 #include <map>
 
 #include "base/text.h"
 #include "models/catalogue.h"
+#include "results/report/report_curves.h"
 
 namespace plumb {
 namespace {

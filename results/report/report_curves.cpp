@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/text.h"
-#include "results/report/labels.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {

@@ -1,6 +1,6 @@
-#include "results/report/labels.h"
-
 #include <gtest/gtest.h>
+
+#include "results/report/report_curves.h"
 
 namespace plumb {
 namespace {
