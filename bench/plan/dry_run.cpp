@@ -10,9 +10,12 @@
 
 #include "base/text_table.h"
 #include "base/units.h"
+#include "bench/output/program_json.h"
 #include "comm/gradient_reduction.h"
 #include "kernels/program/roofline.h"
 #include "models/cost.h"
+#include "results/simulation/simulator.h"
+#include "results/simulation/step_model.h"
 
 namespace plumb {
 namespace {
@@ -158,7 +161,7 @@ DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, Precision preci
   run.bandwidth_share = least.seconds > 0 ? least.bytes_seconds / least.seconds : 0;
   run.traffic_bytes = sent_bytes_per_rank(program, world_size);
   for (const Instruction& instruction : program.instructions) {
-    const bool counts = computes(instruction.lane);
+    const bool counts = instruction.lane == Lane::compute;
     run.instructions.push_back(
         {instruction.name, instruction.phase, instruction.lane, instruction.work.macs, instruction.work.bytes,
          counts ? roofline_seconds(instruction.work, limits, precision_of(program, instruction, precision))
@@ -243,6 +246,30 @@ Json targets_json(const std::vector<DeviceLimits>& targets) {
                     {"source", target.source}});
   }
   return list;
+}
+
+double modeled_exchange_seconds(const Program& program, const CollectiveCost& cost) {
+  double seconds = 0;
+  for (const Instruction& instruction : program.instructions)
+    if (const auto* one = instruction.as<Collective>())
+      seconds += cost.seconds(name_of(one->kind),
+                              static_cast<double>(one->elements) * static_cast<double>(bytes_of(one->dtype)));
+  return seconds;
+}
+
+PredictedExchange predict_exchange(const StepPlan& plan, std::span<const double> instruction_seconds,
+                                   Layout layout, const Link& link) {
+  const Program& program = plan.program;
+  const CollectiveCost cost({.between_hosts = link}, layout);
+  PredictedExchange predicted{
+      .layout = layout, .link = link, .seconds = modeled_exchange_seconds(program, cost)};
+  if (std::ranges::any_of(program.buffers, &Buffer::sharded)) return predicted;
+  const StepModel step =
+      step_model(program_json(program, plan.memory), instruction_seconds, "the program of a dry run");
+  predicted.exposed_seconds = simulate(step, [&](const StepCollective& one) {
+                                return cost.seconds(one.kind, one.bytes);
+                              }).exposed_seconds;
+  return predicted;
 }
 
 }  // namespace plumb

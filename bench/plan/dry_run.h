@@ -5,16 +5,27 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "bench/plan/predicted_exchange.h"
 #include "bench/plan/step_plan.h"
 #include "kernels/program/memory_plan.h"
 #include "kernels/program/program.h"
 #include "kernels/program/targets.h"
+#include "results/record/links.h"
+#include "results/simulation/collective_cost.h"
 
 namespace plumb {
+
+// The exchange of a step over links that are only asked about.
+struct PredictedExchange {
+  Layout layout;
+  Link link;           // of a node to others
+  double seconds = 0;  // of all collectives, one after the other
+  std::optional<double>
+      exposed_seconds;  // in which compute waits; nothing: its head is shared out over ranks
+};
 
 struct DryRunInstruction {
   std::string name;
@@ -41,6 +52,14 @@ struct DryRun {
   std::vector<DryRunInstruction> instructions;
   std::optional<PredictedExchange> exchange;  // over the links that were asked about
 };
+
+// Seconds of all collectives of the program, one after the other.
+double modeled_exchange_seconds(const Program& program, const CollectiveCost& cost);
+
+// Rings as results/simulation/collective_cost.h has them, over `link` alone: links within a node count as
+// faster. What is exposed is simulated, with `instruction_seconds` for each instruction of the plan.
+PredictedExchange predict_exchange(const StepPlan& plan, std::span<const double> instruction_seconds,
+                                   Layout layout, const Link& link);
 
 // One for each instruction.
 std::vector<double> roofline_seconds(const DryRun& run);

@@ -45,26 +45,17 @@ std::string label_text(const std::string& name, const std::string& value) {
 }
 
 // Different configurations have different labels. A label without a value is none to Prometheus.
-std::string labels_of(const Configuration& c) {
+std::string labels_of(const Configuration& configuration) {
   std::string labels;
-  const auto add = [&](const std::string& name, const std::string& value) {
-    if (!value.empty()) append_part(labels, label_text(name, value), ",");
+  const auto add = [&](const std::string& name, const nlohmann::ordered_json& value) {
+    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    if (!value.is_null() && text != "none") append_part(labels, label_text(name, text), ",");
   };
-  const auto add_number = [&](const char* name, std::int64_t value) {
-    if (value > 0) add(name, std::to_string(value));
-  };
-  add("model", c.model);
-  add("precision", c.precision);
-  add("device", c.device);
-  add("data", c.data);
-  add_number("batch_per_device", c.batch_per_device);
-  add_number("nodes", c.nodes);
-  add_number("devices_per_node", c.devices_per_node);
-  add_number("image_size", c.image_size);
-  if (c.head != "none") add("head", c.head);
-  add_number("classes", c.classes);
-  for (const auto* options : {&c.options, &c.settings})
-    for (const auto& [name, value] : *options) add(name, value);
+  const nlohmann::ordered_json members = fields::written(configuration);
+  for (const auto& [name, value] : members.items())
+    if (!value.is_object()) add(name, value);
+  for (const char* options : {"options", "settings"})
+    for (const auto& [name, value] : members[options].items()) add(name, value);
   return labels;
 }
 

@@ -73,6 +73,9 @@ std::string published_csv(std::span<const PublishedResult> results);
 nlohmann::ordered_json published_json(std::span<const PublishedResult> results);
 nlohmann::ordered_json published_result_json(const PublishedResult& result);
 
+// "..orch/resnet50v1.5/README.md:454", 33 columns at most.
+std::string end_of_source(const std::string& source);
+
 // "V100-SXM2-16GB, ImageNet, batch 128": what the second sides of the differences are.
 std::string other_sides_text(const std::vector<Difference>& differences);
 

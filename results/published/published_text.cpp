@@ -175,6 +175,11 @@ Json published_json(std::span<const PublishedResult> results) {
   return json;
 }
 
+std::string end_of_source(const std::string& source) {
+  constexpr std::size_t kColumns = 33;
+  return source.size() <= kColumns ? source : ".." + source.substr(source.size() - kColumns + 2);
+}
+
 std::string other_sides_text(const std::vector<Difference>& differences) {
   const auto in_words = [](const Difference& difference) {
     const std::string& what = difference.what;

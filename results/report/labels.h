@@ -12,8 +12,7 @@ struct Labels {
   // One for each configuration: "fp16, batch 128, NVIDIA H200". Of a single configuration, and of those that
   // differ in nothing that is known, framework, precision and batch.
   std::vector<std::string> each;
-  // What all have, and what all of one model have: "Plumbline, synthetic; r50: head mp, 85742 classes". Empty
-  // if they share nothing.
+  // What all have: "Plumbline, synthetic". Empty if they share nothing.
   std::string common;
 };
 

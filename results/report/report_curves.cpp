@@ -93,7 +93,7 @@ std::vector<ReportCurve> own_curves(const std::vector<CurveSamples>& groups) {
     }
     const Sample* alone = one_device_sample(group, groups);
     add_speedups(curve, alone ? std::optional(median(alone->figures())) : std::nullopt);
-    curve.scaling = scaling_losses(group, groups);
+    curve.scaling = scaling_losses(behind_base(group, groups));
     curves.push_back(std::move(curve));
   }
   return curves;

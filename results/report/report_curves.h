@@ -1,5 +1,5 @@
-// Curves of a report: throughput, speedup and efficiency over numbers of devices, own ones and published
-// ones.
+// Curves of a report: throughput, speedup and efficiency over numbers of devices, own ones, predicted and
+// published ones; and throughput of one device as bars.
 #pragma once
 
 #include <optional>
@@ -34,13 +34,14 @@ std::string subject_of(const std::vector<ReportCurve>& curves);
 // Numbers the labels that are used twice: "… (2)".
 void make_unique(std::vector<ReportCurve>& curves);
 
-// The repository and the document, without commit and line: "DLPerf PyTorch README",
-// "insightface nvidia a100"; of MLPerf's logs the system, whose folder they are in. `source` as in
-// published.csv: "DLPerf/PyTorch/resnet50v1.5/README.md:454", "owner/name@commit:path:line".
-std::string document_name(const std::string& source);
+// Fills in answer, predicted and verdicts of data.curves, which are those of `groups`. `links_file`:
+// links.json; empty: the links that the runs probed before they began. What can't be used is named in
+// data.left_out.
+void add_predictions(const std::vector<CurveSamples>& groups, const std::string& links_file,
+                     ReportData& data);
 
-// What a row says of its table in few words, without batch and GPU, which labels have: "with dali, without
-// xla".
-std::string table_remarks(const PublishedResult& row);
+// Fills data.bars and bars_common from the points of data.curves on one device. Of several settings of the
+// same work each framework has its fastest. Without such a point there are no bars.
+void add_bars(std::span<const PublishedResult> published, ReportData& data);
 
 }  // namespace plumb

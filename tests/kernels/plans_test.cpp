@@ -94,7 +94,6 @@ TEST(Plans, ResNet50ByLibraries) {
   PlanText plans("^(layer1\\.[01]|layer2\\.0|conv1|images)");
   plans.add("t4 fp16", graph, kHalf, "t4");
   plans.add("no product_shortcut", graph, without(graph, {FusedPattern::product_shortcut}), "t4");
-  plans.add("--overlap-weights", graph, {.precision = Precision::fp16, .overlap_weights = true}, "t4");
   expect_golden("plans/resnet50_libraries.txt", plans.text());
 }
 

@@ -1,7 +1,6 @@
-#include "results/report/bars.h"
-
 #include <gtest/gtest.h>
 
+#include "results/report/report_curves.h"
 #include "tests/results/small_report.h"
 
 namespace plumb {

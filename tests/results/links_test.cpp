@@ -50,7 +50,7 @@ TEST(Links, AreReadFromAResultWhoseRunProbedThem) {
   const Json result{{"schema", kResultSchema}, {"links", to_json(two_hosts())}};
   EXPECT_EQ(to_json(read_links(scratch.write("result.json", result.dump()))), to_json(two_hosts()));
   const Json alone{{"schema", kResultSchema}};
-  expect_error(ExitCode::bad_data, {"alone.json", "no links", "bench_allreduce --out"},
+  expect_error(ExitCode::bad_data, {"alone.json", "no links", "bench_allreduce --output"},
                [&] { read_links(scratch.write("alone.json", alone.dump())); });
 }
 
@@ -81,7 +81,7 @@ TEST(Links, AFileThatIsNoneIsNamed) {
     expect_error(ExitCode::bad_data, words, [&] { read_links(file); });
   };
   refused(scratch / "none.json", {"none.json", "name a links.json"});
-  refused(scratch.write("empty.json", ""), {"empty.json", "bench_allreduce --out"});
+  refused(scratch.write("empty.json", ""), {"empty.json", "bench_allreduce --output"});
   refused(scratch.write("list.json", "[1]"), {"list.json", "no JSON object"});
 }
 

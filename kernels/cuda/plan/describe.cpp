@@ -42,8 +42,7 @@ struct Describer : BlockEndLowering {
 
   Describer(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits)
       : BlockEndLowering(start_storage(graph, options, limits, choose_layout(graph, options, limits)),
-                         plan_fusion(graph, options, limits)),
-        overlap_weights_(options.overlap_weights) {
+                         plan_fusion(graph, options, limits)) {
     lowering_.program.allow_tf32 = options.precision == Precision::tf32 || options.tf32_head;
   }
 
@@ -87,9 +86,7 @@ struct Describer : BlockEndLowering {
       weights.in = value(norm_at(*layer.normalizes).in);
       weights.scale_shift = saved_[*layer.normalizes].scale_shift;
     }
-    Instruction& instruction = add(op.name + ".backward_weights", weights, Phase::backward, i);
-    if (overlap_weights_ && !is_depthwise(graph_, op)) instruction.lane = Lane::weights;
-    set_conv_workspace(instruction, op);
+    set_conv_workspace(add(op.name + ".backward_weights", weights, Phase::backward, i), op);
     if (op.in == 0) return;  // no instruction reads the gradient of the images
     const BufferId d_in = new_gradient(op.in, op.name);
     const Operation data = std::visit(
@@ -346,7 +343,6 @@ struct Describer : BlockEndLowering {
 
   NormPartition partition_of(const BatchNorm& op) const { return partition_norm(shape(op.in), layout()); }
 
-  bool overlap_weights_;
 };
 
 }  // namespace

@@ -306,9 +306,7 @@ FusionSupport fusion_support(int compute_capability, Precision precision, bool d
 
 FusionSupport support_of(const DescribeOptions& options, const DeviceLimits& limits) {
   if (!options.fuse) return {.why_none = "--fusion is off"};
-  FusionSupport support = fusion_support(limits.compute_capability, options.precision, options.deterministic);
-  support.product_norm &= !options.overlap_weights;  // the data gradient waits for the weights' there
-  return support;
+  return fusion_support(limits.compute_capability, options.precision, options.deterministic);
 }
 
 std::vector<LayerFusion> plan_fusion(const Graph& graph, const DescribeOptions& options,
