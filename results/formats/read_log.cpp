@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "results/formats/line_reader.h"
 #include "results/formats/whole_log.h"
-#include "results/statistics/divergence.h"
 #include "results/statistics/stalls.h"
 
 namespace plumb {
