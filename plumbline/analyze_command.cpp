@@ -24,7 +24,7 @@ OptionTable analyze_options(AnalyzeArguments& arguments) {
       "Logs that are short, broken, repeated, mixed or wrongly named are left out and named.",
       {{"Input",
         {positional("LOG_DIR", arguments.log_dir, "folder that holds 1n1g, 1n8g, …").as_required(),
-         dialect_option(arguments.options.dialect), warmup_option(window), iterations_option(window)}},
+         log_format_option(arguments.options.log_format), warmup_option(window), iterations_option(window)}},
        {"Output",
         {text_option("--json", "FILE", arguments.json.path,
                      "write the analyzers' dictionary to a new file; without one, or for -, print just that")

@@ -54,8 +54,8 @@ ManPage plumbline_man_page(const std::vector<Command>& commands, const std::stri
 
 // What commands that read logs share.
 
-// "auto" or the name of one of dialects(), which its help lists.
-OptionSpec dialect_option(std::string& target);
+// "auto" or the name of one of log_formats(), which its help lists.
+OptionSpec log_format_option(std::string& target);
 // --warmup and --iters.
 OptionSpec warmup_option(WindowChoice& window);
 OptionSpec iterations_option(WindowChoice& window);

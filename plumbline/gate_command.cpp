@@ -32,7 +32,8 @@ OptionTable gate_options(GateArguments& arguments) {
       "0 otherwise. 7 runs on either side that vary by 0.8 % show a slow-down of 3 % in at least 95 of 100 "
       "cases.",
       {{"Input",
-        {positional("RUN", arguments.run, "folder of runs (--out of the benches) or of logs").as_required(),
+        {positional("RUN", arguments.run, "folder of runs (--output of the benches) or of logs")
+             .as_required(),
          text_option("--baseline", "BASE", arguments.baseline,
                      "folder of runs or of logs that RUN is held against")
              .as_required(),
@@ -41,7 +42,7 @@ OptionTable gate_options(GateArguments& arguments) {
              "of BASE, only the N latest runs of each case that began before RUN's first: BASE may be "
              "a history that holds RUN too")
              .with_default("all"),
-         dialect_option(arguments.options.dialect), warmup_option(arguments.options.window),
+         log_format_option(arguments.options.log_format), warmup_option(arguments.options.window),
          iterations_option(arguments.options.window)}},
        {"Judgement",
         {percent_option("--max-regression", arguments.criteria.max_regression,

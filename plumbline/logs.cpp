@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "plumbline/command.h"
 #include "results/analysis/analyze.h"
-#include "results/formats/dialect.h"
+#include "results/formats/log_format.h"
 
 namespace plumb {
 namespace {
@@ -21,9 +21,9 @@ std::string of_runs(const std::string& otherwise) {
 
 }  // namespace
 
-OptionSpec dialect_option(std::string& target) {
+OptionSpec log_format_option(std::string& target) {
   std::vector<std::string> names{"auto"};
-  for (const Dialect* dialect : dialects()) names.emplace_back(dialect->name);
+  for (const LogFormat* format : log_formats()) names.emplace_back(format->name);
   OptionSpec spec = choice_option(
       "--log-format", target, names,
       fmt::format(

@@ -11,81 +11,21 @@ namespace plumb {
 
 namespace {
 
-// --link-gbps and --link-us describe links of a dry run over several nodes.
+// --bandwidth and --latency describe links of a dry run over several nodes.
 void check_link(const BenchOptions& o) {
-  if (!o.link_gbps && !o.link_us) return;
-  const char* const name = o.link_gbps ? "--link-gbps" : "--link-us";
-  if (!o.dry_run)
+  const bool has_bandwidth = o.dry_run.bandwidth_gbps.has_value();
+  if (!has_bandwidth && !o.dry_run.latency_us) return;
+  const char* const name = has_bandwidth ? "--bandwidth" : "--latency";
+  if (o.task != Task::dry_run)
     throw Error(ExitCode::usage, "option {}: a run measures its links itself; add --dry-run or leave it out",
                 name);
   if (o.nodes < 2)
     throw Error(ExitCode::usage, "option {}: is of links between nodes; add --nodes with 2 or more", name);
-  if (!o.link_gbps)
-    throw Error(ExitCode::usage, "option --link-us: needs a bandwidth beside it; add --link-gbps");
+  if (!has_bandwidth)
+    throw Error(ExitCode::usage, "option --latency: needs a bandwidth next to it; add --bandwidth");
 }
 
-}  // namespace
-
-void check_together(const BenchOptions& o) {
-  constexpr ExitCode kUsage = ExitCode::usage;
-  if (o.warmup >= o.iterations)
-    throw Error(kUsage,
-                "options --warmup {} and --iters {} leave no iteration to measure; give --warmup fewer than "
-                "--iters",
-                o.warmup, o.iterations);
-  const std::int64_t devices = std::int64_t{std::max(o.nodes, 1)} * std::max(o.devices_per_node, 1);
-  if (devices > kMaxRanks)
-    throw Error(kUsage,
-                "options --nodes {} and --devices-per-node {} make {} devices; give a layout of at most {}",
-                o.nodes, o.devices_per_node, devices, kMaxRanks);
-  dialects_to_write(o.dialect, o.seconds > 0 ? 0 : o.iterations);  // throws for what can't be written
-  if (!o.batch.empty() && o.data != "synthetic")
-    throw Error(kUsage, "options --batch-file {} and --data {} exclude each other; give one source of images",
-                o.batch, o.data);
-  if (o.cuda_graph == CudaGraph::on && (o.comm == "mpi" || (o.share_gpu && o.comm == "auto")))
-    throw Error(
-        kUsage,
-        "option --cuda-graph: 'on' can't go with {}, whose sums the host carries; give --cuda-graph off "
-        "or --comm nccl",
-        o.comm == "mpi" ? "--comm mpi" : "--share-gpu");
-  if (o.loss_scaling && o.loss_scaling->kind != LossScaling::Kind::none && o.precision != Precision::fp16)
-    throw Error(kUsage, "option --loss-scale: is for --fp16 only, and this run is in {}; leave it out",
-                name_of(o.precision));
-  if (o.tune_for == TuneFor::energy && (!o.autotune || o.deterministic))
-    throw Error(kUsage, "option --tune-for: 'energy' needs tuning, which {} turns off; leave one of them out",
-                o.autotune ? "--deterministic" : "--no-autotune");
-  if (o.layout == TensorLayout::nchw && o.precision != Precision::fp32)
-    throw Error(kUsage, "option --layout: 'nchw' is for --fp32, and this run is in {}; leave it out",
-                name_of(o.precision));
-  if (o.face.head_dtype == HeadDtype::tf32 && o.precision == Precision::fp32)
-    throw Error(
-        kUsage,
-        "option --head-dtype: 'tf32' is for --fp16 and --bf16, and this run is in fp32; leave it out, "
-        "or give --tf32 for all products");
-  if (o.find_max_bs && o.batch_per_device)
-    throw Error(
-        kUsage,
-        "options --find-max-bs and --bs {} exclude each other: it looks for the batch; leave --bs out",
-        *o.batch_per_device);
-  if (o.find_max_bs && (o.dry_run || !o.batch.empty()))
-    throw Error(kUsage, "options --find-max-bs and {} exclude each other; {}",
-                o.dry_run ? "--dry-run" : "--batch-file",
-                o.dry_run ? "give --dry-run alone for the plan's answer" : "leave --batch-file out");
-  if (o.decode_only && o.data == "synthetic")
-    throw Error(kUsage,
-                "option --decode-only: measures how fast images are loaded, and synthetic ones aren't; give "
-                "--data FOLDER or --data X.rec");
-  if (o.decode_only && (o.dry_run || o.find_max_bs))
-    throw Error(kUsage, "options --decode-only and {} exclude each other; give one of them",
-                o.dry_run ? "--dry-run" : "--find-max-bs");
-  if (o.model->margin_head) check_face(o.face, *o.model, models_of(o.model->program, o.catalogue));
-  check_link(o);
-  if (!o.target.empty() && !o.dry_run)
-    throw Error(kUsage,
-                "option --target: {} can't be trained on, a run uses this machine's device; add --dry-run",
-                o.target);
-}
-
+// What the device can't do of these options, with the remedy; empty if it can do all.
 std::string why_not_on(const DeviceLimits& limits, const BenchOptions& options) {
   if (!limits.flops_per_second.contains(options.precision)) {
     std::string able;
@@ -117,6 +57,63 @@ std::string why_not_on(const DeviceLimits& limits, const BenchOptions& options) 
     return fmt::format("option --layout: '{}' is for GPUs, and device {} is a cpu; leave it out",
                        name_of(*options.layout), limits.name);
   return "";
+}
+
+}  // namespace
+
+void check_together(const BenchOptions& o) {
+  constexpr ExitCode kUsage = ExitCode::usage;
+  if (o.warmup >= o.iterations)
+    throw Error(kUsage,
+                "options --warmup {} and --iters {} leave no iteration to measure; give --warmup fewer than "
+                "--iters",
+                o.warmup, o.iterations);
+  const std::int64_t devices = std::int64_t{std::max(o.nodes, 1)} * std::max(o.devices_per_node, 1);
+  if (devices > kMaxRanks)
+    throw Error(kUsage,
+                "options --nodes {} and --devices-per-node {} make {} devices; give a layout of at most {}",
+                o.nodes, o.devices_per_node, devices, kMaxRanks);
+  formats_to_write(o.dialect, o.seconds > 0 ? 0 : o.iterations);  // throws for what can't be written
+  if (!o.batch.empty() && o.data != "synthetic")
+    throw Error(kUsage, "options --batch-file {} and --data {} exclude each other; give one source of images",
+                o.batch, o.data);
+  if (o.cuda_graph == CudaGraph::on && (o.comm == "mpi" || (o.share_gpu && o.comm == "auto")))
+    throw Error(
+        kUsage,
+        "option --cuda-graph: 'on' can't go with {}, whose sums the host carries; give --cuda-graph off "
+        "or --comm nccl",
+        o.comm == "mpi" ? "--comm mpi" : "--share-gpu");
+  if (o.loss_scaling && o.loss_scaling->kind != LossScaling::Kind::none && o.precision != Precision::fp16)
+    throw Error(kUsage, "option --loss-scale: is for --fp16 only, and this run is in {}; leave it out",
+                name_of(o.precision));
+  if (o.tune_for == TuneFor::energy && (!o.autotune || o.deterministic))
+    throw Error(kUsage, "option --tune-for: 'energy' needs tuning, which {} turns off; leave one of them out",
+                o.autotune ? "--deterministic" : "--no-autotune");
+  if (o.layout == TensorLayout::nchw && o.precision != Precision::fp32)
+    throw Error(kUsage, "option --layout: 'nchw' is for --fp32, and this run is in {}; leave it out",
+                name_of(o.precision));
+  if (o.face.head_dtype == HeadDtype::tf32 && o.precision == Precision::fp32)
+    throw Error(
+        kUsage,
+        "option --head-dtype: 'tf32' is for --fp16 and --bf16, and this run is in fp32; leave it out, "
+        "or give --tf32 for all products");
+  if (o.task == Task::find_max_batch && o.batch_per_device)
+    throw Error(
+        kUsage,
+        "options --find-max-bs and --bs {} exclude each other: it looks for the batch; leave --bs out",
+        *o.batch_per_device);
+  if (o.task == Task::find_max_batch && !o.batch.empty())
+    throw Error(kUsage, "options --find-max-bs and --batch-file exclude each other; leave --batch-file out");
+  if (o.task == Task::decode_only && o.data == "synthetic")
+    throw Error(kUsage,
+                "option --decode-only: measures how fast images are loaded, and synthetic ones aren't; give "
+                "--data FOLDER or --data X.rec");
+  if (o.model->margin_head) check_face(o.face, *o.model, models_of(o.model->program, o.catalogue));
+  check_link(o);
+  if (!o.dry_run.target.empty() && o.task != Task::dry_run)
+    throw Error(kUsage,
+                "option --target: {} can't be trained on, a run uses this machine's device; add --dry-run",
+                o.dry_run.target);
 }
 
 BenchOptions resolve(BenchOptions options, const DeviceLimits& limits, int world_size) {

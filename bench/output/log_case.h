@@ -12,7 +12,7 @@
 #include <string>
 
 #include "base/output.h"
-#include "results/formats/dialect.h"
+#include "results/formats/log_format.h"
 
 namespace plumb {
 

@@ -1,9 +1,16 @@
 #include "bench/output/log_writer.h"
 
+#include <fcntl.h>
 #include <spdlog/fmt/chrono.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <ctime>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -35,9 +42,83 @@ WallClock wall_clock(system_clock::time_point start_wall_time, double seconds_la
           duration<double>(now.time_since_epoch()).count()};
 }
 
+// A link that leads nowhere has the name, too.
+bool is_taken(const std::string& path) {
+  struct stat ignored {};
+  return ::lstat(path.c_str(), &ignored) == 0;
+}
+
 }  // namespace
 
-std::string format_lines(const LineFormat& format, const LogLine& last, std::int64_t iterations,
+std::optional<PartialLog> PartialLog::create(const Output& log_dir, const std::string& path) {
+  const std::string part = path + ".part";
+  if (is_taken(path)) return std::nullopt;
+  UniqueFd file(::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644));
+  if (!file) {
+    if (errno == EEXIST) return std::nullopt;
+    throw cannot_create(log_dir, fmt::format("cannot create {}: {}", part, std::strerror(errno)));
+  }
+  ::flock(file.get(), LOCK_EX | LOCK_NB);  // until it is closed: log_case.cpp sees that this run lives
+  // Another run may have finished between the two calls, and so have freed the unfinished name.
+  if (is_taken(path)) {
+    ::unlink(part.c_str());
+    return std::nullopt;
+  }
+  return PartialLog(path, std::move(file));
+}
+
+PartialLog::~PartialLog() {
+  if (file_ && !published_ && is_empty() && has_name(file_.get(), part_path())) ::unlink(part_path().c_str());
+}
+
+void PartialLog::write(const std::string& text, std::int64_t iteration) {
+  ssize_t count = 0;
+  do {
+    count = ::write(file_.get(), text.data(), text.size());
+  } while (count < 0 && errno == EINTR);
+  if (count == static_cast<ssize_t>(text.size())) {
+    written_bytes_ += count;
+    return require_its_name();
+  }
+  const std::string why = count < 0 ? std::strerror(errno) : "no space for a whole line";
+  failed_ = true;
+  // Cut off a partial line, so that the rest of the log parses. The run has failed even if this fails too.
+  const bool cut = count <= 0 || ::ftruncate(file_.get(), written_bytes_) == 0;
+  throw Error(ExitCode::io_error,
+              "log {} can't be written at iteration {}: {}{}; free space or give another --log-dir",
+              part_path(), iteration, why, cut ? "" : ", its last line is torn");
+}
+
+// Another run's unfinished log may have the name.
+void PartialLog::require_its_name() const {
+  if (has_name(file_.get(), part_path())) return;
+  throw Error(ExitCode::io_error,
+              "log {} was removed, moved or replaced while the run wrote it; keep away from a run's logs",
+              part_path());
+}
+
+void PartialLog::save() {
+  if (failed_) throw Error(ExitCode::io_error, "log {} is incomplete and stays unfinished", part_path());
+  if (::fsync(file_.get()) != 0)
+    throw Error(ExitCode::io_error, "log {} can't be saved: {}", part_path(), std::strerror(errno));
+}
+
+void PartialLog::publish() {
+  require_its_name();
+  if (const int error = rename_new(part_path(), path_); error != 0)
+    throw Error(error == EEXIST ? ExitCode::cannot_create : ExitCode::io_error,
+                "log {} can't be renamed to {}: {}", part_path(), path_, std::strerror(error));
+  published_ = true;
+  const std::string folder = std::filesystem::path(path_).parent_path();
+  const UniqueFd directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory) ::fsync(directory.get());
+}
+
+void PartialLog::withdraw() noexcept {
+  if (published_ && rename_new(path_, part_path()) == 0) published_ = false;
+}
+
+std::string format_lines(const LogFormat& format, const LogLine& last, std::int64_t iterations,
                          double seconds, const RunSize& size, system_clock::time_point start_wall_time) {
   const WallClock clock = wall_clock(start_wall_time, last.end_seconds);
   return format.line({.first = last.iteration - iterations + 1,
@@ -55,51 +136,51 @@ std::string format_lines(const LineFormat& format, const LogLine& last, std::int
          "\n";
 }
 
-std::vector<std::string> written_dialects() {
+std::vector<std::string> written_formats() {
   std::vector<std::string> names;
-  for (const Dialect* dialect : dialects())
-    if (dialect->format.line) names.emplace_back(dialect->name);
+  for (const LogFormat* format : log_formats())
+    if (format->written_step > 0) names.emplace_back(format->name);
   return names;
 }
 
-std::vector<const Dialect*> dialects_to_write(const std::string& names, std::int64_t iterations) {
+std::vector<const LogFormat*> formats_to_write(const std::string& names, std::int64_t iterations) {
   if (names.empty()) return {};
   const std::vector<std::string> wanted = split(names, ',');
   for (const std::string& name : wanted)
-    if (const Dialect* dialect = find_dialect(name); !dialect || !dialect->format.line)
+    if (const LogFormat* format = find_log_format(name); !format || format->written_step == 0)
       throw Error(ExitCode::usage,
                   "option --log-format: '{}' is not one that can be written; give some of {}", name,
-                  fmt::join(written_dialects(), ", "));
-  std::vector<const Dialect*> chosen;
-  for (const Dialect* dialect : dialects()) {
-    if (dialect->reads_own_layout() || std::ranges::find(wanted, dialect->name) == wanted.end()) continue;
-    const std::int64_t least = dialect->format.first_iteration + dialect->format.iterations_per_line;
+                  fmt::join(written_formats(), ", "));
+  std::vector<const LogFormat*> chosen;
+  for (const LogFormat* format : log_formats()) {
+    if (format->is_own_layout || std::ranges::find(wanted, format->name) == wanted.end()) continue;
+    const std::int64_t least = format->first_written + format->written_step;
     if (iterations > 0 && iterations < least)
       throw Error(ExitCode::usage,
                   "option --iters: {} is too few for a line of --log-format {}; give at least {}", iterations,
-                  dialect->name, least);
-    chosen.push_back(dialect);
+                  format->name, least);
+    chosen.push_back(format);
   }
   return chosen;
 }
 
 LogWriter::LogWriter(const std::string& log_dir, const LogCase& log_case, std::optional<int> run,
-                     const std::vector<const Dialect*>& further)
+                     const std::vector<const LogFormat*>& further)
     : case_(log_case) {
-  std::vector<const Dialect*> dialects{plumb::dialects().front()};
-  dialects.insert(dialects.end(), further.begin(), further.end());
+  std::vector<const LogFormat*> formats{plumb::log_formats().front()};
+  formats.insert(formats.end(), further.begin(), further.end());
   const Output output{.option = "--log-dir", .path = log_dir};
   // Locked in the same order in every run: no two runs wait for each other.
   std::deque<CaseFolder> folders;
-  for (const Dialect* dialect : dialects) {
-    const std::string below = dialect->reads_own_layout() ? "" : fmt::format("{}/", dialect->name);
+  for (const LogFormat* format : formats) {
+    const std::string below = format->is_own_layout ? "" : fmt::format("{}/", format->name);
     folders.emplace_back(output, fmt::format("{}/{}{}", log_dir, below, case_.folder()), case_);
   }
   const int last = run.value_or(kMostRuns);
   std::string name;
   for (run_ = run.value_or(1); run_ <= last && logs_.empty(); ++run_) {
     name = fmt::format("{}{}.log", case_.stem(), run_);
-    logs_ = create(output, folders, name, dialects);
+    logs_ = create(output, folders, name, formats);
   }
   --run_;
   if (!logs_.empty()) {
@@ -115,12 +196,12 @@ LogWriter::LogWriter(const std::string& log_dir, const LogCase& log_case, std::o
 
 std::vector<LogWriter::Log> LogWriter::create(const Output& log_dir, const std::deque<CaseFolder>& folders,
                                               const std::string& name,
-                                              const std::vector<const Dialect*>& dialects) {
+                                              const std::vector<const LogFormat*>& formats) {
   std::vector<Log> logs;
   for (std::size_t i = 0; i < folders.size(); ++i) {
     std::optional<PartialLog> file = PartialLog::create(log_dir, folders[i].path() + "/" + name);
     if (!file) return {};
-    logs.push_back({dialects[i], std::move(*file)});
+    logs.push_back({formats[i], std::move(*file)});
   }
   return logs;
 }
@@ -135,13 +216,12 @@ std::vector<std::string> LogWriter::paths() const {
 void LogWriter::write(const LogLine& line, system_clock::time_point start_wall_time) {
   const RunSize size = case_.size();
   for (Log& log : logs_) {
-    const LineFormat& format = log.dialect->format;
-    if (line.iteration < format.first_iteration) continue;
+    const LogFormat& format = *log.format;
+    if (line.iteration < format.first_written) continue;
     ++log.iterations;
     log.seconds += line.seconds;
-    if (log.iterations < format.iterations_per_line) continue;
-    const bool is_first = format.header && log.file.is_empty();
-    log.file.write((is_first ? format.header(size, case_.model) : "") +
+    if (log.iterations < format.written_step) continue;
+    log.file.write((log.file.is_empty() ? format.header(size, case_.model) : "") +
                        format_lines(format, line, log.iterations, log.seconds, size, start_wall_time),
                    line.iteration);
     log.iterations = 0;

@@ -1,8 +1,8 @@
 // The logs of a run, written by rank 0. One is always there, in the layout that DLPerf's analyzers for Paddle
-// (speed and time) and MXNet RN50v1b all read (own_line in results/formats/dialect.h), a line per iteration,
-// at D/<N>n<G>g/<model>_b<BS>_<prec>_<K>.log. Further dialects (results/formats/, one file each with its
-// reader and its line) are at D/<dialect>/<N>n<G>g/ under the same name; K is free in all folders. While
-// running, the files have ".part" after their names.
+// (speed and time) and MXNet RN50v1b all read (own_line in results/formats/log_format.h), a line per
+// iteration, at D/<N>n<G>g/<model>_b<BS>_<prec>_<K>.log. Further formats (results/formats/, one file each
+// with its reader and its line) are at D/<format>/<N>n<G>g/ under the same name; K is free in all folders.
+// While running, the files have ".part" after their names.
 #pragma once
 
 #include <chrono>
@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "base/output.h"
 #include "bench/output/log_case.h"
-#include "bench/output/partial_log.h"
-#include "results/formats/dialect.h"
+#include "results/formats/log_format.h"
 
 namespace plumb {
 
@@ -29,17 +29,55 @@ struct LogLine {
 
 // The lines of the `iterations` up to `last`, which took `seconds`, with their end. Stamps are in local time,
 // with the offset from UTC that held at `start_wall_time`.
-std::string format_lines(const LineFormat& format, const LogLine& last, std::int64_t iterations,
+std::string format_lines(const LogFormat& format, const LogLine& last, std::int64_t iterations,
                          double seconds, const RunSize& size,
                          std::chrono::system_clock::time_point start_wall_time);
 
-// The dialects that --log-format names, "A,B": those that have a log of their own, in the order of dialects()
-// and each once. Names of dialects that read the first log are accepted and add nothing; so does an empty
-// text. Throws Error(usage): a name that no dialect has or that can't be written, `iterations` (0: not known)
-// too few for a single line.
-std::vector<const Dialect*> dialects_to_write(const std::string& names, std::int64_t iterations);
-// The names that dialects_to_write accepts.
-std::vector<std::string> written_dialects();
+// The formats that --log-format names, "A,B": those that have a log of their own, in the order of
+// log_formats() and each once. Names of formats that read the first log are accepted and add nothing; so does
+// an empty text. Throws Error(usage): a name that no format has or that can't be written, `iterations` (0:
+// not known) too few for a single line.
+std::vector<const LogFormat*> formats_to_write(const std::string& names, std::int64_t iterations);
+// The names that formats_to_write accepts.
+std::vector<std::string> written_formats();
+
+// One log: "….log.part" while the run goes on, "….log" once all is well.
+class PartialLog {
+ public:
+  // Creates the `.log.part`; nothing if a log of that name is there, finished or not. `path` ends in ".log".
+  // `log_dir`: the option for messages. Throws Error(cannot_create).
+  static std::optional<PartialLog> create(const Output& log_dir, const std::string& path);
+  PartialLog(PartialLog&&) = default;
+  PartialLog& operator=(PartialLog&&) = delete;
+  // Without finish(), leaves the `.log.part`; removes it if no line was written.
+  ~PartialLog();
+
+  const std::string& path() const { return path_; }
+  bool is_empty() const { return written_bytes_ == 0; }
+
+  // One write(2) at the end of the file; of a line that doesn't fit on the disk nothing is left. `text` has
+  // the end of line; `iteration` is for the message. Throws Error(io_error), also if the file no longer has
+  // its name. (Linux looks for SIGKILL between the pages of a write: a kill in that microsecond of a line
+  // that crosses a page boundary can cut it off there. Such a file ends without an end of line.)
+  void write(const std::string& text, std::int64_t iteration);
+  // Makes the lines last. Throws Error(io_error), also if a write has failed before.
+  void save();
+  // Takes ".part" off the name, without replacing a file. Throws Error(cannot_create) if somebody has made
+  // such a file meanwhile, Error(io_error) if the unfinished one is gone or another.
+  void publish();
+  // Puts ".part" back, as well as it can.
+  void withdraw() noexcept;
+
+ private:
+  PartialLog(std::string path, UniqueFd file) : path_(std::move(path)), file_(std::move(file)) {}
+  std::string part_path() const { return path_ + ".part"; }
+  void require_its_name() const;
+
+  std::string path_;
+  UniqueFd file_;
+  std::int64_t written_bytes_ = 0;
+  bool published_ = false, failed_ = false;
+};
 
 class LogWriter {
  public:
@@ -47,7 +85,7 @@ class LogWriter {
   // be made or written, if run K exists (finished or not), or if a case folder holds another configuration;
   // then no log is left behind.
   LogWriter(const std::string& log_dir, const LogCase& log_case, std::optional<int> run,
-            const std::vector<const Dialect*>& further = {});
+            const std::vector<const LogFormat*>& further = {});
 
   // "….log", whether it is there or not.
   const std::string& path() const { return logs_.front().file.path(); }
@@ -63,14 +101,14 @@ class LogWriter {
 
  private:
   struct Log {
-    const Dialect* dialect;
+    const LogFormat* format;
     PartialLog file;
     std::int64_t iterations = 0;  // of the line that isn't written yet
     double seconds = 0;
   };
   // The logs of run K, all or none.
   static std::vector<Log> create(const Output& log_dir, const std::deque<CaseFolder>& folders,
-                                 const std::string& name, const std::vector<const Dialect*>& dialects);
+                                 const std::string& name, const std::vector<const LogFormat*>& formats);
 
   LogCase case_;
   int run_ = 0;

@@ -142,11 +142,11 @@ void check_log_folder(const HostCheck& host) {
   if (folder.existing.empty()) return;
   if (!folder.writable)
     host.add(warning, "log folder", fmt::format("{} can't be written", folder.existing), "",
-             "give this user the right to, or name another --log-dir and --out");
+             "give this user the right to, or name another --log-dir and --output");
   if (folder.free_bytes < kFreeDiskBytes)
     host.add(warning, "log folder", fmt::format("little space is left for {}", folder.path),
              fmt::format("{:.2f} GiB", folder.free_bytes / kGiB),
-             "make room, or name another --log-dir and --out");
+             "make room, or name another --log-dir and --output");
 }
 
 void check_load(const HostCheck& host) {

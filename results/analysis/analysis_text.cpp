@@ -36,7 +36,7 @@ std::string tables_text(const Analysis& analysis, const std::string& head,
   for (const CaseSummary& summary : analysis.cases) {
     const std::string title = fmt::format(
         "{}, batch {} per device, {}: images/s of {}, read as {}", summary.model, summary.batch_per_device,
-        summary.precision, summary.window.empty() ? analysis.window : summary.window, analysis.dialect);
+        summary.precision, summary.window.empty() ? analysis.window : summary.window, analysis.log_format);
     if (title != last) text += (text.empty() ? "" : "\n") + title + "\n" + head;
     last = title;
     text += line_of(row_of(summary));

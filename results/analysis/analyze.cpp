@@ -35,53 +35,67 @@ std::string text_of(const Kind& kind, bool with_settings) {
   return text_of(batch, precision) + length + (with_settings && !settings.empty() ? " with " + settings : "");
 }
 
-Window choose_window(const Dialect& dialect, const AnalyzeOptions& options) {
-  const Window window{options.window.iterations.value_or(dialect.default_window.iterations),
-                      options.window.warmup.value_or(dialect.default_window.warmup)};
-  const std::int64_t for_stamps = dialect.has_stamps() ? 1 : 0;
-  const std::int64_t lowest_warmup = std::max(for_stamps, dialect.lowest_warmup);
-  const std::int64_t step = dialect.index_step;
+Window choose_window(const LogFormat& format, const AnalyzeOptions& options) {
+  const Window window{options.window.iterations.value_or(format.default_window.iterations),
+                      options.window.warmup.value_or(format.default_window.warmup)};
+  const std::int64_t lowest_warmup = format.least_warmup();
+  const std::int64_t step = std::max<std::int64_t>(format.index_step, 1);
   if (window.warmup >= window.iterations)
     throw Error(ExitCode::usage, "option --warmup: {} leaves nothing of --iters {}; give a smaller one",
                 window.warmup, window.iterations);
   if (window.warmup < lowest_warmup)
     throw Error(ExitCode::usage,
                 "option --warmup: {} is too small for the log format {}, {}; give at least {}", window.warmup,
-                dialect.name,
-                dialect.lowest_warmup > for_stamps ? "whose lines begin after as many iterations"
-                                                   : "which times from the end of a warm-up iteration",
+                format.name,
+                format.lowest_warmup > 0 ? "whose lines begin after as many iterations"
+                                         : "which times from the end of a warm-up iteration",
                 lowest_warmup);
   if (window.warmup % step != 0)
     throw Error(
         ExitCode::usage,
         "option --warmup: {} is no multiple of {}, and a line of {} is of as many iterations; give {}",
-        window.warmup, step, dialect.name, window.warmup / step * step);
+        window.warmup, step, format.name, window.warmup / step * step);
   if (window.warmup / step >= window.iterations / step)
     throw Error(ExitCode::usage,
                 "option --iters: {} leaves no whole line of {}, which are of {} iterations, after "
                 "--warmup {}; give at least {}",
-                window.iterations, dialect.name, step, window.warmup, window.warmup + step);
+                window.iterations, format.name, step, window.warmup, window.warmup + step);
   return window;
 }
 
-// The dialect that most of the files show; without any, the first.
-const Dialect& recognize(const std::vector<LogFile>& files) {
-  std::map<const Dialect*, std::int64_t> votes;
+std::string known_formats() {
+  std::string known;
+  for (const LogFormat* format : log_formats()) append_part(known, format->name);
+  return known;
+}
+
+// The format that most of the files show; without any line, the first.
+const LogFormat& recognize(const std::vector<LogFile>& files) {
+  std::map<const LogFormat*, std::int64_t> votes;
+  std::string unknown;
   for (const LogFile& file : files) {
     try {
-      if (const Dialect* dialect = recognise_dialect(file.path)) ++votes[dialect];
+      const Recognition found = recognize_format(file.path);
+      ++votes[found.format];
+      if (found.format || !found.has_lines || !unknown.empty()) continue;
+      unknown = printable(file.path.string());
+      if (!found.training_line.empty()) unknown += ", " + found.training_line;
     } catch (const Error&) {  // read_log names the file
     }
   }
-  return **std::ranges::max_element(dialects(), {}, [&](const Dialect* dialect) { return votes[dialect]; });
+  votes.erase(nullptr);
+  if (votes.empty() && !unknown.empty())
+    throw Error(ExitCode::bad_data, "no known log format fits any line ({}); formats are {}", unknown,
+                known_formats());
+  return **std::ranges::max_element(log_formats(), {},
+                                    [&](const LogFormat* format) { return votes[format]; });
 }
 
-const Dialect& choose_dialect(const std::string& name, const std::vector<LogFile>& files) {
+const LogFormat& choose_format(const std::string& name, const std::vector<LogFile>& files) {
   if (name == "auto") return recognize(files);
-  if (const Dialect* found = find_dialect(name)) return *found;
-  std::string known = "auto";
-  for (const Dialect* dialect : dialects()) append_part(known, dialect->name);
-  throw Error(ExitCode::usage, "option --log-format: '{}' is not known; give one of {}", name, known);
+  if (const LogFormat* found = find_log_format(name)) return *found;
+  throw Error(ExitCode::usage, "option --log-format: '{}' is not known; give one of auto, {}", name,
+              known_formats());
 }
 
 // What results tell about logs: logs that haven't the length of the folder's window are read over the window
@@ -91,7 +105,7 @@ class RunsOfLogs {
   RunsOfLogs(const fs::path& dir, const WindowChoice& choice) : dir_(dir), choice_(choice) {}
 
   // Reads the log over its run's own window and returns that; nothing, and `log` stays, where that isn't
-  // known or --iters is given. `read`: what dialect and window gave `log`.
+  // known or --iters is given. `read`: what format and window gave `log`.
   std::optional<Window> reread(const ReadLogs& read, const LogFile& file, LogReading& log) {
     if (choice_.iterations || log.iterations == read.window.iterations || log.iterations <= 0)
       return std::nullopt;
@@ -100,9 +114,9 @@ class RunsOfLogs {
     if (!told || told->length.iterations / step * step != log.iterations) return std::nullopt;
     const Window& own = told->length;
     const std::optional<Window> window =
-        in_whole_lines(*read.dialect, {own.iterations, choice_.warmup.value_or(own.warmup)}, step);
+        in_whole_lines(*read.format, {own.iterations, choice_.warmup.value_or(own.warmup)}, step);
     if (!window) return std::nullopt;
-    LogReading again = read_log(*read.dialect, file.path, *window, file.name.size());
+    LogReading again = read_log(*read.format, file.path, *window, file.name.size());
     if (again.defect) return std::nullopt;
     log = std::move(again);
     return window;
@@ -149,7 +163,7 @@ void read_runs(const LogTree& tree, const fs::path& dir, const WindowChoice& cho
   std::vector<std::string> oddities;
   std::map<std::pair<std::int64_t, std::uint64_t>, std::string> seen;
   for (const LogFile& file : tree.files) {
-    LogReading log = read_log(*read.dialect, file.path, read.window, file.name.size());
+    LogReading log = read_log(*read.format, file.path, read.window, file.name.size());
     const std::optional<Window> own_window = results.reread(read, file, log);
     const std::string path = display_path(file.path, dir);
     if (log.defect) {
@@ -206,7 +220,7 @@ void keep_one_configuration(std::vector<LogRun>& runs, const fs::path& dir, std:
 }
 
 // `figures` in the order of the runs' numbers.
-CaseSummary summarize(const LogName& name, const std::vector<double>& figures, const Dialect& dialect) {
+CaseSummary summarize(const LogName& name, const std::vector<double>& figures, const LogFormat& format) {
   const double total = std::accumulate(figures.begin(), figures.end(), 0.0);
   const double middle = median(figures);
   return {.model = name.model,
@@ -214,12 +228,12 @@ CaseSummary summarize(const LogName& name, const std::vector<double>& figures, c
           .precision = name.precision,
           .batch_per_device = name.batch_per_device,
           .runs = static_cast<std::int64_t>(figures.size()),
-          .average = dialect.round_average(total / static_cast<double>(figures.size())),
-          .median = dialect.round_median(middle),
+          .average = format.round_average(total / static_cast<double>(figures.size())),
+          .median = format.round_median(middle),
           .exact_median = middle};
 }
 
-std::vector<CaseSummary> summarise_cases(const std::vector<LogRun>& runs, const Dialect& dialect) {
+std::vector<CaseSummary> summarise_cases(const std::vector<LogRun>& runs, const LogFormat& format) {
   std::vector<CaseSummary> cases;
   for (const LogRun& first : runs) {
     const LogName& name = first.file.name;
@@ -230,16 +244,16 @@ std::vector<CaseSummary> summarise_cases(const std::vector<LogRun>& runs, const 
     std::vector<double> figures;
     for (const LogRun& run : runs)
       if (is_same(run.file.name)) figures.push_back(run.images_per_second);
-    cases.push_back(summarize(name, figures, dialect));
+    cases.push_back(summarize(name, figures, format));
     if (first.own_window)
-      cases.back().window = window_text(dialect, *first.own_window) + " (the runs' own length)";
+      cases.back().window = window_text(format, *first.own_window) + " (the runs' own length)";
   }
   std::ranges::stable_sort(
       cases, {}, [](const CaseSummary& c) { return std::tie(c.model, c.batch_per_device, c.precision); });
   return cases;
 }
 
-void add_speedups(std::vector<CaseSummary>& cases, const Dialect& dialect, std::vector<std::string>& notes) {
+void add_speedups(std::vector<CaseSummary>& cases, const LogFormat& format, std::vector<std::string>& notes) {
   std::set<std::string> without;
   for (CaseSummary& summary : cases) {
     const auto base = std::ranges::find_if(cases, [&](const CaseSummary& c) {
@@ -247,7 +261,7 @@ void add_speedups(std::vector<CaseSummary>& cases, const Dialect& dialect, std::
              c.batch_per_device == summary.batch_per_device && c.precision == summary.precision;
     });
     if (base != cases.end() && base->median.get<double>() > 0)
-      summary.speedup = dialect.speedup(summary.exact_median, base->exact_median);
+      summary.speedup = format.speedup(summary.exact_median, base->exact_median);
     else
       without.insert(
           fmt::format("{}_{}", summary.model, text_of(summary.batch_per_device, summary.precision)));
@@ -270,23 +284,23 @@ Json dictionary_of(const std::vector<CaseSummary>& cases) {
 
 ReadLogs read_logs(const fs::path& dir, const AnalyzeOptions& options) {
   LogTree tree = find_logs(dir);
-  const Dialect& dialect = choose_dialect(options.dialect, tree.files);
-  ReadLogs read{.dialect = &dialect, .window = choose_window(dialect, options), .bad = std::move(tree.bad)};
+  const LogFormat& format = choose_format(options.log_format, tree.files);
+  ReadLogs read{.format = &format, .window = choose_window(format, options), .bad = std::move(tree.bad)};
   read_runs(tree, dir, options.window, read);
   return read;
 }
 
 Analysis analyze_logs(const fs::path& dir, const AnalyzeOptions& options) {
   ReadLogs read = read_logs(dir, options);
-  const Dialect& dialect = *read.dialect;
+  const LogFormat& format = *read.format;
   keep_one_configuration(read.runs, dir, read.bad);
   if (read.runs.empty()) refuse_useless(dir, read.bad);
-  Analysis analysis{.dialect = std::string(dialect.name),
-                    .window = window_text(dialect, read.window),
-                    .cases = summarise_cases(read.runs, dialect),
+  Analysis analysis{.log_format = std::string(format.name),
+                    .window = window_text(format, read.window),
+                    .cases = summarise_cases(read.runs, format),
                     .bad = std::move(read.bad),
                     .notes = std::move(read.notes)};
-  add_speedups(analysis.cases, dialect, analysis.notes);
+  add_speedups(analysis.cases, format, analysis.notes);
   analysis.dictionary = dictionary_of(analysis.cases);
   return analysis;
 }

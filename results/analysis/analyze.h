@@ -11,18 +11,18 @@
 #include <vector>
 
 #include "results/analysis/log_tree.h"
-#include "results/formats/dialect.h"
+#include "results/formats/read_log.h"
 
 namespace plumb {
 
-// Where it is empty: the run's own, if the log hasn't the dialect's default length and a result.json tells
-// another one (told_runs); else the dialect's default.
+// Where it is empty: the run's own, if the log hasn't the format's default length and a result.json tells
+// another one (told_runs); else the format's default.
 struct WindowChoice {
   std::optional<std::int64_t> iterations, warmup;
 };
 
 struct AnalyzeOptions {
-  std::string dialect = "auto";  // or a name of dialects()
+  std::string log_format = "auto";  // or a name of log_formats()
   WindowChoice window = {};
 };
 
@@ -36,14 +36,14 @@ struct LogRun {
 
 // Every log of a folder, before cases are made of them.
 struct ReadLogs {
-  const Dialect* dialect = nullptr;
+  const LogFormat* format = nullptr;
   Window window;
   std::vector<LogRun> runs;        // in find_logs' order; of equal files the first
   std::vector<Note> bad;           // left out
-  std::vector<std::string> notes;  // sentences on what a dialect's script makes of them
+  std::vector<std::string> notes;  // sentences on what a format's script makes of them
 };
 
-// Throws Error: bad_data if the folder isn't there, usage for an impossible window or an unknown dialect.
+// Throws Error: bad_data if the folder isn't there, usage for an impossible window or an unknown format.
 ReadLogs read_logs(const std::filesystem::path& dir, const AnalyzeOptions& options);
 
 // The runs of one case that have one configuration.
@@ -57,7 +57,7 @@ struct CaseSummary {
 };
 
 struct Analysis {
-  std::string dialect;
+  std::string log_format;
   std::string window;              // what counts: "iterations 21 to 120"
   std::vector<CaseSummary> cases;  // by model, batch, precision; then by devices
   nlohmann::ordered_json
@@ -70,7 +70,7 @@ struct Analysis {
 // speedup is median / median of 1n1g, null without a 1n1g of the same model, batch and precision. If a
 // case has several configurations, the one with the most runs counts (over the whole folder if equal). Throws
 // Error: bad_data if the folder isn't there or nothing usable is in it, usage for an impossible window or an
-// unknown dialect.
+// unknown format.
 Analysis analyze_logs(const std::filesystem::path& dir, const AnalyzeOptions& options);
 
 struct ToldRun {
@@ -79,7 +79,7 @@ struct ToldRun {
 };
 
 // The finished runs whose result.json names logs that are there, by the canonical path of each log. Reads
-// folders named "runs", the default of --out: beside `log_dir`, one level above it and in the working
+// folders named "runs", the default of --output: beside `log_dir`, one level above it and in the working
 // directory. If several runs name one log, the latest counts. A result that can't be read is passed over.
 std::map<std::filesystem::path, ToldRun> told_runs(const std::filesystem::path& log_dir);
 

@@ -88,9 +88,9 @@ void add_log_setting(const std::string& key, const std::string& value, Configura
 std::string settings_text(const std::map<std::string, std::string>& settings);
 // A log that Plumbline wrote: model, precision, batch, nodes and devices come from its name.
 Configuration configuration_of(const LogName& name);
-// A framework's log: the dialect gives the framework, and the model if it has one, because DLPerf's scripts
+// A framework's log: the format gives the framework, and the model if it has one, because DLPerf's scripts
 // name logs of ResNet-50 both "r50" and "rn50". Otherwise other names of a model ("iresnet50") become one
-// ("r50"). Throws Error(bad_data) with a clause if the name is that of a model that the dialect can't have.
-Configuration configuration_of(const LogName& name, const Dialect& dialect);
+// ("r50"). Throws Error(bad_data) with a clause if the name is that of a model that the format can't have.
+Configuration configuration_of(const LogName& name, const LogFormat& format);
 
 }  // namespace plumb

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "base/paths.h"
-#include "results/formats/dialect.h"
+#include "results/formats/log_format.h"
+#include "results/record/note.h"
 
 namespace plumb {
 

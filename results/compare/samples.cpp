@@ -121,10 +121,10 @@ std::string read_case_file(const fs::path& folder) {
 
 // `case_text` says that logs are Plumbline's own, and more of their configuration than their names do. Other
 // writers of its lines (results/peers) say who they are.
-Configuration configuration_of_log(const fs::path& file, const LogName& name, const Dialect& dialect,
+Configuration configuration_of_log(const fs::path& file, const LogName& name, const LogFormat& format,
                                    const std::string& case_text) {
   if (case_text.empty())
-    return begins_with_own_line(file) ? configuration_of(name) : configuration_of(name, dialect);
+    return begins_with_own_line(file) ? configuration_of(name) : configuration_of(name, format);
   Configuration configuration = configuration_of(name);
   const auto json = parse_shallow_json(case_text);
   if (!json.is_object()) return configuration;
@@ -166,7 +166,7 @@ void add_logs(Collection& collection, const fs::path& dir, const AnalyzeOptions&
       const std::string case_text = read_case_file(run.file.path.parent_path());
       kind = "wrongly named";
       Configuration configuration =
-          configuration_of_log(run.file.path, run.file.name, *logs.dialect, case_text);
+          configuration_of_log(run.file.path, run.file.name, *logs.format, case_text);
       if (run.own_window) add_length(*run.own_window, configuration);
       take(collection, std::move(configuration),
            {.origin = shown(run.file.path),
@@ -238,7 +238,7 @@ void add_below(Collection& collection, const std::vector<fs::path>& entries, int
         found.push_back(shown(entry));
       else if (levels > 1)
         add_below(collection, below, levels - 1, options, found);
-    } catch (const Error& error) {  // logs of no known dialect, for example
+    } catch (const Error& error) {  // logs of no known format, for example
       leave_out(collection, entry, "unreadable", error.what());
     }
   }

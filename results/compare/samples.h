@@ -24,7 +24,7 @@ std::optional<Surroundings> read_surroundings(const std::filesystem::path& run_f
 
 struct Measurement {
   std::string origin;            // run folder or log, for messages
-  double images_per_second = 0;  // over all ranks: ImagesPerSecond::mean, or the dialect's figure of the log
+  double images_per_second = 0;  // over all ranks: ImagesPerSecond::mean, or the format's figure of the log
   std::optional<RunRecord> record;   // of a run folder
   std::filesystem::path run_folder;  // with program.json, env.json, …; empty for a log
   std::optional<Surroundings> surroundings;
@@ -46,11 +46,11 @@ struct LoadedSamples {
   std::vector<std::string> notes;  // which folders below the named ones were read, which env.json couldn't be
 };
 
-// `path`: a run folder (it has a result.json), a result.json, a folder of run folders (`--out` of the
+// `path`: a run folder (it has a result.json), a result.json, a folder of run folders (`--output` of the
 // benches), a sweep's folder, or a folder of logs (LOG_DIR/<N>n<G>g/…), which are read as `plumbline analyze`
 // does with `options`; or a folder that has such ones up to two levels below.
 // Throws Error(bad_data) if it is none of these or nothing usable is in it, Error(usage) for a window or
-// dialect that can't be.
+// format that can't be.
 LoadedSamples load_samples(const std::filesystem::path& path, const AnalyzeOptions& options = {});
 
 // Several paths as one set; samples of equal configuration join, a run given twice counts once, and of copies

@@ -201,7 +201,7 @@ Explanation explain_run(const std::filesystem::path& run_folder, const std::file
   if (std::error_code error; !std::filesystem::exists(run_folder / "result.json", error))
     throw Error(ExitCode::bad_data,
                 "'{}' is no run folder, it has no result.json; name the folder of one run, as a bench with "
-                "--out and --profile writes it",
+                "--output and --profile writes it",
                 run_folder.string());
   const RunRecord record = read_result_file(run_folder / "result.json").record;
   const std::filesystem::path file = run_folder / "profile.json";

@@ -1,42 +1,29 @@
-// Wall stamps in log lines, found as the regular expressions of the published scripts find them.
+// Wall clocks in log lines.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
-
-#include "results/formats/dialect.h"
 
 namespace plumb {
 
-// no_stamp: there is none; no_date: not a date or time that exists.
-enum class StampError { none, no_stamp, no_date };
+enum class StampKind {
+  with_comma,  // "2025-01-02 23:59:53,657"
+  with_dot,    // "2025-01-02 23:59:53.657123"
+  of_glog,     // "I0801 10:00:00.594147": a month, a day and a time; no year
+  since_1970,  // seconds: the line's value
+};
+
+constexpr double kDay = 86400e6;  // microseconds
+
+// In microseconds, without a time zone: since 1970; of_glog: in order within a year, and right up to whole
+// days.
 struct Stamp {
-  StampError error = StampError::none;
-  std::int64_t microseconds = 0;  // since 1970, or since midnight without a date; no time zone
+  bool is_date = true;  // false: the text has the form of a stamp, but such a date or time doesn't exist
+  double microseconds = 0;
 };
 
-// `\d{4}-\d{1,2}-\d{1,2}\s\d{1,2}:\d{1,2}:\d{1,2},\d{FEWEST,MOST}`.
-struct StampFormat {
-  bool has_date = true;
-  char mark = ',';        // before the fraction of the second
-  bool any_mark = false;  // the regular expression has a dot there; another character than `mark` is no date
-  std::size_t fewest_digits = 3, most_digits = 3;
-};
-inline constexpr StampFormat kMilliseconds{};  // "2025-01-02 23:59:53,657"
-inline constexpr StampFormat kMicroseconds{
-    .mark = '.', .any_mark = true, .fewest_digits = 1, .most_digits = 6};  // "2025-01-02 23:59:53.657123"
-inline constexpr StampFormat kTimeOfDay{
-    .has_date = false, .mark = '.', .any_mark = true, .fewest_digits = 1, .most_digits = 6};
-
-// The first of the line.
-Stamp find_stamp(std::string_view line, const StampFormat& format = kMilliseconds);
-
-// The reading of a line that gives a stamp. `no_index`, `no_stamp`: the problem where one is missing.
-LineReading reading_of_stamp(std::optional<std::int64_t> index, const Stamp& stamp, std::string_view no_index,
-                             std::string_view no_stamp);
-
-// Images/s over so many iterations between two stamps in microseconds, in the scripts' order of operations.
-double speed_between(double begin_microseconds, double end_microseconds, std::int64_t iterations,
-                     double images_per_step);
+// The first of the line; nothing if there is none.
+std::optional<Stamp> find_stamp(std::string_view line, StampKind kind);
 
 }  // namespace plumb

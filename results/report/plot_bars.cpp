@@ -97,7 +97,7 @@ int bars_height(const ReportData& data) {
 std::string profile_plot(const ReportData& data) {
   const ReportRun* run = run_with(data, [](const ReportRun& one) {
     return one.profile &&
-           std::ranges::any_of(one.profile->instructions, computes, &ProfiledInstruction::lane);
+           std::ranges::count(one.profile->instructions, kComputeLane, &ProfiledInstruction::lane) > 0;
   });
   if (run == nullptr)
     throw Error(ExitCode::bad_data,
@@ -108,7 +108,7 @@ std::string profile_plot(const ReportData& data) {
   std::size_t count = 0;
   // Collectives are left out: they go on beside the others, and most of their time is waiting.
   for (const ProfiledInstruction& instruction : run->profile->instructions) {
-    if (!computes(instruction.lane)) continue;
+    if (instruction.lane != kComputeLane) continue;
     if (++count > kMostInstructions) break;
     rows.add_row(instruction.name);
     rows.add_bar(0, instruction.seconds * kMilliseconds);

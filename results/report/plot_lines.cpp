@@ -130,7 +130,7 @@ std::string steps_plot(const ReportData& data) {
   if (parts.empty())
     throw Error(ExitCode::bad_data,
                 "--plot steps needs run folders, in which every step's time is kept; logs have none: give "
-                "the folder that --out named");
+                "the folder that --output named");
   const std::int64_t warmup = warmups.size() == 1 ? *warmups.begin() : 0;
   std::string frame = plot_frame(
       "Step time", warmup > 0 ? "iteration (gray: warm-up, left out of all figures)" : "iteration", "ms");

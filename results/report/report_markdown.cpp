@@ -128,7 +128,7 @@ TextRow row(const ProfiledInstruction& instruction) {
 std::string steps_table(const ReportRun& run) {
   const RunProfile& profile = *run.profile;
   std::vector<ProfiledInstruction> instructions = profile.instructions;
-  std::erase_if(instructions, [](const auto& instruction) { return !computes(instruction.lane); });
+  std::erase_if(instructions, [](const auto& instruction) { return instruction.lane != kComputeLane; });
   std::ranges::stable_sort(instructions, std::greater(), lost_seconds);
   std::string text = fmt::format(
       "**{}**\n\n{:.3f} ms with stamps, {:.3f} ms of them in instructions, roofline {:.3f} ms; most time "

@@ -164,7 +164,7 @@ void check_hosts(const ScalingBasis& basis, const Links& links, const std::strin
       for (const LinkHost& host : links.hosts) append_part(names, printable(host.name));
       throw Error(ExitCode::bad_data,
                   "option --links: '{}' is of hosts {}, the run {}n{}g was on {}; measure its links with "
-                  "bench_allreduce --out{}",
+                  "bench_allreduce --output{}",
                   printable(file), shortened(names, 200), one.layout.nodes, one.layout.devices_per_node,
                   printable(rank.host), may_force ? ", or give --force" : "");
     }

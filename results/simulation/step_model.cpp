@@ -71,7 +71,7 @@ class StepBuilder {
   void add(const StepJson& instruction, double seconds) {
     const ObjectReader reader(instruction, origin_, "steps[]", kProgramSchema);
     const std::string lane = reader.text("lane");
-    if (computes(lane)) {
+    if (lane == kComputeLane) {
       note_uses(reader);
       step_.compute.push_back({reader.text("name"), seconds});
     } else if (lane == "communication") {
@@ -207,7 +207,7 @@ std::vector<double> profiled_seconds(const StepJson& program, const StepJson& pr
       const ObjectReader reader(instructions[index], origin, "steps[]", kProgramSchema);
       const std::string own = reader.text("name");
       if (own == name) return;
-      if (computes(reader.text("lane")))
+      if (reader.text("lane") == kComputeLane)
         throw Error(
             ExitCode::bad_data,
             "{} is of another program than the program.json beside it: it has {} where that has '{}'; "

@@ -1,4 +1,4 @@
-// A log of every dialect with realistic damage: truncated, lines lost, doubled or swapped, two logs in one
+// A log of every format with realistic damage: truncated, lines lost, doubled or swapped, two logs in one
 // file. A reader gives the whole log's figure or names the defect; it never silently gives another figure.
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "results/analysis/log_tree.h"
-#include "results/formats/dialect.h"
+#include "results/formats/read_log.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb {
@@ -20,14 +20,14 @@ namespace {
 namespace fs = std::filesystem;
 using Lines = std::vector<std::string>;
 
-struct WholeLog {
+struct ExampleLog {
   std::string name;
   RunSize size;
   Lines lines;  // with their ends
   double images_per_second = 0;
 };
 
-Lines lines_of(const std::string& text) {
+Lines text_lines(const std::string& text) {
   Lines lines;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
@@ -43,52 +43,55 @@ std::string whole_text(const Lines& lines) {
   return text;
 }
 
-// All logs of tests/data; first those whose folder has the dialect's name.
-std::vector<fs::path> example_logs(const Dialect& dialect) {
+// All logs of tests/data; first those whose folder has the format's name.
+std::vector<fs::path> example_logs(const LogFormat& format) {
   std::vector<fs::path> logs;
   for (const auto& entry : fs::recursive_directory_iterator(PLUMB_TEST_DATA))
     if (entry.path().extension() == ".log") logs.push_back(entry.path());
   std::sort(logs.begin(), logs.end());
   std::stable_partition(logs.begin(), logs.end(), [&](const fs::path& path) {
-    return path.string().find("/" + std::string(dialect.name) + "/") != std::string::npos;
+    return path.string().find("/" + std::string(format.name) + "/") != std::string::npos;
   });
   return logs;
 }
 
-// Example logs the dialect can read, with two device layouts. If lines after the window matter, they are
+// Example logs the format can read, with two device layouts. If lines after the window matter, they are
 // removed, so that the log has the minimum length.
-std::vector<WholeLog> whole_logs(const Dialect& dialect, std::size_t most = 2) {
-  std::vector<WholeLog> found;
+std::vector<ExampleLog> whole_logs(const LogFormat& format, std::size_t most = 2) {
+  std::vector<ExampleLog> found;
   const ScratchFolder folder;
   const auto figure = [&](const Lines& lines, const RunSize& size) {
     const fs::path file = folder.write("a.log", whole_text(lines));
-    const LogReading reading = read_log(dialect, file, dialect.default_window, size);
+    const LogReading reading = read_log(format, file, format.default_window, size);
     return reading.defect ? std::nullopt : std::optional(reading.images_per_second);
   };
-  for (const fs::path& path : example_logs(dialect)) {
+  for (const fs::path& path : example_logs(format)) {
     if (found.size() == most) break;
     const auto name = parse_log_name(path.parent_path().filename().string(), path.filename().string());
     if (!std::holds_alternative<LogName>(name)) continue;
-    WholeLog log{path, std::get<LogName>(name).size(), lines_of(read_text(path))};
+    ExampleLog log{path, std::get<LogName>(name).size(), text_lines(read_text(path))};
     if (!found.empty() && found.front().size.devices_per_node == log.size.devices_per_node) continue;
     if (!figure(log.lines, log.size)) continue;
     Lines& lines = log.lines;
-    while (dialect.has_no_end && figure(Lines(lines.begin(), lines.end() - 1), log.size)) lines.pop_back();
+    while (format.has_no_end && figure(Lines(lines.begin(), lines.end() - 1), log.size)) lines.pop_back();
     log.images_per_second = *figure(lines, log.size);
     found.push_back(log);
   }
   return found;
 }
 
-class DamagedLog : public testing::TestWithParam<const Dialect*> {
+class DamagedLog : public testing::TestWithParam<const LogFormat*> {
  protected:
-  const Dialect& dialect() const { return *GetParam(); }
+  const LogFormat& format() const { return *GetParam(); }
 
-  LogReading read(const WholeLog& log, const std::string& text) const {
-    fs::remove(folder_ / "a.log");  // ext4 writes a file to disk that is truncated and written again
-    return read_log(dialect(), folder_.write("a.log", text), dialect().default_window, log.size);
+  bool fits(const std::string& line) const {
+    return format().read_line(line, {.images_per_step = 1}).fit == Fit::whole;
   }
-  void expect_same_or_named(const WholeLog& log, const std::string& text, const std::string& damage) const {
+  LogReading read(const ExampleLog& log, const std::string& text) const {
+    fs::remove(folder_ / "a.log");  // ext4 writes a file to disk that is truncated and written again
+    return read_log(format(), folder_.write("a.log", text), format().default_window, log.size);
+  }
+  void expect_same_or_named(const ExampleLog& log, const std::string& text, const std::string& damage) const {
     const LogReading reading = read(log, text);
     if (!reading.defect && reading.images_per_second != log.images_per_second)
       ADD_FAILURE() << log.name << ", " << damage << ": " << reading.images_per_second << " images/s, whole "
@@ -97,7 +100,7 @@ class DamagedLog : public testing::TestWithParam<const Dialect*> {
   }
   // Applies `damage` once per line; it modifies the lines and describes the damage.
   void expect_for_every_line(const std::function<std::string(Lines& lines, std::size_t line)>& damage) const {
-    for (const WholeLog& log : logs_)
+    for (const ExampleLog& log : logs_)
       for (std::size_t line = 0; line < log.lines.size(); ++line) {
         Lines lines = log.lines;
         const std::string done = damage(lines, line) + " line " + std::to_string(line + 1);
@@ -105,7 +108,7 @@ class DamagedLog : public testing::TestWithParam<const Dialect*> {
       }
   }
 
-  std::vector<WholeLog> logs_ = whole_logs(*GetParam());
+  std::vector<ExampleLog> logs_ = whole_logs(*GetParam());
   ScratchFolder folder_;
 };
 
@@ -121,7 +124,7 @@ TEST_P(DamagedLog, CutAtALine) {
 }
 
 TEST_P(DamagedLog, CutInsideALine) {
-  for (const WholeLog& log : logs_) {
+  for (const ExampleLog& log : logs_) {
     const std::string text = whole_text(log.lines);
     const std::size_t tail = std::min<std::size_t>(text.size(), 700);
     for (std::size_t size = text.size() - tail; size < text.size(); ++size)
@@ -129,18 +132,16 @@ TEST_P(DamagedLog, CutInsideALine) {
   }
 }
 
-// If a log may begin at one of several indices, a log without its first line is a whole log of other
-// iterations.
+// A log may begin with any iteration, so that a log without its first line is a whole log of others.
 TEST_P(DamagedLog, WithoutALine) {
-  const bool may_begin_later = dialect().highest_first_index > dialect().lowest_first_index;
-  for (const WholeLog& log : logs_) {
-    bool is_behind_first = !may_begin_later;
+  for (const ExampleLog& log : logs_) {
+    bool is_behind_first = false;
     for (std::size_t line = 0; line < log.lines.size(); ++line) {
       Lines lines = log.lines;
       lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(line));
       if (is_behind_first)
         expect_same_or_named(log, whole_text(lines), "without line " + std::to_string(line + 1));
-      if (dialect().read_line(log.lines[line], log.size)) is_behind_first = true;
+      if (fits(log.lines[line])) is_behind_first = true;
     }
   }
 }
@@ -176,7 +177,7 @@ TEST_P(DamagedLog, WithALineTornAndGoneOn) {
 }
 
 TEST_P(DamagedLog, TwoRunsInTurn) {
-  for (const WholeLog& log : logs_) {
+  for (const ExampleLog& log : logs_) {
     if (log.size.devices_per_node == 2) continue;  // two lines of an iteration may be those of two ranks
     Lines lines;
     for (const std::string& line : log.lines) lines.insert(lines.end(), {line, line});
@@ -185,7 +186,7 @@ TEST_P(DamagedLog, TwoRunsInTurn) {
 }
 
 TEST_P(DamagedLog, TwoRunsOneBehindTheOther) {
-  for (const WholeLog& log : logs_) {
+  for (const ExampleLog& log : logs_) {
     expect_same_or_named(log, whole_text(log.lines) + whole_text(log.lines), "the log twice");
     for (std::size_t line = 1; line < log.lines.size(); line += 7) {
       const Lines begun(log.lines.begin(), log.lines.begin() + static_cast<std::ptrdiff_t>(line));
@@ -195,16 +196,15 @@ TEST_P(DamagedLog, TwoRunsOneBehindTheOther) {
   }
 }
 
-// Another dialect's log, or another version's, in the same file. Lines of the same dialect that continue the
+// Another format's log, or another version's, in the same file. Lines of the same format that continue the
 // numbering can't be told from the run's own.
-TEST_P(DamagedLog, GoesOnInAnotherDialect) {
-  for (const Dialect* other : dialects()) {
-    const std::vector<WholeLog> others = whole_logs(*other, 1);
+TEST_P(DamagedLog, GoesOnInAnotherFormat) {
+  for (const LogFormat* other : log_formats()) {
+    const std::vector<ExampleLog> others = whole_logs(*other, 1);
     if (others.empty()) continue;
     const Lines& foreign = others.front().lines;
-    const auto is_own = [&](const std::string& line) { return dialect().read_line(line, {}).has_value(); };
-    if (std::any_of(foreign.begin(), foreign.end(), is_own)) continue;
-    for (const WholeLog& log : logs_)
+    if (std::ranges::any_of(foreign, [&](const std::string& line) { return fits(line); })) continue;
+    for (const ExampleLog& log : logs_)
       for (const std::size_t from : {log.lines.size() / 8, log.lines.size() / 2, log.lines.size() - 1}) {
         Lines lines(log.lines.begin(), log.lines.begin() + static_cast<std::ptrdiff_t>(from));
         lines.insert(lines.end(), foreign.begin(), foreign.end());
@@ -216,7 +216,7 @@ TEST_P(DamagedLog, GoesOnInAnotherDialect) {
 
 // Plumbline's own lines reveal the number of images per step.
 TEST_P(DamagedLog, GoesOnAsARunOfAnotherSize) {
-  if (!dialect().reads_own_layout() || logs_.size() < 2) return;
+  if (!format().is_own_layout || logs_.size() < 2) return;
   for (const std::size_t from : {std::size_t{1}, logs_[0].lines.size() / 2, logs_[0].lines.size() - 1}) {
     Lines lines = logs_[1].lines;
     std::copy_n(logs_[0].lines.begin(), from, lines.begin());
@@ -225,7 +225,7 @@ TEST_P(DamagedLog, GoesOnAsARunOfAnotherSize) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Logs, DamagedLog, testing::ValuesIn(dialects().begin(), dialects().end()),
+INSTANTIATE_TEST_SUITE_P(Logs, DamagedLog, testing::ValuesIn(log_formats().begin(), log_formats().end()),
                          [](const auto& tested) { return std::string(tested.param->name); });
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/csv.h"
-#include "results/formats/dialect.h"
+#include "results/formats/log_format.h"
 #include "results/record/gpu_name.h"
 #include "tests/bench/expect_error.h"
 
@@ -41,7 +41,7 @@ TEST(Csv, RefusesAQuoteThatIsNotClosed) {
 TEST(Published, HasNumbersOfEveryFrameworkWhoseLogsAreRead) {
   std::set<std::string, std::less<>> frameworks;
   for (const PublishedResult& row : published_results()) frameworks.insert(row.framework);
-  for (const Dialect* dialect : dialects()) EXPECT_TRUE(frameworks.contains(dialect->framework));
+  for (const LogFormat* format : log_formats()) EXPECT_TRUE(frameworks.contains(format->framework));
 }
 
 TEST(Published, HasEveryRowInOurTerms) {

@@ -164,14 +164,14 @@ TEST(Completions, CompleteCommandsAndThenTheirOptions) {
 
 TEST(Completions, OfferTargetsAndDialects) {
   const std::string script = bash_completions(completed(table_of_bench("bench_resnet50")));
-  const std::vector<std::string> known = target_names(), written = written_dialects();
+  const std::vector<std::string> known = target_names(), written = written_formats();
   EXPECT_EQ(offered(script, {"bench_resnet50", "--target", ""}), Words(known.begin(), known.end()));
   EXPECT_EQ(offered(script, {"bench_resnet50", "--log-format", ""}), Words(written.begin(), written.end()));
   EXPECT_EQ(offered(script, {"bench_resnet50", "--log-format", "plsc,pyt"}), Words{"plsc,pytorch"});
   EXPECT_EQ(offered(script, {"bench_resnet50", "--loss-scale", ""}), (Words{"dynamic", "none"}));
   EXPECT_EQ(offered(script, {"bench_resnet50", "--completions", ""}), (Words{"bash", "fish", "zsh"}));
   Words readable{"auto"};
-  for (const Dialect* dialect : dialects()) readable.emplace(dialect->name);
+  for (const LogFormat* format : log_formats()) readable.emplace(format->name);
   const std::string commands = bash_completions(completed("plumbline", plumbline_commands()));
   for (const char* command : {"analyze", "compare", "gate"})
     EXPECT_EQ(offered(commands, {"plumbline", command, "--log-format", ""}), readable);

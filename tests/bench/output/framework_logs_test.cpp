@@ -30,7 +30,7 @@ double seconds_between(std::int64_t first, std::int64_t end) {
 
 // The log passes midnight.
 void write_run(const std::string& folder, int nodes, int devices, std::int64_t iterations) {
-  const std::vector<const Dialect*> dialects = dialects_to_write(
+  const std::vector<const LogFormat*> formats = formats_to_write(
       iterations < 600 ? "ngc_mxnet_speed,ngc_tf_speed,ngc_pytorch_time,pytorch,mindspore,oneflow_cnn"
                        : "tf2_speed",
       iterations);
@@ -39,7 +39,7 @@ void write_run(const std::string& folder, int nodes, int devices, std::int64_t i
                          .batch_per_device = kBatch,
                          .nodes = nodes,
                          .devices_per_node = devices};
-  LogWriter log(folder, log_case, {}, dialects);
+  LogWriter log(folder, log_case, {}, formats);
   const system_clock::time_point start = system_clock::from_time_t(1735862385);  // 2025-01-02 23:59:45 UTC
   for (std::int64_t i = 0; i < iterations; ++i)
     log.write({.iteration = i,
@@ -53,14 +53,14 @@ void write_run(const std::string& folder, int nodes, int devices, std::int64_t i
 }
 
 struct Reading {
-  std::string written, dialect;
+  std::string written, format;
   std::int64_t iterations = 0, first = 0, end = 0;  // of the run; the window
   double tolerance = 0;                             // of the throughput
 };
 
 class FrameworkLog : public testing::TestWithParam<Reading> {};
 // Speeds have 2 decimals, timestamps 3 or 6 of a second, times 3 of a second (PyTorch) or of a millisecond.
-INSTANTIATE_TEST_SUITE_P(Dialects, FrameworkLog,
+INSTANTIATE_TEST_SUITE_P(Formats, FrameworkLog,
                          testing::Values(Reading{"ngc_mxnet_speed", "ngc_mxnet_speed", 120, 20, 120, 1e-3},
                                          Reading{"ngc_mxnet_speed", "ngc_mxnet_time", 120, 20, 120, 1e-4},
                                          Reading{"ngc_tf_speed", "ngc_tf_speed", 120, 20, 120, 1e-3},
@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(Dialects, FrameworkLog,
                                          Reading{"mindspore", "mindspore", 120, 20, 120, 2e-5},
                                          Reading{"oneflow_cnn", "oneflow_cnn", 120, 20, 120, 2e-5},
                                          Reading{"tf2_speed", "tf2_speed", 600, 100, 600, 5e-5}),
-                         [](const auto& reading) { return reading.param.dialect; });
+                         [](const auto& reading) { return reading.param.format; });
 
 TEST_P(FrameworkLog, GivesTheRunsThroughput) {
   const InTimeZone utc("UTC");
@@ -78,17 +78,17 @@ TEST_P(FrameworkLog, GivesTheRunsThroughput) {
   for (const auto& [nodes, devices] : {std::pair{1, 1}, {2, 4}}) {
     const ScratchFolder folder;
     write_run(folder.path(), nodes, devices, reading.iterations);
-    const auto average_of = [&](const std::string& dialect) {
-      const Analysis analysis = analyze_logs(folder.path() + "/" + reading.written, {.dialect = dialect});
+    const auto average_of = [&](const std::string& format) {
+      const Analysis analysis = analyze_logs(folder.path() + "/" + reading.written, {.log_format = format});
       EXPECT_TRUE(analysis.bad.empty());
-      EXPECT_EQ(analysis.dialect, reading.dialect);
+      EXPECT_EQ(analysis.log_format, reading.format);
       return analysis.cases.front().average.get<double>();
     };
     const double images = static_cast<double>(kBatch * nodes * devices * (reading.end - reading.first));
     const double wanted = images / seconds_between(reading.first, reading.end);
-    const double average = average_of(reading.dialect);
+    const double average = average_of(reading.format);
     EXPECT_NEAR(average, wanted, wanted * reading.tolerance);
-    if (!find_dialect(reading.dialect)->shares_lines_with_another) {
+    if (!find_log_format(reading.format)->shares_lines) {
       EXPECT_EQ(average_of("auto"), average);
     }
   }
@@ -98,44 +98,24 @@ TEST(FrameworkLog, OfOverMidnightGivesTheThroughputToTheReaderOfTimes) {
   const InTimeZone utc("UTC");
   const ScratchFolder folder;
   write_run(folder.path(), 1, 1, 600);
-  const Analysis analysis = analyze_logs(folder.path() + "/tf2_speed", {.dialect = "tf2_time"});
+  const Analysis analysis = analyze_logs(folder.path() + "/tf2_speed", {.log_format = "tf2_time"});
   const double wanted = kBatch * 500 / seconds_between(100, 600);
   EXPECT_NEAR(analysis.cases.at(0).average.get<double>(), wanted, wanted * 2e-5);
 }
 
-// Dialects that can read a default run of 120 iterations; TensorFlow 2 prints one line for them.
+// Formats that can read a default run of 120 iterations; TensorFlow 2 prints one line for them.
 TEST(FrameworkLog, OfADefaultRunCanBeReadWithAWindowThatItHas) {
   const ScratchFolder folder;
   write_run(folder.path(), 1, 1, 120);
-  for (const char* dialect :
+  for (const char* format :
        {"ngc_mxnet_speed", "ngc_tf_speed", "ngc_pytorch_time", "pytorch", "mindspore", "oneflow_cnn"}) {
-    const bool is_after_five = std::string(dialect).find("pytorch") != std::string::npos;
+    const bool is_after_five = std::string(format).find("pytorch") != std::string::npos;
     const Analysis analysis =
-        analyze_logs(folder.path() + "/" + dialect, {.window = {.iterations = is_after_five ? 114 : 120}});
-    EXPECT_EQ(analysis.dialect, dialect);
+        analyze_logs(folder.path() + "/" + format, {.window = {.iterations = is_after_five ? 114 : 120}});
+    EXPECT_EQ(analysis.log_format, format);
     EXPECT_TRUE(analysis.bad.empty());
     EXPECT_NEAR(analysis.cases.at(0).average.get<double>(), 512, 3);
   }
-}
-
-TEST(FrameworkLog, HasItsHeaderOnceAndEveryRanksLines) {
-  const InTimeZone utc("UTC");
-  const ScratchFolder folder;
-  write_run(folder.path(), 1, 2, 40);
-  const auto lines = [&](const char* dialect) {
-    return lines_of(read_text(folder.path() + "/" + dialect + "/1n2g/resnet50_b128_fp16_1.log"));
-  };
-  const std::vector<std::string> oneflow = lines("oneflow_cnn");
-  ASSERT_EQ(oneflow.size(), 6U);
-  EXPECT_EQ(oneflow[0], "model = resnet50");
-  EXPECT_EQ(oneflow[1], "batch_size_per_device = 128");
-  EXPECT_EQ(oneflow[2], "gpu_num_per_node = 2");
-  EXPECT_EQ(oneflow[3], "num_nodes = 1");
-  EXPECT_EQ(oneflow[4].substr(0, 60), "train: epoch 0, iter 20, loss: 7.000000, top_1: 0.010000, to");
-  EXPECT_EQ(lines("ngc_mxnet_speed").size(), 80U);
-  EXPECT_EQ(lines("mindspore").size(), 160U);
-  EXPECT_EQ(lines("ngc_tf_speed").size(), 20U);
-  EXPECT_EQ(lines("pytorch").front().substr(0, 32), "Epoch: [0][  0/1]\tTime  2.250 ( ");
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ namespace plumb {
 
 inline const LogCase kCase = {.model = "resnet50", .precision = "fp32", .batch_per_device = 128};
 
-inline const std::vector<const Dialect*> kFaceDialects = {&kMxnetArcface, &kMxnetPartialFc, &kOneflowFace,
-                                                          &kPlsc};
+inline const std::vector<const LogFormat*> kFaceFormats = {&kMxnetArcface, &kMxnetPartialFc, &kOneflowFace,
+                                                           &kPlsc};
 
 inline LogLine line_of(std::int64_t iteration) {
   return {.iteration = iteration,
@@ -28,7 +28,8 @@ inline LogLine line_of(std::int64_t iteration) {
 // A line of the first log, with its newline.
 inline std::string format_log_line(const LogLine& line, double images_per_step,
                                    std::chrono::system_clock::time_point start) {
-  return format_lines({.line = own_line}, line, 1, line.seconds, {.images_per_step = images_per_step}, start);
+  return format_lines(*log_formats().front(), line, 1, line.seconds, {.images_per_step = images_per_step},
+                      start);
 }
 
 inline void write_lines(LogWriter& log, int count) {

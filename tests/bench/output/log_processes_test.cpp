@@ -87,11 +87,11 @@ TEST(LogWriter, EightRunsAtOnceNeverMixOrOverwrite) {
   EXPECT_EQ(folder.list("1n1g").size(), 8U);
 }
 
-TEST(LogWriter, RunsAtOnceHaveOneNumberInAllDialects) {
+TEST(LogWriter, RunsAtOnceHaveOneNumberInAllFormats) {
   ScratchFolder folder;
   const std::vector<int> codes = run_processes(6, [&](int index) {
-    // Every second process also writes the face dialects.
-    LogWriter log(folder.path(), kCase, {}, index % 2 ? kFaceDialects : std::vector<const Dialect*>{});
+    // Every second process also writes the face formats.
+    LogWriter log(folder.path(), kCase, {}, index % 2 ? kFaceFormats : std::vector<const LogFormat*>{});
     write_lines(log, 20 + index);
     log.finish();
     return 0;

@@ -1,0 +1,220 @@
+// A log format: how the lines of one framework's logs give a run's speed, and how Plumbline writes them. Each
+// format's file states the shape of its lines and what their numbers mean; there are lines that carry a speed
+// (SpeedFormat) and lines that carry a time stamp (StampFormat). read_log.h reads whole logs.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "results/formats/line_shape.h"
+#include "results/formats/stamps.h"
+
+namespace plumb {
+
+// Iterations warmup … iterations-1 count, from a log's first one on. Defaults: those of DLPerf's scripts
+// (commit c89430b).
+struct Window {
+  std::int64_t iterations = 120, warmup = 20;
+};
+
+// The run that a log is of, as its name and folder say.
+struct RunSize {
+  double images_per_step = 0;  // over all ranks
+  std::int64_t nodes = 1, devices_per_node = 1;
+
+  std::int64_t ranks() const { return nodes * devices_per_node; }
+};
+
+// One line, read.
+struct LineReading {
+  Fit fit = Fit::none;
+  bool has_index = true, has_value = true;  // some formats take two lines
+  std::int64_t epoch = 0, iteration = 0;    // as the line numbers them
+  std::int64_t step = 0;                    // the iterations that the line is of; 0: it doesn't say
+  double value = 0;                         // images/s, a time, or a stamp as its clock counts
+  std::string_view problem = {};            // not empty: the line fits, but its value can't be
+};
+
+// The lines of a whole log: lines_per_index of them for each index, an index every index_step iterations.
+struct LogSeries {
+  std::vector<double> values;  // as far as the window wants them, by index, then in the order of the lines
+  std::int64_t first_index = 0, lines_per_index = 1, index_step = 1;
+  std::int64_t lead = 0;        // indices before the window's first iteration; negative: some have no line
+  std::int64_t lines = 0;       // in all
+  std::int64_t late_lines = 0;  // of ranks that stand behind a line of the next index
+
+  // The values from that index of the window on.
+  std::span<const double> values_from(std::int64_t index_in_window) const;
+};
+
+// What Plumbline's line tells: iterations `first` to `last` (from 0) as rank 0 saw them.
+struct LoggedInterval {
+  std::int64_t first = 0, last = 0;
+  double images_per_second = 0;         // over all ranks and these iterations
+  double seconds = 0;                   // of them all
+  double loss = 0, top1 = 0, top5 = 0;  // of the last one; top1, top5: shares of the batch, 0 to 1, or NaN
+  double learning_rate = 0;
+  std::string_view stamp;       // wall clock at its end, "2025-01-02 23:59:53,657"
+  std::string_view fine_stamp;  // the same, "2025-01-02 23:59:53.657123"
+  double unix_seconds = 0;      // the same, since 1970
+};
+
+// The line of every run's first log, which three published analyzers read as it is: kOwnExample.
+std::string own_line(const LoggedInterval& interval);
+constexpr std::string_view kOwnExample =
+    "2025-01-02 23:59:53,657-INFO: [Pass 0, train batch 1] \tloss 6.99900, acc1 0.00000, acc5 0.00000, lr "
+    "0.10000, elapse 0.320803 sec Epoch[0] Batch[2]\tSpeed: 399.00 samples/sec";
+// True if the file's first line is one.
+bool begins_with_own_line(const std::filesystem::path& file);
+
+// Who rounds figures to 2 decimals: NumPy, Python, or Python the averages only. A table is Python's, with
+// nothing rounded before the end.
+enum class Rounding { numpy, python_averages, python, python_table };
+
+// How a log says the size of its run: a line "WORD = N".
+struct SizeWords {
+  std::string_view batch_per_device, devices_per_node, nodes;
+};
+
+// What a format's file states. The window's members say what DLPerf's script counts.
+struct FormatFacts {
+  std::string_view name;       // "paddle_speed"
+  std::string_view framework;  // as results/published/published.csv spells it: "PaddlePaddle"
+  std::string_view source;     // what writes such lines and what reads them
+  std::string_view model;      // of every log of the framework in it: "resnet50"; empty: the log's name says
+  std::string_view example;    // a line
+  LineShape shape;
+  std::string_view loss = "loss";  // stands before a line's loss, with blanks, ':' and '=' between
+  Window default_window = {};
+  std::int64_t index_step = 1;      // usual iterations of a line; 0: none are
+  std::int64_t unlogged = 0;        // iterations before the first line
+  std::int64_t lowest_warmup = 0;   // what the script needs
+  std::int64_t first_counted = 0;   // the window begins with this iteration
+  bool counts_last_warmup = false;  // the window begins with the last iteration of the warm-up
+  bool has_no_end = false;          // lines behind --iters count as well: it only says how many to want
+  bool shares_lines = false;        // with a format of the speeds, which is what `auto` takes
+  bool every_rank_writes = false;   // each rank of its node, or of all, may have written a line per index
+  std::size_t decimals_at_end = 0;  // a line ends with its value, with so many: fewer show a torn line
+  Rounding rounding = Rounding::numpy;
+  SizeWords size_words = {};
+  std::string_view how_to_print = {};  // a line for every iteration: " (-p 1)"
+  std::int64_t written_step = 0;       // iterations of each line that Plumbline writes; 0: it writes none
+  std::int64_t first_written = 0;      // iterations before it have no line
+  bool is_own_layout = false;          // Plumbline's first log can be read in it
+};
+
+class LogFormat : public FormatFacts {
+ public:
+  constexpr explicit LogFormat(const FormatFacts& facts) : FormatFacts(facts) {}
+  LogFormat(const LogFormat&) = delete;
+  LogFormat& operator=(const LogFormat&) = delete;
+
+  LineReading read_line(std::string_view line, const RunSize& size) const;
+  // Images per second from the values of as many indices, not rounded.
+  virtual double speed(const LogSeries& series, const Window& window, const RunSize& size) const = 0;
+  // Seconds of each iteration of the window, a value per index.
+  virtual std::vector<double> step_seconds(const LogSeries& series, const Window& window,
+                                           const RunSize& size) const = 0;
+  // One clause on what the published script does wrong with a log that is whole; empty if nothing.
+  virtual std::string caveat(const LogSeries&, const Window&, const RunSize&) const { return ""; }
+  // A line that Plumbline writes, without its end; it may be several, with ends between them.
+  virtual std::string line(const LoggedInterval& interval, const RunSize& size) const;
+  // Lines before the first.
+  virtual std::string header(const RunSize&, std::string_view /*network*/) const { return ""; }
+  virtual bool has_stamps() const { return false; }
+  // Each line has the time of one iteration, whatever lies between it and the next.
+  virtual bool needs_every_iteration() const { return false; }
+  // The clock has no year: its stamps fall at the end of one.
+  virtual bool clock_goes_around() const { return false; }
+
+  std::int64_t least_warmup() const { return std::max(lowest_warmup, std::int64_t{has_stamps()}); }
+  bool is_table() const { return rounding == Rounding::python_table; }
+  // Indices before the window's first iteration in a log that begins with `first_iteration`.
+  std::int64_t lead(std::int64_t first_iteration, std::int64_t step) const;
+  // To 2 decimals, by the format's rounding.
+  double round_average(double value) const;
+  double round_median(double value) const;
+  double speedup(double median, double base_median) const;  // of medians that aren't rounded yet
+
+ protected:
+  constexpr ~LogFormat() = default;
+  // Fills in the value; false if the line has none.
+  virtual bool read_value(std::string_view line, const Captured& captured, const RunSize& size,
+                          LineReading& reading) const = 0;
+};
+
+// Lines with a speed, or with the time that an iteration took.
+struct SpeedFacts {
+  double seconds = 0;  // a value is so many seconds, 1 or 0.001; 0: it is images/s
+  int decimals = -1;   // the script rounds the speed of each line to these; negative: it doesn't
+  enum Speaker { run, node } of = run;
+  enum Mean { speeds, times, medians_of_ranks } mean = speeds;
+};
+
+class SpeedFormat : public LogFormat {
+ public:
+  constexpr SpeedFormat(const FormatFacts& facts, const SpeedFacts& speed_facts)
+      : LogFormat(facts), speed_facts_(speed_facts) {}
+
+  double speed(const LogSeries& series, const Window& window, const RunSize& size) const override;
+  std::vector<double> step_seconds(const LogSeries& series, const Window& window,
+                                   const RunSize& size) const override;
+  bool needs_every_iteration() const override { return speed_facts_.seconds > 0 && index_step == 1; }
+
+ protected:
+  std::span<const double> in_window(const LogSeries& series, const Window& window) const;
+  bool read_value(std::string_view line, const Captured& captured, const RunSize& size,
+                  LineReading& reading) const override;
+
+ private:
+  SpeedFacts speed_facts_;
+};
+
+// Lines with a time stamp at the end of their last iteration.
+class StampFormat : public LogFormat {
+ public:
+  constexpr StampFormat(const FormatFacts& facts, StampKind kind) : LogFormat(facts), kind_(kind) {}
+
+  double speed(const LogSeries& series, const Window& window, const RunSize& size) const override;
+  std::vector<double> step_seconds(const LogSeries& series, const Window& window,
+                                   const RunSize& size) const override;
+  bool has_stamps() const final { return true; }
+  bool clock_goes_around() const final { return kind_ == StampKind::of_glog; }
+
+ protected:
+  // The stamps of the window, the one that begins it among them; the last rank's of each index.
+  std::vector<double> in_window(const LogSeries& series, const Window& window) const;
+  bool read_value(std::string_view line, const Captured& captured, const RunSize& size,
+                  LineReading& reading) const override;
+
+ private:
+  // Without a year less than a day.
+  double seconds_between(double from, double to) const;
+
+  StampKind kind_;
+};
+
+// All formats, in the order in which `auto` prefers them.
+std::span<const LogFormat* const> log_formats();
+// nullptr if there is none of that name.
+const LogFormat* find_log_format(std::string_view name);
+
+// The window of as many iterations as `wanted` has in whole lines of `step` iterations, with the shortest
+// warm-up of at least wanted.warmup that the format can leave out; nothing if no line remains.
+std::optional<Window> in_whole_lines(const LogFormat& format, const Window& wanted, std::int64_t step);
+// A line that every rank writes into one log.
+std::string once_per_rank(const std::string& line, const RunSize& size);
+// "iterations 21 to 120"
+std::string window_text(const LogFormat& format, const Window& window);
+
+extern const LogFormat &kPaddleSpeed, &kPaddleTime, &kMxnetRn50v1b, &kMxnetArcface, &kMxnetPartialFc,
+    &kNgcMxnetSpeed, &kNgcMxnetTime, &kNgcTfSpeed, &kNgcTfTime, &kNgcPytorchTime, &kPytorch, &kTf2Speed,
+    &kTf2Time, &kMindspore, &kOneflowCnn, &kOneflowFace, &kPlsc;
+
+}  // namespace plumb

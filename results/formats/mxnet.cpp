@@ -1,0 +1,86 @@
+// ResNet-50 on MXNet, by gluon-cv (v1b) and in NVIDIA's container. Published scripts (DLPerf c89430b):
+// MxNet/Classification/RN50v1b/extract_mxnet_logs.py for gluon-cv as DLPerf ran it; for NVIDIA's
+// NVIDIADeepLearningExamples/MxNet/Classification/RN50v1.5/: extract_mxnet_logs.py takes the Speed of every
+// iteration, that of all ranks, extract_mxnet_logs_time.py the stamps of the last warm-up iteration and of
+// the last iteration: it counts lines, and takes a log for one that every rank of all nodes has written into.
+// Lines: DeepLearningExamples' fit.py with --disp-batches 1.
+#include "base/text.h"
+#include "results/formats/log_format.h"
+
+namespace plumb {
+namespace {
+namespace mxnet {
+
+constexpr FormatFacts kNgc{
+    .name = "ngc_mxnet_speed",
+    .framework = "NGC MXNet",
+    .source = "NVIDIA's MXNet, from each line's Speed",
+    .model = "resnet50",
+    .example = "2020-08-01 10:00:00,123:INFO: Epoch[0] Batch [0-0]\tSpeed: 392.24 samples/sec\tLR: 0.001",
+    .shape = "INFO: Epoch[{epoch}] Batch [{iteration}]*Speed: {value} samples/sec",
+    .every_rank_writes = true,
+    .written_step = 1};
+
+constexpr FormatFacts ngc_time_facts() {
+  FormatFacts facts = kNgc;
+  facts.name = "ngc_mxnet_time";
+  facts.source = "NVIDIA's MXNet, from the lines' wall stamps";
+  facts.shares_lines = true;
+  facts.rounding = Rounding::python_averages;
+  facts.written_step = 0;
+  return facts;
+}
+
+class NgcSpeed final : public SpeedFormat {
+ public:
+  constexpr NgcSpeed() : SpeedFormat(kNgc, {.decimals = 2, .mean = SpeedFacts::medians_of_ranks}) {}
+
+  std::string caveat(const LogSeries& series, const Window& /*window*/,
+                     const RunSize& /*size*/) const override {
+    if (series.late_lines == 0) return "";
+    return fmt::format(
+        "{} lines stand behind the next iteration's first one; they count where they belong, the published "
+        "script takes lines as they come",
+        series.late_lines);
+  }
+
+  std::string line(const LoggedInterval& interval, const RunSize& size) const override {
+    return once_per_rank(
+        fmt::format("{}:INFO: Epoch[0] Batch [{}-{}]\tSpeed: {:.2f} samples/sec\tLR: {:.6f}", interval.stamp,
+                    interval.first, interval.first, interval.images_per_second, interval.learning_rate),
+        size);
+  }
+};
+
+class NgcTime final : public StampFormat {
+ public:
+  constexpr NgcTime() : StampFormat(ngc_time_facts(), StampKind::with_comma) {}
+
+  std::string caveat(const LogSeries& series, const Window& /*window*/, const RunSize& size) const override {
+    if (series.lines_per_index == size.ranks()) return "";
+    return fmt::format(
+        "an iteration has {} lines; the published script counts {} lines as one, and has another window or "
+        "none",
+        series.lines_per_index, size.ranks());
+  }
+};
+
+constexpr SpeedFormat kGluon({.name = "mxnet_rn50v1b",
+                              .framework = "MXNet (gluon-cv)",
+                              .source = "MXNet's gluon-cv and Plumbline, from each line's Speed",
+                              .model = "rn50v1b",
+                              .example = "Epoch[0] Batch[8]\tSpeed: 384.19 samples/sec",
+                              .shape = "Epoch[{epoch}] Batch[{iteration}]*Speed: {value} samples/sec",
+                              .written_step = 1,
+                              .is_own_layout = true},
+                             {.decimals = 2});
+constexpr NgcSpeed kNgcSpeed;
+constexpr NgcTime kNgcTime;
+
+}  // namespace mxnet
+}  // namespace
+
+const LogFormat &kMxnetRn50v1b = mxnet::kGluon, &kNgcMxnetSpeed = mxnet::kNgcSpeed,
+                &kNgcMxnetTime = mxnet::kNgcTime;
+
+}  // namespace plumb

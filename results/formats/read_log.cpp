@@ -1,0 +1,239 @@
+#include "results/formats/read_log.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/error.h"
+#include "base/paths.h"
+#include "base/text.h"
+#include "results/formats/line_reader.h"
+#include "results/formats/whole_log.h"
+#include "results/statistics/stalls.h"
+
+namespace plumb {
+namespace {
+
+// Lines that give both a time and a speed tell how many images a step had: product of the two. If all lines
+// agree on a number that isn't the one of the file's name and folder, the log belongs elsewhere; if each has
+// one of two numbers that are far apart, two runs are in it.
+class ImagesPerStep {
+ public:
+  void take(std::string_view line) {
+    constexpr LineShape kTime("elapse {value} sec"), kSpeed("Speed: {value} samples/sec");
+    Captured time, speed;
+    if (kTime.match(line, time) != Fit::whole || kSpeed.match(line, speed) != Fit::whole) return;
+    const double seconds = *time.value, images_per_second = *speed.value;
+    if (!(seconds > 0) || !(images_per_second > 0)) return;
+    const double images = seconds * images_per_second;
+    // Two decimals of the speed and six of the time are printed.
+    const double slack = images * (0.01 + 0.005 / images_per_second + 5e-7 / seconds);
+    if (!first_.narrow(images - slack, images + slack) && !second_.narrow(images - slack, images + slack))
+      tells_ = false;
+  }
+
+  std::optional<Note> defect(double wanted) const {
+    constexpr double kFarApart = 1.1;
+    if (!tells_ || first_.lines == 0) return std::nullopt;
+    if (second_.lines > 0) {
+      if (second_.low < kFarApart * first_.high && first_.low < kFarApart * second_.high) return std::nullopt;
+      return Note{"mixed",
+                  fmt::format("its lines are of {} and of {} images per step: more than one run in one file",
+                              first_.text(), second_.text())};
+    }
+    const bool fits = wanted >= first_.low && wanted <= first_.high;
+    if (fits || !(first_.low < 1e15)) return std::nullopt;
+    return Note{"wrongly named",
+                fmt::format("its lines are of {} images per step, its name and folder say {}", first_.text(),
+                            std::llround(wanted))};
+  }
+
+ private:
+  // What some lines agree on.
+  struct Range {
+    double low = 0, high = HUGE_VAL;
+    std::int64_t lines = 0;
+
+    // False, and nothing is changed, if a line doesn't fit.
+    bool narrow(double line_low, double line_high) {
+      if (line_low > high || line_high < low) return false;
+      low = std::max(low, line_low);
+      high = std::min(high, line_high);
+      ++lines;
+      return true;
+    }
+    std::string text() const { return std::to_string(std::llround(std::min((low + high) / 2, 1e18))); }
+  };
+  Range first_, second_;
+  bool tells_ = true;
+};
+
+// The first and last losses that lines tell; a loss that is none counts as the last one.
+class Losses {
+ public:
+  explicit Losses(std::string_view mark) : mark_(mark) {}
+
+  void take(std::string_view line) {
+    const std::size_t at = line.find(mark_);
+    if (at == std::string_view::npos) return;
+    std::string_view rest = line.substr(at + mark_.size());
+    rest.remove_prefix(std::min(rest.find_first_not_of(" :="), rest.size()));
+    const std::optional<double> loss = take_number(rest);
+    if (!loss) return;
+    if (!first_) first_ = loss;
+    if (std::isfinite(last_)) last_ = *loss;
+  }
+
+  std::string divergence() const { return first_ ? divergence_text(*first_, last_) : ""; }
+
+ private:
+  std::string_view mark_;
+  std::optional<double> first_;
+  double last_ = 0;
+};
+
+// Where a log says a size that isn't the one of its name and folder.
+std::string contradiction(const SizeWords& words, std::string_view line, const RunSize& size) {
+  const std::int64_t batch = std::llround(size.images_per_step / static_cast<double>(size.ranks()));
+  for (const auto& [word, wanted] :
+       {std::pair(words.batch_per_device, batch), std::pair(words.devices_per_node, size.devices_per_node),
+        std::pair(words.nodes, size.nodes)}) {
+    if (word.empty() || !line.starts_with(word)) continue;
+    std::string_view rest = line.substr(word.size());
+    if (!rest.starts_with(" = ")) continue;
+    rest.remove_prefix(3);
+    if (const auto value = take_whole_number(rest); value && *value != wanted)
+      return fmt::format("{} is {} in it and {} by its name and folder", word, *value, wanted);
+  }
+  return "";
+}
+
+// A last line without an end whose value may have lost digits.
+bool is_torn(std::string_view line, const LogFormat& format) {
+  if (format.decimals_at_end == 0) return false;
+  const std::size_t before = line.find_last_not_of("0123456789");
+  return before == std::string_view::npos || line[before] != '.' ||
+         line.size() - before - 1 < format.decimals_at_end;
+}
+
+// What was torn goes on with the next line, and that begins with the same words.
+bool is_two_lines(std::string_view line) {
+  constexpr std::size_t kBeginning = 10;
+  const std::string_view beginning = line.substr(0, kBeginning);
+  if (beginning.find_first_not_of(" \t") == std::string_view::npos) return false;
+  return beginning.size() == kBeginning && line.find(beginning, 1) != std::string_view::npos;
+}
+
+// What reading a file gathers.
+struct Findings {
+  WholeLog whole;
+  ImagesPerStep images;
+  Losses losses;
+  std::string contradiction;
+};
+
+void take_lines(LineReader& lines, const LogFormat& format, const RunSize& size, Findings& found) {
+  while (const std::optional<std::string_view> line = lines.next()) {
+    if (found.contradiction.empty()) found.contradiction = contradiction(format.size_words, *line, size);
+    LineReading reading = format.read_line(*line, size);
+    if (reading.fit == Fit::none) continue;
+    if (reading.fit == Fit::whole && is_two_lines(*line)) reading.problem = "is two lines in one";
+    if (!lines.line_had_end() && reading.problem.empty() && is_torn(*line, format))
+      reading.problem = "is cut off";
+    found.whole.take(reading, lines.line_number());
+    if (reading.fit != Fit::whole) continue;
+    if (format.is_own_layout) found.images.take(*line);
+    found.losses.take(*line);
+  }
+}
+
+std::string stall_of(const LogFormat& format, const LogSeries& series, const Window& window,
+                     const RunSize& size) {
+  const std::vector<double> seconds = format.step_seconds(series, window, size);
+  const Stalls stalls = find_stalls(seconds);
+  if (stalls.count == 0) return "";
+  const std::int64_t place = static_cast<std::int64_t>(stalls.longest) + series.lead;
+  return stall_text(stalls, series.first_index + place * series.index_step + window.warmup);
+}
+
+// A number, and two words of those that lines of training have.
+bool looks_like_training(std::string_view text) {
+  if (text.find_first_of("0123456789") == std::string_view::npos) return false;
+  const std::string line = lower_case(std::string(text.substr(0, 1000)));
+  int words = 0;
+  for (const char* word :
+       {"loss", "epoch", "iter", "step", "batch", "/s", "speed", "throughput", "ips", "elapsed"})
+    if (line.find(word) != std::string::npos) ++words;
+  return words >= 2;
+}
+
+}  // namespace
+
+Recognition recognize_format(const std::filesystem::path& file) {
+  constexpr std::int64_t kHeaderLines = 100000;  // frameworks print their configuration first
+  constexpr std::int64_t kEnough = 200;
+  Recognition found;
+  std::map<const LogFormat*, std::int64_t> fitting;
+  std::int64_t most = 0;
+  LineReader lines(file);
+  while (most < kEnough && lines.line_number() < kHeaderLines) {
+    const std::optional<std::string_view> line = lines.next();
+    if (!line) break;
+    found.has_lines = true;
+    bool fits = false;
+    for (const LogFormat* format : log_formats()) {
+      if (format->shares_lines) continue;
+      const LineReading reading = format->read_line(*line, {.images_per_step = 1});
+      if (reading.fit != Fit::whole || !reading.problem.empty()) continue;
+      fits = true;
+      most = std::max(most, ++fitting[format]);
+    }
+    if (!fits && found.training_line.empty() && looks_like_training(*line))
+      found.training_line =
+          fmt::format("line {}: {}", lines.line_number(), shortened(printable(std::string(*line)), 120));
+  }
+  for (const LogFormat* format : log_formats())
+    if (!found.format || fitting[format] > fitting[found.format]) found.format = format;
+  if (most == 0) found.format = nullptr;
+  return found;
+}
+
+LogReading read_log(const LogFormat& format, const std::filesystem::path& file, const Window& window,
+                    const RunSize& size) {
+  LogReading log;
+  Findings found{WholeLog(format, window, size), {}, Losses(format.loss), {}};
+  try {
+    LineReader lines(file);
+    take_lines(lines, format, size, found);
+    log.bytes = lines.bytes_read();
+    log.hash = lines.hash();
+  } catch (const Error& error) {
+    log.defect = Note{"unreadable", error.what()};
+    return log;
+  }
+  log.defect = log.bytes == 0 ? Note{"empty", "it is empty"} : found.whole.defect();
+  const LogSeries& series = found.whole.series();
+  log.iterations = found.whole.iterations();
+  log.iterations_per_line = series.index_step;
+  if (!log.defect) log.defect = found.images.defect(size.images_per_step);
+  if (!found.contradiction.empty() && !log.defect) log.defect = Note{"wrongly named", found.contradiction};
+  if (log.defect) return log;
+  log.images_per_second = format.speed(series, window, size);
+  if (!format.is_table()) log.images_per_second = format.round_average(log.images_per_second);
+  if (!std::isfinite(log.images_per_second)) {
+    log.defect = Note{"malformed", format.has_stamps() ? "no time passes in the window"
+                                                       : "its speeds are too large to average"};
+    return log;
+  }
+  log.caveat = format.caveat(series, window, size);
+  if (series.first_index > format.unlogged + series.index_step)
+    append_part(log.caveat,
+                fmt::format("a log begins with iteration {}, and the window is counted from there",
+                            series.first_index),
+                ", and ");
+  log.stall = stall_of(format, series, window, size);
+  log.divergence = found.losses.divergence();
+  return log;
+}
+
+}  // namespace plumb

@@ -1,0 +1,38 @@
+// Logs read with every check that they are whole, and the format that a log is in.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "results/formats/log_format.h"
+#include "results/record/note.h"
+
+namespace plumb {
+
+// A log read with every check: one line per iteration (or as many as the format has), in order, nothing
+// missing, each value usable. Lines of another shape are passed over.
+struct LogReading {
+  double images_per_second = 0;  // rounded to 2 decimals, but see Rounding
+  std::optional<Note> defect;    // set: the figure is none. Kinds: "unreadable", "truncated", "mixed", …
+  std::string caveat;            // see LogFormat::caveat
+  std::string stall;             // see stall_text; empty: no step of the window stalled
+  std::string divergence;        // see divergence_text
+  std::int64_t iterations = 0;   // the most that Window::iterations may be for this log
+  std::int64_t iterations_per_line = 1;
+  std::int64_t bytes = 0;  // with `hash`: two equal files are one file copied
+  std::uint64_t hash = 0;
+};
+LogReading read_log(const LogFormat& format, const std::filesystem::path& file, const Window& window,
+                    const RunSize& size);
+
+// The format that most of the first lines of a file fit; of several the first of log_formats().
+struct Recognition {
+  const LogFormat* format = nullptr;  // null: no line fits any
+  std::string training_line;          // then the first line that looks like training
+  bool has_lines = false;
+};
+Recognition recognize_format(const std::filesystem::path& file);
+
+}  // namespace plumb
