@@ -7,7 +7,7 @@ namespace plumb {
 struct OptionDefaults {
   int bucket_mb = 25;
   double seconds = 0;
-  bool overlap = true, autotune = true, share_gpu = false, overlap_weights = false, deterministic = false;
+  bool overlap = true, autotune = true, share_gpu = false, deterministic = false;
   // As a command line names them.
   const char* optimizer = "sgd";
   const char* reduce_dtype = "same";

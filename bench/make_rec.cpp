@@ -14,7 +14,7 @@
 #include "bench/data/record_images.h"
 #include "bench/data/record_io.h"
 #include "bench/output/version.h"
-#include "bench/run/failures.h"
+#include "bench/run/run_program.h"
 
 namespace plumb {
 namespace {

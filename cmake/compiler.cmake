@@ -28,27 +28,11 @@ function(plumb_library folder)
   endif()
 endfunction()
 
-option(PLUMB_TOGETHER "Compile sources in groups, in a third of the time" ON)
-
-# plumb_together(plumb_results "^report/" … [ALONE files]): the sources of a target that match a regular expression are
-# compiled as one, those of each expression. Names in their anonymous namespaces must differ: a file with names of its own
-# liking goes to ALONE, or is matched by nothing. Sources with options of their own stay alone as well.
-function(plumb_together target)
-  cmake_parse_arguments(ARG "" "" "ALONE" ${ARGN})
-  get_target_property(sources ${target} SOURCES)
-  foreach(alone ${ARG_ALONE})
-    list(FILTER sources EXCLUDE REGEX "(^|/)${alone}$")
-  endforeach()
-  set(number 0)
-  foreach(expression ${ARG_UNPARSED_ARGUMENTS})
-    set(group ${sources})
-    list(FILTER group INCLUDE REGEX "${expression}")
-    list(REMOVE_ITEM sources ${group})
-    math(EXPR number "${number} + 1")
-    set_source_files_properties(${group} PROPERTIES UNITY_GROUP ${target}_${number})
-  endforeach()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ${PLUMB_TOGETHER} UNITY_BUILD_MODE GROUP)
-endfunction()
+# A dozen sources of a target are compiled as one, in a third of the time: names in anonymous namespaces differ within a
+# target. Sources with options of their own, or with SKIP_UNITY_BUILD_INCLUSION, stay alone.
+option(PLUMB_TOGETHER "Compile a dozen sources as one" ON)
+set(CMAKE_UNITY_BUILD ${PLUMB_TOGETHER})
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 12)
 
 # plumb_one_source(kernels kernels.cu depthwise.cu dropout.cu …): the same for sources of CUDA or with options of their own,
 # before they go to a target. Sets `kernels` to kernels.cu, which includes them all; without PLUMB_TOGETHER to themselves.

@@ -6,10 +6,10 @@ file(WRITE ${SOURCE} "#include <string_view>
 
 namespace plumb {
 namespace {
-constexpr unsigned char kBytes[] = {
+constexpr unsigned char ${SYMBOL}Bytes[] = {
 ${bytes}0};
 }  // namespace
 extern const std::string_view ${SYMBOL};
-const std::string_view ${SYMBOL}{reinterpret_cast<const char*>(kBytes), sizeof(kBytes) - 1};
+const std::string_view ${SYMBOL}{reinterpret_cast<const char*>(${SYMBOL}Bytes), sizeof(${SYMBOL}Bytes) - 1};
 }  // namespace plumb
 ")

@@ -6,6 +6,7 @@
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 namespace plumb {
 
@@ -13,7 +14,14 @@ namespace plumb {
 // thread. The destructor waits for a call that has begun.
 class LateAlarm {
  public:
-  LateAlarm(std::chrono::milliseconds patience, std::function<void()> tell);
+  LateAlarm(std::chrono::milliseconds patience, std::function<void()> tell) {
+    if (!tell) return;
+    thread_ = std::jthread([this, patience, tell = std::move(tell)](const std::stop_token& stop) {
+      std::unique_lock lock(mutex_);
+      ended_.wait_for(lock, stop, patience, [] { return false; });
+      if (!stop.stop_requested()) tell();
+    });
+  }
   LateAlarm(const LateAlarm&) = delete;
   LateAlarm& operator=(const LateAlarm&) = delete;
 

@@ -25,61 +25,15 @@ std::int64_t steady_tick_ns() {
 }  // namespace
 
 std::string_view name_of(RunPhase phase) {
-  switch (phase) {
-    case RunPhase::starting:
-      return "start-up";
-    case RunPhase::preparing:
-      return "preparation";
-    case RunPhase::tuning:
-      return "tuning";
-    case RunPhase::warmup:
-      return "warm-up";
-    case RunPhase::window:
-      return "the window";
-    case RunPhase::measuring:
-      return "the measurement";
-    case RunPhase::checking:
-      return "the checks";
-    case RunPhase::ending:
-      break;
-  }
-  return "the end";
-}
-
-RecordedKind recorded_kind(Collective::Kind kind) {
-  switch (kind) {
-    case Collective::Kind::allreduce_sum:
-      return RecordedKind::allreduce_sum;
-    case Collective::Kind::allreduce_max:
-      return RecordedKind::allreduce_max;
-    case Collective::Kind::allgather:
-      return RecordedKind::allgather;
-    case Collective::Kind::reduce_scatter_sum:
-      return RecordedKind::reduce_scatter_sum;
-    case Collective::Kind::broadcast:
-      break;
-  }
-  return RecordedKind::broadcast;
+  constexpr std::array kNames{"start-up",   "preparation",     "tuning",     "warm-up",
+                              "the window", "the measurement", "the checks", "the end"};
+  return kNames[static_cast<std::size_t>(phase)];
 }
 
 std::string_view name_of(RecordedKind kind) {
-  switch (kind) {
-    case RecordedKind::allreduce_sum:
-      return "allreduce";
-    case RecordedKind::allreduce_max:
-      return "allreduce of maxima";
-    case RecordedKind::allgather:
-      return "allgather";
-    case RecordedKind::reduce_scatter_sum:
-      return "reduce-scatter";
-    case RecordedKind::broadcast:
-      return "broadcast";
-    case RecordedKind::iteration:
-      return "iteration";
-    case RecordedKind::message:
-      break;
-  }
-  return "message";
+  constexpr std::array kNames{
+      "allreduce", "allreduce of maxima", "allgather", "reduce-scatter", "broadcast", "message", "iteration"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 StatusBoard::StatusBoard() : phase_since_ns_(steady_ns()) {}

@@ -31,6 +31,7 @@ std::string_view name_of(RunPhase phase);
 
 // What is recorded: training's collectives, messages of Job (set-up and results), and on a device that
 // carries collectives itself a whole iteration.
+// Begins with the values of Collective::Kind.
 enum class RecordedKind : std::uint8_t {
   allreduce_sum,
   allreduce_max,
@@ -41,7 +42,10 @@ enum class RecordedKind : std::uint8_t {
   iteration
 };
 
-RecordedKind recorded_kind(Collective::Kind kind);
+constexpr RecordedKind recorded_kind(Collective::Kind kind) {
+  return static_cast<RecordedKind>(kind);
+}
+static_assert(recorded_kind(Collective::Kind::broadcast) == RecordedKind::broadcast);
 std::string_view name_of(RecordedKind kind);
 
 struct EnteredCollective {

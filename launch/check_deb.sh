@@ -10,7 +10,12 @@
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 root=$(cd "$(dirname "$0")/.." && pwd)
-. "$root/launch/bootstrapped_root.sh"
+export PATH=$PATH:/usr/sbin:/sbin
+
+give_up() {
+  echo "check_deb: $2" >&2
+  exit "$1"
+}
 
 debs=
 suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-stable}")
@@ -25,18 +30,42 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-require_chroot
-[ -n "$debs" ] || make_packages "$root"
+[ "$(id -u)" = 0 ] || give_up 69 "only root may chroot; start it by sudo"
+command -v debootstrap >/dev/null || give_up 69 "debootstrap is missing; apt-get install debootstrap"
+
+make_packages() {
+  cd "$root"
+  cmake --preset programs -B build/deb -D PLUMB_CUDA=OFF -D PLUMB_MARCH=x86-64-v3 --log-level=WARNING
+  cmake --build build/deb
+  rm -f build/deb/*.deb
+  (cd build/deb && cpack -G DEB)
+}
+[ -n "$debs" ] || { make_packages >&2 && debs=$root/build/deb; }
 [ -f "$(echo "$debs"/plumbline-bench_*.deb)" ] || give_up 64 "there are no packages in $debs"
-bootstrap "$suite"
-# shellcheck disable=SC2154 # bootstrapped_root.sh sets it
+
+system=$(mktemp -d)
+clean_up() {
+  umount "$system/proc" "$system/sys" 2>/dev/null || true
+  rm -rf --one-file-system "$system" "$system.log"
+}
+trap clean_up EXIT
+debootstrap --variant=minbase "$suite" "$system" >"$system.log" 2>&1 ||
+  give_up 69 "debootstrap failed: $(tail -5 "$system.log")"
+mount -t proc proc "$system/proc"
+mount -t sysfs -o ro sysfs "$system/sys" # where Open MPI finds the cores
 cp "$debs"/*.deb "$system/tmp"
 
-# shellcheck disable=SC2034 # for inside
-environment=(DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-  OMPI_MCA_rmaps_base_oversubscribe=1)
-
-in_system() { inside environment /bin/bash -euc "cd /tmp; $1"; } # for try
+# try WHAT COMMANDS: in the new system, with no other variables.
+try() {
+  local output
+  output=$(env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 \
+    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
+    chroot "$system" /bin/bash -euc "cd /tmp; $2" 2>&1) || {
+    echo "$output" | tail -20
+    give_up 1 "FAILED: $1"
+  }
+  echo "ok: $1"
+}
 
 small="--image-size 32 --bs 2 --iters 4 --warmup 1 --threads 1"
 try "apt installs plumbline alone, without MPI" \

@@ -16,7 +16,7 @@
 #   --programs FOLDER               of bench_resnet50, bench_arcface and plumbline; default build/release/bin, or
 #                                   where they are installed
 #   --python PROGRAM                a Python that has PyTorch; default python3
-#   --out FOLDER                    a new one for logs, runs and messages; default peer_comparison
+#   -o, --output FOLDER             a new one for logs, runs and messages; default peer_comparison
 #
 # Exit codes: 0 done, 64 usage, 69 no programs or no PyTorch, 73 the folder exists; else that of the run that failed, or
 # of plumbline compare.
@@ -30,12 +30,13 @@ give_up() {
 }
 
 model=resnet50 device='' bs='' precision=fp32 rounds=5 peers=eager,compiled ranks=1 iters='' warmup='' lr=0.001
-image_size='' classes='' threads='' programs='' python=python3 out=peer_comparison
+image_size='' classes='' threads='' programs='' python=python3 output=peer_comparison
 while [ $# -gt 0 ]; do
   case $1 in
-    --model | --device | --bs | --precision | --rounds | --peers | --ranks | --iters | --warmup | --lr | --image-size | --classes | --threads | --programs | --python | --out)
+    --model | --device | --bs | --precision | --rounds | --peers | --ranks | --iters | --warmup | --lr | --image-size | --classes | --threads | --programs | --python | --output | --out | -o)
       [ $# -gt 1 ] || give_up 64 "$1 wants a value"
       name=${1#--}
+      case $1 in -o | --out) name=output ;; esac
       printf -v "${name//-/_}" %s "$2"
       shift
       ;;
@@ -100,8 +101,8 @@ if [ "$ranks" -gt 1 ]; then
   [ "$(id -u)" -ne 0 ] || launcher+=(--allow-run-as-root)
 fi
 
-[ ! -e "$out" ] || give_up 73 "option --out: $out exists already; give another"
-mkdir -p "$out" || give_up 73 "option --out: $out can't be made; give another"
+[ ! -e "$output" ] || give_up 73 "option --output: $output exists already; give another"
+mkdir -p "$output" || give_up 73 "option --output: $output can't be made; give another"
 
 own=() # with several ranks PyTorch's class centers are all on each of them
 [ "$model" = resnet50 ] || [ "$ranks" -eq 1 ] || own=(--head dp)
@@ -112,9 +113,9 @@ common=("${model_options[@]}" --device "$device" --bs "$bs" "--$precision" --ite
 
 # one_run NAME COMMAND…: messages and results in OUT/NAME_ROUND.txt.
 one_run() {
-  local name=$1 code=0 begin=$SECONDS messages=$out/$1_$round.txt
+  local name=$1 code=0 begin=$SECONDS messages=$output/$1_$round.txt
   shift
-  "${launcher[@]}" "$@" "${common[@]}" --log-dir "$out/$name" --run "$round" >"$messages" 2>&1 || code=$?
+  "${launcher[@]}" "$@" "${common[@]}" --log-dir "$output/$name" --run "$round" >"$messages" 2>&1 || code=$?
   if [ $code -ne 0 ]; then
     tail -n 5 "$messages" >&2
     give_up $code "round $round of $name failed with exit code $code; all it said is in $messages"
@@ -123,7 +124,7 @@ one_run() {
 }
 
 for ((round = 1; round <= rounds; ++round)); do
-  one_run plumbline "$programs/$program" "${own[@]}" --out "$out/runs"
+  one_run plumbline "$programs/$program" "${own[@]}" --output "$output/runs"
   for peer in "${peer_list[@]}"; do
     case $peer in
       eager) one_run pytorch_eager "$python" -B "$scripts/$script" ;;
@@ -134,8 +135,8 @@ for ((round = 1; round <= rounds; ++round)); do
   done
 done
 
-folders=("$out/plumbline")
+folders=("$output/plumbline")
 for peer in "${peer_list[@]}"; do
-  [ "$peer" = jax ] && folders+=("$out/jax") || folders+=("$out/pytorch_$peer")
+  [ "$peer" = jax ] && folders+=("$output/jax") || folders+=("$output/pytorch_$peer")
 done
 exec "$programs/plumbline" compare "${folders[@]}" --iters "$iters" --warmup "$warmup"

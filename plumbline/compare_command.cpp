@@ -26,9 +26,9 @@ struct CompareArguments {
 OptionTable compare_options(CompareArguments& arguments) {
   AnalyzeOptions& reading = arguments.reading;
   std::vector<OptionSpec> input{
-      positional(
-          "PATH…", arguments.paths,
-          "A and B, …: run folders, folders of them (--out of the benches), folders of logs, or single logs")
+      positional("PATH…", arguments.paths,
+                 "A and B, …: run folders, folders of them (--output of the benches), folders of logs, or "
+                 "single logs")
           .as_required(),
       text_option("--published", "FILTER", arguments.published,
                   "published numbers beside A's: those with all of these words, as in oneflow,fp32; "

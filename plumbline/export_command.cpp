@@ -26,7 +26,7 @@ OptionTable export_options(ExportArguments& arguments) {
       "Writes finished runs whose checks have passed in formats of other tools; the others are left out and "
       "named.",
       {{"Input",
-        {positional("RUN…", arguments.paths, "run folders, or folders of them (--out of the benches)")
+        {positional("RUN…", arguments.paths, "run folders, or folders of them (--output of the benches)")
              .as_required()}},
        {"Output",
         {enum_option(

@@ -32,7 +32,8 @@ OptionTable gate_options(GateArguments& arguments) {
       "0 otherwise. 7 runs on either side that vary by 0.8 % show a slow-down of 3 % in at least 95 of 100 "
       "cases.",
       {{"Input",
-        {positional("RUN", arguments.run, "folder of runs (--out of the benches) or of logs").as_required(),
+        {positional("RUN", arguments.run, "folder of runs (--output of the benches) or of logs")
+             .as_required(),
          text_option("--baseline", "BASE", arguments.baseline,
                      "folder of runs or of logs that RUN is held against")
              .as_required(),

@@ -44,11 +44,11 @@ OptionTable report_options(ReportArguments& arguments) {
       "and what is odd about the runs. Or single plots and tables, for documents.",
       {{"Input",
         {positional("PATH…", arguments.paths,
-                    "run folders, folders of them (--out of the benches), folders of sweeps, or of logs")
+                    "run folders, folders of them (--output of the benches), folders of sweeps, or of logs")
              .as_required(),
          text_option(
              "--links", "FILE", arguments.links,
-             "links.json of bench_allreduce --out, by which scaling is judged where a run has a profile")
+             "links.json of bench_allreduce --output, by which scaling is judged where a run has a profile")
              .with_default("links.json in a PATH, else what runs over several hosts probed")}},
        {"History",
         {flag_option("--history", arguments.history, true,

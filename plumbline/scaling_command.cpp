@@ -10,7 +10,6 @@
 #include "plumbline/engine.h"
 #include "results/simulation/prediction_text.h"
 #include "results/simulation/published_scaling.h"
-#include "results/simulation/scaling_basis.h"
 
 namespace plumb {
 namespace {
@@ -29,7 +28,8 @@ OptionTable scaling_options(ScalingArguments& arguments) {
   return {
       "plumbline scaling",
       "The throughput that a run should reach on more devices and hosts: its instructions and their measured "
-      "times, simulated over links that bench_allreduce --out measured, beside the runs that were measured. "
+      "times, simulated over links that bench_allreduce --output measured, beside the runs that were "
+      "measured. "
       "REJECT: faster than the links allow; EXPLAIN: over 10 % slower than predicted, with what holds it "
       "back; FLAG: steps that get shorter as devices are added.",
       {{"Input",
@@ -115,7 +115,7 @@ int scaling_command(const ScalingArguments& arguments) {
   if (arguments.runs.empty())
     throw Error(ExitCode::usage, "argument RUN is missing; name a run folder with a profile.json");
   if (arguments.links.empty())
-    throw Error(ExitCode::usage, "option --links is missing; name a links.json of bench_allreduce --out");
+    throw Error(ExitCode::usage, "option --links is missing; name a links.json of bench_allreduce --output");
   if (arguments.to && !arguments.devices.empty())
     throw Error(ExitCode::usage, "option --to: and --devices both choose the cases; give one of them");
   if (!arguments.devices.empty()) parse_devices(arguments.devices);
@@ -127,7 +127,7 @@ int scaling_command(const ScalingArguments& arguments) {
   if (prediction.cases.empty())
     throw Error(
         ExitCode::bad_data,
-        "option --links: '{}' knows no link that these cases need; measure with bench_allreduce --out "
+        "option --links: '{}' knows no link that these cases need; measure with bench_allreduce --output "
         "over several hosts, or give --bandwidth",
         arguments.links);
   for (const std::string& note : basis.notes) say(note);

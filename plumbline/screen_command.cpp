@@ -132,7 +132,7 @@ CommandWords training_words(const ScreenArguments& arguments, const fs::path& fo
     words.insert(words.end(), {"--bs", "4", "--image-size", "64", "--iters", "10", "--warmup", "3"});
   words.insert(words.end(),
                {"--seconds", fmt::format("{}", arguments.seconds), "--device", on_gpu ? "cuda" : "cpu",
-                "--quiet", "--log-dir", (folder / "logs").string(), "--out", (folder / "runs").string()});
+                "--quiet", "--log-dir", (folder / "logs").string(), "--output", (folder / "runs").string()});
   return words;
 }
 

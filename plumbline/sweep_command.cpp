@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -29,7 +28,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct SweepArguments {
-  std::string file, out, target, on_lost_host = "retry";
+  std::string file, output, on_lost_host = "retry";
   bool resume = false, dry_run = false, quiet = false, markdown = false;
 };
 
@@ -46,22 +45,21 @@ OptionTable sweep_options(SweepArguments& arguments) {
         {positional("FILE", arguments.file,
                     "sweep file, or the name of an example: cpu, dlperf_resnet50, dlperf_resnet50_4_hosts")
              .as_required(),
-         flag_option("--resume", arguments.resume, true,
-                     "go on with the sweep in --out: what is finished is kept, what failed is tried again"),
+         flag_option(
+             "--resume", arguments.resume, true,
+             "go on with the sweep in --output: what is finished is kept, what failed is tried again"),
          choice_option(
              "--on-lost-host", arguments.on_lost_host, {"retry", "skip"},
              "after a run over several hosts that ended with code 75 (a peer lost): try it again, or "
              "leave it and all runs over as many hosts or more open for --resume"),
          flag_option("--dry-run", arguments.dry_run, true,
-                     "print order, commands and time of what would be run; starts and writes nothing"),
-         text_option("--target", "NAME", arguments.target,
-                     "with --dry-run: the device to print the least time for, of those that bench_resnet50 "
-                     "--list-targets names")}},
+                     "print order, commands and time of what would be run; starts and writes nothing")}},
        {"Output",
-        {text_option("--out", "DIR", arguments.out,
+        {text_option("-o,--output", "DIR", arguments.output,
                      "new folder for the results: logs/<configuration>/1n8g/…, runs/<run>/result.json, what "
                      "programs said in output/, what failed in failed/, journal.jsonl")
-             .with_default("sweeps/<name of FILE>"),
+             .with_default("sweeps/<name of FILE>")
+             .also_called("--out"),
          flag_option("--markdown", arguments.markdown, true, "print the table in Markdown"),
          flag_option("--quiet", arguments.quiet, true, "failures and results only")}}}};
 }
@@ -82,51 +80,7 @@ RunLength check_options(const std::string& program, std::vector<std::string> arg
   if (options.at("save_weights") != "")
     throw Error(ExitCode::usage,
                 "option --save-weights: every run of the sweep would write the same file; leave it out");
-  return {options.at("iterations"), options.at("warmup"), options.at("seconds")};
-}
-
-// The least time of one run on the target: its iterations at the roofline, without start and end. Without a
-// target the options must name one (device=cpu). Nothing if they don't, or the target can't do what they ask.
-std::optional<double> least_seconds(const SweepPlan& plan, const SweepRun& run, const std::string& target) {
-  const SweepGroup& group = plan.groups[run.group];
-  if (target.empty() && !std::ranges::count(group.options, "--device=cpu")) return std::nullopt;
-  std::vector<std::string> arguments = group.options;
-  for (const std::string& word :
-       {std::string("--dry-run"), std::string("--json"), "--target=" + (target.empty() ? "cpu" : target),
-        fmt::format("--nodes={}", run.nodes), fmt::format("--devices-per-node={}", run.devices_per_node)})
-    arguments.push_back(word);
-  try {
-    const auto step = ask_program(plan.launcher.programs / group.program, arguments).at("roofline_seconds");
-    return std::max(group.length.seconds, step.get<double>() * static_cast<double>(group.length.iterations));
-  } catch (const Error& error) {
-    if (error.code() != ExitCode::usage) throw;
-    return std::nullopt;
-  }
-}
-
-// Of the runs whose index is in `open`; nothing if one isn't known.
-std::optional<double> least_seconds(const SweepPlan& plan, const std::vector<std::size_t>& open,
-                                    const std::string& target) {
-  std::map<std::pair<std::size_t, std::string>, std::optional<double>> of_case;
-  double seconds = 0;
-  for (const std::size_t index : open) {
-    const SweepRun& run = plan.runs[index];
-    const auto [entry, is_new] = of_case.try_emplace({run.group, run.case_name()});
-    if (is_new) entry->second = least_seconds(plan, run, target);
-    if (!entry->second) return std::nullopt;
-    seconds += *entry->second;
-  }
-  return seconds;
-}
-
-// Throws Error(usage) for a target that the programs don't know; says which one a short name stands for.
-std::string target_note(const SweepPlan& plan, const std::string& target) {
-  if (target.empty()) return "";
-  const auto used = ask_program(plan.launcher.programs / plan.groups.front().program,
-                                {"--dry-run", "--json", "--fp32", "--bs=1", "--target=" + target})
-                        .at("target")
-                        .get<std::string>();
-  return used == target ? "" : fmt::format("--target {}: using {}", target, used);
+  return {options.at("iterations"), options.at("warmup")};
 }
 
 // A file, or an example where there is no such file.
@@ -162,14 +116,8 @@ std::string plan_text(const SweepPlan& plan, const SweepFolder& folder, const Sw
       fmt::format("{} runs to do, {} finished; {} repetitions, seed {}, up to {} retries\n", open.size(),
                   plan.runs.size() - open.size(), plan.repetitions, plan.seed, plan.retries);
   const auto measured = seconds_left(plan, state);
-  const auto least = least_seconds(plan, open, arguments.target);
-  if (measured)
-    text += fmt::format("time: {} as the finished runs took\n", duration_text(*measured));
-  else if (least)
-    text += fmt::format("time: at least {}, the iterations at the roofline without starts and ends\n",
-                        duration_text(*least));
-  else
-    text += "time: not known before a run has ended; --target tells the least that a device would take\n";
+  text += measured ? fmt::format("time: {} as the finished runs took\n", duration_text(*measured))
+                   : "time: not known before a run has ended\n";
   for (const std::size_t index : open) text += shell_text(command_of(plan, plan.runs[index], folder)) + "\n";
   return text;
 }
@@ -215,7 +163,7 @@ int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepId
   LiveLine line(stderr, arguments.quiet ? Terminal{} : terminal_of(stderr));
   Messages messages(stderr, terminal_of(stderr), arguments.quiet ? Loudness::quiet : Loudness::usual);
   const std::string again =
-      fmt::format("plumbline sweep {} --resume --out {}", arguments.file, folder.path.string());
+      fmt::format("plumbline sweep {} --resume --output {}", arguments.file, folder.path.string());
   const SweepListener listener{
       .progress = [&](const SweepProgress& progress) { line.draw(progress_text(progress)); },
       .warn =
@@ -236,9 +184,6 @@ int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepId
 }
 
 int sweep_command(const SweepArguments& arguments) {
-  if (!arguments.target.empty() && !arguments.dry_run)
-    throw Error(ExitCode::usage, "option --target: {} is for --dry-run; runs use the devices that are there",
-                arguments.target);
   const std::string text = read_sweep_file(arguments.file);
   const auto with_script = [&](SweepLauncher launcher) {
     if (launcher.hosts) launcher.command = find_launch_run();
@@ -254,11 +199,8 @@ int sweep_command(const SweepArguments& arguments) {
   if (plan.launcher.programs.empty())
     plan.launcher.programs = fs::path(engine_program(plan.groups.front().program)).parent_path();
   const fs::path name = fs::path(arguments.file).stem();
-  const SweepFolder folder{arguments.out.empty() ? fs::path("sweeps") / name : fs::path(arguments.out)};
+  const SweepFolder folder{arguments.output.empty() ? fs::path("sweeps") / name : fs::path(arguments.output)};
   if (arguments.dry_run) {
-    if (const std::string note = target_note(plan, arguments.target); !note.empty())
-      Messages(stderr, terminal_of(stderr), arguments.quiet ? Loudness::quiet : Loudness::usual)
-          .say("plumbline: " + note);
     print_text(plan_text(plan, folder, arguments));
     return 0;
   }

@@ -1,9 +1,6 @@
 #!/usr/bin/env bash
 # list_skipped_test.sh: list_skipped.py behind a ctest whose tests pass, fail and are skipped.
-set -Eeuo pipefail
-trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+. "${BASH_SOURCE[0]%/*}/prelude.sh"
 cat >"$scratch/CMakeLists.txt" <<'END_OF_PROJECT'
 cmake_minimum_required(VERSION 3.25)
 project(some_tests NONE)

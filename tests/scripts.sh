@@ -6,9 +6,10 @@
 set -u
 root=$1
 
-# What every bash script has, below its comment on top.
+# Every bash script has one of these below its comment on top.
 # shellcheck disable=SC2016 # the script's own variables
 on_failure='trap '\''echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2'\'' ERR'
+prelude='^\. "\$\{BASH_SOURCE\[0\]%/\*\}/(\.\./)*prelude\.sh"$'
 
 # scripts DIRECTORY: every shell script below it, build folders left out.
 scripts() {
@@ -58,7 +59,8 @@ silent_failures() {
   for file in "$@"; do
     case $(sed -n 1p "$file") in
       '#!'*bash)
-        grep -qxF -e "$on_failure" "$file" && grep -qE '^set -E[a-z]* ' "$file" || echo "$file: no trap on ERR"
+        grep -qE -e "$prelude" "$file" ||
+          { grep -qxF -e "$on_failure" "$file" && grep -qE '^set -E[a-z]* ' "$file"; } || echo "$file: no trap on ERR"
         ;;
       '#!'*sh | '#!'*sh' '*)
         ! grep -qE '^(#!.*sh|([^#]*[;&])?[[:space:]]*set( -[A-Za-z]+)*) -([A-Za-z]*e|o errexit)' "$file" ||

@@ -5,4 +5,4 @@ command -v shellcheck >/dev/null || {
   echo 'skipped: shellcheck is missing (Debian: shellcheck)'
   exit 77
 }
-"${0%/*}/scripts.sh" "$1" list | xargs -d '\n' shellcheck --severity=warning
+"${0%/*}/scripts.sh" "$1" list | xargs -d '\n' shellcheck --severity=warning --external-sources --source-path=SCRIPTDIR

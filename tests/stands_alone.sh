@@ -1,10 +1,7 @@
 #!/usr/bin/env bash
 # stands_alone.sh ROOT PLUMBLINE CXX: plumbline links none of the engine's libraries, and configures where none is.
-set -Eeuo pipefail
-trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
+. "${BASH_SOURCE[0]%/*}/prelude.sh"
 root=$1 plumbline=$2 cxx=$3
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
 ldd "$plumbline" >"$scratch/libraries"
 grep -q 'libstdc++' "$scratch/libraries" || { echo "ldd names no libraries: $(cat "$scratch/libraries")" && exit 1; }
 if grep -E 'lib(mpi|dnnl|gomp|cu|nccl|jpeg)' "$scratch/libraries"; then

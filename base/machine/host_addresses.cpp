@@ -231,11 +231,14 @@ std::string shared_networks_warning(const AddressesByHost& chosen, Chooser choos
 
 }  // namespace
 
+std::string own_host() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
 HostAddresses addresses_of_this_host() {
-  HostAddresses result;
-  char name[256] = {};
-  gethostname(name, sizeof name - 1);
-  result.host = name;
+  HostAddresses result{.host = own_host()};
   ifaddrs* all = nullptr;
   if (getifaddrs(&all) != 0) return result;
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(all, freeifaddrs);

@@ -23,6 +23,7 @@ struct HostAddresses {
   std::vector<InterfaceAddress> addresses;
 };
 
+std::string own_host();  // its name
 // Interfaces of this host that are up: IPv4, and IPv6 without link-local addresses; no loopback.
 HostAddresses addresses_of_this_host();
 

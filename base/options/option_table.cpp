@@ -111,6 +111,30 @@ OptionSpec percent_option(const std::string& names, double& target, Range<double
   return spec;
 }
 
+OptionSpec quantity_option(const std::string& names, const std::string& value_name,
+                           std::optional<double>& target,
+                           const std::vector<std::pair<std::string, double>>& units,
+                           const Range<double>& range, const std::string& help) {
+  OptionSpec spec = make_option(names, value_name, help);
+  spec.set = [name = spec.names.front(), value_name, &target, units, range](const std::string& text) {
+    const std::size_t end = std::min(text.find_first_not_of("0123456789.eE+-"), text.size());
+    const std::string unit = text.substr(end);
+    std::string known;
+    double size = unit.empty() ? 1 : 0;
+    for (const auto& [word, factor] : units) {
+      append_part(known, word);
+      if (word == unit) size = factor;
+    }
+    if (size == 0)
+      throw Error(ExitCode::usage, "option {}: '{}' has none of the units {}; write it as {}", name, text,
+                  known, value_name);
+    target = size * parse_number<double>(name, text.substr(0, end),
+                                         {range.lowest / size, range.highest / size, range.above_lowest});
+  };
+  spec.get = [&target] { return target ? nlohmann::ordered_json(*target) : nlohmann::ordered_json(); };
+  return spec;
+}
+
 OptionSpec text_option(const std::string& names, const std::string& value_name, std::string& target,
                        const std::string& help) {
   OptionSpec spec = make_option(names, value_name, help);

@@ -124,6 +124,12 @@ OptionSpec number_option(const std::string& names, const std::string& value_name
 // A share as "2%" or "0.02", `range` is of the share; the default is shown in percent.
 OptionSpec percent_option(const std::string& names, double& target, Range<double> range,
                           const std::string& help);
+// A number with a unit after it, "100Gbps". A number alone is in the first of `units`, as are target and
+// `range`; each unit has its size in the first one.
+OptionSpec quantity_option(const std::string& names, const std::string& value_name,
+                           std::optional<double>& target,
+                           const std::vector<std::pair<std::string, double>>& units,
+                           const Range<double>& range, const std::string& help);
 OptionSpec text_option(const std::string& names, const std::string& value_name, std::string& target,
                        const std::string& help);
 // A text that must be one of `allowed`.

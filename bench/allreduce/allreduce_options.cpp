@@ -119,21 +119,19 @@ OptionGroup replay_group(AllreduceOptions& o) {
        flag_option("--pairs", o.pairs, true,
                    "measure every pair of hosts (of ranks, on one host), then rings, and name the slow host "
                    "or link"),
-       text_option("--out", "F", o.out,
-                   "write links.json here, which plumbline scaling reads: of --pairs, or of allreduces"),
-       flag_option("--overwrite", o.overwrite, true, "replace the file of --out if it exists")}};
+       text_option("--output", "F", o.output,
+                   "write links.json here, which plumbline scaling reads: of --pairs, or of allreduces")
+           .with_key("out")
+           .also_called("--out"),
+       flag_option("--overwrite", o.overwrite, true, "replace the file of --output if it exists")}};
 }
 
 OptionGroup answers_group(AllreduceOptions& o) {
-  OptionSpec completions =
-      choice_option("--completions", o.completions, completion_shells(), "print completions for a shell");
-  completions.config_key.clear();
-  completions.ends_parsing = true;
-  return {"Output",
-          {flag_option("--json", o.json, true, "print one JSON object in place of the table"),
-           flag_option("--quiet", o.quiet, true, "failures and results only"), std::move(completions),
-           stop_option("--version", o.version, "version and libraries"),
-           stop_option("--help,-h", o.help, "this text")}};
+  OptionGroup group{"Output",
+                    {flag_option("--json", o.json, true, "print one JSON object in place of the table"),
+                     flag_option("--quiet", o.quiet, true, "failures and results only")}};
+  for (OptionSpec& spec : question_options(o.questions)) group.options.push_back(std::move(spec));
+  return group;
 }
 
 // Options of nccl-tests (src/common.cu) that have no equal here; "did you mean" knows the others.
@@ -167,9 +165,10 @@ void check_together(const AllreduceOptions& o) {
   if (o.pairs && o.replay.model) refuse("options --pairs and --replay exclude each other; give one");
   if (o.pairs && o.comm == "nccl")
     refuse("options --pairs and --comm nccl exclude each other: pairs are messages of MPI; leave --comm out");
-  if (o.share_gpu && !o.out.empty())
+  if (o.share_gpu && !o.output.empty())
     refuse(
-        "options --share-gpu and --out exclude each other: ranks on one GPU measure no link; leave one out");
+        "options --share-gpu and --output exclude each other: ranks on one GPU measure no link; leave one "
+        "out");
   if (!o.replay.model && !o.compute.empty())
     refuse("option --compute: is for --replay only; add --replay with the model of that program.json");
   if (!o.replay.model && (o.batch_per_device || o.bucket_mb))
@@ -178,9 +177,10 @@ void check_together(const AllreduceOptions& o) {
   if (!o.compute.empty() && (o.batch_per_device || o.bucket_mb))
     throw Error(ExitCode::usage, "options {} and --compute exclude each other: {} has them already",
                 o.bucket_mb ? "--bucket-mb" : "--bs", o.compute);
-  if (!o.out.empty() && !o.pairs && (o.replay.model || o.collective != Collective::Kind::allreduce_sum))
+  if (!o.output.empty() && !o.pairs && (o.replay.model || o.collective != Collective::Kind::allreduce_sum))
     refuse(
-        "option --out: links.json holds pairs or allreduces of many sizes; give --pairs, or leave --replay "
+        "option --output: links.json holds pairs or allreduces of many sizes; give --pairs, or leave "
+        "--replay "
         "and --collective out");
   if (o.cuda_graph == CudaGraph::on && o.comm == "mpi")
     refuse(
@@ -226,16 +226,13 @@ OptionTable allreduce_option_table(AllreduceOptions& options) {
 AllreduceOptions parse_allreduce_options(int argc, const char* const* argv) {
   AllreduceOptions options;
   parse_command_line(allreduce_option_table(options), argc, argv);
-  if (!options.help && !options.version && options.completions.empty()) check_together(options);
+  if (!options.questions.any()) check_together(options);
   return options;
 }
 
 std::string options_fingerprint(const AllreduceOptions& options) {
   AllreduceOptions copy = options;
-  std::string lines;
-  const nlohmann::ordered_json config = config_json(allreduce_option_table(copy));
-  for (const auto& [key, value] : config.items()) lines += key + "=" + value.dump() + "\n";
-  return lines;
+  return fingerprint_of(config_json(allreduce_option_table(copy)));
 }
 
 AllreduceOptions resolve(AllreduceOptions options, const DeviceLimits& limits) {

@@ -38,10 +38,9 @@ struct AllreduceOptions {
   std::optional<double> bucket_mb;
   std::string compute;  // program.json of a profiled run
   bool pairs = false;
-  std::string out;  // links.json
+  std::string output;  // links.json
   bool overwrite = false, json = false, quiet = false;
-  bool help = false, version = false;
-  std::string completions;
+  Questions questions;
   WatchOptions watch;
 };
 

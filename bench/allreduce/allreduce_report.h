@@ -37,7 +37,7 @@ std::string to_text(const AllreduceReport& report);
 //  ["replay": {…}], ["links": {…}]}
 nlohmann::ordered_json to_json(const AllreduceReport& report);
 
-// For links.json, with the in-place allreduces of a sweep, or the pairs. `hosts`: hosts_of(job).
+// For links.json, with the in-place allreduces of a sweep, or the pairs. `hosts`: JobPlaces::hosts.
 Links links_of(const AllreduceReport& report, const std::vector<LinkHost>& hosts);
 
 }  // namespace plumb

@@ -3,55 +3,21 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "comm/message_pattern.h"
 #include "results/record/schema.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {
 
-constexpr std::size_t kPatternElements = std::size_t{1} << 20;  // filled and checked at a time
-
 std::size_t total_bytes(const Collective& collective) {
   return collective.elements * bytes_of(collective.dtype);
 }
 
-// Calls `each(first element, bytes)` for pieces of the message; `bytes` is scratch memory of that size.
-template <typename Each>
-void in_pieces(const Collective& collective, Each each) {
-  std::vector<std::byte> scratch(std::min(collective.elements, kPatternElements) *
-                                 bytes_of(collective.dtype));
-  for (std::size_t first = 0; first < collective.elements; first += kPatternElements) {
-    const std::size_t count = std::min(kPatternElements, collective.elements - first);
-    each(first, std::span(scratch).first(count * bytes_of(collective.dtype)));
-  }
-}
-
 void fill_messages(Exchange& exchange, const Transfer& transfer, const MessagePattern& pattern) {
   const Collective& collective = transfer.collective;
-  in_pieces(collective, [&](std::size_t first, std::span<std::byte> bytes) {
-    const std::size_t offset = first * bytes_of(collective.dtype);
-    pattern.fill(bytes, first);
-    exchange.memory().write(transfer.from.value_or(collective.buffer), offset, bytes);
-    if (!transfer.from) return;
-    std::ranges::fill(bytes, std::byte{0x33});  // no value of the pattern: the result must not be left over
-    exchange.memory().write(collective.buffer, offset, bytes);
-  });
-}
-
-MessagePattern::Wrong check_message(Exchange& exchange, const Transfer& transfer,
-                                    const MessagePattern& pattern, const DamageHook& damage) {
-  const Collective& collective = transfer.collective;
-  MessagePattern::Wrong all;
-  in_pieces(collective, [&](std::size_t first, std::span<std::byte> bytes) {
-    exchange.memory().read(collective.buffer, first * bytes_of(collective.dtype), bytes);
-    if (damage && first == 0) damage(bytes);
-    const MessagePattern::Wrong wrong = pattern.check(bytes, first);
-    const std::size_t elements = all.elements + wrong.elements;
-    if (all.elements == 0) all = wrong;
-    all.elements = elements;
-  });
-  return all;
+  fill_message(exchange.memory(), collective, pattern, transfer.from.value_or(collective.buffer));
+  // The result must not be left over. The pattern has no such value.
+  if (transfer.from) overwrite_message(exchange.memory(), collective, std::byte{0x33});
 }
 
 // "rank 1 on node2: element 17 of 1,048,576 is 3 and should be 6"; empty if nothing is wrong.
@@ -128,7 +94,7 @@ CheckedTransfer measure(Exchange& exchange, const Transfer& transfer, const Tran
   if (job.rank() == 0) checked.measured.times = times_over_ranks(all, job.size());
   fill_messages(exchange, transfer, pattern);
   exchange.carry_out(transfer);
-  const MessagePattern::Wrong wrong = check_message(exchange, transfer, pattern, how.damage);
+  const MessagePattern::Wrong wrong = check_message(exchange.memory(), collective, pattern, how.damage);
   checked.measured.wrong_elements =
       static_cast<std::int64_t>(job.sum({static_cast<double>(wrong.elements)}).front());
   for (const std::string& text : job.all_gather(wrong_text(job, wrong)))

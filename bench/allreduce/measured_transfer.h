@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/allreduce/damage_hook.h"
 #include "bench/allreduce/exchange.h"
 #include "results/statistics/statistics.h"
 
@@ -49,7 +48,7 @@ std::string collective_name(Collective::Kind kind);
 
 struct TransferMeasure {
   int warmup = 5, iterations = 20;
-  DamageHook damage = {};
+  MessageDamage damage = {};
 };
 
 struct CheckedTransfer {

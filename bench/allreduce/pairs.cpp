@@ -5,21 +5,10 @@
 #include "base/text.h"
 #include "base/text_table.h"
 #include "base/units.h"
-#include "comm/link_probe.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {
-
-// The first two ranks of every host that has two.
-std::vector<RankPair> pairs_within_hosts(const std::vector<RankPlace>& ranks) {
-  std::vector<RankPair> pairs;
-  for (std::size_t first = 0; first < ranks.size(); ++first)
-    for (std::size_t second = 0; ranks[first].local_rank == 0 && second < ranks.size(); ++second)
-      if (ranks[second].local_rank == 1 && ranks[second].host == ranks[first].host)
-        pairs.push_back({static_cast<int>(first), static_cast<int>(second)});
-  return pairs;
-}
 
 void measure_ring(const Job& job, const std::vector<std::size_t>& members, MeasuredPairs& measured) {
   std::vector<int> ring;
@@ -27,24 +16,20 @@ void measure_ring(const Job& job, const std::vector<std::size_t>& members, Measu
   measured.rings.push_back({members, probe_ring(job, ring)});
 }
 
-// Places that are slow as a whole leave the second ring; rank 0 knows which and tells the others.
-std::vector<std::size_t> places_without_slow(const Job& job, const MeasuredPairs& measured) {
-  std::vector<float> keeps(measured.places.size(), 1);
-  for (const SlowLink& slow : measured.slow)
-    if (!slow.other) keeps[slow.place] = 0;
-  job.broadcast(keeps.data(), keeps.size());
+// Places that are slow as a whole leave the second ring.
+std::vector<std::size_t> places_without_slow(const MeasuredPairs& measured) {
   std::vector<std::size_t> members;
-  for (std::size_t place = 0; place < keeps.size(); ++place)
-    if (keeps[place] > 0) members.push_back(place);
+  for (std::size_t place = 0; place < measured.places.size(); ++place)
+    if (std::ranges::none_of(measured.slow,
+                             [&](const SlowLink& slow) { return !slow.other && slow.place == place; }))
+      members.push_back(place);
   return members;
 }
 
-std::optional<Link> slowest_within_hosts(const Job& job, const std::vector<RankPlace>& ranks) {
-  const std::vector<RankPair> pairs = pairs_within_hosts(ranks);
-  if (pairs.empty()) return std::nullopt;
-  const std::vector<LinkSpeed> speeds = probe_pairs(job, pairs);
-  if (speeds.empty()) return std::nullopt;
-  return link_of(*std::ranges::min_element(speeds, {}, &LinkSpeed::bytes_per_second));
+std::optional<Link> slowest_within_hosts(const Job& job, const std::vector<RankPair>& pairs) {
+  const std::vector<Link> links = probe_pairs(job, pairs);
+  if (links.empty()) return std::nullopt;
+  return *std::ranges::min_element(links, {}, &Link::bytes_per_second);
 }
 
 std::string ring_text(const MeasuredPairs& measured, const MeasuredRing& ring) {
@@ -61,24 +46,19 @@ double median_latency(const MeasuredPairs& measured) {
 
 }  // namespace
 
-std::vector<LinkHost> hosts_of(const Job& job) {
-  return hosts_of(rank_places(job));
-}
-
-MeasuredPairs measure_pairs(const Job& job, const std::function<void(const std::string&)>& told) {
-  const std::vector<RankPlace> ranks = rank_places(job);
-  MeasuredPairs measured{.are_hosts = job.nodes() > 1};
-  measured.hosts = hosts_of(ranks);
-  measured.places = places_of(ranks, measured.are_hosts);
+MeasuredPairs measure_pairs(const Job& job, const std::function<void(const std::string&)>& say) {
+  const JobPlaces all_places = places_of(job);
+  MeasuredPairs measured{
+      .are_hosts = job.nodes() > 1, .places = all_places.places, .hosts = all_places.hosts};
   if (measured.places.size() < 2) return measured;
-  measured.pairs = measure_pairs_of(job, measured.places, {}, told);
-  if (job.rank() == 0) measured.slow = find_slow(measured.places.size(), measured.pairs);
+  measured.pairs = measure_pairs_of(job, measured.places, {}, say);
+  measured.slow = find_slow(measured.places.size(), measured.pairs);
   std::vector<std::size_t> all(measured.places.size());
   for (std::size_t place = 0; place < all.size(); ++place) all[place] = place;
   measure_ring(job, all, measured);
-  const std::vector<std::size_t> rest = places_without_slow(job, measured);
+  const std::vector<std::size_t> rest = places_without_slow(measured);
   if (rest.size() >= 2 && rest.size() < all.size()) measure_ring(job, rest, measured);
-  if (measured.are_hosts) measured.within_host = slowest_within_hosts(job, ranks);
+  if (measured.are_hosts) measured.within_host = slowest_within_hosts(job, all_places.within_hosts);
   return measured;
 }
 

@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/links/host_pairs.h"
-#include "bench/links/slow_links.h"
+#include "bench/links/host_links.h"
 #include "comm/job.h"
 #include "results/record/links.h"
 
@@ -19,7 +18,6 @@ struct MeasuredRing {
   double bytes_per_second = 0;      // of its slowest place
 };
 
-// Complete on rank 0 only.
 struct MeasuredPairs {
   bool are_hosts = true;  // false: ranks of a single host
   std::vector<Place> places;
@@ -30,12 +28,9 @@ struct MeasuredPairs {
   std::optional<Link> within_host;  // the slowest host's, of its first two ranks
 };
 
-// The hosts of the job, in the order of their first ranks, with their ranks. Every rank calls it.
-std::vector<LinkHost> hosts_of(const Job& job);
-
-// Over MPI, from host memory, whatever carries collectives. Every rank calls it; collective. `told`: called
-// on rank 0 in front of each round with a line for people.
-MeasuredPairs measure_pairs(const Job& job, const std::function<void(const std::string&)>& told);
+// Over MPI, from host memory, whatever carries collectives. Every rank calls it; collective. `say`: called on
+// rank 0 before each round with a line for people.
+MeasuredPairs measure_pairs(const Job& job, const std::function<void(const std::string&)>& say);
 
 // One sentence per finding, or that nothing is slow.
 std::vector<std::string> findings(const MeasuredPairs& measured);

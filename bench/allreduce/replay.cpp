@@ -14,7 +14,7 @@
 #include "bench/run/runner.h"
 #include "kernels/program/dependencies.h"
 #include "results/record/object_reader.h"
-#include "results/simulation/recorded_step.h"
+#include "results/simulation/step_model.h"
 
 namespace plumb {
 namespace {

@@ -4,11 +4,9 @@
 #include <optional>
 #include <utility>
 
-#include "base/build.h"
 #include "base/console/messages.h"
 #include "base/console/print.h"
 #include "base/error.h"
-#include "base/options/completions.h"
 #include "base/output.h"
 #include "base/standard_descriptors.h"
 #include "base/steady_clock.h"
@@ -20,12 +18,7 @@
 #include "bench/allreduce/pairs.h"
 #include "bench/allreduce/replay.h"
 #include "bench/output/summary.h"
-#include "bench/output/version.h"
-#include "bench/run/environment.h"
-#include "bench/run/failures.h"
-#include "bench/run/host_links.h"
-#include "bench/run/interruption.h"
-#include "bench/run/watched_job.h"
+#include "bench/run/run_program.h"
 #include "comm/distinct_gpus.h"
 #include "comm/job.h"
 #include "comm/launched_as.h"
@@ -38,7 +31,7 @@ constexpr double kSecondsBetweenLines = 10;
 // One run: what every rank needs, and what rank 0 will print.
 class AllreduceRun {
  public:
-  AllreduceRun(const Job& job, const AllreduceOptions& options, const DamageHook& damage)
+  AllreduceRun(const Job& job, const AllreduceOptions& options, const MessageDamage& damage)
       : job_(job),
         how_{.warmup = options.warmup, .iterations = options.iterations, .damage = damage},
         line_(stderr, terminal_of(stderr)),
@@ -64,16 +57,16 @@ class AllreduceRun {
   const AllreduceOptions& options() const { return report_.options; }
 
   void check_output_file() {
-    if (options().out.empty()) return;
+    if (options().output.empty()) return;
     job_.together([&] {
       if (job_.size() == 1)
         throw Error(ExitCode::usage,
-                    "option --out: one rank has no links to write to '{}'; start several with mpirun",
-                    options().out);
+                    "option --output: one rank has no links to write to '{}'; start several with mpirun",
+                    options().output);
       if (job_.rank() == 0) check_output(output());
     });
   }
-  Output output() const { return {"--out", options().out, options().overwrite}; }
+  Output output() const { return {"--output", options().output, options().overwrite}; }
 
   void measure_links() {
     report_.options.comm = "mpi";
@@ -164,12 +157,12 @@ class AllreduceRun {
 
   void finish() {
     job_.enter_phase(RunPhase::checking);
-    const std::vector<LinkHost> hosts = hosts_of(job_);
+    const std::vector<LinkHost> hosts = places_of(job_).hosts;
     job_.together([&] {
       if (job_.rank() != 0) return;
       print_text(options().json ? json_text(to_json(report_)) : to_text(report_));
       if (!notes_.empty()) Messages(stderr, terminal_of(stderr), Loudness::usual).say(notes_);
-      if (!options().out.empty() && !wrong_)
+      if (!options().output.empty() && !wrong_)
         write_output(output(), to_json(links_of(report_, hosts)).dump(1) + "\n");
     });
     if (!wrong_) return;
@@ -200,40 +193,21 @@ class AllreduceRun {
   std::optional<Exchange> exchange_;  // ends before the device
 };
 
-std::optional<std::string> answer_without_job(const AllreduceOptions& options) {
-  AllreduceOptions defaults;
-  if (options.help) return help_text(allreduce_option_table(defaults));
-  if (options.version) {
-    const nlohmann::ordered_json build = engine_build_json(true);
-    return options.json ? json_text(build) : version_text(kAllreduceProgram, build);
-  }
-  if (!options.completions.empty())
-    return completions(options.completions, completed(allreduce_option_table(defaults)));
-  return std::nullopt;
-}
-
 }  // namespace
 
-int run_allreduce_program(int argc, char** argv, const std::function<DamageHook(const Job&)>& damage_of) {
+int run_allreduce_program(int argc, char** argv, const std::function<MessageDamage(const Job&)>& damage_of) {
   open_standard_descriptors();
   return run_program(kAllreduceProgram, [&] {
     const AllreduceOptions options = parse_allreduce_options(argc, argv);
-    if (const auto answer = answer_without_job(options)) {
+    AllreduceOptions defaults;
+    if (const auto answer = answer_to(options.questions, allreduce_option_table(defaults), options.json)) {
       if (launched_as().rank == 0) print_text(*answer);
       return;
     }
-    prepare_signals();
-    warn_of_idle_places(options.quiet);
-    require_open_files();
-    require_address_space();
-    AddressCheck addresses(true, options.quiet);
-    WatchedJob watched(kAllreduceProgram, options.watch, &argc, &argv, addresses.at_start());
-    const Job& job = watched.job();
-    run_in_job(kAllreduceProgram, job, [&] {
-      addresses.after_start(job);
-      watched.watch_ranks(options.quiet);
-      AllreduceRun(job, options, damage_of ? damage_of(job) : DamageHook()).run();
-    });
+    run_job(kAllreduceProgram, {.watch = options.watch, .quiet = options.quiet}, &argc, &argv,
+            [&](const Job& job, Watchdog*) {
+              AllreduceRun(job, options, damage_of ? damage_of(job) : MessageDamage()).run();
+            });
   });
 }
 

@@ -1,4 +1,4 @@
-// Memory that threads share: who wants more than is left waits for the others.
+// Memory that threads share: a thread that needs more than is left waits for the others.
 #pragma once
 
 #include <condition_variable>
@@ -15,8 +15,16 @@ class ByteBudget {
   class Share {
    public:
     // `bytes`: at most the whole budget.
-    Share(ByteBudget& budget, std::size_t bytes);
-    ~Share();
+    Share(ByteBudget& budget, std::size_t bytes) : budget_(budget), bytes_(bytes) {
+      std::unique_lock lock(budget_.mutex_);
+      budget_.freed_.wait(lock, [&] { return budget_.left_ >= bytes_; });
+      budget_.left_ -= bytes_;
+    }
+    ~Share() {
+      const std::scoped_lock lock(budget_.mutex_);
+      budget_.left_ += bytes_;
+      budget_.freed_.notify_all();
+    }
     Share(const Share&) = delete;
     Share& operator=(const Share&) = delete;
 

@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "bench/output/log_writer.h"
-#include "comm/nccl_communicator.h"
 #include "models/model_builder.h"
 
 namespace plumb {
@@ -93,9 +92,6 @@ OptionGroup cuda_group(BenchOptions& o) {
            "--tune-for", o.tune_for, {{"time", TuneFor::time}, {"energy", TuneFor::energy}},
            "energy: of the engines within 10 % of the fastest, run the one that needs the fewest joules, "
            "for GPUs whose power limit sets the clock"),
-       flag_option("--overlap-weights", o.overlap_weights, true,
-                   "compute weight gradients on a stream of their own, beside the rest of backward; takes "
-                   "more memory"),
        loss_scale_option(o),
        flag_option(
            "--share-gpu", o.share_gpu, true,
@@ -241,7 +237,10 @@ OptionGroup output_group(BenchOptions& o) {
            number_option("--run", "K", o.run, {1, 1'000'000}, "number K of the log")
                .with_default("the next free"),
            written_formats_option(o),
-           text_option("--out", "D", o.out, "result.json, env.json and program.json in a new folder here"),
+           text_option("-o,--output", "D", o.output,
+                       "result.json, env.json and program.json in a new folder here")
+               .with_key("out")
+               .also_called("--out"),
            flag_option("--profile", o.profile, true,
                        "after the run: every instruction's time against the device's limits, as a table and "
                        "profile.json"),
@@ -260,77 +259,48 @@ OptionGroup output_group(BenchOptions& o) {
            flag_option("--verbose", o.verbose, true, "say more of what is chosen").in_set("loudness")}};
 }
 
+OptionSpec task_flag(BenchOptions& o, const std::string& name, Task task, const std::string& help) {
+  OptionSpec spec = make_option(name, "", help);
+  spec.exclusive_set = "task";
+  spec.set = [&o, task](const std::string&) { o.task = task; };
+  spec.get = [&o, task] { return nlohmann::ordered_json(o.task == task); };
+  return spec;
+}
+
 OptionGroup information_group(BenchOptions& o) {
-  OptionSpec completions =
-      choice_option("--completions", o.completions, completion_shells(), "print completions for a shell");
-  completions.config_key.clear();
-  completions.ends_parsing = true;
   OptionSpec print_config =
       flag_option("--print-config", o.print_config, true, "print the values of all options as JSON");
   print_config.config_key.clear();
-  return {
+  OptionGroup group{
       "Without running",
-      {flag_option("--dry-run", o.dry_run, true,
-                   "print parameters, MACs, memory plan and roofline; needs no device, allocates nothing"),
-       flag_option("--find-max-bs", o.find_max_bs, true,
-                   "find the largest --bs that really runs a step, by trying; writes no log"),
-       flag_option("--decode-only", o.decode_only, true,
-                   "load the batches of --data without training, and print the rate; writes no log"),
-       target_option(o.target, "the device of a dry run").with_default("this machine's"),
-       number_option("--link-gbps", "X", o.link_gbps, {.lowest = 0, .highest = 1e6, .above_lowest = true},
-                     "with --dry-run and --nodes: Gbit/s of a node's links to others, for which the time of "
-                     "the exchange is predicted"),
-       number_option("--link-us", "X", o.link_us, {0, 1e6}, "likewise: microseconds of a hop between nodes")
-           .with_default("0"),
+      {task_flag(o, "--dry-run", Task::dry_run,
+                 "print parameters, MACs, memory plan and roofline; needs no device, allocates nothing"),
+       task_flag(o, "--find-max-bs", Task::find_max_batch,
+                 "find the largest --bs that really runs a step, by trying; writes no log"),
+       task_flag(o, "--decode-only", Task::decode_only,
+                 "load the batches of --data without training, and print the rate; writes no log"),
+       target_option(o.dry_run.target, "the device of a dry run").with_default("this machine's"),
+       quantity_option(
+           "--bandwidth", "100Gbps", o.dry_run.bandwidth_gbps,
+           {{"Gbps", 1}, {"Mbps", 1e-3}, {"GB/s", 8}, {"MB/s", 8e-3}},
+           {.lowest = 0, .highest = 1e6, .above_lowest = true},
+           "with --dry-run and --nodes: predict the time of allreduces for this bandwidth of a node's "
+           "links to others")
+           .with_key("link_gbps")
+           .also_called("--link-gbps"),
+       quantity_option("--latency", "5us", o.dry_run.latency_us,
+                       {{"us", 1}, {"ns", 1e-3}, {"ms", 1e3}, {"s", 1e6}}, {0, 1e6},
+                       "likewise: latency of a hop between nodes")
+           .with_default("0")
+           .with_key("link_us")
+           .also_called("--link-us"),
        stop_option("--list-targets", o.list_targets, "devices known to --target, with their limits"),
-       std::move(print_config), std::move(completions),
-       stop_option("--version", o.version, "version and libraries"),
-       stop_option("--help,-h", o.help, "this text")}};
-}
-
-OptionGroup watch_group(BenchOptions& o) {
-  return watchdog_options(o.watch);
+       std::move(print_config)}};
+  for (OptionSpec& spec : question_options(o.questions)) group.options.push_back(std::move(spec));
+  return group;
 }
 
 }  // namespace
-
-OptionSpec communicator_option(std::string& target, const std::string& help) {
-  OptionSpec spec = choice_option("--comm", target, {"auto", "nccl", "mpi"}, help);
-  spec.set = [set = spec.set](const std::string& value) {
-    if (value == "nccl" && !why_no_nccl().empty())
-      throw Error(ExitCode::unavailable, "option --comm: 'nccl' is not available, {}; give --comm mpi",
-                  why_no_nccl());
-    set(value);
-  };
-  return spec;
-}
-
-std::vector<std::string> target_names() {
-  std::vector<std::string> names;
-  for (const DeviceLimits& limits : targets()) names.push_back(limits.name);
-  return names;
-}
-
-OptionSpec target_option(std::string& target, const std::string& help) {
-  OptionSpec spec = text_option(
-      "--target", "NAME", target,
-      fmt::format("{}: {}; v100 alone is the first of its kind", help, fmt::join(target_names(), ", ")));
-  spec.values = target_names();
-  spec.set = [&target](const std::string& text) {
-    if (!find_target(text)) parse_choice("--target", text, target_names());
-    target = text;
-  };
-  return spec;
-}
-
-std::string target_note(const std::string& target) {
-  const std::optional<DeviceLimits> used = find_target(target);
-  if (!used || used->name == target) return "";
-  std::string matches;
-  for (const std::string& name : target_names())
-    if (name.starts_with(target + "-")) append_part(matches, name);
-  return fmt::format("--target {}: matches {}; using {}", target, matches, used->name);
-}
 
 BenchOptions default_options(std::string_view program, std::span<const Model> catalogue) {
   const std::vector<const Model*> models = models_of(program, catalogue);
@@ -349,9 +319,10 @@ OptionTable bench_option_table(BenchOptions& options) {
   if (OptionGroup network = network_group(options); !network.options.empty())
     table.groups.push_back(std::move(network));
   if (options.model->margin_head) table.groups.push_back(margin_group(options.face));
-  for (const auto& group :
-       {device_group, cuda_group, data_group, training_group, output_group, watch_group, information_group})
+  for (const auto& group : {device_group, cuda_group, data_group, training_group, output_group})
     table.groups.push_back(group(options));
+  table.groups.push_back(watchdog_options(options.watch));
+  table.groups.push_back(information_group(options));
   return table;
 }
 
@@ -364,8 +335,7 @@ BenchOptions parse_options(int argc, const char* const* argv, std::string_view p
     options = {.catalogue = catalogue, .model = options.model};
     parse_command_line(bench_option_table(options), argc, argv);
   }
-  if (!options.help && !options.version && !options.list_targets && options.completions.empty())
-    check_together(options);
+  if (!options.questions.any() && !options.list_targets) check_together(options);
   return options;
 }
 
@@ -375,15 +345,7 @@ nlohmann::ordered_json options_json(const BenchOptions& options) {
 }
 
 std::string options_fingerprint(const BenchOptions& options) {
-  const nlohmann::ordered_json config = options_json(options);
-  std::string lines;
-  for (const auto& [key, value] : config.items()) lines += key + "=" + value.dump() + "\n";
-  return lines;
-}
-
-std::string options_help(std::string_view program) {
-  BenchOptions defaults = default_options(program);
-  return help_text(bench_option_table(defaults));
+  return fingerprint_of(options_json(options));
 }
 
 }  // namespace plumb

@@ -30,6 +30,25 @@ struct WatchOptions {
   double timeout_seconds = 30, startup_timeout_seconds = 600;
 };
 
+// What a program does with its options.
+enum class Task { train, dry_run, find_max_batch, decode_only };
+
+struct DryRunOptions {
+  std::string target;                                // a name of targets(); empty: this machine's device
+  std::optional<double> bandwidth_gbps, latency_us;  // of links between nodes
+};
+
+// Answered by main; nothing else is checked then.
+struct Questions {
+  bool help = false, version = false;
+  std::string completions;  // "zsh"; empty: not asked for
+  bool any() const { return help || version || !completions.empty(); }
+};
+// --completions, --version and --help.
+std::vector<OptionSpec> question_options(Questions& questions);
+// The answer, if one is asked for. `table`: with the defaults.
+std::optional<std::string> answer_to(const Questions& questions, const OptionTable& table, bool json);
+
 // Options of a bench program. Defaults are those of the model's recipe; what is empty is decided by the
 // device and the model (see resolve()).
 struct BenchOptions {
@@ -48,7 +67,7 @@ struct BenchOptions {
   double bucket_mb = kDefaults.bucket_mb;
   ReduceDType reduce_dtype = ReduceDType::same;
   bool overlap = kDefaults.overlap;
-  bool share_gpu = kDefaults.share_gpu, overlap_weights = kDefaults.overlap_weights;
+  bool share_gpu = kDefaults.share_gpu;
   CudaGraph cuda_graph = CudaGraph::automatic;
   bool fuse = true, autotune = kDefaults.autotune;  // cuda: engines of convolutions
   TuneFor tune_for = TuneFor::time;                 // likewise
@@ -62,23 +81,21 @@ struct BenchOptions {
   double weight_decay = model->recipe.weight_decay, label_smoothing = model->recipe.label_smoothing;
   DecayRule decay = DecayRule::all;
   std::string weights, batch, save_weights;  // safetensors files; empty: not asked for
-  std::string log_dir = "logs", out = "runs";
+  std::string log_dir = "logs", output = "runs";
   std::optional<int> run;
-  std::string dialect;  // "A,B": further logs
-  bool dry_run = false, list_targets = false, print_config = false, json = false;
-  std::string target;
-  int nodes = 0, devices_per_node = 0;       // 0: read from the hosts
-  std::optional<double> link_gbps, link_us;  // links between nodes, for a dry run
+  std::string dialect;                  // "A,B": further logs
+  int nodes = 0, devices_per_node = 0;  // 0: read from the hosts
   bool check = true;
   bool probe = true;  // of links between hosts, before a run
   WatchOptions watch;
   bool profile = false, trace = false;  // stamped iterations after the run
-  bool find_max_bs = false;             // in place of a run
-  bool decode_only = false;             // likewise: batches alone
   std::uint64_t seed = 0;
-  bool deterministic = kDefaults.deterministic, quiet = false, verbose = false;
-  bool help = false, version = false;  // answered by main, as list_targets and completions are
-  std::string completions;             // "zsh"; empty: not asked for
+  bool deterministic = kDefaults.deterministic;
+  bool json = false, quiet = false, verbose = false;
+  Task task = Task::train;
+  DryRunOptions dry_run;
+  bool list_targets = false, print_config = false;  // answered by main, too
+  Questions questions;
 };
 
 // --comm auto|nccl|mpi; nccl is refused with Error(unavailable) by a build without.
@@ -110,11 +127,8 @@ BenchOptions parse_options(int argc, const char* const* argv, std::string_view p
 // Throws Error(usage) for options that exclude each other.
 void check_together(const BenchOptions& options);
 
-// A sentence on what the device can't do of these options, with the remedy; empty if it can do all.
-std::string why_not_on(const DeviceLimits& limits, const BenchOptions& options);
-
-// Fills in what device and world decide (batch, communicator). Throws Error(usage) with why_not_on()'s
-// sentence.
+// Fills in what device and world decide (batch, communicator). Throws Error(usage) for what the device can't
+// do.
 BenchOptions resolve(BenchOptions options, const DeviceLimits& limits, int world_size);
 
 // Whether gradients are exchanged, with `options` as resolved: a single rank does so only over a communicator
@@ -124,11 +138,9 @@ bool has_collectives(const BenchOptions& options, int world_size);
 // What all ranks of a job must share, one "key=value" line per option, as given (before a rank fills in what
 // is its own, such as threads).
 std::string options_fingerprint(const BenchOptions& options);
+std::string fingerprint_of(const nlohmann::ordered_json& config);
 
 // Every option and its value: "config" of result.json.
 nlohmann::ordered_json options_json(const BenchOptions& options);
-
-// --help.
-std::string options_help(std::string_view program = "bench_resnet50");
 
 }  // namespace plumb

@@ -11,17 +11,52 @@ namespace plumb {
 
 namespace {
 
-// --link-gbps and --link-us describe links of a dry run over several nodes.
+// --bandwidth and --latency describe links of a dry run over several nodes.
 void check_link(const BenchOptions& o) {
-  if (!o.link_gbps && !o.link_us) return;
-  const char* const name = o.link_gbps ? "--link-gbps" : "--link-us";
-  if (!o.dry_run)
+  const bool has_bandwidth = o.dry_run.bandwidth_gbps.has_value();
+  if (!has_bandwidth && !o.dry_run.latency_us) return;
+  const char* const name = has_bandwidth ? "--bandwidth" : "--latency";
+  if (o.task != Task::dry_run)
     throw Error(ExitCode::usage, "option {}: a run measures its links itself; add --dry-run or leave it out",
                 name);
   if (o.nodes < 2)
     throw Error(ExitCode::usage, "option {}: is of links between nodes; add --nodes with 2 or more", name);
-  if (!o.link_gbps)
-    throw Error(ExitCode::usage, "option --link-us: needs a bandwidth beside it; add --link-gbps");
+  if (!has_bandwidth)
+    throw Error(ExitCode::usage, "option --latency: needs a bandwidth next to it; add --bandwidth");
+}
+
+// What the device can't do of these options, with the remedy; empty if it can do all.
+std::string why_not_on(const DeviceLimits& limits, const BenchOptions& options) {
+  if (!limits.flops_per_second.contains(options.precision)) {
+    std::string able;
+    for (const auto& [precision, flops] : limits.flops_per_second)
+      append_part(able, fmt::format("--{}", name_of(precision)), " or ");
+    const bool lacks_bf16 = options.precision == Precision::bf16 && limits.kind == DeviceKind::cpu;
+    return fmt::format("option --{}: device {} can't do it{}; give {}", name_of(options.precision),
+                       limits.name, lacks_bf16 ? ", it has neither AVX512_BF16 nor AMX" : "", able);
+  }
+  if (options.face.head_dtype == HeadDtype::tf32 && !limits.flops_per_second.contains(Precision::tf32))
+    return fmt::format("option --head-dtype: device {} can't do 'tf32'; give fp32 or same", limits.name);
+  if (limits.kind == DeviceKind::cuda) {
+    if (options.winograd == Winograd::where_faster) return "";
+    return fmt::format(
+        "option --conv: 'direct' is for cpus, and device {} is a GPU, whose engines --no-autotune and "
+        "--fusion decide; leave it out",
+        limits.name);
+  }
+  if (options.comm == "nccl")
+    return fmt::format("option --comm: 'nccl' is for GPUs, and device {} is a cpu; give --comm mpi",
+                       limits.name);
+  if (options.cuda_graph == CudaGraph::on)
+    return fmt::format("option --cuda-graph: 'on' is for GPUs, and device {} is a cpu; leave it out",
+                       limits.name);
+  if (options.tune_for == TuneFor::energy)
+    return fmt::format("option --tune-for: 'energy' is for GPUs, and device {} is a cpu; leave it out",
+                       limits.name);
+  if (options.layout)
+    return fmt::format("option --layout: '{}' is for GPUs, and device {} is a cpu; leave it out",
+                       name_of(*options.layout), limits.name);
+  return "";
 }
 
 }  // namespace
@@ -62,61 +97,23 @@ void check_together(const BenchOptions& o) {
         kUsage,
         "option --head-dtype: 'tf32' is for --fp16 and --bf16, and this run is in fp32; leave it out, "
         "or give --tf32 for all products");
-  if (o.find_max_bs && o.batch_per_device)
+  if (o.task == Task::find_max_batch && o.batch_per_device)
     throw Error(
         kUsage,
         "options --find-max-bs and --bs {} exclude each other: it looks for the batch; leave --bs out",
         *o.batch_per_device);
-  if (o.find_max_bs && (o.dry_run || !o.batch.empty()))
-    throw Error(kUsage, "options --find-max-bs and {} exclude each other; {}",
-                o.dry_run ? "--dry-run" : "--batch-file",
-                o.dry_run ? "give --dry-run alone for the plan's answer" : "leave --batch-file out");
-  if (o.decode_only && o.data == "synthetic")
+  if (o.task == Task::find_max_batch && !o.batch.empty())
+    throw Error(kUsage, "options --find-max-bs and --batch-file exclude each other; leave --batch-file out");
+  if (o.task == Task::decode_only && o.data == "synthetic")
     throw Error(kUsage,
                 "option --decode-only: measures how fast images are loaded, and synthetic ones aren't; give "
                 "--data FOLDER or --data X.rec");
-  if (o.decode_only && (o.dry_run || o.find_max_bs))
-    throw Error(kUsage, "options --decode-only and {} exclude each other; give one of them",
-                o.dry_run ? "--dry-run" : "--find-max-bs");
   if (o.model->margin_head) check_face(o.face, *o.model, models_of(o.model->program, o.catalogue));
   check_link(o);
-  if (!o.target.empty() && !o.dry_run)
+  if (!o.dry_run.target.empty() && o.task != Task::dry_run)
     throw Error(kUsage,
                 "option --target: {} can't be trained on, a run uses this machine's device; add --dry-run",
-                o.target);
-}
-
-std::string why_not_on(const DeviceLimits& limits, const BenchOptions& options) {
-  if (!limits.flops_per_second.contains(options.precision)) {
-    std::string able;
-    for (const auto& [precision, flops] : limits.flops_per_second)
-      append_part(able, fmt::format("--{}", name_of(precision)), " or ");
-    const bool lacks_bf16 = options.precision == Precision::bf16 && limits.kind == DeviceKind::cpu;
-    return fmt::format("option --{}: device {} can't do it{}; give {}", name_of(options.precision),
-                       limits.name, lacks_bf16 ? ", it has neither AVX512_BF16 nor AMX" : "", able);
-  }
-  if (options.face.head_dtype == HeadDtype::tf32 && !limits.flops_per_second.contains(Precision::tf32))
-    return fmt::format("option --head-dtype: device {} can't do 'tf32'; give fp32 or same", limits.name);
-  if (limits.kind == DeviceKind::cuda) {
-    if (options.winograd == Winograd::where_faster) return "";
-    return fmt::format(
-        "option --conv: 'direct' is for cpus, and device {} is a GPU, whose engines --no-autotune and "
-        "--fusion decide; leave it out",
-        limits.name);
-  }
-  if (options.comm == "nccl")
-    return fmt::format("option --comm: 'nccl' is for GPUs, and device {} is a cpu; give --comm mpi",
-                       limits.name);
-  if (options.cuda_graph == CudaGraph::on)
-    return fmt::format("option --cuda-graph: 'on' is for GPUs, and device {} is a cpu; leave it out",
-                       limits.name);
-  if (options.tune_for == TuneFor::energy)
-    return fmt::format("option --tune-for: 'energy' is for GPUs, and device {} is a cpu; leave it out",
-                       limits.name);
-  if (options.layout)
-    return fmt::format("option --layout: '{}' is for GPUs, and device {} is a cpu; leave it out",
-                       name_of(*options.layout), limits.name);
-  return "";
+                o.dry_run.target);
 }
 
 BenchOptions resolve(BenchOptions options, const DeviceLimits& limits, int world_size) {

@@ -28,7 +28,7 @@ void hold_against_roofline(InstructionProfile& profile, const Instruction& instr
     profile.flops_per_second = 2 * instruction.work.macs / profile.seconds;
     profile.bytes_per_second = instruction.work.bytes / profile.seconds;
   }
-  if (!computes(instruction.lane)) return;
+  if (instruction.lane != Lane::compute) return;
   profile.roofline_seconds = roofline_seconds(instruction.work, limits, precision);
   if (profile.seconds > 0) profile.roofline_share = profile.roofline_seconds / profile.seconds;
   profile.bound = bound_of(instruction.work, profile.roofline_seconds, limits, precision);
@@ -43,7 +43,7 @@ LaneTime compute_time(const Program& program, std::span<const InstructionTime> i
   double first = 0, last = 0;
   bool any = false;
   for (const InstructionTime& instruction : iteration) {
-    if (!computes(program.instructions[instruction.instruction].lane)) continue;
+    if (program.instructions[instruction.instruction].lane != Lane::compute) continue;
     first = any ? std::min(first, instruction.begin) : instruction.begin;
     last = any ? std::max(last, instruction.end) : instruction.end;
     any = true;
@@ -69,7 +69,7 @@ std::vector<ProfileTotal> totals(const Program& program, const std::vector<Instr
   std::map<std::string, ProfileTotal> by_name;
   for (const InstructionProfile& profile : instructions) {
     const Instruction& instruction = program.instructions[profile.instruction];
-    if (!computes(instruction.lane)) continue;
+    if (instruction.lane != Lane::compute) continue;
     ProfileTotal& total = by_name[std::string(name_of_instruction(instruction))];
     ++total.instructions;
     total.seconds += profile.seconds;
@@ -141,7 +141,7 @@ Profile make_profile(const Program& program, std::span<const InstructionTime> ti
     const Instruction& instruction = program.instructions[id];
     by_id[id].instruction = id;
     hold_against_roofline(by_id[id], instruction, limits, precision_of(program, instruction, precision));
-    if (computes(instruction.lane) && profile.busy_seconds > 0)
+    if (instruction.lane == Lane::compute && profile.busy_seconds > 0)
       by_id[id].share = by_id[id].seconds / profile.busy_seconds;
     profile.roofline_seconds += by_id[id].roofline_seconds;
     profile.instructions.push_back(by_id[id]);

@@ -86,7 +86,7 @@ InstructionProfile sum_of(const Program& program, std::span<const InstructionPro
 std::vector<InstructionProfile> by_loss(const Program& program, const Profile& profile) {
   std::vector<InstructionProfile> instructions = profile.instructions;
   std::erase_if(instructions, [&](const InstructionProfile& instruction) {
-    return !computes(program.instructions[instruction.instruction].lane);
+    return program.instructions[instruction.instruction].lane != Lane::compute;
   });
   std::ranges::stable_sort(instructions, std::greater{}, &InstructionProfile::lost_seconds);
   return instructions;

@@ -40,7 +40,7 @@ std::string run_folder_name(const RunRecord& record, std::chrono::system_clock::
 }
 
 ResultWriter::ResultWriter(const std::string& out_dir, const std::string& name, RunRecord record)
-    : out_{.option = "--out", .path = out_dir},
+    : out_{.option = "--output", .path = out_dir},
       out_folder_(out_, out_dir),
       folder_(make_new_folder(out_, name)),
       lock_(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
@@ -81,7 +81,7 @@ void ResultWriter::write_text(const std::string& file, const std::string& text) 
 void ResultWriter::write(const std::string& file, const std::string& text, OnDisk on_disk) const {
   const std::string path = folder_ + "/" + file;
   if (const std::string why = replace_file(path, text, on_disk); !why.empty())
-    throw Error(ExitCode::io_error, "--out {}: cannot write {}: {}; free space or pass another --out",
+    throw Error(ExitCode::io_error, "--output {}: cannot write {}: {}; free space or pass another --output",
                 out_.path, path, why);
 }
 

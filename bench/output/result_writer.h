@@ -1,5 +1,5 @@
-// The folder of one run under --out: result.json, env.json, program.json. Never an old one, never overwritten
-// by another run.
+// The folder of one run under --output: result.json, env.json, program.json. Never an old one, never
+// overwritten by another run.
 #pragma once
 
 #include <chrono>

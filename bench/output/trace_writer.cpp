@@ -39,13 +39,11 @@ void add_thread(Events& events, int thread, std::string_view text) {
                {"args", {{"sort_index", thread}}}});
 }
 
-void name_process_and_threads(Events& events, const Program& program, const std::string& device) {
+void name_process_and_threads(Events& events, const std::string& device) {
   add_name(events, "process_name", 0, fmt::format("rank {}: {}", kRank, device));
   add_thread(events, kIterationsThread, "iterations");
-  const bool has_weights_lane = std::ranges::find(program.instructions, Lane::weights, &Instruction::lane) !=
-                                program.instructions.end();
-  for (const Lane lane : {Lane::input, Lane::compute, Lane::weights, Lane::communication})
-    if (lane != Lane::weights || has_weights_lane) add_thread(events, thread_of(lane), name_of(lane));
+  for (const Lane lane : {Lane::input, Lane::compute, Lane::communication})
+    add_thread(events, thread_of(lane), name_of(lane));
 }
 
 // The end of the first thread that is free at `begin`, or of a new one.
@@ -74,7 +72,7 @@ Json complete_event(int thread, const std::string& name, double begin, double en
 std::string trace_text(const Program& program, std::span<const InstructionTime> times,
                        const std::string& device) {
   Events events;
-  name_process_and_threads(events, program, device);
+  name_process_and_threads(events, device);
   const auto begin_of = [](std::span<const InstructionTime> some) {
     return std::ranges::min(some, {}, &InstructionTime::begin).begin;
   };

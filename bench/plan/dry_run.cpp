@@ -5,14 +5,25 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <memory>
+#include <numeric>
+#include <optional>
 #include <span>
 #include <utility>
 
+#include "base/paths.h"
 #include "base/text_table.h"
 #include "base/units.h"
+#include "bench/output/program_json.h"
+#include "bench/plan/head_table.h"
+#include "bench/plan/step_plan.h"
 #include "comm/gradient_reduction.h"
+#include "comm/launched_as.h"
+#include "kernels/device.h"
 #include "kernels/program/roofline.h"
 #include "models/cost.h"
+#include "results/simulation/simulator.h"
+#include "results/simulation/step_model.h"
 
 namespace plumb {
 namespace {
@@ -23,6 +34,90 @@ constexpr std::size_t kLongestShown = 10;
 constexpr std::size_t kNameColumns = 48;
 constexpr std::size_t kColumns = 100, kSourceIndent = 4;  // of the list of targets
 constexpr std::array kPrecisions{Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16};
+constexpr double kBits = 8;
+
+// The exchange of a step over links that are only asked about.
+struct PredictedExchange {
+  Layout layout;
+  Link link;           // of a node to others
+  double seconds = 0;  // of all collectives, one after the other
+  // While compute waits; nothing if the head is shared by the ranks.
+  std::optional<double> exposed_seconds;
+};
+
+struct DryRun {
+  std::unique_ptr<Device> device;  // this machine's; null with --target. First: the plan may refer to it
+  BenchOptions options;            // resolved
+  DeviceLimits limits;
+  int world_size = 1;
+  StepPlan plan;
+  std::vector<double> instruction_seconds;           // by the roofline; 0 on lanes that run next to compute
+  double roofline_seconds = 0, bandwidth_share = 0;  // of the step; the part that bandwidth sets, 0 to 1
+  std::int64_t largest_batch = 0;                    // per device; 0: not even one image fits
+  std::optional<PredictedExchange> exchange;
+
+  bool fits() const { return plan.needed_bytes <= limits.memory_bytes; }
+  const std::vector<Instruction>& instructions() const { return plan.program.instructions; }
+};
+
+// The world that --nodes and --devices-per-node ask about; without them the ranks that the launcher started.
+int asked_world(const BenchOptions& options) {
+  if (options.nodes == 0 && options.devices_per_node == 0) return launched_as().size;
+  return std::max(options.nodes, 1) * std::max(options.devices_per_node, 1);
+}
+
+// The step as described; one that fits this machine's CPU as prepared, with its layouts and workspaces.
+StepPlan planned_step(const DryRun& run) {
+  StepPlan plan = make_step_plan(run.options, run.limits, 0, run.world_size);
+  if (!run.device || run.limits.kind != DeviceKind::cpu || plan.needed_bytes > run.limits.memory_bytes)
+    return plan;
+  return make_step_plan(run.options, run.limits, 0, run.world_size,
+                        {.prepare = [device = run.device.get()](const Graph& graph, Program& program) {
+                          device->prepare(graph, UpdateRule{}, program);
+                        }});
+}
+
+// Rings as results/simulation/collective_cost.h has them, over one link alone: links within a node count as
+// faster. The exposed time is simulated.
+PredictedExchange predict_exchange(const DryRun& run) {
+  const Program& program = run.plan.program;
+  const Link link{.latency_seconds = run.options.dry_run.latency_us.value_or(0) / kMicrosecondsInSecond,
+                  .bytes_per_second = *run.options.dry_run.bandwidth_gbps * kGiga / kBits};
+  const Layout layout{run.options.nodes, std::max(run.options.devices_per_node, 1)};
+  const CollectiveCost cost({.between_hosts = link}, layout);
+  PredictedExchange predicted{
+      .layout = layout, .link = link, .seconds = modeled_exchange_seconds(program, cost)};
+  if (std::ranges::any_of(program.buffers, &Buffer::sharded)) return predicted;
+  const StepModel step =
+      step_model(program_json(program, run.plan.memory), run.instruction_seconds, "the program of a dry run");
+  predicted.exposed_seconds = simulate(step, [&](const StepCollective& one) {
+                                return cost.seconds(one.kind, one.bytes);
+                              }).exposed_seconds;
+  return predicted;
+}
+
+DryRun dry_run(const BenchOptions& asked) {
+  std::unique_ptr<Device> device;
+  if (asked.dry_run.target.empty()) device = make_device({.choice = asked.device, .threads = asked.threads});
+  const DeviceLimits limits = device ? device->limits() : *find_target(asked.dry_run.target);
+  DryRun run{.device = std::move(device), .options = {}, .limits = limits, .world_size = asked_world(asked)};
+  run.options = resolve(asked, run.limits, run.world_size);
+  run.plan = planned_step(run);
+  const Precision precision = run.options.precision;
+  const Program& program = run.plan.program;
+  const Roofline least = roofline(program, run.limits, precision);
+  run.roofline_seconds = least.seconds;
+  run.bandwidth_share = least.seconds > 0 ? least.bytes_seconds / least.seconds : 0;
+  for (const Instruction& one : program.instructions)
+    run.instruction_seconds.push_back(
+        one.lane == Lane::compute
+            ? roofline_seconds(one.work, run.limits, precision_of(program, one, precision))
+            : 0);
+  run.largest_batch =
+      largest_planned_batch(run.options, run.limits, 0, run.world_size, run.limits.memory_bytes);
+  if (run.options.dry_run.bandwidth_gbps) run.exchange = predict_exchange(run);
+  return run;
+}
 
 // "25,557,032"
 std::string grouped(std::int64_t number) {
@@ -32,7 +127,6 @@ std::string grouped(std::int64_t number) {
 }
 
 std::string exchange_text(const DryRun& run, const PredictedExchange& exchange) {
-  constexpr double kBits = 8;
   const Link& link = exchange.link;
   const auto row = [](const char* name, double seconds, const std::string& remark) {
     return fmt::format("{:<20}{:>16.3f} ms{}\n", name, seconds * kMilliseconds, remark);
@@ -46,38 +140,40 @@ std::string exchange_text(const DryRun& run, const PredictedExchange& exchange) 
                       "  as a ring");
   if (!exchange.exposed_seconds) return text;
   const double step = run.roofline_seconds + *exchange.exposed_seconds;
-  const double images = static_cast<double>(run.batch_per_device * run.world_size);
+  const double images = static_cast<double>(run.plan.graph.batch() * run.world_size);
   return text + row("  exposed", *exchange.exposed_seconds,
                     fmt::format(", simulated beside the roofline: {:.1f} images/s in all",
                                 step > 0 ? images / step : 0));
 }
 
 std::string totals_text(const DryRun& run) {
-  std::string text = fmt::format("{}, {}, batch {} per device, world size {}\n", run.model,
-                                 name_of(run.precision), grouped(run.batch_per_device), run.world_size);
-  text += fmt::format("on {}\n\n", shortened(run.target, 90));
-  text += fmt::format("{:<20}{:>16}\n", "parameters", grouped(run.parameters));
-  text += fmt::format("{:<20}{:>16}\n", "MACs per image", grouped(run.macs_per_image));
-  if (run.head_parameters > 0) {
+  const Graph& graph = run.plan.graph;
+  std::string text = fmt::format("{}, {}, batch {} per device, world size {}\n", graph.model,
+                                 name_of(run.options.precision), grouped(graph.batch()), run.world_size);
+  text += fmt::format("on {}\n\n", shortened(run.limits.name, 90));
+  text += fmt::format("{:<20}{:>16}\n", "parameters", grouped(backbone_parameter_count(graph)));
+  text += fmt::format("{:<20}{:>16}\n", "MACs per image", grouped(macs_per_image(graph)));
+  if (const std::int64_t parameters = head_parameter_count(graph); parameters > 0) {
     text += fmt::format("{:<20}{:>16} parameters in all, {} MACs per image\n", "class centers",
-                        grouped(run.head_parameters), grouped(run.head_macs_per_image));
+                        grouped(parameters), grouped(head_macs_per_image(graph)));
   }
   text += fmt::format("{:<20}{:>16.3f} ms, {:.1f} images/s per device, {:.0f} % of it bound by bandwidth\n",
                       "roofline step", run.roofline_seconds * kMilliseconds,
-                      run.roofline_seconds > 0 ? run.batch_per_device / run.roofline_seconds : 0,
+                      run.roofline_seconds > 0 ? graph.batch() / run.roofline_seconds : 0,
                       100 * run.bandwidth_share);
-  text += fmt::format("{:<20}{:>16.3f} GB per step and rank\n", "sent to others", run.traffic_bytes / kGiga);
+  text += fmt::format("{:<20}{:>16.3f} GB per step and rank\n", "sent to others",
+                      sent_bytes_per_rank(run.plan.program, run.world_size) / kGiga);
   if (run.exchange) text += exchange_text(run, *run.exchange);
-  text += fmt::format("{:<20}{:>16} {:.2f} GiB planned of {:.2f} GiB\n", "fits",
-                      run.fits ? "yes:" : "no:", static_cast<double>(run.memory.planned) / kGiB,
-                      run.device_memory_bytes / kGiB);
+  text += fmt::format("{:<20}{:>16} {:.2f} GiB planned of {:.2f} GiB\n", "fits", run.fits() ? "yes:" : "no:",
+                      static_cast<double>(memory_bytes(run.plan.program, run.plan.memory).planned) / kGiB,
+                      run.limits.memory_bytes / kGiB);
   text += fmt::format("{:<20}{:>16} per device\n", "largest batch", grouped(run.largest_batch));
   return text;
 }
 
 std::string memory_text(const DryRun& run) {
   std::string text = fmt::format("\n{:<20}{:>16}\n", "memory", "GiB");
-  for (const auto& [name, bytes] : memory_parts(run.memory))
+  for (const auto& [name, bytes] : memory_parts(memory_bytes(run.plan.program, run.plan.memory)))
     text += fmt::format("  {:<18}{:>16.3f}\n", name, static_cast<double>(bytes) / kGiB);
   return text;
 }
@@ -88,12 +184,13 @@ std::string phases_text(const DryRun& run) {
   for (const Phase phase : {Phase::input, Phase::forward, Phase::backward, Phase::reduce, Phase::update}) {
     std::size_t count = 0;
     double macs = 0, bytes = 0, seconds = 0;
-    for (const DryRunInstruction& instruction : run.instructions) {
+    for (InstructionId id = 0; id < run.instructions().size(); ++id) {
+      const Instruction& instruction = run.instructions()[id];
       if (instruction.phase != phase) continue;
       ++count;
-      macs += instruction.macs;
-      bytes += instruction.bytes;
-      seconds += instruction.roofline_seconds;
+      macs += instruction.work.macs;
+      bytes += instruction.work.bytes;
+      seconds += run.instruction_seconds[id];
     }
     if (count == 0) continue;
     text += fmt::format("  {:<18}{:>8}{:>12.2f}{:>12.3f}{:>14.3f}{:>6.0f} %\n", name_of(phase), count,
@@ -104,17 +201,22 @@ std::string phases_text(const DryRun& run) {
 }
 
 std::string longest_text(const DryRun& run) {
-  std::vector<DryRunInstruction> longest = run.instructions;
-  std::ranges::stable_sort(longest, std::greater{}, &DryRunInstruction::roofline_seconds);
+  std::vector<InstructionId> longest(run.instructions().size());
+  std::iota(longest.begin(), longest.end(), InstructionId{0});
+  std::ranges::stable_sort(longest, std::greater{},
+                           [&](InstructionId id) { return run.instruction_seconds[id]; });
   const std::size_t shown = std::min(longest.size(), kLongestShown);
   const std::string title = fmt::format("longest {} of {} instructions", shown, longest.size());
   std::string text =
       fmt::format("\n{:<50}{:>10}{:>10}{:>14}{:>8}\n", title, "GMAC", "GB", "roofline ms", "share");
-  for (const DryRunInstruction& instruction : std::span(longest).first(shown))
+  for (const InstructionId id : std::span(longest).first(shown)) {
+    const Instruction& instruction = run.instructions()[id];
+    const double seconds = run.instruction_seconds[id];
     text += fmt::format("  {:<48}{:>10.2f}{:>10.3f}{:>14.3f}{:>6.0f} %\n",
-                        shortened(instruction.name, kNameColumns), instruction.macs / kGiga,
-                        instruction.bytes / kGiga, instruction.roofline_seconds * kMilliseconds,
-                        percent(instruction.roofline_seconds, run.roofline_seconds));
+                        shortened(instruction.name, kNameColumns), instruction.work.macs / kGiga,
+                        instruction.work.bytes / kGiga, seconds * kMilliseconds,
+                        percent(seconds, run.roofline_seconds));
+  }
   return text + "(--json lists them all)\n";
 }
 
@@ -127,83 +229,69 @@ Json exchange_json(const PredictedExchange& exchange) {
           {"exposed_seconds", exchange.exposed_seconds ? Json(*exchange.exposed_seconds) : Json(nullptr)}};
 }
 
-}  // namespace
-
-std::vector<double> roofline_seconds(const DryRun& run) {
-  std::vector<double> seconds;
-  for (const DryRunInstruction& one : run.instructions) seconds.push_back(one.roofline_seconds);
-  return seconds;
-}
-
-DryRun dry_run(const StepPlan& plan, const DeviceLimits& limits, Precision precision, int world_size,
-               std::int64_t largest_batch) {
-  const Graph& graph = plan.graph;
-  const Program& program = plan.program;
-  DryRun run;
-  run.model = graph.model;
-  run.target = limits.name;
-  run.precision = precision;
-  run.batch_per_device = graph.batch();
-  run.world_size = world_size;
-  run.parameters = backbone_parameter_count(graph);
-  run.macs_per_image = macs_per_image(graph);
-  run.head_parameters = head_parameter_count(graph);
-  run.head_macs_per_image = head_macs_per_image(graph);
-  run.memory = memory_bytes(program, plan.memory);
-  run.device_memory_bytes = limits.memory_bytes;
-  run.fits = plan.needed_bytes <= limits.memory_bytes;
-  run.largest_batch = largest_batch;
-  const Roofline least = roofline(program, limits, precision);
-  run.roofline_seconds = least.seconds;
-  run.bandwidth_share = least.seconds > 0 ? least.bytes_seconds / least.seconds : 0;
-  run.traffic_bytes = sent_bytes_per_rank(program, world_size);
-  for (const Instruction& instruction : program.instructions) {
-    const bool counts = computes(instruction.lane);
-    run.instructions.push_back(
-        {instruction.name, instruction.phase, instruction.lane, instruction.work.macs, instruction.work.bytes,
-         counts ? roofline_seconds(instruction.work, limits, precision_of(program, instruction, precision))
-                : 0});
-  }
-  return run;
-}
-
 Json to_json(const DryRun& run) {
+  const Graph& graph = run.plan.graph;
+  const Program& program = run.plan.program;
   Json memory = Json::object();
-  for (const auto& [name, bytes] : memory_parts(run.memory)) memory[name] = bytes;
-  memory["peak"] = nullptr;
+  for (const auto& [name, bytes] : memory_parts(memory_bytes(program, run.plan.memory))) memory[name] = bytes;
+  memory["peak"] = nullptr;  // nothing ran
   Json instructions = Json::array();
-  for (const DryRunInstruction& instruction : run.instructions) {
+  for (InstructionId id = 0; id < program.instructions.size(); ++id) {
+    const Instruction& instruction = program.instructions[id];
     instructions.push_back({{"name", instruction.name},
                             {"phase", name_of(instruction.phase)},
                             {"lane", name_of(instruction.lane)},
-                            {"macs", static_cast<std::int64_t>(instruction.macs)},
-                            {"bytes", static_cast<std::int64_t>(instruction.bytes)},
-                            {"roofline_seconds", instruction.roofline_seconds}});
+                            {"macs", static_cast<std::int64_t>(instruction.work.macs)},
+                            {"bytes", static_cast<std::int64_t>(instruction.work.bytes)},
+                            {"roofline_seconds", run.instruction_seconds[id]}});
   }
-  Json json = {{"model", run.model},
-               {"precision", name_of(run.precision)},
-               {"batch_per_device", run.batch_per_device},
+  Json json = {{"model", graph.model},
+               {"precision", name_of(run.options.precision)},
+               {"batch_per_device", graph.batch()},
                {"world_size", run.world_size},
-               {"target", run.target},
-               {"parameters", run.parameters},
-               {"macs_per_image", run.macs_per_image},
+               {"target", run.limits.name},
+               {"parameters", backbone_parameter_count(graph)},
+               {"macs_per_image", macs_per_image(graph)},
                {"memory_bytes", std::move(memory)},
-               {"device_memory_bytes", static_cast<std::int64_t>(run.device_memory_bytes)},
-               {"fits", run.fits},
+               {"device_memory_bytes", static_cast<std::int64_t>(run.limits.memory_bytes)},
+               {"fits", run.fits()},
                {"largest_batch", run.largest_batch},
                {"roofline_seconds", run.roofline_seconds},
-               {"traffic_bytes", static_cast<std::int64_t>(run.traffic_bytes)},
+               {"traffic_bytes", static_cast<std::int64_t>(sent_bytes_per_rank(program, run.world_size))},
                {"steps", std::move(instructions)}};
   if (run.exchange) json["exchange"] = exchange_json(*run.exchange);
-  if (run.head_parameters > 0) {
-    json["head_parameters"] = run.head_parameters;
-    json["head_macs_per_image"] = run.head_macs_per_image;
+  if (const std::int64_t parameters = head_parameter_count(graph); parameters > 0) {
+    json["head_parameters"] = parameters;
+    json["head_macs_per_image"] = head_macs_per_image(graph);
   }
   return json;
 }
 
-std::string to_text(const DryRun& run) {
-  return totals_text(run) + memory_text(run) + phases_text(run) + longest_text(run);
+}  // namespace
+
+double modeled_exchange_seconds(const Program& program, const CollectiveCost& cost) {
+  double seconds = 0;
+  for (const Instruction& instruction : program.instructions)
+    if (const auto* one = instruction.as<Collective>())
+      seconds += cost.seconds(name_of(one->kind),
+                              static_cast<double>(one->elements) * static_cast<double>(bytes_of(one->dtype)));
+  return seconds;
+}
+
+std::string answer_dry_run(const BenchOptions& asked) {
+  const DryRun run = dry_run(asked);
+  const BenchOptions& options = run.options;
+  std::vector<HeadPlan> heads;
+  if (options.model->margin_head) heads = plan_heads(options, run.limits, run.world_size);
+  if (options.json) {
+    Json json = to_json(run);
+    if (options.verbose) json["program"] = program_json(run.plan.program, run.plan.memory);
+    if (!heads.empty()) json["heads"] = to_json(heads);
+    return json_text(json);
+  }
+  const std::string engines = options.verbose ? engines_text(run.plan, run.limits) : "";
+  return totals_text(run) + memory_text(run) + phases_text(run) + longest_text(run) +
+         (heads.empty() ? "" : to_text(heads)) + (engines.empty() ? "" : "\n" + engines);
 }
 
 std::string targets_text(const std::vector<DeviceLimits>& targets) {

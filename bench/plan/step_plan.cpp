@@ -43,7 +43,6 @@ DescribeOptions describe_options(const BenchOptions& options, std::vector<PlainL
           .fp32_head = options.model->margin_head && options.face.head_dtype != HeadDtype::same,
           .tf32_head = options.face.head_dtype == HeadDtype::tf32,
           .plain = std::move(plain),
-          .overlap_weights = options.overlap_weights,
           .winograd = options.winograd,
           .layout = options.layout};
 }

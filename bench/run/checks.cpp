@@ -40,13 +40,14 @@ ParameterState read_parameter_state(const Graph& graph, const Device& device) {
   return state;
 }
 
-void check_run(const Job& job, const Session& session, std::uint64_t initial_checksum, RunRecord& record) {
-  const BenchOptions& options = session.options;
-  const Graph& graph = session.plan.graph;
+void check_run(const BoundStep& step, std::uint64_t initial_checksum, RunRecord& record) {
+  const Job& job = step.job;
+  const BenchOptions& options = step.options;
+  const Graph& graph = step.plan.graph;
   // The loss alone doesn't show NaN: one that meets a ReLU becomes 0 there.
-  const ParameterState state = read_parameter_state(graph, *session.device);
-  const std::vector<std::string> not_finite = job.all_gather(
-      state.not_finite.empty() ? statistic_not_finite(graph, *session.device) : state.not_finite);
+  const ParameterState state = read_parameter_state(graph, *step.device);
+  const std::vector<std::string> not_finite =
+      job.all_gather(state.not_finite.empty() ? statistic_not_finite(graph, *step.device) : state.not_finite);
   const std::vector<std::string> checksums = job.all_gather(std::to_string(state.checksum));
   const auto odd =
       std::ranges::find_if(checksums, [&](const std::string& sum) { return sum != checksums.front(); });

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "bench/output/summary.h"
 #include "bench/run/run_record.h"
-#include "bench/run/session.h"
+#include "bench/run/stages.h"
 
 namespace plumb {
 namespace {
@@ -26,9 +26,10 @@ double cpu_seconds() {
   return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
 }
 
-DecodeRate measure_rate(const Job& job, const Session& session) {
-  const BenchOptions& options = session.options;
-  BatchSource& source = *session.source;
+DecodeRate measure_rate(const DescribedStep& step) {
+  const Job& job = step.job;
+  const BenchOptions& options = step.options;
+  BatchSource& source = *step.source;
   job.barrier();
   job.enter_phase(RunPhase::measuring);
   double start = 0, cpu_start = 0, elapsed = 0, cpu = 0;
@@ -58,9 +59,7 @@ DecodeRate measure_rate(const Job& job, const Session& session) {
 }  // namespace
 
 void report_decode_rate(const Job& job, const BenchOptions& options) {
-  Session session = open_session(job, options);
-  read_inputs(job, session);
-  const DecodeRate rate = measure_rate(job, session);
+  const DecodeRate rate = measure_rate(DescribedStep{ResolvedRun(job, options)});
   if (job.rank() != 0) return;
   print_text(options.json ? json_text(to_json(rate)) : to_text(rate) + "\n");
 }

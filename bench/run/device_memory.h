@@ -1,12 +1,14 @@
-// Copies between the host and a device's buffers, in pieces through page-locked memory where the device wants
-// that.
+// Copies between the host and a device's buffers, in pieces through pinned memory where the device needs
+// that, and messages of known integers in these buffers.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
 
+#include "comm/message_pattern.h"
 #include "kernels/device.h"
 
 namespace plumb {
@@ -29,5 +31,17 @@ class DeviceMemory {
   Device& device_;
   std::shared_ptr<std::byte> staging_;
 };
+
+// Changes what a rank reads of a message's first elements, before they are checked. For tests.
+using MessageDamage = std::function<void(std::span<std::byte> message)>;
+
+// Fills the buffer with the collective's input, by the pattern.
+void fill_message(DeviceMemory& memory, const Collective& collective, const MessagePattern& pattern,
+                  BufferId buffer);
+// Overwrites the collective's buffer with equal bytes.
+void overwrite_message(DeviceMemory& memory, const Collective& collective, std::byte byte);
+// All elements of the collective's result that differ from the pattern's.
+MessagePattern::Wrong check_message(DeviceMemory& memory, const Collective& collective,
+                                    const MessagePattern& pattern, const MessageDamage& damage);
 
 }  // namespace plumb

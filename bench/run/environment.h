@@ -43,7 +43,7 @@ ThreadShare threads_for_this_rank(const std::vector<std::string>& placements, in
 // OMP_WAIT_POLICY nor GOMP_SPINCOUNT, sets the first to passive and the second (of GCC's runtime) to 3000
 // turns, some 50 us, and starts this program anew with the same arguments, as the runtime reads both when the
 // process starts. To be called first in main, before MPI_Init. Returns if nothing was to do, or if it can't
-// be done. Figures: docs/performance.md.
+// be done. Figures: results/appendix/cpu.md.
 void ensure_short_openmp_waits(char** argv);
 
 }  // namespace plumb

@@ -12,9 +12,9 @@
 #include "base/steady_clock.h"
 #include "bench/output/summary.h"
 #include "bench/plan/step_plan.h"
-#include "bench/run/failures.h"
+#include "bench/run/run_program.h"
 #include "bench/run/runner.h"
-#include "bench/run/session.h"
+#include "bench/run/stages.h"
 #include "kernels/program/roofline.h"
 #include "models/model_builder.h"
 
@@ -34,16 +34,16 @@ BenchOptions with_batch(BenchOptions options, std::int64_t batch) {
 }
 
 // The begin of a run: one iteration step by step and, if the run would capture, one replay.
-void run_iterations(Session& session) {
-  Runner runner(session.plan.program, *session.device, session.communicator.get(), *session.source);
-  session.device->start_clock();
+void run_iterations(BoundStep& step) {
+  Runner runner(step.plan.program, *step.device, step.communicator.get(), *step.source);
+  step.device->start_clock();
   runner.run_iteration();
-  session.device->synchronize();
-  if (session.captures) {
+  step.device->synchronize();
+  if (step.captures) {
     runner.capture();
     runner.run_iteration();
   }
-  session.device->synchronize();
+  step.device->synchronize();
 }
 
 // "0.4 s", "28 s".
@@ -53,41 +53,38 @@ std::string seconds_text(double seconds) {
 
 // Notes the memory that a batch took. Throws Error(out_of_memory), on all ranks, if it doesn't run.
 void try_batch(const Job& job, const BenchOptions& options, double memory_bytes, MaxBatch& found) {
-  Session session = open_session(job, options);
-  read_inputs(job, session);
-  prepare_session(job, session);
+  BoundStep step{PlannedStep(DescribedStep(ResolvedRun(job, options)))};
   // Known to all ranks: they plan alike.
-  if (static_cast<double>(session.plan.memory.arena_bytes) > memory_bytes)
+  if (static_cast<double>(step.plan.memory.arena_bytes) > memory_bytes)
     throw Error(ExitCode::out_of_memory, "the plan takes more than the memory that is given");
   job.enter_phase(RunPhase::warmup);
   try {
-    run_iterations(session);
+    run_iterations(step);
   } catch (const Error& error) {
     if (job.size() == 1) throw;
     throw FailureOfThisRank(error);  // the others are inside a collective
   }
-  found.planned_bytes = session.plan.memory.arena_bytes;
-  found.peak_bytes = session.device->peak_bytes();
+  found.planned_bytes = step.plan.memory.arena_bytes;
+  found.peak_bytes = step.device->peak_bytes();
   job.barrier();
 }
 
 // Throws Error(out_of_memory), on all ranks, if the plan of a CPU, with workspaces, has no room.
 void plan_batch(const Job& job, const BenchOptions& options, double memory_bytes) {
-  Session session = open_session(job, options);
-  read_inputs(job, session);
-  plan_session(job, session);
+  const PlannedStep step{DescribedStep(ResolvedRun(job, options))};
   job.together([&] {
-    if (session.plan.needed_bytes + kBesideThePlan > memory_bytes)
+    if (step.plan.needed_bytes + kBesideThePlan > memory_bytes)
       throw Error(ExitCode::out_of_memory, "the plan leaves the libraries no memory");
   });
 }
 
 // What the plan says before anything is tried.
-MaxBatch plan_search(const Job& job, const Session& session, double memory_bytes) {
-  const BenchOptions& options = session.options;
-  const DeviceLimits& limits = session.device->limits();
+MaxBatch plan_search(const ResolvedRun& run, double memory_bytes) {
+  const Job& job = run.job;
+  const BenchOptions& options = run.options;
+  const DeviceLimits& limits = run.device->limits();
   MaxBatch found;
-  found.device = session.device->description();
+  found.device = run.device->description();
   found.model = options.model->name;
   found.precision = options.precision;
   found.world_size = job.size();
@@ -142,11 +139,11 @@ MaxBatch find_max_batch(const Job& job, const BenchOptions& options, const Searc
   DeviceLimits limits;
   double memory = 0;
   {
-    const Session session = open_session(job, with_batch(options, 1));
-    resolved = session.options;
-    limits = session.device->limits();
-    memory = bounds.memory_bytes.value_or(memory_of_rank(job, session));
-    found = plan_search(job, session, memory);
+    const ResolvedRun run(job, with_batch(options, 1));
+    resolved = run.options;
+    limits = run.device->limits();
+    memory = bounds.memory_bytes.value_or(run.memory_bytes());
+    found = plan_search(run, memory);
   }
   if (listener.planned) listener.planned(found);
   const auto outcome = [&](std::int64_t batch, const std::function<void()>& set_up) -> BatchTry {

@@ -105,32 +105,27 @@ GpuMonitor::GpuMonitor(std::unique_ptr<NvmlGpu> gpu, GpuMonitorOptions options)
     : gpu_(std::move(gpu)), options_(std::move(options)) {
   samples_.reserve(options_.most_samples + 1);  // stop() adds one
   take_sample();                                // before whatever is timed begins
-  thread_ = std::thread([this] { sample_until_stopped(); });
+  thread_ = std::jthread([this](const std::stop_token& stop) { sample_until(stop); });
 }
 
 void GpuMonitor::stop() {
   if (!thread_.joinable()) return;
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  stop_asked_.notify_all();
+  thread_.request_stop();
   thread_.join();
   take_sample();
 }
 
-void GpuMonitor::sample_until_stopped() {
+void GpuMonitor::sample_until(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  while (!stop_asked_.wait_for(lock, std::chrono::duration<double>(options_.period_seconds),
-                               [this] { return stopping_; })) {
-    lock.unlock();
+  while (true) {
+    stopped_.wait_for(lock, stop, std::chrono::duration<double>(options_.period_seconds),
+                      [] { return false; });
+    if (stop.stop_requested()) return;
     take_sample();
-    if (samples_.size() >= options_.most_samples) {
-      for (std::size_t i = 0; 2 * i < samples_.size(); ++i) samples_[i] = samples_[2 * i];
-      samples_.resize((samples_.size() + 1) / 2);
-      options_.period_seconds *= 2;
-    }
-    lock.lock();
+    if (samples_.size() < options_.most_samples) continue;
+    for (std::size_t i = 0; 2 * i < samples_.size(); ++i) samples_[i] = samples_[2 * i];
+    samples_.resize((samples_.size() + 1) / 2);
+    options_.period_seconds *= 2;
   }
 }
 

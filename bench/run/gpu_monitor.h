@@ -57,16 +57,15 @@ class GpuMonitor {
   const std::vector<GpuSample>& samples() const { return samples_; }  // after stop()
 
  private:
-  void sample_until_stopped();
+  void sample_until(const std::stop_token& stop);
   void take_sample();
 
   std::unique_ptr<NvmlGpu> gpu_;
   GpuMonitorOptions options_;
   std::vector<GpuSample> samples_;
-  std::mutex mutex_;
-  std::condition_variable stop_asked_;
-  bool stopping_ = false;
-  std::thread thread_;
+  std::mutex mutex_;  // guards nothing: the thread waits with it
+  std::condition_variable_any stopped_;
+  std::jthread thread_;  // last: uses the others
 };
 
 // A monitor of the GPU `id` (Device::unique_id); null where there is none or NVML doesn't know it.

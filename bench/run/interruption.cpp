@@ -41,8 +41,8 @@ bool standard_reader_is_gone() {
 
 // Async-signal-safe.
 [[noreturn]] void end_with(std::string_view sentence, int exit_code) {
-  for (const std::string_view text : {std::string_view(program_invocation_short_name), sentence})
-    if (::write(STDERR_FILENO, text.data(), text.size()) < 0) break;
+  say_at_once(program_invocation_short_name);
+  say_at_once(sentence);
   std::_Exit(exit_code);
 }
 
@@ -65,6 +65,13 @@ void end_by_bus_error(int) {
 }
 
 }  // namespace
+
+void say_at_once(std::string_view text) {
+  constexpr int kPatienceMilliseconds = 1000;
+  pollfd end{.fd = STDERR_FILENO, .events = POLLOUT};
+  if (::poll(&end, 1, kPatienceMilliseconds) < 1) return;
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+}
 
 void prepare_signals() {
   struct sigaction action {};

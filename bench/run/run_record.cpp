@@ -13,7 +13,7 @@
 #include "base/output.h"
 #include "base/paths.h"
 #include "bench/output/profile.h"
-#include "bench/plan/predicted_exchange.h"
+#include "bench/plan/dry_run.h"
 #include "bench/run/environment.h"
 #include "bench/run/gpu_monitor.h"
 #include "comm/gradient_reduction.h"
@@ -25,18 +25,18 @@
 namespace plumb {
 namespace {
 
-std::vector<double> losses_of(const TimedIterations& timed) {
+std::vector<double> losses_of(const Measurements& measured) {
   std::vector<double> values;
-  for (const IterationMetrics& metrics : timed.metrics) values.push_back(metrics.loss);
+  for (const IterationMetrics& metrics : measured.metrics) values.push_back(metrics.loss);
   return values;
 }
 
 // Rank 0's record gets them all.
-void add_ranks(const Job& job, const TimedIterations& timed, RunRecord& record) {
+void add_ranks(const Job& job, const Measurements& measured, RunRecord& record) {
   const std::vector<std::string> hosts = job.all_gather(job.host());
-  const double waits[]{timed.exposed_communication_seconds, timed.data_wait_seconds};
+  const double waits[]{measured.exposed_communication_seconds, measured.data_wait_seconds};
   const double step =
-      timed.timer.window_seconds(record.warmup) / static_cast<double>(record.iterations - record.warmup);
+      measured.timer.window_seconds(record.warmup) / static_cast<double>(record.iterations - record.warmup);
   const std::vector<double> exposed = job.gather({waits[0]}), data = job.gather({waits[1]});
   const std::vector<double> computes = job.gather({std::max(0.0, step - waits[0] - waits[1])});
   for (std::size_t rank = 0; rank < exposed.size(); ++rank)
@@ -53,8 +53,8 @@ std::optional<double> shortest_communication(const std::vector<double>& communic
   return seconds > 0 ? std::optional(seconds) : std::nullopt;
 }
 
-void add_traffic(const Job& job, const Program& program, const TimedIterations& timed, RunRecord& record) {
-  const std::vector<double> communicating = job.gather({timed.communicating_seconds});
+void add_traffic(const Job& job, const Program& program, const Measurements& measured, RunRecord& record) {
+  const std::vector<double> communicating = job.gather({measured.communicating_seconds});
   record.sent_bytes_per_step = sent_bytes_per_rank(program, job.size());
   if (job.rank() != 0 || record.sent_bytes_per_step == 0) return;
   if (const auto seconds = shortest_communication(communicating, record.collectives))
@@ -79,9 +79,9 @@ void add_collectives(const Job& job, const Program& program, const std::vector<I
   if (job.rank() == 0) record.collectives = collective_records(program, seconds);
 }
 
-void add_loss_scale(const BenchOptions& options, const TimedIterations& timed, RunRecord& record) {
+void add_loss_scale(const BenchOptions& options, const Measurements& measured, RunRecord& record) {
   if (options.loss_scaling.value_or(LossScaling{}).kind == LossScaling::Kind::none) return;
-  for (const IterationMetrics& metrics : timed.metrics) {
+  for (const IterationMetrics& metrics : measured.metrics) {
     record.loss_scale.push_back(metrics.loss_scale);
     record.skipped_iterations += metrics.skipped ? 1 : 0;
   }
@@ -110,60 +110,59 @@ LogCase log_case(const BenchOptions& options, int world_size, const RunRecord& r
 
 }  // namespace
 
-RunRecord make_record(const Job& job, const Session& session) {
-  const BenchOptions& options = session.options;
+RunRecord make_record(const DescribedStep& step) {
+  const BenchOptions& options = step.options;
   RunRecord record;
-  record.model = session.plan.graph.model;
+  record.model = step.plan.graph.model;
   record.precision = name_of(options.precision);
-  record.device = name_of(session.device->limits().kind);
-  record.device_name = session.device->description();
+  record.device = name_of(step.device->limits().kind);
+  record.device_name = step.device->description();
   record.batch_per_device = *options.batch_per_device;
-  record.world_size = job.size();
+  record.world_size = step.job.size();
   record.nodes = options.nodes;
   record.devices_per_node = options.devices_per_node;
-  record.ranks_per_gpu = session.ranks_per_gpu;
+  record.ranks_per_gpu = step.ranks_per_gpu;
   record.iterations = options.iterations;
   record.warmup = options.warmup;
   record.config = options_json(options);
   return record;
 }
 
-void add_plan(const Session& session, RunRecord& record) {
-  const Graph& graph = session.plan.graph;
+void add_plan(const PlannedStep& step, RunRecord& record) {
+  const Graph& graph = step.plan.graph;
   record.parameters = backbone_parameter_count(graph);
   record.macs_per_image = macs_per_image(graph);
   record.head_parameters = head_parameter_count(graph);
   record.head_macs_per_image = head_macs_per_image(graph);
-  for (const auto& [part, bytes] : memory_parts(memory_bytes(session.plan.program, session.plan.memory)))
+  for (const auto& [part, bytes] : memory_parts(memory_bytes(step.plan.program, step.plan.memory)))
     record.memory_bytes[part] = static_cast<std::int64_t>(bytes);
-  for (const PlainLayer& layer : session.tuning.plain)
+  for (const PlainLayer& layer : step.tuning.plain)
     record.unfused_layers.push_back(
         {name_of(graph.ops[layer.op]), std::string(name_of(layer.pattern)), layer.reason});
-  record.winograd_steps = winograd_instructions(session.plan.program);
+  record.winograd_steps = winograd_instructions(step.plan.program);
 }
 
-void add_window(const Session& session, const TimedIterations& timed, RunRecord& record) {
-  record.exposed_communication_seconds = timed.exposed_communication_seconds;
-  record.data_wait_seconds = timed.data_wait_seconds;
-  record.memory_bytes["peak"] = static_cast<std::int64_t>(session.device->peak_bytes());
+void add_window(const BoundStep& step, const Measurements& measured, RunRecord& record) {
+  record.exposed_communication_seconds = measured.exposed_communication_seconds;
+  record.data_wait_seconds = measured.data_wait_seconds;
+  record.memory_bytes["peak"] = static_cast<std::int64_t>(step.device->peak_bytes());
 }
 
-void add_measurements(const Job& job, const Session& session, const Measurements& measured,
-                      RunRecord& record) {
-  const TimedIterations& timed = measured.timed;
-  record.iterations = timed.timer.iterations();
-  record.step_seconds = timed.timer.step_seconds();
-  record.loss = job.sum(losses_of(timed));
+void add_measurements(const BoundStep& step, const Measurements& measured, RunRecord& record) {
+  const Job& job = step.job;
+  record.iterations = measured.timer.iterations();
+  record.step_seconds = measured.timer.step_seconds();
+  record.loss = job.sum(losses_of(measured));
   for (double& loss : record.loss) loss /= job.size();
-  record.rank_window_seconds = job.gather({timed.timer.window_seconds(record.warmup)});
+  record.rank_window_seconds = job.gather({measured.timer.window_seconds(record.warmup)});
   if (job.rank() == 0)
     record.images_per_second = images_per_second(record.step_seconds, record.rank_window_seconds,
                                                  record.warmup, record.batch_per_device * job.size());
-  add_ranks(job, timed, record);
-  add_collectives(job, session.plan.program, measured.stamped, record);
-  add_traffic(job, session.plan.program, timed, record);
-  add_model(session.plan.program, record);
-  add_loss_scale(session.options, timed, record);
+  add_ranks(job, measured, record);
+  add_collectives(job, step.plan.program, measured.stamped, record);
+  add_traffic(job, step.plan.program, measured, record);
+  add_model(step.plan.program, record);
+  add_loss_scale(step.options, measured, record);
   add_energy(job, measured.gpu, record);
 }
 
@@ -179,13 +178,15 @@ CorruptFiles corrupt_of_all_ranks(const Job& job, const BatchSource& source) {
 void add_failure(const Error& error, const Measurements& measured, RunRecord& record) {
   record.status = "failed";
   record.failure = error.what();
-  if (record.step_seconds.empty()) record.step_seconds = measured.timed.timer.step_seconds();
-  if (record.loss.empty()) record.loss = losses_of(measured.timed);
+  if (record.step_seconds.empty()) record.step_seconds = measured.timer.step_seconds();
+  if (record.loss.empty()) record.loss = losses_of(measured);
   record.log_files.clear();
 }
 
-void open_outputs(const Job& job, const Session& session, RunRecord& record, RunOutputs& outputs) {
-  const BenchOptions& options = session.options;
+RunOutputs open_outputs(const ResolvedRun& run, RunRecord& record) {
+  const Job& job = run.job;
+  const BenchOptions& options = run.options;
+  RunOutputs outputs;
   std::random_device random;
   std::uint64_t run_id = std::uint64_t{random()} << 32 | random();
   job.broadcast(run_id);
@@ -203,7 +204,8 @@ void open_outputs(const Job& job, const Session& session, RunRecord& record, Run
     if (job.rank() != 0) return;
     if (!options.save_weights.empty())
       OutputFile({.option = "--save-weights", .path = options.save_weights});  // made and removed
-    outputs.results.emplace(options.out, run_folder_name(record, std::chrono::system_clock::now()), record);
+    outputs.results.emplace(options.output, run_folder_name(record, std::chrono::system_clock::now()),
+                            record);
     try {
       outputs.log.emplace(options.log_dir, log_case(options, job.size(), record), options.run,
                           formats_to_write(options.dialect, options.seconds > 0 ? 0 : options.iterations));
@@ -216,38 +218,37 @@ void open_outputs(const Job& job, const Session& session, RunRecord& record, Run
     outputs.folder = absolute_path(outputs.results->folder());
   });
   outputs.folder = job.all_gather(outputs.folder).front();
+  return outputs;
 }
 
-void log_iteration(const Session& session, const TimedIterations& timed, LogWriter& log) {
-  const IterationMetrics& metrics = timed.metrics.back();
-  const StepTimer& timer = timed.timer;
-  const auto batch = static_cast<double>(*session.options.batch_per_device);
+void log_iteration(const BenchOptions& options, const Measurements& measured, LogWriter& log) {
+  const IterationMetrics& metrics = measured.metrics.back();
+  const StepTimer& timer = measured.timer;
+  const auto batch = static_cast<double>(*options.batch_per_device);
   constexpr double kNotCounted = std::numeric_limits<double>::quiet_NaN();
   log.write({.iteration = timer.iterations() - 1,
              .loss = metrics.loss,
              .top1 = metrics.top1 / batch,
              .top5 = metrics.top5 < 0 ? kNotCounted : metrics.top5 / batch,
-             .learning_rate = session.options.learning_rate,
+             .learning_rate = options.learning_rate,
              .seconds = timer.step_seconds().back(),
              .end_seconds = timer.end_seconds().back()},
             timer.start_wall_time());
 }
 
-std::string write_profile(const Session& session, const RunRecord& record,
+std::string write_profile(const BoundStep& step, const RunRecord& record,
                           const std::vector<InstructionTime>& stamped, const ResultWriter& results) {
-  const Program& program = session.plan.program;
+  const Program& program = step.plan.program;
   std::string table;
-  if (session.options.profile) {
+  if (step.options.profile) {
     const auto window = std::span(record.step_seconds).subspan(static_cast<std::size_t>(record.warmup));
     const double step_seconds = median({window.begin(), window.end()});
-    const Profile profile =
-        make_profile(program, stamped, session.device->limits(), session.options.precision);
+    const Profile profile = make_profile(program, stamped, step.device->limits(), step.options.precision);
     results.write_json("profile.json", profile_json(program, profile, step_seconds));
     table = profile_text(program, profile, step_seconds);
     if (!record.collectives.empty()) table += "\n" + collectives_text(record.collectives);
   }
-  if (session.options.trace)
-    results.write_text("trace.json", trace_text(program, stamped, record.device_name));
+  if (step.options.trace) results.write_text("trace.json", trace_text(program, stamped, record.device_name));
   return table;
 }
 

@@ -8,29 +8,21 @@
 
 #include "bench/output/log_writer.h"
 #include "bench/output/result_writer.h"
-#include "bench/run/session.h"
-#include "bench/run/timed_loop.h"
+#include "bench/run/stages.h"
+#include "bench/run/timed_run.h"
 #include "comm/job.h"
 #include "results/record/schema.h"
 
 namespace plumb {
 
-// What a rank measured.
-struct Measurements {
-  TimedIterations timed;
-  std::optional<GpuRecord> gpu;          // in the window
-  std::vector<InstructionTime> stamped;  // of the iterations after the window, with --profile or --trace
-};
-
-// After open_session() and read_inputs(): what runs, where, with which options.
-RunRecord make_record(const Job& job, const Session& session);
-// After prepare_session(): parameters, memory, layers that tuning left unfused.
-void add_plan(const Session& session, RunRecord& record);
+// What runs, where, with which options.
+RunRecord make_record(const DescribedStep& step);
+// Parameters, memory, layers that tuning left unfused.
+void add_plan(const PlannedStep& step, RunRecord& record);
 // After the window, of this rank: waits, and the most memory that was held.
-void add_window(const Session& session, const TimedIterations& timed, RunRecord& record);
+void add_window(const BoundStep& step, const Measurements& measured, RunRecord& record);
 // What all ranks measured; every rank calls it. Rank 0's record has images per second and energy.
-void add_measurements(const Job& job, const Session& session, const Measurements& measured,
-                      RunRecord& record);
+void add_measurements(const BoundStep& step, const Measurements& measured, RunRecord& record);
 // Images that any rank skipped: how many times, and the first that the lowest rank met. Every rank calls it.
 CorruptFiles corrupt_of_all_ranks(const Job& job, const BatchSource& source);
 // What a run that failed has measured so far.
@@ -46,13 +38,13 @@ struct RunOutputs {
 // Makes them on rank 0, with env.json and a result.json that says failed, and notes in the record the run's
 // id, the ranks' processes, and in its config which run of its case it is; all ranks call it. Throws
 // Error(cannot_create), and leaves nothing then.
-void open_outputs(const Job& job, const Session& session, RunRecord& record, RunOutputs& outputs);
+RunOutputs open_outputs(const ResolvedRun& run, RunRecord& record);
 
 // The line of the iteration that ended last.
-void log_iteration(const Session& session, const TimedIterations& timed, LogWriter& log);
+void log_iteration(const BenchOptions& options, const Measurements& measured, LogWriter& log);
 
 // profile.json and trace.json, where they are asked for. Returns the profile as a table, or nothing.
-std::string write_profile(const Session& session, const RunRecord& record,
+std::string write_profile(const BoundStep& step, const RunRecord& record,
                           const std::vector<InstructionTime>& stamped, const ResultWriter& results);
 
 struct ParameterState {
@@ -67,6 +59,6 @@ ParameterState read_parameter_state(const Graph& graph, const Device& device);
 // every rank calls it. Throws Error(verification_failed), on all ranks, that says the first that doesn't
 // hold; with --no-check only what isn't finite. `initial_checksum`: of the parameters before the run, the
 // same on all ranks.
-void check_run(const Job& job, const Session& session, std::uint64_t initial_checksum, RunRecord& record);
+void check_run(const BoundStep& step, std::uint64_t initial_checksum, RunRecord& record);
 
 }  // namespace plumb

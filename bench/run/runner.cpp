@@ -95,10 +95,10 @@ void Runner::run_instructions(Mode mode, const std::function<void()>& between) {
     if (between && computes_here) between();
     const Lane lane = program_.instructions[action.instruction].lane;
     wait_for(action, mode);
-    if (mode == Mode::stamped) begin_stamped(action.instruction, lane);
+    if (mode == Mode::stamped) device_.stamp(action.instruction, lane, false);
     run(action);
     if (!host_carries(action.instruction)) {
-      if (mode == Mode::stamped) end_stamped(action.instruction, lane);
+      if (mode == Mode::stamped) device_.stamp(action.instruction, lane, true);
       if (action.signals) device_.signal(action.instruction, lane);
     }
     if (communicator_ && !communicator_->enqueues()) {
@@ -109,22 +109,6 @@ void Runner::run_instructions(Mode mode, const std::function<void()>& between) {
   }
   for (const Action& action : actions_)
     if (in_flight_[action.instruction]) finish(action.instruction, mode);
-}
-
-// Stamped instructions that compute run one at a time, so that their times are their own.
-void Runner::begin_stamped(InstructionId instruction, Lane lane) {
-  if (lane == Lane::weights) {
-    device_.signal(instruction, Lane::compute);
-    device_.wait(instruction, lane);
-  }
-  device_.stamp(instruction, lane, false);
-}
-
-void Runner::end_stamped(InstructionId instruction, Lane lane) {
-  device_.stamp(instruction, lane, true);
-  if (lane != Lane::weights) return;
-  device_.signal(instruction, lane);
-  device_.wait(instruction, Lane::compute);
 }
 
 void Runner::run(const Action& action) {

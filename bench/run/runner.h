@@ -51,8 +51,6 @@ class Runner {
   enum class Mode { plain, stamped, capturing };
   void load_batches(Mode mode);
   void run_instructions(Mode mode, const std::function<void()>& between = {});
-  void begin_stamped(InstructionId instruction, Lane lane);
-  void end_stamped(InstructionId instruction, Lane lane);
   void run(const Action& action);
   void wait_for(const Action& action, Mode mode);
   void finish(InstructionId collective, Mode mode);

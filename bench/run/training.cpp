@@ -3,22 +3,23 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "base/console/messages.h"
 #include "base/console/print.h"
 #include "base/console/progress.h"
 #include "base/text.h"
+#include "bench/links/host_links.h"
 #include "bench/output/program_json.h"
 #include "bench/output/summary.h"
 #include "bench/plan/head_table.h"
-#include "bench/run/failures.h"
 #include "bench/run/gpu_monitor.h"
-#include "bench/run/host_links.h"
 #include "bench/run/interruption.h"
-#include "bench/run/run_keeper.h"
+#include "bench/run/partial_result_writer.h"
+#include "bench/run/run_program.h"
 #include "bench/run/run_record.h"
-#include "bench/run/runner.h"
+#include "bench/run/timed_run.h"
 #include "comm/launched_as.h"
 #include "results/anomalies/flags.h"
 
@@ -35,34 +36,42 @@ constexpr std::chrono::seconds kPatienceOfRank0{5}, kPatienceForRank0{3};
 // mpirun forwards stdout and stderr apart.
 constexpr std::chrono::milliseconds kPatienceForLauncher{50};
 
-// The state of a run.
+// What a run keeps from stage to stage, also when it fails.
 struct Run {
+  Run(const DescribedStep& step, const TrainingHooks& its_hooks)
+      : job(step.job),
+        options(step.options),
+        hooks(its_hooks),
+        messages(messages_of(job, options)),
+        record(make_record(step)),
+        outputs(open_outputs(step, record)),
+        interruption(first() ? kPatienceOfRank0 : kPatienceForRank0),
+        keeper(job, record, outputs, interruption, hooks.watchdog) {}
+
+  bool first() const { return job.rank() == 0; }
+
   const Job& job;
+  const BenchOptions options;
   const TrainingHooks& hooks;
   Messages messages;
-  Session session;
   RunRecord record;
   RunOutputs outputs;
   Measurements measured;
-  std::optional<Interruption> interruption;
-  std::optional<RunKeeper> keeper;  // from open_outputs() on
-  bool result_says_ok = false;      // on disk
-
-  bool first() const { return job.rank() == 0; }
-  const BenchOptions& options() const { return session.options; }
+  Interruption interruption;
+  PartialResultWriter keeper;
+  bool result_says_ok = false;  // on disk
 };
 
 // Where --device auto took the CPU.
-std::string no_gpu_remark(const Session& session) {
-  if (session.why_no_gpu.empty()) return "";
-  return session.options.verbose ? fmt::format(" (--device auto: {})", session.why_no_gpu)
-                                 : " (no usable GPU)";
+std::string no_gpu_remark(const ResolvedRun& step) {
+  if (step.why_no_gpu.empty()) return "";
+  return step.options.verbose ? fmt::format(" (--device auto: {})", step.why_no_gpu) : " (no usable GPU)";
 }
 
 // The most important one first.
-std::vector<std::string> begin_remarks(const Session& session, const RunRecord& record) {
-  const BenchOptions& options = session.options;
-  std::vector<std::string> remarks{no_gpu_remark(session)};
+std::vector<std::string> begin_remarks(const ResolvedRun& step, const RunRecord& record) {
+  const BenchOptions& options = step.options;
+  std::vector<std::string> remarks{no_gpu_remark(step)};
   if (options.image_size != options.model->image_size)
     remarks.push_back(fmt::format(", {} px", options.image_size));
   if (const std::string head = head_options(record.config); !head.empty()) remarks.push_back(", " + head);
@@ -71,14 +80,15 @@ std::vector<std::string> begin_remarks(const Session& session, const RunRecord& 
 
 // "training resnet50 fp16 on NVIDIA H200, 2 ranks, batch 128 each", within 80 columns unless --verbose asks
 // for more: the table has the remarks that don't fit, and the device's whole name.
-std::string begin_text(const Job& job, const Session& session, const RunRecord& record) {
+std::string begin_text(const ResolvedRun& step, const RunRecord& record) {
   constexpr std::size_t kLineColumns = 80, kLeastOfName = 12;
-  const bool verbose = session.options.verbose;
+  const bool verbose = step.options.verbose;
   const std::string begin = fmt::format("training {} {} on ", record.model, record.precision);
-  std::string end = fmt::format(", {}, batch {} each", counted(job.size(), "rank"), record.batch_per_device);
-  const std::string& name = session.device->limits().name;
+  std::string end =
+      fmt::format(", {}, batch {} each", counted(step.job.size(), "rank"), record.batch_per_device);
+  const std::string& name = step.device->limits().name;
   const std::size_t least = begin.size() + std::min(name.size(), kLeastOfName);
-  for (const std::string& remark : begin_remarks(session, record))
+  for (const std::string& remark : begin_remarks(step, record))
     if (verbose || least + end.size() + remark.size() <= kLineColumns) end += remark;
   const std::size_t taken = begin.size() + end.size();
   return begin + (verbose ? name : shortened(name, std::max(kLineColumns, taken + kLeastOfName) - taken)) +
@@ -86,43 +96,22 @@ std::string begin_text(const Job& job, const Session& session, const RunRecord& 
 }
 
 // For --verbose.
-std::string plan_text(const Session& session) {
-  const Program& program = session.plan.program;
+std::string plan_text(const PlannedStep& step) {
+  const Program& program = step.plan.program;
   const auto collectives = std::ranges::count(program.instructions, Lane::communication, &Instruction::lane);
-  return fmt::format(
-      "{}; {}{} instructions, {}{}{} MiB planned", session.source->description(),
-      session.options.model->margin_head ? shard_text(session.plan.graph) + " of rank 0; " : "",
-      program.instructions.size(), session.captures ? "captured as one CUDA graph, " : "",
-      collectives == 0
-          ? ""
-          : fmt::format("{} over {}, ", counted(collectives, "collective"), session.options.comm),
-      session.plan.memory.arena_bytes >> 20);
-}
-
-void prepare(Run& run) {
-  run.messages.say(begin_text(run.job, run.session, run.record));
-  if (run.options().probe) run.record.links = probe_host_links(run.job, run.messages);
-  prepare_session(run.job, run.session);
-  if (const auto& remarks = run.session.tuning.remarks; !remarks.empty())
-    run.messages.warn(fmt::format("{}", fmt::join(remarks, "; ")));
-  run.messages.detail(plan_text(run.session));
-  if (!run.session.remark.empty()) run.messages.say(run.session.remark);
-  for (const std::string& host : run.record.odd_hosts) run.messages.warn(host);
-  add_plan(run.session, run.record);
-  run.keeper->update(run.record);
-  run.job.together([&] {
-    if (!run.first()) return;
-    const StepPlan& plan = run.session.plan;
-    if (!run.session.tuning.trials.empty())
-      run.outputs.results->write_text("tuning.csv", trials_csv(run.session.tuning));
-    run.outputs.results->write_json("program.json", program_json(plan.program, plan.memory));
-  });
+  return fmt::format("{}; {}{} instructions, {}{}{} MiB planned", step.source->description(),
+                     step.options.model->margin_head ? shard_text(step.plan.graph) + " of rank 0; " : "",
+                     program.instructions.size(), step.captures ? "captured as one CUDA graph, " : "",
+                     collectives == 0
+                         ? ""
+                         : fmt::format("{} over {}, ", counted(collectives, "collective"), step.options.comm),
+                     step.plan.memory.arena_bytes >> 20);
 }
 
 // Throws Error(verification_failed) for a loss that is not finite, also with --no-check. `not_finite`: such
 // losses in a row.
 void require_finite_loss(const Run& run, std::int64_t iteration, int& not_finite) {
-  not_finite = std::isfinite(run.measured.timed.metrics.back().loss) ? 0 : not_finite + 1;
+  not_finite = std::isfinite(run.measured.metrics.back().loss) ? 0 : not_finite + 1;
   if (not_finite >= (run.first() ? 1 : kPatienceOfOtherRanks))
     throw Error(ExitCode::verification_failed,
                 "the loss is not finite at iteration {}; lower --lr {} or look at the data: this run is no "
@@ -130,55 +119,18 @@ void require_finite_loss(const Run& run, std::int64_t iteration, int& not_finite
                 iteration, run.record.config.at("learning_rate").dump());
 }
 
-// The GPU's record of the window, on the monitor's clock.
-GpuRecord stop_monitor(const Job& job, const Session& session, const StepTimer& timer, GpuMonitor& monitor) {
-  const double start = steady_seconds() - timer.elapsed_seconds();
-  const double end = start + timer.end_seconds().back();
-  monitor.stop();
-  return monitor.record(end - timer.window_seconds(session.options.warmup), end, job.rank(),
-                        session.device->unique_id());
-}
-
 // Throws Interrupted if a signal has come in. No rank asks another one: those may be stuck.
 void require_no_signal(const Run& run) {
-  const int signal = run.interruption->signal();
+  const int signal = run.interruption.signal();
   if (signal == 0) return;
-  const bool open_end = run.options().seconds > 0;
-  throw Interrupted(signal, run.measured.timed.timer.iterations(), open_end ? 0 : run.options().iterations);
-}
-
-// The window, and the iterations for a profile after it.
-void run_iterations(Run& run, Runner& runner) {
-  Session& session = run.session;
-  TimedIterations& timed = run.measured.timed;
-  ProgressBar bar(run.first() && !run.options().quiet ? stderr : nullptr, terminal_of(stderr),
-                  run.options().iterations, run.record.batch_per_device * run.job.size());
-  const std::unique_ptr<GpuMonitor> monitor = watch_gpu(session.device->unique_id());
-  int not_finite = 0;
-  const auto ended = [&](std::int64_t iteration) {
-    if (run.outputs.log) log_iteration(session, timed, *run.outputs.log);
-    run.keeper->note(timed.timer.step_seconds().back(), timed.metrics.back().loss);
-    require_finite_loss(run, iteration, not_finite);
-    bar.update(timed.timer.iterations(), timed.timer.elapsed_seconds());
-    if (run.hooks.after_iteration) run.hooks.after_iteration(iteration, session);
-  };
-  std::function<void()> look_up;
-  if (run.first()) look_up = [&] { require_no_signal(run); };
-  run.interruption->looks_begin();
-  run_timed(run.job, session, runner, timed, ended, look_up);
-  run.interruption->looks_end();
-  if (run.interruption->signal() != 0 && !run.first()) std::this_thread::sleep_for(kPatienceForRank0);
-  require_no_signal(run);
-  if (monitor) run.measured.gpu = stop_monitor(run.job, session, timed.timer, *monitor);
-  bar.clear();
-  add_window(session, timed, run.record);
-  if (run.options().profile || run.options().trace) run.measured.stamped = run_stamped(session, runner);
+  const bool open_end = run.options.seconds > 0;
+  throw Interrupted(signal, run.measured.timer.iterations(), open_end ? 0 : run.options.iterations);
 }
 
 void report_failure(Run& run, const Error& error) {
-  if (run.keeper) run.keeper->leave_words(error.what(), static_cast<int>(error.code()));
+  run.keeper.leave_words(error.what(), static_cast<int>(error.code()));
   if (!run.outputs.results) return;
-  if (run.keeper) run.keeper->hand_over_result();
+  run.keeper.hand_over_result();
   add_failure(error, run.measured, run.record);
   try {
     run.outputs.results->write_result(run.record);
@@ -195,7 +147,7 @@ void end_interrupted(Run& run, const Interrupted& interrupted) {
   report_failure(run, interrupted);
   run.outputs.log.reset();
   try {
-    if (run.first()) print_result(run.record, run.options().json);
+    if (run.first()) print_result(run.record, run.options.json);
   } catch (const Error&) {
     // Nobody reads it any more. result.json has it.
   }
@@ -206,19 +158,37 @@ void end_interrupted(Run& run, const Interrupted& interrupted) {
 [[noreturn]] void end_alone(Run& run, const Error& error) {
   report_failure(run, error);
   run.outputs.log.reset();  // an empty log goes
-  end_for_all(std::string(run.options().model->program), run.job, error);
+  end_for_all(std::string(run.options.model->program), run.job, error);
   throw FailureOfThisRank(error);
 }
 
+void plan(Run& run, DescribedStep&& described, std::optional<BoundStep>& step) {
+  run.messages.say(begin_text(described, run.record));
+  if (run.options.probe) run.record.links = probe_host_links(run.job, run.messages);
+  step.emplace(PlannedStep(std::move(described)));
+  if (const auto& remarks = step->tuning.remarks; !remarks.empty())
+    run.messages.warn(fmt::format("{}", fmt::join(remarks, "; ")));
+  run.messages.detail(plan_text(*step));
+  if (!step->remark.empty()) run.messages.say(step->remark);
+  for (const std::string& host : run.record.odd_hosts) run.messages.warn(host);
+  add_plan(*step, run.record);
+  run.keeper.update(run.record);
+  run.job.together([&] {
+    if (!run.first()) return;
+    if (!step->tuning.trials.empty()) run.outputs.results->write_text("tuning.csv", trials_csv(step->tuning));
+    run.outputs.results->write_json("program.json", program_json(step->plan.program, step->plan.memory));
+  });
+}
+
 // A single rank sends nothing. Throws FailureOfThisRank where another rank was lost meanwhile.
-void check_sums(Run& run) {
+void check_sums(Run& run, BoundStep& step) {
   if (run.job.size() == 1) return;
   run.record.checks["sums_exact"] = "skipped";
-  if (!run.options().check) return;
+  if (!run.options.check) return;
   run.record.checks["sums_exact"] = false;
   std::size_t largest = 0;
   try {
-    largest = check_exchange(run.job, run.session, run.hooks.damage_message);
+    largest = check_exchange(step, run.hooks.damage_message);
   } catch (const Error& error) {
     if (error.code() == ExitCode::peer_lost) end_alone(run, error);
     throw;
@@ -228,12 +198,47 @@ void check_sums(Run& run) {
   if (const std::string text = unchecked_messages_text(run.record); !text.empty()) run.messages.say(text);
 }
 
-void measure(Run& run) {
-  Session& session = run.session;
+// The GPU's record of the window, on the monitor's clock.
+GpuRecord stop_monitor(const BoundStep& step, const StepTimer& timer, GpuMonitor& monitor) {
+  const double start = steady_seconds() - timer.elapsed_seconds();
+  const double end = start + timer.end_seconds().back();
+  monitor.stop();
+  return monitor.record(end - timer.window_seconds(step.options.warmup), end, step.job.rank(),
+                        step.device->unique_id());
+}
+
+// The window, and the iterations for a profile after it.
+void run_iterations(Run& run, BoundStep& step, TimedRun& timed) {
+  Measurements& measured = run.measured;
+  ProgressBar bar(run.first() && !run.options.quiet ? stderr : nullptr, terminal_of(stderr),
+                  run.options.iterations, run.record.batch_per_device * run.job.size());
+  const std::unique_ptr<GpuMonitor> monitor = watch_gpu(step.device->unique_id());
+  int not_finite = 0;
+  const auto ended = [&](std::int64_t iteration) {
+    if (run.outputs.log) log_iteration(run.options, measured, *run.outputs.log);
+    run.keeper.note(measured.timer.step_seconds().back(), measured.metrics.back().loss);
+    require_finite_loss(run, iteration, not_finite);
+    bar.update(measured.timer.iterations(), measured.timer.elapsed_seconds());
+    if (run.hooks.after_iteration) run.hooks.after_iteration(iteration, step);
+  };
+  std::function<void()> look_up;
+  if (run.first()) look_up = [&] { require_no_signal(run); };
+  run.interruption.looks_begin();
+  timed.run(ended, look_up);
+  run.interruption.looks_end();
+  if (run.interruption.signal() != 0 && !run.first()) std::this_thread::sleep_for(kPatienceForRank0);
+  require_no_signal(run);
+  if (monitor) measured.gpu = stop_monitor(step, measured.timer, *monitor);
+  bar.clear();
+  add_window(step, measured, run.record);
+  if (run.options.profile || run.options.trace) timed.run_stamped();
+}
+
+void measure(Run& run, BoundStep& step) {
   run.job.barrier();
-  Runner runner(session.plan.program, *session.device, session.communicator.get(), *session.source);
+  TimedRun timed(step, run.measured);
   try {
-    run_iterations(run, runner);
+    run_iterations(run, step, timed);
   } catch (const Interrupted& interrupted) {
     end_interrupted(run, interrupted);
     throw FailureOfThisRank(interrupted);
@@ -250,19 +255,19 @@ void warn_of_corrupt_files(const Job& job, const BatchSource& source, Messages& 
 }
 
 // Writes weights, profile, result and log. Returns the table of the profile, if one is asked for.
-std::string finish(Run& run) {
-  const std::string& weights = run.options().save_weights;
+std::string finish(Run& run, const BoundStep& step) {
+  const std::string& weights = run.options.save_weights;
   TensorFile tensors;
-  if (!weights.empty()) tensors = gather_tensors(run.job, run.session.plan.graph, *run.session.device);
+  if (!weights.empty()) tensors = gather_tensors(run.job, step.plan.graph, *step.device);
   std::string profile;
   run.job.together([&] {
     if (!run.first()) return;
     if (!weights.empty()) write_safetensors(weights, tensors, "--save-weights");
-    profile = write_profile(run.session, run.record, run.measured.stamped, *run.outputs.results);
+    profile = write_profile(step, run.record, run.measured.stamped, *run.outputs.results);
     run.record.log_files = run.outputs.log->paths();
     run.record.status = "ok";
     for (const Note& flag : run_flags(run.record)) run.record.remarks.push_back(flag.text);
-    run.keeper->hand_over_result();
+    run.keeper.hand_over_result();
     // Before the log gets its name: no .log without a result that says ok.
     run.outputs.results->write_result(run.record);
     run.result_says_ok = true;
@@ -272,14 +277,13 @@ std::string finish(Run& run) {
 }
 
 // A failure to print does not fail the run: its files are complete.
-void print(Run& run, const std::string& profile) {
+void print(Run& run, const BoundStep& step, const std::string& profile) {
   run.job.together([&] {
     if (!run.first()) return;
-    const bool json = run.options().json;
-    const StepPlan& plan = run.session.plan;
+    const bool json = run.options.json;
     print_result(run.record, json);
     const std::string engines =
-        !json && run.options().verbose ? engines_text(plan, run.session.device->limits()) : "";
+        !json && run.options.verbose ? engines_text(step.plan, step.device->limits()) : "";
     for (const std::string& table : {engines, json ? "" : profile})
       if (!table.empty()) print_text("\n" + table);
     // A launcher reads the two streams apart, and may be late with the table.
@@ -291,29 +295,25 @@ void print(Run& run, const std::string& profile) {
 }  // namespace
 
 void run_training(const Job& job, const BenchOptions& options, const TrainingHooks& hooks) {
-  Run run{job, hooks, messages_of(job, options), open_session(job, options)};
-  read_inputs(job, run.session);
-  run.record = make_record(job, run.session);
-  open_outputs(job, run.session, run.record, run.outputs);
-  run.interruption.emplace(run.first() ? kPatienceOfRank0 : kPatienceForRank0);
-  run.keeper.emplace(job, run.record, run.outputs, *run.interruption, hooks.watchdog);
+  DescribedStep described{ResolvedRun(job, options)};
+  Run run(described, hooks);
+  std::optional<BoundStep> step;  // outlives the report of a failure
   std::string profile;
   try {
-    prepare(run);
-    check_sums(run);
-    const std::uint64_t initial_checksum =
-        read_parameter_state(run.session.plan.graph, *run.session.device).checksum;
-    measure(run);
+    plan(run, std::move(described), step);
+    check_sums(run, *step);
+    const std::uint64_t initial_checksum = read_parameter_state(step->plan.graph, *step->device).checksum;
+    measure(run, *step);
     job.enter_phase(RunPhase::checking);
-    add_measurements(job, run.session, run.measured, run.record);
-    warn_of_corrupt_files(job, *run.session.source, run.messages);
-    check_run(job, run.session, initial_checksum, run.record);
-    profile = finish(run);
+    add_measurements(*step, run.measured, run.record);
+    warn_of_corrupt_files(job, *step->source, run.messages);
+    check_run(*step, initial_checksum, run.record);
+    profile = finish(run, *step);
   } catch (const Error& error) {
     report_failure(run, error);
     throw;
   }
-  print(run, profile);
+  print(run, *step, profile);
 }
 
 }  // namespace plumb

@@ -6,7 +6,7 @@
 
 #include "bench/options/options.h"
 #include "bench/run/exchange_check.h"
-#include "bench/run/session.h"
+#include "bench/run/stages.h"
 #include "comm/job.h"
 #include "comm/watchdog/watchdog.h"
 
@@ -19,7 +19,7 @@ struct TrainingHooks {
   MessageDamage damage_message;
   // Called on every rank when an iteration has ended, outside the timed interval's compute; tests do damage
   // here.
-  std::function<void(std::int64_t iteration, Session&)> after_iteration;
+  std::function<void(std::int64_t iteration, BoundStep&)> after_iteration;
 };
 
 // Runs, checks and reports. Every rank calls it. Throws Error on which all ranks agree, or FailureOfThisRank.

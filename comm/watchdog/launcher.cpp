@@ -20,12 +20,6 @@ constexpr std::chrono::milliseconds kBetweenProcessLooks{20};
 
 }  // namespace
 
-std::string own_host() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
 std::optional<pid_t> parent_launcher() {
   const pid_t parent = ::getppid();
   std::string name;

@@ -5,16 +5,11 @@
 
 #include <chrono>
 #include <optional>
-#include <string>
 
 namespace plumb {
 
-// This host's name.
-std::string own_host();
-
 // The process id of this process's parent, if that is Open MPI's or MPICH's mpirun or a daemon of it that
-// serves this job alone. A launcher is not
-// found if a shell or a profiler runs in between.
+// serves this job alone. A launcher is not found if a shell or a profiler runs in between.
 std::optional<pid_t> parent_launcher();
 
 // Sends the launcher SIGKILL if it still runs after `patience`: Open MPI's mpirun and orted wait for ever for

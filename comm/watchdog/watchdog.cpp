@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/machine/host_addresses.h"
 #include "base/paths.h"
 #include "base/steady_clock.h"
 #include "base/text.h"

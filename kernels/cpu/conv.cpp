@@ -58,7 +58,7 @@ typename Primitive::primitive_desc backward_descriptor(const dnnl::engine& engin
 }
 
 // Whether sum_weights_bf16 takes these layouts: with AVX512_BF16 it is 5 % slower to 2.3 times as fast as
-// oneDNN 2.6 (docs/performance.md).
+// oneDNN 2.6 (docs/explanation/cpu-winograd.md).
 bool sums_weights_by_own_loop(const Context& context, const Instruction& instruction,
                               const convolution_backward_weights::primitive_desc& descriptor) {
   constexpr double kVectorRate = 2;  // by AVX512_BF16; AMX is much faster, and oneDNN uses it

@@ -25,7 +25,6 @@ struct Engines {
   GemmEngine& products;
   cudaStream_t stream = nullptr;       // of the compute lane
   IterationRecord* records = nullptr;  // the ring, as the device addresses it
-  cudaStream_t weights_stream = nullptr;
   int warpgroup_multiprocessors = 0;  // of a GPU that has products of warpgroups (window_shape.h)
 };
 

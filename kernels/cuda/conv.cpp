@@ -145,9 +145,7 @@ Binder prepare_conv(Context& context, Instruction& instruction) {
   instruction.engine = plan->engine();
   std::vector<BufferId> buffers;
   for (const BufferUse& use : instruction.uses()) buffers.push_back(use.buffer);
-  const Lane lane = instruction.lane;
-  const cudaStream_t stream = lane == Lane::weights ? context.weights_stream : context.stream;
-  return [plan, buffers, lane, stream](const Arena& arena) -> ComputeFn {
+  return [plan, buffers, lane = instruction.lane, stream = context.stream](const Arena& arena) -> ComputeFn {
     std::vector<std::byte*> operands;
     for (const BufferId buffer : buffers) operands.push_back(arena.data(buffer));
     return [plan, operands, stream, workspace = arena.workspace(lane)] {

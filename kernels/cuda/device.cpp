@@ -262,12 +262,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   }
 
   Engines engines() {
-    return {*convolutions_,
-            *products_,
-            compute(),
-            records(),
-            lanes_.stream(Lane::weights),
-            warpgroup_multiprocessors()};
+    return {*convolutions_, *products_, compute(), records(), warpgroup_multiprocessors()};
   }
 
   void allocate(std::size_t bytes) {

@@ -21,8 +21,7 @@ bool is_over(const Event& event) {
 }  // namespace
 
 Lanes::Lanes() : joined_(make_event()) {
-  // By Lane: nothing waits for weight gradients before the end of backward.
-  for (const Priority priority : {Priority::low, Priority::normal, Priority::low, Priority::high})
+  for (const Priority priority : {Priority::low, Priority::normal, Priority::high})  // by Lane
     streams_.push_back(make_stream(priority));
 }
 

@@ -1,5 +1,4 @@
 #include <stdexcept>
-#include <type_traits>
 
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/norm_coefficients.h"
@@ -9,36 +8,45 @@
 namespace plumb::cuda {
 namespace {
 
-// Source of a gradient, beside d_out with a mask or the stored output. d_out_into_sum: adds to d_in. pair:
-// one d_out or two, of a shortcut's norm, too.
-enum class Source {
-  d_out,
-  two_d_outs,
-  d_out_by_line,
-  d_out_through_prelu,
-  d_out_into_sum,
-  pair,
-  two_d_outs_by_line,
+// How a kernel finds the gradient: from one d_out, masked by bits or by the stored output, unless it says
+// otherwise.
+struct OneGradient {
+  static constexpr bool kTwo = false;      // adds second_d_out
+  static constexpr bool kByLine = false;   // masked where scale * in + shift is not positive
+  static constexpr bool kPrelu = false;    // … or through a slope there, whose gradient is a third sum
+  static constexpr bool kIntoSum = false;  // adds to d_in
+  static constexpr bool kPair = false;  // of a shortcut's norm, too, which has a third sum; two d_outs or one
+};
+struct TwoGradients : OneGradient {
+  static constexpr bool kTwo = true;
+};
+struct MaskedByLine : OneGradient {
+  static constexpr bool kByLine = true;
+};
+struct TwoMaskedByLine : TwoGradients {
+  static constexpr bool kByLine = true;
+};
+struct ThroughPrelu : MaskedByLine {
+  static constexpr bool kPrelu = true;
+};
+struct IntoSum : OneGradient {
+  static constexpr bool kIntoSum = true;
+};
+struct OfPair : OneGradient {
+  static constexpr bool kPair = true;
 };
 
-template <Source kSource>
-inline constexpr bool kByLine = kSource == Source::d_out_by_line || kSource == Source::two_d_outs_by_line ||
-                                kSource == Source::d_out_through_prelu;
-// Adds second_d_out, always; a pair does if there is one.
-template <Source kSource>
-inline constexpr bool kHasTwo = kSource == Source::two_d_outs || kSource == Source::two_d_outs_by_line;
-// With a third sum per channel: a PReLU's slope, a shortcut's norm.
-template <Source kSource>
-inline constexpr bool kHasThirdSum = kSource == Source::d_out_through_prelu || kSource == Source::pair;
+template <typename Source>
+inline constexpr bool kHasThirdSum = Source::kPrelu || Source::kPair;
 // Blocks per multiprocessor. Two where a PReLU's line, or a shortcut's sums and coefficients, need more
 // registers: 32 KiB in flight per multiprocessor suffice.
-template <Source kSource>
-inline constexpr int kBlocks = kHasThirdSum<kSource> ? 2 : kBlocksAtOnce;
+template <typename Source>
+inline constexpr int kBlocks = kHasThirdSum<Source> ? 2 : kBlocksAtOnce;
 
 // Sums of the gradient, of its product with (in - mean), and of the slope's gradient or of the product with
 // (shortcut_in - its mean).
-template <typename Of, Source kSource>
-struct GradientSums : NormSums<Of, kHasThirdSum<kSource> ? kMostNormSums : kNormSums> {
+template <typename Of, typename Source>
+struct GradientSums : NormSums<Of, kHasThirdSum<Source> ? kMostNormSums : kNormSums> {
   __device__ void merge(const GradientSums& other) {
 #pragma unroll
     for (int i = 0; i < GradientSums::kSums; ++i) {
@@ -54,17 +62,17 @@ struct InputLine {
   float scale[kChannels], shift[kChannels], slope[kChannels];
   __device__ float at(int channel, float in) const { return scale[channel] * in + shift[channel]; }
 };
-template <Source kSource, int kChannels>
+template <typename Source, int kChannels>
 __device__ void load_line(const NormGradient& from, int channels, int channel, InputLine<kChannels>& into) {
-  if constexpr (kByLine<kSource>) {
+  if constexpr (Source::kByLine) {
     load_floats(from.scale_shift, from.scale_shift_dtype, channel, into.scale);
     load_floats(from.scale_shift, from.scale_shift_dtype, std::int64_t{channels} + channel, into.shift);
   }
-  if constexpr (kSource == Source::d_out_through_prelu) load_slopes(from.slope, channel, into.slope);
+  if constexpr (Source::kPrelu) load_slopes(from.slope, channel, into.slope);
 }
 
 // A thread's loads for one step, as stored.
-template <typename Of, Source kSource>
+template <typename Of, typename Source>
 struct Loaded {
   Group<Of> in, d_out, second_d_out, activated, shortcut_in;
   unsigned passed = 0xff;  // mask bits
@@ -73,15 +81,15 @@ struct Loaded {
                            float (&values)[kGroupElements<Of>]) const {
 #pragma unroll
     for (int j = 0; j < kGroupElements<Of>; ++j) values[j] = d_out.at(j);
-    if (kHasTwo<kSource> || (kSource == Source::pair && from.second_d_out)) {
+    if (Source::kTwo || (Source::kPair && from.second_d_out)) {
 #pragma unroll
       for (int j = 0; j < kGroupElements<Of>; ++j) values[j] += second_d_out.at(j);
     }
-    if constexpr (kByLine<kSource>) {
+    if constexpr (Source::kByLine) {
 #pragma unroll
       for (int j = 0; j < kGroupElements<Of>; ++j) {
         const int c = channel_of<Of>(j);
-        const float held_back = kSource == Source::d_out_through_prelu ? line.slope[c] * values[j] : 0;
+        const float held_back = Source::kPrelu ? line.slope[c] * values[j] : 0;
         values[j] = line.at(c, in.at(j)) <= 0 ? held_back : values[j];
       }
       return;
@@ -97,16 +105,16 @@ struct Loaded {
   }
 };
 
-template <typename Of, Source kSource>
-__device__ void load_step(const NormGradient& from, std::int64_t at, Loaded<Of, kSource>& into) {
+template <typename Of, typename Source>
+__device__ void load_step(const NormGradient& from, std::int64_t at, Loaded<Of, Source>& into) {
   using T = Element<Of>;
   into.in = load_packed<kGroupElements<Of>>(as<T>(from.in) + at);
   into.d_out = load_packed<kGroupElements<Of>>(as<T>(from.d_out) + at);
-  if constexpr (kSource == Source::pair)
+  if constexpr (Source::kPair)
     into.shortcut_in = load_packed<kGroupElements<Of>>(as<T>(from.shortcut_in) + at);
-  if (kHasTwo<kSource> || (kSource == Source::pair && from.second_d_out))
+  if (Source::kTwo || (Source::kPair && from.second_d_out))
     into.second_d_out = load_packed<kGroupElements<Of>>(as<T>(from.second_d_out) + at);
-  if constexpr (kByLine<kSource>) return;
+  if constexpr (Source::kByLine) return;
   if (from.activated) into.activated = load_packed<kGroupElements<Of>>(as<T>(from.activated) + at);
   if (!kHasPlanes<Of> && from.mask) into.passed = from.mask[at / kNormGroup];
 }
@@ -140,26 +148,26 @@ __device__ void sum_slopes(const NormBackward& into, const NormPartition& partit
 // of mask, 2 more for a second d_out, for the output in place of the mask or for a shortcut, and writes 2 for
 // a residual's gradient; twice that in f32. Bound by memory. The last block of a tile settles its channels,
 // some 5 us after the last read.
-template <typename Of, Source kSource>
-__global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
+template <typename Of, typename Source>
+__global__ void __launch_bounds__(kNormThreads, kBlocks<Source>)
     norm_backward_sums(NormGradient from, std::byte* d_residual, NormScratch scratch, NormPartition partition,
                        NormBackward into, NormBackward shortcut) {
   const Place place = place_of<Of>(partition, blockIdx);
   float center[kGroupChannels<Of>] = {}, shortcut_center[kGroupChannels<Of>] = {};
   if (place.steps > 0) load(into.mean + place.channel, center);
-  if (kSource == Source::pair && place.steps > 0) load(shortcut.mean + place.channel, shortcut_center);
+  if (Source::kPair && place.steps > 0) load(shortcut.mean + place.channel, shortcut_center);
   InputLine<kGroupChannels<Of>> line = {};
-  if (place.steps > 0) load_line<kSource>(from, partition.channels, place.channel, line);
-  GradientSums<Of, kSource> own;
+  if (place.steps > 0) load_line<Source>(from, partition.channels, place.channel, line);
+  GradientSums<Of, Source> own;
   for_steps<kAtOnceOfSeveral<Of>>(place, [&](auto at_once, std::int64_t at) {
-    Loaded<Of, kSource> loaded[at_once.value];
+    Loaded<Of, Source> loaded[at_once.value];
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u) load_step(from, at + u * place.stride, loaded[u]);
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u) {
       float gradient[kGroupElements<Of>];
       loaded[u].gradient(from, line, gradient);
-      if (!kByLine<kSource> && d_residual)
+      if (!Source::kByLine && d_residual)
         store(as<Element<Of>>(d_residual) + at + u * place.stride, gradient);
 #pragma unroll
       for (int j = 0; j < kGroupElements<Of>; ++j) {
@@ -167,25 +175,25 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
         const float in = loaded[u].in.at(j);
         own.of[0][c] += gradient[j];
         own.of[1][c] += gradient[j] * (in - center[c]);
-        if constexpr (kSource == Source::d_out_through_prelu) {
+        if constexpr (Source::kPrelu) {
           const float y = line.at(c, in);
           own.of[2][c] += y <= 0 ? loaded[u].d_out.at(j) * y : 0;
         }
-        if constexpr (kSource == Source::pair)
+        if constexpr (Source::kPair)
           own.of[2][c] += gradient[j] * (loaded[u].shortcut_in.at(j) - shortcut_center[c]);
       }
     }
   });
   merge_rows(own);
   if (!combine_blocks(own, partition, scratch)) return;
-  float totals[GradientSums<Of, kSource>::kSums];
+  float totals[GradientSums<Of, Source>::kSums];
   const int channel = spread_channels(own, partition, totals);
   if (channel >= 0) {
     settle(into, partition, channel, totals[0], totals[1]);
-    if constexpr (kSource == Source::pair) settle(shortcut, partition, channel, totals[0], totals[2]);
-    if constexpr (kSource == Source::d_out_through_prelu) into.d_slope[channel] = totals[2];
+    if constexpr (Source::kPair) settle(shortcut, partition, channel, totals[0], totals[2]);
+    if constexpr (Source::kPrelu) into.d_slope[channel] = totals[2];
   }
-  if constexpr (kSource == Source::d_out_through_prelu) {
+  if constexpr (Source::kPrelu) {
     if (into.d_shared_slope) sum_slopes<Of>(into, partition, scratch);
   }
 }
@@ -194,8 +202,8 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
 // channels in registers. Per element in a half type: reads 4 bytes, 1/8 of mask and 2 for a second d_out
 // (with a residual, its gradient in place of these three) or for the sum to add to, writes 2; 4 more with a
 // shortcut; twice that in f32. Bound by memory.
-template <typename Of, Source kSource>
-__global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
+template <typename Of, typename Source>
+__global__ void __launch_bounds__(kNormThreads, kBlocks<Source>)
     norm_backward_apply(NormGradient from, const float* coefficients, NormInputGradient into,
                         NormPartition partition) {
   const Place place = reversed_place_of<Of>(partition);
@@ -203,15 +211,14 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
   const std::int64_t channels = partition.channels;
   Coefficients<kGroupChannels<Of>> own, of_shortcut;
   own.load(coefficients, channels, place.channel);
-  if constexpr (kSource == Source::pair)
-    of_shortcut.load(coefficients + 3 * channels, channels, place.channel);
+  if constexpr (Source::kPair) of_shortcut.load(coefficients + 3 * channels, channels, place.channel);
   InputLine<kGroupChannels<Of>> line = {};
-  load_line<kSource>(from, partition.channels, place.channel, line);
+  load_line<Source>(from, partition.channels, place.channel, line);
   for_steps<kAtOnceOfSeveral<Of>>(place, [&](auto at_once, std::int64_t at) {
-    Loaded<Of, kSource> loaded[at_once.value];
+    Loaded<Of, Source> loaded[at_once.value];
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u) load_step(from, at + u * place.stride, loaded[u]);
-    if constexpr (kSource == Source::d_out_into_sum) {
+    if constexpr (Source::kIntoSum) {
 #pragma unroll
       for (int u = 0; u < at_once.value; ++u)
         loaded[u].second_d_out =
@@ -224,10 +231,10 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
 #pragma unroll
       for (int j = 0; j < kGroupElements<Of>; ++j) {
         d_in[j] = own.d_in(channel_of<Of>(j), gradient[j], loaded[u].in.at(j));
-        if constexpr (kSource == Source::d_out_into_sum) d_in[j] += loaded[u].second_d_out.at(j);
+        if constexpr (Source::kIntoSum) d_in[j] += loaded[u].second_d_out.at(j);
       }
       store(as<Element<Of>>(into.data) + at + u * place.stride, d_in);
-      if constexpr (kSource == Source::pair) {
+      if constexpr (Source::kPair) {
 #pragma unroll
         for (int j = 0; j < kGroupElements<Of>; ++j)
           d_in[j] = of_shortcut.d_in(channel_of<Of>(j), gradient[j], loaded[u].shortcut_in.at(j));
@@ -237,10 +244,9 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<kSource>)
   });
 }
 
-// Calls `use` with the gradient's Source as a constant.
+// Calls `use` with a Source.
 template <typename Use>
 void with_source_of(const NormPartition& partition, const NormGradient& gradient, Use&& use) {
-  using enum Source;
   if (gradient.mask && partition.plane > 1) throw std::logic_error("masks have a bit per channel of NHWC");
   if (gradient.scale_shift && gradient.shortcut_in)
     throw std::logic_error("a norm's scale and shift mask the gradient of no other norm");
@@ -248,13 +254,12 @@ void with_source_of(const NormPartition& partition, const NormGradient& gradient
     throw std::logic_error("backward through a PReLU wants the norm's scale and shift");
   if (gradient.slope.data && gradient.second_d_out)
     throw std::logic_error("backward through a PReLU takes one gradient of its output");
-  if (gradient.slope.data) return use(std::integral_constant<Source, d_out_through_prelu>{});
-  if (gradient.scale_shift && gradient.second_d_out)
-    return use(std::integral_constant<Source, two_d_outs_by_line>{});
-  if (gradient.scale_shift) return use(std::integral_constant<Source, d_out_by_line>{});
-  if (gradient.shortcut_in) return use(std::integral_constant<Source, pair>{});
-  if (gradient.second_d_out) return use(std::integral_constant<Source, two_d_outs>{});
-  use(std::integral_constant<Source, d_out>{});
+  if (gradient.slope.data) return use(ThroughPrelu{});
+  if (gradient.scale_shift && gradient.second_d_out) return use(TwoMaskedByLine{});
+  if (gradient.scale_shift) return use(MaskedByLine{});
+  if (gradient.shortcut_in) return use(OfPair{});
+  if (gradient.second_d_out) return use(TwoGradients{});
+  use(OneGradient{});
 }
 
 }  // namespace
@@ -265,10 +270,10 @@ void launch_norm_backward_sums(const NormPartition& partition, DType dtype, cons
   if (gradient.scale_shift && d_residual)
     throw std::logic_error("a norm's scale and shift mask no residual's gradient");
   with_access(partition, dtype, [&]<typename Of>(Of) {
-    with_source_of(partition, gradient, [&](auto source) {
+    with_source_of(partition, gradient, [&]<typename Source>(Source) {
       const dim3 block = pass_block(partition);
-      gpu::launch(norm_backward_sums<Of, source.value>, pass_grid(partition), block,
-                  merge_bytes<GradientSums<Of, source.value>>(block), stream, gradient, d_residual, scratch,
+      gpu::launch(norm_backward_sums<Of, Source>, pass_grid(partition), block,
+                  merge_bytes<GradientSums<Of, Source>>(block), stream, gradient, d_residual, scratch,
                   partition, into, shortcut);
     });
   });
@@ -282,14 +287,14 @@ void launch_norm_backward_apply(const NormPartition& partition, DType dtype, con
   if (d_in.adds && (gradient.scale_shift || gradient.second_d_out || gradient.shortcut_in))
     throw std::logic_error("a norm adds to a gradient what one plain d_out makes of it");
   with_access(partition, dtype, [&]<typename Of>(Of) {
-    const auto launch = [&](auto source) {
-      if constexpr (source.value == Source::two_d_outs_by_line)
+    const auto launch = [&]<typename Source>(Source) {
+      if constexpr (Source::kTwo && Source::kByLine)
         throw std::logic_error("only sums have two gradients that a norm's scale and shift mask");
       else
-        gpu::launch(norm_backward_apply<Of, source.value>, pass_grid(partition), pass_block(partition), 0,
-                    stream, gradient, coefficients, d_in, partition);
+        gpu::launch(norm_backward_apply<Of, Source>, pass_grid(partition), pass_block(partition), 0, stream,
+                    gradient, coefficients, d_in, partition);
     };
-    if (d_in.adds) return launch(std::integral_constant<Source, Source::d_out_into_sum>{});
+    if (d_in.adds) return launch(IntoSum{});
     with_source_of(partition, gradient, launch);
   });
 }

@@ -28,7 +28,7 @@ struct Moments : NormSums<Of, kNormSums> {
 // A block reduces its channels over its part of the tensor. Each thread sums differences from its first
 // element, so that a large mean costs a small variance no precision. Reads each element once: 2 bytes in a
 // half type, 4 in f32; bound by memory (3 additions or multiply-adds per element). The last block of a tile
-// settles its channels, 2 to 5 us after the last read (docs/performance.md).
+// settles its channels, 2 to 5 us after the last read (results/appendix/gpu_measured.md).
 template <typename Of>
 __global__ void __launch_bounds__(kNormThreads, 4)
     norm_statistics(const std::byte* in, NormScratch scratch, NormPartition partition, NormStatistics into) {

@@ -47,9 +47,6 @@ struct DescribeOptions {
   bool fp32_head = false;         // fp16, bf16: run operations from Graph::head_begin on in fp32
   bool tf32_head = false;         // cuda, with fp32_head: their products round inputs to TF32
   std::vector<PlainLayer> plain;  // exceptions to `fuse`
-  // cuda: convolutions' weight gradients run on a lane of their own beside the rest of backward. Their
-  // operands then live until the end of backward.
-  bool overlap_weights = false;
   Winograd winograd = Winograd::where_faster;  // cpu
   std::optional<TensorLayout> layout;          // cuda; empty: kernels/cuda/plan/choose_layout.h decides
 };

@@ -49,7 +49,7 @@ std::string_view name_of(Role role) {
 }
 
 std::string_view name_of(Lane lane) {
-  return name_in({"input", "compute", "weights", "communication"}, lane);
+  return name_in({"input", "compute", "communication"}, lane);
 }
 
 std::string_view name_of(Phase phase) {

@@ -61,14 +61,9 @@ struct Buffer {
   std::string layout;
 };
 
-// weights: of a GPU, weight gradients beside the rest of backward (DescribeOptions::overlap_weights).
-enum class Lane { input, compute, weights, communication };
-inline constexpr std::size_t kLanes = 4;
+enum class Lane { input, compute, communication };
+inline constexpr std::size_t kLanes = 3;
 std::string_view name_of(Lane lane);
-// Whether instructions of the lane count as computing, against the roofline.
-constexpr bool computes(Lane lane) {
-  return lane == Lane::compute || lane == Lane::weights;
-}
 
 enum class Phase { input, forward, backward, reduce, update };
 std::string_view name_of(Phase phase);

@@ -36,7 +36,7 @@ Precision precision_of(const Program& program, const Instruction& instruction, P
 Roofline roofline(const Program& program, const DeviceLimits& limits, Precision precision) {
   Roofline total;
   for (const Instruction& instruction : program.instructions) {
-    if (!computes(instruction.lane)) continue;
+    if (instruction.lane != Lane::compute) continue;
     const double seconds =
         roofline_seconds(instruction.work, limits, precision_of(program, instruction, precision));
     total.seconds += seconds;

@@ -10,7 +10,7 @@ namespace {
 
 // Time in units of a direct multiply-accumulate per pair of channels: transforming the weights, computing a
 // tile, transforming it once per input and per output channel. Fitted to passes of either stride, with
-// AVX-512 and with AVX2 (docs/performance.md).
+// AVX-512 and with AVX2 (docs/explanation/cpu-winograd.md).
 struct PassTime {
   double weights = 0, tile = 0, transforms = 0;
 };

@@ -5,11 +5,12 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "base/paths.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "launch/host_names.h"
-#include "launch/hosts/finding_list.h"
 #include "launch/hosts/host_comparison.h"
+#include "results/record/fields.h"
 
 namespace plumb {
 namespace {
@@ -141,11 +142,11 @@ void check_log_folder(const HostCheck& host) {
   if (folder.existing.empty()) return;
   if (!folder.writable)
     host.add(warning, "log folder", fmt::format("{} can't be written", folder.existing), "",
-             "give this user the right to, or name another --log-dir and --out");
+             "give this user the right to, or name another --log-dir and --output");
   if (folder.free_bytes < kFreeDiskBytes)
     host.add(warning, "log folder", fmt::format("little space is left for {}", folder.path),
              fmt::format("{:.2f} GiB", folder.free_bytes / kGiB),
-             "make room, or name another --log-dir and --out");
+             "make room, or name another --log-dir and --output");
 }
 
 void check_load(const HostCheck& host) {
@@ -179,6 +180,35 @@ const char* name_of_severity(Severity severity) {
 }
 
 }  // namespace
+
+void Finding::fields(auto& self, auto&& each) {
+  each("severity", name_of_severity(self.severity)), each("check", self.check);
+  each("hosts", self.hosts), each("what", self.what), each("remedy", self.remedy);
+}
+
+void FindingList::add(Severity severity, const std::string& check, const std::string& host,
+                      const std::string& what, const std::string& detail, const std::string& remedy) {
+  const Finding finding{severity, check, {host}, printable(what), printable(remedy)};
+  const auto same = std::ranges::find_if(collected_, [&](const Collected& one) {
+    return one.finding.severity == severity && one.finding.check == check &&
+           one.finding.what == finding.what && one.finding.remedy == finding.remedy;
+  });
+  if (same == collected_.end()) return collected_.push_back({finding, detail});
+  same->details_differ |= same->detail != detail;
+  if (same->finding.hosts.back() != host) same->finding.hosts.push_back(host);
+}
+
+std::vector<Finding> FindingList::take() && {
+  std::vector<Finding> findings;
+  for (Collected& found : collected_) {
+    if (!found.detail.empty())
+      found.finding.what += fmt::format(" ({}{})", printable(found.detail),
+                                        found.details_differ ? " on " + found.finding.hosts.front() : "");
+    findings.push_back(std::move(found.finding));
+  }
+  std::ranges::stable_sort(findings, {}, &Finding::severity);
+  return findings;
+}
 
 std::vector<Finding> find_faults(const std::vector<HostAnswer>& answers, bool has_marker) {
   FindingList found;
@@ -226,14 +256,8 @@ nlohmann::ordered_json doctor_json(const std::vector<HostAnswer>& answers,
   nlohmann::ordered_json json{{"schema", "plumbline.doctor/1"},
                               {"exit_code", static_cast<int>(doctor_exit_code(findings))},
                               {"seconds", seconds},
-                              {"findings", nlohmann::ordered_json::array()},
+                              {"findings", fields::written(findings)},
                               {"hosts", nlohmann::ordered_json::array()}};
-  for (const Finding& finding : findings)
-    json["findings"].push_back({{"severity", name_of_severity(finding.severity)},
-                                {"check", finding.check},
-                                {"hosts", finding.hosts},
-                                {"what", finding.what},
-                                {"remedy", finding.remedy}});
   for (const HostAnswer& answer : answers) {
     nlohmann::ordered_json host{
         {"host", answer.name}, {"answered", answer.answered}, {"seconds", answer.seconds}};

@@ -39,6 +39,25 @@ struct Finding {
   std::string check;               // "program", "clock", …
   std::vector<std::string> hosts;  // in the order of the answers
   std::string what, remedy;
+  static void fields(auto& self, auto&& each);
+};
+
+// Findings as they are collected.
+class FindingList {
+ public:
+  // `detail`: what may differ from host to host, such as an amount; the first host's stands for all.
+  void add(Severity severity, const std::string& check, const std::string& host, const std::string& what,
+           const std::string& detail, const std::string& remedy);
+  // In the order of their severity, then as they came.
+  std::vector<Finding> take() &&;
+
+ private:
+  struct Collected {
+    Finding finding;
+    std::string detail;
+    bool details_differ = false;
+  };
+  std::vector<Collected> collected_;
 };
 
 // Errors first, then warnings, then notes. `answers` isn't empty; `has_marker`: a marker was put into the log

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "launch/hosts/finding_list.h"
+#include "launch/hosts/findings.h"
 
 namespace plumb {
 

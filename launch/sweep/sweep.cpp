@@ -31,7 +31,7 @@ void make_folder(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error)
-    throw Error(ExitCode::io_error, "folder {} can't be created ({}); make room or name another --out",
+    throw Error(ExitCode::io_error, "folder {} can't be created ({}); make room or name another --output",
                 path.string(), error.message());
 }
 
@@ -103,7 +103,7 @@ class Sweep {
     std::error_code error;
     mark_ = fs::canonical(folder.path, error);
     if (error)
-      throw cannot_create({.option = "--out", .path = folder.path},
+      throw cannot_create({.option = "--output", .path = folder.path},
                           fmt::format("cannot resolve the folder: {}", error.message()));
   }
 

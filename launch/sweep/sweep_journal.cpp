@@ -40,7 +40,7 @@ std::string host_name() {
 std::vector<std::string> whole_lines(const fs::path& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return {};
-  std::vector<std::string> lines = split(read_whole_file(path, {.remedy = "name another --out"}), '\n');
+  std::vector<std::string> lines = split(read_whole_file(path, {.remedy = "name another --output"}), '\n');
   lines.pop_back();
   return lines;
 }
@@ -70,7 +70,7 @@ std::map<std::string, RunState> replayed(const fs::path& path, const std::vector
     try {
       apply_event(Json::parse(lines[i]), states);
     } catch (const nlohmann::json::exception&) {
-      throw Error(ExitCode::bad_data, "{}, line {}: not a line of a sweep's journal; name another --out",
+      throw Error(ExitCode::bad_data, "{}, line {}: not a line of a sweep's journal; name another --output",
                   path.string(), i + 1);
     }
   }
@@ -80,7 +80,7 @@ std::map<std::string, RunState> replayed(const fs::path& path, const std::vector
 }  // namespace
 
 SweepJournal::SweepJournal(const fs::path& folder, const SweepIdentity& identity, bool resume)
-    : out_{.option = "--out", .path = folder}, path_(folder / kName) {
+    : out_{.option = "--output", .path = folder}, path_(folder / kName) {
   const OutputFolder made(out_, folder);
   std::error_code error;
   if (!fs::exists(path_, error) && !fs::is_empty(folder, error) && !error)
@@ -92,7 +92,7 @@ SweepJournal::SweepJournal(const fs::path& folder, const SweepIdentity& identity
   const std::vector<std::string> lines = whole_lines(path_);
   if (!lines.empty() && !resume)
     throw cannot_create(out_, "the folder holds a sweep already",
-                        "pass --resume to go on with it, or another --out");
+                        "pass --resume to go on with it, or another --output");
   if (!lines.empty()) check_header(lines.front(), identity);
   states_ = replayed(path_, lines);
   off_t bytes = 0;
@@ -113,7 +113,7 @@ void SweepJournal::lock() {
     if (errno == EINTR) continue;
     if (errno == EWOULDBLOCK)
       throw cannot_create(out_, "another sweep that is still running uses the folder",
-                          "wait for it or pass another --out");
+                          "wait for it or pass another --output");
     throw cannot_create(out_, fmt::format("cannot lock the folder: {}", std::strerror(errno)),
                         "pass a folder on a local disk");
   }
@@ -123,7 +123,7 @@ void SweepJournal::check_header(const std::string& line, const SweepIdentity& id
   const Json header = Json::parse(line, nullptr, false);
   if (!header.is_object() || header.value("schema", Json()) != kSchema)
     throw Error(ExitCode::bad_data,
-                "{}, line 1: not the journal of a sweep that this version knows; name another --out",
+                "{}, line 1: not the journal of a sweep that this version knows; name another --output",
                 path_.string());
   if (header.value("plan", Json()) != hex(identity.plan))
     throw cannot_create(out_, fmt::format("the folder holds another sweep than {} asks for (the first line "

@@ -35,8 +35,9 @@ const std::vector<std::pair<std::string, std::string>> kSetBySweep{{"bs", "batch
                                                                    {"devices-per-node", "devices_per_node"},
                                                                    {"backbone", "model"},
                                                                    {"run", "repetitions of [sweep]"},
-                                                                   {"log-dir", "plumbline sweep --out"},
-                                                                   {"out", "plumbline sweep --out"}};
+                                                                   {"log-dir", "plumbline sweep --output"},
+                                                                   {"out", "plumbline sweep --output"},
+                                                                   {"output", "plumbline sweep --output"}};
 
 // The table `options` as words of a command line, sorted by name as TOML tables are.
 std::vector<std::string> option_words(const TomlTable& options) {
@@ -351,7 +352,7 @@ std::vector<std::string> command_of(const SweepPlan& plan, const SweepRun& run, 
     words.insert(words.end(), {"--nodes=1", fmt::format("--devices-per-node={}", run.devices_per_node)});
   words.insert(words.end(),
                {fmt::format("--run={}", run.repetition), "--log-dir=" + folder.logs(group).string(),
-                "--out=" + folder.work(run).string()});
+                "--output=" + folder.work(run).string()});
   return words;
 }
 

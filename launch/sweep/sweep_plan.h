@@ -67,7 +67,6 @@ struct SweepLauncher {
 
 struct RunLength {
   std::int64_t iterations = 0, warmup = 0;
-  double seconds = 0;  // at least
 };
 
 // The runs of one configuration but for the number of devices: their logs share a folder and a table.

@@ -85,7 +85,7 @@ struct ToldRun {
 };
 
 // The finished runs whose result.json names logs that are there, by the canonical path of each log. Reads
-// folders named "runs", the default of --out: beside `log_dir`, one level above it and in the working
+// folders named "runs", the default of --output: beside `log_dir`, one level above it and in the working
 // directory. If several runs name one log, the latest counts. A result that can't be read is passed over.
 std::map<std::filesystem::path, ToldRun> told_runs(const std::filesystem::path& log_dir);
 

@@ -87,7 +87,6 @@ std::set<std::pair<std::string, std::string>> usual_values() {
                                                       {"autotune", text_of(d.autotune)},
                                                       {"tune_for", text_of(d.tune_for)},
                                                       {"share_gpu", text_of(d.share_gpu)},
-                                                      {"overlap_weights", text_of(d.overlap_weights)},
                                                       {"deterministic", text_of(d.deterministic)},
                                                       {"seconds", text_of(d.seconds)}};
   for (const Model& model : model_catalogue()) {
@@ -113,7 +112,7 @@ bool exchanges_gradients(const RunRecord& record) {
 
 std::map<std::string, std::string> settings_of(const RunRecord& record, bool exchanges) {
   std::vector<const char*> keys{"fusion", "conv", "decode", "cuda_graph", "deterministic", "seconds"};
-  if (record.device == "cuda") keys.insert(keys.end(), {"autotune", "tune_for", "layout", "overlap_weights"});
+  if (record.device == "cuda") keys.insert(keys.end(), {"autotune", "tune_for", "layout"});
   if (exchanges) keys.insert(keys.end(), {"bucket_mb", "overlap", "reduce_dtype", "share_gpu"});
   std::map<std::string, std::string> settings;
   for (const char* key : keys)

@@ -55,21 +55,11 @@ CurveSamples behind_base(const CurveSamples& group, std::span<const CurveSamples
   return samples;
 }
 
-std::vector<ScalingLoss> scaling_losses(const CurveSamples& group, std::span<const CurveSamples> groups) {
-  std::vector<ScalingCase> cases;
-  for (const Sample* sample : behind_base(group, groups)) {
-    cases.push_back({sample->configuration, {}});
-    for (const Measurement& run : sample->runs)
-      cases.back().runs.push_back({run.images_per_second, run.record ? &*run.record : nullptr});
-  }
-  return scaling_losses(cases);
-}
-
 std::vector<CurveScaling> scaling_of(const std::vector<Sample>& samples) {
   const std::vector<CurveSamples> groups = group_by_curve(samples);
   std::vector<CurveScaling> scaling;
   for (const CurveSamples& group : groups) {
-    std::vector<ScalingLoss> losses = scaling_losses(group, groups);
+    std::vector<ScalingLoss> losses = scaling_losses(behind_base(group, groups));
     if (losses.empty()) continue;
     scaling.push_back({group.back()->configuration, std::move(losses)});
     scaling.back().configuration.nodes = scaling.back().configuration.devices_per_node = 0;

@@ -20,9 +20,6 @@ const Sample* one_device_sample(const CurveSamples& group, std::span<const Curve
 // The group behind its base, if that is in another group.
 CurveSamples behind_base(const CurveSamples& group, std::span<const CurveSamples> groups);
 
-// From the group's base on, if it has one.
-std::vector<ScalingLoss> scaling_losses(const CurveSamples& group, std::span<const CurveSamples> groups);
-
 // What a group on several numbers of devices loses.
 struct CurveScaling {
   Configuration configuration;  // nodes and devices_per_node are 0

@@ -75,6 +75,18 @@ TextRow row_of(const GateCase& judged) {
           configuration_text(judged.configuration)};
 }
 
+constexpr const char* kAlignment = "lrrrrrrl";
+
+std::string heading(const GateReport& report) {
+  return fmt::format("images/s, medians; at most {} slower is allowed", allowed(report));
+}
+
+std::vector<TextRow> table_rows(const GateReport& report) {
+  std::vector<TextRow> rows{{"verdict", "runs", "baseline", "new", "slow-down", "p", "would show", "case"}};
+  for (const GateCase& judged : report.cases) rows.push_back(row_of(judged));
+  return rows;
+}
+
 nlohmann::ordered_json side_json(const std::vector<std::string>& runs, const std::vector<double>& figures) {
   nlohmann::ordered_json json{{"runs", nlohmann::ordered_json::array()},
                               {"median_images_per_second", nullptr}};
@@ -118,21 +130,15 @@ std::string gate_summary(const GateReport& report) {
 }
 
 std::string gate_table(const GateReport& report) {
-  std::vector<TextRow> rows{{"verdict", "runs", "baseline", "new", "slow-down", "p", "would show", "case"}};
-  for (const GateCase& judged : report.cases) rows.push_back(row_of(judged));
-  return fmt::format("images/s, medians; at most {} slower is allowed\n{}", allowed(report),
-                     padded_table(rows, "lrrrrrrl"));
+  return heading(report) + "\n" + padded_table(table_rows(report), kAlignment);
 }
 
 std::string gate_markdown(const GateReport& report) {
-  std::vector<TextRow> rows{
-      {"verdict", "case", "baseline, images/s", "new", "slow-down", "p", "would show", "runs"}};
-  for (const GateCase& judged : report.cases) {
-    const TextRow row = row_of(judged);
-    rows.push_back(
-        {row[0], markdown_literal(row[7]), row[2], row[3], row[4], markdown_literal(row[5]), row[6], row[1]});
-  }
-  std::string text = markdown_literal(gate_summary(report)) + "\n\n" + markdown_table(rows, "llr");
+  std::vector<TextRow> rows = table_rows(report);
+  for (std::size_t i = 1; i < rows.size(); ++i)
+    for (std::string& cell : rows[i]) cell = markdown_literal(cell);
+  std::string text = fmt::format("{}\n\n{}\n\n{}", markdown_literal(gate_summary(report)),
+                                 markdown_literal(heading(report)), markdown_table(rows, kAlignment));
   for (const std::string& note : report.notes) text += fmt::format("\n{}\n", markdown_literal(note));
   return text;
 }

@@ -46,7 +46,7 @@ struct LoadedSamples {
   std::vector<std::string> notes;  // which folders below the named ones were read, which env.json couldn't be
 };
 
-// `path`: a run folder (it has a result.json), a result.json, a folder of run folders (`--out` of the
+// `path`: a run folder (it has a result.json), a result.json, a folder of run folders (`--output` of the
 // benches), a sweep's folder, or a folder of logs (LOG_DIR/<N>n<G>g/…), which are read as `plumbline analyze`
 // does with `options`; one log; or a folder that has such ones up to two levels below.
 // Throws Error(bad_data) if it is none of these or nothing usable is in it, Error(usage) for a window or

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
 
 #include "base/error.h"
 #include "base/shallow_json.h"
+#include "base/text.h"
+#include "base/text_table.h"
 #include "base/whole_file.h"
 #include "results/record/schema.h"
 
@@ -66,28 +69,18 @@ void move_time(ByCategory<double>& time, StepCategory from, StepCategory to) {
   time[index_of(from)] = 0;
 }
 
-std::string text_in(const Json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-std::int64_t number_in(const Json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found != object.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
-}
-
 // How the trace's run differs; a property that the trace doesn't name counts as equal.
 std::vector<Difference> differences_of(const RunRecord& record, const FrameworkTrace& trace) {
   const Json& told = trace.description;
   Configuration theirs;
-  theirs.model = text_in(told, "model");
-  theirs.precision = text_in(told, "precision");
-  theirs.batch_per_device = number_in(told, "batch_per_device");
-  theirs.image_size = number_in(told, "image_size");
+  theirs.model = value_or<std::string>(told, "model");
+  theirs.precision = value_or<std::string>(told, "precision");
+  theirs.batch_per_device = value_or<std::int64_t>(told, "batch_per_device");
+  theirs.image_size = value_or<std::int64_t>(told, "image_size");
   const Configuration ours = configuration_of(record);
-  if (ours.classes != 0) theirs.classes = number_in(told, "classes");
+  if (ours.classes != 0) theirs.classes = value_or<std::int64_t>(told, "classes");
   std::vector<Difference> list = differences(ours, theirs, false);
-  const std::int64_t ranks = number_in(told, "world_size");
+  const std::int64_t ranks = value_or<std::int64_t>(told, "world_size");
   if (ranks != 0 && ranks != record.world_size)
     list.push_back({"ranks", std::to_string(record.world_size), std::to_string(ranks)});
   const std::string device = trace.on_gpu ? "cuda" : "cpu";
@@ -96,7 +89,8 @@ std::vector<Difference> differences_of(const RunRecord& record, const FrameworkT
 }
 
 std::string framework_of(const Json& told) {
-  const std::string name = text_in(told, "framework"), version = text_in(told, "version");
+  const std::string name = value_or<std::string>(told, "framework"),
+                    version = value_or<std::string>(told, "version");
   if (name.empty()) return "framework";
   return fmt::format("{} {}{}", name, version.substr(0, version.find('+')),
                      told.value("compiled", Json()) == true ? ", compiled" : "");
@@ -118,6 +112,54 @@ Json read_profile(const std::filesystem::path& file) {
   if (!json.is_object())
     throw Error(ExitCode::bad_data, "{} is no JSON object; run again with --profile", file.string());
   return json;
+}
+
+constexpr std::size_t kFrameworkColumns = 28;
+
+// 1234567 -> "1234.567", in milliseconds; with a sign if wanted.
+std::string milliseconds(std::int64_t microseconds, bool sign = false) {
+  return fmt::format("{}{}.{:03}",
+                     microseconds < 0 ? "-"
+                     : sign           ? "+"
+                                      : "",
+                     std::abs(microseconds) / 1000, std::abs(microseconds) % 1000);
+}
+
+double share(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+// "PyTorch's step takes 12.3 ms more (41 %), the largest part in norm (+6.1 ms)."
+std::string verdict(const Explanation& explanation) {
+  const std::int64_t difference = explanation.theirs - explanation.ours;
+  const auto size = [&](const ExplainedRow& row) {
+    return difference < 0 ? -row.difference() : row.difference();
+  };
+  const auto largest = std::ranges::max_element(explanation.rows, {}, size);
+  if (difference == 0 || largest == explanation.rows.end()) return "Both steps take the same time.\n";
+  return fmt::format("{}: a step takes {} ms {} ({:.0f} %), the largest part in {} ({} ms).\n",
+                     explanation.framework, milliseconds(std::abs(difference)),
+                     difference > 0 ? "more" : "less", 100 * share(std::abs(difference), explanation.ours),
+                     name_of(largest->category), milliseconds(largest->difference(), true));
+}
+
+std::string notes(const Explanation& explanation) {
+  std::string text;
+  if (explanation.merged_backward)
+    text += "Convolutions: the trace doesn't tell the gradients of data from those of weights.\n";
+  text +=
+      "Norm: Plumbline's hold the activation and the addition behind them, so see norm and elementwise as "
+      "one.\n";
+  if (explanation.hidden_communication > 0)
+    text += fmt::format("Communication beside other work, not in the table: {} ms of the framework's.\n",
+                        milliseconds(explanation.hidden_communication));
+  for (const auto& [name, time] : explanation.unassigned)
+    text += fmt::format("Unassigned: {} ms in {}\n", milliseconds(time), name.substr(0, 60));
+  if (explanation.run_step_seconds)
+    text += fmt::format(
+        "Without stamps and profiler: Plumbline's step took {} ms, the framework's as its log says.\n",
+        milliseconds(std::llround(*explanation.run_step_seconds * kMicroseconds)));
+  return text;
 }
 
 }  // namespace
@@ -159,7 +201,7 @@ Explanation explain_run(const std::filesystem::path& run_folder, const std::file
   if (std::error_code error; !std::filesystem::exists(run_folder / "result.json", error))
     throw Error(ExitCode::bad_data,
                 "'{}' is no run folder, it has no result.json; name the folder of one run, as a bench with "
-                "--out and --profile writes it",
+                "--output and --profile writes it",
                 run_folder.string());
   const RunRecord record = read_result_file(run_folder / "result.json").record;
   const std::filesystem::path file = run_folder / "profile.json";
@@ -167,9 +209,59 @@ Explanation explain_run(const std::filesystem::path& run_folder, const std::file
   const RunProfile profile = run_profile(json, file.string(), 0);
   check_times(profile, record, run_folder.string());
   Explanation result = explain(record, profile, read_framework_trace(trace));
-  if (const auto seconds = json.find("run_step_seconds"); seconds != json.end() && seconds->is_number())
-    result.run_step_seconds = seconds->get<double>();
+  if (const double seconds = value_or<double>(json, "run_step_seconds"); seconds > 0)
+    result.run_step_seconds = seconds;
   return result;
+}
+
+std::string explanation_text(const Explanation& explanation) {
+  std::string text = explanation.configuration + "\n";
+  if (!explanation.differences.empty())
+    text += fmt::format("DIFFERENT: {}\n", differences_text(explanation.differences));
+  text += fmt::format("ms of a step; the framework's: mean of {} steps{}\n\n", explanation.traced_steps,
+                      explanation.on_gpu ? " of its GPU" : "");
+  std::vector<TextRow> rows{
+      {"", "Plumbline", shortened(explanation.framework, kFrameworkColumns), "difference"}};
+  const auto add = [&](std::string_view name, std::int64_t ours, std::int64_t theirs) {
+    rows.push_back(
+        {std::string(name), milliseconds(ours), milliseconds(theirs), milliseconds(theirs - ours, true)});
+  };
+  for (const ExplainedRow& row : explanation.rows) add(name_of(row.category), row.ours, row.theirs);
+  add("step", explanation.ours, explanation.theirs);
+  text += padded_table(rows, "lr");
+  return text + "\n" + verdict(explanation) + notes(explanation);
+}
+
+Json explanation_json(const Explanation& explanation) {
+  const auto seconds = [](std::int64_t microseconds) {
+    return static_cast<double>(microseconds) / kMicroseconds;
+  };
+  Json json{{"schema", "plumbline.explain/1"},
+            {"configuration", explanation.configuration},
+            {"framework", explanation.framework},
+            {"differences", Json::array()},
+            {"traced_steps", explanation.traced_steps},
+            {"step_seconds",
+             {{"ours", seconds(explanation.ours)},
+              {"theirs", seconds(explanation.theirs)},
+              {"difference", seconds(explanation.theirs - explanation.ours)}}},
+            {"categories", Json::array()},
+            {"unassigned_share", share(explanation.rows.back().theirs, explanation.theirs)},
+            {"unassigned", Json::array()},
+            {"hidden_communication_seconds", seconds(explanation.hidden_communication)},
+            {"run_step_seconds",
+             explanation.run_step_seconds ? Json(*explanation.run_step_seconds) : Json(nullptr)}};
+  for (const Difference& difference : explanation.differences)
+    json["differences"].push_back(
+        {{"what", difference.what}, {"ours", difference.first}, {"theirs", difference.second}});
+  for (const ExplainedRow& row : explanation.rows)
+    json["categories"].push_back({{"name", key_of(row.category)},
+                                  {"ours_seconds", seconds(row.ours)},
+                                  {"theirs_seconds", seconds(row.theirs)},
+                                  {"difference_seconds", seconds(row.difference())}});
+  for (const auto& [name, time] : explanation.unassigned)
+    json["unassigned"].push_back({{"name", name}, {"seconds", seconds(time)}});
+  return json;
 }
 
 }  // namespace plumb

@@ -52,7 +52,7 @@ Explanation explain(const RunRecord& record, const RunProfile& profile, const Fr
 // sorted.
 Explanation explain_run(const std::filesystem::path& run_folder, const std::filesystem::path& trace);
 
-std::string explanation_text(const Explanation& explanation);  // the table has 92 columns
+std::string explanation_text(const Explanation& explanation);
 nlohmann::ordered_json explanation_json(const Explanation& explanation);
 
 }  // namespace plumb

@@ -1,10 +1,12 @@
-// Runs in Prometheus' text exposition format.
+// Which runs are exported, and these in Prometheus' text exposition format.
 #include <algorithm>
 #include <cmath>
 #include <optional>
 #include <span>
 
+#include "base/error.h"
 #include "base/text.h"
+#include "results/anomalies/flags.h"
 #include "results/export/exported_runs.h"
 #include "results/statistics/statistics.h"
 
@@ -45,26 +47,17 @@ std::string label_text(const std::string& name, const std::string& value) {
 }
 
 // Different configurations have different labels. A label without a value is none to Prometheus.
-std::string labels_of(const Configuration& c) {
+std::string labels_of(const Configuration& configuration) {
   std::string labels;
-  const auto add = [&](const std::string& name, const std::string& value) {
-    if (!value.empty()) append_part(labels, label_text(name, value), ",");
+  const auto add = [&](const std::string& name, const nlohmann::ordered_json& value) {
+    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    if (!value.is_null() && text != "none") append_part(labels, label_text(name, text), ",");
   };
-  const auto add_number = [&](const char* name, std::int64_t value) {
-    if (value > 0) add(name, std::to_string(value));
-  };
-  add("model", c.model);
-  add("precision", c.precision);
-  add("device", c.device);
-  add("data", c.data);
-  add_number("batch_per_device", c.batch_per_device);
-  add_number("nodes", c.nodes);
-  add_number("devices_per_node", c.devices_per_node);
-  add_number("image_size", c.image_size);
-  if (c.head != "none") add("head", c.head);
-  add_number("classes", c.classes);
-  for (const auto* options : {&c.options, &c.settings})
-    for (const auto& [name, value] : *options) add(name, value);
+  const nlohmann::ordered_json members = fields::written(configuration);
+  for (const auto& [name, value] : members.items())
+    if (!value.is_object()) add(name, value);
+  for (const char* options : {"options", "settings"})
+    for (const auto& [name, value] : members[options].items()) add(name, value);
   return labels;
 }
 
@@ -87,6 +80,20 @@ std::string family_text(const std::string& name, const std::string& help, const 
   return fmt::format("# HELP plumbline_{0} {1}\n# TYPE plumbline_{0} gauge\n{2}", name, help, lines);
 }
 
+// Why a run is not exported, with the remedy; empty if it is.
+std::string why_not_exported(const Measurement& run) {
+  if (!run.record) return "it is a log, which says too little; name the run's folder with result.json";
+  const RunRecord& record = *run.record;
+  if (record.status != "ok") return failure_text(record);
+  if (record.ranks_per_gpu > 1) return shared_gpu_text(record.ranks_per_gpu);
+  for (const auto& [check, passed] : record.checks.items())
+    if (passed != true)
+      return fmt::format("its check {} {}; run the bench again{}", check,
+                         passed == false ? "failed" : "was skipped",
+                         passed == false ? "" : " without --no-check");
+  return record.checks.empty() ? "it has no checks; run the bench again" : "";
+}
+
 std::optional<double> latest_start(const Sample& sample) {
   const std::int64_t latest = std::ranges::max_element(sample.runs, {}, &Measurement::started)->started;
   return latest > 0 ? std::optional(static_cast<double>(latest)) : std::nullopt;
@@ -104,6 +111,20 @@ std::string prometheus_text(const std::vector<Sample>& samples) {
   });
   return text + family_text("last_run_timestamp_seconds", "When the latest run began, since 1970.", samples,
                             latest_start);
+}
+
+LoadedSamples exported_runs(LoadedSamples loaded) {
+  for (Sample& sample : loaded.samples)
+    std::erase_if(sample.runs, [&](const Measurement& run) {
+      const std::string why = why_not_exported(run);
+      if (!why.empty()) loaded.bad.push_back({"unfinished", why, run.origin});
+      return !why.empty();
+    });
+  std::erase_if(loaded.samples, [](const Sample& sample) { return sample.runs.empty(); });
+  if (loaded.samples.empty() && !loaded.bad.empty())
+    throw Error(ExitCode::bad_data, "no run can be exported; '{}' can't: {}", loaded.bad.front().subject,
+                loaded.bad.front().text);
+  return loaded;
 }
 
 }  // namespace plumb

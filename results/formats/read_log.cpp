@@ -11,7 +11,6 @@
 #include "results/formats/line_reader.h"
 #include "results/formats/speed_change.h"
 #include "results/formats/whole_log.h"
-#include "results/statistics/divergence.h"
 #include "results/statistics/stalls.h"
 
 namespace plumb {

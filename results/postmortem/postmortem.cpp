@@ -1,19 +1,24 @@
 #include "results/postmortem/postmortem.h"
 
 #include <fcntl.h>
+#include <spdlog/fmt/chrono.h>
 #include <sys/file.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cmath>
+#include <ctime>
 #include <map>
+#include <set>
 #include <string_view>
 #include <thread>
 
 #include "base/error.h"
 #include "base/paths.h"
 #include "base/shallow_json.h"
+#include "base/text.h"
 #include "base/unique_fd.h"
 #include "base/whole_file.h"
 
@@ -120,6 +125,127 @@ std::vector<RankGroup> groups_of(const std::vector<LastWords>& all) {
   return groups;
 }
 
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMostGroups = 4;     // lines of them
+constexpr std::size_t kMostNamed = 4;      // ranges of ranks, hosts
+constexpr std::size_t kMostLetters = 400;  // of a sentence from a file
+
+// From a file that anybody may have written.
+std::string quoted(const std::string& text) {
+  return shortened(printable(text), kMostLetters);
+}
+
+std::string range_text(int from, int to) {
+  return from == to ? std::to_string(from) : fmt::format("{}-{}", from, to);
+}
+
+// "rank 3", "ranks 0, 2-7 and 12 more ranges"
+std::string named_ranks(const std::vector<std::pair<int, int>>& ranges) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(ranges.size(), kMostNamed); ++i)
+    append_part(text, range_text(ranges[i].first, ranges[i].second));
+  if (ranges.size() > kMostNamed) text += fmt::format(" and {} more ranges", ranges.size() - kMostNamed);
+  const bool one = ranges.size() == 1 && ranges.front().first == ranges.front().second;
+  return (one ? "rank " : "ranks ") + text;
+}
+
+// `ranks` ascend.
+std::string named_ranks(const std::vector<int>& ranks) {
+  std::vector<std::pair<int, int>> ranges;
+  for (const int rank : ranks)
+    if (!ranges.empty() && ranges.back().second == rank - 1)
+      ranges.back().second = rank;
+    else
+      ranges.emplace_back(rank, rank);
+  return named_ranks(ranges);
+}
+
+const LastWords& words_of(const Postmortem& postmortem, int rank) {
+  return *std::ranges::find(postmortem.words, rank, &LastWords::rank);
+}
+
+// "n1, n2 and 3 more hosts"
+std::string hosts_text(const std::set<std::string>& hosts) {
+  std::string text;
+  std::size_t named = 0;
+  for (const std::string& host : hosts)
+    if (named++ < kMostNamed) append_part(text, shortened(printable(host), 64));
+  return hosts.size() > kMostNamed ? fmt::format("{} and {} more hosts", text, hosts.size() - kMostNamed)
+                                   : text;
+}
+
+// "14:03:22.123", local time.
+std::string clock_text(double unix_seconds) {
+  constexpr double kLastYear = 253402300799.0;  // 9999-12-31
+  if (!(unix_seconds >= 0) || unix_seconds > kLastYear) return "an impossible time";
+  const double whole = std::floor(unix_seconds);
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:03.0f}", fmt::localtime(static_cast<std::time_t>(whole)),
+                     std::floor(1000 * (unix_seconds - whole)));
+}
+
+std::string state_text(const Postmortem& postmortem) {
+  const RunRecord& record = postmortem.record;
+  if (record.status == "ok")
+    return fmt::format("{}: ended well, after {}\n", postmortem.run, counted(record.iterations, "iteration"));
+  return fmt::format("{}: {}\n", postmortem.run, quoted(failure_text(record)));
+}
+
+std::string kept_text(const RunRecord& record) {
+  std::set<std::string> hosts;
+  for (const RankProcess& process : record.processes) hosts.insert(process.host);
+  std::string text =
+      fmt::format("{} {}, {}{}; {} kept", quoted(record.model), quoted(record.precision),
+                  counted(record.world_size, "rank"), hosts.empty() ? "" : " on " + hosts_text(hosts),
+                  counted(record.step_seconds.size(), "iteration"));
+  if (!record.step_seconds.empty()) text += fmt::format(", the last of {:.4g} s", record.step_seconds.back());
+  if (!record.loss.empty()) text += fmt::format(", loss {:.4g}", record.loss.back());
+  return text + "\n";
+}
+
+std::string first_text(const Postmortem& postmortem) {
+  if (!postmortem.first) return "";
+  const LastWords& first = postmortem.words[*postmortem.first];
+  return fmt::format("first to end, by the hosts' clocks: rank {} on {} (process {}) at {}, code {}: {}\n",
+                     first.rank, shortened(printable(first.host), 64), first.pid,
+                     clock_text(first.unix_seconds), first.exit_code, quoted(first.failure));
+}
+
+std::string behind_text(const Postmortem& postmortem) {
+  if (postmortem.behind.empty()) return "";
+  const LastWords& one = words_of(postmortem, postmortem.behind.front());
+  return fmt::format(
+      "behind: {}, which had entered {}, the others more\n", named_ranks(postmortem.behind),
+      one.collectives.empty() ? "no collective" : counted(one.collectives.back().sequence, "collective"));
+}
+
+// "rank 1 on n2: the window, iteration 37, in bucket3 (allreduce) for 31.2 s"
+std::string group_text(const Postmortem& postmortem, const RankGroup& group) {
+  std::set<std::string> hosts;
+  double longest = 0;
+  for (const int rank : group.ranks) {
+    const LastWords& words = words_of(postmortem, rank);
+    hosts.insert(words.host);
+    if (!words.collectives.empty() && !words.collectives.back().left_seconds_ago)
+      longest = std::max(longest, words.collectives.back().entered_seconds_ago);
+  }
+  return fmt::format("  {} on {}: {}{}\n", named_ranks(group.ranks), hosts_text(hosts), quoted(group.place),
+                     longest > 0 ? fmt::format(" for {:.1f} s", longest) : "");
+}
+
+std::string wordless_text(const Postmortem& postmortem) {
+  if (postmortem.wordless.empty() || postmortem.record.status == "ok") return "";
+  const auto& [rank, last] = postmortem.wordless.front();
+  const std::vector<RankProcess>& processes = postmortem.record.processes;
+  std::string who = named_ranks(postmortem.wordless);
+  if (static_cast<std::size_t>(rank) < processes.size())
+    who += fmt::format(" ({}on {} as process {})", rank == last ? "" : fmt::format("rank {} ", rank),
+                       shortened(printable(processes[static_cast<std::size_t>(rank)].host), 64),
+                       processes[static_cast<std::size_t>(rank)].pid);
+  return fmt::format("no words of {}: killed, stuck, its host gone, or kept there as $TMPDIR/{}\n", who,
+                     printable(kept_elsewhere(postmortem.record.run_id, rank)));
+}
+
 }  // namespace
 
 Postmortem make_postmortem(const std::string& run, RunRecord record, std::vector<LastWords> words) {
@@ -156,6 +282,39 @@ Postmortem read_postmortem(const fs::path& run) {
     throw Error(ExitCode::bad_data, "folder '{}' can't be listed ({}); allow it to be", shown,
                 error.message());
   return make_postmortem(shown, std::move(record), std::move(words));
+}
+
+std::string postmortem_text(const Postmortem& postmortem) {
+  std::string text = state_text(postmortem) + kept_text(postmortem.record) + first_text(postmortem) +
+                     behind_text(postmortem);
+  const std::size_t lines = std::min(postmortem.groups.size(), kMostGroups);
+  for (std::size_t i = 0; i < lines; ++i) text += group_text(postmortem, postmortem.groups[i]);
+  if (lines < postmortem.groups.size())
+    text += fmt::format("  and {} more places: --json has them\n", postmortem.groups.size() - lines);
+  return text + wordless_text(postmortem);
+}
+
+Json postmortem_json(const Postmortem& postmortem) {
+  const RunRecord& record = postmortem.record;
+  Json json{
+      {"schema", "plumbline.postmortem/1"},
+      {"run", postmortem.run},
+      {"status", record.status},
+      {"failure", record.failure},
+      {"world_size", record.world_size},
+      {"iterations", record.iterations},
+      {"iterations_kept", record.step_seconds.size()},
+      {"first_to_end", postmortem.first ? Json(postmortem.words[*postmortem.first].rank) : Json(nullptr)},
+      {"behind", postmortem.behind},
+      {"groups", Json::array()},
+      {"without_words", Json::array()},
+      {"last_words", Json::array()}};
+  for (const RankGroup& group : postmortem.groups)
+    json["groups"].push_back({{"ranks", group.ranks}, {"place", group.place}});
+  for (const auto& [from, to] : postmortem.wordless)
+    json["without_words"].push_back({{"from", from}, {"to", to}});
+  for (const LastWords& words : postmortem.words) json["last_words"].push_back(to_json(words));
+  return json;
 }
 
 }  // namespace plumb

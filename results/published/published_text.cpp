@@ -29,22 +29,10 @@ class References {
   std::vector<std::string> texts_;
 };
 
-// "[3] text", what doesn't fit on the line below it.
-std::string reference_lines(const std::string& mark, const std::string& text) {
-  return hanging_lines(text, std::string(mark.size() + 1, ' '), mark + " ");
-}
-
 std::string source_text(const PublishedResult& row) {
-  return fmt::format("{}, {} {}{}{}", row.source, row.framework, row.framework_version,
-                     row.notes.empty() ? "" : ": ", row.notes);
-}
-
-// "a", "b", …, "z", "aa"
-std::string letter_of(std::size_t number) {
-  std::string letters;
-  for (; number > 0; number = (number - 1) / 26)
-    letters.insert(letters.begin(), static_cast<char>('a' + (number - 1) % 26));
-  return letters;
+  return fmt::format("{}, {} {}{}{}{}{}", row.source, row.framework, row.framework_version,
+                     row.notes.empty() ? "" : ": ", row.notes,
+                     row.inconsistency.empty() ? "" : "; CONTRADICTED: ", row.inconsistency);
 }
 
 // "1.4M", "125k", "85742"
@@ -63,10 +51,8 @@ std::string throughput_text(double images_per_second) {
   return fmt::format("{:.{}f}", images_per_second, images_per_second < 1e5 ? 2 : 0);
 }
 
-TextRow table_row(const PublishedResult& row, References& sources, References& flaws) {
+TextRow table_row(const PublishedResult& row, References& sources) {
   const Configuration& c = row.configuration;
-  const std::string flaw =
-      row.inconsistency.empty() ? "" : " " + letter_of(flaws.number_of(row.inconsistency));
   return {framework_family(row.framework),
           c.model + (c.head == "none" ? "" : " " + c.head),
           data_text(c),
@@ -75,7 +61,7 @@ TextRow table_row(const PublishedResult& row, References& sources, References& f
           c.case_name(),
           throughput_text(row.images_per_second),
           row.speedup ? fmt::format("{:.2f}", *row.speedup) : "-",
-          fmt::format("[{}]{}", sources.number_of(source_text(row)), flaw)};
+          fmt::format("[{}]", sources.number_of(source_text(row)))};
 }
 
 // "H200 (Hopper)"
@@ -107,12 +93,12 @@ std::string text_or_none(const std::optional<Number>& number) {
 }  // namespace
 
 std::string published_table(std::span<const PublishedResult> results) {
-  References sources, flaws;
+  References sources;
   const TextRow head{"framework", "model", "data", "prec", "batch", "case", "images/s", "speedup", "source"};
   std::vector<TextRow> rows{head};
   const auto groups = by_gpu(results);
   for (const auto& [gpu, members] : groups)
-    for (const PublishedResult* row : members) rows.push_back(table_row(*row, sources, flaws));
+    for (const PublishedResult* row : members) rows.push_back(table_row(*row, sources));
   constexpr const char* kAlignment = "llllrlrrl";
   const std::vector<std::size_t> widths = column_widths(rows);
   std::string text = padded_row(head, widths, kAlignment);
@@ -122,10 +108,10 @@ std::string published_table(std::span<const PublishedResult> results) {
     for (std::size_t i = 0; i < members.size(); ++i) text += padded_row(*row++, widths, kAlignment);
   }
   text += "\n";
-  for (const std::string& source : sources.texts())
-    text += reference_lines(fmt::format("[{}]", sources.number_of(source)), source);
-  for (const std::string& flaw : flaws.texts())
-    text += reference_lines(letter_of(flaws.number_of(flaw)), flaw);
+  for (std::size_t i = 0; i < sources.texts().size(); ++i) {
+    const std::string mark = fmt::format("[{}] ", i + 1);
+    text += hanging_lines(sources.texts()[i], std::string(mark.size(), ' '), mark);
+  }
   return text;
 }
 
@@ -173,6 +159,11 @@ Json published_json(std::span<const PublishedResult> results) {
   Json json{{"schema", "plumbline.published/1"}, {"results", Json::array()}};
   for (const PublishedResult& row : results) json["results"].push_back(published_result_json(row));
   return json;
+}
+
+std::string end_of_source(const std::string& source) {
+  constexpr std::size_t kColumns = 33;
+  return source.size() <= kColumns ? source : ".." + source.substr(source.size() - kColumns + 2);
 }
 
 std::string other_sides_text(const std::vector<Difference>& differences) {

@@ -227,6 +227,16 @@ Json schema(const Field& field) {
 
 }  // namespace fields
 
+// A member that may be missing or of another type.
+template <typename T>
+T value_or(const nlohmann::ordered_json& object, const char* key, const T& otherwise = {}) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  if (found == object.end()) return otherwise;
+  if constexpr (std::same_as<T, std::string>) return found->is_string() ? found->get<T>() : otherwise;
+  if constexpr (std::integral<T>) return found->is_number_integer() ? found->get<T>() : otherwise;
+  if constexpr (std::floating_point<T>) return found->is_number() ? found->get<T>() : otherwise;
+}
+
 // The JSON Schema of a file whose "schema" is `name`.
 template <fields::Record T>
 nlohmann::ordered_json json_schema(const char* name, const char* about) {

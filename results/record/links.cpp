@@ -60,7 +60,7 @@ void Links::check(const ObjectReader& reader) const {
   if (!within_host && !between_hosts && pairs.empty() && allreduces.empty())
     throw Error(ExitCode::bad_data,
                 "{} holds neither a link nor an allreduce, from which nothing can be predicted; measure "
-                "again with bench_allreduce --out",
+                "again with bench_allreduce --output",
                 reader.origin());
 }
 
@@ -84,14 +84,14 @@ Links read_links(const std::filesystem::path& file) {
   if (!json.is_object())
     throw Error(
         ExitCode::bad_data,
-        "file '{}' is no links.json: it holds no JSON object; measure again with bench_allreduce --out",
+        "file '{}' is no links.json: it holds no JSON object; measure again with bench_allreduce --output",
         printable(file.string()));
   const std::string name = fmt::format("file '{}'", printable(file.string()));
   if (json.contains("schema") && json["schema"] == kResultSchema) {
     if (!json.contains("links"))
       throw Error(ExitCode::bad_data,
                   "{} has no links, as its run was on one host or with --no-probe; name a links.json of "
-                  "bench_allreduce --out",
+                  "bench_allreduce --output",
                   name);
     return links_from_json(ObjectReader(json, name).object("links"), name);
   }

@@ -1,5 +1,5 @@
 // links.json: latency and bandwidth of the links between hosts and between the devices of a host, as
-// bench_allreduce --out measures them. `plumbline scaling` predicts from it.
+// bench_allreduce --output measures them. `plumbline scaling` predicts from it.
 // Its members are described in the JSON Schema that links_schema() makes.
 #pragma once
 

@@ -1,6 +1,7 @@
 #include "results/record/schema.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -30,6 +31,10 @@ void check_complete(const ObjectReader& reader, const RunRecord& record) {
   check_entries(reader, "loss", record.loss.size(), iterations, "iteration");
   check_entries(reader, "rank_window_seconds", record.rank_window_seconds.size(),
                 static_cast<std::size_t>(record.world_size), "rank");
+}
+
+std::string throttled_percent(double share) {
+  return share < 0.01 ? "under 1 %" : fmt::format("{} %", std::llround(100 * share));
 }
 
 }  // namespace
@@ -157,6 +162,57 @@ ImagesPerSecond images_per_second(const std::vector<double>& step_seconds,
           .median = median(speeds),
           .min = *slowest,
           .max = *fastest};
+}
+
+std::optional<double> total_joules(const std::vector<GpuRecord>& gpus, int ranks) {
+  if (gpus.empty() || gpus.size() != static_cast<std::size_t>(ranks)) return std::nullopt;
+  std::map<std::string, double> joules_by_gpu;
+  for (const GpuRecord& gpu : gpus) {
+    if (!gpu.joules) return std::nullopt;
+    double& joules = joules_by_gpu[gpu.id];  // ranks that share a GPU each see all of it
+    joules = std::max(joules, *gpu.joules);
+  }
+  double total = 0;
+  for (const auto& [id, joules] : joules_by_gpu) total += joules;
+  return total;
+}
+
+std::string clock_reasons_text(const GpuRecord& record) {
+  std::string reasons;
+  for (const auto& [reason, share] : record.clock_reasons)
+    append_part(reasons, fmt::format("{} {}", reason, throttled_percent(share)));
+  return reasons;
+}
+
+std::string throttling_text(const GpuRecord& record) {
+  if (!(record.throttled_share > 0)) return "";
+  return fmt::format("rank {}'s GPU was throttled in {} of the window ({}), SM clock {:.0f} to {:.0f}{} MHz",
+                     record.rank, throttled_percent(record.throttled_share), clock_reasons_text(record),
+                     record.sm_clock_mhz.min, record.sm_clock_mhz.max,
+                     record.highest_sm_clock_mhz > 0
+                         ? fmt::format(" of {}", std::llround(record.highest_sm_clock_mhz))
+                         : "");
+}
+
+double bus_factor(std::string_view kind, int ranks) {
+  if (kind == "broadcast") return ranks > 1 ? 1 : 0;
+  const double others = (ranks - 1.0) / ranks;
+  return kind.starts_with("allreduce") ? 2 * others : others;
+}
+
+CollectiveRecord collective_record(std::string name, std::string kind, std::int64_t bytes,
+                                   std::span<const double> rank_seconds) {
+  CollectiveRecord record{.name = std::move(name), .kind = std::move(kind), .bytes = bytes};
+  const double moved =
+      static_cast<double>(bytes) * bus_factor(record.kind, static_cast<int>(rank_seconds.size()));
+  std::vector<double> speeds;
+  for (const double seconds : rank_seconds) speeds.push_back(seconds > 0 ? moved / seconds : 0);
+  const auto [shortest, longest] = std::ranges::minmax_element(rank_seconds);
+  record.seconds = range_of(rank_seconds);
+  record.bus_bytes_per_second = range_of(speeds);
+  record.slowest_rank = static_cast<int>(longest - rank_seconds.begin());
+  record.last_rank = static_cast<int>(shortest - rank_seconds.begin());
+  return record;
 }
 
 }  // namespace plumb

@@ -1,11 +1,9 @@
-#include "results/report/bars.h"
-
 #include <algorithm>
 
 #include "base/text.h"
 #include "models/catalogue.h"
 #include "results/record/gpu_name.h"
-#include "results/report/labels.h"
+#include "results/report/report_curves.h"
 
 namespace plumb {
 namespace {

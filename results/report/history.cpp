@@ -3,25 +3,22 @@
 #include <spdlog/fmt/chrono.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <filesystem>
 #include <map>
 #include <utility>
 
 #include "base/text.h"
+#include "base/text_table.h"
+#include "base/units.h"
 #include "results/report/report_curves.h"
+#include "results/report/report_data.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {
 
 constexpr const char* kCommitName = "commit";
-
-// How many runs tell no commit, and why.
-struct UnknownCommits {
-  std::size_t runs = 0, no_file = 0, no_commit = 0, logs = 0;
-  std::string first;
-};
 
 std::string local_time(std::int64_t seconds, fmt::format_string<std::tm> format) {
   return seconds == 0 ? "" : fmt::format(format, fmt::localtime(static_cast<std::time_t>(seconds)));
@@ -34,29 +31,22 @@ std::string commit_of(const Measurement& run) {
   return found == run.surroundings->end() || found->second == "unknown" ? "" : found->second;
 }
 
-void count_commit(const Measurement& run, UnknownCommits& unknown) {
-  ++unknown.runs;
-  if (!commit_of(run).empty()) return;
-  if (unknown.first.empty()) unknown.first = run.origin;
-  std::error_code ignored;
-  const bool is_log = run.run_folder.empty();
-  const bool has_file = !is_log && std::filesystem::exists(run.run_folder / "env.json", ignored);
-  ++(is_log ? unknown.logs : has_file ? unknown.no_commit : unknown.no_file);
-}
-
 // One sentence; empty if all commits are known.
-std::string unknown_commits_text(const UnknownCommits& unknown) {
-  const std::size_t count = unknown.no_file + unknown.no_commit + unknown.logs;
-  if (count == 0) return "";
-  std::string why;
-  const auto append = [&](std::size_t runs, const std::string& reason) {
-    if (runs > 0) append_part(why, fmt::format("{} {}", runs, reason));
-  };
-  append(unknown.no_file, "without env.json");
-  append(unknown.no_commit, "with an env.json that names none, as older ones do");
-  append(unknown.logs, unknown.logs == 1 ? "is a log" : "are logs");
-  return fmt::format("the commit of {} of {} isn't known ({}; first {}): such runs are grouped by day", count,
-                     counted(unknown.runs, "run"), why, unknown.first);
+std::string unknown_commits_text(const std::vector<Sample>& samples) {
+  std::size_t all = 0, unknown = 0;
+  std::string first;
+  for (const Sample& sample : samples)
+    for (const Measurement& run : sample.runs) {
+      ++all;
+      if (!commit_of(run).empty()) continue;
+      if (unknown++ == 0) first = run.origin;
+    }
+  if (unknown == 0) return "";
+  return fmt::format(
+      "the commit of {} of {} isn't known, first {}: logs, and runs whose env.json names none, are grouped "
+      "by "
+      "day",
+      unknown, counted(all, "run"), first);
 }
 
 // The runs of each commit, and of each day those without one; by start.
@@ -89,10 +79,10 @@ HistoryPoint history_point(const Sample& group) {
   HistoryPoint point;
   point.commit = commit_of(group.runs.front());
   point.started = group.runs.front().started;
-  point.runs = group.origins();
-  point.images_per_second = group.figures();
-  point.median = median(point.images_per_second);
-  const auto [lowest, highest] = std::ranges::minmax(point.images_per_second);
+  for (const Measurement& run : group.runs) point.runs.push_back({run.origin, run.images_per_second});
+  const std::vector<double> figures = group.figures();
+  point.median = median(figures);
+  const auto [lowest, highest] = std::ranges::minmax(figures);
   point.lowest = lowest;
   point.highest = highest;
   return point;
@@ -118,6 +108,27 @@ void judge_trend(const std::vector<Sample>& before, const Sample& group, const G
                                                                   : TrendVerdict::regression;
 }
 
+std::string trend_word(TrendVerdict verdict) {
+  static constexpr std::array kWords{"first", "too few runs", "regression", "improvement", "within noise"};
+  return kWords[static_cast<std::size_t>(verdict)];
+}
+
+std::string trend_text(const HistoryPoint& point, const GateCriteria& criteria) {
+  if (!point.change) return "no run began before these";
+  std::string text =
+      fmt::format("{} % {} than the {} before", percent_text(std::abs(*point.change)),
+                  *point.change > 0 ? "faster" : "slower", counted(point.baseline_runs, "run"));
+  if (point.verdict == TrendVerdict::too_few)
+    return fmt::format("{}; {} here, {} on either side are needed", text, counted(point.runs.size(), "run"),
+                       criteria.least_runs);
+  text += *point.p < 0.00005 ? " (p < 0.0001)" : fmt::format(" (p = {:.4f})", *point.p);
+  if (point.verdict == TrendVerdict::regression)
+    text += fmt::format(", where {} are allowed", given_percent(criteria.max_regression));
+  if (point.verdict == TrendVerdict::within_noise && point.smallest_shown)
+    text += fmt::format("; these runs would have shown {} %", percent_text(*point.smallest_shown));
+  return text;
+}
+
 std::vector<HistoryPoint> history_points(const Sample& sample, const HistoryOptions& options) {
   const std::vector<Sample> groups = grouped_by_commit(sample);
   const Sample all = figures_alone(sample);
@@ -126,12 +137,45 @@ std::vector<HistoryPoint> history_points(const Sample& sample, const HistoryOpti
     points.push_back(history_point(groups[i]));
     const Sample group = figures_alone(groups[i]);
     judge_trend(latest_before({all}, {group}, options.baseline_last), group, options.criteria, points.back());
+    points.back().finding = trend_text(points.back(), options.criteria);
     if (i == 0) continue;
     std::vector<Difference>& surroundings = points.back().surroundings;
     surroundings = surrounding_differences(groups[i - 1], groups[i]);
     std::erase_if(surroundings, [](const Difference& one) { return one.what == kCommitName; });
   }
   return points;
+}
+
+using HistoryJson = nlohmann::ordered_json;
+
+std::string commit_cell(const HistoryPoint& point) {
+  return point.commit.empty() ? "not known" : point.commit;
+}
+
+TextRow history_row(const HistoryPoint& point) {
+  return {
+      point.day(),
+      markdown_literal(commit_cell(point)),
+      std::to_string(point.runs.size()),
+      speed_text(point.median),
+      fmt::format("{} to {}", speed_text(point.lowest), speed_text(point.highest)),
+      point.change ? fmt::format("{}{} %", *point.change > 0 ? "+" : "", percent_text(*point.change)) : "-",
+      trend_word(point.verdict)};
+}
+
+// Points that changed, in speed or in how they were made.
+std::string history_remarks(const HistoryLine& line) {
+  std::vector<Note> notes;
+  for (const HistoryPoint& point : line.points) {
+    const bool changed =
+        point.verdict == TrendVerdict::regression || point.verdict == TrendVerdict::improvement;
+    std::string remark = changed ? point.finding : "";
+    if (!point.surroundings.empty())
+      append_part(remark, "since the point before: " + differences_text(point.surroundings), "; ");
+    if (!remark.empty())
+      notes.push_back({"", remark, fmt::format("{}, commit {}", point.day(), commit_cell(point))});
+  }
+  return notes.empty() ? "" : "\n" + note_items(notes);
 }
 
 }  // namespace
@@ -154,17 +198,63 @@ History collect_history(const LoadedSamples& samples, const HistoryOptions& opti
       .created = options.created,
       .criteria = options.criteria,
       .baseline_last = options.baseline_last};
-  UnknownCommits unknown;
   for (std::size_t c = 0; c < groups.size(); ++c)
     for (std::size_t p = 0; p < groups[c].size(); ++p) {
       const Sample& sample = *groups[c][p];
       history.lines.push_back({curves[c].label + ", " + curves[c].points[p].case_name, sample.configuration,
                                history_points(sample, options)});
-      for (const Measurement& run : sample.runs) count_commit(run, unknown);
     }
-  if (const std::string note = unknown_commits_text(unknown); !note.empty()) history.notes.push_back(note);
+  if (const std::string note = unknown_commits_text(samples.samples); !note.empty())
+    history.notes.push_back(note);
   for (const Note& bad : samples.bad) history.left_out.push_back(note_text(bad));
   return history;
+}
+
+std::string history_markdown(const History& history) {
+  std::string text;
+  for (const HistoryLine& line : history.lines) {
+    std::vector<TextRow> rows{
+        {"date", "commit", "runs", "images/s, median", "smallest to largest", "change", "verdict"}};
+    for (const HistoryPoint& point : line.points) rows.push_back(history_row(point));
+    text += fmt::format("{}**{}**\n\n{}{}", text.empty() ? "" : "\n",
+                        markdown_literal(configuration_text(line.configuration)),
+                        markdown_table(rows, "llrrrrl"), history_remarks(line));
+  }
+  for (const std::string& note : history.notes) text += fmt::format("\n{}\n", markdown_literal(note));
+  if (!history.left_out.empty()) text += "\nLeft out:\n\n";
+  for (const std::string& one : history.left_out) text += fmt::format("- {}\n", markdown_literal(one));
+  return text;
+}
+
+void HistoryPoint::fields(auto& self, auto&& each) {
+  const Field null{.null_if_nothing = true};
+  each("commit", self.commit, null), each("began", self.began(), null);
+  each("median_images_per_second", self.median), each("lowest_images_per_second", self.lowest);
+  each("highest_images_per_second", self.highest), each("verdict", trend_word(self.verdict));
+  each("finding", self.finding), each("baseline_runs", self.baseline_runs);
+  each("change", self.change, null), each("p", self.p, null);
+  each("smallest_change_shown", self.smallest_shown, null);
+  HistoryJson surroundings = HistoryJson::object();
+  for (const Difference& one : self.surroundings) surroundings[one.what] = {one.first, one.second};
+  each("surroundings", surroundings), each("runs", self.runs);
+}
+
+void HistoryLine::fields(auto& self, auto&& each) {
+  each("label", self.label), each("configuration", configuration_text(self.configuration));
+  each("case", self.configuration.case_name()), each("points", self.points);
+}
+
+void History::fields(auto& self, auto&& each) {
+  each("title", self.title), each("made_by", self.made_by), each("created", self.created);
+  each("max_regression", self.criteria.max_regression), each("significance", self.criteria.significance);
+  each("least_runs", self.criteria.least_runs), each("baseline_last", self.baseline_last);
+  each("lines", self.lines), each("notes", self.notes), each("left_out", self.left_out);
+}
+
+nlohmann::ordered_json history_json(const History& history) {
+  HistoryJson json{{"schema", "plumbline.history/1"}};
+  json.update(fields::written(history));
+  return json;
 }
 
 }  // namespace plumb

@@ -16,15 +16,23 @@ namespace plumb {
 
 enum class TrendVerdict { first, too_few, regression, improvement, within_noise };
 
+struct HistoryRun {
+  std::string origin;
+  double images_per_second = 0;  // over all devices
+  static void fields(auto& self, auto&& each) {
+    each("origin", self.origin), each("images_per_second", self.images_per_second);
+  }
+};
+
 // The runs of one configuration at one commit, or on one day if their commit isn't known.
 struct HistoryPoint {
-  std::string commit;                     // "deb69f95f825"; empty: not known
-  std::int64_t started = 0;               // the first run's, seconds since 1970; 0: not known
-  std::vector<std::string> runs;          // origins, by start
-  std::vector<double> images_per_second;  // over all devices; as many as runs
+  std::string commit;            // "deb69f95f825"; empty: not known
+  std::int64_t started = 0;      // the first run's, seconds since 1970; 0: not known
+  std::vector<HistoryRun> runs;  // by start
   double median = 0, lowest = 0, highest = 0;
 
   TrendVerdict verdict = TrendVerdict::first;
+  std::string finding;            // "4.2 % slower than the 14 runs before (p = 0.0003)"
   std::size_t baseline_runs = 0;  // that it was held against
   // Change of throughput against the baseline, by shift_ratio(): 0.03 is 3 % faster; empty without a
   // baseline.
@@ -37,12 +45,14 @@ struct HistoryPoint {
 
   std::string day() const;    // "2026-01-31", local time; empty: not known
   std::string began() const;  // "2026-01-31T13:45:00"
+  static void fields(auto& self, auto&& each);
 };
 
 struct HistoryLine {
   std::string label;  // unique: "Plumbline fp16, batch 128, 1n8g"
   Configuration configuration;
   std::vector<HistoryPoint> points;  // by start
+  static void fields(auto& self, auto&& each);
 };
 
 struct HistoryOptions {
@@ -59,16 +69,12 @@ struct History {
   std::vector<HistoryLine> lines;     // one per configuration
   std::vector<std::string> notes;     // on runs of which something isn't known
   std::vector<std::string> left_out;  // "path: why"
+  static void fields(auto& self, auto&& each);
 };
 
 // A point is a regression if the gate fails its runs against the `baseline_last` latest ones that began
 // before it, an improvement if the gate would fail those against it.
 History collect_history(const LoadedSamples& samples, const HistoryOptions& options = {});
-
-// "regression", "within noise", …
-std::string trend_word(TrendVerdict verdict);
-// "4.2 % slower than the 14 runs before (p = 0.0003)".
-std::string trend_text(const HistoryPoint& point, const GateCriteria& criteria);
 
 // A table per line, below it what its points say; neither date of making nor version of this program.
 std::string history_markdown(const History& history);

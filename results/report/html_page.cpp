@@ -12,6 +12,24 @@ extern const std::string_view kFrameHtml, kPageHtml, kHistoryHtml, kPageCss, kCh
 extern const std::string_view kBarsJs, kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs,
     kWaitsJs, kRunJs, kCollectivesJs, kGpusJs, kProfileJs, kMemoryJs, kFlagsJs, kMainJs;
 
+namespace {
+
+// A page of the report's look. `body`: behind the header; `scripts`: one scope, in this order.
+std::string framed_page(const std::string& kind, const std::string& title, const std::string& made_by,
+                        std::string_view body, std::initializer_list<std::string_view> scripts,
+                        const nlohmann::ordered_json& data) {
+  return filled(kFrameHtml, {{"brand", "Plumbline " + kind},
+                             {"title", markup_escaped(title)},
+                             {"made_by", markup_escaped(made_by)},
+                             {"css", std::string(kPageCss)},
+                             {"body", std::string(body)},
+                             {"chart_js", std::string(kChartJs)},
+                             {"scripts", fmt::format("{}\n", fmt::join(scripts, "\n"))},
+                             {"data", script_json(data)}});
+}
+
+}  // namespace
+
 std::string script_json(const nlohmann::ordered_json& json) {
   return replaced(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace), '<',
                   "\\u003c");
@@ -35,40 +53,20 @@ std::string filled(std::string_view page, const std::map<std::string, std::strin
   }
 }
 
-std::string framed_page(const PageParts& parts) {
-  std::string scripts;
-  for (const std::string_view script : parts.scripts) scripts += std::string(script) + "\n";
-  return filled(kFrameHtml, {{"brand", parts.brand},
-                             {"title", markup_escaped(parts.title)},
-                             {"made_by", markup_escaped(parts.made_by)},
-                             {"css", std::string(kPageCss)},
-                             {"body", std::string(parts.body)},
-                             {"chart_js", std::string(kChartJs)},
-                             {"scripts", scripts},
-                             {"data", script_json(parts.data)}});
-}
-
 std::string html_page(const ReportData& data) {
   nlohmann::ordered_json json = fields::written(data);
   json["palette"] = palette_json();
-  return framed_page(
-      {.brand = "Plumbline report",
-       .title = data.title,
-       .made_by = data.made_by,
-       .body = kPageHtml,
-       .scripts = {kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kWaitsJs, kBarsJs,
-                   kRunJs, kCollectivesJs, kGpusJs, kProfileJs, kMemoryJs, kFlagsJs, kMainJs},
-       .data = std::move(json)});
+  return framed_page("report", data.title, data.made_by, kPageHtml,
+                     {kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kWaitsJs, kBarsJs,
+                      kRunJs, kCollectivesJs, kGpusJs, kProfileJs, kMemoryJs, kFlagsJs, kMainJs},
+                     json);
 }
 
 std::string history_page(const History& history) {
   return framed_page(
-      {.brand = "Plumbline history",
-       .title = history.title,
-       .made_by = history.made_by,
-       .body = kHistoryHtml,
-       .scripts = {kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kFlagsJs, kHistoryJs},
-       .data = history_json(history)});
+      "history", history.title, history.made_by, kHistoryHtml,
+      {kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kFlagsJs, kHistoryJs},
+      history_json(history));
 }
 
 }  // namespace plumb

@@ -4,22 +4,12 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "results/report/report_data.h"
 
 namespace plumb {
 
 std::string html_page(const ReportData& data);
-
-struct PageParts {
-  std::string brand, title, made_by;
-  std::string_view body;                  // behind the header: navigation and <main>
-  std::vector<std::string_view> scripts;  // one scope, in this order
-  nlohmann::ordered_json data;
-};
-// A page of the report's look.
-std::string framed_page(const PageParts& parts);
 
 // JSON that can stand inside <script>: it can neither end the element nor open a comment, and reads back the
 // same. Bytes that aren't UTF-8 become U+FFFD.

@@ -180,10 +180,10 @@ function showSetup(run) {
                       element('p', {class: 'missing'}, otherwise));
   fill(
       'environment', `Environment of ${run.label}`, leavesOf(run.environment),
-      'A run folder (--out of the benches) has env.json; this run has none.');
+      'A run folder (--output of the benches) has env.json; this run has none.');
   fill(
       'config', `Options of ${run.label}`, leavesOf(run.record?.config),
-      'Options are kept in run folders (--out of the benches), not in logs.');
+      'Options are kept in run folders (--output of the benches), not in logs.');
 }
 
 function setUpRuns() {

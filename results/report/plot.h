@@ -1,6 +1,7 @@
 // Single plots of a report, for documents that can't hold a page.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -30,11 +31,20 @@ std::string plot_commands(const ReportData& data, Plot plot);
 // Throws Error(unavailable) without gnuplot.
 std::string plot_picture(const ReportData& data, Plot plot, PictureFormat format);
 
+// The parts of plot_commands().
 std::string scaling_plot(const ReportData& data, Plot plot);  // throughput, speedup or efficiency
 std::string bars_plot(const ReportData& data);
 int bars_height(const ReportData& data);  // in pixels
 std::string steps_plot(const ReportData& data);
 std::string profile_plot(const ReportData& data);
 std::string memory_plot(const ReportData& data);
+
+// The run that the page shows, else the first one that `has` it; nullptr if none.
+template <typename Has>
+const ReportRun* run_with(const ReportData& data, Has has) {
+  if (data.shown_run < data.runs.size() && has(data.runs[data.shown_run])) return &data.runs[data.shown_run];
+  const auto first = std::ranges::find_if(data.runs, has);
+  return first == data.runs.end() ? nullptr : &*first;
+}
 
 }  // namespace plumb

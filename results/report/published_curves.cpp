@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -77,29 +76,12 @@ ReportCurve published_curve(const PublishedResult& row, bool several_models) {
   return curve;
 }
 
-// Labels that are used twice name the published model, then mode, classes, version, document and what is
-// remarked of the table there.
-void tell_apart(std::vector<ReportCurve>& curves, const std::vector<const PublishedResult*>& firsts) {
-  // Where rows differ in `part_of`, their labels get its `text_of`.
-  const auto add_where = [&](const auto& part_of, const auto& text_of) {
-    std::map<std::string, std::set<std::string>> parts;
-    for (std::size_t i = 0; i < curves.size(); ++i) parts[curves[i].label].insert(part_of(*firsts[i]));
-    for (std::size_t i = 0; i < curves.size(); ++i) {
-      const std::string& text = text_of(*firsts[i]);
-      if (parts.at(curves[i].label).size() > 1 && !text.empty()) curves[i].label += ", " + text;
-    }
-  };
-  const auto add = [&](const auto& text_of) { add_where(text_of, text_of); };
-  add(std::mem_fn(&PublishedResult::model));
-  add(std::mem_fn(&PublishedResult::dataset_or_mode));
-  add([](const PublishedResult& row) {
-    const std::int64_t classes = row.configuration.classes;
-    return classes > 0 ? fmt::format("{} classes", classes) : "";
-  });
-  add(std::mem_fn(&PublishedResult::framework_version));
-  add_where(std::mem_fn(&PublishedResult::source),
-            [](const PublishedResult& row) { return document_name(row.source); });
-  add(table_remarks);
+// Labels that are used twice name their source, too.
+void tell_apart(std::vector<ReportCurve>& curves) {
+  std::map<std::string, int> uses;
+  for (const ReportCurve& curve : curves) ++uses[curve.label];
+  for (ReportCurve& curve : curves)
+    if (uses[curve.label] > 1) curve.label += ", " + end_of_source(curve.source);
   make_unique(curves);
 }
 
@@ -128,7 +110,6 @@ void select_nearest(std::span<const ReportCurve> own, std::span<const PublishedR
 std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
                                           std::span<const PublishedResult> published, std::size_t selected) {
   std::vector<ReportCurve> curves;
-  std::vector<const PublishedResult*> firsts;
   std::map<TableKey, std::size_t> index;
   std::set<std::string> models;
   for (const ReportCurve& curve : own) models.insert(curve.configuration.model);
@@ -137,17 +118,14 @@ std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
     const bool wanted = models.contains(model) || models.contains(std::string(comparable_model(model)));
     if (!wanted || row.configuration.devices() < 1 || row.images_per_second <= 0) continue;
     const auto [entry, is_new] = index.emplace(table_of(row), curves.size());
-    if (is_new) {
-      curves.push_back(published_curve(row, models.size() > 1));
-      firsts.push_back(&row);
-    }
+    if (is_new) curves.push_back(published_curve(row, models.size() > 1));
     ReportCurve& curve = curves[entry->second];
     add_point(row, curve);
     curve.source = common_source(curve.source, row.source);
     for (const std::string& note : {row.notes, row.inconsistency})
       if (!note.empty() && std::ranges::count(curve.notes, note) == 0) curve.notes.push_back(note);
   }
-  tell_apart(curves, firsts);
+  tell_apart(curves);
   for (ReportCurve& curve : curves) {
     for (ReportPoint& point : curve.points)
       if (point.source == curve.source) point.source.clear();

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/text.h"
-#include "results/report/labels.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
@@ -93,7 +92,7 @@ std::vector<ReportCurve> own_curves(const std::vector<CurveSamples>& groups) {
     }
     const Sample* alone = one_device_sample(group, groups);
     add_speedups(curve, alone ? std::optional(median(alone->figures())) : std::nullopt);
-    curve.scaling = scaling_losses(group, groups);
+    curve.scaling = scaling_losses(behind_base(group, groups));
     curves.push_back(std::move(curve));
   }
   return curves;

@@ -1,5 +1,5 @@
-// Curves of a report: throughput, speedup and efficiency over numbers of devices, own ones and published
-// ones.
+// Curves of a report: throughput, speedup and efficiency over numbers of devices, own ones, predicted and
+// published ones; and throughput of one device as bars.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ std::vector<ReportCurve> own_curves(const std::vector<CurveSamples>& groups);
 std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
                                           std::span<const PublishedResult> published, std::size_t selected);
 
-// Gives own curves labels that tell them apart, and returns what all of them share (labels.h).
+// Gives own curves labels that tell them apart, and returns what all of them share.
 std::string name_curves(std::vector<ReportCurve>& curves);
 
 // Speedups that no point states yet, against `one_device` images/s, and efficiencies.
@@ -34,13 +34,26 @@ std::string subject_of(const std::vector<ReportCurve>& curves);
 // Numbers the labels that are used twice: "… (2)".
 void make_unique(std::vector<ReportCurve>& curves);
 
-// The repository and the document, without commit and line: "DLPerf PyTorch README",
-// "insightface nvidia a100"; of MLPerf's logs the system, whose folder they are in. `source` as in
-// published.csv: "DLPerf/PyTorch/resnet50v1.5/README.md:454", "owner/name@commit:path:line".
-std::string document_name(const std::string& source);
+// Fills in answer, predicted and verdicts of data.curves, which are those of `groups`. `links_file`:
+// links.json; empty: the links that the runs probed before they began. What can't be used is named in
+// data.left_out.
+void add_predictions(const std::vector<CurveSamples>& groups, const std::string& links_file,
+                     ReportData& data);
 
-// What a row says of its table in few words, without batch and GPU, which labels have: "with dali, without
-// xla".
-std::string table_remarks(const PublishedResult& row);
+// Fills data.bars and bars_common from the points of data.curves on one device. Of several settings of the
+// same work each framework has its fastest. Without such a point there are no bars.
+void add_bars(std::span<const PublishedResult> published, ReportData& data);
+
+// Names for the configurations of one report: what tells them apart, and what they share.
+struct Labels {
+  // One for each configuration: "fp16, batch 128, NVIDIA H200". Of a single configuration, and of those that
+  // differ in nothing that is known, framework, precision and batch.
+  std::vector<std::string> each;
+  // What all have: "Plumbline, synthetic". Empty if they share nothing.
+  std::string common;
+};
+
+// Devices are not counted. Values that are usual for a model are not named.
+Labels labels_of(const std::vector<Configuration>& configurations);
 
 }  // namespace plumb

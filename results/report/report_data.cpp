@@ -8,9 +8,7 @@
 #include "base/shallow_json.h"
 #include "base/whole_file.h"
 #include "results/anomalies/flags.h"
-#include "results/report/bars.h"
 #include "results/report/report_curves.h"
-#include "results/report/report_prediction.h"
 
 namespace plumb {
 namespace {

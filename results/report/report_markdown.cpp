@@ -51,39 +51,15 @@ std::string verdict_lines(const ReportCurve& curve) {
   return curve.verdicts.empty() ? "" : note_items(curve.verdicts) + "\n";
 }
 
-// The flags of the curve's points, each once behind its case and the runs that have it.
-std::string flags_text(const ReportCurve& curve, const ReportData& data) {
-  std::vector<Note> notes;
-  for (const ReportPoint& point : curve.points) {
-    const std::size_t first = notes.size();
-    const auto add = [&](const std::string& text, const std::string& run) {
-      const auto same =
-          std::ranges::find(notes.begin() + std::ptrdiff_t(first), notes.end(), text, &Note::text);
-      if (same == notes.end())
-        notes.push_back({run, text, point.case_name});
-      else if (!same->kind.empty())
-        same->kind += ", " + run;
-    };
-    for (const Note& flag : data.notes) {
-      if (flag.subject == curve.label + ", " + point.case_name) add(flag.text, "");
-      for (std::size_t i = 0; i < point.runs.size(); ++i)
-        if (flag.subject == data.runs.at(point.runs[i]).label) add(flag.text, std::to_string(i + 1));
-    }
-  }
-  for (Note& note : notes)
-    if (!note.kind.empty())
-      note.subject += (note.kind.find(',') == std::string::npos ? ", run " : ", runs ") + note.kind;
-  return note_items(notes);
-}
-
 // One device and nothing said beside it: a row is enough.
 bool is_alone(const ReportCurve& curve) {
   return curve.points.size() == 1 && curve.points.front().devices <= 1 && curve.predicted.empty() &&
          verdict_lines(curve).empty();
 }
 
-// The flags of all these points' runs: the first of each kind, and how many more there are.
-std::string merged_flags(const std::vector<const ReportCurve*>& curves, const ReportData& data) {
+// The flags of all these points' runs, each once; of several curves the first of each kind. And how many more
+// runs have them.
+std::string flags_text(const std::vector<const ReportCurve*>& curves, const ReportData& data) {
   struct Merged {
     Note first;
     std::size_t count = 1;
@@ -100,7 +76,8 @@ std::string merged_flags(const std::vector<const ReportCurve*>& curves, const Re
   for (const Note& flag : data.notes) {
     if (!subjects.contains(flag.subject)) continue;
     const auto same = std::ranges::find_if(merged, [&](const Merged& one) {
-      return one.first.kind == flag.kind && (flag.kind != "note" || one.first.text == flag.text);
+      const bool by_kind = curves.size() > 1 && flag.kind != "note";
+      return by_kind ? one.first.kind == flag.kind : one.first.text == flag.text;
     });
     if (same == merged.end())
       merged.push_back({flag});
@@ -110,6 +87,8 @@ std::string merged_flags(const std::vector<const ReportCurve*>& curves, const Re
   std::vector<Note> notes;
   for (const auto& [first, count] : merged) {
     notes.push_back(first);
+    if (const std::string named = curves.front()->label + ", "; curves.size() == 1)
+      notes.back().subject.erase(0, named.size());
     if (count == 1) continue;
     notes.back().subject.clear();
     notes.back().text += fmt::format(" (and {} more of {} runs likewise)", count - 1, runs);
@@ -127,7 +106,7 @@ std::string table_of_single_devices(const ReportData& data) {
     rows.push_back({markdown_literal(curve.label), std::to_string(point.images_per_second.size()),
                     speed_text(point.median_images_per_second), interval_cell(point.interval)});
   }
-  const std::string notes = merged_flags(curves, data);
+  const std::string notes = flags_text(curves, data);
   return markdown_table(rows, "lr") + (notes.empty() ? "" : "\n" + notes);
 }
 
@@ -149,7 +128,7 @@ TextRow row(const ProfiledInstruction& instruction) {
 std::string steps_table(const ReportRun& run) {
   const RunProfile& profile = *run.profile;
   std::vector<ProfiledInstruction> instructions = profile.instructions;
-  std::erase_if(instructions, [](const auto& instruction) { return !computes(instruction.lane); });
+  std::erase_if(instructions, [](const auto& instruction) { return instruction.lane != kComputeLane; });
   std::ranges::stable_sort(instructions, std::greater(), lost_seconds);
   std::string text = fmt::format(
       "**{}**\n\n{:.3f} ms with stamps, {:.3f} ms of them in instructions, roofline {:.3f} ms; most time "
@@ -189,7 +168,7 @@ std::string report_markdown(const ReportData& data) {
         markdown_literal(data.curves.size() > 1 ? curve.label : configuration_text(curve.configuration)),
         verdict_lines(curve), markdown_table(rows, "lr"));
     is_first = false;
-    if (const std::string notes = flags_text(curve, data); !notes.empty()) text += "\n" + notes;
+    if (const std::string notes = flags_text({&curve}, data); !notes.empty()) text += "\n" + notes;
   }
   if (!data.left_out.empty()) text += "\nLeft out:\n\n";
   for (const std::string& sentence : data.left_out) text += fmt::format("- {}\n", markdown_literal(sentence));

@@ -1,12 +1,10 @@
-#include "results/report/report_prediction.h"
-
 #include <optional>
 
 #include "base/error.h"
 #include "base/text.h"
 #include "models/catalogue.h"
-#include "results/simulation/scaling_answer.h"
-#include "results/simulation/scaling_basis.h"
+#include "results/report/report_curves.h"
+#include "results/simulation/scaling_verdicts.h"
 
 namespace plumb {
 namespace {

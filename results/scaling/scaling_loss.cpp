@@ -1,17 +1,21 @@
 #include "results/scaling/scaling_loss.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <utility>
 
 #include "base/text.h"
-#include "results/scaling/step_waits.h"
+#include "results/scaling/slow_ranks.h"
 #include "results/statistics/significance.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {
+
+constexpr std::size_t kMostLossesNamed = 3;
+constexpr double kLeastShareNamed = 0.0005;  // of efficiency; less is 0.0 points
 
 double median_of(const std::vector<StepWaits>& runs, double StepWaits::*wait) {
   std::vector<double> values;
@@ -32,19 +36,19 @@ std::string common_names(const std::vector<StepWaits>& runs) {
 
 // Medians over the runs of a case.
 struct CaseMedians {
-  const ScalingCase* of = nullptr;
+  const Sample* of = nullptr;
   std::vector<double> per_device;  // images/s of each run
   double step_seconds = 0;         // images of a step / median throughput
   std::optional<StepWaits> waits;
 };
 
 // Nothing if no run has a figure.
-std::optional<CaseMedians> medians_of(const ScalingCase& one) {
+std::optional<CaseMedians> medians_of(const Sample& one) {
   CaseMedians medians{.of = &one};
   const int devices = one.configuration.devices();
   const double batch = static_cast<double>(std::max<std::int64_t>(1, one.configuration.batch_per_device));
   std::vector<StepWaits> runs;
-  for (const ScalingRun& run : one.runs) {
+  for (const Measurement& run : one.runs) {
     const double per_device = run.images_per_second / devices;
     if (!std::isfinite(per_device) || per_device <= 0) continue;
     medians.per_device.push_back(per_device);
@@ -94,12 +98,27 @@ ScalingLoss loss_between(const CaseMedians& fewest, const CaseMedians& smaller, 
   return loss;
 }
 
+// "19.3 in communication, 8.0 waiting for rank 13, -2.0 in computing"
+std::string parts_text(const LossParts& parts, const std::string& slow_ranks) {
+  std::vector<std::pair<double, std::string>> named{
+      {parts.communication,
+       parts.slow_ranks ? "in communication" : "in communication and waiting for other ranks"},
+      {parts.slow_ranks.value_or(0), "waiting for " + (slow_ranks.empty() ? "slow ranks" : slow_ranks)},
+      {parts.data, "waiting for data"},
+      {parts.computing, "in computing"}};
+  std::ranges::stable_sort(named, std::ranges::greater(), &std::pair<double, std::string>::first);
+  std::string text;
+  for (const auto& [share, name] : named)
+    if (std::abs(share) >= kLeastShareNamed) append_part(text, fmt::format("{:.1f} {}", 100 * share, name));
+  return text;
+}
+
 }  // namespace
 
-std::vector<ScalingLoss> scaling_losses(std::span<const ScalingCase> cases) {
+std::vector<ScalingLoss> scaling_losses(const std::vector<const Sample*>& cases) {
   std::vector<CaseMedians> medians;
-  for (const ScalingCase& one : cases)
-    if (auto of_case = medians_of(one)) medians.push_back(std::move(*of_case));
+  for (const Sample* one : cases)
+    if (auto of_case = medians_of(*one)) medians.push_back(std::move(*of_case));
   const auto devices = [](const CaseMedians& one) { return one.of->configuration.devices(); };
   std::ranges::stable_sort(medians, {}, [&](const CaseMedians& one) {
     return std::pair(devices(one), one.of->configuration.nodes);
@@ -110,15 +129,43 @@ std::vector<ScalingLoss> scaling_losses(std::span<const ScalingCase> cases) {
     if (devices(medians[i]) != devices(medians[i - 1])) smaller = std::exchange(same, i);
     if (same == 0) continue;
     losses.push_back(loss_between(medians.front(), medians[smaller], medians[i]));
-    const auto as_many = [&](const CaseMedians& of) {
-      return std::ranges::count(medians, devices(of), devices) > 1;
-    };
-    losses.back().ambiguous = as_many(medians[smaller]) || as_many(medians[i]);
   }
   std::ranges::stable_sort(losses, {}, [](const ScalingLoss& loss) {
     return std::pair(loss.noise == ScalingLoss::Noise::within, -loss.lost());
   });
   return losses;
+}
+
+std::string scaling_text(const ScalingLoss& loss) {
+  const std::string text =
+      fmt::format("{} to {}: efficiency {:.1f} % to {:.1f} %", loss.smaller.case_name(),
+                  loss.larger.case_name(), 100 * loss.efficiency_before, 100 * loss.efficiency_after);
+  if (loss.noise == ScalingLoss::Noise::within) return text + ", within noise";
+  const std::string noise = loss.noise == ScalingLoss::Noise::unknown ? " (noise unknown from one run)" : "";
+  if (!loss.parts || loss.lost() < kLeastShareNamed) return text + noise;
+  return text + noise + "; points lost: " + parts_text(*loss.parts, loss.slow_ranks);
+}
+
+std::vector<std::string> scaling_verdict(std::span<const ScalingLoss> losses) {
+  std::vector<std::string> sentences;
+  for (const ScalingLoss& loss : losses)
+    if (loss.noise != ScalingLoss::Noise::within && loss.lost() >= kLeastLoss &&
+        sentences.size() < kMostLossesNamed)
+      sentences.push_back(scaling_text(loss));
+  return sentences;
+}
+
+nlohmann::ordered_json to_json(const ScalingLoss& loss) {
+  static constexpr std::array kNoises{"above", "within", "unknown"};
+  return {{"from", loss.smaller.case_name()},
+          {"to", loss.larger.case_name()},
+          {"efficiency_from", loss.efficiency_before},
+          {"efficiency_to", loss.efficiency_after},
+          {"lost", loss.lost()},
+          {"noise", kNoises[static_cast<std::size_t>(loss.noise)]},
+          {"parts", fields::written(loss.parts)},
+          {"slow_ranks", loss.slow_ranks},
+          {"text", scaling_text(loss)}};
 }
 
 }  // namespace plumb

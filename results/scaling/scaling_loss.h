@@ -7,25 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "results/analysis/configuration.h"
-#include "results/record/schema.h"
+#include "results/compare/samples.h"
 
 namespace plumb {
 
 // Every verdict on scaling counts a loss of efficiency, against one device or against a prediction, from here
 // on.
 inline constexpr double kLeastLoss = 0.1;
-
-struct ScalingRun {
-  double images_per_second = 0;       // over all devices
-  const RunRecord* record = nullptr;  // null for a log
-};
-
-// The runs of one configuration on one number of devices.
-struct ScalingCase {
-  Configuration configuration;
-  std::vector<ScalingRun> runs;
-};
 
 // Parts of lost efficiency; negative where time was won back.
 struct LossParts {
@@ -36,6 +24,11 @@ struct LossParts {
   std::optional<double> slow_ranks;
   double data = 0;       // waits for a batch, rank 0; in slow_ranks where the others wait for rank 0
   double computing = 0;  // the rest
+  static void fields(auto& self, auto&& each) {
+    each("communication", self.communication);
+    each("slow_ranks", self.slow_ranks, Field{.null_if_nothing = true});
+    each("data", self.data), each("computing", self.computing);
+  }
 };
 
 // From one number of devices to the next larger one.
@@ -47,7 +40,6 @@ struct ScalingLoss {
   };
 
   Configuration smaller, larger;
-  bool ambiguous = false;  // another case has as many devices: cases are named, not devices
   // Median throughput per device over that of the fewest devices.
   double efficiency_before = 1, efficiency_after = 1;
   Noise noise = Noise::unknown;
@@ -64,17 +56,13 @@ struct ScalingLoss {
 // efficiency = T(fewest) / T. A part's seconds are the median over the case's runs, computing is T without
 // them. The largest loss first, losses within noise behind the others. Figures that aren't above 0 are left
 // out.
-std::vector<ScalingLoss> scaling_losses(std::span<const ScalingCase> cases);
+std::vector<ScalingLoss> scaling_losses(const std::vector<const Sample*>& cases);
 
-// "8 to 16 devices lose 27 points of efficiency (96.4 % to 69.1 %): 19 in communication between nodes, 8
-// waiting for rank 13 on node2", in tenths below 10 points. "between nodes" where the smaller number of
-// devices ran on one node. A loss within noise, and a gain, has no parts.
+// "1n8g to 2n8g: efficiency 96.4 % to 69.1 %; points lost: 19.3 in communication, 8.0 waiting for rank 13 on
+// node2". A loss within noise, and a gain, has no parts.
 std::string scaling_text(const ScalingLoss& loss);
 
-// Of at least kLeastLoss, and not within noise.
-bool is_verdict(const ScalingLoss& loss);
-
-// The sentences of the losses that are verdicts, of many the largest ones.
+// The sentences of the losses of at least kLeastLoss that aren't within noise, of many the largest ones.
 std::vector<std::string> scaling_verdict(std::span<const ScalingLoss> losses);
 
 nlohmann::ordered_json to_json(const ScalingLoss& loss);

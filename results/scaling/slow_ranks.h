@@ -1,8 +1,9 @@
-// Ranks for which the others wait, found in how long each rank waited in collectives.
+// How long a step waits, and for what: transfers, data, ranks for which the others wait.
 #pragma once
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,5 +40,14 @@ std::map<std::string, std::vector<std::size_t>> slow_by_host(const SlowRanks& sl
 
 // "rank 5 on node2", "ranks 8 to 15 on node2"; without `host` only the ranks.
 std::string ranks_on_host_text(const std::vector<std::size_t>& ranks, const std::string& host);
+
+// Waits of a typical rank, seconds per step.
+struct StepWaits {
+  double communication = 0, slow_ranks = 0, data = 0;
+  bool ranks_known = true;      // false: communication includes the wait for slow ranks
+  std::string slow_rank_names;  // "rank 13 on node2"; empty: none stands apart
+};
+// Nothing if the record doesn't know how long rank 0 waited.
+std::optional<StepWaits> step_waits(const RunRecord& record, double step_seconds);
 
 }  // namespace plumb

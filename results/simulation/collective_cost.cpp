@@ -120,7 +120,7 @@ CollectiveCost::CollectiveCost(const Links& links, Layout layout)
   const CrossedLinks crossed = crossed_links(links, layout);
   if (const std::string missing = missing_from(crossed, layout); !missing.empty())
     throw Error(ExitCode::bad_data,
-                "links.json has no {}, which {}n{}g needs; measure with bench_allreduce --out", missing,
+                "links.json has no {}, which {}n{}g needs; measure with bench_allreduce --output", missing,
                 layout.nodes, layout.devices_per_node);
   slowest_pair_ = crossed.slowest_pair;
   bytes_per_second_ = HUGE_VAL;

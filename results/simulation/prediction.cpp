@@ -15,16 +15,6 @@ namespace {
 // explanation itself.
 constexpr double kTrustedShare = 0.1;
 
-double config_number(const nlohmann::ordered_json& config, const char* key, double otherwise) {
-  const auto found = config.find(key);
-  return found != config.end() && found->is_number() ? found->get<double>() : otherwise;
-}
-
-std::string config_text(const nlohmann::ordered_json& config, const char* key, const char* otherwise) {
-  const auto found = config.find(key);
-  return found != config.end() && found->is_string() ? found->get<std::string>() : otherwise;
-}
-
 // The options of the largest run that was measured; none of a log.
 nlohmann::ordered_json config_of(const ScalingBasis& basis) {
   nlohmann::ordered_json config = nlohmann::ordered_json::object();
@@ -53,9 +43,10 @@ StepModel with_exchange(const ScalingBasis& basis, const WhatIf& what_if) {
   if (has_sums && !what_if.changes_exchange()) return basis.step;
   const nlohmann::ordered_json config = config_of(basis);
   const double bucket_mb =
-      what_if.bucket_mb.value_or(config_number(config, "bucket_mb", kDefaults.bucket_mb));
-  const std::string dtype =
-      what_if.reduce_dtype.empty() ? config_text(config, "reduce_dtype", "same") : what_if.reduce_dtype;
+      what_if.bucket_mb.value_or(value_or<double>(config, "bucket_mb", kDefaults.bucket_mb));
+  const std::string dtype = what_if.reduce_dtype.empty()
+                                ? value_or<std::string>(config, "reduce_dtype", "same")
+                                : what_if.reduce_dtype;
   BucketOptions buckets;
   buckets.bucket_bytes = static_cast<std::size_t>(std::llround(bucket_mb * (1 << 20)));
   StepModel step = basis.step;

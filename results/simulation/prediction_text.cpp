@@ -13,8 +13,7 @@ namespace {
 
 using PredictionJson = nlohmann::ordered_json;
 
-constexpr double kMicroseconds = 1e6, kBytesPerMiB = 1 << 20;
-constexpr std::size_t kMostBucketRows = 24;
+constexpr double kBytesPerMiB = 1 << 20;
 
 // Five digits, but no exponent: "36.712", "94110".
 std::string throughput_text(double images_per_second) {
@@ -28,11 +27,10 @@ std::string milliseconds_cell(double seconds) {
 
 std::string link_text(const Link& link) {
   return fmt::format("{:.4g} GB/s, {:.3g} µs a hop", link.bytes_per_second / kGiga,
-                     link.latency_seconds * kMicroseconds);
+                     link.latency_seconds * kMicrosecondsInSecond);
 }
 
-std::string links_text(const ScalingPrediction& prediction) {
-  const Links& links = prediction.links;
+std::string links_text(const Links& links) {
   std::string text =
       fmt::format("links: {}, {}, up to {} each", shortened(printable(links.comm), 20),
                   counted(links.hosts.size(), "host"), counted(devices_per_host(links), "device"));
@@ -44,13 +42,10 @@ std::string links_text(const ScalingPrediction& prediction) {
   return text;
 }
 
+// The links have its bandwidth and latency.
 std::string what_if_text(const WhatIf& what_if) {
   std::string text;
-  if (what_if.between_bytes_per_second)
-    append_part(text, fmt::format("{:.4g} GB/s between hosts", *what_if.between_bytes_per_second / kGiga));
-  if (what_if.between_latency_seconds)
-    append_part(
-        text, fmt::format("{:.4g} µs a hop between hosts", *what_if.between_latency_seconds * kMicroseconds));
+  if (what_if.changes_links()) append_part(text, "these links between hosts");
   if (what_if.bucket_mb) append_part(text, fmt::format("buckets of {:.4g} MiB", *what_if.bucket_mb));
   if (!what_if.reduce_dtype.empty()) append_part(text, "gradients sent as " + what_if.reduce_dtype);
   return text;
@@ -70,12 +65,9 @@ TextRow case_row(const ScalingBasis& basis, const PredictedCase& one) {
               percent_text(one.efficiency) + " %",
               milliseconds_cell(one.step_seconds),
               milliseconds_cell(one.exposed_seconds)};
-  if (const MeasuredCase* measured = measured_of(basis, one.layout)) {
-    row.push_back(throughput_text(measured->images_per_second));
-    row.push_back(fmt::format("{:.3f}", measured->images_per_second / one.images_per_second));
-  } else {
-    row.insert(row.end(), {"-", "-"});
-  }
+  const MeasuredCase* measured = measured_of(basis, one.layout);
+  row.push_back(measured ? throughput_text(measured->images_per_second) : "-");
+  row.push_back(measured ? fmt::format("{:.3f}", measured->images_per_second / one.images_per_second) : "-");
   return row;
 }
 
@@ -101,7 +93,7 @@ const PredictedCase* shown_case(const ScalingBasis& basis, const ScalingPredicti
 
 std::string buckets_table(const ScalingPrediction& prediction, const PredictedCase& shown) {
   std::vector<TextRow> rows{{"collective", "MiB", "ready ms", "start", "end", "exposed", "bus GB/s"}};
-  for (std::size_t i = 0; i < std::min(shown.collectives.size(), kMostBucketRows); ++i) {
+  for (std::size_t i = 0; i < shown.collectives.size(); ++i) {
     const StepCollective& collective = prediction.step.collectives[i];
     const SimulatedCollective& time = shown.collectives[i];
     rows.push_back(
@@ -109,12 +101,8 @@ std::string buckets_table(const ScalingPrediction& prediction, const PredictedCa
          milliseconds_cell(time.ready), milliseconds_cell(time.start), milliseconds_cell(time.end),
          milliseconds_cell(time.exposed), fmt::format("{:.4g}", shown.bus_bytes_per_second[i] / kGiga)});
   }
-  std::string text = fmt::format("\ncollectives of {}: ms since the step began\n", shown.layout.name()) +
-                     padded_table(rows, "lr", "  ");
-  if (shown.collectives.size() > kMostBucketRows)
-    text +=
-        fmt::format("  and {} more (--json lists them all)\n", shown.collectives.size() - kMostBucketRows);
-  return text;
+  return fmt::format("\ncollectives of {}: ms since the step began\n", shown.layout.name()) +
+         padded_table(rows, "lr", "  ");
 }
 
 std::string verdicts_text(const ScalingBasis& basis, const ScalingPrediction& prediction,
@@ -124,14 +112,11 @@ std::string verdicts_text(const ScalingBasis& basis, const ScalingPrediction& pr
   for (const Note& verdict : verdicts)
     text += hanging_lines(verdict.kind + " " + note_text(verdict), "  ", "");
   if (!verdicts.empty()) return text;
-  const auto several = std::ranges::count_if(prediction.cases, [&](const PredictedCase& one) {
+  const bool judged = std::ranges::any_of(prediction.cases, [&](const PredictedCase& one) {
     return one.layout.devices() > 1 && measured_of(basis, one.layout);
   });
-  return several == 0
-             ? text + "None of these cases was run on several devices, so there is nothing to judge.\n"
-             : text + fmt::format("OK: {} as fast as predicted over these links.\n",
-                                  several == 1 ? "the measured case is"
-                                               : fmt::format("{} measured cases are", several));
+  return text + (judged ? "OK: what was measured is as fast as predicted over these links.\n"
+                        : "None of these cases was run on several devices, so there is nothing to judge.\n");
 }
 
 PredictionJson collectives_json(const StepModel& step, const PredictedCase& one) {
@@ -180,7 +165,7 @@ std::string prediction_text(const ScalingBasis& basis, const ScalingPrediction& 
   text += hanging_lines(fmt::format("step alone: {} ms, from {}", milliseconds_cell(basis.step.seconds()),
                                     printable(basis.run)),
                         "  ", "");
-  text += hanging_lines(links_text(prediction), "  ", "");
+  text += hanging_lines(links_text(prediction.links), "  ", "");
   if (prediction.what_if.any())
     text += hanging_lines("what if: " + what_if_text(prediction.what_if), "  ", "");
   text += "\n" + cases_table(basis, prediction);

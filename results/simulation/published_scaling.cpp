@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/text_table.h"
+#include "base/units.h"
 #include "models/catalogue.h"
 #include "results/simulation/collective_cost.h"
 #include "results/simulation/simulator.h"
@@ -14,6 +16,8 @@
 
 namespace plumb {
 namespace {
+
+using ValidationJson = nlohmann::ordered_json;
 
 constexpr std::array kSizes{1, 8, 16, 32};
 constexpr int kDevicesPerHost = 8;
@@ -114,10 +118,6 @@ class SeriesModel {
   StepModel step_;
 };
 
-std::string percents(double share) {
-  return fmt::format("{:.0f} %", 100 * share);
-}
-
 // Names scaling that no link explains.
 std::string oddity_of(const PublishedSeries& series) {
   const double of_8 = series.efficiency(8), of_16 = series.efficiency(16), of_32 = series.efficiency(32);
@@ -125,15 +125,15 @@ std::string oddity_of(const PublishedSeries& series) {
     return "16 devices are slower than 8: another bottleneck than links begins with the second host";
   if (of_8 < kHeldBack)
     return fmt::format(
-        "8 devices of one host reach {} each: data or launches hold them back, which stays "
-        "and doesn't grow as jitter would",
-        percents(of_8));
+        "8 devices of one host reach {:.0f} % each: data or launches hold them back, which stays and doesn't "
+        "grow as jitter would",
+        100 * of_8);
   if (of_32 > of_16 + kMoreAlike)
-    return fmt::format("each device does more on 32 than on 16 ({} after {})", percents(of_32),
-                       percents(of_16));
+    return fmt::format("each device does more on 32 than on 16 ({:.0f} % after {:.0f} %)", 100 * of_32,
+                       100 * of_16);
   if (of_16 - of_32 > of_8 - of_16 + kLossAhead)
-    return fmt::format("from 16 to 32 more is lost than from 8 to 16 ({}, {}, {})", percents(of_8),
-                       percents(of_16), percents(of_32));
+    return fmt::format("from 16 to 32 more is lost than from 8 to 16 ({:.0f} %, {:.0f} %, {:.0f} %)",
+                       100 * of_8, 100 * of_16, 100 * of_32);
   return "";
 }
 
@@ -152,6 +152,20 @@ SeriesPrediction predict_series(const PublishedSeries& series, const StepOfPubli
 double error_of(const SeriesPrediction& one, double SeriesPrediction::*prediction) {
   return one.*prediction / one.series.images_per_second.at(32) - 1;
 }
+
+bool judges_the_model(const SeriesPrediction& one) {
+  return one.series.is_reference;
+}
+
+struct NamedModel {
+  const char *key, *title;  // in JSON, for people
+  double SeriesPrediction::*prediction;
+};
+constexpr NamedModel kModels[]{
+    {"links", "links alone: NCCL's latencies, 12.2 GB/s", &SeriesPrediction::by_links},
+    {"jitter", "and jitter by 8 devices", &SeriesPrediction::with_jitter},
+    {"predicted", "and bandwidth by 16 devices: the prediction", &SeriesPrediction::predicted},
+    {"naive", "naive: twice the throughput of 16", &SeriesPrediction::naive}};
 
 }  // namespace
 
@@ -205,9 +219,62 @@ PublishedValidation validate_published(std::span<const PublishedResult> results,
   PublishedValidation validation;
   for (const PublishedSeries& series : published_series(results))
     validation.series.push_back(predict_series(series, step));
-  std::ranges::stable_sort(validation.series, {},
-                           [](const SeriesPrediction& one) { return !one.series.is_reference; });
+  std::ranges::stable_partition(validation.series, judges_the_model);
   return validation;
+}
+
+std::string validation_text(const PublishedValidation& validation) {
+  std::vector<TextRow> rows{
+      {"table", "framework", "precision", "batch", "measured", "predicted", "error", "naive"}};
+  std::string odd;
+  for (const SeriesPrediction& one : validation.series) {
+    const PublishedSeries& series = one.series;
+    const std::string table = end_of_source(series.source);
+    const auto error_cell = [&](double SeriesPrediction::*prediction) {
+      return fmt::format("{:+.1f} %", 100 * error_of(one, prediction));
+    };
+    rows.push_back(
+        {table, shortened(series.framework, 16), series.precision, std::to_string(series.batch_per_device),
+         fmt::format("{:.0f}", series.images_per_second.at(32)), fmt::format("{:.0f}", one.predicted),
+         error_cell(&SeriesPrediction::predicted), error_cell(&SeriesPrediction::naive)});
+    if (!one.oddity.empty())
+      odd += hanging_lines(
+          fmt::format("{}, {} {}: {}", table, series.framework, series.precision, one.oddity), "    ", "  ");
+  }
+  std::vector<TextRow> errors{{"error on 32 devices", "reference: mean", "worst", "all: mean", "worst"}};
+  for (const NamedModel& model : kModels) {
+    const PredictionErrors few = validation.errors(model.prediction, true);
+    const PredictionErrors all = validation.errors(model.prediction, false);
+    errors.push_back({model.title});
+    for (const double error : {few.mean, few.worst, all.mean, all.worst})
+      errors.back().push_back(percent_text(error) + " %");
+  }
+  return fmt::format(
+      "ResNet-50 on 4 x 8 V100, predicted from 1, 8 and 16; the first {} judge the model, all are {}\n\n{}\n"
+      "{}\nodd tables:\n{}",
+      std::ranges::count_if(validation.series, judges_the_model), validation.series.size(),
+      padded_table(rows, "lllr"), padded_table(errors, "lr"), odd);
+}
+
+ValidationJson validation_json(const PublishedValidation& validation) {
+  ValidationJson json{{"schema", "plumbline.published_scaling/1"},
+                      {"errors", ValidationJson::object()},
+                      {"series", ValidationJson::array()}};
+  for (const NamedModel& model : kModels)
+    for (const bool reference : {true, false})
+      json["errors"][model.key][reference ? "reference" : "all"] =
+          fields::written(validation.errors(model.prediction, reference));
+  for (const SeriesPrediction& one : validation.series)
+    json["series"].push_back({{"source", one.series.source},
+                              {"framework", one.series.framework},
+                              {"precision", one.series.precision},
+                              {"batch_per_device", one.series.batch_per_device},
+                              {"reference", one.series.is_reference},
+                              {"measured", one.series.images_per_second.at(32)},
+                              {"predicted", one.predicted},
+                              {"naive", one.naive},
+                              {"oddity", one.oddity}});
+  return json;
 }
 
 }  // namespace plumb

@@ -40,6 +40,7 @@ struct SeriesPrediction {
 // Relative errors of a prediction.
 struct PredictionErrors {
   double mean = 0, worst = 0;
+  static void fields(auto& self, auto&& each) { each("mean", self.mean), each("worst", self.worst); }
 };
 
 struct PublishedValidation {

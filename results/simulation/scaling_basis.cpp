@@ -1,5 +1,3 @@
-#include "results/simulation/scaling_basis.h"
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -8,8 +6,8 @@
 #include "base/error.h"
 #include "base/paths.h"
 #include "base/text.h"
-#include "results/compare/curve_samples.h"
-#include "results/simulation/recorded_step.h"
+#include "results/simulation/prediction.h"
+#include "results/simulation/step_model.h"
 #include "results/statistics/robust.h"
 #include "results/statistics/significance.h"
 #include "results/statistics/statistics.h"
@@ -151,11 +149,6 @@ ScalingBasis scaling_basis(const CurveSamples& curve) {
 ScalingBasis load_scaling_basis(const std::vector<std::string>& paths) {
   const LoadedSamples loaded = load_samples(paths);
   const CurveSamples curve = only_curve(loaded.samples);
-  if (!has_profile(curve))
-    throw Error(
-        ExitCode::bad_data,
-        "no run in '{}' has a profile.json, from which step times are taken; run again with --profile",
-        printable(fmt::format("{}", fmt::join(paths, "', '"))));
   ScalingBasis basis = scaling_basis(curve);
   add_notes(basis, loaded, curve);
   return basis;
@@ -171,7 +164,7 @@ void check_hosts(const ScalingBasis& basis, const Links& links, const std::strin
       for (const LinkHost& host : links.hosts) append_part(names, printable(host.name));
       throw Error(ExitCode::bad_data,
                   "option --links: '{}' is of hosts {}, the run {}n{}g was on {}; measure its links with "
-                  "bench_allreduce --out{}",
+                  "bench_allreduce --output{}",
                   printable(file), shortened(names, 200), one.layout.nodes, one.layout.devices_per_node,
                   printable(rank.host), may_force ? ", or give --force" : "");
     }

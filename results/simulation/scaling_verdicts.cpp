@@ -1,149 +1,92 @@
 #include "results/simulation/scaling_verdicts.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
-#include <optional>
 #include <utility>
 
-#include "base/paths.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "results/anomalies/flags.h"
-#include "results/record/schema.h"
-#include "results/scaling/scaling_loss.h"
-#include "results/scaling/step_waits.h"
+#include "results/scaling/slow_ranks.h"
 
 namespace plumb {
 namespace {
 
-std::string explanation_of(const ScalingBasis& basis, const PredictedCase& predicted,
-                           const MeasuredCase& measured) {
-  const double longer = measured_step(basis, measured) - predicted.step_seconds;
-  std::string text = fmt::format("{:.5g} images/s is {} % below the predicted {:.5g}: a step takes {} longer",
-                                 measured.images_per_second,
-                                 percent_text(1 - measured.images_per_second / predicted.images_per_second),
-                                 predicted.images_per_second, duration_text(longer));
-  std::string list;
-  const std::vector<LostTime> parts = lost_time(basis, predicted, measured);
-  for (const LostTime& part : parts)
-    if (part.seconds > 0.05 * longer || &part == &parts.front())
-      append_part(list, fmt::format("{} {}", duration_text(part.seconds), part.name));
-  text += ", " + list;
-  double named = 0;
-  for (const LostTime& part : parts) named += std::max(0.0, part.seconds);
-  if (named > 1.05 * longer) text += fmt::format(", and {} less elsewhere", duration_text(named - longer));
-  if (parts.front().part == LostTime::Part::communication && !predicted.slowest_pair.empty())
-    text += fmt::format("; the slowest link is between {}", predicted.slowest_pair);
-  return text;
-}
+constexpr double kRejectAbove = 0.02;     // faster than the bound: the clock or links.json is wrong
+constexpr double kLeastBusShare = 0.8;    // of the bus bandwidth that bench_allreduce reached
+constexpr double kLeastFall = 0.01;       // of step time: a smaller one is noise
+constexpr double kLeastPartNamed = 0.05;  // of the time by which a step is longer
+constexpr const char* kExposed = "in exposed communication";
 
-class VerdictWriter {
- public:
-  VerdictWriter(const ScalingBasis& basis, const ScalingPrediction& prediction)
-      : basis_(basis), prediction_(prediction) {}
+// A measured case and what was predicted for it.
+struct JudgedCase {
+  const PredictedCase* predicted = nullptr;
+  const MeasuredCase* measured = nullptr;
 
-  std::vector<Note> write() {
-    const MeasuredCase* before = nullptr;
-    for (const MeasuredCase& measured : basis_.measured) {
-      const auto predicted = std::ranges::find(prediction_.cases, measured.layout, &PredictedCase::layout);
-      if (predicted != prediction_.cases.end()) judge(*predicted, measured);
-      if (before && before->layout.devices() < measured.layout.devices()) compare_steps(*before, measured);
-      before = &measured;
-    }
-    return std::move(verdicts_);
-  }
-
- private:
-  void add(const char* kind, Layout layout, std::string reason) {
-    verdicts_.push_back({kind, std::move(reason), layout.name()});
-  }
-
-  void judge(const PredictedCase& predicted, const MeasuredCase& measured) {
-    if (measured.layout.devices() == 1) return judge_alone(measured);
-    if (measured.images_per_second > (1 + kRejectAbove) * predicted.bound_images_per_second)
-      add("REJECT", measured.layout,
-          fmt::format("{:.5g} images/s is {} % faster than these links allow, {:.5g}: a device alone "
-                      "computes for {}, and its buckets can't be sent before {}; the timing is wrong, or "
-                      "links.json or the profile is of something else",
-                      measured.images_per_second,
-                      percent_text(measured.images_per_second / predicted.bound_images_per_second - 1),
-                      predicted.bound_images_per_second, duration_text(basis_.fastest_seconds),
-                      duration_text(predicted.bound_seconds)));
-    else if (measured.images_per_second < (1 - kLeastLoss) * predicted.images_per_second)
-      add("EXPLAIN", measured.layout, explanation_of(basis_, predicted, measured));
-    const std::optional<BusShare> bus = bus_share(prediction_, measured);
-    if (bus && bus->reached < kLeastBusShare * bus->expected)
-      add("EXPLAIN", measured.layout,
-          fmt::format("the run's own buckets reached {:.3g} GB/s of bus bandwidth, {:.2f} of the {:.3g} GB/s "
-                      "that links.json gives for their sizes; something else uses the link, or computing "
-                      "keeps the ranks from sending",
-                      bus->reached / kGiga, bus->reached / bus->expected, bus->expected / kGiga));
-  }
-
-  // A device alone has no links; its bound is the roofline.
-  void judge_alone(const MeasuredCase& measured) {
-    const double step = measured_step(basis_, measured);
-    if (!(basis_.roofline_seconds > (1 + kRejectAbove) * step)) return;
-    add("REJECT", measured.layout,
-        fmt::format(
-            "a step of {} is shorter than its roofline, {}, at the device's peaks; the timing is wrong",
-            duration_text(step), duration_text(basis_.roofline_seconds)));
-  }
-
-  void compare_steps(const MeasuredCase& fewer, const MeasuredCase& more) {
-    const double before = measured_step(basis_, fewer), after = measured_step(basis_, more);
-    if (after >= (1 - kLeastFall) * before) return;
-    add("FLAG", more.layout,
-        fmt::format("a step takes {}, {} % less than the {} of {}n{}g, though more devices can't shorten "
-                    "it; the smaller case was held back, or one of them was timed wrongly",
-                    duration_text(after), percent_text(1 - after / before), duration_text(before),
-                    fewer.layout.nodes, fewer.layout.devices_per_node));
-  }
-
-  const ScalingBasis& basis_;
-  const ScalingPrediction& prediction_;
-  std::vector<Note> verdicts_;
+  int devices() const { return measured->layout.devices(); }
+  double ratio() const { return measured->images_per_second / predicted->images_per_second; }
+  double efficiency() const { return ratio() * predicted->efficiency; }
 };
 
-}  // namespace
+// By devices.
+std::vector<JudgedCase> judged_cases(const ScalingBasis& basis, const ScalingPrediction& prediction) {
+  std::vector<JudgedCase> cases;
+  for (const MeasuredCase& measured : basis.measured)
+    if (const auto predicted = std::ranges::find(prediction.cases, measured.layout, &PredictedCase::layout);
+        predicted != prediction.cases.end())
+      cases.push_back({&*predicted, &measured});
+  return cases;
+}
 
+// Seconds of a step: its images over the measured throughput.
 double measured_step(const ScalingBasis& basis, const MeasuredCase& measured) {
   return measured.layout.devices() * static_cast<double>(basis.configuration.batch_per_device) /
          measured.images_per_second;
 }
 
-std::vector<LostTime> lost_time(const ScalingBasis& basis, const PredictedCase& predicted,
-                                const MeasuredCase& measured) {
-  const double step = measured_step(basis, measured);
-  const bool is_log = measured.record.step_seconds.empty();
-  const std::optional<StepWaits> waits = is_log ? std::nullopt : step_waits(measured.record, step);
-  const bool on_gpu = measured.record.device == "cuda";
-  const std::string rest = on_gpu ? "in computing and gaps between launches" : "in computing and gaps";
-  double left = step - predicted.step_seconds;
-  std::vector<LostTime> parts;
-  const auto take = [&](LostTime::Part part, double seconds, std::string name) {
-    parts.push_back({part, seconds, std::move(name)});
-    left -= seconds;
-  };
-  if (waits) {
-    const bool together = !waits->ranks_known || waits->slow_ranks <= 0;
-    take(LostTime::Part::communication,
-         waits->communication - predicted.exposed_seconds - (together ? predicted.jitter_seconds : 0),
-         waits->ranks_known ? "in exposed communication" : "in exposed communication and waiting for ranks");
-    if (!together)
-      take(LostTime::Part::slow_ranks, waits->slow_ranks - predicted.jitter_seconds,
-           "waiting for " + (waits->slow_rank_names.empty() ? "slow ranks" : waits->slow_rank_names));
-    take(LostTime::Part::data, waits->data - basis.data_wait_seconds, "waiting for data");
-  }
-  parts.push_back({waits ? LostTime::Part::computing : LostTime::Part::unknown, left,
-                   waits ? rest : "in parts that its log doesn't tell apart; name its run folder"});
-  std::ranges::stable_sort(parts, std::greater(), &LostTime::seconds);
+// Where a measured step takes longer than the predicted one, seconds per step, the largest part first; below
+// 0: won back.
+std::vector<std::pair<double, std::string>> lost_time(const ScalingBasis& basis, const JudgedCase& of) {
+  const RunRecord& record = of.measured->record;
+  const double step = measured_step(basis, *of.measured), longer = step - of.predicted->step_seconds;
+  const std::optional<StepWaits> waits =
+      record.step_seconds.empty() ? std::nullopt : step_waits(record, step);  // empty: of a log
+  if (!waits) return {{longer, "in parts that its log doesn't tell apart; name its run folder"}};
+  const double jitter = of.predicted->jitter_seconds;
+  const bool together = !waits->ranks_known || waits->slow_ranks <= 0;
+  std::vector<std::pair<double, std::string>> parts{
+      {waits->communication - of.predicted->exposed_seconds - (together ? jitter : 0),
+       waits->ranks_known ? kExposed : "in exposed communication and waiting for ranks"},
+      {waits->data - basis.data_wait_seconds, "waiting for data"}};
+  if (!together)
+    parts.emplace_back(
+        waits->slow_ranks - jitter,
+        "waiting for " + (waits->slow_rank_names.empty() ? "slow ranks" : waits->slow_rank_names));
+  double rest = longer;
+  for (const auto& [seconds, name] : parts) rest -= seconds;
+  parts.emplace_back(rest, "in computing and gaps");
+  std::ranges::stable_sort(parts, std::greater(), &std::pair<double, std::string>::first);
   return parts;
 }
 
-std::optional<BusShare> bus_share(const ScalingPrediction& prediction, const MeasuredCase& measured) {
-  const CollectiveCost cost(prediction.links, measured.layout);
+std::string explanation_of(const ScalingBasis& basis, const JudgedCase& of) {
+  const double longer = measured_step(basis, *of.measured) - of.predicted->step_seconds;
+  std::string text = fmt::format("{:.5g} images/s is {} % below the predicted {:.5g}: a step takes {} longer",
+                                 of.measured->images_per_second, percent_text(1 - of.ratio()),
+                                 of.predicted->images_per_second, duration_text(longer));
+  const auto parts = lost_time(basis, of);
+  for (const auto& [seconds, name] : parts)
+    if (std::abs(seconds) > kLeastPartNamed * longer)
+      text += fmt::format(", {} {}", duration_text(seconds), name);
+  if (parts.front().second == kExposed && !of.predicted->slowest_pair.empty())
+    text += "; the slowest link is between " + of.predicted->slowest_pair;
+  return text;
+}
+
+// Bytes over the time of the fastest rank, which waited least for the others, of all gradients' buckets.
+// Empty if they are as fast as predicted, or weren't timed.
+std::string slow_buckets_text(const Links& links, const MeasuredCase& measured) {
+  const CollectiveCost cost(links, measured.layout);
   double bytes = 0, seconds = 0, expected = 0;
   for (const CollectiveRecord& one : measured.record.collectives) {
     if (!one.kind.starts_with("allreduce") || one.bytes <= 0 || !(one.seconds.min > 0)) continue;
@@ -152,13 +95,148 @@ std::optional<BusShare> bus_share(const ScalingPrediction& prediction, const Mea
     seconds += one.seconds.min;
     expected += cost.seconds(one.kind, size);
   }
-  if (!(seconds > 0) || !(expected > 0)) return {};
-  return BusShare{bytes / seconds, bytes / expected};
+  if (!(seconds > 0) || !(expected > 0) || expected / seconds >= kLeastBusShare) return "";
+  return fmt::format(
+      "the run's own buckets reached {:.3g} GB/s of bus bandwidth, {:.2f} of the {:.3g} GB/s that links.json "
+      "gives for their sizes; something else uses the link, or computing keeps the ranks from sending",
+      bytes / seconds / kGiga, expected / seconds, bytes / expected / kGiga);
 }
 
+void judge(const ScalingBasis& basis, const Links& links, const JudgedCase& of, std::vector<Note>& verdicts) {
+  const PredictedCase& predicted = *of.predicted;
+  const double speed = of.measured->images_per_second, bound = predicted.bound_images_per_second;
+  const std::string name = of.measured->layout.name();
+  if (speed > (1 + kRejectAbove) * bound)
+    verdicts.push_back(
+        {"REJECT",
+         fmt::format("{:.5g} images/s is {} % faster than these links allow, {:.5g}: a device alone computes "
+                     "for {}, and its buckets can't be sent before {}; the timing is wrong, or links.json or "
+                     "the profile is of something else",
+                     speed, percent_text(speed / bound - 1), bound, duration_text(basis.fastest_seconds),
+                     duration_text(predicted.bound_seconds)),
+         name});
+  else if (speed < (1 - kLeastLoss) * predicted.images_per_second)
+    verdicts.push_back({"EXPLAIN", explanation_of(basis, of), name});
+  if (const std::string slow = slow_buckets_text(links, *of.measured); !slow.empty())
+    verdicts.push_back({"EXPLAIN", slow, name});
+}
+
+// A device alone has no links; its bound is the roofline.
+void judge_alone(const ScalingBasis& basis, const MeasuredCase& measured, std::vector<Note>& verdicts) {
+  const double step = measured_step(basis, measured);
+  if (basis.roofline_seconds > (1 + kRejectAbove) * step)
+    verdicts.push_back(
+        {"REJECT",
+         fmt::format(
+             "a step of {} is shorter than its roofline, {}, at the device's peaks; the timing is wrong",
+             duration_text(step), duration_text(basis.roofline_seconds)),
+         measured.layout.name()});
+}
+
+void compare_steps(const ScalingBasis& basis, const MeasuredCase& fewer, const MeasuredCase& more,
+                   std::vector<Note>& verdicts) {
+  const double before = measured_step(basis, fewer), after = measured_step(basis, more);
+  if (fewer.layout.devices() >= more.layout.devices() || after >= (1 - kLeastFall) * before) return;
+  verdicts.push_back(
+      {"FLAG",
+       fmt::format("a step takes {}, {} % less than the {} of {}, though more devices can't shorten it; the "
+                   "smaller case was held back, or one of them was timed wrongly",
+                   duration_text(after), percent_text(1 - after / before), duration_text(before),
+                   fewer.layout.name()),
+       more.layout.name()});
+}
+
+// "each of 32 devices (4n8g) reaches 61 %"
+std::string reach_text(Layout layout, double efficiency) {
+  return fmt::format("each of {} devices ({}) reaches {}", layout.devices(), layout.name(),
+                     whole_percent(efficiency));
+}
+
+Note predicted_answer(const std::string& subject, const std::vector<Note>& verdicts,
+                      const std::vector<JudgedCase>& cases) {
+  if (const Note* rejected = find_note(verdicts, "REJECT"))
+    return {"not_judged",
+            fmt::format("{} can't be judged: {} with {}", subject, rejected->subject, rejected->text)};
+  const JudgedCase& worst = *std::ranges::min_element(cases, {}, &JudgedCase::ratio);
+  const auto explained = std::ranges::find_if(verdicts, [&](const Note& one) {
+    return one.kind == "EXPLAIN" && one.subject == worst.measured->layout.name();
+  });
+  if (worst.ratio() < 1 - kLeastLoss && explained != verdicts.end())
+    return {"held_back",
+            fmt::format("{} doesn't scale as it should: {} of a device alone where its links allow {}; {}",
+                        subject, reach_text(worst.measured->layout, worst.efficiency()),
+                        whole_percent(worst.predicted->efficiency), explained->text)};
+  const JudgedCase& largest = cases.back();
+  const PredictedCase& predicted = *largest.predicted;
+  const std::string reach = fmt::format("{} of a device alone ({} predicted)",
+                                        reach_text(largest.measured->layout, largest.efficiency()),
+                                        whole_percent(predicted.efficiency));
+  if (predicted.efficiency >= 1 - kLeastLoss)
+    return {"as_it_should", fmt::format("{} scales as it should: {}", subject, reach)};
+  const bool by_links = predicted.exposed_seconds >= predicted.jitter_seconds;
+  return {"held_back",
+          fmt::format("{} is held back by {}: {}, {} of {} a step{}", subject,
+                      by_links ? "its links" : "ranks that wait for each other", reach,
+                      duration_text(by_links ? predicted.exposed_seconds : predicted.jitter_seconds),
+                      duration_text(predicted.step_seconds),
+                      by_links && !predicted.slowest_pair.empty()
+                          ? "; the slowest link is between " + predicted.slowest_pair
+                          : "")};
+}
+
+double per_device(const MeasuredCase& one) {
+  return one.images_per_second / one.layout.devices();
+}
+
+Note unpredicted_answer(const std::string& subject, const std::vector<MeasuredCase>& measured,
+                        std::span<const ScalingLoss> losses, const std::string& missing) {
+  const MeasuredCase &fewest = measured.front(), &most = measured.back();
+  const double efficiency = per_device(most) / per_device(fewest);
+  const std::string reach = fmt::format(
+      "{} of {}", reach_text(most.layout, efficiency),
+      fewest.layout.devices() == 1 ? "a device alone" : "a device's speed on " + fewest.layout.name());
+  if (efficiency > 1 - kLeastLoss)
+    return {"as_it_should", fmt::format("{} scales as it should: {}", subject, reach)};
+  const auto largest = std::ranges::find_if(losses, [](const ScalingLoss& loss) {
+    return loss.noise != ScalingLoss::Noise::within && loss.lost() > 0;
+  });
+  if (largest == losses.end())
+    return {"not_judged", fmt::format("{} can't be judged: {}, within the spread of its runs; repeat them",
+                                      subject, reach)};
+  return {"not_judged",
+          fmt::format("{} loses efficiency: {}; {}; what its links allow is not known without {}", subject,
+                      reach, scaling_text(*largest), missing)};
+}
+
+}  // namespace
+
 std::vector<Note> scaling_verdicts(const ScalingBasis& basis, const ScalingPrediction& prediction) {
-  if (prediction.what_if.any()) return {};
-  return VerdictWriter(basis, prediction).write();
+  std::vector<Note> verdicts;
+  if (prediction.what_if.any()) return verdicts;
+  const std::vector<JudgedCase> cases = judged_cases(basis, prediction);
+  const MeasuredCase* before = nullptr;
+  for (const MeasuredCase& measured : basis.measured) {
+    const auto of = std::ranges::find(cases, &measured, &JudgedCase::measured);
+    if (of != cases.end() && of->devices() == 1) judge_alone(basis, measured, verdicts);
+    if (of != cases.end() && of->devices() > 1) judge(basis, prediction.links, *of, verdicts);
+    if (before) compare_steps(basis, *before, measured, verdicts);
+    before = &measured;
+  }
+  return verdicts;
+}
+
+std::optional<Note> scaling_answer(const std::string& subject, const std::vector<MeasuredCase>& measured,
+                                   std::span<const ScalingLoss> losses, const JudgedScaling* judged,
+                                   const std::string& missing) {
+  if (measured.size() < 2 || measured.back().layout.devices() < 2 || !(per_device(measured.front()) > 0))
+    return {};
+  std::vector<JudgedCase> cases;
+  if (judged) cases = judged_cases(judged->basis, judged->prediction);
+  std::erase_if(cases, [](const JudgedCase& one) { return one.devices() == 1; });
+  Note answer = cases.empty() ? unpredicted_answer(subject, measured, losses, missing)
+                              : predicted_answer(subject, judged->verdicts, cases);
+  answer.text += ".";
+  return answer;
 }
 
 }  // namespace plumb

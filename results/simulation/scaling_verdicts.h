@@ -1,39 +1,17 @@
-// Verdicts on measured throughput: impossible, slower than predicted, or odd.
+// Verdicts on measured throughput: impossible, slower than predicted, or odd; and the answer to one question:
+// does it scale as it should, and if not, what holds it back?
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "results/record/note.h"
+#include "results/scaling/scaling_loss.h"
 #include "results/simulation/prediction.h"
 
 namespace plumb {
-
-inline constexpr double kRejectAbove = 0.02;   // faster than the bound: the clock or links.json is wrong
-inline constexpr double kLeastBusShare = 0.8;  // of the bus bandwidth that bench_allreduce reached
-inline constexpr double kLeastFall = 0.01;     // of step time: a smaller one is noise
-
-// Where a measured step takes longer than the predicted one.
-struct LostTime {
-  enum class Part { communication, slow_ranks, data, computing, unknown };
-  Part part = Part::unknown;
-  double seconds = 0;  // per step; below 0: won back
-  std::string name;    // "in exposed communication", "waiting for rank 3 on node2"
-};
-// The largest part first; a log without a record has one part, unknown.
-std::vector<LostTime> lost_time(const ScalingBasis& basis, const PredictedCase& predicted,
-                                const MeasuredCase& measured);
-
-// Bytes over the time of the fastest rank, which waited least for the others, of all gradients' buckets.
-struct BusShare {
-  double reached = 0, expected = 0;  // bytes/s
-};
-// Nothing if the run's collectives weren't timed.
-std::optional<BusShare> bus_share(const ScalingPrediction& prediction, const MeasuredCase& measured);
-
-// Seconds of a step: its images over the measured throughput.
-double measured_step(const ScalingBasis& basis, const MeasuredCase& measured);
 
 // REJECT: measured faster than the bound by over 2 %. EXPLAIN: slower than predicted by over kLeastLoss, with
 // what holds it back, the largest part first: exposed communication, slow ranks, data, gaps and computing; or
@@ -41,5 +19,21 @@ double measured_step(const ScalingBasis& basis, const MeasuredCase& measured);
 // shorter by over 1 % where devices are added. Subjects are cases, in their order; none for what-if
 // predictions.
 std::vector<Note> scaling_verdicts(const ScalingBasis& basis, const ScalingPrediction& prediction);
+
+struct JudgedScaling {
+  ScalingBasis basis;
+  ScalingPrediction prediction;
+  std::vector<Note> verdicts;
+};
+
+// `subject`: "ResNet-50 v1.5 fp16"; `measured`: of one configuration, by devices. By its verdicts where
+// `judged` has one of the measured cases on several devices: the case furthest below its prediction, with its
+// EXPLAIN; else the largest case, held back where its links alone cost over kLeastLoss. Without a prediction:
+// as it should where the largest case loses less than kLeastLoss, else by `losses`; `missing` says what would
+// tell more: "a run with --profile". Nothing for fewer than two cases. Kinds: "as_it_should", "held_back",
+// "not_judged".
+std::optional<Note> scaling_answer(const std::string& subject, const std::vector<MeasuredCase>& measured,
+                                   std::span<const ScalingLoss> losses, const JudgedScaling* judged,
+                                   const std::string& missing);
 
 }  // namespace plumb

@@ -10,6 +10,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/paths.h"
+#include "base/shallow_json.h"
+#include "base/whole_file.h"
 #include "results/record/lanes.h"
 #include "results/record/object_reader.h"
 
@@ -68,7 +71,7 @@ class StepBuilder {
   void add(const StepJson& instruction, double seconds) {
     const ObjectReader reader(instruction, origin_, "steps[]", kProgramSchema);
     const std::string lane = reader.text("lane");
-    if (computes(lane)) {
+    if (lane == kComputeLane) {
       note_uses(reader);
       step_.compute.push_back({reader.text("name"), seconds});
     } else if (lane == "communication") {
@@ -165,6 +168,27 @@ void add_casts(StepModel& step, const StepCollective& bucket, double own_bytes, 
   if (bucket.before < step.compute.size()) step.compute[bucket.before].seconds += seconds;
 }
 
+std::string origin_of(const std::filesystem::path& file) {
+  return fmt::format("file '{}'", printable(file.string()));
+}
+
+// `kind`: the file's usual name, "program.json".
+StepJson read_part(const std::filesystem::path& file, const char* kind, const char* format) {
+  const StepJson json = parse_shallow_json(read_whole_file(file, {.remedy = std::string("name a ") + kind}));
+  if (!json.is_object())
+    throw Error(ExitCode::bad_data, "{} is no JSON object; run again with --profile", origin_of(file));
+  const auto found = json.find("format");
+  if (found == json.end() || *found != format)
+    throw Error(ExitCode::bad_data,
+                "{} is no {}: its format is {} where \"{}\" is wanted; name one of a run with --profile",
+                origin_of(file), kind, found == json.end() ? "missing" : found->dump(), format);
+  return json;
+}
+
+double positive_or_zero(double value) {
+  return std::isfinite(value) && value > 0 ? value : 0;
+}
+
 }  // namespace
 
 double StepModel::seconds() const {
@@ -183,7 +207,7 @@ std::vector<double> profiled_seconds(const StepJson& program, const StepJson& pr
       const ObjectReader reader(instructions[index], origin, "steps[]", kProgramSchema);
       const std::string own = reader.text("name");
       if (own == name) return;
-      if (computes(reader.text("lane")))
+      if (reader.text("lane") == kComputeLane)
         throw Error(
             ExitCode::bad_data,
             "{} is of another program than the program.json beside it: it has {} where that has '{}'; "
@@ -248,6 +272,24 @@ StepModel with_buckets(StepModel step, const BucketOptions& options, double sent
   std::ranges::stable_sort(step.collectives, {}, &StepCollective::after);
   step.sent_element_bytes = sent;
   return step;
+}
+
+RecordedStep read_recorded_step(const std::filesystem::path& program_json) {
+  const std::filesystem::path profile_json = program_json.parent_path() / "profile.json";
+  const StepJson program = read_part(program_json, "program.json", kProgramSchema);
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(profile_json, ignored))
+    throw Error(ExitCode::bad_data,
+                "{} is not there, which has the times of the instructions; run again with --profile",
+                origin_of(profile_json));
+  const StepJson profile = read_part(profile_json, "profile.json", kProfileSchema);
+  const std::string profile_origin = origin_of(profile_json);
+  const ObjectReader reader(profile, profile_origin, "", kProfileSchema);
+  RecordedStep recorded{.step = step_model(program, profiled_seconds(program, profile, profile_origin),
+                                           origin_of(program_json)),
+                        .roofline_seconds = positive_or_zero(reader.number("roofline_seconds"))};
+  recorded.step.bytes_per_second = positive_or_zero(reader.number("peak_bytes_per_second"));
+  return recorded;
 }
 
 }  // namespace plumb

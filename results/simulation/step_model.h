@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -67,5 +68,14 @@ StepModel stretched_to(StepModel step, double seconds);
 // each; 0: as the model's own. Where gradients are sent in another type than they have, and weren't before,
 // casting them before and behind the collective takes the memory traffic of reading and writing each once.
 StepModel with_buckets(StepModel step, const BucketOptions& options, double sent_element_bytes = 0);
+
+// A training step as a profiled run recorded it.
+struct RecordedStep {
+  StepModel step;
+  double roofline_seconds = 0;  // of the step; 0: not known
+};
+// program.json with the times of the profile.json beside it. Throws Error(bad_data) that names the file and
+// the remedy: it can't be read or is no such file, the profile is missing or of another program.
+RecordedStep read_recorded_step(const std::filesystem::path& program_json);
 
 }  // namespace plumb

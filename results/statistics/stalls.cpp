@@ -1,5 +1,8 @@
 #include "results/statistics/stalls.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/text.h"
 #include "results/statistics/statistics.h"
 
@@ -41,6 +44,13 @@ std::string stall_text(const Stalls& stalls, std::int64_t iteration) {
       stalls.longest_seconds / stalls.median_seconds, stalls.median_seconds);
   if (stalls.count == 1) return "stalled: " + longest;
   return fmt::format("stalled {} times: {} at most", stalls.count, longest);
+}
+
+std::string divergence_text(double first, double last) {
+  constexpr double kLeastGrowth = 10;
+  if (!std::isfinite(last)) return fmt::format("the loss became {}: training diverges", last);
+  if (!(last > kLeastGrowth * std::max(first, 1.0))) return "";
+  return fmt::format("the loss grew from {:.5g} to {:.5g}: training diverges", first, last);
 }
 
 }  // namespace plumb

@@ -5,16 +5,13 @@
 #include <vector>
 
 #include "bench/bench_main.h"
-#include "bench/options/options.h"
+#include "tests/bench/parsed_options.h"
 
 namespace plumb {
 namespace {
 
 std::string answer(const std::vector<std::string>& arguments) {
-  std::vector<const char*> argv = {"bench_resnet50"};
-  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-  const BenchOptions options = parse_options(static_cast<int>(argv.size()), argv.data());
-  return answer_without_running("bench_resnet50", options).value_or("");
+  return answer_without_running("bench_resnet50", parsed_options(arguments)).value_or("");
 }
 bool holds(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;

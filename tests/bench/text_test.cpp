@@ -118,17 +118,17 @@ TEST(OutputFolder, RemovesWhatItMadeUnlessItIsUsed) {
   const ScratchFolder folder;
   const std::string used = folder / "used", unused = folder / "used/not/at/all/";
   {
-    const OutputFolder one({.option = "--out", .path = used}, used);
-    const OutputFolder other({.option = "--out", .path = unused}, unused);
+    const OutputFolder one({.option = "--output", .path = used}, used);
+    const OutputFolder other({.option = "--output", .path = unused}, unused);
     EXPECT_TRUE(std::filesystem::is_directory(unused));
     folder.write("used/file", "");
   }
   EXPECT_EQ(folder.list("used"), std::vector<std::string>{"file"});
   folder.write("used/there/file", "");
-  expect_error(ExitCode::cannot_create, {"--out x: cannot create " + used + "/file/x: Not a directory"},
-               [&] { OutputFolder({.option = "--out", .path = "x"}, used + "/file/x"); });
+  expect_error(ExitCode::cannot_create, {"--output x: cannot create " + used + "/file/x: Not a directory"},
+               [&] { OutputFolder({.option = "--output", .path = "x"}, used + "/file/x"); });
   expect_error(ExitCode::cannot_create, {"File name too long"}, [&] {
-    OutputFolder({.option = "--out", .path = "x"}, used + "/new/" + std::string(256, 'x'));
+    OutputFolder({.option = "--output", .path = "x"}, used + "/new/" + std::string(256, 'x'));
   });
   EXPECT_EQ(folder.list("used"), (std::vector<std::string>{"file", "there"}));
 }

@@ -60,7 +60,7 @@ options = { device = "cpu", head = "dp", classes = 100, threads = 1, lr = 0.001,
 TOML
     on_first "$programs/plumbline" sweep sweep.toml --dry-run >plan.txt
     grep -q "/launch/run -H 'n\[1-4\]' --nodes 4 --devices 1 $programs/bench_arcface " plan.txt || fail "the plan is $(cat plan.txt)"
-    on_first "$programs/plumbline" sweep sweep.toml --out swept >sweep.txt 2>&1 ||
+    on_first "$programs/plumbline" sweep sweep.toml --output swept >sweep.txt 2>&1 ||
       { cat sweep.txt swept/output/* && fail "the sweep failed"; }
     for name in 1n1g 2n1g 4n1g; do
       grep -q "^$name " sweep.txt || fail "no row of $name in $(cat sweep.txt)"
@@ -74,7 +74,7 @@ TOML
     grep -q 'Does it scale as it should?' report.html || fail "the page has no answer"
     sed -i 's/nodes = .*/nodes = [1, 8]/' sweep.toml
     code=0
-    on_first "$programs/plumbline" sweep sweep.toml --out more 2>refused.txt || code=$?
+    on_first "$programs/plumbline" sweep sweep.toml --output more 2>refused.txt || code=$?
     [ $code = 65 ] || fail "exit code $code for more hosts than there are"
     grep -q '8 is more than the 4 hosts that are named' refused.txt || fail "it says: $(cat refused.txt)"
     ;;

@@ -30,7 +30,7 @@ predict_and_replay() {
   rate=$1 recorded=$2
   "$CLUSTER" rate all "$rate"
   "$CLUSTER" mpirun -np 4 -H n1,n2,n3,n4 "$programs/bench_allreduce" -b 256K -e 4M -f 4 -n 3 -w 1 --quiet \
-    --out links.json --overwrite >sizes.txt 2>&1 || { cat sizes.txt && fail "no links at $rate"; }
+    --output links.json --overwrite >sizes.txt 2>&1 || { cat sizes.txt && fail "no links at $rate"; }
   "$CLUSTER" mpirun -np 4 -H n1,n2,n3,n4 "$programs/bench_allreduce" --replay y1 -n 5 -w 1 --quiet \
     --compute "$recorded"/runs/*/program.json >replay.txt 2>&1 || { cat replay.txt && fail "no replay at $rate"; }
   "$programs/plumbline" scaling "$recorded/runs" --links links.json --force >scaling.txt 2>&1 ||

@@ -43,7 +43,7 @@ train_by() {
   name=$1 program=$programs/$2
   shift 2
   "$@" "$program" $model --bs 2 --warmup 1 --lr 0.001 --threads 1 \
-    --log-dir "$PWD/$name/logs" --out "$PWD/$name/runs" >"$name.out" 2>"$name.txt" ||
+    --log-dir "$PWD/$name/logs" --output "$PWD/$name/runs" >"$name.out" 2>"$name.txt" ||
     { cat "$name.out" "$name.txt" && fail "$name failed"; }
 }
 
@@ -92,7 +92,7 @@ expect_near() {
 start_endless() {
   [ $# -gt 0 ] || set -- "$CLUSTER" mpirun -np 2 -H n1,n2
   "$@" "$programs/bench_arcface" --backbone y1 --head dp --classes 100 --bs 2 --threads 1 \
-    --warmup 1 --lr 0.001 --iters 100000 --timeout-s 5 --log-dir "$PWD/logs" --out "$PWD/runs" >run.txt 2>&1 &
+    --warmup 1 --lr 0.001 --iters 100000 --timeout-s 5 --log-dir "$PWD/logs" --output "$PWD/runs" >run.txt 2>&1 &
   started=$!
   for _ in $(seq 1500); do
     [ "$(cat logs/*/*.part 2>/dev/null | wc -l)" -lt 3 ] || return 0

@@ -1,4 +1,4 @@
-// Message sizes of the published networks' gradients: docs/performance.md, "Gradient exchange".
+// Message sizes of the published networks' gradients: results/appendix/allreduce.md.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -127,6 +127,20 @@ TEST_F(MarginHeads, OfASampleOfTheClasses) {
     expect_head({.classes = 60000, .head = Head::sampled, .sample_rate = 0.5}, 997);
 }
 
+// Cosines near -1, and far into the classes near 1.
+TEST_F(MarginHeads, OfLogitsThatGrowLate) {
+  const Graph graph = graph_of({.images = 1, .classes = 700, .scale = 64});
+  TestTensors tensors = random_tensors(graph, 7);
+  std::fill(tensors.parameters[1].begin(), tensors.parameters[1].end(), 0.0F);
+  tensors.parameters[2] = {1, 2, 0, -1, 1, 0.5, 0, 3};  // the features: the dense layer's bias
+  for (std::size_t i = 0; i < tensors.parameters.back().size(); ++i) {
+    float& center = tensors.parameters.back()[i];
+    center = (0.05F * center - tensors.parameters[2][i % 8]) * (i / 8 == 600 ? -1.0F : 1.0F);
+  }
+  tensors.labels = {5};
+  expect_conforms(graph, {}, tensors);
+}
+
 // acos and 1 / sin at cosines of 1 and -1; features of no length.
 TEST_F(MarginHeads, StayFiniteWhereFeaturesLieOnACenter) {
   const Graph graph = graph_of({.images = 3, .classes = 4, .scale = 64});

@@ -111,8 +111,8 @@ TEST(CudaProgram, AnyNumberOfGpusFedOneBatchIsOneGpu) {
     EXPECT_EQ(two.losses(), one);
     EXPECT_TRUE(two.result.at("checks").at("replicas_identical").get<bool>());
   }
-  const std::string overlapped = arguments + "--overlap-weights";  // blocks end with x
-  EXPECT_EQ(run_well(4, overlapped).losses(), run_well(1, overlapped).losses());
+  const std::string stored = arguments + "--fusion off";  // blocks end with x
+  EXPECT_EQ(run_well(4, stored).losses(), run_well(1, stored).losses());
 }
 
 // The sums are the rank's own gradients: neither the communicator nor any dtype that represents them may

@@ -44,7 +44,7 @@ void expect_close(const Graph& graph, const GraphRun& run, const GraphRun& truth
     EXPECT_LT(relative_error(run.statistics[s], truth.statistics[s]), 0.05) << graph.statistics[s].name;
 }
 
-// In the step captured last, as in docs/performance.md.
+// In the step captured last, as in results/appendix/gpu_measured.md.
 void expect_launches(std::size_t count) {
   EXPECT_EQ(gpu::emulated::runtime().captured_nodes, count);
 }

@@ -134,7 +134,6 @@ GraphRun train_on_gpu(const Graph& graph, const TestTensors& tensors, const Trai
                  .scale_loss = options.rule.loss_scaling.kind != LossScaling::Kind::none,
                  .fp32_head = options.fp32_head,
                  .plain = options.plain,
-                 .overlap_weights = options.overlap_weights,
                  .layout = options.layout});
   }
   EXPECT_EQ(gpu::emulated::leaks(), "");

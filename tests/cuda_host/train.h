@@ -20,7 +20,6 @@ struct TrainOptions {
   bool deterministic = false;
   bool fp32_head = false;
   std::vector<PlainLayer> plain;
-  bool overlap_weights = false;
   std::optional<TensorLayout> layout;
   int compute_capability = 90;  // target of the Program
   UpdateRule rule;
@@ -28,7 +27,7 @@ struct TrainOptions {
   int iterations = 1;
   bool capture = false;        // all iterations after the first are replays
   bool other_batches = false;  // a new batch each iteration, loaded during the previous one
-  bool forgets_order = false;  // nobody waits for what other lanes do: loaded batches, weight gradients
+  bool forgets_order = false;  // nobody waits for what other lanes do: loaded batches
   int stamped_iterations = 0;  // number of leading iterations that stamp every instruction
 };
 

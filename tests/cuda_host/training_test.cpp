@@ -198,33 +198,6 @@ TEST(EmulatedTraining, StampingChangesNothing) {
   expect_identical(train_on_gpu(graph, tensors, options), plain);
 }
 
-TEST(EmulatedTraining, WeightGradientsOnALaneOfTheirOwnAreTheSame) {
-  const Graph graph = small_resnet();
-  const TestTensors tensors = random_tensors(graph, 3);
-  for (Precision precision : {Precision::fp32, Precision::fp16}) {
-    TrainOptions options = half_steps(precision, 4);
-    const GraphRun in_order = train_on_gpu(graph, tensors, options);
-    options.overlap_weights = true;
-    expect_identical(train_on_gpu(graph, tensors, options), in_order);
-    options.stamped_iterations = 2;
-    expect_identical(train_on_gpu(graph, tensors, options), in_order);
-    options.stamped_iterations = 0;
-    options.capture = true;
-    expect_identical(train_on_gpu(graph, tensors, options), in_order);
-  }
-}
-
-// So that the test above can fail.
-TEST(EmulatedTraining, WeightGradientsThatNobodyWaitsForShow) {
-  const Graph graph = small_resnet();
-  const TestTensors tensors = random_tensors(graph, 3);
-  TrainOptions options = fp32_steps(4);
-  options.overlap_weights = true;
-  const GraphRun truth = train_on_gpu(graph, tensors, options);
-  options.forgets_order = true;
-  EXPECT_NE(train_on_gpu(graph, tensors, options).losses, truth.losses);
-}
-
 TEST(EmulatedTraining, RefusesMoreImagesThanAGridHoldsAsIfTheyDidNotFit) {
   const std::unique_ptr<Device> device = cuda::make_device({.choice = DeviceChoice::cuda});
   for (std::int64_t batch : {65535, 65536}) {

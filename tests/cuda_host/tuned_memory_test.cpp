@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "bench/run/session.h"
+#include "bench/run/stages.h"
 #include "kernels/cuda/runtime.h"
 #include "tests/bench/run/small_resnet.h"
 #include "tests/comm/mpi/mpi_test.h"
@@ -19,8 +19,7 @@ class TunedMemory : public MpiTest {
   void SetUp() override { setenv("XDG_CACHE_HOME", cache_.path().c_str(), 1); }
   void TearDown() override { unsetenv("XDG_CACHE_HOME"); }
 
-  // As a run tunes and plans its step.
-  Session plan() {
+  DescribedStep describe_step() {
     BenchOptions options = default_options("bench_resnet50", small_resnet());
     options.device = DeviceChoice::cuda;
     options.precision = Precision::fp16;
@@ -28,11 +27,10 @@ class TunedMemory : public MpiTest {
     options.image_size = 32;
     options.threads = 1;
     options.quiet = true;
-    Session session = open_session(job(), options);
-    session.plan = make_step_plan(session.options, session.device->limits(), job().rank(), job().size());
-    plan_session(job(), session);
-    return session;
+    return DescribedStep(ResolvedRun(job(), options));
   }
+  // As a run tunes and plans its step.
+  PlannedStep plan() { return PlannedStep(describe_step()); }
 
   // What rank 0 remembers: fused engines take a second.
   void slow_fused_engines_down() {
@@ -61,12 +59,13 @@ TEST_F(TunedMemory, KeepsSlowFusedLayersOnAllRanksWhereTheFastestPlanDoesNotFitO
   if (job().size() != 2) return;
   plan();
   slow_fused_engines_down();
-  const Session fastest = plan();
+  const PlannedStep fastest = plan();
   EXPECT_FALSE(fastest.saves_memory);
   EXPECT_FALSE(fastest.tuning.plain.empty());
   {
+    DescribedStep described = describe_step();
     const auto taken = take_all_but(fastest.plan.needed_bytes - 1);
-    const Session smallest = plan();
+    const PlannedStep smallest(std::move(described));
     EXPECT_TRUE(smallest.saves_memory);
     EXPECT_TRUE(smallest.tuning.plain.empty());
     EXPECT_LT(smallest.plan.needed_bytes, fastest.plan.needed_bytes);
@@ -85,20 +84,20 @@ TEST_F(TunedMemory, TakesTheSmallestPlanWhereMemoryVanishesAfterPlanning) {
   if (job().size() != 2) return;
   plan();
   slow_fused_engines_down();
-  Session session = plan();
-  ASSERT_FALSE(session.saves_memory);
-  const double fastest_bytes = session.plan.needed_bytes;
+  PlannedStep planned = plan();
+  ASSERT_FALSE(planned.saves_memory);
+  const double fastest_bytes = planned.plan.needed_bytes;
   {
     const auto taken = take_all_but(fastest_bytes - 1);
-    bind_session(job(), session);
-    EXPECT_TRUE(session.saves_memory);
-    EXPECT_LT(session.plan.needed_bytes, fastest_bytes);
-    EXPECT_EQ(session.tuning.remarks.empty(), job().rank() != 0);
+    const BoundStep step(std::move(planned));
+    EXPECT_TRUE(step.saves_memory);
+    EXPECT_LT(step.plan.needed_bytes, fastest_bytes);
+    EXPECT_EQ(step.tuning.remarks.empty(), job().rank() != 0);
   }
-  Session without_room = plan();
+  PlannedStep without_room = plan();
   const auto taken = take_all_but(fastest_bytes / 2);
   try {
-    bind_session(job(), without_room);
+    const BoundStep step(std::move(without_room));
     FAIL() << "nothing was thrown";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::out_of_memory);
@@ -107,16 +106,16 @@ TEST_F(TunedMemory, TakesTheSmallestPlanWhereMemoryVanishesAfterPlanning) {
 
 TEST_F(TunedMemory, WarnsIfARankRunsByOtherEngines) {
   if (job().size() != 2) return;
-  Session alike = plan();
-  compare_engines(job(), alike);
+  PlannedStep alike = plan();
+  compare_engines(alike);
   EXPECT_TRUE(alike.tuning.remarks.empty());
   if (job().rank() == 1) setenv("EMULATED_CONV_ENGINE", "other", 1);
-  Session session = plan();
+  PlannedStep step = plan();
   unsetenv("EMULATED_CONV_ENGINE");
-  compare_engines(job(), session);
-  ASSERT_EQ(session.tuning.remarks.size(), job().rank() == 0 ? 1U : 0U);
+  compare_engines(step);
+  ASSERT_EQ(step.tuning.remarks.size(), job().rank() == 0 ? 1U : 0U);
   if (job().rank() != 0) return;
-  const std::string& remark = session.tuning.remarks.front();
+  const std::string& remark = step.tuning.remarks.front();
   EXPECT_NE(remark.find("1 of 2 ranks can't run the engines that rank 0 chose: rank 1 on " + job().host() +
                         " runs conv1.forward by plumbline, rank 0 conv1.forward by oneDNN; "),
             std::string::npos)

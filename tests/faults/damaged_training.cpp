@@ -13,20 +13,19 @@
 #include <thread>
 #include <vector>
 
-#include "bench/run/failures.h"
+#include "bench/run/run_program.h"
 #include "bench/run/training.h"
-#include "bench/run/watched_job.h"
 
 namespace {
 
 using namespace plumb;
 
-void change_parameter(Session& session, float value) {
+void change_parameter(BoundStep& step, float value) {
   const ParameterId parameter = 0;
-  std::vector<float> values(static_cast<std::size_t>(session.plan.graph.parameters[parameter].elements()));
-  session.device->read_parameter(parameter, values);
+  std::vector<float> values(static_cast<std::size_t>(step.plan.graph.parameters[parameter].elements()));
+  step.device->read_parameter(parameter, values);
   values.front() = value;
-  session.device->write_parameter(parameter, values);
+  step.device->write_parameter(parameter, values);
 }
 
 // The board of a rank that is to be lost or slow at a certain point; null on others.
@@ -61,11 +60,11 @@ void stall(std::int64_t iteration) {
         std::max<std::chrono::nanoseconds>(std::chrono::seconds(6), 2 * (now - first)));
 }
 
-void damage(const std::string& kind, std::int64_t iteration, Session& session) {
+void damage(const std::string& kind, std::int64_t iteration, BoundStep& step) {
   be_lost();
-  const bool last = iteration == session.options.iterations - 1;
-  if (kind == "corrupt_at_the_end" && last) change_parameter(session, 0.123f);
-  if (kind == "poison" && iteration == 0) change_parameter(session, std::numeric_limits<float>::quiet_NaN());
+  const bool last = iteration == step.options.iterations - 1;
+  if (kind == "corrupt_at_the_end" && last) change_parameter(step, 0.123f);
+  if (kind == "poison" && iteration == 0) change_parameter(step, std::numeric_limits<float>::quiet_NaN());
   if (kind == "slow") std::this_thread::sleep_for(std::chrono::milliseconds(600));
   if (kind == "stall") stall(iteration);
   if (kind == "hang" && iteration == 3) std::this_thread::sleep_for(std::chrono::hours(1));
@@ -103,20 +102,18 @@ int main(int argc, char** argv) {
   const std::string program = "bench_arcface";
   return run_program(program, [&] {
     const BenchOptions options = parse_options(argc, argv, program);
-    WatchedJob watched(program, options.watch, &argc, &argv);
-    const Job& job = watched.job();
-    const char* kind = std::getenv("PLUMB_DAMAGE");
-    TrainingHooks hooks;
-    if (kind != nullptr && job.rank() == 1) board_of_damaged_rank() = job.board();
-    if (kind != nullptr && job.rank() == 1)
-      hooks.after_iteration = [kind = std::string(kind)](std::int64_t iteration, Session& session) {
-        damage(kind, iteration, session);
-      };
-    if (kind != nullptr && std::string(kind) == "wrong_sum") hooks.damage_message = damage_sum;
-    run_in_job(program, job, [&] {
-      watched.watch_ranks(options.quiet);
-      hooks.watchdog = watched.watchdog();
-      run_training(job, options, hooks);
-    });
+    run_job(program, {.watch = options.watch, .quiet = options.quiet}, &argc, &argv,
+            [&](const Job& job, Watchdog* watchdog) {
+              const char* kind = std::getenv("PLUMB_DAMAGE");
+              TrainingHooks hooks{.watchdog = watchdog};
+              if (kind != nullptr && job.rank() == 1) {
+                board_of_damaged_rank() = job.board();
+                hooks.after_iteration = [kind = std::string(kind)](std::int64_t iteration, BoundStep& step) {
+                  damage(kind, iteration, step);
+                };
+              }
+              if (kind != nullptr && std::string(kind) == "wrong_sum") hooks.damage_message = damage_sum;
+              run_training(job, options, hooks);
+            });
   });
 }

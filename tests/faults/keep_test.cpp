@@ -167,7 +167,7 @@ TEST(Keep, AFileSizeLimitIsToldAsAFullDisk) {
   const Ended ended = place.run("(ulimit -f 16 && exec " + place.bench(kOne + "--iters 4") + ")");
   EXPECT_EQ(ended.exit_code, kIoError) << ended.launcher_messages;
   ASSERT_FALSE(ended.lines.empty());
-  expect_in(ended.lines.back(), {"--out runs: cannot write runs/", "File too large"});
+  expect_in(ended.lines.back(), {"--output runs: cannot write runs/", "File too large"});
   expect_no_score(place);
 }
 

@@ -30,17 +30,17 @@ struct OutputOption {
 const std::string kDialect = "--dialect pytorch ";
 
 const std::vector<OutputOption> kOutputs = {
-    {"ResnetOut", "--out", &Place::resnet50, kRun + "--out ", true},
+    {"ResnetOut", "--output", &Place::resnet50, kRun + "--output ", true},
     {"ResnetLogDir", "--log-dir", &Place::resnet50, kRun + "--log-dir ", true},
     {"ResnetDialect", "--log-dir", &Place::resnet50, kRun + kDialect + "--log-dir ", true},
     {"ResnetWeights", "--save-weights", &Place::resnet50, kRun + "--save-weights "},
-    {"FacesOut", "--out", &Place::bench, kSmall + "--iters 2 --out ", true},
+    {"FacesOut", "--output", &Place::bench, kSmall + "--iters 2 --output ", true},
     {"FacesLogDir", "--log-dir", &Place::bench, kSmall + "--iters 2 --log-dir ", true},
     {"FacesWeights", "--save-weights", &Place::bench, kSmall + "--iters 2 --save-weights "},
     {.name = "Links",
-     .option = "--out",
+     .option = "--output",
      .program = &Place::allreduce,
-     .arguments = "-b 1K -e 1K -n 2 -w 1 --out ",
+     .arguments = "-b 1K -e 1K -n 2 -w 1 --output ",
      .ranks = 2},
     {"AnalyzeJson", "--json", &Place::plumbline, "analyze " PLUMB_TEST_DATA "/dialects/oneflow_cnn --json "},
     {"GateJunit", "--junit", &Place::plumbline, "gate new --baseline old --junit "},
@@ -49,7 +49,7 @@ const std::vector<OutputOption> kOutputs = {
     {"Mlperf", "-o", &Place::plumbline, "export new/0 --format mlperf -o "},
     {"Prometheus", "-o", &Place::plumbline, "export new --format prometheus -o "},
     {"Records", "OUT", &Place::plumbline, "make-rec images ", false, 251, ".rec"},
-    {"Sweep", "--out", &Place::plumbline, "sweep sweep.toml --out ", true},
+    {"Sweep", "--output", &Place::plumbline, "sweep sweep.toml --output ", true},
 };
 
 std::string command_of(const Place& place, const OutputOption& output, const std::string& value) {
@@ -71,7 +71,7 @@ case " $* " in *" --print-config "*) exec ')" + real +
 for word; do
   case $word in
     --log-dir=*) logs=${word#*=}/1n1g ;;
-    --out=*) out=${word#*=}/run ;;
+    --output=*) out=${word#*=}/run ;;
     --run=*) run=${word#*=} ;;
   esac
 done
@@ -204,13 +204,13 @@ const std::vector<Conflict> kConflicts = {
     {"RunNumberOfAnUnfinishedLog",
      "--run 8",
      {"--run 8: logs/1n1g/resnet50_b2_fp32_8.log exists already", "pass another --run"}},
-    {"LogDirAfterOut", "--log-dir /proc/logs --out new/deep", {"--log-dir /proc/logs: cannot create"}},
-    {"WeightsBeforeOut", "--save-weights nowhere/w --out new", {"--save-weights nowhere/w: "}},
+    {"LogDirAfterOut", "--log-dir /proc/logs --output new/deep", {"--log-dir /proc/logs: cannot create"}},
+    {"WeightsBeforeOut", "--save-weights nowhere/w --output new", {"--save-weights nowhere/w: "}},
     {"FolderOfADialectAfterTheFirst",
-     kDialect + "--log-dir half --out new",
+     kDialect + "--log-dir half --output new",
      {"--log-dir half: cannot create half/pytorch/1n1g: Not a directory"}},
     {"CaseFileOfADialectAfterTheFirst",
-     kDialect + "--log-dir cases --out new",
+     kDialect + "--log-dir cases --output new",
      {"--log-dir cases: cannot create cases/pytorch/1n1g/.plumbline-case: Is a directory"}},
 };
 
@@ -307,9 +307,9 @@ TEST(Outputs, AWorkingFolderThatIsGoneIsNotADefect) {
   const Ended run = other.run(gone + other.resnet50(kRun));
   EXPECT_EQ(run.exit_code, kCannotCreate);
   ASSERT_FALSE(run.lines.empty());  // the first may be MPI's
-  EXPECT_EQ(
-      run.lines.back(),
-      "bench_resnet50: --out runs: cannot create the folder: No such file or directory; pass another --out");
+  EXPECT_EQ(run.lines.back(),
+            "bench_resnet50: --output runs: cannot create the folder: No such file or directory; pass "
+            "another --output");
 }
 
 // A failure to print the table doesn't fail a checked run.

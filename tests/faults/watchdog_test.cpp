@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/watchdog/launcher.h"
+#include "base/machine/host_addresses.h"
 #include "tests/bench/image_files.h"
 #include "tests/faults/started_program.h"
 

@@ -322,7 +322,6 @@ batches() {
   measure fp16_bs512 24 --fp16 --bs 512
   measure fp16_bs128 15 --fp16 --bs 128
   measure fp16_bs256_unfused 12 --fp16 --bs 256 --fusion off --profile
-  measure fp16_bs256_overlap_weights 11 --fp16 --bs 256 --overlap-weights
   measure fp16_bs256_no_graph 10 --fp16 --bs 256 --cuda-graph off
 }
 

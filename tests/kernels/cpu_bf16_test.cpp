@@ -1,40 +1,11 @@
-// Mixed precision in bf16 on the CPU device: what is stored in which precision, and whole steps against
-// PyTorch's in fp64.
+// Whole steps in bf16 on the CPU device against PyTorch's in fp64.
 #include <gtest/gtest.h>
 
-#include <map>
-
-#include "kernels/program/winograd.h"
-#include "models/resnet50.h"
 #include "tests/kernels/closed_form.h"
 #include "tests/kernels/pytorch_reference.h"
 
 namespace plumb {
 namespace {
-
-DeviceLimits limits_with_bf16() {
-  DeviceLimits limits = *find_target("cpu");
-  limits.winograd_lanes = 16;
-  limits.flops_per_second[Precision::bf16] = 2 * limits.flops_per_second[Precision::fp32];
-  return limits;
-}
-
-TEST(CpuBf16Describe, KeepsMastersGradientsOfWeightsStatisticsAndLogitsInFp32) {
-  const Program program = describe(make_resnet50({.batch = 2, .image_size = 64}),
-                                   {.precision = Precision::bf16}, limits_with_bf16());
-  std::map<std::string, DType> dtypes;
-  for (const Buffer& buffer : program.buffers) dtypes[buffer.name] = buffer.dtype;
-  for (const char* name :
-       {"layer1.0.conv1.weight", "layer1.0.conv1.weight.gradient", "layer1.0.conv1.weight.momentum",
-        "fc.weight.gradient", "layer1.0.bn1.weight.gradient", "layer1.0.bn1.running_mean",
-        "layer1.0.bn1.inv_std", "fc"})
-    EXPECT_EQ(dtypes.at(name), DType::f32) << name;
-  for (const char* name :
-       {"images", "layer1.0.conv1", "layer1.0.conv1.weight.half",
-        "layer1.0.conv1.weight.half.for_backward_data", "fc.weight.half", "fc.gradient_by.loss"})
-    EXPECT_EQ(dtypes.at(name), DType::bf16) << name;
-  EXPECT_TRUE(winograd_instructions(program).empty()) << "slower at this size";
-}
 
 class CpuBf16 : public testing::Test {
  protected:

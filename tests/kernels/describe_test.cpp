@@ -1,4 +1,4 @@
-// Invariants of every described Program on any device, and ResNet-50's cost on named GPUs.
+// Invariants of every described Program on any device.
 #include "kernels/program/describe.h"
 
 #include <gtest/gtest.h>
@@ -11,8 +11,10 @@
 #include "kernels/program/dependencies.h"
 #include "kernels/program/memory_plan.h"
 #include "kernels/program/roofline.h"
+#include "models/arcface.h"
 #include "models/cost.h"
 #include "models/resnet50.h"
+#include "tests/bench/expect_error.h"
 #include "tests/kernels/described_instructions.h"
 #include "tests/kernels/live_bytes.h"
 
@@ -82,23 +84,6 @@ TEST_P(DescribedProgram, WritesEveryTemporaryBeforeItIsReadAndNoneInVain) {
     }
     EXPECT_EQ(uses.back().second, Access::read) << buffer.name;
   }
-}
-
-// A block's end splits its gradient into the residual's, which takes the place of one part, and that of the
-// norm's input, which takes the other's.
-TEST(DescribedCpu, NormsOverwriteGradientsThatNothingElseReads) {
-  const Program program = resnet50({"cpu", Precision::fp32}, 2, 64);
-  std::vector<std::string> apart;
-  for (const Instruction& instruction : program.instructions) {
-    const auto* norm = instruction.as<BatchNormBackward>();
-    if (!norm) continue;
-    if (norm->d_residual) {
-      EXPECT_EQ(norm->d_residual->buffer, norm->d_out.buffer) << instruction.name;
-    }
-    const BufferId overwritten = (norm->second_d_out ? *norm->second_d_out : norm->d_out).buffer;
-    if (norm->d_in.buffer != overwritten) apart.push_back(instruction.name);
-  }
-  EXPECT_EQ(apart, std::vector<std::string>{"layer4.2.bn3.backward"}) << "whose gradient has one part";
 }
 
 TEST_P(DescribedProgram, WritesEachGradientOnceAndUpdatesEachParameterOnceAfterwards) {
@@ -174,14 +159,6 @@ TEST_P(DescribedProgram, CountsTheGraphsMacsThreeTimesButForTheImagesGradient) {
   EXPECT_DOUBLE_EQ(macs, expected + of_block_ends);
 }
 
-TEST_P(DescribedProgram, NamesEveryStepAndBufferApart) {
-  std::set<std::string> instructions, buffers;
-  for (const Instruction& instruction : program_.instructions)
-    EXPECT_TRUE(instructions.insert(instruction.name).second) << instruction.name;
-  for (const Buffer& buffer : program_.buffers)
-    EXPECT_TRUE(buffers.insert(buffer.name).second) << buffer.name;
-}
-
 TEST_P(DescribedProgram, LoadsBatchesOnTheInputLaneOnlyWhenAsked) {
   EXPECT_TRUE(program_.instructions.front().as<LoadBatch>());
   EXPECT_EQ(program_.instructions.front().lane, Lane::input);
@@ -236,6 +213,72 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"h200", Precision::fp16}, Case{"h200", Precision::fp16, true, true},
                     Case{"h200", Precision::fp16, false, true}, Case{"h200", Precision::bf16}),
     name_of_case);
+
+// Names tell instructions and buffers apart; every temporary is written before it is read, once except for
+// sums, and is read by another instruction; every gradient is written once.
+void expect_sound(const Program& program) {
+  EXPECT_NO_THROW(plan_memory(program));
+  std::set<std::string> names;
+  std::vector<int> writes(program.buffers.size(), 0);
+  std::vector<bool> is_read_last(program.buffers.size(), true);
+  for (const Instruction& instruction : program.instructions) {
+    EXPECT_TRUE(names.insert(instruction.name).second) << instruction.name;
+    for (const BufferUse& use : instruction.uses()) {
+      writes[use.buffer] += use.access == Access::write;
+      is_read_last[use.buffer] = use.access == Access::read;
+    }
+  }
+  names.clear();
+  for (BufferId id = 0; id < program.buffers.size(); ++id) {
+    const Buffer& buffer = program.buffers[id];
+    EXPECT_TRUE(names.insert(buffer.name).second) << buffer.name;
+    if (buffer.role != Role::gradient && buffer.persistent) continue;
+    EXPECT_EQ(writes[id], 1) << buffer.name;
+    EXPECT_TRUE(is_read_last[id] || is_line_of_one_pass(program, id)) << buffer.name;
+  }
+}
+
+TEST(Describe, MakesSoundProgramsForEveryGpuAndPrecision) {
+  const Graph graph = make_resnet50({.batch = 2, .image_size = 64});
+  DeviceLimits limits = *find_target("h200");
+  for (const int compute_capability : {70, 75, 80, 86, 89, 90, 100, 120})
+    for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16})
+      for (const bool fuse : {false, true})
+        for (const bool everything_else : {false, true}) {
+          SCOPED_TRACE("sm_" + std::to_string(compute_capability) + " " + std::string(name_of(precision)) +
+                       (fuse ? " fused" : "") + (everything_else ? " loading, scaled" : ""));
+          limits.compute_capability = compute_capability;
+          expect_sound(describe(graph,
+                                {.precision = precision,
+                                 .load_batch_every_step = everything_else,
+                                 .fuse = fuse,
+                                 .scale_loss = everything_else},
+                                limits));
+        }
+}
+
+TEST(Describe, TellsStepsAndBuffersOfFacesApart) {
+  for (const Backbone backbone : {kIResNet50, kMobileFaceNet})
+    for (const bool fp32_head : {false, true}) {
+      const Graph graph =
+          make_arcface({.backbone = backbone, .batch = 2, .image_size = 32, .embedding = 64, .classes = 100});
+      const DescribeOptions options{.precision = Precision::fp16, .scale_loss = true, .fp32_head = fp32_head};
+      std::set<std::string> names;
+      for (const Instruction& instruction : describe(graph, options, *find_target("h200")).instructions)
+        EXPECT_TRUE(names.insert(instruction.name).second) << instruction.name;
+    }
+}
+
+TEST(Describe, RefusesNchwWhereNothingComputesIt) {
+  const Graph y1 = make_arcface({.backbone = kMobileFaceNet, .batch = 2, .embedding = 128, .classes = 10});
+  expect_error(ExitCode::usage, {"--layout", "nchw", "y1", "depthwise", "leave it out"},
+               [&] { describe(y1, {.layout = TensorLayout::nchw}, *find_target("v100-16gb")); });
+  const Graph resnet = make_resnet50({.batch = 2, .image_size = 64});
+  for (const Precision precision : {Precision::tf32, Precision::fp16, Precision::bf16})
+    expect_error(ExitCode::usage, {"--layout", "nchw", std::string(name_of(precision))}, [&] {
+      describe(resnet, {.precision = precision, .layout = TensorLayout::nchw}, *find_target("h200"));
+    });
+}
 
 }  // namespace
 }  // namespace plumb

@@ -1,11 +1,10 @@
-// A described Program's instructions and their operands as text, for comparison in tests.
+// Questions about a described Program's instructions, for tests.
 #pragma once
 
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
 #include "kernels/program/program.h"
 
@@ -33,24 +32,6 @@ inline const Instruction& instruction_named(const Program& program, const std::s
                                   [&](const Instruction& instruction) { return instruction.name == name; });
   if (found == program.instructions.end()) throw std::out_of_range("no step " + name);
   return *found;
-}
-
-// Each operand with access and buffer: "in r conv1", "d_in rw images".
-inline std::vector<std::string> operands_of(const Program& program, const std::string& instruction) {
-  std::vector<std::string> operands;
-  for (const BufferUse& use : instruction_named(program, instruction).uses()) {
-    const char* access = use.access == Access::read ? " r " : use.access == Access::write ? " w " : " rw ";
-    operands.push_back(std::string(use.operand) + access + program.buffers[use.buffer].name);
-  }
-  return operands;
-}
-
-// Access and buffer of one operand: "r conv1". Empty if the instruction doesn't have it.
-inline std::string operand_of(const Program& program, const std::string& instruction,
-                              const std::string& operand) {
-  for (const std::string& text : operands_of(program, instruction))
-    if (text.starts_with(operand + " ")) return text.substr(operand.size() + 1);
-  return {};
 }
 
 // Whether it is the line of a norm that finalizes its statistics itself, which uses it with that; backward of

@@ -35,7 +35,7 @@ std::vector<float> results_of(std::int64_t count, const std::function<WinogradPl
 }
 
 // rounding: of one result as it is stored, relative. The root mean square of errors is at most 2e-6 of the
-// results' (docs/performance.md).
+// results' (docs/explanation/cpu-winograd.md).
 void expect_near(const std::vector<float>& results, const std::vector<Sum>& sums, double rounding) {
   double errors = 0, squares = 0;
   for (std::size_t i = 0; i < sums.size(); ++i)

@@ -1,24 +1,15 @@
 #!/usr/bin/env bash
 # bundle_test.sh SOURCE_DIR BUILD_DIR: packs the programs of a build and runs them where nothing but glibc and a shell is
 # there. 77 if this user may not chroot.
-set -Eeuo pipefail
-trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
+. "${BASH_SOURCE[0]%/*}/../prelude.sh"
 sources=$1
 build=$2
 . "$sources/launch/cuda_libraries.sh"
 
-fail() {
-  echo "FAILED: $*"
-  exit 1
-}
-
-chroot=$(PATH=$PATH:/usr/sbin:/sbin command -v chroot) || { echo 'skipped: chroot is missing'; exit 77; }
-"$chroot" / true 2>/dev/null || {
-  echo "skipped: only root may chroot"
-  exit 77
-}
+chroot=$(PATH=$PATH:/usr/sbin:/sbin command -v chroot) || skip "chroot is missing"
+"$chroot" / true 2>/dev/null || skip "only root may chroot"
 jail=$(mktemp -d "$build/bundle_test.XXXX")
-trap 'rm -rf "$jail"' EXIT
+trap 'rm -rf "$jail" "$scratch"' EXIT
 
 # into FILE…: the file under its own name in the jail; a link where it can be one.
 into() {
@@ -47,8 +38,6 @@ inside() {
   code=0
   output=$(cd / && env -i "$chroot" "$jail" /bin/sh -c "cd /tmp; $1" 2>&1) || code=$?
 }
-expect_code() { [ "$code" -eq "$1" ] || fail "exit code $code instead of $1: $output"; }
-expect_word() { [[ $output == *"$1"* ]] || fail "'$1' is missing in: $output"; }
 
 # What a machine with a toolkit has, without the 1 GB that cuDNN loads only to work on a GPU.
 bring_cuda_libraries() {
@@ -96,7 +85,7 @@ for script in pytorch_resnet50 jax_resnet50 make_arcface; do
   [ -x "$jail/plumbline/$script.py" ] || fail "the bundle has no $script.py"
 done
 
-run="--device cpu --threads 1 --bs 1 --iters 3 --warmup 1 --image-size 32 --log-dir logs --out runs"
+run="--device cpu --threads 1 --bs 1 --iters 3 --warmup 1 --image-size 32 --log-dir logs --output runs"
 inside "/plumbline/bin/bench_resnet50 $run"
 expect_code 0
 expect_word "images/s"

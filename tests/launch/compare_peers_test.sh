@@ -1,16 +1,8 @@
 #!/usr/bin/env bash
 # compare_peers_test.sh BEHAVIOUR SOURCE_DIR: what launch/compare_peers.sh starts, with programs that only note it.
-set -Eeuo pipefail
-trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
+. "${BASH_SOURCE[0]%/*}/../prelude.sh"
 behavior=$1
 script=$2/launch/compare_peers.sh
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-
-fail() {
-  echo "FAILED: $*"
-  exit 1
-}
 
 # fake NAME TEXT: a program that notes its name and arguments in calls, then does TEXT.
 fake() {
@@ -22,13 +14,7 @@ fake bench_arcface
 fake plumbline
 fake python
 
-# Leaves the exit code in `code`, all output in `output`.
-compare() {
-  code=0
-  output=$("$script" --programs "$scratch" --python "$scratch/python" --out "$scratch/out" --device cpu "$@" 2>&1) || code=$?
-}
-expect_code() { [ "$code" -eq "$1" ] || fail "exit code $code instead of $1: $output"; }
-expect_word() { [[ $output == *"$1"* ]] || fail "'$1' is missing in: $output"; }
+compare() { try "$script" --programs "$scratch" --python "$scratch/python" --output "$scratch/out" --device cpu "$@"; }
 # The runs in order, one word each: p plumbline's, e eager, c compiled, = plumbline compare.
 order() { sed -n 's/^bench_.*/p/p; s/.*--compile .*/c/p; s/^python -B .*/e/p; s/^plumbline compare .*/=/p' "$scratch/calls" | tr -d '\n'; }
 

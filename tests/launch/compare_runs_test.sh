@@ -1,17 +1,9 @@
 #!/usr/bin/env bash
 # compare_runs_test.sh SOURCE_DIR: what tests/gpu/compare_runs.py and ceilings.py make of files.
-set -Eeuo pipefail
-trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
+. "${BASH_SOURCE[0]%/*}/../prelude.sh"
 checks=$1/tests/gpu
-command -v python3 >/dev/null || { echo "skipped: python3 isn't on this machine"; exit 77; }
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+needs python3 python3
 cd "$scratch"
-
-fail() {
-  echo "FAILED: $*"
-  exit 1
-}
 
 # expect CODE WORD ARGUMENT…: of compare_runs.py.
 expect() {

@@ -1,18 +1,9 @@
 #!/usr/bin/env bash
 # deb_test.sh BUILD_DIR: the packages that cpack makes of a build have what they should. 77 where dpkg's tools are missing.
 # That they install and run elsewhere: launch/check_deb.sh.
-set -Eeuo pipefail
-trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
-command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null || {
-  echo 'skipped: dpkg-deb or dpkg-shlibdeps is missing (Debian: dpkg-dev)'
-  exit 77
-}
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-fail() {
-  echo "FAILED: $*"
-  exit 1
-}
+. "${BASH_SOURCE[0]%/*}/../prelude.sh"
+needs dpkg-deb dpkg
+needs dpkg-shlibdeps dpkg-dev
 
 cd "$1"
 cpack -G DEB -B "$scratch" >"$scratch/output" 2>&1 || fail "$(tail -5 "$scratch/output")"

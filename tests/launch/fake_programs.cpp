@@ -49,7 +49,7 @@ void FakePrograms::write_hosts_sweep(const std::string& hosts, const std::string
 
 pid_t FakePrograms::start(const std::string& out, const std::string& arguments) const {
   const std::string script = "PATH=$PWD/on_hosts:$(dirname '" PLUMB_PLUMBLINE
-                             "'):$PATH exec '" PLUMB_PLUMBLINE "' sweep sweep.toml --out '" +
+                             "'):$PATH exec '" PLUMB_PLUMBLINE "' sweep sweep.toml --output '" +
                              out + "' " + arguments + " >output.txt 2>messages.txt </dev/null";
   const pid_t child = ::fork();
   if (child != 0) return child;

@@ -35,7 +35,7 @@ class FakePrograms {
   void write_hosts_sweep(const std::string& hosts, const std::string& cases) const;
   void set(const std::string& file, const std::string& text) const { scratch_.write(file, text); }
 
-  // "plumbline sweep sweep.toml --out <out> <arguments>"; start() doesn't wait.
+  // "plumbline sweep sweep.toml --output <out> <arguments>"; start() doesn't wait.
   EndedSweep sweep(const std::string& out, const std::string& arguments = "") const;
   pid_t start(const std::string& out, const std::string& arguments = "") const;
   EndedSweep wait(pid_t sweep) const;

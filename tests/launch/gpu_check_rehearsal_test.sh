@@ -1,16 +1,8 @@
 #!/usr/bin/env bash
 # gpu_check_rehearsal_test.sh SOURCE_DIR BUILD_DIR: every command line of tests/gpu/gpu_check.sh, by dry run and then in small,
 # on the emulated GPU where the build has it.
-set -Eeuo pipefail
-trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+. "${BASH_SOURCE[0]%/*}/../prelude.sh"
 export OMP_WAIT_POLICY=passive TMPDIR=$scratch VARIANTS='--fp16 --bs 256; --fp16 --bs 256 --fusion off' ROUNDS=2 BUDGET_S=5000
-
-fail() {
-  echo "FAILED: $*"
-  exit 1
-}
 
 "$1/tests/gpu/gpu_check.sh" "$scratch/out" --rehearse --dirty --programs "$2/bin" >"$scratch/said" 2>&1 ||
   fail "exit code $?: $(cat "$scratch/said")"

@@ -1,14 +1,11 @@
 #!/usr/bin/env bash
 # gpu_check_report_test.sh BEHAVIOUR SOURCE_DIR PLUMBLINE: tests/gpu/gpu_check.sh --report, in a copy of what it needs of the
 # sources, on runs that nobody ran.
-set -Eeuo pipefail
-trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
+. "${BASH_SOURCE[0]%/*}/../prelude.sh"
 behavior=$1
 sources=$2
 plumbline=$3
-command -v python3 >/dev/null || { echo "skipped: python3 makes the runs, and isn't on this machine"; exit 77; }
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+needs python3 python3
 tree=$scratch/tree
 back=$scratch/back # what came back
 kept=$tree/results/measured/nvidia_h100_80gb_hbm3
@@ -16,11 +13,6 @@ mkdir -p "$tree/launch" "$tree/tests" "$tree/results" "$back" "$scratch/temporar
 export TMPDIR=$scratch/temporary
 cp "$sources"/launch/{keep_runs,update_readme}.sh "$tree/launch"
 cp -r "$sources/tests/gpu" "$tree/tests"
-
-fail() {
-  echo "FAILED: $*"
-  exit 1
-}
 
 # made_call NAME RUN…: NAME.tgz of a call with these runs, as of an H100, and what lies in its folder already.
 made_call() {
@@ -51,12 +43,7 @@ for run in range(3):
 END
 }
 
-report() {
-  code=0
-  output=$("$tree/tests/gpu/gpu_check.sh" --report "$back" --programs "$(dirname "$plumbline")" "$@" 2>&1) || code=$?
-}
-expect_code() { [ "$code" -eq "$1" ] || fail "exit code $code instead of $1: $output"; }
-expect_word() { [[ $output == *"$1"* ]] || fail "'$1' is missing in: $output"; }
+report() { try "$tree/tests/gpu/gpu_check.sh" --report "$back" --programs "$(dirname "$plumbline")" "$@"; }
 holds() { grep -q -e "$2" "$1" || fail "'$2' is missing in $1: $(cat "$1")"; }
 
 "$sources/tests/results/browser/made_runs.py" "$scratch/runs" 2

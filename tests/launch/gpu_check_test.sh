@@ -1,11 +1,9 @@
 #!/usr/bin/env bash
 # shellcheck disable=SC2016 # the texts in single quotes are scripts
 # gpu_check_test.sh BEHAVIOUR SOURCE_DIR: tests/gpu/gpu_check.sh in a bundle whose programs only pretend.
-set -Eeuo pipefail
-trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
+. "${BASH_SOURCE[0]%/*}/../prelude.sh"
 behavior=$1
 sources=$2
-scratch=$(mktemp -d)
 mounted=no
 trap '[ $mounted = no ] || umount "$scratch/small"; rm -rf "$scratch"' EXIT
 bundle=$scratch/bundle out=$scratch/out tools=$scratch/tools/bin
@@ -15,11 +13,6 @@ echo 123456789abc >"$bundle/commit"
 export TMPDIR=$scratch/temporary CUDA_HOME=$scratch/tools ACT=$scratch/act CALLS=$scratch/calls COMMIT=123456789abc GPU=H100
 export PATH=$tools:$PATH
 touch "$ACT" "$CALLS"
-
-fail() {
-  echo "FAILED: $*"
-  exit 1
-}
 
 # fake FILE: a program that notes its call, does what $ACT says, and prints a result.
 fake() {
@@ -35,19 +28,12 @@ END
 }
 for name in bench_resnet50 bench_arcface; do fake "$bundle/bin/$name"; done
 
-# try COMMAND…: leaves the exit code in `code`, all output in `output`.
-try() {
-  code=0
-  output=$("$@" 2>&1) || code=$?
-}
 # check [VARIABLE=VALUE…]: a call of gpu_check.sh.
 check() {
   rm -f "$out/gpu_check.tgz"
   : >"$CALLS"
   try env "$@" "$bundle/gpu_check.sh" "$out"
 }
-expect_code() { [ "$code" -eq "$1" ] || fail "exit code $code instead of $1: $output"; }
-expect_word() { [[ $output == *"$1"* ]] || fail "'$1' is missing in: $output"; }
 expect_call() { grep -qF -e "$1" "$CALLS" || fail "no call with '$1': $(cat "$CALLS")"; }
 # expect_packed FILE WORD: in the archive.
 expect_packed() {
@@ -55,7 +41,6 @@ expect_packed() {
   text=$(tar -xzOf "$out/gpu_check.tgz" "gpu_check/$1") || fail "no $1 in the archive: $output"
   [[ $text == *"$2"* ]] || fail "'$2' is missing in $1: $text"
 }
-needs_python() { command -v python3 >/dev/null || { echo "skipped: python3 isn't on this machine"; exit 77; }; }
 
 case $behavior in
   without_a_gpu)
@@ -120,7 +105,7 @@ case $behavior in
     expect_word "stopped after"
     ;;
   a_failed_comparison_says_what_it_found)
-    needs_python
+    needs python3 python3
     echo '[[ $* != *--fp32* ]] || { echo "{\"loss\": [7.0, 9.75]}"; exit 0; }' >"$ACT"
     check ONLY='cpu|gpu_fp32|fp32_as_on_cpu'
     expect_code 1
@@ -145,10 +130,7 @@ case $behavior in
     ;;
   a_full_disk)
     mkdir "$scratch/small"
-    mount -t tmpfs -o size=64k tmpfs "$scratch/small" 2>/dev/null || {
-      echo "skipped: this user may not mount a small disk"
-      exit 77
-    }
+    mount -t tmpfs -o size=64k tmpfs "$scratch/small" 2>/dev/null || skip "this user may not mount a small disk"
     mounted=yes
     out=$scratch/small
     echo '[[ $* != *"--bf16"* ]] || head -c 200000 /dev/urandom' >"$ACT"
@@ -257,7 +239,7 @@ case $behavior in
     expect_word "conformance: conformance_cuda is not in $bundle/bin"
     ;;
   peers_run_in_turn)
-    needs_python
+    needs python3 python3
     for name in torch torchvision flax; do echo >"$scratch/$name.py"; done
     for name in ceilings pytorch_resnet50 jax_resnet50; do
       printf 'import os, sys\nopen(os.environ["CALLS"], "a").write("%s " + " ".join(sys.argv[1:]) + "\\n")\nprint("{}")\n' $name \

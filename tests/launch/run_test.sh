@@ -2,18 +2,10 @@
 # shellcheck disable=SC2016 # the texts in single quotes are arguments and scripts
 # run_test.sh BEHAVIOUR SOURCE_DIR: what tests/golden/launch_run.txt can't show of launch/run, with launchers and look-ups
 # that the test makes up; 77 where a tool of the test is missing. Real jobs: tests/cluster.
-set -Eeuo pipefail
-trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
+. "${BASH_SOURCE[0]%/*}/../prelude.sh"
 behavior=$1
 sources=$2
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
 unset "${!SLURM_@}" "${!NCCL_@}" "${!UCX_@}" "${!FI_@}" "${!OMP_@}" "${!PLUMB_CUDA_@}"
-
-fail() {
-  echo "FAILED: $*"
-  exit 1
-}
 
 # fake NAME: a tool whose text comes from standard input, in front of the machine's.
 fake() {
@@ -28,7 +20,6 @@ launch() {
   output=$(PATH=$scratch/tools:$PATH "$sources/launch/run" "$@" 2>"$scratch/message") || code=$?
   message=$(<"$scratch/message")
 }
-expect_code() { [ "$code" -eq "$1" ] || fail "exit code $code instead of $1: $output $message"; }
 expect_output() { [ "$output" = "$1" ] || fail "'$output' instead of '$1' $message"; }
 
 # refused CODE WORDS ARGUMENTS…: one sentence that has WORDS, and nothing is printed.
@@ -73,7 +64,7 @@ case $behavior in
     grep -q '"a\\tb", "@IMAGE@"\]$' "$scratch/job.yaml" || fail "no arguments: $output"
     [ "$(grep -c '@[A-Z]*@' "$scratch/job.yaml")" = 1 ] || fail "not filled in: $output"
     refused 64 'control characters' --via kubernetes -H n1 program $'\e'
-    python3 -c 'import yaml' 2>/dev/null || { echo "skipped: python3 has no yaml (Debian: python3-yaml)" && exit 77; }
+    python3 -c 'import yaml' 2>/dev/null || skip "python3 has no yaml (Debian: python3-yaml)"
     python3 "${BASH_SOURCE[0]%/*}/check_mpijob.py" "$scratch/job.yaml"
     launch --via kubernetes --nodes 2 --cores 4 program --device cpu
     expect_code 0

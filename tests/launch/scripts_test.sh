@@ -1,21 +1,13 @@
 #!/usr/bin/env bash
 # shellcheck disable=SC2016 # the texts in single quotes are scripts
 # scripts_test.sh BEHAVIOUR SOURCE_DIR: one behavior of the scripts; 77 where its tool isn't there.
-set -Eeuo pipefail
-trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
+. "${BASH_SOURCE[0]%/*}/../prelude.sh"
 behavior=$1
 sources=$2
 
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
 tools=$scratch/tools # what install_deps.sh finds in PATH
 mkdir "$tools"
 for tool in bash dirname env mkdir mktemp mv rm tail; do ln -s "$(command -v "$tool")" "$tools/$tool"; done
-
-fail() {
-  echo "FAILED: $*"
-  exit 1
-}
 
 # fake NAME: a tool whose text comes from standard input.
 fake() {
@@ -40,13 +32,10 @@ fake_pip() {
 }
 expect_pip() { grep -qF -- "$1" "$scratch/pip_calls" || fail "pip was not called with '$1'"; }
 
-# Leaves the exit code in `code`, all output in `output`.
 install_deps() {
-  code=0
-  output=$(PATH=$tools CUDA_HOME=$scratch/cuda PLUMB_FETCHED=$scratch/fetched bash "$sources/launch/install_deps.sh" "$@" 2>&1 </dev/null) || code=$?
+  try env PATH="$tools" CUDA_HOME="$scratch/cuda" PLUMB_FETCHED="$scratch/fetched" \
+    bash "$sources/launch/install_deps.sh" "$@" </dev/null
 }
-expect_code() { [ "$code" -eq "$1" ] || fail "exit code $code instead of $1: $output"; }
-expect_word() { [[ $output == *"$1"* ]] || fail "'$1' is missing in: $output"; }
 expect_apt() { grep -qF -- "$1" "$scratch/apt_calls" || fail "apt-get was not called with '$1'"; }
 
 mapfile -t scripts < <(find "$sources" \( -path "$sources/build" -o -name .git \) -prune -o -name '*.sh' -print)
@@ -229,13 +218,12 @@ case $behavior in
     install_deps --help
     expect_code 64
     expect_word "--help"
-    code=0
-    output=$(bash "$sources/launch/quickstart.sh" fast 2>&1) || code=$?
+    try bash "$sources/launch/quickstart.sh" fast
     expect_code 64
     expect_word "fast"
     ;;
   images_are_made_once)
-    command -v cjpeg >/dev/null || { echo 'skipped: cjpeg is missing (Debian: libjpeg-turbo-progs)'; exit 77; }
+    needs cjpeg libjpeg-turbo-progs
     "$sources/launch/make_images.sh" "$scratch/images"
     [ "$(find "$scratch/images" -name '*.jpg' -size +1k | wc -l)" -eq 48 ] || fail "not 48 images"
     echo changed >"$scratch/images/wave_0/0.jpg"

@@ -2,8 +2,6 @@
 
 #include <limits>
 #include <string>
-#include <variant>
-#include <vector>
 
 #include "base/error.h"
 #include "models/arcface.h"
@@ -16,62 +14,6 @@ ModelOptions small_options() {
   options.backbone = kMobileFaceNet;
   options.embedding = 128;
   return options;
-}
-
-const MarginLoss& loss_of(const Graph& graph) {
-  return std::get<MarginLoss>(graph.ops.back());
-}
-
-TEST(ArcFaceHead, AReplicatedHeadHasAllClassesOnEveryRank) {
-  ModelOptions options = small_options();
-  options.classes = 10;
-  options.world_size = 16;
-  options.rank = 2;
-  const Graph graph = make_arcface(options);
-  EXPECT_EQ(graph.parameters.back().dims, (std::vector<std::int64_t>{10, 128}));
-  EXPECT_FALSE(graph.parameters.back().shard);
-  EXPECT_EQ(loss_of(graph).rank, 0);
-  EXPECT_EQ(loss_of(graph).world_size, 1);
-  EXPECT_EQ(loss_of(graph).first_class, 0);
-}
-
-TEST(ArcFaceHead, ShardedHeadsShareTheClassesOut) {
-  for (const Head head : {Head::sharded, Head::sampled}) {
-    std::int64_t next = 0;
-    for (int rank = 0; rank < 3; ++rank) {
-      ModelOptions options = small_options();
-      options.head = head;
-      options.classes = 11;
-      options.world_size = 3;
-      options.rank = rank;
-      const Graph graph = make_arcface(options);
-      const Parameter& centers = graph.parameters.back();
-      ASSERT_TRUE(centers.shard);
-      EXPECT_EQ(centers.shard->first_row, next);
-      EXPECT_EQ(centers.shard->all_rows, 11);
-      const MarginLoss& loss = loss_of(graph);
-      EXPECT_EQ(loss.first_class, next);
-      EXPECT_EQ(loss.classes, 11);
-      EXPECT_EQ(loss.rank, rank);
-      EXPECT_EQ(loss.world_size, 3);
-      EXPECT_EQ(loss.sample_rate, head == Head::sampled ? 0.1 : 1);
-      next += centers.dims[0];
-    }
-    EXPECT_EQ(next, 11);
-  }
-}
-
-TEST(ArcFaceHead, TheLossHasItsMarginsScaleAndGradient) {
-  ModelOptions options = small_options();
-  options.margins = {1, 0.3, 0.2};
-  options.scale = 30;
-  options.gradient = MarginLoss::Gradient::straight_through;
-  options.seed = 4;
-  const Graph graph = make_arcface(options);
-  EXPECT_EQ(loss_of(graph).margins, (Margins{1, 0.3, 0.2}));
-  EXPECT_EQ(loss_of(graph).scale, 30);
-  EXPECT_EQ(loss_of(graph).gradient, MarginLoss::Gradient::straight_through);
-  EXPECT_EQ(loss_of(graph).seed, 4U);
 }
 
 // The message that rejects these options; empty if accepted.

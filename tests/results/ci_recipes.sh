@@ -1,22 +1,13 @@
 #!/usr/bin/env bash
 # ci_recipes.sh PLUMBLINE PAGE: the shell parts of docs/ci.md (PAGE) are run as a CI server would, night after night, with a
 # stand-in for the bench; /data/history becomes a folder of the test.
-set -Eeuo pipefail
-trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
+. "${BASH_SOURCE[0]%/*}/../prelude.sh"
 plumbline=$1
 page=$2
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
 mkdir "$scratch/bin"
 ln -s "$(realpath "$plumbline")" "$scratch/bin/plumbline"
-failures=0
 
-fail() {
-  echo "$*"
-  failures=$((failures + 1))
-}
-
-# mpirun -np 8 bench_resnet50 --fp16 --out FOLDER …: a run folder at about the speed in the file `speed`, one minute later
+# mpirun -np 8 bench_resnet50 --fp16 --output FOLDER …: a run folder at about the speed in the file `speed`, one minute later
 # than the one before.
 cat >"$scratch/bin/mpirun" <<'END'
 #!/usr/bin/env bash
@@ -24,7 +15,7 @@ set -eu
 here=$(dirname "$0")
 [ "$1 $2" = '-np 8' ]
 while [ $# -gt 1 ]; do
-  [ "$1" != --out ] || out=$2
+  [ "$1" != --output ] || out=$2
   shift
 done
 minute=$(($(cat "$here/minute") + 1))
@@ -64,13 +55,14 @@ shell_part() {
 # night RECIPE SPEED CODE: the recipe in a folder of its own. Files of the night before are still there, except in GitLab,
 # which cleans its checkout; GitHub's summary is a new file for each job.
 night() {
-  local recipe=$1 code=0 work=$scratch/$1
+  local recipe=$1 work=$scratch/$1
   echo "$2" >"$scratch/bin/speed"
   [ "$recipe" != gitlab ] || rm -rf "$work/checkout"
   mkdir -p "$work/checkout"
   rm -f "$work/checkout/summary.md"
   ln -sf "$scratch/bin/plumbline" "$scratch/bin/bench_resnet50" "$work/checkout"
   [ "$recipe" != nightly ] || { mkdir -p "$work/history" && ln -sfn "$work/history" "$work/checkout/history"; }
+  code=0
   (cd "$work/checkout" && TMPDIR=$scratch PATH=$scratch/bin:$PATH \
     GITHUB_STEP_SUMMARY=$work/checkout/summary.md bash -e "$work.sh") >"$work/said" 2>&1 || code=$?
   [ $code -eq "$3" ] || fail "$recipe at $2 images/s: exit $code (wanted $3): $(cat "$work/said")"
@@ -89,4 +81,3 @@ for recipe in nightly github gitlab; do
   [ "$recipe" = gitlab ] || grep -q '^| ' "$checkout/summary.md" || fail "$recipe: no table for the summary"
   [ "$(find "$scratch/$recipe/history" -name result.json | wc -l)" -eq 15 ] || fail "$recipe: the history isn't whole"
 done
-exit $((failures > 0))

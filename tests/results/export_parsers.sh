@@ -1,21 +1,16 @@
 #!/usr/bin/env bash
 # export_parsers.sh PLUMBLINE: what `plumbline export` writes, read by the parsers of the Python packages mlperf-logging
 # and prometheus-client. 77 without one of them.
-set -Eeuo pipefail
-trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
+. "${BASH_SOURCE[0]%/*}/../prelude.sh"
 plumbline=$1
 # shellcheck source=tests/golden/made_inputs.sh
 source "$(dirname "$0")/../golden/made_inputs.sh"
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
 
 run runs/a checks='{"loss_finite": true}' config.seed=0
 
-if ! python3 -c 'import mlperf_logging, prometheus_client' 2>/dev/null; then
-  echo "skipped: mlperf-logging or prometheus-client is missing (PLUMB_TEST_PACKAGES=1 launch/install_deps.sh fetches both)"
-  exit 77
-fi
+python3 -c 'import mlperf_logging, prometheus_client' 2>/dev/null ||
+  skip "mlperf-logging or prometheus-client is missing (PLUMB_TEST_PACKAGES=1 launch/install_deps.sh fetches both)"
 "$plumbline" export runs/a --format mlperf -o result_0.txt
 "$plumbline" export runs/a --format prometheus -o plumbline.prom
 python3 - <<'END'

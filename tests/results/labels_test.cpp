@@ -1,6 +1,6 @@
-#include "results/report/labels.h"
-
 #include <gtest/gtest.h>
+
+#include "results/report/report_curves.h"
 
 namespace plumb {
 namespace {
@@ -33,10 +33,11 @@ TEST(Labels, SayWhatDiffersAndOnceWhatAllHave) {
   EXPECT_EQ(labels.common, "Plumbline resnet50 fp16, batch 256, synthetic");
 }
 
-TEST(Labels, LeaveOutWhatIsUsualForAModelAndWhatAllOfAModelHave) {
+TEST(Labels, LeaveOutWhatIsUsualForAModel) {
   const Labels labels = labels_of({on("NVIDIA H100 80GB HBM3"), face("mp"), face("pfc 0.1")});
-  EXPECT_EQ(labels.each, (Texts{"resnet50", "r50, head mp", "r50, head pfc 0.1"}));
-  EXPECT_EQ(labels.common, "Plumbline fp16, batch 256, NVIDIA H100 80GB HBM3, synthetic; r50: 85742 classes");
+  EXPECT_EQ(labels.each,
+            (Texts{"resnet50", "r50, head mp, 85742 classes", "r50, head pfc 0.1, 85742 classes"}));
+  EXPECT_EQ(labels.common, "Plumbline fp16, batch 256, NVIDIA H100 80GB HBM3, synthetic");
 }
 
 TEST(Labels, NameASettingThatNotAllHaveAndAnImageSizeThatIsUnusual) {

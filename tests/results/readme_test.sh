@@ -1,37 +1,22 @@
 #!/usr/bin/env bash
 # readme_test.sh BEHAVIOUR SOURCE_DIR PLUMBLINE: how results/measured/README.md gets the tables of its runs.
-set -Eeuo pipefail
-trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
+. "${BASH_SOURCE[0]%/*}/../prelude.sh"
 behavior=$1
 sources=$2
 plumbline=$3
 
-fail() {
-  echo "FAILED: $*"
-  exit 1
-}
-
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
 mkdir "$scratch/launch" "$scratch/results"
 cp "$sources/launch/update_readme.sh" "$sources/launch/keep_runs.sh" "$scratch/launch"
 echo "# No table" >"$scratch/README.md"
-command -v python3 >/dev/null || { echo "skipped: python3 makes the runs, and isn't on this machine"; exit 77; }
+needs python3 python3
 "$sources/tests/results/browser/made_runs.py" "$scratch/runs" 1
 
-# Leaves the exit code in `code`, all output in `output`.
-start() {
-  code=0
-  output=$("$@" 2>&1) || code=$?
-}
-expect_code() { [ "$code" -eq "$1" ] || fail "exit code $code instead of $1: $output"; }
-expect_word() { [[ $output == *"$1"* ]] || fail "'$1' is missing in: $output"; }
-update() { start "$scratch/launch/update_readme.sh" "$@"; }
-keep() { start "$scratch/launch/keep_runs.sh" "$@"; }
+update() { try "$scratch/launch/update_readme.sh" "$@"; }
+keep() { try "$scratch/launch/keep_runs.sh" "$@"; }
 
 case $behavior in
   is_current)
-    start "$sources/launch/update_readme.sh" --check "$plumbline"
+    try "$sources/launch/update_readme.sh" --check "$plumbline"
     expect_code 0
     ;;
   tables_come_from_the_runs_kept)

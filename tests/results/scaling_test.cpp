@@ -1,8 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <deque>
-
 #include "base/text.h"
 #include "results/scaling/scaling_loss.h"
 #include "results/scaling/slow_ranks.h"
@@ -35,43 +32,26 @@ RunRecord run_of(int nodes, int per_node, const StepOfRanks& step, double speed 
   return record;
 }
 
-class ScalingTest : public testing::Test {
- protected:
-  ScalingCase& add(const std::vector<RunRecord>& runs) {
-    cases_.push_back({configuration_of(runs.front()), {}});
-    for (const RunRecord& run : runs) {
-      records_.push_back(run);
-      cases_.back().runs.push_back({run.images_per_second.mean, &records_.back()});
-    }
-    return cases_.back();
-  }
-  std::vector<ScalingLoss> losses() const { return scaling_losses(cases_); }
+Sample sample_of(const std::vector<RunRecord>& runs) {
+  Sample sample{configuration_of(runs.front()), {}};
+  for (const RunRecord& run : runs)
+    sample.runs.push_back({.images_per_second = run.images_per_second.mean, .record = run});
+  return sample;
+}
 
-  std::vector<ScalingCase> cases_;
-  std::deque<RunRecord> records_;
-};
-
-TEST_F(ScalingTest, ALossBelowTheSpreadOfTheRunsIsWithinNoise) {
+TEST(Scaling, ALossBelowTheSpreadOfTheRunsIsWithinNoise) {
   SimulatedNoise noise("runs that vary by 2 %");
-  const auto add_noisy = [&](int nodes, const StepOfRanks& step) {
+  const auto noisy = [&](int nodes, const StepOfRanks& step) {
     std::vector<RunRecord> runs;
     for (const double speed : noise.figures(7, 1, 0.02)) runs.push_back(run_of(nodes, 8, step, speed));
-    add(runs);
+    return sample_of(runs);
   };
   int equal_within = 0, lost_above = 0;
   constexpr int kDraws = 40;
   for (int draw = 0; draw < kDraws; ++draw) {
-    cases_.clear();
-    add_noisy(1, {});
-    add_noisy(2, {});
-    const ScalingLoss equal = losses().at(0);
-    if (equal.noise == ScalingLoss::Noise::within) {
-      ++equal_within;
-      EXPECT_TRUE(scaling_text(equal).ends_with(" %, within noise")) << scaling_text(equal);
-    }
-    cases_.pop_back();
-    add_noisy(2, {.communication = 15});
-    lost_above += losses().at(0).noise == ScalingLoss::Noise::above;
+    const Sample one = noisy(1, {}), two = noisy(2, {}), slow = noisy(2, {.communication = 15});
+    equal_within += scaling_losses({&one, &two}).at(0).noise == ScalingLoss::Noise::within;
+    lost_above += scaling_losses({&one, &slow}).at(0).noise == ScalingLoss::Noise::above;
   }
   EXPECT_GE(equal_within, kDraws * 9 / 10);
   EXPECT_EQ(lost_above, kDraws);

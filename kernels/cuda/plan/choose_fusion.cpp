@@ -37,13 +37,25 @@ ProgramCost cost_of_program(const Program& program, const CostOf& cost_of) {
 }
 
 bool uses(const LayerFusion& layer, FusedPattern pattern) {
-  if (pattern == FusedPattern::statistics) return layer.forward.gathers_statistics;
-  if (pattern == FusedPattern::norm_backward_data) return layer.backward_through_norm;
-  if (pattern == FusedPattern::block_end_gradient) return layer.block_end.has_value();
-  if (pattern == FusedPattern::block_end_sums) return layer.sums_for_end;
-  if (pattern == FusedPattern::product_norm) return layer.norm_of_product && layer.norm_in_front;
-  if (pattern == FusedPattern::product_shortcut) return layer.norm_of_product && !layer.norm_in_front;
-  return layer.forward.normalizes_input;
+  if (const auto* product = std::get_if<UnstoredConv>(&layer.how))
+    return pattern == (product->norm_in_front ? FusedPattern::product_norm : FusedPattern::product_shortcut);
+  const auto* conv = std::get_if<FusedConv>(&layer.how);
+  if (!conv) return false;
+  const auto* completed = std::get_if<FusedConv::CompletedGradient>(&conv->data_gradient);
+  switch (pattern) {
+    case FusedPattern::statistics:
+      return conv->gathers_statistics;
+    case FusedPattern::normalized_input:
+      return conv->normalizes.has_value();
+    case FusedPattern::norm_backward_data:
+      return std::holds_alternative<FusedConv::ThroughNorm>(conv->data_gradient);
+    case FusedPattern::block_end_gradient:
+      return completed != nullptr;
+    case FusedPattern::block_end_sums:
+      return completed && completed->sums;
+    default:
+      return false;
+  }
 }
 
 // Options with the cost of their Program.

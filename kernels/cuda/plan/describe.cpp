@@ -34,13 +34,15 @@ namespace plumb::cuda {
 namespace {
 
 struct Describer : BlockEndLowering {
+  using BlockEndLowering::backward;
+  using BlockEndLowering::data_gradient;
+  using BlockEndLowering::forward;
   using GraphLowering::backward;
   using GraphLowering::forward;
 
   Describer(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits)
       : BlockEndLowering(start_storage(graph, options, limits, choose_layout(graph, options, limits)),
-                         plan_fusion(graph, options, limits)),
-        overlap_weights_(options.overlap_weights) {
+                         plan_fusion(graph, options, limits)) {
     lowering_.program.allow_tf32 = options.precision == Precision::tf32 || options.tf32_head;
   }
 
@@ -62,47 +64,47 @@ struct Describer : BlockEndLowering {
   }
 
   void forward(std::size_t i, const Conv& op) {
-    const LayerFusion& layer = layers_[i];
-    if (layer.norm_of_product) return forward_of_product(i, op);
+    if (const auto* product = std::get_if<UnstoredConv>(&layers_[i].how)) return forward(i, op, *product);
+    const auto& layer = std::get<FusedConv>(layers_[i].how);
     ConvForward conv{.in = value(op.in), .weight = lowering_.weights[op.weight], .out = value(op.out)};
-    if (layer.forward.normalizes_input) {
-      conv.in = value(norm_in_front(i).in);
-      conv.scale_shift = saved_[*layer.norm_in_front].scale_shift;
+    if (layer.normalizes) {
+      conv.in = value(norm_at(*layer.normalizes).in);
+      conv.scale_shift = saved_[*layer.normalizes].scale_shift;
     }
-    if (layer.forward.gathers_statistics) {
+    if (layer.gathers_statistics) {
       saved_[i].sums = add_saved(op.name + ".sums", DType::f32, {2, shape(op.out).c});
       conv.sums = saved_[i].sums;
     }
     set_conv_workspace(add(op.name + ".forward", conv, Phase::forward, i), op);
   }
   void backward(std::size_t i, const Conv& op) {
-    const LayerFusion& layer = layers_[i];
-    if (layer.norm_of_product) return backward_of_product(i, op);
+    if (const auto* product = std::get_if<UnstoredConv>(&layers_[i].how)) return backward(i, op, *product);
+    const auto& layer = std::get<FusedConv>(layers_[i].how);
     const BufferId d_out = gradient_of(op.out);
     ConvBackwardWeights weights{.in = value(op.in), .d_out = d_out, .d_weight = gradient(op.weight)};
-    if (layer.weights_normalize_input) {
-      weights.in = value(norm_in_front(i).in);
-      weights.scale_shift = saved_[*layer.norm_in_front].scale_shift;
+    if (layer.normalizes) {
+      weights.in = value(norm_at(*layer.normalizes).in);
+      weights.scale_shift = saved_[*layer.normalizes].scale_shift;
     }
-    Instruction& instruction = add(op.name + ".backward_weights", weights, Phase::backward, i);
-    if (overlap_weights_ && !is_depthwise(graph_, op)) instruction.lane = Lane::weights;
-    set_conv_workspace(instruction, op);
+    set_conv_workspace(add(op.name + ".backward_weights", weights, Phase::backward, i), op);
     if (op.in == 0) return;  // no instruction reads the gradient of the images
     const BufferId d_in = new_gradient(op.in, op.name);
-    const Operation data =
-        layer.backward_through_norm ? Operation(backward_through_norm(i, op, d_out, d_in))
-        : layer.block_end
-            ? Operation(complete_gradient(op, layer, d_out, d_in))
-            : ConvBackwardData{.d_out = d_out, .weight = lowering_.weights[op.weight], .d_in = d_in};
+    const Operation data = std::visit(
+        [&](const auto& way) { return Operation(data_gradient(op, way, d_out, d_in)); }, layer.data_gradient);
     contribute(op.in, d_in);
     set_conv_workspace(add(op.name + ".backward_data", data, Phase::backward, i), op);
   }
 
+  ConvBackwardData data_gradient(const Conv& op, const FusedConv::PlainGradient&, BufferId d_out,
+                                 BufferId d_in) {
+    return {.d_out = d_out, .weight = lowering_.weights[op.weight], .d_in = d_in};
+  }
+
   // The norm's own backward ends with these coefficients.
-  ConvNormBackwardData backward_through_norm(std::size_t i, const Conv& op, BufferId d_out,
-                                             BufferId d_activated) {
-    const BatchNorm& norm = norm_in_front(i);
-    Saved& saved = saved_[*layers_[i].norm_in_front];
+  ConvNormBackwardData data_gradient(const Conv& op, const FusedConv::ThroughNorm& through, BufferId d_out,
+                                     BufferId d_activated) {
+    const BatchNorm& norm = norm_at(through.norm);
+    Saved& saved = saved_[through.norm];
     saved.coefficients = add_coefficients(norm, 1);
     return {.d_out = d_out,
             .weight = lowering_.weights[op.weight],
@@ -119,9 +121,9 @@ struct Describer : BlockEndLowering {
 
   void forward(std::size_t i, const BatchNorm& op) {
     const std::optional<BatchNormFinalize> finalize = statistics(i, op);
-    const LayerFusion& layer = layers_[i];
-    if (!layer.stored) return;
-    if (layer.product) return end_with_product(i, op);
+    const FusedNorm& layer = fused(i);
+    if (layer.output != FusedNorm::Output::stored) return;
+    if (layer.is_by_product()) return end_with_product(i, op);
     Saved& saved = saved_[i];
     BatchNormApply apply{.in = value(op.in), .out = value(op.out), .finalize = finalize};
     if (!finalize) apply.scale_shift = saved.scale_shift;
@@ -129,9 +131,9 @@ struct Describer : BlockEndLowering {
       saved.relu_mask = add_saved(op.name + ".mask", DType::u8, {(shape(op.in).elements() + 7) / 8});
       apply.relu_mask = saved.relu_mask;
     }
-    if (layer.norm_in_front) {
-      apply.residual = value(norm_in_front(i).in);
-      apply.residual_scale_shift = saved_[*layer.norm_in_front].scale_shift;
+    if (layer.shortcut) {
+      apply.residual = value(norm_at(*layer.shortcut).in);
+      apply.residual_scale_shift = saved_[*layer.shortcut].scale_shift;
     } else if (op.residual) {
       apply.residual = value(*op.residual);
     }
@@ -149,25 +151,26 @@ struct Describer : BlockEndLowering {
 
   // Returns what is left for the pass that stores the norm's output.
   std::optional<BatchNormFinalize> statistics(std::size_t i, const BatchNorm& op) {
-    const LayerFusion& layer = layers_[i];
+    const FusedNorm& layer = fused(i);
     Saved& saved = saved_[i];
     const std::int64_t channels = shape(op.in).c;
-    if (!layer.product) saved.mean = add_saved(op.name + ".mean", DType::f32, {channels});
+    if (!layer.is_by_product()) saved.mean = add_saved(op.name + ".mean", DType::f32, {channels});
     saved.inv_std = add_saved(op.name + ".inv_std", DType::f32, {channels});
-    saved.scale_shift = add_saved(op.name + ".scale_shift",
-                                  layer.inside_conv ? lowering_.op_types[i] : DType::f32, {2, channels});
+    saved.scale_shift = add_saved(
+        op.name + ".scale_shift",
+        layer.output == FusedNorm::Output::inside_conv ? lowering_.op_types[i] : DType::f32, {2, channels});
     BatchNormMoments moments{.scale = master(op.scale),
                              .bias = master(op.bias),
                              .running_mean = tensors_.statistics[op.running_mean],
                              .running_variance = tensors_.statistics[op.running_variance],
                              .scale_shift = saved.scale_shift,
                              .inv_std = saved.inv_std};
-    if (!layer.product) moments.mean = saved.mean;
-    if (layer.product) {
+    if (!layer.is_by_product()) moments.mean = saved.mean;
+    if (layer.is_by_product()) {
       statistics_of_product(i, moments);
-    } else if (layer.statistics_by) {
-      const BatchNormFinalize finalize{.sums = saved_[*layer.statistics_by].sums, .moments = moments};
-      if (layer.stored) return finalize;
+    } else if (layer.statistics == FusedNorm::Statistics::by_conv) {
+      const BatchNormFinalize finalize{.sums = saved_[layer.conv].sums, .moments = moments};
+      if (layer.output == FusedNorm::Output::stored) return finalize;
       add(op.name + ".finalize", finalize, Phase::forward, i);
     } else {
       add(op.name + ".statistics",
@@ -179,29 +182,25 @@ struct Describer : BlockEndLowering {
   }
 
   void backward(std::size_t i, const BatchNorm& op) {
-    if (layers_[i].backward_by_end) return;
-    if (layers_[i].product) return pass_on_gradient(i, op);
-    if (layers_[i].backward_through_pool) return backward_through_pool(i, op);
-    if (layers_[i].backward_by_conv) return one_pass_backward(i, op);
-    if (layers_[i].norm_in_front) return pair_backward(i, op);
-    two_pass_backward(i, op);
+    std::visit([&](const auto& way) { backward(i, op, way); }, fused(i).backward);
   }
+  void backward(std::size_t, const BatchNorm&, const FusedNorm::ByEnd&) {}
 
   // A convolution has computed the sums, at a block's end those of its shortcut's norm, too.
-  void one_pass_backward(std::size_t i, const BatchNorm& op) {
+  void backward(std::size_t i, const BatchNorm& op, const FusedNorm::OnePass&) {
     const BufferId d_activated = gradient_of(op.out), d_in = new_gradient(op.in, op.name);
     BatchNormBackwardApply norm{
         .d_activated = d_activated, .in = value(op.in), .coefficients = saved_[i].coefficients, .d_in = d_in};
-    if (layers_[i].norm_in_front) {
-      const BatchNorm& shortcut = norm_in_front(i);
-      norm.shortcut_in = value(shortcut.in);
-      norm.d_shortcut_in = new_gradient(shortcut.in, shortcut.name);
+    const auto shortcut = fused(i).shortcut;
+    if (shortcut) {
+      norm.shortcut_in = value(norm_at(*shortcut).in);
+      norm.d_shortcut_in = new_gradient(norm_at(*shortcut).in, norm_at(*shortcut).name);
     } else if (op.residual) {
       share_with_residual(op, d_activated);
     }
     add(op.name + ".backward", norm, Phase::backward, i);
     contribute(op.in, d_in);
-    if (norm.d_shortcut_in) contribute(norm_in_front(i).in, *norm.d_shortcut_in);
+    if (shortcut) contribute(norm_at(*shortcut).in, *norm.d_shortcut_in);
   }
 
   // Sets the operand that gives the activation's mask. Without a residual, and for a PReLU: the norm's own
@@ -214,7 +213,7 @@ struct Describer : BlockEndLowering {
   }
   // At a block's end: none if its gradient comes masked, the output in NCHW, else bits.
   std::optional<BufferId> set_end_mask(std::size_t i, const BatchNorm& op, auto& norm) const {
-    if (op.activation == Activation::none || layers_[i].masked_by_conv) return {};
+    if (op.activation == Activation::none || fused(i).gradient_comes_masked) return {};
     if (layout() == TensorLayout::nchw) return norm.out = value(op.out), value(op.out);
     norm.relu_mask = saved_[i].relu_mask;
     return saved_[i].relu_mask;
@@ -234,7 +233,8 @@ struct Describer : BlockEndLowering {
   // Two passes: sums over in and d_out, then d_in. If the residual's gradient isn't d_out itself, the first
   // pass writes it: the masked sum of the output's gradients. The second pass reads that instead of the parts
   // and the mask.
-  void two_pass_backward(std::size_t i, const BatchNorm& op) {
+  void backward(std::size_t i, const BatchNorm& op, const FusedNorm::TwoPasses&) {
+    if (const auto shortcut = fused(i).shortcut) return pair_backward(i, op, *shortcut);
     const bool masks_by_input = op.activation != Activation::none && !op.residual;
     const std::vector<BufferId> d_out = gradients_of(op.out, masks_by_input ? 1 : 2);
     const std::optional<BufferId> sum = d_out.size() == 1 ? take_sum(op) : std::nullopt;
@@ -271,11 +271,11 @@ struct Describer : BlockEndLowering {
 
   // The same for a block's end and its shortcut's norm at once. The shortcut's gradient is where the first
   // pass leaves the masked sum.
-  void pair_backward(std::size_t i, const BatchNorm& op) {
-    const BatchNorm& shortcut = norm_in_front(i);
+  void pair_backward(std::size_t i, const BatchNorm& op, std::size_t shortcut_norm) {
+    const BatchNorm& shortcut = norm_at(shortcut_norm);
     const std::vector<BufferId> d_out = gradients_of(op.out, 2);
     BatchNormPairBackward pair{.norm = of_pair(i, op),
-                               .shortcut = of_pair(*layers_[i].norm_in_front, shortcut),
+                               .shortcut = of_pair(shortcut_norm, shortcut),
                                .d_out = d_out.front(),
                                .counters = counters_};
     if (d_out.size() > 1) pair.second_d_out = d_out.back();
@@ -289,22 +289,22 @@ struct Describer : BlockEndLowering {
   }
 
   void forward(std::size_t i, const Pool& op) {
-    const auto norm = layers_[i].norm_in_front;
-    if (!norm) return GraphLowering::forward(i, op);
-    const BufferId in = value(norm_in_front(i).in);
-    if (layers_[i].backward_by_norm)
+    const auto& layer = std::get<FusedPool>(layers_[i].how);
+    if (!layer.normalizes) return GraphLowering::forward(i, op);
+    const BufferId in = value(norm_at(*layer.normalizes).in);
+    if (layer.backward_by_norm)
       saved_[i].winners =
           add_saved(op.name + ".winners", lowering_.program.buffers[in].dtype, nchw(shape(op.out)));
-    pool_forward(i, op, in, saved_[*norm].scale_shift, saved_[i].winners);
+    pool_forward(i, op, in, saved_[*layer.normalizes].scale_shift, saved_[i].winners);
   }
   void backward(std::size_t i, const Pool& op) {
-    if (!layers_[i].backward_by_norm) pool_backward(i, op, saved_[i].argmax ? 2 : 1);
+    if (!std::get<FusedPool>(layers_[i].how).backward_by_norm) pool_backward(i, op, saved_[i].argmax ? 2 : 1);
   }
 
   // Two passes: sums over the pool's winners and its output's gradients, then d_in from in, these gradients
   // and argmax.
-  void backward_through_pool(std::size_t i, const BatchNorm& op) {
-    const std::size_t pool = *layers_[i].backward_through_pool;
+  void backward(std::size_t i, const BatchNorm& op, const FusedNorm::ThroughPool& through) {
+    const std::size_t pool = through.pool;
     const std::vector<BufferId> d_out = gradients_of(std::get<Pool>(graph_.ops[pool]).out, 2);
     BatchNormPoolBackward norm{.in = value(op.in),
                                .winners = *saved_[pool].winners,
@@ -343,7 +343,6 @@ struct Describer : BlockEndLowering {
 
   NormPartition partition_of(const BatchNorm& op) const { return partition_norm(shape(op.in), layout()); }
 
-  bool overlap_weights_;
 };
 
 }  // namespace

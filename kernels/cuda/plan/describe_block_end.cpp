@@ -5,11 +5,11 @@
 
 namespace plumb::cuda {
 
-void BlockEndLowering::forward_of_product(std::size_t i, const Conv& op) {
+void BlockEndLowering::forward(std::size_t i, const Conv& op, const UnstoredConv& product) {
   Saved& saved = saved_[i];
   saved.product_in = value(op.in);
-  if (const auto front = layers_[i].norm_in_front)
-    saved.channel_sums = saved_[*front].channel_sums;
+  if (product.norm_in_front)
+    saved.channel_sums = saved_[*product.norm_in_front].channel_sums;
   else
     sample_pixels(i, op);
   saved.products = multiply_channels(i, op, saved.product_in, op.name + ".in_products");
@@ -50,10 +50,10 @@ void BlockEndLowering::set_macs(Instruction& instruction, const Conv& op, std::i
   instruction.work.macs = static_cast<double>(sampled_shape(op).elements()) * static_cast<double>(rows);
 }
 
-void BlockEndLowering::backward_of_product(std::size_t i, const Conv& op) {
-  const std::size_t end = *layers_[i].norm_of_product;
-  const BatchNorm& norm = std::get<BatchNorm>(graph_.ops[end]);
-  const BufferId d_out = saved_[end].d_out, sums = saved_[end].d_out_sums;
+void BlockEndLowering::backward(std::size_t i, const Conv& op, const UnstoredConv& product) {
+  const BatchNorm& norm = norm_at(product.norm);
+  const Saved& of_norm = saved_[product.norm];
+  const BufferId d_out = of_norm.d_out, sums = of_norm.d_out_sums;
   const BufferId products = multiply_channels(i, op, d_out, op.name + ".gradient_products");
   const std::int64_t inputs = shape(op.in).c;
   const BufferId factors = add_saved(op.name + ".factors", lowering_.op_types[i], {inputs, inputs}),
@@ -64,7 +64,7 @@ void BlockEndLowering::backward_of_product(std::size_t i, const Conv& op) {
                                  .deviations = saved_[i].deviations,
                                  .weight = master(op.weight),
                                  .scale = master(norm.scale),
-                                 .inv_std = saved_[end].inv_std,
+                                 .inv_std = of_norm.inv_std,
                                  .d_weight = gradient(op.weight),
                                  .d_scale = gradient(norm.scale),
                                  .factors = factors,
@@ -82,10 +82,10 @@ void BlockEndLowering::backward_of_product(std::size_t i, const Conv& op) {
       .d_in = op.stride == 1
                   ? new_gradient(op.in, op.name)
                   : add_saved(op.name + ".d_in", lowering_.gradient_types[op.in], nchw(sampled_shape(op))),
-      .by_products = layers_[i].by_products};
-  if (const auto front = layers_[i].norm_in_front; front && !data.by_products) {
-    set_norm(data, *front);
-    data.scale_shift = saved_[*front].scale_shift;
+      .by_products = product.by_products};
+  if (product.norm_in_front && !data.by_products) {
+    set_norm(data, *product.norm_in_front);
+    data.scale_shift = saved_[*product.norm_in_front].scale_shift;
   }
   Instruction& instruction = add(op.name + ".backward_data", data, Phase::backward, i);
   set_macs(instruction, op, shape(op.out).c + inputs);
@@ -94,32 +94,34 @@ void BlockEndLowering::backward_of_product(std::size_t i, const Conv& op) {
 }
 
 bool BlockEndLowering::sums_for_shortcut(std::size_t end) const {
-  const LayerFusion& layer = layers_[end];
-  return layer.product && !layer.masks_gradient && layer.norm_in_front &&
-         !layers_[*layer.norm_in_front].product;
+  const FusedNorm& norm = fused(end);
+  return norm.is_by_product() && !norm.masks_gradient() && norm.shortcut &&
+         !fused(*norm.shortcut).is_by_product();
 }
 
-ConvBackwardData BlockEndLowering::complete_gradient(const Conv& op, const LayerFusion& layer, BufferId d_out,
-                                                     BufferId d_in) {
+ConvBackwardData BlockEndLowering::data_gradient(const Conv& op,
+                                                 const FusedConv::CompletedGradient& completed,
+                                                 BufferId d_out, BufferId d_in) {
   const BufferId added = gradient_of(op.in);
   lowering_.gradients[op.in].clear();
   ConvBackwardData conv{.d_out = d_out,
                         .weight = lowering_.weights[op.weight],
                         .d_in = d_in,
                         .added = added,
-                        .relu_mask = saved_[*layer.block_end].relu_mask.value()};
-  if (!layer.sums_for_end) return conv;
-  const LayerFusion& end = layers_[*layer.block_end];
-  const bool is_for_shortcut = sums_for_shortcut(*layer.block_end);
-  if (end.product && !is_for_shortcut) {
-    conv.d_bias = gradient(std::get<BatchNorm>(graph_.ops[*layer.block_end]).bias);
+                        .relu_mask = saved_[completed.end].relu_mask.value()};
+  if (!completed.sums) return conv;
+  const FusedNorm& end = fused(completed.end);
+  if (end.is_by_product()) {
+    if (sums_for_shortcut(completed.end))
+      set_norm(conv, *end.shortcut);
+    else
+      conv.d_bias = gradient(norm_at(completed.end).bias);
     return conv;
   }
-  const std::size_t summed = is_for_shortcut ? *end.norm_in_front : *layer.block_end;
-  set_norm(conv, summed, end.norm_in_front && !end.product ? 2 : 1);
-  if (!end.norm_in_front || end.product) return conv;
-  const BatchNorm& other = norm_in_front(*layer.block_end);
-  const Saved& shortcut = saved_[*end.norm_in_front];
+  set_norm(conv, completed.end, end.shortcut ? 2 : 1);
+  if (!end.shortcut) return conv;
+  const BatchNorm& other = norm_at(*end.shortcut);
+  const Saved& shortcut = saved_[*end.shortcut];
   conv.shortcut_in = value(other.in);
   conv.shortcut_mean = shortcut.mean;
   conv.shortcut_inv_std = shortcut.inv_std;
@@ -130,7 +132,7 @@ ConvBackwardData BlockEndLowering::complete_gradient(const Conv& op, const Layer
 }
 
 void BlockEndLowering::set_norm(auto& instruction, std::size_t i, std::int64_t norms) {
-  const BatchNorm& norm = std::get<BatchNorm>(graph_.ops[i]);
+  const BatchNorm& norm = norm_at(i);
   Saved& saved = saved_[i];
   instruction.norm_in = value(norm.in);
   instruction.mean = saved.mean;
@@ -146,8 +148,7 @@ BufferId BlockEndLowering::add_coefficients(const BatchNorm& norm, std::int64_t 
 }
 
 void BlockEndLowering::end_with_product(std::size_t i, const BatchNorm& op) {
-  const LayerFusion& layer = layers_[i];
-  const std::size_t product = *layer.product;
+  const std::size_t product = fused(i).conv;
   const Conv& conv = std::get<Conv>(graph_.ops[product]);
   Saved& saved = saved_[i];
   saved.relu_mask = add_saved(op.name + ".mask", DType::u8, {(shape(op.in).elements() + 7) / 8});
@@ -156,28 +157,26 @@ void BlockEndLowering::end_with_product(std::size_t i, const BatchNorm& op) {
                       .scale_shift = saved.scale_shift,
                       .out = value(op.out),
                       .relu_mask = *saved.relu_mask,
-                      .by_products = layers_[product].by_products};
+                      .by_products = std::get<UnstoredConv>(layers_[product].how).by_products};
   std::int64_t inputs = shape(conv.in).c;
-  if (!layer.norm_in_front) {
-    end.residual = value(*op.residual);
+  const auto shortcut = fused(i).shortcut;
+  if (shortcut) end.residual_scale_shift = saved_[*shortcut].scale_shift;
+  if (shortcut && fused(*shortcut).is_by_product()) {
+    const std::size_t other = fused(*shortcut).conv;
+    end.shortcut_in = saved_[other].product_in;
+    end.shortcut_scaled_transposed = saved_[other].scaled_transposed;
+    inputs += shape(std::get<Conv>(graph_.ops[other]).in).c;
   } else {
-    end.residual_scale_shift = saved_[*layer.norm_in_front].scale_shift;
-    if (const auto shortcut = layers_[*layer.norm_in_front].product) {
-      end.shortcut_in = saved_[*shortcut].product_in;
-      end.shortcut_scaled_transposed = saved_[*shortcut].scaled_transposed;
-      inputs += shape(std::get<Conv>(graph_.ops[*shortcut]).in).c;
-    } else {
-      end.residual = value(norm_in_front(i).in);
-    }
+    end.residual = value(shortcut ? norm_at(*shortcut).in : *op.residual);
   }
   Instruction& instruction = add(op.name + ".forward", end, Phase::forward, product);
   instruction.work.macs = static_cast<double>(shape(op.out).elements()) * static_cast<double>(inputs);
-  if (end.by_products && layer.norm_in_front)  // the shortcut goes through `out`
+  if (end.by_products && shortcut)  // the shortcut goes through `out`
     instruction.work.bytes += 2 * bytes(end.out);
 }
 
 void BlockEndLowering::statistics_of_product(std::size_t i, const BatchNormMoments& moments) {
-  const std::size_t product = *layers_[i].product;
+  const std::size_t product = fused(i).conv;
   const Conv& conv = std::get<Conv>(graph_.ops[product]);
   const std::int64_t inputs = shape(conv.in).c, outputs = shape(conv.out).c;
   const DType dtype = lowering_.op_types[product];
@@ -185,7 +184,7 @@ void BlockEndLowering::statistics_of_product(std::size_t i, const BatchNormMomen
   saved.scaled = add_saved(conv.name + ".scaled", dtype, {outputs, inputs});
   saved.scaled_transposed = add_saved(conv.name + ".scaled_transposed", dtype, {inputs, outputs});
   saved.deviations = add_saved(conv.name + ".deviations", DType::f32, {outputs, inputs});
-  add(std::get<BatchNorm>(graph_.ops[i]).name + ".statistics",
+  add(norm_at(i).name + ".statistics",
       ProductNormStatistics{.products = saved.products,
                             .sums = saved.channel_sums,
                             .weight = master(conv.weight),
@@ -197,14 +196,15 @@ void BlockEndLowering::statistics_of_product(std::size_t i, const BatchNormMomen
       .work.macs = static_cast<double>(inputs * inputs * outputs);
 }
 
-void BlockEndLowering::pass_on_gradient(std::size_t i, const BatchNorm& op) {
-  if (layers_[i].masks_gradient) mask_gradient(i, op);
+void BlockEndLowering::backward(std::size_t i, const BatchNorm& op, const FusedNorm::ByProduct& by) {
+  if (by.masks_gradient) mask_gradient(i, op);
   saved_[i].d_out = gradient_of(op.out);
   saved_[i].d_out_sums = gradient(op.bias);
-  const auto norm = layers_[i].norm_in_front;
-  if (!norm || !layers_[*norm].backward_by_end) return share_with_residual(op, saved_[i].d_out);
-  const BatchNorm& shortcut = norm_in_front(i);
-  Saved& of_shortcut = saved_[*layers_[i].norm_in_front];
+  const auto norm = fused(i).shortcut;
+  if (!norm || !std::holds_alternative<FusedNorm::ByEnd>(fused(*norm).backward))
+    return share_with_residual(op, saved_[i].d_out);
+  const BatchNorm& shortcut = norm_at(*norm);
+  Saved& of_shortcut = saved_[*norm];
   if (!sums_for_shortcut(i)) {  // a product
     of_shortcut.d_out = saved_[i].d_out;
     of_shortcut.d_out_sums = saved_[i].d_out_sums;
@@ -217,7 +217,7 @@ void BlockEndLowering::pass_on_gradient(std::size_t i, const BatchNorm& op) {
                              .in = value(shortcut.in),
                              .coefficients = of_shortcut.coefficients,
                              .d_in = d_in},
-      Phase::backward, *layers_[i].norm_in_front);
+      Phase::backward, *norm);
   contribute(shortcut.in, d_in);
 }
 

@@ -20,22 +20,22 @@ class BlockEndLowering : public GraphLowering {
       : GraphLowering(std::move(lowering)), layers_(std::move(layers)) {}
 
   // Lowers a convolution whose output is not stored.
-  void forward_of_product(std::size_t i, const Conv& op);
-  void backward_of_product(std::size_t i, const Conv& op);
+  void forward(std::size_t i, const Conv& op, const UnstoredConv& product);
+  void backward(std::size_t i, const Conv& op, const UnstoredConv& product);
   // The norm behind it.
   void statistics_of_product(std::size_t i, const BatchNormMoments& moments);
   void end_with_product(std::size_t i, const BatchNorm& op);
   // Of a block's end whose convolution's output is not stored: its gradient, masked and summed by a
   // convolution or here, goes to its product and to its shortcut.
-  void pass_on_gradient(std::size_t i, const BatchNorm& op);
+  void backward(std::size_t i, const BatchNorm& op, const FusedNorm::ByProduct& by);
 
   // Takes the gradient that the block's other reader left. That is also read by instructions before, so the
   // sum has a buffer of its own.
-  ConvBackwardData complete_gradient(const Conv& op, const LayerFusion& layer, BufferId d_out, BufferId d_in);
+  ConvBackwardData data_gradient(const Conv& op, const FusedConv::CompletedGradient& completed,
+                                 BufferId d_out, BufferId d_in);
 
-  const BatchNorm& norm_in_front(std::size_t i) const {
-    return std::get<BatchNorm>(graph_.ops[*layers_[i].norm_in_front]);
-  }
+  const FusedNorm& fused(std::size_t norm) const { return std::get<FusedNorm>(layers_[norm].how); }
+  const BatchNorm& norm_at(std::size_t i) const { return std::get<BatchNorm>(graph_.ops[i]); }
   BufferId add_coefficients(const BatchNorm& norm, std::int64_t norms);
   // The gradient of the norm's output is also the residual's. Without ReLU, or masked, it is the same buffer,
   // read after this norm only if it was shared before.

@@ -56,14 +56,18 @@ class Planner {
         plain_(plain),
         readers_(readers_of_values(graph)),
         makers_(makers_of_values(graph)),
-        layers_(graph.ops.size()) {}
+        layers_(graph.ops.size()) {
+    for_each<Conv>([&](std::size_t i, const Conv&) { layers_[i].how = FusedConv{}; });
+    for_each<BatchNorm>([&](std::size_t i, const BatchNorm&) { layers_[i].how = FusedNorm{}; });
+    for_each<Pool>([&](std::size_t i, const Pool&) { layers_[i].how = FusedPool{}; });
+  }
 
   std::vector<LayerFusion> run() {
-    for_each<Conv>([&](std::size_t i, const Conv& conv) { gather_statistics(i, conv); });
-    for_each<BatchNorm>([&](std::size_t i, const BatchNorm& norm) { normalize_on_the_way(i, norm); });
-    for_each<BatchNorm>([&](std::size_t i, const BatchNorm& norm) { complete_gradient(i, norm); });
-    for_each<BatchNorm>([&](std::size_t i, const BatchNorm& norm) { leave_out_product(i, norm); });
-    for_each<BatchNorm>([&](std::size_t i, const BatchNorm& norm) { fuse_with_reader(i, norm); });
+    for_each<Conv>([&](std::size_t i, const Conv& op) { gather_statistics(i, op); });
+    for_each<BatchNorm>([&](std::size_t i, const BatchNorm& op) { normalize_on_the_way(i, op); });
+    for_each<BatchNorm>([&](std::size_t i, const BatchNorm& op) { complete_gradient(i, op); });
+    for_each<BatchNorm>([&](std::size_t i, const BatchNorm& op) { leave_out_product(i, op); });
+    for_each<BatchNorm>([&](std::size_t i, const BatchNorm& op) { fuse_with_reader(i, op); });
     return std::move(layers_);
   }
 
@@ -74,129 +78,126 @@ class Planner {
       if (const T* op = std::get_if<T>(&graph_.ops[i])) visit(i, *op);
   }
 
+  FusedConv& conv(std::size_t i) { return std::get<FusedConv>(layers_[i].how); }
+  FusedNorm& norm(std::size_t i) { return std::get<FusedNorm>(layers_[i].how); }
+  const FusedNorm& norm(std::size_t i) const { return std::get<FusedNorm>(layers_[i].how); }
+
   // Excludes a ResNet's first convolution: cuDNN has no fused engine for it, our own kernels gather its
   // statistics.
-  bool has_fused_engine(const Conv& conv) const {
-    const bool usual = (conv.kernel == 1 && conv.padding == 0) || (conv.kernel == 3 && conv.padding == 1);
-    return usual && conv.groups == 1 && graph_.values[conv.in].shape.c % kChannelMultiple == 0 &&
-           graph_.values[conv.out].shape.c % kChannelMultiple == 0;
+  bool has_fused_engine(const Conv& op) const {
+    const bool usual = (op.kernel == 1 && op.padding == 0) || (op.kernel == 3 && op.padding == 1);
+    return usual && op.groups == 1 && graph_.values[op.in].shape.c % kChannelMultiple == 0 &&
+           graph_.values[op.out].shape.c % kChannelMultiple == 0;
   }
 
-  // Reason not to use the pattern for this convolution; null if there is none.
-  const std::string* reason_against(std::size_t conv, FusedPattern pattern) const {
+  // Whether there is a reason not to use the pattern for this convolution, which it then sets.
+  bool is_excluded(std::size_t i, FusedPattern pattern, std::string& reason) const {
     const auto found = std::ranges::find_if(
-        plain_, [&](const PlainLayer& layer) { return layer.op == conv && layer.pattern == pattern; });
-    return found == plain_.end() ? nullptr : &found->reason;
+        plain_, [&](const PlainLayer& layer) { return layer.op == i && layer.pattern == pattern; });
+    if (found == plain_.end()) return false;
+    reason = found->reason;
+    return true;
   }
 
-  void gather_statistics(std::size_t i, const Conv& conv) {
+  void gather_statistics(std::size_t i, const Conv& op) {
     LayerFusion& layer = layers_[i];
-    const Readers& readers = readers_[conv.out];
-    const BatchNorm* norm =
+    const Readers& readers = readers_[op.out];
+    const BatchNorm* reader =
         readers.size() == 1 ? std::get_if<BatchNorm>(&graph_.ops[readers.front()]) : nullptr;
     if (!support_.statistics) {
       layer.why_not_more = support_.why_none;
-    } else if (!norm || norm->in != conv.out) {
+    } else if (!reader || reader->in != op.out) {
       layer.why_not_more = "it isn't one norm alone that reads its output";
-    } else if (!has_fused_engine(conv) && !is_stem(graph_, conv)) {
+    } else if (!has_fused_engine(op) && !is_stem(graph_, op)) {
       layer.why_not_more = kUsualConvs;
-    } else if (const std::string* reason = reason_against(i, FusedPattern::statistics)) {
-      layer.why_not_more = *reason;
-    } else {
-      layer.forward.gathers_statistics = true;
-      layers_[readers.front()].statistics_by = i;
+    } else if (!is_excluded(i, FusedPattern::statistics, layer.why_not_more)) {
+      conv(i).gathers_statistics = true;
+      norm(readers.front()).statistics = FusedNorm::Statistics::by_conv;
+      norm(readers.front()).conv = i;
     }
   }
 
   // By our own kernels, on any GPU: a block's end normalizes its shortcut and goes back through its norm; a
   // max pool normalizes its input, and the norm goes back through the pool. That kernel has only NHWC: in
   // NCHW windows begin at addresses of every alignment.
-  void normalize_on_the_way(std::size_t i, const BatchNorm& norm) {
-    if (norm.residual || readers_[norm.out].size() != 1) return;
-    const std::size_t reader = readers_[norm.out].front();
+  void normalize_on_the_way(std::size_t i, const BatchNorm& op) {
+    if (op.residual || readers_[op.out].size() != 1) return;
+    const std::size_t reader = readers_[op.out].front();
     const BatchNorm* end = std::get_if<BatchNorm>(&graph_.ops[reader]);
     const Pool* pool = std::get_if<Pool>(&graph_.ops[reader]);
-    const bool is_shortcut = end && end->residual == norm.out && norm.activation == Activation::none;
-    const bool is_pooled = pool && pool->kind == Pool::Kind::max && norm.activation == Activation::relu;
-    if (!is_shortcut && !is_pooled) return;
-    layers_[i].stored = false;
-    layers_[i].backward_by_end = is_shortcut;
-    layers_[reader].norm_in_front = i;
-    if (!is_pooled || !goes_back_through(*pool) || layout_ != TensorLayout::nhwc) return;
-    layers_[i].backward_through_pool = reader;
-    layers_[reader].backward_by_norm = true;
+    if (end && end->residual == op.out && op.activation == Activation::none) {
+      norm(i).output = FusedNorm::Output::not_stored;
+      norm(i).backward = FusedNorm::ByEnd{};
+      norm(reader).shortcut = i;
+    } else if (pool && pool->kind == Pool::Kind::max && op.activation == Activation::relu) {
+      auto& fused = std::get<FusedPool>(layers_[reader].how);
+      norm(i).output = FusedNorm::Output::not_stored;
+      fused.normalizes = i;
+      if (!goes_back_through(*pool) || layout_ != TensorLayout::nhwc) return;
+      norm(i).backward = FusedNorm::ThroughPool{reader};
+      fused.backward_by_norm = true;
+    }
   }
 
   // Backward-data of the next block's first convolution comes when one other gradient of the sum is there,
-  // which it adds.
-  void complete_gradient(std::size_t i, const BatchNorm& norm) {
-    const Readers& readers = readers_[norm.out];
-    if (!support_.block_end_gradient || !norm.residual || norm.activation != Activation::relu ||
+  // which it adds. It may also sum the gradient for the end's norm.
+  void complete_gradient(std::size_t i, const BatchNorm& op) {
+    const Readers& readers = readers_[op.out];
+    if (!support_.block_end_gradient || !op.residual || op.activation != Activation::relu ||
         readers.size() != 2)
       return;
-    const Conv* conv = std::get_if<Conv>(&graph_.ops[readers.front()]);
-    if (!conv || conv->kernel != 1 || conv->stride != 1 || conv->padding != 0 || conv->groups != 1 ||
-        graph_.values[conv->in].shape.c % kBlockEndChannels != 0)
+    const std::size_t reader = readers.front();
+    const Conv* by = std::get_if<Conv>(&graph_.ops[reader]);
+    if (!by || by->kernel != 1 || by->stride != 1 || by->padding != 0 || by->groups != 1 ||
+        graph_.values[by->in].shape.c % kBlockEndChannels != 0 ||
+        is_excluded(reader, FusedPattern::block_end_gradient, layers_[i].why_plain_gradient))
       return;
-    if (const std::string* reason = reason_against(readers.front(), FusedPattern::block_end_gradient)) {
-      layers_[i].why_plain_gradient = *reason;
-      return;
-    }
-    layers_[i].masked_by_conv = true;
-    layers_[readers.front()].block_end = i;
-    sum_for_end(i, readers.front(), *conv);
-  }
-
-  void sum_for_end(std::size_t i, std::size_t reader, const Conv& conv) {
-    if (graph_.values[conv.out].shape.c % kBlockEndStep != 0) return;
-    if (const std::string* reason = reason_against(reader, FusedPattern::block_end_sums)) {
-      layers_[i].why_plain_gradient = *reason;
-      return;
-    }
-    layers_[i].backward_by_conv = true;
-    layers_[reader].sums_for_end = true;
+    const bool sums = graph_.values[by->out].shape.c % kBlockEndStep == 0 &&
+                      !is_excluded(reader, FusedPattern::block_end_sums, layers_[i].why_plain_gradient);
+    norm(i).gradient_comes_masked = true;
+    if (sums) norm(i).backward = FusedNorm::OnePass{};
+    conv(reader).data_gradient = FusedConv::CompletedGradient{.end = i, .sums = sums};
   }
 
   // Its statistics and backward then come from products of the input of the convolution in front, which is
   // the output of a norm. Our own kernel takes that norm's sums with the convolution's data gradient.
-  void leave_out_product(std::size_t i, const BatchNorm& norm) {
-    const bool masks_gradient = !layers_[i].masked_by_conv;
-    if (!support_.product_norm || layout_ != TensorLayout::nhwc || !norm.residual ||
-        norm.activation != Activation::relu || readers_[norm.out].size() > 2 ||
-        !(masks_gradient || layers_[i].backward_by_conv))
+  void leave_out_product(std::size_t i, const BatchNorm& op) {
+    const bool masks_gradient = !norm(i).gradient_comes_masked;
+    if (!support_.product_norm || layout_ != TensorLayout::nhwc || !op.residual ||
+        op.activation != Activation::relu || readers_[op.out].size() > 2 ||
+        !(masks_gradient || std::holds_alternative<FusedNorm::OnePass>(norm(i).backward)))
       return;
-    const Conv* conv = product_of(norm);
-    if (!conv || conv->stride != 1) return;
-    const std::size_t front = makers_[conv->in];
-    const BatchNorm* in_front = made_by<BatchNorm>(conv->in);
+    const Conv* product = product_of(op);
+    if (!product || product->stride != 1) return;
+    const std::size_t front = makers_[product->in];
+    const BatchNorm* in_front = made_by<BatchNorm>(product->in);
     if (!in_front || in_front->residual || in_front->activation != Activation::relu ||
-        readers_[conv->in].size() != 1 || !take_product(i, norm, FusedPattern::product_norm))
+        readers_[product->in].size() != 1 || !take_product(i, op, front, FusedPattern::product_norm))
       return;
-    layers_[makers_[norm.in]].norm_in_front = front;
-    layers_[front].sums_output = true;
-    layers_[front].backward_by_conv = support_.block_end_gradient;
-    layers_[i].masks_gradient = masks_gradient;
-    const auto shortcut = layers_[i].norm_in_front;
+    norm(front).sums_output = true;
+    if (support_.block_end_gradient) norm(front).backward = FusedNorm::OnePass{};
+    norm(i).backward = FusedNorm::ByProduct{masks_gradient};
+    const auto shortcut = norm(i).shortcut;
     if (!shortcut) return;
     leave_out_shortcut(*shortcut);
-    if (masks_gradient && !layers_[*shortcut].product) layers_[*shortcut].backward_by_end = false;
+    if (masks_gradient && !norm(*shortcut).is_by_product()) norm(*shortcut).backward = FusedNorm::TwoPasses{};
   }
 
   // The same for the shortcut of such a block.
   void leave_out_shortcut(std::size_t i) {
-    const auto& norm = std::get<BatchNorm>(graph_.ops[i]);
-    const Conv* conv = product_of(norm);
-    if (conv && (conv->stride == 1 || (conv->stride == 2 && takes_sampled_gradient(conv->in))))
-      take_product(i, norm, FusedPattern::product_shortcut);
+    const auto& op = std::get<BatchNorm>(graph_.ops[i]);
+    const Conv* product = product_of(op);
+    if (product && (product->stride == 1 || (product->stride == 2 && takes_sampled_gradient(product->in))))
+      take_product(i, op, {}, FusedPattern::product_shortcut);
   }
 
   // Whether a gradient of every second pixel can be added where another one completes the sum: our
   // convolution's kernel doesn't do that beside the sums for two norms.
   bool takes_sampled_gradient(ValueId value) const {
     if (!made_by<BatchNorm>(value)) return false;
-    const LayerFusion& end = layers_[makers_[value]];
-    return end.masks_gradient ||
-           (end.masked_by_conv && (!end.norm_in_front || layers_[*end.norm_in_front].product));
+    const FusedNorm& end = norm(makers_[value]);
+    return end.masks_gradient() ||
+           (end.gradient_comes_masked && (!end.shortcut || norm(*end.shortcut).is_by_product()));
   }
 
   template <typename T>
@@ -205,83 +206,71 @@ class Planner {
   }
 
   // The 1x1 convolution in front of the norm, if our kernels can do without its output.
-  const Conv* product_of(const BatchNorm& norm) const {
-    const Conv* conv = made_by<Conv>(norm.in);
-    if (!conv || readers_[norm.in].size() != 1 || conv->kernel != 1 || conv->padding != 0 ||
-        conv->groups != 1)
+  const Conv* product_of(const BatchNorm& op) const {
+    const Conv* product = made_by<Conv>(op.in);
+    if (!product || readers_[op.in].size() != 1 || product->kernel != 1 || product->padding != 0 ||
+        product->groups != 1)
       return nullptr;
-    const std::int64_t inputs = graph_.values[conv->in].shape.c, outputs = graph_.values[conv->out].shape.c;
+    const std::int64_t inputs = graph_.values[product->in].shape.c,
+                       outputs = graph_.values[product->out].shape.c;
     return inputs % kBlockEndStep == 0 && inputs <= kMostProductInputs && outputs % kBlockEndChannels == 0 &&
                    outputs <= kMostProductOutputs && outputs >= 2 * inputs
-               ? conv
+               ? product
                : nullptr;
   }
 
   // False if there is a reason against it.
-  bool take_product(std::size_t i, const BatchNorm& norm, FusedPattern pattern) {
-    const std::size_t product = makers_[norm.in];
-    if (const std::string* reason = reason_against(product, pattern)) {
-      layers_[i].why_plain_gradient = *reason;
-      return false;
-    }
-    layers_[i].product = product;
-    layers_[i].statistics_by.reset();
-    layers_[product].forward.gathers_statistics = false;
-    layers_[product].norm_of_product = i;
-    layers_[product].by_products = !support_.block_end_gradient;
+  bool take_product(std::size_t i, const BatchNorm& op, std::optional<std::size_t> norm_in_front,
+                    FusedPattern pattern) {
+    const std::size_t product = makers_[op.in];
+    if (is_excluded(product, pattern, layers_[i].why_plain_gradient)) return false;
+    norm(i).statistics = FusedNorm::Statistics::by_product;
+    norm(i).conv = product;
+    layers_[product].how =
+        UnstoredConv{.norm = i, .norm_in_front = norm_in_front, .by_products = !support_.block_end_gradient};
     return true;
   }
 
-  void fuse_with_reader(std::size_t i, const BatchNorm& norm) {
-    LayerFusion& layer = layers_[i];
-    if (layer.product || layer.sums_output) return;
-    const std::size_t first_reader = readers_[norm.out].empty() ? i : readers_[norm.out].front();
-    const Conv* conv = std::get_if<Conv>(&graph_.ops[first_reader]);
-    if (!layer.statistics_by) {
-      layer.why_not_more = support_.statistics ? "no convolution gathers its statistics" : support_.why_none;
-    } else if (norm.activation != Activation::relu) {
-      layer.why_not_more = "no ReLU";
-    } else if (!conv) {
-      layer.why_not_more = "no convolution reads it first";
-    } else if (!has_fused_engine(*conv)) {
-      layer.why_not_more = kUsualConvs;
-    } else if (norm.residual) {
-      layer.why_not_more = "no convolution adds its residual";
-    } else if (readers_[norm.out].size() > 1) {
-      layer.why_not_more = "several read its output";
-    } else {
-      fuse_with_only_reader(i, first_reader);
+  void fuse_with_reader(std::size_t i, const BatchNorm& op) {
+    if (norm(i).is_by_product() || norm(i).sums_output) return;
+    std::string& why_not = layers_[i].why_not_more;
+    const std::size_t first_reader = readers_[op.out].empty() ? i : readers_[op.out].front();
+    const Conv* reader = std::get_if<Conv>(&graph_.ops[first_reader]);
+    if (norm(i).statistics == FusedNorm::Statistics::own) {
+      why_not = support_.statistics ? "no convolution gathers its statistics" : support_.why_none;
+    } else if (op.activation != Activation::relu) {
+      why_not = "no ReLU";
+    } else if (!reader) {
+      why_not = "no convolution reads it first";
+    } else if (!has_fused_engine(*reader)) {
+      why_not = kUsualConvs;
+    } else if (op.residual) {
+      why_not = "no convolution adds its residual";
+    } else if (readers_[op.out].size() > 1) {
+      why_not = "several read its output";
+    } else if (FusedConv* fused = std::get_if<FusedConv>(&layers_[first_reader].how)) {
+      fuse_with_only_reader(i, first_reader, *fused);
     }
   }
 
-  void fuse_with_only_reader(std::size_t i, std::size_t reader) {
-    LayerFusion &layer = layers_[i], &conv = layers_[reader];
-    if (const std::string* reason = reason_against(reader, FusedPattern::norm_backward_data)) {
-      layer.why_not_more = *reason;
-    } else if (support_.norm_backward_data) {
-      layer.backward_by_conv = true;
-      conv.backward_through_norm = true;
-      conv.norm_in_front = i;
-    } else {
-      layer.why_not_more = support_.gpu + " goes back through it in no single pass";
+  void fuse_with_only_reader(std::size_t i, std::size_t reader, FusedConv& fused) {
+    std::string& why_not = layers_[i].why_not_more;
+    if (!is_excluded(reader, FusedPattern::norm_backward_data, why_not)) {
+      if (support_.norm_backward_data) {
+        norm(i).backward = FusedNorm::OnePass{};
+        fused.data_gradient = FusedConv::ThroughNorm{i};
+      } else {
+        why_not = support_.gpu + " goes back through it in no single pass";
+      }
     }
     if (!support_.normalized_input || !support_.normalized_input_weights) {
-      layer.why_not_more = support_.gpu + " has no engine that normalizes what it reads";
-      return;
+      why_not = support_.gpu + " has no engine that normalizes what it reads";
+    } else if (!fused.gathers_statistics) {
+      why_not = "its reader gathers no statistics";
+    } else if (!is_excluded(reader, FusedPattern::normalized_input, why_not)) {
+      norm(i).output = FusedNorm::Output::inside_conv;
+      fused.normalizes = i;
     }
-    if (!conv.forward.gathers_statistics) {
-      layer.why_not_more = "its reader gathers no statistics";
-      return;
-    }
-    if (const std::string* reason = reason_against(reader, FusedPattern::normalized_input)) {
-      layer.why_not_more = *reason;
-      return;
-    }
-    layer.inside_conv = true;
-    layer.stored = false;
-    conv.forward.normalizes_input = true;
-    conv.weights_normalize_input = true;
-    conv.norm_in_front = i;
   }
 
   const Graph& graph_;
@@ -317,9 +306,7 @@ FusionSupport fusion_support(int compute_capability, Precision precision, bool d
 
 FusionSupport support_of(const DescribeOptions& options, const DeviceLimits& limits) {
   if (!options.fuse) return {.why_none = "--fusion is off"};
-  FusionSupport support = fusion_support(limits.compute_capability, options.precision, options.deterministic);
-  support.product_norm &= !options.overlap_weights;  // the data gradient waits for the weights' there
-  return support;
+  return fusion_support(limits.compute_capability, options.precision, options.deterministic);
 }
 
 std::vector<LayerFusion> plan_fusion(const Graph& graph, const DescribeOptions& options,

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "kernels/program/describe.h"
@@ -48,39 +49,70 @@ FusionSupport fusion_support(int compute_capability, Precision precision, bool d
 // The same, or nothing if DescribeOptions::fuse says so.
 FusionSupport support_of(const DescribeOptions& options, const DeviceLimits& limits);
 
+// A convolution. Members that are ops are indices into Graph::ops.
+struct FusedConv {
+  struct PlainGradient {};
+  // Backward-data includes the ReLU and the sums of the norm in front.
+  struct ThroughNorm {
+    std::size_t norm;
+  };
+  // Backward-data completes the gradient of a block's end: it adds the other reader's and applies the ReLU.
+  struct CompletedGradient {
+    std::size_t end;
+    bool sums = false;  // … and sums it for that norm
+  };
+  bool gathers_statistics = false;  // of its output
+  std::optional<std::size_t>
+      normalizes;  // norm in front, whose output it would read, in the weight gradient too
+  std::variant<PlainGradient, ThroughNorm, CompletedGradient> data_gradient;
+};
+
+// A convolution whose output is not stored: only a block's last norm reads it, or its shortcut's.
+struct UnstoredConv {
+  std::size_t norm;
+  std::optional<std::size_t>
+      norm_in_front;         // of a block's last convolution: it sums its output for the product
+  bool by_products = false;  // a library's products take the place of our own kernels
+};
+
+struct FusedNorm {
+  enum class Statistics { own, by_conv, by_product };
+  // not_stored: a max pool or a block's end normalizes it.
+  enum class Output { stored, inside_conv, not_stored };
+  struct TwoPasses {};  // for a shortcut, too
+  struct OnePass {};    // a convolution computes the sums with the gradient of the output
+  struct ByEnd {};      // a shortcut's: the block's end does it all
+  struct ThroughPool {
+    std::size_t pool;  // behind it
+  };
+  // The convolution in front does the rest.
+  struct ByProduct {
+    bool
+        masks_gradient;  // an instruction of its own masks and sums the output's gradient; else a convolution
+  };
+  Statistics statistics = Statistics::own;
+  std::size_t conv = kNone;  // in front, by which the statistics come
+  Output output = Output::stored;
+  bool sums_output = false;             // for the product that reads it
+  std::optional<std::size_t> shortcut;  // norm of the shortcut that this block's end normalizes
+  bool gradient_comes_masked = false;   // from a convolution: FusedConv::CompletedGradient
+  std::variant<TwoPasses, OnePass, ByEnd, ThroughPool, ByProduct> backward;
+
+  bool is_by_product() const { return statistics == Statistics::by_product; }
+  bool masks_gradient() const {
+    const auto* product = std::get_if<ByProduct>(&backward);
+    return product && product->masks_gradient;
+  }
+};
+
+struct FusedPool {
+  std::optional<std::size_t> normalizes;  // norm in front
+  bool backward_by_norm = false;          // which goes back through the pool
+};
+
 // Fusion of one operation of a Graph. Without fused engines: only what own kernels do for another norm.
 struct LayerFusion {
-  // For a convolution.
-  ConvFusion forward;
-  bool weights_normalize_input = false;  // the weight gradient also reads the norm's input
-  bool backward_through_norm = false;    // backward-data includes the ReLU and the norm's sums
-  // The block's end whose gradient backward-data completes: it adds the other reader's and applies the ReLU.
-  std::optional<std::size_t> block_end;
-  bool sums_for_end = false;  // … and sums it for that norm
-  // The norm behind it, if the output, which only that norm reads, is not stored: a block's last norm or its
-  // shortcut's.
-  std::optional<std::size_t> norm_of_product;
-  bool by_products = false;  // … and a library's products take the place of our own kernels
-
-  // For a convolution, a max pool, or a norm that ends a block: op of the norm that it partly computes, and
-  // whose output it would read otherwise. A block's end normalizes its shortcut, and does its backward.
-  std::optional<std::size_t> norm_in_front;
-
-  // For a norm.
-  std::optional<std::size_t> statistics_by;  // op of the preceding convolution that gathers the statistics
-  bool inside_conv = false;                  // normalized by the first convolution that reads it
-  bool stored = true;                        // output is in memory
-  bool sums_output = false;                  // for the product that reads it
-  std::optional<std::size_t> product;        // op of the convolution in front, whose output is not stored
-  bool backward_by_conv = false;             // its sums are computed with the gradient of its output
-  bool backward_by_end = false;              // a shortcut's: the block's end does it all
-  bool masked_by_conv = false;               // its output's gradient comes summed and masked: see block_end
-  bool masks_gradient = false;               // an instruction of its own masks and sums that, for its product
-  std::optional<std::size_t> backward_through_pool;  // op of the max pool behind it
-
-  // For a max pool.
-  bool backward_by_norm = false;  // the norm in front goes back through it
-
+  std::variant<std::monostate, FusedConv, UnstoredConv, FusedNorm, FusedPool> how;
   std::string why_not_more;
   std::string why_plain_gradient;  // a block's end: why no convolution masks or sums its gradient, if tried
 };

@@ -15,45 +15,73 @@ std::string reasons(const LayerFusion& layer) {
   return text;
 }
 
-// Layer, forward, backward, why not more; empty for other operations.
-TextRow row_of(const Graph& graph, const Conv& conv, const LayerFusion& layer) {
-  TextRow row{conv.name, "", "", layer.why_not_more};
-  if (layer.forward.normalizes_input)
-    row[1] = "normalizes " + name_of(graph.ops[*layer.norm_in_front]) + " (ConvBNfprop)";
-  if (layer.forward.gathers_statistics) append_part(row[1], "statistics");
-  if (layer.norm_of_product) {
-    row[1] = "never stored: ends the block with " + name_of(graph.ops[*layer.norm_of_product]);
-    row[2] = "from products";
-    if (layer.norm_in_front && !layer.by_products)
-      row[2] += ", with the sums of " + name_of(graph.ops[*layer.norm_in_front]);
+// Forward and backward.
+struct Cells {
+  std::string forward, backward;
+};
+
+Cells cells_of(const Graph& graph, const FusedConv& conv) {
+  Cells cells;
+  if (conv.normalizes) {
+    cells.forward = "normalizes " + name_of(graph.ops[*conv.normalizes]) + " (ConvBNfprop)";
+    cells.backward = "ConvBNwgrad";
   }
-  if (layer.weights_normalize_input) row[2] = "ConvBNwgrad";
-  if (layer.backward_through_norm) append_part(row[2], "DgradDreluBNBwdWeight");
-  if (layer.block_end)
-    append_part(row[2], (layer.sums_for_end ? "adds, masks and sums the gradient of "
-                                            : "adds and masks the gradient of ") +
-                            name_of(graph.ops[*layer.block_end]));
-  return row;
+  if (conv.gathers_statistics) append_part(cells.forward, "statistics");
+  if (std::get_if<FusedConv::ThroughNorm>(&conv.data_gradient))
+    append_part(cells.backward, "DgradDreluBNBwdWeight");
+  if (const auto* completed = std::get_if<FusedConv::CompletedGradient>(&conv.data_gradient))
+    append_part(cells.backward, (completed->sums ? "adds, masks and sums the gradient of "
+                                                 : "adds and masks the gradient of ") +
+                                    name_of(graph.ops[completed->end]));
+  return cells;
 }
 
-TextRow row_of(const Graph& graph, const BatchNorm& norm, const LayerFusion& layer) {
-  TextRow row{norm.name, "", "", reasons(layer)};
-  if (layer.statistics_by) row[1] = "statistics by " + name_of(graph.ops[*layer.statistics_by]);
-  if (!layer.stored) append_part(row[1], "never stored");
-  if (layer.norm_in_front) append_part(row[1], "normalizes " + name_of(graph.ops[*layer.norm_in_front]));
-  if (layer.product)
-    append_part(row[1], "statistics by products of " + name_of(graph.ops[*layer.product]) + "'s input");
-  if (layer.sums_output) append_part(row[1], "sums its output");
-  if (layer.masked_by_conv) row[2] = "its output's gradient comes masked";
-  if (layer.masks_gradient) row[2] = "masks and sums its output's gradient";
-  if (layer.backward_by_conv) row[2] = "sums with its output's gradient";
-  if (layer.backward_through_pool) row[2] = "through " + name_of(graph.ops[*layer.backward_through_pool]);
-  if (layer.backward_by_end) row[2] = "with the norm that it is added to";
-  return row;
+Cells cells_of(const Graph& graph, const UnstoredConv& conv) {
+  Cells cells{"never stored: ends the block with " + name_of(graph.ops[conv.norm]), "from products"};
+  if (conv.norm_in_front && !conv.by_products)
+    cells.backward += ", with the sums of " + name_of(graph.ops[*conv.norm_in_front]);
+  return cells;
 }
 
-TextRow row_of(const Graph&, const auto&, const LayerFusion&) {
-  return {};
+// Whether a convolution sums the gradient of its output.
+bool is_summed(const FusedNorm& norm) {
+  const auto* product = std::get_if<FusedNorm::ByProduct>(&norm.backward);
+  return std::get_if<FusedNorm::OnePass>(&norm.backward) || (product && !product->masks_gradient);
+}
+
+std::string backward_of(const Graph& graph, const FusedNorm& norm) {
+  if (std::get_if<FusedNorm::ByEnd>(&norm.backward)) return "with the norm that it is added to";
+  if (const auto* through = std::get_if<FusedNorm::ThroughPool>(&norm.backward))
+    return "through " + name_of(graph.ops[through->pool]);
+  if (norm.masks_gradient()) return "masks and sums its output's gradient";
+  if (is_summed(norm)) return "sums with its output's gradient";
+  return norm.gradient_comes_masked ? "its output's gradient comes masked" : "";
+}
+
+Cells cells_of(const Graph& graph, const FusedNorm& norm) {
+  std::string forward;
+  if (norm.statistics == FusedNorm::Statistics::by_conv)
+    forward = "statistics by " + name_of(graph.ops[norm.conv]);
+  if (norm.output != FusedNorm::Output::stored) append_part(forward, "never stored");
+  if (norm.shortcut) append_part(forward, "normalizes " + name_of(graph.ops[*norm.shortcut]));
+  if (norm.is_by_product())
+    append_part(forward, "statistics by products of " + name_of(graph.ops[norm.conv]) + "'s input");
+  if (norm.sums_output) append_part(forward, "sums its output");
+  return {forward, backward_of(graph, norm)};
+}
+
+// Layer, forward, backward, why not more; empty for other operations.
+TextRow row_of(const Graph& graph, const Op& op, const LayerFusion& layer) {
+  return std::visit(
+      [&](const auto& how) -> TextRow {
+        if constexpr (requires { cells_of(graph, how); }) {
+          const Cells cells = cells_of(graph, how);
+          return {name_of(op), cells.forward, cells.backward, reasons(layer)};
+        } else {
+          return {};
+        }
+      },
+      layer.how);
 }
 
 }  // namespace
@@ -66,13 +94,15 @@ std::string fusion_text(const Graph& graph, const DescribeOptions& options, cons
   std::vector<TextRow> rows{{"layer", "forward", "backward", "why not more"}};
   std::size_t statistics = 0, unstored = 0, backward = 0, masked = 0, products = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    TextRow row = std::visit([&](const auto& op) { return row_of(graph, op, layers[i]); }, graph.ops[i]);
+    TextRow row = row_of(graph, graph.ops[i], layers[i]);
     if (!row.empty()) rows.push_back(std::move(row));
-    statistics += layers[i].forward.gathers_statistics;
-    unstored += !layers[i].stored;
-    backward += layers[i].backward_by_conv;
-    masked += layers[i].masked_by_conv;
-    products += layers[i].product.has_value();
+    if (const auto* conv = std::get_if<FusedConv>(&layers[i].how)) statistics += conv->gathers_statistics;
+    const auto* norm = std::get_if<FusedNorm>(&layers[i].how);
+    if (!norm) continue;
+    unstored += norm->output != FusedNorm::Output::stored;
+    backward += is_summed(*norm);
+    masked += norm->gradient_comes_masked;
+    products += norm->is_by_product();
   }
   return fmt::format(
       "{}of the norms, {} have their statistics from a convolution, {} are never stored, "

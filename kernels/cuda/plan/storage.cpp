@@ -87,10 +87,12 @@ BufferId add_norm_counters(Program& program, const Graph& graph, const std::vect
     const auto count = [&](const Shape& shape) {
       counters = std::max(counters, norm_counters(partition_norm(shape, program.layout.value())));
     };
-    if (!layers[i].product || layers[i].masks_gradient) count(in);
-    if (layers[i].product)
-      in.c = graph.values[std::get<Conv>(graph.ops[*layers[i].product]).in].shape.c, count(in);
-    if (layers[i].backward_through_pool) counters = std::max(counters, norm_counters(partition_pooled(in)));
+    const auto& fused = std::get<FusedNorm>(layers[i].how);
+    if (!fused.is_by_product() || fused.masks_gradient()) count(in);
+    if (fused.is_by_product())
+      in.c = graph.values[std::get<Conv>(graph.ops[fused.conv]).in].shape.c, count(in);
+    if (std::holds_alternative<FusedNorm::ThroughPool>(fused.backward))
+      counters = std::max(counters, norm_counters(partition_pooled(in)));
   }
   return add_buffer(program, {.name = "norm_counters",
                               .role = Role::state,

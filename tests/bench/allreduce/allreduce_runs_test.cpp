@@ -73,8 +73,8 @@ TEST_F(AllreduceRuns, HalvesAndIntegersAreExact) {
 }
 
 TEST_F(AllreduceRuns, OneWrongElementEndsWith76AndNamesItsRank) {
-  const Answer answer =
-      start(2, PLUMB_DAMAGED_ALLREDUCE, kShort + "--json --out links.json", "export PLUMB_DAMAGED_RANK=1; ");
+  const Answer answer = start(2, PLUMB_DAMAGED_ALLREDUCE, kShort + "--json --output links.json",
+                              "export PLUMB_DAMAGED_RANK=1; ");
   EXPECT_EQ(answer.exit_code, 76);
   EXPECT_NE(answer.messages.find("1 wrong element on rank 1"), std::string::npos) << answer.messages;
   EXPECT_NE(answer.messages.find("allreduce of 1024 bytes out of place"), std::string::npos)
@@ -101,13 +101,13 @@ TEST_F(AllreduceRuns, OneRankSaysWhatItMeasures) {
   const Answer answer = measure(1, kShort);
   EXPECT_EQ(answer.exit_code, 0) << answer.messages;
   EXPECT_NE(answer.output.find("one rank sends nothing"), std::string::npos) << answer.output;
-  const Answer refused = measure(1, kShort + "--out links.json");
+  const Answer refused = measure(1, kShort + "--output links.json");
   EXPECT_EQ(refused.exit_code, 64);
   EXPECT_NE(refused.messages.find("links.json"), std::string::npos) << refused.messages;
 }
 
 TEST_F(AllreduceRuns, LinksAreWrittenOnceUnlessOverwritten) {
-  const std::string file = folder_.path() + "/links.json", arguments = kShort + "--out links.json ";
+  const std::string file = folder_.path() + "/links.json", arguments = kShort + "--output links.json ";
   measure_well(2, arguments);
   const Links links = read_links(file);
   EXPECT_EQ(links.comm, "mpi");
@@ -124,7 +124,7 @@ TEST_F(AllreduceRuns, LinksAreWrittenOnceUnlessOverwritten) {
 
 TEST_F(AllreduceRuns, PairsOfOneHostAreItsRanks) {
   for (const int ranks : {2, 3, 4}) {
-    const Json links = measure_well(ranks, "--pairs --overwrite --out links.json").json.at("links");
+    const Json links = measure_well(ranks, "--pairs --overwrite --output links.json").json.at("links");
     EXPECT_EQ(links.at("between"), "ranks");
     EXPECT_EQ(links.at("pairs").size(), static_cast<std::size_t>(ranks * (ranks - 1) / 2));
     for (const Json& pair : links.at("pairs")) {

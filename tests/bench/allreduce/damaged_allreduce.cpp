@@ -9,7 +9,7 @@
 
 namespace {
 
-plumb::DamageHook damage_of(const plumb::Job& job) {
+plumb::MessageDamage damage_of(const plumb::Job& job) {
   const char* const rank = std::getenv("PLUMB_DAMAGED_RANK");
   if (rank == nullptr || std::to_string(job.rank()) != rank) return {};
   if (std::getenv("PLUMB_STOPS") != nullptr) return [](std::span<std::byte>) { std::raise(SIGSTOP); };

@@ -1,20 +1,11 @@
 #!/usr/bin/env bash
 # doctor_command.sh BEHAVIOUR PLUMBLINE: plumbline doctor with a transport that the test makes up in place of
 # ssh: hosts that answer with this host's facts under their own names, and some that don't. Real hosts: tests/cluster.
-set -Eeuo pipefail
-trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
+. "${BASH_SOURCE[0]%/*}/../../prelude.sh"
 behavior=$1
 plumbline=$2
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
-message=
 unset OMPI_MCA_plm_rsh_agent
-
-fail() {
-  echo "FAILED: $*"
-  exit 1
-}
 
 # transport: a command that takes a host and a command line, from standard input.
 transport() {
@@ -28,8 +19,6 @@ doctor() {
   output=$("$plumbline" doctor --program "$plumbline" --ssh ./transport "$@" 2>message) || code=$?
   message=$(<message)
 }
-expect_code() { [ "$code" -eq "$1" ] || fail "exit code $code instead of $1: $output $message"; }
-expect_words() { [[ $output == *"$1"* ]] || fail "'$1' is missing in: $output $message"; }
 
 # A stub's last lines: facts under the host's name, with its clock, which it then tells when asked.
 answer_with_facts='facts=${facts/\"host\":\"/\"host\":\"$host.}
@@ -63,11 +52,11 @@ STUB
     doctor -H '10.77.[0-3].[1-250]' --timeout-s 15 # addresses, so that no name server is asked
     echo "1,000 hosts in $((SECONDS - start)) s"
     expect_code 69
-    expect_words "10.77.0.7: can't be reached (ssh: connect to host 10.77.0.7 port 22: No route to host): check that it is up"
-    expect_words "10.77.0.8: $plumbline can't be started there (sh: 1: "
-    expect_words "10.77.0.9: doesn't answer within 15 s: "
-    expect_words "10.77.0.10: build 0000"
-    expect_words "1000 hosts, 997 answered in "
+    expect_word "10.77.0.7: can't be reached (ssh: connect to host 10.77.0.7 port 22: No route to host): check that it is up"
+    expect_word "10.77.0.8: $plumbline can't be started there (sh: 1: "
+    expect_word "10.77.0.9: doesn't answer within 15 s: "
+    expect_word "10.77.0.10: build 0000"
+    expect_word "1000 hosts, 997 answered in "
     [ "$(wc -l <<<"$output")" -le 15 ] || fail "more than a line for each finding: $output"
     ;;
   findings_are_named)
@@ -81,7 +70,7 @@ STUB
     sed -i 's/clock $EPOCHREALTIME/clock $((EPOCHSECONDS + 3650))/' transport
     doctor -H n1.invalid
     expect_code 1
-    expect_words "n1.invalid: clock is ahead of that of the host that asks (36" # an hour
+    expect_word "n1.invalid: clock is ahead of that of the host that asks (36" # an hour
     # This host alone needs no transport.
     rm transport
     code=0
@@ -90,7 +79,7 @@ STUB
     code=0
     output=$("$plumbline" doctor --program "$scratch/nothing") || code=$?
     expect_code 69
-    expect_words "$scratch/nothing doesn't start ($scratch/nothing: No such file or directory)"
+    expect_word "$scratch/nothing doesn't start ($scratch/nothing: No such file or directory)"
     ;;
   *) fail "unknown behavior $behavior" ;;
 esac

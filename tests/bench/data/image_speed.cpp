@@ -1,5 +1,5 @@
 // image_speed FILE.jpg [IMAGES]: CPU time of an image from file to 224 x 224 bytes, in parts, beside
-// libjpeg-turbo's plain decoding of all of it, in turn; means over the images (docs/performance.md).
+// libjpeg-turbo's plain decoding of all of it, in turn; means over the images (results/appendix/cpu.md).
 #include <spdlog/fmt/fmt.h>
 
 #include <cstdlib>

@@ -215,19 +215,6 @@ TEST_F(RecordFolder, FacesGoThroughTheLoaderAsInsightfacePacksThem) {
   });
 }
 
-TEST_F(RecordFolder, RanksShareAnEpochWithoutOverlap) {
-  const Packed packed = images_with_labels({0, 1, 2, 3, 4, 5, 6, 7, 8});
-  std::map<std::int64_t, int> seen;
-  for (int rank = 0; rank < 3; ++rank) {
-    BatchSourceOptions options = loading(packed, 3);
-    options.rank = rank;
-    options.world_size = 3;
-    const auto source = make_batch_source(options);
-    for (const std::int64_t label : source->next().labels) ++seen[label];
-  }
-  EXPECT_EQ(seen.size(), 9U);
-}
-
 TEST_F(RecordFolder, ACorruptRecordIsSkippedNamedAndCountedOnce) {
   Packed packed = images_with_labels({0, 1, 2, 3, 4, 5, 6, 7});
   packed.records[packed.offsets[3]] ^= 0x10;  // its magic number
@@ -239,25 +226,6 @@ TEST_F(RecordFolder, ACorruptRecordIsSkippedNamedAndCountedOnce) {
   const std::string where =
       "x.rec: record 3 at offset " + std::to_string(packed.offsets[3]) + " (no RecordIO";
   EXPECT_NE(corrupt.first.front().find(where), std::string::npos) << corrupt.first.front();
-}
-
-TEST_F(RecordFolder, ARecordOfMoreCoefficientsThanPlannedIsSkippedAndNamed) {
-  Packed packed = images_with_labels({0, 1, 2});
-  packed.add(3, record_of({3}, progressive_jpeg(11584, 11584)));
-  ImageLoader loader(loading(packed, 4));
-  for (int epoch = 0; epoch < 2; ++epoch) EXPECT_EQ(std::ranges::count(loader.next().labels, 3), 0);
-  ASSERT_EQ(loader.corrupt_files().count, 1);
-  const std::string named = loader.corrupt_files().first.front();
-  EXPECT_NE(named.find("x.rec: record 3 at offset"), std::string::npos) << named;
-  EXPECT_NE(named.find("(11584 x 11584 pixels in several scans"), std::string::npos) << named;
-}
-
-TEST_F(RecordFolder, TooManyCorruptRecordsEndTheRun) {
-  Packed packed = images_with_labels({0, 1, 2, 3, 4, 5, 6, 7});
-  packed.records[packed.offsets[3]] ^= 0x10;
-  packed.records[packed.offsets[5] + 32] ^= 0xff;  // the JPEG's first byte
-  expect_error(ExitCode::bad_data, {"--data", "2 corrupt images", "record 3 at offset", "record 5 at offset"},
-               [&] { ImageLoader(loading(packed, 8)).next(); });
 }
 
 TEST_F(RecordFolder, EveryTruncationIsRefused) {

@@ -2,16 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include "bench/options/options.h"
 #include "kernels/program/targets.h"
+#include "tests/bench/parsed_options.h"
 
 namespace plumb {
 namespace {
 
 BenchOptions parse(const std::vector<std::string>& arguments) {
-  std::vector<const char*> argv = {"bench_arcface"};
-  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-  return parse_options(static_cast<int>(argv.size()), argv.data(), "bench_arcface");
+  return parsed_options(arguments, "bench_arcface");
 }
 
 FaceOptions resolved(const std::vector<std::string>& arguments) {
@@ -66,20 +64,6 @@ TEST(FaceOptions, LossesAreNamesOfMargins) {
   expect_margins({"--loss", "cosface"}, {.m1 = 1, .m2 = 0, .m3 = 0.4});
   expect_margins({"--loss", "combined"}, {.m1 = 1, .m2 = 0.3, .m3 = 0.2});
   expect_margins({"--margins", "0.9,-0.25,1e-1"}, {.m1 = 0.9, .m2 = -0.25, .m3 = 0.1});
-}
-
-TEST(FaceOptions, ATf32HeadIsForHalfPrecisionAndForGpusThatHaveTf32) {
-  const BenchOptions options = parse({"--head-dtype", "tf32", "--fp16"});
-  EXPECT_EQ(resolve(options, *find_target("a100-80gb"), 1).face.head_dtype, HeadDtype::tf32);
-  for (const char* target : {"v100-16gb", "t4"}) {
-    const std::string why = why_not_on(*find_target(target), options);
-    for (const char* part : {"option --head-dtype", target, "'tf32'", "fp32 or same"})
-      EXPECT_NE(why.find(part), std::string::npos) << why;
-  }
-  const DeviceLimits cpu{
-      .name = "x", .kind = DeviceKind::cpu, .flops_per_second = {{Precision::fp32, 1}, {Precision::bf16, 2}}};
-  const std::string why = why_not_on(cpu, parse({"--head-dtype", "tf32", "--bf16"}));
-  EXPECT_NE(why.find("option --head-dtype: device x"), std::string::npos) << why;
 }
 
 TEST(FaceOptions, ConfigurationSaysWhatARunHas) {

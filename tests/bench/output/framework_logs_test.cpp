@@ -118,25 +118,5 @@ TEST(FrameworkLog, OfADefaultRunCanBeReadWithAWindowThatItHas) {
   }
 }
 
-TEST(FrameworkLog, HasItsHeaderOnceAndEveryRanksLines) {
-  const InTimeZone utc("UTC");
-  const ScratchFolder folder;
-  write_run(folder.path(), 1, 2, 40);
-  const auto lines = [&](const char* format) {
-    return lines_of(read_text(folder.path() + "/" + format + "/1n2g/resnet50_b128_fp16_1.log"));
-  };
-  const std::vector<std::string> oneflow = lines("oneflow_cnn");
-  ASSERT_EQ(oneflow.size(), 6U);
-  EXPECT_EQ(oneflow[0], "model = resnet50");
-  EXPECT_EQ(oneflow[1], "batch_size_per_device = 128");
-  EXPECT_EQ(oneflow[2], "gpu_num_per_node = 2");
-  EXPECT_EQ(oneflow[3], "num_nodes = 1");
-  EXPECT_EQ(oneflow[4].substr(0, 60), "train: epoch 0, iter 20, loss: 7.000000, top_1: 0.010000, to");
-  EXPECT_EQ(lines("ngc_mxnet_speed").size(), 80U);
-  EXPECT_EQ(lines("mindspore").size(), 160U);
-  EXPECT_EQ(lines("ngc_tf_speed").size(), 20U);
-  EXPECT_EQ(lines("pytorch").front().substr(0, 32), "Epoch: [0][  0/1]\tTime  2.250 ( ");
-}
-
 }  // namespace
 }  // namespace plumb

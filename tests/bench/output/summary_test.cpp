@@ -5,24 +5,18 @@
 #include <algorithm>
 
 #include "base/console/print.h"
+#include "tests/results/run_folder.h"
 
 namespace plumb {
 namespace {
 
 RunRecord a_record() {
-  RunRecord record;
-  record.status = "ok";
-  record.model = "resnet50";
-  record.precision = "fp32";
-  record.device = "cpu";
+  RunRecord record = example_run(80);
   record.device_name = "some cpu";
-  record.batch_per_device = 8;
-  record.world_size = record.devices_per_node = 2;
   record.iterations = 5;
   record.warmup = 2;
   record.step_seconds = {9, 9, 0.1, 0.3, 0.2};
   record.loss = {7, 6.5, 6, 5.5, 5.25};
-  record.images_per_second.mean = 80;
   record.exposed_communication_seconds = 0.02;
   record.data_wait_seconds = 0.004;
   record.memory_bytes = {{"peak", 3 << 20}};
@@ -123,7 +117,6 @@ TEST(Summary, ShowsTheBusBandwidthWhereItWasMeasured) {
 
 TEST(Summary, EndsWithThePublishedNumbersOfTheNearestConfigurations) {
   RunRecord record = a_record();
-  record.config = {{"data", "synthetic"}, {"image_size", 224}};
   EXPECT_EQ(summary_table(record).find("published"), std::string::npos) << "of GPUs, beside a CPU";
   record.device = "cuda";
   record.device_name = "Tesla V100-SXM2-16GB (sm_70)";
@@ -183,7 +176,6 @@ TEST(Summary, ShowsPublishedNumbersOfTheSameGpuAlsoPerDevice) {
   record.precision = "fp16";
   record.batch_per_device = 400;
   record.world_size = record.devices_per_node = 1;
-  record.config = {{"data", "synthetic"}, {"image_size", 224}};
   const std::string table = summary_table(record);
   expect_row(table, "published, nearest", "6790.24 images/s, PyTorch: batch 256");
   EXPECT_NE(table.find(" 63559.40 images/s (7944.93 per device), MLPerf MXNet:\n"), std::string::npos)

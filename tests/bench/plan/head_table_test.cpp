@@ -5,25 +5,20 @@
 #include <algorithm>
 #include <map>
 
-#include "bench/options/options.h"
 #include "bench/plan/step_plan.h"
 #include "models/margin_head.h"
+#include "tests/bench/parsed_options.h"
 
 namespace plumb {
 namespace {
 
 constexpr std::int64_t kEmbedding = 512;
 
-BenchOptions parse(const std::vector<std::string>& arguments) {
-  std::vector<const char*> argv = {"bench_arcface"};
-  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-  return parse_options(static_cast<int>(argv.size()), argv.data(), "bench_arcface");
-}
-
 BenchOptions options_for(const std::string& target, std::int64_t classes, const std::string& head = "mp",
                          std::int64_t batch = 8) {
-  return resolve(parse({"--embedding", std::to_string(kEmbedding), "--backbone", "y1", "--classes",
-                        std::to_string(classes), "--head", head, "--bs", std::to_string(batch)}),
+  return resolve(parsed_options({"--embedding", std::to_string(kEmbedding), "--backbone", "y1", "--classes",
+                                 std::to_string(classes), "--head", head, "--bs", std::to_string(batch)},
+                                "bench_arcface"),
                  *find_target(target), 1);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "models/model_builder.h"
+#include "tests/bench/parsed_options.h"
 
 namespace plumb {
 namespace {
@@ -41,9 +42,7 @@ const DeviceLimits& h200() {
 BenchOptions resolved(const std::vector<std::string>& arguments,
                       const std::string& program = "bench_resnet50",
                       std::span<const Model> catalogue = model_catalogue()) {
-  std::vector<const char*> argv{program.c_str()};
-  for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-  return resolve(parse_options(static_cast<int>(argv.size()), argv.data(), program, catalogue), h200(), 1);
+  return resolve(parsed_options(arguments, program, catalogue), h200(), 1);
 }
 
 bool has_step(const Program& program, const std::string& part) {

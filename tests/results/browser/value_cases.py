@@ -133,10 +133,10 @@ class Values(ReportCase):
     def test_ranks(self):
         result = self.show("resnet50_1n8g_2")
         by_node = sorted(range(8), key=lambda rank: result["ranks"][rank]["host"])
-        self.assertEqual(self.page.evaluate("plumbline.charts.ranks.data.labels"), [str(rank) for rank in by_node])
+        labels = [str(rank) for rank in by_node]
+        labels[0], labels[4] = [labels[0], "node1"], [labels[4], "node2"]
+        self.assertEqual(self.page.evaluate("plumbline.charts.ranks.data.labels"), labels)
         self.assert_near(self.points("ranks"), [1e3 * result["ranks"][rank]["exposed_communication_seconds"] for rank in by_node], 6)
-        self.assertEqual(self.page.evaluate("plumbline.charts.ranks.options.plugins.ranges.phases"),
-                         [[-0.5, 3.5, "node1"], [3.5, 7.5, "node2"]])
         flags = self.page.evaluate("document.getElementById('flag-list').innerText")
         self.assertIn(f"rank {made_runs.SLOW_RANK} on node2 is ", flags.lower())
 
@@ -148,13 +148,12 @@ class Values(ReportCase):
     def test_scaling_comes_first(self):
         first = self.page.evaluate("document.querySelector('#flag-list li').innerText")
         self.assertTrue(first.lower().startswith("scaling"), first)
-        self.assertIn("4 to 8 devices lose ", first)
+        self.assertIn("1n4g to 1n8g: efficiency ", first)
         self.assertIn(f"waiting for rank {made_runs.SLOW_RANK} on node2", first)
 
     def test_the_answer_stands_above_all(self):
         answer = self.page.evaluate("document.querySelector('main li').innerText")
         self.assertTrue(answer.startswith("ResNet-50 v1.5 fp16 is held back by ranks that wait for each other: each of 8 devices (1n8g) reaches "), answer)
-        self.assertIn(f"; rank {made_runs.SLOW_RANK} on node2 is ", answer)
 
     def test_predictions_stand_beside_what_was_measured(self):
         for figure in ("throughput", "speedup", "efficiency"):

@@ -1,0 +1,42 @@
+// Latency and bandwidth of links between ranks, measured with messages from host memory over MPI.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "comm/job.h"
+#include "results/record/links.h"
+
+namespace plumb {
+
+// Two ranks that are measured.
+struct RankPair {
+  int first = 0, second = 0;
+  bool operator==(const RankPair&) const = default;
+};
+
+// How long a pair is measured.
+struct ProbeEffort {
+  int round_trips = 40;
+  int messages = 5;               // of which the fastest counts; two of a very slow link
+  double message_seconds = 0.02;  // messages grow from 1 MiB until they take about as long
+};
+
+// Every pair of `places` in rounds: within a round no place occurs twice, so its pairs can be measured side
+// by side. places - 1 rounds, or as many as places if those are odd (the circle method of tournaments).
+std::vector<std::vector<RankPair>> pair_rounds(std::span<const int> places);
+
+// Measures the pairs side by side; no rank occurs twice. Returns the links in the pairs' order, on every rank
+// of the job, which all call it. Both ends measure together, so a link holds for either direction while both
+// are in use: latency is half a round trip of 8 bytes, the median; bandwidth that of the fastest of
+// ProbeEffort::messages, as others' work only slows them down, or 0 without a time.
+std::vector<Link> probe_pairs(const Job& job, std::span<const RankPair> pairs,
+                              const ProbeEffort& effort = {});
+
+// Each of `ring` sends to the next one, the last to the first, all at once. Returns bytes per second of the
+// slowest (each one's median of five messages). `ring`: at least 2 different ranks. Every rank of the job
+// calls it.
+double probe_ring(const Job& job, std::span<const int> ring);
+
+}  // namespace plumb

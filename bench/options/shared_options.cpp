@@ -1,0 +1,93 @@
+// Options that the bench programs share.
+#include <algorithm>
+
+#include "base/build.h"
+#include "base/console/print.h"
+#include "base/error.h"
+#include "base/options/completions.h"
+#include "base/paths.h"
+#include "base/text.h"
+#include "bench/options/options.h"
+#include "bench/output/version.h"
+#include "comm/nccl_communicator.h"
+
+namespace plumb {
+
+OptionSpec communicator_option(std::string& target, const std::string& help) {
+  OptionSpec spec = choice_option("--comm", target, {"auto", "nccl", "mpi"}, help);
+  spec.set = [set = spec.set](const std::string& value) {
+    if (value == "nccl" && !why_no_nccl().empty())
+      throw Error(ExitCode::unavailable, "option --comm: 'nccl' is not available, {}; give --comm mpi",
+                  why_no_nccl());
+    set(value);
+  };
+  return spec;
+}
+
+std::vector<std::string> target_names() {
+  std::vector<std::string> names;
+  for (const DeviceLimits& limits : targets()) names.push_back(limits.name);
+  return names;
+}
+
+OptionSpec target_option(std::string& target, const std::string& help) {
+  OptionSpec spec = text_option(
+      "--target", "NAME", target,
+      fmt::format("{}: {}; v100 alone is the first of its kind", help, fmt::join(target_names(), ", ")));
+  spec.values = target_names();
+  spec.set = [&target](const std::string& text) {
+    if (!find_target(text)) parse_choice("--target", text, target_names());
+    target = text;
+  };
+  return spec;
+}
+
+std::string target_note(const std::string& target) {
+  const std::optional<DeviceLimits> used = find_target(target);
+  if (!used || used->name == target) return "";
+  std::string matches;
+  for (const std::string& name : target_names())
+    if (name.starts_with(target + "-")) append_part(matches, name);
+  return fmt::format("--target {}: matches {}; using {}", target, matches, used->name);
+}
+
+OptionGroup watchdog_options(WatchOptions& watch) {
+  constexpr double kShortest = 1, kLongest = 1e6;
+  return {"Ranks that die or hang",
+          {number_option("--timeout-s", "S", watch.timeout_seconds, {kShortest, kLongest},
+                         "longest time in which a rank may send no heartbeat, or fail to enter a collective "
+                         "that others wait in, before all ranks end with exit code 75 and it is named; "
+                         "collectives that all have entered get on top what their bytes take at 1 MB/s"),
+           number_option("--startup-timeout-s", "S", watch.startup_timeout_seconds, {kShortest, kLongest},
+                         "the same for start-up, tuning and the checks behind the run"),
+           flag_option("--no-watchdog", watch.on, false,
+                       "don't watch: a rank that is lost or stuck may leave all waiting")
+               .with_key("watchdog")}};
+}
+
+std::vector<OptionSpec> question_options(Questions& questions) {
+  OptionSpec completions = choice_option("--completions", questions.completions, completion_shells(),
+                                         "print completions for a shell");
+  completions.config_key.clear();
+  completions.ends_parsing = true;
+  return {std::move(completions), stop_option("--version", questions.version, "version and libraries"),
+          stop_option("--help,-h", questions.help, "this text")};
+}
+
+std::optional<std::string> answer_to(const Questions& questions, const OptionTable& table, bool json) {
+  if (questions.help) return help_text(table);
+  if (questions.version) {
+    const nlohmann::ordered_json build = engine_build_json(true);
+    return json ? json_text(build) : version_text(table.program, build);
+  }
+  if (!questions.completions.empty()) return completions(questions.completions, completed(table));
+  return std::nullopt;
+}
+
+std::string fingerprint_of(const nlohmann::ordered_json& config) {
+  std::string lines;
+  for (const auto& [key, value] : config.items()) lines += key + "=" + value.dump() + "\n";
+  return lines;
+}
+
+}  // namespace plumb

@@ -1,0 +1,225 @@
+#include "bench/run/partial_result_writer.h"
+
+#include <signal.h>
+#include <spdlog/fmt/fmt.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+
+#include "base/console/print.h"
+#include "base/output.h"
+#include "bench/output/summary.h"
+#include "comm/watchdog/quiet_thread.h"
+
+namespace plumb {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::duration;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kShortestPeriod{2000}, kLongestPeriod{10'000};
+constexpr std::int64_t kMostReserved = 1 << 20;
+constexpr int kPeriodOverRenewal = 1000;
+constexpr std::chrono::seconds kPatienceForResult{2};
+
+// Of --iters; 0 with --seconds, as how many were to come isn't settled.
+std::int64_t asked_iterations(const RunRecord& record) {
+  return record.config.value("seconds", 0.0) > 0 ? 0 : record.iterations;
+}
+
+double seconds_since(std::int64_t steady_ns) {
+  constexpr double kSecondsPerNs = 1e-9;
+  const auto now = std::chrono::nanoseconds(steady_clock::now().time_since_epoch()).count();
+  return kSecondsPerNs * static_cast<double>(now - steady_ns);
+}
+
+// The disk may be full, or the memory: the computing thread says so where it matters.
+template <typename Body>
+void unless_it_fails(Body body) noexcept {
+  try {
+    body();
+  } catch (const std::exception&) {
+  }
+}
+
+// Without the lock if it takes longer. A std::timed_mutex would do, but ThreadSanitizer doesn't see its
+// locks.
+std::unique_lock<std::mutex> locked_within(milliseconds patience, std::mutex& mutex) {
+  std::unique_lock lock(mutex, std::try_to_lock);
+  for (const auto end = steady_clock::now() + patience; !lock && steady_clock::now() < end;) {
+    std::this_thread::sleep_for(milliseconds(2));
+    (void)lock.try_lock();
+  }
+  return lock;
+}
+
+LastCollective last_collective(const EnteredCollective& entered) {
+  LastCollective last{.sequence = entered.sequence,
+                      .name = entered.name.data(),
+                      .kind = std::string(name_of(entered.kind)),
+                      .bytes = entered.bytes,
+                      .entered_seconds_ago = seconds_since(entered.entered_ns),
+                      .left_seconds_ago = {}};
+  if (!entered.under_way()) last.left_seconds_ago = seconds_since(entered.left_ns);
+  return last;
+}
+
+}  // namespace
+
+PartialResultWriter::PartialResultWriter(const Job& job, const RunRecord& record, const RunOutputs& outputs,
+                                         Interruption& interruption, Watchdog* watchdog)
+    : job_(job),
+      interruption_(interruption),
+      watchdog_(watchdog),
+      results_(outputs.results ? &*outputs.results : nullptr),
+      folder_(outputs.folder),
+      asked_iterations_(asked_iterations(record)),
+      record_(record) {
+  identity_.run_id = record.run_id;
+  identity_.rank = job.rank();
+  identity_.world_size = job.size();
+  identity_.host = job.host();
+  identity_.pid = ::getpid();
+  const auto expected = static_cast<std::size_t>(std::min(record.iterations, kMostReserved));
+  step_seconds_.reserve(expected);
+  loss_.reserve(expected);
+  thread_ = quiet_thread([this] { watch(); });
+  if (watchdog_)
+    watchdog_->set_before_exit(
+        [this](const std::string& sentence, int exit_code) { before_exit(sentence, exit_code); });
+}
+
+PartialResultWriter::~PartialResultWriter() {
+  if (watchdog_) watchdog_->set_before_exit({});
+  stops_ = true;
+  interruption_.wake();
+  thread_.join();
+}
+
+void PartialResultWriter::update(const RunRecord& record) {
+  RunRecord copy = record;
+  const std::lock_guard lock(mutex_);
+  record_ = std::move(copy);
+}
+
+void PartialResultWriter::note(double step_seconds, double loss) {
+  const std::lock_guard lock(mutex_);
+  step_seconds_.push_back(step_seconds);
+  loss_.push_back(loss);
+}
+
+void PartialResultWriter::hand_over_result() {
+  const std::lock_guard lock(writing_);
+  handed_over_ = true;
+}
+
+std::int64_t PartialResultWriter::ended() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::int64_t>(step_seconds_.size());
+}
+
+void PartialResultWriter::write_partial_result(const std::string& failure, OnDisk on_disk) {
+  const std::unique_lock lock = locked_within(kPatienceForResult, writing_);
+  if (!results_ || !lock || handed_over_ || (on_disk == OnDisk::later && is_over_)) return;
+  RunRecord partial;
+  {
+    const std::lock_guard snapshot(mutex_);
+    partial = record_;
+    partial.step_seconds = step_seconds_;
+    partial.loss = loss_;
+  }
+  partial.status = "failed";
+  partial.failure = failure;
+  results_->write_result(partial, on_disk);
+}
+
+void PartialResultWriter::watch() {
+  constexpr std::chrono::hours kNever{1000};
+  milliseconds period = kShortestPeriod;
+  auto next = steady_clock::now() + (results_ ? period : milliseconds(kNever));
+  for (bool ending = false; !stops_;) {
+    interruption_.wait(
+        std::max(milliseconds(0), std::chrono::ceil<milliseconds>(next - steady_clock::now())));
+    if (const int signal = interruption_.signal_unseen(); signal != 0) end_by_signal(signal);
+    if (const int signal = interruption_.signal(); signal != 0 && !ending) {
+      // The computing thread will look at it, unless it is stuck.
+      before_exit(Interrupted(signal, ended(), asked_iterations_).what(), exit_code_of(signal));
+      job_.announce_end(exit_code_of(signal));
+      ending = true;
+      next = steady_clock::now() + kNever;
+    }
+    if (stops_ || steady_clock::now() < next) continue;
+    const auto start = steady_clock::now();
+    unless_it_fails([&] {
+      write_partial_result(fmt::format("{} before it ended, at iteration {}", kInterrupted, ended()),
+                           OnDisk::later);
+    });
+    const auto took = std::chrono::ceil<milliseconds>(kPeriodOverRenewal * (steady_clock::now() - start));
+    period = std::clamp(took, kShortestPeriod, kLongestPeriod);
+    next = steady_clock::now() + period;
+  }
+}
+
+void PartialResultWriter::end_by_signal(int signal) {
+  const int exit_code = exit_code_of(signal);
+  std::string failure = Interrupted(signal, ended(), asked_iterations_).what();
+  const StatusBoard* const board = job_.board();
+  if (board && signal != SIGPIPE)  // whose sentence ends with the remedy
+    failure += fmt::format(", in {}", name_of(board->status().phase));
+  before_exit(failure, exit_code);
+  job_.announce_end(exit_code);
+  if (signal == SIGPIPE)  // for other signals the shell or mpirun has its word
+    say_at_once(fmt::format("{}: rank {} on {}: {}\n", program_invocation_short_name, identity_.rank,
+                            identity_.host, failure));
+  ::_exit(exit_code);
+}
+
+LastWords PartialResultWriter::words(const std::string& failure, int exit_code) const {
+  LastWords words = identity_;
+  words.failure = failure;
+  words.exit_code = exit_code;
+  if (const StatusBoard* const board = job_.board()) {
+    const RunStatus status = board->status();
+    words.phase = name_of(status.phase);
+    words.phase_seconds = seconds_since(status.phase_since_ns);
+    words.iteration = status.iteration;
+    for (const EnteredCollective& entered : board->collectives())
+      words.collectives.push_back(last_collective(entered));
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    words.iterations_kept = static_cast<std::int64_t>(step_seconds_.size());
+    if (!step_seconds_.empty()) words.last_step_seconds = step_seconds_.back();
+    if (!loss_.empty()) words.last_loss = loss_.back();
+  }
+  words.unix_seconds = duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  words.run_seconds = duration<double>(steady_clock::now() - began_).count();
+  return words;
+}
+
+void PartialResultWriter::leave_words(const std::string& failure, int exit_code) {
+  if (folder_.empty() || said_.exchange(true)) return;
+  const std::string text = json_text(to_json(words(failure, exit_code)));
+  const std::string file = last_words_file(identity_.rank);
+  if (replace_file(fs::path(folder_) / file, text).empty()) return;
+  std::error_code error;
+  const fs::path elsewhere =
+      fs::temp_directory_path(error) / kept_elsewhere(identity_.run_id, identity_.rank);
+  if (error || !replace_file(elsewhere, text).empty()) return;
+  say_at_once(fmt::format("{}: rank {} on {}: {} can't be written, so its last words are in {}\n",
+                          program_invocation_short_name, identity_.rank, identity_.host, folder_,
+                          elsewhere.string()));
+}
+
+void PartialResultWriter::before_exit(const std::string& failure, int exit_code) noexcept {
+  if (is_over_.exchange(true)) return;  // nothing may write over the reason
+  unless_it_fails([&] { write_partial_result(failure, OnDisk::now); });
+  unless_it_fails([&] { leave_words(failure, exit_code); });
+}
+
+}  // namespace plumb

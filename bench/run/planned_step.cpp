@@ -1,0 +1,214 @@
+#include <algorithm>
+#include <optional>
+
+#include "base/console/progress.h"
+#include "base/machine/limits.h"
+#include "base/machine/nvml.h"
+#include "base/steady_clock.h"
+#include "base/text.h"
+#include "bench/data/image_loader.h"
+#include "bench/plan/head_table.h"
+#include "bench/run/stages.h"
+
+namespace plumb {
+namespace {
+
+std::int64_t classes_of(const Graph& graph) {
+  if (const auto* loss = std::get_if<MarginLoss>(&graph.ops.back())) return loss->classes;
+  return graph.values[std::get<SoftmaxLoss>(graph.ops.back()).in].shape.c;
+}
+
+BatchSourceOptions source_options(const DescribedStep& step) {
+  const BenchOptions& options = step.options;
+  BatchSourceOptions source{.data = options.data,
+                            .batch_file = options.batch,
+                            .batch_per_device = *options.batch_per_device,
+                            .image_size = options.image_size,
+                            .classes = classes_of(step.plan.graph),
+                            .preprocessing = preprocessing_of(*options.model),
+                            .seed = options.seed,
+                            .rank = step.job.rank(),
+                            .world_size = step.job.size(),
+                            .workers = options.data_workers,
+                            .as_needed = step.workers_as_needed};
+  if (HostStaging* staging = step.device->host_staging())
+    source.allocate = [staging](std::size_t bytes) { return staging->allocate_pinned(bytes); };
+  return source;
+}
+
+// "; --bs 8 has room for --classes 1000", if the model has class centers.
+std::string classes_that_fit(const DescribedStep& step, const std::vector<PlainLayer>& plain) {
+  if (!step.options.model->margin_head) return "";
+  DeviceLimits limits = step.device->limits();
+  limits.memory_bytes = step.memory_bytes();
+  const std::int64_t classes = largest_classes(step.options, limits, step.job.size(), plain).value_or(0);
+  if (classes == 0) return "";
+  return fmt::format("; --bs {} has room for --classes {}", *step.options.batch_per_device, classes);
+}
+
+// Throws Error(out_of_memory) if the step needs more bytes than this rank may use. `plain`: of Preparation.
+void require_memory(const DescribedStep& step, const std::vector<PlainLayer>& plain, double needed_bytes) {
+  const double free = step.memory_bytes();
+  if (needed_bytes <= free) return;
+  const Job& job = step.job;
+  const DeviceLimits& limits = step.device->limits();
+  const double workspaces = needed_bytes - make_step_plan(step.options, limits, job.rank(), job.size(),
+                                                          {.plain = plain, .prepare = {}})
+                                               .needed_bytes;
+  const std::int64_t fits =
+      largest_planned_batch(step.options, limits, job.rank(), job.size(), free - workspaces, plain);
+  throw Error(ExitCode::out_of_memory, "rank {} on {} would need {} bytes for --bs {} and has {} free; {}{}",
+              job.rank(), job.host(), static_cast<std::int64_t>(needed_bytes), *step.options.batch_per_device,
+              static_cast<std::int64_t>(free),
+              fits > 0 ? fmt::format("by the plan --bs {} fits", fits) : "not even --bs 1 fits",
+              classes_that_fit(step, plain));
+}
+
+// A GPU's plan does not cover the host's memory, which may be small, as in a container.
+void require_host_memory(const DescribedStep& step, const BatchSourceOptions& source) {
+  const Job& job = step.job;
+  const auto needed = static_cast<double>(ImageLoader::batches_bytes(source));
+  const double free = std::min(available_bytes() / job.local_size(), step.address_space_bytes());
+  if (needed > free)
+    throw Error(
+        ExitCode::out_of_memory,
+        "rank {} on {} would need {} bytes of the host's memory for images, decoded by {}, and has {} "
+        "free; give a smaller --bs or fewer --data-workers",
+        job.rank(), job.host(), static_cast<std::int64_t>(needed), counted(source.workers, "worker"),
+        static_cast<std::int64_t>(free));
+}
+
+bool has_shards(const Graph& graph) {
+  return std::ranges::any_of(graph.parameters, [](const Parameter& one) { return one.shard.has_value(); });
+}
+
+UpdateRule rule_of(const BenchOptions& options) {
+  return {.optimizer = options.optimizer,
+          .momentum = options.momentum,
+          .weight_decay = options.weight_decay,
+          .loss_scaling = options.loss_scaling.value_or(LossScaling{})};
+}
+
+// A line for each instruction that has a choice of engines.
+std::string engines_of(const Program& program) {
+  std::string lines;
+  for (const Instruction& instruction : program.instructions)
+    if (!instruction.engine.empty()) lines += instruction.name + " by " + instruction.engine + "\n";
+  return lines;
+}
+
+}  // namespace
+
+DescribedStep::DescribedStep(ResolvedRun&& run) : ResolvedRun(std::move(run)) {
+  job.together([&] {
+    plan = make_step_plan(options, device->limits(), job.rank(), job.size());
+    require_memory(*this, {}, plan.needed_bytes);
+    if (!options.weights.empty() && (job.rank() == 0 || has_shards(plan.graph)))
+      given = tensors_for(plan.graph, read_safetensors(options.weights, "--weights"), options.weights);
+    if (options.data != "synthetic" && device->host_staging())
+      require_host_memory(*this, source_options(*this));
+    source = make_batch_source(source_options(*this));
+  });
+  job.require_same("--data", source->fingerprint());
+}
+
+PlannedStep::PlannedStep(DescribedStep&& step) : DescribedStep(std::move(step)) {
+  tune();
+  double needed = plan_tuned();
+  if (tuning.smallest && !fits(needed)) needed = plan_smallest();
+  job.together([&] { require_memory(*this, tuning.plain, needed); });
+  // GPUs of several kinds may choose different ones.
+  job.require_same("--layout",
+                   plan.program.layout ? fmt::format("--layout={}\n", name_of(*plan.program.layout)) : "");
+  job.require_same("Program", fmt::format("hash={}\n", reduction_hash(plan.program)));
+}
+
+// Rank 0 finds the engines and fused patterns, every rank uses them. Rank 0 shows progress on stderr unless
+// --quiet: a bar on a terminal, elsewhere a line every ten seconds.
+void PlannedStep::tune() {
+  const bool first = job.rank() == 0;
+  job.enter_phase(RunPhase::tuning);
+  job.together([&] {
+    if (!first) return;
+    std::optional<ProgressBar> bar;
+    const double start = steady_seconds();
+    const auto progress = [&](std::size_t done, std::size_t known) {
+      if (!bar)
+        bar.emplace(options.quiet ? nullptr : stderr, terminal_of(stderr), static_cast<std::int64_t>(known),
+                    1, "engines chosen/s");
+      bar->update(static_cast<std::int64_t>(done), steady_seconds() - start);
+    };
+    TuningOptions how{.time_engines = options.autotune && !options.deterministic,
+                      .captures = captures,
+                      .progress = progress};
+    const bool by_energy = options.tune_for == TuneFor::energy;
+    const std::unique_ptr<NvmlGpu> gpu =
+        by_energy ? open_nvml_gpu(device->unique_id(), nvml_library_name()) : nullptr;
+    if (gpu && gpu->energy_millijoules())
+      how.joules = [&gpu]() -> std::optional<double> {
+        if (const auto counted = gpu->energy_millijoules()) return 1e-3 * static_cast<double>(*counted);
+        return {};
+      };
+    tuning = device->tune(plan.graph, rule_of(options), plan.described_with, how);
+    if (by_energy && !how.joules)
+      tuning.remarks.push_back(
+          "option --tune-for: NVML reads no energy counter of this GPU; time chose the engines");
+  });
+  const std::string choices = job.all_gather(first ? choices_to_json(tuning).dump() : std::string()).front();
+  if (!first) tuning = choices_from_json(nlohmann::json::parse(choices));
+  job.enter_phase(RunPhase::preparing);
+}
+
+// Plans with the engines and fused patterns that tuning chose. Returns the bytes needed.
+double PlannedStep::plan_tuned() {
+  job.together([&] {
+    const auto prepare = [&](const Graph& graph, Program& program) {
+      apply_tuning(tuning, program);
+      device->prepare(graph, rule_of(options), program);
+    };
+    plan = make_step_plan(options, device->limits(), job.rank(), job.size(),
+                          {.plain = tuning.plain, .prepare = prepare});
+  });
+  const bool shares_memory = !device->host_staging();
+  return plan.needed_bytes + (shares_memory ? static_cast<double>(source->host_bytes()) : 0);
+}
+
+// Whether the plan fits on every rank in addition to the memory that libraries use already.
+bool PlannedStep::fits(double needed_bytes) const {
+  std::string mine;
+  job.together([&] {
+    const double taken = static_cast<double>(device->peak_bytes()) / ranks_per_gpu;
+    if (needed_bytes + taken > memory_bytes()) mine = "no";
+  });
+  return std::ranges::all_of(job.all_gather(mine), [](const std::string& rank) { return rank.empty(); });
+}
+
+double PlannedStep::plan_smallest() {
+  saves_memory = true;
+  static_cast<EngineChoices&>(tuning) = *tuning.smallest;
+  if (job.rank() == 0)
+    tuning.remarks.push_back(
+        "the fastest engines don't fit into the memory: engines and fused layers that take the least of it "
+        "run instead; a smaller --bs lets the fastest run");
+  return plan_tuned();
+}
+
+void compare_engines(PlannedStep& step) {
+  const Job& job = step.job;
+  const std::vector<std::string> engines = job.all_gather(engines_of(step.plan.program)),
+                                 hosts = job.all_gather(job.host());
+  if (job.rank() != 0) return;
+  const std::string& own = engines.front();
+  const auto odd = std::ranges::find_if(engines, [&](const std::string& theirs) { return theirs != own; });
+  if (odd == engines.end()) return;
+  const std::vector<std::string> ours = split(own, '\n'), theirs = split(*odd, '\n');
+  const auto [here, there] = std::ranges::mismatch(ours, theirs);
+  const std::size_t rank = static_cast<std::size_t>(odd - engines.begin());
+  step.tuning.remarks.push_back(fmt::format(
+      "{} of {} ranks can't run the engines that rank 0 chose: rank {} on {} runs {}, rank 0 {}; give all "
+      "ranks devices of one kind and the same libraries",
+      engines.size() - static_cast<std::size_t>(std::ranges::count(engines, own)), engines.size(), rank,
+      hosts[rank], there == theirs.end() ? "none" : *there, here == ours.end() ? "none" : *here));
+}
+
+}  // namespace plumb

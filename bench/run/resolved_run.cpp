@@ -1,0 +1,119 @@
+#include <algorithm>
+
+#include "base/machine/limits.h"
+#include "base/machine/machine.h"
+#include "bench/run/environment.h"
+#include "bench/run/stages.h"
+#include "comm/distinct_gpus.h"
+
+namespace plumb {
+namespace {
+
+constexpr const char* kOneVector =
+    "--bs 1 leaves the last norm one vector, which it makes zero: times are right, losses mean nothing";
+
+// Threads for images: the CPUs of this rank that training leaves. A GPU wants one for the thread that
+// enqueues.
+int most_workers(const BenchOptions& options, int cpus_of_rank) {
+  if (options.task == Task::decode_only) return cpus_of_rank;
+  return std::max(1, cpus_of_rank - (options.device == DeviceChoice::cuda ? 1 : options.threads));
+}
+
+// "no GPU answers (…)" of "option --device: no GPU answers (…); install …": with --device auto the remedy is
+// not needed.
+std::string reason_of(const std::string& sentence) {
+  const std::size_t colon = sentence.starts_with("option ") ? sentence.find(": ") : std::string::npos;
+  const std::size_t begin = colon == std::string::npos ? 0 : colon + 2;
+  const std::size_t end = sentence.find("); ", begin);
+  return sentence.substr(begin, end == std::string::npos ? end : end + 1 - begin);
+}
+
+// --nodes and --devices-per-node, from the job where they aren't given. Throws Error(usage) if they make
+// another number of devices than there are ranks.
+void fill_in_layout(const Job& job, BenchOptions& options) {
+  const int ranks = job.size();
+  int &nodes = options.nodes, &each = options.devices_per_node;
+  if (nodes == 0 && each == 0) {
+    nodes = job.nodes();
+    each = job.devices_per_node();
+    if (nodes * each != ranks)
+      throw Error(
+          ExitCode::usage,
+          "the launcher placed {} ranks unevenly on {} hosts, {} on the fullest; start equally many on "
+          "each host, as with mpirun -np {} -H {}:{},…",
+          ranks, nodes, each, nodes * each, job.host(), each);
+  }
+  if (nodes == 0) nodes = std::max(1, ranks / each);
+  if (each == 0) each = std::max(1, ranks / nodes);
+  if (nodes * each == ranks) return;
+  throw Error(ExitCode::usage,
+              "option --nodes: {} with --devices-per-node {} makes {} devices, but {} {}; start as many, or "
+              "leave the layout to the hosts",
+              nodes, each, nodes * each, ranks, ranks == 1 ? "rank runs" : "ranks run");
+}
+
+bool becomes_one_launch(const BenchOptions& options, Device& device, int world_size) {
+  if (!device.step_capture() || options.cuda_graph == CudaGraph::off) return false;
+  const bool can = options.comm == "nccl" || !has_collectives(options, world_size);
+  if (!can && options.cuda_graph == CudaGraph::on)
+    throw Error(ExitCode::usage,
+                "option --cuda-graph: 'on' can't go with --comm {}, whose sums the host carries; give "
+                "--cuda-graph off or --comm nccl",
+                options.comm);
+  return can;
+}
+
+// Threads that take turns on one CPU wait for each other at every barrier: thousands never end.
+void require_cpus(const Job& job, const BenchOptions& options) {
+  const std::size_t cpus = affinity_cpus().size();
+  if (options.oversubscribe_threads || cpus == 0 || static_cast<std::size_t>(options.threads) <= cpus) return;
+  throw Error(
+      ExitCode::usage,
+      "option --threads: {} are more than the {} that rank {} may use on {}; give at most {}, let mpirun "
+      "bind it to more (--bind-to none), or give --oversubscribe-threads",
+      options.threads, counted(cpus, "CPU"), job.rank(), job.host(), cpus);
+}
+
+}  // namespace
+
+ResolvedRun::ResolvedRun(const Job& its_job, const BenchOptions& asked) : job(its_job), options(asked) {
+  job.enter_phase(RunPhase::preparing);
+  const ThreadShare share = threads_for_this_rank(job.all_gather(placement_text(job.host(), affinity_cpus())),
+                                                  job.rank(), online_cpus(), cpus_per_core());
+  job.together([&] {
+    require_cpus(job, asked);
+    std::string why_not_cuda;
+    const int threads = asked.threads > 0 ? asked.threads : share.threads;
+    device = make_device({.choice = asked.device,
+                          .threads = threads,
+                          .local_rank = job.local_rank(),
+                          .deterministic = asked.deterministic},
+                         &why_not_cuda);
+    why_no_gpu = reason_of(why_not_cuda);
+    options = resolve(asked, device->limits(), job.size());
+    options.threads = threads;
+    fill_in_layout(job, options);
+    captures = becomes_one_launch(options, *device, job.size());
+    workers_as_needed = options.data_workers == 0 && options.task != Task::decode_only;
+    if (options.data_workers == 0) options.data_workers = most_workers(options, share.threads);
+  });
+  if (asked.threads == 0) remark = share.remark;
+  if (options.model->margin_head && options.batch_per_device == 1) append_part(remark, kOneVector, "; ");
+  ranks_per_gpu = require_distinct_gpus(job, device->unique_id(), asked.share_gpu);
+  job.require_same("options",
+                   fmt::format("{}device kind={}\nGPU libraries={}\n", options_fingerprint(asked),
+                               name_of(device->limits().kind), fmt::join(cuda::library_versions(), ", ")));
+}
+
+double ResolvedRun::memory_bytes() const {
+  const bool is_host_memory = !device->host_staging();
+  const double share = device->limits().memory_bytes / (is_host_memory ? job.local_size() : ranks_per_gpu);
+  return is_host_memory ? std::min(share, address_space_bytes()) : share;
+}
+
+double ResolvedRun::address_space_bytes() const {
+  const int decoding = options.data == "synthetic" ? 0 : options.data_workers;
+  return address_space_left() - (options.threads - 1 + decoding) * stack_bytes();
+}
+
+}  // namespace plumb
