@@ -7,14 +7,14 @@
 namespace plumb {
 namespace {
 
-Sample sample_of(const std::vector<double>& figures) {
+Sample gate_sample(const std::vector<double>& figures) {
   Sample sample{{.framework = "Plumbline", .model = "resnet50", .nodes = 1, .devices_per_node = 8}, {}};
   for (const double figure : figures) sample.runs.push_back({.images_per_second = figure});
   return sample;
 }
 
 GateReport gate_of(const std::vector<double>& baseline, const std::vector<double>& figures) {
-  return gate({sample_of(baseline)}, {sample_of(figures)});
+  return gate({gate_sample(baseline)}, {gate_sample(figures)});
 }
 
 TEST(Gate, PassesWhatChanceExplains) {
