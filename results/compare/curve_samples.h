@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "results/compare/samples.h"
-#include "results/scaling/scaling_loss.h"
+#include "results/compare/scaling_loss.h"
 
 namespace plumb {
 

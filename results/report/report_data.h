@@ -10,10 +10,10 @@
 
 #include "results/analysis/configuration.h"
 #include "results/compare/samples.h"
+#include "results/compare/scaling_loss.h"
 #include "results/record/note.h"
 #include "results/record/schema.h"
 #include "results/report/run_parts.h"
-#include "results/scaling/scaling_loss.h"
 #include "results/statistics/significance.h"
 
 namespace plumb {

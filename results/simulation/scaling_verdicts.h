@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "results/compare/scaling_loss.h"
 #include "results/record/note.h"
-#include "results/scaling/scaling_loss.h"
 #include "results/simulation/prediction.h"
 
 namespace plumb {

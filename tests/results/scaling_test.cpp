@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
-#include "results/scaling/scaling_loss.h"
+#include "results/compare/scaling_loss.h"
 #include "results/scaling/slow_ranks.h"
 #include "tests/results/run_folder.h"
 #include "tests/results/simulated_runs.h"

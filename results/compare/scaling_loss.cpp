@@ -1,4 +1,4 @@
-#include "results/scaling/scaling_loss.h"
+#include "results/compare/scaling_loss.h"
 
 #include <algorithm>
 #include <array>
