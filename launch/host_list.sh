@@ -5,8 +5,14 @@ readonly most_hosts=10000
 hosts=() origin='' origin_code=64 slots='' hint='' # `hint` ends what a name is refused with
 declare -A slots_of=()
 
+# add_host NAME, or NAME:SLOTS.
 add_host() {
   local LC_ALL=C # ranges of letters
+  if [[ $1 =~ ^(.+):([1-9][0-9]{0,5})$ ]]; then
+    local slots=${BASH_REMATCH[2]}
+    set -- "${BASH_REMATCH[1]}"
+  fi
+  [[ $1 != *@* ]] || refuse $origin_code "$origin: ${1@Q} names a user; write ${1#*@}, and its User into ~/.ssh/config"
   [[ $1 =~ ^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$ && $1 != *..* ]] ||
     refuse $origin_code "$origin: ${1@Q} is no host name; write node[1-4], node1..4 or n1,n2$hint"
   [ -z "${slots_of[$1]+named}" ] || refuse $origin_code "$origin: host $1 is named twice; name it once$hint"
@@ -42,6 +48,19 @@ add_item() {
   fi
 }
 
+# add_counts TEXT: Slurm's ranks per host, such as "8(x2),4", for the hosts in their order.
+add_counts() {
+  local item items host=0 times
+  mapfile -d , -t items < <(printf '%s,' "$1")
+  for item in "${items[@]}"; do
+    [[ $item =~ ^([1-9][0-9]{0,5})(\(x([1-9][0-9]{0,5})\))?$ ]] ||
+      refuse $origin_code "$origin: ${item@Q} is no number of ranks; write 8 or 8(x2)"
+    for ((times = ${BASH_REMATCH[3]:-1}; times > 0 && host < ${#hosts[@]}; --times)); do
+      slots_of[${hosts[host++]}]=${BASH_REMATCH[1]}
+    done
+  done
+}
+
 # add_list TEXT: items between commas; a comma inside brackets is part of its item.
 add_list() {
   local parts part item=
@@ -64,12 +83,17 @@ read_hostfile() {
   origin_code=65
   while read -r line || [ -n "$line" ]; do
     origin="$1, line $((++number))" slots=
+    line=${line%$'\r'}
     read -ra fields <<<"${line%%#*}"
     for field in "${fields[@]:1}"; do
       [[ $field =~ ^(max[_-])?slots=([1-9][0-9]{0,5})$ ]] || refuse 65 "$origin: ${field@Q} is not slots=N; write lines such as 'node1 slots=8'"
       [ -n "${BASH_REMATCH[1]}" ] || slots=${BASH_REMATCH[2]}
     done
-    [ ${#fields[@]} -eq 0 ] || add_list "${fields[0]}"
+    if [ ${#fields[@]} -eq 1 ] && [ -n "${slots_of[${fields[0]}]+named}" ]; then
+      slots_of[${fields[0]}]=$((${slots_of[${fields[0]}]:-1} + 1)) # PBS names a host once for each slot
+    elif [ ${#fields[@]} -gt 0 ]; then
+      add_list "${fields[0]}"
+    fi
   done <"$1"
   [ ${#hosts[@]} -gt 0 ] || refuse 65 "option --hostfile: ${1@Q} names no host; write lines such as 'node1 slots=8'"
 }

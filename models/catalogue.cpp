@@ -27,7 +27,6 @@ Graph faces(const ModelOptions& options) {
 constexpr Model face(Model model) {
   model.task = "ArcFace face recognition";
   model.program = "bench_arcface";
-  model.published_name = model.name;
   model.image_size = 112;
   model.only_this_size = true;
   model.recipe = {.iterations = 150,
@@ -45,7 +44,6 @@ constexpr std::array kCatalogue{
           .title = "ResNet-50 v1.5",
           .task = "ResNet-50 v1.5",
           .program = "bench_resnet50",
-          .published_name = "ResNet50 v1.5",
           .other_names = {"rn50", "resnet-50", "resnet50v1.5", "resnet50-v1.5"},
           .short_name = "r50",
           .mlperf_name = "resnet",
@@ -72,27 +70,13 @@ constexpr std::array kCatalogue{
 // A network that frameworks publish figures of and no program here trains.
 struct PublishedNetwork {
   std::string_view name;                          // in results
-  std::string_view published_name;                // as in Model
   std::array<std::string_view, 2> other_names{};  // as in Model
   std::string_view like;                          // the model of nearly the same cost
 };
 
 constexpr std::array kPublishedNetworks{
-    PublishedNetwork{.name = "rn50v1b",
-                     .published_name = "ResNet50 v1b",
-                     .other_names = {"resnet50v1b", "resnet50-v1b"},
-                     .like = "resnet50"},
+    PublishedNetwork{.name = "rn50v1b", .other_names = {"resnet50v1b", "resnet50-v1b"}, .like = "resnet50"},
 };
-
-// The name of the first network, trained or only published, that `is_meant` accepts.
-template <typename Predicate>
-std::string name_of_first(Predicate is_meant, std::string_view otherwise) {
-  for (const Model& model : kCatalogue)
-    if (is_meant(model)) return std::string(model.name);
-  for (const PublishedNetwork& network : kPublishedNetworks)
-    if (is_meant(network)) return std::string(network.name);
-  return std::string(otherwise);
-}
 
 }  // namespace
 
@@ -105,14 +89,11 @@ std::string network_of_log(std::string_view name) {
   const auto is_meant = [&](const auto& network) {
     return !wanted.empty() && std::ranges::find(network.other_names, wanted) != network.other_names.end();
   };
-  return name_of_first(is_meant, name);
-}
-
-std::string network_of_table(std::string_view name) {
-  const auto is_meant = [&](const auto& network) {
-    return !network.published_name.empty() && name.find(network.published_name) != std::string_view::npos;
-  };
-  return name_of_first(is_meant, name);
+  for (const Model& model : kCatalogue)
+    if (is_meant(model)) return std::string(model.name);
+  for (const PublishedNetwork& network : kPublishedNetworks)
+    if (is_meant(network)) return std::string(network.name);
+  return std::string(name);
 }
 
 std::string_view comparable_model(std::string_view network) {

@@ -19,11 +19,10 @@ struct Recipe {
 };
 
 struct Model {
-  std::string_view name;            // "r50": of its graphs, logs and results
-  std::string_view title;           // "IResNet-50", for people
-  std::string_view task;            // "ArcFace face recognition": what its program says that it trains
-  std::string_view program;         // that trains it: "bench_arcface"
-  std::string_view published_name;  // part of the name that published tables have for it
+  std::string_view name;     // "r50": of its graphs, logs and results
+  std::string_view title;    // "IResNet-50", for people
+  std::string_view task;     // "ArcFace face recognition": what its program says that it trains
+  std::string_view program;  // that trains it: "bench_arcface"
   std::array<std::string_view, 4> other_names{};  // in other frameworks' logs, in lower case
   std::string_view short_name;   // in names of logs of which a framework trains only this network; may be
                                  // another one's name
@@ -44,9 +43,8 @@ std::span<const Model> model_catalogue();
 // Null if there is none of this name.
 const Model* find_model(std::string_view name);
 
-// One name per network, whatever a log or a published table calls it; `name` itself if nothing knows it.
+// One name per network, whatever a log calls it; `name` itself if nothing knows it.
 std::string network_of_log(std::string_view name);
-std::string network_of_table(std::string_view name);
 
 // The model whose figures may stand beside those of this network: its own name, mostly.
 std::string_view comparable_model(std::string_view network);

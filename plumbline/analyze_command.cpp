@@ -1,5 +1,8 @@
 // `plumbline analyze`: a folder of logs to a table.
+#include <algorithm>
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include "base/console/print.h"
 #include "base/output.h"
@@ -18,13 +21,16 @@ struct AnalyzeArguments {
 
 OptionTable analyze_options(AnalyzeArguments& arguments) {
   WindowChoice& window = arguments.options.window;
+  std::vector<OptionSpec> input{
+      positional("LOG_DIR", arguments.log_dir, "folder that holds 1n1g, 1n8g, …, or one log").as_required(),
+      log_format_option(arguments.options.log_format), warmup_option(window), iterations_option(window)};
+  std::ranges::move(one_log_options(arguments.options), std::back_inserter(input));
   return {
       "plumbline analyze",
-      "Averages, medians and speedups of a folder of logs, LOG_DIR/<N>n<G>g/<model>_b<BS>_<prec>_<run>.log. "
-      "Logs that are short, broken, repeated, mixed or wrongly named are left out and named.",
-      {{"Input",
-        {positional("LOG_DIR", arguments.log_dir, "folder that holds 1n1g, 1n8g, …").as_required(),
-         log_format_option(arguments.options.log_format), warmup_option(window), iterations_option(window)}},
+      "Averages, medians and speedups of a folder of logs, LOG_DIR/<N>n<G>g/<model>_b<BS>_<prec>_<run>.log, "
+      "or of "
+      "one log. Logs that are short, broken, repeated, mixed or wrongly named are left out and named.",
+      {{"Input", std::move(input)},
        {"Output",
         {text_option("--json", "FILE", arguments.json.path,
                      "write the analyzers' dictionary to a new file; without one, or for -, print just that")

@@ -60,6 +60,9 @@ OptionSpec log_format_option(std::string& target);
 OptionSpec warmup_option(WindowChoice& window);
 OptionSpec iterations_option(WindowChoice& window);
 
+// --epoch, --from and --to; --case, --bs and --precision of a single log.
+std::vector<OptionSpec> one_log_options(AnalyzeOptions& options);
+
 // "plumbline: …" to stderr.
 void say(const std::string& line);
 // Notes and what was left out, to stderr: on a terminal 20 lines, elsewhere 4, with `verbose` all.

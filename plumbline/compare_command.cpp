@@ -1,4 +1,6 @@
 // `plumbline compare`: runs beside runs, and beside published results.
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -22,30 +24,33 @@ struct CompareArguments {
 };
 
 OptionTable compare_options(CompareArguments& arguments) {
-  return {
-      "plumbline compare",
-      "Sets the runs of B, … beside those of A: medians, the intervals that so few runs support, and "
-      "whether a difference is shown. Only equal configurations are compared. A alone is set beside "
-      "what is published.",
-      {{"Input",
-        {positional("PATH…", arguments.paths,
-                    "A and B, …: run folders, folders of them (--output of the benches), or folders of logs")
-             .as_required(),
-         text_option("--published", "FILTER", arguments.published,
-                     "published numbers beside A's: those with all of these words, as in oneflow,fp32; "
-                     "or all, which may be of another kind of device")
-             .with_default("without B those for the same kind of device, else none"),
-         log_format_option(arguments.reading.log_format), warmup_option(arguments.reading.window),
-         iterations_option(arguments.reading.window)}},
-       {"Judgement",
-        {percent_option("--min-effect", arguments.options.criteria.min_effect,
-                        {.lowest = 0, .highest = 1, .below_highest = true},
-                        "smaller differences are none worth the name"),
-         flag_option("--force", arguments.options.force, true,
-                     "compare different configurations too, marked as such")}},
-       {"Output",
-        {flag_option("--json", arguments.json, true, "print one JSON object in place of the table"),
-         flag_option("--verbose", arguments.verbose, true, "name every file that is left out")}}}};
+  AnalyzeOptions& reading = arguments.reading;
+  std::vector<OptionSpec> input{
+      positional("PATH…", arguments.paths,
+                 "A and B, …: run folders, folders of them (--output of the benches), folders of logs, or "
+                 "single logs")
+          .as_required(),
+      text_option("--published", "FILTER", arguments.published,
+                  "published numbers beside A's: those with all of these words, as in oneflow,fp32; "
+                  "or all, which may be of another kind of device")
+          .with_default("without B those for the same kind of device, else none"),
+      log_format_option(reading.log_format), warmup_option(reading.window),
+      iterations_option(reading.window)};
+  std::ranges::move(one_log_options(reading), std::back_inserter(input));
+  return {"plumbline compare",
+          "Sets the runs of B, … beside those of A: medians, the intervals that so few runs support, and "
+          "whether a difference is shown. Only equal configurations are compared. A alone is set beside "
+          "what is published.",
+          {{"Input", std::move(input)},
+           {"Judgement",
+            {percent_option("--min-effect", arguments.options.criteria.min_effect,
+                            {.lowest = 0, .highest = 1, .below_highest = true},
+                            "smaller differences are none worth the name"),
+             flag_option("--force", arguments.options.force, true,
+                         "compare different configurations too, marked as such")}},
+           {"Output",
+            {flag_option("--json", arguments.json, true, "print one JSON object in place of the table"),
+             flag_option("--verbose", arguments.verbose, true, "name every file that is left out")}}}};
 }
 
 std::vector<PublishedResult> wanted_results(const std::string& filter) {

@@ -8,6 +8,7 @@
 #include "plumbline/command.h"
 #include "results/analysis/analyze.h"
 #include "results/formats/log_format.h"
+#include "results/formats/own_format.h"
 
 namespace plumb {
 namespace {
@@ -24,13 +25,19 @@ std::string of_runs(const std::string& otherwise) {
 OptionSpec log_format_option(std::string& target) {
   std::vector<std::string> names{"auto"};
   for (const LogFormat* format : log_formats()) names.emplace_back(format->name);
-  OptionSpec spec = choice_option(
-      "--log-format", target, names,
-      fmt::format(
-          "how lines of logs are read; auto looks at them, and reads Plumbline's own as {}; else one of {}",
-          names[1], fmt::join(names.begin() + 1, names.end(), ", ")));
-  spec.value_name = "auto|NAME";
+  OptionSpec spec = choice_option("--log-format", target, names,
+                                  fmt::format("how lines of logs are read; auto looks at them, and reads "
+                                              "Plumbline's own as {}; else one of {}, or "
+                                              "a file that describes a format",
+                                              names[1], fmt::join(names.begin() + 1, names.end(), ", ")));
+  spec.value_name = "auto|NAME|FILE.toml";
   spec.aliases = {"--dialect"};
+  spec.set = [&target, choose = spec.set](const std::string& text) {
+    if (text.ends_with(kOwnFormatEnd))
+      target = text;
+    else
+      choose(text);
+  };
   return spec;
 }
 
@@ -44,6 +51,25 @@ OptionSpec iterations_option(WindowChoice& window) {
   return number_option("--iters", "N", window.iterations, {1, kMostIterations},
                        "iterations of logs looked at, warm-up included")
       .with_default(of_runs("120; plsc 150; tf2 600"));
+}
+
+std::vector<OptionSpec> one_log_options(AnalyzeOptions& options) {
+  Stretch& stretch = options.stretch;
+  OneLog& log = options.one_log;
+  return {number_option("--epoch", "N", stretch.epoch, {0, kMostIterations},
+                        "iterations of this epoch of logs only, as they number it")
+              .with_default("all"),
+          number_option("--from", "I", stretch.from, {0, kMostIterations},
+                        "first iteration of logs looked at, as they number it; without a warm-up")
+              .with_default("each log's first"),
+          number_option("--to", "I", stretch.to, {0, kMostIterations}, "last iteration of logs looked at")
+              .with_default("by --iters"),
+          text_option("--case", "<N>n<G>g", log.case_name, "nodes and devices per node of a single log")
+              .with_default("as it says"),
+          number_option("--bs", "N", log.batch_per_device, {0, kMostIterations},
+                        "batch per device of a single log")
+              .with_default("as it says"),
+          text_option("--precision", "P", log.precision, "precision of a single log")};
 }
 
 void say(const std::string& line) {

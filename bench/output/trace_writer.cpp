@@ -39,7 +39,7 @@ void add_thread(Events& events, int thread, std::string_view text) {
                {"args", {{"sort_index", thread}}}});
 }
 
-void name_process_and_threads(Events& events, const Program& program, const std::string& device) {
+void name_process_and_threads(Events& events, const std::string& device) {
   add_name(events, "process_name", 0, fmt::format("rank {}: {}", kRank, device));
   add_thread(events, kIterationsThread, "iterations");
   for (const Lane lane : {Lane::input, Lane::compute, Lane::communication})
@@ -72,7 +72,7 @@ Json complete_event(int thread, const std::string& name, double begin, double en
 std::string trace_text(const Program& program, std::span<const InstructionTime> times,
                        const std::string& device) {
   Events events;
-  name_process_and_threads(events, program, device);
+  name_process_and_threads(events, device);
   const auto begin_of = [](std::span<const InstructionTime> some) {
     return std::ranges::min(some, {}, &InstructionTime::begin).begin;
   };

@@ -1,17 +1,95 @@
 // Matrix products by cuBLASLt, which is column-major: our row-major [m, n] is its n x m, so it computes c^T =
 // op(b)^T op(a)^T. Accumulation is always f32.
+#include <cublasLt.h>
+#include <dlfcn.h>
+
 #include <array>
 #include <source_location>
 #include <stdexcept>
 #include <utility>
 
 #include "base/error.h"
-#include "kernels/cuda/cublaslt.h"
 #include "kernels/cuda/dense.h"
 #include "kernels/cuda/runtime.h"
 
+#define PLUMB_TEXT_OF(number) #number
+#define PLUMB_TEXT(number) PLUMB_TEXT_OF(number)
+
 namespace plumb::cuda {
 namespace {
+
+// launch/cuda_libraries.sh finds this name in programs.
+constexpr const char* kCublasLt = "libcublasLt.so." PLUMB_TEXT(CUBLAS_VER_MAJOR);
+
+Error not_loaded() {
+  const char* reason = dlerror();
+  return Error(ExitCode::unavailable,
+               "option --device: {} can't be loaded ({}); put its folder first in LD_LIBRARY_PATH, or use "
+               "--device cpu",
+               kCublasLt, reason ? reason : "no reason given");
+}
+
+void* opened(int how) {
+  return dlopen(kCublasLt, how | RTLD_LAZY | RTLD_LOCAL);
+}
+
+// A function of a library, as the type that it is assigned to.
+struct LoadedFunction {
+  void* address;
+  template <typename Function>
+  operator Function*() const {
+    return reinterpret_cast<Function*>(address);
+  }
+};
+
+// cuBLASLt, loaded when the first GPU is used: its 420,000 relocations would cost every start 0.1 s and 100
+// MB.
+struct CublasLt {
+  // Throws Error(unavailable) where the library or a function is missing.
+  CublasLt();
+  LoadedFunction find(const char* name) const;
+
+  void* library;
+  decltype(&cublasLtCreate) create = find("cublasLtCreate");
+  decltype(&cublasLtDestroy) destroy = find("cublasLtDestroy");
+  decltype(&cublasLtGetStatusString) get_status_string = find("cublasLtGetStatusString");
+  decltype(&cublasLtGetVersion) get_version = find("cublasLtGetVersion");
+  decltype(&cublasLtMatmul) matmul = find("cublasLtMatmul");
+  decltype(&cublasLtMatmulAlgoConfigGetAttribute) matmul_algo_config_get_attribute =
+      find("cublasLtMatmulAlgoConfigGetAttribute");
+  decltype(&cublasLtMatmulAlgoGetHeuristic) matmul_algo_get_heuristic =
+      find("cublasLtMatmulAlgoGetHeuristic");
+  decltype(&cublasLtMatmulDescCreate) matmul_desc_create = find("cublasLtMatmulDescCreate");
+  decltype(&cublasLtMatmulDescDestroy) matmul_desc_destroy = find("cublasLtMatmulDescDestroy");
+  decltype(&cublasLtMatmulDescSetAttribute) matmul_desc_set_attribute =
+      find("cublasLtMatmulDescSetAttribute");
+  decltype(&cublasLtMatmulPreferenceCreate) matmul_preference_create = find("cublasLtMatmulPreferenceCreate");
+  decltype(&cublasLtMatmulPreferenceDestroy) matmul_preference_destroy =
+      find("cublasLtMatmulPreferenceDestroy");
+  decltype(&cublasLtMatmulPreferenceSetAttribute) matmul_preference_set_attribute =
+      find("cublasLtMatmulPreferenceSetAttribute");
+  decltype(&cublasLtMatrixLayoutCreate) matrix_layout_create = find("cublasLtMatrixLayoutCreate");
+  decltype(&cublasLtMatrixLayoutDestroy) matrix_layout_destroy = find("cublasLtMatrixLayoutDestroy");
+};
+
+CublasLt::CublasLt() : library(opened(0)) {}
+
+LoadedFunction CublasLt::find(const char* name) const {
+  void* const address = library ? dlsym(library, name) : nullptr;
+  if (!address) throw not_loaded();
+  return {address};
+}
+
+// Whether it is loaded, or with `load` can be.
+bool cublaslt_opens(bool load) {
+  return opened(load ? 0 : RTLD_NOLOAD) != nullptr;
+}
+
+// Loads it at the first call, for the rest of the process.
+const CublasLt& cublaslt() {
+  static const CublasLt library;
+  return library;
+}
 
 void check(cublasStatus_t status, std::source_location where = std::source_location::current()) {
   if (status == CUBLAS_STATUS_SUCCESS) return;

@@ -119,7 +119,7 @@ __host__ __device__ const T* as(const std::byte* address) {
   return reinterpret_cast<const T*>(address);
 }
 
-// Writes the channels of pixel `pixel` of image `image` (image_batch.h).
+// Writes the channels of pixel `pixel` of image `image` (ImageBatch).
 template <typename Of, int kCount>
 __device__ void store_pixel(Element<Of>* images, std::int64_t image, std::int64_t pixel, std::int64_t pixels,
                             int channels, const float (&values)[kCount]) {

@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "kernels/cuda/tuning_numbers.h"
 #include "kernels/cuda/written_results.h"
 
 namespace plumb::cuda {

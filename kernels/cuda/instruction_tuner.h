@@ -130,4 +130,10 @@ class InstructionTuner {
 Tuning tune_instructions(InstructionTuner& tuner, const Graph& graph, const DescribeOptions& options,
                          const DeviceLimits& limits, const TuningOptions& how);
 
+// Fills the operands with random numbers of either sign in [0.5, 1), and those whose role is a state with
+// zeros. Zeros elsewhere would draw less power than a step's numbers, and so be multiplied at higher clocks.
+// In a convolution f32 operands are almost 0: where a ReLU follows, its engines then agree on what passes.
+void fill_operands(const Graph& graph, const Program& program, const Instruction& instruction,
+                   const Arena& arena, cudaStream_t stream);
+
 }  // namespace plumb::cuda

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/random.h"
-#include "kernels/cuda/image_batch.h"
+#include "kernels/cuda/elementwise.h"
 
 namespace plumb::cuda {
 

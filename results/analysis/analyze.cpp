@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "results/formats/own_format.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
@@ -35,9 +36,33 @@ std::string text_of(const Kind& kind, bool with_settings) {
   return text_of(batch, precision) + length + (with_settings && !settings.empty() ? " with " + settings : "");
 }
 
+// A stretch of given iterations counts whole, but for what the format needs before its first figure.
+Window default_window(const LogFormat& format, const Stretch& stretch) {
+  if (!stretch.from && !stretch.to) return format.default_window;
+  const std::int64_t step = std::max<std::int64_t>(format.index_step, 1);
+  Window window{format.default_window.iterations, (format.least_warmup() + step - 1) / step * step};
+  if (format.has_no_end)
+    window.iterations = window.warmup + step;
+  else if (stretch.to)
+    window.iterations = *stretch.to - stretch.from.value_or(0) + 1;
+  return window;
+}
+
+// The window for people; of a stretch by its ends.
+std::string window_text(const LogFormat& format, const Window& window, const Stretch& stretch) {
+  std::string text = window_text(format, window);
+  const std::string end = stretch.to ? std::to_string(*stretch.to) : "the end of each log";
+  if (stretch.from)
+    text = fmt::format("iterations {} to {}", *stretch.from, end);
+  else if (stretch.to)
+    text = "iterations up to " + end;
+  return stretch.epoch ? fmt::format("{} of epoch {}", text, *stretch.epoch) : text;
+}
+
 Window choose_window(const LogFormat& format, const AnalyzeOptions& options) {
-  const Window window{options.window.iterations.value_or(format.default_window.iterations),
-                      options.window.warmup.value_or(format.default_window.warmup)};
+  const Window usual = default_window(format, options.stretch);
+  const Window window{options.window.iterations.value_or(usual.iterations),
+                      options.window.warmup.value_or(usual.warmup)};
   const std::int64_t lowest_warmup = format.least_warmup();
   const std::int64_t step = std::max<std::int64_t>(format.index_step, 1);
   if (window.warmup >= window.iterations)
@@ -70,13 +95,15 @@ std::string known_formats() {
 }
 
 // The format that most of the files show; without any line, the first.
-const LogFormat& recognize(const std::vector<LogFile>& files) {
+const LogFormat& recognize(const std::vector<LogFile>& files, std::vector<std::string>& notes) {
   std::map<const LogFormat*, std::int64_t> votes;
+  std::map<const LogFormat*, const LogFormat*> as_well;
   std::string unknown;
   for (const LogFile& file : files) {
     try {
       const Recognition found = recognize_format(file.path);
       ++votes[found.format];
+      if (found.as_well) as_well[found.format] = found.as_well;
       if (found.format || !found.has_lines || !unknown.empty()) continue;
       unknown = printable(file.path.string());
       if (!found.training_line.empty()) unknown += ", " + found.training_line;
@@ -87,13 +114,19 @@ const LogFormat& recognize(const std::vector<LogFile>& files) {
   if (votes.empty() && !unknown.empty())
     throw Error(ExitCode::bad_data, "no known log format fits any line ({}); formats are {}", unknown,
                 known_formats());
-  return **std::ranges::max_element(log_formats(), {},
-                                    [&](const LogFormat* format) { return votes[format]; });
+  const LogFormat* const best =
+      *std::ranges::max_element(log_formats(), {}, [&](const LogFormat* format) { return votes[format]; });
+  if (const auto other = as_well.find(best); other != as_well.end())
+    notes.push_back(fmt::format("lines fit the log format {0} as well; --log-format {0} reads them so",
+                                other->second->name));
+  return *best;
 }
 
-const LogFormat& choose_format(const std::string& name, const std::vector<LogFile>& files) {
-  if (name == "auto") return recognize(files);
+const LogFormat& choose_format(const std::string& name, const std::vector<LogFile>& files,
+                               std::vector<std::string>& notes, std::shared_ptr<const LogFormat>& own) {
+  if (name == "auto") return recognize(files, notes);
   if (const LogFormat* found = find_log_format(name)) return *found;
+  if (name.ends_with(kOwnFormatEnd)) return *(own = read_own_format(name));
   throw Error(ExitCode::usage, "option --log-format: '{}' is not known; give one of auto, {}", name,
               known_formats());
 }
@@ -102,12 +135,13 @@ const LogFormat& choose_format(const std::string& name, const std::vector<LogFil
 // that their runs had.
 class RunsOfLogs {
  public:
-  RunsOfLogs(const fs::path& dir, const WindowChoice& choice) : dir_(dir), choice_(choice) {}
+  RunsOfLogs(const fs::path& dir, const AnalyzeOptions& options)
+      : dir_(dir), choice_(options.window), is_whole_(options.stretch.is_whole()) {}
 
   // Reads the log over its run's own window and returns that; nothing, and `log` stays, where that isn't
   // known or --iters is given. `read`: what format and window gave `log`.
   std::optional<Window> reread(const ReadLogs& read, const LogFile& file, LogReading& log) {
-    if (choice_.iterations || log.iterations == read.window.iterations || log.iterations <= 0)
+    if (!is_whole_ || choice_.iterations || log.iterations == read.window.iterations || log.iterations <= 0)
       return std::nullopt;
     const ToldRun* const told = run_of(file.path);
     const std::int64_t step = log.iterations_per_line;
@@ -133,6 +167,7 @@ class RunsOfLogs {
  private:
   const fs::path& dir_;
   const WindowChoice& choice_;
+  bool is_whole_;
   std::optional<std::map<fs::path, ToldRun>> told_;  // read when they are first asked for
 };
 
@@ -157,13 +192,13 @@ void add_settings(RunsOfLogs& results, std::vector<LogRun>& runs) {
 }
 
 // Reads every file. A file with a defect and a copy of an earlier file go to the bad ones.
-void read_runs(const LogTree& tree, const fs::path& dir, const WindowChoice& choice, ReadLogs& read) {
-  RunsOfLogs results(dir, choice);
+void read_runs(const LogTree& tree, const fs::path& dir, const AnalyzeOptions& options, ReadLogs& read) {
+  RunsOfLogs results(dir, options);
   std::set<std::string> caveats;
   std::vector<std::string> oddities;
   std::map<std::pair<std::int64_t, std::uint64_t>, std::string> seen;
   for (const LogFile& file : tree.files) {
-    LogReading log = read_log(*read.format, file.path, read.window, file.name.size());
+    LogReading log = read_log(*read.format, file.path, read.window, file.name.size(), options.stretch);
     const std::optional<Window> own_window = results.reread(read, file, log);
     const std::string path = display_path(file.path, dir);
     if (log.defect) {
@@ -178,15 +213,17 @@ void read_runs(const LogTree& tree, const fs::path& dir, const WindowChoice& cho
     read.runs.push_back({file, log.images_per_second, log.hash, own_window, ""});
     if (!log.caveat.empty()) caveats.insert(file.name.case_name + ": " + log.caveat);
     if (!log.stall.empty()) oddities.push_back(path + " " + log.stall);
+    if (!log.change.empty()) oddities.push_back(path + ": " + log.change);
     if (!log.divergence.empty()) oddities.push_back(path + ": " + log.divergence);
   }
   add_settings(results, read.runs);
-  read.notes = std::move(oddities);
+  read.notes.insert(read.notes.end(), oddities.begin(), oddities.end());
   read.notes.insert(read.notes.end(), caveats.begin(), caveats.end());
 }
 
 [[noreturn]] void refuse_useless(const fs::path& dir, const std::vector<Note>& bad) {
-  throw Error(ExitCode::bad_data, "log folder '{}' has no usable log{}", dir.string(),
+  throw Error(ExitCode::bad_data, "{} '{}' has no usable log{}", fs::is_directory(dir) ? "log folder" : "log",
+              dir.string(),
               bad.empty()
                   ? "; logs lie at <N>n<G>g/<model>_b<BS>_<prec>_<run>.log in it"
                   : fmt::format(" ({}); {}: {}", count_flaws(bad), bad.front().subject, bad.front().text));
@@ -256,6 +293,7 @@ std::vector<CaseSummary> summarise_cases(const std::vector<LogRun>& runs, const 
 void add_speedups(std::vector<CaseSummary>& cases, const LogFormat& format, std::vector<std::string>& notes) {
   std::set<std::string> without;
   for (CaseSummary& summary : cases) {
+    if (summary.case_name == kNoCase) continue;
     const auto base = std::ranges::find_if(cases, [&](const CaseSummary& c) {
       return c.case_name == "1n1g" && c.model == summary.model &&
              c.batch_per_device == summary.batch_per_device && c.precision == summary.precision;
@@ -282,21 +320,31 @@ Json dictionary_of(const std::vector<CaseSummary>& cases) {
 
 }  // namespace
 
-ReadLogs read_logs(const fs::path& dir, const AnalyzeOptions& options) {
-  LogTree tree = find_logs(dir);
-  const LogFormat& format = choose_format(options.log_format, tree.files);
-  ReadLogs read{.format = &format, .window = choose_window(format, options), .bad = std::move(tree.bad)};
-  read_runs(tree, dir, options.window, read);
+ReadLogs read_logs(const fs::path& path, const AnalyzeOptions& options) {
+  std::error_code error;
+  const bool is_one = fs::is_regular_file(path, error);
+  LogTree tree = is_one ? LogTree{{{path, name_of_log(path, options.one_log)}}, {}} : find_logs(path);
+  std::vector<std::string> notes;
+  std::shared_ptr<const LogFormat> own;
+  const LogFormat& format = choose_format(options.log_format, tree.files, notes, own);
+  if (is_one) add_size(format, tree.files.front());
+  ReadLogs read{.own_format = std::move(own),
+                .format = &format,
+                .window = choose_window(format, options),
+                .bad = std::move(tree.bad),
+                .notes = std::move(notes)};
+  read_runs(tree, is_one ? path.parent_path() : path, options, read);
+  if (read.own_format && read.runs.empty() && !tree.files.empty()) refuse_misfit(format, tree.files.front());
   return read;
 }
 
-Analysis analyze_logs(const fs::path& dir, const AnalyzeOptions& options) {
-  ReadLogs read = read_logs(dir, options);
+Analysis analyze_logs(const fs::path& path, const AnalyzeOptions& options) {
+  ReadLogs read = read_logs(path, options);
   const LogFormat& format = *read.format;
-  keep_one_configuration(read.runs, dir, read.bad);
-  if (read.runs.empty()) refuse_useless(dir, read.bad);
+  keep_one_configuration(read.runs, path, read.bad);
+  if (read.runs.empty()) refuse_useless(path, read.bad);
   Analysis analysis{.log_format = std::string(format.name),
-                    .window = window_text(format, read.window),
+                    .window = window_text(format, read.window, options.stretch),
                     .cases = summarise_cases(read.runs, format),
                     .bad = std::move(read.bad),
                     .notes = std::move(read.notes)};

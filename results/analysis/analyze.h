@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "results/analysis/log_tree.h"
+#include "results/analysis/one_log.h"
 #include "results/formats/read_log.h"
 
 namespace plumb {
@@ -22,8 +24,10 @@ struct WindowChoice {
 };
 
 struct AnalyzeOptions {
-  std::string log_format = "auto";  // or a name of log_formats()
+  std::string log_format = "auto";  // or a name of log_formats(), or a file of an own format
   WindowChoice window = {};
+  Stretch stretch = {};
+  OneLog one_log = {};
 };
 
 struct LogRun {
@@ -36,6 +40,7 @@ struct LogRun {
 
 // Every log of a folder, before cases are made of them.
 struct ReadLogs {
+  std::shared_ptr<const LogFormat> own_format;  // of a file
   const LogFormat* format = nullptr;
   Window window;
   std::vector<LogRun> runs;        // in find_logs' order; of equal files the first
@@ -43,8 +48,9 @@ struct ReadLogs {
   std::vector<std::string> notes;  // sentences on what a format's script makes of them
 };
 
-// Throws Error: bad_data if the folder isn't there, usage for an impossible window or an unknown format.
-ReadLogs read_logs(const std::filesystem::path& dir, const AnalyzeOptions& options);
+// `path`: a folder of logs, or one log. Throws Error: bad_data if it isn't there, usage for an impossible
+// window or an unknown format, or if a size must be known and isn't.
+ReadLogs read_logs(const std::filesystem::path& path, const AnalyzeOptions& options);
 
 // The runs of one case that have one configuration.
 struct CaseSummary {
@@ -71,7 +77,7 @@ struct Analysis {
 // case has several configurations, the one with the most runs counts (over the whole folder if equal). Throws
 // Error: bad_data if the folder isn't there or nothing usable is in it, usage for an impossible window or an
 // unknown format.
-Analysis analyze_logs(const std::filesystem::path& dir, const AnalyzeOptions& options);
+Analysis analyze_logs(const std::filesystem::path& path, const AnalyzeOptions& options);
 
 struct ToldRun {
   Window length;         // iterations and warm-up

@@ -270,12 +270,13 @@ std::string settings_text(const std::map<std::string, std::string>& settings) {
 }
 
 Configuration configuration_of(const LogName& name) {
+  const bool knows_case = name.case_name != kNoCase;
   return {.framework = "Plumbline",
-          .model = network_of_log(name.model),
+          .model = name.run < 0 ? "" : network_of_log(name.model),
           .precision = lower_case(name.precision),
           .batch_per_device = name.batch_per_device,
-          .nodes = name.nodes,
-          .devices_per_node = name.devices_per_node};
+          .nodes = knows_case ? name.nodes : 0,
+          .devices_per_node = knows_case ? name.devices_per_node : 0};
 }
 
 Configuration configuration_of(const LogName& name, const LogFormat& format) {

@@ -86,7 +86,8 @@ std::map<std::string, std::string> log_settings(const RunRecord& record);
 void add_log_setting(const std::string& key, const std::string& value, Configuration& configuration);
 // "--bucket-mb 4 --threads 2"; empty without any.
 std::string settings_text(const std::map<std::string, std::string>& settings);
-// A log that Plumbline wrote: model, precision, batch, nodes and devices come from its name.
+// A log that Plumbline wrote, or a single one whose name says nothing: model, precision, batch, nodes and
+// devices come from its name.
 Configuration configuration_of(const LogName& name);
 // A framework's log: the format gives the framework, and the model if it has one, because DLPerf's scripts
 // name logs of ResNet-50 both "r50" and "rn50". Otherwise other names of a model ("iresnet50") become one

@@ -15,16 +15,20 @@
 
 namespace plumb {
 
+constexpr const char* kNoCase = "-";  // of a single log, where nothing says what it is
+
 // The parts of a log's folder and file name.
 struct LogName {
   std::string case_name;  // "4n8g"
   int nodes = 0, devices_per_node = 0;
   std::string model, precision;
-  std::int64_t batch_per_device = 0, run = 0;
+  std::int64_t batch_per_device = 0, run = 0;  // batch 0: not known; run -1: a single log without such a name
 
   RunSize size() const {
-    return {static_cast<double>(nodes) * devices_per_node * static_cast<double>(batch_per_device), nodes,
-            devices_per_node};
+    const bool is_known = batch_per_device > 0;
+    const double images =
+        static_cast<double>(nodes) * devices_per_node * static_cast<double>(batch_per_device);
+    return {is_known ? images : 1, nodes, devices_per_node, is_known};
   }
 };
 

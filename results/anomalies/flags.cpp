@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "results/statistics/divergence.h"
+#include "results/statistics/stalls.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {

@@ -1,8 +1,14 @@
 #include "results/compare/compare.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
+#include "base/text.h"
+#include "base/text_table.h"
+#include "results/compare/curve_samples.h"
+#include "results/published/published.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {
@@ -85,6 +91,159 @@ void add_surroundings(const SampleSet& first, const SampleSet& second, const std
                                 differences_text(common)));
 }
 
+// "A", "B", …; behind "Z" "27", "28", …
+std::string label_of(std::size_t set) {
+  return set < 26 ? std::string(1, static_cast<char>('A' + set)) : std::to_string(set + 1);
+}
+
+std::string interval_text(const std::vector<double>& figures) {
+  const std::optional<Interval> interval = median_interval(figures);
+  if (!interval) return "-";
+  return fmt::format("{:.2f} to {:.2f} ({})", interval->low, interval->high, confidence_text(*interval));
+}
+
+TextRow sample_row(const std::string& label, const Sample& sample, const std::string& ratio) {
+  const std::vector<double> figures = sample.figures();
+  return {label,
+          sample.configuration.framework.empty() ? "?" : sample.configuration.framework,
+          std::to_string(figures.size()),
+          fmt::format("{:.2f}", median(figures)),
+          interval_text(figures),
+          ratio};
+}
+
+// The first set's samples that have something beside them.
+std::vector<const Sample*> shown_samples(const CompareReport& report) {
+  std::vector<const Sample*> shown;
+  for (const Sample& sample : report.sets.front().loaded.samples) {
+    const bool is_paired = std::ranges::any_of(
+        report.comparison.pairs, [&](const ComparedPair& pair) { return pair.samples.first == &sample; });
+    if (is_paired || report.sets.size() == 1) shown.push_back(&sample);
+  }
+  return shown;
+}
+
+std::string verdict_lines(const ComparedPair& pair, const Criteria& criteria) {
+  const std::string label = label_of(pair.second_set);
+  std::string text =
+      hanging_lines(label + " against A: " + verdict_text(pair.comparison, criteria), "    ", "");
+  if (!pair.samples.differences.empty())
+    text += hanging_lines("FORCED, the configurations differ: " + differences_text(pair.samples.differences),
+                          "    ", "  ");
+  if (!pair.settings.empty())
+    text += hanging_lines("run with " + differences_text(pair.settings), "    ", "  ");
+  return text;
+}
+
+std::string sample_text(const Sample& sample, const CompareReport& report) {
+  std::vector<TextRow> rows{{"", "framework", "runs", "images/s", "interval of the median", "ratio"},
+                            sample_row("A", sample, "1")};
+  std::string verdicts;
+  for (const ComparedPair& pair : report.comparison.pairs) {
+    if (pair.samples.first != &sample) continue;
+    rows.push_back(sample_row(label_of(pair.second_set), *pair.samples.second,
+                              fmt::format("{:.4f}", pair.comparison.ratio)));
+    verdicts += verdict_lines(pair, report.criteria);
+  }
+  return hanging_lines(configuration_text(sample.configuration), "  ", "") + padded_table(rows, "llrrlr") +
+         verdicts;
+}
+
+// Throughput of one device beside one, where the numbers of devices differ.
+std::string per_device_text(double ratio, const Sample& own, const PublishedResult& row) {
+  const int devices = own.configuration.devices(), others = row.configuration.devices();
+  if (devices < 1 || others < 1 || devices == others) return "";
+  return fmt::format(", {:.3g} times per device", ratio * others / devices);
+}
+
+std::string published_text(const PublishedBeside& beside) {
+  if (beside.nearest.empty())
+    return fmt::format("No result of {} is published for this kind of device.\n",
+                       beside.sample->configuration.model);
+  const double own = median(beside.sample->figures());
+  std::string text =
+      "Published for the nearest configurations (one figure each, so nothing is significant):\n";
+  for (const NearestPublished& near : beside.nearest) {
+    const PublishedResult& row = near.result;
+    const double ratio = own / row.images_per_second;
+    text += hanging_lines(
+        fmt::format("{} {}: {:.2f} images/s; A has {:.3g} times that{}", row.framework, row.framework_version,
+                    row.images_per_second, ratio, per_device_text(ratio, *beside.sample, row)),
+        "    ", "  ");
+    text += hanging_lines(
+        near.differences.empty() ? "no difference is known" : differences_text(near.differences), "      ",
+        "    ");
+    text += hanging_lines(row.source + (row.notes.empty() ? "" : ": " + row.notes), "      ", "    ");
+    if (!row.inconsistency.empty()) text += hanging_lines("note: " + row.inconsistency, "      ", "    ");
+  }
+  return text;
+}
+
+// The verdict on a set's scaling; configurations are named where there are several.
+std::string scaling_lines(const std::string& label, const SampleSet& set) {
+  const std::vector<CurveScaling> curves = scaling_of(set.loaded.samples);
+  std::string text;
+  for (const CurveScaling& curve : curves) {
+    const std::string of = curves.size() > 1 ? ", " + configuration_text(curve.configuration) : "";
+    for (const std::string& sentence : scaling_verdict(curve.losses))
+      text += hanging_lines(fmt::format("{}{}: {}", label, of, sentence), "    ", "  ");
+  }
+  return text;
+}
+
+using Json = nlohmann::ordered_json;
+
+Json sample_json(const std::string& path, const Sample& sample) {
+  const std::vector<double> figures = sample.figures();
+  return {{"path", path},
+          {"framework", sample.configuration.framework},
+          {"configuration", fields::written(sample.configuration)},
+          {"runs", sample.origins()},
+          {"images_per_second", figures},
+          {"median", median(figures)},
+          {"median_interval", fields::written(median_interval(figures))}};
+}
+
+const char* verdict_name(SpeedVerdict verdict) {
+  static constexpr std::array kNames{"faster", "slower", "none_shown", "too_few"};
+  return kNames[static_cast<std::size_t>(verdict)];
+}
+
+Json pair_json(const ComparedPair& pair, const CompareReport& report) {
+  const Comparison& comparison = pair.comparison;
+  return {{"first", sample_json(report.sets.front().name, *pair.samples.first)},
+          {"second", sample_json(report.sets[pair.second_set].name, *pair.samples.second)},
+          {"ratio", comparison.ratio},
+          {"ratio_interval", fields::written(comparison.ratio_range)},
+          {"p_two_sided", comparison.test.p_two_sided},
+          {"verdict", verdict_name(comparison.verdict)},
+          {"smallest_shown", comparison.smallest_shown},
+          {"text", verdict_text(comparison, report.criteria)},
+          {"forced", !pair.samples.differences.empty()},
+          {"differences", fields::written(pair.samples.differences)},
+          {"settings", fields::written(pair.settings)}};
+}
+
+Json published_beside_json(const PublishedBeside& beside, const CompareReport& report) {
+  Json nearest = Json::array();
+  for (const NearestPublished& near : beside.nearest)
+    nearest.push_back(
+        {{"result", published_result_json(near.result)}, {"differences", fields::written(near.differences)}});
+  return {{"sample", sample_json(report.sets.front().name, *beside.sample)}, {"nearest", nearest}};
+}
+
+Json scaling_of_set(const SampleSet& set) {
+  Json json = Json::array();
+  for (const CurveScaling& curve : scaling_of(set.loaded.samples)) {
+    Json losses = Json::array();
+    for (const ScalingLoss& loss : curve.losses) losses.push_back(to_json(loss));
+    json.push_back({{"path", set.name},
+                    {"configuration", fields::written(curve.configuration)},
+                    {"losses", std::move(losses)}});
+  }
+  return json;
+}
+
 }  // namespace
 
 SetComparison compare_sets(std::span<const SampleSet> sets, const CompareOptions& options) {
@@ -106,6 +265,42 @@ SetComparison compare_sets(std::span<const SampleSet> sets, const CompareOptions
   }
   std::ranges::stable_sort(result.pairs, {}, [](const ComparedPair& pair) { return pair.samples.first; });
   return result;
+}
+
+std::string compare_text(const CompareReport& report) {
+  std::string text;
+  for (std::size_t i = 0; i < report.sets.size(); ++i)
+    text += fmt::format("{}: {}\n", label_of(i), report.sets[i].name);
+  std::string scaling;
+  for (std::size_t i = 0; i < report.sets.size(); ++i) scaling += scaling_lines(label_of(i), report.sets[i]);
+  if (!scaling.empty()) text += "\nscaling\n" + scaling;
+  for (const Sample* sample : shown_samples(report)) {
+    text += "\n" + sample_text(*sample, report);
+    for (const PublishedBeside& beside : report.published)
+      if (beside.sample == sample) text += published_text(beside);
+  }
+  return text;
+}
+
+Json compare_json(const CompareReport& report) {
+  Json json{{"schema", "plumbline.compare/1"},
+            {"min_effect", report.criteria.min_effect},
+            {"significance", report.criteria.significance},
+            {"scaling", Json::array()},
+            {"comparisons", Json::array()},
+            {"published", Json::array()},
+            {"notes", report.comparison.notes},
+            {"left_out", Json::array()}};
+  for (const SampleSet& set : report.sets)
+    for (const Json& curve : scaling_of_set(set)) json["scaling"].push_back(curve);
+  for (const ComparedPair& pair : report.comparison.pairs)
+    json["comparisons"].push_back(pair_json(pair, report));
+  for (const PublishedBeside& beside : report.published)
+    json["published"].push_back(published_beside_json(beside, report));
+  for (const SampleSet& set : report.sets)
+    for (const Note& bad : set.loaded.bad)
+      json["left_out"].push_back({{"path", bad.subject}, {"reason", bad.text}});
+  return json;
 }
 
 }  // namespace plumb

@@ -1,12 +1,19 @@
 #include "results/compare/gate.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
 
+#include "base/text_table.h"
+#include "base/units.h"
+#include "results/statistics/statistics.h"
+
 namespace plumb {
 namespace {
+
+using Outcome = GateCase::Outcome;
 
 // All that a gate must not mix: also the framework, and how the work was done.
 std::vector<Difference> gate_differences(const Configuration& baseline, const Configuration& runs) {
@@ -48,7 +55,7 @@ void judge(GateCase& judged, const GateCriteria& criteria) {
   judged.smallest_shown = std::numeric_limits<double>::infinity();
   if (std::min(judged.baseline.size(), judged.figures.size()) <
       std::max<std::size_t>(criteria.least_runs, 2)) {
-    judged.outcome = GateCase::Outcome::too_few;
+    judged.outcome = Outcome::too_few;
     return;
   }
   judged.p = mann_whitney(judged.figures, judged.baseline).p_less;
@@ -57,7 +64,101 @@ void judge(GateCase& judged, const GateCriteria& criteria) {
       {criteria.significance, -std::log1p(-criteria.max_regression), ShownWhen::Estimate::pairs});
   if (std::isfinite(shift)) judged.smallest_shown = -std::expm1(-shift);
   const bool slower = judged.p <= criteria.significance && judged.slow_down > criteria.max_regression;
-  judged.outcome = slower ? GateCase::Outcome::regression : GateCase::Outcome::passed;
+  judged.outcome = slower ? Outcome::regression : Outcome::passed;
+}
+
+std::string p_text(double p) {
+  return p < 0.00005 ? "< 0.0001" : fmt::format("{:.4f}", p);
+}
+
+std::string allowed(const GateReport& report) {
+  return given_percent(report.criteria.max_regression);
+}
+
+const char* word(Outcome outcome) {
+  static constexpr std::array kWords{"passed", "regression", "too few", "missing"};
+  return kWords[static_cast<std::size_t>(outcome)];
+}
+
+// Before a number of cases.
+std::string phrase(Outcome outcome) {
+  return outcome == Outcome::regression ? "a regression in "
+         : outcome == Outcome::too_few  ? "too few runs in "
+                                        : "no runs of ";
+}
+
+// The finding of a case, without its name.
+std::string finding(const GateCase& judged, const GateReport& report) {
+  const std::string change = fmt::format("{} % {} (p {}{})", percent_text(std::abs(judged.slow_down)),
+                                         judged.slow_down >= 0 ? "slower" : "faster",
+                                         judged.p < 0.00005 ? "" : "= ", p_text(judged.p));
+  switch (judged.outcome) {
+    case Outcome::regression:
+      return fmt::format(
+          "{}, where {} are allowed{}", change, allowed(report),
+          judged.surroundings.empty() ? "" : "; measured with " + differences_text(judged.surroundings));
+    case Outcome::passed:
+      return fmt::format(
+          "no regression above {} shown: {}{}", allowed(report), change,
+          std::isfinite(judged.smallest_shown)
+              ? fmt::format("; these runs would have shown {} %", percent_text(judged.smallest_shown))
+              : "");
+    case Outcome::too_few:
+      return fmt::format("{} against {} of the baseline; {} on either side are needed",
+                         counted(judged.figures.size(), "run"), judged.baseline.size(),
+                         report.criteria.least_runs);
+    case Outcome::missing:
+      break;
+  }
+  return judged.differences.empty()
+             ? "not among the new runs"
+             : "not among the new runs, the nearest of which differ: " + differences_text(judged.differences);
+}
+
+TextRow row_of(const GateCase& judged) {
+  const bool compared = judged.is_judged();
+  const auto median_text = [](const std::vector<double>& figures) {
+    return figures.empty() ? "-" : fmt::format("{:.2f}", median(figures));
+  };
+  return {word(judged.outcome),
+          fmt::format("{}, {}", judged.baseline.size(), judged.figures.size()),
+          median_text(judged.baseline),
+          median_text(judged.figures),
+          judged.figures.empty() ? "-" : percent_text(judged.slow_down) + " %",
+          compared ? p_text(judged.p) : "-",
+          std::isfinite(judged.smallest_shown) && compared ? percent_text(judged.smallest_shown) + " %" : "-",
+          configuration_text(judged.configuration)};
+}
+
+constexpr const char* kAlignment = "lrrrrrrl";
+
+std::string heading(const GateReport& report) {
+  return fmt::format("images/s, medians; at most {} slower is allowed", allowed(report));
+}
+
+std::vector<TextRow> table_rows(const GateReport& report) {
+  std::vector<TextRow> rows{{"verdict", "runs", "baseline", "new", "slow-down", "p", "would show", "case"}};
+  for (const GateCase& judged : report.cases) rows.push_back(row_of(judged));
+  return rows;
+}
+
+nlohmann::ordered_json side_json(const std::vector<std::string>& runs, const std::vector<double>& figures) {
+  nlohmann::ordered_json json{{"runs", nlohmann::ordered_json::array()},
+                              {"median_images_per_second", nullptr}};
+  if (!figures.empty()) json["median_images_per_second"] = median(figures);
+  for (std::size_t i = 0; i < figures.size(); ++i)
+    json["runs"].push_back({{"origin", runs[i]}, {"images_per_second", figures[i]}});
+  return json;
+}
+
+// Valid UTF-8 without the control characters that XML has no place for.
+std::string xml_text(const std::string& text) {
+  using nlohmann::json;
+  const std::string valid =
+      json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
+  std::string allowed;
+  for (const char letter : valid) allowed += letter >= 0 && letter < ' ' ? '?' : letter;
+  return markup_escaped(allowed);
 }
 
 }  // namespace
@@ -74,7 +175,7 @@ GateReport gate(const std::vector<Sample>& baseline, const std::vector<Sample>& 
     Match match = match_of(sample.configuration, runs);
     GateCase judged{sample.configuration, sample.origins(), {}, sample.figures()};
     if (match.sample == nullptr) {
-      judged.outcome = GateCase::Outcome::missing;
+      judged.outcome = Outcome::missing;
       judged.differences = std::move(match.differences);
     } else {
       const auto [first, is_first] = baseline_of.emplace(match.sample, &sample);
@@ -116,13 +217,111 @@ std::vector<Sample> latest_before(std::vector<Sample> baseline, const std::vecto
 }
 
 ExitCode gate_exit_code(const GateReport& report) {
-  if (report.count(GateCase::Outcome::regression) > 0) return ExitCode::regression;
-  const std::size_t missing = report.count(GateCase::Outcome::missing);
+  if (report.count(Outcome::regression) > 0) return ExitCode::regression;
+  const std::size_t missing = report.count(Outcome::missing);
   const bool all_missing = missing == report.cases.size();
-  if (report.count(GateCase::Outcome::too_few) > 0 || all_missing ||
-      (missing > 0 && !report.criteria.allow_missing))
+  if (report.count(Outcome::too_few) > 0 || all_missing || (missing > 0 && !report.criteria.allow_missing))
     return ExitCode::bad_data;
   return ExitCode::ok;
+}
+
+std::string gate_summary(const GateReport& report) {
+  std::string text;
+  const auto append = [&](const std::string& more) { append_part(text, more, "; "); };
+  for (const Outcome outcome : {Outcome::regression, Outcome::too_few, Outcome::missing}) {
+    const std::size_t cases = report.count(outcome);
+    if (cases == 0) continue;
+    const GateCase& example = *std::ranges::find(report.cases, outcome, &GateCase::outcome);
+    append(fmt::format("{}{}: {}",
+                       cases == 1 ? "" : fmt::format("{}{} cases, first ", phrase(outcome), cases),
+                       configuration_text(example.configuration), finding(example, report)));
+  }
+  const std::size_t passed = report.count(Outcome::passed);
+  if (passed > 0)
+    append(fmt::format("{} without a regression above {}", counted(passed, "case"), allowed(report)));
+  if (gate_exit_code(report) == ExitCode::bad_data)
+    text += report.count(Outcome::too_few) > 0 ? "; measure more runs"
+            : passed > 0                       ? "; measure it, or give --allow-missing"
+                                               : "; measure it in RUN";
+  return text;
+}
+
+std::string gate_table(const GateReport& report) {
+  return heading(report) + "\n" + padded_table(table_rows(report), kAlignment);
+}
+
+std::string gate_markdown(const GateReport& report) {
+  std::vector<TextRow> rows = table_rows(report);
+  for (std::size_t i = 1; i < rows.size(); ++i)
+    for (std::string& cell : rows[i]) cell = markdown_literal(cell);
+  std::string text = fmt::format("{}\n\n{}\n\n{}", markdown_literal(gate_summary(report)),
+                                 markdown_literal(heading(report)), markdown_table(rows, kAlignment));
+  for (const std::string& note : report.notes) text += fmt::format("\n{}\n", markdown_literal(note));
+  return text;
+}
+
+nlohmann::ordered_json gate_json(const GateReport& report) {
+  const ExitCode code = gate_exit_code(report);
+  nlohmann::ordered_json json{{"schema", "plumbline.gate/1"},
+                              {"status", code == ExitCode::ok           ? "passed"
+                                         : code == ExitCode::regression ? "regression"
+                                                                        : "not judged"},
+                              {"exit_code", static_cast<int>(code)},
+                              {"summary", gate_summary(report)},
+                              {"max_regression", report.criteria.max_regression},
+                              {"significance", report.criteria.significance},
+                              {"cases", nlohmann::ordered_json::array()},
+                              {"only_new", nlohmann::ordered_json::array()}};
+  for (const GateCase& judged : report.cases) {
+    nlohmann::ordered_json entry{{"case", judged.configuration.case_name()},
+                                 {"configuration", configuration_text(judged.configuration)},
+                                 {"verdict", word(judged.outcome)},
+                                 {"finding", finding(judged, report)},
+                                 {"baseline", side_json(judged.baseline_runs, judged.baseline)},
+                                 {"new", side_json(judged.new_runs, judged.figures)},
+                                 {"slow_down", nullptr},
+                                 {"p", nullptr},
+                                 {"smallest_slow_down_shown", nullptr}};
+    for (const Difference& difference : judged.surroundings)
+      entry["surroundings"][difference.what] = {difference.first, difference.second};
+    if (!judged.figures.empty()) entry["slow_down"] = judged.slow_down;
+    if (judged.is_judged()) entry["p"] = judged.p;
+    if (judged.is_judged() && std::isfinite(judged.smallest_shown))
+      entry["smallest_slow_down_shown"] = judged.smallest_shown;
+    json["cases"].push_back(std::move(entry));
+  }
+  for (const Configuration& configuration : report.only_new)
+    json["only_new"].push_back(configuration_text(configuration));
+  json["notes"] = report.notes;
+  return json;
+}
+
+std::string gate_junit(const GateReport& report) {
+  const bool allow = report.criteria.allow_missing;
+  const std::size_t missing = report.count(Outcome::missing);
+  const std::string counts =
+      fmt::format(R"( tests="{}" failures="{}" errors="{}" skipped="{}")", report.cases.size(),
+                  report.count(Outcome::regression), report.count(Outcome::too_few) + (allow ? 0 : missing),
+                  allow ? missing : 0);
+  std::string text = fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites{}>\n"
+      "  <testsuite name=\"plumbline gate\"{}>\n",
+      counts, counts);
+  for (const GateCase& judged : report.cases) {
+    text += fmt::format("    <testcase classname=\"plumbline.gate\" name=\"{}\">\n      ",
+                        xml_text(configuration_text(judged.configuration)));
+    const std::string found = xml_text(finding(judged, report));
+    if (judged.outcome == Outcome::passed)
+      text += fmt::format("<system-out>{}</system-out>", found);
+    else if (judged.outcome == Outcome::missing && allow)
+      text += fmt::format("<skipped message=\"{}\"/>", found);
+    else
+      text += fmt::format("<{} type=\"{}\" message=\"{}\"/>",
+                          judged.outcome == Outcome::regression ? "failure" : "error", word(judged.outcome),
+                          found);
+    text += "\n    </testcase>\n";
+  }
+  return text + "  </testsuite>\n</testsuites>\n";
 }
 
 }  // namespace plumb

@@ -156,8 +156,10 @@ void add_length(const Window& own, Configuration& configuration) {
   if (!length.empty()) configuration.settings["iterations"] = length;
 }
 
-void add_logs(Collection& collection, const fs::path& dir, const AnalyzeOptions& options) {
-  ReadLogs logs = read_logs(dir, options);
+// `path`: a folder of logs, or one log.
+void add_logs(Collection& collection, const fs::path& path, const AnalyzeOptions& options) {
+  ReadLogs logs = read_logs(path, options);
+  const fs::path dir = fs::is_directory(path) ? path : path.parent_path();
   for (const Note& bad : logs.bad) leave_out(collection, dir / bad.subject, bad.kind, bad.text);
   for (const LogRun& run : logs.runs) {
     if (!is_new(collection, run.file.path)) continue;
@@ -294,10 +296,10 @@ void add_path(Collection& collection, const fs::path& path, const AnalyzeOptions
   const std::size_t taken = collection.taken.size(), met_again = collection.met_again;
   const std::size_t bad = collection.loaded.bad.size();
   if (!fs::is_directory(status)) {
-    if (path.extension() == ".log")
-      throw Error(ExitCode::bad_data,
-                  "'{}' is one log; name the folder that holds 1n1g, 1n8g, … with such logs", shown(path));
-    add_result(collection, path, path);
+    if (fs::is_regular_file(status) && path.extension() != ".json")
+      add_logs(collection, path, options);
+    else
+      add_result(collection, path, path);
   } else if (fs::exists(path / kResultFile, error)) {
     add_result(collection, path / kResultFile, path);
   } else if (is_sweep(path)) {

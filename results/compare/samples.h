@@ -48,7 +48,7 @@ struct LoadedSamples {
 
 // `path`: a run folder (it has a result.json), a result.json, a folder of run folders (`--output` of the
 // benches), a sweep's folder, or a folder of logs (LOG_DIR/<N>n<G>g/…), which are read as `plumbline analyze`
-// does with `options`; or a folder that has such ones up to two levels below.
+// does with `options`; one log; or a folder that has such ones up to two levels below.
 // Throws Error(bad_data) if it is none of these or nothing usable is in it, Error(usage) for a window or
 // format that can't be.
 LoadedSamples load_samples(const std::filesystem::path& path, const AnalyzeOptions& options = {});

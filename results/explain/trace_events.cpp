@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/shallow_json.h"
 #include "results/explain/framework_trace.h"
 #include "results/record/fields.h"
 
@@ -123,6 +124,9 @@ TraceEvents read_trace_events(const std::filesystem::path& file, const std::stri
   // are read.
   const auto keep = [&](int depth, Json::parse_event_t event, Json& parsed) {
     using Event = Json::parse_event_t;
+    if (depth > static_cast<int>(kMostJsonLevels))
+      throw Error(ExitCode::bad_data, "{} is no JSON of a profiler: it has over {} levels", origin,
+                  kMostJsonLevels);
     if (event == Event::key && depth == 1 && events_depth != 1) key = parsed.get<std::string>();
     if (event == Event::array_start && events_depth < 0 &&
         (depth == 0 || (depth == 1 && key == "traceEvents")))

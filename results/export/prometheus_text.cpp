@@ -1,10 +1,12 @@
-// Runs in Prometheus' text exposition format.
+// Which runs are exported, and these in Prometheus' text exposition format.
 #include <algorithm>
 #include <cmath>
 #include <optional>
 #include <span>
 
+#include "base/error.h"
 #include "base/text.h"
+#include "results/anomalies/flags.h"
 #include "results/export/exported_runs.h"
 #include "results/statistics/statistics.h"
 
@@ -78,6 +80,20 @@ std::string family_text(const std::string& name, const std::string& help, const 
   return fmt::format("# HELP plumbline_{0} {1}\n# TYPE plumbline_{0} gauge\n{2}", name, help, lines);
 }
 
+// Why a run is not exported, with the remedy; empty if it is.
+std::string why_not_exported(const Measurement& run) {
+  if (!run.record) return "it is a log, which says too little; name the run's folder with result.json";
+  const RunRecord& record = *run.record;
+  if (record.status != "ok") return failure_text(record);
+  if (record.ranks_per_gpu > 1) return shared_gpu_text(record.ranks_per_gpu);
+  for (const auto& [check, passed] : record.checks.items())
+    if (passed != true)
+      return fmt::format("its check {} {}; run the bench again{}", check,
+                         passed == false ? "failed" : "was skipped",
+                         passed == false ? "" : " without --no-check");
+  return record.checks.empty() ? "it has no checks; run the bench again" : "";
+}
+
 std::optional<double> latest_start(const Sample& sample) {
   const std::int64_t latest = std::ranges::max_element(sample.runs, {}, &Measurement::started)->started;
   return latest > 0 ? std::optional(static_cast<double>(latest)) : std::nullopt;
@@ -95,6 +111,20 @@ std::string prometheus_text(const std::vector<Sample>& samples) {
   });
   return text + family_text("last_run_timestamp_seconds", "When the latest run began, since 1970.", samples,
                             latest_start);
+}
+
+LoadedSamples exported_runs(LoadedSamples loaded) {
+  for (Sample& sample : loaded.samples)
+    std::erase_if(sample.runs, [&](const Measurement& run) {
+      const std::string why = why_not_exported(run);
+      if (!why.empty()) loaded.bad.push_back({"unfinished", why, run.origin});
+      return !why.empty();
+    });
+  std::erase_if(loaded.samples, [](const Sample& sample) { return sample.runs.empty(); });
+  if (loaded.samples.empty() && !loaded.bad.empty())
+    throw Error(ExitCode::bad_data, "no run can be exported; '{}' can't: {}", loaded.bad.front().subject,
+                loaded.bad.front().text);
+  return loaded;
 }
 
 }  // namespace plumb

@@ -53,13 +53,16 @@ bool LineShape::match_part(const Part& part, std::string_view& rest, Captured& c
       (part.text == "epoch"       ? captured.epoch
        : part.text == "iteration" ? captured.iteration
        : part.text == "from"      ? captured.from
-                                  : captured.count) = number;
+       : part.text == "count"     ? captured.count
+                                  : captured.writer) = number;
       return number.has_value();
     }
     case Kind::number: {
       skip_blanks(rest);
       const std::optional<double> number = take_number(rest);
       if (part.text == "value") captured.value = number;
+      if (part.text == "mean") captured.mean = number;
+      if (part.text == "seconds") captured.seconds = number;
       return number.has_value();
     }
     default:
@@ -83,16 +86,20 @@ bool LineShape::match_parts(std::size_t first, std::size_t end, std::string_view
 
 Fit LineShape::match_one(std::size_t first, std::size_t end, std::string_view line,
                          Captured& captured) const {
-  const bool at_begin = parts_[first].kind == Kind::begin;
-  const std::string_view word = parts_[at_begin ? first + 1 : first].text;
+  if (parts_[first].kind == Kind::begin) {
+    const Part& next = parts_[first + 1];
+    if (next.kind == Kind::text && !line.starts_with(next.text)) return Fit::none;
+    if (match_parts(first + 1, end, line, captured)) return Fit::whole;
+    return next.kind == Kind::text ? Fit::begins : Fit::none;
+  }
+  const std::string_view word = parts_[first].text;
   constexpr int kMostTries = 8;  // where a line repeats the word without end
   Fit fit = Fit::none;
   std::size_t at = line.find(word);
   for (int tries = 0; at != std::string_view::npos && tries < kMostTries;
        at = line.find(word, at + 1), ++tries) {
-    if (at_begin && at > 0) break;
     fit = Fit::begins;
-    if (match_parts(at_begin ? first + 1 : first, end, line.substr(at), captured)) return Fit::whole;
+    if (match_parts(first, end, line.substr(at), captured)) return Fit::whole;
   }
   return fit;
 }

@@ -11,27 +11,35 @@ namespace plumb {
 
 // What a line that fits says, as far as its shape asks for it.
 struct Captured {
-  std::optional<std::int64_t> epoch, iteration, from, count;
-  std::optional<double> value;
+  std::optional<std::int64_t> epoch, iteration, from, count, writer;
+  std::optional<double> value, mean, seconds;
 };
 
 enum class Fit { none, begins, whole };  // begins: the first word is there, the rest is not
 
 // Text stands for itself, and
-//   {epoch} {iteration} {from} {count}  a whole number; of "20-40" the second counts
-//   {value} {any}                       a number, nan and inf among them, after blanks or none; {any}:
-//   ignored a blank, ~                          blanks or tabs: at least one, any number
-//   *                                   anything up to the text that follows
-//   ^ first, $ last                     the line begins here, ends here but for blanks
-//   |                                   or another shape
+//   {epoch} {iteration} {from} {count} {writer}: a whole number after blanks or none; of "20-40" the second
+//   {value} {mean} {seconds} {any}: a number after blanks or none, nan and inf among them; {any} is passed
+//   over a blank, ~: blanks or tabs, at least one, any number
+//   *: anything up to the text that follows
+//   ^ first, $ last: the line begins here, ends here but for blanks
+//   |: or another shape
 // A shape may begin anywhere in a line, so it begins with text or ^.
 class LineShape {
  public:
-  // A mistake in the text does not compile.
-  consteval LineShape(const char* text) : text_(text) {  // NOLINT(google-explicit-constructor): it is data
-    std::string_view rest = text_;
+  // The text must outlive the shape. A mistake in it does not compile where the shape is a constant;
+  // elsewhere it throws a text that says what is wrong.
+  constexpr LineShape(const char* text) : LineShape(std::string_view(text)) {}
+  constexpr LineShape(std::string_view text) {
+    std::string_view rest = text;
     while (!rest.empty()) add_part(rest);
     add({Kind::alternative});
+    for (std::size_t i = 0; i < count_; ++i)
+      if ((i == 0 || parts_[i - 1].kind == Kind::alternative) && parts_[i].kind != Kind::text &&
+          parts_[i].kind != Kind::begin)
+        throw "a shape begins with text or ^";
+    for (std::size_t i = 0; i < count_; ++i)
+      if (parts_[i].kind == Kind::skip && parts_[i + 1].kind != Kind::text) throw "text follows a *";
   }
 
   Fit match(std::string_view line, Captured& captured) const;
@@ -43,9 +51,20 @@ class LineShape {
     std::string_view text = {};  // in braces: the field's name
   };
 
-  consteval void add(Part part) { parts_.at(count_++) = part; }
+  static constexpr bool is_whole_number(std::string_view name) {
+    for (const char* known : {"epoch", "iteration", "from", "count", "writer"})
+      if (name == known) return true;
+    for (const char* known : {"value", "mean", "seconds", "any"})
+      if (name == known) return false;
+    throw "no such field in braces";
+  }
 
-  consteval void add_part(std::string_view& rest) {
+  constexpr void add(Part part) {
+    if (count_ == parts_.size()) throw "the shape is too long";
+    parts_[count_++] = part;
+  }
+
+  constexpr void add_part(std::string_view& rest) {
     constexpr std::string_view kMarks = " ~*^$|", kSpecial = " ~*^$|{";
     constexpr std::array kKinds{Kind::blanks, Kind::maybe_blanks, Kind::skip,
                                 Kind::begin,  Kind::end,          Kind::alternative};
@@ -54,9 +73,7 @@ class LineShape {
       rest.remove_prefix(1);
     } else if (rest.front() == '{') {
       const std::string_view name = rest.substr(1, rest.find('}') - 1);
-      const bool is_whole = name == "epoch" || name == "iteration" || name == "from" || name == "count";
-      if (!is_whole && name != "value" && name != "any") throw "no such field";
-      add({is_whole ? Kind::whole_number : Kind::number, name});
+      add({is_whole_number(name) ? Kind::whole_number : Kind::number, name});
       rest.remove_prefix(name.size() + 2);
     } else {
       const std::string_view text = rest.substr(0, rest.find_first_of(kSpecial));
@@ -69,8 +86,7 @@ class LineShape {
   bool match_parts(std::size_t first, std::size_t end, std::string_view rest, Captured& captured) const;
   static bool match_part(const Part& part, std::string_view& rest, Captured& captured);
 
-  std::string_view text_;
-  std::array<Part, 32> parts_ = {};
+  std::array<Part, 96> parts_ = {};
   std::size_t count_ = 0;
 };
 
@@ -79,6 +95,9 @@ class LineShape {
 std::optional<double> take_number(std::string_view& text);
 // Takes digits off the front of the text; nothing if there are none, or too many.
 std::optional<std::int64_t> take_whole_number(std::string_view& text);
+constexpr bool is_decimal_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 void skip_blanks(std::string_view& text);
 
 }  // namespace plumb

@@ -45,6 +45,8 @@ LineReading LogFormat::read_line(std::string_view line, const RunSize& size) con
     reading.step = std::min(*captured.count, kMostCounted);
     reading.iteration = std::min(reading.iteration, kMostCounted) * reading.step;
   }
+  reading.mean = captured.mean;
+  if (captured.writer) reading.writer = std::to_string(*captured.writer);
   const bool takes_two_lines = !captured.value && !has_stamps();
   reading.has_value = !takes_two_lines;
   if (!takes_two_lines && !read_value(line, captured, size, reading)) reading.fit = Fit::begins;
@@ -56,6 +58,7 @@ std::string LogFormat::line(const LoggedInterval& interval, const RunSize& /*siz
 }
 
 std::int64_t LogFormat::lead(std::int64_t first_iteration, std::int64_t step) const {
+  if (first_counted > 0 && step > 1) return 1;
   return std::max<std::int64_t>(first_counted - first_iteration, 0) - unlogged / step;
 }
 
@@ -72,6 +75,15 @@ double LogFormat::speedup(double median, double base_median) const {
   return round_median(round_median(median) / round_median(base_median));
 }
 
+// A line that also has its time tells whose images its speed counts.
+bool SpeedFormat::is_of_one_rank(const Captured& captured, const RunSize& size) const {
+  if (speed_facts_.of != SpeedFacts::rank) return false;
+  if (!captured.seconds) return true;
+  constexpr double kRounding = 0.02;
+  const double of_rank = size.images_per_step / static_cast<double>(size.ranks());
+  return std::abs(*captured.value * *captured.seconds / of_rank - 1) < kRounding;
+}
+
 bool SpeedFormat::read_value(std::string_view /*line*/, const Captured& captured, const RunSize& size,
                              LineReading& reading) const {
   const double value = *captured.value;
@@ -85,11 +97,12 @@ bool SpeedFormat::read_value(std::string_view /*line*/, const Captured& captured
   reading.value = keeps_time ? value : seconds > 0 ? size.images_per_step / seconds : value;
   if (speed_facts_.decimals >= 0) reading.value = round_decimal(reading.value, speed_facts_.decimals);
   if (speed_facts_.of == SpeedFacts::node) reading.value *= static_cast<double>(size.nodes);
+  if (is_of_one_rank(captured, size)) reading.value *= static_cast<double>(size.ranks());
   return true;
 }
 
 std::span<const double> SpeedFormat::in_window(const LogSeries& series, const Window& window) const {
-  const std::int64_t left_out = window.warmup / series.index_step;
+  const std::int64_t left_out = (window.warmup + series.index_step - 1) / series.index_step;
   return series.values_from(counts_last_warmup ? std::max<std::int64_t>(left_out, 1) - 1 : left_out);
 }
 
@@ -174,7 +187,8 @@ std::span<const LogFormat* const> log_formats() {
       &kPaddleSpeed,   &kPaddleTime,   &kMxnetRn50v1b, &kMxnetArcface, &kMxnetPartialFc,
       &kNgcMxnetSpeed, &kNgcMxnetTime, &kNgcTfSpeed,   &kNgcTfTime,    &kNgcPytorchTime,
       &kPytorch,       &kTf2Speed,     &kTf2Time,      &kMindspore,    &kOneflowCnn,
-      &kOneflowFace,   &kPlsc};
+      &kOneflowFace,   &kPlsc,         &kMxnetNodes,   &kNgcMxnetDll,  &kPaddleIps,
+      &kArcFaceTorch,  &kMegatron,     &kOneflowTrain, &kMllog,        &kTfCnnBenchmarks};
   return kFormats;
 }
 

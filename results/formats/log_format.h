@@ -25,8 +25,9 @@ struct Window {
 
 // The run that a log is of, as its name and folder say.
 struct RunSize {
-  double images_per_step = 0;  // over all ranks
+  double images_per_step = 0;  // over all ranks; 1 where it isn't known
   std::int64_t nodes = 1, devices_per_node = 1;
+  bool is_known = true;
 
   std::int64_t ranks() const { return nodes * devices_per_node; }
 };
@@ -37,6 +38,8 @@ struct LineReading {
   bool has_index = true, has_value = true;  // some formats take two lines
   std::int64_t epoch = 0, iteration = 0;    // as the line numbers them
   std::int64_t step = 0;                    // the iterations that the line is of; 0: it doesn't say
+  std::string writer = {};                  // the rank or node that the line names; empty: it names none
+  std::optional<double> mean = {};          // of all values so far
   double value = 0;                         // images/s, a time, or a stamp as its clock counts
   std::string_view problem = {};            // not empty: the line fits, but its value can't be
 };
@@ -44,6 +47,7 @@ struct LineReading {
 // The lines of a whole log: lines_per_index of them for each index, an index every index_step iterations.
 struct LogSeries {
   std::vector<double> values;  // as far as the window wants them, by index, then in the order of the lines
+  std::vector<double> means;   // of all values up to each of them, where lines give them
   std::int64_t first_index = 0, lines_per_index = 1, index_step = 1;
   std::int64_t lead = 0;        // indices before the window's first iteration; negative: some have no line
   std::int64_t lines = 0;       // in all
@@ -99,6 +103,7 @@ struct FormatFacts {
   bool counts_last_warmup = false;  // the window begins with the last iteration of the warm-up
   bool has_no_end = false;          // lines behind --iters count as well: it only says how many to want
   bool shares_lines = false;        // with a format of the speeds, which is what `auto` takes
+  bool repeats_lines = false;       // a process may write several lines for an index, with other metrics
   bool every_rank_writes = false;   // each rank of its node, or of all, may have written a line per index
   std::size_t decimals_at_end = 0;  // a line ends with its value, with so many: fewer show a torn line
   Rounding rounding = Rounding::numpy;
@@ -115,6 +120,7 @@ class LogFormat : public FormatFacts {
   LogFormat(const LogFormat&) = delete;
   LogFormat& operator=(const LogFormat&) = delete;
 
+  // `line`: without what its launcher put in front.
   LineReading read_line(std::string_view line, const RunSize& size) const;
   // Images per second from the values of as many indices, not rounded.
   virtual double speed(const LogSeries& series, const Window& window, const RunSize& size) const = 0;
@@ -130,12 +136,17 @@ class LogFormat : public FormatFacts {
   virtual bool has_stamps() const { return false; }
   // Each line has the time of one iteration, whatever lies between it and the next.
   virtual bool needs_every_iteration() const { return false; }
+  // Without the size of its run a line tells no speed.
+  virtual bool needs_size() const { return true; }
   // The clock has no year: its stamps fall at the end of one.
   virtual bool clock_goes_around() const { return false; }
 
   std::int64_t least_warmup() const { return std::max(lowest_warmup, std::int64_t{has_stamps()}); }
+  // A script of DLPerf reads such logs, and says which window counts.
+  bool has_script() const { return index_step > 0 || !has_no_end; }
   bool is_table() const { return rounding == Rounding::python_table; }
-  // Indices before the window's first iteration in a log that begins with `first_iteration`.
+  // Indices before the window's first iteration in a log that begins with `first_iteration`. Of lines further
+  // apart than one iteration the first one ends what lies before the window.
   std::int64_t lead(std::int64_t first_iteration, std::int64_t step) const;
   // To 2 decimals, by the format's rounding.
   double round_average(double value) const;
@@ -153,7 +164,7 @@ class LogFormat : public FormatFacts {
 struct SpeedFacts {
   double seconds = 0;  // a value is so many seconds, 1 or 0.001; 0: it is images/s
   int decimals = -1;   // the script rounds the speed of each line to these; negative: it doesn't
-  enum Speaker { run, node } of = run;
+  enum Speaker { run, node, rank } of = run;  // whose images it counts; of a rank, unless the time is there
   enum Mean { speeds, times, medians_of_ranks } mean = speeds;
 };
 
@@ -165,6 +176,7 @@ class SpeedFormat : public LogFormat {
   double speed(const LogSeries& series, const Window& window, const RunSize& size) const override;
   std::vector<double> step_seconds(const LogSeries& series, const Window& window,
                                    const RunSize& size) const override;
+  bool needs_size() const final { return speed_facts_.seconds > 0 || speed_facts_.of != SpeedFacts::run; }
   bool needs_every_iteration() const override { return speed_facts_.seconds > 0 && index_step == 1; }
 
  protected:
@@ -173,6 +185,8 @@ class SpeedFormat : public LogFormat {
                   LineReading& reading) const override;
 
  private:
+  bool is_of_one_rank(const Captured& captured, const RunSize& size) const;
+
   SpeedFacts speed_facts_;
 };
 
@@ -215,6 +229,7 @@ std::string window_text(const LogFormat& format, const Window& window);
 
 extern const LogFormat &kPaddleSpeed, &kPaddleTime, &kMxnetRn50v1b, &kMxnetArcface, &kMxnetPartialFc,
     &kNgcMxnetSpeed, &kNgcMxnetTime, &kNgcTfSpeed, &kNgcTfTime, &kNgcPytorchTime, &kPytorch, &kTf2Speed,
-    &kTf2Time, &kMindspore, &kOneflowCnn, &kOneflowFace, &kPlsc;
+    &kTf2Time, &kMindspore, &kOneflowCnn, &kOneflowFace, &kPlsc, &kMxnetNodes, &kNgcMxnetDll, &kPaddleIps,
+    &kArcFaceTorch, &kMegatron, &kOneflowTrain, &kMllog, &kTfCnnBenchmarks;
 
 }  // namespace plumb

@@ -74,6 +74,30 @@ constexpr SpeedFormat kGluon({.name = "mxnet_rn50v1b",
                               .written_step = 1,
                               .is_own_layout = true},
                              {.decimals = 2});
+// MXNet's Module on several nodes (example/image-classification with --kv-store dist_sync): each node's own
+// speed, a line for every metric.
+constexpr SpeedFormat kNodes(
+    {.name = "mxnet_nodes",
+     .framework = "MXNet",
+     .source = "MXNet's image-classification, from each node's Speed",
+     .example = "2018-03-26 21:04:00,806 Node[0] Epoch[0] Batch [20]\tSpeed: 111.91 "
+                "samples/sec\tTrain-accuracy=0.011",
+     .shape = "Node[{writer}] Epoch[{epoch}] Batch~[{iteration}]*Speed: {value} samples/sec",
+     .loss = "entropy",
+     .repeats_lines = true},
+    {.of = SpeedFacts::node});
+// DeepLearningExamples since 2021, by its DLLogger.
+constexpr StampFormat kNgcDll(
+    {.name = "ngc_mxnet_dll",
+     .framework = "NGC MXNet",
+     .source = "NVIDIA's MXNet of 2021, from the lines' wall stamps",
+     .model = "resnet50",
+     .example = "DLL 2021-03-24 23:59:30.523914 - Epoch: 0 Iteration: 0  train.loss : 6.94  "
+                "train.ips : 1735.96  train.lr : 0.0",
+     .shape = "Epoch: {epoch} Iteration: {iteration} *train.ips : {any} |"
+              "Epoch: {epoch} Iteration: {iteration} *train.ips : {any}$",
+     .loss = "train.loss"},
+    StampKind::with_dot);
 constexpr NgcSpeed kNgcSpeed;
 constexpr NgcTime kNgcTime;
 
@@ -81,6 +105,7 @@ constexpr NgcTime kNgcTime;
 }  // namespace
 
 const LogFormat &kMxnetRn50v1b = mxnet::kGluon, &kNgcMxnetSpeed = mxnet::kNgcSpeed,
-                &kNgcMxnetTime = mxnet::kNgcTime;
+                &kNgcMxnetTime = mxnet::kNgcTime, &kMxnetNodes = mxnet::kNodes,
+                &kNgcMxnetDll = mxnet::kNgcDll;
 
 }  // namespace plumb

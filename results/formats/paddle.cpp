@@ -39,12 +39,25 @@ class Speed final : public SpeedFormat {
   }
 };
 
+// Since September 2020 (PaddlePaddle/models#4882, PaddlePaddle/PaddleClas#369, #525). The ips is of the batch
+// that the batch_cost is of, a rank's or all ranks'.
+constexpr SpeedFormat kIps(
+    {.name = "paddle_ips",
+     .framework = kTimeFacts.framework,
+     .source = "Paddle since September 2020, from each line's ips",
+     .model = kTimeFacts.model,
+     .example = "INFO:utils.utility:[Pass 0, train batch 0] \tloss 6.9, acc1 0.0, acc5 0.0, lr 0.1, "
+                "batch_cost 0.13110 sec, reader_cost 0.00069 sec, ips 976.32917 images/sec",
+     .shape = "[Pass {epoch}, train batch {iteration}]*batch_cost {seconds} sec,*ips {value} images/sec|"
+              "epoch:{epoch} *train step:{iteration} *batch_cost: {seconds} s,*ips: {value} |"
+              "[Train][Epoch {epoch}/{any}][Iter: {iteration}/{any}]*batch_cost: {seconds}s,*ips: {value} "},
+    {.of = SpeedFacts::rank});
 constexpr Speed kSpeed;
 constexpr StampFormat kTime(kTimeFacts, StampKind::with_comma);
 
 }  // namespace paddle
 }  // namespace
 
-const LogFormat &kPaddleSpeed = paddle::kSpeed, &kPaddleTime = paddle::kTime;
+const LogFormat &kPaddleSpeed = paddle::kSpeed, &kPaddleTime = paddle::kTime, &kPaddleIps = paddle::kIps;
 
 }  // namespace plumb

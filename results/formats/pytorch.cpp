@@ -8,6 +8,7 @@
 //   ranks. Here the lines of an iteration belong together, and iterations are counted.
 #include "base/text.h"
 #include "results/formats/log_format.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {
@@ -24,7 +25,7 @@ class PyTorch final : public SpeedFormat {
                      .model = "resnet50",
                      .example = "Epoch: [0][ 6/53]\tTime  0.403 ( 2.123)\tData  0.106 ( 0.077)\t"
                                 "Loss 1.1494e+01 (1.8538e+01)",
-                     .shape = "Epoch: [{epoch}][{iteration}/{any}] Time {value} ({any})",
+                     .shape = "Epoch: [{epoch}][{iteration}/{any}] Time {value} ({mean})",
                      .loss = "Loss",
                      .first_counted = 6,
                      .every_rank_writes = true,
@@ -33,7 +34,34 @@ class PyTorch final : public SpeedFormat {
                      .written_step = 1},
                     {.seconds = 1, .mean = SpeedFacts::times}) {}
 
+  bool needs_every_iteration() const override { return false; }
+
+  // Where not every iteration has a line, the means up to the last one and up to the warm-up tell.
+  double speed(const LogSeries& series, const Window& window, const RunSize& size) const override {
+    if (series.index_step == 1) return SpeedFormat::speed(series, window, size);
+    const auto ranks = static_cast<std::size_t>(series.lines_per_index);
+    const auto warmup = static_cast<std::size_t>(series.lead + window.warmup / series.index_step - 1);
+    const std::int64_t steps = window.iterations / series.index_step;
+    const auto seconds_up_to = [&](std::size_t index) {
+      const auto done =
+          static_cast<double>(series.first_index + static_cast<std::int64_t>(index) * series.index_step + 1);
+      return mean(std::span(series.means).subspan(index * ranks, ranks)) * done;
+    };
+    const double seconds = seconds_up_to(static_cast<std::size_t>(steps)) - seconds_up_to(warmup);
+    return size.images_per_step / (seconds / static_cast<double>(window.iterations - window.warmup));
+  }
+  // A line's own time is of one iteration among many.
+  std::vector<double> step_seconds(const LogSeries& series, const Window& window,
+                                   const RunSize& size) const override {
+    return series.index_step == 1 ? SpeedFormat::step_seconds(series, window, size) : std::vector<double>{};
+  }
+
   std::string caveat(const LogSeries& series, const Window& window, const RunSize& /*size*/) const override {
+    if (series.index_step > 1)
+      return fmt::format(
+          "a log has a line for every {} iterations, and the figure is of iterations {} to {}, by "
+          "the means in parentheses; -p 1 prints every iteration",
+          series.index_step, window.warmup + 1, window.iterations);
     const std::int64_t ranks = series.lines_per_index;
     std::string text;
     if (ranks > 1)

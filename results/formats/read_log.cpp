@@ -7,9 +7,10 @@
 #include "base/error.h"
 #include "base/paths.h"
 #include "base/text.h"
+#include "results/formats/line_prefix.h"
 #include "results/formats/line_reader.h"
+#include "results/formats/speed_change.h"
 #include "results/formats/whole_log.h"
-#include "results/statistics/divergence.h"
 #include "results/statistics/stalls.h"
 
 namespace plumb {
@@ -93,19 +94,23 @@ class Losses {
   double last_ = 0;
 };
 
+// N of a line "WORD = N".
+std::optional<std::int64_t> number_behind(std::string_view word, std::string_view line) {
+  if (word.empty() || !line.starts_with(word)) return std::nullopt;
+  line.remove_prefix(word.size());
+  if (!line.starts_with(" = ")) return std::nullopt;
+  line.remove_prefix(3);
+  return take_whole_number(line);
+}
+
 // Where a log says a size that isn't the one of its name and folder.
 std::string contradiction(const SizeWords& words, std::string_view line, const RunSize& size) {
   const std::int64_t batch = std::llround(size.images_per_step / static_cast<double>(size.ranks()));
   for (const auto& [word, wanted] :
        {std::pair(words.batch_per_device, batch), std::pair(words.devices_per_node, size.devices_per_node),
-        std::pair(words.nodes, size.nodes)}) {
-    if (word.empty() || !line.starts_with(word)) continue;
-    std::string_view rest = line.substr(word.size());
-    if (!rest.starts_with(" = ")) continue;
-    rest.remove_prefix(3);
-    if (const auto value = take_whole_number(rest); value && *value != wanted)
+        std::pair(words.nodes, size.nodes)})
+    if (const auto value = number_behind(word, line); value && *value != wanted)
       return fmt::format("{} is {} in it and {} by its name and folder", word, *value, wanted);
-  }
   return "";
 }
 
@@ -133,31 +138,49 @@ struct Findings {
   std::string contradiction;
 };
 
-void take_lines(LineReader& lines, const LogFormat& format, const RunSize& size, Findings& found) {
-  while (const std::optional<std::string_view> line = lines.next()) {
-    if (found.contradiction.empty()) found.contradiction = contradiction(format.size_words, *line, size);
-    LineReading reading = format.read_line(*line, size);
+void take_lines(LineReader& lines, const LogFormat& format, const RunSize& size, const Stretch& stretch,
+                Findings& found) {
+  LinePrefix prefix;
+  const bool may_be_two = !is_two_lines(format.example);
+  while (const std::optional<std::string_view> whole = lines.next()) {
+    const WrittenLine written = prefix.strip(*whole);
+    const std::string_view line = written.text;
+    if (found.contradiction.empty()) found.contradiction = contradiction(format.size_words, line, size);
+    LineReading reading = format.read_line(line, size);
     if (reading.fit == Fit::none) continue;
-    if (reading.fit == Fit::whole && is_two_lines(*line)) reading.problem = "is two lines in one";
-    if (!lines.line_had_end() && reading.problem.empty() && is_torn(*line, format))
+    const bool is_outside = reading.has_index && !stretch.holds(reading.epoch, reading.iteration);
+    if (reading.fit == Fit::whole && is_outside) continue;
+    if (reading.fit == Fit::whole && may_be_two && is_two_lines(line))
+      reading.problem = "is two lines in one";
+    if (!lines.line_had_end() && reading.problem.empty() && is_torn(line, format))
       reading.problem = "is cut off";
-    found.whole.take(reading, lines.line_number());
+    reading.writer = std::string(written.writer) + reading.writer;
+    found.whole.take(reading, line, lines.line_number());
     if (reading.fit != Fit::whole) continue;
-    if (format.is_own_layout) found.images.take(*line);
-    found.losses.take(*line);
+    if (format.is_own_layout) found.images.take(line);
+    found.losses.take(line);
   }
 }
 
-std::string stall_of(const LogFormat& format, const LogSeries& series, const Window& window,
-                     const RunSize& size) {
+// What the steps of the window show. Without the run's size times are not known, but their ratios are.
+void note_steps(const LogFormat& format, const LogSeries& series, const Window& window, const RunSize& size,
+                LogReading& log) {
   const std::vector<double> seconds = format.step_seconds(series, window, size);
+  const auto iteration_at = [&](std::size_t place) {
+    const std::int64_t step = series.index_step, warmup = (window.warmup + step - 1) / step;
+    return series.first_index + (static_cast<std::int64_t>(place) + series.lead + warmup) * step;
+  };
   const Stalls stalls = find_stalls(seconds);
-  if (stalls.count == 0) return "";
-  const std::int64_t place = static_cast<std::int64_t>(stalls.longest) + series.lead;
-  return stall_text(stalls, series.first_index + place * series.index_step + window.warmup);
+  if (stalls.count > 0 && size.is_known) log.stall = stall_text(stalls, iteration_at(stalls.longest));
+  if (const std::optional<SpeedChange> change = find_speed_change(seconds))
+    log.change =
+        fmt::format("the speed {} from {:.0f} to {:.0f} images/s at iteration {}",
+                    change->after < change->before ? "rose" : "fell", size.images_per_step / change->before,
+                    size.images_per_step / change->after, iteration_at(change->place));
 }
 
-// A number, and two words of those that lines of training have.
+}  // namespace
+
 bool looks_like_training(std::string_view text) {
   if (text.find_first_of("0123456789") == std::string_view::npos) return false;
   const std::string line = lower_case(std::string(text.substr(0, 1000)));
@@ -168,8 +191,6 @@ bool looks_like_training(std::string_view text) {
   return words >= 2;
 }
 
-}  // namespace
-
 Recognition recognize_format(const std::filesystem::path& file) {
   constexpr std::int64_t kHeaderLines = 100000;  // frameworks print their configuration first
   constexpr std::int64_t kEnough = 200;
@@ -177,35 +198,58 @@ Recognition recognize_format(const std::filesystem::path& file) {
   std::map<const LogFormat*, std::int64_t> fitting;
   std::int64_t most = 0;
   LineReader lines(file);
+  LinePrefix prefix;
   while (most < kEnough && lines.line_number() < kHeaderLines) {
-    const std::optional<std::string_view> line = lines.next();
-    if (!line) break;
+    const std::optional<std::string_view> whole = lines.next();
+    if (!whole) break;
     found.has_lines = true;
+    const std::string_view line = prefix.strip(*whole).text;
     bool fits = false;
     for (const LogFormat* format : log_formats()) {
       if (format->shares_lines) continue;
-      const LineReading reading = format->read_line(*line, {.images_per_step = 1});
+      const LineReading reading = format->read_line(line, {.images_per_step = 1});
       if (reading.fit != Fit::whole || !reading.problem.empty()) continue;
       fits = true;
       most = std::max(most, ++fitting[format]);
     }
-    if (!fits && found.training_line.empty() && looks_like_training(*line))
+    if (!fits && found.training_line.empty() && looks_like_training(line))
       found.training_line =
-          fmt::format("line {}: {}", lines.line_number(), shortened(printable(std::string(*line)), 120));
+          fmt::format("line {}: {}", lines.line_number(), shortened(printable(std::string(line)), 120));
   }
-  for (const LogFormat* format : log_formats())
-    if (!found.format || fitting[format] > fitting[found.format]) found.format = format;
-  if (most == 0) found.format = nullptr;
+  for (const LogFormat* format : log_formats()) {
+    if (most == 0 || fitting[format] < most) continue;
+    if (!found.format)
+      found.format = format;
+    else if (!found.format->is_own_layout || !format->is_own_layout)
+      found.as_well = format;
+  }
   return found;
 }
 
+StatedSize stated_size(const LogFormat& format, const std::filesystem::path& file) {
+  constexpr std::int64_t kHeaderLines = 10000;
+  StatedSize stated;
+  LineReader lines(file);
+  LinePrefix prefix;
+  while (lines.line_number() < kHeaderLines) {
+    const std::optional<std::string_view> whole = lines.next();
+    if (!whole) break;
+    const std::string_view line = prefix.strip(*whole).text;
+    const SizeWords& words = format.size_words;
+    if (const auto batch = number_behind(words.batch_per_device, line)) stated.batch_per_device = batch;
+    if (const auto devices = number_behind(words.devices_per_node, line)) stated.devices_per_node = devices;
+    if (const auto nodes = number_behind(words.nodes, line)) stated.nodes = nodes;
+  }
+  return stated;
+}
+
 LogReading read_log(const LogFormat& format, const std::filesystem::path& file, const Window& window,
-                    const RunSize& size) {
+                    const RunSize& size, const Stretch& stretch) {
   LogReading log;
   Findings found{WholeLog(format, window, size), {}, Losses(format.loss), {}};
   try {
     LineReader lines(file);
-    take_lines(lines, format, size, found);
+    take_lines(lines, format, size, stretch, found);
     log.bytes = lines.bytes_read();
     log.hash = lines.hash();
   } catch (const Error& error) {
@@ -216,7 +260,7 @@ LogReading read_log(const LogFormat& format, const std::filesystem::path& file, 
   const LogSeries& series = found.whole.series();
   log.iterations = found.whole.iterations();
   log.iterations_per_line = series.index_step;
-  if (!log.defect) log.defect = found.images.defect(size.images_per_step);
+  if (!log.defect && size.is_known) log.defect = found.images.defect(size.images_per_step);
   if (!found.contradiction.empty() && !log.defect) log.defect = Note{"wrongly named", found.contradiction};
   if (log.defect) return log;
   log.images_per_second = format.speed(series, window, size);
@@ -227,12 +271,12 @@ LogReading read_log(const LogFormat& format, const std::filesystem::path& file, 
     return log;
   }
   log.caveat = format.caveat(series, window, size);
-  if (series.first_index > format.unlogged + series.index_step)
+  if (stretch.is_whole() && format.has_script() && series.first_index > format.unlogged + series.index_step)
     append_part(log.caveat,
                 fmt::format("a log begins with iteration {}, and the window is counted from there",
                             series.first_index),
                 ", and ");
-  log.stall = stall_of(format, series, window, size);
+  note_steps(format, series, window, size, log);
   log.divergence = found.losses.divergence();
   return log;
 }

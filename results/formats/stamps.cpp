@@ -9,14 +9,10 @@
 namespace plumb {
 namespace {
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
 // Takes `fewest` to `most` digits off the front of the text, then `mark` if that isn't 0.
 bool take_field(std::string_view& text, std::size_t fewest, std::size_t most, char mark, int& value) {
   std::size_t count = 0;
-  while (count < std::min(most, text.size()) && is_digit(text[count])) ++count;
+  while (count < std::min(most, text.size()) && is_decimal_digit(text[count])) ++count;
   if (count < fewest || (mark != 0 && (count >= text.size() || text[count] != mark))) return false;
   std::from_chars(text.data(), text.data() + count, value);
   text.remove_prefix(count + (mark != 0 ? 1 : 0));
@@ -59,7 +55,7 @@ std::optional<Stamp> take_stamp(std::string_view text, StampKind kind) {
 
 std::optional<Stamp> find_stamp(std::string_view line, StampKind kind) {
   for (std::size_t at = 0; at < line.size(); ++at) {
-    if (at > 0 && is_digit(line[at - 1])) continue;
+    if (at > 0 && is_decimal_digit(line[at - 1])) continue;
     if (const std::optional<Stamp> stamp = take_stamp(line.substr(at), kind)) return stamp;
   }
   return std::nullopt;

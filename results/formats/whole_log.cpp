@@ -12,13 +12,17 @@ constexpr std::int64_t kHighestIndex = std::int64_t{1} << 40;
 constexpr std::int64_t kMostBack = 2;        // a rank's line may stand behind one of the next iteration
 constexpr double kHalfAYear = 183.0 * kDay;  // of a clock without a year
 
+constexpr const char* kBlocks =
+    ", or ranks that write in blocks; have each write line by line (python -u) or under its name (torchrun "
+    "--tee 3, mpirun --tag-output, srun --label)";
+
 std::string at_line(std::int64_t number, std::string_view problem) {
   return fmt::format("line {} {}", number, problem);
 }
 
 }  // namespace
 
-void WholeLog::take(LineReading reading, std::int64_t line_number) {
+void WholeLog::take(LineReading reading, std::string_view line, std::int64_t line_number) {
   if (reading.fit != Fit::whole) {
     if (unlike_.empty()) unlike_ = fmt::format("; line {} is not like '{}'", line_number, format_.example);
     return;
@@ -44,16 +48,42 @@ void WholeLog::take(LineReading reading, std::int64_t line_number) {
   else if (series_.index_step == 0)
     find_step(reading, line_number);
   if (!gap_.empty()) return take_after_gap(reading, line_number);
+  if (format_.repeats_lines && is_further_metric(reading, line)) return;
+  take_indexed(reading, line_number);
+  if (format_.repeats_lines) {
+    taken_ = {std::string(line), reading.writer, reading.value};
+  }
+}
+
+// The line before said the same of the same iteration, but for what is behind the speed.
+bool WholeLog::is_further_metric(const LineReading& reading, std::string_view line) const {
+  return last_ == Position{reading.epoch, reading.iteration} && reading.writer == taken_.writer &&
+         reading.value == taken_.value && line != taken_.text;
+}
+
+void WholeLog::take_indexed(const LineReading& reading, std::int64_t line_number) {
   const std::optional<std::int64_t> index = index_of(reading);
-  const std::int64_t most_back = format_.every_rank_writes ? std::min(indices_, kMostBack) : 0;
-  if (!index || *index < indices_ - most_back) {
-    note_repeat(reading, line_number);
-  } else if (*index > indices_) {
+  if (!index) return note_repeat(reading, line_number);
+  if (*index > indices_) {
     note_gap(reading.iteration, line_number);
     last_ = {reading.epoch, reading.iteration};
-  } else {
-    take_value(reading, *index, line_number);
+    return;
   }
+  if (reading.writer.empty()) {
+    const std::int64_t most_back = format_.every_rank_writes ? std::min(indices_, kMostBack) : 0;
+    if (*index < indices_ - most_back) return note_repeat(reading, line_number);
+    if (*index == indices_ - 2) ++series_.late_lines;
+  } else {
+    std::int64_t& next = next_of_[reading.writer];
+    if (*index < next) return note_repeat(reading, line_number);
+    if (*index > next) {
+      gap_ = fmt::format("iterations before {} of rank {} are missing at line {}", reading.iteration,
+                         reading.writer, line_number);
+      return;
+    }
+    ++next;
+  }
+  take_value(reading, *index, line_number);
 }
 
 // Lines behind a gap are checked for repeats only.
@@ -89,7 +119,9 @@ void WholeLog::set_step(std::int64_t step) {
   series_.index_step = step;
   series_.lead = format_.lead(series_.first_index, step);
   wanted_ = std::max<std::int64_t>(1, series_.lead + window_.iterations / step);
-  if (step != format_.index_step &&
+  // Without an end, the warm-up is of whole lines, and a line behind it is enough.
+  if (format_.has_no_end) wanted_ = std::max(wanted_, (window_.warmup + step - 1) / step + 1);
+  if (step != format_.index_step && !format_.has_no_end &&
       (window_.warmup % step != 0 || window_.warmup / step >= window_.iterations / step ||
        (format_.has_stamps() && window_.warmup < step)))
     misfit_ =
@@ -127,8 +159,7 @@ void WholeLog::take_value(const LineReading& reading, std::int64_t index, std::i
     ++indices_;
     last_ = {reading.epoch, reading.iteration};
   }
-  if (index == indices_ - 2) ++series_.late_lines;
-  if (format_.has_stamps()) check_stamp(reading.value, is_new_index, line_number);
+  if (format_.has_stamps() && reading.writer.empty()) check_stamp(reading.value, is_new_index, line_number);
   // Nothing is kept of indices outside the window, so that a long log takes no memory.
   const bool is_wanted = index < wanted_;
   std::size_t behind = 0;  // values of later indices
@@ -141,6 +172,8 @@ void WholeLog::take_value(const LineReading& reading, std::int64_t index, std::i
   }
   if (is_wanted || format_.has_no_end)
     series_.values.insert(series_.values.end() - static_cast<std::ptrdiff_t>(behind), reading.value);
+  if (is_wanted && reading.mean)
+    series_.means.insert(series_.means.end() - static_cast<std::ptrdiff_t>(behind), *reading.mean);
 }
 
 // The ranks that share a log have clocks of their own, so iterations are compared by their latest stamp.
@@ -180,9 +213,11 @@ std::optional<Note> WholeLog::defect() {
   if (series_.lines == 0)
     return Note{"empty", fmt::format("it has no line of the log format {}{}", format_.name, unlike_)};
   if (repeats_ > 1)
-    return Note{"mixed",
-                fmt::format("{} lines repeat earlier iterations, first {}: more than one run in one file",
-                            repeats_, repeated_)};
+    return Note{
+        "mixed",
+        fmt::format("{} lines repeat earlier iterations, first {}: more than one run in one file{}", repeats_,
+                    repeated_,
+                    format_.every_rank_writes && size_.ranks() > 1 && next_of_.empty() ? kBlocks : "")};
   if (!unreadable_.empty()) return Note{"malformed", unreadable_};
   if (repeats_ == 1) return Note{"duplicated", "a second line for " + repeated_};
   if (series_.index_step == 0) set_step(format_.index_step > 0 ? format_.index_step : series_.first_index);
@@ -216,7 +251,9 @@ std::optional<Note> WholeLog::uneven_ranks() {
       return Note{lines < per_index ? "truncated" : "mixed",
                   fmt::format("iteration {} has {} lines, the first one {}{}",
                               series_.first_index + i * series_.index_step, lines, per_index, unlike_)};
-  if (per_index == 1 || per_index == size_.devices_per_node || per_index == size_.ranks())
+  const auto writers = static_cast<std::int64_t>(next_of_.size());
+  if (per_index == 1 || per_index == writers || per_index == size_.devices_per_node ||
+      per_index == size_.ranks())
     return std::nullopt;
   return Note{"mixed", fmt::format("every iteration has {} lines, neither one nor one of each rank of "
                                    "its node or of all nodes: more than one run in one file",

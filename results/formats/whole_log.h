@@ -4,8 +4,10 @@
 
 #include <compare>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "results/formats/log_format.h"
@@ -20,7 +22,7 @@ class WholeLog {
       : format_(format), window_(window), size_(size) {}
 
   // A line that has at least the beginning of one of the format.
-  void take(LineReading reading, std::int64_t line_number);
+  void take(LineReading reading, std::string_view line, std::int64_t line_number);
 
   // To be called once, after the last line.
   std::optional<Note> defect();
@@ -39,6 +41,8 @@ class WholeLog {
     auto operator<=>(const Position&) const = default;
   };
 
+  bool is_further_metric(const LineReading& reading, std::string_view line) const;
+  void take_indexed(const LineReading& reading, std::int64_t line_number);
   void take_after_gap(const LineReading& reading, std::int64_t line_number);
   void begin(const LineReading& reading);
   void find_step(const LineReading& reading, std::int64_t line_number);
@@ -59,7 +63,12 @@ class WholeLog {
   std::vector<Epoch> epochs_;
   std::vector<std::int64_t> lines_of_index_;  // of the first `wanted_`
   std::int64_t indices_ = 0, wanted_ = 1, repeats_ = 0;
-  Position last_ = {};  // of the latest index
+  Position last_ = {};                           // of the latest index
+  std::map<std::string, std::int64_t> next_of_;  // the index that each writer that lines name comes to
+  struct {
+    std::string text, writer;
+    double value = 0;
+  } taken_;  // the line before
   struct {
     std::int64_t iteration = 0, line = 0;
   } second_;                               // the line that told the step

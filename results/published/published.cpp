@@ -1,14 +1,16 @@
 #include "results/published/published.h"
 
-#include <array>
 #include <charconv>
-#include <cmath>
+#include <map>
+#include <optional>
 #include <utility>
 
 #include "base/csv.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "base/text_table.h"
 #include "models/catalogue.h"
+#include "results/record/gpu_name.h"
 
 namespace plumb {
 
@@ -18,11 +20,9 @@ namespace {
 
 const std::vector<std::string> kHeader = split(
     "source,framework,framework_version,model,dataset_or_mode,precision,batch_size_per_device,nodes,"
-    "gpus_per_node,throughput_samples_per_s,speedup,notes",
+    "gpus_per_node,throughput_samples_per_s,speedup,notes,inconsistency,gpu,classes,network,"
+    "compared_precision,head",
     ',');
-
-// The GPU of DLPerf's tables (DLPerf/README.md, commit c89430b), of rows whose notes name none.
-constexpr const char* kGpu = "V100-SXM2-16GB";
 
 [[noreturn]] void refuse(std::size_t record, const std::string& what) {
   throw Error(ExitCode::bad_data, "published.csv, record {}: {}", record, what);
@@ -36,123 +36,6 @@ std::optional<Number> number_of(const std::string& text, std::size_t record, con
   if (error != std::errc() || end != text.data() + text.size() || !(value > 0))
     refuse(record, fmt::format("{} '{}' is no number above 0", column, text));
   return value;
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
-
-// "face_emore; partial-fc r=0.1" -> "pfc 0.1". PLSC's distributed softmax is its only one.
-std::string head_of(const PublishedResult& row, bool is_face) {
-  if (!is_face) return "none";
-  const std::string& mode = row.dataset_or_mode;
-  if (contains(mode, "data-parallel")) return "dp";
-  if (contains(mode, "partial-fc r=1.0")) return "pfc 1";
-  if (const std::size_t rate = mode.find("partial-fc r="); rate != std::string::npos)
-    return "pfc " + mode.substr(rate + 13);
-  return "mp";
-}
-
-// The text behind `mark`, up to ';' or ',': notes are like "GPU: H200; classes=618000, embedding 512".
-std::optional<std::string> noted(const std::string& notes, const std::string& mark) {
-  const std::size_t at = notes.find(mark);
-  if (at == std::string::npos) return std::nullopt;
-  const std::size_t begin = at + mark.size();
-  return notes.substr(begin, notes.find_first_of(";,", begin) - begin);
-}
-
-// As the notes say, else the identities of the data set. PLSC's benchmark trains on random images with MS1M's
-// number of them.
-std::int64_t classes_of(const PublishedResult& row, const std::string& data, bool is_face,
-                        std::size_t record) {
-  if (const auto classes = noted(row.notes, "classes="))
-    return number_of<std::int64_t>(*classes, record, "classes in notes").value_or(0);
-  return !is_face || data.starts_with("max ") ? 0 : data == "glint360k" ? 360232 : 85742;
-}
-
-std::string device_of(const std::string& notes) {
-  if (const auto gpu = noted(notes, "GPU: ")) return *gpu;
-  if (contains(notes, "hardware unspecified")) return "";
-  return contains(notes, "V100-SXM2-32GB") || contains(notes, "V100-32GB") ? "V100-SXM2-32GB" : kGpu;
-}
-
-constexpr const char* kPureFp16 = "pure fp16";
-
-// Half precision in a column of either name is mixed, as Plumbline's fp16 is (fp32 masters, statistics and
-// losses), but where all of the network was cast (DLPerf's NGC MXNet without amp; gluon-cv's net.cast; level
-// O2 of Paddle's amp).
-std::string precision_of(const PublishedResult& row) {
-  const bool is_cast = contains(row.notes, "without amp") || contains(row.notes, "AMP level O2") ||
-                       row.framework == "MXNet (gluon-cv)";
-  if (row.precision == "FP16" && is_cast) return kPureFp16;
-  return row.precision == "AMP" ? "fp16" : lower_case(row.precision);
-}
-
-Configuration configuration_of(const PublishedResult& row, std::size_t record) {
-  const std::string model = network_of_table(row.model);
-  const Model* trained = find_model(model);  // null: by other frameworks only
-  const bool is_face = trained != nullptr && trained->margin_head;
-  const std::string data = row.dataset_or_mode.substr(0, row.dataset_or_mode.find(';'));
-  return {.framework = row.framework,
-          .model = model,
-          .precision = precision_of(row),
-          .device = device_of(row.notes),
-          .data = data.starts_with("max ") ? "" : data,
-          .batch_per_device = row.batch_per_device.value_or(0),
-          .nodes = row.nodes.value_or(0),
-          .devices_per_node = row.devices_per_node.value_or(0),
-          .image_size = trained != nullptr ? trained->image_size : 224,
-          .head = head_of(row, is_face),
-          .classes = classes_of(row, data, is_face, record)};
-}
-
-// Where the published tables contradict each other or their sources. `source`, `framework`,
-// `precision`: part of the row's source, whole framework and precision; empty and 0 match all.
-struct KnownInconsistency {
-  const char *source, *framework, *precision;
-  double images_per_second;
-  const char* really;  // the precision in our terms, where the published one is wrong
-  const char* sentence;
-};
-constexpr const char* kPureHalf =
-    "pure fp16 in a column headed AMP; with AMP NGC MXNet's own table has 27558.28 on 4n8g";
-constexpr const char* kContaminated =
-    "probably too low: the script's window takes lines of batch 0, which 8 ranks in one log cause";
-constexpr std::array<KnownInconsistency, 10> kInconsistencies{
-    {{"DLPerf/README.md", "NGC MXNet", "FP32", 11233.92, "",
-      "the report and NGC MXNet's own table say 11331.93 (speedup 28.89)"},
-     {"", "NGC MXNet", "FP32", 11331.93, "", "DLPerf's top README says 11233.92 (speedup 28.67)"},
-     {"report_v1.md", "NGC MXNet", "AMP", 0, kPureFp16, kPureHalf},
-     {"DLPerf/README.md", "NGC MXNet", "AMP", 0, kPureFp16, kPureHalf},
-     {"", "MXNet", "AMP", 0, kPureFp16,
-      "the network cast to fp16, without loss scaling, in a column headed AMP"},
-     {"", "PaddlePaddle", "AMP", 11617.57, "",
-      "batch 196 with DALI beside other batches without; batch 224 without DALI has 10633.22"},
-     {"", "PaddlePaddle", "", 10633.22, "",
-      "the printed speedup 10.2 is none of its figures: 10633.22 / 1034.64 is 10.28"},
-     {"wanghuancoder/PerformanceReport", "", "", 0, "", "PaddlePaddle's cells are empty in this table"},
-     {"", "PaddlePaddle PLSC", "", 2545.3, "", kContaminated},
-     {"", "PaddlePaddle PLSC", "", 2548.18, "", kContaminated}}};
-
-// Contradictions that a row's notes name.
-constexpr std::array<std::pair<const char*, const char*>, 3> kNotedInconsistencies{
-    {{"the printed scaling belongs to an older", "the printed speedup is against another figure on one GPU"},
-     {"the sentence below says DGX-1", "the table's heading says DGX-2, the sentence below it DGX-1"},
-     {"256 by this table", "batch 128 by the report behind this table, which itself says 256"}}};
-
-void mark_inconsistency(PublishedResult& row) {
-  for (const auto& [note, sentence] : kNotedInconsistencies)
-    if (contains(row.notes, note)) row.inconsistency = sentence;
-  for (const KnownInconsistency& known : kInconsistencies) {
-    if (!contains(row.source, known.source)) continue;
-    if (*known.framework && row.framework != known.framework) continue;
-    if (*known.precision && row.precision != known.precision) continue;
-    if (known.images_per_second != 0 && std::abs(row.images_per_second - known.images_per_second) > 0.005)
-      continue;
-    row.inconsistency = known.sentence;
-    if (*known.really) row.configuration.precision = known.really;
-    return;
-  }
 }
 
 PublishedResult result_of(const std::vector<std::string>& fields, std::size_t record) {
@@ -169,10 +52,100 @@ PublishedResult result_of(const std::vector<std::string>& fields, std::size_t re
                       .devices_per_node = number_of<int>(fields[8], record, kHeader[8]),
                       .images_per_second = number_of<double>(fields[9], record, kHeader[9]).value_or(0),
                       .speedup = number_of<double>(fields[10], record, kHeader[10]),
-                      .notes = fields[11]};
-  row.configuration = configuration_of(row, record);
-  mark_inconsistency(row);
+                      .notes = fields[11],
+                      .inconsistency = fields[12]};
+  const Model* trained = find_model(fields[15]);  // null: by other frameworks only
+  const std::string data = row.dataset_or_mode.substr(0, row.dataset_or_mode.find(';'));
+  row.configuration = {.framework = row.framework,
+                       .model = fields[15],
+                       .precision = fields[16],
+                       .device = fields[13],
+                       .data = data.starts_with("max ") ? "" : data,
+                       .batch_per_device = row.batch_per_device.value_or(0),
+                       .nodes = row.nodes.value_or(0),
+                       .devices_per_node = row.devices_per_node.value_or(0),
+                       .image_size = trained != nullptr ? trained->image_size : 224,
+                       .head = fields[17],
+                       .classes = number_of<std::int64_t>(fields[14], record, kHeader[14]).value_or(0)};
   return row;
+}
+
+using Json = nlohmann::ordered_json;
+
+// Texts that rows refer to by number, each once, in the order of their first use.
+class References {
+ public:
+  std::size_t number_of(const std::string& text) {
+    const auto [entry, is_new] = numbers_.emplace(text, texts_.size() + 1);
+    if (is_new) texts_.push_back(text);
+    return entry->second;
+  }
+  const std::vector<std::string>& texts() const { return texts_; }
+
+ private:
+  std::map<std::string, std::size_t> numbers_;
+  std::vector<std::string> texts_;
+};
+
+std::string source_text(const PublishedResult& row) {
+  return fmt::format("{}, {} {}{}{}{}{}", row.source, row.framework, row.framework_version,
+                     row.notes.empty() ? "" : ": ", row.notes,
+                     row.inconsistency.empty() ? "" : "; CONTRADICTED: ", row.inconsistency);
+}
+
+// "1.4M", "125k", "85742"
+std::string count_text(std::int64_t count) {
+  if (count % 100'000 == 0) return fmt::format("{:g}M", static_cast<double>(count) / 1e6);
+  return count % 1000 == 0 ? fmt::format("{}k", count / 1000) : std::to_string(count);
+}
+
+// The data set; synthetic faces with their number of classes, which a data set's name implies.
+std::string data_text(const Configuration& c) {
+  return c.data == "synthetic" && c.classes > 0 ? c.data + " " + count_text(c.classes) : c.data;
+}
+
+std::string throughput_text(double images_per_second) {
+  if (images_per_second <= 0) return "-";
+  return fmt::format("{:.{}f}", images_per_second, images_per_second < 1e5 ? 2 : 0);
+}
+
+TextRow table_row(const PublishedResult& row, References& sources) {
+  const Configuration& c = row.configuration;
+  return {framework_family(row.framework),
+          c.model + (c.head == "none" ? "" : " " + c.head),
+          data_text(c),
+          row.precision,
+          c.batch_per_device > 0 ? std::to_string(c.batch_per_device) : "-",
+          c.case_name(),
+          throughput_text(row.images_per_second),
+          row.speedup ? fmt::format("{:.2f}", *row.speedup) : "-",
+          fmt::format("[{}]", sources.number_of(source_text(row)))};
+}
+
+// "H200 (Hopper)"
+std::string gpu_text(const std::string& gpu) {
+  if (gpu.empty()) return "GPU not stated";
+  const std::string generation = generation_name(gpu_generation(gpu));
+  const bool says_it = generation.empty() || gpu.find(" " + generation) != std::string::npos;
+  return says_it ? gpu : fmt::format("{} ({})", gpu, generation);
+}
+
+// Rows by GPU, the newest generation first, then by name, those without a GPU last; rows of one GPU in their
+// order. Keys: the generation's place, the GPU as it is named.
+std::map<std::pair<int, std::string>, std::vector<const PublishedResult*>> by_gpu(
+    std::span<const PublishedResult> results) {
+  std::map<std::pair<int, std::string>, std::vector<const PublishedResult*>> groups;
+  for (const PublishedResult& row : results) {
+    const std::string& gpu = row.configuration.device;
+    const int place = gpu.empty() ? 1 : -static_cast<int>(gpu_generation(gpu));
+    groups[{place, gpu_text(gpu)}].push_back(&row);
+  }
+  return groups;
+}
+
+template <typename Number>
+std::string text_or_none(const std::optional<Number>& number) {
+  return number ? fmt::format("{}", *number) : "";
 }
 
 }  // namespace
@@ -192,6 +165,93 @@ std::vector<PublishedResult> published_results() {
 std::string framework_family(const std::string& framework) {
   const std::string family = framework.substr(0, framework.find(" ("));
   return family == "NGC TensorFlow 1.x" ? "NGC TensorFlow" : family;
+}
+
+std::string published_table(std::span<const PublishedResult> results) {
+  References sources;
+  const TextRow head{"framework", "model", "data", "prec", "batch", "case", "images/s", "speedup", "source"};
+  std::vector<TextRow> rows{head};
+  const auto groups = by_gpu(results);
+  for (const auto& [gpu, members] : groups)
+    for (const PublishedResult* row : members) rows.push_back(table_row(*row, sources));
+  constexpr const char* kAlignment = "llllrlrrl";
+  const std::vector<std::size_t> widths = column_widths(rows);
+  std::string text = padded_row(head, widths, kAlignment);
+  auto row = rows.begin() + 1;
+  for (const auto& [gpu, members] : groups) {
+    text += fmt::format("\n{}\n", gpu.second);
+    for (std::size_t i = 0; i < members.size(); ++i) text += padded_row(*row++, widths, kAlignment);
+  }
+  text += "\n";
+  for (std::size_t i = 0; i < sources.texts().size(); ++i) {
+    const std::string mark = fmt::format("[{}] ", i + 1);
+    text += hanging_lines(sources.texts()[i], std::string(mark.size(), ' '), mark);
+  }
+  return text;
+}
+
+std::string published_csv(std::span<const PublishedResult> results) {
+  std::string text =
+      csv_record({"source", "framework", "framework_version", "model", "dataset_or_mode", "precision",
+                  "batch_size_per_device", "nodes", "gpus_per_node", "throughput_samples_per_s", "speedup",
+                  "notes", "inconsistency", "gpu", "classes"});
+  for (const PublishedResult& row : results) {
+    const Configuration& c = row.configuration;
+    text += csv_record(
+        {row.source, row.framework, row.framework_version, row.model, row.dataset_or_mode, row.precision,
+         text_or_none(row.batch_per_device), text_or_none(row.nodes), text_or_none(row.devices_per_node),
+         row.images_per_second > 0 ? fmt::format("{}", row.images_per_second) : "", text_or_none(row.speedup),
+         row.notes, row.inconsistency, c.device, c.classes > 0 ? std::to_string(c.classes) : ""});
+  }
+  return text;
+}
+
+Json published_result_json(const PublishedResult& row) {
+  const Configuration& c = row.configuration;
+  return {{"source", row.source},
+          {"framework", row.framework},
+          {"framework_version", row.framework_version},
+          {"model", row.model},
+          {"dataset_or_mode", row.dataset_or_mode},
+          {"precision", row.precision},
+          {"batch_per_device", fields::written(row.batch_per_device)},
+          {"nodes", fields::written(row.nodes)},
+          {"devices_per_node", fields::written(row.devices_per_node)},
+          {"images_per_second", row.images_per_second > 0 ? Json(row.images_per_second) : Json(nullptr)},
+          {"speedup", fields::written(row.speedup)},
+          {"notes", row.notes},
+          {"inconsistency", row.inconsistency},
+          {"comparable_as",
+           {{"model", c.model},
+            {"precision", c.precision},
+            {"device", c.device},
+            {"data", c.data},
+            {"head", c.head},
+            {"classes", c.classes > 0 ? Json(c.classes) : Json(nullptr)}}}};
+}
+
+Json published_json(std::span<const PublishedResult> results) {
+  Json json{{"schema", "plumbline.published/1"}, {"results", Json::array()}};
+  for (const PublishedResult& row : results) json["results"].push_back(published_result_json(row));
+  return json;
+}
+
+std::string end_of_source(const std::string& source) {
+  constexpr std::size_t kColumns = 33;
+  return source.size() <= kColumns ? source : ".." + source.substr(source.size() - kColumns + 2);
+}
+
+std::string other_sides_text(const std::vector<Difference>& differences) {
+  const auto in_words = [](const Difference& difference) {
+    const std::string& what = difference.what;
+    if (what == "device" || what == "precision" || what == "data") return difference.second;
+    if (what == "batch per device") return "batch " + difference.second;
+    if (what == "image size") return difference.second + " px";
+    return what + " " + difference.second;
+  };
+  std::string text;
+  for (const Difference& difference : differences) append_part(text, in_words(difference));
+  return text;
 }
 
 }  // namespace plumb

@@ -1,6 +1,8 @@
 // The numbers that frameworks publish for the same workloads: results/published/published.csv (tables,
 // reports and logs of DLPerf, MLPerf, NVIDIA, Paddle, Lambda, insightface and others, each row with its
-// source).
+// source; in our terms: GPU, classes, network, the precision that it is compared by, head; and a sentence
+// where published tables contradict each other). Half precision in a column of either name is mixed, as
+// Plumbline's fp16 is (fp32 masters, statistics and losses), "pure fp16" where all of the network was cast.
 #pragma once
 
 #include <cstdint>
@@ -65,9 +67,9 @@ std::vector<NearestPublished> nearest_among(std::span<const PublishedResult> res
                                             bool of_any_kind = false);
 
 // One row each within 100 columns, under the GPU it was measured on; below them the sources that the rows'
-// numbers in brackets name, with the published notes, and what contradicts what.
+// numbers in brackets name, with the published notes and what contradicts them.
 std::string published_table(std::span<const PublishedResult> results);
-// The columns of results/published/published.csv, then `inconsistency`, `gpu` and `classes`.
+// The columns of results/published/published.csv, but for the last three.
 std::string published_csv(std::span<const PublishedResult> results);
 // {"schema": "plumbline.published/1", "results": [...]}
 nlohmann::ordered_json published_json(std::span<const PublishedResult> results);

@@ -3,7 +3,6 @@
 #include "base/text.h"
 #include "models/catalogue.h"
 #include "results/record/gpu_name.h"
-#include "results/report/labels.h"
 #include "results/report/report_curves.h"
 
 namespace plumb {

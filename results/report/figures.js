@@ -18,17 +18,6 @@ function figureIsAbsent(figure, sentence) {
   figure.hidden = sentence === '';
   figure.querySelector('.missing')?.remove();
   if (sentence) figure.append(element('p', {class: 'missing'}, sentence));
-  if (figure.parentElement.matches('.pair')) fillRows(figure.parentElement);
-}
-
-// No row of a pair is half empty: the last figure of an odd number takes a whole one. Absent ones stand
-// behind the others.
-function fillRows(pair) {
-  const figures = [...pair.children].slice(pair.matches('.wide-first') ? 1 : 0).filter(({hidden}) => !hidden);
-  const isAbsent = (figure) => figure.classList.contains('absent');
-  for (const row of [figures.filter((figure) => !isAbsent(figure)), figures.filter(isAbsent)])
-    row.forEach(
-        (figure, i) => figure.classList.toggle('whole-row', row.length % 2 === 1 && i === row.length - 1));
 }
 
 // Draws `made` = {config, table, label, bars} into the figure `id`, or takes the figure away: with nothing

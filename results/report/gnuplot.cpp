@@ -71,11 +71,7 @@ std::string gnuplot_literal(std::string_view text) {
   using Json = nlohmann::json;
   const std::string json = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
   const std::string valid = Json::parse(json).get<std::string>();
-  // Where a literal begins with a doubled quote, gnuplot takes that for an empty one: such quotes stand
-  // alone.
-  const std::size_t begin = std::min(valid.find_first_not_of('\''), valid.size());
-  return fmt::format("{}'{}'", replaced(valid.substr(0, begin), '\'', "\"'\"."),
-                     replaced(printable(valid.substr(begin), ' '), '\'', "''"));
+  return fmt::format("'{}'", replaced(printable(valid, ' '), '\'', "’"));
 }
 
 std::string draw_with_gnuplot(const std::string& commands, PictureFormat format, int height) {

@@ -18,9 +18,9 @@ inline constexpr int kPictureHeight = 560;
 // there or lacks the format, Error(internal) with its own words if it refuses the commands.
 std::string draw_with_gnuplot(const std::string& commands, PictureFormat format, int height = kPictureHeight);
 
-// As a literal in single quotes, in which gnuplot expands nothing: neither `commands` nor @macros nor
-// escapes. Control characters become blanks, bytes that aren't UTF-8 become U+FFFD. Terminals must be told
-// `noenhanced`, which draw_with_gnuplot does.
+// As a literal in single quotes, which become typographic ones inside, and in which gnuplot expands nothing:
+// neither `commands` nor @macros nor escapes. Control characters become blanks, bytes that aren't UTF-8
+// become U+FFFD. Terminals must be told `noenhanced`, which draw_with_gnuplot does.
 std::string gnuplot_literal(std::string_view text);
 
 // Nine digits, whatever the locale; "NaN" for infinities and NaN, which gnuplot leaves out.

@@ -44,7 +44,9 @@ function showSummary() {
   document.getElementById('common').textContent =
       data.curves.length > 1 && data.common ? `All: ${data.common}.` : '';
   const table = summaryTable(points);
-  document.getElementById('summary-table').replaceChildren(tableElement(table), numbersBelowSummary(table));
+  const below = numbersBelow(table, 'summary.csv');
+  below.querySelector('details').remove();
+  document.getElementById('summary-table').replaceChildren(tableElement(table), below);
 }
 
 function summaryTable(points) {
@@ -75,24 +77,6 @@ function summaryTable(points) {
     whole: true,
     rows: points.map((one) => columns.map((column) => column.value(one) ?? null))
   };
-}
-
-// An interval of less confidence is the range of a few runs.
-function intervalsNote(intervals) {
-  const enough = intervals.map(({confidence}) => confidence).filter((confidence) => confidence >= 0.9);
-  if (!enough.length) return 'From and to: the range of the runs.';
-  const [low, high] = [Math.min(...enough), Math.max(...enough)];
-  const share = low === high ? percent(low) : `${percent(low)} to ${percent(high)}`;
-  return `From and to: an interval that covers the median with a confidence of ${
-      share}, from order statistics; with fewer than 5 runs, their range.`;
-}
-
-function numbersBelowSummary(table) {
-  const below = numbersBelow(table, 'summary.csv');
-  below.querySelector('details').remove();
-  const intervals = data.curves.flatMap(({points}) => points.map(({interval}) => interval)).filter(Boolean);
-  if (intervals.length) below.prepend(element('p', {class: 'note'}, intervalsNote(intervals)));
-  return below;
 }
 
 // The run itself, or another one of its configuration: pictures that take much room are kept of one run each.

@@ -1,5 +1,7 @@
-// Plots of lines: scaling over devices, step times over iterations, memory over instructions.
+// Plots by their names; those of lines: scaling over devices, step times over iterations, memory over
+// instructions.
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <set>
 #include <utility>
@@ -13,6 +15,8 @@
 namespace plumb {
 namespace {
 
+// In the order of Plot.
+constexpr std::array kNames{"throughput", "speedup", "efficiency", "bars", "steps", "profile", "memory"};
 constexpr double kMebibyte = 1 << 20;
 constexpr double kRoomAbove = 1.25;  // the highest step of the window
 
@@ -163,6 +167,30 @@ std::string memory_plot(const ReportData& data) {
   return fmt::format("{}set xrange [0:{}]\nset yrange [0:*]\n{}{}",
                      plot_frame("Memory in use: " + run->label, "instruction of the iteration", "MiB"),
                      plot_number(static_cast<double>(use.instructions)), blocks, plot_of(parts));
+}
+
+std::vector<std::string> plot_names() {
+  return {kNames.begin(), kNames.end()};
+}
+
+Plot plot_of_name(const std::string& name) {
+  const auto known = std::ranges::find(kNames, name);
+  if (known == kNames.end())
+    throw Error(ExitCode::usage, "there is no plot '{}'; --help names those that there are", name);
+  return static_cast<Plot>(known - kNames.begin());
+}
+
+std::string plot_commands(const ReportData& data, Plot plot) {
+  if (plot == Plot::bars) return bars_plot(data);
+  if (plot == Plot::steps) return steps_plot(data);
+  if (plot == Plot::profile) return profile_plot(data);
+  if (plot == Plot::memory) return memory_plot(data);
+  return scaling_plot(data, plot);
+}
+
+std::string plot_picture(const ReportData& data, Plot plot, PictureFormat format) {
+  return draw_with_gnuplot(plot_commands(data, plot), format,
+                           plot == Plot::bars ? bars_height(data) : kPictureHeight);
 }
 
 }  // namespace plumb

@@ -24,7 +24,7 @@ std::vector<ReportCurve> own_curves(const std::vector<CurveSamples>& groups);
 std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
                                           std::span<const PublishedResult> published, std::size_t selected);
 
-// Gives own curves labels that tell them apart, and returns what all of them share (labels.h).
+// Gives own curves labels that tell them apart, and returns what all of them share.
 std::string name_curves(std::vector<ReportCurve>& curves);
 
 // Speedups that no point states yet, against `one_device` images/s, and efficiencies.
@@ -43,5 +43,17 @@ void add_predictions(const std::vector<CurveSamples>& groups, const std::string&
 // Fills data.bars and bars_common from the points of data.curves on one device. Of several settings of the
 // same work each framework has its fastest. Without such a point there are no bars.
 void add_bars(std::span<const PublishedResult> published, ReportData& data);
+
+// Names for the configurations of one report: what tells them apart, and what they share.
+struct Labels {
+  // One for each configuration: "fp16, batch 128, NVIDIA H200". Of a single configuration, and of those that
+  // differ in nothing that is known, framework, precision and batch.
+  std::vector<std::string> each;
+  // What all have: "Plumbline, synthetic". Empty if they share nothing.
+  std::string common;
+};
+
+// Devices are not counted. Values that are usual for a model are not named.
+Labels labels_of(const std::vector<Configuration>& configurations);
 
 }  // namespace plumb

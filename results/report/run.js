@@ -123,12 +123,6 @@ function ranksByNode(ranks, all) {
   return nodes;
 }
 
-// Where each node's bars stand on the axis, and its name.
-function nodeRanges(nodes) {
-  let first = 0;
-  return [...nodes].map(([host, {length}]) => [first - 0.5, (first += length) - 0.5, host]);
-}
-
 function ranksFigure(run) {
   const {rank_window_seconds: windows = [], ranks: all, gpus} = run.record ?? {};
   if (windows.length < 2) return null;
@@ -169,7 +163,7 @@ function ranksFigure(run) {
     },
     config: chartConfig(
         'bar', {
-          labels: order.map((i) => `${i}`),
+          labels: order.map((i, at) => (nodes.size > 1 && place[at] !== place[at - 1] ? [`${i}`, ranks[i].host] : `${i}`)),
           datasets: [{
             label: title,
             data: order.map((i) => factor * shown[i]),
@@ -186,10 +180,6 @@ function ranksFigure(run) {
                                  .filter(Boolean)
                                  .join(' on '),
           label: ({raw}) => `${plain(raw)} ${unit}`
-        },
-        {
-          ranges: {phases: nodes.size > 1 ? nodeRanges(nodes) : []},
-          layout: {padding: {top: nodes.size > 1 ? 16 : 0}}
         }),
   };
 }

@@ -1,36 +1,20 @@
 // What Chart.js lacks: shaded ranges, intervals.
 
-// options.plugins.ranges = {x: [[from, to, text], …]}: shaded, texts at the bottom. {phases: […]}, likewise:
-// a line where each begins, texts above the chart, where layout.padding.top makes room.
-function drawRanges(chart, ranges, draw) {
-  const {ctx: context, chartArea: area, scales} = chart;
-  context.save();
-  for (const [from, to, text] of ranges ?? []) {
-    const [left, right] = [from, to].map(
-        (value) => Math.min(Math.max(scales.x.getPixelForValue(value), area.left), area.right));
-    draw(context, area, left, right - left);
-    context.fillStyle = color('soft');
-    if (text && right - left > context.measureText(text).width)
-      context.fillText(text, left + 5, context.textAt);
-  }
-  context.restore();
-}
-
+// options.plugins.ranges = {x: [[from, to, text], …]}: shaded, texts at the bottom.
 const rangesPlugin = {
   id: 'ranges',
-  beforeDatasetsDraw(chart, _, options) {
-    drawRanges(chart, options.x, (context, area, left, width) => {
+  beforeDatasetsDraw({ctx: context, chartArea: area, scales}, _, {x}) {
+    context.save();
+    for (const [from, to, text] of x ?? []) {
+      const [left, right] = [from, to].map(
+          (value) => Math.min(Math.max(scales.x.getPixelForValue(value), area.left), area.right));
       context.fillStyle = color('shade');
-      context.fillRect(left, area.top, width, area.bottom - area.top);
-      context.textAt = area.bottom - 6;
-    });
-  },
-  afterDatasetsDraw(chart, _, options) {
-    drawRanges(chart, options.phases, (context, area, left) => {
+      context.fillRect(left, area.top, right - left, area.bottom - area.top);
       context.fillStyle = color('soft');
-      context.fillRect(left, area.top - 14, 1, area.bottom - area.top + 14);
-      context.textAt = area.top - 4;
-    });
+      if (text && right - left > context.measureText(text).width)
+        context.fillText(text, left + 5, area.bottom - 6);
+    }
+    context.restore();
   },
 };
 

@@ -1,5 +1,8 @@
 #include "results/statistics/stalls.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/text.h"
 #include "results/statistics/statistics.h"
 
@@ -13,10 +16,6 @@ constexpr double kLeastStallCost = 0.01, kLeastStallSeconds = 1;
 
 }  // namespace
 
-bool is_stall(double step_seconds, double median_seconds) {
-  return step_seconds > kStallFactor * median_seconds;
-}
-
 Stalls find_stalls(std::span<const double> step_seconds) {
   if (step_seconds.size() < kLeastStepsForStalls) return {};
   Stalls stalls{.median_seconds = median(step_seconds)};
@@ -24,7 +23,7 @@ Stalls find_stalls(std::span<const double> step_seconds) {
   for (std::size_t i = 0; i < step_seconds.size(); ++i) {
     const double seconds = step_seconds[i];
     total += seconds;
-    if (!is_stall(seconds, stalls.median_seconds)) continue;
+    if (!(seconds > kStallFactor * stalls.median_seconds)) continue;
     ++stalls.count;
     excess += seconds - stalls.median_seconds;
     if (seconds <= stalls.longest_seconds) continue;
@@ -41,6 +40,13 @@ std::string stall_text(const Stalls& stalls, std::int64_t iteration) {
       stalls.longest_seconds / stalls.median_seconds, stalls.median_seconds);
   if (stalls.count == 1) return "stalled: " + longest;
   return fmt::format("stalled {} times: {} at most", stalls.count, longest);
+}
+
+std::string divergence_text(double first, double last) {
+  constexpr double kLeastGrowth = 10;
+  if (!std::isfinite(last)) return fmt::format("the loss became {}: training diverges", last);
+  if (!(last > kLeastGrowth * std::max(first, 1.0))) return "";
+  return fmt::format("the loss grew from {:.5g} to {:.5g}: training diverges", first, last);
 }
 
 }  // namespace plumb

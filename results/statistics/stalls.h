@@ -1,5 +1,5 @@
 // Steps that took many times as long as the others: a link that was down, a suspended process, a disk that
-// hung.
+// hung. And losses that show that training diverged: times are right, but nobody trains like that.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +20,12 @@ struct Stalls {
 // each.
 Stalls find_stalls(std::span<const double> step_seconds);
 
-bool is_stall(double step_seconds, double median_seconds);
-
 // "stalled: iteration 57 took 15.2 s, 50 times the median of 0.301 s", "stalled 3 times: iteration 57 … at
 // most". `iteration`: the longest one's; there is at least one stall.
 std::string stall_text(const Stalls& stalls, std::int64_t iteration);
+
+// "the loss grew from 6.91 to 512: training diverges", "the loss became nan: …"; empty for losses that don't.
+// Losses of random labels stay near their first; those of a run that diverges leave it by magnitudes.
+std::string divergence_text(double first, double last);
 
 }  // namespace plumb

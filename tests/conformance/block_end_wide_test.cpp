@@ -24,40 +24,36 @@ class WideEndProgram {
         out_(with_channels(pixels, outputs)),
         made_(graph()) {
     made_.program.layout = TensorLayout::nhwc;
-    made_.program.tensors.parameters[0].master = written(DType::f32, weight_dims(), 1);
+    made_.program.tensors.parameters[0].master = made_.add_normal(DType::f32, weight_dims(), 1);
     const double deviation = 1 / std::sqrt(static_cast<double>(kInputs));
-    const BufferId in = written(dtype, nchw(in_), 2);
+    const BufferId in = made_.add_normal(dtype, nchw(in_), 2);
     add(BlockEndForward{.in = in,
-                        .scaled_transposed = written(dtype, {kInputs, out_.c}, 3, deviation),
-                        .scale_shift = written(DType::f32, {2, out_.c}, 4),
-                        .residual = written(dtype, nchw(out_), 5),
-                        .out = unwritten(dtype, nchw(out_)),
-                        .relu_mask = unwritten(DType::u8, {(out_.elements() + 7) / 8})});
+                        .scaled_transposed = made_.add_normal(dtype, {kInputs, out_.c}, 3, deviation),
+                        .scale_shift = made_.add_normal(DType::f32, {2, out_.c}, 4),
+                        .residual = made_.add_normal(dtype, nchw(out_), 5),
+                        .out = made_.add(dtype, nchw(out_), false),
+                        .relu_mask = made_.add(DType::u8, {(out_.elements() + 7) / 8}, false)});
     if (!goes_back) return;
-    BlockEndBackwardData data{.d_out = written(dtype, nchw(out_), 6),
+    BlockEndBackwardData data{.d_out = made_.add_normal(dtype, nchw(out_), 6),
                               .in = in,
-                              .scaled = written(dtype, {out_.c, kInputs}, 7, deviation),
-                              .factors = written(dtype, {kInputs, kInputs}, 8, 4),
-                              .shift = written(DType::f32, {kInputs + 1}, 9, 1.0 / 64),
-                              .d_in = unwritten(dtype, nchw(in_))};
+                              .scaled = made_.add_normal(dtype, {out_.c, kInputs}, 7, deviation),
+                              .factors = made_.add_normal(dtype, {kInputs, kInputs}, 8, 4),
+                              .shift = made_.add_normal(DType::f32, {kInputs + 1}, 9, 1.0 / 64),
+                              .d_in = made_.add(dtype, nchw(in_), false)};
     add(data);
-    data.norm_in = written(dtype, nchw(in_), 10);
-    data.scale_shift = written(DType::f32, {2, kInputs}, 11);
+    data.norm_in = made_.add_normal(dtype, nchw(in_), 10);
+    data.scale_shift = made_.add_normal(DType::f32, {2, kInputs}, 11);
     data.mean = channels(12);
     data.inv_std = channels(13);
     data.scale = channels(14);
-    data.d_in = unwritten(dtype, nchw(in_));
-    data.d_scale = unwritten(DType::f32, {kInputs});
-    data.d_bias = unwritten(DType::f32, {kInputs});
-    data.coefficients = unwritten(DType::f32, {3, kInputs});
+    data.d_in = made_.add(dtype, nchw(in_), false);
+    data.d_scale = made_.add(DType::f32, {kInputs}, false);
+    data.d_bias = made_.add(DType::f32, {kInputs}, false);
+    data.coefficients = made_.add(DType::f32, {3, kInputs}, false);
     add(data);
   }
 
-  std::unique_ptr<CheckedProgram> start(Device& device) const {
-    auto program = std::make_unique<CheckedProgram>(device, made_.graph, made_.rule, made_.program);
-    for (const auto& [id, values] : written_) program->write(id, values);
-    return program;
-  }
+  std::unique_ptr<CheckedProgram> start(Device& device) const { return made_.start(device); }
 
  private:
   static constexpr std::int64_t kInputs = cuda::kWideChannels;
@@ -76,25 +72,11 @@ class WideEndProgram {
   void add(Operation operation) {
     made_.program.instructions[made_.add(std::move(operation))].engine = cuda::kOwnWarpgroupKernel;
   }
-  BufferId unwritten(DType dtype, std::vector<std::int64_t> dims) {
-    return made_.add(dtype, std::move(dims), false);
-  }
-  BufferId written(DType dtype, std::vector<std::int64_t> dims, std::uint64_t seed, double deviation = 1,
-                   double mean = 0) {
-    std::size_t count = 1;
-    for (const std::int64_t dim : dims) count *= static_cast<std::size_t>(dim);
-    Doubles values = normal_values(dtype, count, seed);
-    for (double& value : values) value = rounded(dtype, mean + deviation * value);
-    const BufferId id = made_.add(dtype, std::move(dims));
-    written_.emplace_back(id, std::move(values));
-    return id;
-  }
-  BufferId channels(std::uint64_t seed) { return written(DType::f32, {kInputs}, seed, 0.25, 0.5); }
+  BufferId channels(std::uint64_t seed) { return made_.add_normal(DType::f32, {kInputs}, seed, 0.25, 0.5); }
 
   DType dtype_;
   Shape in_, out_;
   HandMade made_;
-  std::vector<std::pair<BufferId, Doubles>> written_;
 };
 
 class GpuWideBlockEnds : public Conformance {

@@ -40,6 +40,27 @@ InstructionId HandMade::add(Operation operation, std::size_t op) {
   return program.instructions.size() - 1;
 }
 
+BufferId HandMade::add(DType dtype, std::vector<std::int64_t> dims, Doubles values) {
+  const BufferId id = add(dtype, std::move(dims));
+  write(id, std::move(values));
+  return id;
+}
+
+BufferId HandMade::add_normal(DType dtype, std::vector<std::int64_t> dims, std::uint64_t seed,
+                              double deviation, double mean) {
+  std::size_t count = 1;
+  for (const std::int64_t dim : dims) count *= static_cast<std::size_t>(dim);
+  Doubles values = normal_values(dtype, count, seed);
+  for (double& value : values) value = rounded(dtype, mean + deviation * value);
+  return add(dtype, std::move(dims), std::move(values));
+}
+
+std::unique_ptr<CheckedProgram> HandMade::start(Device& device) const {
+  auto checked = std::make_unique<CheckedProgram>(device, graph, rule, program);
+  for (const auto& [id, values] : written_) checked->write(id, values);
+  return checked;
+}
+
 Doubles normal_values(DType dtype, std::size_t count, std::uint64_t seed) {
   std::vector<float> values(count);
   fill_normal(stream_key(seed, "test"), 0, 1, values);

@@ -5,9 +5,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
-#include <vector>
 
-#include "tests/conformance/checked_program.h"
 #include "tests/conformance/hand_made.h"
 
 namespace plumb {
@@ -21,8 +19,8 @@ class NormTensors {
     made_.program.tensors.values[1] = tensor(1, true);
     for (ParameterId p : {0, 1}) made_.program.tensors.parameters[p].master = channels(2 + p, p == 0 ? 1 : 0);
     for (const double initial : {0.25, 2.0}) {
-      made_.program.tensors.statistics.push_back(made_.add(DType::f32, {extent.c}));
-      written_.emplace_back(made_.program.tensors.statistics.back(), Doubles(size(extent.c), initial));
+      made_.program.tensors.statistics.push_back(
+          made_.add(DType::f32, {extent.c}, Doubles(size(extent.c), initial)));
     }
     made_.program.tensors.parameters[2].master = channels(9, 0);
   }
@@ -44,7 +42,7 @@ class NormTensors {
         const double c = static_cast<double>(i / size(extent_.h * extent_.w) % size(extent_.c) % 8);
         values[i] = values[i] * (1 + c / 4) + 0.5 * c - 1;
       }
-    written_.emplace_back(id, std::move(values));
+    made_.write(id, std::move(values));
     return id;
   }
   BufferId unwritten_tensor() {
@@ -54,7 +52,7 @@ class NormTensors {
     const BufferId id = unwritten_channels(rows, dtype);
     Doubles values = normal_values(dtype, size(rows * extent_.c), seed);
     for (double& value : values) value += around;
-    written_.emplace_back(id, std::move(values));
+    made_.write(id, std::move(values));
     return id;
   }
   BufferId unwritten_channels(std::int64_t rows = 1, DType dtype = DType::f32) {
@@ -62,12 +60,12 @@ class NormTensors {
   }
   BufferId slopes(bool per_channel) {
     const BufferId id = made_.add(DType::f32, {per_channel ? extent_.c : 1}, false);
-    written_.emplace_back(id, normal_values(DType::f32, per_channel ? size(extent_.c) : 1, 10));
+    made_.write(id, normal_values(DType::f32, per_channel ? size(extent_.c) : 1, 10));
     return id;
   }
   BufferId counters() { return made_.add(DType::i32, {4096}); }
   BufferId unwritten_mask() { return made_.add(DType::u8, {(extent_.elements() + 7) / 8}, false); }
-  void write(BufferId id, Doubles values) { written_.emplace_back(id, std::move(values)); }
+  void write(BufferId id, Doubles values) { made_.write(id, std::move(values)); }
 
   BatchNormMoments moments(DType scale_shift = DType::f32) {
     return {.scale = scale(),
@@ -85,16 +83,11 @@ class NormTensors {
   }
   // Checks every instruction, as often as a replayed step would meet the counters.
   void check(int times = 1) {
-    CheckedProgram program(device_, made_.graph, made_.rule, made_.program);
-    for (const auto& [id, values] : written_) program.write(id, values);
+    const auto program = start();
     for (int i = 0; i < times; ++i)
-      for (InstructionId id = 0; id < program.program().instructions.size(); ++id) program.check(id);
+      for (InstructionId id = 0; id < program->program().instructions.size(); ++id) program->check(id);
   }
-  std::unique_ptr<CheckedProgram> start() {
-    auto program = std::make_unique<CheckedProgram>(device_, made_.graph, made_.rule, made_.program);
-    for (const auto& [id, values] : written_) program->write(id, values);
-    return program;
-  }
+  std::unique_ptr<CheckedProgram> start() const { return made_.start(device_); }
 
  private:
   static std::size_t size(std::int64_t count) { return static_cast<std::size_t>(count); }
@@ -123,7 +116,6 @@ class NormTensors {
   Shape extent_;
   DType dtype_;
   HandMade made_;
-  std::vector<std::pair<BufferId, Doubles>> written_;
 };
 
 }  // namespace plumb

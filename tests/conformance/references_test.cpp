@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "kernels/program/describe.h"
 #include "tests/conformance/hand_made.h"
 #include "tests/conformance/instruction_reference.h"
 #include "tests/kernels/graph_builder.h"
+#include "tests/kernels/margin_graph.h"
 
 namespace plumb {
 namespace {
@@ -44,6 +46,8 @@ class ReferenceStep {
   }
   const Doubles& value(ValueId id) const { return held_[program_.tensors.values[id]]; }
   const Doubles& statistic(StatisticId id) const { return held_[program_.tensors.statistics[id]]; }
+  const Doubles& held(BufferId id) const { return held_[id]; }
+  const Program& program() const { return program_; }
   std::vector<Doubles> gradients() {
     run(Phase::backward);
     std::vector<Doubles> gradients;
@@ -165,6 +169,42 @@ TEST(References, OfLossesCountTop1AndTop5) {
   const IterationMetrics metrics = step.run();
   EXPECT_EQ(metrics.top1, 1);
   EXPECT_EQ(metrics.top5, 2);
+}
+
+double length(const Doubles& values) {
+  return std::sqrt(std::inner_product(values.begin(), values.end(), values.begin(), 0.0));
+}
+
+// Computed independently in NumPy, and confirmed by finite differences to 2e-8.
+TEST(References, OfMarginsGiveThePublishedLossesAndGradients) {
+  struct Row {
+    Margins margins;
+    MarginLoss::Gradient gradient;
+    double loss, feature_gradient_length, center_gradient_length, first_feature_gradient;
+  };
+  using enum MarginLoss::Gradient;
+  for (const Row& row :
+       {Row{{1, 0.5, 0}, exact, 78.064953766, 12.079427909, 13.048544518, -4.640843159},
+        {{1, 0.5, 0}, straight_through, 78.064953766, 13.337096881, 15.055791552, -2.034191996},
+        {{1, 0, 0.4}, exact, 81.778523418, 13.337096944, 15.055791607, -2.034192128},
+        {{1, 0.3, 0.2}, exact, 82.315179903, 12.642724591, 13.878842244, -3.702271119}})
+    for (const Head head : {Head::replicated, Head::sharded, Head::sampled}) {
+      ReferenceStep step(margin_graph(4, 8, 10, {.margins = row.margins, .gradient = row.gradient}, head));
+      step.labels = {3, 7, 0, 9};
+      for (std::size_t i = 0; i < 32; ++i) step.images[i] = std::sin(0.37 * static_cast<double>(i) + 0.11);
+      for (std::size_t i = 0; i < 80; ++i)
+        step.parameters[0][i] = std::cos(0.23 * static_cast<double>(i) + 0.05);
+      EXPECT_NEAR(step.run(Phase::backward).loss, row.loss, 1e-6);
+      for (const Instruction& instruction : step.program().instructions) {
+        if (const auto* features = instruction.as<MarginFeaturesBackward>()) {
+          EXPECT_NEAR(length(step.held(features->d_features)), row.feature_gradient_length, 1e-6);
+          EXPECT_NEAR(step.held(features->d_features)[0], row.first_feature_gradient, 1e-6);
+        }
+        if (const auto* centers = instruction.as<MarginWeightGradient>()) {
+          EXPECT_NEAR(length(step.held(centers->d_rows)), row.center_gradient_length, 1e-6);
+        }
+      }
+    }
 }
 
 // One weight w = 1, gradient 2 in both steps, momentum 0.5, decay 0.1, lr 0.01. Step 0: g' = 2.1, v = 2.1.

@@ -18,13 +18,14 @@ class WindowProgram {
  public:
   WindowProgram(DType dtype, const Shape& extent) : dtype_(dtype), made_(graph_of(extent)) {
     made_.program.layout = TensorLayout::nhwc;
-    made_.program.tensors.parameters[0].master = written(DType::f32, weight_dims(), 1);
-    const BufferId in = written(dtype, nchw(extent), 2), weight = written(dtype, weight_dims(), 3, 1.0 / 16),
-                   d_out = written(dtype, nchw(extent), 4);
+    made_.program.tensors.parameters[0].master = made_.add_normal(DType::f32, weight_dims(), 1);
+    const BufferId in = made_.add_normal(dtype, nchw(extent), 2),
+                   weight = made_.add_normal(dtype, weight_dims(), 3, 1.0 / 16),
+                   d_out = made_.add_normal(dtype, nchw(extent), 4);
     const auto tensor = [&] { return made_.add(dtype, nchw(extent), false); };
     const auto line = [&](std::int64_t rows) { return made_.add(DType::f32, {rows, kChannels}, false); };
     const auto channels = [&](std::uint64_t seed) {
-      return written(DType::f32, {kChannels}, seed, 0.25, 0.5);
+      return made_.add_normal(DType::f32, {kChannels}, seed, 0.25, 0.5);
     };
     add(ConvForward{.in = in, .weight = weight, .out = tensor()});
     add(ConvForward{.in = in, .weight = weight, .out = tensor(), .sums = line(2)});
@@ -43,11 +44,7 @@ class WindowProgram {
     add(ConvBackwardWeights{.in = in, .d_out = d_out, .d_weight = made_.add(dtype, weight_dims(), false)});
   }
 
-  std::unique_ptr<CheckedProgram> start(Device& device) const {
-    auto program = std::make_unique<CheckedProgram>(device, made_.graph, made_.rule, made_.program);
-    for (const auto& [id, values] : written_) program->write(id, values);
-    return program;
-  }
+  std::unique_ptr<CheckedProgram> start(Device& device) const { return made_.start(device); }
 
  private:
   static constexpr std::int64_t kChannels = cuda::kWindowChannels;
@@ -66,20 +63,9 @@ class WindowProgram {
     instruction.engine = cuda::kOwnKernel;
     instruction.workspace_bytes = 32 << 20;
   }
-  BufferId written(DType dtype, std::vector<std::int64_t> dims, std::uint64_t seed, double deviation = 1,
-                   double mean = 0) {
-    std::size_t count = 1;
-    for (const std::int64_t dim : dims) count *= static_cast<std::size_t>(dim);
-    Doubles values = normal_values(dtype, count, seed);
-    for (double& value : values) value = rounded(dtype, mean + deviation * value);
-    const BufferId id = made_.add(dtype, std::move(dims));
-    written_.emplace_back(id, std::move(values));
-    return id;
-  }
 
   DType dtype_;
   HandMade made_;
-  std::vector<std::pair<BufferId, Doubles>> written_;
 };
 
 class GpuWindows : public Conformance {

@@ -34,7 +34,7 @@ double bytes_of_elements(const Buffer& buffer) {
   return bytes;
 }
 
-void expect_sound(const Program& program) {
+void expect_sound_plan(const Program& program) {
   const MemoryPlan plan = plan_memory(program);
   for (BufferId id = 0; id < program.buffers.size(); ++id) {
     const Buffer& buffer = program.buffers[id];
@@ -51,7 +51,7 @@ TEST(CudaLargeSizes, Batch4096OfResNet50IsPlannedWithoutOverflow) {
   for (const bool fuse : {false, true}) {
     for (const Precision precision : {Precision::fp32, Precision::fp16}) {
       const Program large = described(resnet50(kBatch), precision, fuse);
-      expect_sound(large);
+      expect_sound_plan(large);
       const Program small = described(resnet50(kBatch / 32), precision, fuse);
       const auto activations = [](const Program& program) {
         return static_cast<double>(memory_bytes(program, plan_memory(program)).activations);
@@ -64,7 +64,7 @@ TEST(CudaLargeSizes, Batch4096OfResNet50IsPlannedWithoutOverflow) {
 
 TEST(CudaLargeSizes, AHeadOf100MillionClassesIsPlannedWithoutOverflow) {
   for (const Head head : {Head::replicated, Head::sampled})
-    expect_sound(
+    expect_sound_plan(
         described(make_arcface({.batch = kBatch, .classes = kClasses, .head = head}), Precision::fp16, true));
 }
 

@@ -216,7 +216,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // Names tell instructions and buffers apart; every temporary is written before it is read, once except for
 // sums, and is read by another instruction; every gradient is written once.
-void expect_sound(const Program& program) {
+void expect_all_written_and_read(const Program& program) {
   EXPECT_NO_THROW(plan_memory(program));
   std::set<std::string> names;
   std::vector<int> writes(program.buffers.size(), 0);
@@ -248,12 +248,12 @@ TEST(Describe, MakesSoundProgramsForEveryGpuAndPrecision) {
           SCOPED_TRACE("sm_" + std::to_string(compute_capability) + " " + std::string(name_of(precision)) +
                        (fuse ? " fused" : "") + (everything_else ? " loading, scaled" : ""));
           limits.compute_capability = compute_capability;
-          expect_sound(describe(graph,
-                                {.precision = precision,
-                                 .load_batch_every_step = everything_else,
-                                 .fuse = fuse,
-                                 .scale_loss = everything_else},
-                                limits));
+          expect_all_written_and_read(describe(graph,
+                                               {.precision = precision,
+                                                .load_batch_every_step = everything_else,
+                                                .fuse = fuse,
+                                                .scale_loss = everything_else},
+                                               limits));
         }
 }
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <string>
 
-#include "kernels/cpu/limits.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb::cpu {

@@ -26,14 +26,14 @@ DescribeOptions without(const Graph& graph, const Patterns& patterns, DescribeOp
 }
 
 // A CPU whose convolutions run by Winograd's algorithm and in bf16.
-DeviceLimits cpu() {
+DeviceLimits modern_cpu() {
   DeviceLimits limits = *find_target("cpu");
   limits.winograd_lanes = 16;
   limits.flops_per_second[Precision::bf16] = 2 * limits.flops_per_second[Precision::fp32];
   return limits;
 }
 DeviceLimits target(const std::string& name) {
-  return name == "cpu" ? cpu() : find_target(name).value();
+  return name == "cpu" ? modern_cpu() : find_target(name).value();
 }
 
 // One plan, and others by the lines in which they differ.

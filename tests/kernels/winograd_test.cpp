@@ -10,6 +10,8 @@
 #include <tuple>
 
 #include "base/text.h"
+#include "kernels/device.h"
+#include "kernels/program/describe.h"
 #include "kernels/program/memory_plan.h"
 #include "kernels/program/roofline.h"
 #include "models/resnet50.h"

@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -133,29 +135,29 @@ TEST(TensorsFor, EveryRankTakesItsRowsFromTheSameFile) {
   EXPECT_EQ(rows_of_all_ranks(taken, 8, whole), whole.at("head.weight").values);
 }
 
-TEST(TensorsFor, NamesTheClassesOfClassCentresForAnotherNumberOfThem) {
-  for (const Head head : {Head::replicated, Head::sharded, Head::sampled}) {
-    TensorFile file{initial_tensors(faces(Head::replicated, 0), 1), {}};
-    file.floats["head.weight"] = {{4, 8}, std::vector<float>(32)};  // as many as rank 0 has
-    const std::string message = refusal(faces(head, 0), file);
-    for (const char* part : {"\"head.weight\"", "4 classes", "11 are wanted", "--classes 4"}) {
-      EXPECT_TRUE(mentions(message, part)) << part << " in: " << message;
-    }
-  }
+// The message has every part.
+void expect_refused(const Graph& graph, const std::function<void(TensorFile&)>& damage,
+                    const std::vector<std::string>& parts) {
+  TensorFile file{initial_tensors(graph.parameters.back().shard ? faces(Head::replicated, 0) : graph, 1), {}};
+  damage(file);
+  const std::string message = refusal(graph, file);
+  for (const std::string& part : parts) EXPECT_TRUE(mentions(message, part)) << part << " in: " << message;
 }
 
-TEST(TensorsFor, NamesBothShapesOfClassCentresOfAnotherEmbedding) {
-  TensorFile file{initial_tensors(faces(Head::replicated, 0), 1), {}};
-  file.floats["head.weight"] = {{11, 5}, std::vector<float>(55)};
-  const std::string message = refusal(faces(Head::sharded, 1), file);
-  EXPECT_TRUE(mentions(message, "[11, 5] where [11, 8] is wanted")) << message;
-}
-
-TEST(TensorsFor, WantsClassCentresToo) {
-  TensorFile file{initial_tensors(faces(Head::replicated, 0), 1), {}};
-  file.floats.erase("head.weight");
-  EXPECT_TRUE(
-      mentions(refusal(faces(Head::sharded, 1), file), "\"head.weight\" of shape [11, 8] is missing"));
+TEST(TensorsFor, NamesWhatIsWrongWithClassCentres) {
+  for (const Head head : {Head::replicated, Head::sharded, Head::sampled})
+    expect_refused(faces(head, 0),
+                   [](TensorFile& file) {
+                     file.floats["head.weight"] = {{4, 8}, std::vector<float>(32)};
+                   },  // rank 0's
+                   {"\"head.weight\"", "4 classes", "11 are wanted", "--classes 4"});
+  expect_refused(faces(Head::sharded, 1),
+                 [](TensorFile& file) {
+                   file.floats["head.weight"] = {{11, 5}, std::vector<float>(55)};
+                 },
+                 {"[11, 5] where [11, 8] is wanted"});
+  expect_refused(faces(Head::sharded, 1), [](TensorFile& file) { file.floats.erase("head.weight"); },
+                 {"\"head.weight\" of shape [11, 8] is missing"});
 }
 
 TEST(TensorsFor, TakesWhatTheGraphWantsAndIgnoresBatchCounters) {
@@ -167,43 +169,27 @@ TEST(TensorsFor, TakesWhatTheGraphWantsAndIgnoresBatchCounters) {
   EXPECT_EQ(tensors.at("fc.weight").values, file.floats.at("fc.weight").values);
 }
 
-TEST(TensorsFor, NamesTheTensorOfAnotherShapeWithWantedAndFound) {
+TEST(TensorsFor, NamesWhatIsWrongWithOtherTensors) {
   const Graph graph = small_graph();
-  TensorFile file{initial_tensors(graph, 1), {}};
-  file.floats["fc.weight"] = {{1000, 4}, std::vector<float>(4000)};
-  const std::string message = refusal(graph, file);
-  for (const char* part : {"some/file.safetensors", "\"fc.weight\"", "[1000, 4]", "[10, 4]"}) {
-    EXPECT_TRUE(mentions(message, part)) << part << " in: " << message;
-  }
-}
-
-TEST(TensorsFor, RefusesTheRightElementsInTheWrongDims) {
-  const Graph graph = small_graph();
-  TensorFile file{initial_tensors(graph, 1), {}};
-  file.floats["fc.weight"].dims = {4, 10};
-  EXPECT_TRUE(mentions(refusal(graph, file), "[4, 10]"));
-}
-
-TEST(TensorsFor, NamesTheMissingTensor) {
-  const Graph graph = small_graph();
-  TensorFile file{initial_tensors(graph, 1), {}};
-  file.floats.erase("bn.running_var");
-  EXPECT_TRUE(mentions(refusal(graph, file), "\"bn.running_var\" of shape [4] is missing"));
-}
-
-TEST(TensorsFor, NamesTheUnknownTensor) {
-  const Graph graph = small_graph();
-  TensorFile file{initial_tensors(graph, 1), {}};
-  file.floats["layer9.weight"] = {{1}, {0}};
-  EXPECT_TRUE(mentions(refusal(graph, file), "\"layer9.weight\" is unknown"));
-}
-
-TEST(TensorsFor, RefusesIntegersWhereFloatsAreWanted) {
-  const Graph graph = small_graph();
-  TensorFile file{initial_tensors(graph, 1), {}};
-  file.floats.erase("bn.weight");
-  file.integers["bn.weight"] = {{4}, {1, 1, 1, 1}};
-  EXPECT_TRUE(mentions(refusal(graph, file), "\"bn.weight\" holds I64"));
+  expect_refused(graph,
+                 [](TensorFile& file) {
+                   file.floats["fc.weight"] = {{1000, 4}, std::vector<float>(4000)};
+                 },
+                 {"some/file.safetensors", "\"fc.weight\"", "[1000, 4]", "[10, 4]"});
+  expect_refused(graph, [](TensorFile& file) { file.floats["fc.weight"].dims = {4, 10}; }, {"[4, 10]"});
+  expect_refused(graph, [](TensorFile& file) { file.floats.erase("bn.running_var"); },
+                 {"\"bn.running_var\" of shape [4] is missing"});
+  expect_refused(graph,
+                 [](TensorFile& file) {
+                   file.floats["layer9.weight"] = {{1}, {0}};
+                 },
+                 {"\"layer9.weight\" is unknown"});
+  expect_refused(graph,
+                 [](TensorFile& file) {
+                   file.floats.erase("bn.weight");
+                   file.integers["bn.weight"] = {{4}, {1, 1, 1, 1}};
+                 },
+                 {"\"bn.weight\" holds I64"});
 }
 
 TEST(TensorsFor, ValuesThatAreNoNumbersAreRefusedByName) {

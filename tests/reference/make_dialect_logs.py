@@ -16,6 +16,8 @@ iteration's time. Line formats are those of the programs that DLPerf (commit c89
     mindspore    mindspore.train.callback LossMonitor and TimeMonitor with data_sink_steps, lines of each rank of all nodes
     oneflow_cnn  OneFlow-Benchmark Classification/cnns
 
+and of programs that no script of DLPerf reads: results/formats/further_formats.cpp names them.
+
 A set's name goes on with what is special about it:
 
     pytorch_ranks          four ranks on a node: the script's 100 lines are of 25 iterations
@@ -152,6 +154,46 @@ def oneflow_cnn(run, iterations):
             run.clock.replace(tzinfo=datetime.timezone.utc).timestamp() + run.rng.random() * 1e-6)
 
 
+def intervals(line, every):
+    """A line of all iterations since the one before: line(run, last iteration, seconds of each)."""
+    def lines(run, iterations):
+        for last in range(every, iterations + 1, every):
+            seconds = sum(run.next() for _ in range(every)) / every
+            yield from line(run, last, seconds)
+    return lines
+
+
+def arcface_torch(run, last, seconds):
+    yield "Training: %s-Speed %.2f samples/sec   Loss %.4f   Epoch: 0   Global Step: %d   Required: 9 hours" % (
+        run.stamp(",", 3), run.images / seconds, 45 - last / 100, last)
+
+
+def megatron(run, last, seconds):
+    yield (" iteration %8d/    2000 | consumed samples: %12d | elapsed time per iteration (ms): %.1f | learning rate: "
+           "1.000E-04 | global batch size: %5d | lm loss: %.6E | loss scale: 1.0 |" % (
+               last, last * run.images, seconds * 1000, run.images, 10 - last / 100))
+
+
+def oneflow_train(run, last, seconds):
+    for rank in range(run.ranks):
+        yield "[%d] [train], epoch: 0/50, iter: %d/834, loss: %.5f, lr: 0.004604, top1: 0.00167, throughput: %.2f" % (
+            rank, last, 7 - last / 100, run.images / run.ranks / seconds)
+
+
+def mllog(run, last, seconds):
+    yield (':::MLLOG {"namespace": "", "time_ms": %d, "event_type": "POINT_IN_TIME", "key": "tracked_stats", "value": '
+           '{"throughput": %.3f}, "metadata": {"step": %d}}' % (
+               run.clock.replace(tzinfo=datetime.timezone.utc).timestamp() * 1000, run.images / seconds, last))
+
+
+def tf_cnn_benchmarks(run, iterations):
+    seconds = 0
+    for i in range(1, iterations + 1):
+        seconds += run.next()
+        if i == 1 or i % 10 == 0:
+            yield "%d\timages/sec: %.1f +/- 0.5 (jitter = 1.2)\t%.3f" % (i, run.images * i / seconds, 8 - i / 100)
+
+
 def ends_early(lines):
     return lambda run, iterations: lines(run, iterations if run.ranks == 1 else 50)
 
@@ -173,6 +215,11 @@ SETS = {
     "mindspore": (mindspore, 130, "1n1g,2n2g", START, 1),
     "mindspore_one_rank": (lambda run, iterations: mindspore(run, iterations, 1), 130, "1n1g,1n2g", START, 1),
     "oneflow_cnn": (oneflow_cnn, 140, "1n1g,4n8g", START, 1),
+    "arcface_torch": (intervals(arcface_torch, 50), 500, "1n1g,1n8g", START, 1),
+    "megatron": (intervals(megatron, 10), 120, "1n1g,1n8g", START, 1),
+    "oneflow_train": (intervals(oneflow_train, 20), 200, "1n1g,1n4g", START, 1),
+    "mllog": (intervals(mllog, 1), 12, "1n1g,1n8g", START, 1),
+    "tf_cnn_benchmarks": (tf_cnn_benchmarks, 100, "1n1g,1n8g", START, 1),
     "oneflow_cnn_alone": (oneflow_cnn, 120, "2n8g", START, 1),
 }
 

@@ -19,18 +19,31 @@ ReportCurve curve_of(const std::string& framework, double speed, const std::stri
   return curve;
 }
 
-constexpr const char* kRows =
-    "source,framework,framework_version,model,dataset_or_mode,precision,batch_size_per_device,nodes,"
-    "gpus_per_node,throughput_samples_per_s,speedup,notes\n"
-    "a:1,PyTorch,2.11 eager,ResNet50 v1.5,synthetic,AMP,256,1,1,6000,,GPU: H200\n"
-    "a:2,NGC PyTorch (Lambda),2.3.0a0+40ec,ResNet50 v1.5,synthetic,AMP,2560,1,1,3000,,GPU: H200\n"
-    "a:3,MLPerf MXNet,MLPerf v4.0 (NGC 24.04),ResNet50 v1.5,ImageNet,FP16,400,2,8,128000,,GPU: H200\n"
-    "a:4,MLPerf MXNet,MLPerf v4.0 (NGC 24.04),ResNet50 v1.5,ImageNet,FP16,400,1,8,96000,,GPU: H100 PCIe\n";
+PublishedResult published(const std::string& framework, const std::string& version, const std::string& data,
+                          std::int64_t batch, int nodes, int devices, double speed, const std::string& gpu) {
+  return {.framework = framework,
+          .framework_version = version,
+          .batch_per_device = batch,
+          .images_per_second = speed,
+          .configuration = {.model = "resnet50",
+                            .precision = "fp16",
+                            .device = gpu,
+                            .data = data,
+                            .batch_per_device = batch,
+                            .nodes = nodes,
+                            .devices_per_node = devices}};
+}
+
+const std::vector<PublishedResult> kRows{
+    published("PyTorch", "2.11 eager", "synthetic", 256, 1, 1, 6000, "H200"),
+    published("NGC PyTorch (Lambda)", "2.3.0a0+40ec", "synthetic", 2560, 1, 1, 3000, "H200"),
+    published("MLPerf MXNet", "MLPerf v4.0 (NGC 24.04)", "ImageNet", 400, 2, 8, 128000, "H200"),
+    published("MLPerf MXNet", "MLPerf v4.0 (NGC 24.04)", "ImageNet", 400, 1, 8, 96000, "H100 PCIe")};
 
 TEST(Bars, AreTheFastestOfEachFrameworkThePublishedSameWorkAndTheBestPublished) {
   ReportData data;
   data.curves = {curve_of("Plumbline", 9000, "off"), curve_of("Plumbline", 9800), curve_of("PyTorch", 6100)};
-  add_bars(published_results_of(kRows), data);
+  add_bars(kRows, data);
   EXPECT_EQ(data.bars_common, "resnet50 fp16, batch 256, NVIDIA H200, synthetic");
   ASSERT_EQ(data.bars.size(), 1U);
   const std::vector<ReportBar>& bars = data.bars[0].bars;
@@ -51,7 +64,7 @@ TEST(Bars, NeedAPointOnOneDevice) {
   ReportData data;
   data.curves = {curve_of("Plumbline", 9000)};
   data.curves[0].points = {report_point(8, 70000, std::nullopt)};
-  add_bars(published_results_of(kRows), data);
+  add_bars(kRows, data);
   EXPECT_TRUE(data.bars.empty());
 }
 

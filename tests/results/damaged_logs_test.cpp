@@ -27,7 +27,7 @@ struct ExampleLog {
   double images_per_second = 0;
 };
 
-Lines lines_of(const std::string& text) {
+Lines text_lines(const std::string& text) {
   Lines lines;
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
@@ -69,7 +69,7 @@ std::vector<ExampleLog> whole_logs(const LogFormat& format, std::size_t most = 2
     if (found.size() == most) break;
     const auto name = parse_log_name(path.parent_path().filename().string(), path.filename().string());
     if (!std::holds_alternative<LogName>(name)) continue;
-    ExampleLog log{path, std::get<LogName>(name).size(), lines_of(read_text(path))};
+    ExampleLog log{path, std::get<LogName>(name).size(), text_lines(read_text(path))};
     if (!found.empty() && found.front().size.devices_per_node == log.size.devices_per_node) continue;
     if (!figure(log.lines, log.size)) continue;
     Lines& lines = log.lines;

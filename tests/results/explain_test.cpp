@@ -4,11 +4,11 @@
 
 #include <cmath>
 #include <random>
-#include <sstream>
+#include <type_traits>
+#include <variant>
 
+#include "kernels/program/program.h"
 #include "tests/bench/expect_error.h"
-#include "tests/results/trace_text.h"
-#include "tests/scratch_folder.h"
 
 namespace plumb {
 namespace {
@@ -70,18 +70,6 @@ void expect_sums(const Explanation& explanation) {
   EXPECT_EQ(ours, explanation.ours);
   EXPECT_EQ(theirs, explanation.theirs);
   EXPECT_EQ(difference, explanation.theirs - explanation.ours);
-}
-
-TEST(Explain, RowsAddUpToTheStepsAndTheirDifference) {
-  const Explanation explanation = explain(small_record(), small_profile(), small_trace(0));
-  EXPECT_EQ(explanation.ours, 10'000);
-  EXPECT_EQ(explanation.theirs, 15'000);
-  expect_sums(explanation);
-  EXPECT_EQ(row_of(explanation, conv_forward)->ours, 1000);
-  EXPECT_EQ(row_of(explanation, conv_backward_weights)->difference(), 1200);
-  EXPECT_EQ(row_of(explanation, optimizer)->theirs, 0);
-  EXPECT_EQ(row_of(explanation, pooling), nullptr);
-  EXPECT_FALSE(explanation.merged_backward);
 }
 
 TEST(Explain, RowsAddUpWhateverTheTimes) {
@@ -146,6 +134,25 @@ TEST(Explain, NamesWhatTheTraceSaysIsDifferent) {
   trace.description = 5;
   trace.on_gpu = true;
   EXPECT_EQ(explain(small_record(), small_profile(), trace).differences.size(), 1u);
+}
+
+template <typename... T>
+std::vector<std::string_view> kinds(std::type_identity<std::variant<T...>>) {
+  return {T::kName...};
+}
+
+TEST(StepCategories, EveryKindOfStepThatADeviceRunsIsSorted) {
+  for (std::string_view kind : kinds(std::type_identity<Operation>())) {
+    if (kind == Recorded::kName) continue;
+    EXPECT_NE(category_of_instruction(kind), unassigned) << kind;
+  }
+  EXPECT_EQ(category_of_instruction("conv_norm_backward_data"), conv_backward_data);
+  EXPECT_EQ(category_of_instruction("channel_products"), conv_backward_weights);
+  EXPECT_EQ(category_of_instruction("product_norm_backward"), norm);
+  EXPECT_EQ(category_of_instruction("masked_gradient"), elementwise);
+  EXPECT_EQ(category_of_instruction("margin_products"), dense);
+  EXPECT_EQ(category_of_instruction("margin_gradient"), loss);
+  expect_error(ExitCode::bad_data, {"'attention'"}, [] { category_of_instruction("attention"); });
 }
 
 }  // namespace

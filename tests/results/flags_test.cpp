@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tests/results/run_folder.h"
 #include "tests/results/simulated_steps.h"
 
 namespace plumb {
@@ -11,10 +12,7 @@ namespace {
 
 RunRecord steady_run() {
   SimulatedNoise noise("run");
-  RunRecord record;
-  record.status = "ok";
-  record.iterations = 120;
-  record.warmup = 20;
+  RunRecord record = example_run(100);
   record.step_seconds = simulated_steps(noise, 120, {0.005, 0.3, 0});
   for (std::size_t i = 0; i < 20; ++i) record.step_seconds[i] = 2;
   record.checks = {{"replicas_identical", true}, {"loss_finite", true}, {"parameters_moved", "skipped"}};
@@ -83,12 +81,6 @@ TEST(SlowRankFlags, FindARankThatIsATenthSlowerAndBlameNoneForNoise) {
     EXPECT_LE(blamed, kRuns / 500) << count;
     EXPECT_GE(found, kRuns * 99 / 100) << count;
   }
-}
-
-TEST(SlowRankFlags, NeedRanksThatWereWatched) {
-  EXPECT_TRUE(slow_rank_flags({}, 0.1).empty());
-  EXPECT_TRUE(slow_rank_flags(ranks_waiting({0.02}, 8), 0.1).empty());
-  EXPECT_TRUE(slow_rank_flags(ranks_waiting({0.02, std::nan("")}, 8), 0.1).empty());
 }
 
 TEST(RunFlags, DontLookAtStepsThatAreNone) {

@@ -54,15 +54,5 @@ TEST(HtmlPage, WhatIsFilledInIsNotLookedAtAgain) {
   expect_error(ExitCode::internal, {"defect"}, [] { filled("{{a", {{"a", ""}}); });
 }
 
-TEST(HtmlPage, HoldsEveryChartsCanvasAndNeedsNoOtherFile) {
-  const std::string page = html_page(small_report());
-  for (const char* chart : {"throughput", "speedup", "efficiency", "waits", "energy", "timeline", "histogram",
-                            "ranks", "clocks", "kinds", "roofline", "plan"})
-    EXPECT_EQ(count(page, "<canvas id=\"chart-" + std::string(chart) + "\""), 1U) << chart;
-  EXPECT_NE(page.find("Chart.js v3"), std::string::npos);
-  for (const char* outside : {"<link", " src=", "@import", "url(", "fetch(", "eval("})
-    EXPECT_EQ(page.find(outside), std::string::npos) << outside;
-}
-
 }  // namespace
 }  // namespace plumb

@@ -5,36 +5,12 @@
 #include <cmath>
 
 #include "tests/bench/expect_error.h"
+#include "tests/results/run_folder.h"
 
 namespace plumb {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-RunRecord example() {
-  RunRecord record;
-  record.status = "ok";
-  record.model = "resnet50";
-  record.precision = "fp32";
-  record.device = "cpu";
-  record.device_name = "some CPU";
-  record.batch_per_device = 8;
-  record.world_size = record.devices_per_node = 2;
-  record.iterations = 3;
-  record.warmup = 1;
-  record.step_seconds = {0.5, 0.25, 0.125};
-  record.loss = {7, 6.9, 6.8};
-  record.images_per_second = {40, 96, 64, 128};
-  record.rank_window_seconds = {0.375, 0.4};
-  record.exposed_communication_seconds = 0.01;
-  record.parameters = 25557032;
-  record.macs_per_image = 4089184256;
-  record.memory_bytes = {{"peak", 3}, {"parameters", 1}, {"planned", 2}};
-  record.checks = {{"replicas identical", true}, {"loss finite", "skipped"}};
-  record.config = {{"bs", 8}};
-  record.log_files = {"logs/1n2g/resnet50_b8_fp32_1.log"};
-  return record;
-}
 
 Json reread(const Json& json) {
   return to_json(run_record_from_json(json, "result.json"));
@@ -61,7 +37,7 @@ GpuRecord a_gpu(int rank) {
 
 // With all that a run may have.
 RunRecord full_example() {
-  RunRecord record = example();
+  RunRecord record = example_run(100);
   record.energy_joules_per_image = 0.75;
   record.loss_scale = {65536, 32768};
   record.skipped_iterations = 1;
@@ -84,7 +60,7 @@ RunRecord full_example() {
 }
 
 TEST(RunRecord, SurvivesTheRoundTrip) {
-  for (const RunRecord& record : {example(), full_example()}) {
+  for (const RunRecord& record : {example_run(100), full_example()}) {
     const Json json = to_json(record);
     EXPECT_EQ(reread(Json::parse(json.dump())).dump(), json.dump());
   }
@@ -96,7 +72,7 @@ TEST(RunRecord, SurvivesTheRoundTrip) {
   EXPECT_EQ(back.links->pairs.at(0).link.bytes_per_second, 1.18e8);
   EXPECT_EQ(back.collectives.at(0).seconds.median, 0.375);
   EXPECT_DOUBLE_EQ(exchange_seconds(back).value(), 102e6 / 1.25e9);
-  EXPECT_FALSE(exchange_seconds(example()));
+  EXPECT_FALSE(exchange_seconds(example_run(100)));
 }
 
 // Keys that only some runs have may be missing, all others may not; none may be of another type.
@@ -109,7 +85,7 @@ void expect_checked(const Json& good, const std::string& pointer, const std::str
     expect_error(ExitCode::bad_data, {"result.json", "'" + prefix + key + "'"}, [&] { reread(broken); });
     broken = good;
     broken.at(Json::json_pointer(pointer)).erase(key);
-    if (to_json(example()).contains(key) || !prefix.empty())
+    if (to_json(example_run(100)).contains(key) || !prefix.empty())
       expect_error(ExitCode::bad_data, {"'" + prefix + key + "'", "missing"}, [&] { reread(broken); });
     else
       reread(broken);
@@ -153,34 +129,8 @@ TEST(TotalJoules, CountsEveryGpuOnceAndOnlyIfAllTell) {
   EXPECT_FALSE(total_joules(gpus, 2));
 }
 
-TEST(ThrottlingText, NamesRankReasonsAndClocks) {
-  EXPECT_EQ(
-      throttling_text(a_gpu(1)),
-      "rank 1's GPU was throttled in 76 % of the window (power cap 75 %, thermal 2 %), SM clock 1410 to "
-      "1980 of 1980 MHz");
-  GpuRecord gpu = a_gpu(1);
-  gpu.throttled_share = 0.001;
-  EXPECT_NE(throttling_text(gpu).find("in under 1 % of"), std::string::npos);
-  gpu.throttled_share = 0;
-  EXPECT_EQ(throttling_text(gpu), "");
-}
-
-TEST(RunRecord, HasItsKeysInTheirOrder) {
-  std::string keys;
-  const Json json = to_json(example());
-  for (const auto& [key, value] : json.items()) keys += key + " ";
-  EXPECT_EQ(
-      keys,
-      "schema status failure model precision device device_name batch_per_device world_size nodes "
-      "devices_per_node iterations warmup step_seconds loss images_per_second rank_window_seconds "
-      "exposed_communication_seconds data_wait_seconds parameters macs_per_image memory_bytes checks config "
-      "log_files energy_joules_per_image ");
-  EXPECT_EQ(to_json(example())["memory_bytes"].dump(), R"({"parameters":1,"peak":3,"planned":2})");
-  EXPECT_TRUE(to_json(example())["energy_joules_per_image"].is_null());
-}
-
 TEST(RunRecord, OfAFailedRunMayStopAnywhereAndHoldNaN) {
-  RunRecord record = example();
+  RunRecord record = example_run(100);
   record.status = "failed";
   record.failure = "loss is not finite";
   record.loss = {7, std::nan("")};
@@ -188,46 +138,6 @@ TEST(RunRecord, OfAFailedRunMayStopAnywhereAndHoldNaN) {
   const RunRecord read = run_record_from_json(Json::parse(to_json(record).dump()), "result.json");
   EXPECT_EQ(read.failure, record.failure);
   EXPECT_TRUE(std::isnan(read.loss.at(1)));
-}
-
-TEST(RunRecord, IgnoresKeysThatItDoesNotKnow) {
-  const Json good = to_json(example());
-  Json later = good;
-  later["later"] = {{"seconds", 1}};
-  later["images_per_second"]["later"] = 1;
-  EXPECT_EQ(reread(later).dump(), good.dump());
-}
-
-TEST(RunRecord, NamesValuesThatCantBe) {
-  const auto expect_refused = [](const char* pointer, const Json& value, const std::string& key) {
-    Json broken = to_json(full_example());
-    broken[Json::json_pointer(pointer)] = value;
-    expect_error(ExitCode::bad_data, {"'" + key + "'"}, [&] { reread(broken); });
-  };
-  expect_refused("/schema", "plumbline.result/2", "schema");
-  expect_refused("/status", "fine", "status");
-  expect_refused("/world_size", 0, "world_size");
-  expect_refused("/world_size", 3, "ranks");
-  expect_refused("/rank_window_seconds", Json::array({0.4}), "rank_window_seconds");
-  expect_refused("/nodes", 1.5, "nodes");
-  expect_refused("/parameters", -1, "parameters");
-  expect_refused("/parameters", 18446744073709551615u, "parameters");
-  expect_refused("/nodes", 4294967297, "nodes");
-  expect_refused("/warmup", 3, "warmup");
-  expect_refused("/step_seconds/1", "fast", "step_seconds");
-  expect_refused("/step_seconds", Json::array({1.0}), "step_seconds");
-  expect_refused("/loss", Json::array(), "loss");
-  expect_refused("/memory_bytes/peak", 0.5, "memory_bytes.peak");
-  expect_refused("/checks/loss finite", "no", "checks.loss finite");
-  expect_refused("/log_files/0", 1, "log_files");
-  expect_refused("/gpus/0", "none", "gpus[0]");
-  expect_refused("/gpus/0/rank", -1, "gpus[0].rank");
-  expect_refused("/gpus/0/clock_reasons/thermal", "hot", "gpus[0].clock_reasons.thermal");
-  expect_refused("/gpus/0/moments/power_watts", Json::array({1}), "gpus[0].moments.power_watts");
-  expect_refused("/gpus/0/moments/throttled/1", 1, "gpus[0].moments.throttled");
-  expect_refused("/ranks/0/host", 1, "ranks[0].host");
-  expect_refused("/links/pairs/0/second", "node3", "links.pairs[0].second");
-  expect_error(ExitCode::bad_data, {"result.json", "object"}, [] { reread(Json::array()); });
 }
 
 TEST(ImagesPerSecond, DividesByTheLongestWindowOfAnyRank) {

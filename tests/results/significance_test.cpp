@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 
 #include "base/error.h"
@@ -138,6 +139,48 @@ TEST(RatioInterval, OfSingleRunsIsNone) {
   EXPECT_EQ(interval.low, 0.97);
   EXPECT_EQ(interval.high, 0.97);
   EXPECT_EQ(interval.confidence, 0);
+}
+
+TEST(Compare, TakesNothingButThroughputs) {
+  for (const double bad : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    const std::vector<double> broken{100, bad, 101};
+    EXPECT_THROW(compare(std::vector<double>{100, 99}, broken), Error) << bad;
+    EXPECT_THROW(ratio_interval(broken, broken), Error) << bad;
+  }
+}
+
+// Many runs use a formula, few runs simulation: at the transition both agree.
+TEST(SmallestShift, OfManyRunsFollowsThatOfFew) {
+  for (const auto estimate : {ShownWhen::Estimate::medians, ShownWhen::Estimate::pairs}) {
+    const ShownWhen shown{0.025, 0.02, estimate};
+    const double few = smallest_shift(25, 25, 0.008, shown), many = smallest_shift(26, 26, 0.008, shown);
+    EXPECT_NEAR(many, few, 0.0003);
+    EXPECT_GT(smallest_shift(500, 500, 0.008, shown), 0.02);
+  }
+}
+
+// The promised smallest difference is detected four times in five.
+TEST(Compare, ShowsItsSmallestDifferenceFourTimesInFive) {
+  for (const std::size_t runs : {std::size_t{5}, std::size_t{7}}) {
+    SimulatedNoise noise("power");
+    constexpr int kCases = 50;
+    double smallest = 0;
+    for (int i = 0; i < kCases; ++i)
+      smallest += compare(noise.figures(runs, 100, 0.008), noise.figures(runs, 100, 0.008)).smallest_shown;
+    smallest /= kCases;
+    int shown = 0;
+    for (int i = 0; i < kCases; ++i)
+      shown += compare(noise.figures(runs, 100, 0.008), noise.figures(runs, 100 * (1 + smallest), 0.008))
+                   .verdict == SpeedVerdict::faster;
+    EXPECT_NEAR(static_cast<double>(shown) / kCases, 0.8, 0.17) << runs;  // standard error: 0.057
+  }
+}
+
+TEST(Compare, OfManyRunsShowsLittle) {
+  SimulatedNoise noise("many");
+  const Comparison many =
+      compare(noise.figures(100, 100, 0.008), noise.figures(100, 100, 0.008), {.min_effect = 0});
+  EXPECT_NEAR(many.smallest_shown, 2.80 * 0.008 * std::sqrt(2 / 100.0 * 1.047), 0.0006);
 }
 
 }  // namespace

@@ -1,0 +1,227 @@
+// Our own kernels for some convolutions among a library's engines.
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "kernels/cuda/block_end.h"
+#include "kernels/cuda/conv.h"
+#include "kernels/cuda/stem.h"
+#include "kernels/cuda/window.h"
+
+namespace plumb::cuda {
+namespace {
+
+// The library may have fewer engines than come before our own.
+class OwnAmong final : public ConvCandidates {
+ public:
+  OwnAmong(std::unique_ptr<ConvPlan> own, std::unique_ptr<ConvCandidates> engines, std::size_t before)
+      : own_(std::move(own)), engines_(std::move(engines)), before_(std::min(before, engines_->size())) {}
+  std::size_t size() const override { return 1 + engines_->size(); }
+  std::string engine(std::size_t i) const override {
+    return i == before_ ? kOwnKernel : engines_->engine(i < before_ ? i : i - 1);
+  }
+  std::unique_ptr<ConvPlan> build(std::size_t i) override {
+    return i == before_ ? std::move(own_) : engines_->build(i < before_ ? i : i - 1);
+  }
+  std::string failure() const override { return engines_->failure(); }
+
+ private:
+  std::unique_ptr<ConvPlan> own_;
+  std::unique_ptr<ConvCandidates> engines_;
+  std::size_t before_;
+};
+
+class OwnBeside final : public ConvEngine {
+ public:
+  // `make_own` returns null for problems that aren't the kernel's. So many of the library's engines come
+  // before ours: without tuning the first one is taken.
+  using MakeOwn = std::function<std::unique_ptr<ConvPlan>(const ConvProblem&)>;
+  OwnBeside(std::unique_ptr<ConvEngine> convolutions, MakeOwn make_own, std::size_t before = 0)
+      : convolutions_(std::move(convolutions)), make_own_(std::move(make_own)), before_(before) {}
+  std::string library() const override { return convolutions_->library(); }
+  std::unique_ptr<ConvCandidates> candidates(const ConvProblem& problem,
+                                             std::size_t workspace_limit) override {
+    std::unique_ptr<ConvCandidates> engines = convolutions_->candidates(problem, workspace_limit);
+    std::unique_ptr<ConvPlan> own = make_own_(problem);
+    if (!own || own->workspace_bytes() > workspace_limit) return engines;
+    return std::make_unique<OwnAmong>(std::move(own), std::move(engines), before_);
+  }
+
+ private:
+  std::unique_ptr<ConvEngine> convolutions_;
+  MakeOwn make_own_;
+  std::size_t before_;
+};
+
+// A ResNet's first convolution.
+StemShape stem_shape_of(const ConvProblem& p) {
+  return {.n = p.n, .h = p.h, .w = p.w, .out_h = p.out_h, .out_w = p.out_w};
+}
+
+class StemPlan final : public ConvPlan {
+ public:
+  StemPlan(const ConvProblem& problem, int multiprocessors)
+      : problem_(problem), shape_(stem_shape_of(problem)), multiprocessors_(multiprocessors) {}
+
+  std::size_t workspace_bytes() const override {
+    if (problem_.pass == ConvPass::backward_weights) return stem_weights_workspace(shape_, multiprocessors_);
+    return problem_.fusion.gathers_statistics ? stem_forward_workspace(shape_, multiprocessors_) : 0;
+  }
+  std::string engine() const override { return kOwnKernel; }
+  void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const override {
+    auto* const partials = reinterpret_cast<float*>(workspace);
+    if (problem_.pass == ConvPass::backward_weights)
+      return launch_stem_backward_weights(problem_.dtype, shape_, multiprocessors_, operands[0], operands[1],
+                                          partials, operands[2], stream);
+    auto* const sums = problem_.fusion.gathers_statistics ? reinterpret_cast<float*>(operands[3]) : nullptr;
+    launch_stem_forward(problem_.dtype, shape_, multiprocessors_, operands[0], operands[1], operands[2], sums,
+                        partials, stream);
+  }
+
+ private:
+  ConvProblem problem_;
+  StemShape shape_;
+  int multiprocessors_;
+};
+
+// 3x3 convolutions of 64 channels.
+bool is_window(const ConvProblem& p) {
+  return p.dtype != DType::f32 && p.layout == TensorLayout::nhwc && p.c == kWindowChannels &&
+         p.out_c == kWindowChannels && p.kernel == kWindow && p.stride == 1 && p.padding == 1 &&
+         p.groups == 1 && p.h * p.w <= kMostWindowPixels && !p.fusion.normalizes_input &&
+         !p.fusion.completes_gradient;
+}
+
+class WindowPlan final : public ConvPlan {
+ public:
+  WindowPlan(const ConvProblem& problem, int multiprocessors)
+      : problem_(problem),
+        shape_{.n = problem.n, .h = problem.h, .w = problem.w},
+        multiprocessors_(multiprocessors) {}
+
+  std::size_t workspace_bytes() const override {
+    if (problem_.pass == ConvPass::backward_weights)
+      return window_weights_workspace(shape_, multiprocessors_);
+    const bool leaves_sums =
+        problem_.fusion.gathers_statistics || problem_.pass == ConvPass::norm_backward_data;
+    return leaves_sums ? window_workspace(shape_, multiprocessors_) : 0;
+  }
+  std::string engine() const override { return kOwnKernel; }
+  void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const override {
+    auto* const partials = reinterpret_cast<float*>(workspace);
+    const auto floats = [&](std::size_t i) { return reinterpret_cast<float*>(operands[i]); };
+    if (problem_.pass == ConvPass::forward)
+      return launch_window_forward(problem_.dtype, shape_, multiprocessors_, operands[0], operands[1],
+                                   operands[2], problem_.fusion.gathers_statistics ? floats(3) : nullptr,
+                                   partials, stream);
+    if (problem_.pass == ConvPass::backward_weights)
+      return launch_window_backward_weights(problem_.dtype, shape_, multiprocessors_, operands[0],
+                                            operands[1], partials, operands[2], stream);
+    WindowNorm norm;
+    std::size_t d_in = 2;
+    if (problem_.pass == ConvPass::norm_backward_data) {  // in the order of ConvNormBackwardData's operands
+      norm = {.in = operands[2],
+              .bias = floats(3),
+              .norm = {.scale = floats(6),
+                       .mean = floats(4),
+                       .inv_std = floats(5),
+                       .d_scale = floats(8),
+                       .d_bias = floats(9),
+                       .coefficients = floats(10)}};
+      d_in = 7;
+    }
+    launch_window_backward_data(problem_.dtype, shape_, multiprocessors_, operands[0], operands[1],
+                                operands[d_in], norm, partials, stream);
+  }
+
+ private:
+  ConvProblem problem_;
+  WindowShape shape_;
+  int multiprocessors_;
+};
+
+// The gradient of a block's end.
+bool is_block_end(const ConvProblem& p) {
+  return p.pass == ConvPass::backward_data && p.fusion.completes_gradient && p.dtype != DType::f32 &&
+         p.layout == TensorLayout::nhwc && p.kernel == 1 && p.stride == 1 && p.padding == 0 &&
+         p.groups == 1 && p.c % kBlockEndChannels == 0 && p.out_c % kBlockEndStep == 0 &&
+         (p.fusion.added_stride == 1 || (p.fusion.added_stride == 2 && p.fusion.sums_for_norms < 2));
+}
+
+class BlockEndPlan final : public ConvPlan {
+ public:
+  explicit BlockEndPlan(const ConvProblem& p)
+      : dtype_(p.dtype),
+        norms_(p.fusion.sums_for_norms),
+        sums_(norms_ > 0 ? norms_ + 1 : p.fusion.sums_gradient),
+        shape_{.pixels = p.n * p.h * p.w,
+               .channels = static_cast<int>(p.c),
+               .outputs = static_cast<int>(p.out_c),
+               .added_grid = {static_cast<int>(p.h), static_cast<int>(p.w), p.fusion.added_stride - 1}} {}
+
+  std::size_t workspace_bytes() const override { return block_end_workspace(shape_, sums_); }
+  std::string engine() const override { return kOwnKernel; }
+  void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const override {
+    BlockEndOperands end{.d_out = operands[0],
+                         .weight = operands[1],
+                         .added = operands[3],
+                         .mask = operands[4],
+                         .d_in = operands[2]};
+    const auto floats = [&](std::size_t i) { return reinterpret_cast<float*>(operands[i]); };
+    // From its mean on, in the order of ConvBackwardData's operands.
+    const auto norm_at = [&](std::size_t mean, float* coefficients) {
+      return NormBackward{.scale = floats(mean + 2),
+                          .mean = floats(mean),
+                          .inv_std = floats(mean + 1),
+                          .d_scale = floats(mean + 3),
+                          .d_bias = floats(mean + 4),
+                          .coefficients = coefficients};
+    };
+    if (sums_ > 0) end.partials = reinterpret_cast<float*>(workspace);
+    if (sums_ == 1) end.norm.d_bias = floats(5);
+    if (norms_ > 0) {
+      end.norm_in = operands[5];
+      end.norm = norm_at(6, floats(11));
+    }
+    if (norms_ > 1) {
+      end.shortcut_in = operands[12];
+      end.shortcut = norm_at(13, floats(11) + 3 * std::ptrdiff_t{shape_.channels});
+    }
+    launch_block_end(dtype_, shape_, end, stream);
+  }
+
+ private:
+  DType dtype_;
+  int norms_, sums_;  // to sum for; what is summed
+  BlockEndShape shape_;
+};
+
+}  // namespace
+
+std::unique_ptr<ConvEngine> with_stem_kernels(std::unique_ptr<ConvEngine> convolutions, int multiprocessors) {
+  return std::make_unique<OwnBeside>(
+      std::move(convolutions), [multiprocessors](const ConvProblem& problem) -> std::unique_ptr<ConvPlan> {
+        return is_stem(problem) ? std::make_unique<StemPlan>(problem, multiprocessors) : nullptr;
+      });
+}
+
+std::unique_ptr<ConvEngine> with_window_kernels(std::unique_ptr<ConvEngine> convolutions,
+                                                int multiprocessors) {
+  return std::make_unique<OwnBeside>(
+      std::move(convolutions),
+      [multiprocessors](const ConvProblem& problem) -> std::unique_ptr<ConvPlan> {
+        return is_window(problem) ? std::make_unique<WindowPlan>(problem, multiprocessors) : nullptr;
+      },
+      1);
+}
+
+std::unique_ptr<ConvEngine> with_block_end_kernels(std::unique_ptr<ConvEngine> convolutions) {
+  return std::make_unique<OwnBeside>(
+      std::move(convolutions), [](const ConvProblem& problem) -> std::unique_ptr<ConvPlan> {
+        return is_block_end(problem) ? std::make_unique<BlockEndPlan>(problem) : nullptr;
+      });
+}
+
+}  // namespace plumb::cuda

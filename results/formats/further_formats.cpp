@@ -1,0 +1,112 @@
+// Formats that no script of DLPerf reads, so that the whole log behind a short warm-up counts; what prints
+// their lines is named with each.
+#include "results/formats/log_format.h"
+
+namespace plumb {
+namespace {
+namespace further {
+
+constexpr Window kShort{.iterations = 40, .warmup = 20};
+
+// deepinsight/insightface, recognition/arcface_torch/utils/utils_callbacks.py: global steps, all ranks'
+// speed.
+constexpr SpeedFormat kArcFaceTorch(
+    {.name = "arcface_torch",
+     .framework = "PyTorch (arcface_torch)",
+     .source = "InsightFace's arcface_torch, from each line's Speed",
+     .example =
+         "Training: 2021-07-03 00:08:28,141-Speed 1473.00 samples/sec   Loss 48.0000   Epoch: 0   Global "
+         "Step: 100   Required: 99 hours",
+     .shape = "Speed {value} samples/sec Loss {any} *Epoch: {any} *Global Step: {iteration} ",
+     .loss = "Loss",
+     .default_window = kShort,
+     .index_step = 0,
+     .has_no_end = true},
+    {});
+
+// NVIDIA/Megatron-LM, megatron/training/training.py: means of the iterations since the line before.
+constexpr SpeedFormat kMegatron(
+    {.name = "megatron",
+     .framework = "Megatron-LM",
+     .source = "Megatron-LM, from each line's elapsed time per iteration",
+     .example =
+         " iteration       10/     100 | consumed samples:         1280 | elapsed time per iteration (ms): "
+         "320.8 | learning rate: 1.000E-04 | global batch size:   128 | lm loss: 1.000000E+01 |",
+     .shape = "iteration {iteration}/{any} *elapsed time per iteration (ms): {value} ",
+     .loss = "lm loss",
+     .default_window = kShort,
+     .index_step = 0,
+     .has_no_end = true},
+    {.seconds = 0.001});
+
+// Oneflow-Inc/models, vision/classification/image/resnet50: each rank's own speed.
+constexpr SpeedFormat kOneflowTrain(
+    {.name = "oneflow_train",
+     .framework = "OneFlow",
+     .source = "OneFlow's models of 2021, from each rank's throughput",
+     .model = "resnet50",
+     .example =
+         "[0] [train], epoch: 0/50, iter: 100/3336, loss: 1.73064, lr: 0.004604, top1: 0.00208, throughput: "
+         "159.71",
+     .shape = "[{writer}] [train], epoch: {epoch}/{any}, iter: {iteration}/{any},*throughput: {value}",
+     .default_window = kShort,
+     .index_step = 0,
+     .has_no_end = true,
+     .every_rank_writes = true},
+    {.of = SpeedFacts::rank});
+
+// mlcommons/logging: a line for each epoch or block of them.
+constexpr SpeedFormat kMllog(
+    {.name = "mllog",
+     .framework = "MLPerf",
+     .source = "MLPerf's logging library, from the throughput of tracked_stats",
+     .example =
+         ":::MLLOG {\"namespace\": \"\", \"time_ms\": 1700000000000, \"event_type\": \"POINT_IN_TIME\", "
+         "\"key\": \"tracked_stats\", \"value\": {\"throughput\": 3024.5}, \"metadata\": {\"step\": 4}}",
+     .shape = ":::MLLOG *\"tracked_stats\"*\"throughput\": {value}*\"step\": {iteration}|"
+              ":::MLLOG *\"tracked_stats\"*\"throughput\": {value}*\"epoch_num\": {iteration}",
+     .default_window = {.iterations = 2, .warmup = 1},
+     .index_step = 0,
+     .has_no_end = true},
+    {});
+
+// tensorflow/benchmarks, tf_cnn_benchmarks: the mean speed of all steps up to a line, which the warm-up
+// doesn't belong to. Its first line is of step 1, however far the others are apart.
+class TfCnn final : public SpeedFormat {
+ public:
+  constexpr TfCnn()
+      : SpeedFormat({.name = "tf_cnn_benchmarks",
+                     .framework = "TensorFlow",
+                     .source = "tf_cnn_benchmarks and Horovod, from the mean images/sec of the last line",
+                     .example = "10\timages/sec: 322.4 +/- 0.5 (jitter = 1.2)\t7.608",
+                     .shape = "^{iteration} images/sec: {value} +/- {any} (jitter = {any})",
+                     .default_window = {.iterations = 20, .warmup = 0},
+                     .index_step = 0,
+                     .has_no_end = true},
+                    {}) {}
+
+  double speed(const LogSeries& series, const Window& /*window*/, const RunSize& /*size*/) const override {
+    return series.values.back();
+  }
+  // Means tell nothing of single steps.
+  std::vector<double> step_seconds(const LogSeries&, const Window&, const RunSize&) const override {
+    return {};
+  }
+
+ protected:
+  bool read_value(std::string_view line, const Captured& captured, const RunSize& size,
+                  LineReading& reading) const override {
+    return *captured.iteration != 1 && SpeedFormat::read_value(line, captured, size, reading);
+  }
+};
+
+constexpr TfCnn kTfCnn;
+
+}  // namespace further
+}  // namespace
+
+const LogFormat &kArcFaceTorch = further::kArcFaceTorch, &kMegatron = further::kMegatron,
+                &kOneflowTrain = further::kOneflowTrain, &kMllog = further::kMllog,
+                &kTfCnnBenchmarks = further::kTfCnn;
+
+}  // namespace plumb
