@@ -16,12 +16,6 @@ using std::chrono::system_clock;
 
 constexpr std::int64_t kBatch = 128;
 
-// A varying step time with a slow start.
-double seconds_of(std::int64_t iteration) {
-  return 0.25 + 0.01 * std::sin(static_cast<double>(iteration)) +
-         2.0 / static_cast<double>(iteration * iteration + 1);
-}
-
 double seconds_between(std::int64_t first, std::int64_t end) {
   double seconds = 0;
   for (std::int64_t i = first; i < end; ++i) seconds += seconds_of(i);

@@ -14,12 +14,6 @@ namespace {
 
 using std::chrono::system_clock;
 
-// A varying step time with a slow start.
-double seconds_of(std::int64_t iteration) {
-  return 0.25 + 0.01 * std::sin(static_cast<double>(iteration)) +
-         2.0 / static_cast<double>(iteration * iteration + 1);
-}
-
 // A run of this many iterations in all formats.
 void write_face_run(const std::string& folder, const LogCase& log_case, int iterations) {
   LogWriter log(folder, log_case, {}, kFaceFormats);

@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <sstream>
 #include <string>
@@ -23,6 +24,12 @@ inline LogLine line_of(std::int64_t iteration) {
           .learning_rate = 0.1,
           .seconds = 0.320803,
           .end_seconds = 0.320803 * static_cast<double>(iteration + 1)};
+}
+
+// A varying step time with a slow start.
+inline double seconds_of(std::int64_t iteration) {
+  return 0.25 + 0.01 * std::sin(static_cast<double>(iteration)) +
+         2.0 / static_cast<double>(iteration * iteration + 1);
 }
 
 // A line of the first log, with its newline.
