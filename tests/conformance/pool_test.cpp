@@ -9,7 +9,7 @@
 namespace plumb {
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
 class Pools : public Conformance {
  protected:
@@ -138,7 +138,7 @@ TEST_F(GpuPools, LoseNoNaNAndNoMinusInfinity) {
       for (const std::size_t place : {0, 1, 4, 5}) {  // of the first window
         CheckedProgram program(*device(), made.program.graph, made.program.rule, made.program.program);
         Doubles in(16 * 8, -std::numeric_limits<double>::infinity()), line(16, 1);
-        in[3 * 16 + place] = kNaN;
+        in[3 * 16 + place] = kNotANumber;
         line[3] = -1;  // of the NaN's channel
         program.write(made.in, in);
         program.write(made.line, line);

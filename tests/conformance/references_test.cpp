@@ -15,8 +15,6 @@
 namespace plumb {
 namespace {
 
-constexpr ValueId kImages = GraphBuilder::kImages;
-
 // A step of a CPU's Program, on random tensors that a test may change.
 class ReferenceStep {
  public:
@@ -112,14 +110,14 @@ TEST(References, OfConvolutionsGiveTheLossesSlopes) {
                                                    {.kernel = 3, .padding = 1, .groups = 2},
                                                    {.kernel = 3, .padding = 1, .groups = 6}}) {
     GraphBuilder b({2, 7, 8, 3});
-    expect_gradients(b.classify(b.conv(b.conv(kImages, 6, {}), 12, options)));
+    expect_gradients(b.classify(b.conv(b.conv(GraphBuilder::kImages, 6, {}), 12, options)));
   }
 }
 
 TEST(References, OfNormsGiveTheLossesSlopes) {
   for (const bool slope_per_channel : {true, false}) {
     GraphBuilder b({2, 5, 5, 3});
-    const ValueId in = b.norm(b.conv(kImages, 4, {}), Activation::relu);
+    const ValueId in = b.norm(b.conv(GraphBuilder::kImages, 4, {}), Activation::relu);
     const ValueId main =
         b.norm_prelu(b.conv(in, 6, {.kernel = 3, .stride = 2, .padding = 1}), slope_per_channel);
     const ValueId projected = b.norm(b.conv(in, 6, {.stride = 2}));
@@ -132,18 +130,18 @@ TEST(References, OfNormsGiveTheLossesSlopes) {
 TEST(References, OfOtherLayersGiveTheLossesSlopes) {
   for (const double smoothing : {0.0, 0.1, 1.0}) {
     GraphBuilder b({2, 7, 7, 3});
-    const ValueId pooled = b.max_pool(b.conv(kImages, 4, {}), 3, 2, 1);
+    const ValueId pooled = b.max_pool(b.conv(GraphBuilder::kImages, 4, {}), 3, 2, 1);
     expect_gradients(b.loss(b.dense(b.dropout(pooled, 0.4), 11), smoothing));
     GraphBuilder average({2, 3, 3, 3});
-    expect_gradients(
-        average.loss(average.dense(average.global_average(average.conv(kImages, 4, {})), 5), smoothing));
+    expect_gradients(average.loss(
+        average.dense(average.global_average(average.conv(GraphBuilder::kImages, 4, {})), 5), smoothing));
   }
 }
 
 // Mean 5, squared distances 9 + 1 + 1 + 9: biased variance 5, unbiased 20 / 3.
 TEST(References, OfRunningStatisticsTakeTheUnbiasedVariance) {
   GraphBuilder b({2, 1, 2, 1});
-  ReferenceStep step(b.loss(b.dense(b.norm(kImages), 2)));
+  ReferenceStep step(b.loss(b.dense(b.norm(GraphBuilder::kImages), 2)));
   step.images = {2, 4, 6, 8};
   step.run();
   EXPECT_DOUBLE_EQ(step.statistic(0)[0], 0.5);
@@ -152,7 +150,7 @@ TEST(References, OfRunningStatisticsTakeTheUnbiasedVariance) {
 
 TEST(References, OfMaxPoolsNeverTakeThePadding) {
   GraphBuilder b({1, 2, 2, 1});
-  const ValueId pooled = b.max_pool(kImages, 3, 2, 1);
+  const ValueId pooled = b.max_pool(GraphBuilder::kImages, 3, 2, 1);
   ReferenceStep step(b.loss(b.dense(pooled, 2)));
   step.images = {-4, -3, -2, -1};
   step.run();
@@ -162,7 +160,7 @@ TEST(References, OfMaxPoolsNeverTakeThePadding) {
 // Logits fall from class 0 to class 5.
 TEST(References, OfLossesCountTop1AndTop5) {
   GraphBuilder b({3, 1, 1, 1});
-  ReferenceStep step(b.loss(b.dense(kImages, 6)));
+  ReferenceStep step(b.loss(b.dense(GraphBuilder::kImages, 6)));
   step.images = {1, 1, 1};
   step.labels = {0, 4, 5};
   step.parameters = {{6, 5, 4, 3, 2, 1}, Doubles(6)};

@@ -14,7 +14,7 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr std::int64_t kClasses = 100'000'000, kEmbedding = 512, kImages = 64;
+constexpr std::int64_t kClasses = 100'000'000, kEmbedding = 512, kHeadImages = 64;
 
 class LargeHeads : public CornerBlocks {};
 
@@ -69,9 +69,9 @@ TEST_F(LargeHeads, SampledRowsMayBeTheLastOnes) {
 
 TEST_F(LargeHeads, SamplesAreDrawnFromAllClasses) {
   constexpr std::int64_t kCapacity = kClasses / 10;
-  SparseTensor samples(DType::f32, kCapacity), columns(DType::f32, kImages),
-      workspace(DType::f32, sample_workspace(kImages, kCapacity).elements);
-  std::vector<std::int32_t> labels(kImages, static_cast<std::int32_t>(kClasses - 1));
+  SparseTensor samples(DType::f32, kCapacity), columns(DType::f32, kHeadImages),
+      workspace(DType::f32, sample_workspace(kHeadImages, kCapacity).elements);
+  std::vector<std::int32_t> labels(kHeadImages, static_cast<std::int32_t>(kClasses - 1));
   std::int32_t count = 0;
   const State state{};
   launch_margin_sample({.labels = labels.data(),
@@ -80,43 +80,44 @@ TEST_F(LargeHeads, SamplesAreDrawnFromAllClasses) {
                         .sample_count = &count,
                         .columns = integers(columns),
                         .workspace = integers(workspace),
-                        .images = kImages,
+                        .images = kHeadImages,
                         .capacity = kCapacity,
                         .own_classes = kClasses,
                         .least = kCapacity},
                        nullptr);
   EXPECT_EQ(count, kCapacity);
   EXPECT_EQ(integers(samples)[0], kClasses - 1);
-  EXPECT_EQ(integers(columns)[kImages - 1], 0);
+  EXPECT_EQ(integers(columns)[kHeadImages - 1], 0);
 }
 
 TEST_F(LargeHeads, TheLossReachesTheLastProduct) {
-  SparseTensor products(DType::f16, kImages * kClasses), norms(DType::f32, kClasses),
-      rows(DType::f32, 5 * kImages);
-  const std::int64_t shares = partition_margin(kImages, kClasses, DType::f16).shares;
-  std::vector<RowShare> held(static_cast<std::size_t>(shares * kImages));
-  const std::vector<std::int32_t> columns(kImages, -1);
+  SparseTensor products(DType::f16, kHeadImages * kClasses), norms(DType::f32, kClasses),
+      rows(DType::f32, 5 * kHeadImages);
+  const std::int64_t shares = partition_margin(kHeadImages, kClasses, DType::f16).shares;
+  std::vector<RowShare> held(static_cast<std::size_t>(shares * kHeadImages));
+  const std::vector<std::int32_t> columns(kHeadImages, -1);
   products.set_from_end(0, 0.5F);
   norms.set_from_end(0, 2);
   const MarginLogits logits{.products = products.data(),
                             .dtype = DType::f16,
-                            .images = kImages,
+                            .images = kHeadImages,
                             .classes = kClasses,
                             .class_inverse_norms = norms.floats(),
                             .columns = columns.data()};
   const MarginRows all{.local_max = rows.floats(),
-                       .row_max = rows.floats() + kImages,
-                       .row_sums = rows.floats() + 2 * kImages,
-                       .target_factor = rows.floats() + 4 * kImages};
+                       .row_max = rows.floats() + kHeadImages,
+                       .row_sums = rows.floats() + 2 * kHeadImages,
+                       .target_factor = rows.floats() + 4 * kHeadImages};
   launch_margin_statistics(logits, {}, all, held.data(), nullptr);
   EXPECT_EQ(held.back().largest, 64);
-  EXPECT_EQ(all.row_max[kImages - 1], 64);
+  EXPECT_EQ(all.row_max[kHeadImages - 1], 64);
 
   State state{};
-  state.step.loss_scale = kImages;
+  state.step.loss_scale = kHeadImages;
   std::vector<IterationRecord> records(kMetricsKept);
-  all.row_sums[kImages - 1] = 1;
-  launch_margin_gradient(logits, 64, all, {.first = 0, .count = kImages}, &state, records.data(), nullptr);
+  all.row_sums[kHeadImages - 1] = 1;
+  launch_margin_gradient(logits, 64, all, {.first = 0, .count = kHeadImages}, &state, records.data(),
+                         nullptr);
   EXPECT_EQ(products.from_end(0), 128);  // probability 1, times scale and norm
 }
 
