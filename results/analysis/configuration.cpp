@@ -24,7 +24,7 @@ std::string device_of(const std::string& description) {
 }
 
 // 2.0 is "2", texts stand without quotes.
-std::string text_of(const Json& value) {
+std::string config_text(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   std::string text = value.dump();
   if (value.is_number_float() && text.ends_with(".0")) text.resize(text.size() - 2);
@@ -32,9 +32,9 @@ std::string text_of(const Json& value) {
 }
 
 // Empty where the key is missing or null.
-std::string text_of(const Json& config, const char* key) {
+std::string config_text(const Json& config, const char* key) {
   const auto value = config.find(key);
-  return value == config.end() || value->is_null() ? "" : text_of(*value);
+  return value == config.end() || value->is_null() ? "" : config_text(*value);
 }
 
 std::int64_t whole_number(const Json& config, const char* key) {
@@ -43,14 +43,14 @@ std::int64_t whole_number(const Json& config, const char* key) {
 }
 
 std::string data_of(const Json& config) {
-  if (!text_of(config, "batch").empty()) return "batch file";
-  std::string path = text_of(config, "data");
+  if (!config_text(config, "batch").empty()) return "batch file";
+  std::string path = config_text(config, "data");
   while (path.size() > 1 && path.ends_with('/')) path.pop_back();
   return path.substr(path.rfind('/') + 1);
 }
 
 std::string head_of(const Json& config) {
-  const std::string head = text_of(config, "head"), rate = text_of(config, "sample_rate");
+  const std::string head = config_text(config, "head"), rate = config_text(config, "sample_rate");
   return head.empty() ? "none" : head == "pfc" && !rate.empty() ? head + " " + rate : head;
 }
 
@@ -65,34 +65,34 @@ std::map<std::string, std::string> work_options(const RunRecord& record) {
   if (record.precision == "fp16") keys.push_back("loss_scale");
   std::map<std::string, std::string> options;
   for (const char* key : keys)
-    if (const std::string value = text_of(record.config, key); !value.empty()) options[key] = value;
+    if (const std::string value = config_text(record.config, key); !value.empty()) options[key] = value;
   return options;
 }
 
 // Values that options have unless they are given; of models, those of any.
 std::set<std::pair<std::string, std::string>> usual_values() {
   const OptionDefaults& d = kDefaults;
-  std::set<std::pair<std::string, std::string>> usual{{"optimizer", text_of(d.optimizer)},
-                                                      {"prelu", text_of(d.prelu)},
-                                                      {"head_dtype", text_of(d.head_dtype)},
-                                                      {"loss_scale", text_of(d.loss_scale)},
-                                                      {"bucket_mb", text_of(d.bucket_mb)},
-                                                      {"overlap", text_of(d.overlap)},
-                                                      {"reduce_dtype", text_of(d.reduce_dtype)},
-                                                      {"cuda_graph", text_of(d.cuda_graph)},
-                                                      {"fusion", text_of(d.fusion)},
-                                                      {"conv", text_of(d.conv)},
-                                                      {"layout", text_of(d.layout)},
+  std::set<std::pair<std::string, std::string>> usual{{"optimizer", config_text(d.optimizer)},
+                                                      {"prelu", config_text(d.prelu)},
+                                                      {"head_dtype", config_text(d.head_dtype)},
+                                                      {"loss_scale", config_text(d.loss_scale)},
+                                                      {"bucket_mb", config_text(d.bucket_mb)},
+                                                      {"overlap", config_text(d.overlap)},
+                                                      {"reduce_dtype", config_text(d.reduce_dtype)},
+                                                      {"cuda_graph", config_text(d.cuda_graph)},
+                                                      {"fusion", config_text(d.fusion)},
+                                                      {"conv", config_text(d.conv)},
+                                                      {"layout", config_text(d.layout)},
                                                       {"decode", "cpu"},  // 0.2 also had "gpu"
-                                                      {"autotune", text_of(d.autotune)},
-                                                      {"tune_for", text_of(d.tune_for)},
-                                                      {"share_gpu", text_of(d.share_gpu)},
-                                                      {"deterministic", text_of(d.deterministic)},
-                                                      {"seconds", text_of(d.seconds)}};
+                                                      {"autotune", config_text(d.autotune)},
+                                                      {"tune_for", config_text(d.tune_for)},
+                                                      {"share_gpu", config_text(d.share_gpu)},
+                                                      {"deterministic", config_text(d.deterministic)},
+                                                      {"seconds", config_text(d.seconds)}};
   for (const Model& model : model_catalogue()) {
     if (!model.margin_head) continue;
-    usual.emplace("embedding", text_of(model.embedding));
-    usual.emplace("dropout", text_of(model.dropout));
+    usual.emplace("embedding", config_text(model.embedding));
+    usual.emplace("dropout", config_text(model.dropout));
   }
   return usual;
 }
@@ -107,7 +107,7 @@ void add_length(const RunRecord& record, std::map<std::string, std::string>& set
 // one that they didn't use, and have waited for nothing.
 bool exchanges_gradients(const RunRecord& record) {
   if (record.world_size > 1) return true;
-  return text_of(record.config, "comm") != "auto" && record.exposed_communication_seconds > 0;
+  return config_text(record.config, "comm") != "auto" && record.exposed_communication_seconds > 0;
 }
 
 std::map<std::string, std::string> settings_of(const RunRecord& record, bool exchanges) {
@@ -116,9 +116,9 @@ std::map<std::string, std::string> settings_of(const RunRecord& record, bool exc
   if (exchanges) keys.insert(keys.end(), {"bucket_mb", "overlap", "reduce_dtype", "share_gpu"});
   std::map<std::string, std::string> settings;
   for (const char* key : keys)
-    if (const std::string value = text_of(record.config, key); !value.empty() && !is_usual(key, value))
+    if (const std::string value = config_text(record.config, key); !value.empty() && !is_usual(key, value))
       settings[key] = value;
-  const std::string comm = text_of(record.config, "comm");
+  const std::string comm = config_text(record.config, "comm");
   if (exchanges && (record.world_size == 1 || (record.device == "cuda" && comm == "mpi")))
     settings["comm"] = comm;
   add_length(record, settings);
@@ -248,7 +248,7 @@ std::map<std::string, std::string> log_settings(const RunRecord& record, bool ex
     if (is_untold_work(key) && !is_usual(key, value)) settings[key] = value;
   settings.erase("iterations");
   settings.erase("seconds");
-  const std::string threads = text_of(record.config, "threads");
+  const std::string threads = config_text(record.config, "threads");
   if (record.device == "cpu" && !threads.empty()) settings["threads"] = threads;
   return settings;
 }

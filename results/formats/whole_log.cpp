@@ -210,6 +210,7 @@ void WholeLog::note_repeat(const LineReading& reading, std::int64_t line_number)
 }
 
 std::optional<Note> WholeLog::defect() {
+  if (series_.index_step == 0) set_step(format_.index_step > 0 ? format_.index_step : series_.first_index);
   if (series_.lines == 0)
     return Note{"empty", fmt::format("it has no line of the log format {}{}", format_.name, unlike_)};
   if (repeats_ > 1)
@@ -220,7 +221,6 @@ std::optional<Note> WholeLog::defect() {
                     format_.every_rank_writes && size_.ranks() > 1 && next_of_.empty() ? kBlocks : "")};
   if (!unreadable_.empty()) return Note{"malformed", unreadable_};
   if (repeats_ == 1) return Note{"duplicated", "a second line for " + repeated_};
-  if (series_.index_step == 0) set_step(format_.index_step > 0 ? format_.index_step : series_.first_index);
   if (!misfit_.empty() && gap_.empty()) return Note{"malformed", misfit_};
   if (!gap_.empty()) return Note{"truncated", gap_ + unlike_};
   if (indices_ < wanted_)
