@@ -52,7 +52,8 @@ constexpr SpeedFormat kOneflowTrain(
      .default_window = kShort,
      .index_step = 0,
      .has_no_end = true,
-     .every_rank_writes = true},
+     .every_rank_writes = true,
+     .decimals_at_end = 2},
     {.of = SpeedFacts::rank});
 
 // mlcommons/logging: a line for each epoch or block of them.
