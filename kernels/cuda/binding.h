@@ -25,7 +25,7 @@ struct Engines {
   GemmEngine& products;
   cudaStream_t stream = nullptr;       // of the compute lane
   IterationRecord* records = nullptr;  // the ring, as the device addresses it
-  int warpgroup_multiprocessors = 0;  // of a GPU that has products of warpgroups (window_shape.h)
+  int warpgroup_multiprocessors = 0;   // of a GPU that has products of warpgroups (window_shape.h)
 };
 
 // Inputs and results of preparing.

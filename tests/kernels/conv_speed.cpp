@@ -1,6 +1,7 @@
 // conv_speed fp32|bf16 THREADS ROUNDS [BATCH IN OUT SIDE STRIDE]…: CPU time of the three passes of 3x3
 // convolutions, directly and by Winograd's algorithm, in turn; lower quartiles over the rounds, and what the
-// rule expects (docs/explanation/cpu-winograd.md). CPU time over threads, as other programs may use the cores.
+// rule expects (docs/explanation/cpu-winograd.md). CPU time over threads, as other programs may use the
+// cores.
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>

@@ -342,7 +342,6 @@ struct Describer : BlockEndLowering {
   }
 
   NormPartition partition_of(const BatchNorm& op) const { return partition_norm(shape(op.in), layout()); }
-
 };
 
 }  // namespace
