@@ -72,8 +72,8 @@ TEST_F(LargeSizes, BatchesReachTheLastImage) {
 }
 
 TEST_F(LargeSizes, SoftmaxReachesTheLastRow) {
-  constexpr std::int64_t kRows = 4'500'000, kClasses = 1000;
-  SparseTensor logits(DType::f32, kRows * kClasses), d_logits(DType::f32, kRows * kClasses),
+  constexpr std::int64_t kRows = 4'500'000, kOutputs = 1000;
+  SparseTensor logits(DType::f32, kRows * kOutputs), d_logits(DType::f32, kRows * kOutputs),
       labels(DType::f32, kRows), losses(DType::f32, kRows * 4);
   State state{};
   state.step.loss_scale = kRows;
@@ -84,7 +84,7 @@ TEST_F(LargeSizes, SoftmaxReachesTheLastRow) {
                            .state = &state,
                            .row_losses = reinterpret_cast<RowLoss*>(losses.data()),
                            .records = records.data()};
-  launch_softmax_loss(at, kRows, kClasses, 0, nullptr);
+  launch_softmax_loss(at, kRows, kOutputs, 0, nullptr);
   EXPECT_FLOAT_EQ(d_logits.from_end(0), 0.001F);
 }
 

@@ -54,14 +54,14 @@ TEST(ProductsBesideConvolutions, CompleteGradientsAlone) {
 TEST(ProductsBesideConvolutions, ComputeWhatTheConvolutionDoes) {
   const std::unique_ptr<GemmEngine> products = make_gemm_engine();
   const auto both = with_matrix_products(make_conv_engine({}), *products);
-  constexpr std::size_t kPixels = 3 * 5 * 4, kIn = 8, kOut = 16;
+  constexpr std::size_t kRows = 3 * 5 * 4, kIn = 8, kOut = 16;
   for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_data, ConvPass::backward_weights}) {
     const ConvProblem problem{
         .pass = pass, .n = 3, .h = 5, .w = 4, .c = kIn, .out_h = 5, .out_w = 4, .out_c = kOut};
     // In the order of Instruction::uses().
-    std::array<std::size_t, 3> sizes{kPixels * kIn, kOut * kIn, kPixels * kOut};
-    if (pass == ConvPass::backward_data) sizes = {kPixels * kOut, kOut * kIn, kPixels * kIn};
-    if (pass == ConvPass::backward_weights) sizes = {kPixels * kIn, kPixels * kOut, kOut * kIn};
+    std::array<std::size_t, 3> sizes{kRows * kIn, kOut * kIn, kRows * kOut};
+    if (pass == ConvPass::backward_data) sizes = {kRows * kOut, kOut * kIn, kRows * kIn};
+    if (pass == ConvPass::backward_weights) sizes = {kRows * kIn, kRows * kOut, kOut * kIn};
     std::array<std::vector<float>, 2> results;
     for (std::size_t engine = 0; engine < 2; ++engine) {
       std::array<std::vector<float>, 3> operands;

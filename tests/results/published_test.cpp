@@ -42,7 +42,9 @@ TEST(Published, HasNumbersOfEveryFrameworkWhoseLogsDlperfReads) {
   std::set<std::string, std::less<>> frameworks;
   for (const PublishedResult& row : published_results()) frameworks.insert(row.framework);
   for (const LogFormat* format : log_formats())
-    if (format->has_script()) EXPECT_TRUE(frameworks.contains(format->framework)) << format->name;
+    if (format->has_script()) {
+      EXPECT_TRUE(frameworks.contains(format->framework)) << format->name;
+    }
 }
 
 TEST(Published, HasEveryRowInOurTerms) {
