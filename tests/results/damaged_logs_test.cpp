@@ -91,9 +91,11 @@ class DamagedLog : public testing::TestWithParam<const LogFormat*> {
     fs::remove(folder_ / "a.log");  // ext4 writes a file to disk that is truncated and written again
     return read_log(format(), folder_.write("a.log", text), format().default_window, log.size);
   }
+  // Damage to the first lines makes a log that begins later, which is read, and named as such.
   void expect_same_or_named(const ExampleLog& log, const std::string& text, const std::string& damage) const {
     const LogReading reading = read(log, text);
-    if (!reading.defect && reading.images_per_second != log.images_per_second)
+    const bool is_named = reading.defect || reading.caveat.find("begins with iteration") != std::string::npos;
+    if (!is_named && reading.images_per_second != log.images_per_second)
       ADD_FAILURE() << log.name << ", " << damage << ": " << reading.images_per_second << " images/s, whole "
                     << log.images_per_second;
     EXPECT_FALSE(reading.defect && reading.defect->text.empty()) << log.name << ", " << damage;
