@@ -13,6 +13,7 @@
 #include "bench/plan/step_plan.h"
 #include "bench/run/runner.h"
 #include "kernels/program/dependencies.h"
+#include "results/record/fields.h"
 #include "results/record/object_reader.h"
 #include "results/simulation/step_model.h"
 

@@ -11,6 +11,7 @@
 #include <span>
 #include <utility>
 
+#include "base/console/print.h"
 #include "base/paths.h"
 #include "base/text_table.h"
 #include "base/units.h"

@@ -4,6 +4,7 @@
 
 #include <regex>
 
+#include "base/text.h"
 #include "base/text_table.h"
 #include "kernels/program/describe.h"
 #include "kernels/program/memory_plan.h"
