@@ -19,7 +19,7 @@ inline std::uint64_t fnv1a(std::string_view bytes, std::uint64_t hash = kFnvOffs
   return hash;
 }
 
-// The same over words of 32 bits in place of bytes.
+// The same over words of 32 bits instead of bytes.
 inline std::uint64_t fnv1a(std::span<const float> values, std::uint64_t hash = kFnvOffset) {
   for (const float value : values) hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * kFnvPrime;
   return hash;

@@ -31,7 +31,7 @@ struct Model {
   std::int64_t image_size = 224;  // pixels, of published results
   bool only_this_size = false;    // another one is another network
   Recipe recipe;
-  bool margin_head = false;  // embeddings and class centers in place of a softmax loss
+  bool margin_head = false;  // embeddings and class centers instead of a softmax loss
   // With a margin head.
   std::int64_t embedding = 512;
   double dropout = 0;            // 0: it has none

@@ -49,7 +49,7 @@ OptionTable compare_options(CompareArguments& arguments) {
              flag_option("--force", arguments.options.force, true,
                          "compare different configurations too, marked as such")}},
            {"Output",
-            {flag_option("--json", arguments.json, true, "print one JSON object in place of the table"),
+            {flag_option("--json", arguments.json, true, "print one JSON object instead of the table"),
              flag_option("--verbose", arguments.verbose, true, "name every file that is left out")}}}};
 }
 

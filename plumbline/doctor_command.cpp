@@ -39,7 +39,7 @@ OptionTable doctor_options(DoctorArguments& arguments) {
          text_option("--log-dir", "D", arguments.log_folder,
                      "folder of its logs and results: is there space, is it shared by the hosts?")}},
        {"Output",
-        {flag_option("--json", arguments.json, true, "print one JSON object in place of the lines")}},
+        {flag_option("--json", arguments.json, true, "print one JSON object instead of the lines")}},
        {"For the other side",
         {flag_option("--here", arguments.here, true,
                      "print the facts of this host as one line of JSON: what doctor runs on every host"),

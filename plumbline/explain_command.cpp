@@ -26,7 +26,7 @@ OptionTable explain_options(ExplainArguments& arguments) {
              .as_required(),
          flag_option("--force", arguments.force, true, "also with another configuration, which is marked")}},
        {"Output",
-        {flag_option("--json", arguments.json, true, "print one JSON object in place of the table")}}}};
+        {flag_option("--json", arguments.json, true, "print one JSON object instead of the table")}}}};
 }
 
 int explain_command(const ExplainArguments& arguments) {

@@ -52,11 +52,11 @@ OptionTable gate_options(GateArguments& arguments) {
                      "pass over cases of the baseline that RUN hasn't got")}},
        {"Output",
         {text_option("--junit", "FILE", arguments.junit.path,
-                     "write the verdicts to a new file as JUnit's XML; -: to stdout in place of the table"),
+                     "write the verdicts to a new file as JUnit's XML; -: to stdout instead of the table"),
          flag_option("--overwrite", arguments.junit.overwrite, true, "replace FILE if it exists"),
          flag_option("--markdown", arguments.markdown, true,
                      "print the table in Markdown, for a job's summary"),
-         flag_option("--json", arguments.json, true, "print one JSON object in place of the table")}}}};
+         flag_option("--json", arguments.json, true, "print one JSON object instead of the table")}}}};
 }
 
 LoadedSamples load_side(const char* side, const std::string& path, const AnalyzeOptions& options) {

@@ -52,7 +52,7 @@ OptionTable report_options(ReportArguments& arguments) {
              .with_default("links.json in a PATH, else what runs over several hosts probed")}},
        {"History",
         {flag_option("--history", arguments.history, true,
-                     "throughput over commits and dates in place of the report: a line per configuration, "
+                     "throughput over commits and dates instead of the report: a line per configuration, "
                      "with the gate's verdict of every point against the runs before it"),
          number_option("--baseline-last", "N", arguments.baseline_last, {1, 1'000'000},
                        "runs before a point that it is held against")

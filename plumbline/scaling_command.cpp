@@ -38,7 +38,7 @@ OptionTable scaling_options(ScalingArguments& arguments) {
          text_option("--links", "FILE", arguments.links,
                      "latency and bandwidth: links.json of bench_allreduce"),
          flag_option("--published", arguments.published, true,
-                     "in place of RUN: the model held against the published scaling of frameworks on V100s"),
+                     "instead of RUN: the model held against the published scaling of frameworks on V100s"),
          flag_option("--force", arguments.force, true, "also with links.json of other hosts")}},
        {"Cases",
         {number_option("--to", "N", arguments.to, {1, kMostSimulatedDevices}, "cases of up to N devices")
@@ -60,7 +60,7 @@ OptionTable scaling_options(ScalingArguments& arguments) {
                        "type in which gradients are sent")
              .with_default("as the runs had")}},
        {"Output",
-        {flag_option("--json", arguments.json, true, "print one JSON object in place of the tables")}}}};
+        {flag_option("--json", arguments.json, true, "print one JSON object instead of the tables")}}}};
 }
 
 struct DeviceRange {

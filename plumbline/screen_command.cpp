@@ -62,7 +62,7 @@ OptionTable screen_options(ScreenArguments& arguments) {
                        {.lowest = 0, .highest = 86400, .above_lowest = true},
                        "a run that takes longer, with its start, counts as failed")}},
        {"Output",
-        {flag_option("--json", arguments.json, true, "print one JSON object in place of the table")}},
+        {flag_option("--json", arguments.json, true, "print one JSON object instead of the table")}},
        {"For the other side",
         {flag_option(
              "--here", arguments.here, true,

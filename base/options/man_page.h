@@ -21,7 +21,7 @@ struct ManPage {
   std::string purpose;  // behind the name: "trains ResNet-50 and times every step"
   std::vector<std::string> synopsis;
   std::string description;
-  // Options stand by groups; commands in place of them where there are some.
+  // Options stand by groups; commands instead of them where there are some.
   std::vector<OptionTable> tables, commands;
   std::vector<ManSection> sections;  // behind the options
 };

@@ -155,7 +155,7 @@ void wait_for_any(const RunningCommands& running, const SignalWatch& signals) {
                 signal);
 }
 
-// A writer to a command that has ended gets an error in place of SIGPIPE.
+// A writer to a command that has ended gets an error instead of SIGPIPE.
 class IgnoredBrokenPipes {
  public:
   IgnoredBrokenPipes() {

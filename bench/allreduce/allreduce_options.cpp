@@ -90,7 +90,7 @@ ReplayedModel parse_replay(const std::string& text) {
 
 OptionSpec replay_option(AllreduceOptions& o) {
   OptionSpec spec = make_option("--replay", "MODEL[:fp16]",
-                                "in place of the sizes above send exactly what a training step of this model "
+                                "instead of the sizes above send exactly what a training step of this model "
                                 "sends, each message alone and then all as in the step");
   for (const Model& model : model_catalogue()) {
     spec.values.emplace_back(model.name);
@@ -128,7 +128,7 @@ OptionGroup replay_group(AllreduceOptions& o) {
 
 OptionGroup answers_group(AllreduceOptions& o) {
   OptionGroup group{"Output",
-                    {flag_option("--json", o.json, true, "print one JSON object in place of the table"),
+                    {flag_option("--json", o.json, true, "print one JSON object instead of the table"),
                      flag_option("--quiet", o.quiet, true, "failures and results only")}};
   for (OptionSpec& spec : question_options(o.questions)) group.options.push_back(std::move(spec));
   return group;

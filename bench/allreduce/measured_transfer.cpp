@@ -23,7 +23,7 @@ void fill_messages(Exchange& exchange, const Transfer& transfer, const MessagePa
 // "rank 1 on node2: element 17 of 1,048,576 is 3 and should be 6"; empty if nothing is wrong.
 std::string wrong_text(const Job& job, const MessagePattern::Wrong& wrong) {
   if (wrong.elements == 0) return "";
-  return fmt::format("{} on rank {} on {}, the first is element {}: {} in place of {}",
+  return fmt::format("{} on rank {} on {}, the first is element {}: {} instead of {}",
                      counted(wrong.elements, "wrong element"), job.rank(), job.host(), wrong.first,
                      wrong.found, wrong.wanted);
 }

@@ -29,8 +29,8 @@ std::vector<std::vector<RankPair>> pair_rounds(std::span<const int> places);
 
 // Measures the pairs side by side; no rank occurs twice. Returns the links in the pairs' order, on every rank
 // of the job, which all call it. Both ends measure together, so a link holds for either direction while both
-// are in use: latency is half a round trip of 8 bytes, the median; bandwidth that of the fastest of
-// ProbeEffort::messages, as others' work only slows them down, or 0 without a time.
+// are in use. The latency is half of the median round trip of 8 bytes. The bandwidth is measured with the
+// fastest of ProbeEffort::messages, as other work only slows them down; it is 0 without a time.
 std::vector<Link> probe_pairs(const Job& job, std::span<const RankPair> pairs,
                               const ProbeEffort& effort = {});
 

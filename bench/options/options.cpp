@@ -247,7 +247,7 @@ OptionGroup output_group(BenchOptions& o) {
            flag_option(
                "--trace", o.trace, true,
                "after the run: trace.json, a timeline of every instruction for chrome://tracing or Perfetto"),
-           flag_option("--json", o.json, true, "print one JSON object in place of the table"),
+           flag_option("--json", o.json, true, "print one JSON object instead of the table"),
            flag_option("--no-check", o.check, false,
                        "don't verify that sums are exact before the run, that replicas agree and parameters "
                        "moved after it; losses must be finite all the same")

@@ -59,7 +59,7 @@ OptionGroup watchdog_options(WatchOptions& watch) {
                          "that others wait in, before all ranks end with exit code 75 and it is named; "
                          "collectives that all have entered get on top what their bytes take at 1 MB/s"),
            number_option("--startup-timeout-s", "S", watch.startup_timeout_seconds, {kShortest, kLongest},
-                         "the same for start-up, tuning and the checks behind the run"),
+                         "the same limit during start-up, tuning and the checks after the run"),
            flag_option("--no-watchdog", watch.on, false,
                        "don't watch: a rank that is lost or stuck may leave all waiting")
                .with_key("watchdog")}};

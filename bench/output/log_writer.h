@@ -62,8 +62,8 @@ class PartialLog {
   void write(const std::string& text, std::int64_t iteration);
   // Makes the lines last. Throws Error(io_error), also if a write has failed before.
   void save();
-  // Takes ".part" off the name, without replacing a file. Throws Error(cannot_create) if somebody has made
-  // such a file meanwhile, Error(io_error) if the unfinished one is gone or another.
+  // Removes ".part" from the name; never replaces a file. Throws Error(cannot_create) if a file of that name
+  // has appeared, Error(io_error) if the unfinished file is gone or was replaced.
   void publish();
   // Puts ".part" back, as well as it can.
   void withdraw() noexcept;

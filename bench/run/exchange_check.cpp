@@ -53,7 +53,7 @@ void require_right(const BoundStep& step, const Message& message, const MessageP
   if (wrong.elements == 0) return;
   throw Error(
       ExitCode::verification_failed,
-      "{} of {} elements in {} over {} is wrong on rank {} on {}: element {} is {} in place of {}, the "
+      "{} of {} elements in {} over {} is wrong on rank {} on {}: element {} is {} instead of {}, the "
       "first of {}; bench_allreduce shows which sizes are, another --comm may do",
       message.name, message.collective.elements, name_of(message.collective.dtype), step.communicator->name(),
       step.job.rank(), step.job.host(), wrong.first, wrong.found, wrong.wanted, wrong.elements);

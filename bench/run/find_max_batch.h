@@ -49,7 +49,7 @@ struct MaxBatch {
 };
 
 struct SearchBounds {
-  std::optional<double> memory_bytes;  // in place of what the device has
+  std::optional<double> memory_bytes;  // instead of what the device has
   // Libraries that index with 32 bits have no engine for a tensor of more elements (cuDNN, on a GPU whose
   // memory holds such a one).
   std::int64_t most_elements = std::numeric_limits<std::int32_t>::max();

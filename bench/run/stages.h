@@ -22,7 +22,7 @@ namespace plumb {
 struct ResolvedRun {
   ResolvedRun(const Job& job, const BenchOptions& asked);
 
-  // Free bytes of the device; ranks that share its memory get equal parts. Of host memory at most as much as
+  // Free bytes of the device; ranks that share its memory get equal parts. On a CPU, at most the bytes that
   // the process may map (ulimit -v, ulimit -d).
   double memory_bytes() const;
   // Bytes that the process may map, without the stacks of threads that compute or decode.

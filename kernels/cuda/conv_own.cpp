@@ -35,8 +35,8 @@ class OwnAmong final : public ConvCandidates {
 
 class OwnBeside final : public ConvEngine {
  public:
-  // `make_own` returns null for problems that aren't the kernel's. So many of the library's engines come
-  // before ours: without tuning the first one is taken.
+  // `make_own` returns null if the kernel cannot compute the problem. `before`: the number of the library's
+  // engines that are listed before ours; without tuning the first engine is used.
   using MakeOwn = std::function<std::unique_ptr<ConvPlan>(const ConvProblem&)>;
   OwnBeside(std::unique_ptr<ConvEngine> convolutions, MakeOwn make_own, std::size_t before = 0)
       : convolutions_(std::move(convolutions)), make_own_(std::move(make_own)), before_(before) {}

@@ -7,7 +7,7 @@ namespace {
 // heights are multiples of 7.
 constexpr int kRowsPerThread = 7;
 
-// Taps of a 3x3 kernel at a thread's channels, as stored. With `turned`, tap (2 - y, 2 - x) in place of (y,
+// Taps of a 3x3 kernel at a thread's channels, as stored. With `turned`, tap (2 - y, 2 - x) instead of (y,
 // x), for backward-data at stride 1.
 template <typename T>
 struct Taps {

@@ -145,7 +145,7 @@ __device__ void sum_slopes(const NormBackward& into, const NormPartition& partit
 }
 
 // A block reduces its channels over its part of the tensor. Per element in a half type: reads 4 bytes and 1/8
-// of mask, 2 more for a second d_out, for the output in place of the mask or for a shortcut, and writes 2 for
+// of mask, 2 more for a second d_out, for the output instead of the mask or for a shortcut, and writes 2 for
 // a residual's gradient; twice that in f32. Bound by memory. The last block of a tile settles its channels,
 // some 5 us after the last read.
 template <typename Of, typename Source>
@@ -200,7 +200,7 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<Source>)
 
 // A block computes d_in for its part of the tensor, last steps first; a thread keeps the coefficients of its
 // channels in registers. Per element in a half type: reads 4 bytes, 1/8 of mask and 2 for a second d_out
-// (with a residual, its gradient in place of these three) or for the sum to add to, writes 2; 4 more with a
+// (with a residual, its gradient instead of these three) or for the sum to add to, writes 2; 4 more with a
 // shortcut; twice that in f32. Bound by memory.
 template <typename Of, typename Source>
 __global__ void __launch_bounds__(kNormThreads, kBlocks<Source>)

@@ -26,7 +26,7 @@ inline constexpr std::uint8_t kNoWinner = 255;
 
 // out (n, y, x, c) = the largest of the window's pixels, argmax = its place in the window, row by row.
 // Padding never wins, the first of equals does, and a NaN always does (PyTorch's MaxPool2d). With scale_shift
-// [2, c]: scale_shift[0] * in + scale_shift[1] in place of in, and then a ReLU; it may be null. The largest
+// [2, c]: scale_shift[0] * in + scale_shift[1] instead of in, and then a ReLU; it may be null. The largest
 // is chosen before that is rounded to f32, and where the scale is 0 it is the largest of `in`. winners,
 // unless null = the element of `in` that won; argmax is then kNoWinner where the ReLU holds it back.
 void launch_max_pool_forward(DType dtype, const PoolShape& shape, const std::byte* in,

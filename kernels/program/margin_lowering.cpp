@@ -147,7 +147,7 @@ void add_softmax(MarginLowering& head, MarginBuffers& buffers, DType rows_dtype,
                           .state = state});
 }
 
-// The gradient buffer of the sampled rows, used in place of the full gradient.
+// The gradient buffer of the sampled rows, used instead of the full gradient.
 BufferId sampled_gradient(const Lowering& lowering, const MarginLowering& head, DType dtype) {
   return add_buffer(head.program, {.name = lowering.graph.parameters[head.op.weight].name + ".gradient",
                                    .role = Role::gradient,

@@ -54,7 +54,7 @@ OptionGroup host_options(HostArguments& arguments) {
        text_option("--hostfile", "FILE", arguments.hostfile, "Open MPI's: lines HOST slots=N"),
        text_option(
            "--ssh", "COMMAND", arguments.ssh,
-           "in place of ssh: takes a host and a command line, such as 'ssh -p 2222' or 'rsh'; 'srun' in "
+           "instead of ssh: takes a host and a command line, such as 'ssh -p 2222' or 'rsh'; 'srun' in "
            "a Slurm job")
            .with_default("OMPI_MCA_plm_rsh_agent, else " + std::string(kDefaultAgent)),
        number_option("--at-once", "N", arguments.most_at_once, {1, 1000}, "hosts that are asked at a time"),
@@ -133,7 +133,7 @@ void explain_failure(const CommandEnd& end, const std::string& program, double t
     answer.remedy = known != std::end(kKnownMessages) ? known->remedy : "find out why: ssh HOST true";
   } else {
     answer.failure = end.code == 0 ? "answers without facts"
-                                   : fmt::format("ends with exit code {} in place of an answer", end.code);
+                                   : fmt::format("ends with exit code {} instead of an answer", end.code);
     answer.remedy = "see what it says there: " + program + " doctor --here";
   }
 }

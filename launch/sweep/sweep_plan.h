@@ -26,7 +26,7 @@
 //   nodes = [1, 2, 4]            # 1 where it is left out. The fewest nodes run every number of devices,
 //                                # more nodes the most of them: 1n1g, 1n2g, 1n4g, 1n8g, 2n8g, 4n8g
 //   devices_per_node = [1, 2, 4, 8]
-//   cases = ["1n1g", "2n4g"]     # in place of both: these
+//   cases = ["1n1g", "2n4g"]     # instead of both: these
 //   batch_sizes = [128]          # per device
 //   precisions = ["fp32", "fp16"]
 //   iterations = 120             # left out: the program's own

@@ -34,7 +34,7 @@ struct LogRun {
   LogFile file;
   double images_per_second = 0;      // rounded to 2 decimals
   std::uint64_t hash = 0;            // of the file's bytes
-  std::optional<Window> own_window;  // the run's own, in place of ReadLogs::window
+  std::optional<Window> own_window;  // the run's own, instead of ReadLogs::window
   std::string settings;  // settings_text() of the run, where a result.json tells them; else its neighbors'
 };
 

@@ -84,7 +84,7 @@ void add_details(const Sample& sample, const ReportPoint& point, std::size_t mos
   add("profile.json", &ReportRun::profile, run_profile);
 }
 
-// The page shows labels in place of the runs' origins.
+// The page shows labels instead of the runs' origins.
 void add_flags(const Sample& sample, const std::string& subject, const ReportPoint& point, ReportData& data) {
   for (Note& flag : sample_flags(sample)) {
     const auto run = std::ranges::find(sample.runs, flag.subject, &Measurement::origin);

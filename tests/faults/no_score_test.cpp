@@ -41,7 +41,7 @@ TEST(NoScore, SumThatIsWrongOnAllRanksAlike) {
     expect_failure_told(
         place.run(Place::mpirun(2, place.damaged(kSmall + options)), "PLUMB_DAMAGE=wrong_sum"),
         {"rank 0 on ", "bucket0.allreduce of ", " in " + dtype + " over mpi is wrong", "element ",
-         "in place of"});
+         "instead of"});
     expect_no_score(place, "is wrong on rank 0");
     EXPECT_EQ(place.result().at("checks").at("sums_exact"), false);
   }

@@ -26,7 +26,7 @@ namespace {
 using namespace std::chrono_literals;
 
 const std::string kEndless = kSmall + "--lr 0.001 --iters 100000 --timeout-s 4 ";
-// mpirun sends the others SIGTERM and SIGKILL 2 and 4 s after it sees a rank end, in place of 1 and 2.
+// mpirun sends the others SIGTERM and SIGKILL 2 and 4 s after it sees a rank end, instead of 1 and 2.
 constexpr const char* kPatientMpirun = "OMPI_MCA_odls_base_sigkill_timeout=2";
 
 // False after a minute.

@@ -1,4 +1,4 @@
-// fuzz_replay TARGET PATH…: runs a fuzz target over files or folders of files, in place of libFuzzer's main,
+// fuzz_replay TARGET PATH…: runs a fuzz target over files or folders of files, instead of libFuzzer's main,
 // for compilers without it. The last name printed is the input that ended the program.
 #include <algorithm>
 #include <cstdio>

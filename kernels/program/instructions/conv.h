@@ -20,7 +20,7 @@ struct ConvForward {
 
 // Operations that a fused engine adds to the convolution.
 struct ConvFusion {
-  bool normalizes_input = false;    // reads relu(scale * in + shift) in place of in
+  bool normalizes_input = false;    // reads relu(scale * in + shift) instead of in
   bool gathers_statistics = false;  // sums [2, c] of its output
   bool completes_gradient = false;  // backward-data: adds the other gradient of the input, and masks the sum
   int added_stride = 1;             // of the pixels that have another gradient, down and across
@@ -57,7 +57,7 @@ struct ConvBackwardWeights {
   static constexpr std::string_view kName = "conv_backward_weights";
   Read in, d_out;
   Write d_weight;
-  std::optional<Read> scale_shift;  // [2, c]: reads relu(scale * in + shift) in place of in
+  std::optional<Read> scale_shift;  // [2, c]: reads relu(scale * in + shift) instead of in
   static void operands(auto& self, auto&& each) {
     each("in", self.in, "d_out", self.d_out, "d_weight", self.d_weight, "scale_shift", self.scale_shift);
   }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# doctor_command.sh BEHAVIOUR PLUMBLINE: plumbline doctor with a transport that the test makes up in place of
+# doctor_command.sh BEHAVIOUR PLUMBLINE: plumbline doctor with a transport that the test makes up instead of
 # ssh: hosts that answer with this host's facts under their own names, and some that don't. Real hosts: tests/cluster.
 . "${BASH_SOURCE[0]%/*}/../../prelude.sh"
 behavior=$1

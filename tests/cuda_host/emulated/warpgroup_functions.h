@@ -18,7 +18,7 @@ std::uint64_t describe_matrix(const void* first, int leading_bytes, int stride_b
 struct WarpgroupOperand {
   std::uint64_t descriptor = 0;
   bool depth_is_adjacent = true;        // "K-major"; else "MN-major"
-  std::span<const unsigned> registers;  // the lane's part, in place of a matrix in shared memory
+  std::span<const unsigned> registers;  // the lane's part, instead of a matrix in shared memory
 };
 struct WarpgroupProduct {
   std::span<float> sums;  // the lane's part of [64, N], two per column and row group
