@@ -23,6 +23,7 @@ apt_packages=(
   nlohmann-json3-dev
   ocl-icd-opencl-dev
   openmpi-bin
+  zlib1g-dev
 )
 
 # The same on Fedora, and with EPEL on its kin. None of them has Chart.js.
@@ -41,6 +42,7 @@ dnf_packages=(
   openmpi-devel
   spdlog-devel
   tomlplusplus-devel
+  zlib-devel
 )
 
 # With PLUMB_TEST_PACKAGES. Tests are skipped if theirs is missing.

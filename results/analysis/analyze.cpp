@@ -216,7 +216,8 @@ void read_runs(const LogTree& tree, const fs::path& dir, const AnalyzeOptions& o
       continue;
     }
     read.runs.push_back({file, log.images_per_second, log.hash, own_window, ""});
-    if (!log.caveat.empty()) caveats.insert(file.name.case_name + ": " + log.caveat);
+    if (!log.caveat.empty())
+      caveats.insert((file.name.case_name == kNoCase ? path : file.name.case_name) + ": " + log.caveat);
     if (!log.stall.empty()) oddities.push_back(path + " " + log.stall);
     if (!log.change.empty()) oddities.push_back(path + ": " + log.change);
     if (!log.divergence.empty()) oddities.push_back(path + ": " + log.divergence);

@@ -185,11 +185,11 @@ std::vector<double> StampFormat::step_seconds(const LogSeries& series, const Win
 
 std::span<const LogFormat* const> log_formats() {
   static const std::array kFormats{
-      &kPaddleSpeed,   &kPaddleTime,   &kMxnetRn50v1b, &kMxnetArcface, &kMxnetPartialFc,
-      &kNgcMxnetSpeed, &kNgcMxnetTime, &kNgcTfSpeed,   &kNgcTfTime,    &kNgcPytorchTime,
-      &kPytorch,       &kTf2Speed,     &kTf2Time,      &kMindspore,    &kOneflowCnn,
-      &kOneflowFace,   &kPlsc,         &kMxnetNodes,   &kNgcMxnetDll,  &kPaddleIps,
-      &kArcFaceTorch,  &kMegatron,     &kOneflowTrain, &kMllog,        &kTfCnnBenchmarks};
+      &kPaddleSpeed,  &kPaddleTime,  &kMxnetRn50v1b,   &kMxnetArcface,   &kMxnetPartialFc,  &kNgcMxnetSpeed,
+      &kNgcMxnetTime, &kNgcTfSpeed,  &kNgcTfTime,      &kNgcPytorchTime, &kNgcPytorchSpeed, &kPytorch,
+      &kTf2Speed,     &kTf2Time,     &kMindspore,      &kOneflowCnn,     &kOneflowFace,     &kPlsc,
+      &kMxnetNodes,   &kNgcMxnetDll, &kPaddleIps,      &kArcFaceTorch,   &kMegatron,        &kOneflowTrain,
+      &kMllog,        &kMllogEpochs, &kTfCnnBenchmarks};
   return kFormats;
 }
 

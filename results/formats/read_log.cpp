@@ -139,7 +139,8 @@ class OtherLines {
     constexpr std::int64_t kAll = 2000, kOneOf = 16;  // of long logs some
     if (wanted_ == OtherFormats::pass_over || (++lines_ > kAll && lines_ % kOneOf != 0)) return;
     for (const LogFormat* other : log_formats()) {
-      if (other == &format_ || other->shares_lines || (other->is_own_layout && format_.is_own_layout))
+      if (other->framework == format_.framework || other->shares_lines ||
+          (other->is_own_layout && format_.is_own_layout))
         continue;
       const LineReading reading = other->read_line(line, {.images_per_step = 1});
       if (reading.fit != Fit::whole || !reading.problem.empty()) continue;
@@ -176,6 +177,7 @@ struct Findings {
   Losses losses;
   OtherLines others;
   std::string contradiction = {};
+  std::optional<std::int64_t> images_per_iteration = {};
 };
 
 void take_lines(LineReader& lines, const LogFormat& format, const RunSize& size, const Stretch& stretch,
@@ -186,6 +188,8 @@ void take_lines(LineReader& lines, const LogFormat& format, const RunSize& size,
     const WrittenLine written = prefix.strip(*whole);
     const std::string_view line = written.text;
     if (found.contradiction.empty()) found.contradiction = contradiction(format.size_words, line, size);
+    if (Captured says; format.images_line && format.images_line->match(line, says) == Fit::whole)
+      found.images_per_iteration = says.count;
     LineReading reading = format.read_line(line, size);
     if (reading.fit != Fit::whole) found.others.take(line, lines.line_number());
     if (reading.fit == Fit::none) continue;
@@ -257,6 +261,11 @@ Recognition recognize_format(const std::filesystem::path& file) {
       found.training_line =
           fmt::format("line {}: {}", lines.line_number(), shortened(printable(std::string(line)), 120));
   }
+  const auto is_other = [](const auto& one) { return !one.first->is_last_choice; };
+  if (std::ranges::any_of(fitting, is_other))
+    std::erase_if(fitting, [&](const auto& one) { return !is_other(one); });
+  most = 0;
+  for (const auto& [format, count] : fitting) most = std::max(most, count);
   for (const LogFormat* format : log_formats()) {
     if (most == 0 || fitting[format] < most) continue;
     if (!found.format)
@@ -304,21 +313,28 @@ LogReading read_log(const LogFormat& format, const std::filesystem::path& file, 
   log.iterations_per_line = series.index_step;
   if (!log.defect && size.is_known) log.defect = found.images.defect(size.images_per_step);
   if (!found.contradiction.empty() && !log.defect) log.defect = Note{"wrongly named", found.contradiction};
+  if (!log.defect && format.images_line && !found.images_per_iteration)
+    log.defect = Note{"malformed", "no line says how many images an iteration is of"};
   if (log.defect) return log;
-  log.images_per_second = format.speed(series, window, size);
+  RunSize own = size;
+  if (found.images_per_iteration) {
+    own.images_per_step = static_cast<double>(*found.images_per_iteration);
+    own.is_known = true;
+  }
+  log.images_per_second = format.speed(series, window, own);
   if (!format.is_table()) log.images_per_second = format.round_average(log.images_per_second);
   if (!std::isfinite(log.images_per_second)) {
     log.defect = Note{"malformed", format.has_stamps() ? "no time passes in the window"
                                                        : "its speeds are too large to average"};
     return log;
   }
-  log.caveat = format.caveat(series, window, size);
+  log.caveat = format.caveat(series, window, own);
   if (stretch.is_whole() && format.has_script() && series.first_index > format.unlogged + series.index_step)
     append_part(log.caveat,
                 fmt::format("a log begins with iteration {}, and the window is counted from there",
                             series.first_index),
                 ", and ");
-  note_steps(format, series, window, size, log);
+  note_steps(format, series, window, own, log);
   log.divergence = found.losses.divergence();
   return log;
 }
