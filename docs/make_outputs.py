@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT / "tests/results/browser"))
 import devtools  # noqa: E402
 
 PAGES = ["tutorial.md", "reference/output.md", "how-to/real-images.md", "how-to/arcface.md", "reference/log-formats.md",
-         "explanation/scaling-model.md", "how-to/compare-a-framework.md", "reference/bench_allreduce.md", "how-to/launching.md",
+         "../results/appendix/scaling.md", "how-to/compare-a-framework.md", "reference/bench_allreduce.md", "how-to/launching.md",
          "how-to/ci.md"]
 BLOCK = re.compile(r"<!-- run: (?P<run>.+?) -->\n"
                    r"|<!-- output of: (?P<output>.+?) -->\n```\n(?P<old>.*?)```\n"
