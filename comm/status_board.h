@@ -70,7 +70,7 @@ struct RunStatus {
 };
 
 // Lock-free; no function but collectives() allocates. enter() and leave() belong to one thread, the one that
-// communicates; docs/explanation/reliability.md has their cost. set_phase() and set_iteration() may be called
+// communicates; results/appendix/reliability.md has their cost. set_phase() and set_iteration() may be called
 // by any thread, and by signal handlers.
 class StatusBoard {
  public:
