@@ -36,6 +36,7 @@ bool begins_with_own_line(const std::filesystem::path& file) {
 LineReading LogFormat::read_line(std::string_view line, const RunSize& size) const {
   Captured captured;
   LineReading reading{.fit = shape.match(line, captured)};
+  reading.misfit = captured.misfit;
   if (reading.fit != Fit::whole) return reading;
   reading.has_index = captured.iteration.has_value();
   reading.epoch = captured.epoch.value_or(0);

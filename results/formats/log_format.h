@@ -42,6 +42,7 @@ struct LineReading {
   std::optional<double> mean = {};          // of all values so far
   double value = 0;                         // images/s, a time, or a stamp as its clock counts
   std::string_view problem = {};            // not empty: the line fits, but its value can't be
+  std::string_view misfit = {};             // see Captured
 };
 
 // The lines of a whole log: lines_per_index of them for each index, an index every index_step iterations.

@@ -130,12 +130,52 @@ bool is_two_lines(std::string_view line) {
   return beginning.size() == kBeginning && line.find(beginning, 1) != std::string_view::npos;
 }
 
+// Lines of another format among those that do not fit.
+class OtherLines {
+ public:
+  OtherLines(const LogFormat& format, OtherFormats wanted) : format_(format), wanted_(wanted) {}
+
+  void take(std::string_view line, std::int64_t line_number) {
+    constexpr std::int64_t kAll = 2000, kOneOf = 16;  // of long logs some
+    if (wanted_ == OtherFormats::pass_over || (++lines_ > kAll && lines_ % kOneOf != 0)) return;
+    for (const LogFormat* other : log_formats()) {
+      if (other == &format_ || other->shares_lines || (other->is_own_layout && format_.is_own_layout))
+        continue;
+      const LineReading reading = other->read_line(line, {.images_per_step = 1});
+      if (reading.fit != Fit::whole || !reading.problem.empty()) continue;
+      Found& found = found_[other];
+      if (++found.lines == 1) found.first = line_number;
+    }
+  }
+
+  std::optional<Note> defect() const {
+    constexpr std::int64_t kFew = 3;
+    for (const auto& [other, found] : found_)
+      if (found.lines >= kFew)
+        return Note{"mixed",
+                    fmt::format("line {} and others are of the log format {}, the rest of {}; split the "
+                                "file, or choose one with --log-format",
+                                found.first, other->name, format_.name)};
+    return std::nullopt;
+  }
+
+ private:
+  struct Found {
+    std::int64_t lines = 0, first = 0;
+  };
+  const LogFormat& format_;
+  OtherFormats wanted_;
+  std::int64_t lines_ = 0;
+  std::map<const LogFormat*, Found> found_;
+};
+
 // What reading a file gathers.
 struct Findings {
   WholeLog whole;
   ImagesPerStep images;
   Losses losses;
-  std::string contradiction;
+  OtherLines others;
+  std::string contradiction = {};
 };
 
 void take_lines(LineReader& lines, const LogFormat& format, const RunSize& size, const Stretch& stretch,
@@ -147,6 +187,7 @@ void take_lines(LineReader& lines, const LogFormat& format, const RunSize& size,
     const std::string_view line = written.text;
     if (found.contradiction.empty()) found.contradiction = contradiction(format.size_words, line, size);
     LineReading reading = format.read_line(line, size);
+    if (reading.fit != Fit::whole) found.others.take(line, lines.line_number());
     if (reading.fit == Fit::none) continue;
     const bool is_outside = reading.has_index && !stretch.holds(reading.epoch, reading.iteration);
     if (reading.fit == Fit::whole && is_outside) continue;
@@ -244,9 +285,9 @@ StatedSize stated_size(const LogFormat& format, const std::filesystem::path& fil
 }
 
 LogReading read_log(const LogFormat& format, const std::filesystem::path& file, const Window& window,
-                    const RunSize& size, const Stretch& stretch) {
+                    const RunSize& size, const Stretch& stretch, OtherFormats other_formats) {
   LogReading log;
-  Findings found{WholeLog(format, window, size), {}, Losses(format.loss), {}};
+  Findings found{WholeLog(format, window, size), {}, Losses(format.loss), OtherLines(format, other_formats)};
   try {
     LineReader lines(file);
     take_lines(lines, format, size, stretch, found);
@@ -256,7 +297,8 @@ LogReading read_log(const LogFormat& format, const std::filesystem::path& file, 
     log.defect = Note{"unreadable", error.what()};
     return log;
   }
-  log.defect = log.bytes == 0 ? Note{"empty", "it is empty"} : found.whole.defect();
+  log.defect = log.bytes == 0 ? Note{"empty", "it is empty"} : found.others.defect();
+  if (!log.defect) log.defect = found.whole.defect();
   const LogSeries& series = found.whole.series();
   log.iterations = found.whole.iterations();
   log.iterations_per_line = series.index_step;
