@@ -1,4 +1,4 @@
-# Libraries that others keep well; the reason for each stands in docs/dependencies.md.
+# Libraries that others keep well; the reason for each stands in docs/reference/dependencies.md.
 find_package(Threads REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
