@@ -45,14 +45,13 @@ std::string without_commas(std::string_view text, std::size_t& length) {
 }  // namespace
 
 std::optional<double> take_number(std::string_view& text) {
-  std::optional<double> number;
+  const std::string_view whole = text;
+  std::optional<double> number = take_plain_number(text);
   std::size_t length = 0;
-  if (const std::string plain = without_commas(text, length); !plain.empty()) {
+  if (const std::string plain = text.starts_with(',') ? without_commas(whole, length) : ""; !plain.empty()) {
     std::string_view rest = plain;
     number = take_plain_number(rest);
-    text.remove_prefix(length);
-  } else {
-    number = take_plain_number(text);
+    text = whole.substr(length);
   }
   const bool has_unit = number && !text.empty() && std::string_view("KkM").find(text.front()) != text.npos &&
                         (text.size() == 1 || std::string_view(" \t,;|)").find(text[1]) != text.npos);
@@ -130,28 +129,30 @@ bool LineShape::match_any_word(std::size_t i, std::string_view& rest, Captured& 
   return length > 0;
 }
 
-bool LineShape::match_parts(std::size_t first, std::size_t end, std::string_view rest, Captured& captured,
-                            Numbers numbers) const {
+std::size_t LineShape::match_parts(std::size_t first, std::size_t end, std::string_view rest,
+                                   Captured& captured, Numbers numbers) const {
   for (std::size_t i = first; i < end; ++i) {
-    const bool is_number = parts_[i].kind == Kind::number || parts_[i].kind == Kind::whole_number;
     if (parts_[i].kind == Kind::skip) {
       const std::size_t found = rest.find(parts_[i + 1].text);
-      if (found == std::string_view::npos) return false;
+      if (found == std::string_view::npos) return i;
       rest.remove_prefix(found);
-    } else if (is_number && numbers == Numbers::any_word) {
-      if (!match_any_word(i, rest, captured)) return false;
+    } else if (is_number(i) && numbers == Numbers::any_word) {
+      if (!match_any_word(i, rest, captured)) return i;
     } else if (!match_part(parts_[i], rest, captured)) {
-      return false;
+      return i;
     }
   }
-  return true;
+  return end;
 }
 
 Fit LineShape::match_from(std::size_t first, std::size_t end, std::string_view rest,
                           Captured& captured) const {
-  if (match_parts(first, end, rest, captured, Numbers::numbers)) return Fit::whole;
+  const std::size_t misfit = match_parts(first, end, rest, captured, Numbers::numbers);
+  if (misfit == end) return Fit::whole;
+  // Text that is missing elsewhere is missing with any word for a number, too.
+  if (!is_number(misfit) && (misfit == first || !is_number(misfit - 1))) return Fit::begins;
   const std::string_view earlier = std::exchange(captured.misfit, {});
-  if (match_parts(first, end, rest, captured, Numbers::any_word) && !captured.misfit.empty())
+  if (match_parts(first, end, rest, captured, Numbers::any_word) == end && !captured.misfit.empty())
     return Fit::near;
   captured.misfit = earlier;
   return Fit::begins;

@@ -87,8 +87,12 @@ class LineShape {
   Fit match_one(std::size_t first, std::size_t end, std::string_view line, Captured& captured) const;
   enum class Numbers { numbers, any_word };
   Fit match_from(std::size_t first, std::size_t end, std::string_view rest, Captured& captured) const;
-  bool match_parts(std::size_t first, std::size_t end, std::string_view rest, Captured& captured,
-                   Numbers numbers) const;
+  // The first part that does not fit; `end` if all do.
+  std::size_t match_parts(std::size_t first, std::size_t end, std::string_view rest, Captured& captured,
+                          Numbers numbers) const;
+  bool is_number(std::size_t i) const {
+    return parts_[i].kind == Kind::number || parts_[i].kind == Kind::whole_number;
+  }
   bool match_any_word(std::size_t i, std::string_view& rest, Captured& captured) const;
   static bool match_part(const Part& part, std::string_view& rest, Captured& captured);
 
