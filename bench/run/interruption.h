@@ -8,7 +8,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,10 +25,6 @@ class Interrupted : public Error {
 
 // 128 + signal, as if the signal had ended the process; 75 for SIGPIPE, as a peer is lost.
 int exit_code_of(int signal);
-
-// Writes the text to stderr as it is, whatever lock a stuck thread holds. Drops it if the reader is gone or
-// doesn't read within a second. Async-signal-safe.
-void say_at_once(std::string_view text);
 
 // Before a job begins: a write beyond `ulimit -f` fails like one on a full disk. SIGBUS prints a
 // sentence and ends the process with 74. SIGPIPE does the same with 75, unless an Interruption lives or the

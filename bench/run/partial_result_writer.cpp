@@ -12,6 +12,7 @@
 #include "base/console/print.h"
 #include "base/output.h"
 #include "bench/output/summary.h"
+#include "comm/run_end.h"
 #include "comm/watchdog/quiet_thread.h"
 
 namespace plumb {
@@ -176,7 +177,7 @@ void PartialResultWriter::end_by_signal(int signal) {
   if (signal == SIGPIPE)  // for other signals the shell or mpirun has its word
     say_at_once(fmt::format("{}: rank {} on {}: {}\n", program_invocation_short_name, identity_.rank,
                             identity_.host, failure));
-  ::_exit(exit_code);
+  finish(exit_code);
 }
 
 LastWords PartialResultWriter::words(const std::string& failure, int exit_code) const {

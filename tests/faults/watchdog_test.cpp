@@ -289,13 +289,13 @@ TEST(Watchdog, EndsAStartInWhichARankIsStopped) {
   }
 }
 
-// The others watch already: rank 0's own end is no loss to them.
+// The others watch it already, and leave the sentence to it.
 TEST(Watchdog, NamesARank0ThatHangsAsTheWatchBegins) {
   const Place place;
   StartedProgram program = place.start(lost_at_start(place, "0 MPI_Allgatherv 3 0"));
   const Ended ended = program.wait();
   expect_peer_lost(ended);
-  expect_named(ended, {"rank 0 on ", "in start-up for ", "--startup-timeout-s"});
+  expect_named(ended, {"rank 0 on ", "in preparation for ", "--startup-timeout-s"});
   expect_all_gone(program);
 }
 
