@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <utility>
 
 #include "base/console/print.h"
 #include "base/output.h"
@@ -204,7 +205,9 @@ LastWords PartialResultWriter::words(const std::string& failure, int exit_code) 
 }
 
 void PartialResultWriter::leave_words(const std::string& failure, int exit_code) {
-  if (folder_.empty() || said_.exchange(true)) return;
+  // The thread that ends the process waits until another one has written them.
+  const std::unique_lock lock = locked_within(kPatienceForResult, saying_);
+  if (folder_.empty() || !lock || std::exchange(said_, true)) return;
   const std::string text = json_text(to_json(words(failure, exit_code)));
   const std::string file = last_words_file(identity_.rank);
   if (replace_file(fs::path(folder_) / file, text).empty()) return;

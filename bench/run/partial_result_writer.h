@@ -69,7 +69,9 @@ class PartialResultWriter {
 
   std::mutex writing_;  // of result.json
   bool handed_over_ = false;
-  std::atomic<bool> said_{false}, is_over_{false}, stops_{false};
+  std::mutex saying_;  // of the last words
+  bool said_ = false;
+  std::atomic<bool> is_over_{false}, stops_{false};
   std::jthread thread_;  // last: uses the others
 };
 
