@@ -2,6 +2,7 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -24,7 +25,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr int kBacklog = 1024;
-constexpr int kMostQueuedBytes = 4096;  // less than any socket's buffer, so that a message fits as a whole
+constexpr int kMostQueuedBytes = 8192;  // less than any socket's buffer, so that a message fits as a whole
 constexpr int kMessageBytes = sizeof(Verdict);
 constexpr milliseconds kBetweenTries{100}, kPatienceWithStranger{200};
 static_assert(std::is_trivially_copyable_v<Verdict>);
@@ -62,8 +63,11 @@ void set_patience(const UniqueFd& socket, int which, milliseconds patience) {
   ::setsockopt(socket.get(), SOL_SOCKET, which, &limit, sizeof limit);
 }
 
-void wait_for_whole_messages(const UniqueFd& socket) {
+// poll(2) waits for whole messages, and they leave at once: a process may end right after it has sent one.
+void carry_messages(const UniqueFd& socket) {
+  const int on = 1;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVLOWAT, &kMessageBytes, sizeof kMessageBytes);
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
 }  // namespace
@@ -102,7 +106,7 @@ Channel::Channel(const Listener& listener, int ranks, const Token& token, millis
     Hello hello;
     const bool is_whole = ::recv(socket.get(), &hello, sizeof hello, MSG_WAITALL) == sizeof hello;
     if (!is_whole || hello.token != token || hello.rank < 1 || hello.rank >= ranks) continue;
-    wait_for_whole_messages(socket);
+    carry_messages(socket);
     UniqueFd& peer = peers_[static_cast<std::size_t>(hello.rank)];
     if (!peer) --missing;
     peer = std::move(socket);
@@ -118,7 +122,7 @@ Channel::Channel(const SocketAddress& rank_0, int rank, const Token& token, mill
     set_patience(socket, SO_SNDTIMEO, until(end));
     if (socket && ::connect(socket.get(), to->ai_addr, to->ai_addrlen) == 0 &&
         ::send(socket.get(), &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello) {
-      wait_for_whole_messages(socket);
+      carry_messages(socket);
       peers_.front() = std::move(socket);
       return;
     }

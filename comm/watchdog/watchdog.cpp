@@ -26,9 +26,8 @@
 namespace plumb {
 namespace {
 
-constexpr int kBetweenLooksMilliseconds = 200;
-constexpr double kMostBetweenLooks = 1;                          // after that this process was stopped
-constexpr double kHeartbeatSeconds = 1, kHeartbeatShare = 0.25;  // of the timeout
+constexpr double kBetweenLooksSeconds = 0.2, kStoppedSeconds = 1;  // longer between two looks: stopped
+constexpr double kHeartbeatSeconds = 1, kHeartbeatShare = 0.25;    // of the timeout
 constexpr std::chrono::seconds kPatienceToConnect{20};
 // Extra grace, so that the rank that can say most prints first, and its launcher ends the others.
 constexpr double kGraceForRank0 = 2, kGraceForVerdict = 10, kGraceForLowerRanks = 8;
@@ -125,7 +124,8 @@ void Watchdog::run(const std::stop_token& stop) {
     for (double looked = steady_seconds(); !stop.stop_requested();) {
       exchange_messages(lock);
       const double now = steady_seconds();
-      watched_seconds_ += std::min(now - std::exchange(looked, now), kMostBetweenLooks);
+      const double passed = now - std::exchange(looked, now);
+      watched_seconds_ += passed < kStoppedSeconds ? passed : kBetweenLooksSeconds;
       look_at_phase();
       look_at_launcher();
       if (watches_ranks_) look_at_ranks();
@@ -146,7 +146,7 @@ void Watchdog::exchange_messages(Lock& lock) {
   std::vector<pollfd> polled = channel_.polled();
   polled.push_back({.fd = wake_.get(), .events = POLLIN, .revents = 0});
   lock.unlock();
-  ::poll(polled.data(), polled.size(), kBetweenLooksMilliseconds);
+  ::poll(polled.data(), polled.size(), static_cast<int>(1000 * kBetweenLooksSeconds));
   std::uint64_t ignored = 0;
   [[maybe_unused]] const ssize_t woken = ::read(wake_.get(), &ignored, sizeof ignored);
   lock.lock();
