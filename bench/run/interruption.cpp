@@ -108,7 +108,11 @@ Interruption::Interruption(std::chrono::seconds patience)
 }
 
 Interruption::~Interruption() {
-  end();
+  ::alarm(0);
+  while (current_.exchange(nullptr) == nullptr) {
+  }
+  for (const auto& [signal, action] : before_) ::sigaction(signal, &action, nullptr);
+  ::sigaltstack(&stack_before_, nullptr);
   ::sem_destroy(&told_);
 }
 
@@ -121,15 +125,6 @@ void Interruption::wait(std::chrono::milliseconds longest) {
   until.tv_nsec = end_ns % kNsPerSecond;
   while (::sem_clockwait(&told_, CLOCK_MONOTONIC, &until) != 0 && errno == EINTR) {
   }
-}
-
-void Interruption::end() {
-  if (std::exchange(ended_, true)) return;
-  ::alarm(0);
-  while (current_.exchange(nullptr) == nullptr) {
-  }
-  for (const auto& [signal, action] : before_) ::sigaction(signal, &action, nullptr);
-  ::sigaltstack(&stack_before_, nullptr);
 }
 
 // Calls async-signal-safe functions only.

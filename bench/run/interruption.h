@@ -44,7 +44,7 @@ void prepare_signals();
 class Interruption {
  public:
   explicit Interruption(std::chrono::seconds patience);
-  ~Interruption();
+  ~Interruption();  // puts the former handlers back
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
@@ -60,8 +60,6 @@ class Interruption {
   // have the signals themselves.
   void wait(std::chrono::milliseconds longest);
   void wake() { ::sem_post(&told_); }
-  // Puts the former handlers back. signal() doesn't change from now on.
-  void end();
 
  private:
   static constexpr int kLooked = 256;  // in taken_, beside the signal: it came while the run looked
@@ -75,7 +73,7 @@ class Interruption {
 
   static_assert(std::atomic<int>::is_always_lock_free && std::atomic<Interruption*>::is_always_lock_free);
   // POSIX passes a handler nothing but the number. The handler takes the pointer while it works, and so does
-  // end() for good: neither uses an Interruption that is gone.
+  // the destructor for good: neither uses an Interruption that is gone.
   static std::atomic<Interruption*> current_;
 
   std::atomic<int> taken_{0};
@@ -85,7 +83,6 @@ class Interruption {
   std::vector<char> stack_;
   stack_t stack_before_{};
   std::array<std::pair<int, struct sigaction>, 6> before_;
-  bool ended_ = false;
 };
 
 }  // namespace plumb
