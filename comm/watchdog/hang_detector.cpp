@@ -15,7 +15,7 @@ constexpr double kBytesPerSecond = 1e6;
 constexpr double kQuietShare = 0.4;  // of the timeout
 
 // "allreduce bucket3 (number 57, 4194304 bytes)"
-std::string text_of(const NamedCollective& one) {
+std::string text_of(const EnteredCollective& one) {
   std::string text(name_of(one.kind));
   if (one.name.front() != 0) append_part(text, printable(one.name.data()), " ");
   return text + (one.bytes == 0 ? fmt::format(" (number {})", one.sequence)
@@ -51,7 +51,7 @@ RankSummary summary_of(const StatusBoard& board) {
   RankSummary summary{.phase = status.phase, .iteration = status.iteration, .entered = status.entered};
   for (const EnteredCollective& one : board.collectives()) {
     if (!one.under_way() || one.sequence > summary.entered) continue;
-    if (summary.oldest.sequence == 0) summary.oldest = {one.sequence, one.kind, one.name, one.bytes};
+    if (summary.oldest.sequence == 0) summary.oldest = one;
     summary.bytes_under_way += one.bytes;
   }
   return summary;

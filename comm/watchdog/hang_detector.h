@@ -1,7 +1,6 @@
 // Decides from heartbeats which rank is late, lost or stuck. Pure: the caller passes the times.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,20 +15,12 @@ struct WatchLimits {
   double startup_timeout_seconds = 600;  // --startup-timeout-s, of all phases but warm-up and window
 };
 
-// A collective as it travels between ranks.
-struct NamedCollective {
-  std::uint64_t sequence = 0;  // all ranks count alike, from 1 on; 0: none
-  RecordedKind kind = RecordedKind::message;
-  std::array<char, EnteredCollective::kMostNameBytes + 1> name{};
-  std::uint64_t bytes = 0;
-};
-
 // The part of a heartbeat that says where its rank is.
 struct RankSummary {
   RunPhase phase = RunPhase::starting;
   std::int64_t iteration = -1;
   std::uint64_t entered = 0;          // sequence number of the last collective entered
-  NamedCollective oldest;             // of those under way
+  EnteredCollective oldest;           // of those under way; sequence 0: none
   std::uint64_t bytes_under_way = 0;  // of all
 };
 RankSummary summary_of(const StatusBoard& board);
@@ -55,7 +46,7 @@ struct Verdict {
   std::int32_t exit_code = 75;  // with which all ranks end
   std::int32_t rank = 0, others = 0;
   double seconds = 0;
-  NamedCollective missing;  // or the one that doesn't end
+  EnteredCollective missing;  // or the one that doesn't end
   RankSummary last;
 };
 

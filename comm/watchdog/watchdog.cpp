@@ -31,9 +31,8 @@ constexpr double kHeartbeatSeconds = 1, kHeartbeatShare = 0.25;    // of the tim
 constexpr std::chrono::seconds kPatienceToConnect{20};
 // Extra grace, so that the rank that can say most prints first, and its launcher ends the others.
 constexpr double kGraceForRank0 = 2, kGraceForVerdict = 10, kGraceForLowerRanks = 8;
-constexpr double kGraceForVerdictOnPeer = 2;
+constexpr double kGraceForMessages = 2;  // that are on their way
 constexpr double kSignalOfAllRanks = 1;  // within which it reaches rank 0, too
-constexpr double kPatienceForAnnouncement = 2;
 constexpr std::chrono::seconds kPatienceWithCall{5}, kPatienceWithFirst{6}, kPatienceWithLauncher{5},
     kPatienceWithOthers{30};
 constexpr int kPeerLost = static_cast<int>(ExitCode::peer_lost);
@@ -111,11 +110,10 @@ void Watchdog::announce_end(int exit_code) {
   if (launcher_) end_launcher_later(*launcher_, kPatienceWithOthers);
   if (!watches_ranks_) return;
   // What MPI says of a rank that is gone follows from what the watching thread says.
-  const double grace = exit_code == kPeerLost ? kGraceForVerdictOnPeer : 0;
+  const double grace = exit_code == kPeerLost ? kGraceForMessages : 0;
   leaves_at_ = watched_seconds_ + grace;
   wake();
-  changed_.wait_for(lock, std::chrono::duration<double>(grace + kPatienceForAnnouncement),
-                    [&] { return settled_; });
+  changed_.wait_for(lock, std::chrono::duration<double>(grace + kGraceForMessages), [&] { return settled_; });
 }
 
 void Watchdog::run(const std::stop_token& stop) {
