@@ -17,6 +17,7 @@ apt_packages=(
   libjpeg-turbo-progs
   libjs-chart.js
   libopenmpi-dev
+  libre2-dev
   libspdlog-dev
   libtomlplusplus-dev
   ninja-build
@@ -40,6 +41,7 @@ dnf_packages=(
   ninja-build
   onednn-devel
   openmpi-devel
+  re2-devel
   spdlog-devel
   tomlplusplus-devel
   zlib-devel

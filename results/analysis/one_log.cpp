@@ -57,8 +57,13 @@ void refuse_misfit(const LogFormat& format, const LogFile& file) {
   std::string unlike;
   while (const std::optional<std::string_view> line = lines.next()) {
     const WrittenLine written = prefix.strip(*line);
-    if (format.read_line(written.text, file.name.size()).fit == Fit::whole) return;
-    if (unlike.empty() && looks_like_training(written.text))
+    const LineReading reading = format.read_line(written.text, file.name.size());
+    if (reading.fit == Fit::whole) return;
+    if (!unlike.empty()) continue;
+    if (reading.fit == Fit::near)
+      unlike = fmt::format("; line {} has '{}' where a number is expected", lines.line_number(),
+                           printable(std::string(reading.misfit)));
+    else if (looks_like_training(written.text))
       unlike = fmt::format("; line {} is '{}'", lines.line_number(), printable(written.text));
   }
   throw Error(ExitCode::bad_data, "no line of '{}' fits '{}' of the log format {}{}",

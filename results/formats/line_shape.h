@@ -12,7 +12,7 @@ namespace plumb {
 // What a line that fits says, as far as its shape asks for it.
 struct Captured {
   std::optional<std::int64_t> epoch, iteration, from, count, writer;
-  std::optional<double> value, mean, seconds;
+  std::optional<double> value, mean, seconds, loss;
   std::string_view misfit;  // of a line that is near: the word where a number is expected
 };
 
@@ -30,8 +30,7 @@ enum class Fit { none, begins, near, whole };
 // A shape may begin anywhere in a line, so it begins with text or ^.
 class LineShape {
  public:
-  // The text must outlive the shape. A mistake in it does not compile where the shape is a constant;
-  // elsewhere it throws a text that says what is wrong.
+  // The text must outlive the shape. A mistake in a constant one does not compile.
   constexpr LineShape(const char* text) : LineShape(std::string_view(text)) {}
   constexpr LineShape(std::string_view text) {
     std::string_view rest = text;

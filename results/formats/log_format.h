@@ -40,6 +40,7 @@ struct LineReading {
   std::int64_t step = 0;                    // the iterations that the line is of; 0: it doesn't say
   std::string writer = {};                  // the rank or node that the line names; empty: it names none
   std::optional<double> mean = {};          // of all values so far
+  std::optional<double> loss = {};          // where the line's groups give it
   double value = 0;                         // images/s, a time, or a stamp as its clock counts
   std::string_view problem = {};            // not empty: the line fits, but its value can't be
   std::string_view misfit = {};             // see Captured
@@ -158,6 +159,7 @@ class LogFormat : public FormatFacts {
 
  protected:
   constexpr ~LogFormat() = default;
+  virtual Fit match(std::string_view line, Captured& captured) const { return shape.match(line, captured); }
   // Fills in the value; false if the line has none.
   virtual bool read_value(std::string_view line, const Captured& captured, const RunSize& size,
                           LineReading& reading) const = 0;

@@ -75,12 +75,13 @@ class Losses {
  public:
   explicit Losses(std::string_view mark) : mark_(mark) {}
 
-  void take(std::string_view line) {
+  void take(std::string_view line, std::optional<double> loss) {
     const std::size_t at = line.find(mark_);
-    if (at == std::string_view::npos) return;
-    std::string_view rest = line.substr(at + mark_.size());
-    rest.remove_prefix(std::min(rest.find_first_not_of(" :="), rest.size()));
-    const std::optional<double> loss = take_number(rest);
+    if (!loss && at != std::string_view::npos) {
+      std::string_view rest = line.substr(at + mark_.size());
+      rest.remove_prefix(std::min(rest.find_first_not_of(" :="), rest.size()));
+      loss = take_number(rest);
+    }
     if (!loss) return;
     if (!first_) first_ = loss;
     if (std::isfinite(last_)) last_ = *loss;
@@ -203,7 +204,7 @@ void take_lines(LineReader& lines, const LogFormat& format, const RunSize& size,
     found.whole.take(reading, line, lines.line_number());
     if (reading.fit != Fit::whole) continue;
     if (format.is_own_layout) found.images.take(line);
-    found.losses.take(line);
+    found.losses.take(line, reading.loss);
   }
 }
 
