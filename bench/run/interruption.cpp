@@ -4,11 +4,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <string_view>
 
 #include "base/text.h"
+#include "comm/run_end.h"
 #include "results/record/schema.h"
 
 namespace plumb {
@@ -43,7 +44,7 @@ bool standard_reader_is_gone() {
 [[noreturn]] void end_with(std::string_view sentence, int exit_code) {
   say_at_once(program_invocation_short_name);
   say_at_once(sentence);
-  std::_Exit(exit_code);
+  finish(exit_code);
 }
 
 // Async-signal-safe.
@@ -65,13 +66,6 @@ void end_by_bus_error(int) {
 }
 
 }  // namespace
-
-void say_at_once(std::string_view text) {
-  constexpr int kPatienceMilliseconds = 1000;
-  pollfd end{.fd = STDERR_FILENO, .events = POLLOUT};
-  if (::poll(&end, 1, kPatienceMilliseconds) < 1) return;
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-}
 
 void prepare_signals() {
   struct sigaction action {};
@@ -114,7 +108,11 @@ Interruption::Interruption(std::chrono::seconds patience)
 }
 
 Interruption::~Interruption() {
-  end();
+  ::alarm(0);
+  while (current_.exchange(nullptr) == nullptr) {
+  }
+  for (const auto& [signal, action] : before_) ::sigaction(signal, &action, nullptr);
+  ::sigaltstack(&stack_before_, nullptr);
   ::sem_destroy(&told_);
 }
 
@@ -129,20 +127,11 @@ void Interruption::wait(std::chrono::milliseconds longest) {
   }
 }
 
-void Interruption::end() {
-  if (std::exchange(ended_, true)) return;
-  ::alarm(0);
-  while (current_.exchange(nullptr) == nullptr) {
-  }
-  for (const auto& [signal, action] : before_) ::sigaction(signal, &action, nullptr);
-  ::sigaltstack(&stack_before_, nullptr);
-}
-
 // Calls async-signal-safe functions only.
 void Interruption::handle(int signal) {
   if (signal == SIGPIPE && standard_reader_is_gone()) return;
   Interruption* const run = current_.exchange(nullptr);
-  if (run == nullptr) ::_exit(exit_code_of(signal));  // another one is being handled, or the run is over
+  if (run == nullptr) finish(exit_code_of(signal));  // another one is being handled, or the run is over
   run->take(signal);
   current_.store(run);
   if (signal == SIGPIPE)
@@ -152,7 +141,7 @@ void Interruption::handle(int signal) {
 void Interruption::take(int signal) {
   const int first = taken_.load() & ~kLooked;
   if (first != 0 && (signal == SIGPIPE || (signal == SIGXCPU && first == SIGXCPU))) return;
-  if (first != 0) ::_exit(exit_code_of(first));
+  if (first != 0) finish(exit_code_of(first));
   if (signal == SIGALRM) return;  // somebody else's
   taken_.store(signal | (signal != SIGPIPE && looks_.load() ? kLooked : 0));
   // MPI may crash where other ranks are gone already: an end like any second signal's.

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -26,10 +25,6 @@ class Interrupted : public Error {
 
 // 128 + signal, as if the signal had ended the process; 75 for SIGPIPE, as a peer is lost.
 int exit_code_of(int signal);
-
-// Writes the text to stderr as it is, whatever lock a stuck thread holds. Drops it if the reader is gone or
-// doesn't read within a second. Async-signal-safe.
-void say_at_once(std::string_view text);
 
 // Before a job begins: a write beyond `ulimit -f` fails like one on a full disk. SIGBUS prints a
 // sentence and ends the process with 74. SIGPIPE does the same with 75, unless an Interruption lives or the
@@ -49,7 +44,7 @@ void prepare_signals();
 class Interruption {
  public:
   explicit Interruption(std::chrono::seconds patience);
-  ~Interruption();
+  ~Interruption();  // puts the former handlers back
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
@@ -65,8 +60,6 @@ class Interruption {
   // have the signals themselves.
   void wait(std::chrono::milliseconds longest);
   void wake() { ::sem_post(&told_); }
-  // Puts the former handlers back. signal() doesn't change from now on.
-  void end();
 
  private:
   static constexpr int kLooked = 256;  // in taken_, beside the signal: it came while the run looked
@@ -80,7 +73,7 @@ class Interruption {
 
   static_assert(std::atomic<int>::is_always_lock_free && std::atomic<Interruption*>::is_always_lock_free);
   // POSIX passes a handler nothing but the number. The handler takes the pointer while it works, and so does
-  // end() for good: neither uses an Interruption that is gone.
+  // the destructor for good: neither uses an Interruption that is gone.
   static std::atomic<Interruption*> current_;
 
   std::atomic<int> taken_{0};
@@ -90,7 +83,6 @@ class Interruption {
   std::vector<char> stack_;
   stack_t stack_before_{};
   std::array<std::pair<int, struct sigaction>, 6> before_;
-  bool ended_ = false;
 };
 
 }  // namespace plumb

@@ -5,20 +5,23 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <utility>
 
 #include "base/console/print.h"
 #include "base/output.h"
+#include "base/steady_clock.h"
 #include "bench/output/summary.h"
+#include "comm/run_end.h"
 #include "comm/watchdog/quiet_thread.h"
 
 namespace plumb {
 namespace {
 
 namespace fs = std::filesystem;
-using std::chrono::duration;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
@@ -34,8 +37,7 @@ std::int64_t asked_iterations(const RunRecord& record) {
 
 double seconds_since(std::int64_t steady_ns) {
   constexpr double kSecondsPerNs = 1e-9;
-  const auto now = std::chrono::nanoseconds(steady_clock::now().time_since_epoch()).count();
-  return kSecondsPerNs * static_cast<double>(now - steady_ns);
+  return steady_seconds() - kSecondsPerNs * static_cast<double>(steady_ns);
 }
 
 // The disk may be full, or the memory: the computing thread says so where it matters.
@@ -139,19 +141,15 @@ void PartialResultWriter::write_partial_result(const std::string& failure, OnDis
 }
 
 void PartialResultWriter::watch() {
-  constexpr std::chrono::hours kNever{1000};
   milliseconds period = kShortestPeriod;
-  auto next = steady_clock::now() + (results_ ? period : milliseconds(kNever));
-  for (bool ending = false; !stops_;) {
+  for (auto next = steady_clock::now() + period; !stops_;) {
     interruption_.wait(
         std::max(milliseconds(0), std::chrono::ceil<milliseconds>(next - steady_clock::now())));
     if (const int signal = interruption_.signal_unseen(); signal != 0) end_by_signal(signal);
-    if (const int signal = interruption_.signal(); signal != 0 && !ending) {
+    if (const int signal = interruption_.signal(); signal != 0 && !is_over_) {
       // The computing thread will look at it, unless it is stuck.
       before_exit(Interrupted(signal, ended(), asked_iterations_).what(), exit_code_of(signal));
       job_.announce_end(exit_code_of(signal));
-      ending = true;
-      next = steady_clock::now() + kNever;
     }
     if (stops_ || steady_clock::now() < next) continue;
     const auto start = steady_clock::now();
@@ -176,7 +174,7 @@ void PartialResultWriter::end_by_signal(int signal) {
   if (signal == SIGPIPE)  // for other signals the shell or mpirun has its word
     say_at_once(fmt::format("{}: rank {} on {}: {}\n", program_invocation_short_name, identity_.rank,
                             identity_.host, failure));
-  ::_exit(exit_code);
+  finish(exit_code);
 }
 
 LastWords PartialResultWriter::words(const std::string& failure, int exit_code) const {
@@ -197,13 +195,16 @@ LastWords PartialResultWriter::words(const std::string& failure, int exit_code) 
     if (!step_seconds_.empty()) words.last_step_seconds = step_seconds_.back();
     if (!loss_.empty()) words.last_loss = loss_.back();
   }
-  words.unix_seconds = duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  words.run_seconds = duration<double>(steady_clock::now() - began_).count();
+  words.unix_seconds =
+      std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  words.run_seconds = steady_seconds() - began_;
   return words;
 }
 
 void PartialResultWriter::leave_words(const std::string& failure, int exit_code) {
-  if (folder_.empty() || said_.exchange(true)) return;
+  // The thread that ends the process waits until another one has written them.
+  const std::unique_lock lock = locked_within(kPatienceForResult, saying_);
+  if (folder_.empty() || !lock || std::exchange(said_, true)) return;
   const std::string text = json_text(to_json(words(failure, exit_code)));
   const std::string file = last_words_file(identity_.rank);
   if (replace_file(fs::path(folder_) / file, text).empty()) return;

@@ -3,13 +3,13 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/steady_clock.h"
 #include "bench/run/interruption.h"
 #include "bench/run/run_record.h"
 #include "comm/job.h"
@@ -60,7 +60,7 @@ class PartialResultWriter {
   const ResultWriter* results_;  // null: another rank writes it
   const std::string folder_;
   const std::int64_t asked_iterations_;
-  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  const double began_ = steady_seconds();
   LastWords identity_;
 
   mutable std::mutex mutex_;  // never held while anything is waited for
@@ -69,7 +69,9 @@ class PartialResultWriter {
 
   std::mutex writing_;  // of result.json
   bool handed_over_ = false;
-  std::atomic<bool> said_{false}, is_over_{false}, stops_{false};
+  std::mutex saying_;  // of the last words
+  bool said_ = false;
+  std::atomic<bool> is_over_{false}, stops_{false};
   std::jthread thread_;  // last: uses the others
 };
 

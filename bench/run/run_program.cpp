@@ -13,6 +13,7 @@
 #include "bench/run/environment.h"
 #include "bench/run/interruption.h"
 #include "comm/launched_as.h"
+#include "comm/run_end.h"
 #include "comm/status_board.h"
 
 namespace plumb {
@@ -76,7 +77,7 @@ struct WatchedJob {
   void connect(const Warn& warn) {
     if (!watchdog || job->size() == 1) return;
     const std::string why_off = watchdog->connect(*job, reachable_address(*job));
-    if (why_off.empty() || job->rank() != 0) return;
+    if (why_off.empty()) return;
     warn(
         fmt::format("ranks are not watched, so a lost one may leave all waiting: {}; open TCP ports between "
                     "hosts, or pass --no-watchdog",

@@ -1,10 +1,11 @@
-// TCP connections between rank 0 and every other rank, next to MPI's own. Messages have one size. All ranks
-// run the same build, so messages travel as they lie in memory.
+// TCP connections between rank 0 and every other rank, next to MPI's own. All ranks run the same build, so
+// messages travel as they lie in memory.
 #pragma once
+
+#include <poll.h>
 
 #include <array>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -29,57 +30,36 @@ Listener listen_at(const std::string& address);
 
 // Random bytes that rank 0 sends to all ranks over MPI. They stop port scans and other jobs, but not a reader
 // of the hosts' traffic.
-using Token = std::array<std::byte, 16>;
-// Throws Error(internal) if the system has no random numbers.
+using Token = std::array<std::uint32_t, 4>;
 Token random_token();
-
-struct WatchMessage {
-  enum class Type : std::uint32_t {
-    heartbeat,  // verdict.last: where the sender is
-    verdict,    // rank 0 to all: all end. To rank 0: the sender has lost it
-    leaving     // the sender ends with `exit_code`; 0: in good order
-  };
-  Type type = Type::heartbeat;
-  std::int32_t exit_code = 0;
-  Verdict verdict;
-};
-
-// Waits at most `longest` until something can be read from the descriptor.
-void wait_readable(int descriptor, std::chrono::milliseconds longest);
 
 // One rank's connections. Not thread-safe.
 class Channel {
  public:
   struct Events {
-    std::function<void(int rank, const WatchMessage&)> received;
+    std::function<void(int rank, const Verdict&)> received;
     std::function<void(int rank)> closed;
   };
 
+  Channel() = default;  // to no rank
   // On rank 0: accepts connections until all other ranks have shown the token, or `patience` is over. A
   // stranger gets nothing, and 200 ms to show it.
   Channel(const Listener& listener, int ranks, const Token& token, std::chrono::milliseconds patience);
   // On another rank: connects to rank 0, and tries again until `patience` is over.
   Channel(const SocketAddress& rank_0, int rank, const Token& token, std::chrono::milliseconds patience);
 
-  bool is_connected(int rank) const {
-    return static_cast<bool>(peers_[static_cast<std::size_t>(rank)].socket);
-  }
-  // Waits at most `longest` for messages, or for the descriptor `wake`. Calls `events`.
-  void poll(std::chrono::milliseconds longest, int wake, const Events& events);
-  // Queues a message if that rank is connected. One that doesn't read its messages misses some.
-  void send(int rank, const WatchMessage& message);
-  void send_to_all(const WatchMessage& message);
+  bool is_connected(int rank) const { return static_cast<bool>(peers_[static_cast<std::size_t>(rank)]); }
+  // For poll(2), which may run while another thread sends.
+  std::vector<pollfd> polled() const;
+  // Reads what poll(2) has found, and calls `events`.
+  void receive(const std::vector<pollfd>& polled, const Events& events);
+  // Never waits. A rank that is not connected, or does not read its messages, misses some.
+  void send_to_all(const Verdict& message);
+  // Waits for the end of the connection.
+  void wait_until_closed(int rank, std::chrono::milliseconds patience) const;
 
  private:
-  struct Peer {
-    UniqueFd socket;
-    std::vector<std::byte> in, out;
-  };
-
-  void serve(int rank, const Events& events);
-  static void write_out(Peer& peer);
-
-  std::vector<Peer> peers_;  // by rank: on rank 0 of all others, elsewhere of rank 0 alone
+  std::vector<UniqueFd> peers_;  // by rank: on rank 0 to all others, elsewhere to rank 0 alone
 };
 
 }  // namespace plumb

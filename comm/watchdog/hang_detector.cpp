@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
+#include <utility>
 
 #include "base/paths.h"
 #include "base/text.h"
@@ -13,7 +15,7 @@ constexpr double kBytesPerSecond = 1e6;
 constexpr double kQuietShare = 0.4;  // of the timeout
 
 // "allreduce bucket3 (number 57, 4194304 bytes)"
-std::string text_of(const NamedCollective& one) {
+std::string text_of(const EnteredCollective& one) {
   std::string text(name_of(one.kind));
   if (one.name.front() != 0) append_part(text, printable(one.name.data()), " ");
   return text + (one.bytes == 0 ? fmt::format(" (number {})", one.sequence)
@@ -31,6 +33,17 @@ std::string place_text(const RankSummary& last) {
   return text;
 }
 
+std::string overdue_text(const std::string& who, std::int64_t pid, const Verdict& verdict) {
+  const RunPhase phase = verdict.last.phase;
+  const std::string_view remedy =
+      phase == RunPhase::starting ? "see whether every rank runs this program, and whether one crashed"
+      : phase == RunPhase::ending ? "see whether the other ranks and their launchers still run"
+                                  : "see what it waits for, as for a file that another process has locked";
+  return fmt::format("{} has been in {} for {:.0f} s; {} (gdb -p {}), or raise {}", who, name_of(phase),
+                     verdict.seconds, remedy, pid,
+                     phase == RunPhase::ending ? "--timeout-s" : "--startup-timeout-s");
+}
+
 }  // namespace
 
 RankSummary summary_of(const StatusBoard& board) {
@@ -38,7 +51,7 @@ RankSummary summary_of(const StatusBoard& board) {
   RankSummary summary{.phase = status.phase, .iteration = status.iteration, .entered = status.entered};
   for (const EnteredCollective& one : board.collectives()) {
     if (!one.under_way() || one.sequence > summary.entered) continue;
-    if (summary.oldest.sequence == 0) summary.oldest = {one.sequence, one.kind, one.name, one.bytes};
+    if (summary.oldest.sequence == 0) summary.oldest = one;
     summary.bytes_under_way += one.bytes;
   }
   return summary;
@@ -82,10 +95,12 @@ std::string sentence_of(const Verdict& verdict, const RankIdentity& rank, const 
     case Verdict::Kind::ended:
       return fmt::format("{} ended the job with exit code {}, {}; see its rank_{}.json", who,
                          verdict.exit_code, where, verdict.rank);
-    case Verdict::Kind::launcher_gone:
-      break;
+    case Verdict::Kind::overdue:
+      return overdue_text(who, rank.pid, verdict);
+    default:
+      return fmt::format("the launcher that started {} is gone, which was {}; start the job again", who,
+                         where);
   }
-  return fmt::format("the launcher that started {} is gone, which was {}; start the job again", who, where);
 }
 
 double allowance_seconds(std::uint64_t bytes, int ranks) {
@@ -100,7 +115,6 @@ HangDetector::HangDetector(int ranks, const WatchLimits& limits, double now)
 void HangDetector::heard(int rank, const RankSummary& summary, double now) {
   Rank& one = ranks_[static_cast<std::size_t>(rank)];
   one.heard = now;
-  if (summary.entered != one.summary.entered) one.awaited_since.reset();
   if (summary.entered != one.summary.entered || summary.oldest.sequence != one.summary.oldest.sequence)
     moved_ = now;
   one.summary = summary;
@@ -116,23 +130,10 @@ std::optional<Verdict> HangDetector::closed(int rank) const {
   return Verdict{.kind = Verdict::Kind::closed, .rank = rank, .last = one.summary};
 }
 
-std::optional<Verdict> HangDetector::look(double now) {
-  note_who_is_awaited(now);
-  if (const auto silent = silent_one(now)) return silent;
+std::optional<Verdict> HangDetector::look(double now) const {
+  if (const auto lost = silent(now)) return lost;
   // Others may wait for it: either it speaks again, or it will be called silent.
-  if (quiet_ones(now) > 0) return std::nullopt;
-  if (const auto late = late_one(now)) return late;
-  return stuck_one(now);
-}
-
-void HangDetector::note_who_is_awaited(double now) {
-  lead_ = 0;
-  for (const Rank& rank : ranks_)
-    if (rank.there) lead_ = std::max(lead_, rank.summary.entered);
-  for (Rank& rank : ranks_) {
-    if (rank.summary.entered == lead_) rank.awaited_since.reset();
-    if (rank.summary.entered < lead_ && !rank.awaited_since) rank.awaited_since = now;
-  }
+  return quiet_ones(now) > 0 ? std::nullopt : late_or_stuck(now);
 }
 
 double HangDetector::limit_of(const RankSummary& summary) const {
@@ -141,7 +142,7 @@ double HangDetector::limit_of(const RankSummary& summary) const {
                 : std::max(limits_.timeout_seconds, limits_.startup_timeout_seconds);
 }
 
-std::optional<Verdict> HangDetector::silent_one(double now) const {
+std::optional<Verdict> HangDetector::silent(double now) const {
   std::optional<Verdict> worst;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const double seconds = now - ranks_[i].heard;
@@ -161,51 +162,37 @@ int HangDetector::quiet_ones(double now) const {
   }));
 }
 
-// A rank that waits for bytes of an earlier collective can't enter the next one.
-std::optional<Verdict> HangDetector::late_one(double now) const {
-  std::optional<Verdict> worst;
-  for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    const Rank& rank = ranks_[i];
-    if (!rank.there || !rank.awaited_since) continue;
-    const double seconds = now - *rank.awaited_since;
-    const double limit = limit_of(rank.summary) +
-                         allowance_seconds(rank.summary.bytes_under_way, static_cast<int>(ranks_.size()));
-    if (seconds > limit && (!worst || seconds > worst->seconds))
-      worst = Verdict{.kind = Verdict::Kind::not_entered,
-                      .rank = static_cast<std::int32_t>(i),
-                      .seconds = seconds,
-                      .missing = {.sequence = rank.summary.entered + 1},
-                      .last = rank.summary};
+// That is the rank that has entered the fewest collectives, and of those the one in the oldest. One that
+// waits for bytes of an earlier collective can't enter the next one.
+std::optional<Verdict> HangDetector::late_or_stuck(double now) const {
+  const auto progress = [](const RankSummary& summary) {
+    return std::pair(summary.entered, summary.oldest.sequence - 1);  // 0 - 1: most, as it waits in none
+  };
+  const Rank* last = nullptr;
+  std::uint64_t lead = 0;  // the last collective that any rank has entered
+  for (const Rank& rank : ranks_) {
+    if (!rank.there) continue;
+    if (!last || progress(rank.summary) < progress(last->summary)) last = &rank;
+    lead = std::max(lead, rank.summary.entered);
   }
-  if (!worst) return worst;
-  for (const Rank& rank : ranks_)
-    if (rank.there && rank.summary.oldest.sequence == worst->missing.sequence)
-      worst->missing = rank.summary.oldest;
-  return worst;
-}
-
-std::optional<Verdict> HangDetector::stuck_one(double now) const {
-  std::optional<Verdict> stuck;
-  double limit = 0;
-  std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    const RankSummary& summary = ranks_[i].summary;
-    if (!ranks_[i].there) continue;
-    if (summary.entered < lead_) return std::nullopt;
-    limit = std::max(limit, limit_of(summary));
-    bytes = std::max(bytes, summary.bytes_under_way);
-    if (summary.oldest.sequence == 0) continue;
-    if (stuck && summary.oldest.sequence == stuck->missing.sequence) ++stuck->others;
-    if (stuck && summary.oldest.sequence >= stuck->missing.sequence) continue;
-    stuck = Verdict{.kind = Verdict::Kind::not_ended,
-                    .rank = static_cast<std::int32_t>(i),
-                    .missing = summary.oldest,
-                    .last = summary};
+  if (!last) return std::nullopt;
+  const RankSummary& summary = last->summary;
+  const bool entered = summary.entered == lead;
+  if (entered && summary.oldest.sequence == 0) return std::nullopt;
+  const double limit =
+      limit_of(summary) + allowance_seconds(summary.bytes_under_way, static_cast<int>(ranks_.size()));
+  if (now - moved_ <= limit) return std::nullopt;
+  Verdict verdict{.kind = entered ? Verdict::Kind::not_ended : Verdict::Kind::not_entered,
+                  .rank = static_cast<std::int32_t>(last - ranks_.data()),
+                  .seconds = now - moved_,
+                  .missing = {.sequence = entered ? summary.oldest.sequence : summary.entered + 1},
+                  .last = summary};
+  for (const Rank& rank : ranks_) {
+    if (!rank.there || rank.summary.oldest.sequence != verdict.missing.sequence) continue;
+    verdict.missing = rank.summary.oldest;
+    if (entered && &rank != last) ++verdict.others;
   }
-  if (!stuck || now - moved_ <= limit + allowance_seconds(bytes, static_cast<int>(ranks_.size())))
-    return std::nullopt;
-  stuck->seconds = now - moved_;
-  return stuck;
+  return verdict;
 }
 
 }  // namespace plumb

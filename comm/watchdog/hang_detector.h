@@ -1,7 +1,6 @@
 // Decides from heartbeats which rank is late, lost or stuck. Pure: the caller passes the times.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,20 +15,12 @@ struct WatchLimits {
   double startup_timeout_seconds = 600;  // --startup-timeout-s, of all phases but warm-up and window
 };
 
-// A collective as it travels between ranks.
-struct NamedCollective {
-  std::uint64_t sequence = 0;  // all ranks count alike, from 1 on; 0: none
-  RecordedKind kind = RecordedKind::message;
-  std::array<char, EnteredCollective::kMostNameBytes + 1> name{};
-  std::uint64_t bytes = 0;
-};
-
 // The part of a heartbeat that says where its rank is.
 struct RankSummary {
   RunPhase phase = RunPhase::starting;
   std::int64_t iteration = -1;
   std::uint64_t entered = 0;          // sequence number of the last collective entered
-  NamedCollective oldest;             // of those under way
+  EnteredCollective oldest;           // of those under way; sequence 0: none
   std::uint64_t bytes_under_way = 0;  // of all
 };
 RankSummary summary_of(const StatusBoard& board);
@@ -37,22 +28,26 @@ RankSummary summary_of(const StatusBoard& board);
 // A process that a signal ends has this exit code plus the signal.
 inline constexpr int kExitOfSignal = 128;
 
+// What one rank says of a rank, of itself or of another one. `last` is where that rank was.
 struct Verdict {
   enum class Kind : std::uint8_t {
+    alive,          // a heartbeat: no other member counts than `last`
+    left,           // it ends in good order
+    ended,          // it ends the job itself, with a sentence of its own
+    signal,         // a signal ended it, and no other rank
     closed,         // its connection ended without a goodbye
     silent,         // no heartbeat for too long; `others` have been quiet for a while, too
     not_entered,    // others wait for it in a collective
     not_ended,      // a collective that all have entered doesn't end on this rank, and `others` more
+    overdue,        // a phase outside of training takes too long
     launcher_gone,  // its mpirun or orted ended
-    signal,         // a signal ended it, and no other rank
-    ended,          // it ends the job itself, with a sentence of its own
   };
-  Kind kind = Kind::closed;
+  Kind kind = Kind::alive;
   std::int32_t exit_code = 75;  // with which all ranks end
   std::int32_t rank = 0, others = 0;
   double seconds = 0;
-  NamedCollective missing;  // or the one that doesn't end
-  RankSummary last;         // the rank's last words
+  EnteredCollective missing;  // or the one that doesn't end
+  RankSummary last;
 };
 
 struct RankIdentity {
@@ -73,32 +68,30 @@ class HangDetector {
   HangDetector(int ranks, const WatchLimits& limits, double now);
 
   void heard(int rank, const RankSummary& summary, double now);
-  // It ends in good order: no alarm any more.
+  // It ends, and all know: no alarm any more.
   void has_left(int rank);
   // Its connection has ended. No verdict for one that was ending.
   std::optional<Verdict> closed(int rank) const;
-  // To be called several times a second, after everything that has arrived was heard().
-  std::optional<Verdict> look(double now);
+  // The rank that has been silent longest, if that is too long.
+  std::optional<Verdict> silent(double now) const;
+  // The same, or else the rank that holds up the others. To be called several times a second, after
+  // everything that has arrived was heard().
+  std::optional<Verdict> look(double now) const;
 
  private:
   struct Rank {
     bool there = true;
-    double heard = 0;                     // last heartbeat
-    std::optional<double> awaited_since;  // other ranks are in a collective that it hasn't entered
+    double heard = 0;  // last heartbeat
     RankSummary summary;
   };
 
-  void note_who_is_awaited(double now);
-  std::optional<Verdict> silent_one(double now) const;
   int quiet_ones(double now) const;
-  std::optional<Verdict> late_one(double now) const;
-  std::optional<Verdict> stuck_one(double now) const;
+  std::optional<Verdict> late_or_stuck(double now) const;
   double limit_of(const RankSummary& summary) const;
 
   WatchLimits limits_;
   std::vector<Rank> ranks_;
-  double moved_;            // when a rank last entered or ended a collective
-  std::uint64_t lead_ = 0;  // the last collective that any rank has entered
+  double moved_;  // when a rank last entered or ended a collective
 };
 
 }  // namespace plumb

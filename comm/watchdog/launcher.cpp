@@ -10,6 +10,8 @@
 #include <fstream>
 #include <string_view>
 
+#include "comm/run_end.h"
+
 namespace plumb {
 namespace {
 
@@ -38,11 +40,11 @@ void end_launcher_later(pid_t launcher, std::chrono::seconds patience) {
   ::prctl(PR_SET_NAME, "plumb-end");
   constexpr timespec kPause{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(kBetweenProcessLooks).count()};
   for (auto looks = patience / kBetweenProcessLooks; looks > 0; --looks) {
-    if (::kill(launcher, 0) != 0) ::_exit(0);
+    if (::kill(launcher, 0) != 0) finish(0);
     ::nanosleep(&kPause, nullptr);
   }
   ::kill(launcher, SIGKILL);
-  ::_exit(0);
+  finish(0);
 }
 
 }  // namespace plumb

@@ -31,7 +31,8 @@ LONGEST = 300  # seconds until a run that hangs is given up
 # Seconds until every process has gone, where ranks watch each other; before that, where only a timeout tells, so many
 # more.
 IN_TIME = {"kill": 10, "stop": TIMEOUT + 5, "lost host": 45}
-BEFORE = {"stop": START_TIMEOUT - TIMEOUT, "lost host": START_TIMEOUT}
+LOWER_RANKS = 8  # that ranks after 0 wait longer
+BEFORE = {"stop": START_TIMEOUT + LOWER_RANKS - TIMEOUT, "lost host": START_TIMEOUT}
 MODELS = {
     "bench_resnet50": "--image-size 32 --bs 1 --lr 0.001",
     "bench_arcface": "--backbone y1 --head dp --classes 100 --bs 1 --lr 0.001",
