@@ -20,10 +20,6 @@ constexpr std::chrono::seconds kPatienceForProbe{60};
 constexpr std::size_t kMostProbeRounds = 32;
 constexpr std::size_t kMostProbedAlone = 8;
 
-// A busy host or a busy network must not look like a slow one: a rank that waits for its CPU answers some
-// milliseconds late.
-constexpr SlowLimits kSlowInRuns{.bandwidth_share = 0.4, .latency_factor = 10, .latency_seconds = 0.02};
-
 std::size_t index_of(std::span<const Place> places, int rank) {
   return static_cast<std::size_t>(std::ranges::find(places, rank, &Place::rank) - places.begin());
 }

@@ -11,7 +11,7 @@
 
 #include "base/console/messages.h"
 #include "bench/links/link_probe.h"
-#include "bench/links/slow_links.h"
+#include "results/anomalies/slow_links.h"
 #include "comm/job.h"
 #include "results/record/links.h"
 

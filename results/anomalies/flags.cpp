@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "results/anomalies/slow_links.h"
 #include "results/statistics/stalls.h"
 #include "results/statistics/statistics.h"
 
@@ -122,6 +123,8 @@ std::vector<Note> run_flags(const RunRecord& record) {
   if (const std::string text = unchecked_messages_text(record); !text.empty())
     flags.push_back({"note", text});
   if (const auto diverged = loss_flag(record)) flags.push_back(*diverged);
+  if (const std::string text = record.links ? slow_warning(*record.links) : ""; !text.empty())
+    flags.push_back({"slow_link", text});
   const std::span<const double> window = record.window();
   const auto is_time = [](double step) { return step > 0 && std::isfinite(step); };
   if (window.empty() || !std::ranges::all_of(window, is_time)) return flags;

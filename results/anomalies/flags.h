@@ -12,11 +12,11 @@
 
 namespace plumb {
 
-// Kinds: "warmup_not_over", "drift", "outliers", "two_modes", "throttling", "slow_rank", "outlier_run",
-// "failed_check", "note".
+// Kinds: "warmup_not_over", "drift", "outliers", "two_modes", "throttling", "slow_rank", "slow_link",
+// "outlier_run", "failed_check", "note".
 // Within one run: the first steps behind the warm-up slower than the rest, a drift over the window, steps far
 // off, two modes, GPU clocks held back, ranks that share a GPU, a rank for which the others wait
-// (RunRecord::ranks), sums left unchecked, a loss that diverged.
+// (RunRecord::ranks), a slow host or link (RunRecord::links), sums left unchecked, a loss that diverged.
 std::vector<Note> run_flags(const RunRecord& record);
 // "2 ranks share one GPU: a check, not a speed"; empty if no GPU has several ranks. `ranks_per_gpu`: on the
 // fullest GPU.

@@ -41,6 +41,28 @@ bool has(const std::vector<Note>& flags, const char* kind) {
   return std::any_of(flags.begin(), flags.end(), [kind](const Note& flag) { return flag.kind == kind; });
 }
 
+TEST(RunFlags, NameASlowHostByTheStoredLinks) {
+  RunRecord record = steady_run();
+  record.links = Links{.comm = "mpi", .hosts = {{"n1"}, {"n2"}, {"n3"}, {"n4"}}};
+  const auto add_pairs = [&](double slow) {
+    record.links->pairs.clear();
+    for (std::size_t i = 0; i < 4; ++i)
+      for (std::size_t j = i + 1; j < 4; ++j)
+        record.links->pairs.push_back({record.links->hosts[i].name,
+                                       record.links->hosts[j].name,
+                                       {2e-5, i == 2 || j == 2 ? slow : 1.18e8}});
+  };
+  add_pairs(1.2e7);
+  const std::vector<Note> flags = run_flags(record);
+  ASSERT_EQ(flags.size(), 1U);
+  EXPECT_EQ(flags[0].kind, "slow_link");
+  EXPECT_EQ(flags[0].text,
+            "host n3 reaches 96 Mbit/s where others reach 944 Mbit/s: every step waits for it; look at its "
+            "cable, port and network card, or leave the host out");
+  add_pairs(1.1e8);
+  EXPECT_TRUE(run_flags(record).empty());
+}
+
 TEST(RunFlags, OfASteadyRunAreNone) {
   EXPECT_TRUE(run_flags(steady_run()).empty());
   RunRecord stepless;

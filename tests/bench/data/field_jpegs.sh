@@ -2,8 +2,7 @@
 # field_jpegs.sh BENCH_RESNET50 ROOT: files that stopped people's image loaders, by their public threads
 # (tensorflow/models#997, AlexeyAB/darknet#5293, IntelLabs/distiller#163), each one in a folder beside good ones. What
 # libjpeg decodes is used; the rest is skipped and counted.
-# shellcheck source=tests/prelude.sh
-source "$(dirname "$0")/../../prelude.sh"
+. "${BASH_SOURCE[0]%/*}/../../prelude.sh"
 program=$1 root=$2
 needs python3 python3
 needs cjpeg libjpeg-turbo-progs

@@ -1,4 +1,4 @@
-#include "bench/links/slow_links.h"
+#include "results/anomalies/slow_links.h"
 
 #include <gtest/gtest.h>
 

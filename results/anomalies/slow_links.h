@@ -32,6 +32,11 @@ struct SlowLimits {
   double latency_seconds = 0;     // and above this
 };
 
+// Of the probe before a run: a busy host or a busy network must not look like a slow one, and a rank that
+// waits for its CPU answers some milliseconds late.
+inline constexpr SlowLimits kSlowInRuns{
+    .bandwidth_share = 0.4, .latency_factor = 10, .latency_seconds = 0.02};
+
 // Usual: the third quartile, from slow to fast, of the places' best links. A place is
 // slow if all its links are and other places have good ones; its links are then not named one by one. Two
 // places have one link, which nothing can be compared with.
@@ -44,6 +49,9 @@ std::string slow_text(const SlowLink& slow, std::span<const std::string> names);
 // For a run, one sentence: "host n3 reaches 96 Mbit/s where others reach 940 Mbit/s, and every step waits for
 // it; …"; at most three hosts or links are named. Empty if none is slow.
 std::string slow_warning(std::span<const SlowLink> slow, std::span<const std::string> names);
+
+// The same of the links that a run probed; empty if none is slow.
+std::string slow_warning(const Links& links);
 
 // "940 Mbit/s", "24 Gbit/s".
 std::string bits_text(double bytes_per_second);

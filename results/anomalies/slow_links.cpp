@@ -1,4 +1,4 @@
-#include "bench/links/slow_links.h"
+#include "results/anomalies/slow_links.h"
 
 #include <algorithm>
 
@@ -88,6 +88,18 @@ std::string slow_warning(std::span<const SlowLink> slow, std::span<const std::st
   if (text.empty()) return "";
   if (slow.size() > kMostNamed) text += fmt::format("; and {} more", slow.size() - kMostNamed);
   return text + ": every step waits for it; look at its cable, port and network card, or leave the host out";
+}
+
+std::string slow_warning(const Links& links) {
+  std::vector<std::string> names;
+  for (const LinkHost& host : links.hosts) names.push_back(host.name);
+  const auto place_of = [&](const std::string& name) {
+    return static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
+  };
+  std::vector<MeasuredPair> pairs;
+  for (const HostPair& pair : links.pairs)
+    pairs.push_back({place_of(pair.first), place_of(pair.second), pair.link});
+  return slow_warning(find_slow(names.size(), pairs, kSlowInRuns), names);
 }
 
 std::string bits_text(double bytes_per_second) {
