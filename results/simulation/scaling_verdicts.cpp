@@ -12,7 +12,9 @@
 namespace plumb {
 namespace {
 
-constexpr double kRejectAbove = 0.02;     // faster than the bound: the clock or links.json is wrong
+// Faster than the bound: the clock or links.json is wrong. Links that are limited by token buckets, as
+// clouds' are, let bursts of 3 to 5 % through.
+constexpr double kRejectAbove = 0.02, kRejectAboveLinks = 0.05;
 constexpr double kLeastBusShare = 0.8;    // of the bus bandwidth that bench_allreduce reached
 constexpr double kLeastFall = 0.01;       // of step time: a smaller one is noise
 constexpr double kLeastPartNamed = 0.05;  // of the time by which a step is longer
@@ -106,7 +108,7 @@ void judge(const ScalingBasis& basis, const Links& links, const JudgedCase& of, 
   const PredictedCase& predicted = *of.predicted;
   const double speed = of.measured->images_per_second, bound = predicted.bound_images_per_second;
   const std::string name = of.measured->layout.name();
-  if (speed > (1 + kRejectAbove) * bound)
+  if (speed > (1 + kRejectAboveLinks) * bound)
     verdicts.push_back(
         {"REJECT",
          fmt::format("{:.5g} images/s is {} % faster than these links allow, {:.5g}: a device alone computes "
@@ -154,9 +156,6 @@ std::string reach_text(Layout layout, double efficiency) {
 
 Note predicted_answer(const std::string& subject, const std::vector<Note>& verdicts,
                       const std::vector<JudgedCase>& cases) {
-  if (const Note* rejected = find_note(verdicts, "REJECT"))
-    return {"not_judged",
-            fmt::format("{} can't be judged: {} with {}", subject, rejected->subject, rejected->text)};
   const JudgedCase& worst = *std::ranges::min_element(cases, {}, &JudgedCase::ratio);
   const auto explained = std::ranges::find_if(verdicts, [&](const Note& one) {
     return one.kind == "EXPLAIN" && one.subject == worst.measured->layout.name();
@@ -166,6 +165,9 @@ Note predicted_answer(const std::string& subject, const std::vector<Note>& verdi
             fmt::format("{} doesn't scale as it should: {} of a device alone where its links allow {}; {}",
                         subject, reach_text(worst.measured->layout, worst.efficiency()),
                         whole_percent(worst.predicted->efficiency), explained->text)};
+  if (const Note* rejected = find_note(verdicts, "REJECT"))
+    return {"not_judged",
+            fmt::format("{} can't be judged: {} with {}", subject, rejected->subject, rejected->text)};
   const JudgedCase& largest = cases.back();
   const PredictedCase& predicted = *largest.predicted;
   const std::string reach = fmt::format("{} of a device alone ({} predicted)",

@@ -13,11 +13,11 @@
 
 namespace plumb {
 
-// REJECT: measured faster than the bound by over 2 %. EXPLAIN: slower than predicted by over kLeastLoss, with
-// what holds it back, the largest part first: exposed communication, slow ranks, data, gaps and computing; or
-// the run's own buckets reached under 0.8 of the bus bandwidth that was predicted for them. FLAG: steps get
-// shorter by over 1 % where devices are added. Subjects are cases, in their order; none for what-if
-// predictions.
+// REJECT: measured faster than the bound by over 5 %, or than the roofline by over 2 %. EXPLAIN: slower than
+// predicted by over kLeastLoss, with what holds it back, the largest part first: exposed communication, slow
+// ranks, data, gaps and computing; or the run's own buckets reached under 0.8 of the bus bandwidth that was
+// predicted for them. FLAG: steps get shorter by over 1 % where devices are added. Subjects are cases, in
+// their order; none for what-if predictions.
 std::vector<Note> scaling_verdicts(const ScalingBasis& basis, const ScalingPrediction& prediction);
 
 struct JudgedScaling {
@@ -28,10 +28,10 @@ struct JudgedScaling {
 
 // `subject`: "ResNet-50 v1.5 fp16"; `measured`: of one configuration, by devices. By its verdicts where
 // `judged` has one of the measured cases on several devices: the case furthest below its prediction, with its
-// EXPLAIN; else the largest case, held back where its links alone cost over kLeastLoss. Without a prediction:
-// as it should where the largest case loses less than kLeastLoss, else by `losses`; `missing` says what would
-// tell more: "a run with --profile". Nothing for fewer than two cases. Kinds: "as_it_should", "held_back",
-// "not_judged".
+// EXPLAIN; else not judged where a case is rejected; else the largest case, held back where its links alone
+// cost over kLeastLoss. Without a prediction: as it should where the largest case loses less than kLeastLoss,
+// else by `losses`; `missing` says what would tell more: "a run with --profile". Nothing for fewer than two
+// cases. Kinds: "as_it_should", "held_back", "not_judged".
 std::optional<Note> scaling_answer(const std::string& subject, const std::vector<MeasuredCase>& measured,
                                    std::span<const ScalingLoss> losses, const JudgedScaling* judged,
                                    const std::string& missing);
