@@ -104,7 +104,7 @@ nlohmann::ordered_json to_json(const AllreduceReport& report) {
                               {"devices_per_node", report.devices_per_node}};
   if (report.ranks_per_gpu > 1) {
     json["ranks_per_gpu"] = report.ranks_per_gpu;
-    json["remarks"] = nlohmann::ordered_json::array({shared_gpu_text(report.ranks_per_gpu)});
+    json["warnings"] = nlohmann::ordered_json::array({shared_gpu_text(report.ranks_per_gpu)});
   }
   json["device_name"] = report.device_name;
   json["comm"] = options.comm;

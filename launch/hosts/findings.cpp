@@ -85,7 +85,7 @@ void check_gpu(const HostCheck& host, const GpuFacts& gpu, std::size_t index) {
              "reset the GPU or reboot");
   if (gpu.throttled)
     host.add(warning, "gpu", "a GPU's clocks are held down before the run",
-             fmt::format("{}: {}, {} MHz, {} C", name, fmt::join(gpu.clock_reasons, " and "),
+             fmt::format("{}: {}, {} MHz, {} C", name, fmt::join(gpu.throttle_reasons, " and "),
                          gpu.sm_clock_mhz, gpu.temperature_celsius),
              "check cooling, power supply and power cap (nvidia-smi -q -d PERFORMANCE)");
   if (gpu.mig == "on")
@@ -253,7 +253,7 @@ std::string doctor_text(const std::vector<HostAnswer>& answers, const std::vecto
 
 nlohmann::ordered_json doctor_json(const std::vector<HostAnswer>& answers,
                                    const std::vector<Finding>& findings, double seconds) {
-  nlohmann::ordered_json json{{"schema", "plumbline.doctor/1"},
+  nlohmann::ordered_json json{{"schema", "plumbline.doctor/2"},
                               {"exit_code", static_cast<int>(doctor_exit_code(findings))},
                               {"seconds", seconds},
                               {"findings", fields::written(findings)},

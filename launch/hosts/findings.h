@@ -70,7 +70,7 @@ ExitCode doctor_exit_code(const std::vector<Finding>& findings);
 // A line for each finding, and a last one that counts; `seconds`: of all answers together.
 std::string doctor_text(const std::vector<HostAnswer>& answers, const std::vector<Finding>& findings,
                         double seconds);
-// {"schema": "plumbline.doctor/1", "exit_code", "seconds", "findings": [{"severity", "check", "hosts",
+// {"schema": "plumbline.doctor/2", "exit_code", "seconds", "findings": [{"severity", "check", "hosts",
 // "what", "remedy"}], "hosts": [{"host", "answered", "seconds", "clock_offset_seconds",
 // "clock_uncertainty_seconds", "facts"}]}
 nlohmann::ordered_json doctor_json(const std::vector<HostAnswer>& answers,

@@ -59,7 +59,7 @@ ScreenRun screen_run_of(const RunRecord& record) {
   const GpuRecord& gpu = record.gpus.front();
   run.sm_clock_mhz = gpu.sm_clock_mhz.median;
   run.temperature_celsius = gpu.temperature_celsius.max;
-  run.reasons = clock_reasons_text(gpu);
+  run.reasons = throttle_reasons_text(gpu);
   return run;
 }
 

@@ -55,7 +55,7 @@ ExitCode screen_exit_code(const ScreenReport& report);
 
 // The table, a line for each slow or failed device, and what to leave out, for mpirun and Slurm.
 std::string screen_text(const ScreenReport& report);
-// {"schema": "plumbline.screen/1", "exit_code", "devices", "slow", "excluded", "mpirun_hosts",
+// {"schema": "plumbline.screen/2", "exit_code", "devices", "slow", "excluded", "mpirun_hosts",
 // "slurm_exclude"}
 nlohmann::ordered_json screen_json(const ScreenReport& report);
 

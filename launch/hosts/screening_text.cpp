@@ -73,7 +73,7 @@ nlohmann::ordered_json run_json(const ScreenRun& run, double share) {
   nlohmann::ordered_json json{{"images_per_second", run.images_per_second}, {"share_of_median", share}};
   if (run.sm_clock_mhz > 0) json["sm_clock_mhz"] = run.sm_clock_mhz;
   if (run.temperature_celsius > 0) json["temperature_celsius"] = run.temperature_celsius;
-  if (!run.reasons.empty()) json["clock_reasons"] = run.reasons;
+  if (!run.reasons.empty()) json["throttle_reasons"] = run.reasons;
   return json;
 }
 
@@ -120,7 +120,7 @@ std::string screen_text(const ScreenReport& report) {
 }
 
 nlohmann::ordered_json screen_json(const ScreenReport& report) {
-  nlohmann::ordered_json json{{"schema", "plumbline.screen/1"},
+  nlohmann::ordered_json json{{"schema", "plumbline.screen/2"},
                               {"exit_code", static_cast<int>(screen_exit_code(report))},
                               {"devices", nlohmann::ordered_json::array()},
                               {"slow", nlohmann::ordered_json::array()},

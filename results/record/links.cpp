@@ -87,7 +87,7 @@ Links read_links(const std::filesystem::path& file) {
         "file '{}' is no links.json: it holds no JSON object; measure again with bench_allreduce --output",
         printable(file.string()));
   const std::string name = fmt::format("file '{}'", printable(file.string()));
-  if (json.contains("schema") && json["schema"] == kResultSchema) {
+  if (value_or<std::string>(json, "schema").starts_with(kResultSchemaPrefix)) {
     if (!json.contains("links"))
       throw Error(ExitCode::bad_data,
                   "{} has no links, as its run was on one host or with --no-probe; name a links.json of "

@@ -24,7 +24,7 @@ run() {
       world = nodes * devices
       if (images == "") images = batch * world / seconds; else seconds = batch * world / images
       printf "{"
-      member("schema", "\"plumbline.result/1\""); member("status", "\"ok\""); member("failure", "\"\"")
+      member("schema", "\"plumbline.result/2\""); member("status", "\"ok\""); member("failure", "\"\"")
       member("model", "\"resnet50\""); member("precision", "\"fp32\""); member("device", "\"cpu\"")
       member("device_name", "\"some CPU, 1 thread, oneDNN 2.6.3\""); member("batch_per_device", batch)
       member("world_size", world); member("nodes", nodes); member("devices_per_node", devices)

@@ -46,7 +46,7 @@ class AllreduceRuns : public testing::Test {
 TEST_F(AllreduceRuns, EveryCollectiveIsMeasuredInAndOutOfPlaceWithoutAWrongElement) {
   for (const char* collective : {"allreduce", "allgather", "reducescatter", "broadcast"}) {
     const Json json = measure_well(3, kShort + "--collective " + collective).json;
-    EXPECT_EQ(json.at("schema"), "plumbline.allreduce/1");
+    EXPECT_EQ(json.at("schema"), "plumbline.allreduce/2");
     EXPECT_EQ(json.at("world_size"), 3);
     ASSERT_EQ(json.at("results").size(), 4u) << collective;
     int in_place = 0;

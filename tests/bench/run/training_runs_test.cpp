@@ -153,15 +153,15 @@ TEST(TrainingRuns, WinogradRepeatsBitForBitAndStaysNearDirectConvolutions) {
     return made;
   };
   const ProgramRun chosen = run(2, "");
-  if (!chosen.result.contains("winograd_steps")) GTEST_SKIP() << "no Winograd convolutions here";
+  if (!chosen.result.contains("winograd_ops")) GTEST_SKIP() << "no Winograd convolutions here";
   const ProgramRun direct = run(2, "--conv direct --log-dir direct");
-  EXPECT_FALSE(direct.result.contains("winograd_steps"));
+  EXPECT_FALSE(direct.result.contains("winograd_ops"));
   EXPECT_EQ(losses(run(2, "")), losses(chosen));
   EXPECT_NEAR(losses(chosen).front(), losses(direct).front(), 1e-4);
   EXPECT_NEAR(losses(chosen).back(), losses(direct).back(), 0.3);  // ReLUs turn: 0.07 measured
-  const auto steps = chosen.result.at("winograd_steps").get<std::vector<std::string>>();
-  EXPECT_EQ(steps.front(), "layer1.0.conv2.forward");
-  EXPECT_EQ(steps.size(), 18u);  // three passes of three convolutions in each of the first two stages
+  const auto ops = chosen.result.at("winograd_ops").get<std::vector<std::string>>();
+  EXPECT_EQ(ops.front(), "layer1.0.conv2.forward");
+  EXPECT_EQ(ops.size(), 18u);  // three passes of three convolutions in each of the first two stages
 }
 
 TEST(TrainingRuns, GoOnForSecondsOnAllRanksAlike) {

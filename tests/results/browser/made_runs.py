@@ -90,15 +90,15 @@ def gpu(rank, dice, seconds, throttled):
     """`throttled`: every fourth moment."""
     clocks = [1980 - 15 * dice.randrange(4) for _ in range(120)]
     record = {"rank": rank, "name": DEVICE, "id": f"GPU-{rank}", "driver_version": "570.00",
-              "highest_sm_clock_mhz": 1980, "window_seconds": seconds, "samples": len(clocks),
+              "highest_sm_clock_mhz": 1980, "window_seconds": seconds, "sample_count": len(clocks),
               "sm_clock_mhz": {"min": min(clocks), "median": sorted(clocks)[60], "max": max(clocks)},
               "memory_clock_mhz": {"min": 3201, "median": 3201, "max": 3201},
               "temperature_celsius": {"min": 50, "median": 62, "max": 66},
               "power_watts": {"min": 480, "median": 640, "max": 695},
-              "clock_reasons": {"power cap": 0.25} if throttled else {}, "throttled_share": 0.25 * throttled, "joules": 640 * seconds,
+              "throttle_reasons": {"power cap": 0.25} if throttled else {}, "throttled_share": 0.25 * throttled, "joules": 640 * seconds,
               "energy_source": "counter"}
     if rank == 0:
-        record["moments"] = {"seconds": [seconds * i / len(clocks) for i in range(len(clocks))],
+        record["samples"] = {"seconds": [seconds * i / len(clocks) for i in range(len(clocks))],
                              "sm_clock_mhz": clocks, "memory_clock_mhz": [3201] * len(clocks),
                              "temperature_celsius": [50 + i / 8 for i in range(len(clocks))],
                              "power_watts": [600 + i % 40 for i in range(len(clocks))],
@@ -142,7 +142,7 @@ def result(devices, run):
     images = BATCH * devices
     in_window = sorted(steps[WARMUP:])
     middle = (in_window[49] + in_window[50]) / 2
-    return {"schema": "plumbline.result/1", "status": "ok", "failure": "", "model": "resnet50", "precision": "fp16",
+    return {"schema": "plumbline.result/2", "status": "ok", "failure": "", "model": "resnet50", "precision": "fp16",
             "device": "cuda", "device_name": DEVICE, "batch_per_device": BATCH, "world_size": devices, "nodes": 1,
             "devices_per_node": devices, "iterations": ITERATIONS, "warmup": WARMUP, "step_seconds": steps,
             "loss": [7 * 0.97 ** i for i in range(ITERATIONS)],

@@ -164,11 +164,11 @@ class Values(ReportCase):
             self.assertGreater(predicted[3]["y"], self.points(figure)[3]["y"])
 
     def test_clocks(self):
-        moments = self.show("resnet50_1n2g_3")["gpus"][0]["moments"]
+        samples = self.show("resnet50_1n2g_3")["gpus"][0]["samples"]
         for dataset, key in enumerate(("sm_clock_mhz", "power_watts")):
             points = self.points("clocks", dataset)
-            self.assert_near([p["x"] for p in points], moments["seconds"], 5)
-            self.assert_near([p["y"] for p in points], moments[key])
+            self.assert_near([p["x"] for p in points], samples["seconds"], 5)
+            self.assert_near([p["y"] for p in points], samples[key])
 
     def test_profile(self):
         self.show("resnet50_1n4g_1")
