@@ -99,7 +99,7 @@ std::string begin_text(const ResolvedRun& step, const RunRecord& record) {
 std::string plan_text(const PlannedStep& step) {
   const Program& program = step.plan.program;
   const auto collectives = std::ranges::count(program.instructions, Lane::communication, &Instruction::lane);
-  return fmt::format("{}; {}{} instructions, {}{}{} MiB planned", step.source->description(),
+  return fmt::format("{}; {}{} ops, {}{}{} MiB planned", step.source->description(),
                      step.options.model->margin_head ? shard_text(step.plan.graph) + " of rank 0; " : "",
                      program.instructions.size(), step.captures ? "captured as one CUDA graph, " : "",
                      collectives == 0

@@ -32,7 +32,7 @@ struct CollectiveRecord {
   int slowest_rank = 0;  // has the lowest bus bandwidth: it waited longest
   int last_rank = 0;     // has the highest: the others waited for it
   static void fields(auto& self, auto&& each) {
-    each("name", self.name, Field{"of the instruction"});
+    each("name", self.name, Field{"of the op"});
     each("kind", self.kind, Field{"allreduce_sum, allgather, …"});
     each("bytes", self.bytes, Field{"of the whole buffer", 0});
     each("seconds", self.seconds, Field{"over the ranks, from a rank's start to its end"});

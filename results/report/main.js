@@ -132,7 +132,7 @@ function showRun() {
   showFigure('kinds', kindsFigure(profiled));
   showFigure('roofline', rooflineFigure(profiled));
   showFigure('plan', planFigure(planned));
-  showOf('steps', run, {Profile: profiled});
+  showOf('ops', run, {Profile: profiled});
   showOf('memory', run, {Memory: planned});
   const traced = runWith(presentRun, 'trace').trace;
   document.getElementById('trace-note').textContent = traced ?

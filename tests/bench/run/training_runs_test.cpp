@@ -247,16 +247,16 @@ TEST(TrainingRuns, ProfileAndTraceHoldEveryStepAndLeaveTheRunAsItIs) {
   const auto profile = nlohmann::ordered_json::parse(read_text(run / "profile.json"));
   const auto trace = nlohmann::ordered_json::parse(read_text(run / "trace.json"));
   const std::size_t iterations = profile.at("iterations");
-  EXPECT_EQ(profile.at("steps").size(), program.at("steps").size());
+  EXPECT_EQ(profile.at("ops").size(), program.at("ops").size());
   EXPECT_LE(profile.at("busy_seconds").get<double>(), profile.at("iteration_seconds").get<double>());
   std::map<std::string, std::size_t> drawn;
   for (const auto& event : trace.at("traceEvents"))
     if (event.at("ph") == "X") ++drawn[event.at("name")];
-  for (const auto& step : program.at("steps")) {
-    const std::string name = step.at("name");
+  for (const auto& op : program.at("ops")) {
+    const std::string name = op.at("name");
     EXPECT_EQ(drawn[name], iterations) << name;
   }
-  for (const auto& step : profile.at("steps")) EXPECT_GE(step.at("seconds").get<double>(), 0) << step;
+  for (const auto& op : profile.at("ops")) EXPECT_GE(op.at("seconds").get<double>(), 0) << op;
   double reduced_bytes = 0;
   for (const auto& collective : stamped.result.at("collectives")) {
     EXPECT_EQ(drawn[collective.at("name")], iterations) << collective;
