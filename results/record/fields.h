@@ -214,6 +214,7 @@ Json schema_of_type(const Field& field) {
   } else if constexpr (Record<T>) {
     return record_schema<T>();
   } else {
+    static_assert(std::same_as<T, Json>, "a member of unknown type");
     return {{"type", "object"}};
   }
 }
@@ -235,6 +236,14 @@ T value_or(const nlohmann::ordered_json& object, const char* key, const T& other
   if constexpr (std::same_as<T, std::string>) return found->is_string() ? found->get<T>() : otherwise;
   if constexpr (std::integral<T>) return found->is_number_integer() ? found->get<T>() : otherwise;
   if constexpr (std::floating_point<T>) return found->is_number() ? found->get<T>() : otherwise;
+}
+
+// A file or output: the name of its schema, then the record's members.
+template <fields::Record T>
+nlohmann::ordered_json document_json(const char* schema, const T& record) {
+  nlohmann::ordered_json json{{"schema", schema}};
+  json.update(fields::written(record));
+  return json;
 }
 
 // The JSON Schema of a file whose "schema" is `name`.

@@ -115,9 +115,7 @@ void RunRecord::fields(auto& self, auto&& each) {
 }
 
 Json to_json(const RunRecord& record) {
-  Json json{{"schema", kResultSchema}};
-  json.update(fields::written(record));
-  return json;
+  return document_json(kResultSchema, record);
 }
 
 Json result_schema() {
