@@ -58,10 +58,20 @@ log() {
 }
 
 # shape [PATTERN]: what JSON on standard input has: each member once, with its value, or its type where that is a number
-# with a fraction or where the member's path matches PATTERN.
+# with a fraction or where the member's path matches PATTERN. Before them come the errors that its JSON Schema finds.
 shape() {
   python3 -c '
-import json, re, sys
+import glob, json, os, re, sys
+def check(document):
+    try: import jsonschema
+    except ImportError: return
+    kind = re.fullmatch(r"plumbline\.(?!host)(\w+)/\d+", document.get("schema", "") if isinstance(document, dict) else "")
+    if not kind: return
+    files = glob.glob(os.environ["SCHEMAS"] + f"/*/documents/schemas/{kind[1]}.schema.json")
+    if not files: print("no JSON Schema of", kind[0])
+    for file in files:
+        for error in jsonschema.Draft202012Validator(json.load(open(file))).iter_errors(document):
+            print("WRONG", error.json_path, error.message)
 varies = re.compile(sys.argv[1] or "(?!)")
 seen = {}
 def walk(value, path):
@@ -72,7 +82,9 @@ def walk(value, path):
         for member in value: walk(member, path + "[]")
     elif isinstance(value, float): seen.setdefault(path, "number")
     else: seen.setdefault(path, type(value).__name__ if varies.search(path) else json.dumps(value))
-walk(json.load(sys.stdin), "")
+document = json.load(sys.stdin)
+check(document)
+walk(document, "")
 for path, value in seen.items(): print(path + ":", value)' "${1:-}"
 }
 
