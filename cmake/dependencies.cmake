@@ -1,10 +1,12 @@
-# Libraries that others keep well; the reason for each stands in docs/dependencies.md.
+# Libraries that others keep well; the reason for each stands in docs/reference/dependencies.md.
 find_package(Threads REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(Boost REQUIRED)
 find_package(tomlplusplus REQUIRED)
+find_package(ZLIB REQUIRED)
+find_library(PLUMB_RE2 re2 REQUIRED)
 find_file(PLUMB_CHART_JS chart.min.js PATHS /usr/share/javascript/chart.js /usr/share/nodejs/chart.js/dist REQUIRED)
 if(PLUMB_ENGINE)
   find_package(MPI REQUIRED COMPONENTS C)

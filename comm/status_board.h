@@ -70,8 +70,8 @@ struct RunStatus {
 };
 
 // Lock-free; no function but collectives() allocates. enter() and leave() belong to one thread, the one that
-// communicates; docs/reliability.md has their cost. set_phase() and set_iteration() may be called by any
-// thread, and by signal handlers.
+// communicates; results/appendix/reliability.md has their cost. set_phase() and set_iteration() may be called
+// by any thread, and by signal handlers.
 class StatusBoard {
  public:
   static constexpr std::size_t kKept = 64;

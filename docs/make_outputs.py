@@ -3,7 +3,7 @@
 
     docs/make_outputs.py [--programs FOLDER] [PAGE.md …]
 
-PAGE: running.md, analysis.md, …; default: all. Commands of all pages run in one scratch folder that holds the programs
+PAGE: tutorial.md, how-to/ci.md, …; default: all. Commands of all pages run in one scratch folder that holds the programs
 (default build/release/bin), in the pages' order, so that a later page reads what an earlier one's runs left. In a page
 
     <!-- run: COMMAND -->                       runs a command that readers don't see
@@ -28,7 +28,9 @@ ROOT = DOCS.parent
 sys.path.insert(0, str(ROOT / "tests/results/browser"))
 import devtools  # noqa: E402
 
-PAGES = ["running.md", "images.md", "faces.md", "analysis.md", "scaling.md", "comparing.md", "allreduce.md", "launching.md", "ci.md"]
+PAGES = ["tutorial.md", "reference/output.md", "how-to/real-images.md", "how-to/arcface.md", "reference/log-formats.md",
+         "../results/appendix/scaling.md", "how-to/compare-a-framework.md", "reference/bench_allreduce.md", "how-to/launching.md",
+         "how-to/ci.md"]
 BLOCK = re.compile(r"<!-- run: (?P<run>.+?) -->\n"
                    r"|<!-- output of: (?P<output>.+?) -->\n```\n(?P<old>.*?)```\n"
                    r"|<!-- picture of: (?P<page>\S+), (?P<selector>.+?) -->\n!\[.*?\]\((?P<picture>.+?)\)"
@@ -56,8 +58,8 @@ def take_picture(chromium, page_file, selector, picture):
         page.screenshot(picture, clip=box)
 
 
-def fill(text, folder, chromium):
-    """The page with what its commands say now."""
+def fill(page, folder, chromium):
+    """The text of the page with what its commands say now."""
     def filled(block):
         if block["run"]:
             shell(block["run"], folder)
@@ -65,11 +67,11 @@ def fill(text, folder, chromium):
             output = shell(block["output"], folder)
             return block[0].replace(f"```\n{block['old']}```", f"```\n{output.strip()}\n```")
         elif block["file"]:
-            shutil.copyfile(folder / block["file"], DOCS / block["copy"])
+            shutil.copyfile(folder / block["file"], page.parent / block["copy"])
         elif chromium:
-            take_picture(chromium, folder / block["page"], block["selector"], DOCS / block["picture"])
+            take_picture(chromium, folder / block["page"], block["selector"], page.parent / block["picture"])
         return block[0]
-    return BLOCK.sub(filled, text)
+    return BLOCK.sub(filled, page.read_text())
 
 
 def main():
@@ -86,7 +88,7 @@ def main():
             (folder / name).symlink_to(ROOT / name)
         for name in arguments.pages:
             page = DOCS / name
-            page.write_text(fill(page.read_text(), folder, chromium))
+            page.write_text(fill(page, folder, chromium))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what Plumbline is built from: packages of Debian and its kin (apt) or of Fedora and its kin (dnf), and the
 # headers for GPUs that they lack, from PyPI into build/fetched (or $PLUMB_FETCHED). With PLUMB_TEST_PACKAGES set, also
-# what only tests use. Takes no arguments, says nothing when nothing is missing. Why each is wanted: docs/dependencies.md.
+# what only tests use. Takes no arguments, says nothing when nothing is missing. Why each is wanted: docs/reference/dependencies.md.
 # Exit codes: 0 all there, or all but what only GPU parts or single tests want; 64 usage; 69 can't install.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
@@ -17,12 +17,14 @@ apt_packages=(
   libjpeg-turbo-progs
   libjs-chart.js
   libopenmpi-dev
+  libre2-dev
   libspdlog-dev
   libtomlplusplus-dev
   ninja-build
   nlohmann-json3-dev
   ocl-icd-opencl-dev
   openmpi-bin
+  zlib1g-dev
 )
 
 # The same on Fedora, and with EPEL on its kin. None of them has Chart.js.
@@ -39,8 +41,10 @@ dnf_packages=(
   ninja-build
   onednn-devel
   openmpi-devel
+  re2-devel
   spdlog-devel
   tomlplusplus-devel
+  zlib-devel
 )
 
 # With PLUMB_TEST_PACKAGES. Tests are skipped if theirs is missing.

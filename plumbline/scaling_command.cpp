@@ -35,8 +35,9 @@ OptionTable scaling_options(ScalingArguments& arguments) {
       {{"Input",
         {positional("RUN…", arguments.runs,
                     "run folder with --profile, or a folder of runs of one configuration on several cases"),
-         text_option("--links", "FILE", arguments.links,
-                     "latency and bandwidth: links.json of bench_allreduce"),
+         text_option(
+             "--links", "FILE", arguments.links,
+             "latency and bandwidth: links.json of bench_allreduce, or all_reduce_perf's table or -J file"),
          flag_option("--published", arguments.published, true,
                      "instead of RUN: the model held against the published scaling of frameworks on V100s"),
          flag_option("--force", arguments.force, true, "also with links.json of other hosts")}},

@@ -170,9 +170,9 @@ void check_together(const AllreduceOptions& o) {
         "options --share-gpu and --output exclude each other: ranks on one GPU measure no link; leave one "
         "out");
   if (!o.replay.model && !o.compute.empty())
-    refuse("option --compute: is for --replay only; add --replay with the model of that program.json");
+    refuse("option --compute: applies to --replay only; add --replay with the model of that program.json");
   if (!o.replay.model && (o.batch_per_device || o.bucket_mb))
-    throw Error(ExitCode::usage, "option {}: is for --replay only; leave it out",
+    throw Error(ExitCode::usage, "option {}: applies to --replay only; leave it out",
                 o.bucket_mb ? "--bucket-mb" : "--bs");
   if (!o.compute.empty() && (o.batch_per_device || o.bucket_mb))
     throw Error(ExitCode::usage, "options {} and --compute exclude each other: {} has them already",

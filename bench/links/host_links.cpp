@@ -105,7 +105,8 @@ std::vector<MeasuredPair> measured_in_time(const Job& job, const std::vector<Pla
     messages.warn(fmt::format(
         "the probe of the links between hosts has run for {} s and goes on: two hosts can't reach each "
         "other, "
-        "or a link is very slow; name the network that joins all hosts (docs/cluster.md), or leave the probe "
+        "or a link is very slow; name the network that joins all hosts (docs/reference/environment.md), or "
+        "leave the probe "
         "out by --no-probe",
         kPatienceForProbe.count()));
   });

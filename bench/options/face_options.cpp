@@ -112,7 +112,7 @@ void check_face(const FaceOptions& o, const Model& model, const std::vector<cons
   if (o.sample_rate && o.head != Head::sampled)
     throw Error(
         ExitCode::usage,
-        "option --sample-rate: is for --head pfc only, the other heads take all classes; leave it out");
+        "option --sample-rate: applies to --head pfc only, the other heads take all classes; leave it out");
   if (model.dropout == 0 && o.dropout.value_or(0) > 0)
     throw Error(ExitCode::usage, "option --dropout: {} has no dropout; leave it out, or give --backbone {}",
                 model.name, names_with(models, &Model::dropout, " or "));

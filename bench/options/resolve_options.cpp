@@ -20,7 +20,8 @@ void check_link(const BenchOptions& o) {
     throw Error(ExitCode::usage, "option {}: a run measures its links itself; add --dry-run or leave it out",
                 name);
   if (o.nodes < 2)
-    throw Error(ExitCode::usage, "option {}: is of links between nodes; add --nodes with 2 or more", name);
+    throw Error(ExitCode::usage, "option {}: describes links between nodes; add --nodes with 2 or more",
+                name);
   if (!has_bandwidth)
     throw Error(ExitCode::usage, "option --latency: needs a bandwidth next to it; add --bandwidth");
 }
@@ -84,7 +85,7 @@ void check_together(const BenchOptions& o) {
         "or --comm nccl",
         o.comm == "mpi" ? "--comm mpi" : "--share-gpu");
   if (o.loss_scaling && o.loss_scaling->kind != LossScaling::Kind::none && o.precision != Precision::fp16)
-    throw Error(kUsage, "option --loss-scale: is for --fp16 only, and this run is in {}; leave it out",
+    throw Error(kUsage, "option --loss-scale: applies to --fp16 only, and this run is in {}; leave it out",
                 name_of(o.precision));
   if (o.tune_for == TuneFor::energy && (!o.autotune || o.deterministic))
     throw Error(kUsage, "option --tune-for: 'energy' needs tuning, which {} turns off; leave one of them out",

@@ -111,7 +111,8 @@ __device__ void for_steps(const Place& place, const Visit& visit) {
 }
 
 // Values through load_packed(). Of norm_backward_apply<f16,MaskedByLine> ptxas 13 keeps twice as many loads
-// in flight with these than with load(), and with the branch for bf16, which no Program has (docs/gpu.md).
+// in flight with these than with load(), and with the branch for bf16, which no Program has
+// (docs/how-to/new-gpu.md).
 template <typename T, int kCount>
 __device__ void load_floats(const T* from, float (&values)[kCount]) {
   const Packed<T, kCount> group = load_packed<kCount>(from);

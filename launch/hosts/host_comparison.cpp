@@ -92,7 +92,7 @@ std::vector<ComparedFact> compared_facts() {
       {note, "network", "NCCL's interface for TCP", member(&HostFacts::nccl_interface),
        "if they aren't in one network, name those that are in NCCL_SOCKET_IFNAME"},
       {note, "network", "interfaces", member(&HostFacts::interfaces),
-       "nothing, if one network joins all hosts; else name it (docs/cluster.md, Variables)"},
+       "nothing, if one network joins all hosts; else name it (docs/reference/environment.md)"},
       {note, "kernel", "kernel", member(&HostFacts::kernel), "nothing, unless a host turns out slower"},
       {note, "log folder", "file system of the log folder",
        [](const HostFacts& host) { return host.log_folder.file_system; },

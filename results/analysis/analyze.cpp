@@ -191,6 +191,10 @@ void add_settings(RunsOfLogs& results, std::vector<LogRun>& runs) {
   }
 }
 
+OtherFormats other_formats(const AnalyzeOptions& options) {
+  return options.log_format == "auto" ? OtherFormats::refuse : OtherFormats::pass_over;
+}
+
 // Reads every file. A file with a defect and a copy of an earlier file go to the bad ones.
 void read_runs(const LogTree& tree, const fs::path& dir, const AnalyzeOptions& options, ReadLogs& read) {
   RunsOfLogs results(dir, options);
@@ -198,7 +202,8 @@ void read_runs(const LogTree& tree, const fs::path& dir, const AnalyzeOptions& o
   std::vector<std::string> oddities;
   std::map<std::pair<std::int64_t, std::uint64_t>, std::string> seen;
   for (const LogFile& file : tree.files) {
-    LogReading log = read_log(*read.format, file.path, read.window, file.name.size(), options.stretch);
+    LogReading log = read_log(*read.format, file.path, read.window, file.name.size(), options.stretch,
+                              other_formats(options));
     const std::optional<Window> own_window = results.reread(read, file, log);
     const std::string path = display_path(file.path, dir);
     if (log.defect) {
@@ -211,7 +216,8 @@ void read_runs(const LogTree& tree, const fs::path& dir, const AnalyzeOptions& o
       continue;
     }
     read.runs.push_back({file, log.images_per_second, log.hash, own_window, ""});
-    if (!log.caveat.empty()) caveats.insert(file.name.case_name + ": " + log.caveat);
+    if (!log.caveat.empty())
+      caveats.insert((file.name.case_name == kNoCase ? path : file.name.case_name) + ": " + log.caveat);
     if (!log.stall.empty()) oddities.push_back(path + " " + log.stall);
     if (!log.change.empty()) oddities.push_back(path + ": " + log.change);
     if (!log.divergence.empty()) oddities.push_back(path + ": " + log.divergence);
@@ -323,11 +329,13 @@ Json dictionary_of(const std::vector<CaseSummary>& cases) {
 ReadLogs read_logs(const fs::path& path, const AnalyzeOptions& options) {
   std::error_code error;
   const bool is_one = fs::is_regular_file(path, error);
+  if (is_one && fs::file_size(path, error) == 0)
+    throw Error(ExitCode::bad_data, "log '{}' is empty; see whether the run began", printable(path.string()));
   LogTree tree = is_one ? LogTree{{{path, name_of_log(path, options.one_log)}}, {}} : find_logs(path);
   std::vector<std::string> notes;
   std::shared_ptr<const LogFormat> own;
   const LogFormat& format = choose_format(options.log_format, tree.files, notes, own);
-  if (is_one) add_size(format, tree.files.front());
+  if (is_one) add_size(format, tree.files.front(), other_formats(options));
   ReadLogs read{.own_format = std::move(own),
                 .format = &format,
                 .window = choose_window(format, options),

@@ -4,7 +4,6 @@
 #include "base/text.h"
 #include "results/formats/line_prefix.h"
 #include "results/formats/line_reader.h"
-#include "results/formats/read_log.h"
 
 namespace plumb {
 
@@ -32,7 +31,7 @@ LogName name_of_log(const fs::path& file, const OneLog& told) {
   return name;
 }
 
-void add_size(const LogFormat& format, LogFile& file) {
+void add_size(const LogFormat& format, LogFile& file, OtherFormats other_formats) {
   LogName& name = file.name;
   if (name.batch_per_device > 0) return;
   const StatedSize stated = stated_size(format, file.path);
@@ -41,12 +40,15 @@ void add_size(const LogFormat& format, LogFile& file) {
     name.case_name = fmt::format("{}n{}g", *stated.nodes, *stated.devices_per_node);
     parse_case_name(name.case_name, name.nodes, name.devices_per_node);
   }
-  if (format.needs_size() && (name.batch_per_device == 0 || name.case_name == kNoCase))
-    throw Error(
-        ExitCode::usage,
-        "'{}' does not state the size of its run, which the log format {} needs; pass --case and --bs, such "
-        "as --case 1n8g --bs 128",
-        printable(file.path.string()), format.name);
+  if (!format.needs_size() || (name.batch_per_device > 0 && name.case_name != kNoCase)) return;
+  const LogReading log = read_log(format, file.path, format.default_window, name.size(), {}, other_formats);
+  if (log.defect && log.defect->kind == "mixed")
+    throw Error(ExitCode::bad_data, "log '{}': {}", printable(file.path.string()), log.defect->text);
+  throw Error(
+      ExitCode::usage,
+      "'{}' does not state the size of its run, which the log format {} needs; pass --case and --bs, such "
+      "as --case 1n8g --bs 128",
+      printable(file.path.string()), format.name);
 }
 
 void refuse_misfit(const LogFormat& format, const LogFile& file) {
@@ -55,8 +57,13 @@ void refuse_misfit(const LogFormat& format, const LogFile& file) {
   std::string unlike;
   while (const std::optional<std::string_view> line = lines.next()) {
     const WrittenLine written = prefix.strip(*line);
-    if (format.read_line(written.text, file.name.size()).fit == Fit::whole) return;
-    if (unlike.empty() && looks_like_training(written.text))
+    const LineReading reading = format.read_line(written.text, file.name.size());
+    if (reading.fit == Fit::whole) return;
+    if (!unlike.empty()) continue;
+    if (reading.fit == Fit::near)
+      unlike = fmt::format("; line {} has '{}' where a number is expected", lines.line_number(),
+                           printable(std::string(reading.misfit)));
+    else if (looks_like_training(written.text))
       unlike = fmt::format("; line {} is '{}'", lines.line_number(), printable(written.text));
   }
   throw Error(ExitCode::bad_data, "no line of '{}' fits '{}' of the log format {}{}",

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "results/analysis/log_tree.h"
+#include "results/formats/read_log.h"
 
 namespace plumb {
 
@@ -19,8 +20,9 @@ struct OneLog {
 // Error(usage) for a case that is none.
 LogName name_of_log(const std::filesystem::path& file, const OneLog& told);
 
-// Fills in what the log says itself. Throws Error(usage) if its format needs more.
-void add_size(const LogFormat& format, LogFile& file);
+// Fills in what the log says itself. Throws Error(usage) if its format needs more, Error(bad_data) if the log
+// is a mixture of formats.
+void add_size(const LogFormat& format, LogFile& file, OtherFormats other_formats);
 
 // Throws Error(bad_data) with the first line that looks like training if no line fits the format.
 void refuse_misfit(const LogFormat& format, const LogFile& file);

@@ -1,13 +1,14 @@
 // Reads the events of a profiler's trace.
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <functional>
+#include <istream>
 #include <unordered_map>
 
 #include "base/error.h"
 #include "base/shallow_json.h"
 #include "results/explain/framework_trace.h"
+#include "results/explain/trace_stream.h"
 #include "results/record/fields.h"
 
 namespace plumb {
@@ -113,9 +114,8 @@ class EventCollector {
 
 TraceEvents read_trace_events(const std::filesystem::path& file, const std::string& origin) {
   std::error_code error;
-  std::ifstream stream;
-  if (std::filesystem::is_regular_file(file, error)) stream.open(file, std::ios::binary);
-  if (!stream.is_open())
+  TraceStream trace(std::filesystem::is_regular_file(file, error) ? file : "");
+  if (!trace.is_open())
     throw Error(ExitCode::bad_data, "{} can't be read; name the file that the profiler wrote", origin);
   EventCollector collector(origin);
   std::string key;        // the last one of the outermost object
@@ -142,13 +142,16 @@ TraceEvents read_trace_events(const std::filesystem::path& file, const std::stri
   };
   Json rest;
   try {
+    std::istream stream(&trace);
     rest = Json::parse(stream, keep);
   } catch (const Json::parse_error& bad) {
-    throw Error(
-        ExitCode::bad_data,
-        "{} is no JSON from byte {} on, or ends too early; let the profiler write it again, and unpack "
-        "it if it is compressed",
-        origin, bad.byte);
+    if (!trace.is_whole())
+      throw Error(ExitCode::bad_data,
+                  "{} can't be unpacked to its end (gzip); copy it again, or let the profiler write it again",
+                  origin);
+    throw Error(ExitCode::bad_data,
+                "{} is no JSON from byte {} on, or ends too early; let the profiler write it again", origin,
+                bad.byte);
   }
   if (events_depth < 0)
     throw Error(ExitCode::bad_data, "{} has no 'traceEvents'; give one of PyTorch's export_chrome_trace",

@@ -71,6 +71,40 @@ constexpr SpeedFormat kMllog(
      .has_no_end = true},
     {});
 
+// The same where no line has a throughput: ends of epochs, or of blocks of them.
+class MllogEpochs final : public StampFormat {
+ public:
+  constexpr MllogEpochs()
+      : StampFormat(
+            {.name = "mllog_epochs",
+             .framework = "MLPerf",
+             .source = "MLPerf's logging library, from train_samples and the ends of epochs",
+             .example = ":::MLLOG {\"namespace\": \"\", \"time_ms\": 1700000000000, \"event_type\": "
+                        "\"INTERVAL_END\", \"key\": \"epoch_stop\", \"value\": null, \"metadata\": "
+                        "{\"file\": \"train.py\", \"lineno\": 7, \"epoch_num\": 1}}",
+             .shape = ":::MLLOG *\"time_ms\": {value},*\"epoch_stop\"*\"epoch_num\": {iteration}|"
+                      ":::MLLOG *\"time_ms\": {value},*\"block_stop\"*\"first_epoch_num\": {iteration}",
+             .default_window = {.iterations = 2, .warmup = 1},
+             .index_step = 0,
+             .has_no_end = true,
+             .is_last_choice = true,
+             .images_line = ":::MLLOG *\"train_samples\"*\"value\": {count}"},
+            StampKind::since_1970) {}
+
+  bool needs_size() const override { return false; }
+  std::string caveat(const LogSeries&, const Window&, const RunSize&) const override {
+    return "the time of an epoch includes its evaluation";
+  }
+
+ protected:
+  bool read_value(std::string_view line, const Captured& captured, const RunSize& size,
+                  LineReading& reading) const override {
+    const bool has_value = StampFormat::read_value(line, captured, size, reading);
+    reading.value /= 1000;  // of milliseconds
+    return has_value;
+  }
+};
+
 // tensorflow/benchmarks, tf_cnn_benchmarks: the mean speed of all steps up to a line, which the warm-up
 // doesn't belong to. Its first line is of step 1, however far the others are apart.
 class TfCnn final : public SpeedFormat {
@@ -102,12 +136,13 @@ class TfCnn final : public SpeedFormat {
 };
 
 constexpr TfCnn kTfCnn;
+constexpr MllogEpochs kMllogEpochs;
 
 }  // namespace further
 }  // namespace
 
 const LogFormat &kArcFaceTorch = further::kArcFaceTorch, &kMegatron = further::kMegatron,
                 &kOneflowTrain = further::kOneflowTrain, &kMllog = further::kMllog,
-                &kTfCnnBenchmarks = further::kTfCnn;
+                &kTfCnnBenchmarks = further::kTfCnn, &kMllogEpochs = further::kMllogEpochs;
 
 }  // namespace plumb

@@ -12,23 +12,25 @@ namespace plumb {
 // What a line that fits says, as far as its shape asks for it.
 struct Captured {
   std::optional<std::int64_t> epoch, iteration, from, count, writer;
-  std::optional<double> value, mean, seconds;
+  std::optional<double> value, mean, seconds, loss;
+  std::string_view misfit;  // of a line that is near: the word where a number is expected
 };
 
-enum class Fit { none, begins, whole };  // begins: the first word is there, the rest is not
+// begins: only the first word is there; near: all text is there, but a word where a number is expected.
+enum class Fit { none, begins, near, whole };
 
 // Text stands for itself, and
 //   {epoch} {iteration} {from} {count} {writer}: a whole number after blanks or none; of "20-40" the second
-//   {value} {mean} {seconds} {any}: a number after blanks or none, nan and inf among them; {any} is passed
-//   over a blank, ~: blanks or tabs, at least one, any number
+//   {value} {mean} {seconds} {any}: a number after blanks or none, nan, inf, 1,530.81 and 1.53K among them;
+//   {any} is passed over
+//   a blank, ~: blanks or tabs, at least one, any number
 //   *: anything up to the text that follows
 //   ^ first, $ last: the line begins here, ends here but for blanks
 //   |: or another shape
 // A shape may begin anywhere in a line, so it begins with text or ^.
 class LineShape {
  public:
-  // The text must outlive the shape. A mistake in it does not compile where the shape is a constant;
-  // elsewhere it throws a text that says what is wrong.
+  // The text must outlive the shape. A mistake in a constant one does not compile.
   constexpr LineShape(const char* text) : LineShape(std::string_view(text)) {}
   constexpr LineShape(std::string_view text) {
     std::string_view rest = text;
@@ -83,7 +85,11 @@ class LineShape {
   }
 
   Fit match_one(std::size_t first, std::size_t end, std::string_view line, Captured& captured) const;
-  bool match_parts(std::size_t first, std::size_t end, std::string_view rest, Captured& captured) const;
+  enum class Numbers { numbers, any_word };
+  Fit match_from(std::size_t first, std::size_t end, std::string_view rest, Captured& captured) const;
+  bool match_parts(std::size_t first, std::size_t end, std::string_view rest, Captured& captured,
+                   Numbers numbers) const;
+  bool match_any_word(std::size_t i, std::string_view& rest, Captured& captured) const;
   static bool match_part(const Part& part, std::string_view& rest, Captured& captured);
 
   std::array<Part, 96> parts_ = {};
@@ -91,7 +97,8 @@ class LineShape {
 };
 
 // Takes a number off the front of the text, nan and inf among them; nothing if there is none. One beyond a
-// double is infinite.
+// double is infinite. It may have thousands' commas before a point, or two of them, and end with K or M, for
+// thousands or millions; what 1,530 alone means is not known.
 std::optional<double> take_number(std::string_view& text);
 // Takes digits off the front of the text; nothing if there are none, or too many.
 std::optional<std::int64_t> take_whole_number(std::string_view& text);

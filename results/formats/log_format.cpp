@@ -35,7 +35,8 @@ bool begins_with_own_line(const std::filesystem::path& file) {
 
 LineReading LogFormat::read_line(std::string_view line, const RunSize& size) const {
   Captured captured;
-  LineReading reading{.fit = shape.match(line, captured)};
+  LineReading reading{.fit = match(line, captured)};
+  reading.misfit = captured.misfit;
   if (reading.fit != Fit::whole) return reading;
   reading.has_index = captured.iteration.has_value();
   reading.epoch = captured.epoch.value_or(0);
@@ -46,6 +47,7 @@ LineReading LogFormat::read_line(std::string_view line, const RunSize& size) con
     reading.iteration = std::min(reading.iteration, kMostCounted) * reading.step;
   }
   reading.mean = captured.mean;
+  reading.loss = captured.loss;
   if (captured.writer) reading.writer = std::to_string(*captured.writer);
   const bool takes_two_lines = !captured.value && !has_stamps();
   reading.has_value = !takes_two_lines;
@@ -184,11 +186,11 @@ std::vector<double> StampFormat::step_seconds(const LogSeries& series, const Win
 
 std::span<const LogFormat* const> log_formats() {
   static const std::array kFormats{
-      &kPaddleSpeed,   &kPaddleTime,   &kMxnetRn50v1b, &kMxnetArcface, &kMxnetPartialFc,
-      &kNgcMxnetSpeed, &kNgcMxnetTime, &kNgcTfSpeed,   &kNgcTfTime,    &kNgcPytorchTime,
-      &kPytorch,       &kTf2Speed,     &kTf2Time,      &kMindspore,    &kOneflowCnn,
-      &kOneflowFace,   &kPlsc,         &kMxnetNodes,   &kNgcMxnetDll,  &kPaddleIps,
-      &kArcFaceTorch,  &kMegatron,     &kOneflowTrain, &kMllog,        &kTfCnnBenchmarks};
+      &kPaddleSpeed,  &kPaddleTime,  &kMxnetRn50v1b,   &kMxnetArcface,   &kMxnetPartialFc,  &kNgcMxnetSpeed,
+      &kNgcMxnetTime, &kNgcTfSpeed,  &kNgcTfTime,      &kNgcPytorchTime, &kNgcPytorchSpeed, &kPytorch,
+      &kTf2Speed,     &kTf2Time,     &kMindspore,      &kOneflowCnn,     &kOneflowFace,     &kPlsc,
+      &kMxnetNodes,   &kNgcMxnetDll, &kPaddleIps,      &kArcFaceTorch,   &kMegatron,        &kOneflowTrain,
+      &kMllog,        &kMllogEpochs, &kTfCnnBenchmarks};
   return kFormats;
 }
 

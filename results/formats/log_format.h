@@ -40,8 +40,10 @@ struct LineReading {
   std::int64_t step = 0;                    // the iterations that the line is of; 0: it doesn't say
   std::string writer = {};                  // the rank or node that the line names; empty: it names none
   std::optional<double> mean = {};          // of all values so far
+  std::optional<double> loss = {};          // where the line's groups give it
   double value = 0;                         // images/s, a time, or a stamp as its clock counts
   std::string_view problem = {};            // not empty: the line fits, but its value can't be
+  std::string_view misfit = {};             // see Captured
 };
 
 // The lines of a whole log: lines_per_index of them for each index, an index every index_step iterations.
@@ -103,15 +105,17 @@ struct FormatFacts {
   bool counts_last_warmup = false;  // the window begins with the last iteration of the warm-up
   bool has_no_end = false;          // lines behind --iters count as well: it only says how many to want
   bool shares_lines = false;        // with a format of the speeds, which is what `auto` takes
+  bool is_last_choice = false;      // `auto` takes it where no other format fits
   bool repeats_lines = false;       // a process may write several lines for an index, with other metrics
   bool every_rank_writes = false;   // each rank of its node, or of all, may have written a line per index
   std::size_t decimals_at_end = 0;  // a line ends with its value, with so many: fewer show a torn line
   Rounding rounding = Rounding::numpy;
   SizeWords size_words = {};
-  std::string_view how_to_print = {};  // a line for every iteration: " (-p 1)"
-  std::int64_t written_step = 0;       // iterations of each line that Plumbline writes; 0: it writes none
-  std::int64_t first_written = 0;      // iterations before it have no line
-  bool is_own_layout = false;          // Plumbline's first log can be read in it
+  std::optional<LineShape> images_line = {};  // the line whose {count} is the images of an iteration
+  std::string_view how_to_print = {};         // a line for every iteration: " (-p 1)"
+  std::int64_t written_step = 0;   // iterations of each line that Plumbline writes; 0: it writes none
+  std::int64_t first_written = 0;  // iterations before it have no line
+  bool is_own_layout = false;      // Plumbline's first log can be read in it
 };
 
 class LogFormat : public FormatFacts {
@@ -155,6 +159,7 @@ class LogFormat : public FormatFacts {
 
  protected:
   constexpr ~LogFormat() = default;
+  virtual Fit match(std::string_view line, Captured& captured) const { return shape.match(line, captured); }
   // Fills in the value; false if the line has none.
   virtual bool read_value(std::string_view line, const Captured& captured, const RunSize& size,
                           LineReading& reading) const = 0;
@@ -228,8 +233,9 @@ std::string once_per_rank(const std::string& line, const RunSize& size);
 std::string window_text(const LogFormat& format, const Window& window);
 
 extern const LogFormat &kPaddleSpeed, &kPaddleTime, &kMxnetRn50v1b, &kMxnetArcface, &kMxnetPartialFc,
-    &kNgcMxnetSpeed, &kNgcMxnetTime, &kNgcTfSpeed, &kNgcTfTime, &kNgcPytorchTime, &kPytorch, &kTf2Speed,
-    &kTf2Time, &kMindspore, &kOneflowCnn, &kOneflowFace, &kPlsc, &kMxnetNodes, &kNgcMxnetDll, &kPaddleIps,
-    &kArcFaceTorch, &kMegatron, &kOneflowTrain, &kMllog, &kTfCnnBenchmarks;
+    &kNgcMxnetSpeed, &kNgcMxnetTime, &kNgcTfSpeed, &kNgcTfTime, &kNgcPytorchTime, &kNgcPytorchSpeed,
+    &kPytorch, &kTf2Speed, &kTf2Time, &kMindspore, &kOneflowCnn, &kOneflowFace, &kPlsc, &kMxnetNodes,
+    &kNgcMxnetDll, &kPaddleIps, &kArcFaceTorch, &kMegatron, &kOneflowTrain, &kMllog, &kMllogEpochs,
+    &kTfCnnBenchmarks;
 
 }  // namespace plumb

@@ -1,10 +1,12 @@
 #include "results/formats/own_format.h"
 
+#include <re2/re2.h>
 #include <toml++/toml.h>
 
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/paths.h"
@@ -16,23 +18,72 @@ namespace {
 
 // What the format's facts refer to.
 struct OwnTexts {
-  std::string name, framework, line, loss;
+  std::string name, framework, line;
+};
+
+// What a line's named groups are; 0: the expression has no such group.
+struct Groups {
+  int step = 0, epoch = 0, rank = 0, speed = 0, time = 0, samples = 0, loss = 0;
+
+  static void each(auto& self, auto&& take) {
+    take("step", self.step), take("epoch", self.epoch), take("rank", self.rank), take("speed", self.speed);
+    take("time", self.time), take("samples", self.samples), take("loss", self.loss);
+  }
 };
 
 class OwnFormat final : private OwnTexts, public SpeedFormat {
  public:
-  OwnFormat(OwnTexts texts, const SpeedFacts& speed_facts)
+  OwnFormat(OwnTexts texts, std::unique_ptr<const RE2> line, const Groups& groups, double time_unit,
+            const SpeedFacts& speed_facts)
       : OwnTexts(std::move(texts)),
         SpeedFormat({.name = OwnTexts::name,
                      .framework = OwnTexts::framework,
                      .source = "a format of one's own",
                      .example = OwnTexts::line,
-                     .shape = std::string_view(OwnTexts::line),
-                     .loss = OwnTexts::loss,
+                     .shape = "^",
                      .default_window = {.iterations = 40, .warmup = 20},
                      .index_step = 0,
                      .has_no_end = true},
-                    speed_facts) {}
+                    speed_facts),
+        line_(std::move(line)),
+        groups_(groups),
+        time_unit_(time_unit) {}
+
+ protected:
+  // In time that grows with the line's length only, as RE2 does not backtrack.
+  Fit match(std::string_view line, Captured& captured) const override {
+    std::vector<re2::StringPiece> parts(static_cast<std::size_t>(line_->NumberOfCapturingGroups()) + 1);
+    const re2::StringPiece text(line.data(), line.size());
+    if (!line_->Match(text, 0, line.size(), RE2::UNANCHORED, parts.data(), static_cast<int>(parts.size())))
+      return Fit::none;
+    const auto part = [&](int group) {
+      const re2::StringPiece& found = parts[static_cast<std::size_t>(group)];
+      return std::string_view(found.data(), found.size());
+    };
+    const auto read = [&](int group, auto& number, auto take) {
+      if (group == 0) return;
+      std::string_view rest = part(group);
+      number = take(rest);
+      if ((!number || !rest.empty()) && captured.misfit.empty())
+        captured.misfit = part(group).empty() ? "nothing" : part(group);
+    };
+    read(groups_.step, captured.iteration, take_whole_number);
+    read(groups_.epoch, captured.epoch, take_whole_number);
+    read(groups_.rank, captured.writer, take_whole_number);
+    read(groups_.speed, captured.value, take_number);
+    read(groups_.time, captured.value, take_number);
+    std::optional<double> samples;
+    read(groups_.samples, samples, take_number);
+    read(groups_.loss, captured.loss, take_number);
+    if (!captured.misfit.empty()) return Fit::near;
+    if (samples) captured.value = *samples / (*captured.value * time_unit_);
+    return Fit::whole;
+  }
+
+ private:
+  std::unique_ptr<const RE2> line_;
+  Groups groups_;
+  double time_unit_;  // seconds
 };
 
 // The text of a key, or `otherwise`; one of `allowed` unless that is empty.
@@ -49,7 +100,7 @@ std::string text_at(const toml::table& table, const std::string& file, const cha
 toml::table table_of(const std::filesystem::path& path, const std::string& file) {
   try {
     toml::table table = toml::parse(read_whole_file(path, {.remedy = "name a TOML file"}));
-    constexpr std::array kKeys{"line", "value", "of", "loss", "name", "framework"};
+    constexpr std::array kKeys{"line", "unit", "of", "name", "framework"};
     for (const auto& [key, value] : table)
       if (std::ranges::find(kKeys, key.str()) == kKeys.end())
         throw Error(ExitCode::bad_data, "{}: key {} is not known; keys are {}", file, printable(key.str()),
@@ -61,6 +112,36 @@ toml::table table_of(const std::filesystem::path& path, const std::string& file)
   }
 }
 
+// The expression and its groups. Throws Error(bad_data) that says what is wrong with them.
+std::unique_ptr<const RE2> compile(const std::string& line, const std::string& file, Groups& groups) {
+  constexpr std::int64_t kMostBytes = 1 << 20;  // of the compiled expression
+  RE2::Options options(RE2::Quiet);
+  options.set_max_mem(kMostBytes);
+  auto expression = std::make_unique<const RE2>(line, options);
+  if (!expression->ok())
+    throw Error(ExitCode::bad_data, "{}: key line: {}; see github.com/google/re2/wiki/Syntax", file,
+                printable(expression->error()));
+  std::string known;
+  Groups::each(groups, [&](const char* name, int&) { append_part(known, name); });
+  for (const auto& [name, index] : expression->NamedCapturingGroups()) {
+    bool is_known = false;
+    Groups::each(groups, [&](std::string_view one, int& group) {
+      if (one == name) group = index, is_known = true;
+    });
+    if (!is_known)
+      throw Error(ExitCode::bad_data, "{}: key line: group {} is not known; groups are {}", file,
+                  printable(name), known);
+  }
+  if (groups.step == 0)
+    throw Error(ExitCode::bad_data, "{}: key line has no group of the step; write (?P<step>\\d+)", file);
+  if ((groups.speed == 0) == (groups.time == 0))
+    throw Error(ExitCode::bad_data,
+                "{}: key line needs one of the groups speed and time; write (?P<speed>[0-9.,]+)", file);
+  if (groups.samples > 0 && groups.time == 0)
+    throw Error(ExitCode::bad_data, "{}: key line: group samples needs group time, which they took", file);
+  return expression;
+}
+
 }  // namespace
 
 std::shared_ptr<const LogFormat> read_own_format(const std::filesystem::path& path) {
@@ -68,24 +149,18 @@ std::shared_ptr<const LogFormat> read_own_format(const std::filesystem::path& pa
   const toml::table table = table_of(path, file);
   OwnTexts texts{.name = text_at(table, file, "name", path.stem().string()),
                  .framework = text_at(table, file, "framework", path.stem().string()),
-                 .line = text_at(table, file, "line", ""),
-                 .loss = text_at(table, file, "loss", "loss")};
-  const std::string unit = text_at(table, file, "value", "images/s", {"images/s", "seconds", "milliseconds"});
+                 .line = text_at(table, file, "line", "")};
+  const std::string unit = text_at(table, file, "unit", "seconds", {"seconds", "milliseconds"});
   const std::string of = text_at(table, file, "of", "run", {"run", "node", "rank"});
-  for (const char* field : {"{iteration}", "{value}"})
-    if (texts.line.find(field) == std::string::npos)
-      throw Error(ExitCode::bad_data, "{}: key line has no {}; put it where the number is", file, field);
-  try {
-    return std::make_shared<OwnFormat>(std::move(texts),
-                                       SpeedFacts{.seconds = unit == "seconds"        ? 1
-                                                             : unit == "milliseconds" ? 0.001
-                                                                                      : 0,
-                                                  .of = of == "run"    ? SpeedFacts::run
-                                                        : of == "node" ? SpeedFacts::node
-                                                                       : SpeedFacts::rank});
-  } catch (const char* problem) {  // LineShape's
-    throw Error(ExitCode::bad_data, "{}: key line: {}", file, problem);
-  }
+  Groups groups;
+  std::unique_ptr<const RE2> line = compile(texts.line, file, groups);
+  const double time_unit = unit == "seconds" ? 1 : 0.001;
+  const bool is_speed = groups.time == 0 || groups.samples > 0;
+  const SpeedFacts facts{.seconds = is_speed ? 0 : time_unit,
+                         .of = of == "run"    ? SpeedFacts::run
+                               : of == "node" ? SpeedFacts::node
+                                              : SpeedFacts::rank};
+  return std::make_shared<OwnFormat>(std::move(texts), std::move(line), groups, time_unit, facts);
 }
 
 }  // namespace plumb

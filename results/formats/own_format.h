@@ -1,9 +1,10 @@
 // A log format that a file describes, for --log-format FILE.toml:
-//   line = "step {iteration} of {any}, loss {any}, {value} images/s"    the shape of a line, see LineShape
-//   value = "images/s"   or "seconds" or "milliseconds" of an iteration
-//   of = "run"           whose images these are, or "node" or "rank"
-//   loss = "loss"        stands before the loss
+//   line = '^step (?P<step>\d+) of \d+, loss (?P<loss>\S+), (?P<speed>\S+) images/s'
+//   unit = "seconds"     of the group time, or "milliseconds"
+//   of = "run"           whose images the speeds are, or "node" or "rank"
 //   name, framework      in messages and comparisons
+// `line` is a regular expression of RE2 with the named groups step and speed, or step and time (of a step, or
+// of the samples where it has such a group); epoch, rank and loss may be there.
 #pragma once
 
 #include <filesystem>

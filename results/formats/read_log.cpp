@@ -75,12 +75,13 @@ class Losses {
  public:
   explicit Losses(std::string_view mark) : mark_(mark) {}
 
-  void take(std::string_view line) {
+  void take(std::string_view line, std::optional<double> loss) {
     const std::size_t at = line.find(mark_);
-    if (at == std::string_view::npos) return;
-    std::string_view rest = line.substr(at + mark_.size());
-    rest.remove_prefix(std::min(rest.find_first_not_of(" :="), rest.size()));
-    const std::optional<double> loss = take_number(rest);
+    if (!loss && at != std::string_view::npos) {
+      std::string_view rest = line.substr(at + mark_.size());
+      rest.remove_prefix(std::min(rest.find_first_not_of(" :="), rest.size()));
+      loss = take_number(rest);
+    }
     if (!loss) return;
     if (!first_) first_ = loss;
     if (std::isfinite(last_)) last_ = *loss;
@@ -130,12 +131,54 @@ bool is_two_lines(std::string_view line) {
   return beginning.size() == kBeginning && line.find(beginning, 1) != std::string_view::npos;
 }
 
+// Lines of another format among those that do not fit.
+class OtherLines {
+ public:
+  OtherLines(const LogFormat& format, OtherFormats wanted) : format_(format), wanted_(wanted) {}
+
+  void take(std::string_view line, std::int64_t line_number) {
+    constexpr std::int64_t kAll = 2000, kOneOf = 16;  // of long logs some
+    if (wanted_ == OtherFormats::pass_over || (++lines_ > kAll && lines_ % kOneOf != 0)) return;
+    for (const LogFormat* other : log_formats()) {
+      if (other->framework == format_.framework || other->shares_lines ||
+          (other->is_own_layout && format_.is_own_layout))
+        continue;
+      const LineReading reading = other->read_line(line, {.images_per_step = 1});
+      if (reading.fit != Fit::whole || !reading.problem.empty()) continue;
+      Found& found = found_[other];
+      if (++found.lines == 1) found.first = line_number;
+    }
+  }
+
+  std::optional<Note> defect() const {
+    constexpr std::int64_t kFew = 3;
+    for (const auto& [other, found] : found_)
+      if (found.lines >= kFew)
+        return Note{"mixed",
+                    fmt::format("line {} and others are of the log format {}, the rest of {}; split the "
+                                "file, or choose one with --log-format",
+                                found.first, other->name, format_.name)};
+    return std::nullopt;
+  }
+
+ private:
+  struct Found {
+    std::int64_t lines = 0, first = 0;
+  };
+  const LogFormat& format_;
+  OtherFormats wanted_;
+  std::int64_t lines_ = 0;
+  std::map<const LogFormat*, Found> found_;
+};
+
 // What reading a file gathers.
 struct Findings {
   WholeLog whole;
   ImagesPerStep images;
   Losses losses;
-  std::string contradiction;
+  OtherLines others;
+  std::string contradiction = {};
+  std::optional<std::int64_t> images_per_iteration = {};
 };
 
 void take_lines(LineReader& lines, const LogFormat& format, const RunSize& size, const Stretch& stretch,
@@ -146,7 +189,10 @@ void take_lines(LineReader& lines, const LogFormat& format, const RunSize& size,
     const WrittenLine written = prefix.strip(*whole);
     const std::string_view line = written.text;
     if (found.contradiction.empty()) found.contradiction = contradiction(format.size_words, line, size);
+    if (Captured says; format.images_line && format.images_line->match(line, says) == Fit::whole)
+      found.images_per_iteration = says.count;
     LineReading reading = format.read_line(line, size);
+    if (reading.fit != Fit::whole) found.others.take(line, lines.line_number());
     if (reading.fit == Fit::none) continue;
     const bool is_outside = reading.has_index && !stretch.holds(reading.epoch, reading.iteration);
     if (reading.fit == Fit::whole && is_outside) continue;
@@ -158,7 +204,7 @@ void take_lines(LineReader& lines, const LogFormat& format, const RunSize& size,
     found.whole.take(reading, line, lines.line_number());
     if (reading.fit != Fit::whole) continue;
     if (format.is_own_layout) found.images.take(line);
-    found.losses.take(line);
+    found.losses.take(line, reading.loss);
   }
 }
 
@@ -216,6 +262,11 @@ Recognition recognize_format(const std::filesystem::path& file) {
       found.training_line =
           fmt::format("line {}: {}", lines.line_number(), shortened(printable(std::string(line)), 120));
   }
+  const auto is_other = [](const auto& one) { return !one.first->is_last_choice; };
+  if (std::ranges::any_of(fitting, is_other))
+    std::erase_if(fitting, [&](const auto& one) { return !is_other(one); });
+  most = 0;
+  for (const auto& [format, count] : fitting) most = std::max(most, count);
   for (const LogFormat* format : log_formats()) {
     if (most == 0 || fitting[format] < most) continue;
     if (!found.format)
@@ -244,9 +295,9 @@ StatedSize stated_size(const LogFormat& format, const std::filesystem::path& fil
 }
 
 LogReading read_log(const LogFormat& format, const std::filesystem::path& file, const Window& window,
-                    const RunSize& size, const Stretch& stretch) {
+                    const RunSize& size, const Stretch& stretch, OtherFormats other_formats) {
   LogReading log;
-  Findings found{WholeLog(format, window, size), {}, Losses(format.loss), {}};
+  Findings found{WholeLog(format, window, size), {}, Losses(format.loss), OtherLines(format, other_formats)};
   try {
     LineReader lines(file);
     take_lines(lines, format, size, stretch, found);
@@ -256,27 +307,35 @@ LogReading read_log(const LogFormat& format, const std::filesystem::path& file, 
     log.defect = Note{"unreadable", error.what()};
     return log;
   }
-  log.defect = log.bytes == 0 ? Note{"empty", "it is empty"} : found.whole.defect();
+  log.defect = log.bytes == 0 ? Note{"empty", "it is empty"} : found.others.defect();
+  if (!log.defect) log.defect = found.whole.defect();
   const LogSeries& series = found.whole.series();
   log.iterations = found.whole.iterations();
   log.iterations_per_line = series.index_step;
   if (!log.defect && size.is_known) log.defect = found.images.defect(size.images_per_step);
   if (!found.contradiction.empty() && !log.defect) log.defect = Note{"wrongly named", found.contradiction};
+  if (!log.defect && format.images_line && !found.images_per_iteration)
+    log.defect = Note{"malformed", "no line says how many images an iteration is of"};
   if (log.defect) return log;
-  log.images_per_second = format.speed(series, window, size);
+  RunSize own = size;
+  if (found.images_per_iteration) {
+    own.images_per_step = static_cast<double>(*found.images_per_iteration);
+    own.is_known = true;
+  }
+  log.images_per_second = format.speed(series, window, own);
   if (!format.is_table()) log.images_per_second = format.round_average(log.images_per_second);
   if (!std::isfinite(log.images_per_second)) {
     log.defect = Note{"malformed", format.has_stamps() ? "no time passes in the window"
                                                        : "its speeds are too large to average"};
     return log;
   }
-  log.caveat = format.caveat(series, window, size);
+  log.caveat = format.caveat(series, window, own);
   if (stretch.is_whole() && format.has_script() && series.first_index > format.unlogged + series.index_step)
     append_part(log.caveat,
                 fmt::format("a log begins with iteration {}, and the window is counted from there",
                             series.first_index),
                 ", and ");
-  note_steps(format, series, window, size, log);
+  note_steps(format, series, window, own, log);
   log.divergence = found.losses.divergence();
   return log;
 }

@@ -36,8 +36,11 @@ struct LogReading {
   std::int64_t bytes = 0;  // with `hash`: two equal files are one file copied
   std::uint64_t hash = 0;
 };
+// other_formats: whether lines of another format make it a mixture, unless somebody chose the format.
+enum class OtherFormats { pass_over, refuse };
 LogReading read_log(const LogFormat& format, const std::filesystem::path& file, const Window& window,
-                    const RunSize& size, const Stretch& stretch = {});
+                    const RunSize& size, const Stretch& stretch = {},
+                    OtherFormats other_formats = OtherFormats::pass_over);
 
 // The sizes that a log states itself, where its format has words for them.
 struct StatedSize {

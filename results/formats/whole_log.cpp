@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/paths.h"
 #include "base/text.h"
 
 namespace plumb {
@@ -23,6 +24,9 @@ std::string at_line(std::int64_t number, std::string_view problem) {
 }  // namespace
 
 void WholeLog::take(LineReading reading, std::string_view line, std::int64_t line_number) {
+  if (reading.fit == Fit::near && unreadable_.empty())
+    unreadable_ = at_line(line_number, fmt::format("has '{}' where a number is expected",
+                                                   shortened(printable(std::string(reading.misfit)), 40)));
   if (reading.fit != Fit::whole) {
     if (unlike_.empty()) unlike_ = fmt::format("; line {} is not like '{}'", line_number, format_.example);
     return;

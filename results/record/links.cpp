@@ -6,6 +6,7 @@
 #include "base/paths.h"
 #include "base/shallow_json.h"
 #include "base/whole_file.h"
+#include "results/record/nccl_tests.h"
 #include "results/record/schema.h"
 
 namespace plumb {
@@ -79,14 +80,17 @@ Links links_from_json(const nlohmann::ordered_json& json, const std::string& ori
 }
 
 Links read_links(const std::filesystem::path& file) {
-  const nlohmann::ordered_json json =
-      parse_shallow_json(read_whole_file(file, {.remedy = std::string("name a ") + kLinksFile}));
+  const std::string text =
+      read_whole_file(file, {.remedy = fmt::format("name a {}, or the output of nccl-tests", kLinksFile)});
+  const std::string name = fmt::format("file '{}'", printable(file.string()));
+  if (is_nccl_tests_table(text)) return links_from_nccl_tests_table(text, name);
+  const nlohmann::ordered_json json = parse_shallow_json(text);
   if (!json.is_object())
     throw Error(
         ExitCode::bad_data,
-        "file '{}' is no links.json: it holds no JSON object; measure again with bench_allreduce --output",
-        printable(file.string()));
-  const std::string name = fmt::format("file '{}'", printable(file.string()));
+        "{} is neither a links.json nor an output of nccl-tests; measure with bench_allreduce --output",
+        name);
+  if (is_nccl_tests_json(json)) return links_from_nccl_tests_json(json, name);
   if (value_or<std::string>(json, "schema").starts_with(kResultSchemaPrefix)) {
     if (!json.contains("links"))
       throw Error(ExitCode::bad_data,

@@ -101,9 +101,9 @@ nlohmann::ordered_json to_json(const Links& links);
 nlohmann::ordered_json links_schema();
 // Throws Error(bad_data) that names `origin`, the key and what is wrong with it.
 Links links_from_json(const nlohmann::ordered_json& json, const std::string& origin);
-// From a links.json, or from a result.json whose run probed the links between its hosts; throws
-// Error(bad_data) that names it and the remedy. To write one: write_output of to_json(links).dump(1) and a
-// newline (base/output.h).
+// From a links.json, from a result.json whose run probed the links between its hosts, or from what
+// all_reduce_perf of nccl-tests printed or wrote; throws Error(bad_data) that names it and the remedy. To
+// write one: write_output of to_json(links).dump(1) and a newline (base/output.h).
 Links read_links(const std::filesystem::path& file);
 
 }  // namespace plumb

@@ -30,7 +30,7 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=
 CONFIGURATION
   echo CgroupPlugin=cgroup/v1 >$slurm/cgroup.conf
   echo "PMIxCliTmpDirBase=$slurm/tmp" >$slurm/mpi.conf
-  export SLURM_CONF=$slurm/slurm.conf SLURM_PMIX_FENCE=ring # docs/launching.md
+  export SLURM_CONF=$slurm/slurm.conf SLURM_PMIX_FENCE=ring # docs/how-to/launching.md
   (umask 077 && head -c 1024 /dev/urandom >$slurm/munge.key)
   munged --force --key-file=$slurm/munge.key --socket=$slurm/munge.socket --pid-file=$slurm/munged.pid \
     --log-file=$slurm/munged.log --seed-file=$slurm/munge.seed

@@ -140,7 +140,7 @@ TEST(InterruptedJob, OfAllRanksAtOnceShowsRank0sTable) {
   });
 }
 
-// mpirun passes signals on, most as SIGTERM; docs/running.md has its codes.
+// mpirun passes signals on, most as SIGTERM; docs/reference/exit-codes.md has its codes.
 TEST(InterruptedJob, ThroughMpirunLeavesNoProcessAndNoScore) {
   for (const auto& [signal, code] : {std::pair{SIGINT, 1}, std::pair{SIGTERM, 1}, std::pair{SIGHUP, 1},
                                      std::pair{SIGXCPU, 128 + SIGXCPU}}) {

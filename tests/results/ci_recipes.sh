@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ci_recipes.sh PLUMBLINE PAGE: the shell parts of docs/ci.md (PAGE) are run as a CI server would, night after night, with a
+# ci_recipes.sh PLUMBLINE PAGE: the shell parts of docs/how-to/ci.md (PAGE) are run as a CI server would, night after night, with a
 # stand-in for the bench; /data/history becomes a folder of the test.
 . "${BASH_SOURCE[0]%/*}/../prelude.sh"
 plumbline=$1

@@ -6,7 +6,7 @@ plumbline=$1
 sources=$2
 example=$sources/docs/examples/report.html
 
-wrong() { fail "$example $*; run docs/make_outputs.py comparing.md"; }
+wrong() { fail "$example $*; run docs/make_outputs.py how-to/compare-a-framework.md"; }
 
 # The ids of sections, figures and charts, and the names of the data's parts, options of runs apart.
 parts() {
@@ -23,6 +23,6 @@ missing=$(grep -vxFf "$scratch/there" "$scratch/wanted" || true)
 grep -q '"profile":{' "$example" && grep -q '"trace":"' "$example" && grep -q '"memory":{' "$example" ||
   wrong "shows no profile, no trace or no memory"
 ! grep -oE '"/(home|root|tmp|work|mnt|data|opt)/[^"]*"' "$example" || wrong "names folders of a machine"
-for page in README.md docs/analysis.md docs/comparing.md; do
+for page in README.md docs/reference/log-formats.md docs/how-to/compare-a-framework.md; do
   grep -q 'examples/report.html)' "$sources/$page" || wrong "is not linked from $page"
 done

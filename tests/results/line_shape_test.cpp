@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <initializer_list>
+#include <utility>
 
 #include "results/formats/stamps.h"
 
@@ -20,15 +22,27 @@ TEST(LineShape, GivesWhatItAsksFor) {
   EXPECT_FALSE(captured.count);
 }
 
-TEST(LineShape, FitsWholeOrNotAtAll) {
+TEST(LineShape, FitsNotIfItsTextIsAnother) {
   Captured captured;
   EXPECT_EQ(kTrain.match("elapse 0.25 sec", captured), Fit::none);
-  for (const char* line :
-       {"[Pass 3, test batch 17] elapse 0.25 sec", "[Pass 3, batch 17]", "[Pass 3, batch x] elapse 0.25 sec",
-        "[Pass 3, batch -1] elapse 0.25 sec", "[Pass 3, batch 17] elapse 0,25 sec",
-        "[Pass 3, batch 17] elapsed 0.25 sec", "[Pass 3, batch 17.5] elapse 0.25 sec",
-        "[Pass 3, batch 99999999999999999999] elapse 0.25 sec", "[Pass 3, batch 17] elapse 0.25 s"})
+  for (const char* line : {"[Pass 3, test batch 17] elapse 0.25 sec", "[Pass 3, batch 17]",
+                           "[Pass 3, batch 17] elapsed 0.25 sec", "[Pass 3, batch 17] elapse 0.25 s",
+                           "[Pass , batch 17] elapse 1 sec"})
     EXPECT_EQ(kTrain.match(line, captured), Fit::begins) << line;
+}
+
+TEST(LineShape, IsNearWithAWordWhereANumberBelongs) {
+  for (const auto& [line, misfit] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"[Pass 3, batch x] elapse 0.25 sec", "x"},
+           {"[Pass 3, batch -1] elapse 0.25 sec", "-1"},
+           {"[Pass 3, batch 17] elapse 0,25 sec", "0,25"},
+           {"[Pass 3, batch 17] elapse 1,530 sec", "1,530"},
+           {"[Pass 3, batch 17.5] elapse 0.25 sec", "17.5"},
+           {"[Pass 3, batch 99999999999999999999] elapse 0.25 sec", "99999999999999999999"}}) {
+    Captured captured;
+    EXPECT_EQ(kTrain.match(line, captured), Fit::near) << line;
+    EXPECT_EQ(captured.misfit, misfit) << line;
+  }
 }
 
 TEST(LineShape, TriesALaterBeginningAndTheOtherShape) {
@@ -58,6 +72,13 @@ TEST(TakeNumber, ReadsWhatFrameworksPrint) {
   const auto number = [](std::string_view text) { return take_number(text); };
   EXPECT_EQ(number("-0.5 x"), -0.5);
   EXPECT_EQ(number("1.1494e+01"), 11.494);
+  EXPECT_EQ(number("1,530.81 x"), 1530.81);
+  EXPECT_EQ(number("1,530,000"), 1'530'000);
+  EXPECT_EQ(number("1,530"), 1);  // of which the rest fits no shape
+  EXPECT_EQ(number("0,320.5"), 0);
+  EXPECT_EQ(number("1.53K images"), 1530);
+  EXPECT_EQ(number("2M"), 2e6);
+  EXPECT_EQ(number("2Mi"), 2);
   EXPECT_EQ(number("1e999"), HUGE_VAL);
   EXPECT_EQ(number("inf"), HUGE_VAL);
   EXPECT_TRUE(std::isnan(*number("nan")));

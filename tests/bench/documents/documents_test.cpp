@@ -101,7 +101,7 @@ TEST(ManPage, KeepsWhatRoffWouldTakeForItself) {
 }
 
 TEST(ManPage, ListsTheExitCodesOfTheDocuments) {
-  std::istringstream document(read_text(PLUMB_TEST_DATA "/../../docs/running.md"));
+  std::istringstream document(read_text(PLUMB_TEST_DATA "/../../docs/reference/exit-codes.md"));
   std::vector<std::string> rows, expected;
   bool inside = false;
   for (std::string line; std::getline(document, line);) {

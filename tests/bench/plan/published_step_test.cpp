@@ -29,7 +29,7 @@ TEST(PublishedScaling, ThirtyTwoDevicesArePredictedBetterThanByTheNaiveRule) {
   EXPECT_LE(predicted.worst, 0.07);
   EXPECT_LT(predicted.mean, naive.mean);
   EXPECT_LT(predicted.worst, naive.worst);
-  EXPECT_NEAR(naive.mean, 0.040, 0.0005);  // the tables are the ones that docs/scaling.md names
+  EXPECT_NEAR(naive.mean, 0.040, 0.0005);  // of the tables in docs/explanation/scaling-model.md
   EXPECT_NEAR(naive.worst, 0.081, 0.0005);
 }
 

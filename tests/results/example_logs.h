@@ -1,0 +1,79 @@
+// Whole logs of every format, from tests/data.
+#pragma once
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "results/analysis/log_tree.h"
+#include "results/formats/read_log.h"
+#include "tests/scratch_folder.h"
+
+namespace plumb {
+
+using Lines = std::vector<std::string>;
+
+struct ExampleLog {
+  std::string name;
+  RunSize size;
+  Lines lines;  // with their ends
+  double images_per_second = 0;
+};
+
+inline Lines text_lines(const std::string& text) {
+  Lines lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+    lines.push_back(text.substr(begin, end - begin));
+    begin = end;
+  }
+  return lines;
+}
+
+inline std::string whole_text(const Lines& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line;
+  return text;
+}
+
+// All logs of tests/data; first those whose folder has the format's name.
+inline std::vector<std::filesystem::path> example_logs(const LogFormat& format) {
+  std::vector<std::filesystem::path> logs;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(PLUMB_TEST_DATA))
+    if (entry.path().extension() == ".log") logs.push_back(entry.path());
+  std::sort(logs.begin(), logs.end());
+  std::stable_partition(logs.begin(), logs.end(), [&](const std::filesystem::path& path) {
+    return path.string().find("/" + std::string(format.name) + "/") != std::string::npos;
+  });
+  return logs;
+}
+
+// Example logs the format can read, with two device layouts. If lines after the window matter, they are
+// removed, so that the log has the minimum length.
+inline std::vector<ExampleLog> whole_logs(const LogFormat& format, std::size_t most = 2) {
+  std::vector<ExampleLog> found;
+  const ScratchFolder folder;
+  const auto figure = [&](const Lines& lines, const RunSize& size) {
+    const std::filesystem::path file = folder.write("a.log", whole_text(lines));
+    const LogReading reading = read_log(format, file, format.default_window, size);
+    return reading.defect ? std::nullopt : std::optional(reading.images_per_second);
+  };
+  for (const std::filesystem::path& path : example_logs(format)) {
+    if (found.size() == most) break;
+    const auto name = parse_log_name(path.parent_path().filename().string(), path.filename().string());
+    if (!std::holds_alternative<LogName>(name)) continue;
+    ExampleLog log{path, std::get<LogName>(name).size(), text_lines(read_text(path))};
+    if (!found.empty() && found.front().size.devices_per_node == log.size.devices_per_node) continue;
+    if (!figure(log.lines, log.size)) continue;
+    Lines& lines = log.lines;
+    while (format.has_no_end && figure(Lines(lines.begin(), lines.end() - 1), log.size)) lines.pop_back();
+    log.images_per_second = *figure(lines, log.size);
+    found.push_back(log);
+  }
+  return found;
+}
+
+}  // namespace plumb
