@@ -1,12 +1,15 @@
-// bench_documents FOLDER: writes the manual pages and completions of the programs that train.
+// bench_documents FOLDER: writes the manual pages and completions of the programs that train, and the schemas
+// of what they print.
 #include <string>
 #include <string_view>
 
 #include "base/options/documents.h"
-#include "bench/allreduce/allreduce_options.h"
+#include "bench/allreduce/allreduce_report.h"
 #include "bench/make_rec.h"
 #include "bench/man_pages.h"
 #include "bench/options/options.h"
+#include "bench/run/decode_rate.h"
+#include "bench/run/find_max_batch.h"
 
 int main(int argc, char** argv) {
   using namespace plumb;
@@ -21,6 +24,9 @@ int main(int argc, char** argv) {
     AllreduceOptions allreduce;
     documents.write_page(allreduce_man_page(allreduce_option_table(allreduce)));
     documents.write_completions(completed(allreduce_option_table(allreduce)));
+    documents.write("schemas/allreduce.schema.json", allreduce_schema().dump(2) + "\n");
+    documents.write("schemas/decode.schema.json", decode_schema().dump(2) + "\n");
+    documents.write("schemas/max_batch.schema.json", max_batch_schema().dump(2) + "\n");
     MakeRecArguments make_rec;
     documents.write_page(make_rec_man_page(make_rec_options(make_rec)));
     documents.write_completions(completed(make_rec_options(make_rec)));

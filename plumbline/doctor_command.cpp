@@ -109,10 +109,10 @@ int doctor_command(const DoctorArguments& arguments) {
     bar.clear();
   }
   const double seconds = wall_seconds() - start;
-  const std::vector<Finding> findings = find_faults(answers, has_marker);
-  print_text(arguments.json ? json_text(doctor_json(answers, findings, seconds))
-                            : doctor_text(answers, findings, seconds));
-  return static_cast<int>(doctor_exit_code(findings));
+  const DoctorReport report{
+      .notes = find_faults(answers, has_marker), .hosts = std::move(answers), .seconds = seconds};
+  print_text(arguments.json ? json_text(doctor_json(report)) : doctor_text(report));
+  return static_cast<int>(report.exit_code());
 }
 
 }  // namespace

@@ -1,12 +1,24 @@
 // plumbline_documents FOLDER: writes plumbline's manual page and completions, and the schemas of files.
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/options/documents.h"
+#include "launch/hosts/findings.h"
+#include "launch/hosts/screening.h"
 #include "plumbline/command.h"
+#include "results/compare/compare.h"
+#include "results/compare/gate.h"
+#include "results/explain/explain.h"
+#include "results/postmortem/postmortem.h"
+#include "results/published/published.h"
 #include "results/record/last_words.h"
 #include "results/record/links.h"
 #include "results/record/schema.h"
+#include "results/report/history.h"
+#include "results/simulation/prediction_text.h"
+#include "results/simulation/published_scaling.h"
 
 namespace plumb {
 extern const std::string_view kDlperfSweep;  // launch/sweeps/dlperf_resnet50.toml
@@ -17,8 +29,20 @@ int main(int argc, char** argv) {
   return write_documents(argc, argv, [](const Documents& documents) {
     documents.write_page(plumbline_man_page(plumbline_commands(), std::string(kDlperfSweep)));
     documents.write_completions(completed("plumbline", plumbline_commands()));
-    documents.write("schemas/result.schema.json", result_schema().dump(2) + "\n");
-    documents.write("schemas/links.schema.json", links_schema().dump(2) + "\n");
-    documents.write("schemas/last_words.schema.json", last_words_schema().dump(2) + "\n");
+    for (const auto& [name, schema] : std::initializer_list<std::pair<std::string, nlohmann::ordered_json>>{
+             {"compare", compare_schema()},
+             {"doctor", doctor_schema()},
+             {"explain", explanation_schema()},
+             {"gate", gate_schema()},
+             {"history", history_schema()},
+             {"last_words", last_words_schema()},
+             {"links", links_schema()},
+             {"postmortem", postmortem_schema()},
+             {"published", published_schema()},
+             {"published_scaling", validation_schema()},
+             {"result", result_schema()},
+             {"scaling", prediction_schema()},
+             {"screen", screen_schema()}})
+      documents.write("schemas/" + name + ".schema.json", schema.dump(2) + "\n");
   });
 }

@@ -45,7 +45,7 @@ StepModel published_step(const std::string& precision, std::int64_t batch_per_de
     throw Error(ExitCode::unavailable,
                 "bench_resnet50 is of another version than plumbline; install the same");
   std::vector<double> seconds;
-  for (const auto& instruction : plan.at("steps")) seconds.push_back(instruction.at("roofline_seconds"));
+  for (const auto& op : plan.at("ops")) seconds.push_back(op.at("roofline_seconds"));
   return step_model(plan.at("program"), seconds, "the program of a V100");
 }
 

@@ -19,7 +19,7 @@ std::string engine_program(const std::string& name, const std::filesystem::path&
 // program's own sentence and exit code.
 nlohmann::ordered_json ask_engine(const std::string& program, const std::vector<std::string>& arguments);
 
-// The step of published runs: ResNet-50 on a V100 as a dry run describes it, with every instruction in its
+// The step of published runs: ResNet-50 on a V100 as a dry run describes it, with every op in its
 // roofline time: shares of a step rather than seconds. `precision`: "fp32" or "fp16".
 StepModel published_step(const std::string& precision, std::int64_t batch_per_device);
 

@@ -24,7 +24,7 @@
 namespace plumb {
 namespace {
 
-enum class ReportFormat { html, svg, png, markdown, steps, json };
+enum class ReportFormat { html, svg, png, markdown, ops, json };
 
 struct ReportArguments {
   std::vector<std::string> paths;
@@ -70,10 +70,11 @@ OptionTable report_options(ReportArguments& arguments) {
               {"svg", ReportFormat::svg},
               {"png", ReportFormat::png},
               {"markdown", ReportFormat::markdown},
-              {"steps", ReportFormat::steps},
+              {"ops", ReportFormat::ops},
               {"json", ReportFormat::json}},
-             "the page; one plot, drawn by gnuplot; tables of medians in Markdown; or of every profiled "
-             "step beside its roofline; json: a --history's points"),
+             "the page; one plot, drawn by gnuplot; tables of medians in Markdown; or of every profiled op "
+             "beside its roofline; json: a --history's points")
+             .also_accepts("steps", "ops"),
          choice_option("--plot", arguments.plot, plot_names(), "which plot, with --format svg or png")
              .with_default(plot_names().front()),
          text_option("--title", "TEXT", arguments.title, "heading of the page")
@@ -111,7 +112,7 @@ bool is_picture(const ReportArguments& arguments) {
 std::string text_of(const ReportArguments& arguments, const ReportData& data) {
   if (arguments.format == ReportFormat::html) return html_page(data);
   if (arguments.format == ReportFormat::markdown) return report_markdown(data);
-  if (arguments.format == ReportFormat::steps) return report_steps(data);
+  if (arguments.format == ReportFormat::ops) return report_ops(data);
   const Plot plot = plot_of_name(arguments.plot.empty() ? plot_names().front() : arguments.plot);
   return plot_picture(data, plot,
                       arguments.format == ReportFormat::svg ? PictureFormat::svg : PictureFormat::png);

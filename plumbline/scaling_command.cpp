@@ -27,7 +27,7 @@ struct ScalingArguments {
 OptionTable scaling_options(ScalingArguments& arguments) {
   return {
       "plumbline scaling",
-      "The throughput that a run should reach on more devices and hosts: its instructions and their measured "
+      "The throughput that a run should reach on more devices and hosts: its ops and their measured "
       "times, simulated over links that bench_allreduce --output measured, beside the runs that were "
       "measured. "
       "REJECT: faster than the links allow; EXPLAIN: over 10 % slower than predicted, with what holds it "

@@ -281,7 +281,7 @@ int screen_hosts(const ScreenArguments& arguments) {
   bar.clear();
   const ScreenReport report = judge_devices(hosts, std::move(devices));
   print_text(arguments.json ? json_text(screen_json(report)) : screen_text(report));
-  return static_cast<int>(screen_exit_code(report));
+  return static_cast<int>(report.exit_code());
 }
 
 int screen_command(const ScreenArguments& arguments) {

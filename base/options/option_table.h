@@ -42,6 +42,13 @@ struct OptionSpec {
     aliases.push_back(std::move(alias));
     return std::move(*this);
   }
+  // Reads the value `before` as `now`.
+  OptionSpec also_accepts(std::string before, std::string now) && {
+    set = [set = std::move(set), before = std::move(before), now = std::move(now)](const std::string& text) {
+      set(text == before ? now : text);
+    };
+    return std::move(*this);
+  }
   OptionSpec with_default(std::string text) && {
     default_text = std::move(text);
     return std::move(*this);

@@ -96,25 +96,26 @@ std::string to_text(const AllreduceReport& report) {
   return text + (report.replay ? replay_text(*report.replay) : best_text(report.results));
 }
 
+void AllreduceReport::fields(auto& self, auto&& each) {
+  AllreduceOptions options = self.options;
+  const bool shares = self.ranks_per_gpu > 1;
+  each("world_size", self.world_size), each("nodes", self.nodes);
+  each("devices_per_node", self.devices_per_node);
+  each("ranks_per_gpu", self.ranks_per_gpu, Field{.about = "with --share-gpu", .written = shares});
+  each("warnings", std::vector<std::string>{shared_gpu_text(self.ranks_per_gpu)}, Field{.written = shares});
+  each("device_name", self.device_name), each("comm", options.comm);
+  each("cuda_graph", self.captured, Field{"whether collectives were replayed as a CUDA graph"});
+  each("config", config_json(allreduce_option_table(options)), Field{"every option, resolved"});
+  each("results", self.results), each("replay", self.replay, Field{"of --replay"});
+  each("links", self.pairs ? std::optional(report_of(*self.pairs)) : std::nullopt, Field{"of --pairs"});
+}
+
 nlohmann::ordered_json to_json(const AllreduceReport& report) {
-  AllreduceOptions options = report.options;
-  nlohmann::ordered_json json{{"schema", kAllreduceSchema},
-                              {"world_size", report.world_size},
-                              {"nodes", report.nodes},
-                              {"devices_per_node", report.devices_per_node}};
-  if (report.ranks_per_gpu > 1) {
-    json["ranks_per_gpu"] = report.ranks_per_gpu;
-    json["remarks"] = nlohmann::ordered_json::array({shared_gpu_text(report.ranks_per_gpu)});
-  }
-  json["device_name"] = report.device_name;
-  json["comm"] = options.comm;
-  json["cuda_graph"] = report.captured;
-  json["config"] = config_json(allreduce_option_table(options));
-  json["results"] = nlohmann::ordered_json::array();
-  for (const MeasuredTransfer& one : report.results) json["results"].push_back(to_json(one));
-  if (report.replay) json["replay"] = to_json(*report.replay);
-  if (report.pairs) json["links"] = to_json(*report.pairs);
-  return json;
+  return document_json(kAllreduceSchema, report);
+}
+
+nlohmann::ordered_json allreduce_schema() {
+  return json_schema<AllreduceReport>(kAllreduceSchema, "What bench_allreduce --json measured.");
 }
 
 Links links_of(const AllreduceReport& report, const std::vector<LinkHost>& hosts) {

@@ -1,4 +1,4 @@
-// What bench_allreduce prints: a table, or plumbline.allreduce/1.
+// What bench_allreduce prints: a table, or plumbline.allreduce/2.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -14,7 +14,7 @@
 
 namespace plumb {
 
-inline constexpr const char* kAllreduceSchema = "plumbline.allreduce/1";
+inline constexpr const char* kAllreduceSchema = "plumbline.allreduce/2";
 
 struct AllreduceReport {
   AllreduceOptions options;  // resolved
@@ -25,17 +25,13 @@ struct AllreduceReport {
   std::vector<MeasuredTransfer> results;
   std::optional<MeasuredReplay> replay;
   std::optional<MeasuredPairs> pairs;
+  static void fields(auto& self, auto&& each);
 };
 
 // At most 100 columns.
 std::string to_text(const AllreduceReport& report);
-// {"schema", "world_size", "nodes", "devices_per_node", ["ranks_per_gpu", "remarks": [shared_gpu_text()]],
-//  "device_name", "comm", "cuda_graph", "config",
-//  "results": [{["name"], "collective", "bytes", "dtype", "in_place", "seconds", "algbw_bytes_per_second",
-//               "busbw_bytes_per_second", "wrong_elements", "iteration_seconds", "rank_seconds": {"min",
-//               "median", "max"}, "slowest_rank"}],
-//  ["replay": {…}], ["links": {…}]}
 nlohmann::ordered_json to_json(const AllreduceReport& report);
+nlohmann::ordered_json allreduce_schema();
 
 // For links.json, with the in-place allreduces of a sweep, or the pairs. `hosts`: JobPlaces::hosts.
 Links links_of(const AllreduceReport& report, const std::vector<LinkHost>& hosts);

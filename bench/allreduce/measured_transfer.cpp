@@ -49,23 +49,6 @@ double MeasuredTransfer::busbw_bytes_per_second() const {
   return algbw_bytes_per_second() * bus_factor(name_of(kind), world_size);
 }
 
-nlohmann::ordered_json to_json(const MeasuredTransfer& measured) {
-  nlohmann::ordered_json json;
-  if (!measured.name.empty()) json["name"] = measured.name;
-  json.update({{"collective", collective_name(measured.kind)},
-               {"bytes", measured.bytes},
-               {"dtype", name_of(measured.dtype)},
-               {"in_place", measured.in_place},
-               {"seconds", measured.seconds()},
-               {"algbw_bytes_per_second", measured.algbw_bytes_per_second()},
-               {"busbw_bytes_per_second", measured.busbw_bytes_per_second()},
-               {"wrong_elements", measured.wrong_elements},
-               {"iteration_seconds", fields::written(measured.times.iterations)},
-               {"rank_seconds", fields::written(measured.times.ranks)},
-               {"slowest_rank", measured.times.slowest_rank}});
-  return json;
-}
-
 RankTimes times_over_ranks(std::span<const double> rank_iterations, int world_size) {
   const std::size_t ranks = static_cast<std::size_t>(world_size);
   const std::size_t iterations = rank_iterations.size() / ranks;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/allreduce/exchange.h"
+#include "results/record/fields.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
@@ -22,7 +23,7 @@ struct RankTimes {
 // `rank_iterations`: one rank's iterations behind the other's, as Job::gather() returns them; not empty.
 RankTimes times_over_ranks(std::span<const double> rank_iterations, int world_size);
 
-// A figure of bench_allreduce, as "results" of plumbline.allreduce/1 has it.
+// A figure of bench_allreduce, as "results" of plumbline.allreduce/2 has it.
 struct MeasuredTransfer {
   std::string name;  // of a replayed message: "bucket0.allreduce"; else empty
   Collective::Kind kind = Collective::Kind::allreduce_sum;
@@ -39,9 +40,19 @@ struct MeasuredTransfer {
   double algbw_bytes_per_second() const;
   // algbw times bus_factor() (results/record/schema.h).
   double busbw_bytes_per_second() const;
+  static void fields(auto& self, auto&& each) {
+    each("name", self.name, Field{.about = "of a replayed message", .written = !self.name.empty()});
+    each("collective", collective_name(self.kind)), each("bytes", self.bytes, Field{"of the whole message"});
+    each("dtype", std::string(name_of(self.dtype))), each("in_place", self.in_place);
+    each("seconds", self.seconds(), Field{"median over iterations of the slowest rank's time"});
+    each("algbw_bytes_per_second", self.algbw_bytes_per_second());
+    each("busbw_bytes_per_second", self.busbw_bytes_per_second());
+    each("wrong_elements", self.wrong_elements, Field{"over all ranks"});
+    each("iteration_seconds", self.times.iterations, Field{"over iterations, the slowest rank's"});
+    each("rank_seconds", self.times.ranks, Field{"over ranks, their medians"});
+    each("slowest_rank", self.times.slowest_rank);
+  }
 };
-
-nlohmann::ordered_json to_json(const MeasuredTransfer& measured);
 
 // "allreduce", "allgather", "reducescatter", "broadcast"; of maxima "allreduce_max".
 std::string collective_name(Collective::Kind kind);

@@ -96,35 +96,24 @@ std::string to_text(const MeasuredPairs& measured) {
   return text;
 }
 
-nlohmann::ordered_json to_json(const MeasuredPairs& measured) {
-  using Json = nlohmann::ordered_json;
-  const auto link_json = [](const Link& link) {
-    return Json{{"latency_seconds", link.latency_seconds}, {"bytes_per_second", link.bytes_per_second}};
-  };
-  Json pairs = Json::array(), rings = Json::array(), slow = Json::array();
-  for (const MeasuredPair& pair : measured.pairs) {
-    pairs.push_back(
-        {{"first", measured.places[pair.first].name}, {"second", measured.places[pair.second].name}});
-    pairs.back().update(link_json(pair.link));
-  }
+PairsReport report_of(const MeasuredPairs& measured) {
+  const auto name = [&](std::size_t place) { return measured.places[place].name; };
+  PairsReport report{.between = measured.are_hosts ? "hosts" : "ranks",
+                     .within_host = measured.within_host,
+                     .findings = findings(measured)};
+  for (const MeasuredPair& pair : measured.pairs)
+    report.pairs.push_back({name(pair.first), name(pair.second), pair.link});
   for (const MeasuredRing& ring : measured.rings) {
-    Json names = Json::array();
-    for (const std::size_t place : ring.places) names.push_back(measured.places[place].name);
-    rings.push_back({{"places", names}, {"bytes_per_second", ring.bytes_per_second}});
+    report.rings.push_back({.bytes_per_second = ring.bytes_per_second});
+    for (const std::size_t place : ring.places) report.rings.back().places.push_back(name(place));
   }
-  for (const SlowLink& one : measured.slow) {
-    slow.push_back({{"what", one.what == SlowLink::What::bandwidth ? "bandwidth" : "latency"},
-                    {"place", measured.places[one.place].name},
-                    {"other", one.other ? Json(measured.places[*one.other].name) : Json(nullptr)},
-                    {"value", one.value},
-                    {"usual", one.usual}});
-  }
-  return {{"between", measured.are_hosts ? "hosts" : "ranks"},
-          {"pairs", pairs},
-          {"rings", rings},
-          {"within_host", measured.within_host ? link_json(*measured.within_host) : Json(nullptr)},
-          {"slow", slow},
-          {"findings", findings(measured)}};
+  for (const SlowLink& one : measured.slow)
+    report.slow.push_back({.what = one.what == SlowLink::What::bandwidth ? "bandwidth" : "latency",
+                           .place = name(one.place),
+                           .other = one.other ? std::optional(name(*one.other)) : std::nullopt,
+                           .value = one.value,
+                           .usual = one.usual});
+  return report;
 }
 
 Links links_of(const MeasuredPairs& measured) {

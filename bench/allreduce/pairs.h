@@ -35,7 +35,42 @@ MeasuredPairs measure_pairs(const Job& job, const std::function<void(const std::
 // One sentence per finding, or that nothing is slow.
 std::vector<std::string> findings(const MeasuredPairs& measured);
 std::string to_text(const MeasuredPairs& measured);
-nlohmann::ordered_json to_json(const MeasuredPairs& measured);
+
+// What JSON has of them: places by their names.
+struct PairsReport {
+  struct Ring {
+    std::vector<std::string> places;
+    double bytes_per_second = 0;
+    static void fields(auto& self, auto&& each) {
+      each("places", self.places), each("bytes_per_second", self.bytes_per_second);
+    }
+  };
+  struct Slow {
+    std::string what, place;
+    std::optional<std::string> other;
+    double value = 0, usual = 0;
+    static void fields(auto& self, auto&& each) {
+      each("what", self.what, Field{"bandwidth or latency"}), each("place", self.place);
+      each("other", self.other,
+           Field{.about = "the link's other end; null: all links of the place", .null_if_nothing = true});
+      each("value", self.value), each("usual", self.usual);
+    }
+  };
+  std::string between;
+  std::vector<HostPair> pairs;
+  std::vector<Ring> rings;
+  std::optional<Link> within_host;
+  std::vector<Slow> slow;
+  std::vector<std::string> findings;
+  static void fields(auto& self, auto&& each) {
+    each("between", self.between, Field{"hosts or ranks"}), each("pairs", self.pairs);
+    each("rings", self.rings, Field{"of all places, then without the slow ones"});
+    each("within_host", self.within_host, Field{.null_if_nothing = true});
+    each("slow", self.slow), each("findings", self.findings);
+  }
+};
+PairsReport report_of(const MeasuredPairs& measured);
+
 // Pairs and rings for links.json.
 Links links_of(const MeasuredPairs& measured);
 

@@ -212,18 +212,6 @@ double MeasuredReplay::hidden_share() const {
   return std::clamp(1 - exposed_seconds.median / alone_seconds.median, 0.0, 1.0);
 }
 
-nlohmann::ordered_json to_json(const MeasuredReplay& replay) {
-  nlohmann::ordered_json json{{"collectives", replay.collectives},
-                              {"bytes", replay.bytes},
-                              {"alone_seconds", fields::written(replay.alone_seconds)}};
-  if (replay.compute_seconds > 0)
-    json.update({{"compute_seconds", replay.compute_seconds},
-                 {"step_seconds", fields::written(replay.step_seconds)},
-                 {"exposed_seconds", fields::written(replay.exposed_seconds)},
-                 {"hidden_share", replay.hidden_share()}});
-  return json;
-}
-
 MeasuredReplay measure_replay(Exchange& exchange, const ReplayedProgram& replayed,
                               const std::vector<BufferId>& messages, const TransferMeasure& how) {
   MeasuredReplay measured{.collectives = messages.size(), .bytes = collective_bytes(replayed.program)};

@@ -11,6 +11,7 @@
 #include "bench/allreduce/exchange.h"
 #include "bench/allreduce/measured_transfer.h"
 #include "kernels/program/program.h"
+#include "results/record/fields.h"
 
 namespace plumb {
 
@@ -35,9 +36,18 @@ struct MeasuredReplay {
 
   // Share of alone_seconds that compute hides: 0 … 1.
   double hidden_share() const;
+  static void fields(auto& self, auto&& each) {
+    const bool computes = self.compute_seconds > 0;
+    each("collectives", self.collectives), each("bytes", self.bytes, Field{"of all of them, per step"});
+    each("alone_seconds", self.alone_seconds, Field{"all of them, nothing computed"});
+    each("compute_seconds", self.compute_seconds, Field{.about = "of --compute", .written = computes});
+    each("step_seconds", self.step_seconds, Field{.written = computes});
+    each("exposed_seconds", self.exposed_seconds,
+         Field{.about = "in which the step waits for collectives", .written = computes});
+    each("hidden_share", self.hidden_share(),
+         Field{.about = "of alone_seconds, that compute hides", .written = computes});
+  }
 };
-
-nlohmann::ordered_json to_json(const MeasuredReplay& replay);
 
 // Times the steps through training's own runner. `messages`: by collective, in the program's order, its
 // buffer in the exchange. Every rank calls it; the result is complete on rank 0 only.

@@ -242,11 +242,10 @@ OptionGroup output_group(BenchOptions& o) {
                .with_key("out")
                .also_called("--out"),
            flag_option("--profile", o.profile, true,
-                       "after the run: every instruction's time against the device's limits, as a table and "
+                       "after the run: every op's time against the device's limits, as a table and "
                        "profile.json"),
-           flag_option(
-               "--trace", o.trace, true,
-               "after the run: trace.json, a timeline of every instruction for chrome://tracing or Perfetto"),
+           flag_option("--trace", o.trace, true,
+                       "after the run: trace.json, a timeline of every op for chrome://tracing or Perfetto"),
            flag_option("--json", o.json, true, "print one JSON object instead of the table"),
            flag_option("--no-check", o.check, false,
                        "don't verify that sums are exact before the run, that replicas agree and parameters "

@@ -71,7 +71,6 @@ std::string profile_text(const Program& program, const Profile& profile,
                          std::optional<double> run_step_seconds = {}, std::size_t shown = 20);
 
 // profile.json: everything above, every instruction by name.
-inline constexpr const char* kProfileFormat = "plumbline.profile/1";
 nlohmann::ordered_json profile_json(const Program& program, const Profile& profile,
                                     std::optional<double> run_step_seconds = {});
 

@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "bench/output/profile.h"
+#include "results/record/program_format.h"
 
 namespace plumb {
 namespace {
@@ -27,13 +28,12 @@ std::string totals_text(const Profile& profile, std::optional<double> run_step_s
   row("stamped step", profile.iteration_seconds,
       run_step_seconds ? fmt::format(", and {:.3f} ms without stamps", *run_step_seconds * kMilliseconds)
                        : "");
-  row("in instructions", profile.busy_seconds,
+  row("in ops", profile.busy_seconds,
       fmt::format(", {:.1f} %", percent(profile.busy_seconds, profile.iteration_seconds)));
   row("in gaps between them", profile.gap_seconds,
       fmt::format(", {:.1f} %", percent(profile.gap_seconds, profile.iteration_seconds)));
   row("roofline", profile.roofline_seconds,
-      fmt::format(", {:.1f} % of the time in instructions",
-                  percent(profile.roofline_seconds, profile.busy_seconds)));
+      fmt::format(", {:.1f} % of the time in ops", percent(profile.roofline_seconds, profile.busy_seconds)));
   return text;
 }
 
@@ -107,18 +107,17 @@ std::string engines_text(const Program& program, std::span<const InstructionProf
         shortened(instruction.engine, kEngineColumns));
   }
   if (rows.empty()) return "";
-  return fmt::format("\n{:<39}{:>9}{:>9}{:>10}  {}\n", "engines of these instructions", "ms", "alone ms",
-                     "work MiB", "engine") +
+  return fmt::format("\n{:<39}{:>9}{:>9}{:>10}  {}\n", "engines of these ops", "ms", "alone ms", "work MiB",
+                     "engine") +
          rows;
 }
 
-std::string steps_text(const Program& program, const Profile& profile, std::size_t shown) {
+std::string ops_text(const Program& program, const Profile& profile, std::size_t shown) {
   const std::vector<InstructionProfile> instructions = by_loss(program, profile);
   const std::size_t rows = std::min(shown, instructions.size());
-  std::string text =
-      fmt::format("\n{:<39}{:>9}{:>8}{:>9}{:>8}{:>9}{:>8} {:>9}\n",
-                  fmt::format("{} of {} instructions, most lost first", rows, instructions.size()), "ms",
-                  "share", "GFLOP/s", "GB/s", "lost ms", "of roof", "bound by");
+  std::string text = fmt::format("\n{:<39}{:>9}{:>8}{:>9}{:>8}{:>9}{:>8} {:>9}\n",
+                                 fmt::format("{} of {} ops, most lost first", rows, instructions.size()),
+                                 "ms", "share", "GFLOP/s", "GB/s", "lost ms", "of roof", "bound by");
   for (const InstructionProfile& instruction : std::span(instructions).first(rows))
     text += instruction_row(shortened(program.instructions[instruction.instruction].name, kNameColumns),
                             instruction, name_of(instruction.bound));
@@ -140,8 +139,8 @@ std::string other_lanes_text(const Program& program, const Profile& profile) {
       ++count;
     }
     if (count > 0)
-      text += fmt::format("\n{} lane, beside these: {}, {:.3f} ms\n", name_of(lane),
-                          counted(count, "instruction"), seconds * kMilliseconds);
+      text += fmt::format("\n{} lane, beside these: {}, {:.3f} ms\n", name_of(lane), counted(count, "op"),
+                          seconds * kMilliseconds);
   }
   return text;
 }
@@ -150,7 +149,7 @@ Json group_json(const std::vector<ProfileTotal>& totals) {
   Json list = Json::array();
   for (const ProfileTotal& total : totals)
     list.push_back({{"name", total.name},
-                    {"steps", total.instructions},
+                    {"ops", total.instructions},
                     {"seconds", total.seconds},
                     {"roofline_seconds", total.roofline_seconds}});
   return list;
@@ -161,8 +160,8 @@ Json group_json(const std::vector<ProfileTotal>& totals) {
 std::string profile_text(const Program& program, const Profile& profile,
                          std::optional<double> run_step_seconds, std::size_t shown) {
   return totals_text(profile, run_step_seconds) + groups_text("phase", profile.phases, profile.busy_seconds) +
-         groups_text("kind of instruction", profile.kinds, profile.busy_seconds) +
-         steps_text(program, profile, shown) + other_lanes_text(program, profile);
+         groups_text("kind of op", profile.kinds, profile.busy_seconds) + ops_text(program, profile, shown) +
+         other_lanes_text(program, profile);
 }
 
 Json profile_json(const Program& program, const Profile& profile, std::optional<double> run_step_seconds) {
@@ -181,10 +180,10 @@ Json profile_json(const Program& program, const Profile& profile, std::optional<
             {"roofline_seconds", profile.roofline_seconds},
             {"phases", group_json(profile.phases)},
             {"kinds", group_json(profile.kinds)},
-            {"steps", Json::array()}};
+            {"ops", Json::array()}};
   for (const InstructionProfile& profiled : profile.instructions) {
     const Instruction& instruction = program.instructions[profiled.instruction];
-    json["steps"].push_back(
+    json["ops"].push_back(
         {{"name", instruction.name},
          {"kind", instruction.kind()},
          {"phase", name_of(instruction.phase)},

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "results/record/program_format.h"
+
 namespace plumb {
 namespace {
 
@@ -50,14 +52,14 @@ nlohmann::ordered_json program_json(const Program& program, const MemoryPlan& pl
   nlohmann::ordered_json json = {{"format", kProgramFormat}, {"arena_bytes", plan.arena_bytes}};
   if (program.layout) json["layout"] = name_of(*program.layout);
   json["buffers"] = nlohmann::ordered_json::array();
-  json["steps"] = nlohmann::ordered_json::array();
+  json["ops"] = nlohmann::ordered_json::array();
   for (std::size_t index = 0; index < program.buffers.size(); ++index) {
     nlohmann::ordered_json buffer = buffer_json(program.buffers[index]);
     buffer["offset"] = plan.offsets.at(index);
     json["buffers"].push_back(std::move(buffer));
   }
   for (const Instruction& instruction : program.instructions)
-    json["steps"].push_back(instruction_json(instruction));
+    json["ops"].push_back(instruction_json(instruction));
   return json;
 }
 

@@ -8,12 +8,10 @@
 
 namespace plumb {
 
-inline constexpr const char* kProgramFormat = "plumbline.program/1";
-
 // {"format", "arena_bytes", ["layout": of a GPU: "nhwc"|"nchw"],
 //  "buffers": [{"name", "role", "dtype", "dims", "bytes", "offset", ["persistent": true],
 //               ["sharded": true], ["view": {"of": index, "offset": bytes}]}],
-//  "instructions": [{"name", "kind", "phase", "lane", "uses": [{"buffer": index, "access": "r"|"w"|"rw"}],
+//  "ops": [{"name", "kind", "phase", "lane", "uses": [{"buffer": index, "access": "r"|"w"|"rw"}],
 //             "workspace_bytes", "macs", "bytes", ["collective": {"kind", "buffer", "elements", "dtype"}]}]}
 // `plan` gives arena_bytes and offsets.
 nlohmann::ordered_json program_json(const Program& program, const MemoryPlan& plan);

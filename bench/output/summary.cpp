@@ -73,7 +73,7 @@ std::string sent_text(const RunRecord& record) {
 // "862.132 ms per step under way, 818.402 ms by the probed links"
 std::string exchange_text(const RunRecord& record) {
   const std::string modeled =
-      fmt::format("{:.3f} ms by the probed links", kMilliseconds * *record.modeled_exchange_seconds);
+      fmt::format("{:.3f} ms by the probed links", kMilliseconds * *record.modeled_communication_seconds);
   const std::optional<double> seconds = exchange_seconds(record);
   return seconds ? fmt::format("{:.3f} ms per step under way, {}", kMilliseconds * *seconds, modeled)
                  : modeled;
@@ -112,7 +112,7 @@ void add_timing(const RunRecord& record, SummaryRows& rows) {
   }
   add_wait("waiting for data", record.data_wait_seconds);
   if (record.sent_bytes_per_step > 0) rows.add("sent per rank", "{}", sent_text(record));
-  if (record.modeled_exchange_seconds) rows.add("exchange", "{}", exchange_text(record));
+  if (record.modeled_communication_seconds) rows.add("exchange", "{}", exchange_text(record));
 }
 
 // "INTERRUPTED by SIGINT after 12 of 120 iterations: no score"

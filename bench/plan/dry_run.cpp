@@ -207,7 +207,7 @@ std::string longest_text(const DryRun& run) {
   std::ranges::stable_sort(longest, std::greater{},
                            [&](InstructionId id) { return run.instruction_seconds[id]; });
   const std::size_t shown = std::min(longest.size(), kLongestShown);
-  const std::string title = fmt::format("longest {} of {} instructions", shown, longest.size());
+  const std::string title = fmt::format("longest {} of {} ops", shown, longest.size());
   std::string text =
       fmt::format("\n{:<50}{:>10}{:>10}{:>14}{:>8}\n", title, "GMAC", "GB", "roofline ms", "share");
   for (const InstructionId id : std::span(longest).first(shown)) {
@@ -259,7 +259,7 @@ Json to_json(const DryRun& run) {
                {"largest_batch", run.largest_batch},
                {"roofline_seconds", run.roofline_seconds},
                {"traffic_bytes", static_cast<std::int64_t>(sent_bytes_per_rank(program, run.world_size))},
-               {"steps", std::move(instructions)}};
+               {"ops", std::move(instructions)}};
   if (run.exchange) json["exchange"] = exchange_json(*run.exchange);
   if (const std::int64_t parameters = head_parameter_count(graph); parameters > 0) {
     json["head_parameters"] = parameters;

@@ -15,7 +15,7 @@ namespace plumb {
 
 // Totals, memory, phases and the longest instructions for people, at most 100 columns wide. With --json one
 // object with the keys parameters, macs_per_image, memory_bytes, target, fits, largest_batch,
-// roofline_seconds, traffic_bytes and steps, next to what was asked for. With --bandwidth also {"exchange":
+// roofline_seconds, traffic_bytes and ops, next to what was asked for. With --bandwidth also {"exchange":
 // {"nodes", "devices_per_node", "bytes_per_second", "latency_seconds", "seconds", "exposed_seconds"}}, the
 // last one null where it isn't simulated. Throws Error(usage) if the device lacks the precision.
 std::string answer_dry_run(const BenchOptions& asked);

@@ -76,21 +76,27 @@ std::string to_text(const DecodeRate& rate) {
   return text;
 }
 
+void DecodeRate::fields(auto& self, auto&& each) {
+  const auto& first = self.corrupt.first;
+  each("data", self.data), each("image_size", self.image_size, Field{"pixels"});
+  each("batch_per_device", self.batch_per_device), each("world_size", self.world_size);
+  each("workers", self.workers, Field{"over all ranks"}), each("images", self.images);
+  each("seconds", self.seconds, Field{"of the slowest rank"});
+  each("images_per_second", self.images_per_second());
+  each("images_per_second_per_core", self.images_per_core_second());
+  each("cpu_seconds_per_image", 1 / self.images_per_core_second());
+  each("corrupt_images", self.corrupt.count);
+  each("first_corrupt_image", first.empty() ? "" : first.front(), Field{.written = !first.empty()});
+}
+
+constexpr const char* kDecodeSchema = "plumbline.decode/1";
+
 nlohmann::ordered_json to_json(const DecodeRate& rate) {
-  nlohmann::ordered_json json{{"schema", "plumbline.decode/1"},
-                              {"data", rate.data},
-                              {"image_size", rate.image_size},
-                              {"batch_per_device", rate.batch_per_device},
-                              {"world_size", rate.world_size},
-                              {"workers", rate.workers},
-                              {"images", rate.images},
-                              {"seconds", rate.seconds},
-                              {"images_per_second", rate.images_per_second()},
-                              {"images_per_second_per_core", rate.images_per_core_second()},
-                              {"cpu_seconds_per_image", 1 / rate.images_per_core_second()},
-                              {"corrupt_images", rate.corrupt.count}};
-  if (!rate.corrupt.first.empty()) json["first_corrupt_image"] = rate.corrupt.first.front();
-  return json;
+  return document_json(kDecodeSchema, rate);
+}
+
+nlohmann::ordered_json decode_schema() {
+  return json_schema<DecodeRate>(kDecodeSchema, "How fast images are loaded: --decode-only --json.");
 }
 
 }  // namespace plumb

@@ -8,6 +8,7 @@
 #include "bench/data/batch_source.h"
 #include "bench/options/options.h"
 #include "comm/job.h"
+#include "results/record/fields.h"
 
 namespace plumb {
 
@@ -25,6 +26,7 @@ struct DecodeRate {
   double images_per_second() const { return static_cast<double>(images) / seconds; }
   // What a core would load that did nothing else.
   double images_per_core_second() const { return static_cast<double>(images) / cpu_seconds; }
+  static void fields(auto& self, auto&& each);
 };
 
 // Every rank loads --iters batches, the first --warmup of which don't count. Rank 0 prints the line, or with
@@ -34,5 +36,6 @@ void report_decode_rate(const Job& job, const BenchOptions& options);
 // One line.
 std::string to_text(const DecodeRate& rate);
 nlohmann::ordered_json to_json(const DecodeRate& rate);
+nlohmann::ordered_json decode_schema();
 
 }  // namespace plumb

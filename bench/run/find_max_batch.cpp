@@ -231,23 +231,25 @@ std::string to_text(const MaxBatch& found) {
       static_cast<double>(found.peak_bytes) / kMiB, where);
 }
 
+void MaxBatch::fields(auto& self, auto&& each) {
+  each("model", self.model), each("precision", std::string(name_of(self.precision)));
+  each("image_size", self.image_size, Field{"pixels"}), each("device_name", self.device);
+  each("world_size", self.world_size);
+  each("batch_per_device", self.search.batch, Field{"the largest that ran; 0: not even 1"});
+  each("planned_batch_per_device", self.largest_planned, Field{"the largest by the plan alone"});
+  each("memory_bytes",
+       std::map<std::string, std::size_t>{{"planned", self.planned_bytes}, {"peak", self.peak_bytes}});
+  each("tries", self.search.tries);
+}
+
+constexpr const char* kMaxBatchSchema = "plumbline.max_batch/1";
+
 nlohmann::ordered_json to_json(const MaxBatch& found) {
-  nlohmann::ordered_json tries = nlohmann::ordered_json::array();
-  for (const BatchTry& one : found.search.tries) {
-    tries.push_back({{"batch", one.batch}, {"ran", one.ran}});
-    if (one.no_engine) tries.back()["no_engine"] = true;
-    if (one.seconds > 0) tries.back()["seconds"] = one.seconds;
-  }
-  return {{"schema", "plumbline.max_batch/1"},
-          {"model", found.model},
-          {"precision", name_of(found.precision)},
-          {"image_size", found.image_size},
-          {"device_name", found.device},
-          {"world_size", found.world_size},
-          {"batch_per_device", found.search.batch},
-          {"planned_batch_per_device", found.largest_planned},
-          {"memory_bytes", {{"planned", found.planned_bytes}, {"peak", found.peak_bytes}}},
-          {"tries", std::move(tries)}};
+  return document_json(kMaxBatchSchema, found);
+}
+
+nlohmann::ordered_json max_batch_schema() {
+  return json_schema<MaxBatch>(kMaxBatchSchema, "The largest batch that runs: --find-max-bs --json.");
 }
 
 }  // namespace plumb

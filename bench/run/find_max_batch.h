@@ -12,6 +12,7 @@
 #include "bench/options/options.h"
 #include "comm/job.h"
 #include "kernels/program/program.h"
+#include "results/record/fields.h"
 
 namespace plumb {
 
@@ -20,6 +21,11 @@ struct BatchTry {
   bool ran = false;
   bool no_engine = false;  // failed because no engine computes it, not for lack of memory
   double seconds = 0;      // that it took
+  static void fields(auto& self, auto&& each) {
+    each("batch", self.batch), each("ran", self.ran);
+    each("no_engine", self.no_engine, Field{.about = "no engine computes it", .written = self.no_engine});
+    each("seconds", self.seconds, Field{.written = self.seconds > 0});
+  }
 };
 
 struct BatchSearch {
@@ -46,6 +52,7 @@ struct MaxBatch {
   double step_seconds = 0;           // of largest_planned, at least: by the roofline
   std::size_t planned_bytes = 0;     // of search.batch
   std::size_t peak_bytes = 0;        // the most that the device held until its step ended
+  static void fields(auto& self, auto&& each);
 };
 
 struct SearchBounds {
@@ -83,5 +90,6 @@ void report_max_batch(const Job& job, const BenchOptions& options);
 // One line.
 std::string to_text(const MaxBatch& found);
 nlohmann::ordered_json to_json(const MaxBatch& found);
+nlohmann::ordered_json max_batch_schema();
 
 }  // namespace plumb

@@ -12,10 +12,10 @@ namespace {
 
 constexpr double kMilli = 1e-3;
 
-ValueRange range_of(const std::vector<GpuMoment>& moments, double GpuMoment::*figure) {
-  if (moments.empty()) return {};
+ValueRange range_of(const std::vector<GpuSampleRecord>& samples, double GpuSampleRecord::*figure) {
+  if (samples.empty()) return {};
   std::vector<double> values;
-  for (const GpuMoment& moment : moments) values.push_back(moment.*figure);
+  for (const GpuSampleRecord& sample : samples) values.push_back(sample.*figure);
   return plumb::range_of(values);
 }
 
@@ -78,11 +78,11 @@ GpuRecord summarize_gpu(std::span<const GpuSample> samples, double begin, double
                          std::ranges::upper_bound(samples, end, {}, &GpuSample::seconds));
   GpuRecord record;
   record.window_seconds = end - begin;
-  record.samples = std::ssize(inside);
+  record.sample_count = std::ssize(inside);
   for (const GpuSample& sample : inside) {
     const NvmlReading& reading = sample.reading;
-    for (const std::string& reason : reason_names(reading.reasons)) record.clock_reasons[reason] += 1;
-    record.moments.push_back({.seconds = sample.seconds - begin,
+    for (const std::string& reason : reason_names(reading.reasons)) record.throttle_reasons[reason] += 1;
+    record.samples.push_back({.seconds = sample.seconds - begin,
                               .sm_clock_mhz = static_cast<double>(reading.sm_clock_mhz),
                               .memory_clock_mhz = static_cast<double>(reading.memory_clock_mhz),
                               .temperature_celsius = static_cast<double>(reading.temperature_celsius),
@@ -90,13 +90,13 @@ GpuRecord summarize_gpu(std::span<const GpuSample> samples, double begin, double
                               .throttled = is_throttled(reading.reasons)});
   }
   const double count = std::max(1.0, static_cast<double>(inside.size()));
-  for (auto& [reason, share] : record.clock_reasons) share /= count;
-  const auto throttled = std::ranges::count(record.moments, true, &GpuMoment::throttled);
+  for (auto& [reason, share] : record.throttle_reasons) share /= count;
+  const auto throttled = std::ranges::count(record.samples, true, &GpuSampleRecord::throttled);
   record.throttled_share = static_cast<double>(throttled) / count;
-  record.sm_clock_mhz = range_of(record.moments, &GpuMoment::sm_clock_mhz);
-  record.memory_clock_mhz = range_of(record.moments, &GpuMoment::memory_clock_mhz);
-  record.temperature_celsius = range_of(record.moments, &GpuMoment::temperature_celsius);
-  record.power_watts = range_of(record.moments, &GpuMoment::power_watts);
+  record.sm_clock_mhz = range_of(record.samples, &GpuSampleRecord::sm_clock_mhz);
+  record.memory_clock_mhz = range_of(record.samples, &GpuSampleRecord::memory_clock_mhz);
+  record.temperature_celsius = range_of(record.samples, &GpuSampleRecord::temperature_celsius);
+  record.power_watts = range_of(record.samples, &GpuSampleRecord::power_watts);
   add_energy(samples, inside, begin, end, record);
   return record;
 }
@@ -145,7 +145,7 @@ GpuRecord GpuMonitor::record(double begin, double end, int rank, const std::stri
 }
 
 std::vector<GpuRecord> gather_gpus(const Job& job, std::optional<GpuRecord> mine) {
-  if (mine && job.rank() != 0) mine->moments.clear();
+  if (mine && job.rank() != 0) mine->samples.clear();
   std::vector<GpuRecord> gpus;
   for (const std::string& text : job.all_gather(mine ? fields::written(*mine).dump() : ""))
     if (!text.empty())

@@ -51,7 +51,7 @@ class GpuMonitor {
   // Takes a last sample and ends the thread.
   void stop();
 
-  // After stop(): of the window from `begin` to `end` on the options' clock, moments included. `rank`: of
+  // After stop(): of the window from `begin` to `end` on the options' clock, its samples included. `rank`: of
   // this process.
   GpuRecord record(double begin, double end, int rank, const std::string& id) const;
   const std::vector<GpuSample>& samples() const { return samples_; }  // after stop()
@@ -72,7 +72,7 @@ class GpuMonitor {
 std::unique_ptr<GpuMonitor> watch_gpu(const std::string& id, GpuMonitorOptions options = {});
 
 // What every rank's monitor says of its window, in rank order, on every rank; ranks that give nothing are
-// left out, and moments are rank 0's. A collective.
+// left out, and samples are rank 0's. A collective.
 std::vector<GpuRecord> gather_gpus(const Job& job, std::optional<GpuRecord> mine);
 
 }  // namespace plumb

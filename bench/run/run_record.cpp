@@ -68,7 +68,7 @@ void add_model(const Program& program, RunRecord& record) {
   if (hosts < 2 || record.world_size % hosts != 0) return;
   const CollectiveCost cost(*record.links, {hosts, record.world_size / hosts});
   record.probed_bytes_per_second = cost.bytes_per_second();
-  record.modeled_exchange_seconds = modeled_exchange_seconds(program, cost);
+  record.modeled_communication_seconds = modeled_exchange_seconds(program, cost);
 }
 
 // Every rank stamps, or none.
@@ -139,7 +139,7 @@ void add_plan(const PlannedStep& step, RunRecord& record) {
   for (const PlainLayer& layer : step.tuning.plain)
     record.unfused_layers.push_back(
         {name_of(graph.ops[layer.op]), std::string(name_of(layer.pattern)), layer.reason});
-  record.winograd_steps = winograd_instructions(step.plan.program);
+  record.winograd_ops = winograd_instructions(step.plan.program);
 }
 
 void add_window(const BoundStep& step, const Measurements& measured, RunRecord& record) {

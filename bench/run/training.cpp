@@ -99,7 +99,7 @@ std::string begin_text(const ResolvedRun& step, const RunRecord& record) {
 std::string plan_text(const PlannedStep& step) {
   const Program& program = step.plan.program;
   const auto collectives = std::ranges::count(program.instructions, Lane::communication, &Instruction::lane);
-  return fmt::format("{}; {}{} instructions, {}{}{} MiB planned", step.source->description(),
+  return fmt::format("{}; {}{} ops, {}{}{} MiB planned", step.source->description(),
                      step.options.model->margin_head ? shard_text(step.plan.graph) + " of rank 0; " : "",
                      program.instructions.size(), step.captures ? "captured as one CUDA graph, " : "",
                      collectives == 0
@@ -266,7 +266,7 @@ std::string finish(Run& run, const BoundStep& step) {
     profile = write_profile(step, run.record, run.measured.stamped, *run.outputs.results);
     run.record.log_files = run.outputs.log->paths();
     run.record.status = "ok";
-    for (const Note& flag : run_flags(run.record)) run.record.remarks.push_back(flag.text);
+    for (const Note& flag : run_flags(run.record)) run.record.warnings.push_back(flag.text);
     run.keeper.hand_over_result();
     // Before the log gets its name: no .log without a result that says ok.
     run.outputs.results->write_result(run.record);

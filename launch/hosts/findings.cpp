@@ -27,7 +27,7 @@ constexpr double kOpenFiles = 1024;
 // Collects what one host's facts alone tell.
 struct HostCheck {
   const HostAnswer& answer;
-  FindingList& found;
+  HostNotes& found;
 
   const HostFacts& facts() const { return answer.facts; }
   void add(Severity severity, const std::string& check, const std::string& what, const std::string& detail,
@@ -85,7 +85,7 @@ void check_gpu(const HostCheck& host, const GpuFacts& gpu, std::size_t index) {
              "reset the GPU or reboot");
   if (gpu.throttled)
     host.add(warning, "gpu", "a GPU's clocks are held down before the run",
-             fmt::format("{}: {}, {} MHz, {} C", name, fmt::join(gpu.clock_reasons, " and "),
+             fmt::format("{}: {}, {} MHz, {} C", name, fmt::join(gpu.throttle_reasons, " and "),
                          gpu.sm_clock_mhz, gpu.temperature_celsius),
              "check cooling, power supply and power cap (nvidia-smi -q -d PERFORMANCE)");
   if (gpu.mig == "on")
@@ -158,7 +158,7 @@ void check_load(const HostCheck& host) {
 }
 
 // Whether the other hosts see what is in the log folder of the host that asked.
-void check_sharing(const std::vector<const HostAnswer*>& answers, FindingList& found) {
+void check_sharing(const std::vector<const HostAnswer*>& answers, HostNotes& found) {
   const auto seeing = std::ranges::count_if(
       answers, [](const HostAnswer* answer) { return answer->facts.log_folder.has_marker; });
   if (answers.size() < 2 || seeing == std::ssize(answers)) return;
@@ -175,43 +175,39 @@ void check_sharing(const std::vector<const HostAnswer*>& answers, FindingList& f
                     : "look for logs and results on the host of rank 0, or name a shared --log-dir");
 }
 
-const char* name_of_severity(Severity severity) {
-  return severity == error ? "error" : severity == warning ? "warning" : "note";
-}
-
 }  // namespace
 
-void Finding::fields(auto& self, auto&& each) {
-  each("severity", name_of_severity(self.severity)), each("check", self.check);
-  each("hosts", self.hosts), each("what", self.what), each("remedy", self.remedy);
-}
-
-void FindingList::add(Severity severity, const std::string& check, const std::string& host,
-                      const std::string& what, const std::string& detail, const std::string& remedy) {
-  const Finding finding{severity, check, {host}, printable(what), printable(remedy)};
+void HostNotes::add(Severity severity, const std::string& kind, const std::string& host,
+                    const std::string& what, const std::string& detail, const std::string& remedy) {
+  const std::string text = printable(what), to_do = printable(remedy);
   const auto same = std::ranges::find_if(collected_, [&](const Collected& one) {
-    return one.finding.severity == severity && one.finding.check == check &&
-           one.finding.what == finding.what && one.finding.remedy == finding.remedy;
+    return one.note.severity == severity && one.note.kind == kind && one.note.text == text &&
+           one.remedy == to_do;
   });
-  if (same == collected_.end()) return collected_.push_back({finding, detail});
+  if (same == collected_.end())
+    return collected_.push_back(
+        {{.kind = kind, .text = text, .severity = severity, .hosts = {host}}, detail, to_do});
   same->details_differ |= same->detail != detail;
-  if (same->finding.hosts.back() != host) same->finding.hosts.push_back(host);
+  if (same->note.hosts.back() != host) same->note.hosts.push_back(host);
 }
 
-std::vector<Finding> FindingList::take() && {
-  std::vector<Finding> findings;
+std::vector<Note> HostNotes::take() && {
+  std::vector<Note> notes;
   for (Collected& found : collected_) {
+    Note& note = found.note;
     if (!found.detail.empty())
-      found.finding.what += fmt::format(" ({}{})", printable(found.detail),
-                                        found.details_differ ? " on " + found.finding.hosts.front() : "");
-    findings.push_back(std::move(found.finding));
+      note.text += fmt::format(" ({}{})", printable(found.detail),
+                               found.details_differ ? " on " + note.hosts.front() : "");
+    note.text += ": " + found.remedy;
+    note.subject = short_host_list_text(note.hosts);
+    notes.push_back(std::move(note));
   }
-  std::ranges::stable_sort(findings, {}, &Finding::severity);
-  return findings;
+  std::ranges::stable_sort(notes, {}, &Note::severity);
+  return notes;
 }
 
-std::vector<Finding> find_faults(const std::vector<HostAnswer>& answers, bool has_marker) {
-  FindingList found;
+std::vector<Note> find_faults(const std::vector<HostAnswer>& answers, bool has_marker) {
+  HostNotes found;
   std::vector<const HostAnswer*> answered;
   for (const HostAnswer& answer : answers) {
     if (answer.answered)
@@ -229,46 +225,54 @@ std::vector<Finding> find_faults(const std::vector<HostAnswer>& answers, bool ha
   return std::move(found).take();
 }
 
-ExitCode doctor_exit_code(const std::vector<Finding>& findings) {
+ExitCode DoctorReport::exit_code() const {
   const auto has = [&](Severity severity) {
-    return std::ranges::find(findings, severity, &Finding::severity) != findings.end();
+    return std::ranges::find(notes, severity, &Note::severity) != notes.end();
   };
   return has(error) ? ExitCode::unavailable : has(warning) ? ExitCode::regression : ExitCode::ok;
 }
 
-std::string doctor_text(const std::vector<HostAnswer>& answers, const std::vector<Finding>& findings,
-                        double seconds) {
+std::string doctor_text(const DoctorReport& report) {
   std::string text, counts;
-  for (const Finding& finding : findings)
-    text += fmt::format("{:<8} {}: {}: {}\n", name_of_severity(finding.severity),
-                        short_host_list_text(finding.hosts), finding.what, finding.remedy);
+  for (const Note& note : report.notes)
+    text += fmt::format("{:<8} {}\n", name_of(*note.severity), note_text(note));
   for (const Severity severity : {error, warning, note})
-    if (const auto count = std::ranges::count(findings, severity, &Finding::severity); count > 0)
-      append_part(counts, counted(count, name_of_severity(severity)));
-  const auto answered = std::ranges::count(answers, true, &HostAnswer::answered);
-  return text + fmt::format("{}{} answered in {:.1f} s: {}\n", counted(answers.size(), "host"),
-                            answered == std::ssize(answers) ? "" : fmt::format(", {}", answered), seconds,
-                            counts.empty() ? "all well" : counts);
+    if (const auto count = std::ranges::count(report.notes, severity, &Note::severity); count > 0)
+      append_part(counts, counted(count, name_of(severity)));
+  const auto answered = std::ranges::count(report.hosts, true, &HostAnswer::answered);
+  return text + fmt::format("{}{} answered in {:.1f} s: {}\n", counted(report.hosts.size(), "host"),
+                            answered == std::ssize(report.hosts) ? "" : fmt::format(", {}", answered),
+                            report.seconds, counts.empty() ? "all well" : counts);
 }
 
-nlohmann::ordered_json doctor_json(const std::vector<HostAnswer>& answers,
-                                   const std::vector<Finding>& findings, double seconds) {
-  nlohmann::ordered_json json{{"schema", "plumbline.doctor/1"},
-                              {"exit_code", static_cast<int>(doctor_exit_code(findings))},
-                              {"seconds", seconds},
-                              {"findings", fields::written(findings)},
-                              {"hosts", nlohmann::ordered_json::array()}};
-  for (const HostAnswer& answer : answers) {
-    nlohmann::ordered_json host{
-        {"host", answer.name}, {"answered", answer.answered}, {"seconds", answer.seconds}};
-    if (answer.clock) {
-      host["clock_offset_seconds"] = answer.clock->seconds;
-      host["clock_uncertainty_seconds"] = answer.clock->uncertainty;
-    }
-    if (answer.answered) host["facts"] = to_json(answer.facts);
-    json["hosts"].push_back(std::move(host));
-  }
-  return json;
+void HostAnswer::fields(auto& self, auto&& each) {
+  each("host", self.name), each("answered", self.answered);
+  each("seconds", self.seconds, Field{.about = "until its answer", .finite = true});
+  const auto of_clock = [&](double ClockOffset::*figure) {
+    return self.clock ? std::optional(*self.clock.*figure) : std::nullopt;
+  };
+  each("clock_offset_seconds", of_clock(&ClockOffset::seconds),
+       Field{.about = "ahead of the host that asked", .finite = true});
+  each("clock_uncertainty_seconds", of_clock(&ClockOffset::uncertainty),
+       Field{.about = "half of the round trip", .finite = true});
+  each("facts", to_json(self.facts),
+       Field{.about = "as doctor --here prints them", .written = self.answered});
+}
+
+void DoctorReport::fields(auto& self, auto&& each) {
+  each("exit_code", static_cast<int>(self.exit_code()));
+  each("seconds", self.seconds, Field{.about = "of all answers together", .finite = true});
+  each("notes", self.notes), each("hosts", self.hosts);
+}
+
+constexpr const char* kDoctorSchema = "plumbline.doctor/2";
+
+nlohmann::ordered_json doctor_json(const DoctorReport& report) {
+  return document_json(kDoctorSchema, report);
+}
+
+nlohmann::ordered_json doctor_schema() {
+  return json_schema<DoctorReport>(kDoctorSchema, "What plumbline doctor --json found out about hosts.");
 }
 
 }  // namespace plumb

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "launch/hosts/host_facts.h"
+#include "results/record/note.h"
 
 namespace plumb {
 
@@ -29,51 +30,43 @@ struct HostAnswer {
   // By this host's look-up; nothing: it wasn't tried, or there was no time to.
   std::optional<std::vector<std::string>> addresses;
   bool look_up_was_late = false;
-};
-
-enum class Severity { error, warning, note };
-
-// One finding; the same one of several hosts is one.
-struct Finding {
-  Severity severity = Severity::warning;
-  std::string check;               // "program", "clock", …
-  std::vector<std::string> hosts;  // in the order of the answers
-  std::string what, remedy;
   static void fields(auto& self, auto&& each);
 };
 
-// Findings as they are collected.
-class FindingList {
+// Notes on hosts as they are collected; the same one of several hosts is one.
+class HostNotes {
  public:
   // `detail`: what may differ from host to host, such as an amount; the first host's stands for all.
-  void add(Severity severity, const std::string& check, const std::string& host, const std::string& what,
+  void add(Severity severity, const std::string& kind, const std::string& host, const std::string& what,
            const std::string& detail, const std::string& remedy);
-  // In the order of their severity, then as they came.
-  std::vector<Finding> take() &&;
+  // In the order of their severity, then as they came. A text is "what (detail): remedy".
+  std::vector<Note> take() &&;
 
  private:
   struct Collected {
-    Finding finding;
-    std::string detail;
+    Note note;  // its text is what alone
+    std::string detail, remedy;
     bool details_differ = false;
   };
   std::vector<Collected> collected_;
 };
 
-// Errors first, then warnings, then notes. `answers` isn't empty; `has_marker`: a marker was put into the log
-// folder.
-std::vector<Finding> find_faults(const std::vector<HostAnswer>& answers, bool has_marker);
+// What plumbline doctor reports.
+struct DoctorReport {
+  std::vector<Note> notes;  // errors first, then warnings, then notes
+  std::vector<HostAnswer> hosts;
+  double seconds = 0;  // of all answers together
+  // ok without errors and warnings; regression (1) with warnings; unavailable with errors: a run can't start.
+  ExitCode exit_code() const;
+  static void fields(auto& self, auto&& each);
+};
 
-// ok without errors and warnings; regression (1) with warnings; unavailable with errors: a run can't start.
-ExitCode doctor_exit_code(const std::vector<Finding>& findings);
+// `answers` isn't empty; `has_marker`: a marker was put into the log folder.
+std::vector<Note> find_faults(const std::vector<HostAnswer>& answers, bool has_marker);
 
-// A line for each finding, and a last one that counts; `seconds`: of all answers together.
-std::string doctor_text(const std::vector<HostAnswer>& answers, const std::vector<Finding>& findings,
-                        double seconds);
-// {"schema": "plumbline.doctor/1", "exit_code", "seconds", "findings": [{"severity", "check", "hosts",
-// "what", "remedy"}], "hosts": [{"host", "answered", "seconds", "clock_offset_seconds",
-// "clock_uncertainty_seconds", "facts"}]}
-nlohmann::ordered_json doctor_json(const std::vector<HostAnswer>& answers,
-                                   const std::vector<Finding>& findings, double seconds);
+// A line for each note, and a last one that counts.
+std::string doctor_text(const DoctorReport& report);
+nlohmann::ordered_json doctor_json(const DoctorReport& report);
+nlohmann::ordered_json doctor_schema();
 
 }  // namespace plumb

@@ -123,7 +123,7 @@ std::vector<ComparedFact> compared_libraries(const Answers& answers) {
   return facts;
 }
 
-void name_odd_ones(const ComparedFact& fact, const Answers& answers, FindingList& found) {
+void name_odd_ones(const ComparedFact& fact, const Answers& answers, HostNotes& found) {
   Answers compared;
   std::vector<std::string> values;
   for (const HostAnswer* answer : answers)
@@ -155,7 +155,7 @@ void name_odd_ones(const ComparedFact& fact, const Answers& answers, FindingList
               fmt::format("{}: {} different ones, {}", fact.noun, hosts_of.size(), list), "", fact.remedy);
 }
 
-void compare_memory(const Answers& answers, FindingList& found) {
+void compare_memory(const Answers& answers, HostNotes& found) {
   std::vector<double> values;
   for (const HostAnswer* answer : answers) values.push_back(answer->facts.memory_bytes);
   const double usual = median(values);
@@ -185,7 +185,7 @@ bool share_any(const std::vector<std::string>& first, const auto& second) {
 
 // A host's own view on a name, beside that of the host that asked.
 void check_view(const HostAnswer& viewer, const HostAnswer& named, const std::vector<std::string>& seen,
-                FindingList& found) {
+                HostNotes& found) {
   const bool is_own = viewer.name == named.name;
   if (seen.empty()) {
     found.add(Severity::warning, "names", viewer.name,
@@ -206,7 +206,7 @@ void check_view(const HostAnswer& viewer, const HostAnswer& named, const std::ve
   }
 }
 
-void check_own_address(const HostAnswer& answer, FindingList& found) {
+void check_own_address(const HostAnswer& answer, HostNotes& found) {
   const std::set<std::string> own = own_addresses(answer.facts);
   if (!answer.addresses || answer.addresses->empty() || own.empty() || share_any(*answer.addresses, own) ||
       std::ranges::all_of(*answer.addresses, is_loopback))
@@ -219,13 +219,13 @@ void check_own_address(const HostAnswer& answer, FindingList& found) {
 
 }  // namespace
 
-void compare_hosts(const Answers& answers, FindingList& found) {
+void compare_hosts(const Answers& answers, HostNotes& found) {
   for (const ComparedFact& fact : compared_facts()) name_odd_ones(fact, answers, found);
   for (const ComparedFact& fact : compared_libraries(answers)) name_odd_ones(fact, answers, found);
   if (!answers.empty()) compare_memory(answers, found);
 }
 
-void compare_clocks(const Answers& answers, FindingList& found) {
+void compare_clocks(const Answers& answers, HostNotes& found) {
   std::vector<double> offsets;
   for (const HostAnswer* answer : answers)
     if (answer->clock) offsets.push_back(answer->clock->seconds);
@@ -243,7 +243,7 @@ void compare_clocks(const Answers& answers, FindingList& found) {
   }
 }
 
-void compare_names(const Answers& answers, FindingList& found) {
+void compare_names(const Answers& answers, HostNotes& found) {
   std::map<std::string, const HostAnswer*> by_name;
   for (const HostAnswer* answer : answers) by_name.emplace(answer->name, answer);
   std::map<std::string, const HostAnswer*> machines;

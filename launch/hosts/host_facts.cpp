@@ -31,7 +31,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ProgramFacts, path, failure, ver
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(MpiFacts, mpirun, version, daemon)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(GpuFacts, name, uuid, memory_bytes, used_bytes, processes,
                                                 ecc, mig, uncorrected_errors, rows_wait_for_reset,
-                                                rows_ran_out, throttled, clock_reasons, sm_clock_mhz,
+                                                rows_ran_out, throttled, throttle_reasons, sm_clock_mhz,
                                                 temperature_celsius)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PortFacts, name, state, rate, link_layer)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(FolderFacts, path, existing, file_system, free_bytes,
@@ -113,7 +113,7 @@ GpuFacts gpu_facts(const NvmlGpuState& state) {
           .rows_wait_for_reset = state.rows_wait_for_reset,
           .rows_ran_out = state.rows_ran_out,
           .throttled = is_throttled(state.reading.reasons),
-          .clock_reasons = reason_names(state.reading.reasons),
+          .throttle_reasons = reason_names(state.reading.reasons),
           .sm_clock_mhz = state.reading.sm_clock_mhz,
           .temperature_celsius = state.reading.temperature_celsius};
 }

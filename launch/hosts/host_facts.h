@@ -33,8 +33,8 @@ struct GpuFacts {
   std::string ecc, mig;    // "on", "off", empty: it doesn't tell
   std::uint64_t uncorrected_errors = 0;
   bool rows_wait_for_reset = false, rows_ran_out = false;
-  bool throttled = false;                  // slower than it could be, by one of the reasons
-  std::vector<std::string> clock_reasons;  // "thermal", …
+  bool throttled = false;                     // slower than it could be, by one of the reasons
+  std::vector<std::string> throttle_reasons;  // "thermal", …
   unsigned sm_clock_mhz = 0, temperature_celsius = 0;
 };
 

@@ -26,12 +26,10 @@ std::map<std::string, std::vector<std::size_t>> devices_by_name(const std::vecto
   return found;
 }
 
-// Fills the shares of the medians, and returns the devices that are slow beside others of their name: by
-// times, as speeds that vary by a fifth leave no room between slow and zero.
-std::vector<std::size_t> find_slow_runs(const std::vector<ScreenedDevice>& devices, RunMember run,
-                                        std::vector<double>& shares) {
+// Fills the runs' shares of the medians, and returns the devices that are slow beside others of their name:
+// by times, as speeds that vary by a fifth leave no room between slow and zero.
+std::vector<std::size_t> find_slow_runs(std::vector<ScreenedDevice>& devices, RunMember run) {
   std::vector<std::size_t> slow;
-  shares.assign(devices.size(), 0);
   for (const auto& [name, indices] : devices_by_name(devices, run)) {
     std::vector<double> speeds, times;  // images/s, seconds per image
     for (const std::size_t i : indices) speeds.push_back((devices[i].*run)->images_per_second);
@@ -40,7 +38,7 @@ std::vector<std::size_t> find_slow_runs(const std::vector<ScreenedDevice>& devic
     const double most =
         usual_time + std::max(kLeastEffect * usual_time, kDeviations * median_deviation(times, usual_time));
     for (std::size_t i = 0; i < indices.size(); ++i) {
-      shares[indices[i]] = usual > 0 ? speeds[i] / usual : 0;
+      (devices[indices[i]].*run)->share_of_median = usual > 0 ? speeds[i] / usual : 0;
       if (indices.size() >= kLeastDevices && times[i] > most) slow.push_back(indices[i]);
     }
   }
@@ -59,19 +57,20 @@ ScreenRun screen_run_of(const RunRecord& record) {
   const GpuRecord& gpu = record.gpus.front();
   run.sm_clock_mhz = gpu.sm_clock_mhz.median;
   run.temperature_celsius = gpu.temperature_celsius.max;
-  run.reasons = clock_reasons_text(gpu);
+  run.throttle_reasons = throttle_reasons_text(gpu);
   return run;
 }
 
 ScreenReport judge_devices(const std::vector<std::string>& hosts, std::vector<ScreenedDevice> devices) {
   ScreenReport report{.devices = std::move(devices), .hosts = hosts};
   std::ranges::stable_sort(report.devices, std::ranges::greater(), speed_alone);
-  const auto slow_alone = find_slow_runs(report.devices, &ScreenedDevice::alone, report.alone_shares);
-  const auto slow_together =
-      find_slow_runs(report.devices, &ScreenedDevice::together, report.together_shares);
-  for (const std::size_t i : slow_alone) report.slow.push_back({i, true, report.alone_shares[i]});
+  const auto slow_alone = find_slow_runs(report.devices, &ScreenedDevice::alone);
+  const auto slow_together = find_slow_runs(report.devices, &ScreenedDevice::together);
+  for (const std::size_t i : slow_alone)
+    report.slow.push_back({i, true, report.devices[i].alone->share_of_median});
   for (const std::size_t i : slow_together)
-    if (!std::ranges::count(slow_alone, i)) report.slow.push_back({i, false, report.together_shares[i]});
+    if (!std::ranges::count(slow_alone, i))
+      report.slow.push_back({i, false, report.devices[i].together->share_of_median});
   std::ranges::sort(report.slow, {}, &SlowDevice::device);
   for (const auto& [name, indices] : devices_by_name(report.devices, &ScreenedDevice::alone))
     report.was_judged |= indices.size() >= kLeastDevices;
@@ -85,10 +84,17 @@ ScreenReport judge_devices(const std::vector<std::string>& hosts, std::vector<Sc
   return report;
 }
 
-ExitCode screen_exit_code(const ScreenReport& report) {
-  const bool has_failed = std::ranges::any_of(
-      report.devices, [](const ScreenedDevice& device) { return !device.failure.empty(); });
-  return has_failed ? ExitCode::unavailable : report.slow.empty() ? ExitCode::ok : ExitCode::regression;
+std::vector<std::string> ScreenReport::kept_hosts() const {
+  std::vector<std::string> kept;
+  for (const std::string& host : hosts)
+    if (!std::ranges::count(excluded, host)) kept.push_back(host);
+  return kept;
+}
+
+ExitCode ScreenReport::exit_code() const {
+  const bool has_failed =
+      std::ranges::any_of(devices, [](const ScreenedDevice& device) { return !device.failure.empty(); });
+  return has_failed ? ExitCode::unavailable : slow.empty() ? ExitCode::ok : ExitCode::regression;
 }
 
 }  // namespace plumb

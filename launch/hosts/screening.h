@@ -15,9 +15,18 @@ namespace plumb {
 // One short run on one device.
 struct ScreenRun {
   double images_per_second = 0;
+  double share_of_median = 0;  // of devices of that name; judge_devices() sets it
   // From NVML; 0 and empty without it.
   double sm_clock_mhz = 0, temperature_celsius = 0;  // median, largest
-  std::string reasons;                               // why clocks were low: "power cap 83 %"
+  std::string throttle_reasons;                      // "power cap 83 %"
+  static void fields(auto& self, auto&& each) {
+    each("images_per_second", self.images_per_second);
+    each("share_of_median", self.share_of_median, Field{"of the devices of its name"});
+    each("sm_clock_mhz", self.sm_clock_mhz, Field{.about = "median", .written = self.sm_clock_mhz > 0});
+    each("temperature_celsius", self.temperature_celsius,
+         Field{.about = "largest", .written = self.temperature_celsius > 0});
+    each("throttle_reasons", self.throttle_reasons, Field{.written = !self.throttle_reasons.empty()});
+  }
 };
 ScreenRun screen_run_of(const RunRecord& record);
 
@@ -29,34 +38,45 @@ struct ScreenedDevice {
   std::string name;  // "NVIDIA H100", the processor
   std::optional<ScreenRun> alone, together;
   std::string failure;  // why a run is missing
+  static void fields(auto& self, auto&& each) {
+    const bool is_gpu = !self.gpu.empty();
+    each("host", self.host), each("name", self.name);
+    each("gpu", self.gpu, Field{.about = "UUID", .written = is_gpu});
+    each("index", self.index, Field{.about = "of the GPU on its host", .written = is_gpu});
+    each("alone", self.alone), each("together", self.together);
+    each("failure", self.failure, Field{.about = "why a run is missing", .written = !self.failure.empty()});
+  }
 };
 
 struct SlowDevice {
   std::size_t device = 0;      // index
   bool alone = false;          // slow alone, else only with the others at work
   double share_of_median = 0;  // its images per second
+  static void fields(auto& self, auto&& each) {
+    each("device", self.device, Field{"index", 0});
+    each("when", std::string(self.alone ? "alone" : "together"), Field{"alone or together"});
+    each("share_of_median", self.share_of_median);
+  }
 };
 
 struct ScreenReport {
   std::vector<ScreenedDevice> devices;  // fastest first by the runs alone; those without a run last
-  std::vector<double> alone_shares,
-      together_shares;  // of the median of devices of that name; 0 without a run
   std::vector<SlowDevice> slow;
   std::vector<std::string> hosts, excluded;  // excluded: with a slow device or one without a run
   bool was_judged = false;                   // some kind has enough devices to tell a slow one
+  std::vector<std::string> kept_hosts() const;
+  // ok; regression (1) with slow devices; unavailable with devices or hosts without a run.
+  ExitCode exit_code() const;
+  static void fields(auto& self, auto&& each);
 };
 
 // `hosts`: all that were to be screened, in their order. Devices are held against others of their name; fewer
 // than three of a name can't tell which one is odd.
 ScreenReport judge_devices(const std::vector<std::string>& hosts, std::vector<ScreenedDevice> devices);
 
-// ok; regression (1) with slow devices; unavailable with devices or hosts without a run.
-ExitCode screen_exit_code(const ScreenReport& report);
-
 // The table, a line for each slow or failed device, and what to leave out, for mpirun and Slurm.
 std::string screen_text(const ScreenReport& report);
-// {"schema": "plumbline.screen/1", "exit_code", "devices", "slow", "excluded", "mpirun_hosts",
-// "slurm_exclude"}
 nlohmann::ordered_json screen_json(const ScreenReport& report);
+nlohmann::ordered_json screen_schema();
 
 }  // namespace plumb

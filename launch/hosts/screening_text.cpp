@@ -20,7 +20,8 @@ std::string speed_text(const std::optional<ScreenRun>& run) {
 }
 
 // "+1.2 %"
-std::string share_text(double share) {
+std::string share_text(const std::optional<ScreenRun>& run) {
+  const double share = run ? run->share_of_median : 0;
   return share > 0 ? fmt::format("{:+.1f} %", 100 * (share - 1)) : "-";
 }
 
@@ -29,7 +30,7 @@ std::string clocks_text(const ScreenRun& run) {
   std::string text;
   if (run.sm_clock_mhz > 0) append_part(text, fmt::format("{:.0f} MHz", run.sm_clock_mhz));
   if (run.temperature_celsius > 0) append_part(text, fmt::format("{:.0f} C", run.temperature_celsius));
-  if (!run.reasons.empty()) append_part(text, run.reasons);
+  if (!run.throttle_reasons.empty()) append_part(text, run.throttle_reasons);
   return text;
 }
 
@@ -54,40 +55,12 @@ std::string together_text(const ScreenReport& report) {
                                       percent_text(median(shares)));
 }
 
-std::vector<std::string> kept_hosts(const ScreenReport& report) {
-  std::vector<std::string> kept;
-  for (const std::string& host : report.hosts)
-    if (!std::ranges::count(report.excluded, host)) kept.push_back(host);
-  return kept;
-}
-
 std::string exclusion_text(const ScreenReport& report) {
   if (report.excluded.empty()) return "";
-  const std::vector<std::string> kept = kept_hosts(report);
+  const std::vector<std::string> kept = report.kept_hosts();
   std::string text = "leave out: " + short_host_list_text(report.excluded) + "\n";
   if (!kept.empty()) text += fmt::format("  mpirun -H {}\n", fmt::join(kept, ","));
   return text + fmt::format("  srun, sbatch --exclude={}\n", host_list_text(report.excluded));
-}
-
-nlohmann::ordered_json run_json(const ScreenRun& run, double share) {
-  nlohmann::ordered_json json{{"images_per_second", run.images_per_second}, {"share_of_median", share}};
-  if (run.sm_clock_mhz > 0) json["sm_clock_mhz"] = run.sm_clock_mhz;
-  if (run.temperature_celsius > 0) json["temperature_celsius"] = run.temperature_celsius;
-  if (!run.reasons.empty()) json["clock_reasons"] = run.reasons;
-  return json;
-}
-
-nlohmann::ordered_json device_json(const ScreenReport& report, std::size_t index) {
-  const ScreenedDevice& device = report.devices[index];
-  nlohmann::ordered_json json{{"host", device.host}, {"name", device.name}};
-  if (!device.gpu.empty()) {
-    json["gpu"] = device.gpu;
-    json["index"] = device.index;
-  }
-  if (device.alone) json["alone"] = run_json(*device.alone, report.alone_shares[index]);
-  if (device.together) json["together"] = run_json(*device.together, report.together_shares[index]);
-  if (!device.failure.empty()) json["failure"] = device.failure;
-  return json;
 }
 
 }  // namespace
@@ -99,12 +72,11 @@ std::string screen_text(const ScreenReport& report) {
   });
   std::vector<TextRow> rows{{"rank", "device", "alone", "of median", "all at once", "of median", "kind"}};
   if (has_clocks) rows.front().push_back("clocks");
-  for (std::size_t i = 0; i < report.devices.size(); ++i) {
-    const ScreenedDevice& device = report.devices[i];
+  for (const ScreenedDevice& device : report.devices) {
     if (!device.alone && !device.together) continue;
     rows.push_back({std::to_string(rows.size()), device_text(device), speed_text(device.alone),
-                    share_text(report.alone_shares[i]), speed_text(device.together),
-                    share_text(report.together_shares[i]), printable(shortened(device.name, 40))});
+                    share_text(device.alone), speed_text(device.together), share_text(device.together),
+                    printable(shortened(device.name, 40))});
     if (has_clocks) rows.back().push_back(clocks_text(device.together ? *device.together : *device.alone));
   }
   std::string text = rows.size() > 1 ? padded_table(rows, "rlrrrrl") : "";
@@ -119,20 +91,22 @@ std::string screen_text(const ScreenReport& report) {
   return text + exclusion_text(report);
 }
 
+void ScreenReport::fields(auto& self, auto&& each) {
+  each("exit_code", static_cast<int>(self.exit_code()));
+  each("devices", self.devices, Field{"fastest first"});
+  each("slow", self.slow), each("excluded", self.excluded, Field{"hosts to leave out"});
+  each("mpirun_hosts", fmt::format("{}", fmt::join(self.kept_hosts(), ",")), Field{"for mpirun -H"});
+  each("slurm_exclude", host_list_text(self.excluded), Field{"for srun --exclude"});
+}
+
+constexpr const char* kScreenSchema = "plumbline.screen/2";
+
 nlohmann::ordered_json screen_json(const ScreenReport& report) {
-  nlohmann::ordered_json json{{"schema", "plumbline.screen/1"},
-                              {"exit_code", static_cast<int>(screen_exit_code(report))},
-                              {"devices", nlohmann::ordered_json::array()},
-                              {"slow", nlohmann::ordered_json::array()},
-                              {"excluded", report.excluded},
-                              {"mpirun_hosts", fmt::format("{}", fmt::join(kept_hosts(report), ","))},
-                              {"slurm_exclude", host_list_text(report.excluded)}};
-  for (std::size_t i = 0; i < report.devices.size(); ++i) json["devices"].push_back(device_json(report, i));
-  for (const SlowDevice& slow : report.slow)
-    json["slow"].push_back({{"device", slow.device},
-                            {"when", slow.alone ? "alone" : "together"},
-                            {"share_of_median", slow.share_of_median}});
-  return json;
+  return document_json(kScreenSchema, report);
+}
+
+nlohmann::ordered_json screen_schema() {
+  return json_schema<ScreenReport>(kScreenSchema, "Which devices plumbline screen --json found slow.");
 }
 
 }  // namespace plumb

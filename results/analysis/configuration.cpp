@@ -193,6 +193,12 @@ std::vector<Difference> setting_differences(const Configuration& first, const Co
   return found;
 }
 
+nlohmann::ordered_json sides_json(const std::vector<Difference>& differences) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  for (const Difference& one : differences) json[one.what] = {one.first, one.second};
+  return json;
+}
+
 std::string differences_text(const std::vector<Difference>& differences) {
   std::string text;
   for (const Difference& difference : differences)

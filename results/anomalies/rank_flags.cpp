@@ -64,7 +64,7 @@ std::string clock_text(const SlowRanks& slow, const Ranks& slow_here, std::span<
     if (const GpuRecord* gpu = gpu_of(rank, gpus)) clocks.push_back(gpu->sm_clock_mhz.median);
   const GpuRecord* gpu = gpu_of(slowest, gpus);
   if (gpu == nullptr || clocks.empty()) return "";
-  const std::string reasons = clock_reasons_text(*gpu);
+  const std::string reasons = throttle_reasons_text(*gpu);
   return fmt::format("; rank {}'s GPU ran at {:.0f} MHz{}, the others' at {:.0f} MHz", slowest,
                      gpu->sm_clock_mhz.median, reasons.empty() ? "" : " (" + reasons + ")", median(clocks));
 }

@@ -191,58 +191,84 @@ std::string scaling_lines(const std::string& label, const SampleSet& set) {
   return text;
 }
 
-using Json = nlohmann::ordered_json;
+// The members of plumbline.compare/1.
+struct ComparedSample {
+  std::string path;
+  Configuration configuration;
+  std::vector<std::string> runs;
+  std::vector<double> figures;
+  static void fields(auto& self, auto&& each) {
+    each("path", self.path), each("framework", self.configuration.framework);
+    each("configuration", self.configuration), each("runs", self.runs);
+    each("images_per_second", self.figures, Field{"as many as runs"});
+    each("median", median(self.figures));
+    each("median_interval", median_interval(self.figures), Field{.null_if_nothing = true});
+  }
+};
 
-Json sample_json(const std::string& path, const Sample& sample) {
-  const std::vector<double> figures = sample.figures();
-  return {{"path", path},
-          {"framework", sample.configuration.framework},
-          {"configuration", fields::written(sample.configuration)},
-          {"runs", sample.origins()},
-          {"images_per_second", figures},
-          {"median", median(figures)},
-          {"median_interval", fields::written(median_interval(figures))}};
+ComparedSample compared_sample(const SampleSet& set, const Sample& sample) {
+  return {set.name, sample.configuration, sample.origins(), sample.figures()};
 }
 
-const char* verdict_name(SpeedVerdict verdict) {
+std::string verdict_name(SpeedVerdict verdict) {
   static constexpr std::array kNames{"faster", "slower", "none_shown", "too_few"};
   return kNames[static_cast<std::size_t>(verdict)];
 }
 
-Json pair_json(const ComparedPair& pair, const CompareReport& report) {
-  const Comparison& comparison = pair.comparison;
-  return {{"first", sample_json(report.sets.front().name, *pair.samples.first)},
-          {"second", sample_json(report.sets[pair.second_set].name, *pair.samples.second)},
-          {"ratio", comparison.ratio},
-          {"ratio_interval", fields::written(comparison.ratio_range)},
-          {"p_two_sided", comparison.test.p_two_sided},
-          {"verdict", verdict_name(comparison.verdict)},
-          {"smallest_shown", comparison.smallest_shown},
-          {"text", verdict_text(comparison, report.criteria)},
-          {"forced", !pair.samples.differences.empty()},
-          {"differences", fields::written(pair.samples.differences)},
-          {"settings", fields::written(pair.settings)}};
-}
-
-Json published_beside_json(const PublishedBeside& beside, const CompareReport& report) {
-  Json nearest = Json::array();
-  for (const NearestPublished& near : beside.nearest)
-    nearest.push_back(
-        {{"result", published_result_json(near.result)}, {"differences", fields::written(near.differences)}});
-  return {{"sample", sample_json(report.sets.front().name, *beside.sample)}, {"nearest", nearest}};
-}
-
-Json scaling_of_set(const SampleSet& set) {
-  Json json = Json::array();
-  for (const CurveScaling& curve : scaling_of(set.loaded.samples)) {
-    Json losses = Json::array();
-    for (const ScalingLoss& loss : curve.losses) losses.push_back(to_json(loss));
-    json.push_back({{"path", set.name},
-                    {"configuration", fields::written(curve.configuration)},
-                    {"losses", std::move(losses)}});
+struct PairReport {
+  ComparedSample first, second;
+  Comparison comparison;
+  std::string text;
+  std::vector<Difference> differences, settings;
+  static void fields(auto& self, auto&& each) {
+    const Comparison& of = self.comparison;
+    each("first", self.first), each("second", self.second);
+    each("ratio", of.ratio, Field{"of the medians, second over first"});
+    each("ratio_interval", of.ratio_range);
+    each("p_two_sided", of.test.p_two_sided);
+    each("verdict", verdict_name(of.verdict), Field{"faster, slower, none_shown or too_few"});
+    each("smallest_shown", of.smallest_shown, Field{"that these runs would have shown; null: none"});
+    each("text", self.text), each("forced", !self.differences.empty());
+    each("differences", self.differences, Field{"of the configurations, if forced"});
+    each("settings", self.settings, Field{"that differ: how the work was done"});
   }
-  return json;
-}
+};
+
+struct NearestReport {
+  ComparedSample sample;
+  std::vector<NearestPublished> nearest;
+  static void fields(auto& self, auto&& each) { each("sample", self.sample), each("nearest", self.nearest); }
+};
+
+struct ScalingReport {
+  std::string path;
+  CurveScaling curve;
+  static void fields(auto& self, auto&& each) {
+    each("path", self.path), each("configuration", self.curve.configuration);
+    each("losses", self.curve.losses);
+  }
+};
+
+struct LeftOut {
+  std::string path, reason;
+  static void fields(auto& self, auto&& each) { each("path", self.path), each("reason", self.reason); }
+};
+
+struct CompareDocument {
+  Criteria criteria;
+  std::vector<ScalingReport> scaling;
+  std::vector<PairReport> comparisons;
+  std::vector<NearestReport> published;
+  std::vector<std::string> notes;
+  std::vector<LeftOut> left_out;
+  static void fields(auto& self, auto&& each) {
+    each("min_effect", self.criteria.min_effect), each("significance", self.criteria.significance);
+    each("scaling", self.scaling), each("comparisons", self.comparisons);
+    each("published", self.published), each("notes", self.notes), each("left_out", self.left_out);
+  }
+};
+
+constexpr const char* kCompareSchema = "plumbline.compare/1";
 
 }  // namespace
 
@@ -282,25 +308,29 @@ std::string compare_text(const CompareReport& report) {
   return text;
 }
 
-Json compare_json(const CompareReport& report) {
-  Json json{{"schema", "plumbline.compare/1"},
-            {"min_effect", report.criteria.min_effect},
-            {"significance", report.criteria.significance},
-            {"scaling", Json::array()},
-            {"comparisons", Json::array()},
-            {"published", Json::array()},
-            {"notes", report.comparison.notes},
-            {"left_out", Json::array()}};
-  for (const SampleSet& set : report.sets)
-    for (const Json& curve : scaling_of_set(set)) json["scaling"].push_back(curve);
+nlohmann::ordered_json compare_json(const CompareReport& report) {
+  const SampleSet& first = report.sets.front();
+  CompareDocument document{.criteria = report.criteria, .notes = report.comparison.notes};
+  for (const SampleSet& set : report.sets) {
+    for (CurveScaling& curve : scaling_of(set.loaded.samples))
+      document.scaling.push_back({set.name, std::move(curve)});
+    for (const Note& bad : set.loaded.bad) document.left_out.push_back({bad.subject, bad.text});
+  }
   for (const ComparedPair& pair : report.comparison.pairs)
-    json["comparisons"].push_back(pair_json(pair, report));
+    document.comparisons.push_back(
+        {.first = compared_sample(first, *pair.samples.first),
+         .second = compared_sample(report.sets[pair.second_set], *pair.samples.second),
+         .comparison = pair.comparison,
+         .text = verdict_text(pair.comparison, report.criteria),
+         .differences = pair.samples.differences,
+         .settings = pair.settings});
   for (const PublishedBeside& beside : report.published)
-    json["published"].push_back(published_beside_json(beside, report));
-  for (const SampleSet& set : report.sets)
-    for (const Note& bad : set.loaded.bad)
-      json["left_out"].push_back({{"path", bad.subject}, {"reason", bad.text}});
-  return json;
+    document.published.push_back({compared_sample(first, *beside.sample), beside.nearest});
+  return document_json(kCompareSchema, document);
+}
+
+nlohmann::ordered_json compare_schema() {
+  return json_schema<CompareDocument>(kCompareSchema, "Runs next to runs: plumbline compare --json.");
 }
 
 }  // namespace plumb

@@ -67,7 +67,7 @@ struct CompareReport {
 // table (runs, median, its interval, ratio), the verdicts, what differs where that was forced, and published
 // numbers.
 std::string compare_text(const CompareReport& report);
-// {"schema": "plumbline.compare/1", …}
 nlohmann::ordered_json compare_json(const CompareReport& report);
+nlohmann::ordered_json compare_schema();
 
 }  // namespace plumb

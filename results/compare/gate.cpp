@@ -71,8 +71,8 @@ std::string p_text(double p) {
   return p < 0.00005 ? "< 0.0001" : fmt::format("{:.4f}", p);
 }
 
-std::string allowed(const GateReport& report) {
-  return given_percent(report.criteria.max_regression);
+std::string allowed(const GateCriteria& criteria) {
+  return given_percent(criteria.max_regression);
 }
 
 const char* word(Outcome outcome) {
@@ -87,26 +87,24 @@ std::string phrase(Outcome outcome) {
                                         : "no runs of ";
 }
 
-// The finding of a case, without its name.
-std::string finding(const GateCase& judged, const GateReport& report) {
+std::string finding_of(const GateCase& judged, const GateCriteria& criteria) {
   const std::string change = fmt::format("{} % {} (p {}{})", percent_text(std::abs(judged.slow_down)),
                                          judged.slow_down >= 0 ? "slower" : "faster",
                                          judged.p < 0.00005 ? "" : "= ", p_text(judged.p));
   switch (judged.outcome) {
     case Outcome::regression:
       return fmt::format(
-          "{}, where {} are allowed{}", change, allowed(report),
+          "{}, where {} are allowed{}", change, allowed(criteria),
           judged.surroundings.empty() ? "" : "; measured with " + differences_text(judged.surroundings));
     case Outcome::passed:
       return fmt::format(
-          "no regression above {} shown: {}{}", allowed(report), change,
+          "no regression above {} shown: {}{}", allowed(criteria), change,
           std::isfinite(judged.smallest_shown)
               ? fmt::format("; these runs would have shown {} %", percent_text(judged.smallest_shown))
               : "");
     case Outcome::too_few:
       return fmt::format("{} against {} of the baseline; {} on either side are needed",
-                         counted(judged.figures.size(), "run"), judged.baseline.size(),
-                         report.criteria.least_runs);
+                         counted(judged.figures.size(), "run"), judged.baseline.size(), criteria.least_runs);
     case Outcome::missing:
       break;
   }
@@ -133,7 +131,7 @@ TextRow row_of(const GateCase& judged) {
 constexpr const char* kAlignment = "lrrrrrrl";
 
 std::string heading(const GateReport& report) {
-  return fmt::format("images/s, medians; at most {} slower is allowed", allowed(report));
+  return fmt::format("images/s, medians; at most {} slower is allowed", allowed(report.criteria));
 }
 
 std::vector<TextRow> table_rows(const GateReport& report) {
@@ -142,13 +140,21 @@ std::vector<TextRow> table_rows(const GateReport& report) {
   return rows;
 }
 
-nlohmann::ordered_json side_json(const std::vector<std::string>& runs, const std::vector<double>& figures) {
-  nlohmann::ordered_json json{{"runs", nlohmann::ordered_json::array()},
-                              {"median_images_per_second", nullptr}};
-  if (!figures.empty()) json["median_images_per_second"] = median(figures);
-  for (std::size_t i = 0; i < figures.size(); ++i)
-    json["runs"].push_back({{"origin", runs[i]}, {"images_per_second", figures[i]}});
-  return json;
+// One side of a case, as JSON has it.
+struct GateSide {
+  std::vector<RunFigure> runs;
+  std::optional<double> median_images_per_second;
+  static void fields(auto& self, auto&& each) {
+    each("runs", self.runs);
+    each("median_images_per_second", self.median_images_per_second, Field{.null_if_nothing = true});
+  }
+};
+
+GateSide side_of(const std::vector<std::string>& runs, const std::vector<double>& figures) {
+  GateSide side;
+  if (!figures.empty()) side.median_images_per_second = median(figures);
+  for (std::size_t i = 0; i < figures.size(); ++i) side.runs.push_back({runs[i], figures[i]});
+  return side;
 }
 
 // Valid UTF-8 without the control characters that XML has no place for.
@@ -173,7 +179,9 @@ GateReport gate(const std::vector<Sample>& baseline, const std::vector<Sample>& 
   std::map<const Sample*, const Sample*> baseline_of;
   for (const Sample& sample : baseline) {
     Match match = match_of(sample.configuration, runs);
-    GateCase judged{sample.configuration, sample.origins(), {}, sample.figures()};
+    GateCase judged{.configuration = sample.configuration,
+                    .baseline_runs = sample.origins(),
+                    .baseline = sample.figures()};
     if (match.sample == nullptr) {
       judged.outcome = Outcome::missing;
       judged.differences = std::move(match.differences);
@@ -190,6 +198,7 @@ GateReport gate(const std::vector<Sample>& baseline, const std::vector<Sample>& 
       judged.surroundings = surrounding_differences(sample, *match.sample);
       judge(judged, criteria);
     }
+    judged.finding = finding_of(judged, criteria);
     report.cases.push_back(std::move(judged));
   }
   for (const Sample& sample : runs)
@@ -234,11 +243,12 @@ std::string gate_summary(const GateReport& report) {
     const GateCase& example = *std::ranges::find(report.cases, outcome, &GateCase::outcome);
     append(fmt::format("{}{}: {}",
                        cases == 1 ? "" : fmt::format("{}{} cases, first ", phrase(outcome), cases),
-                       configuration_text(example.configuration), finding(example, report)));
+                       configuration_text(example.configuration), example.finding));
   }
   const std::size_t passed = report.count(Outcome::passed);
   if (passed > 0)
-    append(fmt::format("{} without a regression above {}", counted(passed, "case"), allowed(report)));
+    append(
+        fmt::format("{} without a regression above {}", counted(passed, "case"), allowed(report.criteria)));
   if (gate_exit_code(report) == ExitCode::bad_data)
     text += report.count(Outcome::too_few) > 0 ? "; measure more runs"
             : passed > 0                       ? "; measure it, or give --allow-missing"
@@ -260,40 +270,49 @@ std::string gate_markdown(const GateReport& report) {
   return text;
 }
 
+void GateCase::fields(auto& self, auto&& each) {
+  const Field null{.null_if_nothing = true};
+  const auto if_known = [](bool known, double value) {
+    return known && std::isfinite(value) ? std::optional(value) : std::nullopt;
+  };
+  each("case", self.configuration.case_name());
+  each("configuration", configuration_text(self.configuration));
+  each("verdict", std::string(word(self.outcome)), Field{"passed, regression, too few or missing"});
+  each("finding", self.finding, Field{"a sentence without the case's name"});
+  each("baseline", side_of(self.baseline_runs, self.baseline));
+  each("new", side_of(self.new_runs, self.figures));
+  each("slow_down", if_known(!self.figures.empty(), self.slow_down), null);
+  each("p", if_known(self.is_judged(), self.p), null);
+  each("smallest_slow_down_shown", if_known(self.is_judged(), self.smallest_shown), null);
+  each("surroundings", sides_json(self.surroundings),
+       Field{.about = "where they differ: both sides by name", .written = !self.surroundings.empty()});
+}
+
+void GateReport::fields(auto& self, auto&& each) {
+  const ExitCode code = gate_exit_code(self);
+  each("status",
+       std::string(code == ExitCode::ok           ? "passed"
+                   : code == ExitCode::regression ? "regression"
+                                                  : "not judged"),
+       Field{"passed, regression or not judged"});
+  each("exit_code", static_cast<int>(code)), each("summary", gate_summary(self));
+  each("max_regression", self.criteria.max_regression), each("significance", self.criteria.significance);
+  each("cases", self.cases);
+  std::vector<std::string> only_new;
+  for (const Configuration& configuration : self.only_new)
+    only_new.push_back(configuration_text(configuration));
+  each("only_new", only_new, Field{"configurations that the baseline lacks"});
+  each("notes", self.notes);
+}
+
+constexpr const char* kGateSchema = "plumbline.gate/1";
+
 nlohmann::ordered_json gate_json(const GateReport& report) {
-  const ExitCode code = gate_exit_code(report);
-  nlohmann::ordered_json json{{"schema", "plumbline.gate/1"},
-                              {"status", code == ExitCode::ok           ? "passed"
-                                         : code == ExitCode::regression ? "regression"
-                                                                        : "not judged"},
-                              {"exit_code", static_cast<int>(code)},
-                              {"summary", gate_summary(report)},
-                              {"max_regression", report.criteria.max_regression},
-                              {"significance", report.criteria.significance},
-                              {"cases", nlohmann::ordered_json::array()},
-                              {"only_new", nlohmann::ordered_json::array()}};
-  for (const GateCase& judged : report.cases) {
-    nlohmann::ordered_json entry{{"case", judged.configuration.case_name()},
-                                 {"configuration", configuration_text(judged.configuration)},
-                                 {"verdict", word(judged.outcome)},
-                                 {"finding", finding(judged, report)},
-                                 {"baseline", side_json(judged.baseline_runs, judged.baseline)},
-                                 {"new", side_json(judged.new_runs, judged.figures)},
-                                 {"slow_down", nullptr},
-                                 {"p", nullptr},
-                                 {"smallest_slow_down_shown", nullptr}};
-    for (const Difference& difference : judged.surroundings)
-      entry["surroundings"][difference.what] = {difference.first, difference.second};
-    if (!judged.figures.empty()) entry["slow_down"] = judged.slow_down;
-    if (judged.is_judged()) entry["p"] = judged.p;
-    if (judged.is_judged() && std::isfinite(judged.smallest_shown))
-      entry["smallest_slow_down_shown"] = judged.smallest_shown;
-    json["cases"].push_back(std::move(entry));
-  }
-  for (const Configuration& configuration : report.only_new)
-    json["only_new"].push_back(configuration_text(configuration));
-  json["notes"] = report.notes;
-  return json;
+  return document_json(kGateSchema, report);
+}
+
+nlohmann::ordered_json gate_schema() {
+  return json_schema<GateReport>(kGateSchema, "The verdict of plumbline gate --json.");
 }
 
 std::string gate_junit(const GateReport& report) {
@@ -310,7 +329,7 @@ std::string gate_junit(const GateReport& report) {
   for (const GateCase& judged : report.cases) {
     text += fmt::format("    <testcase classname=\"plumbline.gate\" name=\"{}\">\n      ",
                         xml_text(configuration_text(judged.configuration)));
-    const std::string found = xml_text(finding(judged, report));
+    const std::string found = xml_text(judged.finding);
     if (judged.outcome == Outcome::passed)
       text += fmt::format("<system-out>{}</system-out>", found);
     else if (judged.outcome == Outcome::missing && allow)

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "results/analysis/configuration.h"
 #include "results/compare/samples.h"
+#include "results/record/fields.h"
 #include "results/statistics/significance.h"
 
 namespace plumb {
@@ -19,6 +20,15 @@ struct GateCriteria {
   bool allow_missing = false;    // cases of the baseline that weren't run are passed over
 };
 
+// A run and its figure, as JSON has them.
+struct RunFigure {
+  std::string origin;
+  double images_per_second = 0;  // over all devices
+  static void fields(auto& self, auto&& each) {
+    each("origin", self.origin), each("images_per_second", self.images_per_second);
+  }
+};
+
 struct GateCase {
   enum class Outcome { passed, regression, too_few, missing };
 
@@ -26,6 +36,7 @@ struct GateCase {
   std::vector<std::string> baseline_runs, new_runs;  // origins
   std::vector<double> baseline, figures;             // images/s, as many as runs
   Outcome outcome = Outcome::passed;
+  std::string finding;  // a sentence without the case's name
   // 1 - shift_ratio(baseline, figures); negative: faster. Not the ratio of medians: of 7 runs that vary by
   // 0.8 % its error is 0.52 %, so that it falls short of 2 % in one of 36 slow-downs of 3 %; that of the
   // median over all pairs is 0.44 %, and it does so in one of 85.
@@ -39,6 +50,7 @@ struct GateCase {
   std::vector<Difference> surroundings;
 
   bool is_judged() const { return outcome == Outcome::passed || outcome == Outcome::regression; }
+  static void fields(auto& self, auto&& each);
 };
 
 struct GateReport {
@@ -48,6 +60,7 @@ struct GateReport {
   std::vector<std::string> notes;       // on samples whose runs are not alike
 
   std::size_t count(GateCase::Outcome outcome) const;
+  static void fields(auto& self, auto&& each);
 };
 
 // Keeps the `count` latest runs of each sample that began before any of `runs`; drops samples without any.
@@ -70,6 +83,7 @@ std::string gate_table(const GateReport& report);
 // For a job's summary: the finding and a table in Markdown.
 std::string gate_markdown(const GateReport& report);
 nlohmann::ordered_json gate_json(const GateReport& report);
+nlohmann::ordered_json gate_schema();
 // JUnit's XML, as CI servers read it: a test case per case of the baseline; a regression is a failure, what
 // can't be judged an error.
 std::string gate_junit(const GateReport& report);

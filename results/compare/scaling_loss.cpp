@@ -155,17 +155,9 @@ std::vector<std::string> scaling_verdict(std::span<const ScalingLoss> losses) {
   return sentences;
 }
 
-nlohmann::ordered_json to_json(const ScalingLoss& loss) {
+std::string name_of(ScalingLoss::Noise noise) {
   static constexpr std::array kNoises{"above", "within", "unknown"};
-  return {{"from", loss.smaller.case_name()},
-          {"to", loss.larger.case_name()},
-          {"efficiency_from", loss.efficiency_before},
-          {"efficiency_to", loss.efficiency_after},
-          {"lost", loss.lost()},
-          {"noise", kNoises[static_cast<std::size_t>(loss.noise)]},
-          {"parts", fields::written(loss.parts)},
-          {"slow_ranks", loss.slow_ranks},
-          {"text", scaling_text(loss)}};
+  return kNoises[static_cast<std::size_t>(noise)];
 }
 
 }  // namespace plumb

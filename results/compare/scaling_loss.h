@@ -47,6 +47,7 @@ struct ScalingLoss {
   std::string slow_ranks;          // "rank 13 on node2"; empty: none, or another one in each run
 
   double lost() const { return efficiency_before - efficiency_after; }
+  static void fields(auto& self, auto&& each);
 };
 
 // `cases`: of configurations that differ in their devices only, in any order. A case is set against the one
@@ -65,6 +66,14 @@ std::string scaling_text(const ScalingLoss& loss);
 // The sentences of the losses of at least kLeastLoss that aren't within noise, of many the largest ones.
 std::vector<std::string> scaling_verdict(std::span<const ScalingLoss> losses);
 
-nlohmann::ordered_json to_json(const ScalingLoss& loss);
+std::string name_of(ScalingLoss::Noise noise);  // "above", …
+
+void ScalingLoss::fields(auto& self, auto&& each) {
+  each("from", self.smaller.case_name()), each("to", self.larger.case_name());
+  each("efficiency_from", self.efficiency_before), each("efficiency_to", self.efficiency_after);
+  each("lost", self.lost()), each("noise", name_of(self.noise), Field{"above, within or unknown"});
+  each("parts", self.parts, Field{.null_if_nothing = true}), each("slow_ranks", self.slow_ranks);
+  each("text", scaling_text(self));
+}
 
 }  // namespace plumb

@@ -232,36 +232,67 @@ std::string explanation_text(const Explanation& explanation) {
   return text + "\n" + verdict(explanation) + notes(explanation);
 }
 
-Json explanation_json(const Explanation& explanation) {
-  const auto seconds = [](std::int64_t microseconds) {
-    return static_cast<double>(microseconds) / kMicroseconds;
-  };
-  Json json{{"schema", "plumbline.explain/1"},
-            {"configuration", explanation.configuration},
-            {"framework", explanation.framework},
-            {"differences", Json::array()},
-            {"traced_steps", explanation.traced_steps},
-            {"step_seconds",
-             {{"ours", seconds(explanation.ours)},
-              {"theirs", seconds(explanation.theirs)},
-              {"difference", seconds(explanation.theirs - explanation.ours)}}},
-            {"categories", Json::array()},
-            {"unassigned_share", share(explanation.rows.back().theirs, explanation.theirs)},
-            {"unassigned", Json::array()},
-            {"hidden_communication_seconds", seconds(explanation.hidden_communication)},
-            {"run_step_seconds",
-             explanation.run_step_seconds ? Json(*explanation.run_step_seconds) : Json(nullptr)}};
-  for (const Difference& difference : explanation.differences)
-    json["differences"].push_back(
-        {{"what", difference.what}, {"ours", difference.first}, {"theirs", difference.second}});
-  for (const ExplainedRow& row : explanation.rows)
-    json["categories"].push_back({{"name", key_of(row.category)},
-                                  {"ours_seconds", seconds(row.ours)},
-                                  {"theirs_seconds", seconds(row.theirs)},
-                                  {"difference_seconds", seconds(row.difference())}});
-  for (const auto& [name, time] : explanation.unassigned)
-    json["unassigned"].push_back({{"name", name}, {"seconds", seconds(time)}});
-  return json;
+namespace {
+
+// As JSON has them.
+struct ComparedSeconds {
+  double ours = 0, theirs = 0, difference = 0;
+  static void fields(auto& self, auto&& each) {
+    each("ours", self.ours), each("theirs", self.theirs), each("difference", self.difference);
+  }
+};
+struct UnassignedTime {
+  std::string name;
+  double seconds = 0;
+  static void fields(auto& self, auto&& each) { each("name", self.name), each("seconds", self.seconds); }
+};
+struct OtherSide {
+  std::string what, ours, theirs;
+  static void fields(auto& self, auto&& each) {
+    each("what", self.what), each("ours", self.ours), each("theirs", self.theirs);
+  }
+};
+
+double seconds_of(std::int64_t microseconds) {
+  return static_cast<double>(microseconds) / kMicroseconds;
+}
+
+constexpr const char* kExplainSchema = "plumbline.explain/1";
+
+}  // namespace
+
+void ExplainedRow::fields(auto& self, auto&& each) {
+  each("name", std::string(key_of(self.category))), each("ours_seconds", seconds_of(self.ours));
+  each("theirs_seconds", seconds_of(self.theirs));
+  each("difference_seconds", seconds_of(self.difference()));
+}
+
+void Explanation::fields(auto& self, auto&& each) {
+  std::vector<OtherSide> differences;
+  for (const Difference& one : self.differences) differences.push_back({one.what, one.first, one.second});
+  std::vector<UnassignedTime> unassigned;
+  for (const auto& [name, time] : self.unassigned) unassigned.push_back({name, seconds_of(time)});
+  each("configuration", self.configuration), each("framework", self.framework);
+  each("differences", differences), each("traced_steps", self.traced_steps);
+  each("step_seconds",
+       ComparedSeconds{seconds_of(self.ours), seconds_of(self.theirs), seconds_of(self.theirs - self.ours)});
+  each("categories", self.rows);
+  each("unassigned_share", share(self.rows.empty() ? 0 : self.rows.back().theirs, self.theirs),
+       Field{"of the framework's step"});
+  each("unassigned", unassigned, Field{"the framework's, by name"});
+  each("hidden_communication_seconds", seconds_of(self.hidden_communication),
+       Field{"the framework's, during other work"});
+  each("run_step_seconds", self.run_step_seconds,
+       Field{.about = "of our run without stamps", .null_if_nothing = true});
+}
+
+nlohmann::ordered_json explanation_json(const Explanation& explanation) {
+  return document_json(kExplainSchema, explanation);
+}
+
+nlohmann::ordered_json explanation_schema() {
+  return json_schema<Explanation>(
+      kExplainSchema, "A step of ours and of a framework, part by part: plumbline explain --json.");
 }
 
 }  // namespace plumb

@@ -24,6 +24,7 @@ struct ExplainedRow {
   StepCategory category = StepCategory::unassigned;
   std::int64_t ours = 0, theirs = 0;
   std::int64_t difference() const { return theirs - ours; }
+  static void fields(auto& self, auto&& each);
 };
 
 struct Explanation {
@@ -38,6 +39,7 @@ struct Explanation {
   std::vector<std::pair<std::string, std::int64_t>> unassigned;  // the framework's, by name, µs
   std::int64_t hidden_communication = 0;                         // the framework's, beside other work, µs
   std::optional<double> run_step_seconds;                        // of our run, which nobody stamped
+  static void fields(auto& self, auto&& each);
 };
 
 // Our step is an iteration of the compute lane as it was stamped: its busy time is shared out among
@@ -54,5 +56,6 @@ Explanation explain_run(const std::filesystem::path& run_folder, const std::file
 
 std::string explanation_text(const Explanation& explanation);
 nlohmann::ordered_json explanation_json(const Explanation& explanation);
+nlohmann::ordered_json explanation_schema();
 
 }  // namespace plumb

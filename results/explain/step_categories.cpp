@@ -153,11 +153,10 @@ std::string_view key_of(StepCategory category) {
 StepCategory category_of_instruction(std::string_view kind) {
   for (const Rule& rule : kInstructionKinds)
     if (std::ranges::find(rule.parts, kind) != rule.parts.end()) return rule.category;
-  throw Error(
-      ExitCode::bad_data,
-      "profile.json has an instruction of kind '{}', which this plumbline doesn't know; use the one that "
-      "belongs to the run",
-      kind);
+  throw Error(ExitCode::bad_data,
+              "profile.json has an op of kind '{}', which this plumbline doesn't know; use the one that "
+              "belongs to the run",
+              kind);
 }
 
 std::optional<StepCategory> category_of_operator(std::string_view name) {

@@ -294,27 +294,41 @@ std::string postmortem_text(const Postmortem& postmortem) {
   return text + wordless_text(postmortem);
 }
 
-Json postmortem_json(const Postmortem& postmortem) {
-  const RunRecord& record = postmortem.record;
-  Json json{
-      {"schema", "plumbline.postmortem/1"},
-      {"run", postmortem.run},
-      {"status", record.status},
-      {"failure", record.failure},
-      {"world_size", record.world_size},
-      {"iterations", record.iterations},
-      {"iterations_kept", record.step_seconds.size()},
-      {"first_to_end", postmortem.first ? Json(postmortem.words[*postmortem.first].rank) : Json(nullptr)},
-      {"behind", postmortem.behind},
-      {"groups", Json::array()},
-      {"without_words", Json::array()},
-      {"last_words", Json::array()}};
-  for (const RankGroup& group : postmortem.groups)
-    json["groups"].push_back({{"ranks", group.ranks}, {"place", group.place}});
-  for (const auto& [from, to] : postmortem.wordless)
-    json["without_words"].push_back({{"from", from}, {"to", to}});
-  for (const LastWords& words : postmortem.words) json["last_words"].push_back(to_json(words));
-  return json;
+namespace {
+
+struct RankRange {
+  int from = 0, to = 0;
+  static void fields(auto& self, auto&& each) { each("from", self.from), each("to", self.to); }
+};
+
+constexpr const char* kPostmortemSchema = "plumbline.postmortem/1";
+
+}  // namespace
+
+void Postmortem::fields(auto& self, auto&& each) {
+  const RunRecord& record = self.record;
+  std::vector<RankRange> without_words;
+  for (const auto& [from, to] : self.wordless) without_words.push_back({from, to});
+  std::vector<Json> last_words;
+  for (const LastWords& words : self.words) last_words.push_back(to_json(words));
+  each("run", self.run, Field{"its folder"});
+  each("status", record.status, Field{"ok or failed"}), each("failure", record.failure);
+  each("world_size", record.world_size), each("iterations", record.iterations);
+  each("iterations_kept", record.step_seconds.size());
+  each("first_to_end", self.first ? std::optional(self.words[*self.first].rank) : std::nullopt,
+       Field{.about = "rank", .null_if_nothing = true});
+  each("behind", self.behind, Field{"ranks that had entered the fewest collectives"});
+  each("groups", self.groups, Field{"ranks that ended at one place"});
+  each("without_words", without_words), each("last_words", last_words, Field{"as rank_<N>.json"});
+}
+
+nlohmann::ordered_json postmortem_json(const Postmortem& postmortem) {
+  return document_json(kPostmortemSchema, postmortem);
+}
+
+nlohmann::ordered_json postmortem_schema() {
+  return json_schema<Postmortem>(kPostmortemSchema,
+                                 "Who was where when a run failed: plumbline postmortem --json.");
 }
 
 }  // namespace plumb

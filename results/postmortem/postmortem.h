@@ -17,6 +17,7 @@ namespace plumb {
 struct RankGroup {
   std::vector<int> ranks;
   std::string place;  // "the window, iteration 37, in bucket3 (allreduce)"
+  static void fields(auto& self, auto&& each) { each("ranks", self.ranks), each("place", self.place); }
 };
 
 struct Postmortem {
@@ -29,6 +30,7 @@ struct Postmortem {
   // The ranks that had entered the fewest collectives, unless all had entered equally many.
   std::vector<int> behind;
   std::vector<RankGroup> groups;  // the smallest first: the odd ones
+  static void fields(auto& self, auto&& each);
 };
 
 // Throws Error(bad_data) that names the file and what is wrong: no result.json, a run that is still running
@@ -40,5 +42,6 @@ Postmortem make_postmortem(const std::string& run, RunRecord record, std::vector
 // At most ten lines, whatever the files say and however many ranks there were.
 std::string postmortem_text(const Postmortem& postmortem);
 nlohmann::ordered_json postmortem_json(const Postmortem& postmortem);
+nlohmann::ordered_json postmortem_schema();
 
 }  // namespace plumb

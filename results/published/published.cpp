@@ -70,8 +70,6 @@ PublishedResult result_of(const std::vector<std::string>& fields, std::size_t re
   return row;
 }
 
-using Json = nlohmann::ordered_json;
-
 // Texts that rows refer to by number, each once, in the order of their first use.
 class References {
  public:
@@ -206,34 +204,19 @@ std::string published_csv(std::span<const PublishedResult> results) {
   return text;
 }
 
-Json published_result_json(const PublishedResult& row) {
-  const Configuration& c = row.configuration;
-  return {{"source", row.source},
-          {"framework", row.framework},
-          {"framework_version", row.framework_version},
-          {"model", row.model},
-          {"dataset_or_mode", row.dataset_or_mode},
-          {"precision", row.precision},
-          {"batch_per_device", fields::written(row.batch_per_device)},
-          {"nodes", fields::written(row.nodes)},
-          {"devices_per_node", fields::written(row.devices_per_node)},
-          {"images_per_second", row.images_per_second > 0 ? Json(row.images_per_second) : Json(nullptr)},
-          {"speedup", fields::written(row.speedup)},
-          {"notes", row.notes},
-          {"inconsistency", row.inconsistency},
-          {"comparable_as",
-           {{"model", c.model},
-            {"precision", c.precision},
-            {"device", c.device},
-            {"data", c.data},
-            {"head", c.head},
-            {"classes", c.classes > 0 ? Json(c.classes) : Json(nullptr)}}}};
+struct PublishedList {
+  std::vector<PublishedResult> results;
+  static void fields(auto& self, auto&& each) { each("results", self.results); }
+};
+
+constexpr const char* kPublishedSchema = "plumbline.published/1";
+
+nlohmann::ordered_json published_json(std::vector<PublishedResult> results) {
+  return document_json(kPublishedSchema, PublishedList{std::move(results)});
 }
 
-Json published_json(std::span<const PublishedResult> results) {
-  Json json{{"schema", "plumbline.published/1"}, {"results", Json::array()}};
-  for (const PublishedResult& row : results) json["results"].push_back(published_result_json(row));
-  return json;
+nlohmann::ordered_json published_schema() {
+  return json_schema<PublishedList>(kPublishedSchema, "Published figures: plumbline published --json.");
 }
 
 std::string end_of_source(const std::string& source) {

@@ -14,8 +14,20 @@
 #include <vector>
 
 #include "results/analysis/configuration.h"
+#include "results/record/fields.h"
 
 namespace plumb {
+
+// A configuration as JSON has it beside a published result.
+struct ComparableAs {
+  Configuration configuration;
+  static void fields(auto& self, auto&& each) {
+    const auto& of = self.configuration;
+    each("model", of.model), each("precision", of.precision), each("device", of.device);
+    each("data", of.data), each("head", of.head);
+    each("classes", of.classes, Field{.null_if_nothing = true});
+  }
+};
 
 struct PublishedResult {
   std::string source;                                                           // file and line, or report
@@ -27,6 +39,19 @@ struct PublishedResult {
   std::string notes;
   Configuration configuration;  // in our terms: "resnet50", "fp16", "V100-SXM2-16GB"
   std::string inconsistency;    // a sentence, where published tables contradict each other here; else empty
+  static void fields(auto& self, auto&& each) {
+    const Field null{.null_if_nothing = true};
+    each("source", self.source), each("framework", self.framework);
+    each("framework_version", self.framework_version), each("model", self.model);
+    each("dataset_or_mode", self.dataset_or_mode), each("precision", self.precision);
+    each("batch_per_device", self.batch_per_device, null), each("nodes", self.nodes, null);
+    each("devices_per_node", self.devices_per_node, null);
+    each("images_per_second",
+         self.images_per_second > 0 ? std::optional(self.images_per_second) : std::nullopt, null);
+    each("speedup", self.speedup, null), each("notes", self.notes);
+    each("inconsistency", self.inconsistency);
+    each("comparable_as", ComparableAs{self.configuration}, Field{"in the terms of our own runs"});
+  }
 };
 
 // In the order of the file; read once per call.
@@ -54,6 +79,9 @@ bool matches(const PublishedResult& result, const PublishedFilter& filter);
 struct NearestPublished {
   PublishedResult result;
   std::vector<Difference> differences;  // own configuration first
+  static void fields(auto& self, auto&& each) {
+    each("result", self.result), each("differences", self.differences);
+  }
 };
 
 // Per framework family the row that differs least from `own`. The model must be equal (resnet50 counts v1.5
@@ -71,9 +99,8 @@ std::vector<NearestPublished> nearest_among(std::span<const PublishedResult> res
 std::string published_table(std::span<const PublishedResult> results);
 // The columns of results/published/published.csv, but for the last three.
 std::string published_csv(std::span<const PublishedResult> results);
-// {"schema": "plumbline.published/1", "results": [...]}
-nlohmann::ordered_json published_json(std::span<const PublishedResult> results);
-nlohmann::ordered_json published_result_json(const PublishedResult& result);
+nlohmann::ordered_json published_json(std::vector<PublishedResult> results);
+nlohmann::ordered_json published_schema();
 
 // "..orch/resnet50v1.5/README.md:454", 33 columns at most.
 std::string end_of_source(const std::string& source);

@@ -95,6 +95,8 @@ Json written(const T& value) {
     if constexpr (Row<Item<T>>) return written_in_columns(value);
     json = Json::array();
     for (const auto& item : value) json.push_back(written(item));
+  } else if constexpr (std::same_as<T, Json>) {
+    json = value;
   } else if constexpr (requires { to_json(value); }) {
     json = to_json(value);
   } else {
@@ -191,9 +193,7 @@ Json record_schema() {
 template <typename T>
 Json schema_of_type(const Field& field) {
   if constexpr (Optional<T>) {
-    Json json = schema_of_type<Item<T>>(field);
-    if (field.null_if_nothing && !json["type"].is_array()) json["type"] = Json::array({json["type"], "null"});
-    return json;
+    return schema_of_type<Item<T>>(field);
   } else if constexpr (std::same_as<T, std::string>) {
     return {{"type", "string"}};
   } else if constexpr (std::same_as<T, bool>) {
@@ -214,6 +214,7 @@ Json schema_of_type(const Field& field) {
   } else if constexpr (Record<T>) {
     return record_schema<T>();
   } else {
+    static_assert(std::same_as<T, Json>, "a member of unknown type");
     return {{"type", "object"}};
   }
 }
@@ -221,6 +222,7 @@ Json schema_of_type(const Field& field) {
 template <typename T>
 Json schema(const Field& field) {
   Json json = schema_of_type<T>(field);
+  if (field.null_if_nothing && !json["type"].is_array()) json["type"] = Json::array({json["type"], "null"});
   if (*field.about) json["description"] = field.about;
   return json;
 }
@@ -235,6 +237,14 @@ T value_or(const nlohmann::ordered_json& object, const char* key, const T& other
   if constexpr (std::same_as<T, std::string>) return found->is_string() ? found->get<T>() : otherwise;
   if constexpr (std::integral<T>) return found->is_number_integer() ? found->get<T>() : otherwise;
   if constexpr (std::floating_point<T>) return found->is_number() ? found->get<T>() : otherwise;
+}
+
+// A file or output: the name of its schema, then the record's members.
+template <fields::Record T>
+nlohmann::ordered_json document_json(const char* schema, const T& record) {
+  nlohmann::ordered_json json{{"schema", schema}};
+  json.update(fields::written(record));
+  return json;
 }
 
 // The JSON Schema of a file whose "schema" is `name`.

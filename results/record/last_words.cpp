@@ -38,9 +38,7 @@ void LastWords::fields(auto& self, auto&& each) {
 }
 
 Json to_json(const LastWords& words) {
-  Json json{{"schema", kLastWordsSchema}};
-  json.update(fields::written(words));
-  return json;
+  return document_json(kLastWordsSchema, words);
 }
 
 Json last_words_schema() {

@@ -91,7 +91,7 @@ Links read_links(const std::filesystem::path& file) {
         "{} is neither a links.json nor an output of nccl-tests; measure with bench_allreduce --output",
         name);
   if (is_nccl_tests_json(json)) return links_from_nccl_tests_json(json, name);
-  if (json.contains("schema") && json["schema"] == kResultSchema) {
+  if (value_or<std::string>(json, "schema").starts_with(kResultSchemaPrefix)) {
     if (!json.contains("links"))
       throw Error(ExitCode::bad_data,
                   "{} has no links, as its run was on one host or with --no-probe; name a links.json of "

@@ -6,6 +6,10 @@
 
 namespace plumb {
 
+std::string name_of(Severity severity) {
+  return severity == Severity::error ? "error" : severity == Severity::warning ? "warning" : "note";
+}
+
 std::string note_text(const Note& note) {
   return note.subject.empty() ? note.text : note.subject + ": " + note.text;
 }

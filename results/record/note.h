@@ -1,21 +1,32 @@
 // A sentence about runs, hosts or files that people should know, whoever finds it: what is odd about a run, a
-// verdict on scaling, a file that was left out.
+// verdict on scaling, a file that was left out, what is wrong with a host.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "results/record/fields.h"
+
 namespace plumb {
 
+enum class Severity { error, warning, note };
+std::string name_of(Severity severity);
+
 struct Note {
-  std::string kind;     // a word for programs: "slow_rank", "REJECT", "truncated"
-  std::string text;     // a sentence without its end, with its figures
-  std::string subject;  // "4n8g", "runs/3", "node2"; empty: all that was looked at
+  std::string kind;                  // a word for programs: "slow_rank", "REJECT", "truncated"
+  std::string text;                  // a sentence without its end, with its figures
+  std::string subject;               // "4n8g", "runs/3", "node2"; empty: all that was looked at
+  std::optional<Severity> severity;  // nothing: the kind implies it
+  std::vector<std::string> hosts;    // that a note of `plumbline doctor` is about; its subject is short
 
   bool operator==(const Note&) const = default;
   static void fields(auto& self, auto&& each) {
+    each("severity", self.severity ? name_of(*self.severity) : "",
+         Field{.about = "error, warning or note", .written = self.severity.has_value()});
     each("subject", self.subject), each("kind", self.kind), each("text", self.text);
+    each("hosts", self.hosts, Field{.written = !self.hosts.empty()});
   }
 };
 

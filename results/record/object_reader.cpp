@@ -1,15 +1,22 @@
 #include "results/record/object_reader.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "results/record/schema.h"
 
 namespace plumb {
 
 ObjectReader::ObjectReader(const Json& json, const std::string& origin, const std::string& prefix,
-                           const char* schema)
-    : json_(json), origin_(origin), schema_(schema ? schema : kResultSchema) {
+                           const char* schema, RenamedKeys renamed)
+    : json_(json), origin_(origin), schema_(schema ? schema : kResultSchema), renamed_(renamed) {
   if (!json.is_object()) fail(prefix.empty() ? "the file" : prefix, "is not an object");
   prefix_ = prefix;
+}
+
+std::string ObjectReader::spelled(const std::string& key) const {
+  const auto found = std::ranges::find(renamed_, key, &RenamedKey::now);
+  return found == renamed_.end() ? key : std::string(found->before);
 }
 
 std::string ObjectReader::text(const char* key) const {
@@ -61,7 +68,7 @@ void ObjectReader::fail(const std::string& key, const std::string& what) const {
 const ObjectReader::Json& ObjectReader::member(const std::string& key,
                                                bool (Json::*has_type)() const noexcept,
                                                const char* type) const {
-  const auto found = json_.find(key);
+  const auto found = json_.find(spelled(key));
   if (found == json_.end()) fail(key, "is missing");
   if (has_type && !((*found).*has_type)()) fail(key, std::string("is not ") + type);
   return *found;

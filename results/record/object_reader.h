@@ -5,10 +5,18 @@
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace plumb {
+
+// A key of a record, and its name in files of an earlier version.
+struct RenamedKey {
+  std::string_view now, before;
+};
+using RenamedKeys = std::span<const RenamedKey>;
 
 // Every method throws Error(bad_data) that names `origin` (the file), the key behind `prefix`, and what is
 // wrong with it. What is read must outlive the reader.
@@ -16,9 +24,10 @@ class ObjectReader {
  public:
   using Json = nlohmann::ordered_json;
 
-  // `schema`: what the file should be, for messages; null: kResultSchema.
+  // `schema`: what the file should be, for messages; null: kResultSchema. `renamed`: keys that
+  // the file spells otherwise.
   ObjectReader(const Json& json, const std::string& origin, const std::string& prefix = "",
-               const char* schema = nullptr);
+               const char* schema = nullptr, RenamedKeys renamed = {});
 
   std::string text(const char* key) const;
   std::int64_t integer(const std::string& key, std::int64_t lowest,
@@ -30,16 +39,19 @@ class ObjectReader {
   std::vector<std::string> texts(const char* key) const;
   const Json& object(const char* key) const { return member(key, &Json::is_object, "an object"); }
   // Reads the object `key`; the names of its members begin with this one's.
-  ObjectReader inside(const char* key) const { return {object(key), origin_, name_of(key), schema_}; }
+  ObjectReader inside(const char* key) const {
+    return {object(key), origin_, name_of(key), schema_, renamed_};
+  }
   // Of the objects in the list `key`; their members' names begin with "key[0]".
   void for_each(const char* key, const auto& read) const {
     std::size_t index = 0;
     for (const Json& entry : list(key))
-      read(ObjectReader(entry, origin_, name_of(key) + "[" + std::to_string(index++) + "]", schema_));
+      read(ObjectReader(entry, origin_, name_of(key) + "[" + std::to_string(index++) + "]", schema_,
+                        renamed_));
   }
   const Json& list(const char* key) const { return member(key, &Json::is_array, "a list"); }
   const Json& any(const char* key) const { return member(key, nullptr, ""); }
-  bool has(const char* key) const { return json_.contains(key); }
+  bool has(const char* key) const { return json_.contains(spelled(key)); }
 
   const std::string& origin() const { return origin_; }
   const char* schema() const { return schema_; }
@@ -47,13 +59,17 @@ class ObjectReader {
   [[noreturn]] void fail(const std::string& key, const std::string& what) const;
 
  private:
-  std::string name_of(const std::string& key) const { return prefix_.empty() ? key : prefix_ + "." + key; }
+  std::string spelled(const std::string& key) const;  // as the file has it
+  std::string name_of(const std::string& key) const {
+    return (prefix_.empty() ? "" : prefix_ + ".") + spelled(key);
+  }
   const Json& member(const std::string& key, bool (Json::*has_type)() const noexcept, const char* type) const;
 
   const Json& json_;
   const std::string& origin_;
   std::string prefix_;
   const char* schema_;
+  RenamedKeys renamed_;
 };
 
 }  // namespace plumb

@@ -20,10 +20,9 @@ namespace fs = std::filesystem;
 
 // N of "plumbline.result/N"; 0 for anything else.
 int version_of(std::string_view schema) {
-  constexpr std::string_view kPrefix = "plumbline.result/";
-  if (!schema.starts_with(kPrefix) || schema.size() > kPrefix.size() + 8) return 0;
+  if (!schema.starts_with(kResultSchemaPrefix) || schema.size() > kResultSchemaPrefix.size() + 8) return 0;
   int version = 0;
-  for (const char digit : schema.substr(kPrefix.size())) {
+  for (const char digit : schema.substr(kResultSchemaPrefix.size())) {
     if (digit < '0' || digit > '9') return 0;
     version = 10 * version + (digit - '0');
   }

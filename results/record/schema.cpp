@@ -12,6 +12,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kResultSchema1 = "plumbline.result/1";
+constexpr RenamedKey kRenamedSince1[]{{"warnings", "remarks"},
+                                      {"samples", "moments"},
+                                      {"sample_count", "samples"},
+                                      {"throttle_reasons", "clock_reasons"},
+                                      {"modeled_communication_seconds", "modelled_exchange_seconds"},
+                                      {"winograd_ops", "winograd_steps"}};
+
 void check_entries(const ObjectReader& reader, const char* key, std::size_t entries, std::size_t wanted,
                    const char* each) {
   if (entries != wanted) reader.fail(key, fmt::format("has not one entry per {}", each));
@@ -69,7 +77,7 @@ void RunRecord::fields(auto& self, auto&& each) {
   each("bus_bytes_per_second", self.bus_bytes_per_second, Field{"of the step's collectives"});
   each("probed_bytes_per_second", self.probed_bytes_per_second,
        Field{"of the slowest probed link in a ring over the hosts"});
-  each("modelled_exchange_seconds", self.modeled_exchange_seconds,
+  each("modeled_communication_seconds", self.modeled_communication_seconds,
        Field{"of a step's collectives over the probed links, one after the other"});
   each("parameters", self.parameters, Field{"without class centers", 0});
   each("macs_per_image", self.macs_per_image, Field{"multiply-adds of forward, without class centers", 0});
@@ -94,22 +102,20 @@ void RunRecord::fields(auto& self, auto&& each) {
   each(
       "unfused_layers", self.unfused_layers,
       Field{.about = "convolutions whose fused engine wasn't used", .written = !self.unfused_layers.empty()});
-  each("winograd_steps", self.winograd_steps,
-       Field{.about = "convolutions by Winograd's algorithm", .written = !self.winograd_steps.empty()});
+  each("winograd_ops", self.winograd_ops,
+       Field{.about = "convolutions by Winograd's algorithm", .written = !self.winograd_ops.empty()});
   each("collectives", self.collectives,
        Field{.about = "of --profile and --trace", .written = !self.collectives.empty()});
   each("gpus", self.gpus, Field{.about = "that NVML could read", .written = !self.gpus.empty()});
   each("odd_hosts", self.odd_hosts,
        Field{.about = "a sentence for each host unlike the others", .written = !self.odd_hosts.empty()});
-  each("remarks", self.remarks,
-       Field{.about = "a sentence for each odd thing about the run", .written = !self.remarks.empty()});
+  each("warnings", self.warnings,
+       Field{.about = "a sentence for each odd thing about the run", .written = !self.warnings.empty()});
   each("links", self.links, Field{"between the hosts, probed before the run, as links.json"});
 }
 
 Json to_json(const RunRecord& record) {
-  Json json{{"schema", kResultSchema}};
-  json.update(fields::written(record));
-  return json;
+  return document_json(kResultSchema, record);
 }
 
 Json result_schema() {
@@ -117,9 +123,11 @@ Json result_schema() {
 }
 
 RunRecord run_record_from_json(const Json& json, const std::string& origin) {
-  const ObjectReader reader(json, origin);
-  if (const std::string schema = reader.text("schema"); schema != kResultSchema)
-    reader.fail("schema", fmt::format("is '{}'", schema));
+  const std::string schema = ObjectReader(json, origin).text("schema");
+  const bool is_version_1 = schema == kResultSchema1;
+  const ObjectReader reader(json, origin, "", kResultSchema,
+                            is_version_1 ? RenamedKeys(kRenamedSince1) : RenamedKeys());
+  if (!is_version_1 && schema != kResultSchema) reader.fail("schema", fmt::format("is '{}'", schema));
   RunRecord record;
   fields::read_all(reader, record);
   if (record.status != "ok" && record.status != "failed") reader.fail("status", "is neither ok nor failed");
@@ -177,9 +185,9 @@ std::optional<double> total_joules(const std::vector<GpuRecord>& gpus, int ranks
   return total;
 }
 
-std::string clock_reasons_text(const GpuRecord& record) {
+std::string throttle_reasons_text(const GpuRecord& record) {
   std::string reasons;
-  for (const auto& [reason, share] : record.clock_reasons)
+  for (const auto& [reason, share] : record.throttle_reasons)
     append_part(reasons, fmt::format("{} {}", reason, throttled_percent(share)));
   return reasons;
 }
@@ -187,7 +195,7 @@ std::string clock_reasons_text(const GpuRecord& record) {
 std::string throttling_text(const GpuRecord& record) {
   if (!(record.throttled_share > 0)) return "";
   return fmt::format("rank {}'s GPU was throttled in {} of the window ({}), SM clock {:.0f} to {:.0f}{} MHz",
-                     record.rank, throttled_percent(record.throttled_share), clock_reasons_text(record),
+                     record.rank, throttled_percent(record.throttled_share), throttle_reasons_text(record),
                      record.sm_clock_mhz.min, record.sm_clock_mhz.max,
                      record.highest_sm_clock_mhz > 0
                          ? fmt::format(" of {}", std::llround(record.highest_sm_clock_mhz))

@@ -18,7 +18,9 @@
 
 namespace plumb {
 
-inline constexpr const char* kResultSchema = "plumbline.result/1";
+// Files of version 1, which had other names for some keys, are read, too.
+inline constexpr const char* kResultSchema = "plumbline.result/2";
+inline constexpr std::string_view kResultSchemaPrefix = "plumbline.result/";
 
 // A collective of a training step as all ranks timed it: seconds and bus bandwidth.
 struct CollectiveRecord {
@@ -30,7 +32,7 @@ struct CollectiveRecord {
   int slowest_rank = 0;  // has the lowest bus bandwidth: it waited longest
   int last_rank = 0;     // has the highest: the others waited for it
   static void fields(auto& self, auto&& each) {
-    each("name", self.name, Field{"of the instruction"});
+    each("name", self.name, Field{"of the op"});
     each("kind", self.kind, Field{"allreduce_sum, allgather, …"});
     each("bytes", self.bytes, Field{"of the whole buffer", 0});
     each("seconds", self.seconds, Field{"over the ranks, from a rank's start to its end"});
@@ -49,8 +51,8 @@ double bus_factor(std::string_view kind, int ranks);
 CollectiveRecord collective_record(std::string name, std::string kind, std::int64_t bytes,
                                    std::span<const double> rank_seconds);
 
-// At one moment, `seconds` after the window began.
-struct GpuMoment {
+// One reading, `seconds` after the window began.
+struct GpuSampleRecord {
   double seconds = 0;
   double sm_clock_mhz = 0, memory_clock_mhz = 0, temperature_celsius = 0, power_watts = 0;
   bool throttled = false;
@@ -69,29 +71,29 @@ struct GpuRecord {
   std::string name, id, driver_version;  // id: what Device::unique_id says
   double highest_sm_clock_mhz = 0;       // that it can have; 0: it doesn't tell
   double window_seconds = 0;
-  std::int64_t samples = 0;
+  std::int64_t sample_count = 0;
   ValueRange sm_clock_mhz, memory_clock_mhz, temperature_celsius, power_watts;
   // Why clocks were lower than they could be ("power cap", "thermal", …): the share of samples that say so.
-  std::map<std::string, double> clock_reasons;
+  std::map<std::string, double> throttle_reasons;
   double throttled_share = 0;    // of samples that name a reason by which the GPU is slower than it could be
   std::optional<double> joules;  // of the window
   std::string energy_source;     // "counter", or "power" where that was integrated for want of a counter
-  std::vector<GpuMoment> moments;  // of rank 0's GPU; of others the figures above must do
+  std::vector<GpuSampleRecord> samples;  // of rank 0's GPU only
   static void fields(auto& self, auto&& each) {
     each("rank", self.rank, Field{"", 0});
     each("name", self.name), each("id", self.id, Field{"the GPU's UUID"});
     each("driver_version", self.driver_version);
     each("highest_sm_clock_mhz", self.highest_sm_clock_mhz, Field{"that it can have; 0: not known"});
     each("window_seconds", self.window_seconds, Field{"of the timed iterations"});
-    each("samples", self.samples, Field{"in the window", 0});
+    each("sample_count", self.sample_count, Field{"in the window", 0});
     each("sm_clock_mhz", self.sm_clock_mhz), each("memory_clock_mhz", self.memory_clock_mhz);
     each("temperature_celsius", self.temperature_celsius), each("power_watts", self.power_watts);
-    each("clock_reasons", self.clock_reasons, Field{"share of samples by reason for a lower clock"});
+    each("throttle_reasons", self.throttle_reasons, Field{"share of samples by reason for a lower clock"});
     each("throttled_share", self.throttled_share, Field{"of samples with a reason that makes it slower"});
     each("joules", self.joules, Field{.about = "of the window", .null_if_nothing = true});
     each("energy_source", self.energy_source, Field{"counter, or power: power integrated over time"});
-    each("moments", self.moments,
-         Field{.about = "of rank 0's GPU, a list for each column", .written = !self.moments.empty()});
+    each("samples", self.samples,
+         Field{.about = "of rank 0's GPU, a list for each column", .written = !self.samples.empty()});
   }
 };
 
@@ -100,7 +102,7 @@ struct GpuRecord {
 std::optional<double> total_joules(const std::vector<GpuRecord>& gpus, int ranks);
 
 // "power cap 83 %, thermal 2 %", with the share of the window; empty without reasons.
-std::string clock_reasons_text(const GpuRecord& record);
+std::string throttle_reasons_text(const GpuRecord& record);
 // "rank 3's GPU was throttled in 83 % of the window (power cap 83 %, thermal 2 %), SM clock 1410 to 1980 of
 // 1980 MHz"; empty if it wasn't.
 std::string throttling_text(const GpuRecord& record);
@@ -187,7 +189,7 @@ struct RunRecord {
   std::optional<double> bus_bytes_per_second;
   // The slowest probed link that a ring over the hosts crosses, and the seconds of a step's collectives over
   // the probed links, one after the other (CollectiveCost). Nothing (no keys): links weren't probed.
-  std::optional<double> probed_bytes_per_second, modeled_exchange_seconds;
+  std::optional<double> probed_bytes_per_second, modeled_communication_seconds;
   std::int64_t parameters = 0, macs_per_image = 0;  // without class centers: what models are published with
   // Class centers of all ranks, and what an image costs with those that a step takes; 0: none, and no key.
   std::int64_t head_parameters = 0, head_macs_per_image = 0;
@@ -200,13 +202,13 @@ struct RunRecord {
   std::vector<RankRecord> ranks;  // one per rank; empty (no key): a run of before they were kept
   std::optional<double> energy_joules_per_image;  // all GPUs' energy in the window / its images
   std::vector<UnfusedLayer> unfused_layers;       // where fused engines gave way; empty: no key
-  std::vector<std::string> winograd_steps;        // convolutions by Winograd's algorithm; none: no key
+  std::vector<std::string> winograd_ops;          // convolutions by Winograd's algorithm; none: no key
   // By the stamped iterations of --profile and --trace, of two ranks or more, in the order of the step;
   // empty: no key.
   std::vector<CollectiveRecord> collectives;
   std::vector<GpuRecord> gpus;  // of the ranks whose GPU tells what it does, in their order; empty: no key
   std::vector<std::string> odd_hosts;  // a sentence for each host unlike the others; empty: no key
-  std::vector<std::string> remarks;    // everything odd about the run (run_flags); empty: no key
+  std::vector<std::string> warnings;   // everything odd about the run (run_flags); empty: no key
   std::optional<Links> links;  // between hosts, probed before the run, over MPI; of a single host: no key
   static void fields(auto& self, auto&& each);
 };

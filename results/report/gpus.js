@@ -15,13 +15,13 @@ function gpuCells({gpus}, rank) {
 }
 
 function clocksFigure(run) {
-  const gpu = run.record?.gpus?.find((one) => one.moments);
+  const gpu = run.record?.gpus?.find((one) => one.samples);
   if (!gpu) return null;
-  const {moments} = gpu;
+  const {samples} = gpu;
   const [smClock, power, temperature] = kGpuColumns;
   const line = (label, values, index, yAxisID, borderDash) => ({
     label,
-    data: moments.seconds.map((x, i) => ({x, y: values[i]})),
+    data: samples.seconds.map((x, i) => ({x, y: values[i]})),
     yAxisID,
     borderDash,
     borderColor: seriesColor(index),
@@ -30,8 +30,8 @@ function clocksFigure(run) {
     pointRadius: 0,
   });
   const held = [];
-  moments.seconds.forEach((from, i) => {
-    if (moments.throttled[i]) held.push([from, moments.seconds[i + 1] ?? gpu.window_seconds]);
+  samples.seconds.forEach((from, i) => {
+    if (samples.throttled[i]) held.push([from, samples.seconds[i + 1] ?? gpu.window_seconds]);
   });
   return {
     label: `Lines of rank ${gpu.rank}'s GPU: SM clock, ${
@@ -43,16 +43,16 @@ function clocksFigure(run) {
         {name: 'Time', unit: 's', text: plain}, smClock, {...smClock, name: 'Memory clock'}, power,
         temperature, {name: 'Held back'}
       ],
-      rows: moments.seconds.map(
+      rows: samples.seconds.map(
           (time, i) =>
-              [time, moments.sm_clock_mhz[i], moments.memory_clock_mhz[i], moments.power_watts[i],
-               moments.temperature_celsius[i], moments.throttled[i] ? 'yes' : 'no']),
+              [time, samples.sm_clock_mhz[i], samples.memory_clock_mhz[i], samples.power_watts[i],
+               samples.temperature_celsius[i], samples.throttled[i] ? 'yes' : 'no']),
     },
     config: chartConfig(
         'line', {
           datasets: [
-            line('SM clock (MHz)', moments.sm_clock_mhz, 0, 'y', []),
-            line('power (W)', moments.power_watts, 1, 'power', [6, 3])
+            line('SM clock (MHz)', samples.sm_clock_mhz, 0, 'y', []),
+            line('power (W)', samples.power_watts, 1, 'power', [6, 3])
           ]
         },
         {

@@ -146,8 +146,6 @@ std::vector<HistoryPoint> history_points(const Sample& sample, const HistoryOpti
   return points;
 }
 
-using HistoryJson = nlohmann::ordered_json;
-
 std::string commit_cell(const HistoryPoint& point) {
   return point.commit.empty() ? "not known" : point.commit;
 }
@@ -234,9 +232,7 @@ void HistoryPoint::fields(auto& self, auto&& each) {
   each("finding", self.finding), each("baseline_runs", self.baseline_runs);
   each("change", self.change, null), each("p", self.p, null);
   each("smallest_change_shown", self.smallest_shown, null);
-  HistoryJson surroundings = HistoryJson::object();
-  for (const Difference& one : self.surroundings) surroundings[one.what] = {one.first, one.second};
-  each("surroundings", surroundings), each("runs", self.runs);
+  each("surroundings", sides_json(self.surroundings)), each("runs", self.runs);
 }
 
 void HistoryLine::fields(auto& self, auto&& each) {
@@ -251,10 +247,15 @@ void History::fields(auto& self, auto&& each) {
   each("lines", self.lines), each("notes", self.notes), each("left_out", self.left_out);
 }
 
+constexpr const char* kHistorySchema = "plumbline.history/1";
+
 nlohmann::ordered_json history_json(const History& history) {
-  HistoryJson json{{"schema", "plumbline.history/1"}};
-  json.update(fields::written(history));
-  return json;
+  return document_json(kHistorySchema, history);
+}
+
+nlohmann::ordered_json history_schema() {
+  return json_schema<History>(kHistorySchema,
+                              "Throughput over commits and dates: plumbline report --history --format json.");
 }
 
 }  // namespace plumb

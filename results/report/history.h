@@ -16,19 +16,11 @@ namespace plumb {
 
 enum class TrendVerdict { first, too_few, regression, improvement, within_noise };
 
-struct HistoryRun {
-  std::string origin;
-  double images_per_second = 0;  // over all devices
-  static void fields(auto& self, auto&& each) {
-    each("origin", self.origin), each("images_per_second", self.images_per_second);
-  }
-};
-
 // The runs of one configuration at one commit, or on one day if their commit isn't known.
 struct HistoryPoint {
-  std::string commit;            // "deb69f95f825"; empty: not known
-  std::int64_t started = 0;      // the first run's, seconds since 1970; 0: not known
-  std::vector<HistoryRun> runs;  // by start
+  std::string commit;           // "deb69f95f825"; empty: not known
+  std::int64_t started = 0;     // the first run's, seconds since 1970; 0: not known
+  std::vector<RunFigure> runs;  // by start
   double median = 0, lowest = 0, highest = 0;
 
   TrendVerdict verdict = TrendVerdict::first;
@@ -80,6 +72,7 @@ History collect_history(const LoadedSamples& samples, const HistoryOptions& opti
 std::string history_markdown(const History& history);
 // plumbline.history/1. Times are local, as the names of run folders are.
 nlohmann::ordered_json history_json(const History& history);
+nlohmann::ordered_json history_schema();
 // One HTML file that needs nothing else.
 std::string history_page(const History& history);
 

@@ -98,9 +98,9 @@ function runTiles({histogram, images_per_second: speed, record}) {
     ['Throughput', throughput, `steps from ${plain(speeds.min)} to ${plain(speeds.max)}`],
     ['Step time', seconds(histogram.median), `median; ${spreadText(histogram)}`],
     ['Exposed communication', seconds(record.exposed_communication_seconds, 3), 'per step, rank 0'],
-    isNumber(record.modelled_exchange_seconds) &&
+    isNumber(record.modeled_communication_seconds) &&
         [
-          'Exchange by the links', seconds(record.modelled_exchange_seconds, 3),
+          'Exchange by the links', seconds(record.modeled_communication_seconds, 3),
           isNumber(underWay) ? `per step; ${seconds(underWay, 3)} under way` : 'per step'
         ],
     ['Waiting for data', seconds(record.data_wait_seconds, 3), 'per step, rank 0'],
@@ -132,7 +132,7 @@ function showRun() {
   showFigure('kinds', kindsFigure(profiled));
   showFigure('roofline', rooflineFigure(profiled));
   showFigure('plan', planFigure(planned));
-  showOf('steps', run, {Profile: profiled});
+  showOf('ops', run, {Profile: profiled});
   showOf('memory', run, {Memory: planned});
   const traced = runWith(presentRun, 'trace').trace;
   document.getElementById('trace-note').textContent = traced ?

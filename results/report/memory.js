@@ -1,4 +1,4 @@
-// How many bytes buffers of each role hold, over the instructions of an iteration.
+// How many bytes buffers of each role hold, over the ops of an iteration.
 
 function planFigure(run) {
   const {memory} = run;
@@ -8,13 +8,13 @@ function planFigure(run) {
   const title = (i) => `${count(i * memory.per_entry)}: ${memory.names[i]}`;
   document.getElementById('plan-note').textContent =
       `Bytes in use of ${bytes(memory.arena_bytes)} in one arena, over the ${
-          plural(memory.instructions, 'instruction')} of an iteration.`;
+          plural(memory.ops, 'op')} of an iteration.`;
   return {
-    label: `Areas of memory in use by role over ${plural(memory.instructions, 'instruction')}.`,
+    label: `Areas of memory in use by role over ${plural(memory.ops, 'op')}.`,
     table: {
       caption: `Memory of ${run.label}`,
       columns: [
-        {name: 'Instruction'},
+        {name: 'Op'},
         ...roles.map(([role]) => ({name: words(role), unit: 'MiB', csvUnit: 'B', text: (value) => plain(value / 2 ** 20)}))
       ],
       rows: memory.names.map((_, i) => [title(i), ...roles.map(([, values]) => values[i])]),
@@ -33,7 +33,7 @@ function planFigure(run) {
                               }))
         },
         {
-          x: axis('instruction of the iteration', {ticks: {maxRotation: 0}}),
+          x: axis('op of the iteration', {ticks: {maxRotation: 0}}),
           y: axis(factor === 2 ** 30 ? 'GiB' : 'MiB', {stacked: true, beginAtZero: true})
         },
         {

@@ -115,7 +115,7 @@ std::string profile_plot(const ReportData& data) {
     rows.add_bar(1, instruction.roofline_seconds * kMilliseconds, kHalfInnerBar);
   }
   return rows.commands(plot_frame(
-      fmt::format("The {} longest compute instructions: {}", std::min(count, kMostInstructions), run->label),
+      fmt::format("The {} longest compute ops: {}", std::min(count, kMostInstructions), run->label),
       "ms per iteration", ""));
 }
 

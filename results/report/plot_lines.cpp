@@ -165,7 +165,7 @@ std::string memory_plot(const ReportData& data) {
              replaced(role, '_', " "));
   }
   return fmt::format("{}set xrange [0:{}]\nset yrange [0:*]\n{}{}",
-                     plot_frame("Memory in use: " + run->label, "instruction of the iteration", "MiB"),
+                     plot_frame("Memory in use: " + run->label, "op of the iteration", "MiB"),
                      plot_number(static_cast<double>(use.instructions)), blocks, plot_of(parts));
 }
 

@@ -1,4 +1,4 @@
-// Steps against the roofline.
+// Ops against the roofline.
 
 function kindsFigure(run) {
   if (!run.profile) return null;
@@ -8,16 +8,16 @@ function kindsFigure(run) {
   const time = {unit, csvUnit: 's', text: (value) => plain(factor * value)};
   const all = kinds.reduce((sum, kind) => sum + kind.seconds, 0);
   return {
-    label: `Bars of time per kind of instruction, measured and by the roofline; the longest is ${
+    label: `Bars of time per kind of op, measured and by the roofline; the longest is ${
         words(kinds[0]?.name ?? '')}.`,
     table: {
-      caption: `Time by kind of instruction of ${run.label}`,
+      caption: `Time by kind of op of ${run.label}`,
       columns: [
-        {name: 'Kind'}, {name: 'Steps', text: count}, {name: 'Measured', ...time},
+        {name: 'Kind'}, {name: 'Ops', text: count}, {name: 'Measured', ...time},
         {name: 'Roofline', ...time}, {name: 'Share', text: percent}
       ],
       rows: kinds.map(
-          (kind) => [words(kind.name), kind.steps, kind.seconds, kind.roofline_seconds, kind.seconds / all]),
+          (kind) => [words(kind.name), kind.ops, kind.seconds, kind.roofline_seconds, kind.seconds / all]),
     },
     config: chartConfig(
         'bar', {
@@ -33,14 +33,14 @@ function kindsFigure(run) {
   };
 }
 
-// Points of one color for each thing that may hold a step.
-function pointsByBound(steps, factor) {
+// Points of one color for each thing that may limit an op.
+function pointsByBound(ops, factor) {
   const bounds =
-      ['compute', 'bandwidth', 'latency'].filter((bound) => steps.some((step) => step.bound_by === bound));
+      ['compute', 'bandwidth', 'latency'].filter((bound) => ops.some((op) => op.bound_by === bound));
   return bounds.map((bound, i) => ({
                       label: `held by ${bound}`,
-                      data: steps.filter((step) => step.bound_by === bound)
-                                .map((step) => ({x: factor * step.roofline_seconds, y: factor * step.seconds, step})),
+                      data: ops.filter((op) => op.bound_by === bound)
+                                .map((op) => ({x: factor * op.roofline_seconds, y: factor * op.seconds, op})),
                       backgroundColor: faded(namedColor(bound), 0.55),
                       borderColor: namedColor(bound),
                       pointStyle: kMarkers[i],
@@ -50,9 +50,9 @@ function pointsByBound(steps, factor) {
 
 function rooflineFigure(run) {
   if (!run.profile) return null;
-  const drawn = run.profile.steps.filter((step) => step.roofline_seconds > 0 && step.seconds > 0);
+  const drawn = run.profile.ops.filter((op) => op.roofline_seconds > 0 && op.seconds > 0);
   if (!drawn.length) return null;
-  const times = drawn.flatMap((step) => [step.seconds, step.roofline_seconds]);
+  const times = drawn.flatMap((op) => [op.seconds, op.roofline_seconds]);
   const {factor, unit} = timeUnit([[...times].sort((a, b) => a - b)[times.length >> 1]]);
   const datasets = pointsByBound(drawn, factor);
   const [low, high] = [factor * Math.min(...times), factor * Math.max(...times)];
@@ -60,17 +60,17 @@ function rooflineFigure(run) {
     type: 'line',
     ...idealLine('roofline', [{x: low / 1.2, y: low / 1.2}, {x: high * 1.2, y: high * 1.2}])
   });
-  const lost = (step) => step.seconds - step.roofline_seconds;
+  const lost = (op) => op.seconds - op.roofline_seconds;
   const tick = (value) => plain(value, 1);
-  const label = ({raw: {step}}) =>
-      step ? [step.name, `${seconds(step.seconds)}, roofline ${seconds(step.roofline_seconds)}`] : 'roofline';
+  const label = ({raw: {op}}) =>
+      op ? [op.name, `${seconds(op.seconds)}, roofline ${seconds(op.roofline_seconds)}`] : 'roofline';
   const time = {unit: 'µs', csvUnit: 's', text: (value) => plain(1e6 * value)};
   return {
-    label: `Points of ${plural(drawn.length, 'instruction')}, measured time over roofline time.`,
+    label: `Points of ${plural(drawn.length, 'op')}, measured time over roofline time.`,
     table: {
-      caption: `Steps of ${run.label}, those first that lose most against the roofline`,
+      caption: `Ops of ${run.label}, those first that lose most against the roofline`,
       columns: [
-        {name: 'Instruction'}, {name: 'Kind'}, {name: 'Held by'}, {name: 'Measured', ...time},
+        {name: 'Op'}, {name: 'Kind'}, {name: 'Held by'}, {name: 'Measured', ...time},
         {name: 'Roofline', ...time}, {name: 'Lost', ...time},
         {name: 'Achieved', unit: 'FLOP/s', text: (value) => rate(value, '')},
         {name: 'Achieved', unit: 'B/s', text: (value) => rate(value, '')}
@@ -78,9 +78,9 @@ function rooflineFigure(run) {
       rows: [...drawn]
                 .sort((a, b) => lost(b) - lost(a))
                 .map(
-                    (step) =>
-                        [step.name, words(step.kind), step.bound_by, step.seconds,
-                         step.roofline_seconds, lost(step), step.flops_per_second, step.bytes_per_second]),
+                    (op) =>
+                        [op.name, words(op.kind), op.bound_by, op.seconds,
+                         op.roofline_seconds, lost(op), op.flops_per_second, op.bytes_per_second]),
     },
     config: chartConfig(
         'scatter', {datasets}, {

@@ -1,4 +1,4 @@
-// A report, and the steps of its profiles beside their rooflines, as Markdown tables.
+// A report, and the ops of its profiles beside their rooflines, as Markdown tables.
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -125,22 +125,20 @@ TextRow row(const ProfiledInstruction& instruction) {
           markdown_literal(instruction.bound_by)};
 }
 
-std::string steps_table(const ReportRun& run) {
+std::string ops_table(const ReportRun& run) {
   const RunProfile& profile = *run.profile;
   std::vector<ProfiledInstruction> instructions = profile.instructions;
   std::erase_if(instructions, [](const auto& instruction) { return instruction.lane != kComputeLane; });
   std::ranges::stable_sort(instructions, std::greater(), lost_seconds);
   std::string text = fmt::format(
-      "**{}**\n\n{:.3f} ms with stamps, {:.3f} ms of them in instructions, roofline {:.3f} ms; most time "
+      "**{}**\n\n{:.3f} ms with stamps, {:.3f} ms of them in ops, roofline {:.3f} ms; most time "
       "lost first.\n\n",
       markdown_literal(configuration_text(run.configuration)), profile.iteration_seconds * kMilliseconds,
       profile.busy_seconds * kMilliseconds, profile.roofline_seconds * kMilliseconds);
-  std::vector<TextRow> rows{
-      {"instruction", "engine", "measured ms", "roofline ms", "ratio", "lost ms", "bound by"}};
+  std::vector<TextRow> rows{{"op", "engine", "measured ms", "roofline ms", "ratio", "lost ms", "bound by"}};
   for (const ProfiledInstruction& instruction : instructions) rows.push_back(row(instruction));
   text += markdown_table(rows, "llrrrrl");
-  if (profile.left_out > 0)
-    text += fmt::format("\n{} shorter instructions are left out.\n", profile.left_out);
+  if (profile.left_out > 0) text += fmt::format("\n{} shorter ops are left out.\n", profile.left_out);
   return text;
 }
 
@@ -175,10 +173,10 @@ std::string report_markdown(const ReportData& data) {
   return text;
 }
 
-std::string report_steps(const ReportData& data) {
+std::string report_ops(const ReportData& data) {
   std::string text;
   for (const ReportRun& run : data.runs)
-    if (run.profile) text += (text.empty() ? "" : "\n") + steps_table(run);
+    if (run.profile) text += (text.empty() ? "" : "\n") + ops_table(run);
   if (text.empty())
     throw Error(ExitCode::bad_data, "no run has a profile.json; give --profile to a run, or name others");
   return text;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <numeric>
 
+#include "results/record/program_format.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
@@ -51,14 +52,14 @@ double nanoseconds(double seconds) {
 }
 
 // The buffer whose bytes are used: a view's are those of the buffer it looks into.
-std::vector<std::size_t> owners_of(const Json& buffers, const std::string& origin) {
-  const auto last = static_cast<std::int64_t>(buffers.size()) - 1;
-  std::vector<std::size_t> owners(buffers.size());
-  std::iota(owners.begin(), owners.end(), std::size_t{0});
-  for (std::size_t i = 0; i < buffers.size(); ++i)
-    if (buffers[i].contains("view"))
-      owners[i] = static_cast<std::size_t>(
-          ObjectReader(buffers[i], origin, "buffers[]").inside("view").integer("of", 0, last));
+std::vector<std::size_t> owners_of(const ObjectReader& program) {
+  const auto last = std::ssize(program.list("buffers")) - 1;
+  std::vector<std::size_t> owners;
+  program.for_each("buffers", [&](const ObjectReader& buffer) {
+    owners.push_back(buffer.has("view")
+                         ? static_cast<std::size_t>(buffer.inside("view").integer("of", 0, last))
+                         : owners.size());
+  });
   return owners;
 }
 
@@ -70,7 +71,7 @@ std::vector<Life> lives_of(const ObjectReader& program, const std::vector<std::s
   const auto last = static_cast<std::int64_t>(owners.size()) - 1;
   std::vector<Life> lives(owners.size());
   std::size_t instruction = 0;
-  program.for_each("steps", [&](const ObjectReader& reader) {
+  program.for_each("ops", [&](const ObjectReader& reader) {
     reader.for_each("uses", [&](const ObjectReader& use) {
       Life& life = lives[owners[static_cast<std::size_t>(use.integer("buffer", 0, last))]];
       if (life.end == 0) life.first = instruction;
@@ -85,7 +86,7 @@ std::vector<Life> lives_of(const ObjectReader& program, const std::vector<std::s
 
 RunProfile run_profile(const Json& json, const std::string& origin, std::size_t most_instructions) {
   RunProfile profile;
-  fields::read_all(ObjectReader(json, origin), profile);
+  fields::read_all(ops_reader(json, origin, kProfileFormat), profile);
   std::ranges::stable_sort(profile.instructions, std::greater(), &ProfiledInstruction::seconds);
   if (profile.instructions.size() > most_instructions) {
     profile.left_out = static_cast<int>(profile.instructions.size() - most_instructions);
@@ -95,33 +96,35 @@ RunProfile run_profile(const Json& json, const std::string& origin, std::size_t 
 }
 
 MemoryUse memory_use(const Json& json, const std::string& origin, std::size_t most_entries) {
-  const ObjectReader program(json, origin);
-  const Json &buffers = program.list("buffers"), &instructions = program.list("steps");
-  const std::size_t count = instructions.size(), joined = entries_joined(count, most_entries);
+  const ObjectReader program = ops_reader(json, origin, kProgramFormat);
+  const std::size_t count = program.list("ops").size(), joined = entries_joined(count, most_entries);
   MemoryUse use{.arena_bytes = program.integer("arena_bytes", 0, kMostBytes),
                 .instructions = static_cast<std::int64_t>(count),
                 .per_entry = static_cast<std::int64_t>(joined)};
-  const std::vector<std::size_t> owners = owners_of(buffers, origin);
+  const std::vector<std::size_t> owners = owners_of(program);
   const std::vector<Life> lives = lives_of(program, owners);
   std::map<std::string, std::vector<std::int64_t>> changes;  // by role, of each instruction against the last
-  for (std::size_t i = 0; i < buffers.size(); ++i) {
-    if (owners[i] != i || !buffers[i].contains("offset")) continue;
-    const ObjectReader buffer(buffers[i], origin, "buffers[]");
+  std::size_t index = 0;
+  program.for_each("buffers", [&](const ObjectReader& buffer) {
+    const std::size_t i = index++;
+    if (owners[i] != i || !buffer.has("offset")) return;
     const Life life = buffer.has("persistent") ? Life{0, count} : lives[i];
     std::vector<std::int64_t>& change = changes[buffer.text("role")];
     change.resize(count + 1);
-    const std::int64_t bytes = buffer.integer("bytes", 0, kMostBytes / std::ssize(buffers));
+    const std::int64_t bytes = buffer.integer("bytes", 0, kMostBytes / std::ssize(owners));
     change[life.first] += bytes;
     change[life.end] -= bytes;
-  }
+  });
   for (auto& [role, bytes] : changes) {
     std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
     for (std::size_t i = 0; i < count; i += joined)
       use.role_bytes[role].push_back(*std::max_element(
           bytes.begin() + std::ptrdiff_t(i), bytes.begin() + std::ptrdiff_t(std::min(i + joined, count))));
   }
-  for (std::size_t i = 0; i < count; i += joined)
-    use.names.push_back(ObjectReader(instructions[i], origin, "steps[]").text("name"));
+  std::size_t op_index = 0;
+  program.for_each("ops", [&](const ObjectReader& op) {
+    if (op_index++ % joined == 0) use.names.push_back(op.text("name"));
+  });
   return use;
 }
 

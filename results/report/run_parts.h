@@ -34,7 +34,7 @@ struct ProfiledKind {
   int instructions = 0;
   double seconds = 0, roofline_seconds = 0;
   static void fields(auto& self, auto&& each) {
-    each("name", self.name), each("steps", self.instructions, Field{"", 0});
+    each("name", self.name), each("ops", self.instructions, Field{"", 0});
     each("seconds", self.seconds, Field{.finite = true});
     each("roofline_seconds", self.roofline_seconds, Field{.finite = true});
   }
@@ -53,7 +53,7 @@ struct RunProfile {
     each("iteration_seconds", self.iteration_seconds), each("busy_seconds", self.busy_seconds);
     each("gap_seconds", self.gap_seconds);
     each("roofline_seconds", self.roofline_seconds, Field{.finite = true});
-    each("kinds", self.kinds), each("steps", self.instructions);
+    each("kinds", self.kinds), each("ops", self.instructions);
   }
 };
 
@@ -68,7 +68,7 @@ struct MemoryUse {
   std::vector<std::string> names;                               // of each entry's first instruction
   std::map<std::string, std::vector<std::int64_t>> role_bytes;  // "parameter", "activation", …
   static void fields(auto& self, auto&& each) {
-    each("arena_bytes", self.arena_bytes), each("instructions", self.instructions);
+    each("arena_bytes", self.arena_bytes), each("ops", self.instructions);
     each("per_entry", self.per_entry), each("names", self.names), each("role_bytes", self.role_bytes);
   }
 };

@@ -11,8 +11,6 @@
 namespace plumb {
 namespace {
 
-using PredictionJson = nlohmann::ordered_json;
-
 constexpr double kBytesPerMiB = 1 << 20;
 
 // Five digits, but no exponent: "36.712", "94110".
@@ -119,42 +117,93 @@ std::string verdicts_text(const ScalingBasis& basis, const ScalingPrediction& pr
                         : "None of these cases was run on several devices, so there is nothing to judge.\n");
 }
 
-PredictionJson collectives_json(const StepModel& step, const PredictedCase& one) {
-  PredictionJson list = PredictionJson::array();
-  for (std::size_t i = 0; one.layout.devices() > 1 && i < one.collectives.size(); ++i)
-    list.push_back({{"name", step.collectives[i].name},
-                    {"bytes", std::llround(step.collectives[i].bytes)},
-                    {"ready_seconds", one.collectives[i].ready},
-                    {"start_seconds", one.collectives[i].start},
-                    {"end_seconds", one.collectives[i].end},
-                    {"exposed_seconds", one.collectives[i].exposed},
-                    {"bus_bytes_per_second", one.bus_bytes_per_second[i]}});
-  return list;
-}
+// The members of plumbline.scaling/1.
+struct CaseThroughput {
+  double predicted = 0, low = 0, high = 0, bound = 0;
+  static void fields(auto& self, auto&& each) {
+    each("predicted", self.predicted), each("low", self.low), each("high", self.high);
+    each("bound", self.bound, Field{"that no schedule exceeds"});
+  }
+};
 
-PredictionJson case_json(const ScalingBasis& basis, const StepModel& step, const PredictedCase& one) {
-  PredictionJson json{{"case", one.layout.name()},
-                      {"nodes", one.layout.nodes},
-                      {"devices_per_node", one.layout.devices_per_node},
-                      {"devices", one.layout.devices()},
-                      {"images_per_second",
-                       {{"predicted", one.images_per_second},
-                        {"low", one.low_images_per_second},
-                        {"high", one.high_images_per_second},
-                        {"bound", one.bound_images_per_second}}},
-                      {"efficiency", one.efficiency},
-                      {"step_seconds", one.step_seconds},
-                      {"exposed_communication_seconds", one.exposed_seconds},
-                      {"jitter_seconds", one.jitter_seconds},
-                      {"beyond_links", one.beyond_links},
-                      {"slowest_pair", one.slowest_pair},
-                      {"measured", nullptr},
-                      {"collectives", collectives_json(step, one)}};
+struct MeasuredThroughput {
+  double images_per_second = 0;
+  int runs = 0;
+  double ratio = 0;
+  static void fields(auto& self, auto&& each) {
+    each("images_per_second", self.images_per_second, Field{"median"}), each("runs", self.runs);
+    each("ratio", self.ratio, Field{"to the predicted one"});
+  }
+};
+
+struct PredictedCollective {
+  std::string name;
+  std::int64_t bytes = 0;
+  SimulatedCollective time;
+  double bus_bytes_per_second = 0;
+  static void fields(auto& self, auto&& each) {
+    each("name", self.name), each("bytes", self.bytes);
+    each("ready_seconds", self.time.ready, Field{"since the step began"});
+    each("start_seconds", self.time.start), each("end_seconds", self.time.end);
+    each("exposed_seconds", self.time.exposed);
+    each("bus_bytes_per_second", self.bus_bytes_per_second);
+  }
+};
+
+struct CaseReport {
+  PredictedCase predicted;
+  std::optional<MeasuredThroughput> measured;
+  std::vector<PredictedCollective> collectives;
+  static void fields(auto& self, auto&& each) {
+    const PredictedCase& one = self.predicted;
+    each("case", one.layout.name()), each("nodes", one.layout.nodes);
+    each("devices_per_node", one.layout.devices_per_node), each("devices", one.layout.devices());
+    each("images_per_second", CaseThroughput{one.images_per_second, one.low_images_per_second,
+                                             one.high_images_per_second, one.bound_images_per_second});
+    each("efficiency", one.efficiency), each("step_seconds", one.step_seconds);
+    each("exposed_communication_seconds", one.exposed_seconds);
+    each("jitter_seconds", one.jitter_seconds);
+    each("beyond_links", one.beyond_links, Field{"more hosts or devices than the links have"});
+    each("slowest_pair", one.slowest_pair, Field{"of hosts, in the ring"});
+    each("measured", self.measured, Field{.null_if_nothing = true});
+    each("collectives", self.collectives);
+  }
+};
+
+struct CaseVerdict {
+  std::string kind, of_case, reason;
+  static void fields(auto& self, auto&& each) {
+    each("kind", self.kind, Field{"REJECT, EXPLAIN or FLAG"});
+    each("case", self.of_case), each("reason", self.reason);
+  }
+};
+
+struct PredictionReport {
+  std::string configuration, run;
+  double step_alone_seconds = 0, step_deviation_seconds = 0;
+  Links links;
+  WhatIf what_if;
+  std::vector<CaseReport> cases;
+  std::vector<CaseVerdict> verdicts;
+  std::vector<std::string> notes;
+  static void fields(auto& self, auto&& each) {
+    each("configuration", self.configuration), each("run", self.run, Field{"the profiled one's folder"});
+    each("step_alone_seconds", self.step_alone_seconds);
+    each("step_deviation_seconds", self.step_deviation_seconds);
+    each("links", self.links), each("what_if", self.what_if);
+    each("cases", self.cases), each("verdicts", self.verdicts), each("notes", self.notes);
+  }
+};
+
+CaseReport case_report(const ScalingBasis& basis, const StepModel& step, const PredictedCase& one) {
+  CaseReport report{.predicted = one};
   if (const MeasuredCase* measured = measured_of(basis, one.layout))
-    json["measured"] = {{"images_per_second", measured->images_per_second},
-                        {"runs", measured->runs},
-                        {"ratio", measured->images_per_second / one.images_per_second}};
-  return json;
+    report.measured = {measured->images_per_second, measured->runs,
+                       measured->images_per_second / one.images_per_second};
+  for (std::size_t i = 0; one.layout.devices() > 1 && i < one.collectives.size(); ++i)
+    report.collectives.push_back({step.collectives[i].name, std::llround(step.collectives[i].bytes),
+                                  one.collectives[i], one.bus_bytes_per_second[i]});
+  return report;
 }
 
 }  // namespace
@@ -173,23 +222,25 @@ std::string prediction_text(const ScalingBasis& basis, const ScalingPrediction& 
   return text + verdicts_text(basis, prediction, verdicts);
 }
 
-PredictionJson prediction_json(const ScalingBasis& basis, const ScalingPrediction& prediction,
-                               const std::vector<Note>& verdicts) {
-  PredictionJson json{{"schema", kScalingSchema},
-                      {"configuration", configuration_text(basis.configuration)},
-                      {"run", basis.run},
-                      {"step_alone_seconds", basis.step.seconds()},
-                      {"step_deviation_seconds", basis.deviation_seconds},
-                      {"links", to_json(prediction.links)},
-                      {"what_if", fields::written(prediction.what_if)},
-                      {"cases", PredictionJson::array()},
-                      {"verdicts", PredictionJson::array()},
-                      {"notes", prediction.notes}};
+nlohmann::ordered_json prediction_json(const ScalingBasis& basis, const ScalingPrediction& prediction,
+                                       const std::vector<Note>& verdicts) {
+  PredictionReport report{.configuration = configuration_text(basis.configuration),
+                          .run = basis.run,
+                          .step_alone_seconds = basis.step.seconds(),
+                          .step_deviation_seconds = basis.deviation_seconds,
+                          .links = prediction.links,
+                          .what_if = prediction.what_if,
+                          .notes = prediction.notes};
   for (const PredictedCase& one : prediction.cases)
-    json["cases"].push_back(case_json(basis, prediction.step, one));
+    report.cases.push_back(case_report(basis, prediction.step, one));
   for (const Note& verdict : verdicts)
-    json["verdicts"].push_back({{"kind", verdict.kind}, {"case", verdict.subject}, {"reason", verdict.text}});
-  return json;
+    report.verdicts.push_back({verdict.kind, verdict.subject, verdict.text});
+  return document_json(kScalingSchema, report);
+}
+
+nlohmann::ordered_json prediction_schema() {
+  return json_schema<PredictionReport>(kScalingSchema,
+                                       "Throughput over given links: plumbline scaling --json.");
 }
 
 }  // namespace plumb

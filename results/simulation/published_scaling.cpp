@@ -17,8 +17,6 @@
 namespace plumb {
 namespace {
 
-using ValidationJson = nlohmann::ordered_json;
-
 constexpr std::array kSizes{1, 8, 16, 32};
 constexpr int kDevicesPerHost = 8;
 
@@ -256,25 +254,41 @@ std::string validation_text(const PublishedValidation& validation) {
       padded_table(rows, "lllr"), padded_table(errors, "lr"), odd);
 }
 
-ValidationJson validation_json(const PublishedValidation& validation) {
-  ValidationJson json{{"schema", "plumbline.published_scaling/1"},
-                      {"errors", ValidationJson::object()},
-                      {"series", ValidationJson::array()}};
-  for (const NamedModel& model : kModels)
-    for (const bool reference : {true, false})
-      json["errors"][model.key][reference ? "reference" : "all"] =
-          fields::written(validation.errors(model.prediction, reference));
-  for (const SeriesPrediction& one : validation.series)
-    json["series"].push_back({{"source", one.series.source},
-                              {"framework", one.series.framework},
-                              {"precision", one.series.precision},
-                              {"batch_per_device", one.series.batch_per_device},
-                              {"reference", one.series.is_reference},
-                              {"measured", one.series.images_per_second.at(32)},
-                              {"predicted", one.predicted},
-                              {"naive", one.naive},
-                              {"oddity", one.oddity}});
-  return json;
+namespace {
+
+struct ModelErrors {
+  PredictionErrors reference, all;
+  static void fields(auto& self, auto&& each) { each("reference", self.reference), each("all", self.all); }
+};
+
+struct ErrorsByModel {
+  std::array<ModelErrors, std::size(kModels)> errors;
+  static void fields(auto& self, auto&& each) {
+    for (std::size_t i = 0; i < self.errors.size(); ++i)
+      each(kModels[i].key, self.errors[i], Field{kModels[i].title});
+  }
+};
+
+constexpr const char* kPublishedScalingSchema = "plumbline.published_scaling/1";
+
+}  // namespace
+
+void PublishedValidation::fields(auto& self, auto&& each) {
+  ErrorsByModel by_model;
+  for (std::size_t i = 0; i < by_model.errors.size(); ++i)
+    by_model.errors[i] = {self.errors(kModels[i].prediction, true),
+                          self.errors(kModels[i].prediction, false)};
+  each("errors", by_model, Field{"relative, of the prediction for 32 devices"});
+  each("series", self.series);
+}
+
+nlohmann::ordered_json validation_json(const PublishedValidation& validation) {
+  return document_json(kPublishedScalingSchema, validation);
+}
+
+nlohmann::ordered_json validation_schema() {
+  return json_schema<PublishedValidation>(
+      kPublishedScalingSchema, "The model against published scaling: plumbline scaling --published --json.");
 }
 
 }  // namespace plumb

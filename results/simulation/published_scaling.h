@@ -35,6 +35,17 @@ struct SeriesPrediction {
   // the bandwidth, too, that explains 16; twice that of 16.
   double by_links = 0, with_jitter = 0, predicted = 0, naive = 0;
   std::string oddity;  // why the table scales in a way that no link explains; empty: it doesn't
+  static void fields(auto& self, auto&& each) {
+    const auto& of = self.series;
+    const auto measured = of.images_per_second.find(32);
+    each("source", of.source), each("framework", of.framework), each("precision", of.precision);
+    each("batch_per_device", of.batch_per_device);
+    each("reference", of.is_reference, Field{"of the twelve that judge the model"});
+    each("measured", measured == of.images_per_second.end() ? 0.0 : measured->second,
+         Field{"images/s on 32 devices"});
+    each("predicted", self.predicted), each("naive", self.naive, Field{"twice the throughput of 16"});
+    each("oddity", self.oddity);
+  }
 };
 
 // Relative errors of a prediction.
@@ -48,6 +59,7 @@ struct PublishedValidation {
 
   // `prediction`: &SeriesPrediction::predicted, …; over the twelve, or over all.
   PredictionErrors errors(double SeriesPrediction::*prediction, bool reference_only) const;
+  static void fields(auto& self, auto&& each);
 };
 
 // The step of ResNet-50 on a V100 in our precision ("fp32", "fp16"), in any unit of time.
@@ -60,5 +72,6 @@ PublishedValidation validate_published(std::span<const PublishedResult> results,
 
 std::string validation_text(const PublishedValidation& validation);
 nlohmann::ordered_json validation_json(const PublishedValidation& validation);
+nlohmann::ordered_json validation_schema();
 
 }  // namespace plumb

@@ -14,7 +14,7 @@
 #include "base/shallow_json.h"
 #include "base/whole_file.h"
 #include "results/record/lanes.h"
-#include "results/record/object_reader.h"
+#include "results/record/program_format.h"
 
 namespace plumb {
 namespace {
@@ -40,48 +40,45 @@ struct ProgramBuffer {
   bool is_gradient = false, sharded = false;
 };
 
-std::vector<ProgramBuffer> buffers_of(const ObjectReader& program, const std::string& origin) {
+std::vector<ProgramBuffer> buffers_of(const ObjectReader& program) {
   std::vector<ProgramBuffer> buffers;
   const auto count = static_cast<std::int64_t>(program.list("buffers").size());
-  for (const StepJson& json : program.list("buffers")) {
-    const ObjectReader reader(json, origin, "buffers[]", kProgramSchema);
+  program.for_each("buffers", [&](const ObjectReader& reader) {
     ProgramBuffer buffer{.root = buffers.size(),
                          .bytes = static_cast<std::size_t>(reader.integer("bytes", 0, std::int64_t{1} << 50)),
                          .element_bytes = element_bytes_of(reader),
                          .is_gradient = reader.text("role") == "gradient",
-                         .sharded = json.contains("sharded") && json["sharded"] == true};
-    if (json.contains("view"))
-      buffer.root = static_cast<std::size_t>(
-          ObjectReader(reader.object("view"), origin, "view", kProgramSchema).integer("of", 0, count - 1));
+                         .sharded = reader.has("sharded") && reader.any("sharded") == true};
+    if (reader.has("view"))
+      buffer.root = static_cast<std::size_t>(reader.inside("view").integer("of", 0, count - 1));
     buffers.push_back(buffer);
-  }
+  });
   return buffers;
 }
 
 // Fills a StepModel while it walks over the instructions of a program.json.
 class StepBuilder {
  public:
-  StepBuilder(const StepJson& program, const std::string& origin)
-      : origin_(origin), buffers_(buffers_of(ObjectReader(program, origin, "", kProgramSchema), origin)) {
+  explicit StepBuilder(const ObjectReader& program)
+      : origin_(program.origin()), buffers_(buffers_of(program)) {
     step_.sharded = std::ranges::any_of(buffers_, &ProgramBuffer::sharded);
     written_.assign(buffers_.size(), kNever);
     read_.assign(buffers_.size(), kNever);
   }
 
-  void add(const StepJson& instruction, double seconds) {
-    const ObjectReader reader(instruction, origin_, "steps[]", kProgramSchema);
-    const std::string lane = reader.text("lane");
+  void add(const ObjectReader& op, double seconds) {
+    const std::string lane = op.text("lane");
     if (lane == kComputeLane) {
-      note_uses(reader);
-      step_.compute.push_back({reader.text("name"), seconds});
+      note_uses(op);
+      step_.compute.push_back({op.text("name"), seconds});
     } else if (lane == "communication") {
-      add_collective(reader);
+      add_collective(op);
     }
   }
 
   StepModel finish() {
     if (step_.compute.empty())
-      throw Error(ExitCode::bad_data, "{} has no instruction that computes; run again", origin_);
+      throw Error(ExitCode::bad_data, "{} has no op that computes; run again", origin_);
     for (StepCollective& collective : step_.collectives)
       collective.before = std::min(collective.before, step_.compute.size());
     for (std::size_t id = 0; id < buffers_.size(); ++id) add_gradient(id);
@@ -96,12 +93,11 @@ class StepBuilder {
   }
 
   // Casts between a bucket and its copy in another type are part of the exchange; they complete no gradient.
-  void note_uses(const ObjectReader& instruction) {
+  void note_uses(const ObjectReader& op) {
     const std::size_t index = step_.compute.size();
-    const bool is_exchange = instruction.text("phase") == "reduce";
-    const bool is_update = instruction.text("phase") == "update";
-    for (const StepJson& json : instruction.list("uses")) {
-      const ObjectReader use(json, origin_, "uses[]", kProgramSchema);
+    const bool is_exchange = op.text("phase") == "reduce";
+    const bool is_update = op.text("phase") == "update";
+    op.for_each("uses", [&](const ObjectReader& use) {
       const std::size_t id = buffer_of(use);
       const bool writes = use.text("access") != "r";
       if (writes && !is_exchange && !is_update) written_[id] = index, read_[id] = kNever;
@@ -109,15 +105,15 @@ class StepBuilder {
       const std::size_t root = buffers_[id].root;
       for (std::size_t i = 0; i < roots_.size(); ++i)
         if (roots_[i] == root && step_.collectives[i].before == kNever) step_.collectives[i].before = index;
-    }
+    });
   }
 
-  void add_collective(const ObjectReader& instruction) {
-    const ObjectReader collective(instruction.object("collective"), origin_, "collective", kProgramSchema);
+  void add_collective(const ObjectReader& op) {
+    const ObjectReader collective = op.inside("collective");
     const std::size_t id = buffer_of(collective);
     const std::size_t element_bytes = element_bytes_of(collective);
     const auto elements = collective.integer("elements", 0, std::int64_t{1} << 50);
-    step_.collectives.push_back({.name = instruction.text("name"),
+    step_.collectives.push_back({.name = op.text("name"),
                                  .kind = collective.text("kind"),
                                  .dtype = collective.text("dtype"),
                                  .bytes = static_cast<double>(elements) * static_cast<double>(element_bytes),
@@ -173,12 +169,13 @@ std::string origin_of(const std::filesystem::path& file) {
 }
 
 // `kind`: the file's usual name, "program.json".
-StepJson read_part(const std::filesystem::path& file, const char* kind, const char* format) {
+StepJson read_part(const std::filesystem::path& file, const char* kind, const char* format,
+                   const char* format_1) {
   const StepJson json = parse_shallow_json(read_whole_file(file, {.remedy = std::string("name a ") + kind}));
   if (!json.is_object())
     throw Error(ExitCode::bad_data, "{} is no JSON object; run again with --profile", origin_of(file));
   const auto found = json.find("format");
-  if (found == json.end() || *found != format)
+  if (found == json.end() || (*found != format && *found != format_1))
     throw Error(ExitCode::bad_data,
                 "{} is no {}: its format is {} where \"{}\" is wanted; name one of a run with --profile",
                 origin_of(file), kind, found == json.end() ? "missing" : found->dump(), format);
@@ -199,15 +196,17 @@ double StepModel::seconds() const {
 
 std::vector<double> profiled_seconds(const StepJson& program, const StepJson& profile,
                                      const std::string& origin) {
-  const StepJson& instructions = ObjectReader(program, origin, "", kProgramSchema).list("steps");
-  std::vector<double> seconds(instructions.size());
+  std::vector<std::pair<std::string, bool>> ops;  // name, whether it computes
+  ops_reader(program, origin, kProgramFormat).for_each("ops", [&](const ObjectReader& op) {
+    ops.emplace_back(op.text("name"), op.text("lane") == kComputeLane);
+  });
+  std::vector<double> seconds(ops.size());
   std::size_t index = 0;
   const auto skip_to = [&](const std::optional<std::string>& name) {
-    for (; index < instructions.size(); ++index) {
-      const ObjectReader reader(instructions[index], origin, "steps[]", kProgramSchema);
-      const std::string own = reader.text("name");
+    for (; index < ops.size(); ++index) {
+      const auto& [own, computes] = ops[index];
       if (own == name) return;
-      if (reader.text("lane") == kComputeLane)
+      if (computes)
         throw Error(
             ExitCode::bad_data,
             "{} is of another program than the program.json beside it: it has {} where that has '{}'; "
@@ -220,24 +219,24 @@ std::vector<double> profiled_seconds(const StepJson& program, const StepJson& pr
                   "with --profile",
                   origin, *name);
   };
-  for (const StepJson& step : ObjectReader(profile, origin, "", kProfileSchema).list("steps")) {
-    const ObjectReader reader(step, origin, "steps[]", kProfileSchema);
-    skip_to(reader.text("name"));
-    seconds[index] = reader.number("seconds");
-    if (!(seconds[index] >= 0 && seconds[index] <= kLongestStepSeconds)) reader.fail("seconds", "is no time");
+  ops_reader(profile, origin, kProfileFormat).for_each("ops", [&](const ObjectReader& op) {
+    skip_to(op.text("name"));
+    seconds[index] = op.number("seconds");
+    if (!(seconds[index] >= 0 && seconds[index] <= kLongestStepSeconds)) op.fail("seconds", "is no time");
     ++index;
-  }
+  });
   skip_to({});
   return seconds;
 }
 
 StepModel step_model(const StepJson& program, std::span<const double> seconds, const std::string& origin) {
-  StepBuilder builder(program, origin);
+  const ObjectReader reader = ops_reader(program, origin, kProgramFormat);
+  StepBuilder builder(reader);
   std::size_t index = 0;
-  for (const StepJson& instruction : ObjectReader(program, origin, "", kProgramSchema).list("steps")) {
-    builder.add(instruction, index < seconds.size() ? seconds[index] : 0);
+  reader.for_each("ops", [&](const ObjectReader& op) {
+    builder.add(op, index < seconds.size() ? seconds[index] : 0);
     ++index;
-  }
+  });
   return builder.finish();
 }
 
@@ -276,15 +275,15 @@ StepModel with_buckets(StepModel step, const BucketOptions& options, double sent
 
 RecordedStep read_recorded_step(const std::filesystem::path& program_json) {
   const std::filesystem::path profile_json = program_json.parent_path() / "profile.json";
-  const StepJson program = read_part(program_json, "program.json", kProgramSchema);
+  const StepJson program = read_part(program_json, "program.json", kProgramFormat, kProgramFormat1);
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(profile_json, ignored))
     throw Error(ExitCode::bad_data,
-                "{} is not there, which has the times of the instructions; run again with --profile",
+                "{} is not there, which has the times of the ops; run again with --profile",
                 origin_of(profile_json));
-  const StepJson profile = read_part(profile_json, "profile.json", kProfileSchema);
+  const StepJson profile = read_part(profile_json, "profile.json", kProfileFormat, kProfileFormat1);
   const std::string profile_origin = origin_of(profile_json);
-  const ObjectReader reader(profile, profile_origin, "", kProfileSchema);
+  const ObjectReader reader = ops_reader(profile, profile_origin, kProfileFormat);
   RecordedStep recorded{.step = step_model(program, profiled_seconds(program, profile, profile_origin),
                                            origin_of(program_json)),
                         .roofline_seconds = positive_or_zero(reader.number("roofline_seconds"))};

@@ -13,10 +13,6 @@
 
 namespace plumb {
 
-// The formats of program.json and profile.json that are read.
-inline constexpr const char* kProgramSchema = "plumbline.program/1";
-inline constexpr const char* kProfileSchema = "plumbline.profile/1";
-
 struct StepCompute {
   std::string name;
   double seconds = 0;

@@ -61,7 +61,7 @@ TEST(CudaAllreduce, EveryCollectiveOverNcclIsExactOnASharedGpuAndCalledACheck) {
     const auto json = measure(2, kShort + "--comm nccl --share-gpu --collective " + collective, 1);
     EXPECT_EQ(json.at("cuda_graph"), true);
     EXPECT_EQ(json.at("ranks_per_gpu"), 2);
-    EXPECT_EQ(json.at("remarks").at(0), "2 ranks share one GPU: a check, not a speed");
+    EXPECT_EQ(json.at("warnings").at(0), "2 ranks share one GPU: a check, not a speed");
     expect_all_right(json, 4);
   }
   const ProgramRun table = run(2, 1, kShort + "--comm nccl --share-gpu");

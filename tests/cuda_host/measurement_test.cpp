@@ -27,8 +27,8 @@ TEST(CudaMeasurements, EveryRanksGpuTellsClocksAndEnergyOfTheWindow) {
     EXPECT_EQ(gpu.at("rank"), rank);
     EXPECT_EQ(gpu.at("name"), "Fake H200");
     EXPECT_EQ(gpu.at("energy_source"), "counter");
-    // Only rank 0 reports moments; a window shorter than the monitor's period may hold none.
-    EXPECT_EQ(gpu.contains("moments"), rank == 0 && gpu.at("samples") > 0);
+    // Only rank 0 reports its samples; a window shorter than the monitor's period may hold none.
+    EXPECT_EQ(gpu.contains("samples"), rank == 0 && gpu.at("sample_count") > 0);
     EXPECT_GT(gpu.at("joules").get<double>(), 0);
     joules += gpu.at("joules").get<double>();
   }

@@ -170,7 +170,7 @@ TEST(CudaProgram, TwoRanksThatShareAGpuOverNcclTrainAsOverMpiAndAsOneRank) {
     EXPECT_EQ(shared.losses(), run_well(1, precision + same).losses());
     EXPECT_EQ(shared.result.at("config").at("comm"), "nccl");
     EXPECT_EQ(shared.result.at("ranks_per_gpu"), 2);
-    EXPECT_EQ(shared.result.at("remarks").at(0), "2 ranks share one GPU: a check, not a speed");
+    EXPECT_EQ(shared.result.at("warnings").at(0), "2 ranks share one GPU: a check, not a speed");
   }
 }
 

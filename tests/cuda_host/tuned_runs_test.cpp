@@ -44,7 +44,7 @@ TunedRun run_with_cache(int ranks, const std::string& folder) {
 // Convolutions only: name and time.
 std::map<std::string, double> tuned_seconds(const nlohmann::ordered_json& program) {
   std::map<std::string, double> seconds;
-  for (const auto& instruction : program.at("steps"))
+  for (const auto& instruction : program.at("ops"))
     if (instruction.at("kind").get<std::string>().starts_with("conv_"))
       seconds[instruction.at("name")] = instruction.at("tuned_seconds").get<double>();
   return seconds;
@@ -82,7 +82,7 @@ TEST(TunedRuns, NameTheLayersWithoutAFusedEngineAndComputeThemByPlainSteps) {
         << fallen.ended.output;
   }
   EXPECT_FALSE(plain.result.contains("unfused_layers"));
-  for (const auto& instruction : fallen.program.at("steps"))
+  for (const auto& instruction : fallen.program.at("ops"))
     EXPECT_NE(instruction.at("kind"), "conv_norm_backward_data") << instruction;
   // Two images of 1x1 at the end make later losses those of any rounding. Our own kernels still fuse: ends of
   // blocks are not rounded before they are normalized.
@@ -105,7 +105,7 @@ TEST(TunedRuns, ChooseNothingByTimeWhereRunsAreToRepeat) {
   const ScratchFolder cache;
   const TunedRun deterministic = run(1, "--deterministic", "XDG_CACHE_HOME=" + cache.path() + " ");
   EXPECT_TRUE(cache.list().empty());
-  for (const auto& instruction : deterministic.program.at("steps"))
+  for (const auto& instruction : deterministic.program.at("ops"))
     EXPECT_FALSE(instruction.contains("tuned_seconds")) << instruction;
 }
 

@@ -39,7 +39,7 @@ TEST(SlowRank, IsNamedInTableResultAndReport) {
   EXPECT_GT(ranks[1].at("compute_seconds").get<double>(), 0.2);
   EXPECT_GT(ranks[1].at("compute_seconds"), ranks[0].at("compute_seconds"));
   EXPECT_EQ(ranks[1].at("rank"), 1);
-  EXPECT_TRUE(any_has(result.at("remarks"), "rank 1 on ")) << result.at("remarks");
+  EXPECT_TRUE(any_has(result.at("warnings"), "rank 1 on ")) << result.at("warnings");
   // An allreduce over two ranks sends every gradient once, and each is 4 bytes.
   EXPECT_GE(result.at("sent_bytes_per_step"), 4 * result.at("parameters").get<double>());
   EXPECT_GT(result.at("bus_bytes_per_second"), 0);
@@ -58,7 +58,7 @@ TEST(Stall, IsNamedInTableResultAndAnalysis) {
   EXPECT_NE(table.find("the run stalled"), std::string::npos) << ended.output;
   EXPECT_NE(table.find(": iteration 5 took "), std::string::npos) << ended.output;
   const nlohmann::ordered_json result = place.result();
-  EXPECT_TRUE(any_has(result.at("remarks"), ": iteration 5 took ")) << result.at("remarks");
+  EXPECT_TRUE(any_has(result.at("warnings"), ": iteration 5 took ")) << result.at("warnings");
   double window = 0;
   for (std::size_t i = 1; i < 12; ++i) window += result.at("step_seconds")[i].get<double>();
   EXPECT_LE(result.at("exposed_communication_seconds").get<double>(), window / 11);
@@ -75,7 +75,7 @@ TEST(Divergence, IsNamedInTableResultAndAnalysis) {
   const Ended ended = place.run(place.resnet50(kSmallImages + "--iters 4 --lr 30"));
   ASSERT_EQ(ended.exit_code, 0) << ended.launcher_messages;
   EXPECT_NE(words_of(ended.output).find("note the loss grew from "), std::string::npos) << ended.output;
-  EXPECT_TRUE(any_has(place.result().at("remarks"), "training diverges")) << place.result().at("remarks");
+  EXPECT_TRUE(any_has(place.result().at("warnings"), "training diverges")) << place.result().at("warnings");
   const Ended analysis = place.run(place.plumbline("analyze logs"));
   ASSERT_EQ(analysis.exit_code, 0);
   EXPECT_TRUE(std::ranges::any_of(analysis.lines, [](const std::string& line) {
@@ -91,7 +91,7 @@ TEST(SumsLeftUnchecked, AreNamedInTableAndResult) {
   const std::string remark = "sums were checked in messages of up to ";
   EXPECT_NE(words_of(ended.output).find("note " + remark), std::string::npos) << ended.output;
   const nlohmann::ordered_json result = place.result();
-  EXPECT_TRUE(any_has(result.at("remarks"), remark)) << result.at("remarks");
+  EXPECT_TRUE(any_has(result.at("warnings"), remark)) << result.at("warnings");
   EXPECT_EQ(result.at("checks").at("sums_exact"), true);
 }
 

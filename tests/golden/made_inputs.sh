@@ -24,7 +24,7 @@ run() {
       world = nodes * devices
       if (images == "") images = batch * world / seconds; else seconds = batch * world / images
       printf "{"
-      member("schema", "\"plumbline.result/1\""); member("status", "\"ok\""); member("failure", "\"\"")
+      member("schema", "\"plumbline.result/2\""); member("status", "\"ok\""); member("failure", "\"\"")
       member("model", "\"resnet50\""); member("precision", "\"fp32\""); member("device", "\"cpu\"")
       member("device_name", "\"some CPU, 1 thread, oneDNN 2.6.3\""); member("batch_per_device", batch)
       member("world_size", world); member("nodes", nodes); member("devices_per_node", devices)
@@ -58,10 +58,20 @@ log() {
 }
 
 # shape [PATTERN]: what JSON on standard input has: each member once, with its value, or its type where that is a number
-# with a fraction or where the member's path matches PATTERN.
+# with a fraction or where the member's path matches PATTERN. Before them come the errors that its JSON Schema finds.
 shape() {
   python3 -c '
-import json, re, sys
+import glob, json, os, re, sys
+def check(document):
+    try: import jsonschema
+    except ImportError: return
+    kind = re.fullmatch(r"plumbline\.(?!host)(\w+)/\d+", document.get("schema", "") if isinstance(document, dict) else "")
+    if not kind: return
+    files = glob.glob(os.environ["SCHEMAS"] + f"/*/documents/schemas/{kind[1]}.schema.json")
+    if not files: print("no JSON Schema of", kind[0])
+    for file in files:
+        for error in jsonschema.Draft202012Validator(json.load(open(file))).iter_errors(document):
+            print("WRONG", error.json_path, error.message)
 varies = re.compile(sys.argv[1] or "(?!)")
 seen = {}
 def walk(value, path):
@@ -72,7 +82,9 @@ def walk(value, path):
         for member in value: walk(member, path + "[]")
     elif isinstance(value, float): seen.setdefault(path, "number")
     else: seen.setdefault(path, type(value).__name__ if varies.search(path) else json.dumps(value))
-walk(json.load(sys.stdin), "")
+document = json.load(sys.stdin)
+check(document)
+walk(document, "")
 for path, value in seen.items(): print(path + ":", value)' "${1:-}"
 }
 
@@ -84,24 +96,24 @@ as_user() {
 # two_layers FOLDER: program.json and profile.json of a step of 7 s. Forward takes 1 s a layer; backward 2 s, which
 # completes the gradient "b" of 8 MiB, then "a" of 2 MiB; each update 0.5 s.
 two_layers() {
-  local steps
-  # step NAME PHASE BUFFER ACCESS SECONDS
-  step() {
+  local ops
+  # op NAME PHASE BUFFER ACCESS SECONDS
+  op() {
     printf '{"name": "%s", "kind": "k", "phase": "%s", "lane": "compute", "seconds": %s,\n' "$1" "$2" "$5"
     printf '"roofline_seconds": 0.1, "flops_per_second": 1, "bytes_per_second": 1, "bound_by": "bandwidth",\n'
     printf '"uses": [{"operand": "x", "buffer": %s, "access": "%s"}]}' "$3" "$4"
   }
-  steps="$(step a.forward forward 0 rw 1), $(step b.forward forward 0 rw 1), $(step b.backward backward 2 w 2),
-$(step a.backward backward 1 w 2), $(step a.update update 1 r 0.5), $(step b.update update 2 r 0.5)"
+  ops="$(op a.forward forward 0 rw 1), $(op b.forward forward 0 rw 1), $(op b.backward backward 2 w 2),
+$(op a.backward backward 1 w 2), $(op a.update update 1 r 0.5), $(op b.update update 2 r 0.5)"
   cat >"$1/program.json" <<END
-{"format": "plumbline.program/1", "arena_bytes": 0, "steps": [$steps], "buffers":
+{"format": "plumbline.program/2", "arena_bytes": 0, "ops": [$ops], "buffers":
 [{"name": "x", "role": "activation", "dtype": "f32", "dims": [16], "bytes": 64},
 {"name": "a", "role": "gradient", "dtype": "f32", "dims": [524288], "bytes": 2097152},
 {"name": "b", "role": "gradient", "dtype": "f32", "dims": [2097152], "bytes": 8388608}]}
 END
   cat >"$1/profile.json" <<END
-{"format": "plumbline.profile/1", "precision": "fp32", "device": "cpu", "peak_flops_per_second": 1e12,
+{"format": "plumbline.profile/2", "precision": "fp32", "device": "cpu", "peak_flops_per_second": 1e12,
 "peak_bytes_per_second": 1e9, "roofline_seconds": 0.1, "iteration_seconds": 7, "busy_seconds": 7, "gap_seconds": 0,
-"kinds": [{"name": "k", "steps": 6, "seconds": 7, "roofline_seconds": 0.1}], "steps": [$steps]}
+"kinds": [{"name": "k", "ops": 6, "seconds": 7, "roofline_seconds": 0.1}], "ops": [$ops]}
 END
 }

@@ -3,7 +3,7 @@
 # print with what the transcripts hold. A transcript has commands, "$ COMMAND", each followed by its standard output, its
 # standard error behind "! ", and its exit code as "[CODE]" unless that is 0; "> " continues a command. Bash runs a
 # transcript's commands in one empty folder. What varies from machine to machine is replaced by varies.sed.
-# 77 without Python, which reads JSON. With PLUMB_UPDATE=1 the transcripts are rewritten instead: update.sh.
+# 77 without Python, which reads JSON. JSON is checked by its JSON Schema, where Python has jsonschema. With PLUMB_UPDATE=1 the transcripts are rewritten instead: update.sh.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 command -v python3 >/dev/null || { echo 'skipped: python3 is missing (Debian: python3)' && exit 77; }
@@ -39,7 +39,7 @@ retrace() {
 }
 
 export PATH=$programs:$PATH LC_ALL=C.UTF-8 TZ=UTC OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive OMPI_ALLOW_RUN_AS_ROOT=1
-export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+export SCHEMAS=$programs/.. OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
 unset COLUMNS OMPI_MCA_plm_rsh_agent
 scratch=$(mktemp -d)
 chmod 755 "$scratch"

@@ -37,16 +37,16 @@ finished() {
   find "$1" -path '*/measured/*/result.json' -exec grep -l '"status": *"ok"' {} + | sort | sed 's/.result.json$//'
 }
 
-# write_steps CALLS FILE: of all profiles, step, engine, measured, roofline and ratio, most time lost first. One archive at a
+# write_ops CALLS FILE: of all profiles, op, engine, measured, roofline and ratio, most time lost first. One archive at a
 # time, as a report shows one profile per configuration.
-write_steps() {
+write_ops() {
   local folder folders
   while read -r folder; do
     compgen -G "$folder/measured/*/*/profile.json" >/dev/null || continue
     mapfile -t folders < <(finished "$folder")
     [ ${#folders[@]} -gt 0 ] || continue
-    if "$programs/plumbline" report --format steps --overwrite -o "$work/steps.md" "${folders[@]}" >/dev/null; then
-      { printf '## %s\n\n' "${folder##*/gpu_}" && cat "$work/steps.md" && echo; } >>"$2"
+    if "$programs/plumbline" report --format ops --overwrite -o "$work/ops.md" "${folders[@]}" >/dev/null; then
+      { printf '## %s\n\n' "${folder##*/gpu_}" && cat "$work/ops.md" && echo; } >>"$2"
     else
       echo "gpu_check.sh: the profiles of ${folder##*/} can't be read, so they are missing in ${2##*/}" >&2
     fi
@@ -86,7 +86,7 @@ END
 describe() {
   local calls=$1 to=$2 folder file kind
   mkdir -p "$to"/{checks,peers}
-  write_steps "$calls" "$to/steps.md"
+  write_ops "$calls" "$to/ops.md"
   write_comparison "$calls" "$to/pytorch.txt"
   while read -r folder; do
     cp "$folder/summary.txt" "$to/${folder##*/gpu_}.txt"

@@ -75,7 +75,7 @@ case $behavior in
     echo "not a result" | gzip >"$back/gpu_check_caches.tgz"
     report
     expect_code 0
-    expect_word "2 runs, ceilings.json check.txt check_2.txt checks machine.txt ncu.csv peers pytorch.txt steps.md"
+    expect_word "2 runs, ceilings.json check.txt check_2.txt checks machine.txt ncu.csv peers pytorch.txt ops.md"
     [ "$(cd "$kept" && echo checks/* peers/*)" = "checks/conformance.txt checks/nccl_fp32_ranks.json peers/eager_1.json" ] ||
       fail "not what was compared: $(ls "$kept/checks" "$kept/peers")"
     holds "$kept/machine.txt" "of the second call"
@@ -83,8 +83,8 @@ case $behavior in
     holds "$kept/resnet50_1n1g_1/tuning.csv" eng0
     holds "$kept/tuning.json" "by the second call"
     cmp "$first/measured/resnet50_1n1g_1/resnet50_1n1g_1/result.json" "$kept/resnet50_1n1g_1/result.json"
-    holds "$kept/steps.md" '^| layer0.conv.backward_data | - | [0-9.]* | [0-9.]* | 1.43 | [0-9.]* | compute |$'
-    [ "$(grep -c '^## check' "$kept/steps.md")" -eq 2 ] || fail "not both profiles: $(grep '^## ' "$kept/steps.md")"
+    holds "$kept/ops.md" '^| layer0.conv.backward_data | - | [0-9.]* | [0-9.]* | 1.43 | [0-9.]* | compute |$'
+    [ "$(grep -c '^## check' "$kept/ops.md")" -eq 2 ] || fail "not both profiles: $(grep '^## ' "$kept/ops.md")"
     for framework in 'PyTorch' 'PyTorch compiled' 'PyTorch reduce-overhead' 'JAX'; do
       holds "$kept/pytorch.txt" "$framework  *3 "
     done

@@ -25,7 +25,7 @@ mkdir -p "$folder"
 awk -v speed="$(cat "$here/speed")" -v minute="$minute" 'BEGIN {
   speed += minute % 5 / 10
   step = sprintf("%.9f", 1024 / speed)
-  printf "{\"schema\": \"plumbline.result/1\", \"status\": \"ok\", \"failure\": \"\", \"model\": \"resnet50\","
+  printf "{\"schema\": \"plumbline.result/2\", \"status\": \"ok\", \"failure\": \"\", \"model\": \"resnet50\","
   printf "\"precision\": \"fp16\", \"device\": \"cuda\", \"device_name\": \"a GPU\", \"batch_per_device\": 128,"
   printf "\"world_size\": 8, \"nodes\": 1, \"devices_per_node\": 8, \"iterations\": 3, \"warmup\": 1,"
   printf "\"step_seconds\": [%s, %s, %s], \"loss\": [7, 7, 7], \"exposed_communication_seconds\": 0,", step, step, step

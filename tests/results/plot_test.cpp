@@ -59,7 +59,7 @@ TEST(Plot, ProfileShowsTheLongestStepsBesideTheirRooflines) {
       {.name = "bucket0.allreduce", .lane = "communication", .seconds = 1});
   data.runs[1].profile->instructions[1].name = "conv%d%s";  // no format
   const std::string commands = plot_commands(data, Plot::profile);
-  EXPECT_TRUE(has(commands, "'The 25 longest compute instructions: "));
+  EXPECT_TRUE(has(commands, "'The 25 longest compute ops: "));
   EXPECT_TRUE(has(commands, "'conv%%d%%s' 1, 'step1' 2"));
   EXPECT_TRUE(has(commands, "'step24' 25)"));
   EXPECT_FALSE(has(commands, "allreduce"));

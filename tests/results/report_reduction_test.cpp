@@ -94,7 +94,7 @@ Json small_program() {
                         buffer("activation", 100, 2000)};
   program["buffers"][0]["persistent"] = program["buffers"][1]["persistent"] = true;
   program["buffers"][4]["view"] = {{"of", 3}, {"offset", 0}};
-  program["steps"] = {step("a", {0, 2}), step("b", {}), step("c", {2, 3}), step("d", {}), step("e", {4, 1})};
+  program["ops"] = {step("a", {0, 2}), step("b", {}), step("c", {2, 3}), step("d", {}), step("e", {4, 1})};
   return program;
 }
 
@@ -120,7 +120,7 @@ TEST(MemoryUse, RefusesWhatCannotBe) {
   program["buffers"][2]["bytes"] = std::numeric_limits<std::int64_t>::max();
   expect_error(ExitCode::bad_data, {"program.json", "bytes"}, [&] { memory_use(program, "program.json"); });
   program = small_program();
-  program["steps"][0]["uses"][0]["buffer"] = 99;
+  program["ops"][0]["uses"][0]["buffer"] = 99;
   expect_error(ExitCode::bad_data, {"program.json", "buffer"}, [&] { memory_use(program, "program.json"); });
 }
 
@@ -136,9 +136,9 @@ TEST(RunProfile, StepsComeLongestFirst) {
                           "busy_seconds", "gap_seconds", "roofline_seconds"})
     json[key] = 1.0;
   json["kinds"] =
-      Json::array({{{"name", "conv_forward"}, {"steps", 2}, {"seconds", 3e-6}, {"roofline_seconds", 2e-6}}});
-  json["steps"] = {step("a", 1e-6), step("b", 2e-6)};
-  json["steps"][1]["engine"] = "eng0";
+      Json::array({{{"name", "conv_forward"}, {"ops", 2}, {"seconds", 3e-6}, {"roofline_seconds", 2e-6}}});
+  json["ops"] = {step("a", 1e-6), step("b", 2e-6)};
+  json["ops"][1]["engine"] = "eng0";
   const RunProfile profile = run_profile(json, "profile.json", 1);
   ASSERT_EQ(profile.instructions.size(), 1U);
   EXPECT_EQ(profile.instructions[0].name, "b");
@@ -146,9 +146,9 @@ TEST(RunProfile, StepsComeLongestFirst) {
   EXPECT_EQ(profile.left_out, 1);
   EXPECT_EQ(profile.kinds[0].instructions, 2);
   EXPECT_EQ(run_profile(json, "profile.json").instructions[1].engine, "");
-  json["steps"][0]["seconds"] = nullptr;
+  json["ops"][0]["seconds"] = nullptr;
   expect_error(ExitCode::bad_data, {"profile.json", "seconds"}, [&] { run_profile(json, "profile.json"); });
-  json["steps"][0].erase("seconds");
+  json["ops"][0].erase("seconds");
   expect_error(ExitCode::bad_data, {"profile.json", "seconds"}, [&] { run_profile(json, "profile.json"); });
 }
 

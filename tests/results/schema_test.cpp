@@ -24,14 +24,14 @@ GpuRecord a_gpu(int rank) {
   gpu.driver_version = "580.65";
   gpu.highest_sm_clock_mhz = 1980;
   gpu.window_seconds = 12.5;
-  gpu.samples = 62;
+  gpu.sample_count = 62;
   gpu.sm_clock_mhz = {1410, 1700, 1980};
   gpu.power_watts = {650, 690, 700.5};
-  gpu.clock_reasons = {{"power cap", 0.75}, {"thermal", 0.02}};
+  gpu.throttle_reasons = {{"power cap", 0.75}, {"thermal", 0.02}};
   gpu.throttled_share = 0.76;
   gpu.joules = 8625;
   gpu.energy_source = "counter";
-  if (rank == 0) gpu.moments = {{0.1, 1980, 3201, 61, 650, false}, {0.3, 1410, 3201, 62, 700.5, true}};
+  if (rank == 0) gpu.samples = {{0.1, 1980, 3201, 61, 650, false}, {0.3, 1410, 3201, 62, 700.5, true}};
   return gpu;
 }
 
@@ -50,12 +50,12 @@ RunRecord full_example() {
   record.sent_bytes_per_step = 102e6;
   record.bus_bytes_per_second = 1.25e9;
   record.probed_bytes_per_second = 1.5e9;
-  record.modeled_exchange_seconds = 0.07;
+  record.modeled_communication_seconds = 0.07;
   record.largest_checked_message_bytes = 1048576;
-  record.winograd_steps = {"layer1.0.conv2.forward"};
+  record.winograd_ops = {"layer1.0.conv2.forward"};
   record.ranks_per_gpu = 2;
   record.odd_hosts = {"host n3 is unlike the others"};
-  record.remarks = {"a remark"};
+  record.warnings = {"a warning"};
   return record;
 }
 
@@ -66,13 +66,36 @@ TEST(RunRecord, SurvivesTheRoundTrip) {
   }
   const RunRecord back = run_record_from_json(to_json(full_example()), "x");
   EXPECT_EQ(back.loss_scale, full_example().loss_scale);
-  EXPECT_TRUE(back.gpus.at(0).moments.at(1).throttled);
-  EXPECT_EQ(back.gpus[1].clock_reasons.at("power cap"), 0.75);
+  EXPECT_TRUE(back.gpus.at(0).samples.at(1).throttled);
+  EXPECT_EQ(back.gpus[1].throttle_reasons.at("power cap"), 0.75);
   EXPECT_FALSE(back.ranks.at(1).compute_seconds);
   EXPECT_EQ(back.links->pairs.at(0).link.bytes_per_second, 1.18e8);
   EXPECT_EQ(back.collectives.at(0).seconds.median, 0.375);
   EXPECT_DOUBLE_EQ(exchange_seconds(back).value(), 102e6 / 1.25e9);
   EXPECT_FALSE(exchange_seconds(example_run(100)));
+}
+
+TEST(RunRecord, IsReadFromVersion1) {
+  const Json json = to_json(full_example());
+  Json old = json;
+  const auto rename = [](Json& object, const char* now, const char* before) {
+    object[before] = object.at(now);
+    object.erase(now);
+  };
+  old["schema"] = "plumbline.result/1";
+  rename(old, "warnings", "remarks");
+  rename(old, "modeled_communication_seconds", "modelled_exchange_seconds");
+  rename(old, "winograd_ops", "winograd_steps");
+  for (Json& gpu : old["gpus"]) {
+    if (gpu.contains("samples")) rename(gpu, "samples", "moments");
+    rename(gpu, "sample_count", "samples");
+    rename(gpu, "throttle_reasons", "clock_reasons");
+  }
+  EXPECT_EQ(reread(old).dump(), json.dump());
+  old["gpus"][1].erase("samples");
+  expect_error(ExitCode::bad_data, {"'gpus[1].samples' is missing"}, [&] { reread(old); });
+  old["schema"] = "plumbline.result/0";
+  expect_error(ExitCode::bad_data, {"'schema' is 'plumbline.result/0'"}, [&] { reread(old); });
 }
 
 // Keys that only some runs have may be missing, all others may not; none may be of another type.
@@ -94,7 +117,7 @@ void expect_checked(const Json& good, const std::string& pointer, const std::str
 
 TEST(RunRecord, NamesEachKeyThatIsMissingOrOfAnotherType) {
   RunRecord record = full_example();
-  record.gpus = {a_gpu(1), a_gpu(1)};  // without moments, which may be missing
+  record.gpus = {a_gpu(1), a_gpu(1)};  // without samples, which may be missing
   const Json good = to_json(record);
   expect_checked(good, "", "");
   expect_checked(good, "/images_per_second", "images_per_second.");

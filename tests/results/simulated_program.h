@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "results/record/program_format.h"
 #include "results/simulation/step_model.h"
 
 namespace plumb {
@@ -24,11 +25,11 @@ inline nlohmann::ordered_json two_layer_program() {
     return Json{{"name", name}, {"role", role}, {"dtype", "f32"}, {"dims", {bytes / 4}}, {"bytes", bytes}};
   };
   return {
-      {"format", "plumbline.program/1"},
+      {"format", kProgramFormat},
       {"arena_bytes", 0},
       {"buffers",
        {buffer("x", "activation", 64), buffer("a", "gradient", 2 << 20), buffer("b", "gradient", 8 << 20)}},
-      {"steps",
+      {"ops",
        {step("a.forward", "forward", {use(0, "w")}), step("b.forward", "forward", {use(0, "rw")}),
         step("b.backward", "backward", {use(0, "r"), use(2, "w")}),
         step("a.backward", "backward", {use(0, "r"), use(1, "w")}), step("a.update", "update", {use(1, "r")}),
@@ -37,16 +38,16 @@ inline nlohmann::ordered_json two_layer_program() {
 
 inline nlohmann::ordered_json two_layer_profile() {
   using Json = nlohmann::ordered_json;
-  Json steps = Json::array();
+  Json ops = Json::array();
   const Json program = two_layer_program();
   const double seconds[]{1, 1, 2, 2, 0.5, 0.5};
-  for (std::size_t i = 0; i < program["steps"].size(); ++i)
-    steps.push_back({{"name", program["steps"][i]["name"]}, {"lane", "compute"}, {"seconds", seconds[i]}});
-  return {{"format", "plumbline.profile/1"},
+  for (std::size_t i = 0; i < program["ops"].size(); ++i)
+    ops.push_back({{"name", program["ops"][i]["name"]}, {"lane", "compute"}, {"seconds", seconds[i]}});
+  return {{"format", kProfileFormat},
           {"precision", "fp32"},
           {"peak_bytes_per_second", 1e9},
           {"roofline_seconds", 0.1},
-          {"steps", steps}};
+          {"ops", ops}};
 }
 
 // The two gradients apart, each its own bucket.

@@ -41,7 +41,7 @@ TEST(StepModel, CollectivesOfAProgramStandWhereTheProgramHasThem) {
       {"lane", "communication"},
       {"uses", nlohmann::ordered_json::array()},
       {"collective", {{"kind", "allreduce_sum"}, {"buffer", 3}, {"elements", 10 << 18}, {"dtype", "f32"}}}};
-  program["steps"].insert(program["steps"].begin() + 4, collective);
+  program["ops"].insert(program["ops"].begin() + 4, collective);
   const StepModel step = step_model(program, std::vector<double>{1, 1, 2, 2, 9, 0.5, 0.5}, "program.json");
   EXPECT_DOUBLE_EQ(step.seconds(), 7);
   ASSERT_EQ(step.collectives.size(), 1U);
@@ -58,16 +58,16 @@ TEST(StepModel, AProfileOfAnotherProgramIsRefused) {
                  [&] { profiled_seconds(two_layer_program(), profile, "profile.json"); });
   };
   nlohmann::ordered_json profile = two_layer_profile();
-  profile["steps"][2]["name"] = "c.backward";
+  profile["ops"][2]["name"] = "c.backward";
   refused({"another program", "c.backward", "b.backward", "--profile"}, profile);
   profile = two_layer_profile();
-  profile["steps"].erase(5);
+  profile["ops"].erase(5);
   refused({"another program", "nothing", "b.update"}, profile);
   profile = two_layer_profile();
-  profile["steps"].push_back(profile["steps"][0]);
+  profile["ops"].push_back(profile["ops"][0]);
   refused({"another program", "a.forward"}, profile);
   profile = two_layer_profile();
-  profile["steps"][0]["seconds"] = -1;
+  profile["ops"][0]["seconds"] = -1;
   refused({"seconds", "no time"}, profile);
 }
 

@@ -46,7 +46,7 @@ class AllreduceRuns : public testing::Test {
 TEST_F(AllreduceRuns, EveryCollectiveIsMeasuredInAndOutOfPlaceWithoutAWrongElement) {
   for (const char* collective : {"allreduce", "allgather", "reducescatter", "broadcast"}) {
     const Json json = measure_well(3, kShort + "--collective " + collective).json;
-    EXPECT_EQ(json.at("schema"), "plumbline.allreduce/1");
+    EXPECT_EQ(json.at("schema"), "plumbline.allreduce/2");
     EXPECT_EQ(json.at("world_size"), 3);
     ASSERT_EQ(json.at("results").size(), 4u) << collective;
     int in_place = 0;
@@ -158,11 +158,11 @@ TEST_F(AllreduceRuns, PairsOverNcclAreRefused) {
 // The messages of a program.json, as (kind, bytes).
 std::vector<std::pair<std::string, std::int64_t>> sent_by(const Json& program) {
   std::vector<std::pair<std::string, std::int64_t>> sent;
-  for (const Json& step : program.at("steps")) {
-    if (!step.contains("collective")) continue;
-    const Json& collective = step.at("collective");
+  for (const Json& op : program.at("ops")) {
+    if (!op.contains("collective")) continue;
+    const Json& collective = op.at("collective");
     const std::int64_t size = collective.at("dtype") == "f32" || collective.at("dtype") == "i32" ? 4 : 2;
-    sent.emplace_back(step.at("name"), collective.at("elements").get<std::int64_t>() * size);
+    sent.emplace_back(op.at("name"), collective.at("elements").get<std::int64_t>() * size);
   }
   return sent;
 }
@@ -222,8 +222,8 @@ TEST_F(ReplayedRun, PlaysTheComputeOfAProfiledRunBetweenItsMessages) {
   EXPECT_EQ(replayed(json), sent_by(program_of(run)));
   const Json profile = Json::parse(read_text(run + "/profile.json"));
   double compute = 0;
-  for (const Json& step : profile.at("steps"))
-    if (step.at("lane") == "compute") compute += step.at("seconds").get<double>();
+  for (const Json& op : profile.at("ops"))
+    if (op.at("lane") == "compute") compute += op.at("seconds").get<double>();
   const Json& replay = json.at("replay");
   EXPECT_NEAR(replay.at("compute_seconds").get<double>(), compute, 1e-3 * compute);
   EXPECT_GE(replay.at("step_seconds").at("median").get<double>(), 0.9 * compute) << "it sleeps that long";
@@ -245,7 +245,7 @@ TEST_F(ReplayedRun, RefusesTheProgramOfAnotherModelAndFilesThatAreNone) {
   refused("y1", "nowhere/program.json", {"nowhere/program.json"});
   // Times of another program, and none.
   Json profile = Json::parse(read_text(run + "/profile.json"));
-  profile.at("steps").at(0)["name"] = "other";
+  profile.at("ops").at(0)["name"] = "other";
   write_text(run + "/profile.json", profile.dump());
   refused("y1", run + "/program.json", {"profile.json", "another program", "--profile"});
   std::filesystem::remove(run + "/profile.json");

@@ -45,7 +45,7 @@ TEST(MeasuredTransfer, JsonHasTheKeysOfTheCommandsPage) {
   AllreduceReport report{.world_size = 4,
                          .results = {of_one_millisecond(Collective::Kind::allreduce_sum, 4)}};
   const nlohmann::ordered_json json = to_json(report);
-  EXPECT_EQ(json.at("schema"), "plumbline.allreduce/1");
+  EXPECT_EQ(json.at("schema"), "plumbline.allreduce/2");
   EXPECT_EQ(json.at("world_size"), 4);
   const auto& result = json.at("results").at(0);
   EXPECT_EQ(result.at("collective"), "allreduce");

@@ -64,7 +64,7 @@ STUB
     transport <<<"facts=\$(<facts); $answer_with_facts"
     doctor -H 'n[1-3].invalid' --json
     [ "$(grep -c '"clock_offset_seconds"' <<<"$output")" = 3 ] || fail "no clocks: $output"
-    ! grep '"check": "clock"' <<<"$output" || fail "clocks of one host differ: $output"
+    ! grep '"kind": "clock"' <<<"$output" || fail "clocks of one host differ: $output"
     grep -q '"severity": "note"' <<<"$output" || fail "the log folder isn't shared: $output"
     [ -z "$(find . -name '.plumbline-doctor*')" ] || fail "the marker is left"
     sed -i 's/clock $EPOCHREALTIME/clock $((EPOCHSECONDS + 3650))/' transport

@@ -5,11 +5,10 @@
 
 #include "base/build.h"
 #include "bench/allreduce/allreduce_report.h"
-#include "bench/output/profile.h"
-#include "bench/output/program_json.h"
 #include "bench/output/version.h"
 #include "results/record/last_words.h"
 #include "results/record/links.h"
+#include "results/record/program_format.h"
 #include "results/record/schema.h"
 #include "results/simulation/prediction_text.h"
 #include "tests/scratch_folder.h"

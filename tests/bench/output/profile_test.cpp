@@ -6,6 +6,7 @@
 #include <random>
 #include <sstream>
 
+#include "results/record/program_format.h"
 #include "tests/bench/output/profiled_program.h"
 
 namespace plumb {
@@ -148,8 +149,7 @@ TEST(Profile, TableShowsTheMostLostFirstAndTheRestInOneRow) {
   EXPECT_LT(norm, others) << text;
   EXPECT_EQ(text.find("advance_state", text.find("most lost")), std::string::npos) << text;
   EXPECT_NE(text.find("7.500 ms without stamps"), std::string::npos) << text;
-  EXPECT_NE(text.find("communication lane, beside these: 1 instruction, 5.000 ms"), std::string::npos)
-      << text;
+  EXPECT_NE(text.find("communication lane, beside these: 1 op, 5.000 ms"), std::string::npos) << text;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
 }
@@ -166,7 +166,7 @@ TEST(Profile, NamesEngineWorkspaceAndTimeAloneWhereTheDeviceHasEngines) {
   EXPECT_NE(text.find("plumbline"), std::string::npos) << text;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
-  const auto conv = profile_json(program, profile_of_three()).at("steps").at(kConv);
+  const auto conv = profile_json(program, profile_of_three()).at("ops").at(kConv);
   EXPECT_EQ(conv.at("engine"), program.instructions[kConv].engine);
   EXPECT_EQ(conv.at("workspace_bytes"), 3U << 20);
   EXPECT_EQ(conv.at("tuned_seconds"), 1.5e-3);
@@ -176,8 +176,8 @@ TEST(Profile, JsonHasEveryStepByName) {
   const nlohmann::ordered_json json = profile_json(profiled_program(), profile_of_three());
   EXPECT_EQ(json.at("format"), kProfileFormat);
   EXPECT_TRUE(json.at("run_step_seconds").is_null());
-  ASSERT_EQ(json.at("steps").size(), 6U);
-  const auto& conv = json.at("steps").at(kConv);
+  ASSERT_EQ(json.at("ops").size(), 6U);
+  const auto& conv = json.at("ops").at(kConv);
   EXPECT_EQ(conv.at("name"), "layer1.0.conv1.forward");
   EXPECT_EQ(conv.at("bound_by"), "compute");
   EXPECT_NEAR(conv.at("roofline_share").get<double>(), 0.5, 1e-6);

@@ -96,7 +96,7 @@ TEST(Summary, ShowsTheShareOfTheProbedBandwidthAndTheTimeByTheProbedLinks) {
   RunRecord record = a_record();
   record.sent_bytes_per_step = 102'228'128;
   record.probed_bytes_per_second = 0.12e9;
-  record.modeled_exchange_seconds = 0.8522;
+  record.modeled_communication_seconds = 0.8522;
   expect_row(summary_table(record), "exchange", "852.200 ms by the probed links");
   record.bus_bytes_per_second = 0.11e9;
   const std::string table = summary_table(record);
@@ -198,7 +198,7 @@ TEST(Summary, ShowsEnergyAndWarnsOfThrottledGpus) {
   record.gpus[1].rank = 1;
   EXPECT_EQ(summary_table(record).find("THROTTLED"), std::string::npos);
   record.gpus[1].throttled_share = 0.5;
-  record.gpus[1].clock_reasons["thermal"] = 0.5;
+  record.gpus[1].throttle_reasons["thermal"] = 0.5;
   const std::string table = summary_table(record);
   expect_row(table, "energy per image", "0.088 J");
   expect_row(table, "THROTTLED", "rank 1's GPU was throttled in 50 % of the window");

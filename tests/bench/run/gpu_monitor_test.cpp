@@ -34,9 +34,9 @@ TEST(GpuWindow, TakesEnergyFromTheCounterAtBothEnds) {
   const GpuRecord record = summarize_gpu(steady_samples(10), 2.5, 7.25);
   EXPECT_EQ(record.energy_source, "counter");
   EXPECT_NEAR(record.joules.value(), 120 * 4.75, 1e-6);
-  EXPECT_EQ(record.samples, 5);
+  EXPECT_EQ(record.sample_count, 5);
   EXPECT_EQ(record.window_seconds, 4.75);
-  EXPECT_EQ(record.moments.front().seconds, 0.5);
+  EXPECT_EQ(record.samples.front().seconds, 0.5);
 }
 
 TEST(GpuWindow, IntegratesPowerWhereThereIsNoCounter) {
@@ -71,14 +71,14 @@ TEST(GpuWindow, FindsEveryReasonAndHowOften) {
   for (std::size_t i : {4U, 5U, 6U}) samples[i].reading.reasons = kPowerCap;
   samples[6].reading = {.reasons = kPowerCap | kThermal, .sm_clock_mhz = 700, .temperature_celsius = 90};
   const GpuRecord record = summarize_gpu(samples, 2, 7);
-  EXPECT_EQ(record.clock_reasons,
+  EXPECT_EQ(record.throttle_reasons,
             (std::map<std::string, double>{{"power cap", 3.0 / 6}, {"thermal", 1.0 / 6}}));
   EXPECT_EQ(record.throttled_share, 0.5);
   EXPECT_EQ(record.sm_clock_mhz.min, 700);
   EXPECT_EQ(record.sm_clock_mhz.median, 1000);
   EXPECT_EQ(record.temperature_celsius.max, 90);
-  EXPECT_TRUE(record.moments[2].throttled);
-  EXPECT_FALSE(record.moments[1].throttled);
+  EXPECT_TRUE(record.samples[2].throttled);
+  EXPECT_FALSE(record.samples[1].throttled);
 }
 
 TEST(GpuWindow, IdleAndChosenClocksAreNoThrottling) {
@@ -134,13 +134,13 @@ TEST(GpuMonitor, SamplesAThrottlingGpuUntilItIsStopped) {
   EXPECT_EQ(record.rank, 3);
   EXPECT_EQ(record.name, "Fake H200");
   EXPECT_EQ(record.driver_version, "580.00");
-  EXPECT_EQ(record.samples, 41);
+  EXPECT_EQ(record.sample_count, 41);
   EXPECT_NEAR(record.joules.value(), 2.0 * 40, 1e-6);  // 2 J per reading
   EXPECT_EQ(record.energy_source, "counter");
   EXPECT_EQ(record.sm_clock_mhz.min, 1200);
   EXPECT_EQ(record.sm_clock_mhz.max, 1980);
   EXPECT_EQ(record.memory_clock_mhz.median, 3201);
-  EXPECT_EQ(record.clock_reasons.count("power cap"), 1U);
+  EXPECT_EQ(record.throttle_reasons.count("power cap"), 1U);
   EXPECT_GT(record.throttled_share, 0.4);
   EXPECT_LT(record.throttled_share, 0.6);
   EXPECT_EQ(library->readings, readings) << "it samples on after stop()";
@@ -176,7 +176,7 @@ TEST(GpuMonitor, DoesWithoutFunctionsThatTheDriverLacks) {
   const GpuRecord record = monitor->record(5, 15, 0, kFakeGpu);
   EXPECT_EQ(record.energy_source, "power");
   EXPECT_NEAR(record.joules.value(), 500.0 * 10, 1e-6);
-  EXPECT_TRUE(record.clock_reasons.empty());
+  EXPECT_TRUE(record.throttle_reasons.empty());
   EXPECT_EQ(record.sm_clock_mhz.median, 1200);
 }
 

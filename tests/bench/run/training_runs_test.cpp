@@ -153,15 +153,15 @@ TEST(TrainingRuns, WinogradRepeatsBitForBitAndStaysNearDirectConvolutions) {
     return made;
   };
   const ProgramRun chosen = run(2, "");
-  if (!chosen.result.contains("winograd_steps")) GTEST_SKIP() << "no Winograd convolutions here";
+  if (!chosen.result.contains("winograd_ops")) GTEST_SKIP() << "no Winograd convolutions here";
   const ProgramRun direct = run(2, "--conv direct --log-dir direct");
-  EXPECT_FALSE(direct.result.contains("winograd_steps"));
+  EXPECT_FALSE(direct.result.contains("winograd_ops"));
   EXPECT_EQ(losses(run(2, "")), losses(chosen));
   EXPECT_NEAR(losses(chosen).front(), losses(direct).front(), 1e-4);
   EXPECT_NEAR(losses(chosen).back(), losses(direct).back(), 0.3);  // ReLUs turn: 0.07 measured
-  const auto steps = chosen.result.at("winograd_steps").get<std::vector<std::string>>();
-  EXPECT_EQ(steps.front(), "layer1.0.conv2.forward");
-  EXPECT_EQ(steps.size(), 18u);  // three passes of three convolutions in each of the first two stages
+  const auto ops = chosen.result.at("winograd_ops").get<std::vector<std::string>>();
+  EXPECT_EQ(ops.front(), "layer1.0.conv2.forward");
+  EXPECT_EQ(ops.size(), 18u);  // three passes of three convolutions in each of the first two stages
 }
 
 TEST(TrainingRuns, GoOnForSecondsOnAllRanksAlike) {
@@ -247,16 +247,16 @@ TEST(TrainingRuns, ProfileAndTraceHoldEveryStepAndLeaveTheRunAsItIs) {
   const auto profile = nlohmann::ordered_json::parse(read_text(run / "profile.json"));
   const auto trace = nlohmann::ordered_json::parse(read_text(run / "trace.json"));
   const std::size_t iterations = profile.at("iterations");
-  EXPECT_EQ(profile.at("steps").size(), program.at("steps").size());
+  EXPECT_EQ(profile.at("ops").size(), program.at("ops").size());
   EXPECT_LE(profile.at("busy_seconds").get<double>(), profile.at("iteration_seconds").get<double>());
   std::map<std::string, std::size_t> drawn;
   for (const auto& event : trace.at("traceEvents"))
     if (event.at("ph") == "X") ++drawn[event.at("name")];
-  for (const auto& step : program.at("steps")) {
-    const std::string name = step.at("name");
+  for (const auto& op : program.at("ops")) {
+    const std::string name = op.at("name");
     EXPECT_EQ(drawn[name], iterations) << name;
   }
-  for (const auto& step : profile.at("steps")) EXPECT_GE(step.at("seconds").get<double>(), 0) << step;
+  for (const auto& op : profile.at("ops")) EXPECT_GE(op.at("seconds").get<double>(), 0) << op;
   double reduced_bytes = 0;
   for (const auto& collective : stamped.result.at("collectives")) {
     EXPECT_EQ(drawn[collective.at("name")], iterations) << collective;

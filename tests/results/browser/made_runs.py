@@ -22,7 +22,7 @@ def write(folder, name, value):
         file.write(json.dumps(value))
 
 
-def step_names():
+def op_names():
     for i in range(LAYERS):
         yield f"layer{i}.conv.forward", "conv_forward", "forward", 1
         yield f"layer{i}.norm.forward", "norm_forward", "forward", 0.3
@@ -36,7 +36,7 @@ def step_names():
 
 def program():
     """Three persistent buffers and an activation per layer; an activation lives from forward to backward."""
-    buffers, steps, offset = [], [], 0
+    buffers, ops, offset = [], [], 0
     for i in range(LAYERS):
         for role in ("parameter", "optimizer", "gradient"):
             size = 4096 * (1 + i)
@@ -49,56 +49,56 @@ def program():
         buffers.append({"name": f"layer{i}.output", "role": "activation", "dtype": "f32", "dims": [size // 4],
                         "bytes": size, "offset": offset})
         offset += size
-    for name, kind, phase, _ in step_names():
+    for name, kind, phase, _ in op_names():
         layer = int(name.split(".")[0][len("layer"):])
         uses = [{"buffer": layer * 3, "access": "r"}]
         if kind in ("conv_backward_weights", "update"):
             uses.append({"buffer": layer * 3 + 2, "access": "r" if kind == "update" else "w"})
         if phase != "update":
             uses.append({"buffer": activations + layer, "access": "w" if phase == "forward" else "r"})
-        steps.append({"name": name, "kind": kind, "phase": phase, "lane": "compute", "uses": uses,
-                      "workspace_bytes": 0, "macs": 1e9, "bytes": 1e6})
-    return {"format": "plumbline.program/1", "arena_bytes": offset, "buffers": buffers, "steps": steps}
+        ops.append({"name": name, "kind": kind, "phase": phase, "lane": "compute", "uses": uses,
+                    "workspace_bytes": 0, "macs": 1e9, "bytes": 1e6})
+    return {"format": "plumbline.program/2", "arena_bytes": offset, "buffers": buffers, "ops": ops}
 
 
 def profile(step_seconds):
-    names = list(step_names())
+    names = list(op_names())
     unit = 0.9 * step_seconds / sum(weight for *_, weight in names)
-    steps = [{"name": name, "kind": kind, "phase": phase, "lane": "compute", "seconds": unit * weight,
-              "min_seconds": unit * weight * 0.99, "max_seconds": unit * weight * 1.02, "share": unit * weight / step_seconds,
-              "flops_per_second": 4e14 * weight, "bytes_per_second": 2e12, "roofline_seconds": unit * weight * 0.7,
-              "roofline_share": 0.7, "bound_by": "compute" if "conv" in kind else "bandwidth"}
-             for name, kind, phase, weight in names]
+    ops = [{"name": name, "kind": kind, "phase": phase, "lane": "compute", "seconds": unit * weight,
+            "min_seconds": unit * weight * 0.99, "max_seconds": unit * weight * 1.02, "share": unit * weight / step_seconds,
+            "flops_per_second": 4e14 * weight, "bytes_per_second": 2e12, "roofline_seconds": unit * weight * 0.7,
+            "roofline_share": 0.7, "bound_by": "compute" if "conv" in kind else "bandwidth"}
+           for name, kind, phase, weight in names]
 
     def sums(key):
         groups = {}
-        for step in steps:
-            group = groups.setdefault(step[key], {"name": step[key], "steps": 0, "seconds": 0, "roofline_seconds": 0})
-            group["steps"] += 1
-            group["seconds"] += step["seconds"]
-            group["roofline_seconds"] += step["roofline_seconds"]
+        for op in ops:
+            group = groups.setdefault(op[key], {"name": op[key], "ops": 0, "seconds": 0, "roofline_seconds": 0})
+            group["ops"] += 1
+            group["seconds"] += op["seconds"]
+            group["roofline_seconds"] += op["roofline_seconds"]
         return sorted(groups.values(), key=lambda group: -group["seconds"])
 
-    return {"format": "plumbline.profile/1", "device": "Imagined GPU", "precision": "fp16",
+    return {"format": "plumbline.profile/2", "device": "Imagined GPU", "precision": "fp16",
             "peak_flops_per_second": 1e15, "peak_bytes_per_second": 4e12, "iterations": 10,
             "iteration_seconds": step_seconds, "run_step_seconds": step_seconds, "busy_seconds": 0.9 * step_seconds,
             "gap_seconds": 0.1 * step_seconds, "step_seconds": 0.9 * step_seconds,
-            "roofline_seconds": 0.63 * step_seconds, "phases": sums("phase"), "kinds": sums("kind"), "steps": steps}
+            "roofline_seconds": 0.63 * step_seconds, "phases": sums("phase"), "kinds": sums("kind"), "ops": ops}
 
 
 def gpu(rank, dice, seconds, throttled):
     """`throttled`: every fourth moment."""
     clocks = [1980 - 15 * dice.randrange(4) for _ in range(120)]
     record = {"rank": rank, "name": DEVICE, "id": f"GPU-{rank}", "driver_version": "570.00",
-              "highest_sm_clock_mhz": 1980, "window_seconds": seconds, "samples": len(clocks),
+              "highest_sm_clock_mhz": 1980, "window_seconds": seconds, "sample_count": len(clocks),
               "sm_clock_mhz": {"min": min(clocks), "median": sorted(clocks)[60], "max": max(clocks)},
               "memory_clock_mhz": {"min": 3201, "median": 3201, "max": 3201},
               "temperature_celsius": {"min": 50, "median": 62, "max": 66},
               "power_watts": {"min": 480, "median": 640, "max": 695},
-              "clock_reasons": {"power cap": 0.25} if throttled else {}, "throttled_share": 0.25 * throttled, "joules": 640 * seconds,
+              "throttle_reasons": {"power cap": 0.25} if throttled else {}, "throttled_share": 0.25 * throttled, "joules": 640 * seconds,
               "energy_source": "counter"}
     if rank == 0:
-        record["moments"] = {"seconds": [seconds * i / len(clocks) for i in range(len(clocks))],
+        record["samples"] = {"seconds": [seconds * i / len(clocks) for i in range(len(clocks))],
                              "sm_clock_mhz": clocks, "memory_clock_mhz": [3201] * len(clocks),
                              "temperature_celsius": [50 + i / 8 for i in range(len(clocks))],
                              "power_watts": [600 + i % 40 for i in range(len(clocks))],
@@ -142,7 +142,7 @@ def result(devices, run):
     images = BATCH * devices
     in_window = sorted(steps[WARMUP:])
     middle = (in_window[49] + in_window[50]) / 2
-    return {"schema": "plumbline.result/1", "status": "ok", "failure": "", "model": "resnet50", "precision": "fp16",
+    return {"schema": "plumbline.result/2", "status": "ok", "failure": "", "model": "resnet50", "precision": "fp16",
             "device": "cuda", "device_name": DEVICE, "batch_per_device": BATCH, "world_size": devices, "nodes": 1,
             "devices_per_node": devices, "iterations": ITERATIONS, "warmup": WARMUP, "step_seconds": steps,
             "loss": [7 * 0.97 ** i for i in range(ITERATIONS)],

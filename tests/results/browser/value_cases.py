@@ -164,11 +164,11 @@ class Values(ReportCase):
             self.assertGreater(predicted[3]["y"], self.points(figure)[3]["y"])
 
     def test_clocks(self):
-        moments = self.show("resnet50_1n2g_3")["gpus"][0]["moments"]
+        samples = self.show("resnet50_1n2g_3")["gpus"][0]["samples"]
         for dataset, key in enumerate(("sm_clock_mhz", "power_watts")):
             points = self.points("clocks", dataset)
-            self.assert_near([p["x"] for p in points], moments["seconds"], 5)
-            self.assert_near([p["y"] for p in points], moments[key])
+            self.assert_near([p["x"] for p in points], samples["seconds"], 5)
+            self.assert_near([p["y"] for p in points], samples[key])
 
     def test_profile(self):
         self.show("resnet50_1n4g_1")
@@ -179,21 +179,21 @@ class Values(ReportCase):
         for kind in profile["kinds"]:
             self.assert_near(kinds[kind["name"].replace("_", " ")], [1e3 * kind["seconds"], 1e3 * kind["roofline_seconds"]], 5)
         drawn = self.page.evaluate("""plumbline.charts.roofline.data.datasets.filter((d) => d.label !== 'roofline')
-          .flatMap((d) => d.data.map(({x, y, step}) => [step.name, x / y, step.seconds, d.label]))""")
-        self.assertEqual(len(drawn), len(profile["steps"]))
-        wanted = {step["name"]: step for step in profile["steps"]}
+          .flatMap((d) => d.data.map(({x, y, op}) => [op.name, x / y, op.seconds, d.label]))""")
+        self.assertEqual(len(drawn), len(profile["ops"]))
+        wanted = {op["name"]: op for op in profile["ops"]}
         for name, ratio, seconds, held in drawn:
-            step = wanted.pop(name)
-            self.assertAlmostEqual(seconds, step["seconds"], delta=1e-9)
+            op = wanted.pop(name)
+            self.assertAlmostEqual(seconds, op["seconds"], delta=1e-9)
             self.assertAlmostEqual(ratio, 0.7, delta=1e-3)
-            self.assertEqual(held, "held by " + step["bound_by"])
+            self.assertEqual(held, "held by " + op["bound_by"])
 
     def test_memory_in_use(self):
         program = made_runs.program()
         self.show("resnet50_1n8g_1")
         drawn = dict(self.page.evaluate("plumbline.charts.plan.data.datasets.map((d) => [d.label, d.data])"))
         persistent = sum(b["bytes"] for b in program["buffers"] if b["role"] == "optimizer")
-        self.assert_near(drawn["optimizer"], [persistent / MEBIBYTE] * len(program["steps"]))
+        self.assert_near(drawn["optimizer"], [persistent / MEBIBYTE] * len(program["ops"]))
         outputs = [b["bytes"] / MEBIBYTE for b in program["buffers"] if b["role"] == "activation"]
         self.assert_near([drawn["activation"][0], max(drawn["activation"]), drawn["activation"][-1]], [outputs[0], sum(outputs), 0])
         self.assertIn("trace.json at ui.perfetto.dev", self.page.evaluate("document.getElementById('trace-note').textContent"))
