@@ -25,7 +25,7 @@ std::string read_whole_file(const std::filesystem::path& path, const WholeFile& 
   const UniqueFd source(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe would block
   struct stat status {};
   if (!source || ::fstat(source.get(), &status) != 0) refuse_by_system();
-  if (!S_ISREG(status.st_mode)) refuse("is no regular file", file.remedy);
+  if (!S_ISREG(status.st_mode)) refuse("is not a regular file", file.remedy);
   const auto bytes = static_cast<std::uint64_t>(status.st_size);
   if (bytes > file.most_bytes)
     refuse(fmt::format("has {} bytes, more than the {} MiB that are read", bytes, file.most_bytes >> 20),

@@ -15,7 +15,7 @@ struct WholeFile {
 };
 
 // The bytes of a regular file. Throws Error(bad_data), "<name> <what is wrong>; <remedy>", if it can't be
-// read, is no regular file (a pipe isn't waited for) or has more than most_bytes.
+// read, is not a regular file (a pipe isn't waited for) or has more than most_bytes.
 std::string read_whole_file(const std::filesystem::path& path, const WholeFile& file);
 
 }  // namespace plumb

@@ -58,7 +58,7 @@ one_of() {
 
 # counts OPTION VALUE LOWEST: a whole number, or empty for the default.
 counts() {
-  [[ -z $2 || $2 =~ ^(0|[1-9][0-9]{0,8})$ && $2 -ge $3 ]] || give_up 64 "option $1: '$2' is no whole number from $3 on"
+  [[ -z $2 || $2 =~ ^(0|[1-9][0-9]{0,8})$ && $2 -ge $3 ]] || give_up 64 "option $1: '$2' is not a whole number from $3 on"
 }
 
 one_of --model "$model" resnet50 r50 r100 y1

@@ -21,7 +21,7 @@ pins=("${@:3}")
 contents=$(printf '%s\n' "$directories" "${pins[@]}")
 record=$folder/fetched.txt
 [ ! -e "$record" ] || [ "$(<"$record")" != "$contents" ] || exit 0
-python3 -m pip --version >/dev/null 2>&1 || give_up 72 "python3 with pip is wanted to fetch ${pins[*]%% *}"
+python3 -m pip --version >/dev/null 2>&1 || give_up 72 "python3 with pip is needed to fetch ${pins[*]%% *}"
 
 mkdir -p "$(dirname "$folder")"
 work=$(mktemp -d "$folder.XXXX")

@@ -14,7 +14,7 @@ add_host() {
   fi
   [[ $1 != *@* ]] || refuse $origin_code "$origin: ${1@Q} names a user; write ${1#*@}, and its User into ~/.ssh/config"
   [[ $1 =~ ^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$ && $1 != *..* ]] ||
-    refuse $origin_code "$origin: ${1@Q} is no host name; write node[1-4], node1..4 or n1,n2$hint"
+    refuse $origin_code "$origin: ${1@Q} is not a host name; write node[1-4], node1..4 or n1,n2$hint"
   [ -z "${slots_of[$1]+named}" ] || refuse $origin_code "$origin: host $1 is named twice; name it once$hint"
   [ ${#hosts[@]} -lt $most_hosts ] || refuse $origin_code "$origin: more than $most_hosts hosts are named; name fewer"
   slots_of[$1]=$slots
@@ -24,7 +24,7 @@ add_host() {
 # add_range BEFORE RANGE AFTER: numbers are as wide as the first one.
 add_range() {
   [[ $2 =~ ^([0-9]{1,9})(-([0-9]{1,9}))?$ ]] ||
-    refuse $origin_code "$origin: ${2@Q} is no number or range; write node[1-4] or node[01-04,7]"
+    refuse $origin_code "$origin: ${2@Q} is not a number or range; write node[1-4] or node[01-04,7]"
   local first=${BASH_REMATCH[1]} number name
   local last=${BASH_REMATCH[3]:-$first}
   ((10#$first <= 10#$last)) || refuse $origin_code "$origin: range $2 runs backwards; write $last-$first"
@@ -54,7 +54,7 @@ add_counts() {
   mapfile -d , -t items < <(printf '%s,' "$1")
   for item in "${items[@]}"; do
     [[ $item =~ ^([1-9][0-9]{0,5})(\(x([1-9][0-9]{0,5})\))?$ ]] ||
-      refuse $origin_code "$origin: ${item@Q} is no number of ranks; write 8 or 8(x2)"
+      refuse $origin_code "$origin: ${item@Q} is not a number of ranks; write 8 or 8(x2)"
     for ((times = ${BASH_REMATCH[3]:-1}; times > 0 && host < ${#hosts[@]}; --times)); do
       slots_of[${hosts[host++]}]=${BASH_REMATCH[1]}
     done

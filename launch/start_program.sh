@@ -82,7 +82,7 @@ find_cuda_libraries() {
 }
 
 if [ ! -x "$bundle/libexec/$program" ]; then
-  echo "$program: there is no such program in $bundle/libexec" >&2
+  echo "$program: no such program in $bundle/libexec" >&2
   exit 69
 fi
 find_cuda_libraries

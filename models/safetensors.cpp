@@ -79,7 +79,7 @@ Entry parse_entry(const fs::path& path, const std::string& name, const Json& jso
   if (dtype == json.end() || !dtype->is_string()) refuse_tensor(path, name, "has no dtype");
   const auto& dtype_name = dtype->get_ref<const std::string&>();
   if (dtype_name != "F32" && dtype_name != "I64")
-    refuse_tensor(path, name, "has dtype {} where \"F32\" (or \"I64\" for labels) is wanted",
+    refuse_tensor(path, name, "has dtype {} where \"F32\" (or \"I64\" for labels) is expected",
                   shown_name(dtype_name));
   const bool is_float = dtype_name == "F32";
   const std::vector<std::uint64_t> dims = whole_numbers(path, name, json, "shape", kMaxDims);

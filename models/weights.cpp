@@ -42,7 +42,7 @@ class Taker {
       : graph_(graph), file_(file), path_(path) {}
 
   const Tensor& take(const std::string& name, const std::vector<std::int64_t>& dims) const {
-    if (file_.integers.contains(name)) refuse(name, "holds I64 values where F32 is wanted");
+    if (file_.integers.contains(name)) refuse(name, "holds I64 values where F32 is expected");
     const auto found = file_.floats.find(name);
     if (found == file_.floats.end())
       refuse(name, fmt::format("of shape [{}] is missing", fmt::join(dims, ", ")));
@@ -66,10 +66,10 @@ class Taker {
                                 const std::vector<std::int64_t>& wanted) const {
     const std::optional<ParameterId> centers = class_centres(graph_);
     if (centers && name == graph_.parameters[*centers].name && found.size() == 2 && found[1] == wanted[1]) {
-      refuse(name, fmt::format("has the centers of {} classes where {} are wanted", found[0], wanted[0]),
+      refuse(name, fmt::format("has the centers of {} classes where {} are expected", found[0], wanted[0]),
              fmt::format("; give --classes {}, or another file", found[0]));
     }
-    refuse(name, fmt::format("has shape [{}] where [{}] is wanted", fmt::join(found, ", "),
+    refuse(name, fmt::format("has shape [{}] where [{}] is expected", fmt::join(found, ", "),
                              fmt::join(wanted, ", ")));
   }
 

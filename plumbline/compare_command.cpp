@@ -37,20 +37,20 @@ OptionTable compare_options(CompareArguments& arguments) {
       log_format_option(reading.log_format), warmup_option(reading.window),
       iterations_option(reading.window)};
   std::ranges::move(one_log_options(reading), std::back_inserter(input));
-  return {"plumbline compare",
-          "Sets the runs of B, … beside those of A: medians, the intervals that so few runs support, and "
-          "whether a difference is shown. Only equal configurations are compared. A alone is set beside "
-          "what is published.",
-          {{"Input", std::move(input)},
-           {"Judgement",
-            {percent_option("--min-effect", arguments.options.criteria.min_effect,
-                            {.lowest = 0, .highest = 1, .below_highest = true},
-                            "smaller differences are none worth the name"),
-             flag_option("--force", arguments.options.force, true,
-                         "compare different configurations too, marked as such")}},
-           {"Output",
-            {flag_option("--json", arguments.json, true, "print one JSON object instead of the table"),
-             flag_option("--verbose", arguments.verbose, true, "name every file that is left out")}}}};
+  return {
+      "plumbline compare",
+      "Sets the runs of B, … beside those of A: medians, the intervals that so few runs support, and "
+      "whether a difference is shown. Only equal configurations are compared. A alone is set beside "
+      "what is published.",
+      {{"Input", std::move(input)},
+       {"Judgement",
+        {percent_option("--min-effect", arguments.options.criteria.min_effect,
+                        {.lowest = 0, .highest = 1, .below_highest = true}, "ignore differences below P %"),
+         flag_option("--force", arguments.options.force, true,
+                     "compare different configurations too, marked as such")}},
+       {"Output",
+        {flag_option("--json", arguments.json, true, "print one JSON object instead of the table"),
+         flag_option("--verbose", arguments.verbose, true, "name every file that is left out")}}}};
 }
 
 std::vector<PublishedResult> wanted_results(const std::string& filter) {

@@ -58,8 +58,7 @@ OptionTable report_options(ReportArguments& arguments) {
                        "runs before a point that it is held against")
              .with_default(std::to_string(HistoryOptions().baseline_last)),
          percent_option("--max-regression", arguments.max_regression,
-                        {.lowest = 0, .highest = 1, .below_highest = true},
-                        "largest change of a point that is none")}},
+                        {.lowest = 0, .highest = 1, .below_highest = true}, "mark changes over P %")}},
        {"Output",
         {text_option("-o,--output", "FILE", arguments.output.path, "a new file; -: standard output")
              .as_required(),

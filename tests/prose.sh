@@ -43,6 +43,7 @@ documents() {
 printed() {
   local british='colour|centre|behaviour|neighbour|favour|licence|analys(e|ed|ing)|optimis|normalis|organis|recognis|initialis|serialis|synchronis|modelled|labelled|travelled|grey'
   grep -HoE "(\"|^).*option [^ ]*: is [^\"]*" "$@" | sed 's/^/option is: /' || true
+  grep -HoE "\"[^\"]*\<(is|are) (no|none|wanted)\>[^\"]*\"" "$@" | grep -vE '[Tt]here is no|no (longer|more)' | sed 's/^/is no: /' || true
   grep -HoiE "\"[^\"]*\<($british)[a-z]*[^\"]*\"" "$@" | grep -vE '_(centre|modelled)|modelled_' | sed 's/^/British: /' || true
 }
 
@@ -53,13 +54,13 @@ Of the runs one failed. It is no figure, and that of the host is better.
 END
 { printf 'word %.0s' {1..36}; echo; } >>"$scratch/bad.md"
 { printf '\nword word. %.0s' {1..41}; echo; } | tr -d '\n' >>"$scratch/bad.md"
-printf 'fail("option --x: is for y");\nfail("a colour");\n' >"$scratch/bad.cpp"
+printf 'fail("option --x: is for y");\nfail("a colour");\nfail("it is no host");\n' >"$scratch/bad.cpp"
 printf 'A run ends. "It does" (so far): this is not a host.\n\n| a | is nothing |\n\n```\nOf code\n```\n' >"$scratch/good.md"
 found=$(documents "$scratch/bad.md")
 for rule in opener 'is no' 'that of' 'over 35 words' 'over 80 words'; do
   grep -q ": $rule: " <<<"$found" || fail "'$rule' does not find its example in: $found"
 done
-[ "$(printed "$scratch/bad.cpp" | wc -l)" -eq 2 ] || fail "the patterns for programs do not find their examples"
+[ "$(printed "$scratch/bad.cpp" | wc -l)" -eq 3 ] || fail "the patterns for programs do not find their examples"
 [ -z "$(documents "$scratch/good.md")" ] || fail "plain text is refused: $(documents "$scratch/good.md")"
 
 cd "$root"

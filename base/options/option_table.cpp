@@ -40,7 +40,7 @@ double parse_percent(const std::string& option, const std::string& text, const R
     const double share = percent ? number / 100 : number;
     return parse_number(option, print(share), range);
   } catch (const Error&) {
-    throw Error(ExitCode::usage, "option {}: '{}' is no share {}; write it as 2% or 0.02", option, text,
+    throw Error(ExitCode::usage, "option {}: '{}' is not a share {}; write it as 2% or 0.02", option, text,
                 describe_range(range).substr(std::string("a number ").size()));
   }
 }

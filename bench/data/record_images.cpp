@@ -170,10 +170,11 @@ void RecordImages::leave_out_labels() {
 void RecordImages::keep_images(float end, float identities_end) {
   constexpr float kMostKeys = 0x1p62F;
   if (!(end >= 1 && identities_end >= end && identities_end < kMostKeys) || end != std::floor(end))
-    refuse(path_,
-           "its header says that identities are the records {} to {}, which is no range; get a whole copy of "
-           "the file",
-           shown(end), shown(identities_end));
+    refuse(
+        path_,
+        "its header says that identities are the records {} to {}, which is not a range; get a whole copy of "
+        "the file",
+        shown(end), shown(identities_end));
   if (identities_end - end > static_cast<float>(classes_))
     refuse(path_,
            "holds {} identities, the network has {} classes; give a file with fewer, or, for faces, more "
@@ -214,7 +215,7 @@ EncodedImage RecordImages::read(std::size_t image, std::vector<std::uint8_t>& bu
   constexpr float kMostLabels = 0x1p40F;
   const float number = record.label(0);
   if (!(number >= 0 && number < kMostLabels) || number != std::floor(number))
-    throw CorruptImage(fmt::format("label {} is no class", shown(number)));
+    throw CorruptImage(fmt::format("label {} is not a class", shown(number)));
   const auto label = static_cast<std::int64_t>(number);
   if (label >= classes_)
     throw Error(ExitCode::bad_data,

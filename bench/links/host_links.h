@@ -11,8 +11,8 @@
 
 #include "base/console/messages.h"
 #include "bench/links/link_probe.h"
-#include "results/anomalies/slow_links.h"
 #include "comm/job.h"
+#include "results/anomalies/slow_links.h"
 #include "results/record/links.h"
 
 namespace plumb {

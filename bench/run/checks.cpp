@@ -67,17 +67,18 @@ void check_run(const BoundStep& step, std::uint64_t initial_checksum, RunRecord&
   std::string failure;
   if (bad != record.loss.end())
     failure = fmt::format(
-        "the loss is not finite at iteration {}; lower --lr or look at the data: this run is no measurement",
+        "the loss is not finite at iteration {}; lower --lr or look at the data: this run is not a "
+        "measurement",
         bad - record.loss.begin());
   else if (poisoned != not_finite.end())
     failure = fmt::format(
-        "tensor {} of rank {} is not finite after the run; lower --lr or look at the data: this run is no "
+        "tensor {} of rank {} is not finite after the run; lower --lr or look at the data: this run is not a "
         "measurement",
         *poisoned, poisoned - not_finite.begin());
   else if (!identical)
     failure = fmt::format(
         "the parameters of rank {} differ from rank 0's after the run: an allreduce lost or changed data, "
-        "this run is no measurement",
+        "this run is not a measurement",
         odd - checksums.begin());
   else if (!moved && record.skipped_iterations == std::ssize(record.loss_scale) && !record.loss_scale.empty())
     failure = fmt::format(
@@ -85,7 +86,7 @@ void check_run(const BoundStep& step, std::uint64_t initial_checksum, RunRecord&
         "moved: give a lower --loss-scale, more --iters for it to fall, or --bf16 or --fp32",
         record.skipped_iterations, record.loss_scale.back());
   else if (!moved)
-    failure = "no parameter has moved during the run: the update did nothing, this run is no measurement";
+    failure = "no parameter has moved during the run: the update did nothing, this run is not a measurement";
   if (!failure.empty() && options.reduce_dtype == ReduceDType::fp16)
     failure += " (--reduce-dtype fp16 overflows beyond 65504; same keeps the gradients as they are)";
   job.together([&] {

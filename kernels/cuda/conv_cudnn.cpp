@@ -207,7 +207,7 @@ std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions& options) {
   if (cudnnGetVersion() < kOldestCudnn)
     throw Error(
         ExitCode::unavailable,
-        "option --device: cuDNN is too old ({} was loaded, {} or newer is wanted); put the folder of a "
+        "option --device: cuDNN is too old ({} was loaded, {} or newer is needed); put the folder of a "
         "newer one first in LD_LIBRARY_PATH, or use --device cpu",
         version_text(cudnnGetVersion()), version_text(kOldestCudnn));
   return std::make_unique<CudnnEngine>(options);

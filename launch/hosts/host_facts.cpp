@@ -260,7 +260,7 @@ HostFacts host_facts_from_json(const std::string& text) {
   } catch (const nlohmann::json::exception&) {
     // a value of another type
   }
-  throw Error(ExitCode::bad_data, "'{}' is no object of {}", printable(shortened(text, 60)), kHostSchema);
+  throw Error(ExitCode::bad_data, "'{}' is not an object of {}", printable(shortened(text, 60)), kHostSchema);
 }
 
 nlohmann::ordered_json to_json(const HostFacts& facts) {

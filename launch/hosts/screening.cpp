@@ -26,9 +26,10 @@ std::map<std::string, std::vector<std::size_t>> devices_by_name(const std::vecto
   return found;
 }
 
-// Fills the runs' shares of the medians, and returns the devices that are slow beside others of their name:
-// by times, as speeds that vary by a fifth leave no room between slow and zero.
-std::vector<std::size_t> find_slow_runs(std::vector<ScreenedDevice>& devices, RunMember run) {
+// Fills the runs' shares of the medians, and returns the devices that are slow compared with others of their
+// name: by times, as speeds that vary by a fifth leave no room between slow and zero.
+std::vector<std::size_t> find_slow_runs(std::vector<ScreenedDevice>& devices, RunMember run,
+                                        double& smallest_loss_shown) {
   std::vector<std::size_t> slow;
   for (const auto& [name, indices] : devices_by_name(devices, run)) {
     std::vector<double> speeds, times;  // images/s, seconds per image
@@ -37,6 +38,8 @@ std::vector<std::size_t> find_slow_runs(std::vector<ScreenedDevice>& devices, Ru
     const double usual = median(speeds), usual_time = median(times);
     const double most =
         usual_time + std::max(kLeastEffect * usual_time, kDeviations * median_deviation(times, usual_time));
+    if (indices.size() >= kLeastDevices)
+      smallest_loss_shown = std::max(smallest_loss_shown, 1 - usual_time / most);
     for (std::size_t i = 0; i < indices.size(); ++i) {
       (devices[indices[i]].*run)->share_of_median = usual > 0 ? speeds[i] / usual : 0;
       if (indices.size() >= kLeastDevices && times[i] > most) slow.push_back(indices[i]);
@@ -64,8 +67,9 @@ ScreenRun screen_run_of(const RunRecord& record) {
 ScreenReport judge_devices(const std::vector<std::string>& hosts, std::vector<ScreenedDevice> devices) {
   ScreenReport report{.devices = std::move(devices), .hosts = hosts};
   std::ranges::stable_sort(report.devices, std::ranges::greater(), speed_alone);
-  const auto slow_alone = find_slow_runs(report.devices, &ScreenedDevice::alone);
-  const auto slow_together = find_slow_runs(report.devices, &ScreenedDevice::together);
+  double ignored = 0;
+  const auto slow_alone = find_slow_runs(report.devices, &ScreenedDevice::alone, report.smallest_loss_shown);
+  const auto slow_together = find_slow_runs(report.devices, &ScreenedDevice::together, ignored);
   for (const std::size_t i : slow_alone)
     report.slow.push_back({i, true, report.devices[i].alone->share_of_median});
   for (const std::size_t i : slow_together)

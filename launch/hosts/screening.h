@@ -64,7 +64,12 @@ struct ScreenReport {
   std::vector<SlowDevice> slow;
   std::vector<std::string> hosts, excluded;  // excluded: with a slow device or one without a run
   bool was_judged = false;                   // some kind has enough devices to tell a slow one
+  // The smallest loss of speed alone that shows among the devices of a kind, of the kind that varies most; 0:
+  // none was judged.
+  double smallest_loss_shown = 0;
   std::vector<std::string> kept_hosts() const;
+  // Devices that vary more hide slow ones.
+  bool can_tell() const { return was_judged && smallest_loss_shown <= 0.15; }
   // ok; regression (1) with slow devices; unavailable with devices or hosts without a run.
   ExitCode exit_code() const;
   static void fields(auto& self, auto&& each);

@@ -86,14 +86,21 @@ std::string screen_text(const ScreenReport& report) {
     if (!device.failure.empty())
       text += fmt::format("{} has no result: {}\n", device_text(device), printable(device.failure));
   if (report.slow.empty() && rows.size() > 1)
-    text += report.was_judged ? "no device is slow beside others of its kind\n"
-                              : "fewer than three devices of a kind can't tell which one is slow\n";
+    text += report.can_tell() ? "no device is slow compared with others of its kind\n"
+            : report.was_judged
+                ? fmt::format(
+                      "can't tell: devices of a kind vary so much that only a loss over {} % would show\n",
+                      percent_text(report.smallest_loss_shown))
+                : "can't tell: fewer than three devices of a kind do not show which one is slow\n";
   return text + exclusion_text(report);
 }
 
 void ScreenReport::fields(auto& self, auto&& each) {
   each("exit_code", static_cast<int>(self.exit_code()));
   each("devices", self.devices, Field{"fastest first"});
+  each("can_tell", self.can_tell(), Field{"whether a slow device would show"});
+  each("smallest_loss_shown", self.smallest_loss_shown,
+       Field{"share of the speed alone, in the kind that varies most"});
   each("slow", self.slow), each("excluded", self.excluded, Field{"hosts to leave out"});
   each("mpirun_hosts", fmt::format("{}", fmt::join(self.kept_hosts(), ",")), Field{"for mpirun -H"});
   each("slurm_exclude", host_list_text(self.excluded), Field{"for srun --exclude"});

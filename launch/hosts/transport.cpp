@@ -111,7 +111,7 @@ std::string program_path(const std::string& program, const std::string& sibling)
   if (program.empty()) return (fs::path(own_program()).parent_path() / sibling).string();
   if (program.find('/') != std::string::npos) return absolute_path(program).lexically_normal().string();
   if (std::string path = path_of_program(program); !path.empty()) return path;
-  throw Error(ExitCode::unavailable, "option --program: there is no '{}' in PATH; give its path",
+  throw Error(ExitCode::unavailable, "option --program: '{}' is not in PATH; give its path",
               printable(program));
 }
 

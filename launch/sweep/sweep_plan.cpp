@@ -49,7 +49,8 @@ std::vector<std::string> option_words(const TomlTable& options) {
         options.refuse(name, fmt::format("option '{}' is the sweep's to give; use {}", name, instead));
     if (name.empty() || name.starts_with('-') ||
         name.find_first_of(std::string("= \0", 3)) != std::string::npos)
-      options.refuse(name, fmt::format("'{}' is no option's name; write it without dashes in front", name));
+      options.refuse(name,
+                     fmt::format("'{}' is not an option's name; write it without dashes in front", name));
     if (const auto* flag = value.as_boolean()) {
       if (!flag->get()) options.refuse(name, fmt::format("option '{}' is false; leave it out instead", name));
       words.push_back("--" + name);
@@ -93,7 +94,7 @@ SweepHosts read_hosts(const TomlTable& table, const std::string& file) {
   if (!hosts.list.empty() && !hosts.file.empty())
     table.refuse("hostfile", "'hosts' and 'hostfile' both name hosts; leave one of them out");
   if (hosts.list.starts_with('-'))
-    table.refuse("hosts", fmt::format("'{}' is no list of hosts; write node[1-4] or n1,n2", hosts.list));
+    table.refuse("hosts", fmt::format("'{}' is not a list of hosts; write node[1-4] or n1,n2", hosts.list));
   const std::string command = table.text("command", kLaunchRun);
   if (command == "mpirun" || command == "srun")
     hosts.via = command;
@@ -140,7 +141,8 @@ std::vector<SweepRun> named_layouts(const TomlTable& table) {
     SweepRun run;
     if (!parse_case_name(name, run.nodes, run.devices_per_node) || run.nodes < 1 || run.nodes > kMostNodes ||
         run.devices_per_node < 1 || run.devices_per_node > kMostDevices)
-      table.refuse("cases", fmt::format("'{}' is no case; write 2n8g for 2 nodes of 8 devices each", name));
+      table.refuse("cases",
+                   fmt::format("'{}' is not a case; write 2n8g for 2 nodes of 8 devices each", name));
     layouts.push_back(run);
   }
   for (const char* key : {"nodes", "devices_per_node"})

@@ -74,7 +74,7 @@ void TomlTable::refuse_others(std::initializer_list<std::string_view> keys) cons
   const std::vector<std::string> known(keys.begin(), keys.end());
   for (const auto& [key, value] : *table_)
     if (std::ranges::find(known, key.str()) == known.end())
-      throw Error(ExitCode::bad_data, "{}'{}' is no key of {}; it has {}", place(file_, key.source()),
+      throw Error(ExitCode::bad_data, "{}'{}' is not a key of {}; it has {}", place(file_, key.source()),
                   printable(key.str()), printable(name_), fmt::join(known, ", "));
 }
 

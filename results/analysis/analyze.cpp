@@ -78,7 +78,7 @@ Window choose_window(const LogFormat& format, const AnalyzeOptions& options) {
   if (window.warmup % step != 0)
     throw Error(
         ExitCode::usage,
-        "option --warmup: {} is no multiple of {}, and a line of {} is of as many iterations; give {}",
+        "option --warmup: {} is not a multiple of {}, and a line of {} is of as many iterations; give {}",
         window.warmup, step, format.name, window.warmup / step * step);
   if (window.warmup / step >= window.iterations / step)
     throw Error(ExitCode::usage,
@@ -311,7 +311,7 @@ void add_speedups(std::vector<CaseSummary>& cases, const LogFormat& format, std:
           fmt::format("{}_{}", summary.model, text_of(summary.batch_per_device, summary.precision)));
   }
   for (const std::string& name : without)
-    notes.push_back(fmt::format("no speedup for {}: there is no usable 1n1g run of it", name));
+    notes.push_back(fmt::format("no speedup for {}: it has no usable 1n1g run", name));
 }
 
 Json dictionary_of(const std::vector<CaseSummary>& cases) {

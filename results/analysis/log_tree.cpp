@@ -96,7 +96,7 @@ LogTree find_logs(const fs::path& dir) {
   std::error_code error;
   if (!fs::is_directory(dir, error))
     throw Error(ExitCode::bad_data,
-                "log folder '{}' is not there or is no folder; give the one that holds 1n1g, 1n8g, …",
+                "log folder '{}' does not exist or is not a folder; give the one that holds 1n1g, 1n8g, …",
                 printable(dir.string()));
   const std::vector<fs::path> cases = visible_entries(dir, error);
   if (error)

@@ -49,7 +49,7 @@ struct LogTree {
 };
 
 // Names only; reads no file. Other files and hidden ones are no logs and are passed over. Throws
-// Error(bad_data) if `dir` is no folder or can't be listed.
+// Error(bad_data) if `dir` is not a folder or can't be listed.
 LogTree find_logs(const std::filesystem::path& dir);
 
 }  // namespace plumb

@@ -110,7 +110,7 @@ void check_times(const RunProfile& profile, const RunRecord& record, const std::
 Json read_profile(const std::filesystem::path& file) {
   Json json = parse_shallow_json(read_whole_file(file, {.remedy = "name a run with --profile"}));
   if (!json.is_object())
-    throw Error(ExitCode::bad_data, "{} is no JSON object; run again with --profile", file.string());
+    throw Error(ExitCode::bad_data, "{} is not a JSON object; run again with --profile", file.string());
   return json;
 }
 
@@ -146,7 +146,7 @@ std::string verdict(const Explanation& explanation) {
 std::string notes(const Explanation& explanation) {
   std::string text;
   if (explanation.merged_backward)
-    text += "Convolutions: the trace doesn't tell the gradients of data from those of weights.\n";
+    text += "Convolutions: the trace does not separate gradients of data and of weights.\n";
   text +=
       "Norm: Plumbline's hold the activation and the addition behind them, so see norm and elementwise as "
       "one.\n";
@@ -199,10 +199,11 @@ Explanation explain(const RunRecord& record, const RunProfile& profile, const Fr
 
 Explanation explain_run(const std::filesystem::path& run_folder, const std::filesystem::path& trace) {
   if (std::error_code error; !std::filesystem::exists(run_folder / "result.json", error))
-    throw Error(ExitCode::bad_data,
-                "'{}' is no run folder, it has no result.json; name the folder of one run, as a bench with "
-                "--output and --profile writes it",
-                run_folder.string());
+    throw Error(
+        ExitCode::bad_data,
+        "'{}' is not a run folder, as it has no result.json; name the folder of one run, as a bench with "
+        "--output and --profile writes it",
+        run_folder.string());
   const RunRecord record = read_result_file(run_folder / "result.json").record;
   const std::filesystem::path file = run_folder / "profile.json";
   const Json json = read_profile(file);

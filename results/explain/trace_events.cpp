@@ -125,7 +125,7 @@ TraceEvents read_trace_events(const std::filesystem::path& file, const std::stri
   const auto keep = [&](int depth, Json::parse_event_t event, Json& parsed) {
     using Event = Json::parse_event_t;
     if (depth > static_cast<int>(kMostJsonLevels))
-      throw Error(ExitCode::bad_data, "{} is no JSON of a profiler: it has over {} levels", origin,
+      throw Error(ExitCode::bad_data, "{} is not a profiler's JSON: it has over {} levels", origin,
                   kMostJsonLevels);
     if (event == Event::key && depth == 1 && events_depth != 1) key = parsed.get<std::string>();
     if (event == Event::array_start && events_depth < 0 &&
@@ -150,7 +150,7 @@ TraceEvents read_trace_events(const std::filesystem::path& file, const std::stri
                   "{} can't be unpacked to its end (gzip); copy it again, or let the profiler write it again",
                   origin);
     throw Error(ExitCode::bad_data,
-                "{} is no JSON from byte {} on, or ends too early; let the profiler write it again", origin,
+                "{} is not JSON from byte {} on, or ends too early; let the profiler write it again", origin,
                 bad.byte);
   }
   if (events_depth < 0)

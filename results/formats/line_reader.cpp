@@ -53,7 +53,7 @@ std::optional<std::string_view> LineReader::next() {
     const std::string_view rest = std::string_view(buffer_).substr(begin_);
     const std::size_t end = find_line_end();
     if (end > kLongestLine)
-      throw Error(ExitCode::bad_data, "line {} is longer than 1 MiB, so this is no training log",
+      throw Error(ExitCode::bad_data, "line {} is longer than 1 MiB, so this is not a training log",
                   line_number_ + 1);
     if (end < rest.size()) {
       skip_newline_ = rest[end] == '\r';

@@ -138,7 +138,7 @@ std::vector<double> SpeedFormat::step_seconds(const LogSeries& series, const Win
 
 bool StampFormat::read_value(std::string_view line, const Captured& captured, const RunSize& /*size*/,
                              LineReading& reading) const {
-  constexpr std::string_view kNoDate = "has a stamp that is no date";
+  constexpr std::string_view kNoDate = "has a stamp that is not a date";
   if (kind_ == StampKind::since_1970) {
     reading.value = *captured.value;
     if (!(reading.value > 0) || !std::isfinite(reading.value)) reading.problem = kNoDate;

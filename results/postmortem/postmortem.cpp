@@ -72,7 +72,8 @@ LastWords read_words(const fs::path& file, int rank) {
   const auto json = parse_shallow_json(read_whole_file(file, {.remedy = "name a rank_<N>.json"}));
   const std::string origin = fmt::format("file '{}'", printable(file.string()));
   if (!json.is_object())
-    throw Error(ExitCode::bad_data, "{} is no JSON object, so no last words of a rank; remove it", origin);
+    throw Error(ExitCode::bad_data, "{} is not a JSON object, and so not the last words of a rank; remove it",
+                origin);
   LastWords words = last_words_from_json(json, origin);
   if (words.rank != rank)
     throw Error(ExitCode::bad_data, "{} has the words of rank {}; give it that rank's name", origin,

@@ -34,7 +34,7 @@ std::optional<Number> number_of(const std::string& text, std::size_t record, con
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !(value > 0))
-    refuse(record, fmt::format("{} '{}' is no number above 0", column, text));
+    refuse(record, fmt::format("{} '{}' is not a number above 0", column, text));
   return value;
 }
 

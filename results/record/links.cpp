@@ -19,7 +19,7 @@ constexpr double kLongestAllreduceSeconds = 1e6;
 
 void check_latency(double seconds, const char* key, const ObjectReader& reader) {
   if (!(seconds >= 0 && seconds <= kLongestLatencySeconds))
-    reader.fail(key, fmt::format("is {}, no time between 0 and {} s", reader.any(key).dump(),
+    reader.fail(key, fmt::format("is {}, not a time between 0 and {} s", reader.any(key).dump(),
                                  kLongestLatencySeconds));
 }
 
@@ -28,7 +28,7 @@ void check_latency(double seconds, const char* key, const ObjectReader& reader) 
 void Link::check(const ObjectReader& reader) const {
   check_latency(latency_seconds, "latency_seconds", reader);
   if (!(bytes_per_second > 0 && bytes_per_second <= kMostBytesPerSecond))
-    reader.fail("bytes_per_second", fmt::format("is {}, no bandwidth above 0 and up to {:g} bytes/s",
+    reader.fail("bytes_per_second", fmt::format("is {}, not a bandwidth above 0 and up to {:g} bytes/s",
                                                 reader.any("bytes_per_second").dump(), kMostBytesPerSecond));
 }
 

@@ -129,7 +129,7 @@ Row row_of(const ObjectReader& result) {
   }
   const ValueRange& range = row.microseconds;
   if (!(range.min > 0 && range.min <= range.median && range.median <= range.max && std::isfinite(range.max)))
-    in_place.fail("time", "is no time");
+    in_place.fail("time", "is not a time");
   return row;
 }
 

@@ -61,7 +61,7 @@ std::vector<std::string> ObjectReader::texts(const char* key) const {
 }
 
 void ObjectReader::fail(const std::string& key, const std::string& what) const {
-  throw Error(ExitCode::bad_data, "{}: '{}' {}; it is no {} of {}", origin_, name_of(key), what,
+  throw Error(ExitCode::bad_data, "{}: '{}' {}; it is not a {} of {}", origin_, name_of(key), what,
               schema_ == kResultSchema ? "result" : "file", schema_);
 }
 

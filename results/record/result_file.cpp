@@ -34,7 +34,7 @@ int version_of(std::string_view schema) {
 ResultFile read_result_file(const fs::path& path) {
   const std::string text = read_whole_file(path, {.remedy = std::string("name a ") + kResultFile});
   const Json json = parse_shallow_json(text);
-  if (!json.is_object()) refuse(path, "is no result.json: it holds no JSON object; run the bench again");
+  if (!json.is_object()) refuse(path, "is not a result.json: it holds no JSON object; run the bench again");
   if (const auto schema = json.find("schema"); schema != json.end() && schema->is_string())
     if (const std::string name = *schema; version_of(name) > version_of(kResultSchema))
       refuse(path,

@@ -147,7 +147,7 @@ std::optional<double> exchange_seconds(const RunRecord& record) {
 std::string failure_text(const RunRecord& record) {
   const std::string& failure = record.failure;
   if (failure.starts_with(kInterrupted))
-    return fmt::format("the run was {}, so it is no measurement; start it again", failure);
+    return fmt::format("the run was {}, so it is not a measurement; start it again", failure);
   return "the run failed" + (failure.empty() ? "" : ": " + failure);
 }
 

@@ -226,7 +226,7 @@ RunRecord run_record_from_json(const nlohmann::ordered_json& json, const std::st
 nlohmann::ordered_json result_schema();
 
 // Why a run that isn't ok has no score: "the run failed: rank 3 was lost", "the run was interrupted by
-// SIGTERM after 5 of 120 iterations, so it is no measurement; start it again".
+// SIGTERM after 5 of 120 iterations, so it is not a measurement; start it again".
 std::string failure_text(const RunRecord& record);
 
 // `window_seconds`: of every rank. Steps before `warmup` are left out; zeros if none remain. Throws

@@ -175,8 +175,7 @@ std::vector<std::string> plot_names() {
 
 Plot plot_of_name(const std::string& name) {
   const auto known = std::ranges::find(kNames, name);
-  if (known == kNames.end())
-    throw Error(ExitCode::usage, "there is no plot '{}'; --help names those that there are", name);
+  if (known == kNames.end()) throw Error(ExitCode::usage, "'{}' is not a plot; --help lists them", name);
   return static_cast<Plot>(known - kNames.begin());
 }
 

@@ -173,11 +173,11 @@ StepJson read_part(const std::filesystem::path& file, const char* kind, const ch
                    const char* format_1) {
   const StepJson json = parse_shallow_json(read_whole_file(file, {.remedy = std::string("name a ") + kind}));
   if (!json.is_object())
-    throw Error(ExitCode::bad_data, "{} is no JSON object; run again with --profile", origin_of(file));
+    throw Error(ExitCode::bad_data, "{} is not a JSON object; run again with --profile", origin_of(file));
   const auto found = json.find("format");
   if (found == json.end() || (*found != format && *found != format_1))
     throw Error(ExitCode::bad_data,
-                "{} is no {}: its format is {} where \"{}\" is wanted; name one of a run with --profile",
+                "{} is not a {}: its format is {} where \"{}\" is expected; name one of a run with --profile",
                 origin_of(file), kind, found == json.end() ? "missing" : found->dump(), format);
   return json;
 }
@@ -222,7 +222,7 @@ std::vector<double> profiled_seconds(const StepJson& program, const StepJson& pr
   ops_reader(profile, origin, kProfileFormat).for_each("ops", [&](const ObjectReader& op) {
     skip_to(op.text("name"));
     seconds[index] = op.number("seconds");
-    if (!(seconds[index] >= 0 && seconds[index] <= kLongestStepSeconds)) op.fail("seconds", "is no time");
+    if (!(seconds[index] >= 0 && seconds[index] <= kLongestStepSeconds)) op.fail("seconds", "is not a time");
     ++index;
   });
   skip_to({});

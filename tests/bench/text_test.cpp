@@ -180,9 +180,9 @@ TEST(WholeFile, IsRefusedWithItsNameItsSizeTheLimitAndARemedy) {
   refused("large", {"file '" + large.string() +
                     "' has 1099511627776 bytes, more than the 256 MiB that are read; name another"});
   refused("none", {"none' can't be read (No such file or directory); name another"});
-  refused("", {"is no regular file; name another"});
+  refused("", {"is not a regular file; name another"});
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  refused("pipe", {"pipe' is no regular file"});
+  refused("pipe", {"pipe' is not a regular file"});
   expect_error(ExitCode::bad_data, {"option --x: large has 1099511627776 bytes, more than the 1 MiB"}, [&] {
     read_whole_file(large, {.remedy = "", .name = "option --x: large", .most_bytes = 1 << 20});
   });

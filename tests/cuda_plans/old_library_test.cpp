@@ -21,7 +21,7 @@ TEST(ConvEngine, RefusesALibraryThatLacksWhatIsCalled) {
     EXPECT_EQ(error.code(), ExitCode::unavailable);
     EXPECT_EQ(
         std::string(error.what()),
-        "option --device: cuDNN is too old (8.9.7 was loaded, 9.0.0 or newer is wanted); put the folder "
+        "option --device: cuDNN is too old (8.9.7 was loaded, 9.0.0 or newer is needed); put the folder "
         "of a newer one first in LD_LIBRARY_PATH, or use --device cpu");
   }
 }

@@ -19,7 +19,7 @@ FUZZ_TARGET(record) {
     for (std::size_t i = 0; i < images.count(); ++i)
       refuse_or([&] {
         const EncodedImage image = images.read(i, buffer);
-        require(image.label >= 0 && image.label < kClasses, "a label that is no class passes");
+        require(image.label >= 0 && image.label < kClasses, "a label that is not a class passes");
       });
   });
   return 0;

@@ -32,7 +32,7 @@ TEST(HostNames, AMistakeIsNamedWithItsRemedy) {
   };
   EXPECT_EQ(refusal("n1,n1"), "option -H: host n1 is named twice; name it once");
   EXPECT_EQ(refusal("$(reboot)"),
-            "option -H: '$(reboot)' is no host name; write node[1-4], node1..4 or n1,n2");
+            "option -H: '$(reboot)' is not a host name; write node[1-4], node1..4 or n1,n2");
   EXPECT_EQ(refusal("n[4-1]"), "option -H: range 4-1 runs backwards; write 1-4");
 }
 

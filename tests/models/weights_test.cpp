@@ -150,12 +150,12 @@ TEST(TensorsFor, NamesWhatIsWrongWithClassCentres) {
                    [](TensorFile& file) {
                      file.floats["head.weight"] = {{4, 8}, std::vector<float>(32)};
                    },  // rank 0's
-                   {"\"head.weight\"", "4 classes", "11 are wanted", "--classes 4"});
+                   {"\"head.weight\"", "4 classes", "11 are expected", "--classes 4"});
   expect_refused(faces(Head::sharded, 1),
                  [](TensorFile& file) {
                    file.floats["head.weight"] = {{11, 5}, std::vector<float>(55)};
                  },
-                 {"[11, 5] where [11, 8] is wanted"});
+                 {"[11, 5] where [11, 8] is expected"});
   expect_refused(faces(Head::sharded, 1), [](TensorFile& file) { file.floats.erase("head.weight"); },
                  {"\"head.weight\" of shape [11, 8] is missing"});
 }

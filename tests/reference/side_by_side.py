@@ -184,7 +184,7 @@ def parse_options():
     parser.add_argument("--out", type=pathlib.Path, help="a JSON file for every figure")
     args = parser.parse_args()
     if args.out and not args.out.absolute().parent.is_dir():
-        parser.error(f"option --out: there is no folder {args.out.parent}; make it, or give another")
+        parser.error(f"option --out: there is not a folder {args.out.parent}; make it, or give another")
     args.layouts = args.layouts or [(1, len(ALL_CPUS))]
     for ranks, threads in args.layouts:
         if ranks * threads > len(ALL_CPUS):

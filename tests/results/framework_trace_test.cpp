@@ -102,9 +102,9 @@ TEST(FrameworkTrace, HostileTracesAreRefusedInOneSentence) {
     expect_error(ExitCode::bad_data, words, [&] { read_framework_trace(file); });
   };
   const std::string good = trace_text({step_mark(0, 0, 10), op("aten::conv2d", 1, 5)});
-  refuse("", {"trace.json", "no JSON"});
-  refuse("\x1f\x8b\x08\x01", {"no JSON from byte 1", "unpack"});
-  refuse(std::string(100'000, '['), {"no JSON"});
+  refuse("", {"trace.json", "not JSON"});
+  refuse("\x1f\x8b\x08\x01", {"unpacked to its end"});
+  refuse(std::string(100'000, '['), {"not a profiler's JSON"});
   refuse("{}", {"no 'traceEvents'"});
   refuse(R"({"traceEvents": 7, "plumbline_peer": [1]})", {"no 'traceEvents'"});
   refuse("[]", {"no ProfilerStep marks"});
@@ -118,7 +118,7 @@ TEST(FrameworkTrace, HostileTracesAreRefusedInOneSentence) {
   refuse(R"([{"ph": "X", "cat": "kernel", "name": "k", "ts": "0", "dur": 1}])", {"event 1"});
   refuse(R"([{"ph": "X", "cat": "kernel", "name": 5}])", {"event 1"});
   for (std::size_t length = 1; length + 1 < good.size(); length += 3)
-    refuse(good.substr(0, length), {"no JSON from byte"});
+    refuse(good.substr(0, length), {"not JSON from byte"});
   expect_error(ExitCode::bad_data, {"can't be read"}, [&] { read_framework_trace(folder / "none"); });
   expect_error(ExitCode::bad_data, {"can't be read"}, [&] { read_framework_trace(folder.path()); });
 }

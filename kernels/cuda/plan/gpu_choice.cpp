@@ -20,7 +20,7 @@ BuiltArchitecture parse_architecture(std::string_view text) {
   built.ptx = !one_family && (kind.empty() || kind == "-virtual");
   if (error != std::errc() || !(built.machine_code || built.ptx)) {
     throw Error(ExitCode::internal,
-                "this program was built for GPU architecture '{}', which is none; configure with "
+                "this program was built for GPU architecture '{}', which does not exist; configure with "
                 "-DPLUMB_CUDA_ARCHITECTURES=90",
                 text);
   }

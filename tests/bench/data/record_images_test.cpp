@@ -103,7 +103,7 @@ TEST_F(RecordFolder, HeadersThatDoNotFitAreRefused) {
     Packed bad;
     bad.add(0, record_of({end, last}, {}));
     bad.add(1, record_of({1}, small_jpeg(1)));
-    expect_refused(bad, {"x.rec", "no range"});
+    expect_refused(bad, {"x.rec", "not a range"});
   }
   packed = faces(5);
   packed.records[0] ^= 1;
@@ -151,7 +151,7 @@ TEST_F(RecordFolder, IndexesOfAnotherFileAreRefused) {
 TEST_F(RecordFolder, AnIndexThatIsAPipeIsRefusedAndNotWaitedFor) {
   write_file(folder_ / "x.rec", images_with_labels({1}).records);
   ASSERT_EQ(mkfifo((folder_ / "x.idx").c_str(), 0644), 0);
-  expect_error(ExitCode::bad_data, {"x.idx", "no regular file"},
+  expect_error(ExitCode::bad_data, {"x.idx", "not a regular file"},
                [&] { RecordImages(folder_ / "x.rec", 10); });
 }
 

@@ -11,7 +11,7 @@ namespace plumb {
 struct ProgramRun {
   int exit_code = -1;
   std::string output, messages;   // stdout, stderr
-  nlohmann::ordered_json result;  // result.json of the newest run folder; null if there is no folder
+  nlohmann::ordered_json result;  // result.json of the newest run folder; null if there is not a folder
 };
 
 // Runs `program arguments` on `ranks` ranks (mpirun for more than one) in `folder`; `before`: shell text put

@@ -56,7 +56,7 @@ void finish(std::vector<Copy>& copies, std::size_t count) {
 
 void require_16_bytes(const void* address) {
   if (reinterpret_cast<std::uintptr_t>(address) % 16 != 0)
-    throw std::logic_error("an address is no multiple of 16 bytes");
+    throw std::logic_error("an address is not a multiple of 16 bytes");
 }
 
 template <typename Work>

@@ -197,7 +197,7 @@ std::uint64_t describe_matrix(const void* first, int leading_bytes, int stride_b
     const auto chunks = static_cast<std::uint64_t>(bytes) / kChunk;
     if (bytes % static_cast<std::ptrdiff_t>(kChunk) != 0 || chunks > kFieldMask)
       throw std::logic_error("a matrix lies at " + std::to_string(bytes) +
-                             " bytes, which is no multiple of 16 or too much for its descriptor");
+                             " bytes, which is not a multiple of 16 or too much for its descriptor");
     descriptor |= chunks << (16 * field++);
   }
   return descriptor;
