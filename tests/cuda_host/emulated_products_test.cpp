@@ -168,7 +168,7 @@ TEST(EmulatedProducts, MisuseIsTold) {
   expect(Fault::not_begun, "comes before begin_products()");
   expect(Fault::not_shared, "before share_with_products()");
   expect(Fault::changed, "have changed while a product read them");
-  expect(Fault::misaligned, "no multiple of 16");
+  expect(Fault::misaligned, "not a multiple of 16");
   expect(Fault::beyond, "beyond the block's shared memory");
   expect(Fault::other_descriptors, "lanes give other matrices");
 }

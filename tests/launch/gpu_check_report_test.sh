@@ -75,7 +75,7 @@ case $behavior in
     echo "not a result" | gzip >"$back/gpu_check_caches.tgz"
     report
     expect_code 0
-    expect_word "2 runs, ceilings.json check.txt check_2.txt checks machine.txt ncu.csv peers pytorch.txt ops.md"
+    expect_word "2 runs, ceilings.json check.txt check_2.txt checks machine.txt ncu.csv ops.md peers pytorch.txt"
     [ "$(cd "$kept" && echo checks/* peers/*)" = "checks/conformance.txt checks/nccl_fp32_ranks.json peers/eager_1.json" ] ||
       fail "not what was compared: $(ls "$kept/checks" "$kept/peers")"
     holds "$kept/machine.txt" "of the second call"
