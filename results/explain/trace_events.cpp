@@ -152,6 +152,9 @@ TraceEvents read_trace_events(const std::filesystem::path& file, const std::stri
     throw Error(ExitCode::bad_data,
                 "{} is not JSON from byte {} on, or ends too early; let the profiler write it again", origin,
                 bad.byte);
+  } catch (const Json::out_of_range&) {
+    throw Error(ExitCode::bad_data, "{} has a number that is too large; let the profiler write it again",
+                origin);
   }
   if (events_depth < 0)
     throw Error(ExitCode::bad_data, "{} has no 'traceEvents'; give one of PyTorch's export_chrome_trace",

@@ -87,7 +87,11 @@ void read_rank(const std::vector<std::string>& words, std::vector<LinkHost>& hos
 
 // Where a line's words are, by the header "# size count type redop root time algbw busbw #wrong time …".
 struct Columns {
-  std::size_t count = 0, time = 0, algbw = 0, busbw = 0, wrong = 0;  // in place: the last of each name
+  std::size_t time = 0, algbw = 0, busbw = 0, wrong = 0;  // in place: the last of each name
+
+  bool are_in(const std::vector<std::string>& words) const {
+    return std::max({time, algbw, busbw, wrong}) < words.size();
+  }
 };
 
 std::optional<Columns> columns_of(std::vector<std::string> words) {
@@ -97,14 +101,13 @@ std::optional<Columns> columns_of(std::vector<std::string> words) {
     const auto found = std::find(words.rbegin(), words.rend(), name);
     return static_cast<std::size_t>(words.rend() - found) - 1;
   };
-  Columns columns{words.size(), last("time"), last("algbw"), last("busbw"), last("#wrong")};
+  Columns columns{last("time"), last("algbw"), last("busbw"), last("#wrong")};
   if (columns.wrong >= words.size()) columns.wrong = last("error");  // in older versions
-  const bool is_whole = std::max({columns.time, columns.algbw, columns.busbw, columns.wrong}) < words.size();
-  return is_whole ? std::optional(columns) : std::nullopt;
+  return columns.are_in(words) ? std::optional(columns) : std::nullopt;
 }
 
 std::optional<Row> row_of(const std::vector<std::string>& words, const Columns& columns) {
-  if (words.empty() || words.size() < columns.wrong + 1) return std::nullopt;
+  if (!columns.are_in(words)) return std::nullopt;
   const auto number = [&](std::size_t column) { return std::strtod(words[column].c_str(), nullptr); };
   const double time = number(columns.time);
   const Row row{.bytes = std::strtoll(words[0].c_str(), nullptr, 10),
