@@ -39,7 +39,7 @@ OptionTable compare_options(CompareArguments& arguments) {
   std::ranges::move(one_log_options(reading), std::back_inserter(input));
   return {
       "plumbline compare",
-      "Sets the runs of B, … beside those of A: medians, the intervals that so few runs support, and "
+      "Compares the runs of B, … with the runs of A: medians, the intervals that so few runs support, and "
       "whether a difference is shown. Only equal configurations are compared. A alone is set beside "
       "what is published.",
       {{"Input", std::move(input)},

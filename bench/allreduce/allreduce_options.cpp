@@ -114,7 +114,7 @@ OptionGroup replay_group(AllreduceOptions& o) {
            .with_default("25"),
        text_option("--compute", "PROGRAM.json", o.compute,
                    "replay: program.json of a run with --profile on several ranks (or one with --comm); its "
-                   "compute ops sleep for the times of the profile.json beside it, and its "
+                   "compute ops sleep for the times in the profile.json next to it, and its "
                    "collectives are sent between them"),
        flag_option("--pairs", o.pairs, true,
                    "measure every pair of hosts (of ranks, on one host), then rings, and name the slow host "

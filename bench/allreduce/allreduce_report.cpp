@@ -84,7 +84,7 @@ std::string replay_text(const MeasuredReplay& replay) {
          fmt::format("  {:<32}{:>12.3f} ms\n", "compute, as recorded",
                      replay.compute_seconds * kMilliseconds) +
          line("the step", replay.step_seconds) + line("waits for messages", replay.exposed_seconds) +
-         fmt::format("  {:.1f} % of the messages' time is hidden behind compute\n",
+         fmt::format("  {:.1f} % of the messages' time is hidden by computing\n",
                      100 * replay.hidden_share());
 }
 

@@ -139,7 +139,7 @@ std::string other_lanes_text(const Program& program, const Profile& profile) {
       ++count;
     }
     if (count > 0)
-      text += fmt::format("\n{} lane, beside these: {}, {:.3f} ms\n", name_of(lane), counted(count, "op"),
+      text += fmt::format("\n{} lane, at the same time: {}, {:.3f} ms\n", name_of(lane), counted(count, "op"),
                           seconds * kMilliseconds);
   }
   return text;

@@ -143,7 +143,7 @@ std::string exchange_text(const DryRun& run, const PredictedExchange& exchange) 
   const double step = run.roofline_seconds + *exchange.exposed_seconds;
   const double images = static_cast<double>(run.plan.graph.batch() * run.world_size);
   return text + row("  exposed", *exchange.exposed_seconds,
-                    fmt::format(", simulated beside the roofline: {:.1f} images/s in all",
+                    fmt::format(", simulated next to the roofline: {:.1f} images/s in all",
                                 step > 0 ? images / step : 0));
 }
 

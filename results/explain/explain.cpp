@@ -148,8 +148,8 @@ std::string notes(const Explanation& explanation) {
   if (explanation.merged_backward)
     text += "Convolutions: the trace does not separate gradients of data and of weights.\n";
   text +=
-      "Norm: Plumbline's hold the activation and the addition behind them, so see norm and elementwise as "
-      "one.\n";
+      "Norm: Plumbline's norms include the activation and the addition after them; add up norm and "
+      "elementwise.\n";
   if (explanation.hidden_communication > 0)
     text += fmt::format("Communication beside other work, not in the table: {} ms of the framework's.\n",
                         milliseconds(explanation.hidden_communication));

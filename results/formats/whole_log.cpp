@@ -69,7 +69,7 @@ void WholeLog::take_indexed(const LineReading& reading, std::int64_t line_number
   const std::optional<std::int64_t> index = index_of(reading);
   if (!index) return note_repeat(reading, line_number);
   if (*index > indices_) {
-    note_gap(reading.iteration, line_number);
+    note_gap(reading, line_number);
     last_ = {reading.epoch, reading.iteration};
     return;
   }
@@ -201,8 +201,17 @@ void WholeLog::check_stamp(double stamp, bool is_new_index, std::int64_t line_nu
 }
 
 // A third line between what the first two make of the step says that the second one wasn't the next.
-void WholeLog::note_gap(std::int64_t iteration, std::int64_t line_number) {
+void WholeLog::note_gap(const LineReading& reading, std::int64_t line_number) {
   if (!gap_.empty()) return;
+  if (reading.epoch != last_.epoch) {
+    gap_ = reading.epoch > last_.epoch + 1
+               ? fmt::format("epochs between {} and {} are missing at line {}", last_.epoch, reading.epoch,
+                             line_number)
+               : fmt::format("the end of epoch {} or the start of epoch {} is missing at line {}",
+                             last_.epoch, reading.epoch, line_number);
+    return;
+  }
+  const std::int64_t iteration = reading.iteration;
   const bool is_third = indices_ == 2 && second_.line > 0 && epochs_.size() == 1 &&
                         iteration - second_.iteration < series_.index_step;
   gap_ = fmt::format("iterations before {} are missing at line {}", is_third ? second_.iteration : iteration,

@@ -51,7 +51,7 @@ class WholeLog {
   std::optional<std::int64_t> index_of(const LineReading& reading);
   void take_value(const LineReading& reading, std::int64_t index, std::int64_t line_number);
   void check_stamp(double stamp, bool is_new_index, std::int64_t line_number);
-  void note_gap(std::int64_t iteration, std::int64_t line_number);
+  void note_gap(const LineReading& reading, std::int64_t line_number);
   void note_repeat(const LineReading& reading, std::int64_t line_number);
   std::string how_to_read() const;
   std::optional<Note> uneven_ranks();

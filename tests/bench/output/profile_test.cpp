@@ -149,7 +149,7 @@ TEST(Profile, TableShowsTheMostLostFirstAndTheRestInOneRow) {
   EXPECT_LT(norm, others) << text;
   EXPECT_EQ(text.find("advance_state", text.find("most lost")), std::string::npos) << text;
   EXPECT_NE(text.find("7.500 ms without stamps"), std::string::npos) << text;
-  EXPECT_NE(text.find("communication lane, beside these: 1 op, 5.000 ms"), std::string::npos) << text;
+  EXPECT_NE(text.find("communication lane, at the same time: 1 op, 5.000 ms"), std::string::npos) << text;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
 }
