@@ -29,7 +29,9 @@ OptionTable gate_options(GateArguments& arguments) {
       "Compares runs with those of a baseline, case by case. Exit code 1: some case is significantly slower "
       "(Mann and Whitney's test, one-sided, 5 %) and the estimate of its slow-down is above "
       "--max-regression; 65: a case has fewer than 3 runs on either side or wasn't run in its configuration; "
-      "0 otherwise. 7 runs on either side that vary by 0.8 % show a slow-down of 3 % in at least 95 of 100 "
+      "0 otherwise, also with the verdict can't tell: the runs vary too much to have shown twice "
+      "--max-regression. 7 runs on either side that vary by 0.8 % show a slow-down of 3 % in at least 95 of "
+      "100 "
       "cases.",
       {{"Input",
         {positional("RUN", arguments.run, "folder of runs (--output of the benches) or of logs")

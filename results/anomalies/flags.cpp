@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "results/anomalies/slow_links.h"
+#include "results/statistics/significance.h"
 #include "results/statistics/stalls.h"
 #include "results/statistics/statistics.h"
 
@@ -16,9 +17,8 @@ namespace {
 constexpr double kLeastRunDistance = 0.03;
 // In one of a hundred samples of normal values some run is called an outlier for nothing.
 constexpr double kOutlierRunLevel = 0.01;
-constexpr std::size_t kLeastRunsForOutlier = 5;
-// Fewer runs can't tell which one is off, only that they are this far apart: with a run-to-run spread of 2 %,
-// four are once in 200 samples.
+// Fewer runs than kEnoughRuns can't tell which one is off, only that they are this far apart: with a
+// run-to-run spread of 2 %, four are once in 200 samples.
 constexpr double kFarApart = 0.1;
 // The gap between two groups of runs against the wider of both groups.
 constexpr double kLeastGapToRange = 2.5;
@@ -64,7 +64,7 @@ double outlier_limit(std::size_t runs) {
 std::vector<Note> outlier_run_flags(const Sample& sample) {
   const std::vector<double> figures = sample.figures();
   std::vector<Note> flags;
-  if (figures.size() < kLeastRunsForOutlier) return flags;
+  if (figures.size() < kEnoughRuns) return flags;
   for (std::size_t i = 0; i < figures.size(); ++i) {
     std::vector<double> others = figures;
     others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
@@ -85,13 +85,13 @@ std::vector<Note> outlier_run_flags(const Sample& sample) {
 
 std::optional<Note> far_apart_flag(const Sample& sample) {
   const std::vector<double> figures = sample.figures();
-  if (figures.size() < 2 || figures.size() >= kLeastRunsForOutlier) return std::nullopt;
+  if (figures.size() < 2 || figures.size() >= kEnoughRuns) return std::nullopt;
   const auto [low, high] = std::minmax_element(figures.begin(), figures.end());
   if (!(*low > 0) || *high < *low * (1 + kFarApart)) return std::nullopt;
   return Note{"outlier_run",
               fmt::format("{} runs differ by {}, from {} to {}: too few to tell which is off, run {} or more",
                           figures.size(), whole_percent(*high / *low - 1), figure_text(*low),
-                          figure_text(*high), kLeastRunsForOutlier)};
+                          figure_text(*high), kEnoughRuns)};
 }
 
 std::optional<Note> run_groups_flag(const Sample& sample) {

@@ -58,13 +58,17 @@ void judge(GateCase& judged, const GateCriteria& criteria) {
     judged.outcome = Outcome::too_few;
     return;
   }
-  judged.p = mann_whitney(judged.figures, judged.baseline).p_less;
+  const RankTest test = mann_whitney(judged.figures, judged.baseline);
+  judged.p = test.p_less;
   const double shift = smallest_shift(
       judged.baseline.size(), judged.figures.size(), pooled_log_deviation(judged.baseline, judged.figures),
       {criteria.significance, -std::log1p(-criteria.max_regression), ShownWhen::Estimate::pairs});
   if (std::isfinite(shift)) judged.smallest_shown = -std::expm1(-shift);
   const bool slower = judged.p <= criteria.significance && judged.slow_down > criteria.max_regression;
-  judged.outcome = slower ? Outcome::regression : Outcome::passed;
+  const bool faster = judged.slow_down < 0 && test.p_two_sided <= 2 * criteria.significance;
+  judged.outcome = slower                                                           ? Outcome::regression
+                   : faster || judged.smallest_shown <= 2 * criteria.max_regression ? Outcome::passed
+                                                                                    : Outcome::cant_tell;
 }
 
 std::string p_text(double p) {
@@ -76,15 +80,16 @@ std::string allowed(const GateCriteria& criteria) {
 }
 
 const char* word(Outcome outcome) {
-  static constexpr std::array kWords{"passed", "regression", "too few", "missing"};
+  static constexpr std::array kWords{"passed", "can't tell", "regression", "too few", "missing"};
   return kWords[static_cast<std::size_t>(outcome)];
 }
 
 // Before a number of cases.
 std::string phrase(Outcome outcome) {
-  return outcome == Outcome::regression ? "a regression in "
-         : outcome == Outcome::too_few  ? "too few runs in "
-                                        : "no runs of ";
+  return outcome == Outcome::regression  ? "a regression in "
+         : outcome == Outcome::cant_tell ? "can't tell in "
+         : outcome == Outcome::too_few   ? "too few runs in "
+                                         : "no runs of ";
 }
 
 std::string finding_of(const GateCase& judged, const GateCriteria& criteria) {
@@ -102,9 +107,16 @@ std::string finding_of(const GateCase& judged, const GateCriteria& criteria) {
           std::isfinite(judged.smallest_shown)
               ? fmt::format("; these runs would have shown {} %", percent_text(judged.smallest_shown))
               : "");
+    case Outcome::cant_tell:
+      return fmt::format(
+          "can't tell: {}; these runs {}; measure more than {} on either side", change,
+          std::isfinite(judged.smallest_shown)
+              ? fmt::format("vary so much that only {} % would show", percent_text(judged.smallest_shown))
+              : "can show nothing",
+          std::min(judged.baseline.size(), judged.figures.size()));
     case Outcome::too_few:
-      return fmt::format("{} against {} of the baseline; {} on either side are needed",
-                         counted(judged.figures.size(), "run"), judged.baseline.size(), criteria.least_runs);
+      return fmt::format("{} against {} of the baseline; measure {} on either side",
+                         counted(judged.figures.size(), "run"), judged.baseline.size(), kEnoughRuns);
     case Outcome::missing:
       break;
   }
@@ -123,19 +135,23 @@ TextRow row_of(const GateCase& judged) {
           median_text(judged.baseline),
           median_text(judged.figures),
           judged.figures.empty() ? "-" : percent_text(judged.slow_down) + " %",
+          judged.figures.empty() ? "-"
+                                 : percent_text(1 - median(judged.figures) / median(judged.baseline)) + " %",
           compared ? p_text(judged.p) : "-",
           std::isfinite(judged.smallest_shown) && compared ? percent_text(judged.smallest_shown) + " %" : "-",
           configuration_text(judged.configuration)};
 }
 
-constexpr const char* kAlignment = "lrrrrrrl";
+constexpr const char* kAlignment = "lrrrrrrrl";
 
 std::string heading(const GateReport& report) {
-  return fmt::format("images/s, medians; at most {} slower is allowed", allowed(report.criteria));
+  return fmt::format("images/s, medians; at most {} slower is allowed, by the median over all pairs of runs",
+                     allowed(report.criteria));
 }
 
 std::vector<TextRow> table_rows(const GateReport& report) {
-  std::vector<TextRow> rows{{"verdict", "runs", "baseline", "new", "slow-down", "p", "would show", "case"}};
+  std::vector<TextRow> rows{
+      {"verdict", "runs", "baseline", "new", "slow-down", "of medians", "p", "would show", "case"}};
   for (const GateCase& judged : report.cases) rows.push_back(row_of(judged));
   return rows;
 }
@@ -237,7 +253,8 @@ ExitCode gate_exit_code(const GateReport& report) {
 std::string gate_summary(const GateReport& report) {
   std::string text;
   const auto append = [&](const std::string& more) { append_part(text, more, "; "); };
-  for (const Outcome outcome : {Outcome::regression, Outcome::too_few, Outcome::missing}) {
+  for (const Outcome outcome :
+       {Outcome::regression, Outcome::cant_tell, Outcome::too_few, Outcome::missing}) {
     const std::size_t cases = report.count(outcome);
     if (cases == 0) continue;
     const GateCase& example = *std::ranges::find(report.cases, outcome, &GateCase::outcome);
@@ -250,7 +267,7 @@ std::string gate_summary(const GateReport& report) {
     append(
         fmt::format("{} without a regression above {}", counted(passed, "case"), allowed(report.criteria)));
   if (gate_exit_code(report) == ExitCode::bad_data)
-    text += report.count(Outcome::too_few) > 0 ? "; measure more runs"
+    text += report.count(Outcome::too_few) > 0 ? ""
             : passed > 0                       ? "; measure it, or give --allow-missing"
                                                : "; measure it in RUN";
   return text;
@@ -277,7 +294,8 @@ void GateCase::fields(auto& self, auto&& each) {
   };
   each("case", self.configuration.case_name());
   each("configuration", configuration_text(self.configuration));
-  each("verdict", std::string(word(self.outcome)), Field{"passed, regression, too few or missing"});
+  each("verdict", std::string(word(self.outcome)),
+       Field{"passed, can't tell, regression, too few or missing"});
   each("finding", self.finding, Field{"a sentence without the case's name"});
   each("baseline", side_of(self.baseline_runs, self.baseline));
   each("new", side_of(self.new_runs, self.figures));
@@ -291,11 +309,14 @@ void GateCase::fields(auto& self, auto&& each) {
 void GateReport::fields(auto& self, auto&& each) {
   const ExitCode code = gate_exit_code(self);
   each("status",
-       std::string(code == ExitCode::ok           ? "passed"
-                   : code == ExitCode::regression ? "regression"
-                                                  : "not judged"),
-       Field{"passed, regression or not judged"});
+       std::string(code == ExitCode::regression         ? "regression"
+                   : code != ExitCode::ok               ? "not judged"
+                   : self.count(Outcome::cant_tell) > 0 ? "can't tell"
+                                                        : "passed"),
+       Field{"passed, can't tell, regression or not judged"});
   each("exit_code", static_cast<int>(code)), each("summary", gate_summary(self));
+  each("can_tell", self.count(Outcome::cant_tell) == 0,
+       Field{"whether each case would have shown twice what is allowed"});
   each("max_regression", self.criteria.max_regression), each("significance", self.criteria.significance);
   each("cases", self.cases);
   std::vector<std::string> only_new;
@@ -317,11 +338,11 @@ nlohmann::ordered_json gate_schema() {
 
 std::string gate_junit(const GateReport& report) {
   const bool allow = report.criteria.allow_missing;
-  const std::size_t missing = report.count(Outcome::missing);
+  const std::size_t missing = report.count(Outcome::missing), untold = report.count(Outcome::cant_tell);
   const std::string counts =
       fmt::format(R"( tests="{}" failures="{}" errors="{}" skipped="{}")", report.cases.size(),
                   report.count(Outcome::regression), report.count(Outcome::too_few) + (allow ? 0 : missing),
-                  allow ? missing : 0);
+                  untold + (allow ? missing : 0));
   std::string text = fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites{}>\n"
       "  <testsuite name=\"plumbline gate\"{}>\n",
@@ -332,7 +353,7 @@ std::string gate_junit(const GateReport& report) {
     const std::string found = xml_text(judged.finding);
     if (judged.outcome == Outcome::passed)
       text += fmt::format("<system-out>{}</system-out>", found);
-    else if (judged.outcome == Outcome::missing && allow)
+    else if (judged.outcome == Outcome::cant_tell || (judged.outcome == Outcome::missing && allow))
       text += fmt::format("<skipped message=\"{}\"/>", found);
     else
       text += fmt::format("<{} type=\"{}\" message=\"{}\"/>",

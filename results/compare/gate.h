@@ -30,7 +30,8 @@ struct RunFigure {
 };
 
 struct GateCase {
-  enum class Outcome { passed, regression, too_few, missing };
+  // cant_tell: no regression is shown, and these runs vary too much to have shown twice what is allowed.
+  enum class Outcome { passed, cant_tell, regression, too_few, missing };
 
   Configuration configuration;                       // the baseline's
   std::vector<std::string> baseline_runs, new_runs;  // origins
@@ -49,7 +50,7 @@ struct GateCase {
   // What the new runs were made with and on, other than the baseline: commit, libraries, hosts, ….
   std::vector<Difference> surroundings;
 
-  bool is_judged() const { return outcome == Outcome::passed || outcome == Outcome::regression; }
+  bool is_judged() const { return outcome <= Outcome::regression; }
   static void fields(auto& self, auto&& each);
 };
 
@@ -74,7 +75,7 @@ GateReport gate(const std::vector<Sample>& baseline, const std::vector<Sample>& 
                 const GateCriteria& criteria = {});
 
 // regression if any case is one; else bad_data if a case can't be judged (too few runs, missing without
-// allow_missing) or none is left; else ok.
+// allow_missing) or none is left; else ok, also for cases that can't be told.
 ExitCode gate_exit_code(const GateReport& report);
 // One sentence: what the exit code stands for.
 std::string gate_summary(const GateReport& report);

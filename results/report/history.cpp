@@ -119,8 +119,8 @@ std::string trend_text(const HistoryPoint& point, const GateCriteria& criteria) 
       fmt::format("{} % {} than the {} before", percent_text(std::abs(*point.change)),
                   *point.change > 0 ? "faster" : "slower", counted(point.baseline_runs, "run"));
   if (point.verdict == TrendVerdict::too_few)
-    return fmt::format("{}; {} here, {} on either side are needed", text, counted(point.runs.size(), "run"),
-                       criteria.least_runs);
+    return fmt::format("{}; {} here, measure {} on either side", text, counted(point.runs.size(), "run"),
+                       kEnoughRuns);
   text += *point.p < 0.00005 ? " (p < 0.0001)" : fmt::format(" (p = {:.4f})", *point.p);
   if (point.verdict == TrendVerdict::regression)
     text += fmt::format(", where {} are allowed", given_percent(criteria.max_regression));

@@ -56,9 +56,9 @@ std::string change_text(const Comparison& comparison, const Criteria& criteria) 
                      p_text(comparison.test));
 }
 
-// "; measure 4 on either side": so many as can show a difference at all.
+// "; measure 5 on either side": enough, and as many as can show a difference at all.
 std::string remedy(const Criteria& criteria) {
-  std::size_t runs = std::max<std::size_t>(criteria.least_runs, 2);
+  std::size_t runs = std::max(criteria.least_runs, kEnoughRuns);
   while (2 * runs < kMostExactValues && !critical_u(runs, runs, criteria.significance / 2)) ++runs;
   return fmt::format("; measure {} on either side", runs);
 }

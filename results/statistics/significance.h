@@ -17,6 +17,9 @@ struct Interval {
   }
 };
 
+// As many as messages advise for one side: the interval of the median of 5 values covers it in 93.8 %.
+inline constexpr std::size_t kEnoughRuns = 5;
+
 // Confidence interval of the median, from order statistics, for any distribution: the narrowest pair of
 // ranks, equally far from both ends, that reaches `wanted`, else smallest and largest. Those of n values
 // cover the median with probability 1 - 2^(1-n): 5 values 93.8 %, 7 values 98.4 % (David & Nagaraja, Order
@@ -108,7 +111,7 @@ Comparison compare(std::span<const double> first, std::span<const double> second
 
 // "7.3 % faster (95 % interval 6.9 to 7.7 %, p = 0.0006)", "2.15 times as fast (…)", "no difference shown;
 // these runs would have shown 1.4 %", "no difference above 1 % shown (0.4 % faster, p = 0.0006)" or "2 runs
-// are too few to say; measure 4 on either side", as 3 against 3 can show nothing on two sides of 5 %.
+// are too few to say; measure 5 on either side".
 std::string verdict_text(const Comparison& comparison, const Criteria& criteria = {});
 
 }  // namespace plumb
