@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "plumbline/command.h"
 #include "results/compare/compare.h"
+#include "results/compare/link_comparison.h"
 
 namespace plumb {
 namespace {
@@ -28,7 +29,7 @@ OptionTable compare_options(CompareArguments& arguments) {
   std::vector<OptionSpec> input{
       positional("PATH…", arguments.paths,
                  "A and B, …: run folders, folders of them (--output of the benches), folders of logs, or "
-                 "single logs")
+                 "single logs; or links: each a links.json or an output of nccl-tests")
           .as_required(),
       text_option("--published", "FILTER", arguments.published,
                   "published numbers beside A's: those with all of these words, as in oneflow,fp32; "
@@ -76,7 +77,18 @@ std::vector<PublishedBeside> published_beside(const SampleSet& own, const std::s
   return beside;
 }
 
+int compare_link_files(const CompareArguments& arguments) {
+  std::vector<LinkSet> sets;
+  for (const std::string& path : arguments.paths) sets.push_back({path, read_links(path)});
+  const std::vector<LinkComparison> comparisons = compare_links(sets);
+  print_text(arguments.json ? json_text(link_comparison_json(comparisons))
+                            : link_comparison_text(sets, comparisons));
+  return 0;
+}
+
 int compare_command(const CompareArguments& arguments) {
+  if (arguments.paths.size() > 1 && std::ranges::all_of(arguments.paths, holds_links))
+    return compare_link_files(arguments);
   std::vector<SampleSet> sets;
   for (const std::string& path : arguments.paths)
     sets.push_back({path, load_samples(std::filesystem::path(path), arguments.reading)});

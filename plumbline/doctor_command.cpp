@@ -90,14 +90,14 @@ int doctor_command(const DoctorArguments& arguments) {
   if (arguments.here) return print_facts(arguments);
   HostQuestions questions = questions_of(arguments);
   const SignalWatch signals;
-  const std::vector<std::string> hosts = named_hosts(arguments.hosts);
+  const auto [hosts, user] = named_hosts(arguments.hosts);
   const double start = wall_seconds();
   std::vector<HostAnswer> answers;
   bool has_marker = false;
   if (hosts.empty()) {
     answers.push_back(ask_this_host(questions, signals));
   } else {
-    const HostTransport transport = transport_of(arguments.hosts);
+    const HostTransport transport = transport_of(arguments.hosts, user);
     const FolderMarker marker(questions.log_folder);
     questions.marker = marker.path();
     has_marker = !questions.marker.empty();

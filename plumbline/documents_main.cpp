@@ -10,6 +10,7 @@
 #include "plumbline/command.h"
 #include "results/compare/compare.h"
 #include "results/compare/gate.h"
+#include "results/compare/link_comparison.h"
 #include "results/explain/explain.h"
 #include "results/postmortem/postmortem.h"
 #include "results/published/published.h"
@@ -36,6 +37,7 @@ int main(int argc, char** argv) {
              {"gate", gate_schema()},
              {"history", history_schema()},
              {"last_words", last_words_schema()},
+             {"link_comparison", link_comparison_schema()},
              {"links", links_schema()},
              {"postmortem", postmortem_schema()},
              {"published", published_schema()},

@@ -244,8 +244,8 @@ std::vector<std::vector<std::size_t>> rounds_alone(const std::vector<ScreenedDev
 }
 
 int screen_hosts(const ScreenArguments& arguments) {
-  std::vector<std::string> hosts = named_hosts(arguments.hosts);
-  const HostTransport transport = hosts.empty() ? HostTransport{} : transport_of(arguments.hosts);
+  auto [hosts, user] = named_hosts(arguments.hosts);
+  const HostTransport transport = hosts.empty() ? HostTransport{} : transport_of(arguments.hosts, user);
   if (hosts.empty()) hosts = {"localhost"};
   const HostQuestions questions{.program = program_path(arguments.program, "bench_resnet50"),
                                 .log_folder = temporary_folder()};

@@ -49,7 +49,8 @@ constexpr KnownMessage kKnownMessages[]{
 OptionGroup host_options(HostArguments& arguments) {
   return {
       "Hosts",
-      {text_option("-H,--hosts", "HOSTS", arguments.hosts, "node[1-4], node[01-04,7], node1..4 or n1,n2")
+      {text_option("-H,--hosts", "HOSTS", arguments.hosts,
+                   "node[1-4], node[01-04,7], node1..4 or n1,n2, each also as USER@HOST")
            .with_default("this host"),
        text_option("--hostfile", "FILE", arguments.hostfile, "Open MPI's: lines HOST slots=N"),
        text_option(
@@ -63,14 +64,14 @@ OptionGroup host_options(HostArguments& arguments) {
                      "seconds that a host may take to answer")}};
 }
 
-std::vector<std::string> named_hosts(const HostArguments& arguments) {
+HostList named_hosts(const HostArguments& arguments) {
   if (!arguments.hosts.empty() && !arguments.hostfile.empty())
     throw Error(ExitCode::usage, "options -H and --hostfile both name hosts; give one of them");
   if (!arguments.hostfile.empty()) return read_host_file(arguments.hostfile);
-  return arguments.hosts.empty() ? std::vector<std::string>{} : read_host_list("option -H", arguments.hosts);
+  return arguments.hosts.empty() ? HostList{} : read_host_list("option -H", arguments.hosts);
 }
 
-HostTransport transport_of(const HostArguments& arguments) {
+HostTransport transport_of(const HostArguments& arguments, const std::string& user) {
   const std::string of_mpi = environment_variable("OMPI_MCA_plm_rsh_agent");
   const std::string command = !arguments.ssh.empty() ? arguments.ssh
                               : !of_mpi.empty()      ? of_mpi
@@ -81,6 +82,12 @@ HostTransport transport_of(const HostArguments& arguments) {
     throw Error(ExitCode::unavailable,
                 "option --ssh: '{}' can't be started; install it or name another command",
                 printable(command));
+  if (!user.empty()) {
+    if (fs::path(transport.agent.front()).filename() == "srun")
+      throw Error(ExitCode::usage, "option --ssh: srun asks hosts as the user who calls it; leave '{}@' out",
+                  user);
+    transport.agent.insert(transport.agent.end(), {"-l", user});
+  }
   for (const InterfaceAddress& one : addresses_of_this_host().addresses)
     transport.own_addresses.push_back(one.address);
   return transport;

@@ -6,6 +6,7 @@
 
 #include "base/options/option_table.h"
 #include "base/process/side_by_side.h"
+#include "launch/host_names.h"
 #include "launch/hosts/findings.h"
 
 namespace plumb {
@@ -22,7 +23,7 @@ struct HostArguments {
 OptionGroup host_options(HostArguments& arguments);
 
 // The hosts that -H or --hostfile names; empty: neither was given. Throws Error(usage) or Error(bad_data).
-std::vector<std::string> named_hosts(const HostArguments& arguments);
+HostList named_hosts(const HostArguments& arguments);
 
 struct HostTransport {
   CommandWords agent;
@@ -30,8 +31,8 @@ struct HostTransport {
 };
 
 // By --ssh, else by Open MPI's variable OMPI_MCA_plm_rsh_agent, else ssh without questions. Throws
-// Error(unavailable) if there is no such program.
-HostTransport transport_of(const HostArguments& arguments);
+// Error(unavailable) if there is no such program, Error(usage) if it can't log in as `user` (empty: as here).
+HostTransport transport_of(const HostArguments& arguments, const std::string& user);
 
 // The words that run `command` on `host`. Words that a shell would change are quoted for the one that ssh
 // starts there; nothing is quoted for this host.

@@ -91,11 +91,6 @@ void add_surroundings(const SampleSet& first, const SampleSet& second, const std
                                 differences_text(common)));
 }
 
-// "A", "B", …; behind "Z" "27", "28", …
-std::string label_of(std::size_t set) {
-  return set < 26 ? std::string(1, static_cast<char>('A' + set)) : std::to_string(set + 1);
-}
-
 std::string interval_text(const std::vector<double>& figures) {
   const std::optional<Interval> interval = median_interval(figures);
   if (!interval) return "-";
@@ -271,6 +266,10 @@ struct CompareDocument {
 constexpr const char* kCompareSchema = "plumbline.compare/1";
 
 }  // namespace
+
+std::string label_of(std::size_t set) {
+  return set < 26 ? std::string(1, static_cast<char>('A' + set)) : std::to_string(set + 1);
+}
 
 SetComparison compare_sets(std::span<const SampleSet> sets, const CompareOptions& options) {
   SetComparison result;

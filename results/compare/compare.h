@@ -20,6 +20,9 @@ struct SampleSet {
   LoadedSamples loaded;
 };
 
+// What a table calls it: "A", "B", …; after "Z" "27", "28", …
+std::string label_of(std::size_t set);
+
 struct SamplePair {
   const Sample* first = nullptr;
   const Sample* second = nullptr;

@@ -106,6 +106,11 @@ TEST(HostTransport, WordsAreQuotedForTheOtherHostsShellOnly) {
   EXPECT_EQ(words_on(transport, "n1", {"127.0.1.1"}, {"a"}), CommandWords{"a"}) << "as Debian names itself";
 }
 
+TEST(HostTransport, AUserIsToldToTheAgent) {
+  EXPECT_EQ(transport_of({.ssh = "env ssh"}, "me").agent, (CommandWords{"env", "ssh", "-l", "me"}));
+  EXPECT_EQ(transport_of({.ssh = "env ssh"}, "").agent, (CommandWords{"env", "ssh"}));
+}
+
 TEST(HostTransport, AFailureSaysWhatToDo) {
   const auto explained = [](const CommandEnd& end) {
     HostAnswer answer;
