@@ -1,0 +1,241 @@
+#include "launch/hosts/device_runs.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+#include <utility>
+
+#include "base/console/print.h"
+#include "base/output.h"
+#include "base/paths.h"
+#include "base/process/child_process.h"
+#include "base/shallow_json.h"
+#include "base/text.h"
+#include "base/text_table.h"
+
+namespace plumb {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMostTogether = 256;  // devices that start at once
+constexpr double kTransportSeconds = 20;    // that a run's way there and back may take on top
+
+Error unusable_tmpdir(const std::string& folder, const std::string& why) {
+  return cannot_create({.option = "TMPDIR", .path = folder}, "cannot create a folder in it: " + why,
+                       "set TMPDIR to another folder");
+}
+
+// A folder for one run's files, which goes with it.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    const std::string parent = temporary_folder();
+    std::string name = parent + "/plumbline-screen-XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) throw unusable_tmpdir(parent, std::strerror(errno));
+    path_ = name;
+  }
+  ~ScratchFolder() {
+    std::error_code error;
+    fs::remove_all(path_, error);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+std::string text_of_file(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+// The result.json of the only run in a folder; a null if there is none.
+nlohmann::ordered_json only_result(const fs::path& runs) {
+  std::error_code error;
+  for (const fs::path& run : visible_entries(runs, error))
+    if (const auto json = parse_shallow_json(text_of_file(run / "result.json")); json.is_object())
+      return json;
+  return nullptr;
+}
+
+CommandWords training_words(const ScreenWork& work, const std::string& gpu, const fs::path& folder) {
+  const bool on_gpu = !gpu.empty();
+  CommandWords words{"env", "CUDA_VISIBLE_DEVICES=" + gpu, program_path(work.program, "bench_resnet50")};
+  if (!work.options.empty())
+    words.insert(words.end(), work.options.begin(), work.options.end());
+  else if (on_gpu)
+    words.insert(words.end(), {"--iters", "30", "--warmup", "10"});
+  else
+    words.insert(words.end(), {"--bs", "4", "--image-size", "64", "--iters", "10", "--warmup", "3"});
+  words.insert(words.end(),
+               {"--seconds", fmt::format("{}", work.seconds), "--device", on_gpu ? "cuda" : "cpu", "--quiet",
+                "--log-dir", (folder / "logs").string(), "--output", (folder / "runs").string()});
+  return words;
+}
+
+std::vector<ScreenedDevice> devices_of(const HostAnswer& host, bool cpus_only) {
+  if (!host.answered)
+    return {{.host = host.name,
+             .failure = fmt::format("{} ({}): {}", host.failure, host.failure_detail, host.remedy)}};
+  if (host.facts.gpus.empty() || cpus_only) return {{.host = host.name, .name = host.facts.cpu}};
+  std::vector<ScreenedDevice> devices;
+  for (const GpuFacts& gpu : host.facts.gpus)
+    devices.push_back(
+        {.host = host.name, .gpu = gpu.uuid, .index = static_cast<int>(devices.size()), .name = gpu.name});
+  return devices;
+}
+
+}  // namespace
+
+OptionGroup screen_work_options(ScreenWork& work) {
+  return {"Work",
+          {positional("OPTION…", work.options,
+                      "behind --: options of the program, such as -- --bs 256 --fp16; without them --bs 4 "
+                      "--image-size 64 on CPUs, and the program's own defaults on GPUs")
+               .as_words_behind_dashes(),
+           text_option("--program", "PATH", work.program, "what to run")
+               .with_default("bench_resnet50 beside plumbline"),
+           number_option("--seconds", "X", work.seconds,
+                         {.lowest = 0, .highest = 86400, .above_lowest = true}, "least length of each run"),
+           number_option("--run-timeout-s", "X", work.run_timeout_seconds,
+                         {.lowest = 0, .highest = 86400, .above_lowest = true},
+                         "a run that takes longer, with its start, counts as failed")}};
+}
+
+std::string screened_program(const ScreenWork& work) {
+  if (std::ranges::find(work.options, "--device") != work.options.end())
+    throw Error(ExitCode::usage, "option --device: screen chooses the device itself; leave it out");
+  return program_path(work.program, "bench_resnet50");
+}
+
+std::string temporary_folder() {
+  std::error_code error;
+  const fs::path folder = fs::temp_directory_path(error);
+  const char* const variable = std::getenv("TMPDIR");
+  if (error) throw unusable_tmpdir(variable ? variable : "/tmp", error.message());
+  return folder;
+}
+
+int print_run_here(const ScreenWork& work, const std::string& gpu) {
+  const ScratchFolder folder;
+  const fs::path output = folder.path() / "output";
+  const ChildEnd end = run_child({training_words(work, gpu, folder.path()), output, folder.path().string()},
+                                 SignalWatch(), work.run_timeout_seconds, [] {});
+  if (end.signal != 0) return 128 + end.signal;
+  if (end.timed_out)
+    throw Error(ExitCode::unavailable, "the run took longer than {:g} s; raise --run-timeout-s",
+                work.run_timeout_seconds);
+  const nlohmann::ordered_json result = only_result(folder.path() / "runs");
+  if (result.is_null())
+    throw Error(ExitCode::unavailable, "the run left no result (exit code {}): {}", end.code,
+                printable(last_line(text_of_file(output))));
+  print_text(result.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  return 0;
+}
+
+std::vector<ScreenedDevice> screened_devices(const std::vector<HostAnswer>& hosts) {
+  std::vector<ScreenedDevice> devices;
+  for (const HostAnswer& host : hosts)
+    std::ranges::move(devices_of(host, !host.facts.program.libraries.contains("CUDA")),
+                      std::back_inserter(devices));
+  return devices;
+}
+
+DeviceRuns::DeviceRuns(const ScreenWork& work, const HostTransport& transport,
+                       const std::vector<HostAnswer>& hosts, std::size_t most_at_once,
+                       std::function<void(std::size_t)> told)
+    : work_(work),
+      transport_(transport),
+      hosts_(hosts),
+      most_at_once_(most_at_once),
+      told_(std::move(told)) {}
+
+void DeviceRuns::alone(std::vector<ScreenedDevice>& devices) {
+  std::vector<std::size_t> all(devices.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  alone(devices, all);
+}
+
+void DeviceRuns::alone(std::vector<ScreenedDevice>& devices, const std::vector<std::size_t>& indices) {
+  // Rounds: the first device of every host, then the second ones, and so on.
+  std::vector<std::vector<std::size_t>> rounds;
+  for (const std::size_t i : indices) {
+    if (!devices[i].failure.empty()) continue;
+    const auto round = static_cast<std::size_t>(std::max(0, devices[i].index));
+    if (rounds.size() <= round) rounds.resize(round + 1);
+    rounds[round].push_back(i);
+  }
+  for (const auto& round : rounds) run(devices, round, &ScreenedDevice::alone, most_at_once_);
+}
+
+void DeviceRuns::together(std::vector<ScreenedDevice>& devices) {
+  std::vector<std::size_t> all;
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    if (devices[i].failure.empty()) all.push_back(i);
+  run(devices, all, &ScreenedDevice::together, kMostTogether);
+}
+
+void DeviceRuns::run(std::vector<ScreenedDevice>& devices, const std::vector<std::size_t>& indices,
+                     std::optional<ScreenRun> ScreenedDevice::*slot, std::size_t at_once) {
+  std::vector<CommandWords> commands;
+  for (const std::size_t i : indices) commands.push_back(command_for(devices[i]));
+  const auto ends = run_side_by_side(commands,
+                                     {.most_at_once = at_once,
+                                      .timeout_seconds = work_.run_timeout_seconds + kTransportSeconds,
+                                      .told = [this](std::size_t ended) { told_(ended_ + ended); }},
+                                     signals_);
+  ended_ += ends.size();
+  for (std::size_t i = 0; i < ends.size(); ++i) keep(ends[i], devices[indices[i]], slot);
+}
+
+CommandWords DeviceRuns::command_for(const ScreenedDevice& device) const {
+  CommandWords words{own_program(),
+                     "screen",
+                     "--here",
+                     "--program",
+                     screened_program(work_),
+                     "--seconds",
+                     fmt::format("{}", work_.seconds),
+                     "--run-timeout-s",
+                     fmt::format("{}", work_.run_timeout_seconds)};
+  if (!device.gpu.empty()) words.insert(words.end(), {"--gpu", device.gpu});
+  if (!work_.options.empty()) {
+    words.push_back("--");
+    words.insert(words.end(), work_.options.begin(), work_.options.end());
+  }
+  const auto host = std::ranges::find(hosts_, device.host, &HostAnswer::name);
+  return words_on(transport_, device.host, host->addresses.value_or(std::vector<std::string>{}), words);
+}
+
+void DeviceRuns::keep(const CommandEnd& end, ScreenedDevice& device,
+                      std::optional<ScreenRun> ScreenedDevice::*slot) const {
+  try {
+    const std::size_t begin = end.output.find('{');  // behind what a login prints
+    const RunRecord record = run_record_from_json(
+        parse_shallow_json(begin == end.output.npos ? "" : std::string_view(end.output).substr(begin)),
+        device.host);
+    if (record.status != "ok") {
+      device.failure = record.failure;
+      return;
+    }
+    const ScreenRun run = screen_run_of(record);
+    if (!(device.*slot) || (device.*slot)->images_per_second < run.images_per_second) device.*slot = run;
+  } catch (const Error&) {
+    HostAnswer answer;
+    explain_failure(end, own_program(), work_.run_timeout_seconds, answer);
+    device.failure = answer.failure_detail.empty() ? answer.failure : answer.failure_detail;
+  }
+}
+
+}  // namespace plumb

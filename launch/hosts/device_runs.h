@@ -1,0 +1,68 @@
+// Runs the same short training on devices of hosts, each alone or all at once: what plumbline screen, check
+// and accept judge devices by.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/options/option_table.h"
+#include "launch/hosts/screening.h"
+#include "launch/hosts/transport.h"
+
+namespace plumb {
+
+struct ScreenWork {
+  std::string program;               // empty: bench_resnet50 next to this program
+  std::vector<std::string> options;  // of the program; empty: a short step that fits the device
+  double seconds = 5;                // least length of a run
+  double run_timeout_seconds = 300;
+};
+
+// OPTION… behind --, --program, --seconds and --run-timeout-s.
+OptionGroup screen_work_options(ScreenWork& work);
+
+// The program's path. Throws Error(usage) for options that screening gives itself.
+std::string screened_program(const ScreenWork& work);
+
+// The folder for temporary files. Throws Error(cannot_create) if TMPDIR is none.
+std::string temporary_folder();
+
+// Runs `work` on one device of this host (`gpu`: UUID; empty: the CPUs) and prints its result.json as one
+// line. Returns the exit code; throws Error(unavailable) if the run left no result.
+int print_run_here(const ScreenWork& work, const std::string& gpu);
+
+// GPUs, or a host's CPUs where it has none or the program was built without CUDA; a host that didn't answer
+// is a device with a failure.
+std::vector<ScreenedDevice> screened_devices(const std::vector<HostAnswer>& hosts);
+
+class DeviceRuns {
+ public:
+  // `told`: called with the number of runs that have ended, in all calls together. What it is given must
+  // outlive it.
+  DeviceRuns(const ScreenWork& work, const HostTransport& transport, const std::vector<HostAnswer>& hosts,
+             std::size_t most_at_once, std::function<void(std::size_t)> told);
+
+  // Devices without a failure, `indices` of them or all: one of each host at a time. A device that has a run
+  // alone keeps the faster one.
+  void alone(std::vector<ScreenedDevice>& devices);
+  void alone(std::vector<ScreenedDevice>& devices, const std::vector<std::size_t>& indices);
+  // All devices without a failure at once.
+  void together(std::vector<ScreenedDevice>& devices);
+
+ private:
+  void run(std::vector<ScreenedDevice>& devices, const std::vector<std::size_t>& indices,
+           std::optional<ScreenRun> ScreenedDevice::*slot, std::size_t at_once);
+  CommandWords command_for(const ScreenedDevice& device) const;
+  void keep(const CommandEnd& end, ScreenedDevice& device,
+            std::optional<ScreenRun> ScreenedDevice::*slot) const;
+
+  const ScreenWork& work_;
+  const HostTransport& transport_;
+  const std::vector<HostAnswer>& hosts_;
+  std::size_t most_at_once_, ended_ = 0;
+  std::function<void(std::size_t)> told_;
+  SignalWatch signals_;
+};
+
+}  // namespace plumb
