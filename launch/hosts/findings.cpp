@@ -219,6 +219,7 @@ std::vector<Note> find_faults(const std::vector<HostAnswer>& answers, bool has_m
     for (const auto check : {check_program, check_gpus, check_limits, check_log_folder, check_load})
       check({*answer, found});
   compare_names(answered, found);
+  check_reach(answered, found);
   compare_hosts(answered, found);
   compare_clocks(answered, found);
   if (has_marker) check_sharing(answered, found);

@@ -243,6 +243,27 @@ void compare_clocks(const Answers& answers, HostNotes& found) {
   }
 }
 
+void check_reach(const Answers& answers, HostNotes& found) {
+  constexpr const char* kRemedy =
+      "check its cable, its address in the ranks' network and its firewall: ranks connect to each other";
+  std::map<std::string, std::size_t> failures;  // by the name of the host that isn't reached
+  for (const HostAnswer* answer : answers)
+    for (const auto& [name, why] : answer->facts.unreached) ++failures[name];
+  const auto is_cut_off = [&](const std::string& name) {
+    const auto failed = failures.find(name);
+    return failed != failures.end() && 2 * failed->second >= answers.size() - 1;
+  };
+  for (const HostAnswer* answer : answers)
+    for (const auto& [name, why] : answer->facts.unreached) {
+      if (is_cut_off(name))
+        found.add(Severity::error, "network", name, "other hosts don't reach it over the network", why,
+                  kRemedy);
+      else if (!is_cut_off(answer->name))
+        found.add(Severity::error, "network", answer->name,
+                  fmt::format("doesn't reach {} over the network", name), why, kRemedy);
+    }
+}
+
 void compare_names(const Answers& answers, HostNotes& found) {
   std::map<std::string, const HostAnswer*> by_name;
   for (const HostAnswer* answer : answers) by_name.emplace(answer->name, answer);

@@ -12,6 +12,9 @@ namespace plumb {
 // are named.
 void compare_hosts(const std::vector<const HostAnswer*>& answers, HostNotes& found);
 
+// Hosts that others don't reach over the network, even where a login does.
+void check_reach(const std::vector<const HostAnswer*>& answers, HostNotes& found);
+
 // Clocks that differ from the median of the hosts, of one or two hosts from the clock of the host that asked.
 void compare_clocks(const std::vector<const HostAnswer*>& answers, HostNotes& found);
 

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "base/environment.h"
 #include "base/error.h"
@@ -40,7 +41,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(HostFacts, schema, host, kernel,
                                                 boot_id, cpus, memory_bytes, load, program, mpi, driver_cuda,
                                                 gpus, nccl_interface, ports, limits, shared_memory_bytes,
                                                 shared_memory_free_bytes, log_folder, addresses, names,
-                                                clock_seconds)
+                                                unreached, clock_seconds)
 
 namespace {
 
@@ -48,6 +49,7 @@ namespace fs = std::filesystem;
 
 constexpr double kProgramSeconds = 10;  // to say its version
 constexpr double kLookUpSeconds = 3;
+constexpr double kReachSeconds = 2;
 constexpr double kUnlimited = -1;
 constexpr int kCudaMajor = 1000, kCudaMinor = 10;  // 12080 is 12.8
 
@@ -166,6 +168,19 @@ FolderFacts folder_facts(const HostQuestions& questions) {
   return facts;
 }
 
+// Mean of some moments; the kernel's averages over a minute and more hold what has ended.
+double running_processes() {
+  constexpr int kMoments = 10;
+  double sum = 0;
+  for (int i = 0; i < kMoments; ++i) {
+    double one, five, fifteen, running = 1;
+    std::ifstream("/proc/loadavg") >> one >> five >> fifteen >> running;
+    sum += running - 1;  // this process runs
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return sum / kMoments;
+}
+
 void take_machine(HostFacts& facts) {
   const nlohmann::ordered_json machine = machine_json();
   facts.host = machine.at("host");
@@ -176,7 +191,7 @@ void take_machine(HostFacts& facts) {
   facts.interfaces = machine.at("interfaces");
   facts.driver = machine.value("driver", "");
   facts.boot_id = first_line("/proc/sys/kernel/random/boot_id");
-  std::ifstream("/proc/loadavg") >> facts.load;
+  facts.load = running_processes();
   for (const std::string& word : split(to_text(addresses_of_this_host(), kMostOutputBytes), ' '))
     if (word.find('=') != std::string::npos) facts.addresses.push_back(word);
 }
@@ -249,6 +264,7 @@ HostFacts gather_host_facts(const HostQuestions& questions, const SignalWatch& s
   }
   facts.log_folder = folder_facts(questions);
   facts.names = look_up_names(questions.names, kLookUpSeconds);
+  facts.unreached = unreached_hosts(facts.names, kReachSeconds);
   facts.clock_seconds = wall_seconds();
   return facts;
 }

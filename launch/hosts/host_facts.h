@@ -57,7 +57,7 @@ struct HostFacts {
   std::string boot_id;  // of the kernel's start: the same for names of one machine
   int cpus = 0;
   double memory_bytes = 0;
-  double load = 0;  // processes that want to run, mean of the last minute
+  double load = 0;  // processes that want to run now, without this one
   ProgramFacts program;
   MpiFacts mpi;
   std::string driver_cuda;  // the newest CUDA that the driver runs, "12.8"; empty without a driver
@@ -69,7 +69,8 @@ struct HostFacts {
   FolderFacts log_folder;
   std::vector<std::string> addresses;                     // of its interfaces, "eth0=10.77.0.1/16"
   std::map<std::string, std::vector<std::string>> names;  // names that it was asked for, with their addresses
-  double clock_seconds = 0;                               // since 1970, when it was asked
+  std::map<std::string, std::string> unreached;  // of these names, hosts that gave no answer, and why
+  double clock_seconds = 0;                      // since 1970, when it was asked
 };
 
 // What a host is asked.

@@ -13,6 +13,11 @@ std::map<std::string, std::vector<std::string>> look_up_names(const std::vector<
                                                               double seconds);
 
 // "127.0.1.1", "::1": it leads every host to itself.
+// Of the hosts, by name with their addresses, those that give no answer to a TCP connection within `seconds`,
+// each with the reason; a refused connection is an answer. Loopback addresses are not tried.
+std::map<std::string, std::string> unreached_hosts(
+    const std::map<std::string, std::vector<std::string>>& hosts, double seconds);
+
 bool is_loopback(const std::string& address);
 
 }  // namespace plumb
