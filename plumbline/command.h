@@ -11,15 +11,16 @@
 
 namespace plumb {
 
-extern const Command kAnalyzeCommand, kCompareCommand, kDoctorCommand, kExplainCommand, kExportCommand,
-    kGateCommand, kPostmortemCommand, kPublishedCommand, kReportCommand, kScalingCommand, kScreenCommand,
-    kSweepCommand;
+extern const Command kAcceptCommand, kAnalyzeCommand, kCheckCommand, kCompareCommand, kDoctorCommand,
+    kExplainCommand, kExportCommand, kGateCommand, kPostmortemCommand, kPublishedCommand, kReportCommand,
+    kScalingCommand, kScreenCommand, kSweepCommand;
 
 // All of them, by name.
 inline const std::vector<Command>& plumbline_commands() {
   static const std::vector<Command> list{
-      kAnalyzeCommand,    kCompareCommand,   kDoctorCommand, kExplainCommand, kExportCommand, kGateCommand,
-      kPostmortemCommand, kPublishedCommand, kReportCommand, kScalingCommand, kScreenCommand, kSweepCommand};
+      kAcceptCommand,  kAnalyzeCommand, kCheckCommand,  kCompareCommand,    kDoctorCommand,
+      kExplainCommand, kExportCommand,  kGateCommand,   kPostmortemCommand, kPublishedCommand,
+      kReportCommand,  kScalingCommand, kScreenCommand, kSweepCommand};
   return list;
 }
 

@@ -7,6 +7,8 @@
 #include "base/options/documents.h"
 #include "launch/hosts/findings.h"
 #include "launch/hosts/screening.h"
+#include "launch/verdict/expectation.h"
+#include "launch/verdict/verdict.h"
 #include "plumbline/command.h"
 #include "results/compare/compare.h"
 #include "results/compare/gate.h"
@@ -33,6 +35,7 @@ int main(int argc, char** argv) {
     for (const auto& [name, schema] : std::initializer_list<std::pair<std::string, nlohmann::ordered_json>>{
              {"compare", compare_schema()},
              {"doctor", doctor_schema()},
+             {"expect", expectation_schema()},
              {"explain", explanation_schema()},
              {"gate", gate_schema()},
              {"history", history_schema()},
@@ -44,7 +47,8 @@ int main(int argc, char** argv) {
              {"published_scaling", validation_schema()},
              {"result", result_schema()},
              {"scaling", prediction_schema()},
-             {"screen", screen_schema()}})
+             {"screen", screen_schema()},
+             {"verdict", verdict_schema()}})
       documents.write("schemas/" + name + ".schema.json", schema.dump(2) + "\n");
   });
 }

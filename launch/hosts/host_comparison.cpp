@@ -247,8 +247,13 @@ void check_reach(const Answers& answers, HostNotes& found) {
   constexpr const char* kRemedy =
       "check its cable, its address in the ranks' network and its firewall: ranks connect to each other";
   std::map<std::string, std::size_t> failures;  // by the name of the host that isn't reached
+  // Hosts that gave no facts are told of already.
+  const auto answered = [&](const std::string& name) {
+    return std::ranges::find(answers, name, &HostAnswer::name) != answers.end();
+  };
   for (const HostAnswer* answer : answers)
-    for (const auto& [name, why] : answer->facts.unreached) ++failures[name];
+    for (const auto& [name, why] : answer->facts.unreached)
+      if (answered(name)) ++failures[name];
   const auto is_cut_off = [&](const std::string& name) {
     const auto failed = failures.find(name);
     return failed != failures.end() && 2 * failed->second >= answers.size() - 1;
@@ -258,7 +263,7 @@ void check_reach(const Answers& answers, HostNotes& found) {
       if (is_cut_off(name))
         found.add(Severity::error, "network", name, "other hosts don't reach it over the network", why,
                   kRemedy);
-      else if (!is_cut_off(answer->name))
+      else if (answered(name) && !is_cut_off(answer->name))
         found.add(Severity::error, "network", answer->name,
                   fmt::format("doesn't reach {} over the network", name), why, kRemedy);
     }

@@ -26,7 +26,7 @@ OptionGroup host_options(HostArguments& arguments);
 HostList named_hosts(const HostArguments& arguments);
 
 struct HostTransport {
-  CommandWords agent;
+  CommandWords agent;                      // empty: only to this host
   std::vector<std::string> own_addresses;  // of this host, which needs no agent
 };
 

@@ -75,26 +75,6 @@ fs::path result_folder(const fs::path& work) {
   return {};
 }
 
-// The sentence of a program that failed, "out of memory: …", or of launch/run; without one, the first line of
-// the launcher, which names the failure (advice comes after it). launch/run first shows the launcher's
-// command.
-std::string reason_in(const fs::path& output, const std::string& program, bool over_hosts) {
-  constexpr std::size_t kLongest = 400;
-  std::ifstream stream(output);
-  std::string first, sentence;
-  bool shows_command = over_hosts;
-  for (std::string line; std::getline(stream, line);) {
-    line = printable(std::move(line), ' ');
-    if (line.find_first_not_of(" -=*") == std::string::npos) continue;
-    for (const std::string& speaker : {program + ": ", std::string(kLaunchRun) + ": "})
-      if (line.starts_with(speaker)) sentence = line.substr(speaker.size());
-    if (!std::exchange(shows_command, false) && first.empty()) first = line;
-  }
-  if (!sentence.empty()) return sentence.substr(0, kLongest);
-  return fmt::format("{} (all of it is in {})", first.empty() ? "it said nothing" : first.substr(0, kLongest),
-                     output.string());
-}
-
 class Sweep {
  public:
   Sweep(const SweepPlan& plan, const SweepFolder& folder, SweepJournal& journal,
@@ -245,6 +225,23 @@ class Sweep {
 };
 
 }  // namespace
+
+std::string reason_in(const fs::path& output, const std::string& program, bool over_hosts) {
+  constexpr std::size_t kLongest = 400;
+  std::ifstream stream(output);
+  std::string first, sentence;
+  bool shows_command = over_hosts;
+  for (std::string line; std::getline(stream, line);) {
+    line = printable(std::move(line), ' ');
+    if (line.find_first_not_of(" -=*") == std::string::npos) continue;
+    for (const std::string& speaker : {program + ": ", std::string(kLaunchRun) + ": "})
+      if (line.starts_with(speaker)) sentence = line.substr(speaker.size());
+    if (!std::exchange(shows_command, false) && first.empty()) first = line;
+  }
+  if (!sentence.empty()) return sentence.substr(0, kLongest);
+  return fmt::format("{} (all of it is in {})", first.empty() ? "it said nothing" : first.substr(0, kLongest),
+                     output.string());
+}
 
 SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, SweepJournal& journal,
                        const SweepListener& listener, OnLostHost on_lost_host) {

@@ -30,7 +30,9 @@ std::vector<SlowLink> find_slow(std::size_t places, std::span<const MeasuredPair
   for (const MeasuredPair& pair : pairs)
     for (const std::size_t place : {pair.first, pair.second})
       best[place] = std::max(best[place], speed_of(pair.link, what));
-  const double usual = third_quartile(best);
+  const double usual = what == SlowLink::What::bandwidth
+                           ? limits.expected_bytes_per_second.value_or(third_quartile(best))
+                           : third_quartile(best);
   const double least_share =
       what == SlowLink::What::bandwidth ? limits.bandwidth_share : 1 / limits.latency_factor;
   const auto is_slow = [&](double speed) {
@@ -53,8 +55,10 @@ std::vector<SlowLink> find_slow(std::size_t places, std::span<const MeasuredPair
 
 std::vector<SlowLink> find_slow(std::size_t places, std::span<const MeasuredPair> pairs,
                                 const SlowLimits& limits) {
-  if (places < 3) return {};
-  std::vector<SlowLink> found = find_slow(places, pairs, SlowLink::What::bandwidth, limits);
+  std::vector<SlowLink> found;
+  if (places > 2 || limits.expected_bytes_per_second)
+    found = find_slow(places, pairs, SlowLink::What::bandwidth, limits);
+  if (places < 3) return found;
   const std::vector<SlowLink> late = find_slow(places, pairs, SlowLink::What::latency, limits);
   found.insert(found.end(), late.begin(), late.end());
   return found;
@@ -90,16 +94,21 @@ std::string slow_warning(std::span<const SlowLink> slow, std::span<const std::st
   return text + ": every step waits for it; look at its cable, port and network card, or leave the host out";
 }
 
-std::string slow_warning(const Links& links) {
-  std::vector<std::string> names;
-  for (const LinkHost& host : links.hosts) names.push_back(host.name);
+std::vector<SlowLink> find_slow(const Links& links, const SlowLimits& limits) {
   const auto place_of = [&](const std::string& name) {
-    return static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
+    return static_cast<std::size_t>(std::ranges::find(links.hosts, name, &LinkHost::name) -
+                                    links.hosts.begin());
   };
   std::vector<MeasuredPair> pairs;
   for (const HostPair& pair : links.pairs)
     pairs.push_back({place_of(pair.first), place_of(pair.second), pair.link});
-  return slow_warning(find_slow(names.size(), pairs, kSlowInRuns), names);
+  return find_slow(links.hosts.size(), pairs, limits);
+}
+
+std::string slow_warning(const Links& links) {
+  std::vector<std::string> names;
+  for (const LinkHost& host : links.hosts) names.push_back(host.name);
+  return slow_warning(find_slow(links, kSlowInRuns), names);
 }
 
 std::string bits_text(double bytes_per_second) {

@@ -30,6 +30,8 @@ struct SlowLimits {
   double bandwidth_share = 0.75;  // its bandwidth is under this share of the usual one
   double latency_factor = 3;      // or its latency over so many times the usual one
   double latency_seconds = 0;     // and above this
+  // What links should reach, instead of what is usual here.
+  std::optional<double> expected_bytes_per_second = {};
 };
 
 // Of the probe before a run: a busy host or a busy network must not look like a slow one, and a rank that
@@ -38,10 +40,13 @@ inline constexpr SlowLimits kSlowInRuns{
     .bandwidth_share = 0.4, .latency_factor = 10, .latency_seconds = 0.02};
 
 // Usual: the third quartile, from slow to fast, of the places' best links. A place is
-// slow if all its links are and other places have good ones; its links are then not named one by one. Two
-// places have one link, which nothing can be compared with.
+// slow if all its links are; its links are then not named one by one. Two places have one link, which only an
+// expectation can be compared with.
 std::vector<SlowLink> find_slow(std::size_t places, std::span<const MeasuredPair> pairs,
                                 const SlowLimits& limits = {});
+
+// The same of the pairs of `links`; places are its hosts.
+std::vector<SlowLink> find_slow(const Links& links, const SlowLimits& limits = {});
 
 // "node3 is slow: its best link reaches 0.012 GB/s, the others' 0.117 GB/s".
 std::string slow_text(const SlowLink& slow, std::span<const std::string> names);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 
+#include "base/junit.h"
 #include "base/text_table.h"
 #include "base/units.h"
 #include "results/statistics/statistics.h"
@@ -173,16 +174,6 @@ GateSide side_of(const std::vector<std::string>& runs, const std::vector<double>
   return side;
 }
 
-// Valid UTF-8 without the control characters that XML has no place for.
-std::string xml_text(const std::string& text) {
-  using nlohmann::json;
-  const std::string valid =
-      json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
-  std::string allowed;
-  for (const char letter : valid) allowed += letter >= 0 && letter < ' ' ? '?' : letter;
-  return markup_escaped(allowed);
-}
-
 }  // namespace
 
 GateReport gate(const std::vector<Sample>& baseline, const std::vector<Sample>& runs,
@@ -337,31 +328,20 @@ nlohmann::ordered_json gate_schema() {
 }
 
 std::string gate_junit(const GateReport& report) {
-  const bool allow = report.criteria.allow_missing;
-  const std::size_t missing = report.count(Outcome::missing), untold = report.count(Outcome::cant_tell);
-  const std::string counts =
-      fmt::format(R"( tests="{}" failures="{}" errors="{}" skipped="{}")", report.cases.size(),
-                  report.count(Outcome::regression), report.count(Outcome::too_few) + (allow ? 0 : missing),
-                  untold + (allow ? missing : 0));
-  std::string text = fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites{}>\n"
-      "  <testsuite name=\"plumbline gate\"{}>\n",
-      counts, counts);
+  std::vector<JunitCase> cases;
   for (const GateCase& judged : report.cases) {
-    text += fmt::format("    <testcase classname=\"plumbline.gate\" name=\"{}\">\n      ",
-                        xml_text(configuration_text(judged.configuration)));
-    const std::string found = xml_text(judged.finding);
-    if (judged.outcome == Outcome::passed)
-      text += fmt::format("<system-out>{}</system-out>", found);
-    else if (judged.outcome == Outcome::cant_tell || (judged.outcome == Outcome::missing && allow))
-      text += fmt::format("<skipped message=\"{}\"/>", found);
-    else
-      text += fmt::format("<{} type=\"{}\" message=\"{}\"/>",
-                          judged.outcome == Outcome::regression ? "failure" : "error", word(judged.outcome),
-                          found);
-    text += "\n    </testcase>\n";
+    using enum JunitCase::Result;
+    const bool is_skipped = judged.outcome == Outcome::cant_tell ||
+                            (judged.outcome == Outcome::missing && report.criteria.allow_missing);
+    cases.push_back({.name = configuration_text(judged.configuration),
+                     .result = judged.outcome == Outcome::passed       ? passed
+                               : is_skipped                            ? skipped
+                               : judged.outcome == Outcome::regression ? failure
+                                                                       : error,
+                     .type = word(judged.outcome),
+                     .message = judged.finding});
   }
-  return text + "  </testsuite>\n</testsuites>\n";
+  return junit_text("plumbline.gate", "plumbline gate", cases);
 }
 
 }  // namespace plumb

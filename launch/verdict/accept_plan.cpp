@@ -1,0 +1,63 @@
+#include "launch/verdict/accept_plan.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "results/simulation/prediction.h"
+
+namespace plumb {
+namespace {
+
+constexpr double kFactSeconds = 5;
+constexpr double kRunStartSeconds = 15;  // that a run takes besides its steps: start, tuning, probe
+constexpr double kScalingShare = 0.6;    // of the budget
+constexpr int kMostRepetitions = 7;
+
+double seconds_of_a_run(const AcceptPlan& plan) {
+  return plan.run_seconds() + kRunStartSeconds;
+}
+double device_seconds(const AcceptPlan& plan) {
+  return (plan.devices_per_host + 1) * seconds_of_a_run(plan);
+}
+double link_seconds(const AcceptPlan& plan) {
+  return kFactSeconds + plan.hosts;
+}
+double scaling_seconds(const AcceptPlan& plan) {
+  return plan.repetitions() * static_cast<double>(plan.cases().size()) * seconds_of_a_run(plan);
+}
+
+}  // namespace
+
+double AcceptPlan::run_seconds() const {
+  return std::clamp(budget_seconds / 60, 2.0, 20.0);
+}
+
+std::vector<Layout> AcceptPlan::cases() const {
+  std::vector<Layout> found;
+  for (const Layout& one : cases_between(1, hosts * devices_per_host, devices_per_host))
+    if (one.nodes > 1 || one.devices_per_node == 1 || one.devices_per_node == devices_per_host)
+      found.push_back(one);
+  return found;
+}
+
+int AcceptPlan::repetitions() const {
+  const double round = static_cast<double>(cases().size()) * seconds_of_a_run(*this);
+  return std::clamp(static_cast<int>(kScalingShare * budget_seconds / round), 1, kMostRepetitions);
+}
+
+double AcceptPlan::seconds() const {
+  return kFactSeconds + device_seconds(*this) + link_seconds(*this) + scaling_seconds(*this);
+}
+
+std::string plan_text(const AcceptPlan& plan) {
+  std::string names;
+  for (const Layout& layout : plan.cases()) append_part(names, layout.name());
+  return fmt::format(
+      "{}, {} each\nfacts    {:>5.0f} s\ndevices  {:>5.0f} s  each alone, then all at once\n"
+      "links    {:>5.0f} s  all pairs\nscaling  {:>5.0f} s  {} times {}\nabout {:.1f} min in all\n",
+      counted(plan.hosts, "host"), counted(plan.devices_per_host, "device"), kFactSeconds,
+      device_seconds(plan), link_seconds(plan), scaling_seconds(plan), plan.repetitions(), names,
+      plan.seconds() / 60);
+}
+
+}  // namespace plumb

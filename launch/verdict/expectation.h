@@ -1,0 +1,55 @@
+// expect.json: what hosts of a cluster should reach, as a good night measured it. plumbline accept
+// --save-expect writes it, accept --expect and check read it.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "results/record/fields.h"
+
+namespace plumb {
+
+inline constexpr const char* kExpectationSchema = "plumbline.expect/1";
+inline constexpr const char* kExpectationFile = "/etc/plumbline/expect.json";
+
+struct ExpectedDevice {
+  std::string name;              // "NVIDIA H100", the processor
+  double images_per_second = 0;  // alone, median of the good ones
+  std::size_t runs = 0;
+  static void fields(auto& self, auto&& each) {
+    each("name", self.name), each("images_per_second", self.images_per_second, Field{"alone, the median"});
+    each("runs", self.runs, Field{"that the median is of"});
+  }
+};
+
+struct Expectation {
+  std::string schema = kExpectationSchema;
+  std::string source;                // "accept of 4 hosts, 2026-11-27T11:42:00Z"
+  std::vector<std::string> options;  // of the work that devices did
+  int devices_per_host = 0;          // GPUs; 0: CPUs
+  std::vector<ExpectedDevice> devices;
+  std::optional<double> link_bytes_per_second;         // of a pair of hosts, both ways at once
+  std::optional<double> within_host_bytes_per_second;  // bus bandwidth of all devices of a host
+
+  const ExpectedDevice* find(const std::string& name) const;
+  static void fields(auto& self, auto&& each) {
+    const Field null{.null_if_nothing = true};
+    each("schema", self.schema), each("source", self.source);
+    each("options", self.options, Field{"of the work that devices did"});
+    each("devices_per_host", self.devices_per_host, Field{"GPUs; 0: CPUs", 0});
+    each("devices", self.devices);
+    each("link_bytes_per_second", self.link_bytes_per_second, null);
+    each("within_host_bytes_per_second", self.within_host_bytes_per_second, null);
+  }
+  void check(const ObjectReader& reader) const;
+};
+
+// Throws Error(bad_data) that names the file and what is wrong with it.
+Expectation read_expectation(const std::filesystem::path& file);
+nlohmann::ordered_json to_json(const Expectation& expectation);
+nlohmann::ordered_json expectation_schema();
+
+}  // namespace plumb

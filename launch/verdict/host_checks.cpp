@@ -1,0 +1,278 @@
+#include "launch/verdict/host_checks.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/text.h"
+#include "base/units.h"
+#include "results/anomalies/slow_links.h"
+#include "results/statistics/statistics.h"
+
+namespace plumb {
+namespace {
+
+constexpr double kDeviceLimit = 0.05, kBusyLimit = 0.5;  // losses of speed
+constexpr double kLinkLimit = 0.25;
+
+std::vector<std::string> hosts_of(const std::vector<HostAnswer>& answers) {
+  std::vector<std::string> hosts;
+  for (const HostAnswer& answer : answers) hosts.push_back(answer.name);
+  return hosts;
+}
+
+bool contains(const std::vector<std::string>& list, const std::string& item) {
+  return std::ranges::find(list, item) != list.end();
+}
+
+std::string device_text(const ScreenedDevice& device) {
+  return device.gpu.empty() ? device.host : fmt::format("{} GPU {}", device.host, device.index);
+}
+
+std::string speed_text(double images_per_second) {
+  return fmt::format("{:.1f} images/s", images_per_second);
+}
+
+std::string loss_text(double share) {
+  return fmt::format("{:+.0f} %", 100 * (share - 1));
+}
+
+// "63.3 to 65.7 images/s"
+std::string speeds_text(const std::vector<double>& speeds) {
+  const auto [low, high] = std::ranges::minmax_element(speeds);
+  return speeds.size() == 1 ? speed_text(*low) : fmt::format("{:.1f} to {:.1f} images/s", *low, *high);
+}
+
+// A device's speed alone against what it should be.
+struct JudgedDevice {
+  const ScreenedDevice* device = nullptr;
+  double expected = 0;
+  std::string source;
+  Outcome outcome = Outcome::pass;
+  double limit = kDeviceLimit;
+
+  double share() const { return device->alone->images_per_second / expected; }
+};
+
+// One check for each device that doesn't pass, and one for all that do.
+void add_judged(Verdict& verdict, const std::vector<JudgedDevice>& judged) {
+  Check passed{.check = "device alone", .limit = kDeviceLimit};
+  std::vector<double> speeds;
+  for (const JudgedDevice& one : judged) {
+    const double speed = one.device->alone->images_per_second;
+    if (one.outcome == Outcome::pass) {
+      passed.where.push_back(device_text(*one.device));
+      if (!contains(passed.hosts, one.device->host)) passed.hosts.push_back(one.device->host);
+      passed.expected = speed_text(one.expected);
+      passed.source = one.source;
+      speeds.push_back(speed);
+      continue;
+    }
+    const std::string reasons = one.device->alone->throttle_reasons;
+    verdict.add(
+        {.check = "device alone",
+         .where = {device_text(*one.device)},
+         .hosts = {one.device->host},
+         .expected = speed_text(one.expected),
+         .measured = fmt::format("{} ({})", speed_text(speed), loss_text(one.share())),
+         .source = one.source,
+         .limit = one.limit,
+         .outcome = one.outcome,
+         .remark = one.outcome == Outcome::unknown
+                       ? "other programs run there, so only a loss over half would say something; end "
+                         "them and check again"
+                   : reasons.empty() ? "look at its clocks, power, cooling and what else runs there"
+                                     : reasons,
+         .runs = 1});
+  }
+  if (speeds.empty()) return;
+  const auto place = [&](const std::string& host) {
+    return std::ranges::find(verdict.hosts, host) - verdict.hosts.begin();
+  };
+  std::ranges::sort(passed.hosts, {}, place);
+  if (passed.where.size() == passed.hosts.size() && passed.where.front().find(' ') == std::string::npos)
+    passed.where = passed.hosts;  // CPUs
+  passed.measured = speeds_text(speeds);
+  passed.runs = speeds.size();
+  verdict.add(std::move(passed));
+}
+
+JudgedDevice judged_by(const ScreenedDevice& device, double expected, const std::string& source,
+                       bool is_busy) {
+  JudgedDevice judged{.device = &device, .expected = expected, .source = source};
+  judged.limit = is_busy ? kBusyLimit : kDeviceLimit;
+  // Times, as screen compares them: 5 % more time per image.
+  judged.outcome = judged.share() * (1 + kDeviceLimit) >= 1     ? Outcome::pass
+                   : is_busy && judged.share() > 1 - kBusyLimit ? Outcome::unknown
+                                                                : Outcome::fail;
+  return judged;
+}
+
+// Against others of their kind, as plumbline screen judges.
+void add_relative(Verdict& verdict, const ScreenReport& report,
+                  const std::vector<const ScreenedDevice*>& kind, const std::vector<std::string>& busy) {
+  std::vector<double> speeds;
+  for (const ScreenedDevice* device : kind) speeds.push_back(device->alone->images_per_second);
+  const double usual = median(speeds);
+  const auto is_slow = [&](const ScreenedDevice* device) {
+    return std::ranges::any_of(report.slow, [&](const SlowDevice& slow) {
+      return slow.alone && &report.devices[slow.device] == device;
+    });
+  };
+  std::vector<JudgedDevice> judged;
+  std::vector<std::string> untold;
+  for (const ScreenedDevice* device : kind) {
+    JudgedDevice one{.device = device, .expected = usual, .source = fmt::format("median of {}", kind.size())};
+    const bool is_busy = contains(busy, device->host);
+    if (is_busy) one.limit = kBusyLimit;
+    if (is_slow(device))
+      one.outcome = one.share() < 1 - one.limit || !is_busy ? Outcome::fail : Outcome::unknown;
+    else if (!report.can_tell())
+      untold.push_back(device_text(*device));
+    judged.push_back(one);
+  }
+  std::erase_if(judged, [&](const JudgedDevice& one) {
+    return one.outcome == Outcome::pass && contains(untold, device_text(*one.device));
+  });
+  add_judged(verdict, judged);
+  if (untold.empty()) return;
+  verdict.add({.check = "device alone",
+               .where = untold,
+               .measured = speeds_text(speeds),
+               .outcome = Outcome::unknown,
+               .remark = report.was_judged
+                             ? fmt::format("devices vary so much that only a loss over {} % would show",
+                                           percent_text(report.smallest_loss_shown))
+                             : "fewer than three of a kind, and nothing is expected of them: give --expect",
+               .runs = untold.size()});
+}
+
+std::string rate_text(double bytes_per_second) {
+  return fmt::format("{:.3g} GB/s", bytes_per_second / kGiga);
+}
+
+Check failed_link(const SlowLink& slow, const std::vector<std::string>& hosts, const std::string& source) {
+  const bool is_bandwidth = slow.what == SlowLink::What::bandwidth;
+  const auto text = [&](double value) {
+    return is_bandwidth ? rate_text(value) : fmt::format("{:.1f} us", value * kMicrosecondsInSecond);
+  };
+  const std::string& host = hosts[slow.other.value_or(slow.place)];
+  return {.check = is_bandwidth ? "link" : "latency",
+          .where = {slow.other ? fmt::format("{} - {}", hosts[slow.place], host) : host + " - all"},
+          .hosts = {host},
+          .expected = text(slow.usual),
+          .measured = text(slow.value),
+          .source = source,
+          .limit = is_bandwidth ? std::optional(kLinkLimit) : std::nullopt,
+          // A busy host answers late, too.
+          .outcome = is_bandwidth ? Outcome::fail : Outcome::unknown,
+          .remark = is_bandwidth
+                        ? "look at cable, port, speed setting and network card; every step waits for "
+                          "the slowest link"
+                        : "look at what else runs there and at the path to it",
+          .runs = 5};
+}
+
+}  // namespace
+
+void add_facts(Verdict& verdict, const std::vector<HostAnswer>& answers, const Expectation* expectation) {
+  std::vector<std::string> good = hosts_of(answers);
+  std::string warnings;
+  for (const Note& note : find_faults(answers, false)) {
+    if (note.severity == Severity::warning && note.kind != "load")
+      append_part(warnings, note_text(note), "; ");
+    if (note.severity != Severity::error) continue;
+    for (const std::string& host : note.hosts) std::erase(good, host);
+    verdict.add({.check = note.kind,
+                 .where = note.hosts,
+                 .hosts = note.hosts,
+                 .outcome = Outcome::fail,
+                 .remark = note.text});
+  }
+  if (expectation != nullptr)
+    for (const HostAnswer& answer : answers) {
+      if (!answer.answered || std::ssize(answer.facts.gpus) >= expectation->devices_per_host) continue;
+      std::erase(good, answer.name);
+      verdict.add({.check = "GPUs",
+                   .where = {answer.name},
+                   .hosts = {answer.name},
+                   .expected = std::to_string(expectation->devices_per_host),
+                   .measured = std::to_string(answer.facts.gpus.size()),
+                   .source = "expect.json",
+                   .outcome = Outcome::fail,
+                   .remark = "look for a GPU that fell off the bus (nvidia-smi, dmesg)"});
+    }
+  if (good.empty()) return;
+  verdict.add({.check = "facts", .where = good, .hosts = good, .remark = warnings});
+}
+
+std::vector<std::string> busy_hosts(const std::vector<HostAnswer>& answers) {
+  std::set<std::string> busy;
+  for (const Note& note : find_faults(answers, false))
+    if (note.kind == "load" || note.text.starts_with("a GPU is in use"))
+      busy.insert(note.hosts.begin(), note.hosts.end());
+  return {busy.begin(), busy.end()};
+}
+
+void add_devices(Verdict& verdict, const ScreenReport& report, const Expectation* expectation,
+                 const std::vector<std::string>& busy) {
+  std::map<std::string, std::vector<const ScreenedDevice*>> kinds;
+  for (const ScreenedDevice& device : report.devices) {
+    if (device.alone) kinds[device.name].push_back(&device);
+    if (!device.failure.empty())
+      verdict.add({.check = "device alone",
+                   .where = {device_text(device)},
+                   .hosts = {device.host},
+                   .outcome = Outcome::fail,
+                   .remark = device.failure});
+  }
+  for (const auto& [name, kind] : kinds) {
+    const ExpectedDevice* expected = expectation == nullptr ? nullptr : expectation->find(name);
+    if (expected == nullptr) {
+      add_relative(verdict, report, kind, busy);
+      continue;
+    }
+    std::vector<JudgedDevice> judged;
+    for (const ScreenedDevice* device : kind)
+      judged.push_back(
+          judged_by(*device, expected->images_per_second, "expect.json", contains(busy, device->host)));
+    add_judged(verdict, judged);
+  }
+}
+
+void add_links(Verdict& verdict, const Links& links, const std::optional<ExpectedLink>& expected) {
+  constexpr const char* kOthers = "the other hosts";
+  std::vector<std::string> hosts;
+  for (const LinkHost& host : links.hosts) hosts.push_back(host.name);
+  std::vector<std::string> good = hosts;
+  for (SlowLink& slow :
+       find_slow(links, {.expected_bytes_per_second = expected ? std::optional(expected->bytes_per_second)
+                                                               : std::nullopt})) {
+    const bool by_expectation = expected && slow.what == SlowLink::What::bandwidth;
+    verdict.add(failed_link(slow, hosts, by_expectation ? expected->source : kOthers));
+    if (slow.what == SlowLink::What::bandwidth) std::erase(good, hosts[slow.other.value_or(slow.place)]);
+  }
+  std::vector<double> speeds;
+  for (const HostPair& pair : links.pairs)
+    if (contains(good, pair.first) && contains(good, pair.second))
+      speeds.push_back(pair.link.bytes_per_second);
+  if (speeds.empty()) return;
+  const auto [slowest, fastest] = std::ranges::minmax_element(speeds);
+  const bool can_compare = hosts.size() > 2;
+  verdict.add({.check = "link",
+               .where = good,
+               .hosts = good,
+               .expected = expected ? rate_text(expected->bytes_per_second) : "",
+               .measured = fmt::format("{} to {}", rate_text(*slowest), rate_text(*fastest)),
+               .source = expected      ? expected->source
+                         : can_compare ? kOthers
+                                       : "",
+               .limit = kLinkLimit,
+               .outcome = expected || can_compare ? Outcome::pass : Outcome::unknown,
+               .remark = expected      ? ""
+                         : can_compare ? "all could be slow alike: give --link or --expect"
+                                       : "one link has none to compare with: give --link or --expect",
+               .runs = 5});
+}
+
+}  // namespace plumb

@@ -1,0 +1,36 @@
+// What doctor, screen and bench_allreduce found on hosts, as checks of a verdict.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/hosts/findings.h"
+#include "launch/hosts/screening.h"
+#include "launch/verdict/expectation.h"
+#include "launch/verdict/verdict.h"
+#include "results/record/links.h"
+
+namespace plumb {
+
+// Faults that keep a run from starting fail; warnings are remarks. `expectation` may be null, here and below.
+void add_facts(Verdict& verdict, const std::vector<HostAnswer>& answers, const Expectation* expectation);
+
+// Hosts on which other programs run, so that a small loss there says nothing.
+std::vector<std::string> busy_hosts(const std::vector<HostAnswer>& answers);
+
+// Devices against what is expected of their kind, else against others of their kind; without either, can't
+// tell. A device of a busy host fails below half of what is expected only.
+void add_devices(Verdict& verdict, const ScreenReport& report, const Expectation* expectation,
+                 const std::vector<std::string>& busy);
+
+// What a link between two hosts should reach, and who says so.
+struct ExpectedLink {
+  double bytes_per_second = 0;
+  std::string source;  // "--link", "expect.json", "network cards"
+};
+
+// Pairs of hosts against what is expected, and against each other.
+void add_links(Verdict& verdict, const Links& links, const std::optional<ExpectedLink>& expected);
+
+}  // namespace plumb

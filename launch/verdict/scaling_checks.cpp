@@ -1,0 +1,74 @@
+#include "launch/verdict/scaling_checks.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "results/simulation/scaling_verdicts.h"
+
+namespace plumb {
+namespace {
+
+constexpr double kScalingLimit = 0.1;
+
+Check scaling_check(const MeasuredCase& measured, const PredictedCase* predicted) {
+  Check check{.check = "scaling " + measured.layout.name(),
+              .where = {counted(measured.layout.nodes, "host")},
+              .measured = fmt::format("{:.1f} images/s", measured.images_per_second),
+              .limit = kScalingLimit,
+              .runs = static_cast<std::size_t>(measured.runs)};
+  if (predicted == nullptr) {
+    check.outcome = Outcome::unknown;
+    check.remark = "what its links allow is not known";
+    return check;
+  }
+  check.expected = fmt::format("{:.1f} images/s", predicted->images_per_second);
+  check.source = "its links";
+  check.outcome = measured.images_per_second >= (1 - kScalingLimit) * predicted->images_per_second
+                      ? Outcome::pass
+                      : Outcome::fail;
+  return check;
+}
+
+// The verdict's words on this case: what holds it back, or why its figures can't be.
+std::string remark_on(const std::vector<Note>& verdicts, const std::string& name) {
+  std::string text;
+  for (const Note& note : verdicts)
+    if (note.subject == name) append_part(text, note.text, "; ");
+  return text;
+}
+
+}  // namespace
+
+void add_scaling(Verdict& verdict, const ScalingJudgement& judgement) {
+  try {
+    const ScalingBasis basis = load_scaling_basis({judgement.runs.string()});
+    ScalingPrediction prediction;
+    std::vector<Note> verdicts;
+    if (judgement.links) {
+      prediction = predict_scaling(
+          basis, *judgement.links, {},
+          cases_between(1, most_devices(basis, *judgement.links), devices_per_host(*judgement.links)));
+      verdicts = scaling_verdicts(basis, prediction);
+    }
+    for (const MeasuredCase& measured : basis.measured) {
+      if (measured.layout.devices() < 2) continue;
+      const auto predicted = std::ranges::find_if(prediction.cases, [&](const PredictedCase& one) {
+        return one.layout.name() == measured.layout.name();
+      });
+      Check check = scaling_check(measured, predicted == prediction.cases.end() ? nullptr : &*predicted);
+      if (const std::string remark = remark_on(verdicts, measured.layout.name()); !remark.empty())
+        append_part(check.remark, remark, "; ");
+      if (check.outcome == Outcome::fail && judgement.shares_machine) {
+        check.outcome = Outcome::skip;
+        check.source = "its links, but hosts share one machine's CPUs";
+      }
+      verdict.add(std::move(check));
+    }
+  } catch (const Error& error) {
+    verdict.add(
+        {.check = "scaling", .where = judgement.hosts, .outcome = Outcome::unknown, .remark = error.what()});
+  }
+}
+
+}  // namespace plumb

@@ -1,0 +1,187 @@
+#include "launch/verdict/verdict.h"
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+
+#include "base/junit.h"
+#include "base/paths.h"
+#include "base/text.h"
+#include "base/text_table.h"
+#include "base/units.h"
+#include "launch/host_names.h"
+
+namespace plumb {
+namespace {
+
+constexpr const char* kVerdictSchema = "plumbline.verdict/1";
+constexpr std::size_t kMostRows = 22, kHeadlineColumns = 80, kRemarkColumns = 60;
+
+std::string limit_text(const Check& check) {
+  return check.limit ? fmt::format("-{:.0f} %", 100 * *check.limit) : "";
+}
+
+std::string where_text(const Check& check) {
+  const bool are_hosts = check.where == check.hosts;
+  return are_hosts ? short_host_list_text(check.where)
+                   : shortened(fmt::format("{}", fmt::join(check.where, ", ")), 30);
+}
+
+// The worst check first, in order among equals.
+std::vector<Check> sorted_checks(const Verdict& verdict) {
+  std::vector<Check> checks = verdict.checks;
+  std::ranges::stable_sort(checks, std::ranges::greater(), &Check::outcome);
+  return checks;
+}
+
+std::string duration_text(double seconds) {
+  return seconds < 90 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.1f} min", seconds / 60);
+}
+
+std::string exclusion_text(const Verdict& verdict) {
+  const std::vector<std::string> excluded = verdict.excluded(), kept = verdict.kept();
+  if (excluded.empty() || verdict.hosts.size() < 2) return "";
+  return fmt::format("leave out: srun --exclude={}{}\n", host_list_text(excluded),
+                     kept.empty() ? "" : fmt::format(" | mpirun -H {}", fmt::join(kept, ",")));
+}
+
+}  // namespace
+
+std::string_view word_of(Outcome outcome) {
+  static constexpr std::array<std::string_view, 4> kWords{"skip", "pass", "can't tell", "FAIL"};
+  return kWords[static_cast<std::size_t>(outcome)];
+}
+
+Outcome Verdict::outcome() const {
+  Outcome worst = Outcome::skip;
+  for (const Check& check : checks) worst = std::max(worst, check.outcome);
+  return worst == Outcome::skip ? Outcome::unknown : worst;
+}
+
+std::vector<std::string> Verdict::excluded() const {
+  std::vector<std::string> found;
+  for (const std::string& host : hosts)
+    if (std::ranges::any_of(checks, [&](const Check& check) {
+          return check.outcome == Outcome::fail && std::ranges::count(check.hosts, host) > 0;
+        }))
+      found.push_back(host);
+  return found;
+}
+
+std::vector<std::string> Verdict::kept() const {
+  std::vector<std::string> found = hosts;
+  for (const std::string& host : excluded()) std::erase(found, host);
+  return found;
+}
+
+std::string utc_now(const char* format) {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  char text[sizeof "2026-11-27T11:42:00Z"];
+  std::strftime(text, sizeof text, format, &parts);
+  return text;
+}
+
+int exit_code_of(Outcome outcome) {
+  return outcome == Outcome::fail ? 1 : outcome == Outcome::unknown ? 2 : 0;
+}
+
+std::string headline(const Verdict& verdict) {
+  const std::vector<Check> checks = sorted_checks(verdict);
+  const Outcome outcome = verdict.outcome();
+  std::string text = fmt::format("{} {}", short_host_list_text(verdict.hosts),
+                                 outcome == Outcome::unknown ? "CAN'T TELL"
+                                 : outcome == Outcome::pass  ? "PASS"
+                                                             : "FAIL");
+  if (checks.empty()) return text;
+  if (outcome == Outcome::pass)
+    return fmt::format("{} {} in {}", text, counted(checks.size(), "check"), duration_text(verdict.seconds));
+  const Check& worst = checks.front();
+  text += fmt::format(" {}:", worst.check);
+  if (!worst.measured.empty()) text += " " + worst.measured;
+  if (!worst.expected.empty()) text += fmt::format(", expected {}", worst.expected);
+  if (worst.measured.empty()) text += " " + worst.remark;
+  return shortened(printable(text), kHeadlineColumns);
+}
+
+std::string verdict_text(const Verdict& verdict) {
+  const std::size_t bad = verdict.excluded().size();
+  std::string text =
+      fmt::format("{}  {}{}  {}, {}\n",
+                  verdict.outcome() == Outcome::unknown ? "CAN'T TELL"
+                  : verdict.outcome() == Outcome::pass  ? "PASS"
+                                                        : "FAIL",
+                  counted(verdict.hosts.size(), "host"),
+                  bad == 0 ? "" : fmt::format(", {} bad: {}", bad, short_host_list_text(verdict.excluded())),
+                  verdict.began, duration_text(verdict.seconds));
+  text += exclusion_text(verdict) + "\n";
+  std::vector<TextRow> rows{{"verdict", "check", "where", "expected", "measured", "limit", "by"}};
+  std::string remarks;
+  std::size_t left = 0;
+  for (const Check& check : sorted_checks(verdict)) {
+    if (rows.size() > kMostRows) {
+      ++left;
+      continue;
+    }
+    rows.push_back({std::string(word_of(check.outcome)), check.check, where_text(check), check.expected,
+                    check.measured, limit_text(check), check.source});
+    if (!check.remark.empty() && check.outcome != Outcome::pass && check.outcome != Outcome::skip)
+      remarks +=
+          hanging_lines(fmt::format("{}, {}: {}", where_text(check), check.check, check.remark), "  ", "");
+  }
+  text += padded_table(rows, "lllrrrl");
+  if (left > 0) text += fmt::format("and {} more, all in JSON\n", left);
+  if (!remarks.empty()) text += "\n" + remarks;
+  if (!verdict.folder.empty()) text += fmt::format("\nfiles in {}\n", verdict.folder);
+  if (!verdict.next.empty()) text += fmt::format("next: {}\n", verdict.next);
+  return text;
+}
+
+void Verdict::fields(auto& self, auto&& each) {
+  each("verdict", std::string(word_of(self.outcome())), Field{"pass, FAIL or can't tell"});
+  each("exit_code", exit_code_of(self.outcome()), Field{"0 pass, 1 fail, 2 can't tell"});
+  each("began", self.began, Field{"UTC"}), each("seconds", self.seconds);
+  each("hosts", self.hosts), each("excluded", self.excluded(), Field{"hosts to leave out"});
+  each("checks", self.checks);
+}
+
+nlohmann::ordered_json verdict_json(const Verdict& verdict) {
+  return document_json(kVerdictSchema, verdict);
+}
+
+nlohmann::ordered_json verdict_schema() {
+  return json_schema<Verdict>(kVerdictSchema, "A verdict on hosts: plumbline check --json, accept.json.");
+}
+
+std::string verdict_junit(const Verdict& verdict) {
+  std::vector<JunitCase> cases;
+  for (const Check& check : verdict.checks) {
+    using enum JunitCase::Result;
+    cases.push_back({.name = fmt::format("{} {}", check.check, fmt::join(check.where, ", ")),
+                     .result = check.outcome == Outcome::pass   ? passed
+                               : check.outcome == Outcome::fail ? failure
+                                                                : skipped,
+                     .type = check.check,
+                     .message = fmt::format("measured {}, expected {}{}", check.measured, check.expected,
+                                            check.remark.empty() ? "" : ": " + check.remark)});
+  }
+  return junit_text("plumbline.verdict", "plumbline verdict", cases);
+}
+
+std::string verdict_prometheus(const Verdict& verdict) {
+  const auto escaped = [](const std::string& text) {
+    return replaced(replaced(printable(text), '\\', "\\\\"), '"', "\\\"");
+  };
+  std::string text =
+      "# HELP plumbline_check Outcome of a check of hosts: 1 pass, 0 fail; none where it can't tell.\n"
+      "# TYPE plumbline_check gauge\n";
+  for (const Check& check : verdict.checks)
+    if (check.outcome == Outcome::pass || check.outcome == Outcome::fail)
+      for (const std::string& where : check.where)
+        text += fmt::format("plumbline_check{{check=\"{}\",where=\"{}\"}} {}\n", escaped(check.check),
+                            escaped(where), check.outcome == Outcome::pass ? 1 : 0);
+  return text;
+}
+
+}  // namespace plumb

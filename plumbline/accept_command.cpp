@@ -1,0 +1,393 @@
+// `plumbline accept`: from host names to a verdict: facts, devices, links, scaling.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/console/messages.h"
+#include "base/console/print.h"
+#include "base/console/progress.h"
+#include "base/environment.h"
+#include "base/error.h"
+#include "base/output.h"
+#include "base/process/child_process.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "launch/host_launcher.h"
+#include "launch/hosts/ask_hosts.h"
+#include "launch/hosts/device_runs.h"
+#include "launch/sweep/sweep.h"
+#include "launch/verdict/accept_plan.h"
+#include "launch/verdict/host_checks.h"
+#include "launch/verdict/scaling_checks.h"
+#include "plumbline/command.h"
+#include "plumbline/engine.h"
+#include "results/statistics/statistics.h"
+
+namespace plumb {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kAgain = 2;  // runs of a device that seems slow
+
+struct AcceptArguments {
+  HostArguments hosts;
+  ScreenWork work;
+  std::string expect, save_expect, output;
+  std::optional<double> link;  // GB/s
+  double budget_minutes = 10;
+  bool resume = false, dry_run = false, json = false, quiet = false;
+};
+
+OptionTable accept_options(AcceptArguments& arguments) {
+  return {
+      "plumbline accept",
+      "Judges the hosts of a cluster: their facts, every device alone and all at once, every link between "
+      "hosts, and how a training step scales over them. A host that fails is left out of what follows. The "
+      "first line is the verdict. Exit code 0: pass; 1: fail; 2: can't tell; 69: no host could be measured.",
+      {host_options(arguments.hosts),
+       screen_work_options(arguments.work),
+       {"Judgement",
+        {text_option("--expect", "FILE", arguments.expect,
+                     "what an earlier accept measured: devices, links, number of GPUs"),
+         quantity_option("--link", "25Gbit/s", arguments.link,
+                         {{"Gbit/s", 0.125}, {"Mbit/s", 0.125e-3}, {"GB/s", 1}, {"MB/s", 1e-3}},
+                         {.lowest = 0, .highest = 1e6, .above_lowest = true},
+                         "what a link between two hosts should reach")
+             .with_default("by --expect, else compared with each other"),
+         number_option("--budget", "MIN", arguments.budget_minutes,
+                       {.lowest = 0, .highest = 1440, .above_lowest = true},
+                       "minutes that it may take; decides how long and how often runs are")}},
+       {"Output",
+        {text_option(
+             "-o,--output", "DIR", arguments.output,
+             "new folder: accept.json, accept.txt, junit.xml, exclude.txt, plumbline.prom, links.json, "
+             "scaling/runs")
+             .with_default("accept/<date and time>"),
+         text_option("--save-expect", "FILE", arguments.save_expect,
+                     "write what good hosts reached, for check and the next accept"),
+         flag_option("--resume", arguments.resume, true,
+                     "go on in --output: runs of the scaling step that are done are kept"),
+         flag_option("--dry-run", arguments.dry_run, true, "print steps and time; start nothing on devices"),
+         flag_option("--json", arguments.json, true, "print accept.json instead of the table"),
+         flag_option("--quiet", arguments.quiet, true, "the verdict only")}}}};
+}
+
+std::vector<std::string> with_print_config(std::vector<std::string> options) {
+  options.emplace_back("--print-config");
+  return options;
+}
+
+// The steps of a command, each of which adds its checks to the verdict.
+class Acceptance {
+ public:
+  explicit Acceptance(const AcceptArguments& arguments)
+      : arguments_(arguments),
+        work_(arguments.work),
+        hosts_(named_hosts(arguments.hosts)),
+        transport_arguments_(arguments.hosts),
+        line_(stderr, arguments.quiet ? Terminal{} : terminal_of(stderr)),
+        messages_(stderr, terminal_of(stderr), arguments.quiet ? Loudness::quiet : Loudness::usual) {
+    if (!arguments.expect.empty()) {
+      expectation_ = read_expectation(arguments.expect);
+      if (work_.options.empty()) work_.options = expectation_->options;
+    }
+    if (hosts_.names.empty() && !environment_variable("SLURM_JOB_NODELIST").empty()) {
+      hosts_ = read_host_list("SLURM_JOB_NODELIST", environment_variable("SLURM_JOB_NODELIST"));
+      if (transport_arguments_.ssh.empty()) transport_arguments_.ssh = "srun";
+    }
+    if (hosts_.names.empty())
+      throw Error(ExitCode::usage,
+                  "no hosts are named; give -H node[1-4] or --hostfile, or start it in a Slurm job");
+    transport_ = transport_of(transport_arguments_, hosts_.user);
+    verdict_.hosts = hosts_.names;
+    verdict_.began = utc_now();
+    folder_ = arguments.output.empty() ? "accept/" + utc_now("%F_%H%M%S") : arguments.output;
+  }
+
+  int run() {
+    const double start = wall_seconds();
+    if (arguments_.dry_run) {
+      ask();
+      print_text(plan_text(plan_for(hosts_.names.size())));
+      return 0;
+    }
+    make_folder();
+    show("facts of " + counted(hosts_.names.size(), "host"));
+    ask();
+    messages_.say(fmt::format("plumbline: about {:.1f} min for {}; files in {}",
+                              plan_for(hosts_.names.size()).seconds() / 60,
+                              counted(hosts_.names.size(), "host"), folder_.string()));
+    add_facts(verdict_, answers_, expectation_ ? &*expectation_ : nullptr);
+    if (!verdict_.kept().empty()) judge_devices_alone();
+    if (verdict_.kept().size() > 1) judge_links();
+    if (!verdict_.kept().empty()) judge_scaling();
+    verdict_.seconds = wall_seconds() - start;
+    verdict_.folder = folder_.string();
+    return tell();
+  }
+
+ private:
+  void show(const std::string& step) { line_.draw(step); }
+
+  void make_folder() {
+    const Output output{.option = "--output", .path = folder_.string()};
+    std::error_code error;
+    if (!arguments_.resume && fs::exists(folder_, error) && !fs::is_empty(folder_, error))
+      throw cannot_create(output, "the folder is not empty", "pass another --output, or --resume");
+    OutputFolder(output, folder_ / "output");
+    fs::create_directories(folder_ / "output", error);
+  }
+
+  void ask() {
+    answers_ =
+        ask_hosts(hosts_.names, arguments_.hosts, transport_,
+                  {.program = screened_program(work_), .log_folder = temporary_folder()}, nullptr, signals_);
+  }
+
+  std::vector<HostAnswer> good_answers() const {
+    std::vector<HostAnswer> good;
+    const std::vector<std::string> kept = verdict_.kept();
+    for (const HostAnswer& answer : answers_)
+      if (std::ranges::count(kept, answer.name) > 0) good.push_back(answer);
+    return good;
+  }
+
+  int devices_per_host() const {
+    std::size_t fewest = 0;
+    for (const HostAnswer& answer : answers_)
+      if (answer.answered && answer.facts.program.libraries.contains("CUDA") && !answer.facts.gpus.empty())
+        fewest = fewest == 0 ? answer.facts.gpus.size() : std::min(fewest, answer.facts.gpus.size());
+    return std::max(1, static_cast<int>(fewest));
+  }
+  bool has_gpus() const {
+    return std::ranges::any_of(answers_, [](const HostAnswer& answer) {
+      return answer.facts.program.libraries.contains("CUDA") && !answer.facts.gpus.empty();
+    });
+  }
+
+  AcceptPlan plan_for(std::size_t hosts) const {
+    return {.hosts = static_cast<int>(hosts),
+            .devices_per_host = devices_per_host(),
+            .budget_seconds = 60 * arguments_.budget_minutes};
+  }
+
+  // Alone and all at once; those that seem slow again, as a burst of other work is no fault.
+  void judge_devices_alone() {
+    const std::vector<HostAnswer> good = good_answers();
+    std::vector<ScreenedDevice> devices = screened_devices(good);
+    show(fmt::format("{} alone, then all at once", counted(devices.size(), "device")));
+    ScreenWork work = work_;
+    work.seconds = std::min(work.seconds, plan_for(good.size()).run_seconds());
+    DeviceRuns runs(work, transport_, good, static_cast<std::size_t>(arguments_.hosts.most_at_once),
+                    [](std::size_t) {});
+    runs.alone(devices);
+    const std::vector<std::string> kept = verdict_.kept();
+    for (int again = 0; again < kAgain; ++again) {
+      Verdict so_far{.hosts = kept};
+      const ScreenReport report = judge_devices(kept, devices);
+      add_devices(so_far, report, expectation_ ? &*expectation_ : nullptr, {});
+      std::vector<std::size_t> slow;
+      for (std::size_t i = 0; i < devices.size(); ++i)
+        if (std::ranges::count(so_far.excluded(), devices[i].host) > 0) slow.push_back(i);
+      if (slow.empty()) break;
+      runs.alone(devices, slow);
+    }
+    if (devices_per_host() > 1) runs.together(devices);
+    screen_ = judge_devices(kept, devices);
+    add_devices(verdict_, screen_, expectation_ ? &*expectation_ : nullptr, busy_hosts(good));
+  }
+
+  SweepLauncher launcher() const {
+    SweepLauncher launcher{.command = find_launch_run().string(), .arguments = {}};
+    launcher.programs = fs::path(screened_program(work_)).parent_path();
+    const std::string user = hosts_.user.empty() ? "" : hosts_.user + "@";
+    std::string list;
+    for (const std::string& host : verdict_.kept()) append_part(list, user + host, ",");
+    launcher.hosts = SweepHosts{.list = list};
+    return launcher;
+  }
+
+  // Hosts that a message names.
+  std::vector<std::string> named_in(const std::string& message) const {
+    std::vector<std::string> named;
+    for (const std::string& host : verdict_.kept())
+      if ((" " + message + " ").find(" " + host + " ") != std::string::npos ||
+          message.find(" " + host + ":") != std::string::npos ||
+          message.find(" " + host + ",") != std::string::npos)
+        named.push_back(host);
+    return named;
+  }
+
+  void add_failed_run(const std::string& check, const std::string& why) {
+    const std::vector<std::string> named = named_in(why);
+    verdict_.add({.check = check,
+                  .where = named.empty() ? verdict_.kept() : named,
+                  .hosts = named,
+                  .outcome = Outcome::fail,
+                  .remark = why});
+  }
+
+  std::optional<ExpectedLink> expected_link() const {
+    if (arguments_.link) return ExpectedLink{*arguments_.link * kGiga, "--link"};
+    if (expectation_ && expectation_->link_bytes_per_second)
+      return ExpectedLink{*expectation_->link_bytes_per_second, "expect.json"};
+    return {};
+  }
+
+  void judge_links() {
+    show("links between hosts");
+    const int hosts = static_cast<int>(verdict_.kept().size());
+    const fs::path file = folder_ / "links.json", said = folder_ / "output" / "links.txt";
+    std::error_code error;
+    for (const fs::path& old : {file, said}) fs::remove(old, error);
+    std::vector<std::string> words = hosts_words(launcher(), hosts, 1);
+    words.insert(words.end(), {(launcher().programs / "bench_allreduce").string(), "--pairs", "--device",
+                               "cpu", "--output", file.string()});
+    const ChildEnd end =
+        run_child({words, said, fs::absolute(folder_).string()}, signals_, 60 + 20.0 * hosts, [] {});
+    if (end.signal != 0)
+      throw Error(static_cast<ExitCode>(128 + end.signal), "stopped by signal {}", end.signal);
+    if (end.code != 0) {
+      add_failed_run("links", end.timed_out ? "not done in time; see " + said.string()
+                                            : reason_in(said, "bench_allreduce", true));
+      return;
+    }
+    links_ = read_links(file);
+    add_links(verdict_, *links_, expected_link());
+  }
+
+  SweepPlan scaling_plan() const {
+    const AcceptPlan times = plan_for(verdict_.kept().size());
+    SweepPlan plan{
+        .repetitions = times.repetitions(), .retries = 0, .timeout_seconds = times.budget_seconds + 600};
+    plan.launcher = launcher();
+    SweepGroup group{.name = "step",
+                     .program = fs::path(screened_program(work_)).filename().string(),
+                     .options = work_.options};
+    if (work_.options.empty() && !has_gpus()) group.options = {"--bs", "4", "--image-size", "64"};
+    const nlohmann::ordered_json asked =
+        ask_engine(screened_program(work_), with_print_config(group.options));
+    group.model = asked.value("backbone", "resnet50");
+    group.precision = asked.at("precision");
+    group.batch_per_device = 64;
+    if (const auto& batch = asked.at("batch_per_device"); batch.is_number())
+      group.batch_per_device = batch.get<int>();
+    else
+      group.options.insert(group.options.end(), {"--bs", std::to_string(group.batch_per_device)});
+    group.options.insert(group.options.end(),
+                         {"--device", has_gpus() ? "cuda" : "cpu", "--iters", "12", "--warmup", "4",
+                          "--seconds", fmt::format("{}", times.run_seconds()), "--profile", "--quiet"});
+    plan.groups.push_back(group);
+    for (int repetition = 1; repetition <= plan.repetitions; ++repetition)
+      for (const Layout& one : times.cases())
+        plan.runs.push_back({.name = fmt::format("step_{}_{}", one.name(), repetition),
+                             .nodes = one.nodes,
+                             .devices_per_node = one.devices_per_node,
+                             .repetition = repetition});
+    return plan;
+  }
+
+  void judge_scaling() {
+    const SweepPlan plan = scaling_plan();
+    show(fmt::format("scaling: {}", counted(plan.runs.size(), "run")));
+    const SweepFolder folder{folder_ / "scaling"};
+    SweepJournal journal(folder.path, {.plan = plan_hash(plan), .build = build_hash(plan), .file = "accept"},
+                         arguments_.resume);
+    const SweepOutcome outcome =
+        run_sweep(plan, folder, journal,
+                  {.progress =
+                       [&](const SweepProgress& progress) {
+                         show(fmt::format("scaling: {} of {} runs, {}", progress.finished, progress.total,
+                                          progress.run));
+                       },
+                   .warn = [](const std::string&) {}});
+    if (outcome.signal != 0)
+      throw Error(static_cast<ExitCode>(128 + outcome.signal),
+                  "stopped by signal {}; go on with --output {} --resume", outcome.signal, folder_.string());
+    std::set<std::string> reasons;
+    for (const FailedRun& failed : outcome.failed)
+      if (reasons.insert(failed.reason).second) add_failed_run("scaling", failed.reason);
+    if (outcome.finished == 0 || plan.runs.size() < 2) return;
+    std::set<std::string> machines;
+    const std::vector<HostAnswer> good = good_answers();
+    for (const HostAnswer& answer : good) machines.insert(answer.facts.boot_id);
+    add_scaling(verdict_, {.runs = folder.runs(),
+                           .links = links_,
+                           .shares_machine = machines.size() < good.size(),
+                           .hosts = verdict_.kept()});
+  }
+
+  Expectation good_values() const {
+    Expectation good{
+        .source = fmt::format("accept of {}, {}", counted(verdict_.kept().size(), "host"), verdict_.began),
+        .options = work_.options,
+        .devices_per_host = has_gpus() ? devices_per_host() : 0};
+    std::map<std::string, std::vector<double>> speeds;
+    const std::vector<std::string> kept = verdict_.kept();
+    for (const ScreenedDevice& device : screen_.devices)
+      if (device.alone && std::ranges::count(kept, device.host) > 0)
+        speeds[device.name].push_back(device.alone->images_per_second);
+    for (const auto& [name, all] : speeds) good.devices.push_back({name, median(all), all.size()});
+    std::vector<double> links;
+    if (links_)
+      for (const HostPair& pair : links_->pairs)
+        if (std::ranges::count(kept, pair.first) > 0 && std::ranges::count(kept, pair.second) > 0)
+          links.push_back(pair.link.bytes_per_second);
+    if (!links.empty()) good.link_bytes_per_second = median(links);
+    return good;
+  }
+
+  int tell() {
+    line_.clear();
+    const std::vector<std::string> excluded = verdict_.excluded();
+    if (!excluded.empty())
+      verdict_.next = fmt::format("repair {}, then plumbline accept -H {}", fmt::join(excluded, ", "),
+                                  arguments_.hosts.hosts.empty() ? "…" : arguments_.hosts.hosts);
+    const std::string text = verdict_text(verdict_), json = json_text(verdict_json(verdict_));
+    std::string exclude;
+    for (const std::string& host : excluded) exclude += host + "\n";
+    for (const auto& [name, content] : {std::pair{"accept.txt", text},
+                                        {"accept.json", json},
+                                        {"junit.xml", verdict_junit(verdict_)},
+                                        {"exclude.txt", exclude},
+                                        {"plumbline.prom", verdict_prometheus(verdict_)}})
+      write_output({.option = "--output", .path = (folder_ / name).string(), .overwrite = true}, content);
+    if (!arguments_.save_expect.empty() && !verdict_.kept().empty())
+      write_output({.option = "--save-expect", .path = arguments_.save_expect, .overwrite = true},
+                   to_json(good_values()).dump(1) + "\n");
+    print_text(arguments_.json ? json : text);
+    const bool has_measured = !screen_.devices.empty();
+    return has_measured ? exit_code_of(verdict_.outcome()) : static_cast<int>(ExitCode::unavailable);
+  }
+
+  const AcceptArguments& arguments_;
+  ScreenWork work_;
+  HostList hosts_;
+  HostArguments transport_arguments_;
+  HostTransport transport_;
+  std::optional<Expectation> expectation_;
+  LiveLine line_;
+  Messages messages_;
+  SignalWatch signals_;
+  fs::path folder_;
+  Verdict verdict_;
+  std::vector<HostAnswer> answers_;
+  ScreenReport screen_;
+  std::optional<Links> links_;
+};
+
+int accept_command(const AcceptArguments& arguments) {
+  return Acceptance(arguments).run();
+}
+
+}  // namespace
+
+const Command kAcceptCommand = make_command(
+    "accept", "hosts of a cluster: pass or fail, and what to leave out", accept_options, accept_command);
+
+}  // namespace plumb

@@ -1,0 +1,165 @@
+// `plumbline check`: this host alone against what is expected of it, in seconds, for a scheduler's prolog.
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/console/print.h"
+#include "base/error.h"
+#include "base/machine/host_addresses.h"
+#include "base/output.h"
+#include "base/paths.h"
+#include "base/process/child_process.h"
+#include "base/text.h"
+#include "base/text_table.h"
+#include "base/units.h"
+#include "launch/hosts/ask_hosts.h"
+#include "launch/hosts/device_runs.h"
+#include "launch/verdict/host_checks.h"
+#include "plumbline/command.h"
+#include "results/record/schema.h"
+
+namespace plumb {
+namespace {
+
+struct CheckArguments {
+  std::string expect, exit_codes = "plumbline", program;
+  double budget_seconds = 20;
+  bool json = false, verbose = false;
+};
+
+OptionTable check_options(CheckArguments& arguments) {
+  return {
+      "plumbline check",
+      "Judges this host alone, without ssh and without MPI between hosts: facts as plumbline doctor collects "
+      "them, a short training on each device, and with several GPUs an allreduce between them, against what "
+      "plumbline accept --save-expect wrote. The first line has at most 80 characters. Exit code 0: pass; 1: "
+      "fail; 2: can't tell, as nothing is expected or other programs run here.",
+      {{"Input",
+        {text_option("--expect", "FILE", arguments.expect, "what this host should reach")
+             .with_default(std::string(kExpectationFile)),
+         text_option("--program", "PATH", arguments.program, "what devices run")
+             .with_default("bench_resnet50 next to plumbline"),
+         number_option("--budget", "S", arguments.budget_seconds, {.lowest = 4, .highest = 3600},
+                       "seconds that all of it may take")}},
+       {"Output",
+        {choice_option(
+             "--exit-codes", arguments.exit_codes, {"plumbline", "npd", "slurm", "sysexits"},
+             "plumbline and npd (Kubernetes' node problem detector): 0, 1, 2; slurm: 0 also where it "
+             "can't tell, with the line on stderr, so that only a failure drains; sysexits: 0, 69, 65"),
+         flag_option("--json", arguments.json, true, "print one JSON object instead of the lines"),
+         flag_option("--verbose", arguments.verbose, true, "print the table of all checks, too")}}}};
+}
+
+// Bus bandwidth of an allreduce between all GPUs of this host; a check of its own. Over MPI within the host.
+void add_loop(Verdict& verdict, const Expectation& expectation, const std::string& host, std::size_t gpus,
+              double seconds) {
+  if (!expectation.within_host_bytes_per_second || gpus < 2) return;
+  Check check{
+      .check = "allreduce in host", .where = {host}, .hosts = {host}, .source = "expect.json", .limit = 0.1};
+  const auto rate = [](double bytes_per_second) {
+    return fmt::format("{:.3g} GB/s", bytes_per_second / kGiga);
+  };
+  check.expected = rate(*expectation.within_host_bytes_per_second);
+  const CommandEnd end =
+      run_side_by_side({{"mpirun", "-np", std::to_string(gpus), "--bind-to", "none",
+                         program_path("", "bench_allreduce"), "--json", "-b", "64M", "-e", "64M"}},
+                       {.timeout_seconds = seconds}, SignalWatch())
+          .front();
+  const nlohmann::json said = nlohmann::json::parse(end.output, nullptr, false);
+  double measured = 0;
+  if (end.code == 0 && said.is_object())
+    for (const auto& one : said.value("results", nlohmann::json::array()))
+      measured = std::max(measured, one.value("busbw_bytes_per_second", 0.0));
+  check.runs = 1;
+  if (measured <= 0) {
+    check.outcome =
+        end.code == static_cast<int>(ExitCode::verification_failed) ? Outcome::fail : Outcome::unknown;
+    check.remark = end.timed_out ? "not done in time" : printable(last_line(end.errors));
+  } else {
+    check.measured = rate(measured);
+    check.outcome = measured >= (1 - *check.limit) * *expectation.within_host_bytes_per_second
+                        ? Outcome::pass
+                        : Outcome::fail;
+    check.remark =
+        check.outcome == Outcome::pass ? "" : "look at NVLink and its switches (nvidia-smi nvlink -s)";
+  }
+  verdict.add(std::move(check));
+}
+
+Verdict judge_this_host(const CheckArguments& arguments) {
+  const double start = wall_seconds();
+  Verdict verdict{.began = utc_now()};
+  std::optional<Expectation> expectation;
+  const std::string file = arguments.expect.empty() ? kExpectationFile : arguments.expect;
+  if (std::error_code error; !arguments.expect.empty() || std::filesystem::exists(file, error))
+    expectation = read_expectation(file);
+  ScreenWork work{.program = arguments.program};
+  if (expectation) work.options = expectation->options;
+  const SignalWatch signals;
+  const std::vector<HostAnswer> answers{
+      ask_this_host({.program = screened_program(work), .log_folder = temporary_folder()}, signals)};
+  const std::string& host = answers.front().name;
+  verdict.hosts = {host};
+  add_facts(verdict, answers, expectation ? &*expectation : nullptr);
+  if (!expectation)
+    verdict.add({.check = "expectation",
+                 .where = {host},
+                 .outcome = Outcome::unknown,
+                 .remark = fmt::format("no {}: write it by plumbline accept --save-expect", file)});
+  std::vector<ScreenedDevice> devices = screened_devices(answers);
+  // Each device's share of the time; a run's start takes seconds of its own.
+  const double share = arguments.budget_seconds / static_cast<double>(devices.size() + 1);
+  work.seconds = std::max(1.0, share / 2);
+  work.run_timeout_seconds = std::max(arguments.budget_seconds, 30.0);
+  if (verdict.outcome() != Outcome::fail) {
+    DeviceRuns runs(work, {}, answers, 1, [](std::size_t) {});
+    runs.alone(devices);
+    add_devices(verdict, judge_devices(verdict.hosts, devices), expectation ? &*expectation : nullptr,
+                busy_hosts(answers));
+    if (expectation)
+      add_loop(verdict, *expectation, host, answers.front().facts.gpus.size(), arguments.budget_seconds);
+  }
+  verdict.seconds = wall_seconds() - start;
+  return verdict;
+}
+
+int told_exit_code(Outcome outcome, const std::string& convention) {
+  const int code = exit_code_of(outcome);
+  if (convention == "slurm") return outcome == Outcome::fail ? code : 0;
+  if (convention != "sysexits" || code == 0) return code;
+  return static_cast<int>(outcome == Outcome::fail ? ExitCode::unavailable : ExitCode::bad_data);
+}
+
+// A scheduler must not drain a host for a file that can't be read: with its exit codes that can't tell.
+Verdict judged(const CheckArguments& arguments) {
+  try {
+    return judge_this_host(arguments);
+  } catch (const Error& error) {
+    if (arguments.exit_codes == "plumbline" || arguments.exit_codes == "sysexits") throw;
+    Verdict verdict{.hosts = {own_host()}, .began = utc_now()};
+    verdict.add(
+        {.check = "check", .where = verdict.hosts, .outcome = Outcome::unknown, .remark = error.what()});
+    return verdict;
+  }
+}
+
+int check_command(const CheckArguments& arguments) {
+  const Verdict verdict = judged(arguments);
+  const Outcome outcome = verdict.outcome();
+  const std::string line = headline(verdict) + "\n";
+  if (arguments.exit_codes == "slurm" && outcome == Outcome::unknown) std::fputs(line.c_str(), stderr);
+  if (arguments.json)
+    print_text(json_text(verdict_json(verdict)));
+  else
+    print_text(line + (arguments.verbose ? verdict_text(verdict) : ""));
+  return told_exit_code(outcome, arguments.exit_codes);
+}
+
+}  // namespace
+
+const Command kCheckCommand =
+    make_command("check", "this host alone: pass or fail, for a prolog", check_options, check_command);
+
+}  // namespace plumb
