@@ -173,7 +173,8 @@ class Acceptance {
   AcceptPlan plan_for(std::size_t hosts) const {
     return {.hosts = static_cast<int>(hosts),
             .devices_per_host = devices_per_host(),
-            .budget_seconds = 60 * arguments_.budget_minutes};
+            .budget_seconds = 60 * arguments_.budget_minutes,
+            .start_seconds = has_gpus() ? 15.0 : 3.0};
   }
 
   // Alone and all at once; those that seem slow again, as a burst of other work is no fault.

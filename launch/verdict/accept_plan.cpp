@@ -9,12 +9,11 @@ namespace plumb {
 namespace {
 
 constexpr double kFactSeconds = 5;
-constexpr double kRunStartSeconds = 15;  // that a run takes besides its steps: start, tuning, probe
-constexpr double kScalingShare = 0.6;    // of the budget
+constexpr double kScalingShare = 0.6;  // of the budget
 constexpr int kMostRepetitions = 7;
 
 double seconds_of_a_run(const AcceptPlan& plan) {
-  return plan.run_seconds() + kRunStartSeconds;
+  return plan.run_seconds() + plan.start_seconds;
 }
 double device_seconds(const AcceptPlan& plan) {
   return (plan.devices_per_host + 1) * seconds_of_a_run(plan);

@@ -11,6 +11,7 @@ namespace plumb {
 struct AcceptPlan {
   int hosts = 1, devices_per_host = 1;
   double budget_seconds = 600;
+  double start_seconds = 15;  // that a run takes besides its steps: start, tuning, probe
 
   // Of every timed run, without its start.
   double run_seconds() const;

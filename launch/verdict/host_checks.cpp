@@ -54,18 +54,30 @@ struct JudgedDevice {
   double share() const { return device->alone->images_per_second / expected; }
 };
 
+// Where a check of several devices was, in the order of the verdict's hosts, and their speeds.
+void set_places(Check& check, std::vector<const ScreenedDevice*> devices, const Verdict& verdict) {
+  std::ranges::stable_sort(devices, {}, [&](const ScreenedDevice* device) {
+    return std::pair(std::ranges::find(verdict.hosts, device->host), device->index);
+  });
+  std::vector<double> speeds;
+  for (const ScreenedDevice* device : devices) {
+    check.where.push_back(device_text(*device));
+    if (!contains(check.hosts, device->host)) check.hosts.push_back(device->host);
+    speeds.push_back(device->alone->images_per_second);
+  }
+  check.measured = speeds_text(speeds);
+}
+
 // One check for each device that doesn't pass, and one for all that do.
 void add_judged(Verdict& verdict, const std::vector<JudgedDevice>& judged) {
   Check passed{.check = "device alone", .limit = kDeviceLimit};
-  std::vector<double> speeds;
+  std::vector<const ScreenedDevice*> good;
   for (const JudgedDevice& one : judged) {
     const double speed = one.device->alone->images_per_second;
     if (one.outcome == Outcome::pass) {
-      passed.where.push_back(device_text(*one.device));
-      if (!contains(passed.hosts, one.device->host)) passed.hosts.push_back(one.device->host);
       passed.expected = speed_text(one.expected);
       passed.source = one.source;
-      speeds.push_back(speed);
+      good.push_back(one.device);
       continue;
     }
     const std::string reasons = one.device->alone->throttle_reasons;
@@ -85,15 +97,9 @@ void add_judged(Verdict& verdict, const std::vector<JudgedDevice>& judged) {
                                      : reasons,
          .runs = 1});
   }
-  if (speeds.empty()) return;
-  const auto place = [&](const std::string& host) {
-    return std::ranges::find(verdict.hosts, host) - verdict.hosts.begin();
-  };
-  std::ranges::sort(passed.hosts, {}, place);
-  if (passed.where.size() == passed.hosts.size() && passed.where.front().find(' ') == std::string::npos)
-    passed.where = passed.hosts;  // CPUs
-  passed.measured = speeds_text(speeds);
-  passed.runs = speeds.size();
+  if (good.empty()) return;
+  passed.runs = good.size();
+  set_places(passed, good, verdict);
   verdict.add(std::move(passed));
 }
 
@@ -120,31 +126,32 @@ void add_relative(Verdict& verdict, const ScreenReport& report,
     });
   };
   std::vector<JudgedDevice> judged;
-  std::vector<std::string> untold;
   for (const ScreenedDevice* device : kind) {
     JudgedDevice one{.device = device, .expected = usual, .source = fmt::format("median of {}", kind.size())};
     const bool is_busy = contains(busy, device->host);
     if (is_busy) one.limit = kBusyLimit;
     if (is_slow(device))
       one.outcome = one.share() < 1 - one.limit || !is_busy ? Outcome::fail : Outcome::unknown;
-    else if (!report.can_tell())
-      untold.push_back(device_text(*device));
     judged.push_back(one);
   }
-  std::erase_if(judged, [&](const JudgedDevice& one) {
-    return one.outcome == Outcome::pass && contains(untold, device_text(*one.device));
-  });
+  std::vector<const ScreenedDevice*> untold;
+  if (!report.can_tell())
+    std::erase_if(judged, [&](const JudgedDevice& one) {
+      const bool is_untold = one.outcome == Outcome::pass;
+      if (is_untold) untold.push_back(one.device);
+      return is_untold;
+    });
   add_judged(verdict, judged);
   if (untold.empty()) return;
-  verdict.add({.check = "device alone",
-               .where = untold,
-               .measured = speeds_text(speeds),
-               .outcome = Outcome::unknown,
-               .remark = report.was_judged
-                             ? fmt::format("devices vary so much that only a loss over {} % would show",
-                                           percent_text(report.smallest_loss_shown))
-                             : "fewer than three of a kind, and nothing is expected of them: give --expect",
-               .runs = untold.size()});
+  Check check{.check = "device alone",
+              .outcome = Outcome::unknown,
+              .remark = report.was_judged
+                            ? fmt::format("devices vary so much that only a loss over {} % would show",
+                                          percent_text(report.smallest_loss_shown))
+                            : "fewer than three of a kind, and nothing is expected of them: give --expect",
+              .runs = untold.size()};
+  set_places(check, untold, verdict);
+  verdict.add(std::move(check));
 }
 
 std::string rate_text(double bytes_per_second) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <ranges>
+#include <utility>
 
 #include "base/junit.h"
 #include "base/paths.h"
@@ -15,7 +17,7 @@ namespace plumb {
 namespace {
 
 constexpr const char* kVerdictSchema = "plumbline.verdict/1";
-constexpr std::size_t kMostRows = 22, kHeadlineColumns = 80, kRemarkColumns = 60;
+constexpr std::size_t kMostRows = 14, kMostRemarks = 5, kHeadlineColumns = 80;
 
 std::string limit_text(const Check& check) {
   return check.limit ? fmt::format("-{:.0f} %", 100 * *check.limit) : "";
@@ -40,9 +42,9 @@ std::string duration_text(double seconds) {
 
 std::string exclusion_text(const Verdict& verdict) {
   const std::vector<std::string> excluded = verdict.excluded(), kept = verdict.kept();
-  if (excluded.empty() || verdict.hosts.size() < 2) return "";
-  return fmt::format("leave out: srun --exclude={}{}\n", host_list_text(excluded),
-                     kept.empty() ? "" : fmt::format(" | mpirun -H {}", fmt::join(kept, ",")));
+  if (excluded.empty() || kept.empty()) return "";
+  return fmt::format("leave out: srun --exclude={} | mpirun -H {}\n", host_list_text(excluded),
+                     fmt::join(kept, ","));
 }
 
 }  // namespace
@@ -117,7 +119,7 @@ std::string verdict_text(const Verdict& verdict) {
                   verdict.began, duration_text(verdict.seconds));
   text += exclusion_text(verdict) + "\n";
   std::vector<TextRow> rows{{"verdict", "check", "where", "expected", "measured", "limit", "by"}};
-  std::string remarks;
+  std::vector<std::pair<std::string, std::string>> remarks;  // with whom they are about; the same one once
   std::size_t left = 0;
   for (const Check& check : sorted_checks(verdict)) {
     if (rows.size() > kMostRows) {
@@ -126,13 +128,18 @@ std::string verdict_text(const Verdict& verdict) {
     }
     rows.push_back({std::string(word_of(check.outcome)), check.check, where_text(check), check.expected,
                     check.measured, limit_text(check), check.source});
-    if (!check.remark.empty() && check.outcome != Outcome::pass && check.outcome != Outcome::skip)
-      remarks +=
-          hanging_lines(fmt::format("{}, {}: {}", where_text(check), check.check, check.remark), "  ", "");
+    if (check.remark.empty()) continue;
+    const auto same = std::ranges::find(remarks, check.remark, [](const auto& one) { return one.second; });
+    if (same == remarks.end())
+      remarks.emplace_back(where_text(check), check.remark);
+    else
+      append_part(same->first, where_text(check));
   }
   text += padded_table(rows, "lllrrrl");
   if (left > 0) text += fmt::format("and {} more, all in JSON\n", left);
-  if (!remarks.empty()) text += "\n" + remarks;
+  if (!remarks.empty()) text += "\n";
+  for (const auto& [where, remark] : remarks | std::views::take(kMostRemarks))
+    text += hanging_lines(fmt::format("{}: {}", where, remark), "  ", "");
   if (!verdict.folder.empty()) text += fmt::format("\nfiles in {}\n", verdict.folder);
   if (!verdict.next.empty()) text += fmt::format("next: {}\n", verdict.next);
   return text;

@@ -2,7 +2,8 @@
 # cluster. Debian's Open MPI starts under srun --mpi=pmix.
 # shellcheck shell=bash
 
-# start_slurm HOST…: slurmctld on the first host, slurmd on all; returns once they are idle.
+# start_slurm HOST…: slurmctld on the first host, slurmd on all; returns once they are idle. SLURM_MORE: more lines of its
+# configuration.
 start_slurm() {
   slurm=/run/slurm
   mkdir -p $slurm/tmp $slurm/state
@@ -27,6 +28,7 @@ SelectTypeParameters=CR_Core
 MpiDefault=none
 NodeName=$(echo "$@" | tr ' ' ,) CPUs=$(nproc) State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:4
+${SLURM_MORE:-}
 CONFIGURATION
   echo CgroupPlugin=cgroup/v1 >$slurm/cgroup.conf
   echo "PMIxCliTmpDirBase=$slurm/tmp" >$slurm/mpi.conf
