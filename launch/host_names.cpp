@@ -116,4 +116,16 @@ std::string short_host_list_text(std::span<const std::string> hosts) {
   return named == hosts.size() ? text : fmt::format("{} and {} more", text, hosts.size() - named);
 }
 
+std::vector<std::string> hosts_named_in(const std::string& message, std::vector<std::string> hosts) {
+  constexpr std::string_view kInNames = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.";
+  std::vector<std::string> words;
+  for (std::size_t at = 0; (at = message.find_first_of(kInNames, at)) < message.size();) {
+    const std::size_t end = std::min(message.find_first_not_of(kInNames, at), message.size());
+    words.push_back(message.substr(at, end - at));
+    at = end;
+  }
+  std::erase_if(hosts, [&](const std::string& host) { return std::ranges::count(words, host) == 0; });
+  return hosts;
+}
+
 }  // namespace plumb

@@ -31,4 +31,7 @@ std::string host_list_text(std::span<const std::string> hosts);
 // The same for sentences: at most some 60 letters, then "and 12 more".
 std::string short_host_list_text(std::span<const std::string> hosts);
 
+// Those of `hosts` that stand in a message as words.
+std::vector<std::string> hosts_named_in(const std::string& message, std::vector<std::string> hosts);
+
 }  // namespace plumb

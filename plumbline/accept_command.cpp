@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,13 +24,13 @@
 #include "launch/verdict/scaling_checks.h"
 #include "plumbline/command.h"
 #include "plumbline/engine.h"
-#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kSignalCode = 128;
 constexpr int kAgain = 2;  // runs of a device that seems slow
 
 struct AcceptArguments {
@@ -124,14 +123,27 @@ class Acceptance {
                               counted(hosts_.names.size(), "host"), folder_.string()));
     add_facts(verdict_, answers_, expectation_ ? &*expectation_ : nullptr);
     if (!verdict_.kept().empty()) judge_devices_alone();
-    if (verdict_.kept().size() > 1) judge_links();
-    if (!verdict_.kept().empty()) judge_scaling();
+    if (verdict_.kept().size() > 1) attempt("links", &Acceptance::judge_links);
+    if (!verdict_.kept().empty()) attempt("scaling", &Acceptance::judge_scaling);
     verdict_.seconds = wall_seconds() - start;
     verdict_.folder = folder_.string();
     return tell();
   }
 
  private:
+  // A step that can't be done leaves what the others found; only a signal ends them all.
+  void attempt(const std::string& check, void (Acceptance::*step)()) {
+    try {
+      (this->*step)();
+    } catch (const Error& error) {
+      if (static_cast<int>(error.code()) > kSignalCode) throw;
+      verdict_.add({.check = check,
+                    .where = verdict_.kept(),
+                    .hosts = verdict_.kept(),
+                    .outcome = Outcome::unknown,
+                    .remark = error.what()});
+    }
+  }
   void show(const std::string& step) { line_.draw(step); }
 
   void make_folder() {
@@ -177,6 +189,15 @@ class Acceptance {
             .start_seconds = has_gpus() ? 15.0 : 3.0};
   }
 
+  // Hosts with a device that would fail now, if `busy` hosts are.
+  std::vector<std::string> slow_hosts(const std::vector<ScreenedDevice>& devices,
+                                      const std::vector<std::string>& busy) const {
+    Verdict so_far{.hosts = verdict_.kept()};
+    const ScreenReport report = judge_devices(so_far.hosts, devices);
+    add_devices(so_far, report, expectation_ ? &*expectation_ : nullptr, busy);
+    return so_far.excluded();
+  }
+
   // Alone and all at once; those that seem slow again, as a burst of other work is no fault.
   void judge_devices_alone() {
     const std::vector<HostAnswer> good = good_answers();
@@ -189,16 +210,18 @@ class Acceptance {
     runs.alone(devices);
     const std::vector<std::string> kept = verdict_.kept();
     for (int again = 0; again < kAgain; ++again) {
-      Verdict so_far{.hosts = kept};
-      const ScreenReport report = judge_devices(kept, devices);
-      add_devices(so_far, report, expectation_ ? &*expectation_ : nullptr, {});
-      std::vector<std::size_t> slow;
+      std::vector<std::string> slow = slow_hosts(devices, {});
+      // What is far off twice stays so.
+      if (again > 0)
+        for (const std::string& host : slow_hosts(devices, kept)) std::erase(slow, host);
+      std::vector<std::size_t> indices;
       for (std::size_t i = 0; i < devices.size(); ++i)
-        if (std::ranges::count(so_far.excluded(), devices[i].host) > 0) slow.push_back(i);
-      if (slow.empty()) break;
-      runs.alone(devices, slow);
+        if (std::ranges::count(slow, devices[i].host) > 0) indices.push_back(i);
+      if (indices.empty()) break;
+      runs.alone(devices, indices);
     }
     if (devices_per_host() > 1) runs.together(devices);
+    if (devices.size() > 2) runs.compare_bits(devices);
     screen_ = judge_devices(kept, devices);
     add_devices(verdict_, screen_, expectation_ ? &*expectation_ : nullptr, busy_hosts(good));
   }
@@ -213,23 +236,13 @@ class Acceptance {
     return launcher;
   }
 
-  // Hosts that a message names.
-  std::vector<std::string> named_in(const std::string& message) const {
-    std::vector<std::string> named;
-    for (const std::string& host : verdict_.kept())
-      if ((" " + message + " ").find(" " + host + " ") != std::string::npos ||
-          message.find(" " + host + ":") != std::string::npos ||
-          message.find(" " + host + ",") != std::string::npos)
-        named.push_back(host);
-    return named;
-  }
-
+  // A run that failed: the fault of the hosts that it names, of nobody otherwise.
   void add_failed_run(const std::string& check, const std::string& why) {
-    const std::vector<std::string> named = named_in(why);
+    const std::vector<std::string> named = hosts_named_in(why, verdict_.kept());
     verdict_.add({.check = check,
                   .where = named.empty() ? verdict_.kept() : named,
                   .hosts = named,
-                  .outcome = Outcome::fail,
+                  .outcome = named.empty() ? Outcome::unknown : Outcome::fail,
                   .remark = why});
   }
 
@@ -263,10 +276,6 @@ class Acceptance {
   }
 
   SweepPlan scaling_plan() const {
-    const AcceptPlan times = plan_for(verdict_.kept().size());
-    SweepPlan plan{
-        .repetitions = times.repetitions(), .retries = 0, .timeout_seconds = times.budget_seconds + 600};
-    plan.launcher = launcher();
     SweepGroup group{.name = "step",
                      .program = fs::path(screened_program(work_)).filename().string(),
                      .options = work_.options};
@@ -280,17 +289,7 @@ class Acceptance {
       group.batch_per_device = batch.get<int>();
     else
       group.options.insert(group.options.end(), {"--bs", std::to_string(group.batch_per_device)});
-    group.options.insert(group.options.end(),
-                         {"--device", has_gpus() ? "cuda" : "cpu", "--iters", "12", "--warmup", "4",
-                          "--seconds", fmt::format("{}", times.run_seconds()), "--profile", "--quiet"});
-    plan.groups.push_back(group);
-    for (int repetition = 1; repetition <= plan.repetitions; ++repetition)
-      for (const Layout& one : times.cases())
-        plan.runs.push_back({.name = fmt::format("step_{}_{}", one.name(), repetition),
-                             .nodes = one.nodes,
-                             .devices_per_node = one.devices_per_node,
-                             .repetition = repetition});
-    return plan;
+    return plumb::scaling_plan(plan_for(verdict_.kept().size()), std::move(group), launcher(), has_gpus());
   }
 
   void judge_scaling() {
@@ -324,22 +323,10 @@ class Acceptance {
   }
 
   Expectation good_values() const {
-    Expectation good{
-        .source = fmt::format("accept of {}, {}", counted(verdict_.kept().size(), "host"), verdict_.began),
-        .options = work_.options,
-        .devices_per_host = has_gpus() ? devices_per_host() : 0};
-    std::map<std::string, std::vector<double>> speeds;
-    const std::vector<std::string> kept = verdict_.kept();
-    for (const ScreenedDevice& device : screen_.devices)
-      if (device.alone && std::ranges::count(kept, device.host) > 0)
-        speeds[device.name].push_back(device.alone->images_per_second);
-    for (const auto& [name, all] : speeds) good.devices.push_back({name, median(all), all.size()});
-    std::vector<double> links;
-    if (links_)
-      for (const HostPair& pair : links_->pairs)
-        if (std::ranges::count(kept, pair.first) > 0 && std::ranges::count(kept, pair.second) > 0)
-          links.push_back(pair.link.bytes_per_second);
-    if (!links.empty()) good.link_bytes_per_second = median(links);
+    Expectation good = measured_expectation(screen_, links_, verdict_.kept());
+    good.source = fmt::format("accept of {}, {}", counted(verdict_.kept().size(), "host"), verdict_.began);
+    good.options = work_.options;
+    good.devices_per_host = has_gpus() ? devices_per_host() : 0;
     return good;
   }
 

@@ -88,6 +88,17 @@ void add_loop(Verdict& verdict, const Expectation& expectation, const std::strin
   verdict.add(std::move(check));
 }
 
+// Several devices at once, as seconds count; they are held against what such devices reach together.
+void run_together(DeviceRuns& runs, std::vector<ScreenedDevice>& devices,
+                  std::optional<Expectation>& expectation) {
+  runs.together(devices);
+  for (ScreenedDevice& device : devices) device.alone = device.together;
+  if (devices.size() > 2) runs.compare_bits(devices);
+  if (expectation)
+    for (ExpectedDevice& expected : expectation->devices)
+      expected.images_per_second = expected.images_per_second_together.value_or(expected.images_per_second);
+}
+
 Verdict judge_this_host(const CheckArguments& arguments) {
   const double start = wall_seconds();
   Verdict verdict{.began = utc_now()};
@@ -109,13 +120,15 @@ Verdict judge_this_host(const CheckArguments& arguments) {
                  .outcome = Outcome::unknown,
                  .remark = fmt::format("no {}: write it by plumbline accept --save-expect", file)});
   std::vector<ScreenedDevice> devices = screened_devices(answers);
-  // Each device's share of the time; a run's start takes seconds of its own.
-  const double share = arguments.budget_seconds / static_cast<double>(devices.size() + 1);
-  work.seconds = std::max(1.0, share / 2);
+  // A run's start takes seconds of its own.
+  work.seconds = std::max(1.0, arguments.budget_seconds / 4);
   work.run_timeout_seconds = std::max(arguments.budget_seconds, 30.0);
   if (verdict.outcome() != Outcome::fail) {
     DeviceRuns runs(work, {}, answers, 1, [](std::size_t) {});
-    runs.alone(devices);
+    if (devices.size() > 1)
+      run_together(runs, devices, expectation);
+    else
+      runs.alone(devices);
     add_devices(verdict, judge_devices(verdict.hosts, devices), expectation ? &*expectation : nullptr,
                 busy_hosts(answers));
     if (expectation)

@@ -25,7 +25,8 @@ OptionTable screen_options(ScreenArguments& arguments) {
       "Runs the same short training on every device alone, one of each host at a time, then on all at once "
       "without communication, which shares power, cooling and CPUs as a run does. Ranks the devices, names "
       "those that are slower than others of their kind (time per image more than 5 % and 3.5 robust standard "
-      "deviations above their median) with clocks and reasons, and prints what to leave out for mpirun and "
+      "deviations above their median) with clocks and reasons, and those whose losses differ in bits from "
+      "most of their kind, and prints what to leave out for mpirun and "
       "Slurm. Exit code 0: none is slow; 1: some are; 69: a host or device has no result. Finds devices by "
       "plumbline doctor's facts.",
       {host_options(arguments.hosts),
@@ -50,13 +51,14 @@ int screen_hosts(const ScreenArguments& arguments) {
       ask_hosts(hosts, arguments.hosts, transport, questions, nullptr, SignalWatch());
   std::vector<ScreenedDevice> devices = screened_devices(answers);
   const auto usable = std::ranges::count(devices, "", &ScreenedDevice::failure);
-  ProgressBar bar(stderr, terminal_of(stderr), 2 * usable, 1, "runs/s");
+  ProgressBar bar(stderr, terminal_of(stderr), (usable > 2 ? 3 : 2) * usable, 1, "runs/s");
   const double start = wall_seconds();
   DeviceRuns runs(
       arguments.work, transport, answers, static_cast<std::size_t>(arguments.hosts.most_at_once),
       [&](std::size_t ended) { bar.update(static_cast<std::int64_t>(ended), wall_seconds() - start); });
   runs.alone(devices);
   runs.together(devices);
+  if (devices.size() > 2) runs.compare_bits(devices);
   bar.clear();
   const ScreenReport report = judge_devices(hosts, std::move(devices));
   print_text(arguments.json ? json_text(screen_json(report)) : screen_text(report));

@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <numeric>
 #include <utility>
 
 #include "base/console/print.h"
@@ -26,7 +25,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostTogether = 256;  // devices that start at once
-constexpr double kTransportSeconds = 20;    // that a run's way there and back may take on top
+constexpr double kBitsSeconds = 0.1;        // their iterations are enough
+constexpr std::size_t kComparedIterations = 10;
+constexpr double kTransportSeconds = 20;  // that a run's way there and back may take on top
 
 Error unusable_tmpdir(const std::string& folder, const std::string& why) {
   return cannot_create({.option = "TMPDIR", .path = folder}, "cannot create a folder in it: " + why,
@@ -72,12 +73,13 @@ nlohmann::ordered_json only_result(const fs::path& runs) {
 CommandWords training_words(const ScreenWork& work, const std::string& gpu, const fs::path& folder) {
   const bool on_gpu = !gpu.empty();
   CommandWords words{"env", "CUDA_VISIBLE_DEVICES=" + gpu, program_path(work.program, "bench_resnet50")};
-  if (!work.options.empty())
-    words.insert(words.end(), work.options.begin(), work.options.end());
-  else if (on_gpu)
-    words.insert(words.end(), {"--iters", "30", "--warmup", "10"});
-  else
-    words.insert(words.end(), {"--bs", "4", "--image-size", "64", "--iters", "10", "--warmup", "3"});
+  words.insert(words.end(), work.options.begin(), work.options.end());
+  if (work.options.empty() && !on_gpu) words.insert(words.end(), {"--bs", "4", "--image-size", "64"});
+  // Enough for a median; --seconds makes it more where steps are short.
+  if (std::ranges::find(work.options, "--iters") == work.options.end())
+    words.insert(words.end(), {"--iters", on_gpu ? "30" : "10"});
+  if (std::ranges::find(work.options, "--warmup") == work.options.end())
+    words.insert(words.end(), {"--warmup", on_gpu ? "10" : "3"});
   words.insert(words.end(),
                {"--seconds", fmt::format("{}", work.seconds), "--device", on_gpu ? "cuda" : "cpu", "--quiet",
                 "--log-dir", (folder / "logs").string(), "--output", (folder / "runs").string()});
@@ -94,6 +96,22 @@ std::vector<ScreenedDevice> devices_of(const HostAnswer& host, bool cpus_only) {
     devices.push_back(
         {.host = host.name, .gpu = gpu.uuid, .index = static_cast<int>(devices.size()), .name = gpu.name});
   return devices;
+}
+
+// Devices without a failure.
+std::vector<std::size_t> usable(const std::vector<ScreenedDevice>& devices) {
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    if (devices[i].failure.empty()) found.push_back(i);
+  return found;
+}
+
+// The faster one of several runs.
+auto keeps_speed(std::optional<ScreenRun> ScreenedDevice::*slot) {
+  return [slot](ScreenedDevice& device, const RunRecord& record) {
+    const ScreenRun run = screen_run_of(record);
+    if (!(device.*slot) || (device.*slot)->images_per_second < run.images_per_second) device.*slot = run;
+  };
 }
 
 }  // namespace
@@ -162,9 +180,7 @@ DeviceRuns::DeviceRuns(const ScreenWork& work, const HostTransport& transport,
       told_(std::move(told)) {}
 
 void DeviceRuns::alone(std::vector<ScreenedDevice>& devices) {
-  std::vector<std::size_t> all(devices.size());
-  std::iota(all.begin(), all.end(), std::size_t{0});
-  alone(devices, all);
+  alone(devices, usable(devices));
 }
 
 void DeviceRuns::alone(std::vector<ScreenedDevice>& devices, const std::vector<std::size_t>& indices) {
@@ -176,66 +192,70 @@ void DeviceRuns::alone(std::vector<ScreenedDevice>& devices, const std::vector<s
     if (rounds.size() <= round) rounds.resize(round + 1);
     rounds[round].push_back(i);
   }
-  for (const auto& round : rounds) run(devices, round, &ScreenedDevice::alone, most_at_once_);
+  for (const auto& round : rounds)
+    run(work_, devices, round, most_at_once_, keeps_speed(&ScreenedDevice::alone));
 }
 
 void DeviceRuns::together(std::vector<ScreenedDevice>& devices) {
-  std::vector<std::size_t> all;
-  for (std::size_t i = 0; i < devices.size(); ++i)
-    if (devices[i].failure.empty()) all.push_back(i);
-  run(devices, all, &ScreenedDevice::together, kMostTogether);
+  run(work_, devices, usable(devices), kMostTogether, keeps_speed(&ScreenedDevice::together));
 }
 
-void DeviceRuns::run(std::vector<ScreenedDevice>& devices, const std::vector<std::size_t>& indices,
-                     std::optional<ScreenRun> ScreenedDevice::*slot, std::size_t at_once) {
+void DeviceRuns::compare_bits(std::vector<ScreenedDevice>& devices) {
+  ScreenWork work = work_;
+  work.seconds = kBitsSeconds;
+  for (const char* word : {"--deterministic", "--seed", "1"}) work.options.emplace_back(word);
+  run(work, devices, usable(devices), kMostTogether, [](ScreenedDevice& device, const RunRecord& record) {
+    device.losses = record.loss;
+    device.losses.resize(std::min(device.losses.size(), kComparedIterations));
+  });
+}
+
+void DeviceRuns::run(const ScreenWork& work, std::vector<ScreenedDevice>& devices,
+                     const std::vector<std::size_t>& indices, std::size_t at_once, const Keep& keep) {
   std::vector<CommandWords> commands;
-  for (const std::size_t i : indices) commands.push_back(command_for(devices[i]));
+  for (const std::size_t i : indices) commands.push_back(command_for(work, devices[i]));
   const auto ends = run_side_by_side(commands,
                                      {.most_at_once = at_once,
-                                      .timeout_seconds = work_.run_timeout_seconds + kTransportSeconds,
+                                      .timeout_seconds = work.run_timeout_seconds + kTransportSeconds,
                                       .told = [this](std::size_t ended) { told_(ended_ + ended); }},
                                      signals_);
   ended_ += ends.size();
-  for (std::size_t i = 0; i < ends.size(); ++i) keep(ends[i], devices[indices[i]], slot);
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    ScreenedDevice& device = devices[indices[i]];
+    const std::string& said = ends[i].output;
+    const std::size_t begin = std::min(said.find('{'), said.size());  // behind what a login prints
+    try {
+      const RunRecord record =
+          run_record_from_json(parse_shallow_json(std::string_view(said).substr(begin)), device.host);
+      if (record.status == "ok")
+        keep(device, record);
+      else
+        device.failure = record.failure;
+    } catch (const Error&) {
+      HostAnswer answer;
+      explain_failure(ends[i], own_program(), work.run_timeout_seconds, answer);
+      device.failure = answer.failure_detail.empty() ? answer.failure : answer.failure_detail;
+    }
+  }
 }
 
-CommandWords DeviceRuns::command_for(const ScreenedDevice& device) const {
+CommandWords DeviceRuns::command_for(const ScreenWork& work, const ScreenedDevice& device) const {
   CommandWords words{own_program(),
                      "screen",
                      "--here",
                      "--program",
-                     screened_program(work_),
+                     screened_program(work),
                      "--seconds",
-                     fmt::format("{}", work_.seconds),
+                     fmt::format("{}", work.seconds),
                      "--run-timeout-s",
-                     fmt::format("{}", work_.run_timeout_seconds)};
+                     fmt::format("{}", work.run_timeout_seconds)};
   if (!device.gpu.empty()) words.insert(words.end(), {"--gpu", device.gpu});
-  if (!work_.options.empty()) {
+  if (!work.options.empty()) {
     words.push_back("--");
-    words.insert(words.end(), work_.options.begin(), work_.options.end());
+    words.insert(words.end(), work.options.begin(), work.options.end());
   }
   const auto host = std::ranges::find(hosts_, device.host, &HostAnswer::name);
   return words_on(transport_, device.host, host->addresses.value_or(std::vector<std::string>{}), words);
-}
-
-void DeviceRuns::keep(const CommandEnd& end, ScreenedDevice& device,
-                      std::optional<ScreenRun> ScreenedDevice::*slot) const {
-  try {
-    const std::size_t begin = end.output.find('{');  // behind what a login prints
-    const RunRecord record = run_record_from_json(
-        parse_shallow_json(begin == end.output.npos ? "" : std::string_view(end.output).substr(begin)),
-        device.host);
-    if (record.status != "ok") {
-      device.failure = record.failure;
-      return;
-    }
-    const ScreenRun run = screen_run_of(record);
-    if (!(device.*slot) || (device.*slot)->images_per_second < run.images_per_second) device.*slot = run;
-  } catch (const Error&) {
-    HostAnswer answer;
-    explain_failure(end, own_program(), work_.run_timeout_seconds, answer);
-    device.failure = answer.failure_detail.empty() ? answer.failure : answer.failure_detail;
-  }
 }
 
 }  // namespace plumb

@@ -49,13 +49,14 @@ class DeviceRuns {
   void alone(std::vector<ScreenedDevice>& devices, const std::vector<std::size_t>& indices);
   // All devices without a failure at once.
   void together(std::vector<ScreenedDevice>& devices);
+  // All at once, a few deterministic iterations from the same seed: fills their losses.
+  void compare_bits(std::vector<ScreenedDevice>& devices);
 
  private:
-  void run(std::vector<ScreenedDevice>& devices, const std::vector<std::size_t>& indices,
-           std::optional<ScreenRun> ScreenedDevice::*slot, std::size_t at_once);
-  CommandWords command_for(const ScreenedDevice& device) const;
-  void keep(const CommandEnd& end, ScreenedDevice& device,
-            std::optional<ScreenRun> ScreenedDevice::*slot) const;
+  using Keep = std::function<void(ScreenedDevice& device, const RunRecord& record)>;
+  void run(const ScreenWork& work, std::vector<ScreenedDevice>& devices,
+           const std::vector<std::size_t>& indices, std::size_t at_once, const Keep& keep);
+  CommandWords command_for(const ScreenWork& work, const ScreenedDevice& device) const;
 
   const ScreenWork& work_;
   const HostTransport& transport_;

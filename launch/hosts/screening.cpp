@@ -64,6 +64,31 @@ ScreenRun screen_run_of(const RunRecord& record) {
   return run;
 }
 
+std::vector<OddBits> find_odd_bits(const std::vector<ScreenedDevice>& devices) {
+  std::map<std::string, std::map<std::vector<double>, std::size_t>> counts;  // of equal losses, by name
+  std::map<std::string, std::size_t> all;
+  for (const ScreenedDevice& device : devices)
+    if (!device.losses.empty()) {
+      ++counts[device.name][device.losses];
+      ++all[device.name];
+    }
+  std::vector<OddBits> odd;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    const ScreenedDevice& device = devices[i];
+    if (device.losses.empty() || all[device.name] < kLeastDevices) continue;
+    const auto most =
+        std::ranges::max_element(counts[device.name], {}, [](const auto& one) { return one.second; });
+    if (2 * most->second <= all[device.name] || most->first == device.losses) continue;
+    const auto [usual, own] = std::ranges::mismatch(most->first, device.losses);
+    if (usual == most->first.end() || own == device.losses.end()) continue;
+    odd.push_back({.device = i,
+                   .iteration = static_cast<std::size_t>(own - device.losses.begin()),
+                   .loss = *own,
+                   .usual = *usual});
+  }
+  return odd;
+}
+
 ScreenReport judge_devices(const std::vector<std::string>& hosts, std::vector<ScreenedDevice> devices) {
   ScreenReport report{.devices = std::move(devices), .hosts = hosts};
   std::ranges::stable_sort(report.devices, std::ranges::greater(), speed_alone);
@@ -76,6 +101,7 @@ ScreenReport judge_devices(const std::vector<std::string>& hosts, std::vector<Sc
     if (!std::ranges::count(slow_alone, i))
       report.slow.push_back({i, false, report.devices[i].together->share_of_median});
   std::ranges::sort(report.slow, {}, &SlowDevice::device);
+  report.odd = find_odd_bits(report.devices);
   for (const auto& [name, indices] : devices_by_name(report.devices, &ScreenedDevice::alone))
     report.was_judged |= indices.size() >= kLeastDevices;
   std::set<std::string> usable;
@@ -83,6 +109,7 @@ ScreenReport judge_devices(const std::vector<std::string>& hosts, std::vector<Sc
   for (const ScreenedDevice& device : report.devices)
     if (!device.failure.empty()) usable.erase(device.host);
   for (const SlowDevice& slow : report.slow) usable.erase(report.devices[slow.device].host);
+  for (const OddBits& odd : report.odd) usable.erase(report.devices[odd.device].host);
   for (const std::string& host : hosts)
     if (!usable.contains(host)) report.excluded.push_back(host);
   return report;
@@ -98,7 +125,9 @@ std::vector<std::string> ScreenReport::kept_hosts() const {
 ExitCode ScreenReport::exit_code() const {
   const bool has_failed =
       std::ranges::any_of(devices, [](const ScreenedDevice& device) { return !device.failure.empty(); });
-  return has_failed ? ExitCode::unavailable : slow.empty() ? ExitCode::ok : ExitCode::regression;
+  return has_failed                    ? ExitCode::unavailable
+         : slow.empty() && odd.empty() ? ExitCode::ok
+                                       : ExitCode::regression;
 }
 
 }  // namespace plumb

@@ -30,6 +30,18 @@ struct ScreenRun {
 };
 ScreenRun screen_run_of(const RunRecord& record);
 
+// A device whose losses are not those of most devices of its name, to the bit: it computes wrongly.
+struct OddBits {
+  std::size_t device = 0;     // index
+  std::size_t iteration = 0;  // the first one that differs
+  double loss = 0, usual = 0;
+  static void fields(auto& self, auto&& each) {
+    each("device", self.device, Field{"index", 0});
+    each("iteration", self.iteration, Field{"the first one that differs", 0});
+    each("loss", self.loss), each("usual", self.usual, Field{"of most devices of its name"});
+  }
+};
+
 // A GPU, or a host's CPUs.
 struct ScreenedDevice {
   std::string host;
@@ -37,13 +49,16 @@ struct ScreenedDevice {
   int index = -1;    // of the GPU on its host
   std::string name;  // "NVIDIA H100", the processor
   std::optional<ScreenRun> alone, together;
-  std::string failure;  // why a run is missing
+  std::vector<double> losses;  // of a short deterministic run with a fixed seed; empty: there was none
+  std::string failure;         // why a run is missing
   static void fields(auto& self, auto&& each) {
     const bool is_gpu = !self.gpu.empty();
     each("host", self.host), each("name", self.name);
     each("gpu", self.gpu, Field{.about = "UUID", .written = is_gpu});
     each("index", self.index, Field{.about = "of the GPU on its host", .written = is_gpu});
     each("alone", self.alone), each("together", self.together);
+    each("losses", self.losses,
+         Field{.about = "of a short deterministic run", .written = !self.losses.empty()});
     each("failure", self.failure, Field{.about = "why a run is missing", .written = !self.failure.empty()});
   }
 };
@@ -62,7 +77,8 @@ struct SlowDevice {
 struct ScreenReport {
   std::vector<ScreenedDevice> devices;  // fastest first by the runs alone; those without a run last
   std::vector<SlowDevice> slow;
-  std::vector<std::string> hosts, excluded;  // excluded: with a slow device or one without a run
+  std::vector<OddBits> odd;
+  std::vector<std::string> hosts, excluded;  // excluded: with a slow or odd device or one without a run
   bool was_judged = false;                   // some kind has enough devices to tell a slow one
   // The smallest loss of speed alone that shows among the devices of a kind, of the kind that varies most; 0:
   // none was judged.
@@ -70,10 +86,17 @@ struct ScreenReport {
   std::vector<std::string> kept_hosts() const;
   // Devices that vary more hide slow ones.
   bool can_tell() const { return was_judged && smallest_loss_shown <= 0.15; }
-  // ok; regression (1) with slow devices; unavailable with devices or hosts without a run.
+  // ok; regression (1) with slow or odd devices; unavailable with devices or hosts without a run.
   ExitCode exit_code() const;
   static void fields(auto& self, auto&& each);
 };
+
+// By majority: without one among three or more devices of a name nothing is said.
+std::vector<OddBits> find_odd_bits(const std::vector<ScreenedDevice>& devices);
+// "n7 GPU 3 computes other bits than 31 devices of its kind: loss 6.9 against 7.1 in iteration 2".
+std::string odd_text(const OddBits& odd, const std::vector<ScreenedDevice>& devices);
+// "n7 GPU 3", or the host of CPUs.
+std::string device_text(const ScreenedDevice& device);
 
 // `hosts`: all that were to be screened, in their order. Devices are held against others of their name; fewer
 // than three of a name can't tell which one is odd.

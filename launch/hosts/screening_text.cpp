@@ -11,10 +11,6 @@
 namespace plumb {
 namespace {
 
-std::string device_text(const ScreenedDevice& device) {
-  return device.gpu.empty() ? device.host : fmt::format("{} GPU {}", device.host, device.index);
-}
-
 std::string speed_text(const std::optional<ScreenRun>& run) {
   return run ? fmt::format("{:.1f}", run->images_per_second) : "-";
 }
@@ -65,6 +61,16 @@ std::string exclusion_text(const ScreenReport& report) {
 
 }  // namespace
 
+std::string device_text(const ScreenedDevice& device) {
+  return device.gpu.empty() ? device.host : fmt::format("{} GPU {}", device.host, device.index);
+}
+
+std::string odd_text(const OddBits& odd, const std::vector<ScreenedDevice>& devices) {
+  return fmt::format(
+      "{} computes other bits than most devices of its kind: loss {} against {} in iteration {}",
+      device_text(devices[odd.device]), odd.loss, odd.usual, odd.iteration);
+}
+
 std::string screen_text(const ScreenReport& report) {
   const bool has_clocks = std::ranges::any_of(report.devices, [](const ScreenedDevice& device) {
     return (device.together && !clocks_text(*device.together).empty()) ||
@@ -82,6 +88,7 @@ std::string screen_text(const ScreenReport& report) {
   std::string text = rows.size() > 1 ? padded_table(rows, "rlrrrrl") : "";
   text += together_text(report);
   for (const SlowDevice& slow : report.slow) text += slow_device_text(report, slow);
+  for (const OddBits& odd : report.odd) text += odd_text(odd, report.devices) + "\n";
   for (const ScreenedDevice& device : report.devices)
     if (!device.failure.empty())
       text += fmt::format("{} has no result: {}\n", device_text(device), printable(device.failure));
@@ -101,7 +108,9 @@ void ScreenReport::fields(auto& self, auto&& each) {
   each("can_tell", self.can_tell(), Field{"whether a slow device would show"});
   each("smallest_loss_shown", self.smallest_loss_shown,
        Field{"share of the speed alone, in the kind that varies most"});
-  each("slow", self.slow), each("excluded", self.excluded, Field{"hosts to leave out"});
+  each("slow", self.slow);
+  each("odd", self.odd, Field{"devices that compute other bits than most of their kind"});
+  each("excluded", self.excluded, Field{"hosts to leave out"});
   each("mpirun_hosts", fmt::format("{}", fmt::join(self.kept_hosts(), ",")), Field{"for mpirun -H"});
   each("slurm_exclude", host_list_text(self.excluded), Field{"for srun --exclude"});
 }

@@ -96,7 +96,8 @@ HostTransport transport_of(const HostArguments& arguments, const std::string& us
 CommandWords words_on(const HostTransport& transport, const std::string& host,
                       const std::vector<std::string>& host_addresses, const CommandWords& command) {
   const bool is_this =
-      transport.agent.empty() || host == "localhost" || std::ranges::any_of(host_addresses, [&](const std::string& address) {
+      transport.agent.empty() || host == "localhost" ||
+      std::ranges::any_of(host_addresses, [&](const std::string& address) {
         return is_loopback(address) || std::ranges::count(transport.own_addresses, address) > 0;
       });
   if (is_this) return command;

@@ -1,6 +1,7 @@
 #include "launch/verdict/accept_plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 #include "results/simulation/prediction.h"
@@ -46,6 +47,27 @@ int AcceptPlan::repetitions() const {
 
 double AcceptPlan::seconds() const {
   return kFactSeconds + device_seconds(*this) + link_seconds(*this) + scaling_seconds(*this);
+}
+
+SweepPlan scaling_plan(const AcceptPlan& plan, SweepGroup step, SweepLauncher launcher, bool on_gpus) {
+  constexpr double kPatienceSeconds = 600;  // on top of the budget, for a run that hangs
+  for (const auto& [option, value] : {std::pair("--iters", "12"), std::pair("--warmup", "4")})
+    if (std::ranges::count(step.options, option) == 0)
+      step.options.insert(step.options.end(), {option, value});
+  step.options.insert(step.options.end(), {"--device", on_gpus ? "cuda" : "cpu", "--seconds",
+                                           fmt::format("{}", plan.run_seconds()), "--profile", "--quiet"});
+  SweepPlan sweep{.repetitions = plan.repetitions(),
+                  .retries = 0,
+                  .timeout_seconds = plan.budget_seconds + kPatienceSeconds,
+                  .launcher = std::move(launcher),
+                  .groups = {std::move(step)}};
+  for (int repetition = 1; repetition <= sweep.repetitions; ++repetition)
+    for (const Layout& one : plan.cases())
+      sweep.runs.push_back({.name = fmt::format("step_{}_{}", one.name(), repetition),
+                            .nodes = one.nodes,
+                            .devices_per_node = one.devices_per_node,
+                            .repetition = repetition});
+  return sweep;
 }
 
 std::string plan_text(const AcceptPlan& plan) {

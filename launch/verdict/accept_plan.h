@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "launch/sweep/sweep_plan.h"
 #include "results/simulation/collective_cost.h"
 
 namespace plumb {
@@ -22,6 +23,9 @@ struct AcceptPlan {
   // Seconds of all steps.
   double seconds() const;
 };
+
+// The runs of the scaling step. `step`: its program and options, as a run without hosts has them.
+SweepPlan scaling_plan(const AcceptPlan& plan, SweepGroup step, SweepLauncher launcher, bool on_gpus);
 
 // The steps with their seconds.
 std::string plan_text(const AcceptPlan& plan);

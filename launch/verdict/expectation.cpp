@@ -1,12 +1,14 @@
 #include "launch/verdict/expectation.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.h"
 #include "base/paths.h"
 #include "base/shallow_json.h"
 #include "base/text.h"
 #include "base/whole_file.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 
@@ -22,6 +24,30 @@ void Expectation::check(const ObjectReader& reader) const {
     if (!(device.images_per_second > 0)) reader.fail("devices", "has a device without a speed above 0");
   for (const auto& speed : {link_bytes_per_second, within_host_bytes_per_second})
     if (speed && !(*speed > 0)) reader.fail("link_bytes_per_second", "or within_host_… is not above 0");
+}
+
+Expectation measured_expectation(const ScreenReport& screen, const std::optional<Links>& links,
+                                 const std::vector<std::string>& hosts) {
+  const auto is_there = [&](const std::string& host) { return std::ranges::count(hosts, host) > 0; };
+  std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> speeds;  // alone, together
+  for (const ScreenedDevice& device : screen.devices) {
+    if (!is_there(device.host)) continue;
+    auto& [alone, together] = speeds[device.name];
+    if (device.alone) alone.push_back(device.alone->images_per_second);
+    if (device.together) together.push_back(device.together->images_per_second);
+  }
+  Expectation good;
+  for (const auto& [name, both] : speeds)
+    if (const auto& [alone, together] = both; !alone.empty())
+      good.devices.push_back({name, median(alone),
+                              together.empty() ? std::nullopt : std::optional(median(together)),
+                              alone.size()});
+  std::vector<double> between;
+  if (links)
+    for (const HostPair& pair : links->pairs)
+      if (is_there(pair.first) && is_there(pair.second)) between.push_back(pair.link.bytes_per_second);
+  if (!between.empty()) good.link_bytes_per_second = median(between);
+  return good;
 }
 
 Expectation read_expectation(const std::filesystem::path& file) {

@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "launch/hosts/screening.h"
 #include "results/record/fields.h"
+#include "results/record/links.h"
 
 namespace plumb {
 
@@ -16,12 +18,15 @@ inline constexpr const char* kExpectationSchema = "plumbline.expect/1";
 inline constexpr const char* kExpectationFile = "/etc/plumbline/expect.json";
 
 struct ExpectedDevice {
-  std::string name;              // "NVIDIA H100", the processor
-  double images_per_second = 0;  // alone, median of the good ones
+  std::string name;                                  // "NVIDIA H100", the processor
+  double images_per_second = 0;                      // alone, median of the good ones
+  std::optional<double> images_per_second_together;  // with all devices of its host at work
   std::size_t runs = 0;
   static void fields(auto& self, auto&& each) {
     each("name", self.name), each("images_per_second", self.images_per_second, Field{"alone, the median"});
-    each("runs", self.runs, Field{"that the median is of"});
+    each("images_per_second_together", self.images_per_second_together,
+         Field{.about = "with all devices of its host at work", .null_if_nothing = true});
+    each("runs", self.runs, Field{"that the medians are of"});
   }
 };
 
@@ -46,6 +51,10 @@ struct Expectation {
   }
   void check(const ObjectReader& reader) const;
 };
+
+// Medians of what the devices and links of these hosts reached.
+Expectation measured_expectation(const ScreenReport& screen, const std::optional<Links>& links,
+                                 const std::vector<std::string>& hosts);
 
 // Throws Error(bad_data) that names the file and what is wrong with it.
 Expectation read_expectation(const std::filesystem::path& file);

@@ -25,10 +25,6 @@ bool contains(const std::vector<std::string>& list, const std::string& item) {
   return std::ranges::find(list, item) != list.end();
 }
 
-std::string device_text(const ScreenedDevice& device) {
-  return device.gpu.empty() ? device.host : fmt::format("{} GPU {}", device.host, device.index);
-}
-
 std::string speed_text(double images_per_second) {
   return fmt::format("{:.1f} images/s", images_per_second);
 }
@@ -187,7 +183,7 @@ void add_facts(Verdict& verdict, const std::vector<HostAnswer>& answers, const E
   std::string warnings;
   for (const Note& note : find_faults(answers, false)) {
     if (note.severity == Severity::warning && note.kind != "load")
-      append_part(warnings, note_text(note), "; ");
+      append_part(warnings, note.hosts == good ? note.text : note_text(note), "; ");
     if (note.severity != Severity::error) continue;
     for (const std::string& host : note.hosts) std::erase(good, host);
     verdict.add({.check = note.kind,
@@ -233,6 +229,16 @@ void add_devices(Verdict& verdict, const ScreenReport& report, const Expectation
                    .outcome = Outcome::fail,
                    .remark = device.failure});
   }
+  for (const OddBits& odd : report.odd)
+    verdict.add({.check = "bits",
+                 .where = {device_text(report.devices[odd.device])},
+                 .hosts = {report.devices[odd.device].host},
+                 .expected = fmt::format("loss {:.6g}", odd.usual),
+                 .measured = fmt::format("{:.6g}", odd.loss),
+                 .source = "most of its kind",
+                 .outcome = Outcome::fail,
+                 .remark = odd_text(odd, report.devices) + "; have it replaced, its results can't be trusted",
+                 .runs = 1});
   for (const auto& [name, kind] : kinds) {
     const ExpectedDevice* expected = expectation == nullptr ? nullptr : expectation->find(name);
     if (expected == nullptr) {

@@ -23,10 +23,12 @@ std::string limit_text(const Check& check) {
   return check.limit ? fmt::format("-{:.0f} %", 100 * *check.limit) : "";
 }
 
+// "n1 - n3", "n7 GPU 3"; of several the hosts, and how many devices they have: "n[1-4] (32)".
 std::string where_text(const Check& check) {
-  const bool are_hosts = check.where == check.hosts;
-  return are_hosts ? short_host_list_text(check.where)
-                   : shortened(fmt::format("{}", fmt::join(check.where, ", ")), 30);
+  if (check.where.size() == 1) return check.where.front();
+  const std::vector<std::string>& hosts = check.hosts.empty() ? check.where : check.hosts;
+  return short_host_list_text(hosts) +
+         (check.where.size() == hosts.size() ? "" : fmt::format(" ({})", check.where.size()));
 }
 
 // The worst check first, in order among equals.

@@ -1,0 +1,122 @@
+// Verdicts on hosts: what decides them, and the words for them.
+#include "launch/verdict/verdict.h"
+
+#include <gtest/gtest.h>
+
+#include "launch/host_names.h"
+#include "launch/hosts/screening.h"
+#include "launch/verdict/accept_plan.h"
+#include "launch/verdict/host_checks.h"
+
+namespace plumb {
+namespace {
+
+ScreenedDevice device(const std::string& host, double speed, std::vector<double> losses = {}) {
+  return {.host = host,
+          .name = "H100",
+          .alone = ScreenRun{.images_per_second = speed},
+          .losses = std::move(losses)};
+}
+
+Outcome outcome_of(double speed, double expected, bool is_busy) {
+  const Expectation expectation{.devices = {{.name = "H100", .images_per_second = expected}}};
+  Verdict verdict{.hosts = {"n1"}};
+  add_devices(verdict, judge_devices({"n1"}, {device("n1", speed)}), &expectation,
+              is_busy ? verdict.hosts : std::vector<std::string>{});
+  return verdict.outcome();
+}
+
+TEST(Verdict, TheWorstCheckDecides) {
+  Verdict verdict{.hosts = {"n1", "n2", "n3"}};
+  EXPECT_EQ(verdict.outcome(), Outcome::unknown) << "nothing was checked";
+  verdict.add({.check = "scaling", .outcome = Outcome::skip});
+  EXPECT_EQ(verdict.outcome(), Outcome::unknown) << "nothing passed";
+  verdict.add({.check = "facts", .hosts = {"n1"}});
+  EXPECT_EQ(exit_code_of(verdict.outcome()), 0);
+  verdict.add({.check = "link", .hosts = {"n2"}, .outcome = Outcome::unknown});
+  EXPECT_EQ(exit_code_of(verdict.outcome()), 2);
+  EXPECT_TRUE(verdict.excluded().empty());
+  verdict.add({.check = "link", .hosts = {"n3"}, .outcome = Outcome::fail});
+  EXPECT_EQ(exit_code_of(verdict.outcome()), 1);
+  EXPECT_EQ(verdict.excluded(), std::vector<std::string>{"n3"});
+  EXPECT_EQ(verdict.kept(), (std::vector<std::string>{"n1", "n2"}));
+}
+
+TEST(Verdict, ADeviceIsHeldAgainstWhatIsExpected) {
+  EXPECT_EQ(outcome_of(96, 100, false), Outcome::pass);
+  EXPECT_EQ(outcome_of(94, 100, false), Outcome::fail);
+  EXPECT_EQ(outcome_of(94, 100, true), Outcome::unknown) << "others run there";
+  EXPECT_EQ(outcome_of(49, 100, true), Outcome::fail);
+}
+
+TEST(Verdict, ADeviceThatComputesOtherBitsIsFound) {
+  const std::vector<double> usual{7.1, 7.0}, odd{7.1, std::nextafter(7.0, 8)};
+  EXPECT_TRUE(find_odd_bits({device("n1", 1, usual), device("n2", 1, odd)}).empty()) << "no majority of two";
+  const auto found =
+      find_odd_bits({device("n1", 1, usual), device("n2", 1, odd), device("n3", 1, usual), device("n4", 1)});
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found.front().device, 1u);
+  EXPECT_EQ(found.front().iteration, 1u);
+}
+
+TEST(Verdict, ItsFirstLineFitsASchedulersReason) {
+  Verdict verdict{.hosts = {"a-host-with-a-long-name.of-a-long-domain.example"}};
+  verdict.add({.check = "device alone",
+               .expected = "64.3 images/s",
+               .measured = "17.2 images/s (-73 %)",
+               .outcome = Outcome::fail});
+  EXPECT_LE(headline(verdict).size(), 80u);
+  verdict.hosts = {"n3"};
+  EXPECT_EQ(headline(verdict), "n3 FAIL device alone: 17.2 images/s (-73 %), expected 64.3 images/s");
+}
+
+TEST(Verdict, ManyChecksStayWithinThirtyLines) {
+  Verdict verdict{.hosts = {"n1"}};
+  for (int i = 0; i < 1000; ++i)
+    verdict.add({.check = "device alone",
+                 .where = {"n1 GPU " + std::to_string(i)},
+                 .hosts = {"n1"},
+                 .outcome = Outcome::fail,
+                 .remark = "reason " + std::to_string(i)});
+  const std::string text = verdict_text(verdict);
+  EXPECT_LE(std::ranges::count(text, '\n'), 30);
+  EXPECT_NE(text.find("and 986 more"), text.npos) << text;
+}
+
+TEST(Verdict, LinksAreHeldAgainstEachOtherOrWhatIsExpected) {
+  Links links{.hosts = {{"n1"}, {"n2"}, {"n3"}, {"n4"}}};
+  for (int i = 1; i <= 4; ++i)
+    for (int j = i + 1; j <= 4; ++j)
+      links.pairs.push_back(
+          {fmt::format("n{}", i), fmt::format("n{}", j), {1e-5, j == 3 || i == 3 ? 1e8 : 1e9}});
+  Verdict verdict{.hosts = {"n1", "n2", "n3", "n4"}};
+  add_links(verdict, links, {});
+  EXPECT_EQ(verdict.excluded(), std::vector<std::string>{"n3"});
+  verdict.checks.clear();
+  add_links(verdict, links, ExpectedLink{1e10, "--link"});
+  EXPECT_EQ(verdict.excluded(), verdict.hosts) << "all are slow alike";
+  verdict.checks.clear();
+  add_links(verdict, links, ExpectedLink{1e8, "--link"});
+  EXPECT_EQ(verdict.outcome(), Outcome::pass);
+}
+
+TEST(AcceptPlan, TakesAsManyRunsAsTheBudgetAllows) {
+  const AcceptPlan small{.hosts = 4, .devices_per_host = 8, .budget_seconds = 60};
+  EXPECT_EQ(small.repetitions(), 1);
+  std::vector<std::string> names;
+  for (const Layout& one : small.cases()) names.push_back(one.name());
+  EXPECT_EQ(names, (std::vector<std::string>{"1n1g", "1n8g", "2n8g", "4n8g"}));
+  const AcceptPlan usual{.hosts = 4, .devices_per_host = 8, .budget_seconds = 600};
+  EXPECT_GE(usual.repetitions(), 3);
+  EXPECT_LE(usual.seconds(), 660);
+}
+
+TEST(HostNames, AreFoundInMessages) {
+  const std::vector<std::string> hosts{"n1", "n11", "a.b"};
+  EXPECT_EQ(hosts_named_in("rank 3 on n11: is gone", hosts), std::vector<std::string>{"n11"});
+  EXPECT_EQ(hosts_named_in("(a.b), n1", hosts), (std::vector<std::string>{"n1", "a.b"}));
+  EXPECT_TRUE(hosts_named_in("n111", hosts).empty());
+}
+
+}  // namespace
+}  // namespace plumb
