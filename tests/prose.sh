@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # prose.sh ROOT: refuses by pattern what the rules of style in CONTRIBUTING.md forbid: in the documents openers, "is no", "that of",
-# sentences over 35 words and paragraphs over 80; in what programs print "option …: is" and British spelling.
+# sentences over 35 words and paragraphs over 80; in what programs print "option …: is" and British spelling. options.md shows
+# what programs print.
 . "${BASH_SOURCE[0]%/*}/prelude.sh"
 root=$(realpath "$1")
 
@@ -64,7 +65,7 @@ done
 [ -z "$(documents "$scratch/good.md")" ] || fail "plain text is refused: $(documents "$scratch/good.md")"
 
 cd "$root"
-mapfile -t pages < <(find . -maxdepth 1 -name '*.md' ! -name CHANGELOG.md; find docs -name '*.md'; find ./*/README.md ./results/peers/README.md)
+mapfile -t pages < <(find . -maxdepth 1 -name '*.md' ! -name CHANGELOG.md; find docs -name '*.md' ! -name options.md; find ./*/README.md ./results/peers/README.md)
 mapfile -t sources < <(find base models kernels comm results launch plumbline bench \( -name '*.h' -o -name '*.cpp' -o -name '*.js' \); find tests/golden -name '*.txt')
 [ ${#pages[@]} -gt 20 ] && [ ${#sources[@]} -gt 200 ] || fail "no documents or sources in $root"
 all=$(documents "${pages[@]}"; printed "${sources[@]}")
