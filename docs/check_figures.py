@@ -6,6 +6,8 @@ import pathlib
 import re
 import statistics
 
+import make_pictures
+
 DOCS = pathlib.Path(__file__).resolve().parent
 ROOT = DOCS.parent
 MEASURED = ROOT / "results/measured"
@@ -13,12 +15,12 @@ MEASURED = ROOT / "results/measured"
 
 def per_device_published():
     with (ROOT / "results/published/published.csv").open() as file:
-        return [float(row["throughput_samples_per_s"]) / (int(row["nodes"]) * int(row["gpus_per_node"])) for row in csv.DictReader(file)
-                if row["throughput_samples_per_s"]]
+        return [float(row["throughput_samples_per_s"]) / int(row["nodes"]) / int(row["gpus_per_node"])
+                for row in csv.DictReader(file) if row["throughput_samples_per_s"]]
 
 
 def gpu_speeds():
-    """Images/s that a table may show: of a run, of a group of runs, of PyTorch's runs and their mean, and published per device."""
+    """Images/s that a table may show: of runs and groups of runs, of PyTorch's runs and their mean, and published per device."""
     speeds = [float(number) for number in re.findall(r"\| ([\d.]+)(?= \|)", (MEASURED / "README.md").read_text())]
     for gpu in MEASURED.iterdir():
         peers = {}
@@ -44,7 +46,7 @@ def unfounded_gpu_figures():
         for row in rows_of(page, heading):
             for figure in re.findall(r"(?<![\d,])\d{1,2},\d{3}(?![\d,])", re.sub(r"[\d,]+ classes", "", row)):
                 if int(figure.replace(",", "")) not in known:
-                    yield f"{page.relative_to(ROOT)}: {figure} is not a figure of results/measured or results/published, in '{row}'"
+                    yield f"{page.relative_to(ROOT)}: {figure} is not in results/measured or results/published, in '{row}'"
 
 
 def unfounded_cpu_figures():
@@ -56,23 +58,19 @@ def unfounded_cpu_figures():
                 yield f"docs/performance.md: {figure} is not in results/appendix/cpu.md, in '{row}'"
 
 
-def stored(gpu, pattern, member):
-    return [member(json.loads(file.read_text())) for file in sorted((MEASURED / gpu).glob(pattern))]
-
-
 def claims(programs):
     """Each claim: a page, its words with {} for the figures, and the figures as they follow now."""
-    def speed(run):
-        return run["images_per_second"]["mean"]
+    def mean_speed(results):
+        return statistics.mean(result["images_per_second"]["mean"] for result in results)
 
-    h100, h200 = "nvidia_h100_80gb_hbm3", "nvidia_h200"
-    ours = statistics.mean(stored(h100, "resnet50_1n1g_b256_fp16_20261127-*/result.json", speed)[-2:])  # in turn with PyTorch
-    eager, compiled = (statistics.mean(stored(h100, f"peers/{way}_*.json", speed)) for way in ("eager", "compiled"))
-    energy = sorted(stored(h200, "resnet50_1n1g_b256_fp16_20261127-*/result.json", lambda run: run["energy_joules_per_image"] * 1e3))
-    errors = programs("plumbline", "scaling", "--published")["errors"]
+    h100 = "nvidia_h100_80gb_hbm3"
+    ours = mean_speed(make_pictures.runs(h100, 256)[-2:])  # in turn with PyTorch
+    eager, compiled = (mean_speed(json.loads(file.read_text()) for file in (MEASURED / h100).glob(f"peers/{way}_*.json"))
+                       for way in ("eager", "compiled"))
+    energy = sorted(run["energy_joules_per_image"] * 1e3 for run in make_pictures.runs("nvidia_h200", 256))
+    errors = make_pictures.json_of(programs, "plumbline", "scaling", "--published")["errors"]
     judged, every = ([errors[way][group]["mean"] * 100 for way in ("predicted", "naive")] for group in ("reference", "all"))
-    readme, performance = ROOT / "README.md", DOCS / "performance.md"
-    model = DOCS / "explanation/scaling-model.md"
+    readme, performance, model = ROOT / "README.md", DOCS / "performance.md", DOCS / "explanation/scaling-model.md"
     yield readme, "{:.2f} times as fast as eager and {:.2f} times as fast as compiled", (ours / eager, ours / compiled)
     yield readme, "needs {:.1f} and {:.1f} mJ", energy
     yield readme, "errs by {:.1f} % on average on the 12", judged[:1]
@@ -85,13 +83,14 @@ def claims(programs):
         if len(shares) < 2 or not shares[0].endswith("%"):
             continue
         target = {"H200": "h200", "H100": "h100", "A100 80 GB": "a100-80gb"}[name.split(",")[0]]
-        bounds = [programs("bench_resnet50", "--dry-run", "--target", target, "--fp16", "--bs", batch, *more)["roofline_seconds"]
-                  for more in (("--fusion", "off"), ())]
-        yield performance, f"| {name} | {batch} | {images} | {{:.0f}} % | {{:.0f}} % |", [float(images.replace(",", "")) * bound / int(batch) * 100 for bound in bounds]
+        seconds = int(batch) / float(images.replace(",", ""))
+        bounds = [make_pictures.roofline_seconds(programs, target, batch, *options) for options in (("--fusion", "off"), ())]
+        yield (performance, f"| {name} | {batch} | {images} | {{:.0f}} % | {{:.0f}} % |",
+               [bound / seconds * 100 for bound in bounds])
 
 
 def findings(programs):
-    """Sentences about figures that do not follow; programs(name, arguments…): the JSON that a program prints."""
+    """Sentences about figures that do not follow; programs: the folder of the programs."""
     yield from unfounded_gpu_figures()
     yield from unfounded_cpu_figures()
     for page, words, figures in claims(programs):

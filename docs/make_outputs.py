@@ -105,9 +105,9 @@ def main():
             elif text != page.read_text():
                 stale.append(f"{page.relative_to(ROOT)}: outputs are not current; run docs/make_outputs.py {name}")
     if arguments.check:
-        stale += [f"{name}.svg is not current; run docs/make_pictures.py {name}" for name in make_pictures.stale(arguments.programs)]
-        stale += check_links.findings()
-        stale += check_figures.findings(lambda *words: make_pictures.json_of(arguments.programs, *words))
+        stale += [f"{name}.svg is not current; run docs/make_pictures.py {name}"
+                  for name in make_pictures.stale(arguments.programs)]
+        stale += [*check_links.findings(), *check_figures.findings(arguments.programs)]
     if stale:
         sys.exit("make_outputs.py: " + "\n".join(stale))
 

@@ -3,9 +3,10 @@
 
     docs/make_pictures.py [--programs FOLDER] [PICTURE …]
 
-PICTURE: rooflines, milliseconds, winograd, winograd_rule, scaling, flow, block_end; default: all, to docs/pictures/PICTURE.svg. Measured values
-come from results/measured and results/appendix, predictions from the programs (default build/release/bin).
-docs/make_outputs.py --check compares the pictures. launch/update_readme.sh draws measured_bars.svg. Exit codes: 0 done, 64 usage.
+PICTURE: rooflines, milliseconds, winograd, winograd_rule, scaling, flow, block_end; default: all. Each goes to
+docs/pictures/PICTURE.svg. Measured values come from results/measured and results/appendix, predictions from the programs
+(default build/release/bin). docs/make_outputs.py --check compares the pictures. launch/update_readme.sh draws
+measured_bars.svg. Exit codes: 0 done, 64 usage.
 """
 
 import argparse
@@ -22,14 +23,16 @@ ROOT = DOCS.parent
 MEASURED = ROOT / "results/measured"
 STYLE = """<style>
 text { font: 13px sans-serif; fill: #24292f } .title { font-weight: bold; font-size: 14px } .small { font-size: 11px }
-.axis { stroke: #8c959f; fill: none } .box { fill: #f6f8fa; stroke: #57606a } .gone { fill: none; stroke: #8c959f; stroke-dasharray: 4 3 }
-.a { fill: #0969da } .b { fill: #bf8700 } .c { fill: #8c959f } .line { stroke: #57606a; fill: none }
+.axis { stroke: #8c959f; fill: none } .line { stroke: #57606a; fill: none } .head { fill: #57606a }
+.box { fill: #f6f8fa; stroke: #57606a } .gone { fill: none; stroke: #8c959f; stroke-dasharray: 4 3 }
+.a { fill: #0969da } .b { fill: #bf8700 } .c { fill: #8c959f }
 @media (prefers-color-scheme: dark) {
-  text { fill: #e6edf3 } .box { fill: #161b22; stroke: #8b949e } .line { stroke: #8b949e } .a { fill: #4493f8 } .b { fill: #d29922 }
+  text { fill: #e6edf3 } .line { stroke: #8b949e } .head { fill: #8b949e } .box { fill: #161b22; stroke: #8b949e }
+  .a { fill: #4493f8 } .b { fill: #d29922 }
 }
 </style>
 <defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">
-<path d="M0,0 L8,4 L0,8 z" fill="#57606a"/></marker></defs>"""
+<path d="M0,0 L8,4 L0,8 z" class="head"/></marker></defs>"""
 
 
 class Picture:
@@ -52,9 +55,12 @@ class Picture:
         if below:
             self.text(x + width / 2, y + height + 15, below, "small", "middle")
 
-    def line(self, x1, y1, x2, y2, kind="axis", arrow=False):
-        marker = ' marker-end="url(#head)"' if arrow else ""
-        self.parts.append(f'<path d="M{x1:.1f},{y1:.1f} L{x2:.1f},{y2:.1f}" class="{kind}"{marker}/>')
+    def line(self, x1, y1, x2, y2):
+        self.parts.append(f'<path d="M{x1:.1f},{y1:.1f} L{x2:.1f},{y2:.1f}" class="axis"/>')
+
+    def arrow(self, *path):
+        """Along the commands of an SVG path."""
+        self.parts.append(f'<path d="{" ".join(path)}" class="line" marker-end="url(#head)"/>')
 
     def dot(self, x, y, kind):
         self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" class="{kind}"/>')
@@ -113,7 +119,13 @@ def scatter(title, names, points, across, up, label_across, label_up, line):
 
 def json_of(programs, program, *arguments):
     """What a program prints with --json."""
-    return json.loads(subprocess.run([programs / program, *arguments, "--json"], check=True, capture_output=True, text=True).stdout)
+    done = subprocess.run([programs / program, *arguments, "--json"], check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+def roofline_seconds(programs, target, batch, *options):
+    """Of a step of ResNet-50 in fp16, by a dry run."""
+    return json_of(programs, "bench_resnet50", "--dry-run", "--target", target, "--fp16", "--bs", str(batch), *options)["roofline_seconds"]
 
 
 def runs(gpu, batch):
@@ -127,14 +139,14 @@ def rooflines(programs):
     groups = []
     for gpu, target, name in (("nvidia_h200", "h200", "H200"), ("nvidia_h100_80gb_hbm3", "h100", "H100 80GB")):
         measured = statistics.median(256 / run["images_per_second"]["mean"] * 1e3 for run in runs(gpu, 256))
-        bounds = [json_of(programs, "bench_resnet50", "--dry-run", "--target", target, "--fp16", "--bs", "256", *more)["roofline_seconds"] * 1e3
-                  for more in (("--fusion", "off"), ())]
+        bounds = [roofline_seconds(programs, target, 256, *options) * 1e3 for options in (("--fusion", "off"), ())]
         groups.append((name, [measured] + bounds))
     return bars("ResNet-50 fp16, batch 256: a step and its rooflines",
                 [("a", "measured"), ("c", "roofline, unfused"), ("b", "roofline, fused")], groups, "{:.1f} ms", 32)
 
 
-KINDS = {"convolutions, forward": "conv_forward", "convolutions, data": "conv_backward_data", "convolutions, weights": "conv_backward_weights",
+KINDS = {"convolutions, forward": "conv_forward", "convolutions, data": "conv_backward_data",
+         "convolutions, weights": "conv_backward_weights",
          "block ends": "block_end|product_norm|channel_products|sample_pixels|masked_gradient", "norms and pools": "norm_|pool_"}
 
 
@@ -145,60 +157,67 @@ def milliseconds(_):
         name = next((name for name, pattern in KINDS.items() if re.match(pattern, kind["name"])), "everything else")
         sums[name][0] += kind["seconds"] * 1e3
         sums[name][1] += kind["roofline_seconds"] * 1e3
-    return bars(f"Where {sum(value[0] for value in sums.values()):.1f} ms go: ResNet-50 fp16, batch 256, H200",
-                [("a", "measured"), ("b", "roofline")], list(sums.items()), "{:.2f} ms", max(value[0] for value in sums.values()) * 1.1)
+    measured = [value[0] for value in sums.values()]
+    return bars(f"Where {sum(measured):.1f} ms go: ResNet-50 fp16, batch 256, H200", [("a", "measured"), ("b", "roofline")],
+                list(sums.items()), "{:.2f} ms", max(measured) * 1.1)
+
+
+def rows_below(words):
+    """The cells of the table in the appendix below a paragraph that contains the words."""
+    text = (ROOT / "results/appendix/cpu.md").read_text()
+    table = text[text.index(words):].split("\n\n")[1]
+    return [row.strip("| ").split(" | ") for row in table.splitlines()[2:]]
 
 
 def winograd(_):
-    text = (ROOT / "results/appendix/cpu.md").read_text()
-    table = text[text.index("Stride 1, AVX-512, Zen 4, batch 16"):].split("\n\n")[1]
-    groups = []
-    for row in table.splitlines()[2:]:
-        layer, speeds = row.strip("| ").split(" | ")[:2]
-        groups.append((layer, [float(speed) for speed in speeds.replace("*", "").split()]))
-    return bars("Speed of Winograd relative to a direct pass: fp32, Zen 4, batch 16", [("a", "forward"), ("b", "data gradient"), ("c", "weight gradient")],
-                [(f"{layer.replace(', ', ' channels, ')} px", speeds) for layer, speeds in groups], "{:.2f}", 3.1, mark=1)
+    groups = [(f"{layer.replace(', ', ' channels, ')} px", [float(speed) for speed in speeds.replace("*", "").split()])
+              for layer, speeds, *_ in rows_below("Stride 1, AVX-512, Zen 4, batch 16")]
+    return bars("Speed of Winograd relative to a direct pass: fp32, Zen 4, batch 16",
+                [("a", "forward"), ("b", "data gradient"), ("c", "weight gradient")], groups, "{:.2f}", 3.1, mark=1)
 
 
 def winograd_rule(_):
-    text = (ROOT / "results/appendix/cpu.md").read_text()
-    table = text[text.index("Stride 1, fp32, AVX2, Zen 3"):].split("\n\n")[1]
     points = []
-    for row in table.splitlines()[2:]:
-        layer, *cells = row.strip("| ").split(" | ")
+    for layer, *cells in rows_below("Stride 1, fp32, AVX2, Zen 3"):
         channels, side = int(layer.split()[0]), int(layer.split(", ")[1])
         for batch, cell in zip((1, 2, 4, 8, 16, 32), cells):
-            used = False
+            used = False  # bold, over one speed or several
             for word in cell.split():
                 used |= word.startswith("**")
-                points.append((batch * math.ceil(side / 4) ** 2 * channels, float(word.strip("*")), used))
+                size = batch * math.ceil(side / 4) ** 2 * channels
+                points.append((math.log2(size), float(word.strip("*")), "a" if used else "c"))
                 used &= not word.endswith("**")
-    return scatter("Measured speed of Winograd by size of the layer: Zen 3, AVX2, batch 1 to 32", [("c", "the rule computes directly"), ("a", "the rule uses Winograd")],
-                   [(math.log2(size), speed, "a" if used else "c") for size, speed, used in points], (7, 19, 2, lambda value: f"{2 ** value:,}"),
-                   (0, 3.5, 1, str), "tiles x channels of the input", "speed relative to a direct pass", ((7, 1), (19, 1)))
+    return scatter("Measured speed of Winograd by size of the layer: Zen 3, AVX2, batch 1 to 32",
+                   [("c", "the rule computes directly"), ("a", "the rule uses Winograd")], points,
+                   (7, 19, 2, lambda value: f"{2 ** value:,}"), (0, 3.5, 1, str),
+                   "tiles x channels of the input", "speed relative to a direct pass", ((7, 1), (19, 1)))
 
 
 def scaling(programs):
-    series = json_of(programs, "plumbline", "scaling", "--published")["series"]
+    tables = json_of(programs, "plumbline", "scaling", "--published")["series"]
+    points = [(table["measured"], table["predicted"], "a" if table["reference"] else "c")
+              for table in sorted(tables, key=lambda table: table["reference"])]
     axis = (0, 36000, 10000, "{:,}".format)
-    return scatter("32 V100s: predicted and measured images/s of published tables", [("a", "judge the model"), ("c", "other tables")],
-                   [(table["measured"], table["predicted"], "a" if table["reference"] else "c") for table in sorted(series, key=lambda table: table["reference"])],
-                   axis, axis, "measured", "predicted", ((0, 0), (36000, 36000)))
+    return scatter("32 V100s: predicted and measured images/s of published tables",
+                   [("a", "judge the model"), ("c", "other tables")], points, axis, axis, "measured", "predicted",
+                   ((0, 0), (36000, 36000)))
 
 
 def flow(_):
     picture = Picture(920, 215, "From options to a log")
-    stages = [("options", "bench/options"), ("Graph", "models"), ("Program", "kernels/program"), ("prepared ops", "kernels/cpu, cuda"),
-              ("+ collectives", "comm"), ("memory plan", "kernels/program")]
+    stages = [("options", "bench/options"), ("Graph", "models"), ("Program", "kernels/program"),
+              ("prepared ops", "kernels/cpu, cuda"), ("+ collectives", "comm"), ("memory plan", "kernels/program")]
     for i, (name, folder) in enumerate(stages):
         picture.box(10 + 152 * i, 40, 120, name, below=folder)
         if i:
-            picture.line(152 * i - 22, 55, 8 + 152 * i, 55, "line", arrow=True)
-    for i, (name, folder) in enumerate([("bind, run, time", "bench/run"), ("log, result.json, …", "bench/output"), ("analyze, report, …", "plumbline, results")]):
-        picture.box(770 - 304 * i - 20, 140, 150, name, below=folder)
+            picture.arrow(f"M{152 * i - 22},55", "h30")
+    results = [("bind, run, time", "bench/run"), ("log, result.json, …", "bench/output"),
+               ("analyze, report, …", "plumbline, results")]
+    for i, (name, folder) in enumerate(results):
+        picture.box(750 - 304 * i, 140, 150, name, below=folder)
         if i:
-            picture.line(770 - 304 * (i - 1) - 22, 155, 770 - 304 * i + 132, 155, "line", arrow=True)
-    picture.line(830, 88, 830, 138, "line", arrow=True)
+            picture.arrow(f"M{1052 - 304 * i},155", "h-150")
+    picture.arrow("M830,88", "v50")
     picture.text(690, 125, "or print: --dry-run", "small")
     return picture
 
@@ -213,24 +232,24 @@ def block_end(_):
         picture.box(left + 75, 90, 120, "x" if plain else "x is not stored", "box" if plain else "gone")
         picture.box(left + 225, 90, 120, "output")
         picture.box(left + 225, 150, 120, "shortcut")
-        picture.line(left + 285, 150, left + 285, 122, "line", arrow=True)
+        picture.arrow(f"M{left + 285},150", "v-28")
         if plain:
-            picture.line(left + 45, 105, left + 73, 105, "line", arrow=True)
-            picture.line(left + 195, 105, left + 223, 105, "line", arrow=True)
+            picture.arrow(f"M{left + 45},105", "h28")
+            picture.arrow(f"M{left + 195},105", "h28")
         else:
-            picture.parts.append(f'<path d="M{left + 30},90 C{left + 80},74 {left + 180},74 {left + 250},88" class="line" marker-end="url(#head)"/>')
+            picture.arrow(f"M{left + 30},90", "c50,-16 150,-16 220,-2")
         picture.text(left, 206, "backward")
         picture.box(left + 225, 225, 120, "gradient g")
         picture.box(left + 75, 225, 120, "gradient of x" if plain else "not stored", "box" if plain else "gone")
         picture.box(left, 225, 45, "", below="gradient of a")
         picture.box(left + 75, 285, 120 if plain else 45, "x" if plain else "a")
         if plain:
-            picture.line(left + 223, 240, left + 197, 240, "line", arrow=True)
-            picture.line(left + 73, 240, left + 47, 240, "line", arrow=True)
-            picture.line(left + 135, 285, left + 135, 257, "line", arrow=True)
+            picture.arrow(f"M{left + 225},240", "h-28")
+            picture.arrow(f"M{left + 75},240", "h-28")
+            picture.arrow(f"M{left + 135},285", "v-28")
         else:
-            picture.parts.append(f'<path d="M{left + 250},225 C{left + 180},209 {left + 80},209 {left + 32},223" class="line" marker-end="url(#head)"/>')
-            picture.line(left + 85, 285, left + 47, 250, "line", arrow=True)
+            picture.arrow(f"M{left + 250},225", "c-70,-16 -170,-16 -218,-2")
+            picture.arrow(f"M{left + 85},285", "l-38,-35")
     return picture
 
 
@@ -243,7 +262,8 @@ def file_of(name):
 
 def stale(programs):
     """The names of pictures that are missing or differ from the stored results."""
-    return [name for name, draw in PICTURES.items() if not file_of(name).exists() or file_of(name).read_text() != draw(programs).svg()]
+    return [name for name, draw in PICTURES.items()
+            if not file_of(name).exists() or file_of(name).read_text() != draw(programs).svg()]
 
 
 def main():
