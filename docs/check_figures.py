@@ -60,13 +60,10 @@ def unfounded_cpu_figures():
 
 def claims(programs):
     """Each claim: a page, its words with {} for the figures, and the figures as they follow now."""
-    def mean_speed(results):
-        return statistics.mean(result["images_per_second"]["mean"] for result in results)
-
     h100 = "nvidia_h100_80gb_hbm3"
-    ours = mean_speed(make_pictures.runs(h100, 256)[-2:])  # in turn with PyTorch
-    eager, compiled = (mean_speed(json.loads(file.read_text()) for file in (MEASURED / h100).glob(f"peers/{way}_*.json"))
-                       for way in ("eager", "compiled"))
+    in_turn = make_pictures.runs(h100, 256)[-2:]  # with PyTorch
+    ours = statistics.mean(run["images_per_second"]["mean"] for run in in_turn)
+    eager, compiled = (make_pictures.speed_of_peer(h100, way) for way in ("eager", "compiled"))
     energy = sorted(run["energy_joules_per_image"] * 1e3 for run in make_pictures.runs("nvidia_h200", 256))
     errors = make_pictures.json_of(programs, "plumbline", "scaling", "--published")["errors"]
     judged, every = ([errors[way][group]["mean"] * 100 for way in ("predicted", "naive")] for group in ("reference", "all"))

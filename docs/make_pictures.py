@@ -3,10 +3,9 @@
 
     docs/make_pictures.py [--programs FOLDER] [PICTURE …]
 
-PICTURE: rooflines, milliseconds, winograd, winograd_rule, scaling, flow, block_end; default: all. Each goes to
-docs/pictures/PICTURE.svg. Measured values come from results/measured and results/appendix, predictions from the programs
-(default build/release/bin). docs/make_outputs.py --check compares the pictures. launch/update_readme.sh draws
-measured_bars.svg. Exit codes: 0 done, 64 usage.
+PICTURE: throughput, rooflines, milliseconds, winograd, winograd_rule, scaling, flow, block_end; default: all. Each goes to
+docs/pictures/PICTURE.svg. Measured values come from results/measured and results/appendix, predictions and published values
+from the programs (default build/release/bin). docs/make_outputs.py --check compares the pictures. Exit codes: 0 done, 64 usage.
 """
 
 import argparse
@@ -78,8 +77,8 @@ class Picture:
 def bars(title, names, groups, unit, largest, mark=None):
     """Horizontal bars: groups of (label, a value per name); names: (class, name). mark: a line at this value."""
     left, height = 190, 16
-    picture = Picture(760, 70 + len(groups) * (len(names) * height + 12), title)
-    picture.legend(left, 44, names)
+    picture = Picture(880, 70 + len(groups) * (len(names) * height + 12), title)
+    picture.legend(10 if len(names) > 3 else left, 44, names)
     y = 58
     for label, values in groups:
         picture.text(left - 8, y + len(values) * height / 2 + 4, label, "", "end")
@@ -135,9 +134,30 @@ def runs(gpu, batch):
     return [json.loads(file.read_text()) for file in found if f"_{day}-" in file.parent.name]
 
 
+def speed_of_peer(gpu, way):
+    """Mean images/s of PyTorch's runs: eager or compiled."""
+    return statistics.mean(json.loads(file.read_text())["images_per_second"]["mean"]
+                           for file in (MEASURED / gpu).glob(f"peers/{way}_[0-9].json"))
+
+
+GPUS = (("nvidia_h200", "h200", "H200"), ("nvidia_h100_80gb_hbm3", "h100", "H100 80GB"))  # folder, --target, as shown
+
+
+def throughput(programs):
+    groups = []
+    for gpu, target, name in GPUS:
+        ours = statistics.median(run["images_per_second"]["mean"] for run in runs(gpu, 256))
+        published = max(result["images_per_second"] / result["nodes"] / result["devices_per_node"]
+                        for result in json_of(programs, "plumbline", "published", "--gpu", target, "--model", "resnet50")["results"])
+        groups.append((name, [ours, speed_of_peer(gpu, "compiled"), speed_of_peer(gpu, "eager"), published]))
+    return bars("ResNet-50 fp16, images/s of one GPU: batch 256, synthetic images",
+                [("a", "Plumbline"), ("b", "PyTorch 2.11 compiled"), ("c", "PyTorch 2.11 eager"),
+                 ("gone", "best published: MLPerf, ImageNet, per GPU of 4 or 8")], groups, "{:,.0f}", 12500)
+
+
 def rooflines(programs):
     groups = []
-    for gpu, target, name in (("nvidia_h200", "h200", "H200"), ("nvidia_h100_80gb_hbm3", "h100", "H100 80GB")):
+    for gpu, target, name in GPUS:
         measured = statistics.median(256 / run["images_per_second"]["mean"] * 1e3 for run in runs(gpu, 256))
         bounds = [roofline_seconds(programs, target, 256, *options) * 1e3 for options in (("--fusion", "off"), ())]
         groups.append((name, [measured] + bounds))
@@ -253,7 +273,7 @@ def block_end(_):
     return picture
 
 
-PICTURES = {draw.__name__: draw for draw in (rooflines, milliseconds, winograd, winograd_rule, scaling, flow, block_end)}
+PICTURES = {draw.__name__: draw for draw in (throughput, rooflines, milliseconds, winograd, winograd_rule, scaling, flow, block_end)}
 
 
 def file_of(name):
