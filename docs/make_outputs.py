@@ -1,20 +1,24 @@
 #!/usr/bin/env python3
 """Runs the commands that the documents show and writes their outputs, reports and screenshots into the documents:
 
-    docs/make_outputs.py [--programs FOLDER] [PAGE.md …]
+    docs/make_outputs.py [--programs FOLDER] [--check] [PAGE.md …]
 
-PAGE: tutorial.md, how-to/ci.md, …; default: all. Commands of all pages run in one scratch folder that holds the programs
+PAGE: tutorial.md, how-to/ci.md, …; default: all. Commands of all pages run in one scratch folder that contains the programs
 (default build/release/bin), in the pages' order, so that a later page reads what an earlier one's runs left. In a page
 
     <!-- run: COMMAND -->                       runs a command that readers don't see
-    <!-- output of: COMMAND -->                 its output stands in the code block below
-    <!-- picture of: FILE.html, SELECTOR -->    the part of a page that a CSS selector names stands in the picture below
-    <!-- copy of: FILE -->                      a file stands where the link below leads
+    <!-- output of: COMMAND -->                 the code block below is its output
+    <!-- timed output of: COMMAND -->           the same, and the output differs in each run
+    <!-- picture of: FILE.html, SELECTOR -->    the picture below is the part of a page that a CSS selector selects
+    <!-- copy of: FILE -->                      the link below leads to a copy of a file
 
-Pictures want a headless Chromium; without one they stay as they are. Exit codes: 0 done, 1 a command failed, 64 usage.
+Pictures need a headless Chromium; without one they stay as they are. --check changes nothing: it compares the outputs that do
+not differ, the pictures of make_pictures.py, all links, and the figures of README.md and performance.md with results/measured.
+Exit codes: 0 done or current, 1 not current or a command failed, 64 usage.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -26,13 +30,16 @@ import tempfile
 DOCS = pathlib.Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(ROOT / "tests/results/browser"))
+import check_figures  # noqa: E402
+import check_links  # noqa: E402
 import devtools  # noqa: E402
+import make_pictures  # noqa: E402
 
 PAGES = ["tutorial.md", "reference/output.md", "how-to/real-images.md", "how-to/arcface.md", "reference/log-formats.md",
          "../results/appendix/scaling.md", "how-to/compare-a-framework.md", "reference/bench_allreduce.md", "how-to/launching.md",
          "how-to/ci.md"]
 BLOCK = re.compile(r"<!-- run: (?P<run>.+?) -->\n"
-                   r"|<!-- output of: (?P<output>.+?) -->\n```\n(?P<old>.*?)```\n"
+                   r"|<!-- (?P<timed>timed )?output of: (?P<output>.+?) -->\n```\n(?P<old>.*?)```\n"
                    r"|<!-- picture of: (?P<page>\S+), (?P<selector>.+?) -->\n!\[.*?\]\((?P<picture>.+?)\)"
                    r"|<!-- copy of: (?P<file>\S+) -->\n\[.*?\]\((?P<copy>.+?)\)", re.DOTALL)
 
@@ -58,9 +65,11 @@ def take_picture(chromium, page_file, selector, picture):
         page.screenshot(picture, clip=box)
 
 
-def fill(page, folder, chromium):
-    """The text of the page with what its commands say now."""
+def fill(page, folder, chromium, check):
+    """The text of the page with the current outputs of its commands; with `check` only of those that do not differ by run."""
     def filled(block):
+        if check and (block["timed"] or not block["output"]):
+            return block[0]
         if block["run"]:
             shell(block["run"], folder)
         elif block["output"]:
@@ -77,9 +86,11 @@ def fill(page, folder, chromium):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "build/release/bin")
+    parser.add_argument("--check", action="store_true")
     parser.add_argument("pages", nargs="*", default=PAGES, metavar="PAGE.md")
     arguments = parser.parse_args()
     chromium = devtools.find_chromium()
+    stale = []
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
         for name in ("bench_resnet50", "bench_arcface", "bench_allreduce", "make_rec", "plumbline"):
@@ -87,8 +98,18 @@ def main():
         for name in ("launch", "results", "tests"):
             (folder / name).symlink_to(ROOT / name)
         for name in arguments.pages:
-            page = DOCS / name
-            page.write_text(fill(page, folder, chromium))
+            page = (DOCS / name).resolve()
+            text = fill(page, folder, chromium, arguments.check)
+            if not arguments.check:
+                page.write_text(text)
+            elif text != page.read_text():
+                stale.append(f"{page.relative_to(ROOT)}: outputs are not current; run docs/make_outputs.py {name}")
+    if arguments.check:
+        stale += [f"{name}.svg is not current; run docs/make_pictures.py {name}"
+                  for name in make_pictures.stale(arguments.programs)]
+        stale += [*check_links.findings(), *check_figures.findings(arguments.programs)]
+    if stale:
+        sys.exit("make_outputs.py: " + "\n".join(stale))
 
 
 if __name__ == "__main__":

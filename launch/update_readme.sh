@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # update_readme.sh [--check] [PLUMBLINE]: writes results/measured/README.md, the tables of all runs that are kept there
-# (launch/keep_runs.sh puts them there), and with gnuplot README.md's picture. --check writes nothing: it compares the
-# tables, and looks for each figure of README.md's own table in them. PLUMBLINE: the program (build/release/bin/plumbline).
+# (launch/keep_runs.sh puts them there; docs/make_pictures.py draws them). --check writes nothing: it compares the tables,
+# and looks for each figure of README.md's own table in them. PLUMBLINE: the program (build/release/bin/plumbline).
 # Exit codes: 0 written, or current; 1 not current; 64 usage; 65 unusable runs; 69 no such program.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
@@ -64,9 +64,3 @@ if $check; then
 fi
 mkdir -p "$measured"
 cat "$work/README.md" >"$measured/README.md"
-# A picture is drawn, not compared: every gnuplot draws a little differently.
-headline=("$measured"/*/resnet50_1n1g_b256_fp16_*/)
-if [ -d "${headline[0]}" ] && [ -d docs/pictures ] && command -v gnuplot >/dev/null; then
-  "$plumbline" report --format svg --plot bars -o "$work/bars.svg" "${headline[@]}"
-  cat "$work/bars.svg" >docs/pictures/measured_bars.svg
-fi

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # prose.sh ROOT: refuses by pattern what the rules of style in CONTRIBUTING.md forbid: in the documents openers, "is no", "that of",
-# sentences over 35 words and paragraphs over 80; in what programs print "option …: is" and British spelling.
+# words that sound translated, sentences over 35 words and paragraphs over 80; in what programs print "option …: is" and
+# British spelling. options.md shows what programs print.
 . "${BASH_SOURCE[0]%/*}/prelude.sh"
 root=$(realpath "$1")
 
@@ -17,6 +18,7 @@ documents() {
       if (text ~ /^(Of|With which|So|Beside|Where) /) found("opener", text)
       if (text ~ /(^| )(is|are) no(ne)?( |$)/ && text !~ / no (more|less|longer) /) found("is no", text)
       if (text ~ /(^| )(that|those) of /) found("that of", text)
+      if ((" " text " ") ~ / ([Bb]eside|[Nn]obody|in place of|in front of|carry|carries)[ ,]/) found("translated word", text)
     }
     function check(text, is_row,    sentences, n, i) {
       gsub(/\]\([^)]*\)/, "]", text)
@@ -51,20 +53,21 @@ printed() {
 cat >"$scratch/bad.md" <<'END'
 Of the runs one failed. It is no figure, and that of the host is better.
 - So it ends.
+- A host stands in front of it.
 END
 { printf 'word %.0s' {1..36}; echo; } >>"$scratch/bad.md"
 { printf '\nword word. %.0s' {1..41}; echo; } | tr -d '\n' >>"$scratch/bad.md"
 printf 'fail("option --x: is for y");\nfail("a colour");\nfail("it is no host");\n' >"$scratch/bad.cpp"
 printf 'A run ends. "It does" (so far): this is not a host.\n\n| a | is nothing |\n\n```\nOf code\n```\n' >"$scratch/good.md"
 found=$(documents "$scratch/bad.md")
-for rule in opener 'is no' 'that of' 'over 35 words' 'over 80 words'; do
+for rule in opener 'is no' 'that of' 'translated word' 'over 35 words' 'over 80 words'; do
   grep -q ": $rule: " <<<"$found" || fail "'$rule' does not find its example in: $found"
 done
 [ "$(printed "$scratch/bad.cpp" | wc -l)" -eq 3 ] || fail "the patterns for programs do not find their examples"
 [ -z "$(documents "$scratch/good.md")" ] || fail "plain text is refused: $(documents "$scratch/good.md")"
 
 cd "$root"
-mapfile -t pages < <(find . -maxdepth 1 -name '*.md' ! -name CHANGELOG.md; find docs -name '*.md'; find ./*/README.md ./results/peers/README.md)
+mapfile -t pages < <(find . -maxdepth 1 -name '*.md' ! -name CHANGELOG.md; find docs -name '*.md' ! -name options.md; find ./*/README.md ./results/peers/README.md)
 mapfile -t sources < <(find base models kernels comm results launch plumbline bench \( -name '*.h' -o -name '*.cpp' -o -name '*.js' \); find tests/golden -name '*.txt')
 [ ${#pages[@]} -gt 20 ] && [ ${#sources[@]} -gt 200 ] || fail "no documents or sources in $root"
 all=$(documents "${pages[@]}"; printed "${sources[@]}")
