@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
 # schedulers_test.sh PLUMBLINE: what launch/ has for schedulers, with a plumbline that fails, passes or can't tell.
+set -Eeuo pipefail
+trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 launch=$(cd "${0%/*}/../../launch" && pwd) real=$1
 . "${0%/*}/../prelude.sh"
 needs python3 python3
@@ -22,16 +24,16 @@ for script in prolog epilog health_check; do
   rm drained
 done
 PLUMBLINE_CHECK='--budget 9' "$launch/slurm/prolog.sh" || true
-tail -n 1 asked | grep -qx 'check --exit-codes slurm --budget 9'
+[ "$(tail -n 1 asked)" = 'check --exit-codes slurm --budget 9' ] || fail "plumbline was called with $(tail -n 1 asked)"
 
 # Node Health Check: die gets the line.
 die() { echo "$2" >died; }
 . "$launch/nhc/plumbline.nhc"
 ! check_plumbline || fail "NHC passes a bad node"
-grep -qx 'check_plumbline: n3 FAIL device alone: 17.2 images/s' died
+[ "$(cat died)" = 'check_plumbline: n3 FAIL device alone: 17.2 images/s' ] || fail "NHC is told $(cat died)"
 echo 0 >code
 check_plumbline --budget 5
-tail -n 1 asked | grep -qx 'check --exit-codes slurm --budget 5'
+[ "$(tail -n 1 asked)" = 'check --exit-codes slurm --budget 5' ] || fail "plumbline was called with $(tail -n 1 asked)"
 
 # Kubernetes: the commands are ones that plumbline has.
 python3 - "$launch/kubernetes" >commands <<'PYTHON'
