@@ -12,7 +12,7 @@
 namespace plumb {
 namespace {
 
-constexpr double kDeviceLimit = 0.05, kBusyLimit = 0.5;  // losses of speed
+constexpr double kDeviceLimit = 0.05, kBusyLimit = 0.3;  // losses of speed
 constexpr double kLinkLimit = 0.25;
 
 std::vector<std::string> hosts_of(const std::vector<HostAnswer>& answers) {
@@ -87,7 +87,7 @@ void add_judged(Verdict& verdict, const std::vector<JudgedDevice>& judged) {
          .limit = one.limit,
          .outcome = one.outcome,
          .remark = one.outcome == Outcome::unknown
-                       ? "other programs run there, so only a loss over half would say something; end "
+                       ? "other programs run there, so only a loss over 30 % would say something; end "
                          "them and check again"
                    : reasons.empty() ? "look at its clocks, power, cooling and what else runs there"
                                      : reasons,

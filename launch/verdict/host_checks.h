@@ -20,7 +20,7 @@ void add_facts(Verdict& verdict, const std::vector<HostAnswer>& answers, const E
 std::vector<std::string> busy_hosts(const std::vector<HostAnswer>& answers);
 
 // Devices against what is expected of their kind, else against others of their kind; without either, can't
-// tell. A device of a busy host fails below half of what is expected only.
+// tell. A device of a busy host fails below 70 % of what is expected only.
 void add_devices(Verdict& verdict, const ScreenReport& report, const Expectation* expectation,
                  const std::vector<std::string>& busy);
 
