@@ -12,6 +12,8 @@
 #include "results/analysis/configuration.h"
 #include "results/anomalies/flags.h"
 #include "results/published/published.h"
+#include "results/published/reference.h"
+#include "results/record/gpu_name.h"
 #include "results/scaling/slow_ranks.h"
 #include "results/statistics/statistics.h"
 
@@ -161,12 +163,22 @@ std::string loss_scale_text(const RunRecord& record) {
   return fmt::format("{}; {} skipped", text, counted(record.skipped_iterations, "iteration"));
 }
 
-// Published figures of the nearest configurations, and how those differ from this one.
+// What Plumbline itself reached on such a device.
+void add_reference(const RunRecord& record, SummaryRows& rows) {
+  const std::vector<ReferenceSpeed> references = reference_speeds();
+  if (const ReferenceSpeed* reference = find_reference(references, configuration_of(record)))
+    rows.add("reference", "{}", reference_text(*reference, record.images_per_second.mean));
+}
+
+// Published figures of the nearest configurations on a device of the same kind, and how those differ from
+// this one.
 void add_published(const RunRecord& record, SummaryRows& rows) {
   constexpr std::size_t kMostFrameworks = 3;
+  constexpr int kSameProduct = 1;
   const Configuration own = configuration_of(record);
   std::string_view name = "published, nearest";
   for (const NearestPublished& near : nearest_published(own, kMostFrameworks)) {
+    if (gpu_distance(own.device, near.result.configuration.device) > kSameProduct) continue;
     const std::string differing = other_sides_text(near.differences);
     const double speed = near.result.images_per_second;
     const int devices = near.result.configuration.devices();
@@ -200,7 +212,10 @@ std::string summary_table(const RunRecord& record, std::size_t columns) {
     if (flag.kind != "throttling" && flag.kind != "failed_check") rows.add("note", "{}", flag.text);
   if (!record.checks.empty()) rows.add("checks", "{}", checks_text(record));
   for (const std::string& file : record.log_files) rows.add("log", "{}", file);
-  if (record.status == "ok" && record.ranks_per_gpu == 1) add_published(record, rows);
+  if (record.status == "ok" && record.ranks_per_gpu == 1) {
+    add_reference(record, rows);
+    add_published(record, rows);
+  }
   return headline(record, std::max(columns, kNarrowestTable)) + rows.text();
 }
 

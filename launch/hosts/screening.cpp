@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "results/published/reference.h"
 #include "results/statistics/robust.h"
 #include "results/statistics/statistics.h"
 
@@ -56,6 +57,9 @@ double speed_alone(const ScreenedDevice& device) {
 
 ScreenRun screen_run_of(const RunRecord& record) {
   ScreenRun run{.images_per_second = record.images_per_second.mean};
+  const std::vector<ReferenceSpeed> references = reference_speeds();
+  if (const ReferenceSpeed* reference = find_reference(references, configuration_of(record)))
+    run.reference = reference->images_per_second;
   if (record.gpus.empty()) return run;
   const GpuRecord& gpu = record.gpus.front();
   run.sm_clock_mhz = gpu.sm_clock_mhz.median;

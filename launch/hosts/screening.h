@@ -16,12 +16,15 @@ namespace plumb {
 struct ScreenRun {
   double images_per_second = 0;
   double share_of_median = 0;  // of devices of that name; judge_devices() sets it
+  double reference = 0;        // images/s that such a device reached with the same work; 0: none is known
   // From NVML; 0 and empty without it.
   double sm_clock_mhz = 0, temperature_celsius = 0;  // median, largest
   std::string throttle_reasons;                      // "power cap 83 %"
   static void fields(auto& self, auto&& each) {
     each("images_per_second", self.images_per_second);
     each("share_of_median", self.share_of_median, Field{"of the devices of its name"});
+    each("reference_images_per_second", self.reference,
+         Field{.about = "that such a device reached with the same work", .written = self.reference > 0});
     each("sm_clock_mhz", self.sm_clock_mhz, Field{.about = "median", .written = self.sm_clock_mhz > 0});
     each("temperature_celsius", self.temperature_celsius,
          Field{.about = "largest", .written = self.temperature_celsius > 0});

@@ -51,6 +51,18 @@ std::string together_text(const ScreenReport& report) {
                                       percent_text(median(shares)));
 }
 
+// Of devices with a reference, the slowest and the fastest share of it.
+std::string reference_line(const ScreenReport& report) {
+  std::vector<double> shares;
+  for (const ScreenedDevice& device : report.devices)
+    if (device.alone && device.alone->reference > 0)
+      shares.push_back(device.alone->images_per_second / device.alone->reference);
+  if (shares.empty()) return "";
+  const auto [low, high] = std::ranges::minmax_element(shares);
+  return fmt::format("alone, devices reach {} to {} % of what Plumbline's own runs reached on such devices\n",
+                     percent_text(*low), percent_text(*high));
+}
+
 std::string exclusion_text(const ScreenReport& report) {
   if (report.excluded.empty()) return "";
   const std::vector<std::string> kept = report.kept_hosts();
@@ -86,7 +98,7 @@ std::string screen_text(const ScreenReport& report) {
     if (has_clocks) rows.back().push_back(clocks_text(device.together ? *device.together : *device.alone));
   }
   std::string text = rows.size() > 1 ? padded_table(rows, "rlrrrrl") : "";
-  text += together_text(report);
+  text += together_text(report) + reference_line(report);
   for (const SlowDevice& slow : report.slow) text += slow_device_text(report, slow);
   for (const OddBits& odd : report.odd) text += odd_text(odd, report.devices) + "\n";
   for (const ScreenedDevice& device : report.devices)

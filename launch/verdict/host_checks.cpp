@@ -77,21 +77,20 @@ void add_judged(Verdict& verdict, const std::vector<JudgedDevice>& judged) {
       continue;
     }
     const std::string reasons = one.device->alone->throttle_reasons;
-    verdict.add(
-        {.check = "device alone",
-         .where = {device_text(*one.device)},
-         .hosts = {one.device->host},
-         .expected = speed_text(one.expected),
-         .measured = fmt::format("{} ({})", speed_text(speed), loss_text(one.share())),
-         .source = one.source,
-         .limit = one.limit,
-         .outcome = one.outcome,
-         .remark = one.outcome == Outcome::unknown
-                       ? "other programs run there, so only a loss over 30 % would say something; end "
-                         "them and check again"
-                   : reasons.empty() ? "look at its clocks, power, cooling and what else runs there"
-                                     : reasons,
-         .runs = 1});
+    verdict.add({.check = "device alone",
+                 .where = {device_text(*one.device)},
+                 .hosts = {one.device->host},
+                 .expected = speed_text(one.expected),
+                 .measured = fmt::format("{} ({})", speed_text(speed), loss_text(one.share())),
+                 .source = one.source,
+                 .limit = one.limit,
+                 .outcome = one.outcome,
+                 .remark = one.outcome == Outcome::unknown ? "other programs run there, or hosts may differ, "
+                                                             "so only a loss over 30 % says something; end "
+                                                             "them and check again"
+                           : reasons.empty() ? "look at its clocks, power, cooling and what else runs there"
+                                             : reasons,
+                 .runs = 1});
   }
   if (good.empty()) return;
   passed.runs = good.size();
@@ -148,6 +147,14 @@ void add_relative(Verdict& verdict, const ScreenReport& report,
               .runs = untold.size()};
   set_places(check, untold, verdict);
   verdict.add(std::move(check));
+}
+
+// Against Plumbline's own runs on such devices: other hosts may cool and feed them less.
+void add_by_reference(Verdict& verdict, const std::vector<const ScreenedDevice*>& kind) {
+  std::vector<JudgedDevice> judged;
+  for (const ScreenedDevice* device : kind)
+    judged.push_back(judged_by(*device, device->alone->reference, "reference", true));
+  add_judged(verdict, judged);
 }
 
 std::string rate_text(double bytes_per_second) {
@@ -241,6 +248,10 @@ void add_devices(Verdict& verdict, const ScreenReport& report, const Expectation
                  .runs = 1});
   for (const auto& [name, kind] : kinds) {
     const ExpectedDevice* expected = expectation == nullptr ? nullptr : expectation->find(name);
+    if (expected == nullptr && kind.front()->alone->reference > 0) {
+      add_by_reference(verdict, kind);
+      continue;
+    }
     if (expected == nullptr) {
       add_relative(verdict, report, kind, busy);
       continue;

@@ -9,6 +9,7 @@
 
 #include "base/csv.h"
 #include "results/formats/log_format.h"
+#include "results/published/reference.h"
 #include "results/record/gpu_name.h"
 #include "tests/bench/expect_error.h"
 
@@ -143,6 +144,35 @@ TEST(NearestPublished, StatesItsBatchAndIsAMedianThatNothingContradicts) {
                            "total_ips of the run, NCHW", "rounded in the source"})
     EXPECT_EQ(nearest({row("a", 96, 900, note, kGpu), row("b", 96, 300, "median", kGpu)}), "b") << note;
   EXPECT_EQ(nearest({row("a", 96, 900, "", ""), row("b", 96, 300, "median", kGpu)}), "b");
+}
+
+TEST(Reference, IsFoundForTheSameWorkOnTheSameDeviceOnly) {
+  const std::vector<ReferenceSpeed> references = reference_speeds();
+  ASSERT_GE(references.size(), 10u);
+  Configuration own{.model = "resnet50",
+                    .precision = "fp16",
+                    .device = "NVIDIA H100 80GB HBM3",
+                    .data = "synthetic",
+                    .batch_per_device = 256,
+                    .nodes = 1,
+                    .devices_per_node = 1,
+                    .image_size = 224,
+                    .head = "none",
+                    .options = {{"loss_scale", "dynamic"}, {"optimizer", "sgd"}},
+                    .settings = {{"iterations", "30, 10 of them warm-up"}}};
+  const ReferenceSpeed* found = find_reference(references, own);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(reference_text(*found, 0.97 * found->images_per_second),
+            "97.0 % of 9502.2 images/s, which NVIDIA H100 80GB HBM3 reached (median of 5 runs)");
+  for (const auto& change : {+[](Configuration& one) { one.device = "NVIDIA H100 PCIe"; },
+                             +[](Configuration& one) { one.batch_per_device = 128; },
+                             +[](Configuration& one) { one.precision = "tf32"; },
+                             +[](Configuration& one) { one.devices_per_node = 2; },
+                             +[](Configuration& one) { one.settings["deterministic"] = "true"; }}) {
+    Configuration other = own;
+    change(other);
+    EXPECT_EQ(find_reference(references, other), nullptr);
+  }
 }
 
 }  // namespace
