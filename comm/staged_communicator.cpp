@@ -23,7 +23,7 @@ class StagedCommunicator : public Communicator {
   Ticket start(const Collective& collective, std::byte* data) override {
     require_sound(collective, size());
     const Ticket ticket = next_ticket_++;
-    const std::size_t bytes = collective.elements * bytes_of(collective.dtype);
+    const std::size_t bytes = collective.bytes();
     if (bytes == 0) return ticket;
     InFlight begun{.ticket = ticket, .collective = collective, .bytes = bytes, .device = data};
     begun.host = staging_for(data, bytes);

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "bench/data/augment.h"
-#include "bench/data/image_loader.h"
 #include "comm/gradient_reduction.h"
 #include "kernels/program/winograd.h"
 
