@@ -2,7 +2,6 @@
 
 #include "base/console/messages.h"
 #include "base/console/print.h"
-#include "base/paths.h"
 #include "base/standard_descriptors.h"
 #include "bench/options/options.h"
 #include "bench/plan/dry_run.h"

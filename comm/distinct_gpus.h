@@ -1,8 +1,9 @@
-// Detects ranks that share a GPU.
+// Detects ranks that share a GPU, and lets NCCL run on them.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/job.h"
@@ -25,5 +26,19 @@ int most_ranks_per_gpu(const std::vector<RankDevice>& devices);
 // Collective. Returns most_ranks_per_gpu() of the job. If two ranks share a GPU and !share_gpu, throws
 // Error(usage) on rank 0 and ErrorToldElsewhere on the others. `gpu`: Device::unique_id().
 int require_distinct_gpus(const Job& job, const std::string& gpu, bool share_gpu);
+
+// NCCL's environment variables for one rank of a job whose ranks share a GPU: names and values. Pure.
+//
+// NCCL refuses two ranks on one GPU. Before 2.30 it compares host hash and bus id (src/init.cc, "Duplicate
+// GPU detected"). The hash is of NCCL_HOSTID, else of host name and boot id (src/misc/utils.cc, getHostHash),
+// so each rank gets a host id of its own and messages go through NCCL's sockets. From 2.30 on
+// NCCL_MULTI_RANK_GPU_ENABLE=1 allows it (src/init.cc; in 2.30.3 src/graph/topo.cc, ncclCheckMultiRank). The
+// other variables turn off what needs other hardware or memory shared by GPUs, and keep kernels small enough
+// that all ranks' fit on the GPU.
+//
+// `hosts`: of the job. On one host messages stay on its loopback interface. `nccl_version`: as ncclGetVersion
+// counts it, 22809 for 2.28.9.
+std::vector<std::pair<std::string, std::string>> nccl_variables_on_shared_gpu(int rank, int hosts,
+                                                                              int nccl_version);
 
 }  // namespace plumb

@@ -218,15 +218,6 @@ void Job::broadcast_bytes(void* data, std::size_t bytes, int from) const {
   }
 }
 
-std::string Job::broadcast_text(const std::string& text, int from) const {
-  std::uint64_t length = text.size();
-  broadcast_bytes(&length, sizeof(length), from);
-  std::string received = text;
-  received.resize(length);
-  broadcast_bytes(received.data(), length, from);
-  return received;
-}
-
 void Job::barrier() const {
   const CollectiveScope entered(board_, RecordedKind::message, "barrier");
   check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
@@ -241,7 +232,7 @@ void Job::together(const std::function<void()>& set_up) const {
   if (first == size_) return;
   int code = mine ? static_cast<int>(mine->code()) : 0;
   broadcast_bytes(&code, sizeof(code), first);
-  const std::string sentence = broadcast_text(mine ? mine->what() : "", first);
+  const std::string sentence = all_gather(mine ? mine->what() : "")[static_cast<std::size_t>(first)];
   if (first == rank_) throw *mine;
   throw ErrorToldElsewhere(static_cast<ExitCode>(code), sentence);
 }

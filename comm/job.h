@@ -108,7 +108,6 @@ class Job {
  private:
   void find_places();
   void broadcast_bytes(void* data, std::size_t bytes, int from) const;
-  std::string broadcast_text(const std::string& text, int from) const;
 
   int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1, nodes_ = 1, devices_per_node_ = 1;
   int first_rank_of_host_ = 0;

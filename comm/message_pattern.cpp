@@ -26,14 +26,6 @@ int exact_up_to(DType dtype) {
   }
 }
 
-// bfloat16 of a small integer, exact: the upper half of its fp32.
-std::uint16_t bf16_of(int value) {
-  return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(value)) >> 16);
-}
-double from_bf16(std::uint16_t bits) {
-  return std::bit_cast<float>(std::uint32_t{bits} << 16);
-}
-
 template <typename T>
 T convert(int value) {
   return static_cast<T>(value);
@@ -43,16 +35,17 @@ double as_number(T value) {
   return static_cast<double>(value);
 }
 
+// The upper half of an fp32, exact for small integers.
 struct BFloat {
   std::uint16_t bits;
 };
 template <>
 BFloat convert<BFloat>(int value) {
-  return {bf16_of(value)};
+  return {static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(static_cast<float>(value)) >> 16)};
 }
 template <>
 double as_number(BFloat value) {
-  return from_bf16(value.bits);
+  return std::bit_cast<float>(std::uint32_t{value.bits} << 16);
 }
 
 // Calls `use` with a value of the C++ type of the dtype.

@@ -105,7 +105,7 @@ class MpiCommunicator : public Communicator {
     require_sound(collective, size());
     const Ticket ticket = next_ticket_++;
     if (collective.elements == 0) return ticket;
-    const bool is_short = collective.elements * bytes_of(collective.dtype) < options_.ring_from_bytes;
+    const bool is_short = collective.bytes() < options_.ring_from_bytes;
     if (collective.kind == Collective::Kind::broadcast)
       start_broadcast(ticket, collective, data);
     else if (is_short && collective.kind != Collective::Kind::reduce_scatter_sum)
@@ -197,7 +197,7 @@ class MpiCommunicator : public Communicator {
   // From rank 0, in pieces that a call's count can hold.
   void start_broadcast(Ticket ticket, const Collective& collective, std::byte* data) {
     constexpr std::size_t kMostPerCall = std::size_t{1} << 30;
-    const std::size_t bytes = collective.elements * bytes_of(collective.dtype);
+    const std::size_t bytes = collective.bytes();
     for (std::size_t begin = 0; begin < bytes; begin += kMostPerCall) {
       MPI_Request request = MPI_REQUEST_NULL;
       check(MPI_Ibcast(data + begin, static_cast<int>(std::min(kMostPerCall, bytes - begin)), MPI_BYTE, 0,

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 #include "base/error.h"
-#include "comm/nccl_on_shared_gpu.h"
+#include "comm/distinct_gpus.h"
 
 namespace plumb {
 namespace {

@@ -18,7 +18,7 @@ std::string nccl_version();
 // One communicator for the whole job; MPI broadcasts its id. The process must have selected its device.
 // `queue`: the cudaStream_t of the communication lane (Device::queue). start() enqueues there and may be
 // captured; progress() checks for asynchronous errors. `shares_gpu`: some ranks of the job use the same GPU;
-// sets the variables of nccl_on_shared_gpu.h that the process's environment lacks. Destroy before `job` and
+// sets the variables of distinct_gpus.h that the process's environment lacks. Destroy before `job` and
 // after captured graphs that contain its calls. Throws Error(unavailable) in a build without NCCL,
 // Error(peer_lost) with NCCL's message if NCCL fails. Creation is collective; if it fails, all ranks throw as
 // in Job::together. A later failure is known to this rank only, which then aborts pending operations.

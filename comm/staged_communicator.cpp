@@ -23,9 +23,9 @@ class StagedCommunicator : public Communicator {
   Ticket start(const Collective& collective, std::byte* data) override {
     require_sound(collective, size());
     const Ticket ticket = next_ticket_++;
-    const std::size_t bytes = collective.elements * bytes_of(collective.dtype);
+    const std::size_t bytes = collective.bytes();
     if (bytes == 0) return ticket;
-    InFlight begun{.ticket = ticket, .collective = collective, .bytes = bytes, .device = data};
+    InFlight begun{.ticket = ticket, .collective = collective, .device = data};
     begun.host = staging_for(data, bytes);
     copies_.to_host(begun.host, data, bytes);
     begun.copied = copies_.mark();
@@ -59,7 +59,6 @@ class StagedCommunicator : public Communicator {
   struct InFlight {
     Ticket ticket = 0;
     Collective collective;
-    std::size_t bytes = 0;
     std::byte* device = nullptr;
     std::byte* host = nullptr;
     std::size_t copied = 0;
@@ -92,7 +91,7 @@ class StagedCommunicator : public Communicator {
   void copy_back_what_is_carried() {
     const auto copied_back = [&](const InFlight& one) {
       if (!one.carried || !carrier_->done(*one.carried)) return false;
-      copies_.to_device(one.device, one.host, one.bytes);
+      copies_.to_device(one.device, one.host, one.collective.bytes());
       return true;
     };
     std::erase_if(in_flight_, copied_back);

@@ -1,7 +1,6 @@
 // The options of bench_allreduce: one table drives parsing, --help, completions and the manual page.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,7 +9,6 @@
 #include "base/options/option_table.h"
 #include "bench/options/options.h"
 #include "kernels/device.h"
-#include "kernels/program/program.h"
 
 namespace plumb {
 

@@ -128,7 +128,7 @@ void Exchange::enqueue(const Transfer& transfer) {
 void Exchange::copy_input(const Transfer& transfer) {
   const Collective& collective = transfer.collective;
   const auto rank = static_cast<std::size_t>(job_.rank());
-  std::size_t bytes = collective.elements * bytes_of(collective.dtype), begin = 0;
+  std::size_t bytes = collective.bytes(), begin = 0;
   if (collective.kind == Collective::Kind::allgather) {
     bytes /= static_cast<std::size_t>(job_.size());
     begin = rank * bytes;

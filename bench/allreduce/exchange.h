@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/allreduce/allreduce_options.h"
 #include "bench/run/device_memory.h"
 #include "comm/communicator.h"
 #include "comm/job.h"

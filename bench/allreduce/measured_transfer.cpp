@@ -3,15 +3,12 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "results/record/schema.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {
-
-std::size_t total_bytes(const Collective& collective) {
-  return collective.elements * bytes_of(collective.dtype);
-}
 
 void fill_messages(Exchange& exchange, const Transfer& transfer, const MessagePattern& pattern) {
   const Collective& collective = transfer.collective;
@@ -68,7 +65,7 @@ CheckedTransfer measure(Exchange& exchange, const Transfer& transfer, const Tran
   const Collective& collective = transfer.collective;
   const MessagePattern pattern(collective, job.rank(), job.size());
   CheckedTransfer checked{.measured = {.kind = collective.kind,
-                                       .bytes = static_cast<std::int64_t>(total_bytes(collective)),
+                                       .bytes = static_cast<std::int64_t>(collective.bytes()),
                                        .dtype = collective.dtype,
                                        .in_place = !transfer.from,
                                        .world_size = job.size()}};
@@ -83,7 +80,7 @@ CheckedTransfer measure(Exchange& exchange, const Transfer& transfer, const Tran
   for (const std::string& text : job.all_gather(wrong_text(job, wrong)))
     if (!checked.wrong && !text.empty())
       checked.wrong = fmt::format("{} of {} bytes {} left {}", collective_name(collective.kind),
-                                  total_bytes(collective), transfer.from ? "out of place" : "in place", text);
+                                  collective.bytes(), transfer.from ? "out of place" : "in place", text);
   return checked;
 }
 

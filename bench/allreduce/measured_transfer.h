@@ -2,11 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "bench/allreduce/exchange.h"
 #include "results/record/fields.h"

@@ -37,8 +37,7 @@ BenchOptions run_options(const AllreduceOptions& options) {
 double collective_bytes(const Program& program) {
   double bytes = 0;
   for (const Instruction& instruction : program.instructions)
-    if (const auto* one = instruction.as<Collective>())
-      bytes += static_cast<double>(one->elements * bytes_of(one->dtype));
+    if (const auto* one = instruction.as<Collective>()) bytes += static_cast<double>(one->bytes());
   return bytes;
 }
 

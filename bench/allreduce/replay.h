@@ -2,8 +2,6 @@
 // step's compute instructions.
 #pragma once
 
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 

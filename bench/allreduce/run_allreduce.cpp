@@ -17,7 +17,6 @@
 #include "bench/allreduce/measured_transfer.h"
 #include "bench/allreduce/pairs.h"
 #include "bench/allreduce/replay.h"
-#include "bench/output/summary.h"
 #include "bench/run/run_program.h"
 #include "comm/distinct_gpus.h"
 #include "comm/job.h"
@@ -113,10 +112,8 @@ class AllreduceRun {
     job_.together([&] { replayed = replayed_program(options(), *device_, job_.rank(), job_.size()); });
     std::vector<BufferId> messages;
     for (const Instruction& instruction : replayed.program.instructions)
-      if (const auto* collective = instruction.as<Collective>()) {
-        const std::size_t bytes = collective->elements * bytes_of(collective->dtype);
-        messages.push_back(exchange_->add_message(instruction.name, bytes));
-      }
+      if (const auto* collective = instruction.as<Collective>())
+        messages.push_back(exchange_->add_message(instruction.name, collective->bytes()));
     exchange_->allocate();
     std::size_t next = 0;
     for (const Instruction& instruction : replayed.program.instructions)
@@ -135,8 +132,7 @@ class AllreduceRun {
 
   void measure_one(const std::string& name, const Transfer& transfer) {
     say(fmt::format("{} of {} bytes, {}", name.empty() ? collective_name(transfer.collective.kind) : name,
-                    transfer.collective.elements * bytes_of(transfer.collective.dtype),
-                    transfer.from ? "out of place" : "in place"));
+                    transfer.collective.bytes(), transfer.from ? "out of place" : "in place"));
     job_.enter_phase(RunPhase::window);
     CheckedTransfer checked;
     by_itself([&] { checked = measure(*exchange_, transfer, how_); });

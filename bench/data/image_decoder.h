@@ -43,13 +43,27 @@ class CorruptImage : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// How much work a JPEG file wants: a progressive one is decoded once over for each of its scans.
+//
+// Encoders write 10 scans, scripts of theirs some 30. kMostScannedPixels: those of 12 scans of the largest
+// photographs (44 megapixels), a few seconds of decoding.
+inline constexpr std::int64_t kMostScans = 100, kMostScannedPixels = std::int64_t{1} << 29;
+
+// Scans that a decoder goes through; 1 for a file whose first scan has the whole image. Only markers are
+// looked at, from their beginnings; a file that isn't whole has those that are there.
+std::int64_t count_scans(std::span<const std::uint8_t> jpeg);
+
+// `pixels`: of the image. Throws CorruptImage if there are more than kMostScans, or if they go over more than
+// kMostScannedPixels. To be called before a decoder starts.
+void require_few_scans(std::span<const std::uint8_t> jpeg, std::int64_t pixels);
+
 // The smallest of 1, 2, 4 and 8 eighths at which a part of `part` pixels still covers `wanted` x `wanted`
 // pixels; 8 if none does.
 int eighths_that_cover(ImageSize part, int wanted);
 
 // Decodes one image after another into buffers that it keeps. Gray, RGB, YCbCr, CMYK and YCCK images; a file
 // that ends early or whose data contradict themselves is corrupt, even where a viewer would show something,
-// and so is one of too many scans (jpeg_scans.h) or coefficients. Pixels stay as they are stored: an Exif
+// and so is one of too many scans or coefficients. Pixels stay as they are stored: an Exif
 // orientation is ignored, as the data loaders of PyTorch and MXNet do.
 class ImageDecoder {
  public:

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <optional>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "base/environment.h"

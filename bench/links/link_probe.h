@@ -1,7 +1,6 @@
 // Latency and bandwidth of links between ranks, measured with messages from host memory over MPI.
 #pragma once
 
-#include <cstddef>
 #include <span>
 #include <vector>
 

@@ -8,7 +8,6 @@
 #include "comm/nccl_communicator.h"
 
 namespace plumb {
-
 namespace {
 
 // --bandwidth and --latency describe links of a dry run over several nodes.

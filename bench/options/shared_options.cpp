@@ -5,7 +5,6 @@
 #include "base/console/print.h"
 #include "base/error.h"
 #include "base/options/completions.h"
-#include "base/paths.h"
 #include "base/text.h"
 #include "bench/options/options.h"
 #include "bench/output/version.h"

@@ -12,7 +12,6 @@
 
 #include "base/console/print.h"
 #include "base/error.h"
-#include "bench/output/summary.h"
 
 namespace plumb {
 namespace {
@@ -62,7 +61,7 @@ void ResultWriter::discard() {
 }
 
 void ResultWriter::write_result(const RunRecord& record, OnDisk on_disk) const {
-  write(kResultFile, json_text(to_json(record)), on_disk);
+  write_text(kResultFile, json_text(to_json(record)), on_disk);
 }
 
 void ResultWriter::remove_result() const {
@@ -74,11 +73,7 @@ void ResultWriter::write_json(const std::string& file, const nlohmann::ordered_j
   write_text(file, json_text(json));
 }
 
-void ResultWriter::write_text(const std::string& file, const std::string& text) const {
-  write(file, text, OnDisk::now);
-}
-
-void ResultWriter::write(const std::string& file, const std::string& text, OnDisk on_disk) const {
+void ResultWriter::write_text(const std::string& file, const std::string& text, OnDisk on_disk) const {
   const std::string path = folder_ + "/" + file;
   if (const std::string why = replace_file(path, text, on_disk); !why.empty())
     throw Error(ExitCode::io_error, "--output {}: cannot write {}: {}; free space or pass another --output",

@@ -32,11 +32,10 @@ class ResultWriter {
   void remove_result() const;
   // Writes or replaces another file of the folder, likewise: "env.json", "program.json".
   void write_json(const std::string& file, const nlohmann::ordered_json& json) const;
-  void write_text(const std::string& file, const std::string& text) const;  // "tuning.csv"
+  void write_text(const std::string& file, const std::string& text,  // "tuning.csv"
+                  OnDisk on_disk = OnDisk::now) const;
 
  private:
-  void write(const std::string& file, const std::string& text, OnDisk on_disk) const;
-
   Output out_;
   OutputFolder out_folder_;
   std::string folder_;

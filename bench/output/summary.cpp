@@ -5,7 +5,6 @@
 
 #include "base/console/print.h"
 #include "base/error.h"
-#include "base/paths.h"
 #include "base/text_table.h"
 #include "base/units.h"
 #include "bench/output/log_case.h"

@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "base/console/progress.h"
 #include "results/record/schema.h"
 
 namespace plumb {

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "base/console/print.h"
-#include "base/paths.h"
 #include "base/text_table.h"
 #include "base/units.h"
 #include "bench/output/program_json.h"

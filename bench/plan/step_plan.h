@@ -48,8 +48,7 @@ std::int64_t largest_planned_batch(const BenchOptions& options, const DeviceLimi
                                    int world_size, double memory_bytes,
                                    const std::vector<PlainLayer>& plain = {});
 
-// Keys of memory_bytes in JSON, and their bytes, in the order in which they are shown. `decoding`: of
-// StepPlan; 0: no key.
+// Keys of memory_bytes in JSON, and their bytes, in the order in which they are shown.
 std::vector<std::pair<const char*, std::size_t>> memory_parts(const MemoryBytes& memory);
 
 // The largest batch whose plan fits into `memory_bytes`, up to kMaxBatch; 0 if batch 1 doesn't.

@@ -8,7 +8,6 @@
 #include "base/paths.h"
 #include "base/steady_clock.h"
 #include "base/text.h"
-#include "bench/output/summary.h"
 #include "bench/run/run_record.h"
 #include "bench/run/stages.h"
 

@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <numeric>
 #include <string_view>
-#include <utility>
 
 #include "base/console/messages.h"
 #include "base/console/print.h"
 #include "base/steady_clock.h"
-#include "bench/output/summary.h"
 #include "bench/plan/step_plan.h"
 #include "bench/run/run_program.h"
 #include "bench/run/runner.h"

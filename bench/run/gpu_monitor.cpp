@@ -1,7 +1,6 @@
 #include "bench/run/gpu_monitor.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <utility>
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <utility>
@@ -14,7 +13,6 @@
 #include "base/console/print.h"
 #include "base/output.h"
 #include "base/steady_clock.h"
-#include "bench/output/summary.h"
 #include "comm/run_end.h"
 #include "comm/watchdog/quiet_thread.h"
 

@@ -33,8 +33,7 @@ TimedRun::TimedRun(BoundStep& step, Measurements& measured)
       runner_(step.plan.program, *step.device, step.communicator.get(), *step.source),
       agreed_(step.options.iterations) {
   for (const Instruction& instruction : step.plan.program.instructions)
-    if (const auto* collective = instruction.as<Collective>())
-      bytes_per_iteration_ += collective->elements * bytes_of(collective->dtype);
+    if (const auto* collective = instruction.as<Collective>()) bytes_per_iteration_ += collective->bytes();
 }
 
 void TimedRun::run(const std::function<void(std::int64_t)>& ended, const std::function<void()>& look_up) {

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "bench/options/options.h"
-#include "bench/run/exchange_check.h"
+#include "bench/run/device_memory.h"
 #include "bench/run/stages.h"
 #include "comm/job.h"
 #include "comm/watchdog/watchdog.h"

@@ -16,12 +16,6 @@ const dnnl::memory::desc& Context::settle(BufferId buffer, const dnnl::memory::d
   return *layout;
 }
 
-dnnl::primitive_attr user_scratchpad() {
-  dnnl::primitive_attr attr;
-  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  return attr;
-}
-
 dnnl::memory::data_type data_type_of(DType dtype) {
   return dtype == DType::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
 }

@@ -47,7 +47,6 @@ struct Context {
   }
 };
 
-dnnl::primitive_attr user_scratchpad();
 dnnl::memory::data_type data_type_of(DType dtype);
 dnnl::memory::desc any_layout(const std::vector<std::int64_t>& dims, DType dtype = DType::f32);
 dnnl::memory::desc plain_layout(const std::vector<std::int64_t>& dims,

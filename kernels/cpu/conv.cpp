@@ -44,14 +44,14 @@ Problem problem_of(const Context& context, const Instruction& instruction) {
 
 convolution_forward::primitive_desc forward_descriptor(const dnnl::engine& engine, const Problem& problem) {
   return describe_primitive<convolution_forward>(
-      engine, user_scratchpad(), dnnl::prop_kind::forward_training, algorithm::convolution_direct, problem.in,
-      problem.weight, problem.out, problem.strides, problem.padding, problem.padding);
+      engine, dnnl::prop_kind::forward_training, algorithm::convolution_direct, problem.in, problem.weight,
+      problem.out, problem.strides, problem.padding, problem.padding);
 }
 
 template <typename Primitive>
 typename Primitive::primitive_desc backward_descriptor(const dnnl::engine& engine, const Problem& problem) {
   constexpr bool kOfWeights = std::is_same_v<Primitive, convolution_backward_weights>;
-  return describe_backward<Primitive>(engine, user_scratchpad(), forward_descriptor(engine, problem),
+  return describe_backward<Primitive>(engine, forward_descriptor(engine, problem),
                                       algorithm::convolution_direct, problem.in,
                                       kOfWeights ? problem.d_weight : problem.weight, problem.out,
                                       problem.strides, problem.padding, problem.padding);

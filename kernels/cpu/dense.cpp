@@ -52,8 +52,8 @@ Problem problem_of(const Context& context, const Instruction& instruction, Buffe
 
 inner_product_forward::primitive_desc forward_descriptor(const Context& context, const Problem& p,
                                                          const memory::desc& weight) {
-  return describe_primitive<inner_product_forward>(
-      context.engine, user_scratchpad(), dnnl::prop_kind::forward_training, p.in, weight, p.bias, p.out);
+  return describe_primitive<inner_product_forward>(context.engine, dnnl::prop_kind::forward_training, p.in,
+                                                   weight, p.bias, p.out);
 }
 
 // Whether the weight is stored as its transpose, [c, h, w, out] in row-major order.
@@ -80,8 +80,7 @@ Binder multiply_by_transposed(Context& context, Instruction& instruction, const 
   call.input(DNNL_ARG_SRC, dense.d_out, p.d_out);
   call.raw(DNNL_ARG_WEIGHTS, dense.weight, weight);
   call.raw(DNNL_ARG_DST, dense.d_in, d_in);
-  return call.finish<matmul>(
-      describe_primitive<matmul>(context.engine, user_scratchpad(), p.d_out, weight, d_in));
+  return call.finish<matmul>(describe_primitive<matmul>(context.engine, p.d_out, weight, d_in));
 }
 
 }  // namespace
@@ -102,8 +101,8 @@ Binder prepare(Context& context, Instruction& instruction, const DenseBackwardWe
   const DType dtype = context.dtype(dense.in);
   const Problem p = problem_of(context, instruction, dense.in, dtype, master);
   const auto descriptor = describe_backward<inner_product_backward_weights>(
-      context.engine, user_scratchpad(), forward_descriptor(context, p, any_layout(dims_of(p.weight), dtype)),
-      p.in, p.weight, p.bias, p.d_out);
+      context.engine, forward_descriptor(context, p, any_layout(dims_of(p.weight), dtype)), p.in, p.weight,
+      p.bias, p.d_out);
   // The update is elementwise over gradient and master, so both share one layout.
   context.settle(dense.d_weight, context.settle(master, descriptor.diff_weights_desc()));
   Call call(context, instruction);
@@ -121,7 +120,7 @@ Binder prepare(Context& context, Instruction& instruction, const DenseBackwardDa
   if (is_transposed(p.weight, dtype) && p.in == plain_layout(dims_of(p.in), dtype))
     return multiply_by_transposed(context, instruction, dense, p);
   const auto descriptor = describe_backward<inner_product_backward_data>(
-      context.engine, user_scratchpad(), forward_descriptor(context, p, p.weight), p.in, p.weight, p.d_out);
+      context.engine, forward_descriptor(context, p, p.weight), p.in, p.weight, p.d_out);
   Call call(context, instruction);
   call.input(DNNL_ARG_DIFF_DST, dense.d_out, p.d_out);
   call.input(DNNL_ARG_WEIGHTS, dense.weight, p.weight);

@@ -153,8 +153,7 @@ Binder prepare(Context& context, Instruction& instruction, const MarginProducts&
   const memory::desc centers({p.embedding, p.rows}, memory::data_type::f32,
                              memory::dims{1, p.embedding});  // [C, E] transposed
   const memory::desc products = plain_layout({p.images, p.rows});
-  const auto descriptor =
-      describe_primitive<matmul>(context.engine, user_scratchpad(), images, centers, products);
+  const auto descriptor = describe_primitive<matmul>(context.engine, images, centers, products);
   Call call(context, instruction);
   call.raw(DNNL_ARG_SRC, margin.normalized, images);
   call.raw(DNNL_ARG_WEIGHTS, margin.rows, centers);

@@ -46,9 +46,7 @@ dnnl::memory::desc slope_layout(const Context& context, const BatchNorm& op) {
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormForward& norm) {
   const BatchNorm& op = context.op<BatchNorm>(instruction);
-  const Prepared prepared = prepare_form(context, norm.in, op, norm.residual ? 3 : 2);
-  const dnnl::memory::desc& layout = prepared.layout;
-  const NormForm& form = prepared.form;
+  const auto [layout, form] = prepare_form(context, norm.in, op, norm.residual ? 3 : 2);
   const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});
   Call call(context, instruction);
   const auto in = call.input(norm.in, layout);
@@ -87,9 +85,7 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormBackwa
   if (norm.out) tensors.insert(*norm.out);
   if (norm.second_d_out) tensors.insert(*norm.second_d_out);
   if (norm.d_residual) tensors.insert(*norm.d_residual);
-  const Prepared prepared = prepare_form(context, norm.in, op, tensors.size());
-  const dnnl::memory::desc& layout = prepared.layout;
-  const NormForm& form = prepared.form;
+  const auto [layout, form] = prepare_form(context, norm.in, op, tensors.size());
   const dnnl::memory::desc channels = plain_layout({context.graph.values[op.in].shape.c});
   Call call(context, instruction);
   const auto in = call.input(norm.in, layout), d_out = call.input(norm.d_out, layout);
@@ -103,7 +99,7 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormBackwa
   const auto d_slope = call.output(norm.d_slope, slope_layout(context, op));
   const auto sums = call.scratchpad(sums_layout(norm_backward_sums(form.tiling)));
   return with_type_of(context.dtype(norm.in), [&]<typename T>(T) {
-    return call.finish([=](const BoundOperands& at) {
+    return call.finish([=, form = form](const BoundOperands& at) {
       norm_backward<T>({.form = form,
                         .in = at.as<T>(in),
                         .d_out = at.as<T>(d_out),

@@ -18,11 +18,17 @@ concept HasDescriptor = requires {
 template <typename Primitive>
 inline constexpr bool kOneDnn2 = HasDescriptor<Primitive>;
 
-// For primitives with the same arguments in both versions. Scratchpads are always user-provided.
+// Scratchpads are always user-provided: oneDNN's own belongs to the thread that makes the primitive.
+inline dnnl::primitive_attr user_scratchpad() {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attr;
+}
+
+// For primitives with the same arguments in both versions.
 template <typename Primitive, typename... Arguments>
-typename Primitive::primitive_desc describe_primitive(const dnnl::engine& engine,
-                                                      const dnnl::primitive_attr& attr,
-                                                      Arguments&&... arguments) {
+typename Primitive::primitive_desc describe_primitive(const dnnl::engine& engine, Arguments&&... arguments) {
+  const dnnl::primitive_attr attr = user_scratchpad();
   if constexpr (HasDescriptor<Primitive>)
     return typename Primitive::primitive_desc(typename Primitive::desc(arguments...), attr, engine);
   else
@@ -31,9 +37,9 @@ typename Primitive::primitive_desc describe_primitive(const dnnl::engine& engine
 
 // For backward primitives, which take the forward descriptor as a hint.
 template <typename Primitive, typename Hint, typename... Arguments>
-typename Primitive::primitive_desc describe_backward(const dnnl::engine& engine,
-                                                     const dnnl::primitive_attr& attr, const Hint& hint,
+typename Primitive::primitive_desc describe_backward(const dnnl::engine& engine, const Hint& hint,
                                                      Arguments&&... arguments) {
+  const dnnl::primitive_attr attr = user_scratchpad();
   if constexpr (HasDescriptor<Primitive>)
     return typename Primitive::primitive_desc(typename Primitive::desc(arguments...), attr, engine, hint);
   else

@@ -43,9 +43,8 @@ auto windows_of(const Problem& p) {
 pooling_forward::primitive_desc forward_descriptor(const Context& context, const Problem& p) {
   return std::apply(
       [&](const auto&... window) {
-        return describe_primitive<pooling_forward>(context.engine, user_scratchpad(),
-                                                   dnnl::prop_kind::forward_training, p.kind, p.in, p.out,
-                                                   window...);
+        return describe_primitive<pooling_forward>(context.engine, dnnl::prop_kind::forward_training, p.kind,
+                                                   p.in, p.out, window...);
       },
       windows_of(p));
 }
@@ -76,8 +75,7 @@ Binder prepare(Context& context, Instruction& instruction, const PoolBackward& p
   const memory::desc out = forward.dst_desc();
   const auto descriptor = std::apply(
       [&](const auto&... window) {
-        return describe_backward<pooling_backward>(context.engine, user_scratchpad(), forward, p.kind, in,
-                                                   out, window...);
+        return describe_backward<pooling_backward>(context.engine, forward, p.kind, in, out, window...);
       },
       windows_of(p));
   Call call(context, instruction);

@@ -11,6 +11,7 @@
 #include "kernels/cuda/conv.h"
 #include "kernels/cuda/dense.h"
 #include "kernels/cuda/norm.h"
+#include "kernels/cuda/plan/blocks.h"
 #include "kernels/cuda/plan/state.h"
 #include "kernels/device.h"
 #include "kernels/program/memory_plan.h"
@@ -69,6 +70,19 @@ std::vector<std::shared_ptr<const GemmPlan>> plan_products(Context& context, Ins
                                                            std::size_t reserved);
 std::shared_ptr<const GemmPlan> plan_product(Context& context, Instruction& instruction,
                                              const GemmProblem& problem, std::size_t reserved = 0);
+// An instruction that is one product of two buffers.
+Binder bind_product(Context& context, Instruction& instruction, const GemmProblem& problem, Read a, Read b,
+                    Write c);
+
+// A product's f32 operand in the product's dtype: where that is a half type, rounded into the first `bytes`
+// of the workspace.
+struct RoundedOperand {
+  DType dtype = DType::f32;
+  std::int64_t elements = 0;
+  std::size_t bytes = rounded_bytes(elements, dtype);
+  // Enqueues the rounding; returns the address to read.
+  const std::byte* round(const std::byte* from, std::byte* workspace, cudaStream_t stream) const;
+};
 
 // The moments' addresses, for the kernels of norm.h.
 NormStatistics statistics_of(const BatchNormMoments& moments, DType scale_shift_dtype, const BatchNorm& op,

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "kernels/cuda/binding.h"
-#include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/product_norm.h"
 #include "kernels/cuda/runtime.h"
 
@@ -51,20 +50,7 @@ ProductNormShape product_shape(const Context& context, const Instruction& instru
 // product added first. Backward is two products into one tensor. Biases have the output's dtype: in f16
 // shifts are rounded.
 // The workspace of halves begins with a product's bias, rounded, then a zero.
-std::size_t bias_bytes(DType dtype, std::int64_t channels) {
-  if (dtype == DType::f32) return 0;
-  return static_cast<std::size_t>(divide_up(channels, 128) * 128) * bytes_of(dtype);
-}
 constexpr std::size_t kZeroBytes = 256;  // what follows is aligned
-
-// The bias as a product reads it.
-const std::byte* round_bias(const float* bias, DType dtype, std::int64_t channels, std::byte* workspace,
-                            cudaStream_t stream) {
-  const auto* const data = reinterpret_cast<const std::byte*>(bias);
-  if (dtype == DType::f32) return data;
-  launch_cast(DType::f32, data, dtype, workspace, channels, 1, stream);
-  return workspace;
-}
 
 // Throw Error(internal) if the library has no algorithm for a product.
 Binder prepare_products(Context& context, Instruction& instruction, const BlockEndForward& end) {
@@ -85,14 +71,14 @@ Binder prepare_products(Context& context, Instruction& instruction, const BlockE
                         .in = dtype,
                         .out = dtype,
                         .bias = true});
-  const std::size_t reserved = bias_bytes(dtype, shape.outputs);
-  return launching(context, [=, plans = plan_products(context, instruction, problems, reserved)](
+  const RoundedOperand bias{dtype, shape.outputs};
+  return launching(context, [=, plans = plan_products(context, instruction, problems, bias.bytes)](
                                 const Arena& arena, cudaStream_t stream) {
     std::byte *const workspace = arena.workspace(), *const out = arena.data(end.out);
     const std::byte* added = arena.optional(end.residual);
     const auto* const line = arena.optional<float>(end.residual_scale_shift);
     const auto shift_of = [&](const float* scale_shift) {
-      return round_bias(scale_shift + shape.outputs, dtype, shape.outputs, workspace, stream);
+      return bias.round(reinterpret_cast<const std::byte*>(scale_shift + shape.outputs), workspace, stream);
     };
     if (end.shortcut_in)
       plans[1]->run(stream,
@@ -100,7 +86,7 @@ Binder prepare_products(Context& context, Instruction& instruction, const BlockE
                      .b = arena.data(*end.shortcut_scaled_transposed),
                      .bias = shift_of(line),
                      .c = out},
-                    workspace + reserved);
+                    workspace + bias.bytes);
     else if (line)
       launch_norm_apply(partition_norm(shape.pixels, shape.outputs), dtype,
                         {.in = added, .scale_shift = line, .out = out}, stream);
@@ -111,7 +97,7 @@ Binder prepare_products(Context& context, Instruction& instruction, const BlockE
                    .added = line ? out : added,
                    .relu_mask = arena.data(end.relu_mask),
                    .c = out},
-                  workspace + reserved);
+                  workspace + bias.bytes);
   });
 }
 
@@ -129,7 +115,8 @@ Binder prepare_products(Context& context, Instruction& instruction, const BlockE
                              .has_factor = is_half};
   const GemmProblem of_gradient{
       .m = shape.pixels, .n = shape.inputs, .k = shape.outputs, .in = dtype, .out = dtype, .adds = true};
-  const std::size_t zero_at = bias_bytes(dtype, shape.inputs), reserved = is_half ? zero_at + kZeroBytes : 0;
+  const RoundedOperand bias{dtype, shape.inputs};
+  const std::size_t zero_at = bias.bytes, reserved = is_half ? zero_at + kZeroBytes : 0;
   return launching(context, [=, plans = plan_products(context, instruction, {of_input, of_gradient},
                                                       reserved)](const Arena& arena, cudaStream_t stream) {
     std::byte *const workspace = arena.workspace(), *const d_in = arena.data(end.d_in);
@@ -138,7 +125,7 @@ Binder prepare_products(Context& context, Instruction& instruction, const BlockE
     plans[0]->run(stream,
                   {.a = arena.data(end.in),
                    .b = arena.data(end.factors),
-                   .bias = round_bias(shift, dtype, shape.inputs, workspace, stream),
+                   .bias = bias.round(arena.data(end.shift), workspace, stream),
                    .factor = shift + shape.inputs,
                    .zero = reinterpret_cast<const float*>(workspace + zero_at),
                    .c = d_in},
@@ -183,13 +170,7 @@ Binder prepare(Context& context, Instruction& instruction, const ChannelProducts
                             .transpose_a = true,
                             .in = context.dtype(products.left),
                             .out = DType::f32};
-  return launching(context, [=, plan = plan_product(context, instruction, problem)](const Arena& arena,
-                                                                                    cudaStream_t stream) {
-    plan->run(
-        stream,
-        {.a = arena.data(products.left), .b = arena.data(products.right), .c = arena.data(products.products)},
-        arena.workspace());
-  });
+  return bind_product(context, instruction, problem, products.left, products.right, products.products);
 }
 
 Binder prepare(Context& context, Instruction& instruction, const ProductNormStatistics& norm) {

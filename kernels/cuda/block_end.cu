@@ -8,8 +8,7 @@ namespace plumb::cuda {
 
 void launch_block_end(DType dtype, const BlockEndShape& shape, const BlockEndOperands& operands,
                       cudaStream_t stream) {
-  with_half_type_of(dtype, [&](auto type) {
-    using T = decltype(type);
+  with_half_type_of(dtype, [&]<typename T>(T) {
     const EndTensors<T> tensors{.left = as<T>(operands.d_out),
                                 .weight = as<T>(operands.weight),
                                 .added = as<T>(operands.added),
@@ -36,8 +35,7 @@ void launch_block_end(DType dtype, const BlockEndShape& shape, const BlockEndOpe
 
 void launch_block_end_forward(DType dtype, const BlockEndShape& shape, const BlockEndOutput& operands,
                               cudaStream_t stream) {
-  with_half_type_of(dtype, [&](auto type) {
-    using T = decltype(type);
+  with_half_type_of(dtype, [&]<typename T>(T) {
     const EndTensors<T> tensors = tensors_of<T>(operands);
     if (operands.residual)
       launch_end<T, End::forward, EndTile<kBlockEndChannels>, 0>(shape, tensors, {}, {}, stream);
@@ -48,8 +46,7 @@ void launch_block_end_forward(DType dtype, const BlockEndShape& shape, const Blo
 
 void launch_block_end_through(DType dtype, const BlockEndShape& shape, const BlockEndInputGradient& operands,
                               cudaStream_t stream) {
-  with_half_type_of(dtype, [&](auto type) {
-    using T = decltype(type);
+  with_half_type_of(dtype, [&]<typename T>(T) {
     if (shape.channels % kBlockEndChannels == 0)
       launch_through<T, EndTile<kBlockEndChannels>>(shape, operands, stream);
     else

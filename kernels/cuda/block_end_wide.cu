@@ -77,8 +77,7 @@ __global__ void __launch_bounds__(kBlockEndThreads, 1)
 
 void launch_block_end_walk(DType dtype, const BlockEndShape& shape, int multiprocessors,
                            const BlockEndOutput& operands, cudaStream_t stream) {
-  with_half_type_of(dtype, [&](auto type) {
-    using T = decltype(type);
+  with_half_type_of(dtype, [&]<typename T>(T) {
     gpu::launch(block_end_walk<T>, dim3(blocks_for(walk_blocks(shape, multiprocessors), 1)),
                 dim3(kBlockEndThreads), kWalkSharedBytes, stream, shape, tensors_of<T>(operands));
   });
@@ -86,9 +85,8 @@ void launch_block_end_walk(DType dtype, const BlockEndShape& shape, int multipro
 
 void launch_wide_block_end_through(DType dtype, const BlockEndShape& shape,
                                    const BlockEndInputGradient& operands, cudaStream_t stream) {
-  with_half_type_of(dtype, [&](auto type) {
-    launch_through<decltype(type), EndTile<kWideChannels>>(shape, operands, stream);
-  });
+  with_half_type_of(
+      dtype, [&]<typename T>(T) { launch_through<T, EndTile<kWideChannels>>(shape, operands, stream); });
 }
 
 }  // namespace plumb::cuda

@@ -1,8 +1,8 @@
 // Convolution instructions: the engine's problem and the operands of each.
 #include "kernels/cuda/conv.h"
 
+#include <algorithm>
 #include <array>
-#include <vector>
 
 #include "base/error.h"
 #include "kernels/cuda/binding.h"
@@ -55,6 +55,32 @@ BufferId set_pass(ConvProblem&, const auto&, const Program&) {
   return kNone;
 }
 
+class PlansAmong final : public ConvCandidates {
+ public:
+  PlansAmong(std::unique_ptr<ConvCandidates> engines, std::vector<std::unique_ptr<ConvPlan>> plans,
+             std::size_t before)
+      : engines_(std::move(engines)), plans_(std::move(plans)), before_(std::min(before, engines_->size())) {
+    for (const auto& plan : plans_) names_.push_back(plan->engine());
+  }
+  std::size_t size() const override { return engines_->size() + plans_.size(); }
+  std::string engine(std::size_t i) const override {
+    return is_plan(i) ? names_[i - before_] : engines_->engine(engine_at(i));
+  }
+  std::unique_ptr<ConvPlan> build(std::size_t i) override {
+    return is_plan(i) ? std::move(plans_[i - before_]) : engines_->build(engine_at(i));
+  }
+  std::string failure() const override { return engines_->failure(); }
+
+ private:
+  bool is_plan(std::size_t i) const { return i >= before_ && i < before_ + plans_.size(); }
+  std::size_t engine_at(std::size_t i) const { return i < before_ ? i : i - plans_.size(); }
+
+  std::unique_ptr<ConvCandidates> engines_;
+  std::vector<std::unique_ptr<ConvPlan>> plans_;  // null once built
+  std::vector<std::string> names_;
+  std::size_t before_;
+};
+
 }  // namespace
 
 std::string text_of(const ConvProblem& p) {
@@ -87,6 +113,12 @@ bool is_stem(const ConvProblem& p) {
   return is_pass && p.layout == TensorLayout::nhwc && p.dtype != DType::f32 && p.c == kStemChannels &&
          p.w % 2 == 0 && p.out_c == kStemOutputs && p.kernel == kStemKernel && p.stride == kStemStride &&
          p.padding == kStemPadding && p.groups == 1 && !p.fusion.normalizes_input;
+}
+
+std::unique_ptr<ConvCandidates> list_among(std::unique_ptr<ConvCandidates> engines,
+                                           std::vector<std::unique_ptr<ConvPlan>> plans, std::size_t before) {
+  if (plans.empty()) return engines;
+  return std::make_unique<PlansAmong>(std::move(engines), std::move(plans), before);
 }
 
 std::shared_ptr<const ConvPlan> ConvEngine::plan(const ConvProblem& problem, std::size_t workspace_limit,

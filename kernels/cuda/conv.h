@@ -13,6 +13,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "kernels/program/program.h"
 #include "models/graph.h"
@@ -88,6 +89,10 @@ class NoCandidates final : public ConvCandidates {
  private:
   std::string failure_;
 };
+
+// `plans`, listed after the first `before` of a library's `engines`, which may be fewer.
+std::unique_ptr<ConvCandidates> list_among(std::unique_ptr<ConvCandidates> engines,
+                                           std::vector<std::unique_ptr<ConvPlan>> plans, std::size_t before);
 
 class ConvEngine {
  public:

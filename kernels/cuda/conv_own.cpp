@@ -1,9 +1,9 @@
 // Our own kernels for some convolutions among a library's engines.
-#include <algorithm>
-#include <functional>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "kernels/cuda/block_end.h"
 #include "kernels/cuda/conv.h"
@@ -13,46 +13,31 @@
 namespace plumb::cuda {
 namespace {
 
-// The library may have fewer engines than come before our own.
-class OwnAmong final : public ConvCandidates {
- public:
-  OwnAmong(std::unique_ptr<ConvPlan> own, std::unique_ptr<ConvCandidates> engines, std::size_t before)
-      : own_(std::move(own)), engines_(std::move(engines)), before_(std::min(before, engines_->size())) {}
-  std::size_t size() const override { return 1 + engines_->size(); }
-  std::string engine(std::size_t i) const override {
-    return i == before_ ? kOwnKernel : engines_->engine(i < before_ ? i : i - 1);
-  }
-  std::unique_ptr<ConvPlan> build(std::size_t i) override {
-    return i == before_ ? std::move(own_) : engines_->build(i < before_ ? i : i - 1);
-  }
-  std::string failure() const override { return engines_->failure(); }
-
- private:
-  std::unique_ptr<ConvPlan> own_;
-  std::unique_ptr<ConvCandidates> engines_;
-  std::size_t before_;
-};
-
+// A library's engines, and our Plan for the problems that it `suits`.
+template <typename Plan, typename... Arguments>
 class OwnBeside final : public ConvEngine {
  public:
-  // `make_own` returns null if the kernel cannot compute the problem. `before`: the number of the library's
-  // engines that are listed before ours; without tuning the first engine is used.
-  using MakeOwn = std::function<std::unique_ptr<ConvPlan>(const ConvProblem&)>;
-  OwnBeside(std::unique_ptr<ConvEngine> convolutions, MakeOwn make_own, std::size_t before = 0)
-      : convolutions_(std::move(convolutions)), make_own_(std::move(make_own)), before_(before) {}
+  // `before`: the number of the library's engines that are listed before ours; without tuning the first
+  // engine is used. `arguments`: of the plan, behind the problem.
+  OwnBeside(std::unique_ptr<ConvEngine> convolutions, bool (*suits)(const ConvProblem&), std::size_t before,
+            Arguments... arguments)
+      : convolutions_(std::move(convolutions)), suits_(suits), before_(before), arguments_(arguments...) {}
   std::string library() const override { return convolutions_->library(); }
   std::unique_ptr<ConvCandidates> candidates(const ConvProblem& problem,
                                              std::size_t workspace_limit) override {
-    std::unique_ptr<ConvCandidates> engines = convolutions_->candidates(problem, workspace_limit);
-    std::unique_ptr<ConvPlan> own = make_own_(problem);
-    if (!own || own->workspace_bytes() > workspace_limit) return engines;
-    return std::make_unique<OwnAmong>(std::move(own), std::move(engines), before_);
+    std::vector<std::unique_ptr<ConvPlan>> own;
+    if (suits_(problem))
+      own.push_back(
+          std::apply([&](auto... all) { return std::make_unique<Plan>(problem, all...); }, arguments_));
+    if (!own.empty() && own.front()->workspace_bytes() > workspace_limit) own.clear();
+    return list_among(convolutions_->candidates(problem, workspace_limit), std::move(own), before_);
   }
 
  private:
   std::unique_ptr<ConvEngine> convolutions_;
-  MakeOwn make_own_;
+  bool (*suits_)(const ConvProblem&);
   std::size_t before_;
+  std::tuple<Arguments...> arguments_;
 };
 
 // A ResNet's first convolution.
@@ -201,27 +186,17 @@ class BlockEndPlan final : public ConvPlan {
 }  // namespace
 
 std::unique_ptr<ConvEngine> with_stem_kernels(std::unique_ptr<ConvEngine> convolutions, int multiprocessors) {
-  return std::make_unique<OwnBeside>(
-      std::move(convolutions), [multiprocessors](const ConvProblem& problem) -> std::unique_ptr<ConvPlan> {
-        return is_stem(problem) ? std::make_unique<StemPlan>(problem, multiprocessors) : nullptr;
-      });
+  bool (*const suits)(const ConvProblem&) = is_stem;  // one of two functions of this name
+  return std::make_unique<OwnBeside<StemPlan, int>>(std::move(convolutions), suits, 0, multiprocessors);
 }
 
 std::unique_ptr<ConvEngine> with_window_kernels(std::unique_ptr<ConvEngine> convolutions,
                                                 int multiprocessors) {
-  return std::make_unique<OwnBeside>(
-      std::move(convolutions),
-      [multiprocessors](const ConvProblem& problem) -> std::unique_ptr<ConvPlan> {
-        return is_window(problem) ? std::make_unique<WindowPlan>(problem, multiprocessors) : nullptr;
-      },
-      1);
+  return std::make_unique<OwnBeside<WindowPlan, int>>(std::move(convolutions), is_window, 1, multiprocessors);
 }
 
 std::unique_ptr<ConvEngine> with_block_end_kernels(std::unique_ptr<ConvEngine> convolutions) {
-  return std::make_unique<OwnBeside>(
-      std::move(convolutions), [](const ConvProblem& problem) -> std::unique_ptr<ConvPlan> {
-        return is_block_end(problem) ? std::make_unique<BlockEndPlan>(problem) : nullptr;
-      });
+  return std::make_unique<OwnBeside<BlockEndPlan>>(std::move(convolutions), is_block_end, 0);
 }
 
 }  // namespace plumb::cuda

@@ -1,6 +1,5 @@
 // 1x1 convolutions of stride 1 as matrix products: cuBLASLt's algorithms beside another library's engines,
 // and alone where the product also completes a gradient.
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -53,43 +52,6 @@ class ProductPlan final : public ConvPlan {
       0;  // index of the operand that is the first factor (kernels/program/instructions/conv.h)
 };
 
-class BothCandidates final : public ConvCandidates {
- public:
-  BothCandidates(std::unique_ptr<ConvCandidates> engines, std::vector<std::unique_ptr<GemmPlan>> products,
-                 bool of_weights)
-      : engines_(std::move(engines)), products_(std::move(products)), of_weights_(of_weights) {
-    for (const auto& product : products_) names_.push_back(product->engine());
-    for (std::size_t i = 0; i < engines_->size() + products_.size(); ++i) {
-      const std::size_t before = std::min(kEnginesBefore, engines_->size());
-      const bool is_product = i >= before && i < before + products_.size();
-      order_.push_back({is_product, is_product ? i - before : i < before ? i : i - products_.size()});
-    }
-  }
-
-  std::size_t size() const override { return order_.size(); }
-  std::string engine(std::size_t i) const override {
-    const Place place = order_.at(i);
-    return place.is_product ? names_[place.index] : engines_->engine(place.index);
-  }
-  std::unique_ptr<ConvPlan> build(std::size_t i) override {
-    const Place place = order_.at(i);
-    if (!place.is_product) return engines_->build(place.index);
-    return std::make_unique<ProductPlan>(std::move(products_[place.index]), of_weights_);
-  }
-  std::string failure() const override { return engines_->failure(); }
-
- private:
-  struct Place {
-    bool is_product = false;
-    std::size_t index = 0;  // among products_ or engines_
-  };
-  std::vector<Place> order_;
-  std::unique_ptr<ConvCandidates> engines_;
-  std::vector<std::unique_ptr<GemmPlan>> products_;
-  std::vector<std::string> names_;
-  bool of_weights_;
-};
-
 class ProductsBeside final : public ConvEngine {
  public:
   ProductsBeside(std::unique_ptr<ConvEngine> convolutions, GemmEngine& products)
@@ -100,30 +62,36 @@ class ProductsBeside final : public ConvEngine {
                                              std::size_t workspace_limit) override {
     if (problem.fusion.completes_gradient) return completing(problem, workspace_limit);
     std::unique_ptr<ConvCandidates> engines = convolutions_->candidates(problem, workspace_limit);
-    if (!is_product(problem)) return engines;
-    std::vector<std::unique_ptr<GemmPlan>> products;
+    std::vector<std::unique_ptr<ConvPlan>> products;
     try {
-      products = products_.plans(product_of(problem), workspace_limit, kMaxAlgorithms);
+      products = plans(problem, workspace_limit);
     } catch (const Error&) {
       if (engines->size() == 0) throw;
     }
-    return std::make_unique<BothCandidates>(std::move(engines), std::move(products),
-                                            problem.pass == ConvPass::backward_weights);
+    return list_among(std::move(engines), std::move(products), kEnginesBefore);
   }
 
  private:
+  // None for what isn't a product.
+  std::vector<std::unique_ptr<ConvPlan>> plans(const ConvProblem& problem, std::size_t workspace_limit) {
+    std::vector<std::unique_ptr<ConvPlan>> plans;
+    if (!is_product(problem)) return plans;
+    for (auto& product : products_.plans(product_of(problem), workspace_limit, kMaxAlgorithms))
+      plans.push_back(
+          std::make_unique<ProductPlan>(std::move(product), problem.pass == ConvPass::backward_weights));
+    return plans;
+  }
+
   // A failure is an answer here: plain instructions do the same.
   std::unique_ptr<ConvCandidates> completing(const ConvProblem& problem, std::size_t workspace_limit) {
-    std::vector<std::unique_ptr<GemmPlan>> products;
+    std::vector<std::unique_ptr<ConvPlan>> products;
     std::string failure = products_.library() + " lists no algorithm that adds a gradient and masks the sum";
     try {
-      if (is_product(problem))
-        products = products_.plans(product_of(problem), workspace_limit, kMaxAlgorithms);
+      products = plans(problem, workspace_limit);
     } catch (const Error& error) {
       failure = error.what();
     }
-    return std::make_unique<BothCandidates>(std::make_unique<NoCandidates>(failure), std::move(products),
-                                            /*of_weights=*/false);
+    return list_among(std::make_unique<NoCandidates>(failure), std::move(products), 0);
   }
 
   std::unique_ptr<ConvEngine> convolutions_;

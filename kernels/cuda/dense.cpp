@@ -26,12 +26,6 @@ Extent extent_of(const Context& context, const Instruction& instruction) {
   return {.rows = in.n, .in = in.h * in.w * in.c, .out = out.c};
 }
 
-// The workspace begins with the bias converted to the dtype of a half-precision output.
-std::size_t rounded_bias_bytes(const GemmProblem& problem) {
-  if (!problem.bias || problem.out == DType::f32) return 0;
-  return static_cast<std::size_t>(divide_up(problem.n, 128) * 128) * bytes_of(problem.out);
-}
-
 std::string text_of(const GemmProblem& problem) {
   return fmt::format("{} x {} x {} in {} to {}", problem.m, problem.n, problem.k, name_of(problem.in),
                      name_of(problem.out));
@@ -77,6 +71,21 @@ std::shared_ptr<const GemmPlan> plan_product(Context& context, Instruction& inst
   return plan_products(context, instruction, {problem}, reserved).front();
 }
 
+Binder bind_product(Context& context, Instruction& instruction, const GemmProblem& problem, Read a, Read b,
+                    Write c) {
+  return launching(context, [=, plan = plan_product(context, instruction, problem)](const Arena& arena,
+                                                                                    cudaStream_t stream) {
+    plan->run(stream, {.a = arena.data(a), .b = arena.data(b), .c = arena.data(c)}, arena.workspace());
+  });
+}
+
+const std::byte* RoundedOperand::round(const std::byte* from, std::byte* workspace,
+                                       cudaStream_t stream) const {
+  if (bytes == 0) return from;
+  launch_cast(DType::f32, from, dtype, workspace, elements, 1, stream);
+  return workspace;
+}
+
 Binder prepare(Context& context, Instruction& instruction, const DenseForward& dense) {
   const Extent extent = extent_of(context, instruction);
   const GemmProblem problem{.m = extent.rows,
@@ -86,19 +95,15 @@ Binder prepare(Context& context, Instruction& instruction, const DenseForward& d
                             .in = context.dtype(dense.in),
                             .out = context.dtype(dense.out),
                             .bias = true};
-  const std::size_t bias_bytes = rounded_bias_bytes(problem);
-  return launching(context, [=, plan = plan_product(context, instruction, problem, bias_bytes)](
+  const RoundedOperand bias{problem.out, extent.out};
+  return launching(context, [=, plan = plan_product(context, instruction, problem, bias.bytes)](
                                 const Arena& arena, cudaStream_t stream) {
-    std::byte* workspace = arena.workspace();
-    const std::byte* bias = arena.data(dense.bias);
-    if (bias_bytes > 0) {
-      launch_cast(DType::f32, bias, problem.out, workspace, problem.n, 1, stream);
-      bias = workspace;
-    }
-    plan->run(
-        stream,
-        {.a = arena.data(dense.in), .b = arena.data(dense.weight), .bias = bias, .c = arena.data(dense.out)},
-        workspace + bias_bytes);
+    plan->run(stream,
+              {.a = arena.data(dense.in),
+               .b = arena.data(dense.weight),
+               .bias = bias.round(arena.data(dense.bias), arena.workspace(), stream),
+               .c = arena.data(dense.out)},
+              arena.workspace() + bias.bytes);
   });
 }
 
@@ -109,12 +114,7 @@ Binder prepare(Context& context, Instruction& instruction, const DenseBackwardDa
                             .k = extent.out,
                             .in = context.dtype(dense.d_out),
                             .out = context.dtype(dense.d_in)};
-  return launching(context, [=, plan = plan_product(context, instruction, problem)](const Arena& arena,
-                                                                                    cudaStream_t stream) {
-    plan->run(stream,
-              {.a = arena.data(dense.d_out), .b = arena.data(dense.weight), .c = arena.data(dense.d_in)},
-              arena.workspace());
-  });
+  return bind_product(context, instruction, problem, dense.d_out, dense.weight, dense.d_in);
 }
 
 Binder prepare(Context& context, Instruction& instruction, const DenseBackwardWeights& dense) {

@@ -6,7 +6,6 @@
 #include "kernels/cuda/binding.h"
 
 namespace plumb::cuda {
-
 namespace {
 
 Binder prepare(const Context& context, Instruction&, const DepthwiseShape& shape, const ConvForward& conv) {

@@ -229,8 +229,7 @@ void launch_3x3(const DepthwiseShape& shape, const T* in, const T* weight, bool 
 
 void launch_depthwise_forward(DType dtype, const DepthwiseShape& shape, const std::byte* in,
                               const std::byte* weight, std::byte* out, cudaStream_t stream) {
-  with_type_of(dtype, [&](auto type) {
-    using T = decltype(type);
+  with_type_of(dtype, [&]<typename T>(T) {
     if (!is_depthwise_3x3(shape))
       gpu::launch(convolve_any<T>, grid_of(shape, shape.out_h, shape.out_w * shape.c / kPack<T>),
                   kDepthwiseThreads, 0, stream, shape, as<T>(in), as<T>(weight), as<T>(out));
@@ -243,8 +242,7 @@ void launch_depthwise_forward(DType dtype, const DepthwiseShape& shape, const st
 
 void launch_depthwise_backward_data(DType dtype, const DepthwiseShape& shape, const std::byte* d_out,
                                     const std::byte* weight, std::byte* d_in, cudaStream_t stream) {
-  with_type_of(dtype, [&](auto type) {
-    using T = decltype(type);
+  with_type_of(dtype, [&]<typename T>(T) {
     if (!is_depthwise_3x3(shape))
       gpu::launch(spread_any<T>, grid_of(shape, shape.h, shape.w * shape.c / kPack<T>), kDepthwiseThreads, 0,
                   stream, shape, as<T>(d_out), as<T>(weight), as<T>(d_in));

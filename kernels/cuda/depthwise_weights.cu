@@ -150,8 +150,7 @@ void launch_depthwise_backward_weights(DType dtype, const DepthwiseShape& shape,
   const dim3 grid(static_cast<unsigned>(partition.tiles), static_cast<unsigned>(partition.blocks));
   const dim3 block(static_cast<unsigned>(partition.lanes), static_cast<unsigned>(partition.rows));
   const std::int64_t weights = shape.taps() * shape.c;
-  with_type_of(dtype, [&](auto type) {
-    using T = decltype(type);
+  with_type_of(dtype, [&]<typename T>(T) {
     if (is_depthwise_3x3(shape)) {
       const auto kernel = shape.stride == 1 ? weights_3x3<T, 1> : weights_3x3<T, 2>;
       gpu::launch(kernel, grid, block, merge_bytes<TapSums<kPack<T>>>(block), stream, shape, partition,

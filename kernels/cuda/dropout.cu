@@ -81,8 +81,7 @@ void launch_dropout(const DropoutTensors& tensors, const DropoutRule& rule, cons
   const std::int64_t pixels = tensors.shape.h * tensors.shape.w;
   const dim3 grid(blocks_for(divide_up(pixels, kPixels) * divide_up(tensors.shape.c, kChannels), 1),
                   static_cast<unsigned>(tensors.shape.n));
-  with_type_of(tensors.dtype, [&](auto type) {
-    using T = decltype(type);
+  with_type_of(tensors.dtype, [&]<typename T>(T) {
     gpu::launch(dropout<T>, grid, kThreads, 0, stream, as<T>(tensors.in), as<T>(tensors.out), pixels,
                 static_cast<int>(tensors.shape.c), rule, state);
   });

@@ -87,8 +87,7 @@ __global__ void pack_batch(StagedBatch staged, Normalization normalization, cons
 
 void launch_accumulate(DType dtype, std::byte* into, const std::byte* from, std::int64_t count,
                        cudaStream_t stream) {
-  with_type_of(dtype, [&](auto type) {
-    using T = decltype(type);
+  with_type_of(dtype, [&]<typename T>(T) {
     gpu::launch(accumulate<T>, blocks_for(count, kThreads * kPerThread), kThreads, 0, stream, as<T>(into),
                 as<T>(from), count);
   });
@@ -96,10 +95,8 @@ void launch_accumulate(DType dtype, std::byte* into, const std::byte* from, std:
 
 void launch_cast(DType from_dtype, const std::byte* from, DType into_dtype, std::byte* into,
                  std::int64_t count, float scale, cudaStream_t stream) {
-  with_type_of(from_dtype, [&](auto from_type) {
-    using From = decltype(from_type);
-    with_type_of(into_dtype, [&](auto into_type) {
-      using Into = decltype(into_type);
+  with_type_of(from_dtype, [&]<typename From>(From) {
+    with_type_of(into_dtype, [&]<typename Into>(Into) {
       gpu::launch(cast<From, Into>, blocks_for(count, kThreads * kPerThread), kThreads, 0, stream,
                   as<From>(from), as<Into>(into), count, scale);
     });
@@ -108,8 +105,7 @@ void launch_cast(DType from_dtype, const std::byte* from, DType into_dtype, std:
 
 void launch_column_sums(DType dtype, const std::byte* matrix, float* sums, std::int64_t rows,
                         std::int64_t columns, cudaStream_t stream) {
-  with_type_of(dtype, [&](auto type) {
-    using T = decltype(type);
+  with_type_of(dtype, [&]<typename T>(T) {
     gpu::launch(column_sums<T>, blocks_for(columns, kColumns), dim3(kColumns, kRowsAtOnce), 0, stream,
                 as<T>(matrix), sums, rows, columns);
   });

@@ -1,7 +1,6 @@
 #include "kernels/cuda/elements.h"
-#include "kernels/cuda/margin_features.h"
+#include "kernels/cuda/margin_loss.h"
 #include "kernels/cuda/reduce.h"
-#include "models/margin_head.h"
 
 namespace plumb::cuda {
 namespace {
@@ -121,8 +120,7 @@ void launch_margin_features(const MarginFeatures& at, std::int64_t images, std::
 void launch_class_norms(DType dtype, const std::byte* rows, const std::int32_t* sample_count,
                         float* inverse_norms, std::int64_t classes, std::int64_t embedding,
                         cudaStream_t stream) {
-  with_type_of(dtype, [&](auto type) {
-    using T = decltype(type);
+  with_type_of(dtype, [&]<typename T>(T) {
     gpu::launch(class_norms<T>, blocks_for(classes, kRowsPerBlock), kThreads, 0, stream, as<T>(rows),
                 sample_count, inverse_norms, classes, static_cast<int>(embedding));
   });
@@ -137,8 +135,7 @@ void launch_features_backward(const float* d_unit, const float* unit, const floa
 
 void launch_project_rows(const ProjectedRows& at, std::int64_t classes, std::int64_t embedding,
                          cudaStream_t stream) {
-  with_type_of(at.dtype, [&](auto type) {
-    using T = decltype(type);
+  with_type_of(at.dtype, [&]<typename T>(T) {
     gpu::launch(project_rows<T>, blocks_for(classes, kRowsPerBlock), kThreads, 0, stream, as<T>(at.d_rows),
                 as<T>(at.rows), at.inverse_norms, classes, static_cast<int>(embedding));
   });

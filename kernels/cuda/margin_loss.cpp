@@ -1,8 +1,6 @@
 #include "kernels/cuda/margin_loss.h"
 
 #include "kernels/cuda/binding.h"
-#include "kernels/cuda/margin_features.h"
-#include "kernels/cuda/margin_sample.h"
 #include "models/margin_head.h"
 
 namespace plumb::cuda {

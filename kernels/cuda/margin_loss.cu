@@ -243,8 +243,7 @@ void launch_margin_statistics(const MarginLogits& logits, const MarginRule& rule
                               RowShare* shares, cudaStream_t stream) {
   const MarginPartition partition = partition_margin(logits.images, logits.classes, logits.dtype);
   const std::int64_t stride = product_stride(logits.classes, logits.dtype);
-  with_type_of(logits.dtype, [&](auto type) {
-    using T = decltype(type);
+  with_type_of(logits.dtype, [&]<typename T>(T) {
     gpu::launch(margin_shares<T>, blocks_for(partition.blocks(), 1), kMarginThreads, 0, stream, logits,
                 rule.scale, partition, stride, shares);
     gpu::launch(finish_rows<T>, blocks_for(logits.images, kWarps), kMarginThreads, 0, stream, logits, rule,
@@ -260,9 +259,9 @@ void launch_margin_gradient(const MarginLogits& logits, float scale, const Margi
                             const OwnImages& own, const State* state, IterationRecord* records,
                             cudaStream_t stream) {
   const MarginPartition partition = partition_margin(logits.images, logits.classes, logits.dtype);
-  with_type_of(logits.dtype, [&](auto type) {
-    gpu::launch(margin_gradient<decltype(type)>, blocks_for(partition.blocks(), 1), kMarginThreads, 0, stream,
-                logits, scale, rows, state, 1.0F / static_cast<float>(own.count), partition,
+  with_type_of(logits.dtype, [&]<typename T>(T) {
+    gpu::launch(margin_gradient<T>, blocks_for(partition.blocks(), 1), kMarginThreads, 0, stream, logits,
+                scale, rows, state, 1.0F / static_cast<float>(own.count), partition,
                 product_stride(logits.classes, logits.dtype));
   });
   gpu::launch(margin_record, 1, kMarginThreads, 0, stream, rows, logits.images, own, state, records);

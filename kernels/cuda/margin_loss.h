@@ -1,6 +1,7 @@
 // Softmax cross-entropy over products of unit features and class centers, with a margin on the target, and
-// its gradient. models/margin_head.h has the arithmetic, kernels/program/margin_lowering.h the tensors.
-// Everything is enqueued on the stream; addresses are multiples of 16 bytes.
+// its gradient; norms and unit vectors of features and centers; the centers of a step of a sampled head.
+// models/margin_head.h has the arithmetic, kernels/program/margin_lowering.h the tensors. Everything is
+// enqueued on the stream; launches depend on sizes alone; addresses are multiples of 16 bytes.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,6 +13,7 @@
 #include "kernels/cuda/plan/state.h"
 #include "kernels/program/instructions/dtype.h"
 #include "models/graph.h"
+#include "models/margin_head.h"
 
 namespace plumb::cuda {
 
@@ -61,5 +63,67 @@ struct OwnImages {
 void launch_margin_gradient(const MarginLogits& logits, float scale, const MarginRows& rows,
                             const OwnImages& own, const State* state, IterationRecord* records,
                             cudaStream_t stream);
+
+// Below, matrices are row-major with `embedding` columns, a multiple of 8.
+//
+// normalized = x * inverse_norms, inverse_norms = inverse_norm(|x|^2) (models/margin_head.h); also copies the
+// labels to labels_out. [images, embedding], [images].
+struct MarginFeatures {
+  const float* features = nullptr;
+  const std::int32_t* labels = nullptr;
+  float* normalized = nullptr;
+  std::int32_t* labels_out = nullptr;
+  float* inverse_norms = nullptr;
+};
+void launch_margin_features(const MarginFeatures& at, std::int64_t images, std::int64_t embedding,
+                            cudaStream_t stream);
+
+// inverse_norms[k] of rows[k], f32, f16 or bf16; 0 from *sample_count on, which may be null.
+void launch_class_norms(DType dtype, const std::byte* rows, const std::int32_t* sample_count,
+                        float* inverse_norms, std::int64_t classes, std::int64_t embedding,
+                        cudaStream_t stream);
+
+// Gradient through x -> x / |x|: d_features = (d - unit (unit . d)) / |x|, all f32.
+void launch_features_backward(const float* d_unit, const float* unit, const float* inverse_norms,
+                              float* d_features, std::int64_t images, std::int64_t embedding,
+                              cudaStream_t stream);
+
+// In place: U becomes U - w (w . U) / |w|^2. U is the result of the product with the features, d_w^ / |w|.
+struct ProjectedRows {
+  std::byte* d_rows = nullptr;
+  const std::byte* rows = nullptr;
+  DType dtype = DType::f32;  // of both
+  const float* inverse_norms = nullptr;
+};
+void launch_project_rows(const ProjectedRows& at, std::int64_t classes, std::int64_t embedding,
+                         cudaStream_t stream);
+
+// Rows of this rank's `own_classes` centers: its distinct labels, ascending, then values of
+// class_permutation(key, iteration, own_classes) that are no labels, in order, until there are max(least,
+// labels) rows. models/margin_head.h defines this order.
+struct MarginSample {
+  const std::int32_t* labels = nullptr;  // [images]: of all ranks
+  const State* state = nullptr;
+  std::int32_t* samples = nullptr;  // [capacity]: rows of weight, -1 behind those in use
+  std::int32_t* sample_count = nullptr;
+  std::int32_t* columns = nullptr;    // [images]: the label's place among the samples, -1 on other ranks
+  std::int32_t* workspace = nullptr;  // sample_workspace() elements
+  PhiloxKey key{};
+  std::int64_t images = 0, capacity = 0;
+  std::int32_t first_class = 0, own_classes = 0;
+  std::int32_t least = 0;  // sampled_rows()
+};
+void launch_margin_sample(const MarginSample& at, cudaStream_t stream);
+
+// rows[k] = weight[samples[k]] in `dtype` for k < *sample_count, then zeros; [capacity, embedding].
+struct GatheredRows {
+  const std::int32_t* samples = nullptr;
+  const std::int32_t* sample_count = nullptr;
+  const float* weight = nullptr;
+  std::byte* rows = nullptr;
+  DType dtype = DType::f32;
+};
+void launch_margin_gather(const GatheredRows& at, std::int64_t capacity, std::int64_t embedding,
+                          cudaStream_t stream);
 
 }  // namespace plumb::cuda

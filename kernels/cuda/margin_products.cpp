@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/binding.h"
-#include "kernels/cuda/elementwise.h"
-#include "kernels/cuda/margin_features.h"
+#include "kernels/cuda/margin_loss.h"
 #include "kernels/cuda/plan/margin_partition.h"
 #include "models/margin_head.h"
 
@@ -18,31 +17,13 @@ std::int64_t pad_products(const Context& context, BufferId products, const Margi
   return product_stride(sizes.rows, buffer.dtype);
 }
 
-// x^ in another dtype, at the start of the workspace.
-struct RoundedFeatures {
-  DType dtype = DType::f32;
-  std::int64_t elements = 0;
-  std::size_t bytes = 0;
-
-  RoundedFeatures(const MarginSizes& sizes, DType rows_dtype)
-      : dtype(rows_dtype),
-        elements(sizes.images * sizes.embedding),
-        bytes(margin_copy_bytes(sizes.images, sizes.embedding, rows_dtype)) {}
-  // Enqueues the rounding; returns the address of the x^ to read.
-  const std::byte* round(const std::byte* normalized, std::byte* workspace, cudaStream_t stream) const {
-    if (bytes == 0) return normalized;
-    launch_cast(DType::f32, normalized, dtype, workspace, elements, 1, stream);
-    return workspace;
-  }
-};
-
 }  // namespace
 
 // products [N, C] = x^ rows^T
 Binder prepare(Context& context, Instruction& instruction, const MarginProducts& margin) {
   const MarginSizes sizes = margin_sizes(context.graph, instruction.op);
   const DType dtype = context.dtype(margin.products);
-  const RoundedFeatures features(sizes, dtype);
+  const RoundedOperand features{dtype, sizes.images * sizes.embedding};
   const GemmProblem problem{.m = sizes.images,
                             .n = sizes.rows,
                             .k = sizes.embedding,
@@ -67,21 +48,14 @@ Binder prepare(Context& context, Instruction& instruction, const MarginFeaturePr
                             .a_stride = pad_products(context, margin.products, sizes),
                             .in = context.dtype(margin.products),
                             .out = context.dtype(margin.d_normalized)};
-  return launching(context, [=, plan = plan_product(context, instruction, problem)](const Arena& arena,
-                                                                                    cudaStream_t stream) {
-    plan->run(stream,
-              {.a = arena.data(margin.products),
-               .b = arena.data(margin.rows),
-               .c = arena.data(margin.d_normalized)},
-              arena.workspace());
-  });
+  return bind_product(context, instruction, problem, margin.products, margin.rows, margin.d_normalized);
 }
 
 // U [C, E] = products^T x^, then the gradient through the division by the centers' norms.
 Binder prepare(Context& context, Instruction& instruction, const MarginWeightGradient& margin) {
   const MarginSizes sizes = margin_sizes(context.graph, instruction.op);
   const DType dtype = context.dtype(margin.products);
-  const RoundedFeatures features(sizes, dtype);
+  const RoundedOperand features{dtype, sizes.images * sizes.embedding};
   const GemmProblem problem{.m = sizes.rows,
                             .n = sizes.embedding,
                             .k = sizes.images,

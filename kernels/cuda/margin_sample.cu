@@ -1,5 +1,5 @@
 #include "kernels/cuda/elements.h"
-#include "kernels/cuda/margin_sample.h"
+#include "kernels/cuda/margin_loss.h"
 #include "kernels/cuda/reduce.h"
 
 namespace plumb::cuda {
@@ -173,8 +173,7 @@ void launch_margin_sample(const MarginSample& at, cudaStream_t stream) {
 
 void launch_margin_gather(const GatheredRows& at, std::int64_t capacity, std::int64_t embedding,
                           cudaStream_t stream) {
-  with_type_of(at.dtype, [&](auto type) {
-    using T = decltype(type);
+  with_type_of(at.dtype, [&]<typename T>(T) {
     gpu::launch(gather_rows<T>, blocks_for(capacity, kThreads / 32), kThreads, 0, stream, at, capacity,
                 static_cast<int>(embedding));
   });

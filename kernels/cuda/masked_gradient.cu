@@ -51,8 +51,7 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce)
 
 void launch_masked_gradient(const NormPartition& partition, DType dtype, const GradientMask& gradient,
                             cudaStream_t stream) {
-  with_type_of(dtype, [&](auto type) {
-    using T = decltype(type);
+  with_type_of(dtype, [&]<typename T>(T) {
     const dim3 block = pass_block(partition);
     gpu::launch(masked_gradient<T>, pass_grid(partition), block, merge_bytes<OutputSums<T>>(block), stream,
                 gradient, partition);

@@ -274,8 +274,7 @@ void launch_norm_apply(const NormPartition& partition, DType dtype, const NormAp
 
 void launch_sample_pixels(const NormPartition& partition, DType dtype, const PixelSample& sample,
                           cudaStream_t stream) {
-  with_type_of(dtype, [&](auto type) {
-    using T = decltype(type);
+  with_type_of(dtype, [&]<typename T>(T) {
     const dim3 block = pass_block(partition);
     gpu::launch(sample_pixels<T>, pass_grid(partition), block, merge_bytes<OutputSums<T>>(block), stream,
                 sample, partition);

@@ -178,8 +178,7 @@ void launch_update(const UpdateRule& rule, const UpdateChunk* chunks, std::size_
 
 void launch_update_rows(const UpdateRule& rule, const UpdatedRows& rows, const State* state,
                         const float* overflow, cudaStream_t stream) {
-  with_type_of(rows.gradient_dtype, [&](auto type) {
-    using T = decltype(type);
+  with_type_of(rows.gradient_dtype, [&]<typename T>(T) {
     gpu::launch(update_rows<T>, blocks_for(rows.capacity, kThreads / 32), kThreads, 0, stream, rows, state,
                 overflow, static_cast<float>(rule.momentum), rule.optimizer == Optimizer::nag);
   });

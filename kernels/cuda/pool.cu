@@ -195,9 +195,7 @@ __global__ void max_pool_backward(PoolShape shape, const Element<Of>* d_out, con
   const int y = at.y + shape.padding, x = static_cast<int>(at.x) + shape.padding;
   const int first_row = y < shape.kernel ? 0 : (y - shape.kernel) / shape.stride + 1;
   const int first_column = x < shape.kernel ? 0 : (x - shape.kernel) / shape.stride + 1;
-  float sum[kCount];
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) sum[i] = 0;
+  float sum[kCount] = {};
   for (int row = first_row; row * shape.stride <= y && row < shape.out_h; ++row) {
     for (int column = first_column; column * shape.stride <= x && column < shape.out_w; ++column) {
       const int place = (y - row * shape.stride) * shape.kernel + x - column * shape.stride;
@@ -234,9 +232,7 @@ __global__ void average_forward(const Element<Of>* in, Element<Of>* out, std::in
   if (group >= groups) return;
   const Pixels from = pixels_of<Of>(blockIdx.y, group, pixels, groups);
   in += from.first;
-  float sum[kCount];
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) sum[i] = 0;
+  float sum[kCount] = {};
   for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
     float values[kCount];
     load<kCount>(in + pixel * from.stride, values);

@@ -368,10 +368,9 @@ void launch_product_norm_statistics(const ProductNormShape& shape, DType dtype,
                                     const ProductStatistics& operands, const NormStatistics& into,
                                     cudaStream_t stream) {
   check_shape(shape);
-  with_type_of(dtype, [&](auto type) {
+  with_type_of(dtype, [&]<typename T>(T) {
     with_rows(shape.outputs, [&](auto rows) {
-      gpu::launch(product_norm_statistics<decltype(type), rows>, dim3(blocks_for(shape.outputs, rows)),
-                  dim3(kThreads),
+      gpu::launch(product_norm_statistics<T, rows>, dim3(blocks_for(shape.outputs, rows)), dim3(kThreads),
                   sizeof(float) * static_cast<std::size_t>(kRowFloats<rows> + shape.inputs + rows), stream,
                   shape, operands, into);
     });
@@ -381,15 +380,14 @@ void launch_product_norm_statistics(const ProductNormShape& shape, DType dtype,
 void launch_product_norm_backward(const ProductNormShape& shape, DType dtype, const ProductBackward& operands,
                                   cudaStream_t stream) {
   check_shape(shape);
-  with_type_of(operands.d_weight_dtype, [&](auto type) {
-    gpu::launch(product_norm_gradients<decltype(type)>, dim3(blocks_for(shape.outputs, kThreads / 32)),
-                dim3(kThreads), 0, stream, shape, operands);
+  with_type_of(operands.d_weight_dtype, [&]<typename T>(T) {
+    gpu::launch(product_norm_gradients<T>, dim3(blocks_for(shape.outputs, kThreads / 32)), dim3(kThreads), 0,
+                stream, shape, operands);
   });
-  with_type_of(dtype, [&](auto type) {
+  with_type_of(dtype, [&]<typename T>(T) {
     with_rows(shape.inputs * kProductNormSplits, [&](auto rows) {
-      gpu::launch(product_norm_factors<decltype(type), rows>,
-                  dim3(blocks_for(shape.inputs, rows), kProductNormSplits), dim3(kThreads),
-                  sizeof(float) * kRowFloats<rows>, stream, shape, operands);
+      gpu::launch(product_norm_factors<T, rows>, dim3(blocks_for(shape.inputs, rows), kProductNormSplits),
+                  dim3(kThreads), sizeof(float) * kRowFloats<rows>, stream, shape, operands);
     });
   });
 }

@@ -71,9 +71,9 @@ __global__ void sum_rows(const RowLoss* rows, int count, const State* state, Ite
 
 void launch_softmax_loss(const SoftmaxOperands& at, std::int64_t rows, std::int64_t classes, float smoothing,
                          cudaStream_t stream) {
-  with_type_of(at.d_logits_dtype, [&](auto type) {
-    gpu::launch(softmax_rows<decltype(type)>, blocks_for(rows, 1), kThreads, 0, stream, at,
-                static_cast<int>(classes), smoothing);
+  with_type_of(at.d_logits_dtype, [&]<typename T>(T) {
+    gpu::launch(softmax_rows<T>, blocks_for(rows, 1), kThreads, 0, stream, at, static_cast<int>(classes),
+                smoothing);
   });
   gpu::launch(sum_rows, 1, kThreads, 0, stream, at.row_losses, static_cast<int>(rows), at.state, at.records);
 }

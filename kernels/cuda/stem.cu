@@ -258,8 +258,7 @@ void launch_stem_forward(DType dtype, const StemShape& shape, int multiprocessor
                          const std::byte* weight, std::byte* out, float* sums, float* partials,
                          cudaStream_t stream) {
   const int blocks = stem_blocks(shape, multiprocessors);
-  with_half_type_of(dtype, [&](auto type) {
-    using T = decltype(type);
+  with_half_type_of(dtype, [&]<typename T>(T) {
     gpu::launch(stem_forward<T>, dim3(static_cast<unsigned>(blocks)), dim3(kStemThreads),
                 kStemForwardSharedBytes, stream, shape, static_cast<unsigned>(stem_tiles(shape)), as<T>(in),
                 as<T>(weight), as<T>(out), sums ? partials : nullptr);
@@ -271,8 +270,7 @@ void launch_stem_backward_weights(DType dtype, const StemShape& shape, int multi
                                   const std::byte* in, const std::byte* d_out, float* partials,
                                   std::byte* d_weight, cudaStream_t stream) {
   const int blocks = stem_blocks(shape, multiprocessors);
-  with_half_type_of(dtype, [&](auto type) {
-    using T = decltype(type);
+  with_half_type_of(dtype, [&]<typename T>(T) {
     gpu::launch(stem_weights<T>, dim3(static_cast<unsigned>(blocks)), dim3(kStemThreads),
                 kStemWeightsSharedBytes, stream, shape, static_cast<unsigned>(stem_tiles(shape)), as<T>(in),
                 as<T>(d_out), partials);

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdint>
 #include <set>
 
 #include "kernels/cuda/instruction_tuner.h"

@@ -340,8 +340,7 @@ void launch_window_forward(DType dtype, const WindowShape& shape, int multiproce
                            const std::byte* weight, std::byte* out, float* sums, float* partials,
                            cudaStream_t stream) {
   const int blocks = window_blocks(shape, multiprocessors);
-  with_half_type_of(dtype, [&](auto type) {
-    using T = decltype(type);
+  with_half_type_of(dtype, [&]<typename T>(T) {
     const auto launch =
         sums ? launch_window<WindowPass::forward_sums, T> : launch_window<WindowPass::forward, T>;
     launch(shape, blocks, as<T>(in), as<T>(weight), as<T>(out), {}, partials, stream);
@@ -353,8 +352,7 @@ void launch_window_backward_data(DType dtype, const WindowShape& shape, int mult
                                  const std::byte* d_out, const std::byte* weight, std::byte* d_in,
                                  const WindowNorm& norm, float* partials, cudaStream_t stream) {
   const int blocks = window_blocks(shape, multiprocessors);
-  with_half_type_of(dtype, [&](auto type) {
-    using T = decltype(type);
+  with_half_type_of(dtype, [&]<typename T>(T) {
     const auto launch =
         norm.in ? launch_window<WindowPass::gradient_for_norm, T> : launch_window<WindowPass::gradient, T>;
     launch(shape, blocks, as<T>(d_out), as<T>(weight), as<T>(d_in),
@@ -369,8 +367,7 @@ void launch_window_backward_weights(DType dtype, const WindowShape& shape, int m
                                     const std::byte* in, const std::byte* d_out, float* partials,
                                     std::byte* d_weight, cudaStream_t stream) {
   const int blocks = window_blocks(shape, multiprocessors);
-  with_half_type_of(dtype, [&](auto type) {
-    using T = decltype(type);
+  with_half_type_of(dtype, [&]<typename T>(T) {
     gpu::launch(window_weights<T>, dim3(static_cast<unsigned>(blocks)), dim3(kWindowWeightsThreads),
                 kWindowWeightsSharedBytes, stream, shape, static_cast<unsigned>(window_tiles(shape)),
                 as<T>(in), as<T>(d_out), partials);

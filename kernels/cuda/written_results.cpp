@@ -21,8 +21,7 @@ void read_part(const Buffer& buffer, const std::byte* data, std::size_t first, s
   if (buffer.dtype == DType::u8)
     for (const std::byte byte : bytes) into.values.push_back(static_cast<float>(byte));
   else
-    with_type_of(buffer.dtype, [&](auto type) {
-      using T = decltype(type);
+    with_type_of(buffer.dtype, [&]<typename T>(T) {
       const auto* const held = reinterpret_cast<const T*>(bytes.data());
       for (std::size_t i = 0; i < count; ++i) into.values.push_back(to_float(held[i]));
     });

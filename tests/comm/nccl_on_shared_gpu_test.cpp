@@ -1,8 +1,8 @@
-#include "comm/nccl_on_shared_gpu.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
+
+#include "comm/distinct_gpus.h"
 
 namespace plumb {
 namespace {

@@ -46,24 +46,21 @@ class Product {
     const memory::desc any(weight_dims(p), memory::data_type::f32, memory::format_tag::any);
     const memory::dims strides{p.stride, p.stride}, padding{p.padding, p.padding};
     const auto algorithm = dnnl::algorithm::convolution_direct;
-    dnnl::primitive_attr attr;  // oneDNN's own scratchpad belongs to the thread that makes the primitive
-    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     const auto forward = cpu::describe_primitive<dnnl::convolution_forward>(
-        engine_, attr, dnnl::prop_kind::forward_training, algorithm, in_, any, out_, strides, padding,
-        padding);
+        engine_, dnnl::prop_kind::forward_training, algorithm, in_, any, out_, strides, padding, padding);
     if (p.pass == ConvPass::forward) {
       held_weight_ = forward.weights_desc();
       scratchpad_ = forward.scratchpad_desc();
       primitive_ = dnnl::convolution_forward(forward);
     } else if (p.pass == ConvPass::backward_weights) {
       const auto described = cpu::describe_backward<dnnl::convolution_backward_weights>(
-          engine_, attr, forward, algorithm, in_, any, out_, strides, padding, padding);
+          engine_, forward, algorithm, in_, any, out_, strides, padding, padding);
       held_weight_ = described.diff_weights_desc();
       scratchpad_ = described.scratchpad_desc();
       primitive_ = dnnl::convolution_backward_weights(described);
     } else {
       const auto described = cpu::describe_backward<dnnl::convolution_backward_data>(
-          engine_, attr, forward, algorithm, in_, any, out_, strides, padding, padding);
+          engine_, forward, algorithm, in_, any, out_, strides, padding, padding);
       held_weight_ = described.weights_desc();
       scratchpad_ = described.scratchpad_desc();
       primitive_ = dnnl::convolution_backward_data(described);

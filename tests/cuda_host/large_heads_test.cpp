@@ -3,9 +3,7 @@
 
 #include <vector>
 
-#include "kernels/cuda/margin_features.h"
 #include "kernels/cuda/margin_loss.h"
-#include "kernels/cuda/margin_sample.h"
 #include "kernels/cuda/optimizer.h"
 #include "kernels/device.h"
 #include "tests/cuda_host/corner_blocks.h"

@@ -41,36 +41,31 @@ Call::Place workspace_of(Call& call, const WinogradPlan& plan) {
   return call.scratchpad(plain_layout({plan.floats}));
 }
 
-}  // namespace
-
-Binder prepare_winograd(Context& context, Instruction& instruction, const ConvForward& conv) {
-  const WinogradProblem p = winograd_problem_of(context, instruction, ConvPass::forward);
+// Forward, or backward-data from the gradient of the output to that of the input.
+Binder convolve(Context& context, Instruction& instruction, ConvPass pass, Read from, Read weight,
+                BufferId into) {
+  const WinogradProblem p = winograd_problem_of(context, instruction, pass);
+  const bool is_forward = pass == ConvPass::forward;
   Call call(context, instruction);
-  const auto in = call.input(DNNL_ARG_SRC, conv.in, p.in);
-  const auto weight = call.input(DNNL_ARG_WEIGHTS, conv.weight, p.weight);
-  const auto out = call.output(DNNL_ARG_DST, conv.out, p.out);
+  const auto read = call.input(from, is_forward ? p.in : p.out), factors = call.input(weight, p.weight);
+  const auto written = call.output(into, is_forward ? p.out : p.in);
   const auto workspace = workspace_of(call, p.plan);
   return with_type_of(p.dtype, [&]<typename Element>(Element) {
     return call.finish([=](const BoundOperands& at) {
-      winograd_convolve(p.plan, p.threads, at.as<Element>(in), at.as<Element>(weight), at.as<Element>(out),
-                        at.as(workspace));
+      winograd_convolve(p.plan, p.threads, at.as<Element>(read), at.as<Element>(factors),
+                        at.as<Element>(written), at.as(workspace));
     });
   });
 }
 
+}  // namespace
+
+Binder prepare_winograd(Context& context, Instruction& instruction, const ConvForward& conv) {
+  return convolve(context, instruction, ConvPass::forward, conv.in, conv.weight, conv.out);
+}
+
 Binder prepare_winograd(Context& context, Instruction& instruction, const ConvBackwardData& conv) {
-  const WinogradProblem p = winograd_problem_of(context, instruction, ConvPass::backward_data);
-  Call call(context, instruction);
-  const auto d_out = call.input(DNNL_ARG_DIFF_DST, conv.d_out, p.out);
-  const auto weight = call.input(DNNL_ARG_WEIGHTS, conv.weight, p.weight);
-  const auto d_in = call.output(DNNL_ARG_DIFF_SRC, conv.d_in, p.in);
-  const auto workspace = workspace_of(call, p.plan);
-  return with_type_of(p.dtype, [&]<typename Element>(Element) {
-    return call.finish([=](const BoundOperands& at) {
-      winograd_convolve(p.plan, p.threads, at.as<Element>(d_out), at.as<Element>(weight),
-                        at.as<Element>(d_in), at.as(workspace));
-    });
-  });
+  return convolve(context, instruction, ConvPass::backward_data, conv.d_out, conv.weight, conv.d_in);
 }
 
 Binder prepare_winograd(Context& context, Instruction& instruction, const ConvBackwardWeights& conv) {

@@ -1,9 +1,11 @@
-// Grid sizes of launches. Plain C++.
+// Sizes of grids and of copies. Plain C++.
 #pragma once
 
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+
+#include "kernels/program/instructions/dtype.h"
 
 namespace plumb::cuda {
 
@@ -40,6 +42,11 @@ struct PixelGrid {
 
 constexpr std::int64_t divide_up(std::int64_t count, std::int64_t by) {
   return (count + by - 1) / by;
+}
+
+// Copy of f32 elements in half precision, for a product of halves; 0 for one of f32.
+constexpr std::size_t rounded_bytes(std::int64_t elements, DType dtype) {
+  return dtype == DType::f32 ? 0 : static_cast<std::size_t>(divide_up(2 * elements, 256) * 256);
 }
 
 // Blocks in the grid's first dimension for `count` elements, `per_block` each. Throws std::logic_error above

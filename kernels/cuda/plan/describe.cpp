@@ -22,7 +22,6 @@
 // - One multi-tensor update also writes the half-precision copies of the weights.
 #include "kernels/program/describe.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "kernels/cuda/plan/choose_layout.h"

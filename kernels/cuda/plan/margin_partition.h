@@ -68,12 +68,6 @@ constexpr SampleWorkspace sample_workspace(std::int64_t images, std::int64_t cap
           .elements = 3 * images + 2 + divide_up(capacity, kCandidatesPerBlock)};
 }
 
-// Copy of x^ in half precision, read by a product with half-precision rows.
-constexpr std::size_t margin_copy_bytes(std::int64_t images, std::int64_t embedding, DType rows_dtype) {
-  if (rows_dtype == DType::f32) return 0;
-  return static_cast<std::size_t>(divide_up(2 * images * embedding, 256) * 256);
-}
-
 // Workspaces in bytes.
 inline std::size_t sample_workspace_bytes(std::int64_t images, std::int64_t capacity) {
   return static_cast<std::size_t>(sample_workspace(images, capacity).elements) * sizeof(std::int32_t);

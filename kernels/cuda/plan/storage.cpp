@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <ranges>
-#include <utility>
 #include <variant>
 
 #include "kernels/cuda/plan/depthwise_shape.h"
@@ -122,7 +121,7 @@ void set_library_workspaces(Program& program, std::int64_t images) {
 
 void set_margin_workspaces(Program& program, std::size_t first_instruction, std::int64_t images_of_all_ranks,
                            const Buffer& rows) {
-  const std::size_t copy = margin_copy_bytes(images_of_all_ranks, rows.dims[1], rows.dtype);
+  const std::size_t copy = rounded_bytes(images_of_all_ranks * rows.dims[1], rows.dtype);
   for (std::size_t i = first_instruction; i < program.instructions.size(); ++i) {
     Instruction& instruction = program.instructions[i];
     if (instruction.as<MarginSampleClasses>())

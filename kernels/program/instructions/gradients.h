@@ -37,6 +37,7 @@ struct Collective {
   std::size_t elements = 0;  // of the whole buffer
   DType dtype = DType::f32;
   std::vector<ReadWrite> parts = {};  // the buffer, or the views inside it
+  std::size_t bytes() const { return elements * bytes_of(dtype); }
   static void operands(auto& self, auto&& each) { each("parts", self.parts); }
 };
 

@@ -1,5 +1,3 @@
-#include "bench/data/jpeg_scans.h"
-
 #include <gtest/gtest.h>
 
 #include "bench/data/image_decoder.h"
