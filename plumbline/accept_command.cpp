@@ -318,6 +318,8 @@ class Acceptance {
     for (const HostAnswer& answer : good) machines.insert(answer.facts.boot_id);
     add_scaling(verdict_, {.runs = folder.runs(),
                            .links = links_,
+                           .expected_link = expected_link() ? std::optional(expected_link()->bytes_per_second)
+                                                            : std::nullopt,
                            .shares_machine = machines.size() < good.size(),
                            .hosts = verdict_.kept()});
   }

@@ -38,25 +38,40 @@ std::string remark_on(const std::vector<Note>& verdicts, const std::string& name
   return text;
 }
 
+const PredictedCase* predicted_case(const ScalingPrediction& prediction, const MeasuredCase& measured) {
+  const auto found = std::ranges::find_if(prediction.cases, [&](const PredictedCase& one) {
+    return one.layout.name() == measured.layout.name();
+  });
+  return found == prediction.cases.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 void add_scaling(Verdict& verdict, const ScalingJudgement& judgement) {
   try {
     const ScalingBasis basis = load_scaling_basis({judgement.runs.string()});
-    ScalingPrediction prediction;
+    ScalingPrediction prediction, by_expected_links;
     std::vector<Note> verdicts;
     if (judgement.links) {
-      prediction = predict_scaling(
-          basis, *judgement.links, {},
-          cases_between(1, most_devices(basis, *judgement.links), devices_per_host(*judgement.links)));
+      const Links& links = *judgement.links;
+      const std::vector<Layout> cases = cases_between(1, most_devices(basis, links), devices_per_host(links));
+      prediction = predict_scaling(basis, links, {}, cases);
+      if (judgement.expected_link)
+        by_expected_links =
+            predict_scaling(basis, links, {.between_bytes_per_second = judgement.expected_link}, cases);
       verdicts = scaling_verdicts(basis, prediction);
     }
     for (const MeasuredCase& measured : basis.measured) {
       if (measured.layout.devices() < 2) continue;
-      const auto predicted = std::ranges::find_if(prediction.cases, [&](const PredictedCase& one) {
-        return one.layout.name() == measured.layout.name();
-      });
-      Check check = scaling_check(measured, predicted == prediction.cases.end() ? nullptr : &*predicted);
+      const PredictedCase* predicted = predicted_case(prediction, measured);
+      Check check = scaling_check(measured, predicted);
+      const PredictedCase* expected = predicted_case(by_expected_links, measured);
+      if (predicted != nullptr && expected != nullptr &&
+          (1 - kScalingLimit) * expected->images_per_second > predicted->images_per_second)
+        append_part(
+            check.remark,
+            fmt::format("links as they should be would allow {:.1f} images/s", expected->images_per_second),
+            "; ");
       if (const std::string remark = remark_on(verdicts, measured.layout.name()); !remark.empty())
         append_part(check.remark, remark, "; ");
       if (check.outcome == Outcome::fail && judgement.shares_machine) {

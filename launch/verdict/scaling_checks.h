@@ -10,15 +10,17 @@
 namespace plumb {
 
 struct ScalingJudgement {
-  std::filesystem::path runs;      // folder of run folders, one device of which was profiled
-  std::optional<Links> links;      // as measured
-  bool shares_machine = false;     // hosts are names of one machine, whose CPUs they share
-  std::vector<std::string> hosts;  // that took part
+  std::filesystem::path runs;           // folder of run folders, one device of which was profiled
+  std::optional<Links> links;           // as measured
+  std::optional<double> expected_link;  // bytes/s that a link between hosts should reach
+  bool shares_machine = false;          // hosts are names of one machine, whose CPUs they share
+  std::vector<std::string> hosts;       // that took part
 };
 
-// Each case on several devices against what its links allow (limit 10 %); what holds it back is the remark. A
-// case that is faster than the links allow is a remark, not a fault. Throws nothing: what can't be judged
-// can't tell.
+// Each case on several devices against what its links allow (limit 10 %); what holds it back is the remark,
+// and what links as they should be would allow, where that is more: a slow link excuses no slow step. A case
+// that is faster than the links allow is a remark, not a fault. Throws nothing: what can't be judged can't
+// tell.
 void add_scaling(Verdict& verdict, const ScalingJudgement& judgement);
 
 }  // namespace plumb
