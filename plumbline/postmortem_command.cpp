@@ -18,7 +18,10 @@ OptionTable postmortem_options(PostmortemArguments& arguments) {
           "Who was where when a run failed, in ten lines: what its result.json says, which rank ended first, "
           "where each rank was (phase, iteration, collective), and which ranks left no last words.",
           {{"Input",
-            {positional("RUN", arguments.run, "run folder with result.json and the ranks' rank_<N>.json")
+            {positional(
+                 "RUN", arguments.run,
+                 "run folder with result.json and the ranks' rank_<N>.json; of a folder of runs the latest "
+                 "that failed")
                  .as_required()}},
            {"Output",
             {flag_option("--json", arguments.json, true,

@@ -34,8 +34,8 @@ std::vector<Link> probe_pairs(const Job& job, std::span<const RankPair> pairs,
                               const ProbeEffort& effort = {});
 
 // Each of `ring` sends to the next one, the last to the first, all at once. Returns bytes per second of the
-// slowest (each one's median of five messages). `ring`: at least 2 different ranks. Every rank of the job
-// calls it.
+// slowest (each one's fastest of five messages, as pairs have it). `ring`: at least 2 different ranks. Every
+// rank of the job calls it.
 double probe_ring(const Job& job, std::span<const int> ring);
 
 }  // namespace plumb

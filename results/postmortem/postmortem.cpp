@@ -265,7 +265,24 @@ Postmortem make_postmortem(const std::string& run, RunRecord record, std::vector
   return postmortem;
 }
 
-Postmortem read_postmortem(const fs::path& run) {
+// The folder itself if it is a run's, else the latest failed run in it.
+fs::path run_in(const fs::path& folder) {
+  std::error_code error;
+  if (fs::exists(folder / kResultFile, error)) return folder;
+  fs::path latest = folder;
+  fs::file_time_type when = fs::file_time_type::min();
+  for (const fs::path& run : visible_entries(folder, error)) {
+    const fs::path file = run / kResultFile;
+    const fs::file_time_type written = fs::last_write_time(file, error);
+    if (error || written < when || read_result_file(file).record.status == "ok") continue;
+    latest = run;
+    when = written;
+  }
+  return latest;
+}
+
+Postmortem read_postmortem(const fs::path& folder) {
+  const fs::path run = run_in(folder);
   const std::string shown = printable(run.string());
   require_run_folder(run, shown);
   RunRecord record = read_result_file(run / kResultFile).record;

@@ -33,9 +33,10 @@ struct Postmortem {
   static void fields(auto& self, auto&& each);
 };
 
-// Throws Error(bad_data) that names the file and what is wrong: no result.json, a run that is still running
+// Of a run's folder, or of the latest failed run in a folder of runs. Throws Error(bad_data) that names the
+// file and what is wrong: no result.json, a run that is still running
 // (its process holds the folder's lock), words of another job's rank, a file that is none of ours.
-Postmortem read_postmortem(const std::filesystem::path& run);
+Postmortem read_postmortem(const std::filesystem::path& folder);
 // The same of what was read. Throws Error(bad_data) for words of another run.
 Postmortem make_postmortem(const std::string& run, RunRecord record, std::vector<LastWords> words);
 
