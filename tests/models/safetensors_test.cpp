@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/random.h"
 #include "models/weights.h"
 #include "tests/bench/expect_error.h"
 #include "tests/scratch_folder.h"
@@ -185,6 +186,23 @@ TEST_F(Safetensors, NamesFromTheFileCannotDriveTheTerminal) {
   const std::string message = refusal();
   EXPECT_EQ(message.find('\x1b'), std::string::npos);
   EXPECT_LT(message.size(), 500U);
+}
+
+// Any outcome except a crash or an unbounded allocation is fine; most of these files are rejected.
+TEST_F(Safetensors, FlippedBytesNeverCrashTheReader) {
+  write_safetensors(path(), sample());
+  const std::string whole = file_bytes();
+  int refused = 0;
+  for (std::uint64_t trial = 0; trial < 2000; ++trial) {
+    std::string bytes = whole;
+    const PhiloxBlock random = random_block(stream_key(1, "flips"), trial);
+    for (int flip = 0; flip < 1 + static_cast<int>(random[3] % 3); ++flip) {
+      bytes[random[flip] % bytes.size()] = static_cast<char>(random[3] >> (8 * flip));
+    }
+    write_bytes(bytes);
+    refused += refusal().empty() ? 0 : 1;
+  }
+  EXPECT_GT(refused, 1000);
 }
 
 // With work that grows by the square of the tensors this took 40 s.

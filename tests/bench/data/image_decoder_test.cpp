@@ -204,6 +204,17 @@ TEST(ImageDecoder, AFileCutAtAnyLengthIsCorrupt) {
   }
 }
 
+TEST(ImageDecoder, RandomBytesAreCorrupt) {
+  ImageDecoder decoder;
+  for (std::uint64_t round = 0; round < 300; ++round) {
+    std::vector<std::uint8_t> bytes(round * 3);
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      bytes[i] = static_cast<std::uint8_t>(random_block({9, 9}, round * 4096 + i)[0]);
+    if (round % 2 == 0 && bytes.size() > 3) bytes[0] = 0xFF, bytes[1] = 0xD8, bytes[2] = 0xFF;
+    EXPECT_THROW(decode(decoder, bytes), CorruptImage);
+  }
+}
+
 TEST(ImageDecoder, ChangedBytesNeverBreakIt) {
   ImageDecoder decoder;
   int corrupt = 0;
