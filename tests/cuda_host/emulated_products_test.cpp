@@ -65,8 +65,8 @@ __global__ void product(Fault fault, const __half* left, const __half* right, fl
 }
 
 struct Matrices {
-  std::vector<__half> left = std::vector<__half>(kRows * kDepth),
-                      right = std::vector<__half>(kColumns * kDepth);
+  std::vector<__half> left = std::vector<__half>(kRows * kDepth, 1.0F),
+                      right = std::vector<__half>(kColumns * kDepth, 2.0F);
   std::vector<float> out = std::vector<float>(kRows * kColumns);
   std::string run(Fault fault) {
     try {
