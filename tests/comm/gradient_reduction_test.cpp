@@ -9,36 +9,18 @@
 #include "kernels/program/dependencies.h"
 #include "kernels/program/describe.h"
 #include "kernels/program/memory_plan.h"
+#include "models/arcface.h"
 #include "models/resnet50.h"
-#include "tests/comm/resnet50_program.h"
 #include "tests/comm/small_program.h"
 #include "tests/kernels/live_bytes.h"
 
 namespace plumb {
 namespace {
 
-using Names = std::vector<std::string>;
-
 GradientReductionOptions limits(std::size_t last, std::size_t others) {
   GradientReductionOptions options;
   options.buckets = {.last_bucket_bytes = last, .bucket_bytes = others};
   return options;
-}
-
-TEST(GradientReduction, StepStandsAfterTheLastWriterOfItsLastGradient) {
-  const Program program = add_gradient_reduction(small_program({{100}, {100}, {100}}), limits(100, 200));
-  EXPECT_EQ(instruction_names(program),
-            (Names{"forward", "backward2", "backward1", "bucket0.allreduce", "backward0", "bucket1.allreduce",
-                   "backward_input", "update0", "update1", "update2"}));
-}
-
-TEST(GradientReduction, WithoutOverlapAllStandAfterTheLastBackwardStep) {
-  GradientReductionOptions options = limits(100, 200);
-  options.overlap = false;
-  const Program program = add_gradient_reduction(small_program({{100}, {100}, {100}}), options);
-  EXPECT_EQ(instruction_names(program),
-            (Names{"forward", "backward2", "backward1", "backward0", "backward_input", "bucket0.allreduce",
-                   "bucket1.allreduce", "update0", "update1", "update2"}));
 }
 
 TEST(GradientReduction, OverlapDoesNotChangeWhatIsReduced) {
@@ -47,70 +29,6 @@ TEST(GradientReduction, OverlapDoesNotChangeWhatIsReduced) {
   const Program with = add_gradient_reduction(small_program(gradients), options);
   options.overlap = false;
   EXPECT_EQ(reduction_hash(with), reduction_hash(add_gradient_reduction(small_program(gradients), options)));
-}
-
-TEST(GradientReduction, StepDeclaresLanePhaseAndEveryGradient) {
-  const Program program = add_gradient_reduction(small_program({{100}, {4}}), limits(1000, 1000));
-  const Instruction& instruction = instruction_named(program, "bucket0.allreduce");
-  EXPECT_EQ(instruction.phase, Phase::reduce);
-  EXPECT_EQ(instruction.lane, Lane::communication);
-  const std::vector<BufferUse> uses = instruction.uses();
-  ASSERT_TRUE(instruction.as<Collective>());
-  ASSERT_EQ(uses.size(), 2u);
-  EXPECT_EQ(uses[0].buffer, 1u);
-  EXPECT_EQ(uses[1].buffer, 0u);
-  for (const BufferUse& use : uses) EXPECT_EQ(use.access, Access::read_write);
-}
-
-TEST(GradientReduction, GradientsAreViewsAtMultiplesOf64Bytes) {
-  const Program program = add_gradient_reduction(small_program({{100}, {4}, {64}}), limits(1000, 1000));
-  const BufferId root = root_of(program, 0);
-  const Buffer& bucket = program.buffers[root];
-  EXPECT_EQ(bucket.name, "bucket0");
-  EXPECT_EQ(bucket.role, Role::gradient);
-  EXPECT_TRUE(bucket.persistent);
-  EXPECT_EQ(bucket.bytes, 64u + 64u + 128u);
-  const std::size_t offsets[] = {128, 64, 0};
-  for (BufferId id = 0; id < 3; ++id) {
-    ASSERT_TRUE(program.buffers[id].view);
-    EXPECT_EQ(program.buffers[id].view->root, root);
-    EXPECT_EQ(program.buffers[id].view->offset, offsets[id]);
-  }
-  const std::vector<Collective> collectives = collectives_of(program);
-  ASSERT_EQ(collectives.size(), 1u);
-  EXPECT_EQ(collectives[0].buffer, root);
-  EXPECT_EQ(collectives[0].elements, 256u / 4);
-}
-
-TEST(GradientReduction, DtypesNeverShareABucket) {
-  const Program program = add_gradient_reduction(
-      small_program({{100}, {50, DType::f16}, {100}, {50, DType::f16}}), limits(10000, 10000));
-  const std::vector<Collective> collectives = collectives_of(program);
-  ASSERT_EQ(collectives.size(), 2u);
-  EXPECT_EQ(collectives[0].dtype, DType::f16);  // gradient 1 precedes gradient 0
-  EXPECT_EQ(collectives[1].dtype, DType::f32);
-  for (BufferId id = 0; id < 4; ++id) {
-    EXPECT_EQ(program.buffers[root_of(program, id)].dtype, program.buffers[id].dtype);
-  }
-}
-
-TEST(GradientReduction, LastWriterCountsIfThereAreSeveral) {
-  Program program = small_program({{100}, {100}});
-  recorded_uses(program.instructions[3])
-      .push_back({1, Access::read_write});  // "backward_input" adds to gradient 1
-  EXPECT_EQ(program.instructions[3].name, "backward_input");
-  EXPECT_EQ(instruction_names(add_gradient_reduction(program, limits(1, 1))),
-            (Names{"forward", "backward1", "backward0", "bucket0.allreduce", "backward_input",
-                   "bucket1.allreduce", "update0", "update1"}));
-}
-
-// A block's end without its convolution's output reads the sum that is its norm's bias's gradient.
-TEST(GradientReduction, BackwardReadsARanksOwnGradientBeforeItIsReduced) {
-  Program program = small_program({{100}, {100}});
-  recorded_uses(program.instructions[3]).push_back({1, Access::read});
-  EXPECT_EQ(instruction_names(add_gradient_reduction(program, limits(1, 1))),
-            (Names{"forward", "backward1", "backward0", "bucket0.allreduce", "backward_input",
-                   "bucket1.allreduce", "update0", "update1"}));
 }
 
 TEST(GradientReduction, RefusesAGradientThatNoStepWrites) {
@@ -124,15 +42,12 @@ TEST(GradientReduction, RefusesToRunTwice) {
   EXPECT_THROW(add_gradient_reduction(once, {}), Error);
 }
 
-TEST(GradientReduction, AProgramWithoutGradientsStaysAsItIs) {
-  EXPECT_EQ(instruction_names(add_gradient_reduction(small_program({}), {})),
-            (Names{"forward", "backward_input"}));
-}
-
 TEST(GradientReduction, HashSeesAGradientsBytesNameAndOrder) {
   const auto hash = [](const Program& program) {
     return reduction_hash(add_gradient_reduction(program, limits(100, 1000)));
   };
+  GradientReductionOptions in_fp16 = limits(100, 1000);
+  in_fp16.dtype = ReduceDType::fp16;
   const Program program = small_program({{100}, {100}, {100}});
   Program other_bytes = program, other_name = program, other_order = program;
   other_bytes.buffers[1].bytes = 104;  // the bucket's size is unchanged
@@ -143,57 +58,10 @@ TEST(GradientReduction, HashSeesAGradientsBytesNameAndOrder) {
   EXPECT_NE(hash(program), hash(other_bytes));
   EXPECT_NE(hash(program), hash(other_name));
   EXPECT_NE(hash(program), hash(other_order));
+  EXPECT_NE(hash(program), reduction_hash(add_gradient_reduction(program, in_fp16)));
 }
 
-TEST(GradientReduction, OfResNet50HoldsEachGradientInExactlyOneBucket) {
-  const Program before = resnet50_program();
-  const Program program = add_gradient_reduction(before, {});
-  std::set<BufferId> reduced;
-  std::size_t uses = 0, bytes = 0;
-  for (const Collective& collective : collectives_of(program)) {
-    for (BufferId part : collective.parts) {
-      reduced.insert(part);
-      bytes += program.buffers[part].bytes;
-      ++uses;
-    }
-  }
-  EXPECT_EQ(uses, 161u);
-  EXPECT_EQ(reduced.size(), 161u);
-  EXPECT_EQ(bytes, 25557032u * 4);
-}
-
-TEST(GradientReduction, OfResNet50WaitsForWritersAndUpdatesWaitForIt) {
-  const Program program = add_gradient_reduction(resnet50_program(), {});
-  const HappensBefore happens_before(program);
-  std::size_t checked = 0;
-  for (InstructionId reduce = 0; reduce < program.instructions.size(); ++reduce) {
-    const auto* collective = program.instructions[reduce].as<Collective>();
-    if (!collective) continue;
-    for (BufferId reduced : collective->parts) {
-      for (InstructionId instruction = 0; instruction < program.instructions.size(); ++instruction) {
-        for (const BufferUse& use : program.instructions[instruction].uses()) {
-          if (use.buffer != reduced || instruction == reduce) continue;
-          EXPECT_TRUE(use.writes() ? happens_before(instruction, reduce)
-                                   : happens_before(reduce, instruction));
-          ++checked;
-        }
-      }
-    }
-  }
-  EXPECT_EQ(checked, 161u * 2);
-}
-
-TEST(GradientReduction, OfResNet50CanBePlanned) {
-  const Program program = add_gradient_reduction(resnet50_program(), {});
-  const MemoryPlan plan = plan_memory(program);
-  for (BufferId id = 0; id < program.buffers.size(); ++id) {
-    const std::optional<View>& view = program.buffers[id].view;
-    if (!view) continue;
-    EXPECT_EQ(plan.offsets[id], plan.offsets[view->root] + view->offset);
-  }
-}
-
-// GPU Programs: each gradient in exactly one collective, fused or not, identically on all ranks.
+// Each gradient in exactly one collective, fused or not, identically on all ranks.
 struct GpuCase {
   std::string target;
   Precision precision = Precision::fp16;
@@ -215,9 +83,10 @@ Program reduced_gpu_program(const GpuCase& one) {
   return add_gradient_reduction(describe(graph, options, *find_target(one.target)), reduction);
 }
 
-TEST(GradientReduction, OfGpuProgramsReducesEachGradientOnceBetweenBackwardAndUpdateAndCanBePlanned) {
+TEST(GradientReduction, ReducesEachGradientOnceBetweenBackwardAndUpdateAndCanBePlanned) {
   for (const GpuCase& one :
-       {GpuCase{"h200"}, GpuCase{"h200", Precision::fp16, false},
+       {GpuCase{"cpu", Precision::fp32, true, false}, GpuCase{"h200"},
+        GpuCase{"h200", Precision::fp16, false},
         GpuCase{"h200", Precision::fp16, true, true, ReduceDType::fp32},
         GpuCase{"h200", Precision::bf16, true, false}, GpuCase{"a100-80gb"},
         GpuCase{"a100-80gb", Precision::tf32, true, false},
@@ -294,6 +163,24 @@ TEST(GradientReduction, OfBlockEndsHasOtherPlacesForGradientsInTheSameBuckets) {
     plain.fuse = false;
     EXPECT_EQ(collectives({target}), collectives(plain)) << target;
   }
+}
+
+// Only an overflow of a shard's gradient needs a collective of its own.
+TEST(GradientReduction, SumsTheOverflowWhereRanksShareOutClassCentersOnly) {
+  const auto sums_overflow = [](const Graph& graph) {
+    const Program program = add_gradient_reduction(
+        describe(graph, {.precision = Precision::fp16, .scale_loss = true}, *find_target("h200")),
+        {.world_size = 2});
+    return std::ranges::count(program.instructions, "overflow.allreduce", &Instruction::name);
+  };
+  const auto faces = [](Head head) {
+    return make_arcface(
+        {.backbone = kMobileFaceNet, .batch = 2, .classes = 100, .head = head, .world_size = 2});
+  };
+  EXPECT_EQ(sums_overflow(make_resnet50({.batch = 2, .image_size = 64})), 0);
+  EXPECT_EQ(sums_overflow(faces(Head::replicated)), 0);
+  EXPECT_EQ(sums_overflow(faces(Head::sharded)), 1);
+  EXPECT_EQ(sums_overflow(faces(Head::sampled)), 1);
 }
 
 }  // namespace

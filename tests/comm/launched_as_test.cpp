@@ -17,21 +17,8 @@ Environment environment_of(const Variables& variables) {
   };
 }
 
-LaunchedAs launched(const Variables& variables) {
-  return launched_as(environment_of(variables));
-}
-
 int idle_tasks(const Variables& variables) {
   return slurm_tasks_without_launcher(environment_of(variables));
-}
-
-void expect(const LaunchedAs& as, int rank, int size) {
-  EXPECT_EQ(as.rank, rank);
-  EXPECT_EQ(as.size, size);
-}
-
-TEST(LaunchedAs, NothingSetMeansOutsideALauncher) {
-  expect(launched({}), 0, 1);
 }
 
 TEST(LaunchedAs, KnowsALauncherByItsVariables) {
@@ -40,50 +27,48 @@ TEST(LaunchedAs, KnowsALauncherByItsVariables) {
     EXPECT_TRUE(has_launcher(environment_of({{name, "1"}}))) << name;
 }
 
-TEST(LaunchedAs, ReadsOpenMpi) {
-  expect(launched({{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}}), 3, 4);
-}
-
-TEST(LaunchedAs, ReadsPmi) {
-  expect(launched({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}), 1, 2);
-}
-
-TEST(LaunchedAs, ReadsAStepOfSrun) {
-  expect(launched({{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_ID", "0"}}), 5, 8);
-  expect(launched({{"PMIX_RANK", "6"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_ID", "2"}}), 6, 8);
-}
-
-TEST(LaunchedAs, AStepMayBeSmallerThanItsJob) {
-  expect(launched({{"SLURM_PROCID", "1"},
-                   {"SLURM_NTASKS", "8"},
-                   {"SLURM_STEP_NUM_TASKS", "2"},
-                   {"SLURM_STEP_ID", "1"}}),
-         1, 2);
-}
-
-TEST(LaunchedAs, ABatchScriptOfSlurmIsOneProcess) {
-  expect(launched({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}), 0, 1);
-  expect(launched({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_ID", "4294967291"}}), 0, 1);
-}
-
-TEST(LaunchedAs, AnInteractiveShellOfSlurmIsOneProcess) {
-  expect(launched({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_ID", "4294967290"}}), 0, 1);
-}
-
-TEST(LaunchedAs, MpirunInsideSlurmCounts) {
-  expect(launched({{"OMPI_COMM_WORLD_RANK", "2"},
-                   {"OMPI_COMM_WORLD_SIZE", "4"},
-                   {"SLURM_PROCID", "0"},
-                   {"SLURM_NTASKS", "2"},
-                   {"SLURM_STEP_ID", "0"}}),
-         2, 4);
-}
-
-TEST(LaunchedAs, IgnoresWhatIsNoNumber) {
-  expect(launched({{"PMI_RANK", "one"}, {"PMI_SIZE", "2"}}), 0, 1);
-  expect(launched({{"PMI_RANK", "1"}, {"PMI_SIZE", ""}}), 0, 1);
-  expect(launched({{"PMI_RANK", "2"}, {"PMI_SIZE", "2"}}), 0, 1);
-  expect(launched({{"PMI_RANK", "1"}}), 0, 1);
+TEST(LaunchedAs, ReadsTheVariablesOfLaunchers) {
+  struct Case {
+    const char* what;
+    Variables variables;
+    int rank, size;
+  };
+  const std::string batch = "4294967291", interactive = "4294967290";
+  for (const Case& one : std::vector<Case>{
+           {"outside a launcher", {}, 0, 1},
+           {"Open MPI", {{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}}, 3, 4},
+           {"PMI", {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}, 1, 2},
+           {"srun", {{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_ID", "0"}}, 5, 8},
+           {"srun by PMIx", {{"PMIX_RANK", "6"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_ID", "2"}}, 6, 8},
+           {"a step smaller than its job",
+            {{"SLURM_PROCID", "1"},
+             {"SLURM_NTASKS", "8"},
+             {"SLURM_STEP_NUM_TASKS", "2"},
+             {"SLURM_STEP_ID", "1"}},
+            1,
+            2},
+           {"a batch script", {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}, 0, 1},
+           {"a batch script's step",
+            {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_ID", batch}},
+            0,
+            1},
+           {"a shell", {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_ID", interactive}}, 0, 1},
+           {"mpirun inside Slurm",
+            {{"OMPI_COMM_WORLD_RANK", "2"},
+             {"OMPI_COMM_WORLD_SIZE", "4"},
+             {"SLURM_PROCID", "0"},
+             {"SLURM_NTASKS", "2"},
+             {"SLURM_STEP_ID", "0"}},
+            2,
+            4},
+           {"a rank that is not a number", {{"PMI_RANK", "one"}, {"PMI_SIZE", "2"}}, 0, 1},
+           {"an empty size", {{"PMI_RANK", "1"}, {"PMI_SIZE", ""}}, 0, 1},
+           {"a rank beyond the size", {{"PMI_RANK", "2"}, {"PMI_SIZE", "2"}}, 0, 1},
+           {"no size", {{"PMI_RANK", "1"}}, 0, 1}}) {
+    const LaunchedAs as = launched_as(environment_of(one.variables));
+    EXPECT_EQ(as.rank, one.rank) << one.what;
+    EXPECT_EQ(as.size, one.size) << one.what;
+  }
 }
 
 TEST(LaunchedAs, ABatchScriptThatForgetsSrunLeavesTasksIdle) {

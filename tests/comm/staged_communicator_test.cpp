@@ -66,9 +66,9 @@ TEST_F(Staged, IsItsCarrierButForTheCopies) {
   EXPECT_FALSE(staged->enqueues());
 }
 
-TEST_F(Staged, CarriesNothingBeforeTheLaneHasCopiedIt) {
+TEST_F(Staged, CarriesWhatTheLaneHasCopiedAndIsDoneOnceTheCopyBackIsEnqueued) {
   std::vector<float> values{1, 2, 3};
-  start(values);
+  const Communicator::Ticket ticket = start(values);
   staged->progress();
   EXPECT_TRUE(carrier.started.empty());
   lane.run_all();
@@ -77,13 +77,6 @@ TEST_F(Staged, CarriesNothingBeforeTheLaneHasCopiedIt) {
   EXPECT_EQ(carrier.started[0].elements, 3u);
   EXPECT_EQ(carrier.started[0].first, 1.0f);
   EXPECT_NE(carrier.started[0].data, reinterpret_cast<std::byte*>(values.data()));
-}
-
-TEST_F(Staged, IsDoneOnceTheCopyBackIsEnqueued) {
-  std::vector<float> values{1, 2, 3};
-  const Communicator::Ticket ticket = start(values);
-  lane.run_all();
-  staged->progress();
   EXPECT_FALSE(staged->done(ticket));
   carrier.end(0);
   staged->progress();

@@ -72,16 +72,6 @@ GraphRun read_results(const Device& device, const Graph& graph, int iterations) 
   return run;
 }
 
-// Hides dependencies from the runner: packing a batch reads the loaded data, an update the gradients.
-void forget_order(Program& program) {
-  for (Instruction& instruction : program.instructions)
-    if (instruction.as<Update>())
-      instruction.operation = Recorded{};
-    else if (const auto* pack = instruction.as<PackBatch>())
-      instruction.operation = Recorded{
-          {{pack->state, Access::read}, {pack->images, Access::write}, {pack->labels, Access::write}}};
-}
-
 GraphRun train(Device& device, const Graph& graph, const TestTensors& tensors, const TrainOptions& options,
                const DescribeOptions& describe_options) {
   DeviceLimits limits = device.limits();
@@ -90,7 +80,6 @@ GraphRun train(Device& device, const Graph& graph, const TestTensors& tensors, c
   device.prepare(graph, options.rule, program);
   device.bind(program, plan_memory(program));
   write_tensors(device, graph, tensors, options);
-  if (options.forgets_order) forget_order(program);
   RandomBatches batches(graph);
   Runner runner(program, device, nullptr, batches);
   device.start_clock();

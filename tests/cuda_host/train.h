@@ -27,7 +27,6 @@ struct TrainOptions {
   int iterations = 1;
   bool capture = false;        // all iterations after the first are replays
   bool other_batches = false;  // a new batch each iteration, loaded during the previous one
-  bool forgets_order = false;  // nobody waits for what other lanes do: loaded batches
   int stamped_iterations = 0;  // number of leading iterations that stamp every instruction
 };
 

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "absent_gpu.h"
-#include "base/error.h"
 #include "problems.h"
+#include "tests/bench/expect_error.h"
 
 namespace plumb::cuda {
 namespace {
@@ -95,28 +95,11 @@ TEST(ConvEngineForAnAbsentGpu, CopiesImagesOfFourChannelsToEightForTheWeightGrad
 TEST(ConvEngineForAnAbsentGpu, NamesTheProblemThatNothingComputes) {
   ConvProblem problem = small_problem(ConvPass::forward, DType::bf16);
   problem.fusion.gathers_statistics = true;
-  try {
-    engine_of(h200())->plan(problem, 256 << 20);
-    FAIL() << "bf16 has no engine that gathers statistics";
-  } catch (const Error& error) {
-    const std::string sentence = error.what();
-    EXPECT_EQ(error.code(), ExitCode::internal);
-    EXPECT_NE(sentence.find(text_of(problem)), std::string::npos) << sentence;
-    EXPECT_NE(sentence.find("256 MiB"), std::string::npos) << sentence;
-    EXPECT_NE(sentence.find("--fusion off"), std::string::npos) << sentence;
-    EXPECT_EQ(sentence.find('\n'), std::string::npos) << sentence;
-  }
-}
-
-TEST(ConvEngineForAnAbsentGpu, NamesAProblemThatMakesNoSense) {
-  ConvProblem problem = small_problem(ConvPass::forward);
+  const auto plan = [&] { engine_of(h200())->plan(problem, 256 << 20); };
+  expect_error(ExitCode::internal, {text_of(problem), "256 MiB", "--fusion off"}, plan);
+  problem = small_problem(ConvPass::forward);
   problem.c = -1;
-  try {
-    engine_of(h200())->plan(problem, 0);
-    FAIL() << "-1 channels";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find(text_of(problem)), std::string::npos) << error.what();
-  }
+  expect_error(ExitCode::internal, {text_of(problem)}, plan);
 }
 
 TEST(ConvEngineForAnAbsentGpu, RefusesPropertiesThatCuDNNCannotRead) {

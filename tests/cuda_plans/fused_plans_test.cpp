@@ -45,35 +45,25 @@ class FusedPlans : public testing::TestWithParam<Case> {
     return found;
   }
 
-  void expect_plan(const ConvProblem& problem, bool expected, std::size_t workspace_limit = kWorkspaceLimit) {
-    const Planned planned = try_plan(*engine_, problem, workspace_limit);
-    EXPECT_EQ(planned.built, expected) << text_of(problem) << ": " << planned.text;
-  }
-
   const AbsentGpu gpu_ = GetParam().gpu();
   const FusionSupport support_ =
       fusion_support(gpu_.limits().compute_capability, GetParam().precision, false);
   const std::unique_ptr<ConvEngine> engine_ = engine_for(gpu_, false);
 };
 
-TEST_P(FusedPlans, ForwardWithStatisticsBuildsWhereDescribingSaysSo) {
-  for (const ConvProblem& problem : shapes(FusedGraph::statistics)) expect_plan(problem, support_.statistics);
-}
-
-TEST_P(FusedPlans, ForwardOfNormalisedInputBuildsWhereDescribingSaysSo) {
-  for (const ConvProblem& problem : shapes(FusedGraph::normalized_input))
-    expect_plan(problem, support_.normalized_input);
-}
-
-TEST_P(FusedPlans, WeightGradientOfNormalisedInputBuildsWhereDescribingSaysSo) {
-  for (const ConvProblem& problem : shapes(FusedGraph::normalized_input_weights))
-    expect_plan(problem, support_.normalized_input_weights);
-}
-
 // An engine that holds the whole gradient in its workspace moves more bytes than it saves.
-TEST_P(FusedPlans, BackwardThroughANormBuildsWithoutACopyOfTheGradientWhereDescribingSaysSo) {
-  for (const ConvProblem& problem : shapes(FusedGraph::norm_backward_data))
-    expect_plan(problem, support_.norm_backward_data, gradient_bytes(problem) / 2);
+TEST_P(FusedPlans, AreBuiltWhereDescribingSaysSo) {
+  for (const auto& [pattern, supported] :
+       {std::pair{FusedGraph::statistics, support_.statistics},
+        {FusedGraph::normalized_input, support_.normalized_input},
+        {FusedGraph::normalized_input_weights, support_.normalized_input_weights},
+        {FusedGraph::norm_backward_data, support_.norm_backward_data}})
+    for (const ConvProblem& problem : shapes(pattern)) {
+      const bool is_backward = pattern == FusedGraph::norm_backward_data;
+      const Planned planned =
+          try_plan(*engine_, problem, is_backward ? gradient_bytes(problem) / 2 : kWorkspaceLimit);
+      EXPECT_EQ(planned.built, supported) << text_of(problem) << ": " << planned.text;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(OnGpus, FusedPlans,

@@ -30,12 +30,6 @@ TEST(ConvProblem, HasTheChannelsThatTheImagesArePaddedTo) {
   }
 }
 
-TEST(ConvProblem, IsNamedByPassShapeAndPrecision) {
-  const auto plans = wanted_plans(h200().limits(), {.precision = Precision::fp16, .fuse = false});
-  EXPECT_EQ(text_of(find(plans, "conv1.forward").problem),
-            "conv_forward 128x224x224x4 to 112x112x64, kernel 7, stride 2, padding 3, f16");
-}
-
 TEST(ConvProblem, SaysWhatIsFusedAndWhatItReads) {
   ConvProblem problem{.n = 2, .h = 7, .w = 7, .c = 64, .out_h = 7, .out_w = 7, .out_c = 64, .groups = 2};
   problem.fusion = {.normalizes_input = true, .gathers_statistics = true};

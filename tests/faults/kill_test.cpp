@@ -1,5 +1,5 @@
 // R5: whenever a process is killed, every written line is whole, and no unfinished file looks finished.
-// PLUMB_FAULTS_KILLS: number of kills (15); PLUMB_FAULTS_SEED: reproduces a failure.
+// PLUMB_FAULTS_KILLS: number of kills (10); PLUMB_FAULTS_SEED: reproduces a failure.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -58,7 +58,7 @@ int expect_consistent(const Place& place, bool killed) {
 }
 
 TEST(Kill, AtAnyTimeLeavesWholeLinesAndNoScore) {
-  const std::uint64_t kills = number_from("PLUMB_FAULTS_KILLS", 15);
+  const std::uint64_t kills = number_from("PLUMB_FAULTS_KILLS", 10);
   const std::uint64_t seed = number_from("PLUMB_FAULTS_SEED", std::random_device{}());
   std::printf("PLUMB_FAULTS_SEED=%llu\n", static_cast<unsigned long long>(seed));
   std::mt19937_64 random(seed);

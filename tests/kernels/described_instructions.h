@@ -2,30 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <optional>
 #include <stdexcept>
 #include <string>
 
 #include "kernels/program/program.h"
 
 namespace plumb {
-
-template <typename Operation>
-std::size_t count_kind(const Program& program) {
-  return static_cast<std::size_t>(
-      std::count_if(program.instructions.begin(), program.instructions.end(),
-                    [](const Instruction& instruction) { return instruction.as<Operation>() != nullptr; }));
-}
-
-// Number of such instructions that have this operand.
-template <typename Operation, typename Member>
-std::size_t count_with(const Program& program, std::optional<Member> Operation::*member) {
-  return static_cast<std::size_t>(std::count_if(program.instructions.begin(), program.instructions.end(),
-                                                [&](const Instruction& instruction) {
-                                                  const auto* operation = instruction.as<Operation>();
-                                                  return operation && operation->*member;
-                                                }));
-}
 
 inline const Instruction& instruction_named(const Program& program, const std::string& name) {
   const auto found = std::find_if(program.instructions.begin(), program.instructions.end(),

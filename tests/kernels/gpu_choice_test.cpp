@@ -2,38 +2,21 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include "tests/bench/expect_error.h"
 
 namespace plumb::cuda {
 namespace {
 
-template <typename Call>
-Error error_of(Call&& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error;
+TEST(GpuChoice, LocalRanksGoRoundTheGpusThatTheySee) {
+  for (int rank = 0; rank < 8; ++rank) {
+    EXPECT_EQ(choose_gpu(8, rank), rank);
+    EXPECT_EQ(choose_gpu(2, rank), rank % 2);
+    EXPECT_EQ(choose_gpu(1, rank), 0);
   }
-  return Error(ExitCode::ok, "no error");
-}
-
-TEST(GpuChoice, EveryLocalRankTakesItsOwnGpu) {
-  for (int rank = 0; rank < 8; ++rank) EXPECT_EQ(choose_gpu(8, rank), rank);
-}
-
-TEST(GpuChoice, WhereTheLauncherShowsOneGpuEachRankTakesIt) {
-  for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(choose_gpu(1, rank), 0);
-}
-
-TEST(GpuChoice, MoreRanksThanGpusGoRound) {
-  EXPECT_EQ(choose_gpu(2, 2), 0);
-  EXPECT_EQ(choose_gpu(2, 3), 1);
 }
 
 TEST(GpuChoice, NoGpuIsUnavailableAndNamesTheRank) {
-  const Error error = error_of([] { choose_gpu(0, 3); });
-  EXPECT_EQ(error.code(), ExitCode::unavailable);
-  EXPECT_NE(std::string(error.what()).find("local rank 3"), std::string::npos) << error.what();
+  expect_error(ExitCode::unavailable, {"local rank 3"}, [] { choose_gpu(0, 3); });
 }
 
 TEST(GpuChoice, SaysWhyNoGpuIsVisible) {
@@ -92,21 +75,18 @@ TEST(GpuArchitectures, OneMayEndInASeparator) {
 }
 
 TEST(GpuArchitectures, OtherTextIsADefectOfTheBuild) {
-  for (const char* list : {"native", "80-fast", "80,,90", "a", "90x"}) {
-    const Error error = error_of([&] { parse_architectures(list); });
-    EXPECT_EQ(error.code(), ExitCode::internal) << list;
-  }
+  for (const char* list : {"native", "80-fast", "80,,90", "a", "90x"})
+    expect_error(ExitCode::internal, {"GPU architecture"}, [&] { parse_architectures(list); });
 }
 
 TEST(GpuArchitectures, ATooOldGpuIsToldWhatTheProgramHolds) {
   EXPECT_NO_THROW(require_architecture(90, "80,90", "NVIDIA H200"));
-  const Error error = error_of([] { require_architecture(70, "80,90-virtual", "Tesla V100"); });
-  EXPECT_EQ(error.code(), ExitCode::unavailable);
-  EXPECT_STREQ(
-      error.what(),
-      "option --device: cuda can't use the Tesla V100 (sm_70): this program holds kernels for sm_80, "
-      "compute_90; build it with -DPLUMB_CUDA_ARCHITECTURES=70 and a CUDA toolkit that knows it, or "
-      "use --device cpu");
+  expect_error(
+      ExitCode::unavailable,
+      {"option --device: cuda can't use the Tesla V100 (sm_70): this program holds kernels for sm_80, "
+       "compute_90; build it with -DPLUMB_CUDA_ARCHITECTURES=70 and a CUDA toolkit that knows it, or "
+       "use --device cpu"},
+      [] { require_architecture(70, "80,90-virtual", "Tesla V100"); });
 }
 
 }  // namespace

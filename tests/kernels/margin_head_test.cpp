@@ -1,5 +1,4 @@
-// The margin loss on one CPU device, of features that are the images; tests/conformance has its instructions'
-// values.
+// The margin loss on one CPU device, of features that are the images.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -27,6 +26,35 @@ TEST(CpuMarginHead, CountsImagesWhoseTargetIsLargestInSpiteOfItsMargin) {
                           {static_cast<float>(std::cos(angle)), static_cast<float>(std::sin(angle))});
   }
   EXPECT_EQ(run_on_cpu(graph, tensors, {}).metrics[0].top1, 1);
+}
+
+// Loss, and the length of all class centers' gradients together: computed in NumPy, and confirmed by finite
+// differences to 2e-8. An update by the gradient alone subtracts it.
+TEST(CpuMarginHead, HasThePublishedLossesAndGradients) {
+  using enum MarginLoss::Gradient;
+  struct Row {
+    Margins margins;
+    MarginLoss::Gradient gradient;
+    double loss, center_gradient_length;
+  };
+  for (const Row& row : {Row{{1, 0.5, 0}, exact, 78.064953766, 13.048544518},
+                         {{1, 0.5, 0}, straight_through, 78.064953766, 15.055791552},
+                         {{1, 0, 0.4}, exact, 81.778523418, 15.055791607},
+                         {{1, 0.3, 0.2}, exact, 82.315179903, 13.878842244}})
+    for (const Head head : kHeads) {
+      const Graph graph = margin_graph(4, 8, 10, {.margins = row.margins, .gradient = row.gradient}, head);
+      TestTensors tensors{.parameters = {{}}, .statistics = {}, .images = {}, .labels = {3, 7, 0, 9}};
+      for (int i = 0; i < 32; ++i) tensors.images.push_back(static_cast<float>(std::sin(0.37 * i + 0.11)));
+      for (int i = 0; i < 80; ++i)
+        tensors.parameters[0].push_back(static_cast<float>(std::cos(0.23 * i + 0.05)));
+      const GraphRun run =
+          run_on_cpu(graph, tensors, {.rule = {.momentum = 0, .weight_decay = 0}, .learning_rate = 1});
+      EXPECT_NEAR(run.losses[0], row.loss, 1e-5 * row.loss);
+      double squares = 0;
+      for (std::size_t i = 0; i < 80; ++i)
+        squares += std::pow(double{tensors.parameters[0][i]} - run.parameters[0][i], 2);
+      EXPECT_NEAR(std::sqrt(squares), row.center_gradient_length, 1e-5 * row.center_gradient_length);
+    }
 }
 
 TEST(CpuMarginHead, FeaturesOfAnySizeHaveTheSameLoss) {

@@ -93,25 +93,6 @@ TEST(MemoryPlan, IsNeverBelowWhatIsLiveAtOnce) {
   }
 }
 
-TEST(MemoryPlan, AChainOfEqualBuffersNeedsTwo) {
-  Program program;
-  for (int i = 0; i < 10; ++i) program.buffers.push_back({.name = std::to_string(i), .bytes = 4096});
-  for (BufferId i = 0; i + 1 < 10; ++i) {
-    program.instructions.push_back(
-        {.operation = i == 0 ? Recorded{{{1, kWrite}}} : Recorded{{{i, kRead}, {i + 1, kWrite}}}});
-  }
-  EXPECT_EQ(plan_memory(program).arena_bytes, 2 * 4096u);
-  EXPECT_EQ(largest_live_bytes(program), 2 * 4096u);
-}
-
-TEST(MemoryPlan, StepsOfDifferentLanesWithoutACommonBufferNeverShare) {
-  Program program;
-  program.buffers = {{.name = "a", .bytes = 4096}, {.name = "b", .bytes = 4096}};
-  program.instructions = {{.operation = Recorded{{{0, kWrite}}}},
-                          {.operation = Recorded{{{1, kWrite}}}, .lane = Lane::communication}};
-  EXPECT_EQ(plan_memory(program).arena_bytes, 2 * 4096u);
-}
-
 TEST(MemoryPlan, AnUnusedBufferTakesMemoryOnlyIfItIsPersistent) {
   Program program;
   program.buffers = {{.name = "kept", .bytes = 5000, .persistent = true}, {.name = "unused", .bytes = 5000}};

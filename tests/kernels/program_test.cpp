@@ -26,21 +26,6 @@ TEST(Program, EveryKindOfCollectiveHasItsOwnName) {
   EXPECT_EQ(names.size(), static_cast<std::size_t>(kinds));
 }
 
-TEST(Program, BytesOfDTypes) {
-  EXPECT_EQ(bytes_of(DType::f32), 4u);
-  EXPECT_EQ(bytes_of(DType::f16), 2u);
-  EXPECT_EQ(bytes_of(DType::bf16), 2u);
-  EXPECT_EQ(bytes_of(DType::i32), 4u);
-  EXPECT_EQ(bytes_of(DType::i64), 8u);
-  EXPECT_EQ(bytes_of(DType::u8), 1u);
-}
-
-TEST(Program, RootOfAViewIsWhatItLiesIn) {
-  const Program program = bucket_of_two_gradients();
-  EXPECT_EQ(root_of(program, 0), 0u);
-  EXPECT_EQ(root_of(program, 2), 0u);
-}
-
 TEST(ReductionHash, SeesEverythingThatRanksMustAgreeOn) {
   const std::uint64_t hash = reduction_hash(bucket_of_two_gradients());
   const auto changed = [](auto change) {

@@ -2,10 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/text_table.h"
-#include "kernels/program/describe.h"
 #include "kernels/program/roofline.h"
 #include "tests/golden_text.h"
 
@@ -87,19 +85,6 @@ TEST(Targets, HaveTheRatesPerClockOfTheirArchitecture) {
                   rates.at(precision) / rates.at(Precision::fp32),
                   0.14 * rates.at(precision) / rates.at(Precision::fp32))
           << target.name << ' ' << name_of(precision);
-  }
-}
-
-TEST(Describe, RefusesAPrecisionThatTheDeviceLacksAndNamesThoseItHas) {
-  try {
-    describe(Graph{}, {.precision = Precision::bf16}, *find_target("v100-16gb"));
-    FAIL() << "bf16 on a V100";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::usage);
-    const std::string sentence = error.what();
-    EXPECT_NE(sentence.find("--bf16"), std::string::npos) << sentence;
-    EXPECT_NE(sentence.find("v100-16gb"), std::string::npos) << sentence;
-    EXPECT_NE(sentence.find("--fp32, --fp16"), std::string::npos) << sentence;
   }
 }
 

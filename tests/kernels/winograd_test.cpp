@@ -182,13 +182,6 @@ TEST(WinogradProgram, InBf16ReadsTheHalfWeightAndCountsProductsInFp32) {
   EXPECT_FALSE(copies_weight(program, "layer1.0.conv2"));
 }
 
-TEST(WinogradProgram, TextNamesLayersAndPasses) {
-  const std::string text = winograd_text(resnet50_on(cpu_with_winograd(), 1, 224));
-  EXPECT_TRUE(text.starts_with("35 of 48 passes over 3x3 convolutions by Winograd's algorithm\n")) << text;
-  EXPECT_NE(text.find("\n  layer2.1.conv2: forward, backward_weights, backward_data\n"), std::string::npos);
-  EXPECT_EQ(winograd_text(resnet50_on(*find_target("cpu"), 1, 224)), "");
-}
-
 // The CPU that runs the tests.
 class CpuWinograd : public testing::Test {
  protected:

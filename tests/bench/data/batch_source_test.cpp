@@ -53,13 +53,6 @@ TEST(SyntheticSource, DependsOnSeedAndRankAlone) {
   EXPECT_NE(images_of(synthetic(1, 0)), images_of(synthetic(2, 0)));
 }
 
-TEST(SyntheticSource, GivesOneBatchForTheWholeRun) {
-  const auto source = make_batch_source(synthetic(1, 0));
-  EXPECT_TRUE(source->same_every_step());
-  EXPECT_EQ(source->same_every_step()->images.data(), source->same_every_step()->images.data());
-  EXPECT_EQ(source->waited_seconds(), 0);
-}
-
 // A batch file with `rows` rows of 3 x 4 x 4; tests overwrite the parts to be wrong.
 TensorFile batch_tensors(std::int64_t rows) {
   TensorFile file;
@@ -110,7 +103,7 @@ TEST_F(BatchFile, GivesItsFirstRowsToEveryRank) {
 }
 
 TEST_F(BatchFile, TooFewRowsAreRefused) {
-  expect_refused(batch_tensors(1), {"\"images\"", "1 rows", "--bs wants 2"});
+  expect_refused(batch_tensors(1), {"\"images\"", "1 rows", "--bs wants 2", "smaller --bs"});
   TensorFile file = batch_tensors(2);
   file.integers["labels"] = {{1}, {3}};
   expect_refused(file, {"\"labels\"", "1 rows", "--bs wants 2"});

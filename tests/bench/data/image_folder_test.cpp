@@ -54,7 +54,7 @@ TEST(ImageFolderList, WhatCannotBeTrainedOnIsNamed) {
   write_file(folder / "file", kBytes);
   expect_error(ExitCode::bad_data, {"--data", "file", "not a folder"}, listing("file"));
   std::filesystem::create_directories(folder / "empty");
-  expect_error(ExitCode::bad_data, {"empty", "no class folders"}, listing("empty"));
+  expect_error(ExitCode::bad_data, {"empty", "no class folders", "one subfolder"}, listing("empty"));
   write_file(folder / "holes/full/a.jpg", kBytes);
   write_file(folder / "holes/hollow/a.png", kBytes);
   expect_error(ExitCode::bad_data, {"\"hollow\"", "no .jpg"}, listing("holes"));

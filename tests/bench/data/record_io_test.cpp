@@ -142,16 +142,5 @@ TEST(ImageRecord, IsRefusedWhereItsHeaderOrLabelsDoNotFit) {
   EXPECT_THROW(parse_image_record(Bytes(100, 0xff)), CorruptImage);
 }
 
-TEST(ImageRecord, WrittenHeaderIsRead) {
-  Bytes record;
-  append_image_header(999, 77, record);
-  EXPECT_EQ(record.size(), 24U);
-  const ImageRecord read = parse_image_record(record);
-  EXPECT_EQ(read.label(0), 999.0F);
-  EXPECT_EQ(read.id, 77U);
-  EXPECT_EQ(read.id2, 0U);
-  EXPECT_TRUE(read.payload.empty());
-}
-
 }  // namespace
 }  // namespace plumb

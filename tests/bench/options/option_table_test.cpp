@@ -105,15 +105,6 @@ TEST(OptionTable, ReadsAShareAsPercentOrAsANumber) {
   EXPECT_DOUBLE_EQ(share, 0.3);
 }
 
-TEST(OptionTable, RefusesMissingDoubleAndExclusiveValues) {
-  expect_sample_refused({"--count"}, {"option --count: needs a value; write --count N"});
-  expect_sample_refused({"--count", "--loud"}, {"--count: needs a value"});
-  expect_sample_refused({"--path", ""}, {"--path: needs a value"});
-  expect_sample_refused({"--count", "3", "--count", "4"}, {"option --count: given 2 times", "'3'", "'4'"});
-  expect_sample_refused({"--loud", "--quiet"}, {"--loud", "--quiet", "exclude each other", "loudness"});
-  expect_sample_refused({"--shape", "oval"}, {"--shape", "'oval'", "round, square"});
-}
-
 TEST(OptionTable, FlagsTakeNoValue) {
   expect_sample_refused({"--no-check=1"},
                         {"option --no-check: takes no value, got '1'", "give --no-check alone"});
@@ -121,17 +112,6 @@ TEST(OptionTable, FlagsTakeNoValue) {
   expect_sample_refused({"--no-check=false", "--count", "3"}, {"--no-check: takes no value"});
   EXPECT_TRUE(parse_sample({"--loud=1", "--help"}).help);
   EXPECT_EQ(parse_sample({"--path=--loud=1"}).path, "--loud=1");
-}
-
-TEST(OptionTable, RefusesAMissingRequiredArgument) {
-  Sample sample;
-  OptionTable table{.program = "p",
-                    .description = "",
-                    .groups = {{"A", {positional("DIR", sample.folder, "where").as_required()}}}};
-  const char* argv[] = {"p"};
-  expect_error(ExitCode::usage, {"DIR is missing", "where"}, [&] { parse_command_line(table, 1, argv); });
-  const char* two[] = {"p", "a", "b"};
-  expect_error(ExitCode::usage, {"'b'", "one too many"}, [&] { parse_command_line(table, 3, two); });
 }
 
 TEST(OptionTable, ARepeatedArgumentTakesAllValuesBeforeAndBehindOptions) {
@@ -148,18 +128,6 @@ TEST(OptionTable, ARepeatedArgumentTakesAllValuesBeforeAndBehindOptions) {
   EXPECT_EQ(sample.path, "out");
   const char* none[] = {"p", "-o", "out"};
   expect_error(ExitCode::usage, {"PATH… is missing"}, [&] { parse_command_line(table, 3, none); });
-}
-
-TEST(OptionTable, EveryChoiceListsItsValues) {
-  Sample sample;
-  const OptionSpec shape =
-      enum_option<Form>("--shape", sample.shape, {{"round", Form::round}, {"square", Form::square}}, "form");
-  EXPECT_EQ(shape.values, (std::vector<std::string>{"round", "square"}));
-  EXPECT_EQ(choice_option("--path", sample.path, {"here", "there"}, "").values,
-            (std::vector<std::string>{"here", "there"}));
-  EXPECT_TRUE(text_option("--path", "a|b", sample.path, "").values.empty());
-  EXPECT_EQ(text_option("--path", "P", sample.path, "").with_values({"here"}).values,
-            std::vector<std::string>{"here"});
 }
 
 TEST(OptionTable, ConfigurationIsInTheTablesOrder) {

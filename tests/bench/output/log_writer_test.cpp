@@ -148,29 +148,37 @@ TEST(LogWriter, AFolderThatVanishesIsNoticedAtTheNextLine) {
   }
 }
 
+// A folder of runs as somebody else may have left it.
+struct CaseFolderOfOthers : ScratchFolder {
+  CaseFolderOfOthers() { std::filesystem::create_directory(cases); }
+  explicit CaseFolderOfOthers(const std::string& case_text,
+                              const std::string& log = "resnet50_b128_fp32_1.log")
+      : CaseFolderOfOthers() {
+    write_text(cases + "/" + log, "");
+    if (!case_text.empty()) write_text(case_file, case_text);
+  }
+  const std::string cases = path() + "/1n1g", case_file = cases + "/.plumbline-case";
+};
+
+void expect_refused(const std::string& folder, const std::vector<std::string>& words,
+                    const LogCase& log_case = kCase) {
+  expect_error(ExitCode::cannot_create, words, [&] { LogWriter(folder, log_case, {}); });
+}
+
 TEST(LogWriter, ALinkThatLeadsNowhereTakesItsName) {
-  ScratchFolder folder;
-  std::filesystem::create_directory(folder.path() + "/1n1g");
-  std::filesystem::create_symlink("/nowhere/at/all", folder.path() + "/1n1g/resnet50_b128_fp32_1.log");
+  const CaseFolderOfOthers folder;
+  std::filesystem::create_symlink("/nowhere/at/all", folder.cases + "/resnet50_b128_fp32_1.log");
   EXPECT_EQ(LogWriter(folder.path(), kCase, {}).run(), 2);
 }
 
-TEST(LogWriter, ACaseFileThatIsALinkIsNotFollowed) {
-  ScratchFolder folder;
-  write_text(folder.path() + "/precious", "{}");
-  std::filesystem::create_directory(folder.path() + "/1n1g");
-  std::filesystem::create_symlink(folder.path() + "/precious", folder.path() + "/1n1g/.plumbline-case");
-  expect_error(ExitCode::cannot_create, {"/1n1g/.plumbline-case", "is a link", "--log-dir"},
-               [&] { LogWriter(folder.path(), kCase, {}); });
-  EXPECT_EQ(read_text(folder.path() + "/precious"), "{}");
-}
-
-TEST(LogWriter, ACaseFileThatIsAPipeIsRefused) {
-  ScratchFolder folder;
-  std::filesystem::create_directory(folder.path() + "/1n1g");
-  ASSERT_EQ(mkfifo((folder.path() + "/1n1g/.plumbline-case").c_str(), 0644), 0);
-  expect_error(ExitCode::cannot_create, {"/1n1g/.plumbline-case", "not a regular file", "--log-dir"},
-               [&] { LogWriter(folder.path(), kCase, {}); });
+TEST(LogWriter, ACaseFileThatIsALinkOrAPipeIsRefused) {
+  const CaseFolderOfOthers link, pipe;
+  write_text(link.path() + "/precious", "{}");
+  std::filesystem::create_symlink(link.path() + "/precious", link.case_file);
+  expect_refused(link.path(), {"/1n1g/.plumbline-case", "is a link", "--log-dir"});
+  EXPECT_EQ(read_text(link.path() + "/precious"), "{}");
+  ASSERT_EQ(mkfifo(pipe.case_file.c_str(), 0644), 0);
+  expect_refused(pipe.path(), {"/1n1g/.plumbline-case", "not a regular file", "--log-dir"});
 }
 
 TEST(LogWriter, ACaseFileThatStaysLockedIsToldAndNotWaitedForWithoutEnd) {
@@ -181,49 +189,14 @@ TEST(LogWriter, ACaseFileThatStaysLockedIsToldAndNotWaitedForWithoutEnd) {
                [&] { CaseFolder(logs, folder.path(), kCase, std::chrono::milliseconds(50)); });
 }
 
-TEST(LogWriter, RefusesAFolderThatIsAFile) {
-  ScratchFolder folder;
+TEST(LogWriter, RefusesAFolderThatIsAFileOrCannotBe) {
+  const ScratchFolder folder;
   write_text(folder.path() + "/logs", "");
-  expect_error(ExitCode::cannot_create, {folder.path() + "/logs", "Not a directory", "--log-dir"},
-               [&] { LogWriter(folder.path() + "/logs", kCase, {}); });
+  expect_refused(folder.path() + "/logs", {folder.path() + "/logs", "Not a directory", "--log-dir"});
   std::filesystem::create_directory(folder.path() + "/other");
   write_text(folder.path() + "/other/1n1g", "");
-  expect_error(ExitCode::cannot_create, {"other/1n1g", "--log-dir"},
-               [&] { LogWriter(folder.path() + "/other", kCase, {}); });
-}
-
-TEST(LogWriter, RefusesAFolderOnAFileSystemThatCannotHoldIt) {
-  expect_error(ExitCode::cannot_create, {"--log-dir /proc/plumbline: cannot create the folder"},
-               [] { LogWriter("/proc/plumbline", kCase, {}); });
-}
-
-TEST(LogWriter, RefusesAFolderOfAnotherConfiguration) {
-  ScratchFolder folder;
-  {
-    LogWriter log(folder.path(), kCase, {});
-    write_lines(log, 1);
-    log.finish();
-  }
-  std::vector<LogCase> others(6, kCase);
-  others[0].model = "r50";
-  others[1].batch_per_device = 64;
-  others[2].precision = "fp16";
-  others[3].image_size = 64;
-  others[4].data = "images";
-  others[5].data = "batch";
-  const std::vector<std::string> theirs = {"this r50 run",
-                                           "--bs 64 --fp32 --image-size 224 on synthetic data",
-                                           "--bs 128 --fp16 --image-size 224 on synthetic data",
-                                           "--bs 128 --fp32 --image-size 64 on synthetic data",
-                                           "--bs 128 --fp32 --image-size 224 on images",
-                                           "--bs 128 --fp32 --image-size 224 on a batch file"};
-  for (std::size_t i = 0; i < others.size(); ++i)
-    expect_error(ExitCode::cannot_create,
-                 {"--log-dir " + folder.path() + ": " + folder.path() +
-                      "/1n1g holds resnet50 runs with --bs 128 --fp32 --image-size 224 on synthetic data",
-                  theirs[i], "; pass another --log-dir"},
-                 [&] { LogWriter(folder.path(), others[i], {}); });
-  EXPECT_EQ(folder.list("1n1g"), std::vector<std::string>{"resnet50_b128_fp32_1.log"});
+  expect_refused(folder.path() + "/other", {"other/1n1g", "--log-dir"});
+  expect_refused("/proc/plumbline", {"--log-dir /proc/plumbline: cannot create the folder"});
 }
 
 void write_whole_log(const ScratchFolder& folder, const LogCase& log_case) {
@@ -232,99 +205,92 @@ void write_whole_log(const ScratchFolder& folder, const LogCase& log_case) {
   log.finish();
 }
 
+TEST(LogWriter, RefusesAFolderOfAnotherConfiguration) {
+  const ScratchFolder folder;
+  write_whole_log(folder, kCase);
+  const auto expect_theirs = [&](auto member, const auto& value, const std::string& theirs) {
+    LogCase other = kCase;
+    other.*member = value;
+    expect_refused(folder.path(),
+                   {"--log-dir " + folder.path() + ": " + folder.path() +
+                        "/1n1g holds resnet50 runs with --bs 128 --fp32 --image-size 224 on synthetic data",
+                    theirs, "; pass another --log-dir"},
+                   other);
+  };
+  expect_theirs(&LogCase::model, "r50", "this r50 run");
+  expect_theirs(&LogCase::batch_per_device, 64, "--bs 64 --fp32 --image-size 224 on synthetic data");
+  expect_theirs(&LogCase::precision, "fp16", "--bs 128 --fp16 --image-size 224 on synthetic data");
+  expect_theirs(&LogCase::image_size, 64, "--bs 128 --fp32 --image-size 64 on synthetic data");
+  expect_theirs(&LogCase::data, "images", "--bs 128 --fp32 --image-size 224 on images");
+  expect_theirs(&LogCase::data, "batch", "--bs 128 --fp32 --image-size 224 on a batch file");
+  EXPECT_EQ(folder.list("1n1g"), std::vector<std::string>{"resnet50_b128_fp32_1.log"});
+}
+
+LogCase case_with(const std::map<std::string, std::string>& settings) {
+  LogCase log_case = kCase;
+  log_case.settings = settings;
+  return log_case;
+}
+
 TEST(LogWriter, RunsOfOtherSettingsAreAnotherConfiguration) {
-  ScratchFolder folder;
-  LogCase usual = kCase;
-  usual.settings = {{"threads", "1"}};
+  const ScratchFolder folder;
+  const LogCase usual = case_with({{"threads", "1"}});
   write_whole_log(folder, usual);
   EXPECT_EQ(LogWriter(folder.path(), usual, {}).run(), 2);
   for (const std::map<std::string, std::string>& settings :
        {std::map<std::string, std::string>{{"threads", "2"}},
         {{"bucket_mb", "4"}, {"threads", "1"}},
         {{"overlap", "false"}, {"threads", "1"}},
-        {{"comm", "mpi"}, {"threads", "1"}}}) {
-    LogCase other = usual;
-    other.settings = settings;
-    expect_error(ExitCode::cannot_create,
-                 {"--image-size 224 --threads 1 on synthetic data", settings_text(settings)},
-                 [&] { LogWriter(folder.path(), other, {}); });
-  }
+        {{"comm", "mpi"}, {"threads", "1"}}})
+    expect_refused(folder.path(), {"--image-size 224 --threads 1 on synthetic data", settings_text(settings)},
+                   case_with(settings));
 }
 
 TEST(LogWriter, ACaseOfBeforeSettingsWereKeptHasTheUsualOnesAndAnyThreads) {
-  ScratchFolder folder;
+  const ScratchFolder folder;
   write_whole_log(folder, kCase);
-  LogCase threaded = kCase, other = kCase;
-  threaded.settings = {{"threads", "2"}};
-  other.settings = {{"bucket_mb", "4"}, {"threads", "2"}};
-  EXPECT_EQ(LogWriter(folder.path(), threaded, {}).run(), 2);
-  expect_error(ExitCode::cannot_create, {"--bucket-mb 4 --threads 2"},
-               [&] { LogWriter(folder.path(), other, {}); });
+  EXPECT_EQ(LogWriter(folder.path(), case_with({{"threads", "2"}}), {}).run(), 2);
+  expect_refused(folder.path(), {"--bucket-mb 4 --threads 2"},
+                 case_with({{"bucket_mb", "4"}, {"threads", "2"}}));
 }
 
 TEST(LogWriter, ACaseWithoutASourceOfDataIsSynthetic) {
-  ScratchFolder folder;
-  std::filesystem::create_directory(folder.path() + "/1n1g");
-  write_text(folder.path() + "/1n1g/resnet50_b128_fp32_1.log", "");
-  write_text(folder.path() + "/1n1g/.plumbline-case",
-             "{\"model\":\"resnet50\",\"batch_per_device\":128,\"precision\":\"fp32\",\"image_size\":224}\n");
+  const CaseFolderOfOthers folder(
+      "{\"model\":\"resnet50\",\"batch_per_device\":128,\"precision\":\"fp32\",\"image_size\":224}\n");
   LogCase images = kCase;
   images.data = "images";
-  expect_error(ExitCode::cannot_create, {"on synthetic data", "on images"},
-               [&] { LogWriter(folder.path(), images, {}); });
+  expect_refused(folder.path(), {"on synthetic data", "on images"}, images);
   EXPECT_EQ(LogWriter(folder.path(), kCase, {}).run(), 2);
 }
 
-TEST(LogWriter, RefusesLogsWhoseCaseCannotBeRead) {
-  for (const char* junk : {"junk", "{}", "[1]", "{\"model\":1}"}) {
-    ScratchFolder folder;
-    std::filesystem::create_directory(folder.path() + "/1n1g");
-    write_text(folder.path() + "/1n1g/resnet50_b128_fp32_1.log", "");
-    write_text(folder.path() + "/1n1g/.plumbline-case", junk);
-    expect_error(ExitCode::cannot_create, {"resnet50_b128_fp32_1.log of another configuration", "--log-dir"},
-                 [&] { LogWriter(folder.path(), kCase, {}); });
-  }
-}
-
-TEST(LogWriter, RefusesLogsOfAnotherFrameworkThatHaveItsOwnConfiguration) {
-  ScratchFolder folder;
+TEST(LogWriter, RefusesLogsOfAnUnknownConfiguration) {
+  for (const char* junk : {"junk", "{}", "[1]", "{\"model\":1}"})
+    expect_refused(CaseFolderOfOthers(junk).path(),
+                   {"resnet50_b128_fp32_1.log of another configuration", "--log-dir"});
+  expect_refused(CaseFolderOfOthers("", "rn50_b128_fp32_1.log").path(), {"rn50_b128_fp32_1.log"});
+  // Another framework's, with ours.
+  const CaseFolderOfOthers folder;
   { LogWriter(folder.path(), kCase, {}); }
-  const std::string file = folder.path() + "/1n1g/.plumbline-case", own = read_text(file);
-  write_text(folder.path() + "/1n1g/resnet50_b128_fp32_7.log", "");
+  const std::string own = read_text(folder.case_file);
+  write_text(folder.cases + "/resnet50_b128_fp32_7.log", "");
   EXPECT_EQ(LogWriter(folder.path(), kCase, {}).run(), 1);
-  write_text(file, own.substr(0, own.rfind('}')) + R"(,"framework":"PyTorch"})" + "\n");
-  expect_error(ExitCode::cannot_create, {"another configuration"},
-               [&] { LogWriter(folder.path(), kCase, {}); });
+  write_text(folder.case_file, own.substr(0, own.rfind('}')) + R"(,"framework":"PyTorch"})" + "\n");
+  expect_refused(folder.path(), {"another configuration"});
 }
 
-TEST(LogWriter, LogsOfFailedRunsKeepNoOtherConfigurationOut) {
-  ScratchFolder folder;
-  {
-    LogWriter failed(folder.path(), kCase, {});
-    write_lines(failed, 3);
+TEST(LogWriter, AFolderWithoutFinishedLogsTakesANewConfiguration) {
+  LogCase other = kCase;
+  other.image_size = 64;
+  for (const int lines : {0, 3}) {
+    const ScratchFolder folder;
+    {
+      LogWriter failed(folder.path(), kCase, {});
+      write_lines(failed, lines);
+    }
+    const LogWriter log(folder.path(), other, {});
+    EXPECT_EQ(log.run(), lines == 0 ? 1 : 2);
+    expect_refused(folder.path(), {"--image-size 64", "--image-size 224"});
   }
-  LogCase other = kCase;
-  other.image_size = 64;
-  const LogWriter log(folder.path(), other, {});
-  EXPECT_EQ(log.run(), 2);
-}
-
-TEST(LogWriter, AFolderWithoutLogsTakesANewConfiguration) {
-  ScratchFolder folder;
-  LogCase other = kCase;
-  other.image_size = 64;
-  { LogWriter log(folder.path(), kCase, {}); }
-  LogWriter log(folder.path(), other, {});
-  expect_error(ExitCode::cannot_create, {"--image-size 64", "--image-size 224"},
-               [&] { LogWriter(folder.path(), kCase, {}); });
-}
-
-TEST(LogWriter, RefusesAFolderWithLogsOfOtherPrograms) {
-  ScratchFolder folder;
-  std::filesystem::create_directory(folder.path() + "/1n1g");
-  write_text(folder.path() + "/1n1g/rn50_b128_fp32_1.log", "");
-  expect_error(ExitCode::cannot_create, {"rn50_b128_fp32_1.log"},
-               [&] { LogWriter(folder.path(), kCase, {}); });
 }
 
 TEST(LogWriter, AFullDiskIsLoudAndLeavesWholeLines) {

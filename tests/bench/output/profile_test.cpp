@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <random>
-#include <sstream>
 
+#include "base/text.h"
 #include "results/record/program_format.h"
 #include "tests/bench/output/profiled_program.h"
+#include "tests/golden_text.h"
 
 namespace plumb {
 namespace {
@@ -123,55 +124,6 @@ TEST(Profile, EveryTimeIsAMeanOfTheSameIterationsSoThatAllAddsUp) {
   EXPECT_NEAR(profile.busy_seconds + profile.gap_seconds, profile.iteration_seconds, 1e-12);
 }
 
-TEST(Profile, WhatIsFasterThanMemoryWasCached) {
-  std::vector<InstructionTime> times = three_iterations();
-  for (InstructionTime& time : times)
-    if (time.instruction == kNorm) time.end = time.begin + 1e-4;  // 1 ms by its bytes
-  const std::string text =
-      profile_text(profiled_program(), make_profile(profiled_program(), times, a_device(), Precision::fp32));
-  EXPECT_NE(text.find("cached"), std::string::npos) << text;
-  EXPECT_EQ(text.find("1000 %"), std::string::npos) << text;
-}
-
-TEST(Profile, OfNothingIsEmpty) {
-  const Profile profile = make_profile(profiled_program(), {}, a_device(), Precision::fp32);
-  EXPECT_EQ(profile.iterations, 0U);
-  EXPECT_TRUE(profile.instructions.empty());
-  EXPECT_FALSE(profile_text(profiled_program(), profile).empty());
-}
-
-TEST(Profile, TableShowsTheMostLostFirstAndTheRestInOneRow) {
-  const std::string text = profile_text(profiled_program(), profile_of_three(), 7.5e-3, 2);
-  const std::size_t conv = text.find("layer1.0.conv1.forward"), norm = text.find("layer1.0.bn1.backward"),
-                    others = text.find("2 others");
-  ASSERT_NE(others, std::string::npos) << text;
-  EXPECT_LT(conv, norm) << text;
-  EXPECT_LT(norm, others) << text;
-  EXPECT_EQ(text.find("advance_state", text.find("most lost")), std::string::npos) << text;
-  EXPECT_NE(text.find("7.500 ms without stamps"), std::string::npos) << text;
-  EXPECT_NE(text.find("communication lane, at the same time: 1 op, 5.000 ms"), std::string::npos) << text;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
-}
-
-TEST(Profile, NamesEngineWorkspaceAndTimeAloneWhereTheDeviceHasEngines) {
-  Program program = profiled_program();
-  EXPECT_EQ(profile_text(program, profile_of_three()).find("engine"), std::string::npos);
-  program.instructions[kConv].engine = "eng47_k2=5_and_a_name_that_is_too_long_for_its_column";
-  program.instructions[kConv].workspace_bytes = 3U << 20;
-  program.instructions[kConv].tuned_seconds = 1.5e-3;
-  program.instructions[kNorm].engine = "plumbline";
-  const std::string text = profile_text(program, profile_of_three());
-  EXPECT_NE(text.find("4.000    1.500       3.0  eng47_k2=5"), std::string::npos) << text;
-  EXPECT_NE(text.find("plumbline"), std::string::npos) << text;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100U) << line;
-  const auto conv = profile_json(program, profile_of_three()).at("ops").at(kConv);
-  EXPECT_EQ(conv.at("engine"), program.instructions[kConv].engine);
-  EXPECT_EQ(conv.at("workspace_bytes"), 3U << 20);
-  EXPECT_EQ(conv.at("tuned_seconds"), 1.5e-3);
-}
-
 TEST(Profile, JsonHasEveryStepByName) {
   const nlohmann::ordered_json json = profile_json(profiled_program(), profile_of_three());
   EXPECT_EQ(json.at("format"), kProfileFormat);
@@ -182,6 +134,34 @@ TEST(Profile, JsonHasEveryStepByName) {
   EXPECT_EQ(conv.at("bound_by"), "compute");
   EXPECT_NEAR(conv.at("roofline_share").get<double>(), 0.5, 1e-6);
   EXPECT_EQ(json.at("phases").at(0).at("name"), "forward");
+}
+
+// The most lost first, and the rest in one row; engines where the device has them.
+TEST(Profile, IsATableWithinAHundredColumns) {
+  std::string text;
+  const auto add = [&](const std::string& title, const Program& program, const Profile& profile,
+                       std::optional<double> plain_seconds = {}, std::size_t most = 20) {
+    const std::string table = profile_text(program, profile, plain_seconds, most);
+    for (const std::string& line : split(table, '\n')) EXPECT_LE(line.size(), 100U) << line;
+    text += "== " + title + "\n" + table;
+  };
+  Program program = profiled_program();
+  add("two ops", program, profile_of_three(), 7.5e-3, 2);
+  std::vector<InstructionTime> times = three_iterations();
+  for (InstructionTime& time : times)
+    if (time.instruction == kNorm) time.end = time.begin + 1e-4;  // 1 ms by its bytes: it was cached
+  add("faster than memory", program, make_profile(program, times, a_device(), Precision::fp32));
+  add("nothing", program, make_profile(program, {}, a_device(), Precision::fp32));
+  program.instructions[kConv].engine = "eng47_k2=5_and_a_name_that_is_too_long_for_its_column";
+  program.instructions[kConv].workspace_bytes = 3U << 20;
+  program.instructions[kConv].tuned_seconds = 1.5e-3;
+  program.instructions[kNorm].engine = "plumbline";
+  add("engines", program, profile_of_three());
+  expect_golden("tables/profile.txt", text);
+  const auto conv = profile_json(program, profile_of_three()).at("ops").at(kConv);
+  EXPECT_EQ(conv.at("engine"), program.instructions[kConv].engine);
+  EXPECT_EQ(conv.at("workspace_bytes"), 3U << 20);
+  EXPECT_EQ(conv.at("tuned_seconds"), 1.5e-3);
 }
 
 }  // namespace
