@@ -31,6 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kSignalCode = 128;
+constexpr double kLinkPatienceSeconds = 60, kLinkPatiencePerHost = 20;
 constexpr int kAgain = 2;  // runs of a device that seems slow
 
 struct AcceptArguments {
@@ -95,7 +96,8 @@ class Acceptance {
       expectation_ = read_expectation(arguments.expect);
       if (work_.options.empty()) work_.options = expectation_->options;
     }
-    if (hosts_.names.empty() && !environment_variable("SLURM_JOB_NODELIST").empty()) {
+    is_in_slurm_ = hosts_.names.empty() && !environment_variable("SLURM_JOB_NODELIST").empty();
+    if (is_in_slurm_) {
       hosts_ = read_host_list("SLURM_JOB_NODELIST", environment_variable("SLURM_JOB_NODELIST"));
       if (transport_arguments_.ssh.empty()) transport_arguments_.ssh = "srun";
     }
@@ -232,7 +234,9 @@ class Acceptance {
     const std::string user = hosts_.user.empty() ? "" : hosts_.user + "@";
     std::string list;
     for (const std::string& host : verdict_.kept()) append_part(list, user + host, ",");
-    launcher.hosts = SweepHosts{.list = list};
+    launcher.hosts = SweepHosts{.list = list, .via = is_in_slurm_ ? "srun" : ""};
+    if (const std::string& ssh = arguments_.hosts.ssh; !ssh.empty() && !ssh.starts_with("srun"))
+      launcher.arguments = {"--mca", "plm_rsh_agent", ssh};
     return launcher;
   }
 
@@ -262,8 +266,8 @@ class Acceptance {
     std::vector<std::string> words = hosts_words(launcher(), hosts, 1);
     words.insert(words.end(), {(launcher().programs / "bench_allreduce").string(), "--pairs", "--device",
                                "cpu", "--output", file.string()});
-    const ChildEnd end =
-        run_child({words, said, fs::absolute(folder_).string()}, signals_, 60 + 20.0 * hosts, [] {});
+    const ChildEnd end = run_child({words, said, fs::absolute(folder_).string()}, signals_,
+                                   kLinkPatienceSeconds + kLinkPatiencePerHost * hosts, [] {});
     if (end.signal != 0)
       throw Error(static_cast<ExitCode>(128 + end.signal), "stopped by signal {}", end.signal);
     if (end.code != 0) {
@@ -360,6 +364,7 @@ class Acceptance {
   HostList hosts_;
   HostArguments transport_arguments_;
   HostTransport transport_;
+  bool is_in_slurm_ = false;  // without -H: its hosts, reached by srun
   std::optional<Expectation> expectation_;
   LiveLine line_;
   Messages messages_;

@@ -70,9 +70,20 @@ nlohmann::ordered_json only_result(const fs::path& runs) {
   return nullptr;
 }
 
+// "-u NAME" for env: in a step of srun a single process is no rank of Slurm's, as MPI would take it for.
+CommandWords without_scheduler() {
+  CommandWords words;
+  for (const std::string& variable : current_environment())
+    if (variable.starts_with("SLURM_") || variable.starts_with("PMI"))
+      words.insert(words.end(), {"-u", variable.substr(0, variable.find('='))});
+  return words;
+}
+
 CommandWords training_words(const ScreenWork& work, const std::string& gpu, const fs::path& folder) {
   const bool on_gpu = !gpu.empty();
-  CommandWords words{"env", "CUDA_VISIBLE_DEVICES=" + gpu, program_path(work.program, "bench_resnet50")};
+  CommandWords words{"env"};
+  std::ranges::copy(without_scheduler(), std::back_inserter(words));
+  words.insert(words.end(), {"CUDA_VISIBLE_DEVICES=" + gpu, program_path(work.program, "bench_resnet50")});
   words.insert(words.end(), work.options.begin(), work.options.end());
   if (work.options.empty() && !on_gpu) words.insert(words.end(), {"--bs", "4", "--image-size", "64"});
   // Enough for a median; --seconds makes it more where steps are short.

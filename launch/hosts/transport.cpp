@@ -126,7 +126,11 @@ std::string program_path(const std::string& program, const std::string& sibling)
 void explain_failure(const CommandEnd& end, const std::string& program, double timeout_seconds,
                      HostAnswer& answer) {
   constexpr int kNotExecutable = 126, kNotFound = 127, kOfSsh = 255;
-  const std::string said = printable(shortened(last_line(end.output + "\n" + end.errors), 160));
+  std::string said = last_line(end.output + "\n" + end.errors);
+  // srun has the last word about a program that ended with a sentence of its own.
+  for (const std::string& line : split(end.errors, '\n'))
+    if (line.starts_with("plumbline: ")) said = line;
+  said = printable(shortened(std::move(said), 160));
   const auto known = std::ranges::find_if(
       kKnownMessages, [&](const KnownMessage& one) { return said.find(one.part) != said.npos; });
   answer.failure_detail = said;

@@ -80,6 +80,17 @@ case $scenario in
     grep -q '^FAIL .*n3 ' lost.txt || fail "n3 isn't named"
     grep -q '^n2: rank 1 on n2 .* is gone' lost.txt || fail "n2's rank isn't named"
     ;;
+  accept_needs_no_hosts_in_a_slurm_job)
+    on_slurm
+    code=0
+    "$CLUSTER" on n1 salloc --quiet -N 2 "$programs/plumbline" accept --output job --budget 0.1 --program "$programs/bench_arcface" \
+      -- --backbone y1 --head dp --classes 100 --bs 2 --threads 1 >job.txt 2>&1 || code=$?
+    cat job.txt
+    # Two hosts have nothing to be compared with.
+    [ $code = 2 ] || fail "exit code $code"
+    [ -s job/links.json ] || fail "no links: $(cat job/output/*)"
+    grep -q 'scaling 2n1g' job.txt || fail "no scaling over both hosts"
+    ;;
   check_drains_a_node_in_slurms_prolog)
     SLURM_MORE=$'Prolog=/run/scratch/prolog\nPrologFlags=Alloc'
     on_slurm

@@ -121,6 +121,10 @@ TEST(HostTransport, AFailureSaysWhatToDo) {
       explained({.code = 255, .errors = "Warning: x\nroot@n3: Permission denied (publickey).\r\n"}),
       "can't be reached (root@n3: Permission denied (publickey).): let this user log in without a password "
       "(ssh-copy-id HOST)");
+  EXPECT_EQ(explained({.code = 69,
+                       .errors = "plumbline: no room\nsrun: error: n2: task 0: Exited with exit code 69\n"})
+                .substr(0, 74),
+            "ends with exit code 69 instead of an answer (plumbline: no room): see what");
   EXPECT_EQ(explained({.code = 255, .errors = "odd"}), "can't be reached (odd): find out why: ssh HOST true");
   EXPECT_EQ(explained({.code = 127, .errors = "sh: 1: /opt/plumbline: not found"}),
             "/opt/plumbline can't be started there (sh: 1: /opt/plumbline: not found): copy the same package "
