@@ -1,5 +1,6 @@
 #include "results/record/links.h"
 
+#include <algorithm>
 #include <set>
 
 #include "base/error.h"
@@ -63,6 +64,15 @@ void Links::check(const ObjectReader& reader) const {
                 "{} holds neither a link nor an allreduce, from which nothing can be predicted; measure "
                 "again with bench_allreduce --output",
                 reader.origin());
+}
+
+void keep_better_pairs(Links& links, const Links& again) {
+  for (HostPair& pair : links.pairs)
+    for (const HostPair& other : again.pairs) {
+      if (pair.first != other.first || pair.second != other.second) continue;
+      pair.link.bytes_per_second = std::max(pair.link.bytes_per_second, other.link.bytes_per_second);
+      pair.link.latency_seconds = std::min(pair.link.latency_seconds, other.link.latency_seconds);
+    }
 }
 
 nlohmann::ordered_json to_json(const Links& links) {

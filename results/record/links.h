@@ -97,6 +97,9 @@ struct Links {
   void check(const ObjectReader& reader) const;
 };
 
+// Of each pair of hosts, the better of both measurements.
+void keep_better_pairs(Links& links, const Links& again);
+
 nlohmann::ordered_json to_json(const Links& links);
 nlohmann::ordered_json links_schema();
 // Throws Error(bad_data) that names `origin`, the key and what is wrong with it.
