@@ -17,7 +17,7 @@ namespace {
 // ITU-T T.81, table B.1.
 constexpr std::uint8_t kMark = 0xff, kEndOfImage = 0xd9, kStartOfScan = 0xda;
 
-// Those without a segment behind them: stuffed bytes, TEM, RST0 to RST7, SOI.
+// Markers without a segment: stuffed bytes, TEM, RST0 to RST7, SOI.
 bool stands_alone(std::uint8_t marker) {
   return marker <= 0x01 || (marker >= 0xd0 && marker <= 0xd8);
 }

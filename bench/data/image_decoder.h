@@ -45,8 +45,8 @@ class CorruptImage : public std::runtime_error {
 
 // How much work a JPEG file wants: a progressive one is decoded once over for each of its scans.
 //
-// Encoders write 10 scans, scripts of theirs some 30. kMostScannedPixels: those of 12 scans of the largest
-// photographs (44 megapixels), a few seconds of decoding.
+// Encoders write 10 scans, custom scan scripts about 30. kMostScannedPixels: 12 scans of the largest
+// photographs (44 megapixels), which take a few seconds to decode.
 inline constexpr std::int64_t kMostScans = 100, kMostScannedPixels = std::int64_t{1} << 29;
 
 // Scans that a decoder goes through; 1 for a file whose first scan has the whole image. Only markers are
