@@ -8,6 +8,7 @@
 #include "bench/make_rec.h"
 #include "bench/man_pages.h"
 #include "bench/options/options.h"
+#include "bench/plan/dry_run.h"
 #include "bench/run/decode_rate.h"
 #include "bench/run/find_max_batch.h"
 
@@ -24,9 +25,11 @@ int main(int argc, char** argv) {
     AllreduceOptions allreduce;
     documents.write_page(allreduce_man_page(allreduce_option_table(allreduce)));
     documents.write_completions(completed(allreduce_option_table(allreduce)));
-    documents.write("schemas/allreduce.schema.json", allreduce_schema().dump(2) + "\n");
-    documents.write("schemas/decode.schema.json", decode_schema().dump(2) + "\n");
-    documents.write("schemas/max_batch.schema.json", max_batch_schema().dump(2) + "\n");
+    documents.write_schema("allreduce", allreduce_schema());
+    documents.write_schema("decode", decode_schema());
+    documents.write_schema("dry_run", dry_run_schema());
+    documents.write_schema("max_batch", max_batch_schema());
+    documents.write_schema("targets", targets_schema());
     MakeRecArguments make_rec;
     documents.write_page(make_rec_man_page(make_rec_options(make_rec)));
     documents.write_completions(completed(make_rec_options(make_rec)));

@@ -7,9 +7,11 @@
 #include "base/options/documents.h"
 #include "launch/hosts/findings.h"
 #include "launch/hosts/screening.h"
+#include "launch/sweep/sweep_journal.h"
 #include "launch/verdict/expectation.h"
 #include "launch/verdict/verdict.h"
 #include "plumbline/command.h"
+#include "results/analysis/analyze.h"
 #include "results/compare/compare.h"
 #include "results/compare/gate.h"
 #include "results/compare/link_comparison.h"
@@ -33,6 +35,7 @@ int main(int argc, char** argv) {
     documents.write_page(plumbline_man_page(plumbline_commands(), std::string(kDlperfSweep)));
     documents.write_completions(completed("plumbline", plumbline_commands()));
     for (const auto& [name, schema] : std::initializer_list<std::pair<std::string, nlohmann::ordered_json>>{
+             {"analyze", analyze_schema()},
              {"compare", compare_schema()},
              {"doctor", doctor_schema()},
              {"expect", expectation_schema()},
@@ -48,7 +51,8 @@ int main(int argc, char** argv) {
              {"result", result_schema()},
              {"scaling", prediction_schema()},
              {"screen", screen_schema()},
+             {"sweep", sweep_schema()},
              {"verdict", verdict_schema()}})
-      documents.write("schemas/" + name + ".schema.json", schema.dump(2) + "\n");
+      documents.write_schema(name, schema);
   });
 }

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/build.h"
 #include "base/error.h"
@@ -19,6 +20,10 @@ void Documents::write(const std::string& name, const std::string& text) const {
   OutputFile written(output, file, Existing::replace);
   written.write(text);
   written.publish(OnDisk::later);
+}
+
+void Documents::write_schema(const std::string& name, const nlohmann::ordered_json& schema) const {
+  write("schemas/" + name + ".schema.json", schema.dump(2) + "\n");
 }
 
 void Documents::write_page(const ManPage& page) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "base/options/completions.h"
@@ -15,6 +16,7 @@ class Documents {
   explicit Documents(std::string folder) : folder_(std::move(folder)) {}
   void write_page(const ManPage& page) const;                     // man1/NAME.1
   void write_completions(const CompletedProgram& program) const;  // completions/…
+  void write_schema(const std::string& name, const nlohmann::ordered_json& schema) const;  // schemas/…
   void write(const std::string& name, const std::string& text) const;
 
  private:

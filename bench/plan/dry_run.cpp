@@ -15,7 +15,7 @@
 #include "base/text_table.h"
 #include "base/units.h"
 #include "bench/output/program_json.h"
-#include "bench/plan/head_table.h"
+#include "bench/plan/plan_records.h"
 #include "bench/plan/step_plan.h"
 #include "comm/gradient_reduction.h"
 #include "comm/launched_as.h"
@@ -35,15 +35,6 @@ constexpr std::size_t kNameColumns = 48;
 constexpr std::size_t kColumns = 100, kSourceIndent = 4;  // of the list of targets
 constexpr std::array kPrecisions{Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16};
 constexpr double kBits = 8;
-
-// The exchange of a step over links that are only asked about.
-struct PredictedExchange {
-  Layout layout;
-  Link link;           // of a node to others
-  double seconds = 0;  // of all collectives, one after the other
-  // While compute waits; nothing if the head is shared by the ranks.
-  std::optional<double> exposed_seconds;
-};
 
 struct DryRun {
   std::unique_ptr<Device> device;  // this machine's; null with --target. First: the plan may refer to it
@@ -85,8 +76,11 @@ PredictedExchange predict_exchange(const DryRun& run) {
                   .bytes_per_second = *run.options.dry_run.bandwidth_gbps * kGiga / kBits};
   const Layout layout{run.options.nodes, std::max(run.options.devices_per_node, 1)};
   const CollectiveCost cost({.between_hosts = link}, layout);
-  PredictedExchange predicted{
-      .layout = layout, .link = link, .seconds = modeled_exchange_seconds(program, cost)};
+  PredictedExchange predicted{.nodes = layout.nodes,
+                              .devices_per_node = layout.devices_per_node,
+                              .bytes_per_second = link.bytes_per_second,
+                              .latency_seconds = link.latency_seconds,
+                              .seconds = modeled_exchange_seconds(program, cost)};
   if (std::ranges::any_of(program.buffers, &Buffer::sharded)) return predicted;
   const StepModel step =
       step_model(program_json(program, run.plan.memory), run.instruction_seconds, "the program of a dry run");
@@ -127,15 +121,14 @@ std::string grouped(std::int64_t number) {
 }
 
 std::string exchange_text(const DryRun& run, const PredictedExchange& exchange) {
-  const Link& link = exchange.link;
   const auto row = [](const char* name, double seconds, const std::string& remark) {
     return fmt::format("{:<20}{:>16.3f} ms{}\n", name, seconds * kMilliseconds, remark);
   };
   std::string text =
       row("exchange", exchange.seconds,
-          fmt::format(" over {}n{}g, {:g} Gbit/s and {:g} us between nodes", exchange.layout.nodes,
-                      exchange.layout.devices_per_node, kBits * link.bytes_per_second / kGiga,
-                      link.latency_seconds * kMicrosecondsInSecond));
+          fmt::format(" over {}n{}g, {:g} Gbit/s and {:g} us between nodes", exchange.nodes,
+                      exchange.devices_per_node, kBits * exchange.bytes_per_second / kGiga,
+                      exchange.latency_seconds * kMicrosecondsInSecond));
   text += fmt::format("{:<20}2 (n - 1) / n x bytes / bandwidth + 2 (nodes - 1) x latency, each bucket\n",
                       "  as a ring");
   if (!exchange.exposed_seconds) return text;
@@ -220,52 +213,46 @@ std::string longest_text(const DryRun& run) {
   return text + "(--json lists them all)\n";
 }
 
-Json exchange_json(const PredictedExchange& exchange) {
-  return {{"nodes", exchange.layout.nodes},
-          {"devices_per_node", exchange.layout.devices_per_node},
-          {"bytes_per_second", exchange.link.bytes_per_second},
-          {"latency_seconds", exchange.link.latency_seconds},
-          {"seconds", exchange.seconds},
-          {"exposed_seconds", exchange.exposed_seconds ? Json(*exchange.exposed_seconds) : Json(nullptr)}};
-}
-
-Json to_json(const DryRun& run) {
+DryRunRecord record_of(const DryRun& run, std::vector<HeadPlan> heads) {
   const Graph& graph = run.plan.graph;
   const Program& program = run.plan.program;
-  Json memory = Json::object();
-  for (const auto& [name, bytes] : memory_parts(memory_bytes(program, run.plan.memory))) memory[name] = bytes;
-  memory["peak"] = nullptr;  // nothing ran
-  Json instructions = Json::array();
+  DryRunRecord record{
+      .model = graph.model,
+      .precision = std::string(name_of(run.options.precision)),
+      .batch_per_device = graph.batch(),
+      .world_size = run.world_size,
+      .target = run.limits.name,
+      .parameters = backbone_parameter_count(graph),
+      .macs_per_image = macs_per_image(graph),
+      .memory_bytes = {{"peak", std::nullopt}},
+      .device_memory_bytes = static_cast<std::int64_t>(run.limits.memory_bytes),
+      .fits = run.fits(),
+      .largest_batch = run.largest_batch,
+      .roofline_seconds = run.roofline_seconds,
+      .traffic_bytes = static_cast<std::int64_t>(sent_bytes_per_rank(program, run.world_size)),
+      .ops = {},
+      .exchange = run.exchange,
+      .heads = std::move(heads)};
+  for (const auto& [name, bytes] : memory_parts(memory_bytes(program, run.plan.memory)))
+    record.memory_bytes[name] = static_cast<std::int64_t>(bytes);
   for (InstructionId id = 0; id < program.instructions.size(); ++id) {
     const Instruction& instruction = program.instructions[id];
-    instructions.push_back({{"name", instruction.name},
-                            {"phase", name_of(instruction.phase)},
-                            {"lane", name_of(instruction.lane)},
-                            {"macs", static_cast<std::int64_t>(instruction.work.macs)},
-                            {"bytes", static_cast<std::int64_t>(instruction.work.bytes)},
-                            {"roofline_seconds", run.instruction_seconds[id]}});
+    record.ops.push_back({.name = instruction.name,
+                          .phase = std::string(name_of(instruction.phase)),
+                          .lane = std::string(name_of(instruction.lane)),
+                          .macs = static_cast<std::int64_t>(instruction.work.macs),
+                          .bytes = static_cast<std::int64_t>(instruction.work.bytes),
+                          .roofline_seconds = run.instruction_seconds[id]});
   }
-  Json json = {{"model", graph.model},
-               {"precision", name_of(run.options.precision)},
-               {"batch_per_device", graph.batch()},
-               {"world_size", run.world_size},
-               {"target", run.limits.name},
-               {"parameters", backbone_parameter_count(graph)},
-               {"macs_per_image", macs_per_image(graph)},
-               {"memory_bytes", std::move(memory)},
-               {"device_memory_bytes", static_cast<std::int64_t>(run.limits.memory_bytes)},
-               {"fits", run.fits()},
-               {"largest_batch", run.largest_batch},
-               {"roofline_seconds", run.roofline_seconds},
-               {"traffic_bytes", static_cast<std::int64_t>(sent_bytes_per_rank(program, run.world_size))},
-               {"ops", std::move(instructions)}};
-  if (run.exchange) json["exchange"] = exchange_json(*run.exchange);
   if (const std::int64_t parameters = head_parameter_count(graph); parameters > 0) {
-    json["head_parameters"] = parameters;
-    json["head_macs_per_image"] = head_macs_per_image(graph);
+    record.head_parameters = parameters;
+    record.head_macs_per_image = head_macs_per_image(graph);
   }
-  return json;
+  if (run.options.verbose) record.program = program_json(program, run.plan.memory);
+  return record;
 }
+
+constexpr const char* kDryRunSchema = "plumbline.dry_run/1", *kTargetsSchema = "plumbline.targets/1";
 
 }  // namespace
 
@@ -283,12 +270,7 @@ std::string answer_dry_run(const BenchOptions& asked) {
   const BenchOptions& options = run.options;
   std::vector<HeadPlan> heads;
   if (options.model->margin_head) heads = plan_heads(options, run.limits, run.world_size);
-  if (options.json) {
-    Json json = to_json(run);
-    if (options.verbose) json["program"] = program_json(run.plan.program, run.plan.memory);
-    if (!heads.empty()) json["heads"] = to_json(heads);
-    return json_text(json);
-  }
+  if (options.json) return json_text(document_json(kDryRunSchema, record_of(run, std::move(heads))));
   const std::string engines = options.verbose ? engines_text(run.plan, run.limits) : "";
   return totals_text(run) + memory_text(run) + phases_text(run) + longest_text(run) +
          (heads.empty() ? "" : to_text(heads)) + (engines.empty() ? "" : "\n" + engines);
@@ -314,23 +296,30 @@ std::string targets_text(const std::vector<DeviceLimits>& targets) {
 }
 
 Json targets_json(const std::vector<DeviceLimits>& targets) {
-  Json list = Json::array();
+  std::vector<TargetRecord> records;
   for (const DeviceLimits& target : targets) {
-    Json peaks = Json::object();
+    TargetRecord& record = records.emplace_back(
+        TargetRecord{.name = target.name,
+                     .kind = std::string(name_of(target.kind)),
+                     .memory_bytes = static_cast<std::int64_t>(target.memory_bytes),
+                     .bytes_per_second = target.bytes_per_second,
+                     .compute_capability = target.compute_capability,
+                     .source = target.source});
     for (const Precision precision : kPrecisions) {
       const auto peak = target.flops_per_second.find(precision);
-      peaks[std::string(name_of(precision))] =
-          peak == target.flops_per_second.end() ? Json() : Json(peak->second);
+      record.flops_per_second[std::string(name_of(precision))] =
+          peak == target.flops_per_second.end() ? std::nullopt : std::optional(peak->second);
     }
-    list.push_back({{"name", target.name},
-                    {"kind", name_of(target.kind)},
-                    {"memory_bytes", static_cast<std::int64_t>(target.memory_bytes)},
-                    {"bytes_per_second", target.bytes_per_second},
-                    {"flops_per_second", std::move(peaks)},
-                    {"compute_capability", target.compute_capability},
-                    {"source", target.source}});
   }
-  return list;
+  return fields::written(records);
+}
+
+Json dry_run_schema() {
+  return json_schema<DryRunRecord>(kDryRunSchema, "A training step as planned: --dry-run --json.");
+}
+
+Json targets_schema() {
+  return json_schema_of<std::vector<TargetRecord>>(kTargetsSchema, "Devices of --target: --list-targets --json.");
 }
 
 }  // namespace plumb

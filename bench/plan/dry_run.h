@@ -13,11 +13,8 @@
 
 namespace plumb {
 
-// Totals, memory, phases and the longest instructions for people, at most 100 columns wide. With --json one
-// object with the keys parameters, macs_per_image, memory_bytes, target, fits, largest_batch,
-// roofline_seconds, traffic_bytes and ops, next to what was asked for. With --bandwidth also {"exchange":
-// {"nodes", "devices_per_node", "bytes_per_second", "latency_seconds", "seconds", "exposed_seconds"}}, the
-// last one null where it isn't simulated. Throws Error(usage) if the device lacks the precision.
+// Totals, memory, phases and the longest instructions for people, at most 100 columns wide. With --json a
+// DryRunRecord. Throws Error(usage) if the device lacks the precision.
 std::string answer_dry_run(const BenchOptions& asked);
 
 // Seconds of all collectives of the program, one after the other.
@@ -26,8 +23,10 @@ double modeled_exchange_seconds(const Program& program, const CollectiveCost& co
 // The figures that plans and rooflines of named devices are made with: one line per device with its memory,
 // bandwidth and peaks, and one with their source; at most 100 columns.
 std::string targets_text(const std::vector<DeviceLimits>& targets);
-// A list of objects: name, kind, memory_bytes, bytes_per_second, flops_per_second by precision (null where
-// the device lacks it), compute_capability, source.
+// A list of TargetRecord.
 nlohmann::ordered_json targets_json(const std::vector<DeviceLimits>& targets);
+
+nlohmann::ordered_json dry_run_schema();
+nlohmann::ordered_json targets_schema();
 
 }  // namespace plumb

@@ -56,7 +56,7 @@ std::vector<HeadPlan> plan_heads(const BenchOptions& options, const DeviceLimits
                   .traffic_bytes = sent_bytes_per_rank(step.program, world_size),
                   .rows = rows_of_step(step.graph)};
     for (const char* target : kTargets)
-      plan.largest_classes.emplace_back(target, largest_classes(one, *find_target(target), world_size));
+      plan.largest_classes[target] = largest_classes(one, *find_target(target), world_size);
     plans.push_back(std::move(plan));
   }
   return plans;
@@ -68,21 +68,6 @@ std::string shard_text(const Graph& graph) {
                      loss.classes, rows_of_step(graph));
 }
 
-nlohmann::ordered_json to_json(const std::vector<HeadPlan>& heads) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (const HeadPlan& plan : heads) {
-    nlohmann::ordered_json largest = nlohmann::ordered_json::object();
-    for (const auto& [target, classes] : plan.largest_classes)
-      largest[target] = classes ? nlohmann::ordered_json(*classes) : nlohmann::ordered_json();
-    json.push_back({{"head", plan.head},
-                    {"planned_bytes", static_cast<std::int64_t>(plan.planned_bytes)},
-                    {"traffic_bytes", static_cast<std::int64_t>(plan.traffic_bytes)},
-                    {"rows", plan.rows},
-                    {"largest_classes", std::move(largest)}});
-  }
-  return json;
-}
-
 std::string to_text(const std::vector<HeadPlan>& heads) {
   std::string text = fmt::format("\n{:<14}{:>12}{:>16}{:>14}", "class centers", "GiB planned",
                                  "GB sent / step", "rows / step");
@@ -91,8 +76,10 @@ std::string to_text(const std::vector<HeadPlan>& heads) {
   for (const HeadPlan& plan : heads) {
     text += fmt::format("  --head {:<5}{:>12.3f}{:>16.3f}{:>14}", plan.head, plan.planned_bytes / kGiB,
                         plan.traffic_bytes / kGiga, plan.rows);
-    for (const auto& [target, classes] : plan.largest_classes)
+    for (const char* target : kTargets) {
+      const auto& classes = plan.largest_classes.at(target);
       text += fmt::format("{:>14}", classes ? std::to_string(*classes) : "n/a");
+    }
     text += "\n";
   }
   return text + "(per rank; the last columns: most classes that fit such a GPU)\n";

@@ -3,16 +3,16 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "bench/options/options.h"
 #include "kernels/program/describe.h"
 #include "kernels/program/targets.h"
 #include "models/graph.h"
+#include "results/record/fields.h"
 
 namespace plumb {
 
@@ -21,8 +21,16 @@ struct HeadPlan {
   double planned_bytes = 0;  // of rank 0, which has the most classes
   double traffic_bytes = 0;  // sent per step and rank
   std::int64_t rows = 0;     // class centers that a step of rank 0 works with
-  // By target: the most classes over all ranks whose plan fits; empty if the target lacks the precision.
-  std::vector<std::pair<std::string, std::optional<std::int64_t>>> largest_classes;
+  std::map<std::string, std::optional<std::int64_t>> largest_classes;
+
+  static void fields(auto& self, auto&& each) {
+    each("head", self.head, Field{"dp, mp or pfc"});
+    each("planned_bytes", static_cast<std::int64_t>(self.planned_bytes), Field{"of rank 0"});
+    each("traffic_bytes", static_cast<std::int64_t>(self.traffic_bytes), Field{"sent per step and rank"});
+    each("rows", self.rows, Field{"class centers that a step of rank 0 works with"});
+    each("largest_classes", self.largest_classes,
+         Field{"by target: the most classes over all ranks that fit; null where it lacks the precision"});
+  }
 };
 
 // Leaves out heads that would give a rank no class. `options`: resolved, of a model with a margin
@@ -37,7 +45,6 @@ std::optional<std::int64_t> largest_classes(const BenchOptions& options, const D
 // This rank's class centers: "501 of 1001 class centers, 50 in a step".
 std::string shard_text(const Graph& graph);
 
-nlohmann::ordered_json to_json(const std::vector<HeadPlan>& heads);
 std::string to_text(const std::vector<HeadPlan>& heads);
 
 }  // namespace plumb

@@ -23,6 +23,31 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kSchema = "plumbline.sweep/1";
 constexpr const char* kName = "journal.jsonl";
 
+struct SweepHeader {
+  std::string schema = kSchema;
+  std::string plan, build, file, toml;
+
+  static void fields(auto& self, auto&& each) {
+    each("schema", self.schema), each("plan", self.plan, Field{"hash of the list of runs"});
+    each("build", self.build, Field{"hash of the programs"});
+    each("file", self.file, Field{"the sweep file"}), each("toml", self.toml, Field{"its text"});
+  }
+};
+
+// A file's line. Nothing: it isn't one.
+template <typename Line>
+std::optional<Line> read_line(const std::string& text, const fs::path& path) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  try {
+    Line line;
+    fields::read_all(ObjectReader(json, path.string(), "", kSchema), line);
+    return line;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 std::string hex(std::uint64_t hash) {
   return fmt::format("{:016x}", hash);
 }
@@ -45,34 +70,32 @@ std::vector<std::string> whole_lines(const fs::path& path) {
   return lines;
 }
 
-void apply_event(const Json& line, std::map<std::string, RunState>& states) {
-  const std::string event = line.at("event");
-  if (event == "begin") return;
-  RunState& state = states[line.at("run").get<std::string>()];
-  if (event == "start") {
-    state.attempts = line.at("attempt");
-  } else if (event == "done") {
-    state = {.done = true, .attempts = state.attempts, .seconds = line.at("seconds")};
-  } else if (event == "failed") {
+void apply_event(const SweepEvent& event, std::map<std::string, RunState>& states) {
+  if (event.event == "begin") return;
+  RunState& state = states[event.run];
+  if (event.event == "start") {
+    state.attempts = event.attempt.value_or(0);
+  } else if (event.event == "done") {
+    state = {.done = true, .attempts = state.attempts, .seconds = event.seconds.value_or(0)};
+  } else if (event.event == "failed") {
     ++state.failures;
-    state.seconds = line.at("seconds");
-    state.code = line.at("code");
-    state.reason = line.at("reason");
-  } else if (event == "lost") {
+    state.seconds = event.seconds.value_or(0);
+    state.code = event.code.value_or(0);
+    state.reason = event.reason.value_or("");
+  } else if (event.event == "lost") {
     state = {.attempts = state.attempts};
   }
 }
 
-// The states behind the last line; the first line has no event.
+// The states after the last line; the first line has no event.
 std::map<std::string, RunState> replayed(const fs::path& path, const std::vector<std::string>& lines) {
   std::map<std::string, RunState> states;
   for (std::size_t i = 1; i < lines.size(); ++i) {
-    try {
-      apply_event(Json::parse(lines[i]), states);
-    } catch (const nlohmann::json::exception&) {
+    const auto event = read_line<SweepEvent>(lines[i], path);
+    if (!event)
       throw Error(ExitCode::bad_data, "{}, line {}: not a line of a sweep's journal; name another --output",
                   path.string(), i + 1);
-    }
+    apply_event(*event, states);
   }
   return states;
 }
@@ -100,12 +123,11 @@ SweepJournal::SweepJournal(const fs::path& folder, const SweepIdentity& identity
   if (::ftruncate(file_.get(), bytes) != 0)
     throw cannot_create(out_, fmt::format("cannot write {}: {}", path_.string(), std::strerror(errno)));
   if (lines.empty())
-    append({{"schema", kSchema},
-            {"plan", hex(identity.plan)},
-            {"build", hex(identity.build)},
-            {"file", identity.file},
-            {"toml", identity.toml}});
-  append({{"event", "begin"}, {"time", utc_now()}, {"process", getpid()}, {"host", host_name()}});
+    append(fields::written(SweepHeader{.plan = hex(identity.plan),
+                                       .build = hex(identity.build),
+                                       .file = identity.file,
+                                       .toml = identity.toml}));
+  append_event({.event = "begin", .process = getpid(), .host = host_name()});
 }
 
 void SweepJournal::lock() {
@@ -120,16 +142,16 @@ void SweepJournal::lock() {
 }
 
 void SweepJournal::check_header(const std::string& line, const SweepIdentity& identity) const {
-  const Json header = Json::parse(line, nullptr, false);
-  if (!header.is_object() || header.value("schema", Json()) != kSchema)
+  const auto header = read_line<SweepHeader>(line, path_);
+  if (!header || header->schema != kSchema)
     throw Error(ExitCode::bad_data,
                 "{}, line 1: not the journal of a sweep that this version knows; name another --output",
                 path_.string());
-  if (header.value("plan", Json()) != hex(identity.plan))
+  if (header->plan != hex(identity.plan))
     throw cannot_create(out_, fmt::format("the folder holds another sweep than {} asks for (the first line "
                                           "of its journal.jsonl has the file)",
                                           identity.file));
-  if (header.value("build", Json()) != hex(identity.build))
+  if (header->build != hex(identity.build))
     throw cannot_create(out_,
                         "the folder holds runs of another build of the programs, which cannot be mixed");
 }
@@ -145,11 +167,10 @@ void SweepJournal::append(const Json& line) {
   ::fdatasync(file_.get());
 }
 
-void SweepJournal::append_event(const char* event, const std::string& run, Json more) {
-  Json line{{"event", event}, {"time", utc_now()}, {"run", run}};
-  for (auto& [key, value] : more.items()) line[key] = std::move(value);
-  append(line);
-  apply_event(line, states_);
+void SweepJournal::append_event(SweepEvent event) {
+  event.time = utc_now();
+  append(fields::written(event));
+  apply_event(event, states_);
 }
 
 RunState SweepJournal::state(const std::string& run) const {
@@ -159,29 +180,45 @@ RunState SweepJournal::state(const std::string& run) const {
 
 int SweepJournal::started(const std::string& run) {
   const int attempt = state(run).attempts + 1;
-  append_event("start", run, {{"attempt", attempt}});
+  append_event({.event = "start", .run = run, .attempt = attempt});
   return attempt;
 }
 
 void SweepJournal::done(const std::string& run, double seconds) {
-  append_event("done", run, {{"attempt", state(run).attempts}, {"seconds", seconds}});
+  append_event({.event = "done", .run = run, .attempt = state(run).attempts, .seconds = seconds});
 }
 
 void SweepJournal::failed(const std::string& run, double seconds, int code, const std::string& reason) {
-  append_event("failed", run,
-               {{"attempt", state(run).attempts}, {"seconds", seconds}, {"code", code}, {"reason", reason}});
+  append_event({.event = "failed",
+                .run = run,
+                .reason = reason,
+                .attempt = state(run).attempts,
+                .code = code,
+                .seconds = seconds});
 }
 
 void SweepJournal::interrupted(const std::string& run, int signal) {
-  append_event("interrupted", run, {{"attempt", state(run).attempts}, {"signal", signal}});
+  append_event({.event = "interrupted", .run = run, .attempt = state(run).attempts, .signal = signal});
 }
 
 void SweepJournal::lost(const std::string& run) {
-  append_event("lost", run);
+  append_event({.event = "lost", .run = run});
 }
 
 std::map<std::string, RunState> read_sweep_states(const fs::path& folder) {
   return replayed(folder / kName, whole_lines(folder / kName));
+}
+
+Json sweep_schema() {
+  Json json = json_schema_of<SweepHeader>(kSchema, "A line of a sweep's journal.jsonl: the first, or another.");
+  json["properties"]["schema"] = {{"const", kSchema}};
+  Json first;
+  for (const char* key : {"type", "properties", "required"}) {
+    first[key] = std::move(json[key]);
+    json.erase(key);
+  }
+  json["anyOf"] = Json::array({std::move(first), fields::schema<SweepEvent>()});
+  return json;
 }
 
 }  // namespace plumb

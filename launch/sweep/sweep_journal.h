@@ -1,23 +1,16 @@
 // The progress of a sweep so far: FOLDER/journal.jsonl, one line of JSON per event, each written by one
 // write(2) and never changed. A sweep that was killed at any moment can tell from it what is left to do.
-//
-//   {"schema": "plumbline.sweep/1", "plan": "…", "build": "…", "file": "x.toml", "toml": "…"}   the first
-//   line
-//   {"event": "begin", "time": …, "process": …, "host": …}            a sweep takes the folder up
-//   {"event": "start", "time": …, "run": …, "attempt": …}
-//   {"event": "done", "time": …, "run": …, "attempt": …, "seconds": …}
-//   {"event": "failed", "time": …, "run": …, "attempt": …, "seconds": …, "code": …, "reason": …}
-//   {"event": "interrupted", "time": …, "run": …, "attempt": …, "signal": …}
-//   {"event": "lost", "time": …, "run": …}                            a result that was there is gone
+// The first line is a SweepHeader, every other one a SweepEvent (sweep.schema.json).
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "base/output.h"
+#include "results/record/fields.h"
 
 namespace plumb {
 
@@ -34,6 +27,26 @@ struct SweepIdentity {
   std::uint64_t plan = 0;   // plan_hash()
   std::uint64_t build = 0;  // hash over the programs: runs of two builds are not one measurement
   std::string file, toml;   // for people
+};
+
+// begin: a sweep uses the folder from here on. lost: a result that was there is gone.
+struct SweepEvent {
+  std::string event, time;  // begin, start, done, failed, interrupted or lost; when, in UTC
+  std::string run;          // empty: begin
+  std::optional<std::int64_t> process;
+  std::optional<std::string> host, reason;
+  std::optional<int> attempt, code, signal;
+  std::optional<double> seconds;
+
+  static void fields(auto& self, auto&& each) {
+    each("event", self.event, Field{"begin, start, done, failed, interrupted or lost"});
+    each("time", self.time, Field{"UTC"});
+    each("run", self.run, Field{.about = "a run's name; not of begin", .written = !self.run.empty()});
+    each("process", self.process), each("host", self.host);
+    each("attempt", self.attempt, Field{"from 1"}), each("seconds", self.seconds);
+    each("code", self.code, Field{"exit code"}), each("reason", self.reason);
+    each("signal", self.signal, Field{"that ended the sweep"});
+  }
 };
 
 class SweepJournal {
@@ -58,7 +71,7 @@ class SweepJournal {
   void lock();
   void check_header(const std::string& line, const SweepIdentity& identity) const;
   void append(const nlohmann::ordered_json& line);
-  void append_event(const char* event, const std::string& run, nlohmann::ordered_json more = {});
+  void append_event(SweepEvent event);
 
   Output out_;
   std::filesystem::path path_;
@@ -69,5 +82,8 @@ class SweepJournal {
 // The states that a folder's journal tells, for looking only; none if there is no journal. Throws
 // Error(bad_data).
 std::map<std::string, RunState> read_sweep_states(const std::filesystem::path& folder);
+
+// Of one line.
+nlohmann::ordered_json sweep_schema();
 
 }  // namespace plumb

@@ -314,17 +314,24 @@ void add_speedups(std::vector<CaseSummary>& cases, const LogFormat& format, std:
     notes.push_back(fmt::format("no speedup for {}: it has no usable 1n1g run", name));
 }
 
+using Dictionary = std::map<std::string, std::map<std::string, CaseFigures>>;
+
 Json dictionary_of(const std::vector<CaseSummary>& cases) {
-  std::map<std::string, std::map<std::string, Json>> sorted;
+  Dictionary sorted;
   for (const CaseSummary& summary : cases)
-    sorted[summary.model][summary.case_name] = Json{{"average_speed", summary.average},
-                                                    {"batch_size_per_device", summary.batch_per_device},
-                                                    {"median_speed", summary.median},
-                                                    {"speedup", summary.speedup}};
-  return Json(sorted);
+    sorted[summary.model][summary.case_name] = {.average_speed = {summary.average},
+                                                .batch_size_per_device = summary.batch_per_device,
+                                                .median_speed = {summary.median},
+                                                .speedup = {summary.speedup}};
+  return fields::written(sorted);
 }
 
 }  // namespace
+
+Json analyze_schema() {
+  return json_schema_of<Dictionary>("plumbline.analyze/1",
+                                    "What analyze --json prints: DLPerf's dictionary, by model and case.");
+}
 
 ReadLogs read_logs(const fs::path& path, const AnalyzeOptions& options) {
   std::error_code error;

@@ -14,6 +14,7 @@
 #include "results/analysis/log_tree.h"
 #include "results/analysis/one_log.h"
 #include "results/formats/read_log.h"
+#include "results/record/fields.h"
 
 namespace plumb {
 
@@ -62,12 +63,32 @@ struct CaseSummary {
   std::string window = {};                          // what counts; empty: as Analysis::window says
 };
 
+// A number as an analyzer prints it, a whole one without ".0"; null: not known.
+struct PrintedNumber {
+  nlohmann::ordered_json value;
+  static nlohmann::ordered_json schema() { return {{"type", {"number", "null"}}}; }
+  friend nlohmann::ordered_json to_json(const PrintedNumber& number) { return number.value; }
+};
+
+// A case in the analyzers' dictionary.
+struct CaseFigures {
+  PrintedNumber average_speed;
+  std::int64_t batch_size_per_device = 0;
+  PrintedNumber median_speed, speedup;
+
+  static void fields(auto& self, auto&& each) {
+    each("average_speed", self.average_speed, Field{"images/s"});
+    each("batch_size_per_device", self.batch_size_per_device);
+    each("median_speed", self.median_speed, Field{"images/s"});
+    each("speedup", self.speedup, Field{"median against the median of 1n1g"});
+  }
+};
+
 struct Analysis {
   std::string log_format;
   std::string window;              // what counts: "iterations 21 to 120"
   std::vector<CaseSummary> cases;  // by model, batch, precision; then by devices
-  nlohmann::ordered_json
-      dictionary;         // {model: {case: {average_speed, batch_size_per_device, median_speed, speedup}}}
+  nlohmann::ordered_json dictionary;  // {model: {case: CaseFigures}}
   std::vector<Note> bad;  // left out
   std::vector<std::string> notes;  // sentences on what the figures are not
 };
@@ -98,6 +119,8 @@ std::string markdown_text(const Analysis& analysis);
 std::vector<std::string> message_lines(const Analysis& analysis, std::size_t most_lines);
 std::vector<std::string> message_lines(std::vector<std::string> notes, const std::vector<Note>& bad,
                                        std::size_t most_lines);
+
+nlohmann::ordered_json analyze_schema();
 
 // "2 truncated, 1 wrongly named"
 std::string count_flaws(const std::vector<Note>& bad);

@@ -95,6 +95,9 @@ Json written(const T& value) {
     if constexpr (Row<Item<T>>) return written_in_columns(value);
     json = Json::array();
     for (const auto& item : value) json.push_back(written(item));
+  } else if constexpr (Map<T>) {
+    json = Json::object();
+    for (const auto& [key, item] : value) json[key] = written(item);
   } else if constexpr (std::same_as<T, Json>) {
     json = value;
   } else if constexpr (requires { to_json(value); }) {
@@ -210,9 +213,13 @@ Json schema_of_type(const Field& field) {
     if constexpr (Row<Item<T>>) return record_schema<Item<T>>();
     return {{"type", "array"}, {"items", schema<Item<T>>()}};
   } else if constexpr (Map<T>) {
-    return {{"type", "object"}, {"additionalProperties", schema_of_type<Item<T>>(field)}};
+    Field of_item = field;
+    of_item.about = "", of_item.null_if_nothing = Optional<Item<T>>;
+    return {{"type", "object"}, {"additionalProperties", schema<Item<T>>(of_item)}};
   } else if constexpr (Record<T>) {
     return record_schema<T>();
+  } else if constexpr (requires { T::schema(); }) {
+    return T::schema();
   } else {
     static_assert(std::same_as<T, Json>, "a member of unknown type");
     return {{"type", "object"}};
@@ -247,12 +254,19 @@ nlohmann::ordered_json document_json(const char* schema, const T& record) {
   return json;
 }
 
+// The JSON Schema of a document without a "schema" of its own, such as a list.
+template <typename T>
+nlohmann::ordered_json json_schema_of(const char* name, const char* about) {
+  nlohmann::ordered_json json{
+      {"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", name}, {"description", about}};
+  json.update(fields::schema<T>());
+  return json;
+}
+
 // The JSON Schema of a file whose "schema" is `name`.
 template <fields::Record T>
 nlohmann::ordered_json json_schema(const char* name, const char* about) {
-  nlohmann::ordered_json json{
-      {"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", name}, {"description", about}};
-  json.update(fields::record_schema<T>());
+  nlohmann::ordered_json json = json_schema_of<T>(name, about);
   if (!json["properties"].contains("schema")) json["required"].push_back("schema");
   json["properties"]["schema"] = {{"const", name}};
   return json;

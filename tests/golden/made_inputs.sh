@@ -58,14 +58,16 @@ log() {
 }
 
 # shape [PATTERN]: what JSON on standard input has: each member once, with its value, or its type where that is a number
-# with a fraction or where the member's path matches PATTERN. Before them come the errors that its JSON Schema finds.
-shape() {
+# with a fraction or where the member's path matches PATTERN. Before them come the errors that its JSON Schema finds:
+# SCHEMA's, or that of the document's own "schema".
+shape() { # [PATTERN [SCHEMA]]
   python3 -c '
 import glob, json, os, re, sys
 def check(document):
     try: import jsonschema
     except ImportError: return
-    kind = re.fullmatch(r"plumbline\.(?!host)(\w+)/\d+", document.get("schema", "") if isinstance(document, dict) else "")
+    own = document.get("schema", "") if isinstance(document, dict) else ""
+    kind = re.fullmatch(r"plumbline\.(?!host)(\w+)/\d+", "plumbline.%s/1" % sys.argv[2] if sys.argv[2] else own)
     if not kind: return
     files = glob.glob(os.environ["SCHEMAS"] + f"/*/documents/schemas/{kind[1]}.schema.json")
     if not files: print("no JSON Schema of", kind[0])
@@ -85,7 +87,7 @@ def walk(value, path):
 document = json.load(sys.stdin)
 check(document)
 walk(document, "")
-for path, value in seen.items(): print(path + ":", value)' "${1:-}"
+for path, value in seen.items(): print(path + ":", value)' "${1:-}" "${2:-}"
 }
 
 # as_user COMMAND…: by a user whom permissions bind.

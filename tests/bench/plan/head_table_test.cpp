@@ -30,9 +30,7 @@ std::map<std::string, HeadPlan> heads_of(std::int64_t classes, int ranks) {
 }
 
 std::int64_t largest_on(const HeadPlan& plan, const std::string& target) {
-  const auto found = std::ranges::find(
-      plan.largest_classes, target, [](const auto& largest) -> const std::string& { return largest.first; });
-  return found->second.value();
+  return plan.largest_classes.at(target).value();
 }
 
 TEST(HeadTable, BytesOfARankFallWithTheRanksThatShareTheClasses) {
