@@ -3,6 +3,7 @@
 #include <link.h>
 
 #include <CLI/Version.hpp>
+#include <nlohmann/json.hpp>
 
 #include "base/build_info.h"
 #include "base/text.h"
@@ -55,6 +56,10 @@ nlohmann::ordered_json build_json(nlohmann::ordered_json libraries) {
                                            NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH);
   return {{"version", kVersion},      {"commit", kCommit},     {"build_id", build_id()},
           {"build_type", kBuildType}, {"compiler", kCompiler}, {"libraries", std::move(libraries)}};
+}
+
+nlohmann::ordered_json build_json() {
+  return build_json(nlohmann::ordered_json::object());
 }
 
 std::string version_text(const std::string& program, const nlohmann::ordered_json& build) {

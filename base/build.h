@@ -1,7 +1,7 @@
 // Build and commit of this program: for --version, env.json, and the check that all ranks run one build.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 namespace plumb {
@@ -14,7 +14,8 @@ std::string build_id();
 
 // {"version", "commit", "build_id", "build_type", "compiler", "libraries"}; `libraries`: versions by name, of
 // what the program has besides CLI11 and nlohmann-json.
-nlohmann::ordered_json build_json(nlohmann::ordered_json libraries = nlohmann::ordered_json::object());
+nlohmann::ordered_json build_json(nlohmann::ordered_json libraries);
+nlohmann::ordered_json build_json();
 
 // --version: program, version, commit, compiler, libraries. `build`: of build_json().
 std::string version_text(const std::string& program, const nlohmann::ordered_json& build);

@@ -1,6 +1,7 @@
 #include "base/shallow_json.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,7 +1,7 @@
 // JSON from files that anybody may have written.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
 namespace plumb {

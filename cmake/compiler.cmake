@@ -4,6 +4,9 @@ if(PLUMB_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${PLUMB_CCACHE})
 endif()
 
+# -Og compiles in half the time of -O2. Sources with a hot loop set their own level, by name.
+add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-Og>)
+
 add_library(plumb_flags INTERFACE)
 target_include_directories(plumb_flags INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(plumb_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wno-missing-field-initializers;-Wno-restrict>"
@@ -17,15 +20,11 @@ if(PLUMB_SANITIZERS)
   target_link_options(plumb_flags INTERFACE -fsanitize=${PLUMB_SANITIZERS})
 endif()
 
-# plumb_library(models [TEXT] SOURCES … LINKS …): one target per folder, plumb_<folder>, sources in that folder. TEXT: no
-# loop in it is hot, so -Og, which compiles in half the time of -O3. Sources with a hot loop set their own -O3.
+# plumb_library(models SOURCES … LINKS …): one target per folder, plumb_<folder>, sources in that folder.
 function(plumb_library folder)
-  cmake_parse_arguments(ARG "TEXT" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS;PRIVATE_LINKS" ${ARGN})
   add_library(plumb_${folder} STATIC ${ARG_SOURCES})
   target_link_libraries(plumb_${folder} PUBLIC plumb_flags ${ARG_LINKS} PRIVATE ${ARG_PRIVATE_LINKS})
-  if(ARG_TEXT)
-    target_compile_options(plumb_${folder} PRIVATE $<$<CONFIG:Release>:-Og>)
-  endif()
 endfunction()
 
 # A dozen sources of a target are compiled as one, in a third of the time: names in anonymous namespaces differ within a

@@ -1,5 +1,7 @@
 #include "plumbline/engine.h"
 
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 #include "base/process/child_process.h"
 #include "base/process/side_by_side.h"

@@ -1,7 +1,7 @@
 // Results to standard output.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "base/console/progress.h"

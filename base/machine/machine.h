@@ -1,7 +1,7 @@
 // A host as env.json and plumbline doctor describe it, and how hosts differ.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

@@ -1,7 +1,7 @@
 // What bench_allreduce prints: a table, or plumbline.allreduce/2.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
 // program.json: the Program of a run, for the simulator, the report and for people.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "kernels/program/memory_plan.h"
 #include "kernels/program/program.h"

@@ -1,7 +1,7 @@
 // The build of a program that trains: with its libraries, and what ranks compare.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 namespace plumb {

@@ -124,11 +124,10 @@ std::string exchange_text(const DryRun& run, const PredictedExchange& exchange) 
   const auto row = [](const char* name, double seconds, const std::string& remark) {
     return fmt::format("{:<20}{:>16.3f} ms{}\n", name, seconds * kMilliseconds, remark);
   };
-  std::string text =
-      row("exchange", exchange.seconds,
-          fmt::format(" over {}n{}g, {:g} Gbit/s and {:g} us between nodes", exchange.nodes,
-                      exchange.devices_per_node, kBits * exchange.bytes_per_second / kGiga,
-                      exchange.latency_seconds * kMicrosecondsInSecond));
+  std::string text = row("exchange", exchange.seconds,
+                         fmt::format(" over {}n{}g, {:g} Gbit/s and {:g} us between nodes", exchange.nodes,
+                                     exchange.devices_per_node, kBits * exchange.bytes_per_second / kGiga,
+                                     exchange.latency_seconds * kMicrosecondsInSecond));
   text += fmt::format("{:<20}2 (n - 1) / n x bytes / bandwidth + 2 (nodes - 1) x latency, each bucket\n",
                       "  as a ring");
   if (!exchange.exposed_seconds) return text;
@@ -252,7 +251,7 @@ DryRunRecord record_of(const DryRun& run, std::vector<HeadPlan> heads) {
   return record;
 }
 
-constexpr const char* kDryRunSchema = "plumbline.dry_run/1", *kTargetsSchema = "plumbline.targets/1";
+constexpr const char *kDryRunSchema = "plumbline.dry_run/1", *kTargetsSchema = "plumbline.targets/1";
 
 }  // namespace
 
@@ -298,13 +297,13 @@ std::string targets_text(const std::vector<DeviceLimits>& targets) {
 Json targets_json(const std::vector<DeviceLimits>& targets) {
   std::vector<TargetRecord> records;
   for (const DeviceLimits& target : targets) {
-    TargetRecord& record = records.emplace_back(
-        TargetRecord{.name = target.name,
-                     .kind = std::string(name_of(target.kind)),
-                     .memory_bytes = static_cast<std::int64_t>(target.memory_bytes),
-                     .bytes_per_second = target.bytes_per_second,
-                     .compute_capability = target.compute_capability,
-                     .source = target.source});
+    TargetRecord& record =
+        records.emplace_back(TargetRecord{.name = target.name,
+                                          .kind = std::string(name_of(target.kind)),
+                                          .memory_bytes = static_cast<std::int64_t>(target.memory_bytes),
+                                          .bytes_per_second = target.bytes_per_second,
+                                          .compute_capability = target.compute_capability,
+                                          .source = target.source});
     for (const Precision precision : kPrecisions) {
       const auto peak = target.flops_per_second.find(precision);
       record.flops_per_second[std::string(name_of(precision))] =
@@ -319,7 +318,8 @@ Json dry_run_schema() {
 }
 
 Json targets_schema() {
-  return json_schema_of<std::vector<TargetRecord>>(kTargetsSchema, "Devices of --target: --list-targets --json.");
+  return json_schema_of<std::vector<TargetRecord>>(kTargetsSchema,
+                                                   "Devices of --target: --list-targets --json.");
 }
 
 }  // namespace plumb

@@ -2,7 +2,7 @@
 // --list-targets: the devices that it can be planned for.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

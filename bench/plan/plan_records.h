@@ -26,7 +26,8 @@ struct PredictedExchange {
     each("latency_seconds", self.latency_seconds);
     each("seconds", self.seconds, Field{"of all collectives, one after the other"});
     each("exposed_seconds", self.exposed_seconds,
-         Field{.about = "while compute waits; null if ranks share the class centers", .null_if_nothing = true});
+         Field{.about = "while compute waits; null if ranks share the class centers",
+               .null_if_nothing = true});
   }
 };
 
@@ -65,7 +66,8 @@ struct DryRunRecord {
     each("target", self.target, Field{"the device that the step is planned for"});
     each("parameters", self.parameters, Field{"without class centers"});
     each("macs_per_image", self.macs_per_image, Field{"of the forward pass"});
-    each("memory_bytes", self.memory_bytes, Field{"by part, of one device; peak is null, because nothing ran"});
+    each("memory_bytes", self.memory_bytes,
+         Field{"by part, of one device; peak is null, because nothing ran"});
     each("device_memory_bytes", self.device_memory_bytes), each("fits", self.fits);
     each("largest_batch", self.largest_batch, Field{"per device; 0: not even one image fits"});
     each("roofline_seconds", self.roofline_seconds, Field{"of a step"});

@@ -1,7 +1,7 @@
 // What is wrong with the hosts of a run to come, out of what each one answered: plumbline doctor.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
 // How fast devices are that should be alike, each alone and all at once: plumbline screen.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>

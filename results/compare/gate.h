@@ -1,7 +1,7 @@
 // The regression gate: are runs slower than those of a baseline, by more than is allowed?
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 

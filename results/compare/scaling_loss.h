@@ -1,7 +1,6 @@
 // How much efficiency more devices cost, and where it goes: communication, slow ranks, data, computing.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>

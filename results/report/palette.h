@@ -1,7 +1,7 @@
 // One color for each phase, memory role and limit of an instruction, in every picture and format.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
 namespace plumb {

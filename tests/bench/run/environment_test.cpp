@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "base/build.h"
 #include "base/machine/limits.h"
