@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "base/machine/host_addresses.h"
@@ -114,6 +116,18 @@ std::string cpu_list_text(const std::vector<int>& cpus) {
     first = last + 1;
   }
   return text;
+}
+
+double running_processes() {
+  constexpr int kMoments = 10;
+  double sum = 0;
+  for (int i = 0; i < kMoments; ++i) {
+    double one, five, fifteen, running = 1;
+    std::ifstream("/proc/loadavg") >> one >> five >> fifteen >> running;
+    sum += running - 1;  // this process runs
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return sum / kMoments;
 }
 
 int online_cpus() {

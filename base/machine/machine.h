@@ -23,6 +23,9 @@ std::string driver_version(const std::string& text);
 // As the kernel writes them: "0-3,8".
 std::string cpu_list_text(const std::vector<int>& cpus);
 int online_cpus();
+// Processes that run or wait for a CPU now, this one left out: the mean of ten looks within 0.2 s. The
+// kernel's averages over a minute and more contain what has ended.
+double running_processes();
 // CPUs (hardware threads) of one core of this host; 1 if the kernel doesn't tell.
 int cpus_per_core();
 

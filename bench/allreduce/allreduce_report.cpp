@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "base/text_table.h"
 #include "base/units.h"
-#include "results/anomalies/flags.h"
 
 namespace plumb {
 namespace {
@@ -36,7 +35,6 @@ std::string headline(const AllreduceReport& report) {
                                  counted(options.iterations + options.warmup, "iteration"));
   if (report.world_size == 1)
     text += "one rank sends nothing: times are those of the calls and copies, bus bandwidth is 0\n";
-  if (report.ranks_per_gpu > 1) text += shared_gpu_text(report.ranks_per_gpu) + "\n";
   return text;
 }
 
@@ -63,12 +61,17 @@ std::string results_table(const AllreduceReport& report) {
          padded_table(rows, has_names ? "lr" : "rlr", "  ");
 }
 
-std::string best_text(const std::vector<MeasuredTransfer>& results) {
+std::string best_text(const AllreduceReport& report) {
+  const auto& results = report.results;
   const auto best =
       std::ranges::max_element(results, {}, [](const auto& one) { return one.busbw_bytes_per_second(); });
   if (best == results.end() || best->busbw_bytes_per_second() <= 0) return "";
-  return fmt::format("\nlargest bus bandwidth: {} GB/s at {} bytes\n",
-                     gigabytes(best->busbw_bytes_per_second()), best->bytes);
+  const std::string ring = report.ring
+                               ? fmt::format("; a ring of single messages reached {} before and {} after",
+                                             gigabytes(report.ring->before), gigabytes(report.ring->after))
+                               : "";
+  return fmt::format("\nlargest bus bandwidth: {} GB/s at {} bytes{}\n",
+                     gigabytes(best->busbw_bytes_per_second()), best->bytes, ring);
 }
 
 std::string replay_text(const MeasuredReplay& replay) {
@@ -91,9 +94,12 @@ std::string replay_text(const MeasuredReplay& replay) {
 }  // namespace
 
 std::string to_text(const AllreduceReport& report) {
-  if (report.pairs) return to_text(*report.pairs);
+  std::string warnings;
+  for (const std::string& warning : report.warnings) warnings += "warning: " + warning + "\n";
+  if (report.pairs) return to_text(*report.pairs) + warnings;
   std::string text = headline(report) + results_table(report);
-  return text + (report.replay ? replay_text(*report.replay) : best_text(report.results));
+  text += report.replay ? replay_text(*report.replay) : best_text(report);
+  return text + warnings;
 }
 
 void AllreduceReport::fields(auto& self, auto&& each) {
@@ -102,11 +108,12 @@ void AllreduceReport::fields(auto& self, auto&& each) {
   each("world_size", self.world_size), each("nodes", self.nodes);
   each("devices_per_node", self.devices_per_node);
   each("ranks_per_gpu", self.ranks_per_gpu, Field{.about = "with --share-gpu", .written = shares});
-  each("warnings", std::vector<std::string>{shared_gpu_text(self.ranks_per_gpu)}, Field{.written = shares});
+  each("warnings", self.warnings, Field{.written = !self.warnings.empty()});
   each("device_name", self.device_name), each("comm", options.comm);
   each("cuda_graph", self.captured, Field{"whether collectives were replayed as a CUDA graph"});
   each("config", config_json(allreduce_option_table(options)), Field{"every option, resolved"});
   each("results", self.results), each("replay", self.replay, Field{"of --replay"});
+  each("ring", self.ring, Field{"over several hosts and MPI"});
   each("links", self.pairs ? std::optional(report_of(*self.pairs)) : std::nullopt, Field{"of --pairs"});
 }
 
@@ -121,6 +128,7 @@ nlohmann::ordered_json allreduce_schema() {
 Links links_of(const AllreduceReport& report, const std::vector<LinkHost>& hosts) {
   if (report.pairs) return links_of(*report.pairs);
   Links links{.comm = report.options.comm, .hosts = hosts};
+  if (report.probed) links.pairs = report.probed->pairs;
   for (const MeasuredTransfer& one : report.results)
     if (one.in_place && one.times.iterations.min > 0)
       links.allreduces.push_back({.hosts = report.nodes,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/allreduce/allreduce_options.h"
+#include "bench/allreduce/conditions.h"
 #include "bench/allreduce/measured_transfer.h"
 #include "bench/allreduce/pairs.h"
 #include "bench/allreduce/replay.h"
@@ -25,6 +26,9 @@ struct AllreduceReport {
   std::vector<MeasuredTransfer> results;
   std::optional<MeasuredReplay> replay;
   std::optional<MeasuredPairs> pairs;
+  std::optional<ProbedRing> ring;     // over several hosts and MPI
+  std::optional<Links> probed;        // likewise: the pairs of hosts
+  std::vector<std::string> warnings;  // one sentence each
   static void fields(auto& self, auto&& each);
 };
 

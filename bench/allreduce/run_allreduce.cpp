@@ -1,6 +1,8 @@
 #include "bench/allreduce/run_allreduce.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -13,14 +15,17 @@
 #include "base/text.h"
 #include "bench/allreduce/allreduce_options.h"
 #include "bench/allreduce/allreduce_report.h"
+#include "bench/allreduce/conditions.h"
 #include "bench/allreduce/exchange.h"
 #include "bench/allreduce/measured_transfer.h"
 #include "bench/allreduce/pairs.h"
 #include "bench/allreduce/replay.h"
+#include "bench/links/host_links.h"
 #include "bench/run/run_program.h"
 #include "comm/distinct_gpus.h"
 #include "comm/job.h"
 #include "comm/launched_as.h"
+#include "results/anomalies/flags.h"
 
 namespace plumb {
 namespace {
@@ -44,6 +49,7 @@ class AllreduceRun {
   void run() {
     check_output_file();
     job_.require_same("options", options_fingerprint(options()));
+    warn(load_warning(job_));
     if (options().pairs)
       measure_links();
     else
@@ -78,9 +84,11 @@ class AllreduceRun {
       device_ = make_device({.choice = options().device, .threads = 1, .local_rank = job_.local_rank()});
       report_.options = resolve(options(), device_->limits());
     });
+    probe();
     const bool may_share = options().share_gpu || options().comm == "mpi";
     report_.ranks_per_gpu = require_distinct_gpus(job_, device_->unique_id(), may_share);
     job_.require_same("device", fmt::format("kind={}\n", name_of(device_->limits().kind)));
+    if (report_.ranks_per_gpu > 1) warn(shared_gpu_text(report_.ranks_per_gpu));
     report_.device_name = device_->limits().name;
     exchange_.emplace(job_, *device_, options().comm, report_.ranks_per_gpu,
                       options().cuda_graph != CudaGraph::off);
@@ -89,6 +97,51 @@ class AllreduceRun {
     else
       sweep();
     report_.captured = exchange_->captures();
+    probe_again();
+  }
+
+  // Of links between hosts, which carry the messages only over MPI.
+  void probe() {
+    if (job_.nodes() < 2 || options().comm != "mpi") return;
+    Messages messages(stderr, terminal_of(stderr), shows_ ? Loudness::usual : Loudness::quiet);
+    by_itself([&] { report_.probed = probe_host_links(job_, messages); });
+    report_.ring = ProbedRing{.before = probe_whole_ring()};
+  }
+
+  double probe_whole_ring() {
+    std::vector<int> all(static_cast<std::size_t>(job_.size()));
+    std::iota(all.begin(), all.end(), 0);
+    double bytes_per_second = 0;
+    by_itself([&] { bytes_per_second = probe_ring(job_, all); });
+    return bytes_per_second;
+  }
+
+  void probe_again() {
+    if (!report_.ring) return;
+    report_.ring->after = probe_whole_ring();
+    if (report_.results.empty()) return;
+    double busbw = 0;
+    for (const MeasuredTransfer& one : report_.results) busbw = std::max(busbw, one.busbw_bytes_per_second());
+    if (job_.rank() == 0)
+      for (const std::string& sentence : ring_warnings(*report_.ring, busbw)) warn(sentence);
+  }
+
+  void warn(const std::string& sentence) {
+    if (!sentence.empty()) report_.warnings.push_back(sentence);
+  }
+
+  void say_how_long(const std::vector<std::uint64_t>& sizes) {
+    constexpr double kWorthSaying = 5;  // seconds
+    if (!shows_ || !report_.ring || report_.ring->before <= 0) return;
+    Link link{.bytes_per_second = report_.ring->before};
+    if (report_.probed)
+      for (const HostPair& pair : report_.probed->pairs)
+        link.latency_seconds = std::max(link.latency_seconds, pair.link.latency_seconds);
+    const double seconds = estimated_seconds(options(), sizes, job_.size(), link);
+    if (seconds < kWorthSaying) return;
+    line_.clear();
+    std::fprintf(stderr, "%s: %s will take about %s; -e and -n shorten it\n", kAllreduceProgram,
+                 counted(sizes.size(), "size").c_str(), about_text(seconds).c_str());
   }
 
   void sweep() {
@@ -96,6 +149,7 @@ class AllreduceRun {
     const BufferId input = exchange_->add_message("input", sizes.back());
     const BufferId result = exchange_->add_message("result", sizes.back());
     exchange_->allocate();
+    say_how_long(sizes);
     for (const std::uint64_t bytes : sizes)
       for (const bool in_place : {false, true}) {
         Transfer transfer{.collective = {.kind = options().collective,

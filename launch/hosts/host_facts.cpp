@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "base/environment.h"
 #include "base/error.h"
@@ -167,19 +166,6 @@ FolderFacts folder_facts(const HostQuestions& questions) {
   if (statvfs(facts.existing.c_str(), &space) == 0)
     facts.free_bytes = static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize);
   return facts;
-}
-
-// Mean of some moments; the kernel's averages over a minute and more hold what has ended.
-double running_processes() {
-  constexpr int kMoments = 10;
-  double sum = 0;
-  for (int i = 0; i < kMoments; ++i) {
-    double one, five, fifteen, running = 1;
-    std::ifstream("/proc/loadavg") >> one >> five >> fifteen >> running;
-    sum += running - 1;  // this process runs
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return sum / kMoments;
 }
 
 void take_machine(HostFacts& facts) {

@@ -90,6 +90,12 @@ case $scenario in
     grep '^n3 is slow: its best link reaches' pairs.txt || { cat pairs.txt && fail "--pairs doesn't name n3"; }
     # A message's latency is the busy machine's.
     ! grep '^n[124] is slow: its best link reaches' pairs.txt || fail "--pairs names another host"
+    "$CLUSTER" mpirun -np 4 -H n1,n2,n3,n4 "$programs/bench_allreduce" -b 1M -e 4M -f 4 -n 5 -w 0 --output links.json \
+      >sizes.txt 2>&1 || { cat sizes.txt && fail "no sizes"; }
+    for pattern in 'host n3 reaches' '2 sizes will take about' 'a ring of single messages reached 0.01. before'; do
+      grep -q "$pattern" sizes.txt || { cat sizes.txt && fail "no word of: $pattern"; }
+    done
+    [ "$(grep -c '"first": ' links.json) $(grep -c '"hosts": 4' links.json)" = "6 2" ] || fail "links.json has not pairs and sizes"
     ;;
   equal_hosts_are_not_called_slow)
     on_cluster 4 1gbit

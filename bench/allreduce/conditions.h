@@ -1,0 +1,42 @@
+// What may spoil a measurement of allreduces: other programs on the hosts, links that change meanwhile. And
+// how long it will take.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/allreduce/allreduce_options.h"
+#include "comm/job.h"
+#include "results/record/fields.h"
+#include "results/record/links.h"
+
+namespace plumb {
+
+// A ring of all ranks, each sending to the next, before and after the collectives: bytes per second of its
+// slowest link.
+struct ProbedRing {
+  double before = 0, after = 0;
+  static void fields(auto& self, auto&& each) {
+    each("before", self.before, Field{"bytes per second of the slowest link, before the collectives"});
+    each("after", self.after, Field{"the same after them"});
+  }
+};
+
+// A sentence that names the hosts on which other programs use half of the CPUs or more; empty without any.
+// Every rank calls it; the result is rank 0's.
+std::string load_warning(const Job& job);
+
+// Sentences about links that changed, and about collectives far slower than the ring. `busbw`: of the fastest
+// iteration over all sizes, in bytes per second.
+std::vector<std::string> ring_warnings(const ProbedRing& ring, double busbw);
+
+// Seconds of all collectives of `sizes`, in and out of place, from the time of a ring
+// (results/record/schema.h, bus_factor) with one latency per hop.
+double estimated_seconds(const AllreduceOptions& options, std::span<const std::uint64_t> sizes,
+                         int world_size, const Link& link);
+
+// "40 s", "6 minutes"
+std::string about_text(double seconds);
+
+}  // namespace plumb
