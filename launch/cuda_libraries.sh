@@ -7,7 +7,7 @@ cuda='^lib(cuda|cudart|cudnn.*|cublas.*|nccl|nvrtc.*|nvJitLink|nvidia-ml)\.so'
 is_cuda_library() { [[ $1 =~ $cuda ]]; }
 
 # list_cuda_libraries PROGRAM…: lines "PROGRAM LIBRARY", as start_program.sh reads them; programs link all but cuBLASLt,
-# which they load (kernels/cuda/dense_cublaslt.cpp).
+# which they load (kernels/cuda/vendors/dense_cublaslt.cpp).
 list_cuda_libraries() {
   local program
   for program in "$@"; do

@@ -3,10 +3,7 @@
 # becomes sm_70 code through clang and CUDA 12's ptxas, every host source that wants nothing but the CUDA runtime is checked
 # against CUDA 12's headers. Fetches those (45 MB) once into build/fetched/cuda12, or $PLUMB_FETCHED/cuda12.
 #
-# volta_lane.sh --plans: also fetches cuDNN 9.10.2, the last line with sm_70 (0.7 GB), and lets it build the execution plans
-# of the convolutions of ResNet-50, r50, r100 and y1 for a V100.
-#
-# Exit codes: 0 proved, 1 something doesn't compile or build, 64 usage, 77 skipped: no network or no clang.
+# Exit codes: 0 proved, 1 something doesn't compile, 77 skipped: no network or no clang.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -18,16 +15,6 @@ compiler_wheels=(
   "nvidia-cuda-runtime-cu12==12.9.79 25bba2dfb01d48a9b59ca474a1ac43c6ebf7011f1b0b8cc44f54eb6ac48a96c3"
   "nvidia-cuda-cccl-cu12==12.9.27 37869e17ce2e1ecec6eddf1927cca0f8c34e64fd848d40453df559091e2d7117"
 )
-
-plans=no
-case ${1:-} in
-  '') ;;
-  --plans) plans=yes ;;
-  *)
-    echo "volta_lane.sh: '$1' is not an option; there is --plans" >&2
-    exit 64
-    ;;
-esac
 
 skip() {
   echo "skipped: $*"
@@ -79,10 +66,10 @@ check_hosts() {
 }
 
 check_compiles() {
-  local kernels=("$root"/kernels/cuda/*.cu) hosts
+  local kernels=("$root"/kernels/cuda/own/*.cu) hosts
   # But for the stub and those that want headers of cuDNN and cuBLAS.
-  mapfile -t hosts < <(printf '%s\n' "$root"/kernels/cuda/*.cpp | grep -vE '(_cudnn|cublaslt|_stub)\.cpp$')
-  [ -e "${kernels[0]}" ] || { echo "FAILED: no kernels in kernels/cuda"; return 1; }
+  mapfile -t hosts < <(printf '%s\n' "$root"/kernels/cuda/{,runtime/,vendors/}*.cpp | grep -vE '(_cudnn|cublaslt|_stub)\.cpp$')
+  [ -e "${kernels[0]}" ] || { echo "FAILED: no kernels in kernels/cuda/own"; return 1; }
   check_kernels "${kernels[@]}"
   check_hosts "${hosts[@]}"
 }
@@ -95,4 +82,3 @@ trap 'rm -rf "$scratch"' EXIT
 mkdir -p "$cuda12/lib64" # clang takes no folder without one for CUDA's
 find_clang || skip "no clang++ from 16 to 19 is installed, which CUDA 12's headers need (Debian: clang-16)"
 check_compiles
-[ $plans = no ] || exec "$root/tests/cuda_plans/volta_plans.sh" "$fetched"

@@ -14,8 +14,8 @@ namespace plumb {
 class Documents {
  public:
   explicit Documents(std::string folder) : folder_(std::move(folder)) {}
-  void write_page(const ManPage& page) const;                     // man1/NAME.1
-  void write_completions(const CompletedProgram& program) const;  // completions/…
+  void write_page(const ManPage& page) const;                                              // man1/NAME.1
+  void write_completions(const CompletedProgram& program) const;                           // completions/…
   void write_schema(const std::string& name, const nlohmann::ordered_json& schema) const;  // schemas/…
   void write(const std::string& name, const std::string& text) const;
 

@@ -8,11 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cuda/conv.h"
-#include "kernels/cuda/dense.h"
-#include "kernels/cuda/norm.h"
+#include "kernels/cuda/own/norm.h"
 #include "kernels/cuda/plan/blocks.h"
 #include "kernels/cuda/plan/state.h"
+#include "kernels/cuda/vendors/conv.h"
+#include "kernels/cuda/vendors/dense.h"
 #include "kernels/device.h"
 #include "kernels/program/memory_plan.h"
 #include "kernels/program/program.h"

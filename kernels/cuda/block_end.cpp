@@ -1,13 +1,13 @@
 // The instructions of block ends without the output of their convolution
 // (kernels/program/instructions/block_end.h).
-#include "kernels/cuda/block_end.h"
+#include "kernels/cuda/own/block_end.h"
 
 #include <memory>
 #include <vector>
 
 #include "kernels/cuda/binding.h"
-#include "kernels/cuda/product_norm.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/own/product_norm.h"
+#include "kernels/cuda/runtime/runtime.h"
 
 namespace plumb::cuda {
 namespace {

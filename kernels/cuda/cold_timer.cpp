@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cuda/elementwise.h"
 #include "kernels/cuda/instruction_tuner.h"
+#include "kernels/cuda/own/elementwise.h"
 
 namespace plumb::cuda {
 namespace {

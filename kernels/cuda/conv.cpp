@@ -1,5 +1,5 @@
 // Convolution instructions: the engine's problem and the operands of each.
-#include "kernels/cuda/conv.h"
+#include "kernels/cuda/vendors/conv.h"
 
 #include <algorithm>
 #include <array>

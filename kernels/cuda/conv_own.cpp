@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/block_end.h"
-#include "kernels/cuda/conv.h"
-#include "kernels/cuda/stem.h"
-#include "kernels/cuda/window.h"
+#include "kernels/cuda/own/block_end.h"
+#include "kernels/cuda/own/stem.h"
+#include "kernels/cuda/own/window.h"
+#include "kernels/cuda/vendors/conv.h"
 
 namespace plumb::cuda {
 namespace {

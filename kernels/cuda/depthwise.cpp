@@ -1,5 +1,5 @@
 // Instructions of depthwise convolutions: our own kernels, which need no plan.
-#include "kernels/cuda/depthwise.h"
+#include "kernels/cuda/own/depthwise.h"
 
 #include <stdexcept>
 

@@ -1,4 +1,4 @@
-#include "kernels/cuda/dropout.h"
+#include "kernels/cuda/own/dropout.h"
 
 #include "kernels/cuda/binding.h"
 

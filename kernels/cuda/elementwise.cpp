@@ -1,4 +1,4 @@
-#include "kernels/cuda/elementwise.h"
+#include "kernels/cuda/own/elementwise.h"
 
 #include "kernels/cuda/binding.h"
 

@@ -11,7 +11,7 @@
 
 #include "kernels/cuda/binding.h"
 #include "kernels/cuda/plan/choose_fusion.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/runtime/runtime.h"
 #include "kernels/cuda/tuning_cache.h"
 #include "kernels/program/tuning.h"
 

@@ -1,4 +1,4 @@
-#include "kernels/cuda/margin_loss.h"
+#include "kernels/cuda/own/margin_loss.h"
 
 #include "kernels/cuda/binding.h"
 #include "models/margin_head.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/binding.h"
-#include "kernels/cuda/margin_loss.h"
+#include "kernels/cuda/own/margin_loss.h"
 #include "kernels/cuda/plan/margin_partition.h"
 #include "models/margin_head.h"
 

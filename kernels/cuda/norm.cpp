@@ -1,4 +1,4 @@
-#include "kernels/cuda/norm.h"
+#include "kernels/cuda/own/norm.h"
 
 #include <optional>
 

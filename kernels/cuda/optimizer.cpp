@@ -1,4 +1,4 @@
-#include "kernels/cuda/optimizer.h"
+#include "kernels/cuda/own/optimizer.h"
 
 #include <algorithm>
 #include <memory>
@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "kernels/cuda/binding.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/runtime/runtime.h"
 
 namespace plumb::cuda {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/cuda/pool.h"
+#include "kernels/cuda/own/pool.h"
 
 #include <stdexcept>
 

@@ -1,4 +1,4 @@
-#include "kernels/cuda/softmax_loss.h"
+#include "kernels/cuda/own/softmax_loss.h"
 
 #include "kernels/cuda/binding.h"
 

@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <variant>
 
-#include "kernels/cuda/element_types.h"
+#include "kernels/cuda/own/element_types.h"
 #include "kernels/cuda/plan/depthwise_shape.h"
 
 namespace plumb::cuda {

@@ -9,7 +9,7 @@
 #include "base/output.h"
 #include "base/text.h"
 #include "base/whole_file.h"
-#include "kernels/cuda/conv.h"
+#include "kernels/cuda/vendors/conv.h"
 
 namespace plumb::cuda {
 namespace {

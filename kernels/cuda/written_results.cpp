@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "kernels/cuda/element_types.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/own/element_types.h"
+#include "kernels/cuda/runtime/runtime.h"
 
 namespace plumb::cuda {
 namespace {

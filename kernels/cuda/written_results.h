@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/cuda/binding.h"
-#include "kernels/cuda/conv.h"
+#include "kernels/cuda/vendors/conv.h"
 
 namespace plumb::cuda {
 

@@ -210,7 +210,8 @@ std::map<std::string, RunState> read_sweep_states(const fs::path& folder) {
 }
 
 Json sweep_schema() {
-  Json json = json_schema_of<SweepHeader>(kSchema, "A line of a sweep's journal.jsonl: the first, or another.");
+  Json json =
+      json_schema_of<SweepHeader>(kSchema, "A line of a sweep's journal.jsonl: the first, or another.");
   json["properties"]["schema"] = {{"const", kSchema}};
   Json first;
   for (const char* key : {"type", "properties", "required"}) {

@@ -1,6 +1,6 @@
 // In place of cuDNN and cuBLASLt: they offer no engine, so a program with this holds our own kernels only.
-#include "kernels/cuda/conv.h"
-#include "kernels/cuda/dense.h"
+#include "kernels/cuda/vendors/conv.h"
+#include "kernels/cuda/vendors/dense.h"
 
 namespace plumb::cuda {
 namespace {

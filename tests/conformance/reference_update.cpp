@@ -95,7 +95,7 @@ StepState InstructionReference::next_state(const StepState& state, bool overflow
   if (overflow) next.loss_scale = std::max(state.loss_scale / 2, 1.0F);
   if (next.clean_steps < rule_.loss_scaling.growth_interval) return next;
   next.clean_steps = 0;
-  next.loss_scale = std::min(state.loss_scale * 2, 0x1p24F);  // kernels/cuda/optimizer.h
+  next.loss_scale = std::min(state.loss_scale * 2, 0x1p24F);  // kernels/cuda/own/optimizer.h
   return next;
 }
 

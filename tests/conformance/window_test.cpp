@@ -3,8 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/conv.h"
 #include "kernels/cuda/plan/window_shape.h"
+#include "kernels/cuda/vendors/conv.h"
 #include "kernels/program/lowering.h"
 #include "tests/conformance/device_under_test.h"
 #include "tests/conformance/hand_made.h"

@@ -13,8 +13,8 @@
 
 #include "kernels/cpu/onednn.h"
 #include "kernels/cpu/threads.h"
-#include "kernels/cuda/conv.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/runtime/runtime.h"
+#include "kernels/cuda/vendors/conv.h"
 #include "kernels/device.h"
 #include "tests/cuda_host/host_numbers.h"
 #include "tests/cuda_host/runtime_state.h"

@@ -1,5 +1,5 @@
 // How depthwise convolutions are shared out and their weights laid out; what tests/conformance can't see.
-#include "kernels/cuda/depthwise.h"
+#include "kernels/cuda/own/depthwise.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/runtime/runtime.h"
 #include "tests/cuda_host/runtime_state.h"
 
 namespace plumb::cuda {

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "kernels/cpu/threads.h"
-#include "kernels/cuda/dense.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/runtime/runtime.h"
+#include "kernels/cuda/vendors/dense.h"
 #include "tests/cuda_host/host_numbers.h"
 #include "tests/cuda_host/runtime_state.h"
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "kernels/cuda/conv.h"
 #include "kernels/cuda/instruction_tuner.h"
+#include "kernels/cuda/vendors/conv.h"
 #include "tests/cuda_host/emulated/block.h"
 #include "tests/cuda_host/runtime_state.h"
 #include "tests/kernels/graph_builder.h"

@@ -1,5 +1,5 @@
 // Lanes of the CUDA device: priorities in a capture, and shutdown after a failure.
-#include "kernels/cuda/lanes.h"
+#include "kernels/cuda/runtime/lanes.h"
 
 #include <gpu_runtime.h>
 #include <gtest/gtest.h>

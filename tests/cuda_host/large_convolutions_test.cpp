@@ -3,10 +3,10 @@
 
 #include <utility>
 
-#include "kernels/cuda/block_end.h"
-#include "kernels/cuda/depthwise.h"
-#include "kernels/cuda/stem.h"
-#include "kernels/cuda/window.h"
+#include "kernels/cuda/own/block_end.h"
+#include "kernels/cuda/own/depthwise.h"
+#include "kernels/cuda/own/stem.h"
+#include "kernels/cuda/own/window.h"
 #include "tests/cuda_host/corner_blocks.h"
 #include "tests/cuda_host/sparse_tensor.h"
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "kernels/cuda/margin_loss.h"
-#include "kernels/cuda/optimizer.h"
+#include "kernels/cuda/own/margin_loss.h"
+#include "kernels/cuda/own/optimizer.h"
 #include "kernels/device.h"
 #include "tests/cuda_host/corner_blocks.h"
 #include "tests/cuda_host/sparse_tensor.h"

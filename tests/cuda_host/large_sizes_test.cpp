@@ -5,12 +5,12 @@
 
 #include <vector>
 
-#include "kernels/cuda/dropout.h"
-#include "kernels/cuda/elementwise.h"
-#include "kernels/cuda/norm.h"
-#include "kernels/cuda/pool.h"
-#include "kernels/cuda/softmax_loss.h"
-#include "kernels/cuda/synthetic.h"
+#include "kernels/cuda/own/dropout.h"
+#include "kernels/cuda/own/elementwise.h"
+#include "kernels/cuda/own/norm.h"
+#include "kernels/cuda/own/pool.h"
+#include "kernels/cuda/own/softmax_loss.h"
+#include "kernels/cuda/own/synthetic.h"
 #include "kernels/device.h"
 #include "tests/cuda_host/corner_blocks.h"
 #include "tests/cuda_host/sparse_tensor.h"

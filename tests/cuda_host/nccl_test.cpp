@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "comm/nccl_communicator.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/runtime/runtime.h"
 #include "tests/comm/mpi/mpi_test.h"
 
 namespace plumb {

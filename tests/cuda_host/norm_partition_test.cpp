@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "kernels/cuda/norm.h"
+#include "kernels/cuda/own/norm.h"
 #include "tests/cuda_host/guarded_tensor.h"
 
 namespace plumb::cuda {

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <memory>
 
-#include "kernels/cuda/block_end.h"
-#include "kernels/cuda/conv.h"
-#include "kernels/cuda/dense.h"
-#include "kernels/cuda/window.h"
+#include "kernels/cuda/own/block_end.h"
+#include "kernels/cuda/own/window.h"
+#include "kernels/cuda/vendors/conv.h"
+#include "kernels/cuda/vendors/dense.h"
 #include "tests/cuda_host/guarded_tensor.h"
 
 namespace plumb::cuda {

@@ -4,8 +4,8 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "kernels/cuda/norm.h"
-#include "kernels/cuda/optimizer.h"
+#include "kernels/cuda/own/norm.h"
+#include "kernels/cuda/own/optimizer.h"
 #include "kernels/device.h"
 #include "tests/cuda_host/bound_instruction.h"
 

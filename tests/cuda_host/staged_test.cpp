@@ -3,8 +3,8 @@
 
 #include "comm/mpi_communicator.h"
 #include "comm/staged_communicator.h"
-#include "kernels/cuda/lanes.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/runtime/lanes.h"
+#include "kernels/cuda/runtime/runtime.h"
 #include "tests/comm/mpi/mpi_test.h"
 
 namespace plumb {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "bench/run/stages.h"
-#include "kernels/cuda/runtime.h"
+#include "kernels/cuda/runtime/runtime.h"
 #include "tests/bench/run/small_resnet.h"
 #include "tests/comm/mpi/mpi_test.h"
 #include "tests/scratch_folder.h"

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "kernels/cuda/conv.h"
+#include "kernels/cuda/vendors/conv.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb::cuda {

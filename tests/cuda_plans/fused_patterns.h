@@ -4,7 +4,7 @@
 #include <array>
 #include <optional>
 
-#include "kernels/cuda/conv.h"
+#include "kernels/cuda/vendors/conv.h"
 
 namespace plumb::cuda {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "base/error.h"
-#include "kernels/cuda/conv.h"
+#include "kernels/cuda/vendors/conv.h"
 
 extern "C" std::size_t cudnnGetVersion() {
   return 8907;  // 8.9.7

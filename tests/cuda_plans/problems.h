@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absent_gpu.h"
-#include "kernels/cuda/conv.h"
+#include "kernels/cuda/vendors/conv.h"
 #include "kernels/program/describe.h"
 
 namespace plumb::cuda {

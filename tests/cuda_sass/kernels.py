@@ -249,7 +249,7 @@ def skip(why):
 
 def dumps(build):
     """cuobjdump's text for each object file of a build."""
-    objects = sorted(build.glob("kernels/cuda/CMakeFiles/plumb_cuda*.dir/*.cu.o"))
+    objects = sorted(build.glob("kernels/cuda/CMakeFiles/plumb_cuda*.dir/**/*.cu.o"))
     if not objects:
         skip(f"{build} has no kernels: CUDA is not part of this build")
     os.environ["PATH"] += ":/usr/local/cuda/bin"

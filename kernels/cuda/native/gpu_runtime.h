@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/cuda/check.h"
+#include "kernels/cuda/runtime/check.h"
 
 namespace plumb::gpu {
 

@@ -13,7 +13,7 @@
 #include <tuple>
 #include <type_traits>
 
-#include "kernels/cuda/check.h"
+#include "kernels/cuda/runtime/check.h"
 #include "tests/cuda_host/emulated/block.h"
 #include "tests/cuda_host/emulated/device_functions.h"
 #include "tests/cuda_host/emulated/matrix_functions.h"

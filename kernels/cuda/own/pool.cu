@@ -1,0 +1,318 @@
+#include "kernels/cuda/own/elements.h"
+#include "kernels/cuda/own/pool.h"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr int kPoolThreads = 128;
+// Threads of a max pool's block: windows of adjacent rows overlap in the caches.
+constexpr int kPoolRows = 4, kPoolColumns = kPoolThreads / kPoolRows;
+constexpr int kPoolBlocksAtOnce = 5;  // per multiprocessor; 96 registers hold all of a 3x3 window
+
+// Elements that a thread accesses at once: 16 bytes of channels, or one pixel of a plane.
+template <typename Of>
+inline constexpr int kGroup = kHasPlanes<Of> ? kInPlane<Of> : kPack<Of>;
+
+// A thread's pixel and channels in a max pool, in image blockIdx.z. Adjacent threads have adjacent elements.
+template <typename Of>
+struct Place {
+  std::int64_t channel = 0, x = 0;
+  int y;
+  __device__ Place(std::int64_t channels, std::int64_t width)
+      : y(static_cast<int>(blockIdx.y * kPoolRows + threadIdx.y)) {
+    const unsigned index = blockIdx.x * kPoolColumns + threadIdx.x;
+    if constexpr (kHasPlanes<Of>) {
+      channel = index / static_cast<unsigned>(width);
+      x = channel < channels ? index % static_cast<unsigned>(width) : width;
+    } else {
+      const auto groups = static_cast<unsigned>(channels / kGroup<Of>);
+      channel = std::int64_t{index % groups} * kGroup<Of>;
+      x = index / groups;
+    }
+  }
+};
+
+// Order of a max pool's tensor.
+template <typename Of>
+struct Images {
+  std::int64_t h, w, c;
+  __device__ std::int64_t at(std::int64_t n, std::int64_t y, std::int64_t x, std::int64_t channel) const {
+    if constexpr (kHasPlanes<Of>) return ((n * c + channel) * h + y) * w + x;
+    return ((n * h + y) * w + x) * c + channel;
+  }
+};
+
+__device__ inline int clamped(int at, int extent) {
+  return max(0, min(at, extent - 1));
+}
+
+// A window of a thread's channels. A place in the padding reads the adjacent pixel, which is in the window,
+// too, so that no load waits for a branch. kKernel 0 takes the shape's kernel.
+template <typename Of, int kKernel>
+struct PoolWindow {
+  const PoolShape& shape;
+  const std::byte* image;  // the first pixel's channels
+  int top, left;
+
+  __device__ PoolWindow(const PoolShape& of, const Place<Of>& at, const Element<Of>* in)
+      : shape(of),
+        image(reinterpret_cast<const std::byte*>(
+            in + Images<Of>{of.h, of.w, of.c}.at(blockIdx.z, 0, 0, at.channel))),
+        top(at.y * of.stride - of.padding),
+        left(static_cast<int>(at.x) * of.stride - of.padding) {}
+
+  // take(elements, their place, whether it is the first) for all places.
+  template <typename Take>
+  __device__ void visit(const Take& take) const {
+    [[maybe_unused]] constexpr int kUnroll = kKernel > 0 ? kKernel : 1;
+    const int kernel = kKernel > 0 ? kKernel : shape.kernel;
+    const auto to_right = static_cast<unsigned>(sizeof(Element<Of>) * (kHasPlanes<Of> ? 1 : shape.c));
+    const auto to_below = static_cast<unsigned>(shape.w) * to_right;
+#pragma unroll kUnroll
+    for (int row = 0; row < kernel; ++row) {
+      const int y = clamped(top + row, static_cast<int>(shape.h));
+#pragma unroll kUnroll
+      for (int column = 0; column < kernel; ++column) {
+        const int x = clamped(left + column, static_cast<int>(shape.w));
+        take(load_packed<kGroup<Of>>(as<Element<Of>>(image + (y * to_below + x * to_right))),
+             static_cast<unsigned>((y - top) * kernel + x - left), row == 0 && column == 0);
+      }
+    }
+  }
+};
+
+// A 32-bit word of elements: an f32, or two of a half type, which one instruction compares.
+template <typename T>
+using Word = std::conditional_t<std::is_same_v<T, float>, float,
+                                std::conditional_t<std::is_same_v<T, __half>, __half2, __nv_bfloat162>>;
+template <typename T>
+__device__ Word<T> as_word(unsigned bits) {
+  Word<T> word;
+  memcpy(static_cast<void*>(&word), &bits, sizeof(word));
+  return word;
+}
+
+// largest = the larger element, or a NaN. Returns all bits of the elements of `word` that are larger, no
+// others.
+template <typename Word>
+__device__ unsigned take_larger(Word& largest, Word word) {
+  if constexpr (std::is_same_v<Word, float>) {
+    const bool wins = word > largest;
+    largest = wins || word != word ? word : largest;
+    return wins ? ~0U : 0;
+  } else {
+    const unsigned wins = __hgt2_mask(word, largest);
+    largest = __hmax2_nan(largest, word);
+    return wins;
+  }
+}
+
+// Block (i, y, n) computes 32 groups of rows 4 y to 4 y + 3 of output n. Normalizing keeps the order of
+// elements or reverses it, so elements are compared as stored, times the sign of the scale, and only the
+// winner is normalized. Per output element: reads stride^2 input elements from memory (windows overlap in the
+// caches), writes one (two with winners) and one byte; 3x3 stride 2 in half precision: 8 + 2 (4) + 1 bytes.
+// Bound by memory.
+template <typename Of, int kKernel>
+__global__ void __launch_bounds__(kPoolThreads, kPoolBlocksAtOnce)
+    max_pool_forward(PoolShape shape, const Element<Of>* in, const float* scale_shift, Element<Of>* out,
+                     std::uint8_t* argmax, Element<Of>* winners) {
+  using T = Element<Of>;
+  constexpr int kCount = kGroup<Of>, kInWord = sizeof(unsigned) / sizeof(T), kWords = kCount / kInWord;
+  const Place<Of> at(shape.c, shape.out_w);
+  if (at.x >= shape.out_w || at.y >= shape.out_h) return;
+  const PoolWindow<Of, kKernel> window(shape, at, in);
+  float scale[kCount], shift[kCount] = {};
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) scale[i] = 1;
+  if (scale_shift) {
+    load<kCount>(scale_shift + at.channel, scale);
+    load<kCount>(scale_shift + shape.c + at.channel, shift);
+  }
+  Elements<T, kCount> signs;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) signs.at[i] = from_float<T>(copysignf(1, scale[i]));
+  const Packed<T, kCount> sign = load_packed<kCount>(signs.at);
+  Word<T> largest[kWords] = {};
+  unsigned places[kWords] = {};
+  window.visit([&](const Packed<T, kCount>& raw, unsigned place, bool is_first) {
+#pragma unroll
+    for (int i = 0; i < kWords; ++i) {
+      const Word<T> word = as_word<T>(raw.words[i]) * as_word<T>(sign.words[i]);
+      if (is_first) largest[i] = word;
+      const unsigned wins = is_first ? ~0U : take_larger(largest[i], word);
+      places[i] = (wins & (kInWord == 2 ? 0x10001 * place : place)) | (~wins & places[i]);
+    }
+  });
+  const std::int64_t to =
+      Images<Of>{shape.out_h, shape.out_w, shape.c}.at(blockIdx.z, at.y, at.x, at.channel);
+  Packed<T, kCount> won;
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) {
+    largest[i] = largest[i] * as_word<T>(sign.words[i]);
+    memcpy(&won.words[i], &largest[i], sizeof(unsigned));
+  }
+  if (winners) *reinterpret_cast<Packed<T, kCount>*>(winners + to) = won;
+  float values[kCount];
+  Elements<std::uint8_t, kCount> winner;
+  bool has_nan = false;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    values[i] = won.at(i);
+    winner.at[i] = static_cast<std::uint8_t>(places[i / kInWord] >> (i % kInWord * 16));
+    has_nan |= values[i] != values[i];
+  }
+  if (has_nan) {
+    __threadfence_block();  // reads the window again: no registers are kept for this
+    window.visit([&](const Packed<T, kCount>& raw, unsigned place, bool) {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i)
+        winner.at[i] = raw.at(i) != raw.at(i) ? static_cast<std::uint8_t>(place) : winner.at[i];
+    });
+  }
+  if (scale_shift) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const float value = scale[i] * values[i] + shift[i];
+      values[i] = value <= 0 ? 0 : value;
+      winner.at[i] = value <= 0 && winners ? kNoWinner : winner.at[i];
+    }
+  }
+  store<kCount>(out + to, values);
+  *reinterpret_cast<Elements<std::uint8_t, kCount>*>(argmax + to) = winner;
+}
+
+// Block (i, y, n) computes 32 groups of rows 4 y to 4 y + 3 of the input's gradient: each checks the windows
+// over it (1, 2 or 4 for 3x3 stride 2) for those it won. Per d_in element: reads 1 / stride^2 elements of
+// each d_out and as many bytes of argmax from memory, writes one; 3x3 stride 2 in half precision: 0.75 (1.25
+// with two) + 2 bytes. Bound by memory.
+template <typename Of>
+__global__ void max_pool_backward(PoolShape shape, const Element<Of>* d_out, const Element<Of>* second_d_out,
+                                  const std::uint8_t* argmax, Element<Of>* d_in) {
+  constexpr int kCount = kGroup<Of>;
+  const Place<Of> at(shape.c, shape.w);
+  const Images<Of> input{shape.h, shape.w, shape.c}, output{shape.out_h, shape.out_w, shape.c};
+  if (at.x >= shape.w || at.y >= shape.h) return;
+  const int y = at.y + shape.padding, x = static_cast<int>(at.x) + shape.padding;
+  const int first_row = y < shape.kernel ? 0 : (y - shape.kernel) / shape.stride + 1;
+  const int first_column = x < shape.kernel ? 0 : (x - shape.kernel) / shape.stride + 1;
+  float sum[kCount] = {};
+  for (int row = first_row; row * shape.stride <= y && row < shape.out_h; ++row) {
+    for (int column = first_column; column * shape.stride <= x && column < shape.out_w; ++column) {
+      const int place = (y - row * shape.stride) * shape.kernel + x - column * shape.stride;
+      const std::int64_t from = output.at(blockIdx.z, row, column, at.channel);
+      const auto winner = *reinterpret_cast<const Elements<std::uint8_t, kCount>*>(argmax + from);
+      float values[kCount], more[kCount] = {};
+      load<kCount>(d_out + from, values);
+      if (second_d_out) load<kCount>(second_d_out + from, more);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) sum[i] += winner.at[i] == place ? values[i] + more[i] : 0.0F;
+    }
+  }
+  store<kCount>(d_in + input.at(blockIdx.z, at.y, at.x, at.channel), sum);
+}
+
+// The pixels of a thread's channels in image n of an average pool.
+struct Pixels {
+  std::int64_t first, stride;
+};
+template <typename Of>
+__device__ Pixels pixels_of(std::int64_t n, std::int64_t group, std::int64_t pixels, std::int64_t groups) {
+  if constexpr (kHasPlanes<Of>) return {(n * groups + group) * pixels, 1};
+  return {(n * pixels * groups + group) * kGroup<Of>, groups * kGroup<Of>};
+}
+
+// Block (i, n) averages 128 groups of channels of image n; a thread goes down its pixels in order. Reads each
+// element once, writes 1 / pixels of that: 2 bytes per element in half precision. Bound by memory. In NCHW
+// adjacent threads read 4 bytes of different sectors, the rest of which they take from the caches.
+template <typename Of>
+__global__ void average_forward(const Element<Of>* in, Element<Of>* out, std::int64_t pixels,
+                                std::int64_t groups) {
+  constexpr int kCount = kGroup<Of>;
+  const std::int64_t group = std::int64_t{blockIdx.x} * kPoolThreads + threadIdx.x;
+  if (group >= groups) return;
+  const Pixels from = pixels_of<Of>(blockIdx.y, group, pixels, groups);
+  in += from.first;
+  float sum[kCount] = {};
+  for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
+    float values[kCount];
+    load<kCount>(in + pixel * from.stride, values);
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) sum[i] += values[i];
+  }
+  const float share = 1.0F / static_cast<float>(pixels);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) sum[i] *= share;
+  store<kCount>(out + (blockIdx.y * groups + group) * kCount, sum);
+}
+
+// Block (i, n) spreads 128 groups of channels of image n. Writes each element once, reads 1 / pixels of that:
+// 2 bytes per element in half precision. Bound by memory; in NCHW as above.
+template <typename Of>
+__global__ void average_backward(const Element<Of>* d_out, Element<Of>* d_in, std::int64_t pixels,
+                                 std::int64_t groups) {
+  constexpr int kCount = kGroup<Of>;
+  const std::int64_t group = std::int64_t{blockIdx.x} * kPoolThreads + threadIdx.x;
+  if (group >= groups) return;
+  float values[kCount];
+  load<kCount>(d_out + (blockIdx.y * groups + group) * kCount, values);
+  const float share = 1.0F / static_cast<float>(pixels);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) values[i] *= share;
+  const Pixels to = pixels_of<Of>(blockIdx.y, group, pixels, groups);
+  d_in += to.first;
+  for (std::int64_t pixel = 0; pixel < pixels; ++pixel) store<kCount>(d_in + pixel * to.stride, values);
+}
+
+const dim3 kMaxPoolBlock(kPoolColumns, kPoolRows);
+
+dim3 max_pool_grid(std::int64_t n, std::int64_t rows, std::int64_t threads_per_row) {
+  return dim3(blocks_for(threads_per_row, kPoolColumns), blocks_for(rows, kPoolRows),
+              static_cast<unsigned>(n));
+}
+
+dim3 average_grid(std::int64_t n, std::int64_t groups) {
+  return dim3(blocks_for(groups, kPoolThreads), static_cast<unsigned>(n));
+}
+
+}  // namespace
+
+void launch_max_pool_forward(DType dtype, const PoolShape& shape, const std::byte* in,
+                             const float* scale_shift, std::byte* out, std::uint8_t* argmax,
+                             std::byte* winners, cudaStream_t stream) {
+  with_layout(shape.layout, dtype, [&]<typename Of>(Of) {
+    const auto kernel = shape.kernel == 3 ? max_pool_forward<Of, 3> : max_pool_forward<Of, 0>;
+    gpu::launch(kernel, max_pool_grid(shape.n, shape.out_h, shape.out_w * shape.c / kGroup<Of>),
+                kMaxPoolBlock, 0, stream, shape, as<Element<Of>>(in), scale_shift, as<Element<Of>>(out),
+                argmax, as<Element<Of>>(winners));
+  });
+}
+
+void launch_max_pool_backward(DType dtype, const PoolShape& shape, const std::byte* d_out,
+                              const std::byte* second_d_out, const std::uint8_t* argmax, std::byte* d_in,
+                              cudaStream_t stream) {
+  with_layout(shape.layout, dtype, [&]<typename Of>(Of) {
+    using T = Element<Of>;
+    gpu::launch(max_pool_backward<Of>, max_pool_grid(shape.n, shape.h, shape.w * shape.c / kGroup<Of>),
+                kMaxPoolBlock, 0, stream, shape, as<T>(d_out), as<T>(second_d_out), argmax, as<T>(d_in));
+  });
+}
+
+void launch_average_forward(DType dtype, const PoolShape& shape, const std::byte* in, std::byte* out,
+                            cudaStream_t stream) {
+  with_layout(shape.layout, dtype, [&]<typename Of>(Of) {
+    const std::int64_t groups = shape.c / kGroup<Of>;
+    gpu::launch(average_forward<Of>, average_grid(shape.n, groups), kPoolThreads, 0, stream,
+                as<Element<Of>>(in), as<Element<Of>>(out), shape.h * shape.w, groups);
+  });
+}
+
+void launch_average_backward(DType dtype, const PoolShape& shape, const std::byte* d_out, std::byte* d_in,
+                             cudaStream_t stream) {
+  with_layout(shape.layout, dtype, [&]<typename Of>(Of) {
+    const std::int64_t groups = shape.c / kGroup<Of>;
+    gpu::launch(average_backward<Of>, average_grid(shape.n, groups), kPoolThreads, 0, stream,
+                as<Element<Of>>(d_out), as<Element<Of>>(d_in), shape.h * shape.w, groups);
+  });
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,216 @@
+// Convolutions by cuDNN: one graph per problem, and the engines that its heuristics return for it.
+#include <dlfcn.h>
+
+#include <array>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "kernels/cuda/runtime/runtime.h"
+#include "kernels/cuda/vendors/conv.h"
+#include "kernels/cuda/vendors/conv_cudnn_graphs.h"
+
+namespace plumb::cuda {
+namespace {
+
+namespace fe = cudnn_frontend;
+using cuda::check;
+
+// 9.0.0 exports every function called here, and has every descriptor and attribute of a convolution's graph,
+// with the same values. The frontend guards later features by cudnnGetVersion() (a plan's workspace before it
+// is built: 9.2; planning for an absent GPU, as in tests: 9.8).
+constexpr std::size_t kOldestCudnn = 90000;
+constexpr std::size_t kMostTensors = 16;  // per graph
+
+std::string version_text(std::size_t version) {  // 91900: 9.19.0; 8907: 8.9.7 (cudnn_version.h)
+  const std::size_t major = version < 10000 ? 1000 : 10000;
+  return fmt::format("{}.{}.{}", version / major, version % major / 100, version % 100);
+}
+
+void check(cudnnStatus_t status, const std::string& doing) {
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  const bool absent = status == CUDNN_STATUS_NOT_INITIALIZED;
+  const ExitCode cause = absent ? ExitCode::unavailable : cause_of_failure();
+  throw Error(
+      cause, "{} failed while {}: {}{}", conv_library(), doing, cudnnGetErrorString(status),
+      absent ? "; check that its libraries are all of one version and fit the driver" : remedy_for(cause));
+}
+
+// A frontend's message may have many lines; the first states the error.
+std::string first_line(const std::string& message) {
+  return message.substr(0, message.find('\n'));
+}
+
+void check(fe::error_t status, const std::string& doing, const std::string& remedy = "") {
+  if (status.is_good()) return;
+  const ExitCode cause = cause_of_failure();
+  throw Error(cause, "{} failed while {}: {}{}", conv_library(), doing, first_line(status.get_message()),
+              cause == ExitCode::out_of_memory ? remedy_for(cause) : remedy);
+}
+
+using Handle = Owner<cudnnHandle_t, cudnnDestroy>;
+
+// Excludes engines that break the product's numerical guarantees: exact products of stored values, f32
+// accumulation, f32 that stays f32 unless TF32 is requested and, optionally, bitwise repeatability.
+std::vector<fe::NumericalNote_t> unwanted_notes(const ConvProblem& problem,
+                                                const ConvEngineOptions& options) {
+  std::vector<fe::NumericalNote_t> notes{fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION,
+                                         fe::NumericalNote_t::DOWN_CONVERT_INPUTS};
+  if (options.deterministic) notes.push_back(fe::NumericalNote_t::NONDETERMINISTIC);
+  if (problem.dtype != DType::f32 || !options.winograd)
+    notes.push_back(fe::NumericalNote_t::WINOGRAD);  // in half precision its transforms are rounded
+  if (problem.dtype == DType::f32 && !problem.allow_tf32) notes.push_back(fe::NumericalNote_t::TENSOR_CORE);
+  return notes;
+}
+
+// One engine of a graph. A problem's candidates share the graph.
+class CudnnPlan : public ConvPlan {
+ public:
+  CudnnPlan(cudnnHandle_t handle, std::shared_ptr<const ConvGraph> graph, std::int64_t index,
+            std::string engine, std::string text)
+      : handle_(handle),
+        graph_(std::move(graph)),
+        index_(index),
+        engine_(std::move(engine)),
+        text_(std::move(text)) {
+    check(graph_->graph->get_workspace_size_plan_at_index(index_, workspace_bytes_), "planning " + text_);
+  }
+
+  std::size_t workspace_bytes() const override { return static_cast<std::size_t>(workspace_bytes_); }
+  std::string engine() const override { return engine_; }
+
+  void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const override {
+    std::array<void*, kMostTensors> addresses{};
+    const std::vector<TensorPlace>& places = graph_->places;
+    for (std::size_t i = 0; i < places.size(); ++i)
+      addresses.at(i) = operands[places[i].operand] + places[i].offset;
+    check(cudnnSetStream(handle_, stream), "running " + text_);
+    check(graph_->graph->execute_plan_at_index(handle_, addresses.data(), static_cast<int>(places.size()),
+                                               workspace, index_),
+          "running " + engine_ + " for " + text_,
+          "; delete the tuning cache and start again, or --fusion off");
+  }
+
+ private:
+  cudnnHandle_t handle_;
+  std::shared_ptr<const ConvGraph> graph_;
+  std::int64_t index_;
+  std::string engine_, text_;
+  std::int64_t workspace_bytes_ = 0;
+};
+
+// Builds the graph and queries the heuristics once; candidates are built by index.
+class CudnnCandidates : public ConvCandidates {
+ public:
+  CudnnCandidates(cudnnHandle_t handle, ConvGraph graph, std::string text)
+      : handle_(handle), graph_(std::make_shared<ConvGraph>(std::move(graph))), text_(std::move(text)) {
+    std::set<std::string> seen;  // both heuristics lists may contain an engine
+    for (std::int64_t i = 0; i < graph_->graph->get_execution_plan_count(); ++i) {
+      std::string name;
+      if (graph_->graph->get_plan_name_at_index(i, name).is_good() && seen.insert(name).second)
+        engines_.push_back({i, std::move(name)});
+    }
+  }
+
+  std::size_t size() const override { return engines_.size(); }
+  std::string engine(std::size_t candidate) const override { return engines_.at(candidate).name; }
+  std::unique_ptr<ConvPlan> build(std::size_t candidate) override try {
+    const auto& [index, name] = engines_.at(candidate);
+    fe::error_t status = graph_->graph->build_plan_at_index(index);
+    if (status.is_good()) return std::make_unique<CudnnPlan>(handle_, graph_, index, name, text_);
+    failure_ = first_line(status.get_message());
+    return nullptr;
+  } catch (const fe::cudnnException& exception) {
+    failure_ = first_line(exception.what());
+    return nullptr;
+  }
+  std::string failure() const override { return failure_; }
+
+ private:
+  struct Engine {
+    std::int64_t index = 0;
+    std::string name;
+  };
+  cudnnHandle_t handle_;
+  std::shared_ptr<ConvGraph> graph_;
+  std::string text_;
+  std::vector<Engine> engines_;
+  std::string failure_;  // of the last one that didn't build
+};
+
+std::shared_ptr<const fe::DeviceProperties> read_properties(const std::string& json) {
+  std::vector<std::uint8_t> bytes(json.begin(), json.end());
+  bytes.push_back(0);
+  auto properties = std::make_shared<fe::DeviceProperties>();
+  check(properties->deserialize(bytes), "reading a GPU's properties");
+  return properties;
+}
+
+class CudnnEngine : public ConvEngine {
+ public:
+  explicit CudnnEngine(const ConvEngineOptions& options) : options_(options) {
+    if (!options.device_properties_json.empty()) {
+      properties_ = read_properties(options.device_properties_json);
+      return;
+    }
+    cudnnHandle_t handle = nullptr;
+    check(cudnnCreate(&handle), "starting");
+    handle_.reset(handle);
+  }
+
+  std::string library() const override { return conv_library(); }
+
+  std::unique_ptr<ConvCandidates> candidates(const ConvProblem& problem,
+                                             std::size_t workspace_limit) override {
+    const std::string text = text_of(problem);
+    if (problem.fusion.completes_gradient)
+      return std::make_unique<NoCandidates>("cuDNN isn't asked to add a gradient and mask the sum");
+    try {
+      ConvGraph built = build_graph(problem);
+      fe::graph::Graph& graph = *built.graph;
+      if (properties_) graph.set_device_properties(properties_);
+      graph.set_cuda_graph_retention(fe::CudaGraphRetention_t::NONE);
+      check(graph.validate(), "describing " + text);
+      check(properties_ ? graph.build_operation_graph() : graph.build_operation_graph(handle_.get()),
+            "describing " + text);
+      fe::error_t listed = graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
+      if (listed.is_bad()) return std::make_unique<NoCandidates>(first_line(listed.get_message()));
+      graph.deselect_numeric_notes(unwanted_notes(problem, options_));
+      graph.deselect_workspace_greater_than(static_cast<std::int64_t>(workspace_limit));
+      return std::make_unique<CudnnCandidates>(handle_.get(), std::move(built), text);
+    } catch (const fe::cudnnException& exception) {
+      throw Error(ExitCode::internal, "{} failed while planning {}: {}", conv_library(), text,
+                  exception.what());
+    }
+  }
+
+ private:
+  // cuDNN loads and unloads the run-time compiler's library for each convolution that it plans, which takes
+  // nine tenths of the time. This handle keeps it loaded. Null if it isn't found: cuDNN then searches itself.
+  const Owner<void*, dlclose> run_time_compiler_{
+      dlopen(("libnvrtc.so." + std::to_string(CUDART_VERSION / 1000)).c_str(), RTLD_LAZY | RTLD_LOCAL)};
+  const ConvEngineOptions options_;
+  Handle handle_;                                           // of the current device, or
+  std::shared_ptr<const fe::DeviceProperties> properties_;  // of a GPU that may be absent
+};
+
+}  // namespace
+
+// cudnnGetVersion() ends the process if the library that it asks isn't there, as on hosts without a GPU.
+std::string conv_library() {
+  static const Owner<void*, dlclose> graph_library{
+      dlopen(fmt::format("libcudnn_graph.so.{}", CUDNN_MAJOR).c_str(), RTLD_LAZY | RTLD_LOCAL)};
+  return graph_library ? "cuDNN " + version_text(cudnnGetVersion()) : "cuDNN";
+}
+
+std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions& options) {
+  if (cudnnGetVersion() < kOldestCudnn)
+    throw Error(
+        ExitCode::unavailable,
+        "option --device: cuDNN is too old ({} was loaded, {} or newer is needed); put the folder of a "
+        "newer one first in LD_LIBRARY_PATH, or use --device cpu",
+        version_text(cudnnGetVersion()), version_text(kOldestCudnn));
+  return std::make_unique<CudnnEngine>(options);
+}
+
+}  // namespace plumb::cuda
