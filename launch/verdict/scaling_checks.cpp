@@ -4,12 +4,14 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "results/compare/gate.h"
 #include "results/simulation/scaling_verdicts.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {
 
-constexpr double kScalingLimit = 0.1;
+constexpr double kScalingLimit = 0.1, kAgainstLimit = 0.03;
 
 Check scaling_check(const MeasuredCase& measured, const PredictedCase* predicted) {
   Check check{.check = "scaling " + measured.layout.name(),
@@ -45,7 +47,36 @@ const PredictedCase* predicted_case(const ScalingPrediction& prediction, const M
   return found == prediction.cases.end() ? nullptr : &*found;
 }
 
+Check against_check(const GateCase& judged, const std::string& source, bool is_busy) {
+  using enum GateCase::Outcome;
+  Check check{.check = "against " + judged.configuration.case_name(),
+              .where = {judged.configuration.case_name()},
+              .source = source,
+              .limit = kAgainstLimit,
+              .outcome = judged.outcome == passed                   ? Outcome::pass
+                         : judged.outcome == regression && !is_busy ? Outcome::fail
+                         : judged.outcome == missing                ? Outcome::skip
+                                                                    : Outcome::unknown,
+              .remark = judged.outcome == passed ? "" : judged.finding,
+              .runs = judged.figures.size()};
+  if (!judged.baseline.empty()) check.expected = fmt::format("{:.1f} images/s", median(judged.baseline));
+  if (!judged.figures.empty()) check.measured = fmt::format("{:.1f} images/s", median(judged.figures));
+  return check;
+}
+
 }  // namespace
+
+void add_against(Verdict& verdict, const std::filesystem::path& runs, const std::filesystem::path& earlier,
+                 bool is_busy) {
+  try {
+    const GateReport report = gate(load_samples(earlier).samples, load_samples(runs).samples,
+                                   {.max_regression = kAgainstLimit, .allow_missing = true});
+    for (const GateCase& judged : report.cases)
+      verdict.add(against_check(judged, "runs of " + earlier.parent_path().parent_path().string(), is_busy));
+  } catch (const Error& error) {
+    verdict.add({.check = "against", .outcome = Outcome::unknown, .remark = error.what()});
+  }
+}
 
 void add_scaling(Verdict& verdict, const ScalingJudgement& judgement) {
   try {

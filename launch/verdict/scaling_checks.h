@@ -23,4 +23,10 @@ struct ScalingJudgement {
 // tell.
 void add_scaling(Verdict& verdict, const ScalingJudgement& judgement);
 
+// Each case of `runs` against the same one of `earlier`, both folders of run folders: fails where it is
+// significantly slower by over 3 %, can't tell where so few or so varying runs could not have shown that, or
+// where `is_busy`: other work ran on the hosts. Throws nothing.
+void add_against(Verdict& verdict, const std::filesystem::path& runs, const std::filesystem::path& earlier,
+                 bool is_busy);
+
 }  // namespace plumb

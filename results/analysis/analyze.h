@@ -86,11 +86,11 @@ struct CaseFigures {
 
 struct Analysis {
   std::string log_format;
-  std::string window;              // what counts: "iterations 21 to 120"
-  std::vector<CaseSummary> cases;  // by model, batch, precision; then by devices
+  std::string window;                 // what counts: "iterations 21 to 120"
+  std::vector<CaseSummary> cases;     // by model, batch, precision; then by devices
   nlohmann::ordered_json dictionary;  // {model: {case: CaseFigures}}
-  std::vector<Note> bad;  // left out
-  std::vector<std::string> notes;  // sentences on what the figures are not
+  std::vector<Note> bad;              // left out
+  std::vector<std::string> notes;     // sentences on what the figures are not
 };
 
 // Every run's figure is rounded to 2 decimals, then a case's runs are averaged and their median taken;

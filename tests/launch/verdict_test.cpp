@@ -7,6 +7,9 @@
 #include "launch/hosts/screening.h"
 #include "launch/verdict/accept_plan.h"
 #include "launch/verdict/host_checks.h"
+#include "launch/verdict/scaling_checks.h"
+#include "tests/results/run_folder.h"
+#include "tests/scratch_folder.h"
 
 namespace plumb {
 namespace {
@@ -47,6 +50,28 @@ TEST(Verdict, ADeviceIsHeldAgainstWhatIsExpected) {
   EXPECT_EQ(outcome_of(94, 100, false), Outcome::fail);
   EXPECT_EQ(outcome_of(94, 100, true), Outcome::unknown) << "others run there";
   EXPECT_EQ(outcome_of(49, 100, true), Outcome::fail);
+}
+
+TEST(Verdict, RunsAreHeldAgainstAnEarlierAcceptance) {
+  const auto outcome = [](double now, double step, bool is_busy) {
+    const ScratchFolder scratch;
+    for (int i = 0; i < 5; ++i) {
+      write_run_folder(scratch, fmt::format("old/scaling/runs/{}", i), example_run(100 + i * step));
+      write_run_folder(scratch, fmt::format("new/scaling/runs/{}", i), example_run(now + i * step));
+    }
+    Verdict verdict;
+    add_against(verdict, scratch / "new/scaling/runs", scratch / "old/scaling/runs", is_busy);
+    EXPECT_EQ(verdict.checks.front().check, "against 1n2g");
+    EXPECT_EQ(verdict.checks.front().source, "runs of " + (scratch / "old").string());
+    return verdict.outcome();
+  };
+  EXPECT_EQ(outcome(99, 0.1, false), Outcome::pass);
+  EXPECT_EQ(outcome(95, 0.1, false), Outcome::fail);
+  EXPECT_EQ(outcome(95, 0.1, true), Outcome::unknown) << "others run there";
+  EXPECT_EQ(outcome(98, 8, false), Outcome::unknown) << "they vary by far more than the limit";
+  Verdict none;
+  add_against(none, "none/new", "none/old", false);
+  EXPECT_EQ(none.outcome(), Outcome::unknown);
 }
 
 TEST(Verdict, ADeviceThatComputesOtherBitsIsFound) {

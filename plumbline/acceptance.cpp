@@ -1,0 +1,359 @@
+#include "plumbline/acceptance.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/console/messages.h"
+#include "base/console/print.h"
+#include "base/console/progress.h"
+#include "base/environment.h"
+#include "base/error.h"
+#include "base/output.h"
+#include "base/process/child_process.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "launch/host_launcher.h"
+#include "launch/sweep/sweep.h"
+#include "launch/verdict/accept_plan.h"
+#include "launch/verdict/host_checks.h"
+#include "launch/verdict/scaling_checks.h"
+#include "plumbline/command.h"
+#include "plumbline/engine.h"
+
+namespace plumb {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kSignalCode = 128;
+constexpr double kLinkPatienceSeconds = 60, kLinkPatiencePerHost = 20;
+constexpr int kAgain = 2;  // runs of a device that seems slow
+constexpr const char *kExpectationInFolder = "expect.json", *kRuns = "scaling";
+
+// The steps of a command, each of which adds its checks to the verdict.
+class Acceptance {
+ public:
+  explicit Acceptance(const AcceptArguments& arguments)
+      : arguments_(arguments),
+        work_(arguments.work),
+        hosts_(named_hosts(arguments.hosts)),
+        transport_arguments_(arguments.hosts),
+        line_(stderr, arguments.quiet ? Terminal{} : terminal_of(stderr)),
+        messages_(stderr, terminal_of(stderr), arguments.quiet ? Loudness::quiet : Loudness::usual) {
+    if (!arguments.expect.empty())
+      expectation_ = read_expectation(arguments.expect);
+    else if (!arguments.against.empty())
+      expectation_ = read_expectation(fs::path(arguments.against) / kExpectationInFolder);
+    if (expectation_ && work_.options.empty()) work_.options = expectation_->options;
+    is_in_slurm_ = hosts_.names.empty() && !environment_variable("SLURM_JOB_NODELIST").empty();
+    if (is_in_slurm_) {
+      hosts_ = read_host_list("SLURM_JOB_NODELIST", environment_variable("SLURM_JOB_NODELIST"));
+      if (transport_arguments_.ssh.empty()) transport_arguments_.ssh = "srun";
+    }
+    if (hosts_.names.empty())
+      throw Error(ExitCode::usage,
+                  "no hosts are named; give -H node[1-4] or --hostfile, or start it in a Slurm job");
+    transport_ = transport_of(transport_arguments_, hosts_.user);
+    verdict_.hosts = hosts_.names;
+    verdict_.began = utc_now();
+    folder_ = arguments.output.empty() ? "accept/" + utc_now("%F_%H%M%S") : arguments.output;
+  }
+
+  int run() {
+    const double start = wall_seconds();
+    if (arguments_.dry_run) {
+      ask();
+      print_text(plan_text(plan_for(hosts_.names.size())));
+      return 0;
+    }
+    make_folder();
+    show("facts of " + counted(hosts_.names.size(), "host"));
+    ask();
+    messages_.say(fmt::format("plumbline: about {:.1f} min for {}; files in {}",
+                              plan_for(hosts_.names.size()).seconds() / 60,
+                              counted(hosts_.names.size(), "host"), folder_.string()));
+    add_facts(verdict_, answers_, expectation_ ? &*expectation_ : nullptr);
+    if (!verdict_.kept().empty()) judge_devices_alone();
+    if (verdict_.kept().size() > 1) attempt("links", &Acceptance::judge_links);
+    if (!verdict_.kept().empty()) attempt("scaling", &Acceptance::judge_scaling);
+    verdict_.seconds = wall_seconds() - start;
+    verdict_.folder = folder_.string();
+    return tell();
+  }
+
+ private:
+  // A step that can't be done leaves what the others found; only a signal ends them all.
+  void attempt(const std::string& check, void (Acceptance::*step)()) {
+    try {
+      (this->*step)();
+    } catch (const Error& error) {
+      if (static_cast<int>(error.code()) > kSignalCode) throw;
+      verdict_.add({.check = check,
+                    .where = verdict_.kept(),
+                    .hosts = verdict_.kept(),
+                    .outcome = Outcome::unknown,
+                    .remark = error.what()});
+    }
+  }
+  void show(const std::string& step) { line_.draw(step); }
+
+  void make_folder() {
+    const Output output{.option = "--output", .path = folder_.string()};
+    std::error_code error;
+    if (!arguments_.resume && fs::exists(folder_, error) && !fs::is_empty(folder_, error))
+      throw cannot_create(output, "the folder is not empty", "pass another --output, or --resume");
+    OutputFolder(output, folder_ / "output");
+    fs::create_directories(folder_ / "output", error);
+  }
+
+  void ask() {
+    answers_ =
+        ask_hosts(hosts_.names, arguments_.hosts, transport_,
+                  {.program = screened_program(work_), .log_folder = temporary_folder()}, nullptr, signals_);
+  }
+
+  std::vector<HostAnswer> good_answers() const {
+    std::vector<HostAnswer> good;
+    const std::vector<std::string> kept = verdict_.kept();
+    for (const HostAnswer& answer : answers_)
+      if (std::ranges::count(kept, answer.name) > 0) good.push_back(answer);
+    return good;
+  }
+
+  int devices_per_host() const {
+    std::size_t fewest = 0;
+    for (const HostAnswer& answer : answers_)
+      if (answer.answered && answer.facts.program.libraries.contains("CUDA") && !answer.facts.gpus.empty())
+        fewest = fewest == 0 ? answer.facts.gpus.size() : std::min(fewest, answer.facts.gpus.size());
+    return std::max(1, static_cast<int>(fewest));
+  }
+  bool has_gpus() const {
+    return std::ranges::any_of(answers_, [](const HostAnswer& answer) {
+      return answer.facts.program.libraries.contains("CUDA") && !answer.facts.gpus.empty();
+    });
+  }
+
+  AcceptPlan plan_for(std::size_t hosts) const {
+    return {.hosts = static_cast<int>(hosts),
+            .devices_per_host = devices_per_host(),
+            .budget_seconds = 60 * arguments_.budget_minutes,
+            .start_seconds = has_gpus() ? 15.0 : 3.0};
+  }
+
+  // Hosts with a device that would fail now, if `busy` hosts are.
+  std::vector<std::string> slow_hosts(const std::vector<ScreenedDevice>& devices,
+                                      const std::vector<std::string>& busy) const {
+    Verdict so_far{.hosts = verdict_.kept()};
+    const ScreenReport report = judge_devices(so_far.hosts, devices);
+    add_devices(so_far, report, expectation_ ? &*expectation_ : nullptr, busy);
+    return so_far.excluded();
+  }
+
+  // Alone and all at once; those that seem slow again, and all of them if they vary too much to tell, as a
+  // burst of other work is no fault.
+  void judge_devices_alone() {
+    const std::vector<HostAnswer> good = good_answers();
+    std::vector<ScreenedDevice> devices = screened_devices(good);
+    show(fmt::format("{} alone, then all at once", counted(devices.size(), "device")));
+    ScreenWork work = work_;
+    work.seconds = std::min(work.seconds, plan_for(good.size()).run_seconds());
+    DeviceRuns runs(work, transport_, good, static_cast<std::size_t>(arguments_.hosts.most_at_once),
+                    [](std::size_t) {});
+    runs.alone(devices);
+    const std::vector<std::string> kept = verdict_.kept();
+    for (int again = 0; again < kAgain; ++again) {
+      std::vector<std::string> slow = slow_hosts(devices, {});
+      // What is far off twice stays so.
+      if (again > 0)
+        for (const std::string& host : slow_hosts(devices, kept)) std::erase(slow, host);
+      const ScreenReport report = judge_devices(kept, devices);
+      const bool vary = !expectation_ && report.was_judged && !report.can_tell();
+      std::vector<std::size_t> indices;
+      for (std::size_t i = 0; i < devices.size(); ++i)
+        if (vary || std::ranges::count(slow, devices[i].host) > 0) indices.push_back(i);
+      if (indices.empty()) break;
+      runs.alone(devices, indices);
+    }
+    if (devices_per_host() > 1) runs.together(devices);
+    if (devices.size() > 2) runs.compare_bits(devices);
+    screen_ = judge_devices(kept, devices);
+    add_devices(verdict_, screen_, expectation_ ? &*expectation_ : nullptr, busy_hosts(good));
+  }
+
+  SweepLauncher launcher() const {
+    SweepLauncher launcher{.command = find_launch_run().string(), .arguments = {}};
+    launcher.programs = fs::path(screened_program(work_)).parent_path();
+    const std::string user = hosts_.user.empty() ? "" : hosts_.user + "@";
+    std::string list;
+    for (const std::string& host : verdict_.kept()) append_part(list, user + host, ",");
+    launcher.hosts = SweepHosts{.list = list, .via = is_in_slurm_ ? "srun" : ""};
+    if (const std::string& ssh = arguments_.hosts.ssh; !ssh.empty() && !ssh.starts_with("srun"))
+      launcher.arguments = {"--mca", "plm_rsh_agent", ssh};
+    return launcher;
+  }
+
+  // A run that failed: the fault of the hosts that it names, of nobody otherwise.
+  void add_failed_run(const std::string& check, const std::string& why) {
+    const std::vector<std::string> named = hosts_named_in(why, verdict_.kept());
+    verdict_.add({.check = check,
+                  .where = named.empty() ? verdict_.kept() : named,
+                  .hosts = named,
+                  .outcome = named.empty() ? Outcome::unknown : Outcome::fail,
+                  .remark = why});
+  }
+
+  std::optional<ExpectedLink> expected_link() const {
+    if (arguments_.link) return ExpectedLink{*arguments_.link * kGiga, "--link"};
+    if (expectation_ && expectation_->link_bytes_per_second)
+      return ExpectedLink{*expectation_->link_bytes_per_second, "expect.json"};
+    return {};
+  }
+
+  // All pairs of hosts once; nothing if that failed, which is then a check.
+  std::optional<Links> measured_pairs() {
+    const int hosts = static_cast<int>(verdict_.kept().size());
+    const fs::path file = folder_ / kLinksFile, said = folder_ / "output" / "links.txt";
+    std::error_code error;
+    for (const fs::path& old : {file, said}) fs::remove(old, error);
+    std::vector<std::string> words = hosts_words(launcher(), hosts, 1);
+    words.insert(words.end(), {(launcher().programs / "bench_allreduce").string(), "--pairs", "--device",
+                               "cpu", "--output", file.string()});
+    const ChildEnd end = run_child({words, said, fs::absolute(folder_).string()}, signals_,
+                                   kLinkPatienceSeconds + kLinkPatiencePerHost * hosts, [] {});
+    if (end.signal != 0)
+      throw Error(static_cast<ExitCode>(kSignalCode + end.signal), "stopped by signal {}", end.signal);
+    if (end.code == 0) return read_links(file);
+    add_failed_run("links", end.timed_out ? "not done in time; see " + said.string()
+                                          : reason_in(said, "bench_allreduce", true));
+    return {};
+  }
+
+  // Slow ones again, as a burst of other work is no fault.
+  void judge_links() {
+    show("links between hosts");
+    links_ = measured_pairs();
+    for (int again = 0; links_ && again < kAgain; ++again) {
+      Verdict so_far{.hosts = verdict_.kept()};
+      add_links(so_far, *links_, expected_link());
+      if (so_far.excluded().empty()) break;
+      if (const auto more = measured_pairs()) keep_better_pairs(*links_, *more);
+    }
+    if (!links_) return;
+    write_output({.option = "--output", .path = (folder_ / kLinksFile).string(), .overwrite = true},
+                 to_json(*links_).dump(1) + "\n");
+    add_links(verdict_, *links_, expected_link());
+  }
+
+  SweepPlan scaling_plan() const {
+    SweepGroup group{.name = "step",
+                     .program = fs::path(screened_program(work_)).filename().string(),
+                     .options = work_.options};
+    if (work_.options.empty() && !has_gpus()) group.options = {"--bs", "4", "--image-size", "64"};
+    std::vector<std::string> question = group.options;
+    question.emplace_back("--print-config");
+    const nlohmann::ordered_json asked = ask_engine(screened_program(work_), question);
+    group.model = asked.value("backbone", "resnet50");
+    group.precision = asked.at("precision");
+    group.batch_per_device = 64;
+    if (const auto& batch = asked.at("batch_per_device"); batch.is_number())
+      group.batch_per_device = batch.get<int>();
+    else
+      group.options.insert(group.options.end(), {"--bs", std::to_string(group.batch_per_device)});
+    return plumb::scaling_plan(plan_for(verdict_.kept().size()), std::move(group), launcher(), has_gpus());
+  }
+
+  void judge_scaling() {
+    const SweepPlan plan = scaling_plan();
+    show(fmt::format("scaling: {}", counted(plan.runs.size(), "run")));
+    const SweepFolder folder{folder_ / kRuns};
+    SweepJournal journal(folder.path, {.plan = plan_hash(plan), .build = build_hash(plan), .file = "accept"},
+                         arguments_.resume);
+    const SweepOutcome outcome =
+        run_sweep(plan, folder, journal,
+                  {.progress =
+                       [&](const SweepProgress& progress) {
+                         show(fmt::format("scaling: {} of {} runs, {}", progress.finished, progress.total,
+                                          progress.run));
+                       },
+                   .warn = [](const std::string&) {}});
+    if (outcome.signal != 0)
+      throw Error(static_cast<ExitCode>(128 + outcome.signal),
+                  "stopped by signal {}; go on with --output {} --resume", outcome.signal, folder_.string());
+    std::set<std::string> reasons;
+    for (const FailedRun& failed : outcome.failed)
+      if (reasons.insert(failed.reason).second) add_failed_run("scaling", failed.reason);
+    if (outcome.finished == 0 || plan.runs.size() < 2) return;
+    std::set<std::string> machines;
+    const std::vector<HostAnswer> good = good_answers();
+    for (const HostAnswer& answer : good) machines.insert(answer.facts.boot_id);
+    add_scaling(verdict_, {.runs = folder.runs(),
+                           .links = links_,
+                           .expected_link = expected_link() ? std::optional(expected_link()->bytes_per_second)
+                                                            : std::nullopt,
+                           .shares_machine = machines.size() < good.size(),
+                           .hosts = verdict_.kept()});
+    if (!arguments_.against.empty())
+      add_against(verdict_, folder.runs(), SweepFolder{fs::path(arguments_.against) / kRuns}.runs(),
+                  machines.size() < good.size() || !busy_hosts(good).empty());
+  }
+
+  Expectation good_values() const {
+    Expectation good = measured_expectation(screen_, links_, verdict_.kept());
+    good.source = fmt::format("accept of {}, {}", counted(verdict_.kept().size(), "host"), verdict_.began);
+    good.options = work_.options;
+    good.devices_per_host = has_gpus() ? devices_per_host() : 0;
+    return good;
+  }
+
+  int tell() {
+    line_.clear();
+    const std::vector<std::string> excluded = verdict_.excluded();
+    if (!excluded.empty())
+      verdict_.next = fmt::format("repair {}, then plumbline accept -H {}", fmt::join(excluded, ", "),
+                                  arguments_.hosts.hosts.empty() ? "…" : arguments_.hosts.hosts);
+    const std::string text = verdict_text(verdict_), json = json_text(verdict_json(verdict_));
+    std::string exclude;
+    for (const std::string& host : excluded) exclude += host + "\n";
+    for (const auto& [name, content] : {std::pair{"accept.txt", text},
+                                        {"accept.json", json},
+                                        {"junit.xml", verdict_junit(verdict_)},
+                                        {"exclude.txt", exclude},
+                                        {"plumbline.prom", verdict_prometheus(verdict_)}})
+      write_output({.option = "--output", .path = (folder_ / name).string(), .overwrite = true}, content);
+    if (const std::vector<std::string> kept = verdict_.kept(); !kept.empty())
+      for (const Output& output : {Output{"--output", (folder_ / kExpectationInFolder).string(), true},
+                                   Output{"--save-expect", arguments_.save_expect, true}})
+        if (!output.path.empty()) write_output(output, to_json(good_values()).dump(1) + "\n");
+    print_text(arguments_.json ? json : text);
+    const bool has_measured = !screen_.devices.empty();
+    return has_measured ? exit_code_of(verdict_.outcome()) : static_cast<int>(ExitCode::unavailable);
+  }
+
+  const AcceptArguments& arguments_;
+  ScreenWork work_;
+  HostList hosts_;
+  HostArguments transport_arguments_;
+  HostTransport transport_;
+  bool is_in_slurm_ = false;  // without -H: its hosts, reached by srun
+  std::optional<Expectation> expectation_;
+  LiveLine line_;
+  Messages messages_;
+  SignalWatch signals_;
+  fs::path folder_;
+  Verdict verdict_;
+  std::vector<HostAnswer> answers_;
+  ScreenReport screen_;
+  std::optional<Links> links_;
+};
+
+}  // namespace
+
+int accept_hosts(const AcceptArguments& arguments) {
+  return Acceptance(arguments).run();
+}
+
+}  // namespace plumb
