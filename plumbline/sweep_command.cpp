@@ -176,10 +176,13 @@ int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepId
   const SweepOutcome outcome = run_sweep(plan, folder, journal, listener, on_lost_host);
   line.clear();
   print_text(result_text(plan, folder, outcome, arguments.markdown));
-  messages.last(fmt::format(
-      "plumbline: {} of {} runs finished, {} failed; {}", outcome.finished, outcome.total,
-      outcome.failed.size(),
-      outcome.finished == outcome.total ? "results in " + folder.path.string() : again + " goes on"));
+  messages.last(
+      fmt::format("plumbline: {} of {} runs finished, {} failed; {}", outcome.finished, outcome.total,
+                  outcome.failed.size(),
+                  outcome.finished == outcome.total
+                      ? fmt::format("results in {0}; plumbline report {0} -o report.html judges them",
+                                    folder.path.string())
+                      : again + " goes on"));
   return exit_code_of(outcome);
 }
 

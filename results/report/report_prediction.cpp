@@ -71,9 +71,13 @@ std::string answered_subject(const Configuration& configuration) {
                      configuration.precision);
 }
 
-std::string missing_for(bool profiled, bool has_links) {
-  if (!profiled) return has_links ? "a run with --profile" : "a run with --profile and links.json";
-  return has_links ? "a links.json that has its links" : "links.json";
+// Why nothing is predicted: what is missing, or what judging said last.
+std::string reason_of(bool profiled, bool has_links, const std::optional<JudgedScaling>& judged,
+                      const std::vector<std::string>& left_out) {
+  if (profiled && has_links && !judged) return ": " + left_out.back();
+  if (judged && !judged->prediction.notes.empty()) return ": " + judged->prediction.notes.front();
+  if (profiled) return has_links ? " without a links.json that has its links" : " without links.json";
+  return has_links ? " without a run with --profile" : " without a run with --profile and links.json";
 }
 
 void add_prediction(const CurveSamples& curve, const std::optional<NamedLinks>& named, ReportCurve& shown,
@@ -91,8 +95,9 @@ void add_prediction(const CurveSamples& curve, const std::optional<NamedLinks>& 
   }
   for (const std::string& sentence : scaling_verdict(shown.scaling))
     shown.verdicts.push_back({"scaling", sentence});
-  shown.answer = scaling_answer(answered_subject(shown.configuration), measured_cases(curve), shown.scaling,
-                                judged ? &*judged : nullptr, missing_for(profiled, links.has_value()));
+  shown.answer =
+      scaling_answer(answered_subject(shown.configuration), measured_cases(curve), shown.scaling,
+                     judged ? &*judged : nullptr, reason_of(profiled, links.has_value(), judged, left_out));
 }
 
 }  // namespace

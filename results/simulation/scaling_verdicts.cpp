@@ -100,8 +100,10 @@ std::string slow_buckets_text(const Links& links, const MeasuredCase& measured) 
   if (!(seconds > 0) || !(expected > 0) || expected / seconds >= kLeastBusShare) return "";
   return fmt::format(
       "the run's own buckets reached {:.3g} GB/s of bus bandwidth, {:.2f} of the {:.3g} GB/s that links.json "
-      "gives for their sizes; something else uses the link, or computing keeps the ranks from sending",
-      bytes / seconds / kGiga, expected / seconds, bytes / expected / kGiga);
+      "gives for their sizes; {}",
+      bytes / seconds / kGiga, expected / seconds, bytes / expected / kGiga,
+      measured.record.device == "cpu" ? "the CPUs that send also compute"
+                                      : "something else uses the links, or they took another path");
 }
 
 void judge(const ScalingBasis& basis, const Links& links, const JudgedCase& of, std::vector<Note>& verdicts) {
@@ -191,7 +193,7 @@ double per_device(const MeasuredCase& one) {
 }
 
 Note unpredicted_answer(const std::string& subject, const std::vector<MeasuredCase>& measured,
-                        std::span<const ScalingLoss> losses, const std::string& missing) {
+                        std::span<const ScalingLoss> losses, const std::string& reason) {
   const MeasuredCase &fewest = measured.front(), &most = measured.back();
   const double efficiency = per_device(most) / per_device(fewest);
   const std::string reach = fmt::format(
@@ -205,9 +207,8 @@ Note unpredicted_answer(const std::string& subject, const std::vector<MeasuredCa
   if (largest == losses.end())
     return {"not_judged", fmt::format("{} can't be judged: {}, within the spread of its runs; repeat them",
                                       subject, reach)};
-  return {"not_judged",
-          fmt::format("{} loses efficiency: {}; {}; what its links allow is not known without {}", subject,
-                      reach, scaling_text(*largest), missing)};
+  return {"not_judged", fmt::format("{} loses efficiency: {}; {}; what its links allow is not known{}",
+                                    subject, reach, scaling_text(*largest), reason)};
 }
 
 }  // namespace
@@ -229,13 +230,13 @@ std::vector<Note> scaling_verdicts(const ScalingBasis& basis, const ScalingPredi
 
 std::optional<Note> scaling_answer(const std::string& subject, const std::vector<MeasuredCase>& measured,
                                    std::span<const ScalingLoss> losses, const JudgedScaling* judged,
-                                   const std::string& missing) {
+                                   const std::string& reason) {
   if (measured.size() < 2 || measured.back().layout.devices() < 2 || !(per_device(measured.front()) > 0))
     return {};
   std::vector<JudgedCase> cases;
   if (judged) cases = judged_cases(judged->basis, judged->prediction);
   std::erase_if(cases, [](const JudgedCase& one) { return one.devices() == 1; });
-  Note answer = cases.empty() ? unpredicted_answer(subject, measured, losses, missing)
+  Note answer = cases.empty() ? unpredicted_answer(subject, measured, losses, reason)
                               : predicted_answer(subject, judged->verdicts, cases);
   answer.text += ".";
   return answer;

@@ -30,10 +30,10 @@ struct JudgedScaling {
 // `judged` has one of the measured cases on several devices: the case furthest below its prediction, with its
 // EXPLAIN; else not judged where a case is rejected; else the largest case, held back where its links alone
 // cost over kLeastLoss. Without a prediction: as it should where the largest case loses less than kLeastLoss,
-// else by `losses`; `missing` says what would tell more: "a run with --profile". Nothing for fewer than two
-// cases. Kinds: "as_it_should", "held_back", "not_judged".
+// else by `losses`; `reason` says why nothing is predicted: " without a run with --profile". Nothing for
+// fewer than two cases. Kinds: "as_it_should", "held_back", "not_judged".
 std::optional<Note> scaling_answer(const std::string& subject, const std::vector<MeasuredCase>& measured,
                                    std::span<const ScalingLoss> losses, const JudgedScaling* judged,
-                                   const std::string& missing);
+                                   const std::string& reason);
 
 }  // namespace plumb
