@@ -1,6 +1,7 @@
 // bench_allreduce on emulated GPUs: over the stand-in for NCCL, captured, and through page-locked memory.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -61,7 +62,8 @@ TEST(CudaAllreduce, EveryCollectiveOverNcclIsExactOnASharedGpuAndCalledACheck) {
     const auto json = measure(2, kShort + "--comm nccl --share-gpu --collective " + collective, 1);
     EXPECT_EQ(json.at("cuda_graph"), true);
     EXPECT_EQ(json.at("ranks_per_gpu"), 2);
-    EXPECT_EQ(json.at("warnings").at(0), "2 ranks share one GPU: a check, not a speed");
+    EXPECT_EQ(std::ranges::count(json.at("warnings"), "2 ranks share one GPU: a check, not a speed"), 1)
+        << json.at("warnings");  // a busy machine is another
     expect_all_right(json, 4);
   }
   const ProgramRun table = run(2, 1, kShort + "--comm nccl --share-gpu");
