@@ -27,4 +27,11 @@ inline double percent(double part, double whole) {
   return whole > 0 ? 100 * part / whole : 0;
 }
 
+// "40 s", "6.2 min": about so long.
+inline std::string rough_time_text(double seconds) {
+  constexpr double kMostSeconds = 90, kSecondsInMinute = 60;
+  return seconds < kMostSeconds ? fmt::format("{:.0f} s", seconds)
+                                : fmt::format("{:.1f} min", seconds / kSecondsInMinute);
+}
+
 }  // namespace plumb

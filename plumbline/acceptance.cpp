@@ -34,6 +34,15 @@ constexpr double kLinkPatienceSeconds = 60, kLinkPatiencePerHost = 20;
 constexpr int kAgain = 2;  // runs of a device that seems slow
 constexpr const char *kExpectationInFolder = "expect.json", *kRuns = "scaling";
 
+// expect.json in the folder of an earlier accept.
+fs::path earlier_expectation(const std::string& folder) {
+  fs::path file = fs::path(folder) / kExpectationInFolder;
+  if (std::error_code error; !fs::exists(file, error))
+    throw Error(ExitCode::bad_data, "--against {}: expected {} in it; pass the --output of an earlier accept",
+                printable(folder), kExpectationInFolder);
+  return file;
+}
+
 // The steps of a command, each of which adds its checks to the verdict.
 class Acceptance {
  public:
@@ -47,7 +56,7 @@ class Acceptance {
     if (!arguments.expect.empty())
       expectation_ = read_expectation(arguments.expect);
     else if (!arguments.against.empty())
-      expectation_ = read_expectation(fs::path(arguments.against) / kExpectationInFolder);
+      expectation_ = read_expectation(earlier_expectation(arguments.against));
     if (expectation_ && work_.options.empty()) work_.options = expectation_->options;
     is_in_slurm_ = hosts_.names.empty() && !environment_variable("SLURM_JOB_NODELIST").empty();
     if (is_in_slurm_) {
@@ -153,8 +162,8 @@ class Acceptance {
     return so_far.excluded();
   }
 
-  // Alone and all at once; those that seem slow again, and all of them if they vary too much to tell, as a
-  // burst of other work is no fault.
+  // Runs each device alone, then all at once. Devices that seem slow run again, because a burst of other work
+  // is not a fault; all of them do if they vary too much to tell.
   void judge_devices_alone() {
     const std::vector<HostAnswer> good = good_answers();
     std::vector<ScreenedDevice> devices = screened_devices(good);
@@ -196,7 +205,7 @@ class Acceptance {
     return launcher;
   }
 
-  // A run that failed: the fault of the hosts that it names, of nobody otherwise.
+  // A failed run counts against the hosts that its message names. Without a name it can't tell.
   void add_failed_run(const std::string& check, const std::string& why) {
     const std::vector<std::string> named = hosts_named_in(why, verdict_.kept());
     verdict_.add({.check = check,
@@ -232,7 +241,7 @@ class Acceptance {
     return {};
   }
 
-  // Slow ones again, as a burst of other work is no fault.
+  // Measures slow links again, because a burst of other work is not a fault.
   void judge_links() {
     show("links between hosts");
     links_ = measured_pairs();
@@ -309,6 +318,12 @@ class Acceptance {
     return good;
   }
 
+  void save_good_values() const {
+    const std::string text = to_json(good_values()).dump(1) + "\n";
+    write_output({"--output", (folder_ / kExpectationInFolder).string(), true}, text);
+    if (!arguments_.save_expect.empty()) write_output({"--save-expect", arguments_.save_expect, true}, text);
+  }
+
   int tell() {
     line_.clear();
     const std::vector<std::string> excluded = verdict_.excluded();
@@ -324,10 +339,7 @@ class Acceptance {
                                         {"exclude.txt", exclude},
                                         {"plumbline.prom", verdict_prometheus(verdict_)}})
       write_output({.option = "--output", .path = (folder_ / name).string(), .overwrite = true}, content);
-    if (const std::vector<std::string> kept = verdict_.kept(); !kept.empty())
-      for (const Output& output : {Output{"--output", (folder_ / kExpectationInFolder).string(), true},
-                                   Output{"--save-expect", arguments_.save_expect, true}})
-        if (!output.path.empty()) write_output(output, to_json(good_values()).dump(1) + "\n");
+    if (!verdict_.kept().empty()) save_good_values();
     print_text(arguments_.json ? json : text);
     const bool has_measured = !screen_.devices.empty();
     return has_measured ? exit_code_of(verdict_.outcome()) : static_cast<int>(ExitCode::unavailable);

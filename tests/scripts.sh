@@ -101,11 +101,11 @@ if ! a PIPE tr a b PIPE grep -m 1 x; then a PIPE { read -r x; }; fi
 END
   {
     printf '#!/bin/bash\nset -Eeuo pipefail\n%s\n' "$on_failure"
-    cat <<'END'
-# a | head
+    sed 's/PIPE/|/g' <<'END'
+# a PIPE head
 a || grep -q x file
-a | sed -n 's/q/r/p' | awk '{ bad = 1 } END { exit bad }' | while read -r x; do :; done
-a | grep x >/dev/null || head -n 1 file
+a PIPE sed -n 's/q/r/p' PIPE awk '{ bad = 1 } END { exit bad }' PIPE while read -r x; do :; done
+a PIPE grep x >/dev/null || head -n 1 file
 END
   } >"$tree/good"
   cp "$tree/bad.sh" "$tree/build/"

@@ -26,6 +26,8 @@ int online_cpus();
 // Processes that run or wait for a CPU now, this one left out: the mean of ten looks within 0.2 s. The
 // kernel's averages over a minute and more contain what has ended.
 double running_processes();
+// From this many of them per CPU on a host is busy: times get longer and vary.
+inline constexpr double kBusyLoadPerCpu = 0.5;
 // CPUs (hardware threads) of one core of this host; 1 if the kernel doesn't tell.
 int cpus_per_core();
 

@@ -5,16 +5,14 @@
 #include "base/machine/machine.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "bench/allreduce/measured_transfer.h"
 #include "results/record/schema.h"
 
 namespace plumb {
 namespace {
 
-constexpr double kLoadPerCpu = 0.5;   // as plumbline doctor has it
 constexpr double kSteadyShare = 0.8;  // of the faster of both rings
 constexpr double kShareOfRing = 0.4;  // as the probe of runs calls a host slow
-constexpr double kSecondsInMinute = 60;
+constexpr std::int64_t kLeastBytes = std::int64_t{1} << 20;
 
 std::string bandwidth_text(double bytes_per_second) {
   return fmt::format("{:.3f} GB/s", bytes_per_second / kGiga);
@@ -25,9 +23,9 @@ std::string bandwidth_text(double bytes_per_second) {
 std::string load_warning(const Job& job) {
   std::string mine;
   if (job.local_rank() == 0) {
-    // The other ranks of this job run, too, and wait.
+    // The other ranks of this job wait for this one, and waiting takes a CPU.
     const double load = running_processes() - (job.local_size() - 1);
-    if (load > kLoadPerCpu * online_cpus())
+    if (load > kBusyLoadPerCpu * online_cpus())
       mine = fmt::format("{} (load {:.1f} on {})", job.host(), load, counted(online_cpus(), "CPU"));
   }
   std::string busy;
@@ -36,7 +34,14 @@ std::string load_warning(const Job& job) {
   return busy.empty() ? "" : "other programs keep hosts busy, so times may be too long: " + busy;
 }
 
-std::vector<std::string> ring_warnings(const ProbedRing& ring, double busbw) {
+std::optional<double> highest_busbw(std::span<const MeasuredTransfer> results) {
+  std::optional<double> highest;
+  for (const MeasuredTransfer& one : results)
+    if (one.bytes >= kLeastBytes) highest = std::max(highest.value_or(0), one.busbw_bytes_per_second());
+  return highest;
+}
+
+std::vector<std::string> ring_warnings(const ProbedRing& ring, std::optional<double> busbw) {
   std::vector<std::string> sentences;
   const auto [slower, faster] = std::minmax(ring.before, ring.after);
   if (slower < kSteadyShare * faster)
@@ -44,11 +49,11 @@ std::vector<std::string> ring_warnings(const ProbedRing& ring, double busbw) {
         fmt::format("a ring of single messages reached {} before and {} after the collectives: "
                     "something else used links or CPUs; measure again",
                     bandwidth_text(ring.before), bandwidth_text(ring.after)));
-  if (busbw < kShareOfRing * slower)
+  if (busbw && *busbw < kShareOfRing * slower)
     sentences.push_back(
         fmt::format("collectives reached at most {}, and a ring of single messages {}: other "
                     "programs or the sums take the time, not the links",
-                    bandwidth_text(busbw), bandwidth_text(slower)));
+                    bandwidth_text(*busbw), bandwidth_text(slower)));
   return sentences;
 }
 
@@ -61,11 +66,6 @@ double estimated_seconds(const AllreduceOptions& options, std::span<const std::u
     seconds += factor * static_cast<double>(bytes) / link.bytes_per_second +
                factor * world_size * link.latency_seconds;
   return seconds * kPlaces * (options.warmup + options.iterations + kChecks);
-}
-
-std::string about_text(double seconds) {
-  if (seconds < 2 * kSecondsInMinute) return fmt::format("{:.0f} s", seconds);
-  return fmt::format("{:.0f} minutes", seconds / kSecondsInMinute);
 }
 
 }  // namespace plumb

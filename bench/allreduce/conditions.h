@@ -1,12 +1,14 @@
-// What may spoil a measurement of allreduces: other programs on the hosts, links that change meanwhile. And
-// how long it will take.
+// What may spoil a measurement of collectives: other programs on the hosts, links that change meanwhile. And
+// how long the measurement takes.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "bench/allreduce/allreduce_options.h"
+#include "bench/allreduce/measured_transfer.h"
 #include "comm/job.h"
 #include "results/record/fields.h"
 #include "results/record/links.h"
@@ -27,16 +29,17 @@ struct ProbedRing {
 // Every rank calls it; the result is rank 0's.
 std::string load_warning(const Job& job);
 
-// Sentences about links that changed, and about collectives far slower than the ring. `busbw`: of the fastest
-// iteration over all sizes, in bytes per second.
-std::vector<std::string> ring_warnings(const ProbedRing& ring, double busbw);
+// The highest bus bandwidth of the results of at least 1 MiB, in bytes per second: the latency decides the
+// time of shorter messages. Nothing without such a result.
+std::optional<double> highest_busbw(std::span<const MeasuredTransfer> results);
+
+// Sentences about links that changed, and about collectives far slower than the ring. `busbw`:
+// highest_busbw().
+std::vector<std::string> ring_warnings(const ProbedRing& ring, std::optional<double> busbw);
 
 // Seconds of all collectives of `sizes`, in and out of place, from the time of a ring
 // (results/record/schema.h, bus_factor) with one latency per hop.
 double estimated_seconds(const AllreduceOptions& options, std::span<const std::uint64_t> sizes,
                          int world_size, const Link& link);
-
-// "40 s", "6 minutes"
-std::string about_text(double seconds);
 
 }  // namespace plumb

@@ -26,6 +26,7 @@
 #include "comm/job.h"
 #include "comm/launched_as.h"
 #include "results/anomalies/flags.h"
+#include "results/anomalies/slow_links.h"
 
 namespace plumb {
 namespace {
@@ -100,11 +101,12 @@ class AllreduceRun {
     probe_again();
   }
 
-  // Of links between hosts, which carry the messages only over MPI.
+  // Measures the links between hosts. It uses MPI, so it says nothing about messages over NCCL.
   void probe() {
     if (job_.nodes() < 2 || options().comm != "mpi") return;
     Messages messages(stderr, terminal_of(stderr), shows_ ? Loudness::usual : Loudness::quiet);
     by_itself([&] { report_.probed = probe_host_links(job_, messages); });
+    if (report_.probed) warn(slow_warning(*report_.probed));
     report_.ring = ProbedRing{.before = probe_whole_ring()};
   }
 
@@ -119,11 +121,9 @@ class AllreduceRun {
   void probe_again() {
     if (!report_.ring) return;
     report_.ring->after = probe_whole_ring();
-    if (report_.results.empty()) return;
-    double busbw = 0;
-    for (const MeasuredTransfer& one : report_.results) busbw = std::max(busbw, one.busbw_bytes_per_second());
-    if (job_.rank() == 0)
-      for (const std::string& sentence : ring_warnings(*report_.ring, busbw)) warn(sentence);
+    if (job_.rank() != 0) return;
+    for (const std::string& sentence : ring_warnings(*report_.ring, highest_busbw(report_.results)))
+      warn(sentence);
   }
 
   void warn(const std::string& sentence) {
@@ -140,8 +140,8 @@ class AllreduceRun {
     const double seconds = estimated_seconds(options(), sizes, job_.size(), link);
     if (seconds < kWorthSaying) return;
     line_.clear();
-    std::fprintf(stderr, "%s: %s will take about %s; -e and -n shorten it\n", kAllreduceProgram,
-                 counted(sizes.size(), "size").c_str(), about_text(seconds).c_str());
+    std::fprintf(stderr, "%s: %s will take about %s; pass a smaller --max or --iters for less\n",
+                 kAllreduceProgram, counted(sizes.size(), "size").c_str(), rough_time_text(seconds).c_str());
   }
 
   void sweep() {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "base/machine/machine.h"
 #include "base/paths.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -17,7 +18,6 @@ namespace {
 
 using enum Severity;
 constexpr double kMiB = 1 << 20;
-constexpr double kLoadPerCpu = 0.5;     // other programs take half of the host
 constexpr double kUsedGpuShare = 0.05;  // of its memory; an idle GPU's driver takes under 1 %
 constexpr double kFreeDiskBytes = 1 << 30;
 // Open MPI keeps some 5 MB per rank in /dev/shm (btl/vader), NCCL some 10 MB per pair of GPUs.
@@ -151,7 +151,7 @@ void check_log_folder(const HostCheck& host) {
 
 void check_load(const HostCheck& host) {
   const HostFacts& facts = host.facts();
-  if (facts.cpus > 0 && facts.load > kLoadPerCpu * facts.cpus)
+  if (facts.cpus > 0 && facts.load > kBusyLoadPerCpu * facts.cpus)
     host.add(warning, "load", "other programs keep it busy",
              fmt::format("load {:.1f} on {}", facts.load, counted(facts.cpus, "CPU")),
              "end them or wait: steps would take longer and vary");

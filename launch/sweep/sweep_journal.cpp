@@ -34,7 +34,7 @@ struct SweepHeader {
   }
 };
 
-// A file's line. Nothing: it isn't one.
+// A line of the journal; empty if it is something else.
 template <typename Line>
 std::optional<Line> read_line(const std::string& text, const fs::path& path) {
   const Json json = Json::parse(text, nullptr, false);
@@ -74,14 +74,14 @@ void apply_event(const SweepEvent& event, std::map<std::string, RunState>& state
   if (event.event == "begin") return;
   RunState& state = states[event.run];
   if (event.event == "start") {
-    state.attempts = event.attempt.value_or(0);
+    state.attempts = *event.attempt;
   } else if (event.event == "done") {
-    state = {.done = true, .attempts = state.attempts, .seconds = event.seconds.value_or(0)};
+    state = {.done = true, .attempts = state.attempts, .seconds = *event.seconds};
   } else if (event.event == "failed") {
     ++state.failures;
-    state.seconds = event.seconds.value_or(0);
-    state.code = event.code.value_or(0);
-    state.reason = event.reason.value_or("");
+    state.seconds = *event.seconds;
+    state.code = *event.code;
+    state.reason = *event.reason;
   } else if (event.event == "lost") {
     state = {.attempts = state.attempts};
   }
@@ -101,6 +101,18 @@ std::map<std::string, RunState> replayed(const fs::path& path, const std::vector
 }
 
 }  // namespace
+
+void SweepEvent::check(const ObjectReader& reader) const {
+  const auto need = [&](const char* key, bool has) {
+    if (!has) reader.fail(key, "is missing");
+  };
+  const bool ended = event == "done" || event == "failed";
+  need("run", event == "begin" || !run.empty());
+  need("attempt", event != "start" || attempt);
+  need("seconds", !ended || seconds);
+  need("code", event != "failed" || code);
+  need("reason", event != "failed" || reason);
+}
 
 SweepJournal::SweepJournal(const fs::path& folder, const SweepIdentity& identity, bool resume)
     : out_{.option = "--output", .path = folder}, path_(folder / kName) {

@@ -47,6 +47,7 @@ struct SweepEvent {
     each("code", self.code, Field{"exit code"}), each("reason", self.reason);
     each("signal", self.signal, Field{"that ended the sweep"});
   }
+  void check(const ObjectReader& reader) const;
 };
 
 class SweepJournal {
@@ -83,7 +84,7 @@ class SweepJournal {
 // Error(bad_data).
 std::map<std::string, RunState> read_sweep_states(const std::filesystem::path& folder);
 
-// Of one line.
+// The schema of one line.
 nlohmann::ordered_json sweep_schema();
 
 }  // namespace plumb

@@ -38,10 +38,6 @@ std::vector<Check> sorted_checks(const Verdict& verdict) {
   return checks;
 }
 
-std::string duration_text(double seconds) {
-  return seconds < 90 ? fmt::format("{:.0f} s", seconds) : fmt::format("{:.1f} min", seconds / 60);
-}
-
 std::string exclusion_text(const Verdict& verdict) {
   const std::vector<std::string> excluded = verdict.excluded(), kept = verdict.kept();
   if (excluded.empty() || kept.empty()) return "";
@@ -100,7 +96,8 @@ std::string headline(const Verdict& verdict) {
                                                              : "FAIL");
   if (checks.empty()) return text;
   if (outcome == Outcome::pass)
-    return fmt::format("{} {} in {}", text, counted(checks.size(), "check"), duration_text(verdict.seconds));
+    return fmt::format("{} {} in {}", text, counted(checks.size(), "check"),
+                       rough_time_text(verdict.seconds));
   const Check& worst = checks.front();
   text += fmt::format(" {}:", worst.check);
   if (!worst.measured.empty()) text += " " + worst.measured;
@@ -118,7 +115,7 @@ std::string verdict_text(const Verdict& verdict) {
                                                         : "FAIL",
                   counted(verdict.hosts.size(), "host"),
                   bad == 0 ? "" : fmt::format(", {} bad: {}", bad, short_host_list_text(verdict.excluded())),
-                  verdict.began, duration_text(verdict.seconds));
+                  verdict.began, rough_time_text(verdict.seconds));
   text += exclusion_text(verdict) + "\n";
   std::vector<TextRow> rows{{"verdict", "check", "where", "expected", "measured", "limit", "by"}};
   std::vector<std::pair<std::string, std::string>> remarks;  // with whom they are about; the same one once

@@ -97,7 +97,7 @@ struct Links {
   void check(const ObjectReader& reader) const;
 };
 
-// Of each pair of hosts, the better of both measurements.
+// Keeps the better of both measurements of each pair of hosts.
 void keep_better_pairs(Links& links, const Links& again);
 
 nlohmann::ordered_json to_json(const Links& links);

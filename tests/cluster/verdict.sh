@@ -40,9 +40,12 @@ case $scenario in
     # A busy machine may leave it at "can't tell", never at a failure.
     [ $code = 0 ] || [ $code = 2 ] || fail "exit code $code"
     [ ! -s good/exclude.txt ] || fail "exclude.txt isn't empty"
-    for file in accept.json accept.txt junit.xml plumbline.prom links.json scaling/runs; do
+    for file in accept.json accept.txt junit.xml plumbline.prom links.json expect.json scaling/runs; do
       [ -s good/$file ] || fail "$file is missing"
     done
+    accept again -H 'n[1-3]' --against good
+    [ $code = 0 ] || [ $code = 2 ] || fail "exit code $code against an equal measurement"
+    grep -q 'against 3n1g .* runs of good' again/accept.txt || fail "no case is compared with good/"
     # What was saved is what check expects: half of the speed that devices had together passes on one alone.
     sed -E -i 's/("images_per_second": ).*,/\11.0,/' expect.json
     "$CLUSTER" on n1 "$programs/plumbline" check --budget 4 --expect expect.json --program "$programs/bench_arcface" >check.txt

@@ -58,8 +58,8 @@ log() {
 }
 
 # shape [PATTERN]: what JSON on standard input has: each member once, with its value, or its type where that is a number
-# with a fraction or where the member's path matches PATTERN. Before them come the errors that its JSON Schema finds:
-# SCHEMA's, or that of the document's own "schema".
+# with a fraction or where the member's path matches PATTERN. Before them come the errors that its JSON Schema finds.
+# Without SCHEMA the document's "schema" names it.
 shape() { # [PATTERN [SCHEMA]]
   python3 -c '
 import glob, json, os, re, sys
