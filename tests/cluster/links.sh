@@ -80,8 +80,8 @@ case $scenario in
   a_slow_host_is_named)
     on_cluster 4 1gbit
     "$CLUSTER" rate n3 100mbit
-    expect_says 'host n3 reaches [0-9]* Mbit/s where others reach [0-9]* Mbit/s' run \
-      "$CLUSTER" mpirun -np 4 -H n1,n2,n3,n4 "$programs/bench_arcface" --backbone y1 --head dp --classes 100 --bs 2 --threads 1
+    "$CLUSTER" mpirun -np 4 -H n1,n2,n3,n4 "$programs/bench_arcface" --backbone y1 --head dp --classes 100 --bs 2 --threads 1 \
+      --iters 3 --warmup 1 >run.txt 2>&1 || { cat run.txt && fail "no run"; }
     [ "$(grep -c '^host n3 reaches' run.txt)" = 1 ] || { cat run.txt && fail "it is named more than once"; }
     grep -q 'note  *host n3 reaches' run.txt || { cat run.txt && fail "the table does not name it"; }
     sed '/^\[n1:/d' run.txt | sed -n 1,2p >first.txt # mpirun's own warnings left out
@@ -90,7 +90,7 @@ case $scenario in
     grep '^n3 is slow: its best link reaches' pairs.txt || { cat pairs.txt && fail "--pairs doesn't name n3"; }
     # A message's latency is the busy machine's.
     ! grep '^n[124] is slow: its best link reaches' pairs.txt || fail "--pairs names another host"
-    "$CLUSTER" mpirun -np 4 -H n1,n2,n3,n4 "$programs/bench_allreduce" -b 1M -e 4M -f 4 -n 5 -w 0 --output links.json \
+    "$CLUSTER" mpirun -np 4 -H n1,n2,n3,n4 "$programs/bench_allreduce" -b 2M -e 4M -f 2 -n 3 -w 0 --output links.json \
       >sizes.txt 2>&1 || { cat sizes.txt && fail "no sizes"; }
     for pattern in 'host n3 reaches' '2 sizes will take about' 'a ring of single messages reached 0.01. before'; do
       grep -q "$pattern" sizes.txt || { cat sizes.txt && fail "no word of: $pattern"; }
