@@ -13,6 +13,7 @@
 #include "base/standard_descriptors.h"
 #include "base/steady_clock.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "bench/allreduce/allreduce_options.h"
 #include "bench/allreduce/allreduce_report.h"
 #include "bench/allreduce/conditions.h"

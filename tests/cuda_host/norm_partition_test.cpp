@@ -81,7 +81,7 @@ TEST(NormPartition, CountsAllPixelsInFrontOfAPool) {
 }
 
 TEST(NormPlanes, AreF32AndWithoutBits) {
-  GuardedTensor any(DType::f32, Values(64, 1.0));
+  GuardedTensor any(DType::f32, std::vector<double>(64, 1.0));
   const NormPartition partition = partition_norm(1, 4, 16);
   NormApply apply{.in = any.data(), .scale_shift = any.as<float>(), .out = any.data()};
   EXPECT_THROW(launch_norm_apply(partition, DType::f16, apply, nullptr), std::logic_error);

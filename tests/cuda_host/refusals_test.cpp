@@ -71,7 +71,7 @@ TEST(PrepareInstruction, RefusesWhatNoCudaDeviceRuns) {
 }
 
 TEST(NormPrelu, GoesWithNeitherResidualNorReLU) {
-  GuardedTensor any(DType::f32, Values(16, 1.0));
+  GuardedTensor any(DType::f32, std::vector<double>(16, 1.0));
   const NormApply apply{.in = any.data(),
                         .scale_shift = any.as<float>(),
                         .out = any.data(),
@@ -81,7 +81,7 @@ TEST(NormPrelu, GoesWithNeitherResidualNorReLU) {
 }
 
 TEST(NormSums, AreOfHalves) {
-  GuardedTensor any(DType::f32, Values(16, 1.0));
+  GuardedTensor any(DType::f32, std::vector<double>(16, 1.0));
   EXPECT_THROW(launch_norm_apply(partition_norm(1, 8), DType::f32, {.in = any.data(), .out = any.data()},
                                  nullptr, {.sums = any.as<float>()}),
                std::logic_error);
