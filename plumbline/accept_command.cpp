@@ -19,11 +19,7 @@ OptionTable accept_options(AcceptArguments& arguments) {
          text_option("--against", "DIR", arguments.against,
                      "--output of an earlier accept: compare devices and links with its expect.json, and "
                      "every case of the scaling step with its runs"),
-         quantity_option("--link", "25Gbit/s", arguments.link,
-                         {{"Gbit/s", 0.125}, {"Mbit/s", 0.125e-3}, {"GB/s", 1}, {"MB/s", 1e-3}},
-                         {.lowest = 0, .highest = 1e6, .above_lowest = true},
-                         "what a link between two hosts should reach")
-             .with_default("by --expect, else compared with each other"),
+         link_option(arguments.link).with_default("by --expect, else compared with each other"),
          number_option("--budget", "MIN", arguments.budget_minutes,
                        {.lowest = 0, .highest = 1440, .above_lowest = true},
                        "minutes that it may take; decides how long and how often runs are")}},
@@ -31,8 +27,7 @@ OptionTable accept_options(AcceptArguments& arguments) {
         {text_option(
              "-o,--output", "DIR", arguments.output,
              "new folder: accept.json, accept.txt, junit.xml, exclude.txt, plumbline.prom, links.json, "
-             "expect.json, "
-             "scaling/runs")
+             "expect.json, report.html, scaling/runs")
              .with_default("accept/<date and time>"),
          text_option("--save-expect", "FILE", arguments.save_expect,
                      "write what good hosts reached, for check and the next accept"),

@@ -23,6 +23,7 @@
 #include "launch/verdict/scaling_checks.h"
 #include "plumbline/command.h"
 #include "plumbline/engine.h"
+#include "plumbline/report.h"
 
 namespace plumb {
 namespace {
@@ -155,7 +156,7 @@ class Acceptance {
 
   // Hosts with a device that would fail now, if `busy` hosts are.
   std::vector<std::string> slow_hosts(const std::vector<ScreenedDevice>& devices,
-                                      const std::vector<std::string>& busy) const {
+                                      const BusyHosts& busy) const {
     Verdict so_far{.hosts = verdict_.kept()};
     const ScreenReport report = judge_devices(so_far.hosts, devices);
     add_devices(so_far, report, expectation_ ? &*expectation_ : nullptr, busy);
@@ -178,7 +179,7 @@ class Acceptance {
       std::vector<std::string> slow = slow_hosts(devices, {});
       // What is far off twice stays so.
       if (again > 0)
-        for (const std::string& host : slow_hosts(devices, kept)) std::erase(slow, host);
+        for (const std::string& host : slow_hosts(devices, {.names = kept})) std::erase(slow, host);
       const ScreenReport report = judge_devices(kept, devices);
       const bool vary = !expectation_ && report.was_judged && !report.can_tell();
       std::vector<std::size_t> indices;
@@ -261,7 +262,7 @@ class Acceptance {
     SweepGroup group{.name = "step",
                      .program = fs::path(screened_program(work_)).filename().string(),
                      .options = work_.options};
-    if (work_.options.empty() && !has_gpus()) group.options = {"--bs", "4", "--image-size", "64"};
+    if (work_.options.empty() && !has_gpus()) group.options = small_cpu_step();
     std::vector<std::string> question = group.options;
     question.emplace_back("--print-config");
     const nlohmann::ordered_json asked = ask_engine(screened_program(work_), question);
@@ -296,18 +297,16 @@ class Acceptance {
     for (const FailedRun& failed : outcome.failed)
       if (reasons.insert(failed.reason).second) add_failed_run("scaling", failed.reason);
     if (outcome.finished == 0 || plan.runs.size() < 2) return;
-    std::set<std::string> machines;
     const std::vector<HostAnswer> good = good_answers();
-    for (const HostAnswer& answer : good) machines.insert(answer.facts.boot_id);
     add_scaling(verdict_, {.runs = folder.runs(),
                            .links = links_,
                            .expected_link = expected_link() ? std::optional(expected_link()->bytes_per_second)
                                                             : std::nullopt,
-                           .shares_machine = machines.size() < good.size(),
+                           .shares_machine = busy_hosts(good).on_one_machine > 1,
                            .hosts = verdict_.kept()});
     if (!arguments_.against.empty())
       add_against(verdict_, folder.runs(), SweepFolder{fs::path(arguments_.against) / kRuns}.runs(),
-                  machines.size() < good.size() || !busy_hosts(good).empty());
+                  !busy_hosts(good).names.empty());
   }
 
   Expectation good_values() const {
@@ -334,12 +333,13 @@ class Acceptance {
     std::string exclude;
     for (const std::string& host : excluded) exclude += host + "\n";
     for (const auto& [name, content] : {std::pair{"accept.txt", text},
-                                        {"accept.json", json},
+                                        {kVerdictFile, json},
                                         {"junit.xml", verdict_junit(verdict_)},
                                         {"exclude.txt", exclude},
                                         {"plumbline.prom", verdict_prometheus(verdict_)}})
       write_output({.option = "--output", .path = (folder_ / name).string(), .overwrite = true}, content);
     if (!verdict_.kept().empty()) save_good_values();
+    write_accept_report(folder_);
     print_text(arguments_.json ? json : text);
     const bool has_measured = !screen_.devices.empty();
     return has_measured ? exit_code_of(verdict_.outcome()) : static_cast<int>(ExitCode::unavailable);

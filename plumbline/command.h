@@ -1,6 +1,7 @@
 // The commands of `plumbline`: one list drives the program, its help, completions and man page.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,7 +54,7 @@ Command make_command(const std::string& name, const std::string& help, OptionTab
 // The manual page; `example_sweep`: the text of a sweep file.
 ManPage plumbline_man_page(const std::vector<Command>& commands, const std::string& example_sweep);
 
-// What commands that read logs share.
+// What several commands share.
 
 // "auto" or the name of one of log_formats(), which its help lists.
 OptionSpec log_format_option(std::string& target);
@@ -63,6 +64,12 @@ OptionSpec iterations_option(WindowChoice& window);
 
 // --epoch, --from and --to; --case, --bs and --precision of a single log.
 std::vector<OptionSpec> one_log_options(AnalyzeOptions& options);
+
+// --link 25Gbit/s.
+OptionSpec link_option(std::optional<double>& gigabytes_per_second);
+
+// The file in the first of the folders that has it; empty: none has.
+std::string file_in_folders(const std::vector<std::string>& folders, const char* name);
 
 // "plumbline: …" to stderr.
 void say(const std::string& line);

@@ -13,7 +13,10 @@
 #include "base/console/print.h"
 #include "base/error.h"
 #include "base/output.h"
+#include "base/units.h"
+#include "launch/verdict/verdict.h"
 #include "plumbline/command.h"
+#include "plumbline/report.h"
 #include "results/compare/samples.h"
 #include "results/record/links.h"
 #include "results/report/history.h"
@@ -30,6 +33,7 @@ struct ReportArguments {
   std::vector<std::string> paths;
   Output output{.option = "-o", .path = ""};
   std::string title, plot, links;
+  std::optional<double> link;  // GB/s
   ReportFormat format = ReportFormat::html;
   std::optional<std::int64_t> baseline_last;
   double max_regression = GateCriteria().max_regression;
@@ -44,12 +48,14 @@ OptionTable report_options(ReportArguments& arguments) {
       "and what is odd about the runs. Or single plots and tables, for documents.",
       {{"Input",
         {positional("PATH…", arguments.paths,
-                    "run folders, folders of them (--output of the benches), folders of sweeps, or of logs")
+                    "run folders, folders of them (--output of the benches), folders of sweeps, of accept, "
+                    "or of logs")
              .as_required(),
          text_option(
              "--links", "FILE", arguments.links,
              "links.json of bench_allreduce --output, by which scaling is judged where a run has a profile")
-             .with_default("links.json in a PATH, else what runs over several hosts probed")}},
+             .with_default("links.json in a PATH, else what runs over several hosts probed"),
+         link_option(arguments.link).with_default("as accept's")}},
        {"History",
         {flag_option("--history", arguments.history, true,
                      "throughput over commits and dates instead of the report: a line per configuration, "
@@ -83,25 +89,26 @@ OptionTable report_options(ReportArguments& arguments) {
 
 // Throws Error(bad_data) if the file that is named can't be used; one that is found is judged by the report.
 std::string links_of(const ReportArguments& arguments) {
-  if (!arguments.links.empty()) {
-    read_links(arguments.links);
-    return arguments.links;
-  }
-  std::error_code error;
-  for (const std::string& path : arguments.paths)
-    if (const auto file = std::filesystem::path(path) / kLinksFile;
-        std::filesystem::is_regular_file(file, error))
-      return file;
-  return "";
+  if (arguments.links.empty()) return file_in_folders(arguments.paths, kLinksFile);
+  read_links(arguments.links);
+  return arguments.links;
 }
 
 ReportOptions options_of(const ReportArguments& arguments) {
   const nlohmann::ordered_json build = build_json();
-  return {.title = arguments.title,
-          .made_by = fmt::format("plumbline {} ({})", build.at("version").get<std::string>(),
-                                 build.at("commit").get<std::string>()),
-          .created = fmt::format("{:%Y-%m-%d %H:%M UTC}", fmt::gmtime(std::time(nullptr))),
-          .links = links_of(arguments)};
+  ReportOptions options{.title = arguments.title,
+                        .made_by = fmt::format("plumbline {} ({})", build.at("version").get<std::string>(),
+                                               build.at("commit").get<std::string>()),
+                        .created = fmt::format("{:%Y-%m-%d %H:%M UTC}", fmt::gmtime(std::time(nullptr))),
+                        .links = links_of(arguments)};
+  if (const std::string file = file_in_folders(arguments.paths, kVerdictFile); !file.empty()) {
+    options.verdict = read_verdict(file);
+    if (const auto& link = options.verdict.find("expected_link_bytes_per_second");
+        link != options.verdict.end() && link->is_number())
+      options.expected_link = link->get<double>();
+  }
+  if (arguments.link) options.expected_link = *arguments.link * kGiga;
+  return options;
 }
 
 bool is_picture(const ReportArguments& arguments) {
@@ -149,6 +156,16 @@ void check_formats(const ReportArguments& arguments) {
                 "options --baseline-last and --max-regression judge the points of a --history; give it too");
 }
 
+// An accept that failed before its runs has a verdict only.
+LoadedSamples samples_of(const ReportArguments& arguments) {
+  try {
+    return load_samples(arguments.paths);
+  } catch (const Error&) {
+    if (arguments.history || file_in_folders(arguments.paths, kVerdictFile).empty()) throw;
+    return {};
+  }
+}
+
 void write_report(const ReportArguments& arguments, const LoadedSamples& samples) {
   const ReportData data = collect_report(samples, options_of(arguments));
   write_output(arguments.output, text_of(arguments, data));
@@ -176,7 +193,7 @@ int report_command(const ReportArguments& arguments) {
                 "option --plot {} names a single plot, which --format svg or png draws: give one of them",
                 arguments.plot);
   check_output(arguments.output);
-  const LoadedSamples samples = load_samples(arguments.paths);
+  const LoadedSamples samples = samples_of(arguments);
   if (arguments.history)
     write_history(arguments, samples);
   else
@@ -185,6 +202,14 @@ int report_command(const ReportArguments& arguments) {
 }
 
 }  // namespace
+
+void write_accept_report(const std::filesystem::path& folder) {
+  const ReportArguments arguments{
+      .paths = {folder.string()},
+      .output = {.option = "--output", .path = (folder / "report.html").string(), .overwrite = true}};
+  const ReportData data = collect_report(samples_of(arguments), options_of(arguments));
+  write_output(arguments.output, html_page(data));
+}
 
 const Command kReportCommand =
     make_command("report", "measured runs as one HTML page", report_options, report_command);

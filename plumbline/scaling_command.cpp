@@ -1,6 +1,7 @@
 // `plumbline scaling`: the throughput that links allow, beside what was measured.
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/console/print.h"
@@ -20,7 +21,7 @@ struct ScalingArguments {
   std::vector<std::string> runs;
   std::string links, devices, reduce_dtype;
   std::optional<int> to;
-  std::optional<double> bandwidth, latency, bucket_mb;  // GB/s, µs, MiB
+  std::optional<double> link, bandwidth, latency, bucket_mb;  // GB/s, GB/s, µs, MiB
   bool published = false, force = false, json = false;
 };
 
@@ -31,13 +32,15 @@ OptionTable scaling_options(ScalingArguments& arguments) {
       "times, simulated over links that bench_allreduce --output measured, beside the runs that were "
       "measured. "
       "REJECT: faster than the links allow; EXPLAIN: over 10 % slower than predicted, with what holds it "
-      "back; FLAG: steps that get shorter as devices are added.",
+      "back; FLAG: steps that get shorter as devices are added; LINKS: what links of --link would allow.",
       {{"Input",
         {positional("RUN…", arguments.runs,
                     "run folder with --profile, or a folder of runs of one configuration on several cases"),
          text_option(
              "--links", "FILE", arguments.links,
-             "latency and bandwidth: links.json of bench_allreduce, or all_reduce_perf's table or -J file"),
+             "latency and bandwidth: links.json of bench_allreduce, or all_reduce_perf's table or -J file")
+             .with_default("links.json in a RUN, else what runs over several hosts probed"),
+         link_option(arguments.link),
          flag_option("--published", arguments.published, true,
                      "instead of RUN: the model held against the published scaling of frameworks on V100s"),
          flag_option("--force", arguments.force, true, "also with links.json of other hosts")}},
@@ -113,29 +116,39 @@ int print_validation(const ScalingArguments& arguments) {
   return 0;
 }
 
+// Of --links, of a links.json in a RUN, or as the runs probed them; with what they are called.
+std::pair<Links, std::string> links_of(const ScalingArguments& arguments, const ScalingBasis& basis) {
+  if (const std::string file =
+          arguments.links.empty() ? file_in_folders(arguments.runs, kLinksFile) : arguments.links;
+      !file.empty())
+    return {read_links(file), file};
+  if (auto probed = probed_links(basis.measured)) return {std::move(*probed), kProbedLinks};
+  throw Error(
+      ExitCode::usage,
+      "--links is missing, and no run is over several hosts; pass links.json of bench_allreduce --output");
+}
+
 int scaling_command(const ScalingArguments& arguments) {
   if (arguments.published) return print_validation(arguments);
   if (arguments.runs.empty())
     throw Error(ExitCode::usage, "argument RUN is missing; name a run folder with a profile.json");
-  if (arguments.links.empty())
-    throw Error(ExitCode::usage, "option --links is missing; name a links.json of bench_allreduce --output");
   if (arguments.to && !arguments.devices.empty())
     throw Error(ExitCode::usage, "option --to: and --devices both choose the cases; give one of them");
   if (!arguments.devices.empty()) parse_devices(arguments.devices);
-  const Links links = read_links(arguments.links);
   const ScalingBasis basis = load_scaling_basis(arguments.runs);
-  if (!arguments.force) check_hosts(basis, links, arguments.links, true);
+  const auto [links, links_name] = links_of(arguments, basis);
+  if (!arguments.force) check_hosts(basis, links, links_name, true);
   const ScalingPrediction prediction =
       predict_scaling(basis, links, what_if_of(arguments), wanted_cases(arguments, basis, links));
   if (prediction.cases.empty())
-    throw Error(
-        ExitCode::bad_data,
-        "option --links: '{}' knows no link that these cases need; measure with bench_allreduce --output "
-        "over several hosts, or give --bandwidth",
-        arguments.links);
+    throw Error(ExitCode::bad_data,
+                "{}: no link that these cases need; measure with bench_allreduce --output "
+                "over several hosts, or give --bandwidth",
+                links_name);
   for (const std::string& note : basis.notes) say(note);
   for (const std::string& note : prediction.notes) say(note);
-  const std::vector<Note> verdicts = scaling_verdicts(basis, prediction);
+  const std::vector<Note> verdicts = scaling_verdicts(
+      basis, prediction, arguments.link ? std::optional(*arguments.link * kGiga) : std::nullopt);
   print_text(arguments.json ? json_text(prediction_json(basis, prediction, verdicts))
                             : prediction_text(basis, prediction, verdicts));
   return 0;

@@ -5,6 +5,7 @@
 
 #include "base/console/print.h"
 #include "base/console/progress.h"
+#include "base/machine/host_addresses.h"
 #include "launch/hosts/ask_hosts.h"
 #include "launch/hosts/device_runs.h"
 #include "plumbline/command.h"
@@ -44,7 +45,7 @@ OptionTable screen_options(ScreenArguments& arguments) {
 int screen_hosts(const ScreenArguments& arguments) {
   auto [hosts, user] = named_hosts(arguments.hosts);
   const HostTransport transport = hosts.empty() ? HostTransport{} : transport_of(arguments.hosts, user);
-  if (hosts.empty()) hosts = {"localhost"};
+  if (hosts.empty()) hosts = {own_host()};
   const HostQuestions questions{.program = screened_program(arguments.work),
                                 .log_folder = temporary_folder()};
   const std::vector<HostAnswer> answers =

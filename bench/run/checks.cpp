@@ -120,12 +120,30 @@ ParameterState read_parameter_state(const Graph& graph, const Device& device) {
   return state;
 }
 
+std::vector<TensorChecksum> tensor_checksums(const Graph& graph, const Device& device) {
+  const auto checksum = [](const std::vector<float>& values) {
+    return fmt::format("{:016x}", fnv1a(values));
+  };
+  std::vector<TensorChecksum> tensors;
+  std::vector<float> values, gradient;
+  for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
+    const Parameter& parameter = graph.parameters[p];
+    values.resize(static_cast<std::size_t>(parameter.elements()));
+    gradient.resize(values.size());
+    device.read_parameter(p, values);
+    device.read_gradient(p, gradient);
+    tensors.push_back({parameter.name, checksum(values), checksum(gradient)});
+  }
+  return tensors;
+}
+
 void check_run(const BoundStep& step, std::uint64_t initial_checksum, RunRecord& record) {
   const Job& job = step.job;
   const BenchOptions& options = step.options;
   const Graph& graph = step.plan.graph;
   // The loss alone doesn't show NaN: one that meets a ReLU becomes 0 there.
   const ParameterState state = read_parameter_state(graph, *step.device);
+  if (options.deterministic) record.tensors = tensor_checksums(graph, *step.device);
   const std::vector<std::string> not_finite =
       job.all_gather(state.not_finite.empty() ? statistic_not_finite(graph, *step.device) : state.not_finite);
   const std::vector<std::string> checksums = job.all_gather(std::to_string(state.checksum));

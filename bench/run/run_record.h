@@ -66,10 +66,13 @@ struct ParameterState {
 };
 ParameterState read_parameter_state(const Graph& graph, const Device& device);
 
-// Notes in the record whether replicas are identical, parameters have moved, losses and tensors are finite;
-// every rank calls it. Throws Error(verification_failed), on all ranks, that says the first that doesn't
-// hold; with --no-check only what isn't finite. `initial_checksum`: of the parameters before the run, the
-// same on all ranks.
+// Of every parameter and its last gradient, in public order.
+std::vector<TensorChecksum> tensor_checksums(const Graph& graph, const Device& device);
+
+// Notes in the record the tensors of a deterministic run, whether replicas are identical, parameters have
+// moved, losses and tensors are finite; every rank calls it. Throws Error(verification_failed), on all ranks,
+// that says the first that doesn't hold; with --no-check only what isn't finite. `initial_checksum`: of the
+// parameters before the run, the same on all ranks.
 void check_run(const BoundStep& step, std::uint64_t initial_checksum, RunRecord& record);
 
 }  // namespace plumb

@@ -25,8 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMostTogether = 256;  // devices that start at once
-constexpr double kBitsSeconds = 0.1;        // their iterations are enough
-constexpr std::size_t kComparedIterations = 10;
+constexpr double kBitsSeconds = 1e-6;       // iterations alone decide their length
+constexpr int kComparedIterations = 10;
 constexpr double kTransportSeconds = 20;  // that a run's way there and back may take on top
 
 Error unusable_tmpdir(const std::string& folder, const std::string& why) {
@@ -85,7 +85,6 @@ CommandWords training_words(const ScreenWork& work, const std::string& gpu, cons
   std::ranges::copy(without_scheduler(), std::back_inserter(words));
   words.insert(words.end(), {"CUDA_VISIBLE_DEVICES=" + gpu, program_path(work.program, "bench_resnet50")});
   words.insert(words.end(), work.options.begin(), work.options.end());
-  if (work.options.empty() && !on_gpu) words.insert(words.end(), {"--bs", "4", "--image-size", "64"});
   // Enough for a median; --seconds makes it more where steps are short.
   if (std::ranges::find(work.options, "--iters") == work.options.end())
     words.insert(words.end(), {"--iters", on_gpu ? "30" : "10"});
@@ -146,6 +145,10 @@ std::string screened_program(const ScreenWork& work) {
   if (std::ranges::find(work.options, "--device") != work.options.end())
     throw Error(ExitCode::usage, "option --device: screen chooses the device itself; leave it out");
   return program_path(work.program, "bench_resnet50");
+}
+
+std::vector<std::string> small_cpu_step() {
+  return {"--bs", "4", "--image-size", "64"};
 }
 
 std::string temporary_folder() {
@@ -212,17 +215,32 @@ void DeviceRuns::together(std::vector<ScreenedDevice>& devices) {
 }
 
 void DeviceRuns::compare_bits(std::vector<ScreenedDevice>& devices) {
+  std::vector<ScreenedDevice> compared = devices;  // a run that fails says nothing about speed
+  run(bits_work(kComparedIterations), compared, usable(devices), kMostTogether,
+      [](ScreenedDevice& device, const RunRecord& record) {
+        device.bits = {.losses = record.loss, .after_run = record.tensors};
+      });
+  // Which tensor it was shows after one iteration only: then all of them differ.
+  if (!find_odd_bits(compared).empty())
+    run(bits_work(1), compared, usable(compared), kMostTogether,
+        [](ScreenedDevice& device, const RunRecord& record) { device.bits.after_first = record.tensors; });
+  for (std::size_t i = 0; i < devices.size(); ++i) devices[i].bits = std::move(compared[i].bits);
+}
+
+ScreenWork DeviceRuns::bits_work(int iterations) const {
   ScreenWork work = work_;
   work.seconds = kBitsSeconds;
-  const auto has = [&](const char* option) { return std::ranges::count(work_.options, option) > 0; };
-  if (!has("--deterministic")) work.options.emplace_back("--deterministic");
-  if (!has("--seed")) work.options.insert(work.options.end(), {"--seed", "1"});
-  std::vector<ScreenedDevice> compared = devices;  // a run that fails says nothing about speed
-  run(work, compared, usable(devices), kMostTogether, [](ScreenedDevice& device, const RunRecord& record) {
-    device.losses = record.loss;
-    device.losses.resize(std::min(device.losses.size(), kComparedIterations));
-  });
-  for (std::size_t i = 0; i < devices.size(); ++i) devices[i].losses = std::move(compared[i].losses);
+  const auto give = [&](const char* option, std::initializer_list<std::string> values) {
+    if (const auto given = std::ranges::find(work.options, option); given != work.options.end())
+      work.options.erase(given, std::min(given + 1 + std::ssize(values), work.options.end()));
+    work.options.emplace_back(option);
+    work.options.insert(work.options.end(), values);
+  };
+  give("--deterministic", {});
+  give("--iters", {std::to_string(iterations)});
+  give("--warmup", {"0"});
+  if (std::ranges::find(work.options, "--seed") == work.options.end()) give("--seed", {"1"});
+  return work;
 }
 
 void DeviceRuns::run(const ScreenWork& work, std::vector<ScreenedDevice>& devices,
@@ -265,10 +283,10 @@ CommandWords DeviceRuns::command_for(const ScreenWork& work, const ScreenedDevic
                      "--run-timeout-s",
                      fmt::format("{}", work.run_timeout_seconds)};
   if (!device.gpu.empty()) words.insert(words.end(), {"--gpu", device.gpu});
-  if (!work.options.empty()) {
-    words.push_back("--");
-    words.insert(words.end(), work.options.begin(), work.options.end());
-  }
+  CommandWords options = work_.options.empty() && device.gpu.empty() ? small_cpu_step() : CommandWords();
+  options.insert(options.end(), work.options.begin(), work.options.end());
+  if (!options.empty()) words.emplace_back("--");
+  words.insert(words.end(), options.begin(), options.end());
   const auto host = std::ranges::find(hosts_, device.host, &HostAnswer::name);
   return words_on(transport_, device.host, host->addresses.value_or(std::vector<std::string>{}), words);
 }

@@ -25,6 +25,9 @@ OptionGroup screen_work_options(ScreenWork& work);
 // The program's path. Throws Error(usage) for options that screening gives itself.
 std::string screened_program(const ScreenWork& work);
 
+// What CPUs run where no options are given.
+std::vector<std::string> small_cpu_step();
+
 // The folder for temporary files. Throws Error(cannot_create) if TMPDIR is none.
 std::string temporary_folder();
 
@@ -49,13 +52,15 @@ class DeviceRuns {
   void alone(std::vector<ScreenedDevice>& devices, const std::vector<std::size_t>& indices);
   // All devices without a failure at once.
   void together(std::vector<ScreenedDevice>& devices);
-  // All at once, a few deterministic iterations from the same seed: fills their losses.
+  // All at once, a few deterministic iterations from the same seed: fills their bits. Where they differ, a
+  // run of one iteration shows in which tensor first.
   void compare_bits(std::vector<ScreenedDevice>& devices);
 
  private:
   using Keep = std::function<void(ScreenedDevice& device, const RunRecord& record)>;
   void run(const ScreenWork& work, std::vector<ScreenedDevice>& devices,
            const std::vector<std::size_t>& indices, std::size_t at_once, const Keep& keep);
+  ScreenWork bits_work(int iterations) const;
   CommandWords command_for(const ScreenWork& work, const ScreenedDevice& device) const;
 
   const ScreenWork& work_;

@@ -53,6 +53,48 @@ double speed_alone(const ScreenedDevice& device) {
   return device.alone ? device.alone->images_per_second : 0;
 }
 
+bool agree(const ComputedBits& one, const ComputedBits& other) {
+  return one.losses == other.losses && one.after_run == other.after_run;
+}
+
+// What more than half of three devices or more computed; null: there is no such majority.
+const ComputedBits* majority(const std::vector<ScreenedDevice>& devices,
+                             const std::vector<std::size_t>& indices) {
+  if (indices.size() < kLeastDevices) return nullptr;
+  for (const std::size_t i : indices) {
+    const auto alike = std::ranges::count_if(
+        indices, [&](std::size_t j) { return agree(devices[j].bits, devices[i].bits); });
+    if (2 * static_cast<std::size_t>(alike) > indices.size()) return &devices[i].bits;
+  }
+  return nullptr;
+}
+
+// Backward computes gradients in about the reverse of public order.
+std::string first_odd_tensor(const std::vector<TensorChecksum>& own,
+                             const std::vector<TensorChecksum>& usual) {
+  if (own.size() != usual.size()) return "";
+  for (std::size_t i = own.size(); i-- > 0;)
+    if (own[i].gradient != usual[i].gradient) return own[i].name + "'s gradient";
+  for (std::size_t i = own.size(); i-- > 0;)
+    if (own[i].parameter != usual[i].parameter) return own[i].name;
+  return "";
+}
+
+OddBits odd_bits(std::size_t device, const ComputedBits& own, const ComputedBits& usual) {
+  OddBits odd{.device = device,
+              .iteration = own.losses.size(),
+              .loss = own.losses.back(),
+              .usual = usual.losses.back()};
+  const auto [expected, got] = std::ranges::mismatch(usual.losses, own.losses);
+  if (expected != usual.losses.end() && got != own.losses.end())
+    odd = {.device = device,
+           .iteration = static_cast<std::size_t>(got - own.losses.begin()),
+           .loss = *got,
+           .usual = *expected};
+  odd.tensor = first_odd_tensor(own.after_first, usual.after_first);
+  return odd;
+}
+
 }  // namespace
 
 ScreenRun screen_run_of(const RunRecord& record) {
@@ -69,26 +111,15 @@ ScreenRun screen_run_of(const RunRecord& record) {
 }
 
 std::vector<OddBits> find_odd_bits(const std::vector<ScreenedDevice>& devices) {
-  std::map<std::string, std::map<std::vector<double>, std::size_t>> counts;  // of equal losses, by name
-  std::map<std::string, std::size_t> all;
-  for (const ScreenedDevice& device : devices)
-    if (!device.losses.empty()) {
-      ++counts[device.name][device.losses];
-      ++all[device.name];
-    }
+  std::map<std::string, std::vector<std::size_t>> kinds;
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    if (!devices[i].bits.losses.empty()) kinds[devices[i].name].push_back(i);
   std::vector<OddBits> odd;
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    const ScreenedDevice& device = devices[i];
-    if (device.losses.empty() || all[device.name] < kLeastDevices) continue;
-    const auto most =
-        std::ranges::max_element(counts[device.name], {}, [](const auto& one) { return one.second; });
-    if (2 * most->second <= all[device.name] || most->first == device.losses) continue;
-    const auto [usual, own] = std::ranges::mismatch(most->first, device.losses);
-    if (usual == most->first.end() || own == device.losses.end()) continue;
-    odd.push_back({.device = i,
-                   .iteration = static_cast<std::size_t>(own - device.losses.begin()),
-                   .loss = *own,
-                   .usual = *usual});
+  for (const auto& [name, indices] : kinds) {
+    const ComputedBits* usual = majority(devices, indices);
+    if (usual == nullptr) continue;
+    for (const std::size_t i : indices)
+      if (!agree(devices[i].bits, *usual)) odd.push_back(odd_bits(i, devices[i].bits, *usual));
   }
   return odd;
 }

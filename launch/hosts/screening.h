@@ -33,15 +33,26 @@ struct ScreenRun {
 };
 ScreenRun screen_run_of(const RunRecord& record);
 
-// A device whose losses are not those of most devices of its name, to the bit: it computes wrongly.
+// What a short deterministic run with a fixed seed computed; empty: there was none.
+struct ComputedBits {
+  std::vector<double> losses;
+  std::vector<TensorChecksum> after_run, after_first;  // of all iterations, and of a run of one iteration
+};
+
+// A device whose losses or tensors are not those of most devices of its name, to the bit: it computes
+// wrongly.
 struct OddBits {
   std::size_t device = 0;     // index
-  std::size_t iteration = 0;  // the first one that differs
+  std::size_t iteration = 0;  // the first one whose loss differs; their number: only tensors do
   double loss = 0, usual = 0;
+  // "layer2.0.conv1.weight's gradient": the first that differs after one iteration, in backward's order.
+  // Empty: none does.
+  std::string tensor;
   static void fields(auto& self, auto&& each) {
     each("device", self.device, Field{"index", 0});
     each("iteration", self.iteration, Field{"the first one that differs", 0});
     each("loss", self.loss), each("usual", self.usual, Field{"of most devices of its name"});
+    each("tensor", self.tensor, Field{.about = "the first that differs", .written = !self.tensor.empty()});
   }
 };
 
@@ -52,16 +63,16 @@ struct ScreenedDevice {
   int index = -1;    // of the GPU on its host
   std::string name;  // "NVIDIA H100", the processor
   std::optional<ScreenRun> alone, together;
-  std::vector<double> losses;  // of a short deterministic run with a fixed seed; empty: there was none
-  std::string failure;         // why a run is missing
+  ComputedBits bits;
+  std::string failure;  // why a run is missing
   static void fields(auto& self, auto&& each) {
     const bool is_gpu = !self.gpu.empty();
     each("host", self.host), each("name", self.name);
     each("gpu", self.gpu, Field{.about = "UUID", .written = is_gpu});
     each("index", self.index, Field{.about = "of the GPU on its host", .written = is_gpu});
     each("alone", self.alone), each("together", self.together);
-    each("losses", self.losses,
-         Field{.about = "of a short deterministic run", .written = !self.losses.empty()});
+    each("losses", self.bits.losses,
+         Field{.about = "of a short deterministic run", .written = !self.bits.losses.empty()});
     each("failure", self.failure, Field{.about = "why a run is missing", .written = !self.failure.empty()});
   }
 };
@@ -96,7 +107,8 @@ struct ScreenReport {
 
 // By majority: without one among three or more devices of a name nothing is said.
 std::vector<OddBits> find_odd_bits(const std::vector<ScreenedDevice>& devices);
-// "n7 GPU 3 computes other bits than 31 devices of its kind: loss 6.9 against 7.1 in iteration 2".
+// "n7 GPU 3 computes other bits than most devices of its kind: loss 6.9 against 7.1 in iteration 2, first in
+// layer2.0.conv1.weight's gradient".
 std::string odd_text(const OddBits& odd, const std::vector<ScreenedDevice>& devices);
 // "n7 GPU 3", or the host of CPUs.
 std::string device_text(const ScreenedDevice& device);

@@ -79,8 +79,11 @@ std::string device_text(const ScreenedDevice& device) {
 
 std::string odd_text(const OddBits& odd, const std::vector<ScreenedDevice>& devices) {
   return fmt::format(
-      "{} computes other bits than most devices of its kind: loss {} against {} in iteration {}",
-      device_text(devices[odd.device]), odd.loss, odd.usual, odd.iteration);
+      "{} computes other bits than most devices of its kind: {}{}", device_text(devices[odd.device]),
+      odd.loss == odd.usual
+          ? fmt::format("its parameters differ after {}", counted(odd.iteration, "iteration"))
+          : fmt::format("loss {} against {} in iteration {}", odd.loss, odd.usual, odd.iteration),
+      odd.tensor.empty() ? "" : ", first in " + odd.tensor);
 }
 
 std::string screen_text(const ScreenReport& report) {

@@ -64,12 +64,19 @@ void set_places(Check& check, std::vector<const ScreenedDevice*> devices, const 
   check.measured = speeds_text(speeds);
 }
 
+void keep_speed(Verdict& verdict, const JudgedDevice& judged, Outcome outcome) {
+  const ScreenedDevice& device = *judged.device;
+  verdict.devices.push_back({device_text(device), device.name, device.alone->images_per_second,
+                             judged.expected, judged.limit, outcome});
+}
+
 // One check for each device that doesn't pass, and one for all that do.
 void add_judged(Verdict& verdict, const std::vector<JudgedDevice>& judged) {
   Check passed{.check = "device alone", .limit = kDeviceLimit};
   std::vector<const ScreenedDevice*> good;
   for (const JudgedDevice& one : judged) {
     const double speed = one.device->alone->images_per_second;
+    keep_speed(verdict, one, one.outcome);
     if (one.outcome == Outcome::pass) {
       passed.expected = speed_text(one.expected);
       passed.source = one.source;
@@ -77,20 +84,23 @@ void add_judged(Verdict& verdict, const std::vector<JudgedDevice>& judged) {
       continue;
     }
     const std::string reasons = one.device->alone->throttle_reasons;
-    verdict.add({.check = "device alone",
-                 .where = {device_text(*one.device)},
-                 .hosts = {one.device->host},
-                 .expected = speed_text(one.expected),
-                 .measured = fmt::format("{} ({})", speed_text(speed), loss_text(one.share())),
-                 .source = one.source,
-                 .limit = one.limit,
-                 .outcome = one.outcome,
-                 .remark = one.outcome == Outcome::unknown ? "other programs run there, or hosts may differ, "
-                                                             "so only a loss over 30 % says something; end "
-                                                             "them and check again"
-                           : reasons.empty() ? "look at its clocks, power, cooling and what else runs there"
-                                             : reasons,
-                 .runs = 1});
+    verdict.add(
+        {.check = "device alone",
+         .where = {device_text(*one.device)},
+         .hosts = {one.device->host},
+         .expected = speed_text(one.expected),
+         .measured = fmt::format("{} ({})", speed_text(speed), loss_text(one.share())),
+         .source = one.source,
+         .limit = one.limit,
+         .outcome = one.outcome,
+         .remark =
+             one.outcome == Outcome::unknown
+                 ? fmt::format("other programs run there, or hosts may differ, so only a loss over {} % says "
+                               "something; end them and check again",
+                               percent_text(one.limit))
+             : reasons.empty() ? "look at its clocks, power, cooling and what else runs there"
+                               : reasons,
+         .runs = 1});
   }
   if (good.empty()) return;
   passed.runs = good.size();
@@ -99,19 +109,19 @@ void add_judged(Verdict& verdict, const std::vector<JudgedDevice>& judged) {
 }
 
 JudgedDevice judged_by(const ScreenedDevice& device, double expected, const std::string& source,
-                       bool is_busy) {
+                       double busy_limit) {
   JudgedDevice judged{.device = &device, .expected = expected, .source = source};
-  judged.limit = is_busy ? kBusyLimit : kDeviceLimit;
+  judged.limit = std::max(busy_limit, kDeviceLimit);
   // Times, as screen compares them: 5 % more time per image.
-  judged.outcome = judged.share() * (1 + kDeviceLimit) >= 1     ? Outcome::pass
-                   : is_busy && judged.share() > 1 - kBusyLimit ? Outcome::unknown
-                                                                : Outcome::fail;
+  judged.outcome = judged.share() * (1 + kDeviceLimit) >= 1 ? Outcome::pass
+                   : judged.share() > 1 - busy_limit        ? Outcome::unknown
+                                                            : Outcome::fail;
   return judged;
 }
 
 // Against others of their kind, as plumbline screen judges.
 void add_relative(Verdict& verdict, const ScreenReport& report,
-                  const std::vector<const ScreenedDevice*>& kind, const std::vector<std::string>& busy) {
+                  const std::vector<const ScreenedDevice*>& kind, const BusyHosts& busy) {
   std::vector<double> speeds;
   for (const ScreenedDevice* device : kind) speeds.push_back(device->alone->images_per_second);
   const double usual = median(speeds);
@@ -123,7 +133,7 @@ void add_relative(Verdict& verdict, const ScreenReport& report,
   std::vector<JudgedDevice> judged;
   for (const ScreenedDevice* device : kind) {
     JudgedDevice one{.device = device, .expected = usual, .source = fmt::format("median of {}", kind.size())};
-    const bool is_busy = contains(busy, device->host);
+    const bool is_busy = contains(busy.names, device->host);
     if (is_busy) one.limit = kBusyLimit;
     if (is_slow(device))
       one.outcome = one.share() < 1 - one.limit || !is_busy ? Outcome::fail : Outcome::unknown;
@@ -133,8 +143,10 @@ void add_relative(Verdict& verdict, const ScreenReport& report,
   if (!report.can_tell())
     std::erase_if(judged, [&](const JudgedDevice& one) {
       const bool is_untold = one.outcome == Outcome::pass;
-      if (is_untold) untold.push_back(one.device);
-      return is_untold;
+      if (!is_untold) return false;
+      untold.push_back(one.device);
+      keep_speed(verdict, one, Outcome::unknown);
+      return true;
     });
   add_judged(verdict, judged);
   if (untold.empty()) return;
@@ -153,7 +165,7 @@ void add_relative(Verdict& verdict, const ScreenReport& report,
 void add_by_reference(Verdict& verdict, const std::vector<const ScreenedDevice*>& kind) {
   std::vector<JudgedDevice> judged;
   for (const ScreenedDevice* device : kind)
-    judged.push_back(judged_by(*device, device->alone->reference, "reference", true));
+    judged.push_back(judged_by(*device, device->alone->reference, "reference", kBusyLimit));
   add_judged(verdict, judged);
 }
 
@@ -216,16 +228,26 @@ void add_facts(Verdict& verdict, const std::vector<HostAnswer>& answers, const E
   verdict.add({.check = "facts", .where = good, .hosts = good, .remark = warnings});
 }
 
-std::vector<std::string> busy_hosts(const std::vector<HostAnswer>& answers) {
-  std::set<std::string> busy;
+BusyHosts busy_hosts(const std::vector<HostAnswer>& answers) {
+  std::map<std::string, std::size_t> names_of;  // by machine
+  BusyHosts busy;
+  for (const HostAnswer& answer : answers)
+    if (!answer.facts.boot_id.empty())
+      busy.on_one_machine = std::max(busy.on_one_machine, ++names_of[answer.facts.boot_id]);
+  if (busy.on_one_machine > 1) {
+    busy.names = hosts_of(answers);
+    return busy;
+  }
+  std::set<std::string> names;
   for (const Note& note : find_faults(answers, false))
     if (note.kind == "load" || note.text.starts_with("a GPU is in use"))
-      busy.insert(note.hosts.begin(), note.hosts.end());
-  return {busy.begin(), busy.end()};
+      names.insert(note.hosts.begin(), note.hosts.end());
+  busy.names = {names.begin(), names.end()};
+  return busy;
 }
 
 void add_devices(Verdict& verdict, const ScreenReport& report, const Expectation* expectation,
-                 const std::vector<std::string>& busy) {
+                 const BusyHosts& busy) {
   std::map<std::string, std::vector<const ScreenedDevice*>> kinds;
   for (const ScreenedDevice& device : report.devices) {
     if (device.alone) kinds[device.name].push_back(&device);
@@ -240,8 +262,8 @@ void add_devices(Verdict& verdict, const ScreenReport& report, const Expectation
     verdict.add({.check = "bits",
                  .where = {device_text(report.devices[odd.device])},
                  .hosts = {report.devices[odd.device].host},
-                 .expected = fmt::format("loss {:.6g}", odd.usual),
-                 .measured = fmt::format("{:.6g}", odd.loss),
+                 .expected = odd.loss == odd.usual ? "same bits" : fmt::format("loss {:.6g}", odd.usual),
+                 .measured = odd.loss == odd.usual ? "other bits" : fmt::format("{:.6g}", odd.loss),
                  .source = "most of its kind",
                  .outcome = Outcome::fail,
                  .remark = odd_text(odd, report.devices) + "; have it replaced, its results can't be trusted",
@@ -257,15 +279,17 @@ void add_devices(Verdict& verdict, const ScreenReport& report, const Expectation
       continue;
     }
     std::vector<JudgedDevice> judged;
+    const double busy_limit = 1 - (1 - kBusyLimit) / static_cast<double>(busy.on_one_machine);
     for (const ScreenedDevice* device : kind)
-      judged.push_back(
-          judged_by(*device, expected->images_per_second, "expect.json", contains(busy, device->host)));
+      judged.push_back(judged_by(*device, expected->images_per_second, "expect.json",
+                                 contains(busy.names, device->host) ? busy_limit : 0));
     add_judged(verdict, judged);
   }
 }
 
 void add_links(Verdict& verdict, const Links& links, const std::optional<ExpectedLink>& expected) {
   constexpr const char* kOthers = "the other hosts";
+  if (expected) verdict.expected_link = expected->bytes_per_second;
   std::vector<std::string> hosts;
   for (const LinkHost& host : links.hosts) hosts.push_back(host.name);
   std::vector<std::string> good = hosts;

@@ -16,13 +16,17 @@ namespace plumb {
 // Faults that keep a run from starting fail; warnings are remarks. `expectation` may be null, here and below.
 void add_facts(Verdict& verdict, const std::vector<HostAnswer>& answers, const Expectation* expectation);
 
-// Hosts on which other programs run, so that a small loss there says nothing.
-std::vector<std::string> busy_hosts(const std::vector<HostAnswer>& answers);
+// Hosts on which other programs run, so that a small loss there says nothing; all if some share a machine.
+struct BusyHosts {
+  std::vector<std::string> names;
+  std::size_t on_one_machine = 1;  // names of one machine, as containers are, which share its CPUs
+};
+BusyHosts busy_hosts(const std::vector<HostAnswer>& answers);
 
 // Devices against what is expected of their kind, else against others of their kind; without either, can't
-// tell. A device of a busy host fails below 70 % of what is expected only.
+// tell. A device of a busy host fails below 70 % of its share of the machine only.
 void add_devices(Verdict& verdict, const ScreenReport& report, const Expectation* expectation,
-                 const std::vector<std::string>& busy);
+                 const BusyHosts& busy);
 
 // What a link between two hosts should reach, and who says so.
 struct ExpectedLink {

@@ -81,28 +81,17 @@ void add_against(Verdict& verdict, const std::filesystem::path& runs, const std:
 void add_scaling(Verdict& verdict, const ScalingJudgement& judgement) {
   try {
     const ScalingBasis basis = load_scaling_basis({judgement.runs.string()});
-    ScalingPrediction prediction, by_expected_links;
+    ScalingPrediction prediction;
     std::vector<Note> verdicts;
     if (judgement.links) {
       const Links& links = *judgement.links;
       const std::vector<Layout> cases = cases_between(1, most_devices(basis, links), devices_per_host(links));
       prediction = predict_scaling(basis, links, {}, cases);
-      if (judgement.expected_link)
-        by_expected_links =
-            predict_scaling(basis, links, {.between_bytes_per_second = judgement.expected_link}, cases);
-      verdicts = scaling_verdicts(basis, prediction);
+      verdicts = scaling_verdicts(basis, prediction, judgement.expected_link);
     }
     for (const MeasuredCase& measured : basis.measured) {
       if (measured.layout.devices() < 2) continue;
-      const PredictedCase* predicted = predicted_case(prediction, measured);
-      Check check = scaling_check(measured, predicted);
-      const PredictedCase* expected = predicted_case(by_expected_links, measured);
-      if (predicted != nullptr && expected != nullptr &&
-          (1 - kScalingLimit) * expected->images_per_second > predicted->images_per_second)
-        append_part(
-            check.remark,
-            fmt::format("links as they should be would allow {:.1f} images/s", expected->images_per_second),
-            "; ");
+      Check check = scaling_check(measured, predicted_case(prediction, measured));
       if (const std::string remark = remark_on(verdicts, measured.layout.name()); !remark.empty())
         append_part(check.remark, remark, "; ");
       if (check.outcome == Outcome::fail && judgement.shares_machine) {

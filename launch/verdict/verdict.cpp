@@ -6,11 +6,14 @@
 #include <ranges>
 #include <utility>
 
+#include "base/error.h"
 #include "base/junit.h"
 #include "base/paths.h"
+#include "base/shallow_json.h"
 #include "base/text.h"
 #include "base/text_table.h"
 #include "base/units.h"
+#include "base/whole_file.h"
 #include "launch/host_names.h"
 
 namespace plumb {
@@ -150,6 +153,9 @@ void Verdict::fields(auto& self, auto&& each) {
   each("began", self.began, Field{"UTC"}), each("seconds", self.seconds);
   each("hosts", self.hosts), each("excluded", self.excluded(), Field{"hosts to leave out"});
   each("checks", self.checks);
+  each("devices", self.devices, Field{"each alone"});
+  each("expected_link_bytes_per_second", self.expected_link,
+       Field{.about = "between two hosts", .null_if_nothing = true});
 }
 
 nlohmann::ordered_json verdict_json(const Verdict& verdict) {
@@ -158,6 +164,15 @@ nlohmann::ordered_json verdict_json(const Verdict& verdict) {
 
 nlohmann::ordered_json verdict_schema() {
   return json_schema<Verdict>(kVerdictSchema, "A verdict on hosts: plumbline check --json, accept.json.");
+}
+
+nlohmann::ordered_json read_verdict(const std::filesystem::path& file) {
+  constexpr const char* kRemedy = "name the --output of plumbline accept";
+  nlohmann::ordered_json json = parse_shallow_json(read_whole_file(file, {.remedy = kRemedy}));
+  if (!json.is_object() || json.value("schema", "") != kVerdictSchema || !json.contains("hosts"))
+    throw Error(ExitCode::bad_data, "file '{}' is not JSON of {}; {}", printable(file.string()),
+                kVerdictSchema, kRemedy);
+  return json;
 }
 
 std::string verdict_junit(const Verdict& verdict) {

@@ -2,6 +2,7 @@
 // check and plumbline accept end with one.
 #pragma once
 
+#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -11,6 +12,8 @@
 #include "results/record/fields.h"
 
 namespace plumb {
+
+inline constexpr const char* kVerdictFile = "accept.json";
 
 // In the order of their weight: the worst one of the checks is the verdict.
 enum class Outcome { skip, pass, unknown, fail };
@@ -41,13 +44,29 @@ struct Check {
   }
 };
 
+// A device's run alone, against what its kind should reach.
+struct DeviceSpeed {
+  std::string device, name;  // "n7 GPU 3", "NVIDIA H100"
+  double images_per_second = 0, expected = 0;
+  double limit = 0;  // allowed loss, share
+  Outcome outcome = Outcome::pass;
+  static void fields(auto& self, auto&& each) {
+    each("device", self.device), each("name", self.name), each("images_per_second", self.images_per_second);
+    each("expected", self.expected, Field{"images/s"}),
+        each("limit", self.limit, Field{"allowed loss, share"});
+    each("verdict", std::string(word_of(self.outcome)));
+  }
+};
+
 struct Verdict {
   std::vector<std::string> hosts;  // all that were to be judged, in their order
   std::vector<Check> checks;
-  std::string began;   // "2026-11-27T11:42:00Z"
-  double seconds = 0;  // that judging took
-  std::string folder;  // of its files; empty: there is none
-  std::string next;    // what to do next; may be empty
+  std::vector<DeviceSpeed> devices;
+  std::optional<double> expected_link;  // bytes/s that a link between two hosts should reach
+  std::string began;                    // "2026-11-27T11:42:00Z"
+  double seconds = 0;                   // that judging took
+  std::string folder;                   // of its files; empty: there is none
+  std::string next;                     // what to do next; may be empty
 
   void add(Check check) { checks.push_back(std::move(check)); }
   // fail if a check failed, else unknown if one can't tell or nothing passed, else pass.
@@ -70,6 +89,8 @@ std::string headline(const Verdict& verdict);
 std::string verdict_text(const Verdict& verdict);
 nlohmann::ordered_json verdict_json(const Verdict& verdict);
 nlohmann::ordered_json verdict_schema();
+// accept.json as it is. Throws Error(bad_data) that names the file and what is wrong with it.
+nlohmann::ordered_json read_verdict(const std::filesystem::path& file);
 // A testcase for each check.
 std::string verdict_junit(const Verdict& verdict);
 // plumbline_accept_check{check=,where=} 1 pass, 0 fail; none for others. For node_exporter's textfiles.

@@ -111,6 +111,10 @@ void RunRecord::fields(auto& self, auto&& each) {
        Field{.about = "a sentence for each host unlike the others", .written = !self.odd_hosts.empty()});
   each("warnings", self.warnings,
        Field{.about = "a sentence for each odd thing about the run", .written = !self.warnings.empty()});
+  each("tensors", self.tensors,
+       Field{.about =
+                 "rank 0's parameters after a --deterministic run: fnv1a of their bits and their gradients'",
+             .written = !self.tensors.empty()});
   each("links", self.links, Field{"between the hosts, probed before the run, as links.json"});
 }
 

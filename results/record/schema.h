@@ -144,6 +144,15 @@ struct RankProcess {
   }
 };
 
+// fnv1a over a parameter's bits, and over its last gradient's, both in public layout.
+struct TensorChecksum {
+  std::string name, parameter, gradient;
+  bool operator==(const TensorChecksum&) const = default;
+  static void fields(auto& self, auto&& each) {
+    each("name", self.name), each("parameter", self.parameter), each("gradient", self.gradient);
+  }
+};
+
 // A convolution that ran as plain instructions although its GPU has the fused engine.
 struct UnfusedLayer {
   std::string layer, pattern, reason;
@@ -207,8 +216,9 @@ struct RunRecord {
   // empty: no key.
   std::vector<CollectiveRecord> collectives;
   std::vector<GpuRecord> gpus;  // of the ranks whose GPU tells what it does, in their order; empty: no key
-  std::vector<std::string> odd_hosts;  // a sentence for each host unlike the others; empty: no key
-  std::vector<std::string> warnings;   // everything odd about the run (run_flags); empty: no key
+  std::vector<std::string> odd_hosts;   // a sentence for each host unlike the others; empty: no key
+  std::vector<std::string> warnings;    // everything odd about the run (run_flags); empty: no key
+  std::vector<TensorChecksum> tensors;  // rank 0's after the run, in public order; --deterministic only
   std::optional<Links> links;  // between hosts, probed before the run, over MPI; of a single host: no key
   static void fields(auto& self, auto&& each);
 };

@@ -10,7 +10,7 @@ namespace plumb {
 // Made by plumb_embed (results/CMakeLists.txt).
 extern const std::string_view kFrameHtml, kPageHtml, kHistoryHtml, kPageCss, kChartJs, kHistoryJs;
 extern const std::string_view kBarsJs, kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs,
-    kWaitsJs, kRunJs, kCollectivesJs, kGpusJs, kProfileJs, kMemoryJs, kFlagsJs, kMainJs;
+    kWaitsJs, kRunJs, kCollectivesJs, kGpusJs, kProfileJs, kMemoryJs, kFlagsJs, kVerdictJs, kMainJs;
 
 namespace {
 
@@ -58,7 +58,7 @@ std::string html_page(const ReportData& data) {
   json["palette"] = palette_json();
   return framed_page("report", data.title, data.made_by, kPageHtml,
                      {kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kWaitsJs, kBarsJs,
-                      kRunJs, kCollectivesJs, kGpusJs, kProfileJs, kMemoryJs, kFlagsJs, kMainJs},
+                      kRunJs, kCollectivesJs, kGpusJs, kProfileJs, kMemoryJs, kFlagsJs, kVerdictJs, kMainJs},
                      json);
 }
 

@@ -7,6 +7,7 @@ let presentRun = data.shown_run;
 function showTop() {
   document.getElementById('made').textContent =
       [data.created, data.made_by, plural(data.runs.length, 'run')].filter(Boolean).join(' · ');
+  showVerdict(data);
   showAnswers(data);
   showNotes(data);
   showLeftOut(data.left_out);
@@ -180,7 +181,13 @@ function setUpRuns() {
   });
 }
 
+// An accept that failed before its runs has a verdict only.
+function hideRuns() {
+  for (const part of document.querySelectorAll('main > section:not(#verdict), nav')) part.hidden = true;
+}
+
 function drawAll() {
+  if (!data.runs.length) return;
   showBars(data);
   showScaling(series);
   showFigure('waits', waitsFigure(data));
@@ -191,9 +198,13 @@ function drawAll() {
 applyTheme(presentTheme());
 setDefaults();
 showTop();
-showSummary();
-setUpSeries(series, () => showScaling(series));
-setUpRuns();
+if (data.runs.length) {
+  showSummary();
+  setUpSeries(series, () => showScaling(series));
+  setUpRuns();
+} else {
+  hideRuns();
+}
 watchTheme(drawAll);
 drawAll();
 // For tests and for the curious: the data, the charts by name, and how to look at another run.

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/shallow_json.h"
+#include "base/units.h"
 #include "base/whole_file.h"
 #include "results/anomalies/flags.h"
 #include "results/report/report_curves.h"
@@ -159,15 +160,18 @@ ReportData collect_report(const LoadedSamples& samples, const ReportOptions& opt
   ReportData data;
   data.made_by = options.made_by;
   data.created = options.created;
+  data.verdict = options.verdict;
   const std::vector<CurveSamples> groups = group_by_curve(samples.samples);
   data.curves = own_curves(groups);
   data.common = name_curves(data.curves);
   const std::vector<PublishedResult> published = published_results();
   data.published = published_curves(data.curves, published, options.selected_published);
   add_bars(published, data);
-  data.title = options.title.empty() ? "Training throughput of " + subject_of(data.curves) : options.title;
+  data.title = !options.title.empty()     ? options.title
+               : !data.verdict.is_null() ? "Verdict on " + counted(data.verdict.at("hosts").size(), "host")
+                                         : "Training throughput of " + subject_of(data.curves);
   for (const Note& bad : samples.bad) data.left_out.push_back(note_text(bad));
-  add_predictions(groups, options.links, data);
+  add_predictions(groups, options, data);
   for (const ReportCurve& curve : data.curves)
     for (const Note& verdict : curve.verdicts)
       data.notes.push_back({verdict.kind, verdict.text, curve.label});

@@ -134,19 +134,25 @@ struct ReportData {
   std::vector<ReportRun> runs;         // in the order of the points
   std::size_t shown_run = 0;           // that pictures of one run show until another is chosen
   std::vector<std::string> left_out;   // "path: why"
+  // Of an accept: its accept.json and links.json; null without.
+  nlohmann::ordered_json verdict, links;
   static void fields(auto& self, auto&& each) {
     each("title", self.title), each("made_by", self.made_by), each("created", self.created);
     each("notes", self.notes), each("common", self.common), each("curves", self.curves);
     each("published", self.published), each("bars", self.bars), each("bars_common", self.bars_common);
     each("runs", self.runs), each("shown_run", self.shown_run), each("left_out", self.left_out);
+    each("verdict", self.verdict, Field{.written = !self.verdict.is_null()});
+    each("links", self.links, Field{.written = !self.links.is_null()});
   }
 };
 
 struct ReportOptions {
   std::string title;  // empty: made from what was run
   std::string made_by, created;
-  std::size_t selected_published = 3;  // per curve's model and precision
-  std::string links;                   // links.json to predict from; empty: what the runs themselves probed
+  std::size_t selected_published = 3;   // per curve's model and precision
+  std::string links;                    // links.json to predict from; empty: what the runs themselves probed
+  std::optional<double> expected_link;  // bytes/s that a link between hosts should reach
+  nlohmann::ordered_json verdict;       // accept.json, whose runs these are; null: of none
 };
 
 // Reads program.json, env.json and profile.json of the runs too, and links.json; one that is

@@ -24,30 +24,15 @@ std::optional<NamedLinks> links_of_file(const std::string& file, std::vector<std
   }
 }
 
-// As the run on the most hosts probed them; those over which its collectives didn't go say nothing.
-std::optional<NamedLinks> probed_links(const CurveSamples& curve) {
-  std::optional<NamedLinks> found;
-  for (const Sample* sample : curve)
-    for (const Measurement& run : sample->runs) {
-      if (!run.record || !run.record->links) continue;
-      const Links& links = *run.record->links;
-      const auto comm = run.record->config.find("comm");
-      const bool goes_there = comm != run.record->config.end() && *comm == links.comm;
-      if (goes_there && (!found || links.hosts.size() > found->links.hosts.size()))
-        found = NamedLinks{links, run.origin};
-    }
-  return found;
-}
-
 std::optional<JudgedScaling> judge(const CurveSamples& curve, const NamedLinks& links,
-                                   std::vector<std::string>& left_out) {
+                                   std::optional<double> expected_link, std::vector<std::string>& left_out) {
   try {
     JudgedScaling judged{.basis = scaling_basis(curve)};
     check_hosts(judged.basis, links.links, links.file, false);
     judged.prediction = predict_scaling(
         judged.basis, links.links, {},
         cases_between(1, most_devices(judged.basis, links.links), devices_per_host(links.links)));
-    judged.verdicts = scaling_verdicts(judged.basis, judged.prediction);
+    judged.verdicts = scaling_verdicts(judged.basis, judged.prediction, expected_link);
     return judged;
   } catch (const Error& error) {
     left_out.push_back(error.what());
@@ -80,13 +65,16 @@ std::string reason_of(bool profiled, bool has_links, const std::optional<JudgedS
   return has_links ? " without a run with --profile" : " without a run with --profile and links.json";
 }
 
-void add_prediction(const CurveSamples& curve, const std::optional<NamedLinks>& named, ReportCurve& shown,
+void add_prediction(const CurveSamples& curve, const std::optional<NamedLinks>& named,
+                    std::optional<double> expected_link, ReportCurve& shown,
                     std::vector<std::string>& left_out) {
   if (curve.size() < 2) return;
-  const std::optional<NamedLinks> links = named ? named : probed_links(curve);
+  std::optional<NamedLinks> links = named;
+  if (auto probed = probed_links(measured_cases(curve)); probed && !links)
+    links = NamedLinks{std::move(*probed), kProbedLinks};
   const bool profiled = has_profile(curve);
   std::optional<JudgedScaling> judged;
-  if (links && profiled) judged = judge(curve, *links, left_out);
+  if (links && profiled) judged = judge(curve, *links, expected_link, left_out);
   if (judged) {
     for (const PredictedCase& one : judged->prediction.cases) shown.predicted.push_back(predicted_point(one));
     for (const Note& verdict : judged->verdicts)
@@ -102,11 +90,13 @@ void add_prediction(const CurveSamples& curve, const std::optional<NamedLinks>& 
 
 }  // namespace
 
-void add_predictions(const std::vector<CurveSamples>& groups, const std::string& links_file,
+void add_predictions(const std::vector<CurveSamples>& groups, const ReportOptions& options,
                      ReportData& data) {
-  const std::optional<NamedLinks> named = links_of_file(links_file, data.left_out);
+  const std::optional<NamedLinks> named = links_of_file(options.links, data.left_out);
+  if (named && !data.verdict.is_null()) data.links = to_json(named->links);
   for (std::size_t i = 0; i < groups.size(); ++i)
-    add_prediction(behind_base(groups[i], groups), named, data.curves[i], data.left_out);
+    add_prediction(behind_base(groups[i], groups), named, options.expected_link, data.curves[i],
+                   data.left_out);
 }
 
 }  // namespace plumb

@@ -51,6 +51,10 @@ bool has_profile(const CurveSamples& curve);
 // The cases of a curve, by devices, then nodes.
 std::vector<MeasuredCase> measured_cases(const CurveSamples& curve);
 
+inline constexpr const char* kProbedLinks = "links that the runs probed";
+// Of the case on the most hosts; links over which its collectives didn't go say nothing.
+std::optional<Links> probed_links(const std::vector<MeasuredCase>& measured);
+
 // Throws Error(bad_data) if runs took place on hosts that `links` don't have. `file`: links.json;
 // `may_force`: there is an option --force.
 void check_hosts(const ScalingBasis& basis, const Links& links, const std::string& file, bool may_force);

@@ -173,7 +173,7 @@ struct CaseReport {
 struct CaseVerdict {
   std::string kind, of_case, reason;
   static void fields(auto& self, auto&& each) {
-    each("kind", self.kind, Field{"REJECT, EXPLAIN or FLAG"});
+    each("kind", self.kind, Field{"REJECT, EXPLAIN, FLAG or LINKS"});
     each("case", self.of_case), each("reason", self.reason);
   }
 };

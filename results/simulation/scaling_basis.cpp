@@ -108,6 +108,17 @@ bool has_profile(const CurveSamples& curve) {
   return profiled_run(curve).run != nullptr;
 }
 
+std::optional<Links> probed_links(const std::vector<MeasuredCase>& measured) {
+  std::optional<Links> found;
+  for (const MeasuredCase& one : measured) {
+    const std::optional<Links>& links = one.record.links;
+    if (!links || (found && found->hosts.size() >= links->hosts.size())) continue;
+    const auto comm = one.record.config.find("comm");
+    if (comm != one.record.config.end() && *comm == links->comm) found = links;
+  }
+  return found;
+}
+
 std::vector<MeasuredCase> measured_cases(const CurveSamples& curve) {
   std::vector<MeasuredCase> cases;
   for (const Sample* sample : curve) cases.push_back(measured_case(*sample));

@@ -150,6 +150,24 @@ void compare_steps(const ScalingBasis& basis, const MeasuredCase& fewer, const M
        more.layout.name()});
 }
 
+// Slow links excuse no slow step: what links of `expected` bytes/s would allow, where that is more.
+void judge_links(const ScalingBasis& basis, const ScalingPrediction& prediction, double expected,
+                 std::vector<Note>& verdicts) {
+  std::vector<Layout> layouts;
+  for (const PredictedCase& one : prediction.cases) layouts.push_back(one.layout);
+  const ScalingPrediction by_expected =
+      predict_scaling(basis, prediction.links, {.between_bytes_per_second = expected}, layouts);
+  for (const JudgedCase& of : judged_cases(basis, prediction)) {
+    const auto better = std::ranges::find(by_expected.cases, of.measured->layout, &PredictedCase::layout);
+    if (better != by_expected.cases.end() &&
+        (1 - kLeastLoss) * better->images_per_second > of.predicted->images_per_second)
+      verdicts.push_back({"LINKS",
+                          fmt::format("links of {:.3g} GB/s, as expected, would allow {:.5g} images/s",
+                                      expected / kGiga, better->images_per_second),
+                          of.measured->layout.name()});
+  }
+}
+
 // "each of 32 devices (4n8g) reaches 61 %"
 std::string reach_text(Layout layout, double efficiency) {
   return fmt::format("each of {} devices ({}) reaches {}", layout.devices(), layout.name(),
@@ -178,14 +196,18 @@ Note predicted_answer(const std::string& subject, const std::vector<Note>& verdi
   if (predicted.efficiency >= 1 - kLeastLoss)
     return {"as_it_should", fmt::format("{} scales as it should: {}", subject, reach)};
   const bool by_links = predicted.exposed_seconds >= predicted.jitter_seconds;
+  const auto slow_links = std::ranges::find_if(verdicts, [&](const Note& one) {
+    return one.kind == "LINKS" && one.subject == largest.measured->layout.name();
+  });
   return {"held_back",
-          fmt::format("{} is held back by {}: {}, {} of {} a step{}", subject,
+          fmt::format("{} is held back by {}: {}, {} of {} a step{}{}", subject,
                       by_links ? "its links" : "ranks that wait for each other", reach,
                       duration_text(by_links ? predicted.exposed_seconds : predicted.jitter_seconds),
                       duration_text(predicted.step_seconds),
                       by_links && !predicted.slowest_pair.empty()
                           ? "; the slowest link is between " + predicted.slowest_pair
-                          : "")};
+                          : "",
+                      slow_links == verdicts.end() ? "" : "; " + slow_links->text)};
 }
 
 double per_device(const MeasuredCase& one) {
@@ -213,7 +235,8 @@ Note unpredicted_answer(const std::string& subject, const std::vector<MeasuredCa
 
 }  // namespace
 
-std::vector<Note> scaling_verdicts(const ScalingBasis& basis, const ScalingPrediction& prediction) {
+std::vector<Note> scaling_verdicts(const ScalingBasis& basis, const ScalingPrediction& prediction,
+                                   std::optional<double> expected_link) {
   std::vector<Note> verdicts;
   if (prediction.what_if.any()) return verdicts;
   const std::vector<JudgedCase> cases = judged_cases(basis, prediction);
@@ -225,6 +248,7 @@ std::vector<Note> scaling_verdicts(const ScalingBasis& basis, const ScalingPredi
     if (before) compare_steps(basis, *before, measured, verdicts);
     before = &measured;
   }
+  if (expected_link) judge_links(basis, prediction, *expected_link, verdicts);
   return verdicts;
 }
 

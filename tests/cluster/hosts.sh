@@ -68,5 +68,23 @@ PROGRAM
     grep -q 'mpirun -H n1,n2,n4$' screen.txt || fail "no list for mpirun"
     grep -q -- '--exclude=n3$' screen.txt || fail "no list for Slurm"
     ;;
+  screen_names_the_tensor_of_odd_bits)
+    on_cluster 3 none
+    mkdir package
+    cp "$programs/plumbline" package/
+    cat >package/bench_resnet50 <<PROGRAM
+#!/bin/sh
+[ "\$(hostname)" != n2 ] || export LD_PRELOAD=$programs/../tests/cluster/libodd_bits.so
+exec "$programs/small_resnet" "\$@"
+PROGRAM
+    chmod +x package/bench_resnet50
+    code=0
+    "$CLUSTER" on n1 package/plumbline screen --ssh "$CLUSTER ssh" -H 'n[1-3]' --seconds 0.1 -- --image-size 32 --bs 2 \
+      --iters 5 --warmup 2 --threads 1 >screen.txt 2>&1 || code=$?
+    cat screen.txt
+    [ $code = 1 ] || fail "exit code $code"
+    grep -q "^n2 computes other bits than most devices of its kind: .*, first in .*weight's gradient$" screen.txt ||
+      fail "n2's tensor isn't named"
+    ;;
   *) fail "no scenario $scenario" ;;
 esac

@@ -14,18 +14,16 @@
 namespace plumb {
 namespace {
 
-ScreenedDevice device(const std::string& host, double speed, std::vector<double> losses = {}) {
-  return {.host = host,
-          .name = "H100",
-          .alone = ScreenRun{.images_per_second = speed},
-          .losses = std::move(losses)};
+ScreenedDevice device(const std::string& host, double speed, ComputedBits bits = {}) {
+  return {
+      .host = host, .name = "H100", .alone = ScreenRun{.images_per_second = speed}, .bits = std::move(bits)};
 }
 
-Outcome outcome_of(double speed, double expected, bool is_busy) {
+Outcome outcome_of(double speed, double expected, bool is_busy, std::size_t on_one_machine = 1) {
   const Expectation expectation{.devices = {{.name = "H100", .images_per_second = expected}}};
   Verdict verdict{.hosts = {"n1"}};
   add_devices(verdict, judge_devices({"n1"}, {device("n1", speed)}), &expectation,
-              is_busy ? verdict.hosts : std::vector<std::string>{});
+              {.names = is_busy ? verdict.hosts : std::vector<std::string>{}, .on_one_machine = on_one_machine});
   return verdict.outcome();
 }
 
@@ -50,6 +48,8 @@ TEST(Verdict, ADeviceIsHeldAgainstWhatIsExpected) {
   EXPECT_EQ(outcome_of(94, 100, false), Outcome::fail);
   EXPECT_EQ(outcome_of(94, 100, true), Outcome::unknown) << "others run there";
   EXPECT_EQ(outcome_of(49, 100, true), Outcome::fail);
+  EXPECT_EQ(outcome_of(49, 100, true, 2), Outcome::unknown) << "two hosts share a machine";
+  EXPECT_EQ(outcome_of(34, 100, true, 2), Outcome::fail);
 }
 
 TEST(Verdict, RunsAreHeldAgainstAnEarlierAcceptance) {
@@ -75,13 +75,28 @@ TEST(Verdict, RunsAreHeldAgainstAnEarlierAcceptance) {
 }
 
 TEST(Verdict, ADeviceThatComputesOtherBitsIsFound) {
-  const std::vector<double> usual{7.1, 7.0}, odd{7.1, std::nextafter(7.0, 8)};
+  const ComputedBits usual{.losses = {7.1, 7.0}}, odd{.losses = {7.1, std::nextafter(7.0, 8)}};
   EXPECT_TRUE(find_odd_bits({device("n1", 1, usual), device("n2", 1, odd)}).empty()) << "no majority of two";
   const auto found =
       find_odd_bits({device("n1", 1, usual), device("n2", 1, odd), device("n3", 1, usual), device("n4", 1)});
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found.front().device, 1u);
   EXPECT_EQ(found.front().iteration, 1u);
+}
+
+TEST(Verdict, TheFirstOddTensorInBackwardsOrderIsNamed) {
+  const std::vector<TensorChecksum> tensors{
+      {"conv1.weight", "a", "b"}, {"bn1.weight", "c", "d"}, {"fc.weight", "e", "f"}};
+  ComputedBits usual{.losses = {7.1}, .after_run = tensors, .after_first = tensors}, odd = usual;
+  odd.after_run[0].parameter = odd.after_first[0].gradient = odd.after_first[1].gradient = "x";
+  const std::vector<ScreenedDevice> devices{device("n1", 1, usual), device("n2", 1, odd),
+                                            device("n3", 1, usual)};
+  const auto found = find_odd_bits(devices);
+  ASSERT_EQ(found.size(), 1u) << "though its losses agree";
+  EXPECT_EQ(
+      odd_text(found.front(), devices),
+      "n2 computes other bits than most devices of its kind: its parameters differ after 1 iteration, first "
+      "in bn1.weight's gradient");
 }
 
 TEST(Verdict, ItsFirstLineFitsASchedulersReason) {

@@ -12,14 +12,16 @@ import history_cases
 import made_runs
 import page_cases
 import value_cases
+import verdict_cases
 from devtools import Browser, find_chromium
 from history_cases import HistoryCase
 from page_cases import ReportCase
+from verdict_cases import VerdictCase
 
 
 def main(plumbline, screenshots=""):
     """True if all cases hold."""
-    suite = unittest.TestSuite(map(unittest.defaultTestLoader.loadTestsFromModule, (page_cases, value_cases, history_cases)))
+    suite = unittest.TestSuite(map(unittest.defaultTestLoader.loadTestsFromModule, (page_cases, value_cases, history_cases, verdict_cases)))
     with tempfile.TemporaryDirectory(prefix="plumb_report_") as scratch:
         runs = os.path.join(scratch, "runs")
         ReportCase.scratch, ReportCase.screenshots = scratch, screenshots
@@ -31,6 +33,10 @@ def main(plumbline, screenshots=""):
         HistoryCase.figures = made_runs.make_history(history)
         HistoryCase.report = os.path.join(scratch, "history.html")
         subprocess.run([plumbline, "report", "--history", history, "-o", HistoryCase.report], check=True)
+        accept = os.path.join(scratch, "accept")
+        verdict_cases.make_accept(accept)
+        VerdictCase.report = os.path.join(scratch, "verdict.html")
+        subprocess.run([plumbline, "report", accept, "-o", VerdictCase.report], check=True)
         with Browser(find_chromium()) as ReportCase.browser:
             return unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful()
 

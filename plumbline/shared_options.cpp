@@ -1,7 +1,8 @@
-// Logs that commands read: the options of how, and messages on what was left out.
+// What several commands share: options, and messages on what was left out.
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 
 #include "base/paths.h"
 #include "base/text.h"
@@ -70,6 +71,21 @@ std::vector<OptionSpec> one_log_options(AnalyzeOptions& options) {
                         "batch per device of a single log")
               .with_default("as it says"),
           text_option("--precision", "P", log.precision, "precision of a single log")};
+}
+
+OptionSpec link_option(std::optional<double>& gigabytes_per_second) {
+  return quantity_option("--link", "25Gbit/s", gigabytes_per_second,
+                         {{"Gbit/s", 0.125}, {"Mbit/s", 0.125e-3}, {"GB/s", 1}, {"MB/s", 1e-3}},
+                         {.lowest = 0, .highest = 1e6, .above_lowest = true},
+                         "what a link between two hosts should reach");
+}
+
+std::string file_in_folders(const std::vector<std::string>& folders, const char* name) {
+  std::error_code error;
+  for (const std::string& folder : folders)
+    if (const auto file = std::filesystem::path(folder) / name; std::filesystem::is_regular_file(file, error))
+      return file;
+  return "";
 }
 
 void say(const std::string& line) {
