@@ -19,6 +19,9 @@ OptionTable accept_options(AcceptArguments& arguments) {
          text_option("--against", "DIR", arguments.against,
                      "--output of an earlier accept: compare devices and links with its expect.json, and "
                      "every case of the scaling step with its runs"),
+         text_option("--device", "h100=8500", arguments.device,
+                     "images/s that a device whose name has these words should reach alone")
+             .with_default("by --expect, else the reference, else compared with each other"),
          link_option(arguments.link).with_default("by --expect, else compared with each other"),
          number_option("--budget", "MIN", arguments.budget_minutes,
                        {.lowest = 0, .highest = 1440, .above_lowest = true},

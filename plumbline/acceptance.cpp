@@ -59,6 +59,10 @@ class Acceptance {
     else if (!arguments.against.empty())
       expectation_ = read_expectation(earlier_expectation(arguments.against));
     if (expectation_ && work_.options.empty()) work_.options = expectation_->options;
+    if (!arguments.device.empty()) {
+      if (!expectation_) expectation_.emplace();
+      expectation_->devices.insert(expectation_->devices.begin(), expected_device(arguments.device));
+    }
     is_in_slurm_ = hosts_.names.empty() && !environment_variable("SLURM_JOB_NODELIST").empty();
     if (is_in_slurm_) {
       hosts_ = read_host_list("SLURM_JOB_NODELIST", environment_variable("SLURM_JOB_NODELIST"));
@@ -282,14 +286,15 @@ class Acceptance {
     const SweepFolder folder{folder_ / kRuns};
     SweepJournal journal(folder.path, {.plan = plan_hash(plan), .build = build_hash(plan), .file = "accept"},
                          arguments_.resume);
-    const SweepOutcome outcome =
-        run_sweep(plan, folder, journal,
-                  {.progress =
-                       [&](const SweepProgress& progress) {
-                         show(fmt::format("scaling: {} of {} runs, {}", progress.finished, progress.total,
-                                          progress.run));
-                       },
-                   .warn = [](const std::string&) {}});
+    const SweepOutcome outcome = run_sweep(
+        plan, folder, journal,
+        {.progress =
+             [&](const SweepProgress& progress) {
+               show(fmt::format("scaling: {} of {} runs, {}", progress.finished, progress.total,
+                                progress.run));
+             },
+         .warn = [](const std::string&) {},
+         .is_wanted = [&](const SweepRun& run) { return !is_settled(folder.runs(), run.case_name()); }});
     if (outcome.signal != 0)
       throw Error(static_cast<ExitCode>(128 + outcome.signal),
                   "stopped by signal {}; go on with --output {} --resume", outcome.signal, folder_.string());

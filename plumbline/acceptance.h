@@ -12,7 +12,7 @@ namespace plumb {
 struct AcceptArguments {
   HostArguments hosts;
   ScreenWork work;
-  std::string expect, against, save_expect, output;
+  std::string expect, against, device, save_expect, output;
   std::optional<double> link;  // GB/s
   double budget_minutes = 10;
   bool resume = false, dry_run = false, json = false, quiet = false;

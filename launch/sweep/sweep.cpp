@@ -94,7 +94,8 @@ class Sweep {
     SweepOutcome outcome{.total = plan_.runs.size()};
     for (const SweepRun& run : plan_.runs) finished_ += settle(run) ? 1 : 0;
     for (const SweepRun& run : plan_.runs) {
-      if (outcome.signal == 0 && run.nodes <= most_nodes_ && !journal_.state(run.name).done)
+      if (outcome.signal == 0 && run.nodes <= most_nodes_ && !journal_.state(run.name).done &&
+          (!listener_.is_wanted || listener_.is_wanted(run)))
         outcome.signal = attempt_until_done(run);
       const RunState state = journal_.state(run.name);
       if (!state.done && state.failures > 0)

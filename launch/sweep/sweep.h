@@ -35,6 +35,7 @@ struct SweepOutcome {
 struct SweepListener {
   std::function<void(const SweepProgress&)> progress;     // about five times a second
   std::function<void(const std::string& sentence)> warn;  // an attempt failed, a result is gone
+  std::function<bool(const SweepRun&)> is_wanted;         // asked before each run; empty: all are
 };
 
 // What a run over several hosts does to the others if it ends with code 75: a host may be lost. skip: it

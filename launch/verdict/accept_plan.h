@@ -18,7 +18,7 @@ struct AcceptPlan {
   double run_seconds() const;
   // One device, all devices of a host, then 2, 4, … hosts and all of them.
   std::vector<Layout> cases() const;
-  // Runs of each case: as many as most of the budget allows, 1 to 7.
+  // Runs of each case, unless they settle before: as many as most of the budget allows, 1 to 7.
   int repetitions() const;
   // Seconds of all steps.
   double seconds() const;

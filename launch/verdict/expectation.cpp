@@ -4,17 +4,31 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/options/option_table.h"
 #include "base/paths.h"
 #include "base/shallow_json.h"
 #include "base/text.h"
 #include "base/whole_file.h"
+#include "results/record/gpu_name.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
 
 const ExpectedDevice* Expectation::find(const std::string& name) const {
-  const auto found = std::ranges::find(devices, name, &ExpectedDevice::name);
+  const auto found = std::ranges::find_if(
+      devices, [&](const ExpectedDevice& one) { return one.name == name || names_gpu(one.name, name); });
   return found == devices.end() ? nullptr : &*found;
+}
+
+ExpectedDevice expected_device(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == 0 || equals == std::string::npos)
+    throw Error(ExitCode::usage, "--device {}: expected a name and its images/s; pass --device h100=8500",
+                printable(text));
+  return {.name = text.substr(0, equals),
+          .images_per_second = parse_number<double>("--device", text.substr(equals + 1),
+                                                    {.lowest = 0, .highest = 1e9, .above_lowest = true}),
+          .source = "--device"};
 }
 
 void Expectation::check(const ObjectReader& reader) const {

@@ -22,6 +22,7 @@ struct ExpectedDevice {
   double images_per_second = 0;                      // alone, median of the good ones
   std::optional<double> images_per_second_together;  // with all devices of its host at work
   std::size_t runs = 0;
+  std::string source = "expect.json";  // who expects it, as checks name it
   static void fields(auto& self, auto&& each) {
     each("name", self.name), each("images_per_second", self.images_per_second, Field{"alone, the median"});
     each("images_per_second_together", self.images_per_second_together,
@@ -39,6 +40,7 @@ struct Expectation {
   std::optional<double> link_bytes_per_second;         // of a pair of hosts, both ways at once
   std::optional<double> within_host_bytes_per_second;  // bus bandwidth of all devices of a host
 
+  // The first one whose name is part of it: "h100".
   const ExpectedDevice* find(const std::string& name) const;
   static void fields(auto& self, auto&& each) {
     const Field null{.null_if_nothing = true};
@@ -51,6 +53,9 @@ struct Expectation {
   }
   void check(const ObjectReader& reader) const;
 };
+
+// --device: "h100=8500".
+ExpectedDevice expected_device(const std::string& text);
 
 // Medians of what the devices and links of these hosts reached.
 Expectation measured_expectation(const ScreenReport& screen, const std::optional<Links>& links,

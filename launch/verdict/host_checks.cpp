@@ -281,7 +281,7 @@ void add_devices(Verdict& verdict, const ScreenReport& report, const Expectation
     std::vector<JudgedDevice> judged;
     const double busy_limit = 1 - (1 - kBusyLimit) / static_cast<double>(busy.on_one_machine);
     for (const ScreenedDevice* device : kind)
-      judged.push_back(judged_by(*device, expected->images_per_second, "expect.json",
+      judged.push_back(judged_by(*device, expected->images_per_second, expected->source,
                                  contains(busy.names, device->host) ? busy_limit : 0));
     add_judged(verdict, judged);
   }

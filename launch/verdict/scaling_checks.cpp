@@ -12,6 +12,8 @@ namespace plumb {
 namespace {
 
 constexpr double kScalingLimit = 0.1, kAgainstLimit = 0.03;
+constexpr double kSettledSpread = 0.03;
+constexpr std::size_t kSettledRuns = 3;
 
 Check scaling_check(const MeasuredCase& measured, const PredictedCase* predicted) {
   Check check{.check = "scaling " + measured.layout.name(),
@@ -65,6 +67,20 @@ Check against_check(const GateCase& judged, const std::string& source, bool is_b
 }
 
 }  // namespace
+
+bool is_settled(const std::filesystem::path& runs, const std::string& case_name) {
+  try {
+    for (const Sample& sample : load_samples(runs).samples) {
+      const std::vector<double> speeds = sample.figures();
+      if (sample.configuration.case_name() != case_name || speeds.size() < kSettledRuns) continue;
+      const auto [low, high] = std::ranges::minmax_element(speeds);
+      return *high - *low < kSettledSpread * median(speeds);
+    }
+  } catch (const Error&) {
+    // No run is done yet.
+  }
+  return false;
+}
 
 void add_against(Verdict& verdict, const std::filesystem::path& runs, const std::filesystem::path& earlier,
                  bool is_busy) {

@@ -23,6 +23,9 @@ struct ScalingJudgement {
 // tell.
 void add_scaling(Verdict& verdict, const ScalingJudgement& judgement);
 
+// Three runs or more of the case, "2n1g", lie within 3 %: more of them would tell little.
+bool is_settled(const std::filesystem::path& runs, const std::string& case_name);
+
 // Each case of `runs` against the same one of `earlier`, both folders of run folders: fails where it is
 // significantly slower by over 3 %, can't tell where so few or so varying runs could not have shown that, or
 // where `is_busy`: other work ran on the hosts. Throws nothing.
