@@ -24,7 +24,7 @@ namespace plumb {
 namespace {
 
 struct CheckArguments {
-  std::string expect, exit_codes = "plumbline", program;
+  std::string expect, exit_codes = "plumbline", program, reference;
   double budget_seconds = 20;
   bool json = false, verbose = false;
 };
@@ -39,6 +39,9 @@ OptionTable check_options(CheckArguments& arguments) {
       {{"Input",
         {text_option("--expect", "FILE", arguments.expect, "what this host should reach")
              .with_default(std::string(kExpectationFile)),
+         text_option("--reference", "FILE", arguments.reference,
+                     "what such devices reached, where nothing is expected of them")
+             .with_default("Plumbline's own runs"),
          text_option("--program", "PATH", arguments.program, "what devices run")
              .with_default("bench_resnet50 next to plumbline"),
          number_option("--budget", "S", arguments.budget_seconds, {.lowest = 4, .highest = 3600},
@@ -106,7 +109,7 @@ Verdict judge_this_host(const CheckArguments& arguments) {
   const std::string file = arguments.expect.empty() ? kExpectationFile : arguments.expect;
   if (std::error_code error; !arguments.expect.empty() || std::filesystem::exists(file, error))
     expectation = read_expectation(file);
-  ScreenWork work{.program = arguments.program};
+  ScreenWork work{.program = arguments.program, .reference = arguments.reference};
   if (expectation) work.options = expectation->options;
   const SignalWatch signals;
   const std::vector<HostAnswer> answers{

@@ -247,6 +247,9 @@ OptionGroup output_group(BenchOptions& o) {
            flag_option("--trace", o.trace, true,
                        "after the run: trace.json, a timeline of every op for chrome://tracing or Perfetto"),
            flag_option("--json", o.json, true, "print one JSON object instead of the table"),
+           text_option("--reference", "FILE", o.reference,
+                       "what such devices reached, as results/published/reference.csv has it")
+               .with_default("Plumbline's own runs"),
            flag_option("--no-check", o.check, false,
                        "don't verify that sums are exact before the run, that replicas agree and parameters "
                        "moved after it; losses must be finite all the same")

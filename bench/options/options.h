@@ -82,6 +82,7 @@ struct BenchOptions {
   DecayRule decay = DecayRule::all;
   std::string weights, batch, save_weights;  // safetensors files; empty: not asked for
   std::string log_dir = "logs", output = "runs";
+  std::string reference;  // file; empty: Plumbline's own
   std::optional<int> run;
   std::string dialect;                  // "A,B": further logs
   int nodes = 0, devices_per_node = 0;  // 0: read from the hosts

@@ -11,7 +11,6 @@
 #include "results/analysis/configuration.h"
 #include "results/anomalies/flags.h"
 #include "results/published/published.h"
-#include "results/published/reference.h"
 #include "results/record/gpu_name.h"
 #include "results/scaling/slow_ranks.h"
 #include "results/statistics/statistics.h"
@@ -163,8 +162,8 @@ std::string loss_scale_text(const RunRecord& record) {
 }
 
 // What Plumbline itself reached on such a device.
-void add_reference(const RunRecord& record, SummaryRows& rows) {
-  const std::vector<ReferenceSpeed> references = reference_speeds();
+void add_reference(const RunRecord& record, const std::vector<ReferenceSpeed>& references,
+                   SummaryRows& rows) {
   if (const ReferenceSpeed* reference = find_reference(references, configuration_of(record)))
     rows.add("reference", "{}", reference_text(*reference, record.images_per_second.mean));
 }
@@ -191,7 +190,8 @@ void add_published(const RunRecord& record, SummaryRows& rows) {
 
 }  // namespace
 
-std::string summary_table(const RunRecord& record, std::size_t columns) {
+std::string summary_table(const RunRecord& record, const std::vector<ReferenceSpeed>& references,
+                          std::size_t columns) {
   SummaryRows rows(std::max(columns, kNarrowestTable));
   add_state(record, rows);
   add_timing(record, rows);
@@ -212,16 +212,16 @@ std::string summary_table(const RunRecord& record, std::size_t columns) {
   if (!record.checks.empty()) rows.add("checks", "{}", checks_text(record));
   for (const std::string& file : record.log_files) rows.add("log", "{}", file);
   if (record.status == "ok" && record.ranks_per_gpu == 1) {
-    add_reference(record, rows);
+    add_reference(record, references, rows);
     add_published(record, rows);
   }
   return headline(record, std::max(columns, kNarrowestTable)) + rows.text();
 }
 
 // Texts from outside (file names, hosts) may not be UTF-8; they must not cost us the result.
-void print_result(const RunRecord& record, bool as_json) {
+void print_result(const RunRecord& record, const std::vector<ReferenceSpeed>& references, bool as_json) {
   print_text(as_json ? json_text(to_json(record))
-                     : summary_table(record, table_columns(terminal_of(stdout))));
+                     : summary_table(record, references, table_columns(terminal_of(stdout))));
 }
 
 }  // namespace plumb

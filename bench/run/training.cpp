@@ -37,12 +37,22 @@ constexpr std::chrono::seconds kPatienceOfRank0{5}, kPatienceForRank0{3};
 constexpr std::chrono::milliseconds kPatienceForLauncher{50};
 
 // What a run keeps from stage to stage, also when it fails.
+// On rank 0.
+std::vector<ReferenceSpeed> references_of(const Job& job, const BenchOptions& options) {
+  std::vector<ReferenceSpeed> references;
+  job.together([&] {
+    if (job.rank() == 0) references = reference_speeds(options.reference);
+  });
+  return references;
+}
+
 struct Run {
   Run(const DescribedStep& step, const TrainingHooks& its_hooks)
       : job(step.job),
         options(step.options),
         hooks(its_hooks),
         messages(messages_of(job, options)),
+        references(references_of(job, options)),
         record(make_record(step)),
         outputs(open_outputs(step, record)),
         interruption(first() ? kPatienceOfRank0 : kPatienceForRank0),
@@ -54,6 +64,7 @@ struct Run {
   const BenchOptions options;
   const TrainingHooks& hooks;
   Messages messages;
+  const std::vector<ReferenceSpeed> references;  // rank 0's
   RunRecord record;
   RunOutputs outputs;
   Measurements measured;
@@ -148,7 +159,7 @@ void end_interrupted(Run& run, const Interrupted& interrupted) {
   report_failure(run, interrupted);
   run.outputs.log.reset();
   try {
-    if (run.first()) print_result(run.record, run.options.json);
+    if (run.first()) print_result(run.record, run.references, run.options.json);
   } catch (const Error&) {
     // Nobody reads it any more. result.json has it.
   }
@@ -282,7 +293,7 @@ void print(Run& run, const BoundStep& step, const std::string& profile) {
   run.job.together([&] {
     if (!run.first()) return;
     const bool json = run.options.json;
-    print_result(run.record, json);
+    print_result(run.record, run.references, json);
     const std::string engines =
         !json && run.options.verbose ? engines_text(step.plan, step.device->limits()) : "";
     for (const std::string& table : {engines, json ? "" : profile})

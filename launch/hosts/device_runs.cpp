@@ -117,9 +117,10 @@ std::vector<std::size_t> usable(const std::vector<ScreenedDevice>& devices) {
 }
 
 // The faster one of several runs.
-auto keeps_speed(std::optional<ScreenRun> ScreenedDevice::*slot) {
-  return [slot](ScreenedDevice& device, const RunRecord& record) {
-    const ScreenRun run = screen_run_of(record);
+auto keeps_speed(std::optional<ScreenRun> ScreenedDevice::*slot,
+                 const std::vector<ReferenceSpeed>& references) {
+  return [slot, &references](ScreenedDevice& device, const RunRecord& record) {
+    const ScreenRun run = screen_run_of(record, references);
     if (!(device.*slot) || (device.*slot)->images_per_second < run.images_per_second) device.*slot = run;
   };
 }
@@ -134,6 +135,9 @@ OptionGroup screen_work_options(ScreenWork& work) {
                .as_words_behind_dashes(),
            text_option("--program", "PATH", work.program, "what to run")
                .with_default("bench_resnet50 beside plumbline"),
+           text_option("--reference", "FILE", work.reference,
+                       "what such devices reached, as results/published/reference.csv has it")
+               .with_default("Plumbline's own runs"),
            number_option("--seconds", "X", work.seconds,
                          {.lowest = 0, .highest = 86400, .above_lowest = true}, "least length of each run"),
            number_option("--run-timeout-s", "X", work.run_timeout_seconds,
@@ -188,6 +192,7 @@ DeviceRuns::DeviceRuns(const ScreenWork& work, const HostTransport& transport,
                        const std::vector<HostAnswer>& hosts, std::size_t most_at_once,
                        std::function<void(std::size_t)> told)
     : work_(work),
+      references_(reference_speeds(work.reference)),
       transport_(transport),
       hosts_(hosts),
       most_at_once_(most_at_once),
@@ -207,11 +212,11 @@ void DeviceRuns::alone(std::vector<ScreenedDevice>& devices, const std::vector<s
     rounds[round].push_back(i);
   }
   for (const auto& round : rounds)
-    run(work_, devices, round, most_at_once_, keeps_speed(&ScreenedDevice::alone));
+    run(work_, devices, round, most_at_once_, keeps_speed(&ScreenedDevice::alone, references_));
 }
 
 void DeviceRuns::together(std::vector<ScreenedDevice>& devices) {
-  run(work_, devices, usable(devices), kMostTogether, keeps_speed(&ScreenedDevice::together));
+  run(work_, devices, usable(devices), kMostTogether, keeps_speed(&ScreenedDevice::together, references_));
 }
 
 void DeviceRuns::compare_bits(std::vector<ScreenedDevice>& devices) {

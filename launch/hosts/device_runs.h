@@ -9,12 +9,14 @@
 #include "base/options/option_table.h"
 #include "launch/hosts/screening.h"
 #include "launch/hosts/transport.h"
+#include "results/published/reference.h"
 
 namespace plumb {
 
 struct ScreenWork {
   std::string program;               // empty: bench_resnet50 next to this program
   std::vector<std::string> options;  // of the program; empty: a short step that fits the device
+  std::string reference;             // file of what such devices reached; empty: Plumbline's own
   double seconds = 5;                // least length of a run
   double run_timeout_seconds = 300;
 };
@@ -64,6 +66,7 @@ class DeviceRuns {
   CommandWords command_for(const ScreenWork& work, const ScreenedDevice& device) const;
 
   const ScreenWork& work_;
+  std::vector<ReferenceSpeed> references_;
   const HostTransport& transport_;
   const std::vector<HostAnswer>& hosts_;
   std::size_t most_at_once_, ended_ = 0;

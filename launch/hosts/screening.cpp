@@ -4,7 +4,6 @@
 #include <map>
 #include <set>
 
-#include "results/published/reference.h"
 #include "results/statistics/robust.h"
 #include "results/statistics/statistics.h"
 
@@ -97,9 +96,8 @@ OddBits odd_bits(std::size_t device, const ComputedBits& own, const ComputedBits
 
 }  // namespace
 
-ScreenRun screen_run_of(const RunRecord& record) {
+ScreenRun screen_run_of(const RunRecord& record, const std::vector<ReferenceSpeed>& references) {
   ScreenRun run{.images_per_second = record.images_per_second.mean};
-  const std::vector<ReferenceSpeed> references = reference_speeds();
   if (const ReferenceSpeed* reference = find_reference(references, configuration_of(record)))
     run.reference = reference->images_per_second;
   if (record.gpus.empty()) return run;

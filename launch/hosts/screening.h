@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "results/published/reference.h"
 #include "results/record/schema.h"
 
 namespace plumb {
@@ -31,7 +32,7 @@ struct ScreenRun {
     each("throttle_reasons", self.throttle_reasons, Field{.written = !self.throttle_reasons.empty()});
   }
 };
-ScreenRun screen_run_of(const RunRecord& record);
+ScreenRun screen_run_of(const RunRecord& record, const std::vector<ReferenceSpeed>& references);
 
 // What a short deterministic run with a fixed seed computed; empty: there was none.
 struct ComputedBits {

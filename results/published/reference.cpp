@@ -5,8 +5,10 @@
 
 #include "base/csv.h"
 #include "base/error.h"
+#include "base/paths.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "base/whole_file.h"
 #include "results/record/gpu_name.h"
 
 namespace plumb {
@@ -17,32 +19,35 @@ namespace {
 
 constexpr std::size_t kColumns = 13;
 
+constexpr const char* kRemedy = "pass a file with the columns of results/published/reference.csv";
+
 template <typename Number>
-Number number_of(const std::string& text) {
+Number number_of(const std::string& name, const std::string& text) {
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (!text.empty() && (error != std::errc() || end != text.data() + text.size()))
-    throw Error(ExitCode::bad_data, "reference.csv: '{}' is not a number", text);
+    throw Error(ExitCode::bad_data, "{}: '{}' is not a number; {}", name, printable(text), kRemedy);
   return value;
 }
 
-ReferenceSpeed reference_of(const std::vector<std::string>& fields) {
+ReferenceSpeed reference_of(const std::string& name, const std::vector<std::string>& fields) {
   if (fields.size() != kColumns)
-    throw Error(ExitCode::bad_data, "reference.csv: a record has {} fields, not {}", fields.size(), kColumns);
+    throw Error(ExitCode::bad_data, "{}: a row has {} fields, not {}; {}", name, fields.size(), kColumns,
+                kRemedy);
   ReferenceSpeed reference{.configuration = {.model = fields[1],
                                              .precision = fields[2],
                                              .device = fields[0],
                                              .data = "synthetic",
-                                             .batch_per_device = number_of<std::int64_t>(fields[3]),
+                                             .batch_per_device = number_of<std::int64_t>(name, fields[3]),
                                              .nodes = 1,
                                              .devices_per_node = 1,
-                                             .image_size = number_of<std::int64_t>(fields[4]),
+                                             .image_size = number_of<std::int64_t>(name, fields[4]),
                                              .head = fields[5],
-                                             .classes = number_of<std::int64_t>(fields[6])},
-                           .images_per_second = number_of<double>(fields[8]),
-                           .low = number_of<double>(fields[9]),
-                           .high = number_of<double>(fields[10]),
-                           .runs = number_of<std::size_t>(fields[11]),
+                                             .classes = number_of<std::int64_t>(name, fields[6])},
+                           .images_per_second = number_of<double>(name, fields[8]),
+                           .low = number_of<double>(name, fields[9]),
+                           .high = number_of<double>(name, fields[10]),
+                           .runs = number_of<std::size_t>(name, fields[11]),
                            .source = fields[12]};
   for (const std::string& option : split(fields[7], ' '))
     if (const std::size_t equals = option.find('='); equals != option.npos)
@@ -52,10 +57,12 @@ ReferenceSpeed reference_of(const std::vector<std::string>& fields) {
 
 }  // namespace
 
-std::vector<ReferenceSpeed> reference_speeds() {
+std::vector<ReferenceSpeed> reference_speeds(const std::string& file) {
   std::vector<ReferenceSpeed> references;
-  const auto records = csv_records(kReferenceCsv, "reference.csv");
-  for (std::size_t i = 1; i < records.size(); ++i) references.push_back(reference_of(records[i]));
+  const std::string name = file.empty() ? "reference.csv" : fmt::format("--reference {}", printable(file));
+  const auto records = file.empty() ? csv_records(kReferenceCsv, name)
+                                    : csv_records(read_whole_file(file, {.remedy = kRemedy}), name);
+  for (std::size_t i = 1; i < records.size(); ++i) references.push_back(reference_of(name, records[i]));
   return references;
 }
 

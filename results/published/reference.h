@@ -9,7 +9,7 @@
 
 namespace plumb {
 
-// reference.csv: runs of results/measured, written by docs/make_reference.py.
+// A row of reference.csv: runs of results/measured, written by docs/make_reference.py.
 struct ReferenceSpeed {
   Configuration configuration;
   double images_per_second = 0, low = 0, high = 0;  // median, smallest, largest
@@ -17,8 +17,9 @@ struct ReferenceSpeed {
   std::string source;  // folder of the runs
 };
 
-// Throws Error(bad_data) if the file is damaged.
-std::vector<ReferenceSpeed> reference_speeds();
+// Of a file with the columns of reference.csv; empty: of Plumbline's own. Throws Error(bad_data) that names
+// the file and what is wrong with it.
+std::vector<ReferenceSpeed> reference_speeds(const std::string& file = "");
 
 // That of the same device, model, precision, batch and options, with default settings but for the number of
 // iterations; nullptr if there is none, or if `own` is on several devices.

@@ -30,7 +30,7 @@ RunRecord a_record() {
 class Tables {
  public:
   void add(const std::string& title, const RunRecord& record, std::size_t columns = 80) {
-    const std::string table = summary_table(record, columns);
+    const std::string table = summary_table(record, reference_speeds(), columns);
     for (const std::string& line : split(table, '\n')) EXPECT_LE(line.size(), columns) << line;
     text_ += "== " + title + "\n" + table;
   }
@@ -135,7 +135,7 @@ TEST(Summary, IsAsWideAsTheTerminalWithinLimits) {
 
 TEST(Summary, JsonIsOneObject) {
   testing::internal::CaptureStdout();
-  print_result(a_record(), true);
+  print_result(a_record(), {}, true);
   const auto json = nlohmann::ordered_json::parse(testing::internal::GetCapturedStdout());
   EXPECT_EQ(json.at("schema"), kResultSchema);
   EXPECT_EQ(json.at("step_seconds").size(), 5U);
