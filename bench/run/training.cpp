@@ -36,7 +36,6 @@ constexpr std::chrono::seconds kPatienceOfRank0{5}, kPatienceForRank0{3};
 // mpirun forwards stdout and stderr apart.
 constexpr std::chrono::milliseconds kPatienceForLauncher{50};
 
-// What a run keeps from stage to stage, also when it fails.
 // On rank 0.
 std::vector<ReferenceSpeed> references_of(const Job& job, const BenchOptions& options) {
   std::vector<ReferenceSpeed> references;
@@ -46,6 +45,7 @@ std::vector<ReferenceSpeed> references_of(const Job& job, const BenchOptions& op
   return references;
 }
 
+// What a run keeps from stage to stage, also when it fails.
 struct Run {
   Run(const DescribedStep& step, const TrainingHooks& its_hooks)
       : job(step.job),
