@@ -40,19 +40,19 @@ void make_rec(const MakeRecArguments& arguments) {
 }  // namespace
 
 OptionTable make_rec_options(MakeRecArguments& arguments) {
+  std::vector<OptionSpec> help = help_options(arguments.help);
   return {
       "make_rec",
-      "Packs an image folder into OUT.rec and its index OUT.idx, in MXNet's RecordIO format. The bytes of "
-      "the JPEG files stay as they are; labels count the class folders in sorted order, keys the images "
-      "from 0; there is no header record, so that MXNet and InsightFace read the file alike.",
+      "Packs an image folder into OUT.rec and its index OUT.idx, in MXNet's RecordIO format. Labels count "
+      "the "
+      "class folders in sorted order, from 0. The JPEG files' bytes stay as they are.",
       {{"Input and output",
         {positional("FOLDER", arguments.folder, "one subfolder of .jpg or .jpeg files per class")
              .as_required(),
-         positional("OUT", arguments.out, "name of the files, with or without .rec; neither may exist")
-             .as_required()}},
+         positional("OUT", arguments.out, "name of the two new files, with or without .rec").as_required()}},
        {"Information",
-        {stop_option("--version", arguments.version, "version and libraries"),
-         stop_option("--help,-h", arguments.help, "this text")}}}};
+        {stop_option("--version", arguments.version, "print version and libraries"), help[0], help[1]}}},
+      {"make_rec imagenet/train train # write train.rec and train.idx"}};
 }
 
 int run_make_rec(int argc, const char* const* argv) {
@@ -63,7 +63,7 @@ int run_make_rec(int argc, const char* const* argv) {
     const OptionTable table = make_rec_options(arguments);
     parse_command_line(table, argc, argv);
     if (arguments.help)
-      print_text(help_text(table));
+      print_text(help_text(table, *arguments.help));
     else if (arguments.version)
       print_text(version_text(table.program, engine_build_json()));
     else

@@ -1,6 +1,7 @@
 // make_rec: an image folder to a RecordIO file and its index.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/options/option_table.h"
@@ -9,7 +10,8 @@ namespace plumb {
 
 struct MakeRecArguments {
   std::string folder, out;
-  bool help = false, version = false;
+  std::optional<Shown> help;
+  bool version = false;
 };
 OptionTable make_rec_options(MakeRecArguments& arguments);
 

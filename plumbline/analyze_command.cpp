@@ -6,8 +6,10 @@
 
 #include "base/console/print.h"
 #include "base/output.h"
+#include "base/text_table.h"
 #include "plumbline/command.h"
 #include "results/analysis/analyze.h"
+#include "results/formats/log_format.h"
 
 namespace plumb {
 namespace {
@@ -16,31 +18,47 @@ struct AnalyzeArguments {
   AnalyzeOptions options;
   std::string log_dir;
   Output json{.option = "--json", .path = ""};
-  bool markdown = false, verbose = false;
+  bool markdown = false, verbose = false, list_formats = false;
 };
 
 OptionTable analyze_options(AnalyzeArguments& arguments) {
   WindowChoice& window = arguments.options.window;
   std::vector<OptionSpec> input{
-      positional("LOG_DIR", arguments.log_dir, "folder that holds 1n1g, 1n8g, …, or one log").as_required(),
+      positional("LOG_DIR", arguments.log_dir, "folder with 1n1g, 1n8g, …, or a single log").as_required(),
       log_format_option(arguments.options.log_format), warmup_option(window), iterations_option(window)};
   std::ranges::move(one_log_options(arguments.options), std::back_inserter(input));
   return {
       "plumbline analyze",
-      "Averages, medians and speedups of a folder of logs, LOG_DIR/<N>n<G>g/<model>_b<BS>_<prec>_<run>.log, "
-      "or of "
-      "one log. Logs that are short, broken, repeated, mixed or wrongly named are left out and named.",
+      "Averages, medians and speedups of a log, or of the logs "
+      "LOG_DIR/<N>n<G>g/<model>_b<BS>_<prec>_<run>.log. "
+      "It leaves out logs that are short, broken, repeated, mixed or wrongly named, and lists them.",
       {{"Input", std::move(input)},
        {"Output",
         {text_option("--json", "FILE", arguments.json.path,
-                     "write the analyzers' dictionary to a new file; without one, or for -, print just that")
+                     "write the dictionary of DLPerf's scripts to a new file; -: print it")
              .with_bare_value("-"),
-         flag_option("--overwrite", arguments.json.overwrite, true, "replace FILE if it exists"),
-         flag_option("--markdown", arguments.markdown, true, "print the table in Markdown"),
-         flag_option("--verbose", arguments.verbose, true, "name every file that is left out")}}}};
+         flag_option("--overwrite", arguments.json.overwrite, true, "replace FILE if it exists").rare(),
+         flag_option("--markdown", arguments.markdown, true, "print the table in Markdown").rare(),
+         flag_option("--verbose", arguments.verbose, true, "list every file that is left out").rare(),
+         stop_option("--list-formats", arguments.list_formats, "print the log formats")}}},
+      {"plumbline analyze logs # averages, medians and speedups",
+       "plumbline analyze training.log --log-format pytorch --case 1n8g --bs 256 # another framework's log",
+       "plumbline analyze logs --json result.json # what DLPerf's scripts write"}};
+}
+
+std::string formats_text() {
+  std::vector<TextRow> rows{{"format", "framework", "bench programs write it"}};
+  for (const LogFormat* format : log_formats())
+    rows.push_back(
+        {std::string(format->name), std::string(format->framework), format->written_step > 0 ? "yes" : ""});
+  return padded_table(rows, "l");
 }
 
 int analyze_command(const AnalyzeArguments& arguments) {
+  if (arguments.list_formats) {
+    print_text(formats_text());
+    return 0;
+  }
   const Output& json = arguments.json;
   if (!json.path.empty()) check_output(json);
   const Analysis analysis = analyze_logs(arguments.log_dir, arguments.options);
@@ -52,7 +70,7 @@ int analyze_command(const AnalyzeArguments& arguments) {
 
 }  // namespace
 
-const Command kAnalyzeCommand = make_command("analyze", "averages, medians and speedups of a folder of logs",
-                                             analyze_options, analyze_command);
+const Command kAnalyzeCommand =
+    make_command("analyze", "print averages, medians and speedups of logs", analyze_options, analyze_command);
 
 }  // namespace plumb

@@ -30,29 +30,32 @@ struct CheckArguments {
 };
 
 OptionTable check_options(CheckArguments& arguments) {
-  return {
-      "plumbline check",
-      "Judges this host alone, without ssh and without MPI between hosts: facts as plumbline doctor collects "
-      "them, a short training on each device, and with several GPUs an allreduce between them, against what "
-      "plumbline accept --save-expect wrote. The first line has at most 80 characters. Exit code 0: pass; 1: "
-      "fail; 2: can't tell, as nothing is expected or other programs run here.",
-      {{"Input",
-        {text_option("--expect", "FILE", arguments.expect, "what this host should reach")
-             .with_default(std::string(kExpectationFile)),
-         text_option("--reference", "FILE", arguments.reference,
-                     "what such devices reached, where nothing is expected of them")
-             .with_default("Plumbline's own runs"),
-         text_option("--program", "PATH", arguments.program, "what devices run")
-             .with_default("bench_resnet50 next to plumbline"),
-         number_option("--budget", "S", arguments.budget_seconds, {.lowest = 4, .highest = 3600},
-                       "seconds that all of it may take")}},
-       {"Output",
-        {choice_option(
-             "--exit-codes", arguments.exit_codes, {"plumbline", "npd", "slurm", "sysexits"},
-             "plumbline and npd (Kubernetes' node problem detector): 0, 1, 2; slurm: 0 also where it "
-             "can't tell, with the line on stderr, so that only a failure drains; sysexits: 0, 69, 65"),
-         flag_option("--json", arguments.json, true, "print one JSON object instead of the lines"),
-         flag_option("--verbose", arguments.verbose, true, "print the table of all checks, too")}}}};
+  return {"plumbline check",
+          "Judges this host alone by what plumbline accept --save-expect wrote: its settings, a short "
+          "training on "
+          "each device, and an allreduce between its GPUs. Exit code 0: pass; 1: fail; 2: can't tell.",
+          {{"Input",
+            {text_option("--expect", "FILE", arguments.expect,
+                         "what this host should reach, written by accept --save-expect")
+                 .with_default(std::string(kExpectationFile)),
+             text_option("--reference", "FILE", arguments.reference,
+                         "what such devices reached, as results/published/reference.csv has it")
+                 .with_default("Plumbline's own runs")
+                 .rare(),
+             text_option("--program", "PATH", arguments.program, "program that the devices run")
+                 .with_default("bench_resnet50 next to plumbline"),
+             number_option("--budget", "S", arguments.budget_seconds, {.lowest = 4, .highest = 3600},
+                           "seconds that all of it may take")}},
+           {"Output",
+            {choice_option("--exit-codes", arguments.exit_codes, {"plumbline", "npd", "slurm", "sysexits"},
+                           "exit codes of pass, fail and can't tell\nplumbline, npd (Kubernetes' node "
+                           "problem detector): 0, 1, "
+                           "2\nslurm: 0, 1, 0, so that only a failure drains the node\nsysexits: 0, 69, 65"),
+             flag_option("--json", arguments.json, true, "print one JSON object instead of the lines"),
+             flag_option("--verbose", arguments.verbose, true, "print the table of all checks too")}}},
+          {"plumbline check # judge this host by /etc/plumbline/expect.json",
+           "plumbline check --expect expect.json --verbose # show every check",
+           "plumbline check --exit-codes slurm # in a Slurm prolog"}};
 }
 
 // Bus bandwidth of an allreduce between all GPUs of this host; a check of its own. Over MPI within the host.
@@ -176,6 +179,6 @@ int check_command(const CheckArguments& arguments) {
 }  // namespace
 
 const Command kCheckCommand =
-    make_command("check", "this host alone: pass or fail, for a prolog", check_options, check_command);
+    make_command("check", "judge this host: pass or fail, for a prolog", check_options, check_command);
 
 }  // namespace plumb

@@ -25,28 +25,29 @@ inline const std::vector<Command>& plumbline_commands() {
   return list;
 }
 
-// `options` binds the arguments to a table, at whose end --help is added; `run` gets them as given.
+// `options` binds the arguments to a table, at whose end --help and --help-all are added; `run` gets them as
+// given.
 template <typename Arguments>
 Command make_command(const std::string& name, const std::string& help, OptionTable (*options)(Arguments&),
                      int (*run)(const Arguments&)) {
-  const auto table_of = [options](Arguments& arguments, bool& wants_help) {
+  const auto table_of = [options](Arguments& arguments, std::optional<Shown>& wanted) {
     OptionTable table = options(arguments);
-    table.groups.back().options.push_back(stop_option("--help", wants_help, "this text"));
+    for (OptionSpec& spec : help_options(wanted)) table.groups.back().options.push_back(std::move(spec));
     return table;
   };
   const auto parse_and_run = [=](int argc, const char* const* argv) {
     Arguments arguments;
-    bool wants_help = false;
-    const OptionTable table = table_of(arguments, wants_help);
+    std::optional<Shown> wanted;
+    const OptionTable table = table_of(arguments, wanted);
     parse_command_line(table, argc, argv);
-    if (!wants_help) return run(arguments);
-    print_text(help_text(table));
+    if (!wanted) return run(arguments);
+    print_text(help_text(table, *wanted));
     return 0;
   };
   const auto table_alone = [=] {
     Arguments arguments;
-    bool wants_help = false;
-    return table_of(arguments, wants_help);
+    std::optional<Shown> wanted;
+    return table_of(arguments, wanted);
   };
   return {name, help, parse_and_run, table_alone};
 }
@@ -56,7 +57,7 @@ ManPage plumbline_man_page(const std::vector<Command>& commands, const std::stri
 
 // What several commands share.
 
-// "auto" or the name of one of log_formats(), which its help lists.
+// "auto", the name of one of log_formats(), or the file of a format.
 OptionSpec log_format_option(std::string& target);
 // --warmup and --iters.
 OptionSpec warmup_option(WindowChoice& window);

@@ -28,30 +28,31 @@ OptionTable compare_options(CompareArguments& arguments) {
   AnalyzeOptions& reading = arguments.reading;
   std::vector<OptionSpec> input{
       positional("PATH…", arguments.paths,
-                 "A and B, …: run folders, folders of them (--output of the benches), folders of logs, or "
-                 "single logs; or links: each a links.json or an output of nccl-tests")
+                 "A, B, …: run folders, folders of runs or logs, or single logs\n"
+                 "or links: links.json or an output of nccl-tests")
           .as_required(),
       text_option("--published", "FILTER", arguments.published,
-                  "published numbers beside A's: those with all of these words, as in oneflow,fp32; "
-                  "or all, which may be of another kind of device")
-          .with_default("without B those for the same kind of device, else none"),
-      log_format_option(reading.log_format), warmup_option(reading.window),
-      iterations_option(reading.window)};
+                  "show published numbers with all of these words, as in oneflow,fp32, or all")
+          .with_default("those for A's kind of device, without B"),
+      log_format_option(reading.log_format).rare(), warmup_option(reading.window).rare(),
+      iterations_option(reading.window).rare()};
   std::ranges::move(one_log_options(reading), std::back_inserter(input));
   return {
       "plumbline compare",
-      "Compares the runs of B, … with the runs of A: medians, the intervals that so few runs support, and "
-      "whether a difference is shown. Only equal configurations are compared. A alone is set beside "
-      "what is published.",
+      "Compares the runs of B, … with the runs of A: medians, their intervals, and whether a difference is "
+      "shown. Only equal configurations are compared. A alone is compared with published numbers.",
       {{"Input", std::move(input)},
-       {"Judgement",
+       {"Judgment",
         {percent_option("--min-effect", arguments.options.criteria.min_effect,
                         {.lowest = 0, .highest = 1, .below_highest = true}, "ignore differences below P %"),
          flag_option("--force", arguments.options.force, true,
-                     "compare different configurations too, marked as such")}},
+                     "compare different configurations too, and mark them")}},
        {"Output",
         {flag_option("--json", arguments.json, true, "print one JSON object instead of the table"),
-         flag_option("--verbose", arguments.verbose, true, "name every file that is left out")}}}};
+         flag_option("--verbose", arguments.verbose, true, "list every file that is left out").rare()}}},
+      {"plumbline compare runs/a runs/b # is b faster than a?",
+       "plumbline compare runs # compare with published numbers",
+       "plumbline compare ours.log theirs.log # logs of any format"}};
 }
 
 std::vector<PublishedResult> wanted_results(const std::string& filter) {
@@ -112,7 +113,7 @@ int compare_command(const CompareArguments& arguments) {
 
 }  // namespace
 
-const Command kCompareCommand = make_command("compare", "runs beside runs, and beside what is published",
+const Command kCompareCommand = make_command("compare", "compare runs with runs, or with published numbers",
                                              compare_options, compare_command);
 
 }  // namespace plumb

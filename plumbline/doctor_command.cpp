@@ -26,27 +26,29 @@ struct DoctorArguments {
 OptionTable doctor_options(DoctorArguments& arguments) {
   return {
       "plumbline doctor",
-      "Asks every host, before a run, what a run will need there: the same program and libraries, Open MPI, "
-      "GPUs that are idle and well, networks, limits, memory, disk, names and clocks. Prints one line for "
-      "each "
-      "finding, with what to do; hosts with the same finding share a line. Exit code 0: all well, notes at "
-      "most; 1: warnings; 69: a host can't be reached, or can't start the program as the others do. This "
-      "program must lie under the same path on every host.",
+      "Finds what would stop or slow a run on these hosts, and prints what to do: program and libraries, "
+      "MPI, "
+      "GPUs, networks, limits, memory, disk, names and clocks. Exit code 0: nothing, or notes; 1: warnings; "
+      "69: a host cannot be reached or cannot start the program. All hosts need plumbline at the same path.",
       {host_options(arguments.hosts),
        {"Checks",
-        {text_option("--program", "PATH", arguments.program, "program of the run to come")
-             .with_default("bench_resnet50 beside plumbline"),
+        {text_option("--program", "PATH", arguments.program, "program of the run")
+             .with_default("bench_resnet50 next to plumbline"),
          text_option("--log-dir", "D", arguments.log_folder,
-                     "folder of its logs and results: is there space, is it shared by the hosts?")}},
+                     "folder of its logs and results, which the hosts should share")}},
        {"Output",
-        {flag_option("--json", arguments.json, true, "print one JSON object instead of the lines")}},
-       {"For the other side",
-        {flag_option("--here", arguments.here, true,
-                     "print the facts of this host as one line of JSON: what doctor runs on every host"),
+        {flag_option("--json", arguments.json, true, "print one JSON object instead of the lines"),
+         flag_option("--here", arguments.here, true, "print the facts of this host as one line of JSON")
+             .internal(),
          flag_option("--clock", arguments.clock, true,
-                     "with --here: then answer each line of standard input with this host's clock"),
-         text_option("--marker", "FILE", arguments.marker, "with --here: tell whether this file is there"),
-         text_option("--names", "A,B", arguments.names, "with --here: tell the addresses of these names")}}}};
+                     "with --here: then answer each line of standard input with this host's clock")
+             .internal(),
+         text_option("--marker", "FILE", arguments.marker, "with --here: report whether this file exists")
+             .internal(),
+         text_option("--names", "A,B", arguments.names, "with --here: report the addresses of these names")
+             .internal()}}},
+      {"plumbline doctor # this host", "plumbline doctor -H node[1-4] # hosts of a cluster",
+       "plumbline doctor --hostfile hosts --log-dir /shared/logs # and the folder of logs"}};
 }
 
 // A file in the log folder for as long as hosts are asked whether they see it.
@@ -117,7 +119,7 @@ int doctor_command(const DoctorArguments& arguments) {
 
 }  // namespace
 
-const Command kDoctorCommand =
-    make_command("doctor", "what is wrong with hosts before a run", doctor_options, doctor_command);
+const Command kDoctorCommand = make_command("doctor", "find what would stop or slow a run on these hosts",
+                                            doctor_options, doctor_command);
 
 }  // namespace plumb

@@ -17,16 +17,17 @@ struct ExplainArguments {
 OptionTable explain_options(ExplainArguments& arguments) {
   return {
       "plumbline explain",
-      "Where a framework loses: its profiler's trace sorted into what a step's time goes into, beside a run "
-      "with --profile. The differences add up to the difference of the steps.",
+      "Compares where the time of a step goes, in a framework's profiler trace and in a run with --profile. "
+      "The differences add up to the difference of the steps.",
       {{"Input",
-        {positional("RUN", arguments.run, "run folder with result.json and profile.json").as_required(),
+        {positional("RUN", arguments.run, "folder of a run with --profile").as_required(),
          text_option("--trace", "FILE", arguments.trace,
-                     "trace in Chrome's format, by PyTorch's export_chrome_trace with step()")
+                     "trace of PyTorch's profiler, by export_chrome_trace with step()")
              .as_required(),
-         flag_option("--force", arguments.force, true, "also with another configuration, which is marked")}},
+         flag_option("--force", arguments.force, true, "accept another configuration, and mark it")}},
        {"Output",
-        {flag_option("--json", arguments.json, true, "print one JSON object instead of the table")}}}};
+        {flag_option("--json", arguments.json, true, "print one JSON object instead of the table")}}},
+      {"plumbline explain runs/RUN --trace pytorch.json # what takes longer in PyTorch?"}};
 }
 
 int explain_command(const ExplainArguments& arguments) {
@@ -41,8 +42,7 @@ int explain_command(const ExplainArguments& arguments) {
 
 }  // namespace
 
-const Command kExplainCommand =
-    make_command("explain", "where a framework's step loses time, by its profiler's trace", explain_options,
-                 explain_command);
+const Command kExplainCommand = make_command("explain", "compare a step with a framework's profiler trace",
+                                             explain_options, explain_command);
 
 }  // namespace plumb

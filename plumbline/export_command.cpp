@@ -21,25 +21,21 @@ struct ExportArguments {
 };
 
 OptionTable export_options(ExportArguments& arguments) {
-  return {
-      "plumbline export",
-      "Writes finished runs whose checks have passed in formats of other tools; the others are left out and "
-      "named.",
-      {{"Input",
-        {positional("RUN…", arguments.paths, "run folders, or folders of them (--output of the benches)")
-             .as_required()}},
-       {"Output",
-        {enum_option(
-             "--format", arguments.format,
-             {{"mlperf", ExportFormat::mlperf}, {"prometheus", ExportFormat::prometheus}},
-             "mlperf: lines of MLPerf's logging library, a file for each run; prometheus: gauges with "
-             "the median of each configuration's runs, for a node exporter's folder of text files")
-             .as_required(),
-         text_option("-o,--output", "FILE", arguments.output.path,
-                     "a new file, which gets its name when it is whole; -: standard output; mlperf: or a "
-                     "folder, for result_0.txt, result_1.txt, …"),
-         flag_option("--overwrite", arguments.output.overwrite, true, "replace FILE if it exists"),
-         flag_option("--verbose", arguments.verbose, true, "name every run that is left out")}}}};
+  return {"plumbline export",
+          "Writes finished runs whose checks have passed in formats of other tools, and lists the others.",
+          {{"Input", {positional("RUN…", arguments.paths, "run folders, or folders of runs").as_required()}},
+           {"Output",
+            {enum_option("--format", arguments.format,
+                         {{"mlperf", ExportFormat::mlperf}, {"prometheus", ExportFormat::prometheus}},
+                         "format to write\nmlperf: lines of MLPerf's logging library, a file per run\n"
+                         "prometheus: medians per configuration, for the text files of node exporter")
+                 .as_required(),
+             text_option("-o,--output", "FILE", arguments.output.path,
+                         "new file; -: standard output; mlperf: or a folder for result_0.txt, …"),
+             flag_option("--overwrite", arguments.output.overwrite, true, "replace FILE if it exists"),
+             flag_option("--verbose", arguments.verbose, true, "list every run that is left out")}}},
+          {"plumbline export runs --format mlperf -o results # result_0.txt, result_1.txt, …",
+           "plumbline export runs --format prometheus -o plumbline.prom --overwrite # for Prometheus"}};
 }
 
 // The files of `count` runs.
@@ -82,7 +78,7 @@ int export_command(const ExportArguments& arguments) {
 
 }  // namespace
 
-const Command kExportCommand = make_command("export", "finished runs for MLPerf's tools and for Prometheus",
-                                            export_options, export_command);
+const Command kExportCommand =
+    make_command("export", "write runs for MLPerf's tools or for Prometheus", export_options, export_command);
 
 }  // namespace plumb

@@ -26,39 +26,32 @@ struct GateArguments {
 OptionTable gate_options(GateArguments& arguments) {
   return {
       "plumbline gate",
-      "Compares runs with those of a baseline, case by case. Exit code 1: some case is significantly slower "
-      "(Mann and Whitney's test, one-sided, 5 %) and the estimate of its slow-down is above "
-      "--max-regression; 65: a case has fewer than 3 runs on either side or wasn't run in its configuration; "
-      "0 otherwise, also with the verdict can't tell: the runs vary too much to have shown twice "
-      "--max-regression. 7 runs on either side that vary by 0.8 % show a slow-down of 3 % in at least 95 of "
-      "100 "
-      "cases.",
+      "Compares runs with a baseline, case by case. Exit code 1: a case is significantly slower (one-sided "
+      "Mann-Whitney test, 5 %) by more than --max-regression; 65: a case has fewer than 3 runs, or another "
+      "configuration; 0: otherwise, also if the runs vary too much to tell.",
       {{"Input",
-        {positional("RUN", arguments.run, "folder of runs (--output of the benches) or of logs")
+        {positional("RUN", arguments.run, "folder of runs or of logs").as_required(),
+         text_option("--baseline", "BASE", arguments.baseline, "folder of runs or of logs to compare with")
              .as_required(),
-         text_option("--baseline", "BASE", arguments.baseline,
-                     "folder of runs or of logs that RUN is held against")
-             .as_required(),
-         number_option(
-             "--baseline-last", "N", arguments.baseline_last, {1, 1'000'000},
-             "of BASE, only the N latest runs of each case that began before RUN's first: BASE may be "
-             "a history that holds RUN too")
+         number_option("--baseline-last", "N", arguments.baseline_last, {1, 1'000'000},
+                       "use only the N latest runs of each case in BASE that began before RUN's first")
              .with_default("all"),
-         log_format_option(arguments.options.log_format), warmup_option(arguments.options.window),
-         iterations_option(arguments.options.window)}},
-       {"Judgement",
+         log_format_option(arguments.options.log_format).rare(),
+         warmup_option(arguments.options.window).rare(), iterations_option(arguments.options.window).rare()}},
+       {"Judgment",
         {percent_option("--max-regression", arguments.criteria.max_regression,
-                        {.lowest = 0, .highest = 1, .below_highest = true},
-                        "largest slow-down that is allowed"),
+                        {.lowest = 0, .highest = 1, .below_highest = true}, "largest slow-down that passes"),
          flag_option("--allow-missing", arguments.criteria.allow_missing, true,
-                     "pass over cases of the baseline that RUN hasn't got")}},
+                     "ignore cases that RUN lacks")}},
        {"Output",
         {text_option("--junit", "FILE", arguments.junit.path,
-                     "write the verdicts to a new file as JUnit's XML; -: to stdout instead of the table"),
+                     "write the verdicts to a new file as JUnit XML; -: print only that"),
          flag_option("--overwrite", arguments.junit.overwrite, true, "replace FILE if it exists"),
-         flag_option("--markdown", arguments.markdown, true,
-                     "print the table in Markdown, for a job's summary"),
-         flag_option("--json", arguments.json, true, "print one JSON object instead of the table")}}}};
+         flag_option("--markdown", arguments.markdown, true, "print the table in Markdown"),
+         flag_option("--json", arguments.json, true, "print one JSON object instead of the table")}}},
+      {"plumbline gate runs/new --baseline runs/old # fail on a slow-down of over 2 %",
+       "plumbline gate runs/new --baseline history --baseline-last 20 # against a history",
+       "plumbline gate runs/new --baseline runs/old --junit gate.xml # for a CI server"}};
 }
 
 LoadedSamples load_side(const char* side, const std::string& path, const AnalyzeOptions& options) {
@@ -114,6 +107,6 @@ int gate_command(const GateArguments& arguments) {
 }  // namespace
 
 const Command kGateCommand =
-    make_command("gate", "exit code 1 where runs are slower than a baseline's", gate_options, gate_command);
+    make_command("gate", "exit with code 1 if runs are slower than a baseline", gate_options, gate_command);
 
 }  // namespace plumb

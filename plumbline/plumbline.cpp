@@ -25,14 +25,16 @@ void print_help() {
   for (const Command& command : plumb::plumbline_commands())
     text += fmt::format("  {:<12}{}\n", command.name, command.help);
   text +=
-      "\nplumbline COMMAND --help lists a command's options; plumbline --version [--json] says what was "
-      "built;\nplumbline --completions SHELL prints completions for bash, zsh or fish.\n";
+      "\nExamples:\n"
+      "  plumbline analyze --help # what most people need of a command; --help-all prints all options\n"
+      "  plumbline --version --json # version and libraries\n"
+      "  plumbline --completions bash # completions for bash, zsh or fish\n";
   plumb::print_text(text);
 }
 
 int run(int argc, char** argv) {
   const std::string name = argc > 1 ? argv[1] : "";
-  if (name == "--help" || name == "-h") {
+  if (name == "--help" || name == "-h" || name == "--help-all") {
     print_help();
     return 0;
   }

@@ -15,17 +15,14 @@ struct PostmortemArguments {
 
 OptionTable postmortem_options(PostmortemArguments& arguments) {
   return {"plumbline postmortem",
-          "Who was where when a run failed, in ten lines: what its result.json says, which rank ended first, "
-          "where each rank was (phase, iteration, collective), and which ranks left no last words.",
+          "Why a run failed, in ten lines: its error, the rank that ended first, and where each rank was.",
           {{"Input",
-            {positional(
-                 "RUN", arguments.run,
-                 "run folder with result.json and the ranks' rank_<N>.json; of a folder of runs the latest "
-                 "that failed")
+            {positional("RUN", arguments.run, "run folder, or a folder of runs for the latest that failed")
                  .as_required()}},
            {"Output",
             {flag_option("--json", arguments.json, true,
-                         "print one JSON object, with the last 64 collectives of each rank")}}}};
+                         "print one JSON object, with the last 64 collectives of each rank")}}},
+          {"plumbline postmortem runs # the latest failed run"}};
 }
 
 int postmortem_command(const PostmortemArguments& arguments) {
@@ -36,7 +33,7 @@ int postmortem_command(const PostmortemArguments& arguments) {
 
 }  // namespace
 
-const Command kPostmortemCommand =
-    make_command("postmortem", "who was where when a run failed", postmortem_options, postmortem_command);
+const Command kPostmortemCommand = make_command(
+    "postmortem", "print why a run failed, and where each rank was", postmortem_options, postmortem_command);
 
 }  // namespace plumb

@@ -20,9 +20,8 @@ OptionTable published_options(PublishedArguments& arguments) {
   PublishedFilter& filter = arguments.filter;
   return {
       "plumbline published",
-      "Throughput that frameworks publish for ResNet-50 and ArcFace, by GPU, from tables, reports and logs "
-      "of DLPerf, MLPerf, NVIDIA, insightface and others, each with its source. Where published tables "
-      "contradict each other, a note says so.",
+      "Throughput that DLPerf, MLPerf, NVIDIA, insightface and others publish for ResNet-50 and ArcFace, by "
+      "GPU, each with its source.",
       {{"Which",
         {text_option("--framework", "NAME", filter.framework, "part of a framework's name: oneflow, ngc"),
          text_option("--model", "NAME", filter.model, "resnet50, rn50v1b, r50, r100 or y1"),
@@ -31,14 +30,17 @@ OptionTable published_options(PublishedArguments& arguments) {
                      "part of a GPU's name, or its generation: h200, v100-sxm2, rtx, hopper"),
          text_option("--data", "NAME", filter.data,
                      "ImageNet, face_emore, glint360k, webface or synthetic; or data-parallel, "
-                     "model-parallel, partial-fc"),
-         text_option("--case", "<N>n<G>g", filter.case_name, "nodes and devices of each: 4n8g"),
+                     "model-parallel or partial-fc"),
+         text_option("--case", "<N>n<G>g", filter.case_name, "nodes and devices per node: 4n8g"),
          number_option("--bs", "N", filter.batch_per_device, {1, 1'000'000}, "images per device and step")
              .also_called("--batch-size")
              .with_default("all")}},
        {"Output",
-        {choice_option("--format", arguments.format, {"table", "csv", "json"}, "how rows are printed"),
-         flag_option("--json", arguments.json, true, "the same as --format json")}}}};
+        {choice_option("--format", arguments.format, {"table", "csv", "json"}, "format of the table"),
+         flag_option("--json", arguments.json, true, "the same as --format json")}}},
+      {"plumbline published --gpu h200 # one GPU",
+       "plumbline published --model resnet50 --precision fp16 --case 1n8g # one workload",
+       "plumbline published --format csv # all rows, for a spreadsheet"}};
 }
 
 std::vector<PublishedResult> matching(const PublishedFilter& filter) {
@@ -79,7 +81,7 @@ int published_command(const PublishedArguments& arguments) {
 
 }  // namespace
 
-const Command kPublishedCommand = make_command("published", "what frameworks publish for the same workloads",
+const Command kPublishedCommand = make_command("published", "print the throughput that frameworks publish",
                                                published_options, published_command);
 
 }  // namespace plumb

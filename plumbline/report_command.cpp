@@ -43,30 +43,28 @@ struct ReportArguments {
 OptionTable report_options(ReportArguments& arguments) {
   return {
       "plumbline report",
-      "Measured runs as one HTML page that needs nothing else: whether they scale as they should, throughput "
-      "beside published numbers and what the links allow, where the time of a step goes, memory and profile, "
-      "and what is odd about the runs. Or single plots and tables, for documents.",
+      "Writes one HTML page about runs: scaling, throughput next to published numbers, where the time of "
+      "a step "
+      "goes, memory, profile, and what is odd. Or single plots and tables.",
       {{"Input",
-        {positional("PATH…", arguments.paths,
-                    "run folders, folders of them (--output of the benches), folders of sweeps, of accept, "
-                    "or of logs")
+        {positional("PATH…", arguments.paths, "run folders, or folders of runs, sweeps, logs or an accept")
              .as_required(),
-         text_option(
-             "--links", "FILE", arguments.links,
-             "links.json of bench_allreduce --output, by which scaling is judged where a run has a profile")
-             .with_default("links.json in a PATH, else what runs over several hosts probed"),
-         link_option(arguments.link).with_default("as accept's")}},
+         text_option("--links", "FILE", arguments.links,
+                     "links.json of bench_allreduce, by which scaling is predicted")
+             .with_default("links.json in a PATH, else the runs' own probes"),
+         link_option(arguments.link).with_default("accept's").rare()}},
        {"History",
         {flag_option("--history", arguments.history, true,
-                     "throughput over commits and dates instead of the report: a line per configuration, "
-                     "with the gate's verdict of every point against the runs before it"),
+                     "show throughput over commits and dates, with the gate's verdict of each point"),
          number_option("--baseline-last", "N", arguments.baseline_last, {1, 1'000'000},
-                       "runs before a point that it is held against")
-             .with_default(std::to_string(HistoryOptions().baseline_last)),
+                       "runs before a point that it is compared with")
+             .with_default(std::to_string(HistoryOptions().baseline_last))
+             .rare(),
          percent_option("--max-regression", arguments.max_regression,
-                        {.lowest = 0, .highest = 1, .below_highest = true}, "mark changes over P %")}},
+                        {.lowest = 0, .highest = 1, .below_highest = true}, "mark changes over P %")
+             .rare()}},
        {"Output",
-        {text_option("-o,--output", "FILE", arguments.output.path, "a new file; -: standard output")
+        {text_option("-o,--output", "FILE", arguments.output.path, "new file; -: standard output")
              .as_required(),
          flag_option("--overwrite", arguments.output.overwrite, true, "replace FILE if it exists"),
          enum_option(
@@ -77,14 +75,18 @@ OptionTable report_options(ReportArguments& arguments) {
               {"markdown", ReportFormat::markdown},
               {"ops", ReportFormat::ops},
               {"json", ReportFormat::json}},
-             "the page; one plot, drawn by gnuplot; tables of medians in Markdown; or of every profiled op "
-             "beside its roofline; json: a --history's points")
+             "what to write\nhtml: the page\nsvg, png: one plot, drawn by gnuplot\nmarkdown: medians\n"
+             "ops: every profiled op and its roofline, in Markdown\njson: the points of --history")
              .also_accepts("steps", "ops"),
-         choice_option("--plot", arguments.plot, plot_names(), "which plot, with --format svg or png")
+         choice_option("--plot", arguments.plot, plot_names(), "plot of --format svg or png")
              .with_default(plot_names().front()),
          text_option("--title", "TEXT", arguments.title, "heading of the page")
-             .with_default("what was run, and on what"),
-         flag_option("--verbose", arguments.verbose, true, "name every file that is left out")}}}};
+             .with_default("what was run, and on what")
+             .rare(),
+         flag_option("--verbose", arguments.verbose, true, "list every file that is left out").rare()}}},
+      {"plumbline report runs -o report.html # runs as a page",
+       "plumbline report runs --links links.json -o report.html # and whether they scale as they should",
+       "plumbline report history --history -o history.html # throughput over commits"}};
 }
 
 // Throws Error(bad_data) if the file that is named can't be used; one that is found is judged by the report.
@@ -212,6 +214,6 @@ void write_accept_report(const std::filesystem::path& folder) {
 }
 
 const Command kReportCommand =
-    make_command("report", "measured runs as one HTML page", report_options, report_command);
+    make_command("report", "write runs as one HTML page", report_options, report_command);
 
 }  // namespace plumb

@@ -28,43 +28,47 @@ struct ScalingArguments {
 OptionTable scaling_options(ScalingArguments& arguments) {
   return {
       "plumbline scaling",
-      "The throughput that a run should reach on more devices and hosts: its ops and their measured "
-      "times, simulated over links that bench_allreduce --output measured, beside the runs that were "
-      "measured. "
-      "REJECT: faster than the links allow; EXPLAIN: over 10 % slower than predicted, with what holds it "
-      "back; FLAG: steps that get shorter as devices are added; LINKS: what links of --link would allow.",
+      "Predicts a run's throughput on more devices and hosts from its profile and measured links, and "
+      "compares "
+      "it with measured runs. REJECT: faster than the links allow; EXPLAIN: over 10 % slower than predicted; "
+      "FLAG: steps that get shorter as devices are added; LINKS: what links of --link would allow.",
       {{"Input",
         {positional("RUN…", arguments.runs,
-                    "run folder with --profile, or a folder of runs of one configuration on several cases"),
-         text_option(
-             "--links", "FILE", arguments.links,
-             "latency and bandwidth: links.json of bench_allreduce, or all_reduce_perf's table or -J file")
-             .with_default("links.json in a RUN, else what runs over several hosts probed"),
-         link_option(arguments.link),
+                    "folder of a run with --profile, or of runs of one configuration"),
+         text_option("--links", "FILE", arguments.links,
+                     "links.json of bench_allreduce, or an output of nccl-tests")
+             .with_default("links.json in a RUN, else the runs' own probes"),
+         link_option(arguments.link).rare(),
          flag_option("--published", arguments.published, true,
-                     "instead of RUN: the model held against the published scaling of frameworks on V100s"),
-         flag_option("--force", arguments.force, true, "also with links.json of other hosts")}},
+                     "instead of RUN: compare the model with published scaling on V100s")
+             .rare(),
+         flag_option("--force", arguments.force, true, "accept links.json of other hosts").rare()}},
        {"Cases",
-        {number_option("--to", "N", arguments.to, {1, kMostSimulatedDevices}, "cases of up to N devices")
-             .with_default("as many as links.json and the runs have"),
-         text_option("--devices", "A..B", arguments.devices, "cases of A to B devices, or of A alone")}},
+        {number_option("--to", "N", arguments.to, {1, kMostSimulatedDevices}, "predict for up to N devices")
+             .with_default("as links.json and the runs have"),
+         text_option("--devices", "A..B", arguments.devices, "predict for A to B devices, or for A")}},
        {"What if",
         {quantity_option("--bandwidth", "100Gbps", arguments.bandwidth,
                          {{"GB/s", 1}, {"MB/s", 1e-3}, {"Gbps", 0.125}, {"Mbps", 0.125e-3}},
                          {.lowest = 0, .highest = 1e6, .above_lowest = true},
-                         "bandwidth of a host's links to others, instead of the measured one"),
+                         "bandwidth of a host's links, instead of the measured one"),
          quantity_option("--latency", "5us", arguments.latency,
                          {{"us", 1}, {"ns", 1e-3}, {"ms", 1e3}, {"s", 1e6}}, {.lowest = 0, .highest = 1e6},
                          "latency of a hop between hosts, instead of the measured one"),
          number_option("--bucket-mb", "X", arguments.bucket_mb,
                        {.lowest = 0, .highest = 1e6, .above_lowest = true},
-                       "largest bucket of gradients in MiB")
-             .with_default("as the runs had"),
+                       "largest bucket of gradients, in MiB")
+             .with_default("as in the runs")
+             .rare(),
          choice_option("--reduce-dtype", arguments.reduce_dtype, {"same", "fp32", "fp16"},
-                       "type in which gradients are sent")
-             .with_default("as the runs had")}},
+                       "type in which gradients are summed")
+             .with_default("as in the runs")
+             .rare()}},
        {"Output",
-        {flag_option("--json", arguments.json, true, "print one JSON object instead of the tables")}}}};
+        {flag_option("--json", arguments.json, true, "print one JSON object instead of the tables")}}},
+      {"plumbline scaling runs --links links.json --link 25Gbit/s # do they scale, and should they?",
+       "plumbline scaling runs/RUN --links links.json --to 1024 # predict larger clusters",
+       "plumbline scaling runs/RUN --links links.json --bandwidth 400Gbps # and faster links"}};
 }
 
 struct DeviceRange {
@@ -156,7 +160,7 @@ int scaling_command(const ScalingArguments& arguments) {
 
 }  // namespace
 
-const Command kScalingCommand = make_command(
-    "scaling", "what throughput the links allow, beside what was measured", scaling_options, scaling_command);
+const Command kScalingCommand = make_command("scaling", "predict throughput on more hosts, and compare it",
+                                             scaling_options, scaling_command);
 
 }  // namespace plumb

@@ -16,21 +16,14 @@ namespace {
 
 constexpr std::int64_t kMostIterations = 100'000'000;
 
-// A default for logs whose runs' own length isn't known.
-std::string of_runs(const std::string& otherwise) {
-  return otherwise + "; for a log of another length that of its result.json in runs";
-}
-
 }  // namespace
 
 OptionSpec log_format_option(std::string& target) {
   std::vector<std::string> names{"auto"};
   for (const LogFormat* format : log_formats()) names.emplace_back(format->name);
   OptionSpec spec = choice_option("--log-format", target, names,
-                                  fmt::format("how lines of logs are read; auto looks at them, and reads "
-                                              "Plumbline's own as {}; else one of {}, or "
-                                              "a file that describes a format",
-                                              names[1], fmt::join(names.begin() + 1, names.end(), ", ")));
+                                  "format of the logs; plumbline analyze --list-formats lists them\n"
+                                  "auto: by their lines\nFILE.toml: as the file describes");
   spec.value_name = "auto|NAME|FILE.toml";
   spec.aliases = {"--dialect"};
   spec.set = [&target, choose = spec.set](const std::string& text) {
@@ -44,40 +37,47 @@ OptionSpec log_format_option(std::string& target) {
 
 OptionSpec warmup_option(WindowChoice& window) {
   return number_option("--warmup", "N", window.warmup, {0, kMostIterations},
-                       "leading iterations of logs left out")
-      .with_default(of_runs("20; plsc 50; tf2 100"));
+                       "leading iterations of a log that averages leave out")
+      .with_default("20; plsc 50; tf2 100; result.json's for a log of another length");
 }
 
 OptionSpec iterations_option(WindowChoice& window) {
   return number_option("--iters", "N", window.iterations, {1, kMostIterations},
-                       "iterations of logs looked at, warm-up included")
-      .with_default(of_runs("120; plsc 150; tf2 600"));
+                       "iterations of a log to read, warm-up included")
+      .with_default("120; plsc 150; tf2 600; likewise");
 }
 
 std::vector<OptionSpec> one_log_options(AnalyzeOptions& options) {
   Stretch& stretch = options.stretch;
   OneLog& log = options.one_log;
   return {number_option("--epoch", "N", stretch.epoch, {0, kMostIterations},
-                        "iterations of this epoch of logs only, as they number it")
-              .with_default("all"),
+                        "read this epoch only, as the log numbers it")
+              .with_default("all")
+              .rare(),
           number_option("--from", "I", stretch.from, {0, kMostIterations},
-                        "first iteration of logs looked at, as they number it; without a warm-up")
-              .with_default("each log's first"),
-          number_option("--to", "I", stretch.to, {0, kMostIterations}, "last iteration of logs looked at")
-              .with_default("by --iters"),
+                        "first iteration to read, as the log numbers it; there is no warm-up then")
+              .with_default("the log's first")
+              .rare(),
+          number_option("--to", "I", stretch.to, {0, kMostIterations}, "last iteration to read")
+              .with_default("by --iters")
+              .rare(),
           text_option("--case", "<N>n<G>g", log.case_name, "nodes and devices per node of a single log")
-              .with_default("as it says"),
+              .with_default("from the log")
+              .rare(),
           number_option("--bs", "N", log.batch_per_device, {0, kMostIterations},
-                        "batch per device of a single log")
-              .with_default("as it says"),
-          text_option("--precision", "P", log.precision, "precision of a single log")};
+                        "images per device and step of a single log")
+              .with_default("from the log")
+              .rare(),
+          text_option("--precision", "P", log.precision, "precision of a single log")
+              .with_default("from the log")
+              .rare()};
 }
 
 OptionSpec link_option(std::optional<double>& gigabytes_per_second) {
   return quantity_option("--link", "25Gbit/s", gigabytes_per_second,
                          {{"Gbit/s", 0.125}, {"Mbit/s", 0.125e-3}, {"GB/s", 1}, {"MB/s", 1e-3}},
                          {.lowest = 0, .highest = 1e6, .above_lowest = true},
-                         "what a link between two hosts should reach");
+                         "bandwidth that a link between two hosts should reach");
 }
 
 std::string file_in_folders(const std::vector<std::string>& folders, const char* name) {

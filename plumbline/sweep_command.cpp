@@ -35,33 +35,33 @@ struct SweepArguments {
 OptionTable sweep_options(SweepArguments& arguments) {
   return {
       "plumbline sweep",
-      "Runs what a TOML file asks for (models, batch sizes, precisions, numbers of devices and hosts; each "
-      "case "
-      "several times, in an order that is shuffled anew for every repetition), one program after the other "
-      "through mpirun, srun or launch/run, and prints the table of plumbline analyze. A run that fails is "
-      "tried again and recorded; a "
-      "sweep that was stopped or killed goes on with --resume, and ends with the same set of results.",
+      "Runs all cases of a TOML file several times in shuffled order, through mpirun, srun or launch/run, "
+      "and "
+      "prints the table of plumbline analyze. A run that fails is tried again; --resume continues a sweep "
+      "that "
+      "was stopped.",
       {{"Input",
         {positional("FILE", arguments.file,
-                    "sweep file, or the name of an example: cpu, dlperf_resnet50, dlperf_resnet50_4_hosts")
+                    "sweep file, or an example: cpu, dlperf_resnet50, dlperf_resnet50_4_hosts")
              .as_required(),
-         flag_option(
-             "--resume", arguments.resume, true,
-             "go on with the sweep in --output: what is finished is kept, what failed is tried again"),
-         choice_option(
-             "--on-lost-host", arguments.on_lost_host, {"retry", "skip"},
-             "after a run over several hosts that ended with code 75 (a peer lost): try it again, or "
-             "leave it and all runs over as many hosts or more open for --resume"),
+         flag_option("--resume", arguments.resume, true,
+                     "continue the sweep in --output: keep finished runs, try failed ones again"),
+         choice_option("--on-lost-host", arguments.on_lost_host, {"retry", "skip"},
+                       "after a run over several hosts that ended with exit code 75\nretry: try it again\n"
+                       "skip: leave it, and all runs over as many hosts or more, for --resume")
+             .rare(),
          flag_option("--dry-run", arguments.dry_run, true,
-                     "print order, commands and time of what would be run; starts and writes nothing")}},
+                     "print the commands in their order and the time, and start nothing")}},
        {"Output",
         {text_option("-o,--output", "DIR", arguments.output,
-                     "new folder for the results: logs/<configuration>/1n8g/…, runs/<run>/result.json, what "
-                     "programs said in output/, what failed in failed/, journal.jsonl")
+                     "new folder for logs, runs, output, failed runs and journal.jsonl")
              .with_default("sweeps/<name of FILE>")
              .also_called("--out"),
-         flag_option("--markdown", arguments.markdown, true, "print the table in Markdown"),
-         flag_option("--quiet", arguments.quiet, true, "failures and results only")}}}};
+         flag_option("--markdown", arguments.markdown, true, "print the table in Markdown").rare(),
+         flag_option("--quiet", arguments.quiet, true, "print failures and results only").rare()}}},
+      {"plumbline sweep cpu --dry-run # what an example would run",
+       "plumbline sweep my.toml -o sweeps/monday # run a file of yours",
+       "plumbline sweep my.toml -o sweeps/monday --resume # continue it"}};
 }
 
 // `program`: a name, or a path in the folder that the sweep file names.
@@ -214,7 +214,7 @@ int sweep_command(const SweepArguments& arguments) {
 
 }  // namespace
 
-const Command kSweepCommand = make_command("sweep", "the runs of a sweep file, shuffled, and their table",
+const Command kSweepCommand = make_command("sweep", "run the cases of a sweep file, and print their table",
                                            sweep_options, sweep_command);
 
 }  // namespace plumb

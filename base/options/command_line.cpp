@@ -1,4 +1,4 @@
-// Reading a command line by an option table, and what a user sees of the table: --help and hints.
+// Reading a command line by an option table, and hints for what it does not know.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <map>
@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/options/option_table.h"
-#include "base/text_table.h"
 
 namespace plumb {
 namespace {
@@ -172,25 +171,6 @@ void apply(const Registered& item) {
   }
 }
 
-std::string left_column(const OptionSpec& spec) {
-  return fmt::format("{}{}{}", fmt::join(spec.names, ", "), spec.value_name.empty() ? "" : " ",
-                     spec.value_name);
-}
-
-// As many as it takes on a screen: bytes that go on with a UTF-8 character take none.
-std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](unsigned char letter) { return (letter & 0xC0) != 0x80; }));
-}
-
-std::string usage_line(const OptionTable& table) {
-  std::string line = "Usage: " + table.program;
-  for (const OptionSpec* spec : all_options(table))
-    if (spec->is_positional())
-      line += fmt::format(fmt::runtime(spec->required ? " {}" : " [{}]"), left_column(*spec));
-  return line + " [options]\n";
-}
-
 }  // namespace
 
 std::string nearest_name(const std::string& name, const std::vector<std::string>& known) {
@@ -241,29 +221,6 @@ void parse_command_line(const OptionTable& table, int argc, const char* const* a
     if (item.spec->required && item.option->count() == 0)
       throw Error(ExitCode::usage, "{} {} is missing: {}", item.spec->is_positional() ? "argument" : "option",
                   item.spec->names.front(), item.spec->help);
-}
-
-std::string help_text(const OptionTable& table, int columns) {
-  constexpr std::size_t kIndent = 2, kHelpColumn = 34;
-  const std::size_t width = static_cast<std::size_t>(columns);
-  std::string text = usage_line(table) + "\n";
-  for (const std::string& line : wrapped_lines(table.description, width)) text += line + "\n";
-  for (const OptionGroup& group : table.groups) {
-    text += "\n" + group.title + ":\n";
-    for (const OptionSpec& spec : group.options) {
-      std::string line = std::string(kIndent, ' ') + left_column(spec);
-      const std::string fallback = spec.default_text.empty() ? "" : " (default: " + spec.default_text + ")";
-      for (const std::string& help : wrapped_lines(spec.help + fallback, width - kHelpColumn)) {
-        if (width_of(line) + 2 > kHelpColumn) {
-          text += line + "\n";
-          line.clear();
-        }
-        text += line + std::string(kHelpColumn - width_of(line), ' ') + help + "\n";
-        line.clear();
-      }
-    }
-  }
-  return text;
 }
 
 }  // namespace plumb

@@ -7,8 +7,8 @@ CompletedProgram completed(const OptionTable& table) {
 }
 
 CompletedProgram completed(const std::string& program, const std::vector<Command>& commands) {
-  OptionSpec help = make_option("--help,-h", "", "the commands");
-  OptionSpec version = make_option("--version", "", "version and libraries");
+  OptionSpec help = make_option("--help,-h", "", "print the commands");
+  OptionSpec version = make_option("--version", "", "print version and libraries");
   OptionSpec shell = make_option("--completions", "SHELL", "print completions for a shell");
   shell.values = completion_shells();
   help.ends_parsing = version.ends_parsing = shell.ends_parsing = true;

@@ -31,7 +31,7 @@ std::string lines_of(const std::string& program, const OptionTable& table, const
   for (const OptionSpec* spec : all_options(table))
     if (!spec->is_positional())
       lines += "complete -c " + program + condition + names_for_fish(*spec) + value_for_fish(*spec) + " -d " +
-               quoted_for_fish(spec->help) + "\n";
+               quoted_for_fish(split(spec->help, '\n').front()) + "\n";
   return lines;
 }
 

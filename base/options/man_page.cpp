@@ -37,8 +37,10 @@ std::string quoted(const std::string& text) {
   return "\"" + replaced(escaped(text), '"', "\\(dq") + "\"";
 }
 
-std::string tagged(const std::string& tag, const std::string& text) {
-  return ".TP\n" + tag + "\n" + escaped(text) + "\n";
+std::string tagged(const std::string& tag, const std::vector<std::string>& lines) {
+  std::string text = ".TP\n" + tag + "\n";
+  for (const std::string& line : lines) text += (&line == lines.data() ? "" : ".br\n") + escaped(line) + "\n";
+  return text;
 }
 
 std::string option_text(const OptionSpec& spec) {
@@ -46,7 +48,7 @@ std::string option_text(const OptionSpec& spec) {
   for (const std::string& name : spec.names)
     append_part(tag, spec.is_positional() ? italic(name) : bold(name));
   if (!spec.value_name.empty()) tag += " " + italic(spec.value_name);
-  return tagged(tag, spec.help + (spec.default_text.empty() ? "" : " (default: " + spec.default_text + ")"));
+  return tagged(tag, spec.help_lines());
 }
 
 std::string positionals(const OptionTable& table) {
@@ -70,19 +72,24 @@ std::string table_text(const OptionTable& table) {
   return text;
 }
 
+// Lines that are set as they are.
+std::string unfilled(const std::vector<std::string>& lines) {
+  return fmt::format(".PP\n.nf\n{}\n.fi\n", escaped(fmt::format("{}", fmt::join(lines, "\n"))));
+}
+
 // A command's options in one list: sections of sections are hard to read in a terminal.
 std::string command_text(const OptionTable& table) {
   std::string text =
       ".SS " + quoted(table.program) + "\n" + usage(table) + "\n.PP\n" + escaped(table.description) + "\n";
   for (const OptionSpec* spec : all_options(table)) text += option_text(*spec);
-  return text;
+  return text + (table.examples.empty() ? "" : ".PP\nExamples:\n" + unfilled(table.examples));
 }
 
 std::string section_text(const ManSection& section) {
   std::string text = ".SH " + quoted(section.title) + "\n";
   for (std::size_t i = 0; i < section.paragraphs.size(); ++i)
     text += (i > 0 ? ".PP\n" : "") + escaped(section.paragraphs[i]) + "\n";
-  if (!section.example.empty()) text += ".PP\n.nf\n" + escaped(section.example) + "\n.fi\n";
+  if (!section.example.empty()) text += unfilled({section.example});
   return text;
 }
 
@@ -122,11 +129,13 @@ std::string man_page(const ManPage& page, const std::string& version) {
   text += ".SH DESCRIPTION\n" + escaped(page.description) + "\n";
   if (!page.tables.empty()) text += ".SH OPTIONS\n";
   for (const OptionTable& table : page.tables) text += table_text(table);
+  for (const OptionTable& table : page.tables)
+    if (!table.examples.empty()) text += ".SH EXAMPLES\n" + unfilled(table.examples);
   if (!page.commands.empty()) text += ".SH COMMANDS\n";
   for (const OptionTable& table : page.commands) text += command_text(table);
   for (const ManSection& section : page.sections) text += section_text(section);
   text += ".SH \"EXIT STATUS\"\n";
-  for (const auto& [code, meaning] : exit_code_texts()) text += tagged(bold(code), meaning);
+  for (const auto& [code, meaning] : exit_code_texts()) text += tagged(bold(code), {meaning});
   return text +
          "Every failure is one sentence on standard error that names the option or file, the value and the "
          "remedy\\&.\n";

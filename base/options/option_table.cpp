@@ -66,6 +66,12 @@ std::size_t parse_choice(const std::string& option, const std::string& text,
   throw Error(ExitCode::usage, "option {}: '{}' is not one of {}", option, text, fmt::join(allowed, ", "));
 }
 
+std::vector<std::string> OptionSpec::help_lines() const {
+  std::vector<std::string> lines = split(help, '\n');
+  if (!default_text.empty()) lines.front() += " (default: " + default_text + ")";
+  return lines;
+}
+
 OptionSpec make_option(const std::string& names, const std::string& value_name, const std::string& help) {
   OptionSpec spec;
   spec.names = split(names, ',');
@@ -166,6 +172,23 @@ OptionSpec stop_option(const std::string& names, bool& target, const std::string
   spec.config_key.clear();
   spec.ends_parsing = true;
   return spec;
+}
+
+std::vector<OptionSpec> help_options(std::optional<Shown>& wanted) {
+  const auto option = [&wanted](const char* names, Shown shown, const char* help) {
+    OptionSpec spec = make_option(names, "", help);
+    spec.set = [&wanted, shown](const std::string&) { wanted = shown; };
+    spec.config_key.clear();
+    spec.ends_parsing = true;
+    return spec;
+  };
+  return {option("--help,-h", Shown::in_help, "print what most people need"),
+          option("--help-all", Shown::in_help_all, "print all options")};
+}
+
+OptionGroup rare(OptionGroup group) {
+  for (OptionSpec& spec : group.options) spec = std::move(spec).rare();
+  return group;
 }
 
 OptionSpec positional(const std::string& name, std::string& target, const std::string& help) {

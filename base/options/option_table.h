@@ -14,6 +14,10 @@
 
 namespace plumb {
 
+// Where people read of an option: in --help, in --help-all, or in the manual page and options.md only, if
+// other programs are the ones that pass it.
+enum class Shown { in_help, in_help_all, in_documents };
+
 // One option, bound to a member of some struct through `set` and `get`. Made by the functions below.
 struct OptionSpec {
   std::vector<std::string> names;    // {"--bs", "--batch-per-device"}; a positional argument: {"LOG_DIR"}
@@ -21,7 +25,8 @@ struct OptionSpec {
   std::string value_name;            // "N", "auto|cpu|cuda"; empty for a flag
   std::vector<std::string> values;  // those that completions offer, though others may be allowed; empty: none
   bool joins_values = false;        // takes several of them with commas between
-  std::string help;
+  std::string help;  // one sentence, then a line for each value that needs one: "what\nauto: this\noff: that"
+  Shown shown = Shown::in_help;
   std::string default_text;   // shown by --help; empty: nothing is shown
   std::string config_key;     // key in the configuration; empty: leaves no trace there
   std::string exclusive_set;  // at most one option of a named set may be given
@@ -36,6 +41,8 @@ struct OptionSpec {
 
   bool is_flag() const { return value_name.empty() && !is_positional(); }
   bool is_positional() const { return !names.front().starts_with('-'); }
+  // The help's lines, the first one with the default.
+  std::vector<std::string> help_lines() const;
 
   // For chaining onto the functions below.
   OptionSpec also_called(std::string alias) && {
@@ -77,6 +84,15 @@ struct OptionSpec {
     required = true;
     return std::move(*this);
   }
+  // Few people need it.
+  OptionSpec rare() && {
+    shown = Shown::in_help_all;
+    return std::move(*this);
+  }
+  OptionSpec internal() && {
+    shown = Shown::in_documents;
+    return std::move(*this);
+  }
 };
 
 struct OptionGroup {
@@ -94,6 +110,7 @@ struct OptionTable {
   std::string program;      // "bench_resnet50", "plumbline analyze"
   std::string description;  // one or two sentences
   std::vector<OptionGroup> groups;
+  std::vector<std::string> examples = {};   // command lines, each with its meaning after " # "
   std::vector<ForeignOption> foreign = {};  // not in --help
 };
 
@@ -144,7 +161,11 @@ OptionSpec choice_option(const std::string& names, std::string& target,
                          const std::vector<std::string>& allowed, const std::string& help);
 // Given, it sets `target` to `value`.
 OptionSpec flag_option(const std::string& names, bool& target, bool value, const std::string& help);
-// Given, nothing after it is checked: --help, --version.
+// A group that few people need.
+OptionGroup rare(OptionGroup group);
+// --help and --help-all: `wanted` is what a command line asks for.
+std::vector<OptionSpec> help_options(std::optional<Shown>& wanted);
+// Given, nothing after it is checked: --version.
 OptionSpec stop_option(const std::string& names, bool& target, const std::string& help);
 OptionSpec positional(const std::string& name, std::string& target, const std::string& help);
 // "PATH…": as many as are given, in their order.
@@ -183,8 +204,9 @@ std::vector<const OptionSpec*> all_options(const OptionTable& table);
 // Reads the command line into the bound targets. argv[0] is left out. Throws Error(usage).
 void parse_command_line(const OptionTable& table, int argc, const char* const* argv);
 
-// --help: grouped, with defaults, no line longer than `columns`.
-std::string help_text(const OptionTable& table, int columns = 100);
+// --help, or --help-all with Shown::in_help_all: grouped, with defaults and examples, no line longer than
+// `columns`.
+std::string help_text(const OptionTable& table, Shown wanted, int columns = 100);
 
 // Every option that has a key, in the table's order, with its present value.
 nlohmann::ordered_json config_json(const OptionTable& table);

@@ -43,7 +43,7 @@ std::string specification_of(const OptionSpec& spec, const OptionTable& table) {
     for (std::string& name : names)
       if (name.starts_with("--")) name += '=';  // the value may come behind "=" too
   const std::string excluded = excluded_by(spec, table);
-  const std::string rest = "[" + zsh_text(spec.help, "[]:") + "]" + value_part(spec);
+  const std::string rest = "[" + zsh_text(split(spec.help, '\n').front(), "[]:") + "]" + value_part(spec);
   if (names.size() == 1) return quoted_for_zsh(excluded + names.front() + rest);
   return fmt::format("{}{{{}}}{}", excluded.empty() ? "" : quoted_for_zsh(excluded), fmt::join(names, ","),
                      quoted_for_zsh(rest));

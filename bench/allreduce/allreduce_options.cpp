@@ -32,11 +32,11 @@ OptionGroup messages_group(AllreduceOptions& o) {
                               {"allgather", Kind::allgather},
                               {"reducescatter", Kind::reduce_scatter_sum},
                               {"broadcast", Kind::broadcast}},
-                             "what the ranks do with each message; broadcast: from rank 0"),
+                             "collective to time\nbroadcast: from rank 0"),
            bytes_option("--min,-b", o.min_bytes,
-                        "bytes of the smallest message; K, M and G are powers of 1024. Of allgather and "
-                        "reducescatter, bytes of all ranks' parts together"),
-           bytes_option("--max,-e", o.max_bytes, "bytes of the largest message"),
+                        "smallest message, in bytes, or K, M or G of 1024\n"
+                        "allgather, reducescatter: the parts of all ranks together"),
+           bytes_option("--max,-e", o.max_bytes, "largest message"),
            number_option("--factor,-f", "F", o.factor, {2, 1024}, "each message is F times the one before"),
            enum_option<DType>("--dtype,-d", o.dtype,
                               {{"fp32", DType::f32},
@@ -48,27 +48,31 @@ OptionGroup messages_group(AllreduceOptions& o) {
                                {"float", DType::f32},
                                {"half", DType::f16},
                                {"bfloat16", DType::bf16}},
-                              "of the elements; sums are of fp32, fp16 or bf16"),
+                              "type of the elements"),
            number_option("--iters,-n", "N", o.iterations, {1, kMostTimedIterations}, "timed iterations")
                .with_key("iterations"),
            number_option("--warmup,-w", "N", o.warmup, {0, kMostTimedIterations},
-                         "untimed iterations in front of them")}};
+                         "untimed iterations before them")}};
 }
 
 OptionGroup carrier_group(AllreduceOptions& o) {
-  return {"Device and communicator",
-          {enum_option<DeviceChoice>(
-               "--device", o.device,
-               {{"auto", DeviceChoice::automatic}, {"cuda", DeviceChoice::cuda}, {"cpu", DeviceChoice::cpu}},
-               "where the messages lie; auto: cuda if a GPU answers, else cpu"),
-           communicator_option(o.comm, "who carries the messages; auto: nccl between GPUs, else mpi"),
-           enum_option<CudaGraph>(
-               "--cuda-graph", o.cuda_graph,
-               {{"auto", CudaGraph::automatic}, {"on", CudaGraph::on}, {"off", CudaGraph::off}},
-               "capture a collective once and replay it, as training does; auto: on with nccl"),
-           flag_option("--share-gpu", o.share_gpu, true,
-                       "let several ranks use one GPU, which checks communication and measures no speed; "
-                       "messages go through the host unless --comm nccl is given")}};
+  return {
+      "Device and communicator",
+      {enum_option<DeviceChoice>(
+           "--device", o.device,
+           {{"auto", DeviceChoice::automatic}, {"cuda", DeviceChoice::cuda}, {"cpu", DeviceChoice::cpu}},
+           "memory of the messages\nauto: cuda if a GPU answers, else cpu"),
+       communicator_option(
+           o.comm,
+           "library that runs the collectives\nauto: nccl between GPUs that ranks do not share, else mpi"),
+       enum_option<CudaGraph>(
+           "--cuda-graph", o.cuda_graph,
+           {{"auto", CudaGraph::automatic}, {"on", CudaGraph::on}, {"off", CudaGraph::off}},
+           "capture a collective once and replay it\nauto: on with nccl")
+           .rare(),
+       flag_option("--share-gpu", o.share_gpu, true,
+                   "let ranks share a GPU, to check communication and not speed")
+           .rare()}};
 }
 
 ReplayedModel parse_replay(const std::string& text) {
@@ -90,8 +94,7 @@ ReplayedModel parse_replay(const std::string& text) {
 
 OptionSpec replay_option(AllreduceOptions& o) {
   OptionSpec spec = make_option("--replay", "MODEL[:fp16]",
-                                "instead of the sizes above send exactly what a training step of this model "
-                                "sends, each message alone and then all as in the step");
+                                "send the messages of a training step, each alone and then all together");
   for (const Model& model : model_catalogue()) {
     spec.values.emplace_back(model.name);
     spec.values.push_back(std::string(model.name) + ":fp16");
@@ -105,31 +108,31 @@ OptionGroup replay_group(AllreduceOptions& o) {
   return {
       "Replay of a training step, and links",
       {replay_option(o),
-       number_option("--bs", "N", o.batch_per_device, {1, kMaxBatch}, "replay: images per device")
+       number_option("--bs", "N", o.batch_per_device, {1, kMaxBatch}, "with --replay: images per device")
+           .rare()
            .also_called("--batch-size")
            .with_default(fmt::format("{} on cuda, {} on cpu", kBatchOnCuda, kBatchOnCpu))
            .with_key("batch_per_device"),
        number_option("--bucket-mb", "X", o.bucket_mb, {.lowest = 0, .highest = 4096, .above_lowest = true},
-                     "replay: largest bucket of gradients, in MiB")
+                     "with --replay: largest bucket of gradients, in MiB")
+           .rare()
            .with_default("25"),
        text_option("--compute", "PROGRAM.json", o.compute,
-                   "replay: program.json of a run with --profile on several ranks (or one with --comm); its "
-                   "compute ops sleep for the times in the profile.json next to it, and its "
-                   "collectives are sent between them"),
+                   "with --replay: a profiled run, whose ops sleep for their measured times")
+           .rare(),
        flag_option("--pairs", o.pairs, true,
-                   "measure every pair of hosts (of ranks, on one host), then rings, and name the slow host "
-                   "or link"),
+                   "measure every pair of hosts, then rings, to find the slow host or link"),
        text_option("--output", "F", o.output,
-                   "write links.json here, which plumbline scaling reads: of --pairs, or of allreduces")
+                   "write the links to this file, links.json, for plumbline scaling")
            .with_key("out")
            .also_called("--out"),
-       flag_option("--overwrite", o.overwrite, true, "replace the file of --output if it exists")}};
+       flag_option("--overwrite", o.overwrite, true, "replace the file of --output if it exists").rare()}};
 }
 
 OptionGroup answers_group(AllreduceOptions& o) {
   OptionGroup group{"Output",
                     {flag_option("--json", o.json, true, "print one JSON object instead of the table"),
-                     flag_option("--quiet", o.quiet, true, "failures and results only")}};
+                     flag_option("--quiet", o.quiet, true, "print failures and results only").rare()}};
   for (OptionSpec& spec : question_options(o.questions)) group.options.push_back(std::move(spec));
   return group;
 }
@@ -215,11 +218,13 @@ OptionTable allreduce_option_table(AllreduceOptions& options) {
   return {
       .program = kAllreduceProgram,
       .description =
-          "Times the collectives that training uses, over the same communicators, in and out of place, and "
-          "checks every element. Start it under mpirun like a training run; -b, -e, -f, -n, -w and -d mean "
-          "what they mean in nccl-tests.",
+          "Times the collectives of training, in place and out of place, and checks every element. Start it "
+          "under mpirun; the options of one letter are those of nccl-tests.",
       .groups = {messages_group(options), carrier_group(options), replay_group(options),
                  answers_group(options), watchdog_options(options.watch)},
+      .examples = {"mpirun -np 8 bench_allreduce -b 1M -e 1G # time allreduces of 1 MiB to 1 GiB",
+                   "mpirun -np 8 bench_allreduce --replay resnet50:fp16 # time the messages of a step",
+                   "mpirun -np 4 bench_allreduce --pairs --output links.json # find the slow host or link"},
       .foreign = nccl_tests_options()};
 }
 

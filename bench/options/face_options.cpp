@@ -31,8 +31,7 @@ Margins parse_margins(const std::string& text) {
 
 OptionSpec margins_option(FaceOptions& o) {
   OptionSpec spec = make_option("--margins", "m1,m2,m3",
-                                "target logit: scale * (cos(m1 theta + m2) - m3), theta the angle between "
-                                "features and class center");
+                                "margins of the target's logit: scale * (cos(m1 angle + m2) - m3)");
   spec.set = [&o](const std::string& text) { o.margins = parse_margins(text); };
   spec.get = [&o]() -> nlohmann::ordered_json {
     const Margins margins = o.margins.value_or(margins_of(o.loss));
@@ -68,44 +67,51 @@ std::string names_with(const std::vector<const Model*>& models, Member Model::*m
 
 std::vector<OptionSpec> backbone_options(FaceOptions& o, const std::vector<const Model*>& models) {
   return {number_option("--embedding", "N", o.embedding, {1, kMaxEmbedding}, "features of a face")
-              .with_default(default_of_models(models, &Model::embedding)),
+              .with_default(default_of_models(models, &Model::embedding))
+              .rare(),
           enum_option<bool>("--prelu", o.prelu_per_layer, {{"channel", false}, {"layer", true}},
-                            "slopes of PReLUs: one per channel; layer: PLSC's variant, one per layer and the "
-                            "last norm's scale trained"),
+                            "slopes of PReLUs\nchannel: one per channel\n"
+                            "layer: one per layer, and a trained scale in the last norm, as in PLSC")
+              .rare(),
           number_option("--dropout", "P", o.dropout, {.lowest = 0, .highest = 1, .below_highest = true},
-                        "share of features dropped in front of the last dense layer")
-              .with_default(default_of_models(models, &Model::dropout))};
+                        "share of features dropped before the last dense layer")
+              .with_default(default_of_models(models, &Model::dropout))
+              .rare()};
 }
 
 OptionGroup margin_group(FaceOptions& o) {
   using Gradient = MarginLoss::Gradient;
   return {
       "Class centers and loss",
-      {number_option("--classes", "N", o.classes, {1, kMaxClasses},
-                     "identities to tell apart, over all ranks"),
-       enum_option<Head>(
-           "--head", o.head, {{"dp", Head::replicated}, {"mp", Head::sharded}, {"pfc", Head::sampled}},
-           "dp: every rank has all class centers; mp: the ranks share them out; pfc: Partial FC, "
-           "mp with a sample of the negative classes"),
+      {number_option("--classes", "N", o.classes, {1, kMaxClasses}, "identities, over all ranks"),
+       enum_option<Head>("--head", o.head,
+                         {{"dp", Head::replicated}, {"mp", Head::sharded}, {"pfc", Head::sampled}},
+                         "where the class centers are\ndp: all on every rank\nmp: spread over the ranks\n"
+                         "pfc: Partial FC, spread, with a sample of the negative classes"),
        number_option("--sample-rate", "R", o.sample_rate, {.lowest = 0, .highest = 1, .above_lowest = true},
-                     "pfc: share of a rank's classes in a step")
-           .with_default("0.1"),
+                     "share of a rank's classes that a step of pfc uses")
+           .with_default("0.1")
+           .rare(),
        enum_option<FaceLoss>(
            "--loss", o.loss,
            {{"arcface", FaceLoss::arcface}, {"cosface", FaceLoss::cosface}, {"combined", FaceLoss::combined}},
-           "names a set of margins"),
-       margins_option(o),
+           "default of --margins")
+           .rare(),
+       margins_option(o).rare(),
        number_option("--scale", "S", o.scale, {.lowest = 0, .highest = 1e4, .above_lowest = true},
-                     "factor on all logits"),
-       enum_option<Gradient>(
-           "--margin-gradient", o.margin_gradient,
-           {{"exact", Gradient::exact}, {"straight-through", Gradient::straight_through}},
-           "of the target's logit; straight-through: as if its margin were a constant, like arcface_torch"),
+                     "factor on all logits")
+           .rare(),
+       enum_option<Gradient>("--margin-gradient", o.margin_gradient,
+                             {{"exact", Gradient::exact}, {"straight-through", Gradient::straight_through}},
+                             "gradient of the target's logit\n"
+                             "straight-through: as if its margin were a constant, as in arcface_torch")
+           .rare(),
        enum_option<HeadDtype>(
            "--head-dtype", o.head_dtype,
            {{"fp32", HeadDtype::fp32}, {"tf32", HeadDtype::tf32}, {"same", HeadDtype::same}},
-           "fp16 and bf16: last dense layer, last norm and class centers; tf32: fp32 storage, products "
-           "rounded to TF32; same: as the backbone")}};
+           "precision of the last dense layer, last norm and class centers with --fp16 and --bf16\n"
+           "tf32: fp32 in memory; products are rounded to TF32\nsame: as the backbone")
+           .rare()}};
 }
 
 void check_face(const FaceOptions& o, const Model& model, const std::vector<const Model*>& models) {

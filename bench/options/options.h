@@ -40,11 +40,12 @@ struct DryRunOptions {
 
 // Answered by main; nothing else is checked then.
 struct Questions {
-  bool help = false, version = false;
+  std::optional<Shown> help;
+  bool version = false;
   std::string completions;  // "zsh"; empty: not asked for
   bool any() const { return help || version || !completions.empty(); }
 };
-// --completions, --version and --help.
+// --completions, --version, --help and --help-all.
 std::vector<OptionSpec> question_options(Questions& questions);
 // The answer, if one is asked for. `table`: with the defaults.
 std::optional<std::string> answer_to(const Questions& questions, const OptionTable& table, bool json);

@@ -30,9 +30,7 @@ std::vector<std::string> target_names() {
 }
 
 OptionSpec target_option(std::string& target, const std::string& help) {
-  OptionSpec spec = text_option(
-      "--target", "NAME", target,
-      fmt::format("{}: {}; v100 alone is the first of its kind", help, fmt::join(target_names(), ", ")));
+  OptionSpec spec = text_option("--target", "NAME", target, help);
   spec.values = target_names();
   spec.set = [&target](const std::string& text) {
     if (!find_target(text)) parse_choice("--target", text, target_names());
@@ -52,29 +50,33 @@ std::string target_note(const std::string& target) {
 
 OptionGroup watchdog_options(WatchOptions& watch) {
   constexpr double kShortest = 1, kLongest = 1e6;
-  return {"Ranks that die or hang",
-          {number_option("--timeout-s", "S", watch.timeout_seconds, {kShortest, kLongest},
-                         "longest time in which a rank may send no heartbeat, or fail to enter a collective "
-                         "that others wait in, before all ranks end with exit code 75 and it is named; "
-                         "collectives that all have entered get on top what their bytes take at 1 MB/s"),
-           number_option("--startup-timeout-s", "S", watch.startup_timeout_seconds, {kShortest, kLongest},
-                         "the same limit during start-up, tuning and the checks after the run"),
-           flag_option("--no-watchdog", watch.on, false,
-                       "don't watch: a rank that is lost or stuck may leave all waiting")
-               .with_key("watchdog")}};
+  return rare(
+      {"Ranks that die or hang",
+       {number_option("--timeout-s", "S", watch.timeout_seconds, {kShortest, kLongest},
+                      "end all ranks (exit code 75) if one sends no heartbeat, or is missing from a "
+                      "collective, for S seconds"),
+        number_option("--startup-timeout-s", "S", watch.startup_timeout_seconds, {kShortest, kLongest},
+                      "the same limit for start-up, tuning and the last checks"),
+        flag_option("--no-watchdog", watch.on, false,
+                    "run without these limits: a lost rank can block all others")
+            .with_key("watchdog")}});
 }
 
 std::vector<OptionSpec> question_options(Questions& questions) {
   OptionSpec completions = choice_option("--completions", questions.completions, completion_shells(),
-                                         "print completions for a shell");
+                                         "print completions for a shell")
+                               .rare();
   completions.config_key.clear();
   completions.ends_parsing = true;
-  return {std::move(completions), stop_option("--version", questions.version, "version and libraries"),
-          stop_option("--help,-h", questions.help, "this text")};
+  std::vector<OptionSpec> options{
+      std::move(completions),
+      stop_option("--version", questions.version, "print version and libraries").rare()};
+  for (OptionSpec& spec : help_options(questions.help)) options.push_back(std::move(spec));
+  return options;
 }
 
 std::optional<std::string> answer_to(const Questions& questions, const OptionTable& table, bool json) {
-  if (questions.help) return help_text(table);
+  if (questions.help) return help_text(table, *questions.help);
   if (questions.version) {
     const nlohmann::ordered_json build = engine_build_json(true);
     return json ? json_text(build) : version_text(table.program, build);

@@ -129,20 +129,22 @@ auto keeps_speed(std::optional<ScreenRun> ScreenedDevice::*slot,
 
 OptionGroup screen_work_options(ScreenWork& work) {
   return {"Work",
-          {positional("OPTION…", work.options,
-                      "behind --: options of the program, such as -- --bs 256 --fp16; without them --bs 4 "
-                      "--image-size 64 on CPUs, and the program's own defaults on GPUs")
+          {positional("OPTION…", work.options, "options of the program, after --")
+               .with_default("-- --bs 4 --image-size 64 on CPUs")
                .as_words_behind_dashes(),
-           text_option("--program", "PATH", work.program, "what to run")
-               .with_default("bench_resnet50 beside plumbline"),
+           text_option("--program", "PATH", work.program, "program that the devices run")
+               .with_default("bench_resnet50 next to plumbline")
+               .rare(),
            text_option("--reference", "FILE", work.reference,
                        "what such devices reached, as results/published/reference.csv has it")
-               .with_default("Plumbline's own runs"),
+               .with_default("Plumbline's own runs")
+               .rare(),
            number_option("--seconds", "X", work.seconds,
-                         {.lowest = 0, .highest = 86400, .above_lowest = true}, "least length of each run"),
+                         {.lowest = 0, .highest = 86400, .above_lowest = true}, "shortest time of a run"),
            number_option("--run-timeout-s", "X", work.run_timeout_seconds,
                          {.lowest = 0, .highest = 86400, .above_lowest = true},
-                         "a run that takes longer, with its start, counts as failed")}};
+                         "longest time of a run, with its start; a longer one has failed")
+               .rare()}};
 }
 
 std::string screened_program(const ScreenWork& work) {

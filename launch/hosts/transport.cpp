@@ -50,18 +50,20 @@ OptionGroup host_options(HostArguments& arguments) {
   return {
       "Hosts",
       {text_option("-H,--hosts", "HOSTS", arguments.hosts,
-                   "node[1-4], node[01-04,7], node1..4 or n1,n2, each also as USER@HOST")
+                   "node[1-4], node[01-04,7], node1..4, n1,n2 or USER@HOST")
            .with_default("this host"),
-       text_option("--hostfile", "FILE", arguments.hostfile, "Open MPI's: lines HOST slots=N"),
+       text_option("--hostfile", "FILE", arguments.hostfile, "file of lines HOST slots=N, as for mpirun"),
        text_option(
            "--ssh", "COMMAND", arguments.ssh,
-           "instead of ssh: takes a host and a command line, such as 'ssh -p 2222' or 'rsh'; 'srun' in "
-           "a Slurm job")
-           .with_default("OMPI_MCA_plm_rsh_agent, else " + std::string(kDefaultAgent)),
-       number_option("--at-once", "N", arguments.most_at_once, {1, 1000}, "hosts that are asked at a time"),
+           "command that starts another one on a host: 'ssh -p 2222', 'rsh', or 'srun' in a Slurm job")
+           .with_default("OMPI_MCA_plm_rsh_agent, else " + std::string(kDefaultAgent))
+           .rare(),
+       number_option("--at-once", "N", arguments.most_at_once, {1, 1000}, "hosts that are asked at a time")
+           .rare(),
        number_option("--timeout-s", "X", arguments.timeout_seconds,
                      {.lowest = 0, .highest = 86400, .above_lowest = true},
-                     "seconds that a host may take to answer")}};
+                     "seconds that a host may take to answer")
+           .rare()}};
 }
 
 HostList named_hosts(const HostArguments& arguments) {

@@ -219,7 +219,8 @@ TEST(Completions, OfZshSayWhatFitsAndWhatExcludesWhat) {
   for (const char* wanted :
        {"'--device=[", ":auto|cuda|cpu:(auto cuda cpu)'",
         "'(--bs --batch-per-device)'{--bs=,--batch-per-device=}'[", "'(--fp32 --tf32 --fp16 --bf16)--tf32[",
-        ":A,B:_sequence compadd - ", "'(- *)--version[", "'(- *)'{--help,-h}'[this text]'", ":N:_default'"})
+        ":A,B:_sequence compadd - ", "'(- *)--version[", "'(- *)'{--help,-h}'[print what most people need]'",
+        ":N:_default'"})
     EXPECT_NE(script.find(wanted), std::string::npos) << wanted << " is missing in\n" << script;
   const std::string commands = zsh_completions(completed("plumbline", plumbline_commands()));
   for (const char* wanted :

@@ -31,8 +31,9 @@ std::string row_of(const OptionSpec& spec) {
     const std::string written = name + (spec.value_name.empty() ? "" : " " + spec.value_name);
     append_part(names, "`" + replaced(written, '|', "\\|") + "`");
   }
-  const std::string value = spec.default_text.empty() ? "" : " (default: " + spec.default_text + ")";
-  return "| " + names + " | " + escaped(spec.help + value) + " |";
+  std::string meaning;
+  for (const std::string& line : spec.help_lines()) append_part(meaning, escaped(line), "<br>");
+  return "| " + names + " | " + meaning + " |";
 }
 
 class OptionsPage {
@@ -63,7 +64,8 @@ class OptionsPage {
   void add_group(const OptionGroup& group, bool with_title, const std::set<std::string>& known) {
     std::string rows;
     for (const OptionSpec& spec : group.options)
-      if (!known.contains(row_of(spec))) rows += row_of(spec) + "\n";
+      if (!known.contains(row_of(spec)) && !spec.names.front().starts_with("--help"))
+        rows += row_of(spec) + "\n";
     if (rows.empty()) return;
     if (with_title) text_ += "\n### " + escaped(group.title) + "\n" + kHead;
     text_ += rows;
@@ -71,7 +73,8 @@ class OptionsPage {
 
   static constexpr const char* kHead = "\n| option | meaning |\n|---|---|\n";
   std::string text_ =
-      "# Options\n\nThe programs' own tables of options, as `--help` and the manual pages show them. "
+      "# Options\n\nThe programs' own tables of options, as `--help-all` and the manual pages show them; "
+      "`--help` shows the usual ones. "
       "`PLUMB_UPDATE=1 build/release/bin/bench_tests --gtest_filter='OptionsPage.*'` rewrites this page.\n";
 };
 

@@ -16,7 +16,7 @@ struct Sample {
   double rate = 0.5;
   std::string path = "here";
   Form shape = Form::round;
-  bool check = true, loud = false, quiet = false, help = false;
+  bool check = true, loud = false, quiet = false, version = false;
   std::string folder;
 };
 
@@ -41,7 +41,8 @@ OptionTable make_table(Sample& sample) {
         flag_option("--no-check", sample.check, false, "leave checks out").with_key("check"),
         flag_option("--loud", sample.loud, true, "say more").in_set("loudness"),
         flag_option("--quiet", sample.quiet, true, "say less").in_set("loudness"),
-        stop_option("--help", sample.help, "this text"), positional("FOLDER", sample.folder, "where")}}};
+        stop_option("--version", sample.version, "print the version"),
+        positional("FOLDER", sample.folder, "where")}}};
   return table;
 }
 
@@ -110,7 +111,7 @@ TEST(OptionTable, FlagsTakeNoValue) {
                         {"option --no-check: takes no value, got '1'", "give --no-check alone"});
   expect_sample_refused({"--loud="}, {"option --loud: takes no value, got ''"});
   expect_sample_refused({"--no-check=false", "--count", "3"}, {"--no-check: takes no value"});
-  EXPECT_TRUE(parse_sample({"--loud=1", "--help"}).help);
+  EXPECT_TRUE(parse_sample({"--loud=1", "--version"}).version);
   EXPECT_EQ(parse_sample({"--path=--loud=1"}).path, "--loud=1");
 }
 
