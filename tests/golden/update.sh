@@ -7,7 +7,7 @@ shift
 here=$(dirname "$0")
 if [ $# -eq 0 ]; then
   for transcript in "$here"/*.txt; do
-    [ "${transcript##*/}" = CMakeLists.txt ] || set -- "$@" "$transcript"
+    case ${transcript##*/} in CMakeLists.txt | messages.txt) ;; *) set -- "$@" "$transcript" ;; esac
   done
 fi
 PLUMB_UPDATE=1 exec "$here/run.sh" "$programs" "$@"
