@@ -64,6 +64,26 @@ case $scenario in
     grep -q '^FAIL *link *n3 - all ' two.txt || fail "n3's link isn't named"
     grep -q "^n4: other hosts don't reach it" two.txt || fail "n4's network isn't named"
     ;;
+  accept_names_another_build_and_odd_bits)
+    on_cluster 4 1gbit
+    mkdir package
+    cp "$programs/plumbline" "$programs/bench_allreduce" package/
+    cat >package/bench_arcface <<PROGRAM
+#!/bin/sh
+case \$(hostname):\$* in
+  n2:"--version --json") "$programs/bench_arcface" "\$@" | sed -E 's/("build_id": *")..../\1dead/' && exit ;;
+  n3:*) export LD_PRELOAD=$programs/../tests/cluster/libodd_bits.so ;;
+esac
+exec "$programs/bench_arcface" "\$@"
+PROGRAM
+    chmod +x package/bench_arcface
+    programs=$PWD/package
+    accept odd -H 'n[1-4]'
+    expect_bad odd n2 n3
+    grep -q "^n2: build " odd.txt || fail "n2's build isn't named"
+    tr -s ' \n' ' ' <odd.txt | grep -q "n3 computes other bits than most devices of its kind: .*, first in [^ ]*weight's gradient" ||
+      fail "n3's tensor isn't named"
+    ;;
   accept_knows_what_links_should_reach)
     on_cluster 3 100mbit
     accept slow -H 'n[1-3]' --link 1Gbit/s
