@@ -101,6 +101,17 @@ std::string duration_text(double seconds) {
   return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
+// Groups that plumbline scaling can't judge, a line each.
+std::string unjudged_text(const SweepPlan& plan) {
+  std::string text;
+  for (const SweepGroup& group : plan.groups)
+    if (group.program.ends_with("bench_arcface") && std::ranges::count(group.options, "--head=dp") == 0)
+      text += fmt::format(
+          "plumbline scaling can't judge {}: ranks share out its class centers; add head = \"dp\"\n",
+          group.name);
+  return text;
+}
+
 // The runs of a dry run, and the time they would take.
 std::string plan_text(const SweepPlan& plan, const SweepFolder& folder, const SweepArguments& arguments) {
   std::map<std::string, RunState> states;
@@ -118,6 +129,7 @@ std::string plan_text(const SweepPlan& plan, const SweepFolder& folder, const Sw
   const auto measured = seconds_left(plan, state);
   text += measured ? fmt::format("time: {} as the finished runs took\n", duration_text(*measured))
                    : "time: not known before a run has ended\n";
+  text += unjudged_text(plan);
   for (const std::size_t index : open) text += shell_text(command_of(plan, plan.runs[index], folder)) + "\n";
   return text;
 }
