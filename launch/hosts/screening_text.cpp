@@ -91,7 +91,7 @@ std::string screen_text(const ScreenReport& report) {
     return (device.together && !clocks_text(*device.together).empty()) ||
            (device.alone && !clocks_text(*device.alone).empty());
   });
-  std::vector<TextRow> rows{{"rank", "device", "alone", "of median", "all at once", "of median", "kind"}};
+  std::vector<TextRow> rows{{"#", "device", "alone", "of median", "all at once", "of median", "kind"}};
   if (has_clocks) rows.front().push_back("clocks");
   for (const ScreenedDevice& device : report.devices) {
     if (!device.alone && !device.together) continue;
