@@ -30,9 +30,8 @@ struct HostCheck {
   HostNotes& found;
 
   const HostFacts& facts() const { return answer.facts; }
-  void add(Severity severity, const std::string& check, const std::string& what, const std::string& detail,
-           const std::string& remedy) const {
-    found.add(severity, check, answer.name, what, detail, remedy);
+  void add(FindingCode code, const FindingDetails& details = {}) const {
+    found.add(code, answer.name, details);
   }
 };
 
@@ -52,45 +51,36 @@ std::string dotted_version(const std::string& text) {
 void check_program(const HostCheck& host) {
   const ProgramFacts& program = host.facts().program;
   if (!program.failure.empty())
-    host.add(error, "program", program.path + " doesn't start", program.failure,
-             "copy the same package to the same path on every host, or name the program by --program");
+    host.add("program-start",
+             {.entity = program.path, .what = program.path + " doesn't start", .detail = program.failure});
   const MpiFacts& mpi = host.facts().mpi;
-  if (mpi.daemon.empty())
-    host.add(warning, "mpi", "Open MPI's orted or prted is not in PATH of a login without a terminal", "",
-             "install Open MPI there, set PATH for such logins, or give mpirun --prefix; srun needs none");
+  if (mpi.daemon.empty()) host.add("mpi-daemon");
   const auto linked = program.libraries.find("MPI");
   if (linked == program.libraries.end() || !linked->second.starts_with("Open MPI") || mpi.version.empty())
     return;
   if (const std::string version = dotted_version(linked->second); version != mpi.version)
-    host.add(warning, "mpi",
-             fmt::format("mpirun is Open MPI {}, the program's library {}", mpi.version, version), mpi.mpirun,
-             "put the mpirun of the program's Open MPI first in PATH");
+    host.add("mpi-mixed",
+             {.what = fmt::format("mpirun is Open MPI {}, the program's library {}", mpi.version, version),
+              .detail = mpi.mpirun});
 }
 
 void check_gpu(const HostCheck& host, const GpuFacts& gpu, std::size_t index) {
-  const std::string name = fmt::format("GPU {}", index);
+  const auto add = [&](FindingCode code, const std::string& values = "") {
+    host.add(code, {.entity = std::to_string(index),
+                    .detail = fmt::format("GPU {}{}{}", index, values.empty() ? "" : ": ", values)});
+  };
   if (gpu.processes > 0 || gpu.used_bytes > kUsedGpuShare * gpu.memory_bytes)
-    host.add(warning, "gpu", "a GPU is in use",
-             fmt::format("{}: {}, {:.1f} GiB of memory", name, counted(gpu.processes, "process"),
-                         gpu.used_bytes / kGiB),
-             "end what runs there (nvidia-smi), or leave the host out");
-  if (gpu.uncorrected_errors > 0)
-    host.add(warning, "gpu", "a GPU's memory has had errors that ECC couldn't correct",
-             fmt::format("{}: {}", name, gpu.uncorrected_errors),
-             "reset the GPU or reboot, and watch it: nvidia-smi -q -d ECC");
+    add("gpu-busy",
+        fmt::format("{}, {:.1f} GiB of memory", counted(gpu.processes, "process"), gpu.used_bytes / kGiB));
+  if (gpu.uncorrected_errors > 0) add("gpu-ecc", std::to_string(gpu.uncorrected_errors));
   if (gpu.rows_ran_out)
-    host.add(warning, "gpu", "a GPU has no spare memory rows left", name, "have it replaced");
+    add("gpu-rows-out");
   else if (gpu.rows_wait_for_reset)
-    host.add(warning, "gpu", "a GPU waits for a reset to replace faulty memory rows", name,
-             "reset the GPU or reboot");
+    add("gpu-rows-reset");
   if (gpu.throttled)
-    host.add(warning, "gpu", "a GPU's clocks are held down before the run",
-             fmt::format("{}: {}, {} MHz, {} C", name, fmt::join(gpu.throttle_reasons, " and "),
-                         gpu.sm_clock_mhz, gpu.temperature_celsius),
-             "check cooling, power supply and power cap (nvidia-smi -q -d PERFORMANCE)");
-  if (gpu.mig == "on")
-    host.add(warning, "gpu", "a GPU is split up by MIG", name,
-             "turn it off (nvidia-smi -mig 0): runs take whole GPUs");
+    add("gpu-throttled", fmt::format("{}, {} MHz, {} C", fmt::join(gpu.throttle_reasons, " and "),
+                                     gpu.sm_clock_mhz, gpu.temperature_celsius));
+  if (gpu.mig == "on") add("gpu-mig");
 }
 
 void check_gpus(const HostCheck& host) {
@@ -99,15 +89,14 @@ void check_gpus(const HostCheck& host) {
   const auto cuda = facts.program.libraries.find("CUDA");
   const bool has_cuda = cuda != facts.program.libraries.end();
   if (!facts.gpus.empty() && !has_cuda && facts.program.failure.empty())
-    host.add(note, "driver", "the program was built without CUDA and leaves the GPUs idle", "",
-             "install a package with CUDA to use them");
+    host.add("driver-unused", {.entity = facts.program.path});
   // A driver runs programs of its own CUDA's major version and of older ones (CUDA Compatibility, minor
   // versions).
   if (has_cuda && !facts.driver_cuda.empty() &&
       major_version(facts.driver_cuda) < major_version(cuda->second))
-    host.add(error, "driver",
-             fmt::format("the driver runs CUDA {} and the program wants {}", facts.driver_cuda, cuda->second),
-             "driver " + facts.driver, "install a newer driver");
+    host.add("driver-old", {.what = fmt::format("the driver runs CUDA {} and the program wants {}",
+                                                facts.driver_cuda, cuda->second),
+                            .detail = "driver " + facts.driver});
 }
 
 void check_limits(const HostCheck& host) {
@@ -119,42 +108,33 @@ void check_limits(const HostCheck& host) {
   const bool has_active_port =
       std::ranges::any_of(facts.ports, [](const PortFacts& port) { return port.state == "ACTIVE"; });
   if (const double bytes = limit("locked memory"); has_active_port && bytes >= 0)
-    host.add(warning, "limits", "locked memory is limited, and InfiniBand locks what it sends",
-             fmt::format("{:.0f} MiB", bytes / kMiB),
-             "allow it (ulimit -l unlimited; for Slurm LimitMEMLOCK of slurmd)");
+    host.add("limit-locked-memory", {.detail = fmt::format("{:.0f} MiB", bytes / kMiB)});
   if (const double files = limit("open files"); files >= 0 && files < kOpenFiles)
-    host.add(warning, "limits", "few files may be open at once, and every connection is one",
-             fmt::format("{:.0f}", files), fmt::format("allow {:.0f} or more (ulimit -n)", kOpenFiles));
+    host.add("limit-open-files", {.detail = fmt::format("{:.0f}", files)});
   if (!facts.ports.empty() && !has_active_port)
-    host.add(warning, "network", "no InfiniBand or RoCE port is active", facts.ports.front().name,
-             "look at cable and switch (ibstat), or set NCCL_IB_DISABLE=1 on all hosts");
+    host.add("port-inactive", {.entity = facts.ports.front().name, .detail = facts.ports.front().name});
   const double wanted = facts.gpus.empty() ? kSharedMemoryBytes : kSharedMemoryBytesWithGpus;
   if (facts.shared_memory_free_bytes < wanted)
-    host.add(warning, "shared memory",
-             fmt::format("/dev/shm has less than {:.0f} MiB left for ranks' messages", wanted / kMiB),
-             fmt::format("{:.0f} of {:.0f} MiB", facts.shared_memory_free_bytes / kMiB,
-                         facts.shared_memory_bytes / kMiB),
-             "make room or enlarge it (containers: --shm-size=1g or --ipc=host)");
+    host.add("shm-full", {.what = fmt::format("/dev/shm has less than {:.0f} MiB left for ranks' messages",
+                                              wanted / kMiB),
+                          .detail = fmt::format("{:.0f} of {:.0f} MiB", facts.shared_memory_free_bytes / kMiB,
+                                                facts.shared_memory_bytes / kMiB)});
 }
 
 void check_log_folder(const HostCheck& host) {
   const FolderFacts& folder = host.facts().log_folder;
   if (folder.existing.empty()) return;
-  if (!folder.writable)
-    host.add(warning, "log folder", fmt::format("{} can't be written", folder.existing), "",
-             "give this user the right to, or name another --log-dir and --output");
+  if (!folder.writable) host.add("log-read-only", {.what = folder.existing + " can't be written"});
   if (folder.free_bytes < kFreeDiskBytes)
-    host.add(warning, "log folder", fmt::format("little space is left for {}", folder.path),
-             fmt::format("{:.2f} GiB", folder.free_bytes / kGiB),
-             "make room, or name another --log-dir and --output");
+    host.add("log-full", {.what = "little space is left for " + folder.path,
+                          .detail = fmt::format("{:.2f} GiB", folder.free_bytes / kGiB)});
 }
 
 void check_load(const HostCheck& host) {
   const HostFacts& facts = host.facts();
   if (facts.cpus > 0 && facts.load > kBusyLoadPerCpu * facts.cpus)
-    host.add(warning, "load", "other programs keep it busy",
-             fmt::format("load {:.1f} on {}", facts.load, counted(facts.cpus, "CPU")),
-             "end them or wait: steps would take longer and vary");
+    host.add("cpu-load",
+             {.detail = fmt::format("load {:.1f} on {}", facts.load, counted(facts.cpus, "CPU"))});
 }
 
 // Whether the other hosts see what is in the log folder of the host that asked.
@@ -164,41 +144,51 @@ void check_sharing(const std::vector<const HostAnswer*>& answers, HostNotes& fou
   if (answers.size() < 2 || seeing == std::ssize(answers)) return;
   // The host that asked may be one of them.
   const bool is_shared_by_some = seeing > 1;
-  for (const HostAnswer* answer : answers)
-    if (!answer->facts.log_folder.has_marker)
-      found.add(is_shared_by_some ? warning : note, "log folder", answer->name,
-                fmt::format("{} is not the folder that {}", answer->facts.log_folder.path,
-                            is_shared_by_some ? "others share" : "the host that asks has"),
-                "",
-                is_shared_by_some
-                    ? "mount it there, too"
-                    : "look for logs and results on the host of rank 0, or name a shared --log-dir");
+  for (const HostAnswer* answer : answers) {
+    const FolderFacts& folder = answer->facts.log_folder;
+    if (folder.has_marker) continue;
+    if (is_shared_by_some)
+      found.add("log-not-shared", answer->name,
+                {.what = folder.path + " is not the folder that others share"});
+    else
+      found.add("log-elsewhere", answer->name,
+                {.what = folder.path + " is not the folder that the host that asks has"});
+  }
 }
 
 }  // namespace
 
-void HostNotes::add(Severity severity, const std::string& kind, const std::string& host,
-                    const std::string& what, const std::string& detail, const std::string& remedy) {
-  const std::string text = printable(what), to_do = printable(remedy);
-  const auto same = std::ranges::find_if(collected_, [&](const Collected& one) {
-    return one.note.severity == severity && one.note.kind == kind && one.note.text == text &&
-           one.remedy == to_do;
+void HostNotes::add(FindingCode code, const std::string& host, const FindingDetails& details) {
+  const FindingKind& kind = *code.kind;
+  const std::string text = printable(details.what.empty() ? kind.meaning : details.what);
+  const std::string action = printable(details.action.empty() ? kind.action : details.action);
+  auto same = std::ranges::find_if(collected_, [&](const Collected& one) {
+    return one.note.code == kind.code && one.note.text == text && one.note.action == action;
   });
   if (same == collected_.end())
-    return collected_.push_back(
-        {{.kind = kind, .text = text, .severity = severity, .hosts = {host}}, detail, to_do});
-  same->details_differ |= same->detail != detail;
-  if (same->note.hosts.back() != host) same->note.hosts.push_back(host);
+    same = collected_.insert(same, {.note = {.kind = kind.check,
+                                             .text = text,
+                                             .severity = kind.severity,
+                                             .code = std::string(kind.code),
+                                             .action = action},
+                                    .detail = details.detail});
+  same->details_differ |= same->detail != details.detail;
+  Note& note = same->note;
+  if (note.hosts.empty() || note.hosts.back() != host) note.hosts.push_back(host);
+  NoteEntity entity{host, kind.entity, printable(details.entity)};
+  if (note.entities.empty() || note.entities.back() != entity) note.entities.push_back(std::move(entity));
 }
 
 std::vector<Note> HostNotes::take() && {
   std::vector<Note> notes;
   for (Collected& found : collected_) {
     Note& note = found.note;
+    const std::size_t hosts = note.hosts.size(), entities = note.entities.size();
     if (!found.detail.empty())
-      note.text += fmt::format(" ({}{})", printable(found.detail),
-                               found.details_differ ? " on " + note.hosts.front() : "");
-    note.text += ": " + found.remedy;
+      note.text += fmt::format(" ({}{}{})", printable(found.detail),
+                               found.details_differ && hosts > 1 ? " on " + note.hosts.front() : "",
+                               entities > hosts ? fmt::format(", {} more", entities - 1) : "");
+    note.text += ": " + note.action;
     note.subject = short_host_list_text(note.hosts);
     notes.push_back(std::move(note));
   }
@@ -213,7 +203,8 @@ std::vector<Note> find_faults(const std::vector<HostAnswer>& answers, bool has_m
     if (answer.answered)
       answered.push_back(&answer);
     else
-      found.add(error, "reach", answer.name, answer.failure, answer.failure_detail, answer.remedy);
+      found.add("host-unreachable", answer.name,
+                {.what = answer.failure, .action = answer.remedy, .detail = answer.failure_detail});
   }
   for (const HostAnswer* answer : answered)
     for (const auto check : {check_program, check_gpus, check_limits, check_log_folder, check_load})
@@ -236,7 +227,7 @@ ExitCode DoctorReport::exit_code() const {
 std::string doctor_text(const DoctorReport& report) {
   std::string text, counts;
   for (const Note& note : report.notes)
-    text += fmt::format("{:<8} {}\n", name_of(*note.severity), note_text(note));
+    text += fmt::format("{:<8} {} [{}]\n", name_of(*note.severity), note_text(note), note.code);
   for (const Severity severity : {error, warning, note})
     if (const auto count = std::ranges::count(report.notes, severity, &Note::severity); count > 0)
       append_part(counts, counted(count, name_of(severity)));

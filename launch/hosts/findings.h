@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "launch/hosts/finding_codes.h"
 #include "launch/hosts/host_facts.h"
 #include "results/record/note.h"
 
@@ -33,19 +34,25 @@ struct HostAnswer {
   static void fields(auto& self, auto&& each);
 };
 
+// What one host's finding adds to its kind.
+struct FindingDetails {
+  std::string entity;  // "5" of GPUs, "mlx5_0:1" of ports, a program's path
+  // Instead of the kind's meaning and action.
+  std::string what, action;
+  std::string detail;  // may differ from host to host, such as an amount; the first host's stands for all
+};
+
 // Notes on hosts as they are collected; the same one of several hosts is one.
 class HostNotes {
  public:
-  // `detail`: what may differ from host to host, such as an amount; the first host's stands for all.
-  void add(Severity severity, const std::string& kind, const std::string& host, const std::string& what,
-           const std::string& detail, const std::string& remedy);
+  void add(FindingCode code, const std::string& host, const FindingDetails& details = {});
   // In the order of their severity, then as they came. A text is "what (detail): remedy".
   std::vector<Note> take() &&;
 
  private:
   struct Collected {
     Note note;  // its text is what alone
-    std::string detail, remedy;
+    std::string detail;
     bool details_differ = false;
   };
   std::vector<Collected> collected_;

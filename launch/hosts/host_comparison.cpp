@@ -25,10 +25,10 @@ using Answers = std::vector<const HostAnswer*>;
 
 // Something that all hosts should have alike.
 struct ComparedFact {
-  Severity severity;
-  std::string check, noun;
+  FindingCode code;
+  std::string noun;
   std::function<std::string(const HostFacts&)> text;  // empty: the host doesn't tell, and isn't compared
-  std::string remedy;
+  std::function<std::string(const HostFacts&)> entity = nullptr;
 };
 
 // "8 x NVIDIA H100, 1 x NVIDIA A100"; "none".
@@ -68,40 +68,26 @@ std::string build_text(const HostFacts& facts) {
 }
 
 std::vector<ComparedFact> compared_facts() {
-  using enum Severity;
   const auto member = [](std::string HostFacts::*value) {
     return [value](const HostFacts& facts) { return facts.*value; };
   };
   std::vector<ComparedFact> facts{
-      {error, "program", "build", build_text,
-       "copy the same package to every host: ranks of different builds refuse to start"},
-      {warning, "mpi", "Open MPI of mpirun", [](const HostFacts& host) { return host.mpi.version; },
-       "install the same Open MPI on every host, or put the same one first in PATH"},
-      {warning, "cpu", "processor", member(&HostFacts::cpu),
-       "the slowest host sets the pace: leave the odd ones out, or expect their speed"},
-      {warning, "cpu", "number of CPUs", [](const HostFacts& host) { return std::to_string(host.cpus); },
-       "look for CPUs that are offline, hyper-threading that is off, and limits of a container"},
-      {warning, "gpu", "GPUs", gpus_text,
-       "look for a GPU that fell off the bus (nvidia-smi, dmesg), or leave the host out"},
-      {warning, "gpu", "ECC", [](const HostFacts& host) { return gpu_switch_text(host, &GpuFacts::ecc); },
-       "set it alike (nvidia-smi -e 0|1 and a reboot): it takes memory and bandwidth"},
-      {warning, "driver", "NVIDIA driver", member(&HostFacts::driver),
-       "install the same driver on every host"},
-      {warning, "network", "InfiniBand and RoCE ports", ports_text,
-       "look for a cable that is out, a port that is down or slower, and an adapter that is missing"},
-      {note, "network", "NCCL's interface for TCP", member(&HostFacts::nccl_interface),
-       "if they aren't in one network, name those that are in NCCL_SOCKET_IFNAME"},
-      {note, "network", "interfaces", member(&HostFacts::interfaces),
-       "nothing, if one network joins all hosts; else name it (docs/reference/environment.md)"},
-      {note, "kernel", "kernel", member(&HostFacts::kernel), "nothing, unless a host turns out slower"},
-      {note, "log folder", "file system of the log folder",
-       [](const HostFacts& host) { return host.log_folder.file_system; },
-       "mount the same folder on every host if logs are to be shared"}};
+      {"program-build", "build", build_text, [](const HostFacts& host) { return host.program.path; }},
+      {"mpi-differs", "Open MPI of mpirun", [](const HostFacts& host) { return host.mpi.version; }},
+      {"cpu-model", "processor", member(&HostFacts::cpu)},
+      {"cpu-count", "number of CPUs", [](const HostFacts& host) { return std::to_string(host.cpus); }},
+      {"gpu-count", "GPUs", gpus_text},
+      {"gpu-ecc-mode", "ECC", [](const HostFacts& host) { return gpu_switch_text(host, &GpuFacts::ecc); }},
+      {"driver-version", "NVIDIA driver", member(&HostFacts::driver)},
+      {"port-differs", "InfiniBand and RoCE ports", ports_text},
+      {"nccl-interface", "NCCL's interface for TCP", member(&HostFacts::nccl_interface)},
+      {"interfaces", "interfaces", member(&HostFacts::interfaces)},
+      {"kernel-version", "kernel", member(&HostFacts::kernel)},
+      {"log-file-system", "file system of the log folder",
+       [](const HostFacts& host) { return host.log_folder.file_system; }}};
   for (const char* const name : {"open files", "processes", "locked memory", "stack"})
-    facts.push_back(
-        {warning, "limits", fmt::format("limit of {}", name),
-         [name](const HostFacts& host) { return limit_text(host, name); },
-         "set the same limits on every host (/etc/security/limits.conf, for Slurm in slurmd's unit)"});
+    facts.push_back({"limit-differs", fmt::format("limit of {}", name),
+                     [name](const HostFacts& host) { return limit_text(host, name); }});
   return facts;
 }
 
@@ -112,14 +98,13 @@ std::vector<ComparedFact> compared_libraries(const Answers& answers) {
     for (const auto& [name, version] : answer->facts.program.libraries) names.insert(name);
   std::vector<ComparedFact> facts;
   for (const std::string& name : names)
-    facts.push_back(
-        {Severity::warning, "libraries", "library " + name,
-         [name](const HostFacts& host) {
-           if (!host.program.failure.empty()) return std::string();
-           const auto found = host.program.libraries.find(name);
-           return found == host.program.libraries.end() ? "none" : found->second;
-         },
-         "install the same version on every host, or use the bundle, which brings its libraries"});
+    facts.push_back({"library", "library " + name,
+                     [name](const HostFacts& host) {
+                       if (!host.program.failure.empty()) return std::string();
+                       const auto found = host.program.libraries.find(name);
+                       return found == host.program.libraries.end() ? "none" : found->second;
+                     },
+                     [](const HostFacts& host) { return host.program.path; }});
   return facts;
 }
 
@@ -133,12 +118,14 @@ void name_odd_ones(const ComparedFact& fact, const Answers& answers, HostNotes& 
     }
   if (std::set<std::string>(values.begin(), values.end()).size() < 2) return;
   const std::string usual = usual_value(values);
+  const auto add = [&](const HostAnswer& answer, const std::string& what) {
+    found.add(fact.code, answer.name, {.entity = fact.entity ? fact.entity(answer.facts) : "", .what = what});
+  };
   if (!usual.empty()) {
     const std::string others = compared.size() == 2 ? compared.front()->name + " has" : "most hosts have";
     for (std::size_t i = 0; i < compared.size(); ++i)
       if (values[i] != usual)
-        found.add(fact.severity, fact.check, compared[i]->name,
-                  fmt::format("{} {} where {} {}", fact.noun, values[i], others, usual), "", fact.remedy);
+        add(*compared[i], fmt::format("{} {} where {} {}", fact.noun, values[i], others, usual));
     return;
   }
   constexpr std::size_t kMostValues = 4;
@@ -151,8 +138,7 @@ void name_odd_ones(const ComparedFact& fact, const Answers& answers, HostNotes& 
       append_part(list, fmt::format("{} on {}", value, short_host_list_text(hosts)), "; ");
   if (named > kMostValues) list += "; …";
   for (const HostAnswer* answer : compared)
-    found.add(fact.severity, fact.check, answer->name,
-              fmt::format("{}: {} different ones, {}", fact.noun, hosts_of.size(), list), "", fact.remedy);
+    add(*answer, fmt::format("{}: {} different ones, {}", fact.noun, hosts_of.size(), list));
 }
 
 void compare_memory(const Answers& answers, HostNotes& found) {
@@ -162,10 +148,9 @@ void compare_memory(const Answers& answers, HostNotes& found) {
   for (const HostAnswer* answer : answers)
     if (const double own = answer->facts.memory_bytes;
         answers.size() > 2 && std::abs(own - usual) > kMemoryShare * usual)
-      found.add(Severity::warning, "memory", answer->name,
-                fmt::format("memory differs from the median of the hosts, {:.1f} GiB", usual / kGiB),
-                fmt::format("{:.1f} GiB", own / kGiB),
-                "look for a module that is missing or failed (dmidecode)");
+      found.add("memory-size", answer->name,
+                {.what = fmt::format("memory differs from the median of the hosts, {:.1f} GiB", usual / kGiB),
+                 .detail = fmt::format("{:.1f} GiB", own / kGiB)});
 }
 
 // "10.77.0.1" out of "eth0=10.77.0.1/16".
@@ -188,21 +173,19 @@ void check_view(const HostAnswer& viewer, const HostAnswer& named, const std::ve
                 HostNotes& found) {
   const bool is_own = viewer.name == named.name;
   if (seen.empty()) {
-    found.add(Severity::warning, "names", viewer.name,
-              fmt::format("has no address for {}", is_own ? "its own name" : named.name), "",
-              "add it to DNS, or to /etc/hosts on every host");
+    found.add("name-missing", viewer.name,
+              {.what = fmt::format("has no address for {}", is_own ? "its own name" : named.name)});
   } else if (std::ranges::all_of(seen, is_loopback) && named.addresses && !named.addresses->empty() &&
              !std::ranges::all_of(*named.addresses, is_loopback)) {
-    found.add(Severity::warning, "names", viewer.name,
-              fmt::format("resolves {} to a loopback address, which others can't reach",
-                          is_own ? "its own name" : named.name),
-              seen.front(), "take the name off the line of that address in its /etc/hosts");
+    found.add("name-loopback", viewer.name,
+              {.what = fmt::format("resolves {} to a loopback address, which others can't reach",
+                                   is_own ? "its own name" : named.name),
+               .detail = seen.front()});
   } else if (named.addresses && !named.addresses->empty() && !share_any(seen, *named.addresses) &&
              !std::ranges::all_of(*named.addresses, is_loopback)) {
-    found.add(Severity::warning, "names", viewer.name,
-              fmt::format("resolves {} to {}, the host that asks to {}", named.name, seen.front(),
-                          named.addresses->front()),
-              "", "give the name one address in DNS, or in /etc/hosts on every host");
+    found.add("name-differs", viewer.name,
+              {.what = fmt::format("resolves {} to {}, the host that asks to {}", named.name, seen.front(),
+                                   named.addresses->front())});
   }
 }
 
@@ -211,10 +194,8 @@ void check_own_address(const HostAnswer& answer, HostNotes& found) {
   if (!answer.addresses || answer.addresses->empty() || own.empty() || share_any(*answer.addresses, own) ||
       std::ranges::all_of(*answer.addresses, is_loopback))
     return;
-  found.add(Severity::warning, "names", answer.name,
-            "its name leads to an address that it doesn't have itself",
-            fmt::format("{}, it has {}", answer.addresses->front(), fmt::join(own, " ")),
-            "correct its entry in DNS or /etc/hosts; addresses behind NAT can't be used");
+  found.add("name-foreign", answer.name,
+            {.detail = fmt::format("{}, it has {}", answer.addresses->front(), fmt::join(own, " "))});
 }
 
 }  // namespace
@@ -235,17 +216,15 @@ void compare_clocks(const Answers& answers, HostNotes& found) {
     if (!answer->clock) continue;
     const double ahead = answer->clock->seconds - usual;
     if (std::abs(ahead) - answer->clock->uncertainty <= kClockSeconds) continue;
-    found.add(Severity::warning, "clock", answer->name,
-              fmt::format("clock is {} {}", ahead > 0 ? "ahead of" : "behind",
-                          among_hosts ? "most hosts'" : "that of the host that asks"),
-              fmt::format("{:.3f} s, give or take {:.3f} s", std::abs(ahead), answer->clock->uncertainty),
-              "synchronize clocks (chronyc tracking, timedatectl): stamps of logs won't fit together");
+    found.add("clock", answer->name,
+              {.what = fmt::format("clock is {} {}", ahead > 0 ? "ahead of" : "behind",
+                                   among_hosts ? "most hosts'" : "that of the host that asks"),
+               .detail = fmt::format("{:.3f} s, give or take {:.3f} s", std::abs(ahead),
+                                     answer->clock->uncertainty)});
   }
 }
 
 void check_reach(const Answers& answers, HostNotes& found) {
-  constexpr const char* kRemedy =
-      "check its cable, its address in the ranks' network and its firewall: ranks connect to each other";
   std::map<std::string, std::size_t> failures;  // by the name of the host that isn't reached
   // Hosts that gave no facts are told of already.
   const auto answered = [&](const std::string& name) {
@@ -261,11 +240,10 @@ void check_reach(const Answers& answers, HostNotes& found) {
   for (const HostAnswer* answer : answers)
     for (const auto& [name, why] : answer->facts.unreached) {
       if (is_cut_off(name))
-        found.add(Severity::error, "network", name, "other hosts don't reach it over the network", why,
-                  kRemedy);
+        found.add("network-host", name, {.detail = why});
       else if (answered(name) && !is_cut_off(answer->name))
-        found.add(Severity::error, "network", answer->name,
-                  fmt::format("doesn't reach {} over the network", name), why, kRemedy);
+        found.add("network-path", answer->name,
+                  {.what = fmt::format("doesn't reach {} over the network", name), .detail = why});
     }
 }
 
@@ -274,13 +252,8 @@ void compare_names(const Answers& answers, HostNotes& found) {
   for (const HostAnswer* answer : answers) by_name.emplace(answer->name, answer);
   std::map<std::string, const HostAnswer*> machines;
   for (const HostAnswer* answer : answers) {
-    if (answer->addresses && answer->addresses->empty())
-      found.add(Severity::warning, "names", answer->name,
-                "its name has no address here, so mpirun can't reach it by that name", "",
-                "add it to DNS or /etc/hosts; Slurm's srun needs none");
-    if (answer->look_up_was_late)
-      found.add(Severity::warning, "names", answer->name, "its name wasn't looked up in time", "",
-                "find out why the name server is slow (/etc/resolv.conf), or put the hosts into /etc/hosts");
+    if (answer->addresses && answer->addresses->empty()) found.add("name-unknown", answer->name);
+    if (answer->look_up_was_late) found.add("name-slow", answer->name);
     for (const auto& [name, seen] : answer->facts.names)
       if (const auto named = by_name.find(name);
           named != by_name.end() && named->second->addresses && !named->second->addresses->empty())
@@ -289,8 +262,8 @@ void compare_names(const Answers& answers, HostNotes& found) {
     if (answer->facts.boot_id.empty()) continue;
     const auto [first, is_new] = machines.try_emplace(answer->facts.boot_id + answer->facts.host, answer);
     if (!is_new)
-      found.add(Severity::warning, "names", answer->name,
-                fmt::format("is the same host as {}", first->second->name), "", "name each host once");
+      found.add("name-twice", answer->name,
+                {.what = fmt::format("is the same host as {}", first->second->name)});
   }
 }
 

@@ -240,7 +240,7 @@ BusyHosts busy_hosts(const std::vector<HostAnswer>& answers) {
   }
   std::set<std::string> names;
   for (const Note& note : find_faults(answers, false))
-    if (note.kind == "load" || note.text.starts_with("a GPU is in use"))
+    if (note.code == "cpu-load" || note.code == "gpu-busy")
       names.insert(note.hosts.begin(), note.hosts.end());
   busy.names = {names.begin(), names.end()};
   return busy;

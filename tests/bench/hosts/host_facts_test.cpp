@@ -6,10 +6,13 @@
 #include <filesystem>
 
 #include "base/machine/nvml.h"
+#include "base/text.h"
+#include "launch/hosts/finding_codes.h"
 #include "launch/hosts/name_lookup.h"
 #include "launch/hosts/transport.h"
 #include "tests/bench/expect_error.h"
 #include "tests/bench/run/fake_nvml.h"
+#include "tests/golden_text.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb {
@@ -94,6 +97,21 @@ TEST(HostFacts, GpusAreListedWithTheirState) {
   EXPECT_FALSE(gpu.rows_ran_out);
   EXPECT_FALSE(gpu.mig) << "a function that the library lacks";
   EXPECT_FALSE(nvml_system("/no/such/library.so"));
+}
+
+TEST(FindingsPage, ListsEveryFindingByCode) {
+  std::string page =
+      "# Findings\n\nEach line of `plumbline doctor` ends with the code of its finding. In `--json` a note "
+      "has "
+      "`code`, `action` and `entities`: the hosts, and which of their GPUs, ports or programs. A code keeps "
+      "its meaning. Errors give exit code 69, warnings 1, notes 0.\n\n"
+      "`PLUMB_UPDATE=1 build/release/bin/bench_tests --gtest_filter='FindingsPage.*'` rewrites this page.\n\n"
+      "| code | severity | about | finding | action |\n|---|---|---|---|---|\n";
+  EXPECT_TRUE(std::ranges::is_sorted(kFindingKinds, {}, &FindingKind::code));
+  for (const FindingKind& kind : kFindingKinds)
+    page += fmt::format("| `{}` | {} | {} | {} | {} |\n", kind.code, name_of(kind.severity), kind.entity,
+                        kind.meaning, replaced(kind.action, '|', "\\|"));
+  expect_golden("../../docs/reference/findings.md", page);
 }
 
 TEST(HostTransport, WordsAreQuotedForTheOtherHostsShellOnly) {
