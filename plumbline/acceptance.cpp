@@ -125,9 +125,11 @@ class Acceptance {
   }
 
   void ask() {
-    answers_ =
-        ask_hosts(hosts_.names, arguments_.hosts, transport_,
-                  {.program = screened_program(work_), .log_folder = temporary_folder()}, nullptr, signals_);
+    answers_ = ask_hosts(hosts_.names, arguments_.hosts, transport_,
+                         {.program = screened_program(work_),
+                          .others = work_.program.empty(),
+                          .log_folder = temporary_folder()},
+                         nullptr, signals_);
   }
 
   std::vector<HostAnswer> good_answers() const {

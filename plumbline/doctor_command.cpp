@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "launch/hosts/ask_hosts.h"
 #include "launch/hosts/findings.h"
+#include "launch/verdict/expectation.h"
 #include "plumbline/command.h"
 
 namespace plumb {
@@ -19,7 +20,7 @@ namespace {
 
 struct DoctorArguments {
   HostArguments hosts;
-  std::string program, log_folder = "logs", marker, names;
+  std::string program, expect, log_folder = "logs", marker, names;
   bool here = false, clock = false, json = false;
 };
 
@@ -29,11 +30,14 @@ OptionTable doctor_options(DoctorArguments& arguments) {
       "Finds what would stop or slow a run on these hosts, and prints what to do: program and libraries, "
       "MPI, "
       "GPUs, networks, limits, memory, disk, names and clocks. Exit code 0: nothing, or notes; 1: warnings; "
-      "69: a host cannot be reached or cannot start the program. All hosts need plumbline at the same path.",
+      "69: a host cannot be reached, cannot start the program or lacks a GPU. All hosts need plumbline at "
+      "the same path.",
       {host_options(arguments.hosts),
        {"Checks",
         {text_option("--program", "PATH", arguments.program, "program of the run")
-             .with_default("bench_resnet50 next to plumbline"),
+             .with_default("all programs next to plumbline"),
+         text_option("--expect", "FILE", arguments.expect,
+                     "file of accept --save-expect, which has the number of GPUs"),
          text_option("--log-dir", "D", arguments.log_folder,
                      "folder of its logs and results, which the hosts should share")}},
        {"Output",
@@ -74,6 +78,7 @@ class FolderMarker {
 
 HostQuestions questions_of(const DoctorArguments& arguments) {
   HostQuestions questions{.program = program_path(arguments.program, "bench_resnet50"),
+                          .others = arguments.program.empty(),
                           .log_folder = absolute_path(arguments.log_folder).lexically_normal().string(),
                           .marker = arguments.marker};
   if (!arguments.names.empty()) questions.names = split(arguments.names, ',');
@@ -91,6 +96,7 @@ int print_facts(const DoctorArguments& arguments) {
 int doctor_command(const DoctorArguments& arguments) {
   if (arguments.here) return print_facts(arguments);
   HostQuestions questions = questions_of(arguments);
+  const int gpus = arguments.expect.empty() ? 0 : read_expectation(arguments.expect).devices_per_host;
   const SignalWatch signals;
   const auto [hosts, user] = named_hosts(arguments.hosts);
   const double start = wall_seconds();
@@ -111,8 +117,9 @@ int doctor_command(const DoctorArguments& arguments) {
     bar.clear();
   }
   const double seconds = wall_seconds() - start;
-  const DoctorReport report{
-      .notes = find_faults(answers, has_marker), .hosts = std::move(answers), .seconds = seconds};
+  const DoctorReport report{.notes = find_faults(answers, has_marker, static_cast<std::size_t>(gpus)),
+                            .hosts = std::move(answers),
+                            .seconds = seconds};
   print_text(arguments.json ? json_text(doctor_json(report)) : doctor_text(report));
   return static_cast<int>(report.exit_code());
 }

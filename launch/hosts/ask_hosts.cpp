@@ -71,8 +71,9 @@ class Conversation {
 }  // namespace
 
 CommandWords fact_command(const HostQuestions& questions) {
-  CommandWords words{own_program(), "doctor",          "--here",    "--clock",
-                     "--program",   questions.program, "--log-dir", questions.log_folder};
+  CommandWords words{own_program(), "doctor", "--here", "--clock", "--log-dir", questions.log_folder};
+  // Without its option doctor asks for all programs.
+  if (!questions.others) words.insert(words.end(), {"--program", questions.program});
   if (!questions.marker.empty()) words.insert(words.end(), {"--marker", questions.marker});
   if (!questions.names.empty())
     words.insert(words.end(), {"--names", fmt::format("{}", fmt::join(questions.names, ","))});

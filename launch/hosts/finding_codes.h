@@ -48,6 +48,8 @@ inline constexpr FindingKind kFindingKinds[]{
      "set it alike (nvidia-smi -e 0|1 and a reboot): it takes memory and bandwidth"},
     {"gpu-mig", Severity::warning, "gpu", "gpu", "a GPU is split up by MIG",
      "turn it off (nvidia-smi -mig 0): runs take whole GPUs"},
+    {"gpu-missing", Severity::error, "gpu", "host", "fewer GPUs than --expect FILE says",
+     "look for a GPU that fell off the bus (nvidia-smi, dmesg), or leave the host out"},
     {"gpu-rows-out", Severity::warning, "gpu", "gpu", "a GPU has no spare memory rows left",
      "have it replaced"},
     {"gpu-rows-reset", Severity::warning, "gpu", "gpu",

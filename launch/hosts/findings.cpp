@@ -48,11 +48,16 @@ std::string dotted_version(const std::string& text) {
              : text.substr(begin, text.find_first_not_of("0123456789.", begin) - begin);
 }
 
-void check_program(const HostCheck& host) {
-  const ProgramFacts& program = host.facts().program;
+void check_start(const HostCheck& host, const ProgramFacts& program) {
   if (!program.failure.empty())
     host.add("program-start",
              {.entity = program.path, .what = program.path + " doesn't start", .detail = program.failure});
+}
+
+void check_programs(const HostCheck& host) {
+  const ProgramFacts& program = host.facts().program;
+  check_start(host, program);
+  for (const ProgramFacts& other : host.facts().others) check_start(host, other);
   const MpiFacts& mpi = host.facts().mpi;
   if (mpi.daemon.empty()) host.add("mpi-daemon");
   const auto linked = program.libraries.find("MPI");
@@ -196,7 +201,8 @@ std::vector<Note> HostNotes::take() && {
   return notes;
 }
 
-std::vector<Note> find_faults(const std::vector<HostAnswer>& answers, bool has_marker) {
+std::vector<Note> find_faults(const std::vector<HostAnswer>& answers, bool has_marker,
+                              std::size_t expected_gpus) {
   HostNotes found;
   std::vector<const HostAnswer*> answered;
   for (const HostAnswer& answer : answers) {
@@ -207,8 +213,12 @@ std::vector<Note> find_faults(const std::vector<HostAnswer>& answers, bool has_m
                 {.what = answer.failure, .action = answer.remedy, .detail = answer.failure_detail});
   }
   for (const HostAnswer* answer : answered)
-    for (const auto check : {check_program, check_gpus, check_limits, check_log_folder, check_load})
+    for (const auto check : {check_programs, check_gpus, check_limits, check_log_folder, check_load})
       check({*answer, found});
+  for (const HostAnswer* answer : answered)
+    if (const std::size_t gpus = answer->facts.gpus.size(); gpus < expected_gpus)
+      found.add("gpu-missing", answer->name,
+                {.what = fmt::format("{} where {} are expected", counted(gpus, "GPU"), expected_gpus)});
   compare_names(answered, found);
   check_reach(answered, found);
   compare_hosts(answered, found);

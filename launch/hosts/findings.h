@@ -68,8 +68,9 @@ struct DoctorReport {
   static void fields(auto& self, auto&& each);
 };
 
-// `answers` isn't empty; `has_marker`: a marker was put into the log folder.
-std::vector<Note> find_faults(const std::vector<HostAnswer>& answers, bool has_marker);
+// `answers` isn't empty; `has_marker`: a marker was put into the log folder; `expected_gpus`: of every host.
+std::vector<Note> find_faults(const std::vector<HostAnswer>& answers, bool has_marker,
+                              std::size_t expected_gpus = 0);
 
 // A line for each note, and a last one that counts.
 std::string doctor_text(const DoctorReport& report);

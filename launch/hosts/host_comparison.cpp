@@ -60,8 +60,7 @@ std::string limit_text(const HostFacts& facts, const std::string& name) {
   return found->second < 0 ? "unlimited" : fmt::format("{:.0f}", found->second);
 }
 
-std::string build_text(const HostFacts& facts) {
-  const ProgramFacts& program = facts.program;
+std::string build_text(const ProgramFacts& program) {
   return program.build_id.empty() ? ""
                                   : fmt::format("{} ({}, commit {})", program.build_id.substr(0, 12),
                                                 program.version, program.commit);
@@ -72,7 +71,8 @@ std::vector<ComparedFact> compared_facts() {
     return [value](const HostFacts& facts) { return facts.*value; };
   };
   std::vector<ComparedFact> facts{
-      {"program-build", "build", build_text, [](const HostFacts& host) { return host.program.path; }},
+      {"program-build", "build", [](const HostFacts& host) { return build_text(host.program); },
+       [](const HostFacts& host) { return host.program.path; }},
       {"mpi-differs", "Open MPI of mpirun", [](const HostFacts& host) { return host.mpi.version; }},
       {"cpu-model", "processor", member(&HostFacts::cpu)},
       {"cpu-count", "number of CPUs", [](const HostFacts& host) { return std::to_string(host.cpus); }},
@@ -89,6 +89,34 @@ std::vector<ComparedFact> compared_facts() {
     facts.push_back({"limit-differs", fmt::format("limit of {}", name),
                      [name](const HostFacts& host) { return limit_text(host, name); }});
   return facts;
+}
+
+// One per program that any host has next to the one of the run.
+std::vector<ComparedFact> compared_programs(const Answers& answers) {
+  std::set<std::string> paths;
+  for (const HostAnswer* answer : answers)
+    for (const ProgramFacts& program : answer->facts.others) paths.insert(program.path);
+  std::vector<ComparedFact> facts;
+  for (const std::string& path : paths)
+    facts.push_back({"program-build", path + ": build",
+                     [path](const HostFacts& host) {
+                       const auto found = std::ranges::find(host.others, path, &ProgramFacts::path);
+                       return found == host.others.end() ? "none" : build_text(*found);
+                     },
+                     [path](const HostFacts&) { return path; }});
+  return facts;
+}
+
+// Hosts with the usual build of the run's program: where that is odd, the whole package is, and named
+// already.
+Answers usually_built(const Answers& answers) {
+  std::vector<std::string> builds;
+  for (const HostAnswer* answer : answers) builds.push_back(answer->facts.program.build_id);
+  const std::string usual = usual_value(builds);
+  Answers usually;
+  for (const HostAnswer* answer : answers)
+    if (answer->facts.program.build_id == usual) usually.push_back(answer);
+  return usually;
 }
 
 // One per library that any host's program names.
@@ -202,6 +230,8 @@ void check_own_address(const HostAnswer& answer, HostNotes& found) {
 
 void compare_hosts(const Answers& answers, HostNotes& found) {
   for (const ComparedFact& fact : compared_facts()) name_odd_ones(fact, answers, found);
+  const Answers usually = usually_built(answers);
+  for (const ComparedFact& fact : compared_programs(usually)) name_odd_ones(fact, usually, found);
   for (const ComparedFact& fact : compared_libraries(answers)) name_odd_ones(fact, answers, found);
   if (!answers.empty()) compare_memory(answers, found);
 }

@@ -38,10 +38,10 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PortFacts, name, state, rate, li
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(FolderFacts, path, existing, file_system, free_bytes,
                                                 writable, has_marker)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(HostFacts, schema, host, kernel, cpu, interfaces, driver,
-                                                boot_id, cpus, memory_bytes, load, program, mpi, driver_cuda,
-                                                gpus, nccl_interface, ports, limits, shared_memory_bytes,
-                                                shared_memory_free_bytes, log_folder, addresses, names,
-                                                unreached, clock_seconds)
+                                                boot_id, cpus, memory_bytes, load, program, others, mpi,
+                                                driver_cuda, gpus, nccl_interface, ports, limits,
+                                                shared_memory_bytes, shared_memory_free_bytes, log_folder,
+                                                addresses, names, unreached, clock_seconds)
 
 namespace {
 
@@ -89,14 +89,31 @@ std::string mpi_version_of(const std::string& said) {
   return line.find("Open MPI") == std::string::npos ? line : line.substr(line.rfind(' ') + 1);
 }
 
-void take_programs(HostFacts& facts, const std::string& program, const SignalWatch& signals) {
+// The package's programs in the folder of `program`, itself left out.
+std::vector<std::string> other_programs(const fs::path& program) {
+  std::vector<std::string> paths;
+  for (const char* const name :
+       {"plumbline", "bench_resnet50", "bench_arcface", "bench_allreduce", "make_rec"})
+    if (const std::string path = path_of_program(program.parent_path() / name);
+        !path.empty() && program.filename() != name)
+      paths.push_back(path);
+  return paths;
+}
+
+void take_programs(HostFacts& facts, const HostQuestions& questions, const SignalWatch& signals) {
   facts.mpi = {.mpirun = path_of_program("mpirun"), .daemon = path_of_program("orted")};
   if (facts.mpi.daemon.empty()) facts.mpi.daemon = path_of_program("prted");
-  std::vector<CommandWords> commands{{program, "--version", "--json"}};
+  std::vector<CommandWords> commands{{questions.program, "--version", "--json"}};
+  if (questions.others)
+    for (const std::string& path : other_programs(questions.program))
+      commands.push_back({path, "--version", "--json"});
+  const std::size_t programs = commands.size();
   if (!facts.mpi.mpirun.empty()) commands.push_back({facts.mpi.mpirun, "--version"});
   const auto ends = run_side_by_side(commands, {.timeout_seconds = kProgramSeconds}, signals);
-  facts.program = program_facts(program, ends.front());
-  if (ends.size() > 1 && ends.back().code == 0) facts.mpi.version = mpi_version_of(ends.back().output);
+  facts.program = program_facts(questions.program, ends.front());
+  for (std::size_t i = 1; i < programs; ++i)
+    facts.others.push_back(program_facts(commands[i].front(), ends[i]));
+  if (ends.size() > programs && ends.back().code == 0) facts.mpi.version = mpi_version_of(ends.back().output);
 }
 
 std::string switch_text(std::optional<bool> on) {
@@ -236,7 +253,7 @@ std::string nearest_folder(const std::string& path) {
 HostFacts gather_host_facts(const HostQuestions& questions, const SignalWatch& signals) {
   HostFacts facts;
   take_machine(facts);
-  take_programs(facts, questions.program, signals);
+  take_programs(facts, questions, signals);
   take_gpus(facts);
   take_limits(facts);
   facts.ports = adapter_ports("/sys/class/infiniband");

@@ -59,6 +59,7 @@ struct HostFacts {
   double memory_bytes = 0;
   double load = 0;  // processes that want to run now, without this one
   ProgramFacts program;
+  std::vector<ProgramFacts> others;  // the package's other programs that are next to it
   MpiFacts mpi;
   std::string driver_cuda;  // the newest CUDA that the driver runs, "12.8"; empty without a driver
   std::vector<GpuFacts> gpus;
@@ -76,6 +77,7 @@ struct HostFacts {
 // What a host is asked.
 struct HostQuestions {
   std::string program;             // path
+  bool others = false;             // whether the package's other programs are asked for their builds, too
   std::string log_folder;          // path
   std::string marker;              // path of a file that shows whether the log folder is shared; may be empty
   std::vector<std::string> names;  // to be looked up
