@@ -1,5 +1,5 @@
 // Every convolution in a Program of ResNet-50 or a face backbone has a plan, on every kind of GPU and in each
-// precision, at the usual batch and at the smallest and largest (cuda_plan_matrix covers those between).
+// precision, at the usual batch and at the smallest and largest.
 #include <gtest/gtest.h>
 
 #include <optional>

@@ -10,6 +10,11 @@ constexpr std::array<const char*, kFusedGraphs.size()> kNames{
     "conv, statistics", "normalize, conv, statistics", "normalize, weight gradient",
     "data gradient, norm backward"};
 
+// The input or the output has more than 2^31 elements.
+bool has_large_tensor(const ConvProblem& p) {
+  return p.n * std::max(p.h * p.w * p.c, p.out_h * p.out_w * p.out_c) > std::int64_t{1} << 31;
+}
+
 }  // namespace
 
 const char* name_of(FusedGraph pattern) {
@@ -46,10 +51,6 @@ std::optional<ConvProblem> fused(FusedGraph pattern, ConvProblem plain) {
       break;
   }
   return plain;
-}
-
-bool has_large_tensor(const ConvProblem& p) {
-  return p.n * std::max(p.h * p.w * p.c, p.out_h * p.out_w * p.out_c) > std::int64_t{1} << 31;
 }
 
 bool lacks_engine(int compute_capability, const ConvProblem& problem) {

@@ -18,8 +18,6 @@ ConvPass plain_pass(FusedGraph pattern);  // the convolution it replaces
 // Null if this convolution doesn't fit the pattern, is neither 1x1 nor 3x3, or is grouped.
 std::optional<ConvProblem> fused(FusedGraph pattern, ConvProblem plain);
 
-// The input or the output has more than 2^31 elements.
-bool has_large_tensor(const ConvProblem& problem);
 // Fused engines that describe() may request but cuDNN 9.19 lacks: those of sm_90 take no tensor of more than
 // 2^31 elements. Those of sm_80 and sm_89 take everything that fits in memory, as do plain engines on any
 // GPU.

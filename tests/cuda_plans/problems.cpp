@@ -19,10 +19,6 @@ constexpr std::int64_t kMostImages = 65535;  // device.cpp: limit of a grid's se
 
 }  // namespace
 
-std::vector<Workload> workloads() {
-  return {{"resnet50", 32}, {"resnet50", 64}, {"resnet50", 224}, {"r50", 112}, {"r100", 112}, {"y1", 112}};
-}
-
 Graph make_graph(const Workload& workload, std::int64_t batch) {
   return find_model(workload.model)->make({.batch = batch, .image_size = workload.image_size});
 }

@@ -26,8 +26,6 @@ struct Workload {
   std::string model;
   std::int64_t image_size = 224;
 };
-// Workloads of the GPU check and of README's commands: ResNet-50 at 32, 64 and 224 pixels, faces at 112.
-std::vector<Workload> workloads();
 Graph make_graph(const Workload& workload, std::int64_t batch);
 DescribeOptions describe_options(const Workload& workload, Precision precision, bool fuse);
 

@@ -73,7 +73,8 @@ TEST(FrameworkTrace, AnyOverlapOfManyThreadsAddsUpToTheSteps) {
   }
 }
 
-// Made by tests/reference/make_trace.py.
+// Two steps of a small network on a CPU, traced as results/peers trace; the operators inside others are left
+// out.
 TEST(FrameworkTrace, ARealTraceIsSortedWhole) {
   const std::string file = std::string(PLUMB_TEST_DATA) + "/explain/pytorch_cpu.json";
   const FrameworkTrace trace = read_framework_trace(file);
