@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# compare_runs_test.sh SOURCE_DIR: what tests/gpu/compare_runs.py and ceilings.py make of files.
+# compare_runs_test.sh SOURCE_DIR: what tests/gpu/compare_runs.py makes of files.
 . "${BASH_SOURCE[0]%/*}/../prelude.sh"
 checks=$1/tests/gpu
 needs python3 python3
@@ -90,26 +90,3 @@ expect 1 'updates 4.5e-02' parity --precision fp32 --losses nearest.json a.json 
 expect 0 'updates 4.5e-02' parity --precision fp16 --losses near.json near.json a.json --weights start nearer peer fp32
 expect 1 'updates 1.0e-01' parity --precision fp16 --losses near.json near.json a.json --weights start farther peer fp32
 expect 1 'losses 1.5e-02 from fp32' parity --precision bf16 --losses b.json near.json a.json --weights start nearer peer fp32
-
-# The calls of ceilings.py, of a torch that computes nothing.
-cat >torch.py <<'END'
-__version__, float16, bfloat16 = "0", "torch.float16", "torch.bfloat16"
-class Tensor:
-    def __init__(self, *dims):
-        self.dims = dims
-    def numel(self):
-        return self.dims[0]
-    def copy_(self, other):
-        assert self.dims == other.dims
-    def to(self, kind):
-        return self
-def rand(*dims, device):
-    return Tensor(*dims)
-randn = rand
-def empty_like(other):
-    return other
-def matmul(one, other, out):
-    assert one.dims == other.dims == out.dims == (64, 64)
-END
-output=$(PYTHONPATH=$scratch python3 -B "$checks/ceilings.py" --device cpu --copy-mib 8 --rows 64)
-[[ $output == *'"copied_bytes": 16777216'*'"bfloat16": {"flop_per_second"'*'"joules_per_flop": null'*'"summary": "copies '* ]] || fail "ceilings: $output"
