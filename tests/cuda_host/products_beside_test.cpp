@@ -3,13 +3,13 @@
 
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "kernels/cuda/own/block_end.h"
-#include "kernels/cuda/own/window.h"
 #include "kernels/cuda/vendors/conv.h"
 #include "kernels/cuda/vendors/dense.h"
-#include "tests/cuda_host/guarded_tensor.h"
 
 namespace plumb::cuda {
 namespace {
@@ -102,17 +102,18 @@ struct Candidates {
 // Gradients that overflow where the mask is 0 leave no trace.
 TEST(BlockEnd, MasksInfinities) {
   const BlockEndShape shape{.pixels = 2, .channels = 128, .outputs = 64};
-  const std::vector<double> large(128, 60000), weights(64 * 128, 60000), none(256);
-  GuardedTensor d_out(DType::f16, large), weight(DType::f16, weights), added(DType::f16, none),
-      mask(DType::u8, std::vector<double>(32)), d_in(DType::f16, 256);
+  const std::uint16_t kLarge = 0x7B53;  // 60,000 in fp16
+  std::vector<std::uint16_t> d_out(128, kLarge), weight(64 * 128, kLarge), added(256), d_in(256, kLarge);
+  std::vector<std::uint8_t> mask(32);
+  const auto bytes_of_tensor = [](auto& tensor) { return reinterpret_cast<std::byte*>(tensor.data()); };
   launch_block_end(DType::f16, shape,
-                   {.d_out = d_out.data(),
-                    .weight = weight.data(),
-                    .added = added.data(),
-                    .mask = mask.data(),
-                    .d_in = d_in.data()},
+                   {.d_out = bytes_of_tensor(d_out),
+                    .weight = bytes_of_tensor(weight),
+                    .added = bytes_of_tensor(added),
+                    .mask = bytes_of_tensor(mask),
+                    .d_in = bytes_of_tensor(d_in)},
                    nullptr);
-  EXPECT_EQ(d_in.values(), none);
+  EXPECT_EQ(d_in, added) << "all zeros";
 }
 
 TEST(BlockEnd, ComesBeforeTheLibraryWhereItFits) {
@@ -137,36 +138,6 @@ TEST(BlockEnd, ComesBeforeTheLibraryWhereItFits) {
   other = problem, other.fusion = {};
   EXPECT_EQ(both.engine->candidates(other, 1 << 20)->engine(0),
             make_conv_engine({})->candidates(other, 0)->engine(0));
-}
-
-// A single block's tiles, which share its stages, and one to a block.
-TEST(Windows, OfManyTilesToABlockAreTheSame) {
-  const WindowShape shape{.n = 2, .h = 13, .w = 58};
-  const auto elements = static_cast<std::size_t>(shape.n * shape.h * shape.w * kWindowChannels);
-  std::vector<double> numbers(elements), weights(kWindowTaps * kWindowChannels * kWindowChannels);
-  for (std::size_t i = 0; i < elements; ++i) numbers[i] = static_cast<double>(i * 7 % 31) / 16 - 1;
-  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<double>(i * 5 % 23) / 16 - 0.5;
-  GuardedTensor in(DType::f16, numbers), weight(DType::f16, weights);
-  std::vector<std::vector<double>> results, sums, gradients;
-  for (const int multiprocessors : {1, 3, 100}) {
-    GuardedTensor out(DType::f16, elements), sum(DType::f32, 2 * kWindowChannels),
-        partials(DType::f32, window_workspace(shape, multiprocessors) / sizeof(float));
-    launch_window_forward(DType::f16, shape, multiprocessors, in.data(), weight.data(), out.data(),
-                          sum.as<float>(), partials.as<float>(), nullptr);
-    results.push_back(out.values());
-    sums.push_back(sum.values());
-    GuardedTensor d_weight(DType::f16, kWindowWeights),
-        of_blocks(DType::f32, window_weights_workspace(shape, multiprocessors) / sizeof(float));
-    launch_window_backward_weights(DType::f16, shape, multiprocessors, in.data(), in.data(),
-                                   of_blocks.as<float>(), d_weight.data(), nullptr);
-    gradients.push_back(d_weight.values());
-  }
-  EXPECT_EQ(results[0], results[2]);
-  EXPECT_EQ(results[1], results[2]);
-  for (std::size_t i = 0; i < sums[0].size(); ++i)
-    EXPECT_NEAR(sums[0][i], sums[2][i], 1e-5 * sums[2][i % 64 + 64]);
-  EXPECT_EQ(gradients[0], gradients[2]);  // of numbers whose sums are exact in f32
-  EXPECT_EQ(gradients[1], gradients[2]);
 }
 
 // The library's engines are proven, and without tuning the first one is taken.
