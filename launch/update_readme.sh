@@ -49,7 +49,7 @@ tables() {
 # The figures of README.md's table, "8,532" as 8532, that no run, comparison or peer has. A figure printed as 8532.5 was
 # rounded before, so it is both 8532 and 8533.
 unfounded_figures() {
-  grep -hoE '[0-9]+\.[0-9]+' "$work/README.md" "$measured"/*/{pytorch.txt,peers/*.json} 2>/dev/null |
+  { grep -hoE '[0-9]+\.[0-9]+' "$work/README.md" "$measured"/*/{pytorch.txt,peers/*.json} 2>/dev/null || true; } |
     sed -E 's/^([0-9]+)\.5$/\1.4\n\1.6/' | xargs -r printf '%.0f\n' | sort -u >"$work/founded"
   sed -n '/^## What has been measured/,/^On two cores/p' README.md | grep '^| [A-Z]' | grep -oE '[0-9]+,[0-9]{3}( \(|\*)' |
     tr -d ',( *' | sort -u | { grep -vxFf "$work/founded" || true; }
