@@ -167,7 +167,7 @@ ReportData collect_report(const LoadedSamples& samples, const ReportOptions& opt
   const std::vector<PublishedResult> published = published_results();
   data.published = published_curves(data.curves, published, options.selected_published);
   add_bars(published, data);
-  data.title = !options.title.empty()     ? options.title
+  data.title = !options.title.empty()    ? options.title
                : !data.verdict.is_null() ? "Verdict on " + counted(data.verdict.at("hosts").size(), "host")
                                          : "Training throughput of " + subject_of(data.curves);
   for (const Note& bad : samples.bad) data.left_out.push_back(note_text(bad));

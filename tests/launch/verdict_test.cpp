@@ -22,8 +22,9 @@ ScreenedDevice device(const std::string& host, double speed, ComputedBits bits =
 Outcome outcome_of(double speed, double expected, bool is_busy, std::size_t on_one_machine = 1) {
   const Expectation expectation{.devices = {{.name = "H100", .images_per_second = expected}}};
   Verdict verdict{.hosts = {"n1"}};
-  add_devices(verdict, judge_devices({"n1"}, {device("n1", speed)}), &expectation,
-              {.names = is_busy ? verdict.hosts : std::vector<std::string>{}, .on_one_machine = on_one_machine});
+  add_devices(
+      verdict, judge_devices({"n1"}, {device("n1", speed)}), &expectation,
+      {.names = is_busy ? verdict.hosts : std::vector<std::string>{}, .on_one_machine = on_one_machine});
   return verdict.outcome();
 }
 
