@@ -5,9 +5,13 @@ const series = makeSeries(data);
 let presentRun = data.shown_run;
 
 function showTop() {
+  const hosts = new Set(data.runs.flatMap(({record}) => (record?.ranks ?? []).map(({host}) => host)));
   document.getElementById('made').textContent =
-      [data.created, data.made_by, plural(data.runs.length, 'run')].filter(Boolean).join(' · ');
+      [data.created, data.made_by, plural(data.runs.length, 'run'), hosts.size ? `on ${hostsText([...hosts])}` : '']
+          .filter(Boolean)
+          .join(' · ');
   showVerdict(data);
+  showLinks(data);
   showAnswers(data);
   showNotes(data);
   showLeftOut(data.left_out);

@@ -34,8 +34,8 @@ std::string subject_of(const std::vector<ReportCurve>& curves);
 // Numbers the labels that are used twice: "… (2)".
 void make_unique(std::vector<ReportCurve>& curves);
 
-// Fills in answer, predicted and verdicts of data.curves, which are those of `groups`, and data.links where
-// there is a verdict. What can't be used is named in data.left_out.
+// Fills in answer, predicted and verdicts of data.curves, which are those of `groups`, and data.links.
+// What can't be used is named in data.left_out.
 void add_predictions(const std::vector<CurveSamples>& groups, const ReportOptions& options, ReportData& data);
 
 // Fills data.bars and bars_common from the points of data.curves on one device. Of several settings of the

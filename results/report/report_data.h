@@ -134,8 +134,8 @@ struct ReportData {
   std::vector<ReportRun> runs;         // in the order of the points
   std::size_t shown_run = 0;           // that pictures of one run show until another is chosen
   std::vector<std::string> left_out;   // "path: why"
-  // Of an accept: its accept.json and links.json; null without.
-  nlohmann::ordered_json verdict, links;
+  nlohmann::ordered_json verdict;      // accept.json; null: of no accept
+  nlohmann::ordered_json links;        // links.json, or as the runs probed them; null: neither
   static void fields(auto& self, auto&& each) {
     each("title", self.title), each("made_by", self.made_by), each("created", self.created);
     each("notes", self.notes), each("common", self.common), each("curves", self.curves);

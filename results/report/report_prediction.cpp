@@ -93,7 +93,10 @@ void add_prediction(const CurveSamples& curve, const std::optional<NamedLinks>& 
 void add_predictions(const std::vector<CurveSamples>& groups, const ReportOptions& options,
                      ReportData& data) {
   const std::optional<NamedLinks> named = links_of_file(options.links, data.left_out);
-  if (named && !data.verdict.is_null()) data.links = to_json(named->links);
+  if (named) data.links = to_json(named->links);
+  for (const CurveSamples& group : groups)
+    if (const auto probed = probed_links(measured_cases(group)); probed && data.links.is_null())
+      data.links = to_json(*probed);
   for (std::size_t i = 0; i < groups.size(); ++i)
     add_prediction(behind_base(groups[i], groups), named, options.expected_link, data.curves[i],
                    data.left_out);

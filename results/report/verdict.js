@@ -117,6 +117,13 @@ function deviceStrip(devices) {
       element('div', {class: 'strip', role: 'img', 'aria-label': text}, ...bars, limit));
 }
 
+// Of an accept the verdict has them.
+function showLinks({verdict, links}) {
+  const section = document.getElementById('links');
+  section.hidden = Boolean(verdict) || (links?.pairs ?? []).length < 2;
+  if (!section.hidden) document.getElementById('link-matrix').replaceChildren(linkMatrix(links, null));
+}
+
 function showVerdict({verdict, links}) {
   const section = document.getElementById('verdict');
   section.hidden = !verdict;
@@ -137,7 +144,7 @@ function showVerdict({verdict, links}) {
       [];
   const figures = [
     devices.length ? deviceStrip(devices) : null,
-    links && links.pairs.length ? linkMatrix(links, verdict.expected_link_bytes_per_second) : null
+    links?.pairs?.length ? linkMatrix(links, verdict.expected_link_bytes_per_second) : null
   ];
   document.getElementById('verdict-parts')
       .replaceChildren(
