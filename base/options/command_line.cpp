@@ -220,7 +220,7 @@ void parse_command_line(const OptionTable& table, int argc, const char* const* a
   for (const Registered& item : registered)
     if (item.spec->required && item.option->count() == 0)
       throw Error(ExitCode::usage, "{} {} is missing: {}", item.spec->is_positional() ? "argument" : "option",
-                  item.spec->names.front(), item.spec->help);
+                  item.spec->names.front(), split(item.spec->help, '\n').front());
 }
 
 }  // namespace plumb
