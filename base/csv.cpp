@@ -16,7 +16,7 @@ class CsvReader {
       if (take_line_end()) continue;
       records.push_back({field()});
       while (at_ < text_.size() && !take_line_end()) {
-        if (text_[at_] != ',') fail("has a character behind a closing quote");
+        if (text_[at_] != ',') fail("expected a comma or the line's end after a closing quote");
         ++at_;
         records.back().push_back(field());
       }
@@ -26,7 +26,7 @@ class CsvReader {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw Error(ExitCode::bad_data, "{}, line {}: {}", origin_, line_, what);
+    throw Error(ExitCode::bad_data, "{}:{}: {}", origin_, line_, what);
   }
 
   bool take_line_end() {
@@ -58,7 +58,7 @@ class CsvReader {
         return field;
       }
     }
-    fail("has a quote that isn't closed");
+    fail("expected a closing quote");
   }
 
   std::string_view text_;

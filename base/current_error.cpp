@@ -16,8 +16,8 @@ Error current_error() {
   } catch (const std::system_error& error) {
     if (error.code() == std::errc::resource_unavailable_try_again)
       return {ExitCode::out_of_memory,
-              "no more threads can be started; raise the limits of processes and memory (ulimit -u, -v), or "
-              "give fewer --threads and --data-workers"};
+              "cannot start more threads; raise the limits of processes and memory (ulimit -u, -v), or pass "
+              "fewer --threads and --data-workers"};
     return {ExitCode::internal, "internal error: {}", error.what()};
   } catch (const std::exception& error) {
     return {ExitCode::internal, "internal error: {}", error.what()};

@@ -13,23 +13,20 @@
 namespace plumb {
 
 std::string read_whole_file(const std::filesystem::path& path, const WholeFile& file) {
-  const auto refuse = [&](const std::string& what, const std::string& remedy) {
-    throw Error(ExitCode::bad_data, "{} {}; {}",
-                file.name.empty() ? fmt::format("file '{}'", printable(path.string())) : file.name, what,
-                remedy);
-  };
+  const std::string name = file.name.empty() ? fmt::format("file '{}'", printable(path.string())) : file.name;
   const auto refuse_by_system = [&] {
-    refuse(fmt::format("can't be read ({})", std::strerror(errno)),
-           errno == EACCES ? "allow it to be" : file.remedy);
+    throw Error(ExitCode::bad_data, "cannot read {}: {}; {}", name, std::strerror(errno),
+                errno == EACCES ? "allow reading it" : file.remedy);
   };
   const UniqueFd source(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe would block
   struct stat status {};
   if (!source || ::fstat(source.get(), &status) != 0) refuse_by_system();
-  if (!S_ISREG(status.st_mode)) refuse("is not a regular file", file.remedy);
+  if (!S_ISREG(status.st_mode))
+    throw Error(ExitCode::bad_data, "{}: expected a regular file; {}", name, file.remedy);
   const auto bytes = static_cast<std::uint64_t>(status.st_size);
   if (bytes > file.most_bytes)
-    refuse(fmt::format("has {} bytes, more than the {} MiB that are read", bytes, file.most_bytes >> 20),
-           file.remedy);
+    throw Error(ExitCode::bad_data, "{}: expected at most {} MiB, found {} bytes; {}", name,
+                file.most_bytes >> 20, bytes, file.remedy);
   std::string text(bytes, '\0');
   std::size_t size = 0;
   while (size < text.size()) {

@@ -21,8 +21,7 @@ namespace {
 
 void make_rec(const MakeRecArguments& arguments) {
   RecordFiles files({.option = "OUT", .path = arguments.out});
-  const FolderImages images(arguments.folder, kFirstInexactLabel,
-                            {.name = "argument FOLDER", .alternatives = ""});
+  const FolderImages images(arguments.folder, kFirstInexactLabel, {.name = "FOLDER", .alternatives = ""});
   ProgressBar bar(stderr, terminal_of(stderr), static_cast<std::int64_t>(images.count()), 1);
   const auto start = std::chrono::steady_clock::now();
   const std::uint64_t bytes = write_records(images, files, [&](std::size_t done) {
@@ -34,7 +33,8 @@ void make_rec(const MakeRecArguments& arguments) {
       fmt::format("{} ({:.1f} MiB) and {}: {}\n", files.records_name.string(),
                   static_cast<double>(bytes) / (1 << 20), files.index_name.string(), images.description());
   if (std::fputs(written.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
-    throw Error(ExitCode::io_error, "standard output can't be written, the two files are there; make room");
+    throw Error(ExitCode::io_error,
+                "cannot write to standard output, though the two files are complete; make room");
 }
 
 }  // namespace

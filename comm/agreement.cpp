@@ -59,8 +59,9 @@ std::string disagreement(const std::string& what, const OddRank& odd, const std:
         place, odd.difference);
   // Every text of this commit names its host.
   if (what == "build" && host.empty())
-    return fmt::format("{} is a program of another commit: it says {}; start every rank with the same build",
-                       place, odd.difference);
+    return fmt::format(
+        "{} runs a program of another commit: it reports {}; start every rank with the same build", place,
+        odd.difference);
   return fmt::format("{} has {}; start every rank with the same {}", place, odd.difference, what);
 }
 

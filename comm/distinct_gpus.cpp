@@ -14,9 +14,10 @@ std::string sentence(const std::vector<RankDevice>& devices, std::size_t first, 
     if (device.host == host && !device.gpu.empty()) used.insert(device.gpu);
   const std::size_t gpus = std::set(used.begin(), used.end()).size();
   return fmt::format(
-      "more ranks than GPUs on {}: rank {} and rank {} both use {}, its {} ranks use {} between them; start "
-      "at most {} there, show each rank a GPU of its own (CUDA_VISIBLE_DEVICES), or give --share-gpu",
-      host, first, second, devices[first].gpu, used.size(), gpus, gpus);
+      "rank {} and rank {} on {} both use {}; start at most {} ranks there, set CUDA_VISIBLE_DEVICES for "
+      "each, or "
+      "pass --share-gpu",
+      first, second, host, devices[first].gpu, gpus);
 }
 
 }  // namespace

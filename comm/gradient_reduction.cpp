@@ -53,7 +53,7 @@ std::vector<Gradient> find_gradients(const Program& program) {
     if (buffer.view)
       throw Error(ExitCode::internal, "gradient " + buffer.name + " lies in another buffer already");
     if (!last_uses[id])
-      throw Error(ExitCode::internal, "no instruction writes " + buffer.name + ", so it can't be reduced");
+      throw Error(ExitCode::internal, "no instruction writes " + buffer.name + ", so it cannot be reduced");
     gradients.push_back({id, *last_uses[id]});
   }
   std::ranges::stable_sort(gradients, {}, &Gradient::complete_after);

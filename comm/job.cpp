@@ -28,7 +28,7 @@ void require_room_for_mpi() {
   const std::filesystem::path folder = std::filesystem::temp_directory_path(failed);
   const std::filesystem::space_info space = std::filesystem::space(folder, failed);
   if (!failed && space.capacity > 0 && space.available < kNeeded)
-    throw Error(ExitCode::io_error, "TMPDIR {}: {} bytes are free, and MPI needs {} there; make room",
+    throw Error(ExitCode::io_error, "TMPDIR {}: {} bytes are free, and MPI needs {}; make room",
                 folder.string(), space.available, kNeeded);
 }
 
@@ -53,17 +53,15 @@ void start_mpi(int* argc, char*** argv) {
 
 std::string rank_outside_its_job(const LaunchedAs& launched, int size) {
   return fmt::format(
-      "a rank outside its job: the launcher started {} processes, this one as rank {}, but MPI sees a job of "
-      "{}; start "
-      "with the mpirun of the MPI that Plumbline was built with (or srun --mpi=pmix where that MPI supports "
-      "it)",
+      "the launcher started {} processes, this one as rank {}, but MPI sees {}; use the mpirun of the MPI "
+      "that Plumbline was built with, or srun --mpi=pmix",
       launched.size, launched.rank, size);
 }
 
 // MPI counts are ints.
 int mpi_count(std::size_t count, const char* what) {
   if (count > static_cast<std::size_t>(std::numeric_limits<int>::max()))
-    throw Error(ExitCode::internal, "{} holds {} elements, more than an MPI call takes", what, count);
+    throw Error(ExitCode::internal, "{} has {} elements, more than an MPI call accepts", what, count);
   return static_cast<int>(count);
 }
 

@@ -13,8 +13,7 @@ std::string nccl_version() {
 }
 
 std::unique_ptr<Communicator> make_nccl_communicator(const Job&, void*, bool) {
-  throw Error(ExitCode::unavailable, "option --comm: 'nccl' is not available, {}; give --comm mpi",
-              why_no_nccl());
+  throw Error(ExitCode::unavailable, "--comm nccl is not available, {}; pass --comm mpi", why_no_nccl());
 }
 
 }  // namespace plumb

@@ -22,15 +22,15 @@ suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-stable}")
 while [ $# -gt 0 ]; do
   case $1 in
     --debs | --suite)
-      [ $# -gt 1 ] || give_up 64 "$1 wants a value"
+      [ $# -gt 1 ] || give_up 64 "$1 needs a value"
       if [ "$1" = --debs ]; then debs=$2; else suite=$2; fi
       shift
       ;;
-    *) give_up 64 "'$1' is not an option; there are --debs and --suite" ;;
+    *) give_up 64 "'$1' is not an option; use --debs and --suite" ;;
   esac
   shift
 done
-[ "$(id -u)" = 0 ] || give_up 69 "only root may chroot; start it by sudo"
+[ "$(id -u)" = 0 ] || give_up 69 "chroot needs root; start it with sudo"
 command -v debootstrap >/dev/null || give_up 69 "debootstrap is missing; apt-get install debootstrap"
 
 make_packages() {
@@ -41,7 +41,7 @@ make_packages() {
   (cd build/deb && cpack -G DEB)
 }
 [ -n "$debs" ] || { make_packages >&2 && debs=$root/build/deb; }
-[ -f "$(echo "$debs"/plumbline-bench_*.deb)" ] || give_up 64 "there are no packages in $debs"
+[ -f "$(echo "$debs"/plumbline-bench_*.deb)" ] || give_up 64 "$debs has no packages; build them"
 
 system=$(mktemp -d)
 clean_up() {

@@ -34,7 +34,7 @@ image_size='' classes='' threads='' programs='' python=python3 output=peer_compa
 while [ $# -gt 0 ]; do
   case $1 in
     --model | --device | --bs | --precision | --rounds | --peers | --ranks | --iters | --warmup | --lr | --image-size | --classes | --threads | --programs | --python | --output | --out | -o)
-      [ $# -gt 1 ] || give_up 64 "$1 wants a value"
+      [ $# -gt 1 ] || give_up 64 "$1 needs a value; see --help"
       name=${1#--}
       case $1 in -o | --out) name=output ;; esac
       printf -v "${name//-/_}" %s "$2"
@@ -44,7 +44,7 @@ while [ $# -gt 0 ]; do
       sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"
       exit 0
       ;;
-    *) give_up 64 "'$1' is not an option; --help lists them" ;;
+    *) give_up 64 "'$1' is not an option; see --help" ;;
   esac
   shift
 done
@@ -53,12 +53,12 @@ done
 one_of() {
   local choice
   for choice in "${@:3}"; do [ "$2" != "$choice" ] || return 0; done
-  give_up 64 "option $1: '$2' is not one of ${*:3}"
+  give_up 64 "$1 $2: expected one of ${*:3}"
 }
 
 # counts OPTION VALUE LOWEST: a whole number, or empty for the default.
 counts() {
-  [[ -z $2 || $2 =~ ^(0|[1-9][0-9]{0,8})$ && $2 -ge $3 ]] || give_up 64 "option $1: '$2' is not a whole number from $3 on"
+  [[ -z $2 || $2 =~ ^(0|[1-9][0-9]{0,8})$ && $2 -ge $3 ]] || give_up 64 "$1 $2: expected a whole number of at least $3"
 }
 
 one_of --model "$model" resnet50 r50 r100 y1
@@ -80,29 +80,29 @@ program=bench_resnet50 script=pytorch_resnet50.py model_options=()
 [ "$model" = resnet50 ] || { program=bench_arcface script=pytorch_arcface.py model_options=(--backbone "$model"); }
 [ -n "$iters" ] || { [ "$model" = resnet50 ] && iters=120 || iters=150; }
 [ -n "$warmup" ] || { [ "$model" = resnet50 ] && warmup=20 || warmup=50; }
-[ "$warmup" -lt "$iters" ] || give_up 64 "option --warmup: $warmup leaves none of $iters iterations; give less"
+[ "$warmup" -lt "$iters" ] || give_up 64 "--warmup $warmup leaves none of $iters iterations; pass fewer"
 
 if [ -z "$programs" ]; then
   programs=$root/build/release/bin
   [ -x "$programs/plumbline" ] || ! installed=$(command -v plumbline) || programs=${installed%/*}
 fi
 for name in "$program" plumbline; do
-  [ -x "$programs/$name" ] || give_up 69 "there is no $name in $programs; build it, or name its folder with --programs"
+  [ -x "$programs/$name" ] || give_up 69 "cannot find $name in $programs; build it, or pass its folder as --programs"
 done
-command -v "$python" >/dev/null || give_up 69 "there is no '$python'; name a Python that has PyTorch with --python"
+command -v "$python" >/dev/null || give_up 69 "cannot find '$python'; pass a Python with PyTorch as --python"
 [ "$peers" = jax ] || "$python" -c 'import torch' 2>/dev/null ||
-  give_up 69 "PyTorch is missing: '$python' can't import torch; install it (pip install torch), or name a Python that has it with --python"
+  give_up 69 "PyTorch is missing, as '$python' cannot import torch; install it (pip install torch), or pass another --python"
 scripts=$root/results/peers
 
 launcher=()
 if [ "$ranks" -gt 1 ]; then
-  command -v mpirun >/dev/null || give_up 69 "mpirun is missing, which --ranks $ranks wants"
+  command -v mpirun >/dev/null || give_up 69 "--ranks $ranks needs mpirun; install Open MPI"
   launcher=(mpirun -np "$ranks" --bind-to none)
   [ "$(id -u)" -ne 0 ] || launcher+=(--allow-run-as-root)
 fi
 
-[ ! -e "$output" ] || give_up 73 "option --output: $output exists already; give another"
-mkdir -p "$output" || give_up 73 "option --output: $output can't be made; give another"
+[ ! -e "$output" ] || give_up 73 "--output $output: it exists already; pass another"
+mkdir -p "$output" || give_up 73 "--output $output: cannot create it; pass another"
 
 own=() # with several ranks PyTorch's class centers are all on each of them
 [ "$model" = resnet50 ] || [ "$ranks" -eq 1 ] || own=(--head dp)
@@ -118,7 +118,7 @@ one_run() {
   "${launcher[@]}" "$@" "${common[@]}" --log-dir "$output/$name" --run "$round" >"$messages" 2>&1 || code=$?
   if [ $code -ne 0 ]; then
     tail -n 5 "$messages" >&2
-    give_up $code "round $round of $name failed with exit code $code; all it said is in $messages"
+    give_up $code "round $round of $name failed with exit code $code; see $messages"
   fi
   echo "round $round of $rounds: $name, $((SECONDS - begin)) s" >&2
 }

@@ -13,7 +13,7 @@ give_up() {
 }
 
 [ $# -ge 3 ] ||
-  give_up 64 "wants FOLDER, \"DIRECTORY…\" and at least one \"NAME==VERSION SHA256\", got $# argument(s)"
+  give_up 64 "expected FOLDER, \"DIRECTORY…\" and at least one \"NAME==VERSION SHA256\", got $# argument(s)"
 folder=$1
 directories=$2
 pins=("${@:3}")
@@ -35,7 +35,7 @@ if ! python3 -m pip download --quiet --no-deps --require-hashes --retries 1 --ti
   --python-version 3.11 --implementation cp --abi cp311 "${platforms[@]}" \
   --dest "$work/wheels" --requirement "$work/requirements.txt" >"$work/report" 2>&1; then
   tail -n 3 "$work/report" >&2
-  give_up 69 "pip could not fetch ${pins[*]%% *} (what it said stands above); check the network and pip's index"
+  give_up 69 "pip could not fetch ${pins[*]%% *} (see above); check the network and pip's index"
 fi
 
 python3 - "$work" "$directories" <<'END'

@@ -29,9 +29,8 @@ fs::path find_launch_run() {
     if (folder == folder.parent_path()) break;
   }
   throw Error(ExitCode::unavailable,
-              "{}, which starts runs on hosts, is not beside {}; install the whole package, or name mpirun "
-              "or srun as "
-              "'command' in [launcher] without hosts",
+              "{}, which starts runs on hosts, is not next to {}; install the whole package, or set "
+              "'command' in [launcher] to mpirun or srun",
               kLaunchRun, path_of_this_program().string());
 }
 
@@ -48,7 +47,7 @@ void check_host_layout(const SweepLauncher& launcher, int nodes, int devices_per
   if (line.starts_with(speaker) && (answer.code == kUsageCode || answer.code == kDataCode))
     throw Error(ExitCode::usage, line.substr(speaker.size()));
   throw Error(ExitCode::unavailable,
-              "{} doesn't work (exit code {}): {}; correct that, then start the sweep again",
+              "{} does not work (exit code {}): {}; correct that, then start the sweep again",
               launcher.command, answer.code, line.empty() ? "it said nothing" : line);
 }
 

@@ -19,12 +19,12 @@ add_host() {
     set -- "${BASH_REMATCH[2]}"
   fi
   [ ${#hosts[@]} -eq 0 ] || [ "$login" = "$user" ] ||
-    refuse $origin_code "$origin: hosts ${hosts[0]} and $1 name different users ('$user' and '$login'); name one for all, or write each User into ~/.ssh/config"
+    refuse $origin_code "$origin: hosts ${hosts[0]} and $1 have different users ('$user' and '$login'); use one for all, or write each User into ~/.ssh/config"
   user=$login
   [[ $1 =~ ^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$ && $1 != *..* ]] ||
     refuse $origin_code "$origin: ${1@Q} is not a host name; write node[1-4], node1..4 or n1,n2$hint"
-  [ -z "${slots_of[$1]+named}" ] || refuse $origin_code "$origin: host $1 is named twice; name it once$hint"
-  [ ${#hosts[@]} -lt $most_hosts ] || refuse $origin_code "$origin: more than $most_hosts hosts are named; name fewer"
+  [ -z "${slots_of[$1]+named}" ] || refuse $origin_code "$origin: host $1 is listed twice; list it once$hint"
+  [ ${#hosts[@]} -lt $most_hosts ] || refuse $origin_code "$origin: expected at most $most_hosts hosts; pass fewer"
   slots_of[$1]=$slots
   hosts+=("$1")
 }
@@ -32,11 +32,11 @@ add_host() {
 # add_range BEFORE RANGE AFTER: numbers are as wide as the first one.
 add_range() {
   [[ $2 =~ ^([0-9]{1,9})(-([0-9]{1,9}))?$ ]] ||
-    refuse $origin_code "$origin: ${2@Q} is not a number or range; write node[1-4] or node[01-04,7]"
+    refuse $origin_code "$origin: ${2@Q}: expected a number or range; write node[1-4] or node[01-04,7]"
   local first=${BASH_REMATCH[1]} number name
   local last=${BASH_REMATCH[3]:-$first}
-  ((10#$first <= 10#$last)) || refuse $origin_code "$origin: range $2 runs backwards; write $last-$first"
-  ((10#$last - 10#$first < most_hosts)) || refuse $origin_code "$origin: range $2 has more than $most_hosts hosts; name fewer"
+  ((10#$first <= 10#$last)) || refuse $origin_code "$origin: range $2 goes down; write $last-$first"
+  ((10#$last - 10#$first < most_hosts)) || refuse $origin_code "$origin: range $2 has more than $most_hosts hosts; pass fewer"
   for ((number = 10#$first; number <= 10#$last; ++number)); do
     printf -v name '%0*d' ${#first} "$number"
     add_item "$1$name$3"
@@ -62,7 +62,7 @@ add_counts() {
   mapfile -d , -t items < <(printf '%s,' "$1")
   for item in "${items[@]}"; do
     [[ $item =~ ^([1-9][0-9]{0,5})(\(x([1-9][0-9]{0,5})\))?$ ]] ||
-      refuse $origin_code "$origin: ${item@Q} is not a number of ranks; write 8 or 8(x2)"
+      refuse $origin_code "$origin: ${item@Q}: expected a number of ranks; write 8 or 8(x2)"
     for ((times = ${BASH_REMATCH[3]:-1}; times > 0 && host < ${#hosts[@]}; --times)); do
       slots_of[${hosts[host++]}]=${BASH_REMATCH[1]}
     done
@@ -87,14 +87,14 @@ add_list() {
 
 read_hostfile() {
   local line number=0 fields field host
-  [ -f "$1" ] && [ -r "$1" ] || refuse 65 "option --hostfile: ${1@Q} can't be read; give a file of lines such as 'node1 slots=8'"
+  [ -f "$1" ] && [ -r "$1" ] || refuse 65 "--hostfile ${1@Q}: cannot read it; pass a file of lines such as 'node1 slots=8'"
   origin_code=65
   while read -r line || [ -n "$line" ]; do
-    origin="$1, line $((++number))" slots=
+    origin="$1:$((++number))" slots=
     line=${line%$'\r'}
     read -ra fields <<<"${line%%#*}"
     for field in "${fields[@]:1}"; do
-      [[ $field =~ ^(max[_-])?slots=([1-9][0-9]{0,5})$ ]] || refuse 65 "$origin: ${field@Q} is not slots=N; write lines such as 'node1 slots=8'"
+      [[ $field =~ ^(max[_-])?slots=([1-9][0-9]{0,5})$ ]] || refuse 65 "$origin: ${field@Q}: expected slots=N; write lines such as 'node1 slots=8'"
       [ -n "${BASH_REMATCH[1]}" ] || slots=${BASH_REMATCH[2]}
     done
     host=${fields[0]-}
@@ -105,5 +105,5 @@ read_hostfile() {
       add_list "${fields[0]}"
     fi
   done <"$1"
-  [ ${#hosts[@]} -gt 0 ] || refuse 65 "option --hostfile: ${1@Q} names no host; write lines such as 'node1 slots=8'"
+  [ ${#hosts[@]} -gt 0 ] || refuse 65 "--hostfile ${1@Q}: expected hosts; write lines such as 'node1 slots=8'"
 }

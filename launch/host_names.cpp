@@ -37,7 +37,7 @@ HostList hosts_by_script(const char* reader, std::string_view origin, std::strin
   if (answer.code != 0)
     throw Error(code == ExitCode::usage || code == ExitCode::bad_data ? code : ExitCode::unavailable, "{}",
                 lines.empty() || lines.front().empty()
-                    ? "bash, which reads lists of hosts, can't be started; install it"
+                    ? "cannot start bash, which reads lists of hosts; install it"
                     : printable(lines.front()));
   HostList hosts{.user = lines.front()};
   std::erase(lines, "");

@@ -17,7 +17,7 @@ struct HostList {
 };
 
 // "node[1-4]", "node[01-04,7]", "rack[1-2]node[1-8]", "node1..4", "n1,n2", in their order, and each with the
-// same "USER@" or none. Throws Error(usage) that begins with `origin` ("option -H"): a name that is none or
+// same "USER@" or none. Throws Error(usage) that begins with `origin` ("-H"): a name that is none or
 // comes twice, a range that runs backwards or is too long. Error(unavailable) without bash.
 HostList read_host_list(const std::string& origin, std::string_view list);
 

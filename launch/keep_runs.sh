@@ -11,9 +11,9 @@ give_up() {
   exit "$1"
 }
 
-[ $# -ge 2 ] || give_up 64 "wants a name for the machine and run folders, as in: launch/keep_runs.sh epyc_2_cpus runs/*"
+[ $# -ge 2 ] || give_up 64 "expected a name for the machine and run folders; start it as launch/keep_runs.sh epyc_2_cpus runs/*"
 case $1 in
-  */* | .* | '') give_up 64 "'$1' can't be the name of a folder; take one of letters and digits, such as epyc_2_cpus" ;;
+  */* | .* | '') give_up 64 "'$1' is not a folder's name; use letters and digits, as in epyc_2_cpus" ;;
 esac
 cache=${XDG_CACHE_HOME:-${HOME:-/}/.cache}/plumbline/tuning.json
 measured=$(cd "$(dirname "$0")/.." && pwd)/results/measured/$1
@@ -21,7 +21,7 @@ shift
 
 for run in "$@"; do
   for file in result.json env.json; do
-    [ -r "$run/$file" ] || give_up 65 "'$run' has no $file that can be read; name folders that --out of a run made"
+    [ -r "$run/$file" ] || give_up 65 "cannot read $file in '$run'; pass folders that a run made"
   done
   grep -q '"status": *"ok"' "$run/result.json" || give_up 65 "the run '$run' failed; only finished ones are kept"
   [ ! -e "$measured/$(basename "$run")" ] || give_up 73 "'$measured/$(basename "$run")' exists; remove it to replace it"

@@ -12,7 +12,7 @@ if [ $# -ne 0 ]; then
 fi
 cd "$(dirname "$0")/.."
 if [ ! -f CMakePresets.json ]; then
-  echo "quickstart.sh: there are no sources in $PWD; start it in a clone of the repository" >&2
+  echo "quickstart.sh: $PWD has no sources; start it in a clone of the repository" >&2
   exit 69
 fi
 

@@ -74,7 +74,7 @@ find_cuda_libraries() {
     folder_of "$wish" "$everywhere"
     if [ -z "$folder" ]; then
       echo "$program: $wish was not found in PLUMB_CUDA_LIBRARIES, python3's nvidia packages, LD_LIBRARY_PATH," \
-        "the CUDA toolkit or the system; name its folder in PLUMB_CUDA_LIBRARIES or install it for python3" >&2
+        "the CUDA toolkit or the system; set PLUMB_CUDA_LIBRARIES to its folder or install it for python3" >&2
       exit 69
     fi
     cuda_folders=$cuda_folders:$folder

@@ -17,12 +17,12 @@ if [ "${1-}" = --check ]; then
   shift
 fi
 if [ $# -gt 1 ] || [[ ${1-} == -* ]]; then
-  give_up 64 "takes --check and the program 'plumbline', got '$*'"
+  give_up 64 "expected --check and the program 'plumbline', got '$*'"
 fi
 [ $# -eq 0 ] || plumbline=$(realpath "$1")
 cd "$(dirname "$0")/.."
 plumbline=${plumbline-build/release/bin/plumbline}
-[ -x "$plumbline" ] || give_up 69 "there is no program '$plumbline'; build it, or name the one to take"
+[ -x "$plumbline" ] || give_up 69 "cannot find '$plumbline'; build it, or pass its path"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -25,8 +25,7 @@ void check_head(const ModelOptions& options) {
   if (options.head != Head::replicated && options.classes < options.world_size)
     throw Error(
         ExitCode::usage,
-        "--classes {} is less than the {} ranks that share the classes out: give at least one for each, or "
-        "--head dp",
+        "--classes {} is less than the {} ranks that share them; pass at least one per rank, or --head dp",
         options.classes, options.world_size);
   if (!(options.sample_rate > 0 && options.sample_rate <= 1))
     refuse(fmt::format("sample rate {:g}", options.sample_rate), "--sample-rate above 0 and up to 1");

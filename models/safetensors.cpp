@@ -42,23 +42,23 @@ struct Entry {
 
 template <typename... Values>
 [[noreturn]] void refuse(const fs::path& path, fmt::format_string<Values...> what, Values&&... values) {
-  throw Error(ExitCode::bad_data, "{}: {}; give a complete safetensors file of F32 and I64 tensors",
+  throw Error(ExitCode::bad_data, "{}: {}; use a complete safetensors file of F32 and I64 tensors",
               path.string(), fmt::format(what, std::forward<Values>(values)...));
 }
 
 template <typename... Values>
 [[noreturn]] void refuse_tensor(const fs::path& path, const std::string& name,
                                 fmt::format_string<Values...> what, Values&&... values) {
-  refuse(path, "tensor {} {}", shown_name(name), fmt::format(what, std::forward<Values>(values)...));
+  refuse(path, "tensor {}: {}", shown_name(name), fmt::format(what, std::forward<Values>(values)...));
 }
 
 std::vector<std::uint64_t> whole_numbers(const fs::path& path, const std::string& name, const Json& entry,
                                          const char* key, std::size_t most) {
   const auto found = entry.find(key);
   if (found == entry.end() || !found->is_array() || found->size() > most)
-    refuse_tensor(path, name, "has no valid \"{}\" in the header", key);
+    refuse_tensor(path, name, "expected a valid \"{}\" in the header", key);
   if (!std::all_of(found->begin(), found->end(), std::mem_fn(&Json::is_number_unsigned)))
-    refuse_tensor(path, name, "has a \"{}\" that isn't a list of whole numbers", key);
+    refuse_tensor(path, name, "expected whole numbers in \"{}\"", key);
   return found->get<std::vector<std::uint64_t>>();
 }
 
@@ -74,21 +74,20 @@ std::optional<std::uint64_t> bytes_of_dims(const std::vector<std::uint64_t>& dim
 }
 
 Entry parse_entry(const fs::path& path, const std::string& name, const Json& json) {
-  if (!json.is_object()) refuse_tensor(path, name, "isn't described by an object");
+  if (!json.is_object()) refuse_tensor(path, name, "expected an object");
   const auto dtype = json.find("dtype");
-  if (dtype == json.end() || !dtype->is_string()) refuse_tensor(path, name, "has no dtype");
+  if (dtype == json.end() || !dtype->is_string()) refuse_tensor(path, name, "expected a dtype");
   const auto& dtype_name = dtype->get_ref<const std::string&>();
   if (dtype_name != "F32" && dtype_name != "I64")
-    refuse_tensor(path, name, "has dtype {} where \"F32\" (or \"I64\" for labels) is expected",
-                  shown_name(dtype_name));
+    refuse_tensor(path, name, "dtype {}: expected \"F32\" (or \"I64\" for labels)", shown_name(dtype_name));
   const bool is_float = dtype_name == "F32";
   const std::vector<std::uint64_t> dims = whole_numbers(path, name, json, "shape", kMaxDims);
   const std::vector<std::uint64_t> offsets = whole_numbers(path, name, json, "data_offsets", 2);
   if (offsets.size() != 2 || offsets[0] > offsets[1])
-    refuse_tensor(path, name, "has data_offsets that aren't [begin, end]");
+    refuse_tensor(path, name, "expected data_offsets as [begin, end]");
   const std::uint64_t bytes = offsets[1] - offsets[0];
   if (bytes_of_dims(dims, is_float ? sizeof(float) : sizeof(std::int64_t)) != bytes)
-    refuse_tensor(path, name, "has a shape that doesn't match its {} bytes", bytes);
+    refuse_tensor(path, name, "its shape does not match its {} bytes", bytes);
   return {name, is_float, {dims.begin(), dims.end()}, offsets[0], offsets[1]};
 }
 
@@ -99,7 +98,7 @@ class HeaderWatch : public nlohmann::json_sax<Json> {
   explicit HeaderWatch(const fs::path& path) : path_(path) {}
 
   bool key(std::string& name) override {
-    if (depth_ == 1 && !names_.insert(name).second) refuse_tensor(path_, name, "is described twice");
+    if (depth_ == 1 && !names_.insert(name).second) refuse_tensor(path_, name, "it is described twice");
     return true;
   }
   bool start_object(std::size_t) override { return begin(); }
@@ -133,9 +132,9 @@ class HeaderWatch : public nlohmann::json_sax<Json> {
 // The header as JSON.
 Json parse_header(const fs::path& path, const std::string& text) {
   HeaderWatch watch(path);
-  if (!Json::sax_parse(text, &watch)) refuse(path, "the header isn't valid JSON");
+  if (!Json::sax_parse(text, &watch)) refuse(path, "the header is not valid JSON");
   Json header = Json::parse(text, nullptr, false);
-  if (!header.is_object()) refuse(path, "the header isn't a JSON object");
+  if (!header.is_object()) refuse(path, "the header is not a JSON object");
   return header;
 }
 
@@ -151,15 +150,15 @@ std::vector<Entry> parse_entries(const fs::path& path, const std::string& header
   for (const Entry& entry : entries) {
     if (entry.end > data_bytes)
       refuse_tensor(path, entry.name,
-                    "ends at byte {} of {} bytes of data: the file is truncated or its header wrong",
+                    "it ends at byte {} of {} bytes of data, so the file is truncated or its header wrong",
                     entry.end, data_bytes);
     if (entry.begin != filled)
-      refuse_tensor(path, entry.name, "{} before it",
+      refuse_tensor(path, entry.name, "it {} before it",
                     entry.begin < filled ? "overlaps the one" : "leaves a gap");
     filled = entry.end;
   }
   if (filled != data_bytes)
-    refuse(path, "{} bytes after the last tensor belong to none", data_bytes - filled);
+    refuse(path, "{} bytes after the last tensor belong to no tensor", data_bytes - filled);
   return entries;
 }
 
@@ -174,14 +173,13 @@ std::vector<Element> read_values(const fs::path& path, std::ifstream& in, const 
 std::uint64_t checked_file_bytes(const fs::path& path) {
   std::error_code code;
   if (!fs::is_regular_file(path, code)) {
-    throw Error(ExitCode::bad_data, "{} is missing or no file; give the path of a safetensors file",
-                path.string());
+    throw Error(ExitCode::bad_data, "{} is not a file; pass the path of a safetensors file", path.string());
   }
   const std::uint64_t bytes = fs::file_size(path, code);
-  if (code) refuse(path, "its size can't be read ({})", code.message());
-  if (bytes < kLengthBytes) refuse(path, "the file has {} bytes, too few for a header", bytes);
+  if (code) refuse(path, "cannot read its size: {}", code.message());
+  if (bytes < kLengthBytes) refuse(path, "expected a header, and the file has {} bytes", bytes);
   if (bytes > kMaxFileBytes)
-    refuse(path, "the file has {} MiB, more than the {} that are read", bytes >> 20, kMaxFileBytes >> 20);
+    refuse(path, "the file has {} MiB, and at most {} are read", bytes >> 20, kMaxFileBytes >> 20);
   return bytes;
 }
 
@@ -190,7 +188,7 @@ TensorFile read_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   std::uint64_t header_bytes = 0;
   in.read(reinterpret_cast<char*>(&header_bytes), kLengthBytes);
-  if (!in) refuse(path, "it can't be read");
+  if (!in) refuse(path, "cannot read it");
   if (header_bytes > kMaxHeaderBytes || header_bytes > file_bytes - kLengthBytes)
     refuse(path, "the header claims {} bytes of a file of {} (at most {} are accepted)", header_bytes,
            file_bytes, kMaxHeaderBytes);
@@ -245,7 +243,7 @@ TensorFile read_safetensors(const fs::path& path, const std::string& option) {
   try {
     return read_file(path);
   } catch (const Error& error) {
-    throw Error(error.code(), "option {}: {}", option, error.what());
+    throw Error(error.code(), "{} {}", option, error.what());
   }
 }
 

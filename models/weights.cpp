@@ -13,7 +13,7 @@
 namespace plumb {
 namespace {
 
-constexpr const char* kRemedy = "; give a file with this model's names and shapes";
+constexpr const char* kRemedy = "; use a file with this model's names and shapes";
 
 // Index of a parameter's first element in the whole tensor.
 std::int64_t first_element(const Parameter& parameter) {
@@ -42,23 +42,23 @@ class Taker {
       : graph_(graph), file_(file), path_(path) {}
 
   const Tensor& take(const std::string& name, const std::vector<std::int64_t>& dims) const {
-    if (file_.integers.contains(name)) refuse(name, "holds I64 values where F32 is expected");
+    if (file_.integers.contains(name)) refuse(name, "expected F32 values, found I64");
     const auto found = file_.floats.find(name);
     if (found == file_.floats.end())
-      refuse(name, fmt::format("of shape [{}] is missing", fmt::join(dims, ", ")));
+      refuse(name, fmt::format("expected it with shape [{}]", fmt::join(dims, ", ")));
     if (found->second.dims != dims) refuse_dims(name, found->second.dims, dims);
     const std::vector<float>& values = found->second.values;
     const auto odd = std::ranges::find_if_not(values, [](float value) { return std::isfinite(value); });
     if (odd != values.end())
-      refuse(name, fmt::format("holds {} as element {}", *odd, odd - values.begin()),
-             "; give the weights of a run that hasn't diverged");
+      refuse(name, fmt::format("element {1} is {0}", *odd, odd - values.begin()),
+             "; use the weights of a run that has not diverged");
     return found->second;
   }
 
   [[noreturn]] void refuse(const std::string& name, const std::string& what,
                            const std::string& remedy = kRemedy) const {
-    throw Error(ExitCode::bad_data, "option --weights: {}: tensor {} {}{}", path_.string(), shown_name(name),
-                what, remedy);
+    throw Error(ExitCode::bad_data, "--weights {}: tensor {}: {}{}", path_.string(), shown_name(name), what,
+                remedy);
   }
 
  private:
@@ -66,11 +66,11 @@ class Taker {
                                 const std::vector<std::int64_t>& wanted) const {
     const std::optional<ParameterId> centers = class_centres(graph_);
     if (centers && name == graph_.parameters[*centers].name && found.size() == 2 && found[1] == wanted[1]) {
-      refuse(name, fmt::format("has the centers of {} classes where {} are expected", found[0], wanted[0]),
-             fmt::format("; give --classes {}, or another file", found[0]));
+      refuse(name, fmt::format("it has the centers of {} classes, and {} are expected", found[0], wanted[0]),
+             fmt::format("; pass --classes {}, or another file", found[0]));
     }
-    refuse(name, fmt::format("has shape [{}] where [{}] is expected", fmt::join(found, ", "),
-                             fmt::join(wanted, ", ")));
+    refuse(name,
+           fmt::format("expected shape [{1}], found [{0}]", fmt::join(found, ", "), fmt::join(wanted, ", ")));
   }
 
   const Graph& graph_;
@@ -147,7 +147,7 @@ TensorMap tensors_for(const Graph& graph, const TensorFile& file, const std::fil
     tensors.emplace(statistic.name, taker.take(statistic.name, {statistic.channels}));
   const auto check_known = [&](const std::string& name) {
     if (!tensors.contains(name) && !name.ends_with(".num_batches_tracked"))
-      taker.refuse(name, "is unknown to model " + graph.model);
+      taker.refuse(name, "it is unknown to model " + graph.model);
   };
   for (const auto& entry : file.floats) check_known(entry.first);
   for (const auto& entry : file.integers) check_known(entry.first);

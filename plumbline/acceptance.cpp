@@ -70,7 +70,7 @@ class Acceptance {
     }
     if (hosts_.names.empty())
       throw Error(ExitCode::usage,
-                  "no hosts are named; give -H node[1-4] or --hostfile, or start it in a Slurm job");
+                  "no hosts given; pass -H node[1-4] or --hostfile, or start it in a Slurm job");
     transport_ = transport_of(transport_arguments_, hosts_.user);
     verdict_.hosts = hosts_.names;
     verdict_.began = utc_now();
@@ -299,7 +299,8 @@ class Acceptance {
          .is_wanted = [&](const SweepRun& run) { return !is_settled(folder.runs(), run.case_name()); }});
     if (outcome.signal != 0)
       throw Error(static_cast<ExitCode>(128 + outcome.signal),
-                  "stopped by signal {}; go on with --output {} --resume", outcome.signal, folder_.string());
+                  "stopped by signal {}; continue with --output {} --resume", outcome.signal,
+                  folder_.string());
     std::set<std::string> reasons;
     for (const FailedRun& failed : outcome.failed)
       if (reasons.insert(failed.reason).second) add_failed_run("scaling", failed.reason);

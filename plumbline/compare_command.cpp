@@ -62,10 +62,8 @@ std::vector<PublishedResult> wanted_results(const std::string& filter) {
   words.words = split(filter, ',');
   std::erase_if(results, [&](const PublishedResult& result) { return !matches(result, words); });
   if (results.empty())
-    throw Error(
-        ExitCode::usage,
-        "option --published: no published number has all words of '{}'; plumbline published lists them",
-        filter);
+    throw Error(ExitCode::usage,
+                "--published {}: no published number has all these words; see plumbline published", filter);
   return results;
 }
 

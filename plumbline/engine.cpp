@@ -18,7 +18,7 @@ std::string engine_program(const std::string& name, const fs::path& folder) {
   for (const fs::path& place : {beside, own / name, fs::path(name)})
     if (std::string path = path_of_program(place); !path.empty()) return path;
   throw Error(ExitCode::unavailable,
-              "{} isn't there; install plumbline-bench, or put {} into a folder of PATH", beside.string(),
+              "cannot find {}; install plumbline-bench, or put {} into a folder of PATH", beside.string(),
               name);
 }
 
@@ -29,7 +29,7 @@ nlohmann::ordered_json ask_engine(const std::string& program, const std::vector<
   const CommandEnd end =
       run_side_by_side({words}, {.timeout_seconds = kPatienceSeconds}, SignalWatch()).front();
   if (end.timed_out)
-    throw Error(ExitCode::unavailable, "{} didn't answer within {} s; try it by hand", program,
+    throw Error(ExitCode::unavailable, "{} did not answer within {} s; start it by hand", program,
                 kPatienceSeconds);
   if (end.code == 0) return nlohmann::ordered_json::parse(end.output, nullptr, false);
   const std::string name = fs::path(program).filename().string() + ": ";
@@ -44,8 +44,7 @@ StepModel published_step(const std::string& precision, std::int64_t batch_per_de
       engine_program("bench_resnet50"), {"--dry-run", "--json", "--verbose", "--target=v100-32gb",
                                          "--" + precision, fmt::format("--bs={}", batch_per_device)});
   if (!plan.contains("program"))
-    throw Error(ExitCode::unavailable,
-                "bench_resnet50 is of another version than plumbline; install the same");
+    throw Error(ExitCode::unavailable, "bench_resnet50 has another version than plumbline; install the same");
   std::vector<double> seconds;
   for (const auto& op : plan.at("ops")) seconds.push_back(op.at("roofline_seconds"));
   return step_model(plan.at("program"), seconds, "the program of a V100");

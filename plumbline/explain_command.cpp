@@ -34,7 +34,7 @@ int explain_command(const ExplainArguments& arguments) {
   const Explanation explanation = explain_run(arguments.run, arguments.trace);
   if (!explanation.differences.empty() && !arguments.force)
     throw Error(ExitCode::usage,
-                "option --trace: {} is of another configuration than {}, {}; trace the same, or give --force",
+                "--trace {}: it has another configuration than {}, {}; trace the same, or pass --force",
                 arguments.trace, arguments.run, differences_text(explanation.differences));
   print_text(arguments.json ? json_text(explanation_json(explanation)) : explanation_text(explanation));
   return 0;

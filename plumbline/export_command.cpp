@@ -43,10 +43,10 @@ std::vector<Output> files_of_runs(const Output& output, std::size_t count) {
   std::error_code error;
   if (!std::filesystem::is_directory(output.path, error)) {
     if (count == 1) return {output};
-    throw Error(ExitCode::usage,
-                "option -o: '{}' is one file, MLPerf's logs have one run each, and these are {} runs; name a "
-                "folder, in which they become result_0.txt, …, or a single run",
-                output.path, count);
+    throw Error(
+        ExitCode::usage,
+        "-o {}: a file holds one run of MLPerf's logs, and these are {} runs; pass a folder, or a single run",
+        output.path, count);
   }
   std::vector<Output> files;
   for (std::size_t i = 0; i < count; ++i)

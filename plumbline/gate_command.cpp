@@ -76,19 +76,15 @@ int gate_command(const GateArguments& arguments) {
   if (!arguments.junit.path.empty()) check_output(arguments.junit);
   std::error_code error;
   if (arguments.baseline_last == 0 && std::filesystem::equivalent(arguments.run, arguments.baseline, error))
-    throw Error(
-        ExitCode::usage,
-        "RUN and option --baseline are both '{}', in which no regression can be found; name runs that "
-        "were measured before",
-        printable(arguments.run));
+    throw Error(ExitCode::usage, "RUN and --baseline are both '{}'; pass earlier runs as the baseline",
+                printable(arguments.run));
   LoadedSamples baseline = load_side("--baseline", arguments.baseline, arguments.options);
   const LoadedSamples runs = load_side("RUN", arguments.run, arguments.options);
   if (arguments.baseline_last > 0) {
     baseline.samples = latest_before(std::move(baseline.samples), runs.samples,
                                      static_cast<std::size_t>(arguments.baseline_last));
     if (baseline.samples.empty())
-      throw Error(ExitCode::bad_data,
-                  "option --baseline: no run in '{}' began before RUN's first; name an older history",
+      throw Error(ExitCode::bad_data, "--baseline {}: no run began before RUN's first; pass an older history",
                   printable(arguments.baseline));
   }
   const GateReport report = gate(baseline.samples, runs.samples, arguments.criteria);

@@ -57,7 +57,7 @@ int run(int argc, char** argv) {
     const std::string program = plumb::engine_program("make_rec");
     std::vector<char*> words(argv + 1, argv + argc + 1);
     ::execv(program.c_str(), words.data());
-    throw plumb::Error(plumb::ExitCode::unavailable, "{} can't be started; call it by hand", program);
+    throw plumb::Error(plumb::ExitCode::unavailable, "cannot start {}; start it by hand", program);
   }
   std::vector<std::string> names;
   for (const Command& command : plumb::plumbline_commands()) {
@@ -67,7 +67,7 @@ int run(int argc, char** argv) {
   const std::string near = plumb::nearest_name(name, names);
   throw plumb::Error(plumb::ExitCode::usage,
                      name.empty()
-                         ? "a command is missing; plumbline --help lists them"
+                         ? "expected a command; see plumbline --help"
                          : "'" + name + "' is not a command; " +
                                (near.empty() ? "plumbline --help lists them" : "did you mean " + near + "?"));
 }

@@ -54,8 +54,8 @@ std::vector<PublishedResult> matching(const PublishedFilter& filter) {
   const auto refuse_alone = [&](const char* option, const std::string& value, const PublishedFilter& alone) {
     if (!value.empty() && matching(alone).empty())
       throw Error(ExitCode::usage,
-                  "option {}: no published number is of '{}'; plumbline published without options prints all",
-                  option, value);
+                  "{} {}: no published number has it; plumbline published without options prints all", option,
+                  value);
   };
   refuse_alone("--framework", filter.framework, {.framework = filter.framework});
   refuse_alone("--model", filter.model, {.model = filter.model});
@@ -66,7 +66,7 @@ std::vector<PublishedResult> matching(const PublishedFilter& filter) {
   if (filter.batch_per_device > 0)
     refuse_alone("--bs", std::to_string(filter.batch_per_device),
                  {.batch_per_device = filter.batch_per_device});
-  throw Error(ExitCode::usage, "no published number matches all options given; leave one out");
+  throw Error(ExitCode::usage, "no published number matches all these options; leave one out");
 }
 
 int published_command(const PublishedArguments& arguments) {

@@ -143,19 +143,15 @@ std::string text_of(const ReportArguments& arguments, const History& history) {
 void check_formats(const ReportArguments& arguments) {
   const bool of_both = arguments.format == ReportFormat::html || arguments.format == ReportFormat::markdown;
   if (arguments.history && !of_both && arguments.format != ReportFormat::json)
-    throw Error(ExitCode::usage,
-                "option --format: a --history has html, markdown and json; give one of them");
+    throw Error(ExitCode::usage, "--format: a --history has html, markdown and json; pass one of them");
   if (!arguments.history && arguments.format == ReportFormat::json)
-    throw Error(ExitCode::usage,
-                "option --format json needs --history; the figures of single runs are in their result.json");
+    throw Error(ExitCode::usage, "--format json needs --history; use each run's result.json for single runs");
   if (arguments.history && !arguments.links.empty())
-    throw Error(ExitCode::usage,
-                "option --links: '{}' judges scaling, which a --history doesn't show; leave one out",
+    throw Error(ExitCode::usage, "--links {} and --history exclude each other; leave one out",
                 arguments.links);
   if (!arguments.history &&
       (arguments.baseline_last || arguments.max_regression != GateCriteria().max_regression))
-    throw Error(ExitCode::usage,
-                "options --baseline-last and --max-regression judge the points of a --history; give it too");
+    throw Error(ExitCode::usage, "--baseline-last and --max-regression need --history; add it");
 }
 
 // An accept that failed before its runs has a verdict only.
@@ -191,9 +187,7 @@ void write_history(const ReportArguments& arguments, const LoadedSamples& sample
 int report_command(const ReportArguments& arguments) {
   check_formats(arguments);
   if (!arguments.plot.empty() && !is_picture(arguments))
-    throw Error(ExitCode::usage,
-                "option --plot {} names a single plot, which --format svg or png draws: give one of them",
-                arguments.plot);
+    throw Error(ExitCode::usage, "--plot {} needs --format svg or png; add one of them", arguments.plot);
   check_output(arguments.output);
   const LoadedSamples samples = samples_of(arguments);
   if (arguments.history)

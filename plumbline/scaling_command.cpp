@@ -84,7 +84,7 @@ DeviceRange parse_devices(const std::string& text) {
   devices.to =
       dots == std::string::npos ? devices.from : parse_number<int>("--devices", text.substr(dots + 2), range);
   if (devices.from > devices.to)
-    throw Error(ExitCode::usage, "option --devices: '{}' goes down; give the smaller number first", text);
+    throw Error(ExitCode::usage, "--devices {}: expected the smaller number first; swap them", text);
   return devices;
 }
 
@@ -103,7 +103,7 @@ std::vector<Layout> wanted_cases(const ScalingArguments& arguments, const Scalin
     std::vector<Layout> cases = cases_between(devices.from, devices.to, per_host);
     if (cases.empty())
       throw Error(ExitCode::usage,
-                  "option --devices: no whole hosts of {} devices have '{}'; give a multiple of {}", per_host,
+                  "--devices {1}: expected whole hosts of {0} devices; pass a multiple of {2}", per_host,
                   arguments.devices, per_host);
     return cases;
   }
@@ -113,8 +113,7 @@ std::vector<Layout> wanted_cases(const ScalingArguments& arguments, const Scalin
 int print_validation(const ScalingArguments& arguments) {
   if (!arguments.runs.empty() || !arguments.links.empty() || !arguments.devices.empty() || arguments.to ||
       what_if_of(arguments).any())
-    throw Error(ExitCode::usage,
-                "option --published: takes no RUN, no links, no cases and no what-if; leave them out");
+    throw Error(ExitCode::usage, "--published accepts no RUN, links, cases and what-if; leave them out");
   const PublishedValidation validation = validate_published(published_results(), published_step);
   print_text(arguments.json ? json_text(validation_json(validation)) : validation_text(validation));
   return 0;
@@ -135,9 +134,9 @@ std::pair<Links, std::string> links_of(const ScalingArguments& arguments, const 
 int scaling_command(const ScalingArguments& arguments) {
   if (arguments.published) return print_validation(arguments);
   if (arguments.runs.empty())
-    throw Error(ExitCode::usage, "argument RUN is missing; name a run folder with a profile.json");
+    throw Error(ExitCode::usage, "argument RUN is missing; pass a run folder with a profile.json");
   if (arguments.to && !arguments.devices.empty())
-    throw Error(ExitCode::usage, "option --to: and --devices both choose the cases; give one of them");
+    throw Error(ExitCode::usage, "--to and --devices exclude each other; pass only one");
   if (!arguments.devices.empty()) parse_devices(arguments.devices);
   const ScalingBasis basis = load_scaling_basis(arguments.runs);
   const auto [links, links_name] = links_of(arguments, basis);
@@ -147,7 +146,7 @@ int scaling_command(const ScalingArguments& arguments) {
   if (prediction.cases.empty())
     throw Error(ExitCode::bad_data,
                 "{}: no link that these cases need; measure with bench_allreduce --output "
-                "over several hosts, or give --bandwidth",
+                "on several hosts, or pass --bandwidth",
                 links_name);
   for (const std::string& note : basis.notes) say(note);
   for (const std::string& note : prediction.notes) say(note);

@@ -74,12 +74,10 @@ RunLength check_options(const std::string& program, std::vector<std::string> arg
   arguments.emplace_back("--print-config");
   const nlohmann::ordered_json options = ask_program(program, arguments);
   if (!options.is_object() || options.at("dry_run") == true || options.at("find_max_bs") == true)
-    throw Error(ExitCode::usage,
-                "a sweep measures runs, and one of these options asks for something else than a run; leave "
-                "it out");
+    throw Error(ExitCode::usage, "an option of the sweep asks for something else than a run; leave it out");
   if (options.at("save_weights") != "")
     throw Error(ExitCode::usage,
-                "option --save-weights: every run of the sweep would write the same file; leave it out");
+                "--save-weights: every run of the sweep would write the same file; leave it out");
   return {options.at("iterations"), options.at("warmup")};
 }
 
@@ -91,8 +89,8 @@ std::string read_sweep_file(const std::string& path) {
     if (std::error_code error; path == name && fs::status(path, error).type() == fs::file_type::not_found)
       return std::string(example);
   return read_whole_file(
-      path, {.remedy = "check its name, or give an example: cpu, dlperf_resnet50, dlperf_resnet50_4_hosts",
-             .name = fmt::format("argument FILE: sweep file {}", path),
+      path, {.remedy = "check its name, or pass an example: cpu, dlperf_resnet50, dlperf_resnet50_4_hosts",
+             .name = fmt::format("sweep file {}", path),
              .most_bytes = 1 << 20});
 }
 
@@ -192,7 +190,7 @@ int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepId
       fmt::format("plumbline: {} of {} runs finished, {} failed; {}", outcome.finished, outcome.total,
                   outcome.failed.size(),
                   outcome.finished == outcome.total
-                      ? fmt::format("results in {0}; plumbline report {0} -o report.html judges them",
+                      ? fmt::format("results are in {0}; plumbline report {0} -o report.html judges them",
                                     folder.path.string())
                       : again + " goes on"));
   return exit_code_of(outcome);

@@ -10,10 +10,12 @@ import re
 import sys
 
 FOLDERS = 'base models kernels comm results launch plumbline bench'.split()
+SUFFIXES = ('.cpp', '.h', '.cu', '.sh', '')
 OTHER_TEXT = re.compile(r'man_pages?\.cpp$|completions\.cpp$|^kernels/cuda/native/')
-CALL = re.compile(r'\b(?:(?P<error>Error|refuse\w*|fail|unusable_\w+)|\w*option|\w*flag|positional|OptionTable \w+)\s*\(')
+CALL = re.compile(r'\b(?:(?P<error>Error|refuse\w*|fail|unusable_\w+|cannot_\w+)|\w*option|\w*flag|positional|OptionTable \w+)\s*\(')
 TOKEN = re.compile(r'R"\((?:.*?)\)"|"((?:[^"\\\n]|\\.)*)"|\'(?:[^\'\\\n]|\\.)*\'|//[^\n]*|/\*.*?\*/|[(){}\[\]]', re.S)
-MOST_WORDS = 45
+SHELL = re.compile(r'\b(?:refuse|give_up) \S+ "((?:[^"\\]|\\.)*)"')
+MOST_WORDS = 20
 
 
 def literals_of(text):
@@ -38,6 +40,8 @@ def literals_of(text):
 def messages_of(path, name):
     if OTHER_TEXT.search(name):
         return []
+    if path.suffix in ('', '.sh'):
+        return SHELL.findall(path.read_text())
     return [string for string, calls in literals_of(path.read_text())
             if ' ' in string.strip() and 'help' not in calls and not string.endswith('.')
             and ('error' in calls or re.search(r'; \w', string) and path.suffix != '.h')]
@@ -47,7 +51,7 @@ def main():
     root = pathlib.Path(sys.argv[1])
     golden = root / 'tests/golden/messages.txt'
     lines, long = [], []
-    for path in sorted(path for folder in FOLDERS for path in (root / folder).rglob('*') if path.suffix in ('.cpp', '.h', '.cu')):
+    for path in sorted(path for folder in FOLDERS for path in (root / folder).rglob('*') if path.is_file() and path.suffix in SUFFIXES):
         name = path.relative_to(root).as_posix()
         messages = messages_of(path, name)
         lines += [f'\n{name}'] * bool(messages) + [f'  {message}' for message in messages]

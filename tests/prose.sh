@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # prose.sh ROOT: refuses by pattern what the rules of style in CONTRIBUTING.md forbid: in the documents openers, "is no", "that of",
-# words that sound translated, sentences over 35 words and paragraphs over 80; in what programs print "option …: is" and
-# British spelling. options.md shows what programs print.
+# words that sound translated, sentences over 35 words and paragraphs over 80; in what programs print "option --x", "is
+# wanted", "; give" and British spelling. options.md shows what programs print.
 . "${BASH_SOURCE[0]%/*}/prelude.sh"
 root=$(realpath "$1")
 
@@ -44,7 +44,8 @@ documents() {
 # printed FILE…: findings in the strings of sources and in transcripts.
 printed() {
   local british='colour|centre|behaviour|neighbour|favour|licence|analys(e|ed|ing)|optimis|normalis|organis|recognis|initialis|serialis|synchronis|modelled|labelled|travelled|grey'
-  grep -HoE "(\"|^).*option [^ ]*: is [^\"]*" "$@" | sed 's/^/option is: /' || true
+  grep -HoE "(\"|^|: )options? (-|\{)[^\"]*" "$@" | sed 's/^/option: /' || true
+  grep -HoE "\"[^\"]*; (give|take|name (an?|another|one|its|the)) [^\"]*\"" "$@" | sed 's/^/verb: /' || true
   grep -HoE "\"[^\"]*\<(is|are) (no|none|wanted)\>[^\"]*\"" "$@" | grep -vE '[Tt]here is no|no (longer|more)' | sed 's/^/is no: /' || true
   grep -HoiE "\"[^\"]*\<($british)[a-z]*[^\"]*\"" "$@" | grep -vE '_(centre|modelled)|modelled_' | sed 's/^/British: /' || true
 }
@@ -57,18 +58,18 @@ Of the runs one failed. It is no figure, and that of the host is better.
 END
 { printf 'word %.0s' {1..36}; echo; } >>"$scratch/bad.md"
 { printf '\nword word. %.0s' {1..41}; echo; } | tr -d '\n' >>"$scratch/bad.md"
-printf 'fail("option --x: is for y");\nfail("a colour");\nfail("it is no host");\n' >"$scratch/bad.cpp"
+printf 'fail("option --x: is for y");\nfail("a colour");\nfail("it is no host");\nfail("no x; give one");\n' >"$scratch/bad.cpp"
 printf 'A run ends. "It does" (so far): this is not a host.\n\n| a | is nothing |\n\n```\nOf code\n```\n' >"$scratch/good.md"
 found=$(documents "$scratch/bad.md")
 for rule in opener 'is no' 'that of' 'translated word' 'over 35 words' 'over 80 words'; do
   grep -q ": $rule: " <<<"$found" || fail "'$rule' does not find its example in: $found"
 done
-[ "$(printed "$scratch/bad.cpp" | wc -l)" -eq 3 ] || fail "the patterns for programs do not find their examples"
+[ "$(printed "$scratch/bad.cpp" | wc -l)" -eq 4 ] || fail "the patterns for programs do not find their examples"
 [ -z "$(documents "$scratch/good.md")" ] || fail "plain text is refused: $(documents "$scratch/good.md")"
 
 cd "$root"
 mapfile -t pages < <(find . -maxdepth 1 -name '*.md' ! -name CHANGELOG.md; find docs -name '*.md' ! -name options.md; find ./*/README.md ./results/peers/README.md)
-mapfile -t sources < <(find base models kernels comm results launch plumbline bench \( -name '*.h' -o -name '*.cpp' -o -name '*.js' \); find tests/golden -name '*.txt')
+mapfile -t sources < <(find base models kernels comm results launch plumbline bench \( -name '*.h' -o -name '*.cpp' -o -name '*.js' -o -name '*.sh' -o -path launch/run \); find tests/golden -name '*.txt')
 [ ${#pages[@]} -gt 20 ] && [ ${#sources[@]} -gt 200 ] || fail "no documents or sources in $root"
 all=$(documents "${pages[@]}"; printed "${sources[@]}")
 left=$all

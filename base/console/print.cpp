@@ -23,7 +23,7 @@ std::string json_text(const nlohmann::ordered_json& json) {
 void print_text(const std::string& text) {
   if (std::fputs(printable_lines(text).c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return;
   if (errno != EPIPE)  // else its reader wants no more
-    throw Error(ExitCode::io_error, "standard output can't be written: {}; make room and try again",
+    throw Error(ExitCode::io_error, "cannot write to standard output: {}; make room and try again",
                 std::strerror(errno));
 }
 

@@ -162,8 +162,8 @@ std::string same_addresses_text(const std::map<std::string, std::vector<std::str
     append_part(interfaces, name, ",");
   }
   return fmt::format(
-      "hosts have the same address: {}; messages may go to the wrong one and the run may hang: {}, for NCCL "
-      "by NCCL_SOCKET_IFNAME=^{},lo",
+      "hosts have the same address: {}; messages can go to the wrong host and hang the run: {}, for NCCL by "
+      "NCCL_SOCKET_IFNAME=^{},lo",
       addresses, how_to_leave_out(chooser, interfaces), interfaces);
 }
 

@@ -68,16 +68,16 @@ void refuse_foreign(const OptionTable& table, const std::string& name,
 [[noreturn]] void refuse_unknown(const OptionTable& table, const std::vector<std::string>& extras) {
   const std::string& argument = extras.front();
   if (!argument.starts_with('-'))
-    throw Error(ExitCode::usage, "argument '{}' is one too many; {} --help lists what it takes", argument,
-                table.program);
+    throw Error(ExitCode::usage, "argument '{}' is not expected; see {} --help", argument, table.program);
   const std::string name = argument.substr(0, argument.find('='));
   refuse_foreign(table, name, extras);
   const std::vector<std::string> known = dashed_names(table);
   const auto word = kWordsOfOthers.find(name);
   const bool is_known = word != kWordsOfOthers.end() && std::ranges::find(known, word->second) != known.end();
   const std::string near = is_known ? word->second : nearest_name(name, known);
-  throw Error(ExitCode::usage, "option {}: no such option; {}", name,
-              near.empty() ? table.program + " --help lists all" : fmt::format("did you mean {}?", near));
+  if (near.empty())
+    throw Error(ExitCode::usage, "{} is not an option; see {} --help-all", name, table.program);
+  throw Error(ExitCode::usage, "{} is not an option; did you mean {}?", name, near);
 }
 
 struct Registered {
@@ -148,7 +148,7 @@ void check_exclusive_sets(const std::vector<Registered>& given) {
     const std::string& name = item.spec->names.front();
     const auto [entry, is_first] = chosen.emplace(item.spec->exclusive_set, name);
     if (!is_first)
-      throw Error(ExitCode::usage, "options {} and {} exclude each other; give one {}", entry->second, name,
+      throw Error(ExitCode::usage, "{} and {} exclude each other; pass only one {}", entry->second, name,
                   item.spec->exclusive_set);
   }
 }
@@ -159,13 +159,13 @@ void apply(const Registered& item) {
   if (spec.is_flag()) return spec.set("");
   const std::vector<std::string> values = item.option->results();
   if (values.size() > 1 && !spec.repeated)
-    throw Error(ExitCode::usage, "option {}: given {} times ('{}', '{}'); give it once", name, values.size(),
+    throw Error(ExitCode::usage, "{} is passed {} times ({}, {}); pass it once", name, values.size(),
                 values.front(), values.back());
   for (const std::string& value : values) {
     const bool is_bare = value.empty() || value == "{}";
     if (is_bare && !spec.bare_value.empty()) return spec.set(spec.bare_value);
     if (is_bare)
-      throw Error(ExitCode::usage, "option {0}: needs a value; write {0} {1}", name,
+      throw Error(ExitCode::usage, "{0} needs a value; pass {0} {1}", name,
                   spec.value_name.empty() ? "TEXT" : spec.value_name);
     spec.set(value);
   }
@@ -198,7 +198,7 @@ void parse_command_line(const OptionTable& table, int argc, const char* const* a
   try {
     app.parse(static_cast<int>(arguments.size()), arguments.data());
   } catch (const CLI::ParseError& error) {
-    throw Error(ExitCode::usage, "{}; {} --help lists what it takes", error.what(), table.program);
+    throw Error(ExitCode::usage, "{}; see {} --help", error.what(), table.program);
   }
   std::vector<Registered> given;
   for (const Registered& item : registered)
@@ -209,8 +209,8 @@ void parse_command_line(const OptionTable& table, int argc, const char* const* a
     return;
   }
   if (misused)
-    throw Error(ExitCode::usage, "option {0}: takes no value, got '{1}'; give {0} alone or leave it out",
-                misused->name, misused->value);
+    throw Error(ExitCode::usage, "{0} accepts no value, got '{1}'; pass {0} alone", misused->name,
+                misused->value);
   if (const std::vector<std::string> extras = app.remaining(); !extras.empty()) refuse_unknown(table, extras);
   check_exclusive_sets(given);
   for (const Registered& item : given) apply(item);
@@ -219,8 +219,8 @@ void parse_command_line(const OptionTable& table, int argc, const char* const* a
       for (const std::string& word : behind_dashes) item.spec->set(word);
   for (const Registered& item : registered)
     if (item.spec->required && item.option->count() == 0)
-      throw Error(ExitCode::usage, "{} {} is missing: {}", item.spec->is_positional() ? "argument" : "option",
-                  item.spec->names.front(), split(item.spec->help, '\n').front());
+      throw Error(ExitCode::usage, "{} is missing; pass it: {}", item.spec->names.front(),
+                  split(item.spec->help, '\n').front());
 }
 
 }  // namespace plumb

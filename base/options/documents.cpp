@@ -38,7 +38,7 @@ void Documents::write_completions(const CompletedProgram& program) const {
 
 int write_documents(int argc, char** argv, const std::function<void(const Documents&)>& documents) {
   try {
-    if (argc != 2) throw Error(ExitCode::usage, "give one folder to write to");
+    if (argc != 2) throw Error(ExitCode::usage, "expected one argument; pass the folder to write to");
     documents(Documents(argv[1]));
     return 0;
   } catch (const std::exception& error) {

@@ -40,7 +40,7 @@ double parse_percent(const std::string& option, const std::string& text, const R
     const double share = percent ? number / 100 : number;
     return parse_number(option, print(share), range);
   } catch (const Error&) {
-    throw Error(ExitCode::usage, "option {}: '{}' is not a share {}; write it as 2% or 0.02", option, text,
+    throw Error(ExitCode::usage, "{} {}: expected a share {}; pass it as 2% or 0.02", option, text,
                 describe_range(range).substr(std::string("a number ").size()));
   }
 }
@@ -55,7 +55,9 @@ Number parse_number(const std::string& option, const std::string& text, const Ra
   if constexpr (std::is_floating_point_v<Number>) good = good && std::isfinite(value);
   good = good && (range.above_lowest ? value > range.lowest : value >= range.lowest) &&
          (range.below_highest ? value < range.highest : value <= range.highest);
-  if (!good) throw Error(ExitCode::usage, "option {}: '{}' is not {}", option, text, describe_range(range));
+  if (!good)
+    throw Error(ExitCode::usage, "{} {}: expected {}", option, text.empty() ? "''" : text,
+                describe_range(range));
   return value;
 }
 
@@ -63,7 +65,7 @@ std::size_t parse_choice(const std::string& option, const std::string& text,
                          const std::vector<std::string>& allowed) {
   const auto found = std::find(allowed.begin(), allowed.end(), text);
   if (found != allowed.end()) return static_cast<std::size_t>(found - allowed.begin());
-  throw Error(ExitCode::usage, "option {}: '{}' is not one of {}", option, text, fmt::join(allowed, ", "));
+  throw Error(ExitCode::usage, "{} {}: expected one of {}", option, text, fmt::join(allowed, ", "));
 }
 
 std::vector<std::string> OptionSpec::help_lines() const {
@@ -132,8 +134,8 @@ OptionSpec quantity_option(const std::string& names, const std::string& value_na
       if (word == unit) size = factor;
     }
     if (size == 0)
-      throw Error(ExitCode::usage, "option {}: '{}' has none of the units {}; write it as {}", name, text,
-                  known, value_name);
+      throw Error(ExitCode::usage, "{} {}: expected a number with one of the units {}; pass it as {}", name,
+                  text, known, value_name);
     target = size * parse_number<double>(name, text.substr(0, end),
                                          {range.lowest / size, range.highest / size, range.above_lowest});
   };

@@ -39,12 +39,12 @@ std::vector<std::string> marked_environment(const std::string& mark) {
 pid_t spawn(const ChildCommand& command) {
   const UniqueFd output(::open(command.output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!output)
-    throw Error(ExitCode::cannot_create, "{} can't be created: {}; make room or name another --out",
+    throw Error(ExitCode::cannot_create, "cannot create {}: {}; make room or pass another --output",
                 command.output.string(), std::strerror(errno));
   const pid_t child = spawn_program(command.words, {.output = output.get(), .errors = output.get()},
                                     marked_environment(command.mark));
   if (child < 0)
-    throw Error(ExitCode::unavailable, "'{}' can't be started: {}; install it or correct the sweep file",
+    throw Error(ExitCode::unavailable, "cannot start '{}': {}; install it or correct the sweep file",
                 command.words.front(), std::strerror(-child));
   return child;
 }

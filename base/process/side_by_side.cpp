@@ -25,7 +25,7 @@ struct Pipe {
   Pipe() {
     int ends[2] = {-1, -1};
     if (::pipe2(ends, O_CLOEXEC) != 0)
-      throw Error(ExitCode::unavailable, "no pipe can be made: {}; raise the limit of open files (ulimit -n)",
+      throw Error(ExitCode::unavailable, "cannot make a pipe: {}; raise the limit of open files (ulimit -n)",
                   std::strerror(errno));
     read = UniqueFd(ends[0]);
     write = UniqueFd(ends[1]);

@@ -50,7 +50,7 @@ SignalWatch::SignalWatch() {
   const sigset_t set = watched_signals();
   pthread_sigmask(SIG_BLOCK, &set, &before_);
   descriptor_ = UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!descriptor_) throw Error(ExitCode::internal, "signals can't be watched: {}", std::strerror(errno));
+  if (!descriptor_) throw Error(ExitCode::internal, "cannot watch signals: {}", std::strerror(errno));
 }
 
 SignalWatch::~SignalWatch() {

@@ -84,7 +84,7 @@ ReplayedModel parse_replay(const std::string& text) {
   const bool has_precision = parts.size() == 2;
   if (named == model_catalogue().end() || parts.size() > 2 ||
       (has_precision && parts[1] != "fp16" && parts[1] != "fp32" && parts[1] != "bf16"))
-    throw Error(ExitCode::usage, "option --replay: '{}' is not one of {}, alone or with :fp16 or :bf16", text,
+    throw Error(ExitCode::usage, "--replay {}: expected one of {}, alone or with :fp16 or :bf16", text,
                 fmt::join(names, ", "));
   replay.model = &*named;
   if (has_precision && parts[1] != "fp32")
@@ -145,49 +145,45 @@ std::vector<ForeignOption> nccl_tests_options() {
           {"-o,--op", "reductions are sums only; leave it out"},
           {"-r,--root", "broadcasts start at rank 0 only; leave it out"},
           {"-c,--check", "every element is checked in every run; leave it out"},
-          {"-a,--average", "times are always taken from the slowest rank; leave it out"},
+          {"-a,--average", "times are always those of the slowest rank; leave it out"},
           {"-m,--agg_iters", "every collective is timed by itself; leave it out"},
           {"-G,--cudagraph", "a captured collective is replayed every iteration; use --cuda-graph on"},
           {"-T,--timeout", "a rank that hangs ends the run; use --timeout-s"},
           {"-J,--output_file", "JSON goes to standard output; use --json"},
           {"-p,--parallel_init,-z,--blocking,-y,--stream_null,-C,--report_cputime,-R,--local_register",
-           "nothing here corresponds to it; leave it out"}};
+           "it has no counterpart here; leave it out"}};
 }
 
 void check_together(const AllreduceOptions& o) {
   const auto refuse = [](const std::string& sentence) { throw Error(ExitCode::usage, sentence); };
   if (o.max_bytes < o.min_bytes)
-    throw Error(ExitCode::usage,
-                "options --min {} and --max {} leave no message to send; give --max at least --min",
+    throw Error(ExitCode::usage, "--min {} and --max {} leave no message to send; pass a larger --max",
                 bytes_text(o.min_bytes), bytes_text(o.max_bytes));
   const bool sums =
       o.collective == Collective::Kind::allreduce_sum || o.collective == Collective::Kind::reduce_scatter_sum;
   if (sums && o.dtype != DType::f32 && o.dtype != DType::f16 && o.dtype != DType::bf16)
-    refuse(
-        "option --dtype: only fp32, fp16 and bf16 are summed; give one of these, or --collective allgather");
-  if (o.pairs && o.replay.model) refuse("options --pairs and --replay exclude each other; give one");
+    refuse("--dtype: only fp32, fp16 and bf16 can be summed; pass one of them, or --collective allgather");
+  if (o.pairs && o.replay.model) refuse("--pairs and --replay exclude each other; pass only one");
   if (o.pairs && o.comm == "nccl")
-    refuse("options --pairs and --comm nccl exclude each other: pairs are messages of MPI; leave --comm out");
+    refuse("--pairs and --comm nccl exclude each other, as pairs use MPI; leave --comm out");
   if (o.share_gpu && !o.output.empty())
-    refuse(
-        "options --share-gpu and --output exclude each other: ranks on one GPU measure no link; leave one "
-        "out");
+    refuse("--share-gpu and --output exclude each other, as ranks on one GPU measure no link; leave one out");
   if (!o.replay.model && !o.compute.empty())
-    refuse("option --compute: applies to --replay only; add --replay with the model of that program.json");
+    refuse("--compute needs --replay; add --replay with the model of that program.json");
   if (!o.replay.model && (o.batch_per_device || o.bucket_mb))
-    throw Error(ExitCode::usage, "option {}: applies to --replay only; leave it out",
+    throw Error(ExitCode::usage, "{} needs --replay; add it, or leave this out",
                 o.bucket_mb ? "--bucket-mb" : "--bs");
   if (!o.compute.empty() && (o.batch_per_device || o.bucket_mb))
-    throw Error(ExitCode::usage, "options {} and --compute exclude each other: {} has them already",
+    throw Error(ExitCode::usage,
+                "{} and --compute exclude each other, as {} has the value; leave the first one out",
                 o.bucket_mb ? "--bucket-mb" : "--bs", o.compute);
   if (!o.output.empty() && !o.pairs && (o.replay.model || o.collective != Collective::Kind::allreduce_sum))
     refuse(
-        "option --output: links.json holds pairs or allreduces of many sizes; give --pairs, or leave "
-        "--replay "
-        "and --collective out");
+        "--output: links.json holds pairs or allreduces of many sizes; pass --pairs, or leave --replay and "
+        "--collective out");
   if (o.cuda_graph == CudaGraph::on && o.comm == "mpi")
     refuse(
-        "option --cuda-graph: 'on' can't go with --comm mpi, whose sums the host carries; give "
+        "--cuda-graph on: expected a communicator of the GPU, and --comm mpi sums on the host; pass "
         "--cuda-graph off or --comm nccl");
 }
 
@@ -201,8 +197,7 @@ std::uint64_t parse_bytes(const std::string& option, const std::string& text) {
   for (const auto& [letter, bits] : kByteSuffixes)
     if (suffix.size() == 1 && (suffix[0] == letter || suffix[0] == letter + ('a' - 'A'))) shift = bits;
   if (error != std::errc() || shift < 0 || number == 0 || number > (kMostBytes >> shift))
-    throw Error(ExitCode::usage,
-                "option {}: '{}' is not a size from 1 to 1024G; give bytes, or K, M or G of them as in 64K",
+    throw Error(ExitCode::usage, "{} {}: expected a size from 1 to 1024G; pass bytes, or K, M or G as in 64K",
                 option, text);
   return number << shift;
 }
@@ -245,11 +240,11 @@ AllreduceOptions resolve(AllreduceOptions options, const DeviceLimits& limits) {
   if (options.comm == "auto")
     options.comm = is_gpu && why_no_nccl().empty() && !options.share_gpu ? "nccl" : "mpi";
   if (!is_gpu && options.comm == "nccl")
-    throw Error(ExitCode::usage, "option --comm: 'nccl' is for GPUs, and device {} is a cpu; give --comm mpi",
+    throw Error(ExitCode::usage, "--comm nccl: expected GPUs, and device {} is a cpu; pass --comm mpi",
                 limits.name);
   if (options.cuda_graph == CudaGraph::on && options.comm == "mpi")
     throw Error(ExitCode::usage,
-                "option --cuda-graph: 'on' can't go with --comm mpi on device {}; leave it out", limits.name);
+                "--cuda-graph on: expected NCCL, and device {} uses --comm mpi; leave it out", limits.name);
   return options;
 }
 

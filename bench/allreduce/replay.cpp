@@ -45,8 +45,8 @@ void require_same_program(const AllreduceOptions& options, const Program& planne
   const double wanted = collective_bytes(planned), found = collective_bytes(recorded);
   if (std::abs(found - wanted) <= kSameProgram * wanted) return;
   throw Error(ExitCode::bad_data,
-              "option --compute: {} sends {:.0f} bytes per step where --replay {} sends {:.0f}; name a "
-              "program.json of that model, precision and number of ranks",
+              "--compute {}: it sends {:.0f} bytes per step, and --replay {} sends {:.0f}; use a run of that "
+              "model, precision and number of ranks",
               options.compute, found, options.replay.text, wanted);
 }
 
@@ -55,9 +55,7 @@ template <typename Enum>
 Enum named(const std::string& name, Enum last, const std::string& file) {
   for (int value = 0; value <= static_cast<int>(last); ++value)
     if (name_of(static_cast<Enum>(value)) == name) return static_cast<Enum>(value);
-  throw Error(ExitCode::bad_data,
-              "option --compute: {} has a collective of '{}', which bench_allreduce doesn't "
-              "know; name a program.json of this version",
+  throw Error(ExitCode::bad_data, "--compute {}: unknown collective '{}'; use a program.json of this version",
               file, printable(name));
 }
 
@@ -198,7 +196,7 @@ ReplayedProgram replayed_program(const AllreduceOptions& options, Device& device
   const StepModel step = read_recorded_step(options.compute).step;
   if (step.collectives.empty())
     throw Error(ExitCode::bad_data,
-                "option --compute: {} has no collectives; name a run of several ranks, or of one with --comm",
+                "--compute {}: expected collectives; use a run of several ranks, or of one with --comm",
                 options.compute);
   ReplayedProgram recorded = program_of(step, options.compute);
   require_same_program(options, plan.program, recorded.program);

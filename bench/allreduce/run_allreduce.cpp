@@ -67,8 +67,7 @@ class AllreduceRun {
     if (options().output.empty()) return;
     job_.together([&] {
       if (job_.size() == 1)
-        throw Error(ExitCode::usage,
-                    "option --output: one rank has no links to write to '{}'; start several with mpirun",
+        throw Error(ExitCode::usage, "--output {}: a single rank has no links; start several with mpirun",
                     options().output);
       if (job_.rank() == 0) check_output(output());
     });
@@ -218,7 +217,7 @@ class AllreduceRun {
     });
     if (!wrong_) return;
     const std::string sentence =
-        *wrong_ + "; look at that host's memory and network, this link can't be trusted";
+        *wrong_ + "; look at that host's memory and network, this link cannot be trusted";
     if (job_.rank() == 0) throw Error(ExitCode::verification_failed, sentence);
     throw ErrorToldElsewhere(ExitCode::verification_failed, sentence);
   }

@@ -12,12 +12,12 @@ using Dims = std::vector<std::int64_t>;
 
 template <typename... Values>
 [[noreturn]] void refuse(const std::string& path, fmt::format_string<Values...> what, Values&&... values) {
-  throw Error(ExitCode::bad_data, "option --batch-file: {}: {}", path,
+  throw Error(ExitCode::bad_data, "--batch-file {}: {}", path,
               fmt::format(what, std::forward<Values>(values)...));
 }
 
 [[noreturn]] void refuse_missing(const std::string& path, const char* tensor, const char* found_as) {
-  refuse(path, "no {}{}; give images [n, 3, H, W] fp32 and labels [n] int64", tensor, found_as);
+  refuse(path, "expected {}{}; use images [n, 3, H, W] fp32 and labels [n] int64", tensor, found_as);
 }
 
 // The tensor's shape but for the number of rows is `row`.
@@ -29,12 +29,12 @@ void check_shape(const std::string& path, const std::string& name, const Dims& f
     Dims wanted{rows_wanted};
     wanted.insert(wanted.end(), row.begin(), row.end());
     refuse(path,
-           "tensor \"{}\" must have the shape [{}] or more rows, found [{}]; make it for a network of "
-           "this image size",
+           "tensor \"{}\": expected shape [{}] or more rows, found [{}]; use a file for this --image-size",
            name, fmt::join(wanted, ", "), fmt::join(found, ", "));
   }
   if (found.front() < rows_wanted)
-    refuse(path, "tensor \"{}\" has {} rows, --bs wants {}; give a smaller --bs or a file with more rows",
+    refuse(path,
+           "tensor \"{}\" has {} rows, fewer than --bs {}; pass a smaller --bs or use a file with more rows",
            name, found.front(), rows_wanted);
 }
 
@@ -59,7 +59,8 @@ FixedBatch batch_of_file(const BatchSourceOptions& options) {
   const auto is_outside = [&](std::int64_t label) { return label < 0 || label >= options.classes; };
   const auto outside = std::find_if(first_label, first_label + batch, is_outside);
   if (outside != first_label + batch)
-    refuse(path, "label {} in row {} is outside 0 to {}; give labels of these, or, for faces, more --classes",
+    refuse(path,
+           "label {} in row {} is outside 0 to {}; use smaller labels or, for faces, pass more --classes",
            *outside, outside - first_label, options.classes - 1);
   return {"the same batch at every step, from " + path,
           {pixels, pixels + batch * 3 * size * size},

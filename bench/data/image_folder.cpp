@@ -23,7 +23,7 @@ struct Refusal {
   const fs::path& path;
   const FolderArgument& argument;
   [[noreturn]] void operator()(const std::string& what) const {
-    throw Error(ExitCode::bad_data, "{}: {}: {}", argument.name, path.string(), what);
+    throw Error(ExitCode::bad_data, "{} {}: {}", argument.name, path.string(), what);
   }
 };
 
@@ -42,7 +42,7 @@ std::vector<std::string> names_in(const Refusal& refuse, const fs::path& folder,
       if (name.front() != '.' && wanted(entry)) names.push_back(std::move(name));
     }
   } catch (const fs::filesystem_error& error) {
-    refuse(fmt::format("can't read the folder {} ({}); check its permissions", folder.string(),
+    refuse(fmt::format("cannot read folder {}: {}; check its permissions", folder.string(),
                        error.code().message()));
   }
   std::ranges::sort(names);
@@ -53,7 +53,8 @@ std::vector<std::string> names_in(const Refusal& refuse, const fs::path& folder,
 [[noreturn]] void refuse_file(const fs::path& path) {
   if (errno == ENOMEM) throw std::bad_alloc();
   if (errno == EMFILE || errno == ENFILE)
-    throw Error(ExitCode::io_error, "{}: {}; allow more open files (ulimit -n) or give fewer --data-workers",
+    throw Error(ExitCode::io_error,
+                "cannot read {}: {}; allow more open files (ulimit -n) or pass fewer --data-workers",
                 path.string(), std::strerror(errno));
   throw CorruptImage(std::strerror(errno));
 }
@@ -83,31 +84,32 @@ FolderImages::FolderImages(const fs::path& path, std::int64_t most_classes, cons
     : path_(path) {
   const Refusal refuse{path, argument};
   const std::string remedy =
-      "; give a folder with one subfolder of JPEG files per class" + argument.alternatives;
+      "; pass a folder with one subfolder of JPEG files per class" + argument.alternatives;
   std::error_code failure;
   const fs::file_status status = fs::status(path, failure);
-  if (!fs::status_known(status)) refuse(fmt::format("can't be reached ({})", failure.message()) + remedy);
-  if (!fs::exists(status)) refuse("no such folder" + remedy);
-  if (!fs::is_directory(status)) refuse("is not a folder" + remedy);
+  if (!fs::status_known(status)) refuse(fmt::format("cannot reach it: {}", failure.message()) + remedy);
+  if (!fs::exists(status)) refuse("expected a folder, and nothing is there" + remedy);
+  if (!fs::is_directory(status)) refuse("expected a folder" + remedy);
   classes_ = names_in(refuse, path, [&](const fs::directory_entry& entry) {
     std::error_code ignored;
     if (entry.is_directory(ignored)) return true;
     // A class that is left out would change the labels of those behind it.
     if (!entry.exists(ignored))
-      refuse(fmt::format("\"{}\" in it leads nowhere; mend or remove it", entry.path().filename().string()));
+      refuse(fmt::format("\"{}\" in it points to nothing; correct or remove it",
+                         entry.path().filename().string()));
     return false;
   });
-  if (classes_.empty()) refuse("holds no class folders; put the JPEG files into one subfolder per class");
+  if (classes_.empty()) refuse("expected class folders; put the JPEG files into one subfolder per class");
   if (std::ssize(classes_) > most_classes)
-    refuse(fmt::format(
-        "holds {} class folders, the network has {} classes; leave out some folders, or, for faces, give "
-        "more --classes",
-        classes_.size(), most_classes));
+    refuse(
+        fmt::format("it has {} class folders, and the network has {} classes; remove some folders or, for "
+                    "faces, pass more --classes",
+                    classes_.size(), most_classes));
   for (std::size_t label = 0; label < classes_.size(); ++label) {
     const auto names = names_in(refuse, path / classes_[label],
                                 [](const fs::directory_entry& entry) { return is_jpeg(entry.path()); });
     if (names.empty())
-      refuse(fmt::format("class folder \"{}\" holds no .jpg or .jpeg files; fill or remove it",
+      refuse(fmt::format("class folder \"{}\": expected .jpg or .jpeg files; fill or remove it",
                          classes_[label]));
     for (const std::string& name : names) files_.push_back({name, static_cast<std::int32_t>(label)});
   }

@@ -13,7 +13,7 @@ namespace plumb {
 
 // The name of the folder's option and its alternatives, for messages.
 struct FolderArgument {
-  std::string name = "option --data";
+  std::string name = "--data";
   std::string alternatives = ", a RecordIO file that ends in .rec, or synthetic";
 };
 

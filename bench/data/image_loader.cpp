@@ -257,7 +257,7 @@ void ImageLoader::note_corrupt(std::size_t image, const std::string& reason) {
   const std::int64_t allowed = std::min(corrupt_images_allowed(images, tried_), images - 1);
   if (corrupt_.count <= allowed) return;
   throw Error(ExitCode::bad_data,
-              "option --data: {}: {} corrupt images among {} tried, more than 1 %: {}; repair or remove them",
+              "--data {}: {} of {} images are corrupt, more than 1 %: {}; repair or remove them",
               options_.data, corrupt_.count, tried_, fmt::join(corrupt_.first, ", "));
 }
 

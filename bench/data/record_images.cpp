@@ -16,20 +16,19 @@ namespace fs = std::filesystem;
 // 42 million faces (WebFace42M) take 1 GB, 17 million (Glint360K) 0.4 GB.
 constexpr std::uint64_t kMostIndexBytes = std::uint64_t{2} << 30;
 
-constexpr const char* kOddPair = "; one of the two is cut short, or they don't belong together";
+constexpr const char* kOddPair = "; one of the two is truncated, or they do not belong together";
 
 template <typename... Values>
 [[noreturn]] void refuse(const fs::path& path, fmt::format_string<Values...> what, Values&&... values) {
-  throw Error(ExitCode::bad_data, "option --data: {}: {}", path.string(),
+  throw Error(ExitCode::bad_data, "--data {}: {}", path.string(),
               fmt::format(what, std::forward<Values>(values)...));
 }
 
 std::string read_index_text(const fs::path& path) {
-  std::string text =
-      read_whole_file(path, {.remedy = "put the index that was written with the .rec file beside it",
-                             .name = fmt::format("option --data: {}", path.string()),
-                             .most_bytes = kMostIndexBytes});
-  if (text.empty()) refuse(path, "is empty; write the index anew, with its .rec file");
+  std::string text = read_whole_file(path, {.remedy = "put the index of the .rec file next to it",
+                                            .name = fmt::format("--data {}", path.string()),
+                                            .most_bytes = kMostIndexBytes});
+  if (text.empty()) refuse(path, "it is empty; write the index again, with its .rec file");
   return text;
 }
 
@@ -59,7 +58,7 @@ void read_record(const EncodedImages& images, std::size_t number, std::vector<st
     append_image_header(static_cast<float>(image.label), number, record);
     record.insert(record.end(), image.bytes.begin(), image.bytes.end());
   } catch (const CorruptImage& reason) {
-    throw Error(ExitCode::bad_data, "{} can't be packed ({}); repair or remove it", images.name_of(number),
+    throw Error(ExitCode::bad_data, "cannot pack {}: {}; repair or remove it", images.name_of(number),
                 reason.what());
   }
 }
@@ -90,12 +89,12 @@ std::vector<RecordPlace> read_record_index(const fs::path& path) {
   while (at != end) {
     RecordPlace place;
     if (!read_line(at, end, place))
-      refuse(path, "line {} is not a key, a tab and an offset; write the index anew", places.size() + 1);
+      refuse(path, "line {}: expected a key, a tab and an offset; write the index again", places.size() + 1);
     places.push_back(place);
   }
   std::ranges::sort(places, {}, &RecordPlace::key);
   const auto twice = std::ranges::adjacent_find(places, {}, &RecordPlace::key);
-  if (twice != places.end()) refuse(path, "key {} comes twice; write the index anew", twice->key);
+  if (twice != places.end()) refuse(path, "key {} appears twice; write the index again", twice->key);
   return places;
 }
 
@@ -108,7 +107,7 @@ RecordImages::RecordImages(const fs::path& path, std::int64_t classes)
   check_offsets();
   leave_out_labels();
   if (!is_image(places_.front()) && !is_image(places_.back()))
-    refuse(path_, "holds labels only, no images; pack the images with their labels");
+    refuse(path_, "it has labels only and no images; pack the images with their labels");
 }
 
 std::size_t RecordImages::encoded_bytes(std::size_t image) const {
@@ -131,24 +130,24 @@ void RecordImages::check_offsets() const {
   };
   const auto wrong = std::ranges::find_if(places_, is_impossible);
   if (wrong != places_.end())
-    refuse(path_, "record {} should begin at byte {} by {}, where no record can be in a file of {} bytes{}",
+    refuse(path_, "record {} begins at byte {} according to {}, which is impossible in a file of {} bytes{}",
            wrong->key, wrong->offset, index, file_.bytes(), kOddPair);
   std::vector<RecordPlace> by_offset = places_;
   std::ranges::sort(by_offset, {}, &RecordPlace::offset);
   if (const auto twice = std::ranges::adjacent_find(by_offset, {}, &RecordPlace::offset);
       twice != by_offset.end())
-    refuse(path_, "records {} and {} both begin at byte {} by {}; write the index anew", twice->key,
-           std::next(twice)->key, twice->offset, index);
+    refuse(path_, "records {} and {} both begin at byte {} according to {}; write the index again",
+           twice->key, std::next(twice)->key, twice->offset, index);
   const RecordPlace& last = by_offset.back();
   std::uint64_t end = 0;
   try {
     end = file_.end_of(last.offset);
   } catch (const CorruptImage& reason) {
-    refuse(path_, "the last record, {} at offset {} by {}, is not whole ({}){}", last.key, last.offset, index,
-           reason.what(), kOddPair);
+    refuse(path_, "the last record, {} at offset {} according to {}, is truncated ({}){}", last.key,
+           last.offset, index, reason.what(), kOddPair);
   }
   if (end != file_.bytes())
-    refuse(path_, "goes on for {} bytes after record {}, the last one by {}{}", file_.bytes() - end, last.key,
+    refuse(path_, "{} bytes follow record {}, the last one according to {}{}", file_.bytes() - end, last.key,
            index, kOddPair);
 }
 
@@ -161,7 +160,7 @@ void RecordImages::leave_out_labels() {
     if (record.label_count == 2 && record.payload.empty()) keep_images(record.label(0), record.label(1));
   } catch (const CorruptImage& reason) {
     refuse(path_,
-           "record 0 at offset {}, which would tell images from labels, can't be read ({}); get a whole copy "
+           "cannot read record 0 at offset {}, which separates images from labels: {}; get a complete copy "
            "of the file",
            first.offset, reason.what());
   }
@@ -170,34 +169,32 @@ void RecordImages::leave_out_labels() {
 void RecordImages::keep_images(float end, float identities_end) {
   constexpr float kMostKeys = 0x1p62F;
   if (!(end >= 1 && identities_end >= end && identities_end < kMostKeys) || end != std::floor(end))
-    refuse(
-        path_,
-        "its header says that identities are the records {} to {}, which is not a range; get a whole copy of "
-        "the file",
-        shown(end), shown(identities_end));
+    refuse(path_,
+           "its header puts identities at the records {} to {}, which are not a range; get a complete copy "
+           "of the file",
+           shown(end), shown(identities_end));
   if (identities_end - end > static_cast<float>(classes_))
     refuse(path_,
-           "holds {} identities, the network has {} classes; give a file with fewer, or, for faces, more "
-           "--classes",
+           "it has {} identities, and the network has {} classes; use a file with fewer or, for faces, pass "
+           "more --classes",
            static_cast<std::int64_t>(identities_end - end), classes_);
   if (identities_end - end >= static_cast<float>(kFirstInexactLabel))
     refuse(path_,
-           "its header promises {} identities, more than labels can tell apart: they are floats, which skip "
-           "numbers from {} on; give an image folder",
+           "its header announces {} identities, and labels are floats, which skip numbers from {} on; use an "
+           "image folder",
            shown(identities_end - end), kFirstInexactLabel);
   const auto image_end = static_cast<std::uint64_t>(end);
   const auto stop = std::ranges::lower_bound(places_, image_end, {}, &RecordPlace::key);
   places_.erase(stop, places_.end());
   places_.erase(places_.begin());
   if (places_.size() != image_end - 1)
-    refuse(path_, "its header promises the images 1 to {}, {} has {} of them; {}", image_end - 1,
+    refuse(path_, "its header announces the images 1 to {}, and {} has {} of them; {}", image_end - 1,
            index_path_.string(), places_.size(),
            image_end >= static_cast<std::uint64_t>(kFirstInexactLabel)
-               ? fmt::format(
-                     "a header's floats skip numbers from {} on, so leave out the header and the identities",
-                     kFirstInexactLabel)
-               : "write the index anew");
-  if (places_.empty()) refuse(path_, "holds labels only, no images; pack the images with their labels");
+               ? fmt::format("leave out the header and the identities, as its floats skip numbers from {} on",
+                             kFirstInexactLabel)
+               : "write the index again");
+  if (places_.empty()) refuse(path_, "it has labels only and no images; pack the images with their labels");
 }
 
 bool RecordImages::is_image(const RecordPlace& place) const {
@@ -219,13 +216,13 @@ EncodedImage RecordImages::read(std::size_t image, std::vector<std::uint8_t>& bu
   const auto label = static_cast<std::int64_t>(number);
   if (label >= classes_)
     throw Error(ExitCode::bad_data,
-                "option --data: {} has label {}, the network has {} classes; give a file with labels "
-                "0 to {}, or, for faces, more --classes",
+                "--data {}: label {}, and the network has {} classes; use labels 0 to {} or, for faces, pass "
+                "more --classes",
                 name_of(image), label, classes_, classes_ - 1);
   if (label >= kFirstInexactLabel)
     throw Error(ExitCode::bad_data,
-                "option --data: {} has label {}, which may stand for a neighbor's: labels of a .rec "
-                "file are floats, which skip numbers from {} on; give an image folder",
+                "--data {}: label {} can stand for its neighbor, as labels are floats, which skip numbers "
+                "from {} on; use an image folder",
                 name_of(image), label, kFirstInexactLabel);
   return {record.payload, label};
 }

@@ -86,15 +86,14 @@ void append_image_header(float label, std::uint64_t id, std::vector<std::uint8_t
 
 RecordFile::RecordFile(const std::filesystem::path& path) {
   const auto refuse = [&](const std::string& what) {
-    throw Error(ExitCode::bad_data, "option --data: {}: {}; give a RecordIO file, whole", path.string(),
-                what);
+    throw Error(ExitCode::bad_data, "--data {}: {}; use a complete RecordIO file", path.string(), what);
   };
   file_ = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status {};
   if (!file_ || ::fstat(file_.get(), &status) != 0)
-    refuse(fmt::format("can't be read ({})", std::strerror(errno)));
-  if (!S_ISREG(status.st_mode)) refuse("is not a regular file");
-  if (status.st_size == 0) refuse("is empty");
+    refuse(fmt::format("cannot read it: {}", std::strerror(errno)));
+  if (!S_ISREG(status.st_mode)) refuse("it is not a regular file");
+  if (status.st_size == 0) refuse("it is empty");
   bytes_ = static_cast<std::uint64_t>(status.st_size);
 }
 

@@ -98,13 +98,10 @@ std::string probe_text(const std::vector<MeasuredPair>& pairs) {
 std::vector<MeasuredPair> measured_in_time(const Job& job, const std::vector<Place>& places,
                                            const PairsEffort& effort, Messages& messages) {
   const LateAlarm alarm(kPatienceForProbe, [&messages] {
-    messages.warn(fmt::format(
-        "the probe of the links between hosts has run for {} s and goes on: two hosts can't reach each "
-        "other, "
-        "or a link is very slow; name the network that joins all hosts (docs/reference/environment.md), or "
-        "leave the probe "
-        "out by --no-probe",
-        kPatienceForProbe.count()));
+    messages.warn(
+        fmt::format("hosts do not reach each other, or links are very slow: their probe has run for {} s; "
+                    "see docs/reference/environment.md, or pass --no-probe",
+                    kPatienceForProbe.count()));
   });
   return measure_pairs_of(job, places, effort, [](const std::string&) {});
 }

@@ -25,8 +25,7 @@ Margins parse_margins(const std::string& text) {
   } catch (const Error&) {  // as for any other text that isn't three numbers
   }
   throw Error(ExitCode::usage,
-              "option --margins: '{}' is not three numbers from -10 to 10; give m1,m2,m3 as in 1,0.5,0",
-              text);
+              "--margins {}: expected three numbers from -10 to 10; pass m1,m2,m3 as in 1,0.5,0", text);
 }
 
 OptionSpec margins_option(FaceOptions& o) {
@@ -116,15 +115,14 @@ OptionGroup margin_group(FaceOptions& o) {
 
 void check_face(const FaceOptions& o, const Model& model, const std::vector<const Model*>& models) {
   if (o.sample_rate && o.head != Head::sampled)
-    throw Error(
-        ExitCode::usage,
-        "option --sample-rate: applies to --head pfc only, the other heads take all classes; leave it out");
+    throw Error(ExitCode::usage,
+                "--sample-rate needs --head pfc, as other heads use all classes; leave it out");
   if (model.dropout == 0 && o.dropout.value_or(0) > 0)
-    throw Error(ExitCode::usage, "option --dropout: {} has no dropout; leave it out, or give --backbone {}",
+    throw Error(ExitCode::usage, "--dropout: {} has no dropout; leave it out, or pass --backbone {}",
                 model.name, names_with(models, &Model::dropout, " or "));
   if (!model.prelu_per_layer && o.prelu_per_layer)
     throw Error(ExitCode::usage,
-                "option --prelu: 'layer' is for --backbone {}, {} has slopes per channel; leave it out",
+                "--prelu layer needs --backbone {}, as {} has slopes per channel; leave it out",
                 names_with(models, &Model::prelu_per_layer, " and "), model.name);
 }
 

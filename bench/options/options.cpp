@@ -146,10 +146,8 @@ OptionSpec image_size_option(BenchOptions& o) {
   spec.help = "height and width in pixels; fixed";
   spec.set = [&o](const std::string& text) {
     if (text != std::to_string(o.image_size))
-      throw Error(
-          ExitCode::usage,
-          "option --image-size: '{}' is not {}, the size that these networks are made for; leave it out",
-          text, o.image_size);
+      throw Error(ExitCode::usage, "--image-size {}: expected {}, the size of these networks; leave it out",
+                  text, o.image_size);
   };
   return spec;
 }

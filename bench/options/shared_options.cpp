@@ -16,8 +16,7 @@ OptionSpec communicator_option(std::string& target, const std::string& help) {
   OptionSpec spec = choice_option("--comm", target, {"auto", "nccl", "mpi"}, help);
   spec.set = [set = spec.set](const std::string& value) {
     if (value == "nccl" && !why_no_nccl().empty())
-      throw Error(ExitCode::unavailable, "option --comm: 'nccl' is not available, {}; give --comm mpi",
-                  why_no_nccl());
+      throw Error(ExitCode::unavailable, "--comm nccl is not available, {}; pass --comm mpi", why_no_nccl());
     set(value);
   };
   return spec;

@@ -85,29 +85,28 @@ void PartialLog::write(const std::string& text, std::int64_t iteration) {
   // Cut off a partial line, so that the rest of the log parses. The run has failed even if this fails too.
   const bool cut = count <= 0 || ::ftruncate(file_.get(), written_bytes_) == 0;
   throw Error(ExitCode::io_error,
-              "log {} can't be written at iteration {}: {}{}; free space or give another --log-dir",
-              part_path(), iteration, why, cut ? "" : ", its last line is torn");
+              "cannot write log {} at iteration {}: {}{}; make room or pass another --log-dir", part_path(),
+              iteration, why, cut ? "" : ", and its last line is torn");
 }
 
 // Another run's unfinished log may have the name.
 void PartialLog::require_its_name() const {
   if (has_name(file_.get(), part_path())) return;
   throw Error(ExitCode::io_error,
-              "log {} was removed, moved or replaced while the run wrote it; keep away from a run's logs",
-              part_path());
+              "log {} was removed, moved or replaced during the run; leave a run's logs alone", part_path());
 }
 
 void PartialLog::save() {
   if (failed_) throw Error(ExitCode::io_error, "log {} is incomplete and stays unfinished", part_path());
   if (::fsync(file_.get()) != 0)
-    throw Error(ExitCode::io_error, "log {} can't be saved: {}", part_path(), std::strerror(errno));
+    throw Error(ExitCode::io_error, "cannot save log {}: {}", part_path(), std::strerror(errno));
 }
 
 void PartialLog::publish() {
   require_its_name();
   if (const int error = rename_new(part_path(), path_); error != 0)
     throw Error(error == EEXIST ? ExitCode::cannot_create : ExitCode::io_error,
-                "log {} can't be renamed to {}: {}", part_path(), path_, std::strerror(error));
+                "cannot rename log {} to {}: {}", part_path(), path_, std::strerror(error));
   published_ = true;
   const std::string folder = std::filesystem::path(path_).parent_path();
   const UniqueFd directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -148,17 +147,15 @@ std::vector<const LogFormat*> formats_to_write(const std::string& names, std::in
   const std::vector<std::string> wanted = split(names, ',');
   for (const std::string& name : wanted)
     if (const LogFormat* format = find_log_format(name); !format || format->written_step == 0)
-      throw Error(ExitCode::usage,
-                  "option --log-format: '{}' is not one that can be written; give some of {}", name,
-                  fmt::join(written_formats(), ", "));
+      throw Error(ExitCode::usage, "--log-format {}: expected formats that can be written; pass some of {}",
+                  name, fmt::join(written_formats(), ", "));
   std::vector<const LogFormat*> chosen;
   for (const LogFormat* format : log_formats()) {
     if (format->is_own_layout || std::ranges::find(wanted, format->name) == wanted.end()) continue;
     const std::int64_t least = format->first_written + format->written_step;
     if (iterations > 0 && iterations < least)
-      throw Error(ExitCode::usage,
-                  "option --iters: {} is too few for a line of --log-format {}; give at least {}", iterations,
-                  format->name, least);
+      throw Error(ExitCode::usage, "--iters {} is too few for a line of --log-format {}; pass at least {}",
+                  iterations, format->name, least);
     chosen.push_back(format);
   }
   return chosen;

@@ -65,12 +65,12 @@ void carry_out(BoundStep& step, const Collective& collective, DeviceMemory& memo
 
 void require_right(const BoundStep& step, const Message& message, const MessagePattern::Wrong& wrong) {
   if (wrong.elements == 0) return;
-  throw Error(
-      ExitCode::verification_failed,
-      "{} of {} elements in {} over {} is wrong on rank {} on {}: element {} is {} instead of {}, the "
-      "first of {}; bench_allreduce shows which sizes are, another --comm may do",
-      message.name, message.collective.elements, name_of(message.collective.dtype), step.communicator->name(),
-      step.job.rank(), step.job.host(), wrong.first, wrong.found, wrong.wanted, wrong.elements);
+  throw Error(ExitCode::verification_failed,
+              "{0} ({1} {2} over {3}) is wrong on rank {4} on {5}: element {6} is {7} instead of {8}; {9} "
+              "are wrong: run bench_allreduce, or try another --comm",
+              message.name, message.collective.elements, name_of(message.collective.dtype),
+              step.communicator->name(), step.job.rank(), step.job.host(), wrong.first, wrong.found,
+              wrong.wanted, wrong.elements);
 }
 
 // Returns the seconds that the collective took on this rank.
@@ -165,13 +165,13 @@ void check_run(const BoundStep& step, std::uint64_t initial_checksum, RunRecord&
   std::string failure;
   if (bad != record.loss.end())
     failure = fmt::format(
-        "the loss is not finite at iteration {}; lower --lr or look at the data: this run is not a "
-        "measurement",
+        "the loss is not finite at iteration {}, so this run is not a measurement; lower --lr or check the "
+        "data",
         bad - record.loss.begin());
   else if (poisoned != not_finite.end())
     failure = fmt::format(
-        "tensor {} of rank {} is not finite after the run; lower --lr or look at the data: this run is not a "
-        "measurement",
+        "tensor {} of rank {} is not finite after the run, which is not a measurement; lower --lr or check "
+        "the data",
         *poisoned, poisoned - not_finite.begin());
   else if (!identical)
     failure = fmt::format(

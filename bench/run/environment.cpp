@@ -134,11 +134,10 @@ void require_address_space(double bytes) {
   constexpr double kNeeded = 640.0 * 1024 * 1024;
   if (std::isfinite(bytes)) ::mallopt(M_ARENA_MAX, 1);
   if (bytes >= kNeeded) return;
-  throw Error(
-      ExitCode::out_of_memory,
-      "this process may map {:.0f} more bytes (ulimit -v, ulimit -d) where MPI and the libraries want {:.0f} "
-      "before training takes any; raise that limit",
-      bytes, kNeeded);
+  throw Error(ExitCode::out_of_memory,
+              "MPI and the libraries need {1:.0f} bytes of address space, and {0:.0f} are left; raise the "
+              "limit (ulimit -v, ulimit -d)",
+              bytes, kNeeded);
 }
 
 void require_open_files() {
@@ -146,8 +145,8 @@ void require_open_files() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < kNeeded)
     throw Error(ExitCode::unavailable,
-                "ulimit -n {}: MPI and the libraries need {} open files; raise that limit", limit.rlim_cur,
-                kNeeded);
+                "ulimit -n {}: expected at least {} open files for MPI and the libraries; raise that limit",
+                limit.rlim_cur, kNeeded);
 }
 
 std::string placement_text(const std::string& host, const std::vector<int>& cpus) {
@@ -171,8 +170,8 @@ ThreadShare threads_for_this_rank(const std::vector<std::string>& placements, in
   const int fair = host_cpus / on_host;
   if (cpus > 0 && cpus <= host_cpus_per_core && fair > cpus)
     share.remark = fmt::format(
-        "rank {} is bound to one core of a host with {} CPUs; mpirun --map-by slot:PE={} or --bind-to none "
-        "lets it use its share",
+        "rank {} is bound to one core of a host with {} CPUs; pass --map-by slot:PE={} or --bind-to none to "
+        "mpirun to use its share",
         rank, host_cpus, std::max(1, fair / host_cpus_per_core));
   return share;
 }

@@ -23,8 +23,8 @@ std::string interruption_text(int signal, std::int64_t ended, std::int64_t asked
       fmt::format("at iteration {}{}", ended, asked == 0 ? "" : fmt::format(" of {}", asked));
   if (signal == SIGPIPE)
     return fmt::format(
-        "a connection to another rank was shut {}; see whether every other rank still runs and its host can "
-        "be reached",
+        "the connection to another rank was closed {}; check that every other rank runs and its host can be "
+        "reached",
         where);
   const char* name = ::sigabbrev_np(signal);
   return fmt::format("{} by SIG{}, ended by signal {} {}", kInterrupted, name ? name : "?", signal, where);
@@ -51,7 +51,7 @@ bool standard_reader_is_gone() {
 void end_by_shut_connection(int) {
   if (standard_reader_is_gone()) return;
   end_with(
-      ": a connection to another rank or to the launcher was shut; see whether every rank still runs and its "
+      ": the connection to another rank or to the launcher was closed; check that every rank runs and its "
       "host can be reached\n",
       exit_code_of(SIGPIPE));
 }
@@ -59,9 +59,8 @@ void end_by_shut_connection(int) {
 // Async-signal-safe.
 void end_by_bus_error(int) {
   end_with(
-      ": a file in memory, as of MPI, has no room left, or was cut off by another process; see whether "
-      "TMPDIR "
-      "and /dev/shm have room\n",
+      ": a file in memory, such as MPI's, has no room left or was truncated by another process; make room in "
+      "TMPDIR and /dev/shm\n",
       static_cast<int>(ExitCode::io_error));
 }
 

@@ -57,10 +57,10 @@ void require_memory(const DescribedStep& step, const std::vector<PlainLayer>& pl
                                                .needed_bytes;
   const std::int64_t fits =
       largest_planned_batch(step.options, limits, job.rank(), job.size(), free - workspaces, plain);
-  throw Error(ExitCode::out_of_memory, "rank {} on {} would need {} bytes for --bs {} and has {} free; {}{}",
+  throw Error(ExitCode::out_of_memory, "rank {} on {} needs {} bytes for --bs {} and has {} free; {}{}",
               job.rank(), job.host(), static_cast<std::int64_t>(needed_bytes), *step.options.batch_per_device,
               static_cast<std::int64_t>(free),
-              fits > 0 ? fmt::format("by the plan --bs {} fits", fits) : "not even --bs 1 fits",
+              fits > 0 ? fmt::format("according to the plan --bs {} fits", fits) : "not even --bs 1 fits",
               classes_that_fit(step, plain));
 }
 
@@ -70,12 +70,11 @@ void require_host_memory(const DescribedStep& step, const BatchSourceOptions& so
   const auto needed = static_cast<double>(ImageLoader::batches_bytes(source));
   const double free = std::min(available_bytes() / job.local_size(), step.address_space_bytes());
   if (needed > free)
-    throw Error(
-        ExitCode::out_of_memory,
-        "rank {} on {} would need {} bytes of the host's memory for images, decoded by {}, and has {} "
-        "free; give a smaller --bs or fewer --data-workers",
-        job.rank(), job.host(), static_cast<std::int64_t>(needed), counted(source.workers, "worker"),
-        static_cast<std::int64_t>(free));
+    throw Error(ExitCode::out_of_memory,
+                "rank {} on {} needs {} bytes of host memory for images with {}, and has {} free; pass a "
+                "smaller --bs or fewer --data-workers",
+                job.rank(), job.host(), static_cast<std::int64_t>(needed), counted(source.workers, "worker"),
+                static_cast<std::int64_t>(free));
 }
 
 bool has_shards(const Graph& graph) {
@@ -152,7 +151,7 @@ void PlannedStep::tune() {
     tuning = device->tune(plan.graph, rule_of(options), plan.described_with, how);
     if (by_energy && !how.joules)
       tuning.remarks.push_back(
-          "option --tune-for: NVML reads no energy counter of this GPU; time chose the engines");
+          "--tune-for energy: NVML reads no energy counter of this GPU; engines are chosen by time");
   });
   const std::string choices = job.all_gather(first ? choices_to_json(tuning).dump() : std::string()).front();
   if (!first) tuning = choices_from_json(nlohmann::json::parse(choices));
@@ -188,8 +187,8 @@ double PlannedStep::plan_smallest() {
   static_cast<EngineChoices&>(tuning) = *tuning.smallest;
   if (job.rank() == 0)
     tuning.remarks.push_back(
-        "the fastest engines don't fit into the memory: engines and fused layers that take the least of it "
-        "run instead; a smaller --bs lets the fastest run");
+        "the fastest engines do not fit into memory, so smaller ones run; pass a smaller --bs for the "
+        "fastest");
   return plan_tuned();
 }
 
@@ -205,8 +204,8 @@ void compare_engines(PlannedStep& step) {
   const auto [here, there] = std::ranges::mismatch(ours, theirs);
   const std::size_t rank = static_cast<std::size_t>(odd - engines.begin());
   step.tuning.remarks.push_back(fmt::format(
-      "{} of {} ranks can't run the engines that rank 0 chose: rank {} on {} runs {}, rank 0 {}; give all "
-      "ranks devices of one kind and the same libraries",
+      "{} of {} ranks cannot run rank 0's engines: rank {} on {} runs {}, rank 0 {}; use devices of one kind "
+      "and the same libraries",
       engines.size() - static_cast<std::size_t>(std::ranges::count(engines, own)), engines.size(), rank,
       hosts[rank], there == theirs.end() ? "none" : *there, here == ours.end() ? "none" : *here));
 }

@@ -19,10 +19,10 @@ int most_workers(const BenchOptions& options, int cpus_of_rank) {
   return std::max(1, cpus_of_rank - (options.device == DeviceChoice::cuda ? 1 : options.threads));
 }
 
-// "no GPU answers (…)" of "option --device: no GPU answers (…); install …": with --device auto the remedy is
+// "no GPU answers (…)" of "--device cuda: no GPU answers (…); install …": with --device auto the remedy is
 // not needed.
 std::string reason_of(const std::string& sentence) {
-  const std::size_t colon = sentence.starts_with("option ") ? sentence.find(": ") : std::string::npos;
+  const std::size_t colon = sentence.starts_with("--device ") ? sentence.find(": ") : std::string::npos;
   const std::size_t begin = colon == std::string::npos ? 0 : colon + 2;
   const std::size_t end = sentence.find("); ", begin);
   return sentence.substr(begin, end == std::string::npos ? end : end + 1 - begin);
@@ -37,19 +37,18 @@ void fill_in_layout(const Job& job, BenchOptions& options) {
     nodes = job.nodes();
     each = job.devices_per_node();
     if (nodes * each != ranks)
-      throw Error(
-          ExitCode::usage,
-          "the launcher placed {} ranks unevenly on {} hosts, {} on the fullest; start equally many on "
-          "each host, as with mpirun -np {} -H {}:{},…",
-          ranks, nodes, each, nodes * each, job.host(), each);
+      throw Error(ExitCode::usage,
+                  "the launcher placed {} ranks unevenly on {} hosts, {} on the fullest; start equally many "
+                  "on each, as with mpirun -np {} -H {}:{},…",
+                  ranks, nodes, each, nodes * each, job.host(), each);
   }
   if (nodes == 0) nodes = std::max(1, ranks / each);
   if (each == 0) each = std::max(1, ranks / nodes);
   if (nodes * each == ranks) return;
-  throw Error(ExitCode::usage,
-              "option --nodes: {} with --devices-per-node {} makes {} devices, but {} {}; start as many, or "
-              "leave the layout to the hosts",
-              nodes, each, nodes * each, ranks, ranks == 1 ? "rank runs" : "ranks run");
+  throw Error(
+      ExitCode::usage,
+      "--nodes {} with --devices-per-node {} makes {} devices, and {} {}; start as many, or leave both out",
+      nodes, each, nodes * each, ranks, ranks == 1 ? "rank runs" : "ranks run");
 }
 
 bool becomes_one_launch(const BenchOptions& options, Device& device, int world_size) {
@@ -57,7 +56,7 @@ bool becomes_one_launch(const BenchOptions& options, Device& device, int world_s
   const bool can = options.comm == "nccl" || !has_collectives(options, world_size);
   if (!can && options.cuda_graph == CudaGraph::on)
     throw Error(ExitCode::usage,
-                "option --cuda-graph: 'on' can't go with --comm {}, whose sums the host carries; give "
+                "--cuda-graph on: expected a communicator of the GPU, and --comm {} sums on the host; pass "
                 "--cuda-graph off or --comm nccl",
                 options.comm);
   return can;
@@ -67,11 +66,10 @@ bool becomes_one_launch(const BenchOptions& options, Device& device, int world_s
 void require_cpus(const Job& job, const BenchOptions& options) {
   const std::size_t cpus = affinity_cpus().size();
   if (options.oversubscribe_threads || cpus == 0 || static_cast<std::size_t>(options.threads) <= cpus) return;
-  throw Error(
-      ExitCode::usage,
-      "option --threads: {} are more than the {} that rank {} may use on {}; give at most {}, let mpirun "
-      "bind it to more (--bind-to none), or give --oversubscribe-threads",
-      options.threads, counted(cpus, "CPU"), job.rank(), job.host(), cpus);
+  throw Error(ExitCode::usage,
+              "--threads {}: expected at most the {} of rank {} on {}; pass {}, --bind-to none to mpirun, or "
+              "--oversubscribe-threads",
+              options.threads, counted(cpus, "CPU"), job.rank(), job.host(), cpus);
 }
 
 }  // namespace

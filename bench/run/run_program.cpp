@@ -79,7 +79,7 @@ struct WatchedJob {
     const std::string why_off = watchdog->connect(*job, reachable_address(*job));
     if (why_off.empty()) return;
     warn(
-        fmt::format("ranks are not watched, so a lost one may leave all waiting: {}; open TCP ports between "
+        fmt::format("ranks are not watched, so a lost one can block all others: {}; open TCP ports between "
                     "hosts, or pass --no-watchdog",
                     why_off));
   }
@@ -94,15 +94,15 @@ struct WatchedJob {
 void warn_of_idle_places(const Warn& warn) {
   if (const int tasks = slurm_tasks_without_launcher(); tasks > 0)
     warn(
-        fmt::format("this Slurm job has {} tasks, but this process was started alone and runs as a single "
-                    "rank; start it with srun or mpirun to use them all",
+        fmt::format("this Slurm job has {} tasks, but this process runs as a single rank; start it with srun "
+                    "or mpirun to use them all",
                     tasks));
   const auto [rank, ranks] = launched_as();
   const std::size_t hosts = hosts_given_to_mpirun(parents_command_line());
   if (rank == 0 && hosts > static_cast<std::size_t>(ranks))
     warn(
-        fmt::format("mpirun was given {} hosts but starts {}: hosts without a rank don't take part; "
-                    "give -np {} or more to use them all",
+        fmt::format("mpirun was given {} hosts but starts {}, so hosts without a rank stay idle; pass -np {} "
+                    "or more to use them all",
                     hosts, counted(ranks, "rank"), hosts));
 }
 

@@ -124,11 +124,10 @@ std::string plan_text(const PlannedStep& step) {
 void require_finite_loss(const Run& run, std::int64_t iteration, int& not_finite) {
   not_finite = std::isfinite(run.measured.metrics.back().loss) ? 0 : not_finite + 1;
   if (not_finite >= (run.first() ? 1 : kPatienceOfOtherRanks))
-    throw Error(
-        ExitCode::verification_failed,
-        "the loss is not finite at iteration {}; lower --lr {} or look at the data: this run is not a "
-        "measurement",
-        iteration, run.record.config.at("learning_rate").dump());
+    throw Error(ExitCode::verification_failed,
+                "the loss is not finite at iteration {0}, so this run is not a measurement; lower --lr {1} "
+                "or check the data",
+                iteration, run.record.config.at("learning_rate").dump());
 }
 
 // Throws Interrupted if a signal has come in. No rank asks another one: those may be stuck.

@@ -85,7 +85,7 @@ Listener listen_at(const std::string& address) {
   if (!listener.socket || ::bind(listener.socket.get(), at->ai_addr, at->ai_addrlen) != 0 ||
       ::listen(listener.socket.get(), kBacklog) != 0 ||
       ::getsockname(listener.socket.get(), reinterpret_cast<sockaddr*>(&bound), &length) != 0)
-    throw Error(ExitCode::unavailable, "the watchdog cannot listen at '{}' ({})", address,
+    throw Error(ExitCode::unavailable, "the watchdog cannot listen at '{}': {}", address,
                 at ? std::strerror(errno) : "not an address");
   listener.at.port = ntohs(bound.sin6_port);
   return listener;

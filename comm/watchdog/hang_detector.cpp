@@ -64,13 +64,13 @@ std::string sentence_of(const Verdict& verdict, const RankIdentity& rank, const 
   switch (verdict.kind) {
     case Verdict::Kind::closed:
       return fmt::format(
-          "{} is gone, it was killed, crashed or was cut off {}; look at what it printed and at its host's "
-          "kernel log (dmesg)",
+          "{} is gone: it was killed, crashed or was disconnected {}; see its output and its host's kernel "
+          "log (dmesg)",
           who, where);
     case Verdict::Kind::silent:
       return fmt::format(
-          "{} has sent nothing for {:.0f} s{}: it is stopped, or its host or link is lost; it was {}; look "
-          "after that host, or raise --timeout-s {:g}",
+          "{} has sent nothing for {:.0f} s{}: it is stopped, or its host or link is lost; it was {}; check "
+          "that host, or raise --timeout-s {:g}",
           who, verdict.seconds,
           verdict.others > 0
               ? fmt::format(", nor {} {} more", verdict.others > 1 ? "have" : "has", verdict.others)
@@ -83,13 +83,13 @@ std::string sentence_of(const Verdict& verdict, const RankIdentity& rank, const 
           who, what, verdict.seconds, where, rank.pid, limits.timeout_seconds);
     case Verdict::Kind::not_ended:
       return fmt::format(
-          "{} has not ended on {}{} for {:.0f} s although every rank has entered it; it is {}; see whether "
-          "all hosts still reach each other, or raise --timeout-s {:g}",
+          "{} has not ended on {}{} for {:.0f} s although every rank has entered it; it is {}; check that "
+          "all hosts reach each other, or raise --timeout-s {:g}",
           what, who, verdict.others > 0 ? fmt::format(" and {} more", verdict.others) : "", verdict.seconds,
           where, limits.timeout_seconds);
     case Verdict::Kind::signal: {
       const char* const name = ::sigabbrev_np(verdict.exit_code - kExitOfSignal);
-      return fmt::format("{} was ended by SIG{}, {}; look for who sent that signal", who, name ? name : "?",
+      return fmt::format("{} was ended by SIG{}, {}; find out who sent that signal", who, name ? name : "?",
                          where);
     }
     case Verdict::Kind::ended:

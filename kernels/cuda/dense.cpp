@@ -44,8 +44,8 @@ std::unique_ptr<GemmPlan> GemmEngine::plan(const GemmProblem& problem, std::size
   std::vector<std::unique_ptr<GemmPlan>> best = plans(problem, workspace_limit, 1);
   if (!best.empty()) return std::move(best.front());
   throw Error(ExitCode::internal,
-              "{} has no way to multiply {} within {} bytes of workspace; choose another one of --fp32, "
-              "--tf32, --fp16 and --bf16",
+              "{} cannot multiply {} within {} bytes of workspace; pass another one of --fp32, --tf32, "
+              "--fp16 and --bf16",
               library(), text_of(problem), workspace_limit);
 }
 

@@ -29,7 +29,7 @@ namespace {
 void require_grid_for(std::int64_t images) {
   if (images > kMostBlocksBeside)
     throw Error(ExitCode::out_of_memory,
-                "--bs {} is more than the {} images that a GPU takes at once; lower --bs", images,
+                "--bs {} is more than the {} images that a GPU can process at once; lower --bs", images,
                 kMostBlocksBeside);
 }
 
@@ -273,10 +273,9 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
       memory_ = allocate_device(bytes);
     } catch (const Error& error) {
       if (error.code() != ExitCode::out_of_memory) throw;
-      throw Error(
-          ExitCode::out_of_memory,
-          "{} has {} bytes free, and this run wants {}; lower --bs, or free the GPU of other programs",
-          gpu_.properties.name, free, bytes);
+      throw Error(ExitCode::out_of_memory,
+                  "{} has {} bytes free, and this run needs {}; lower --bs, or end other programs on the GPU",
+                  gpu_.properties.name, free, bytes);
     }
     arena_ = Arena(memory_.get(), plan_);
     // Padding and the gaps between gradients stay zero.

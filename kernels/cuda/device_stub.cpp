@@ -6,8 +6,8 @@ namespace plumb::cuda {
 
 std::unique_ptr<Device> make_device(const DeviceOptions&) {
   throw Error(ExitCode::unavailable,
-              "option --device: cuda is not in this build (no CUDA toolkit with nvcc, cuDNN and cuBLAS was "
-              "found when it was configured); use --device cpu, or install them and configure again");
+              "--device cuda: this build has no CUDA toolkit with nvcc, cuDNN and cuBLAS; use --device cpu, "
+              "or install them and configure again");
 }
 
 std::vector<std::string> library_versions(bool) {

@@ -15,7 +15,7 @@ double peak_flops_per_second(const DeviceLimits& limits, Precision precision) {
   std::string known;
   for (const auto& [candidate, flops] : limits.flops_per_second)
     append_part(known, fmt::format("--{}", name_of(candidate)));
-  throw Error(ExitCode::usage, "option --{0}: the device {1} can't do {0}; choose one of {2}",
+  throw Error(ExitCode::usage, "--{0}: the device {1} does not support it; pass one of {2}",
               name_of(precision), limits.name, known);
 }
 

@@ -149,7 +149,7 @@ OptionGroup screen_work_options(ScreenWork& work) {
 
 std::string screened_program(const ScreenWork& work) {
   if (std::ranges::find(work.options, "--device") != work.options.end())
-    throw Error(ExitCode::usage, "option --device: screen chooses the device itself; leave it out");
+    throw Error(ExitCode::usage, "--device: screen chooses the device itself; leave it out");
   return program_path(work.program, "bench_resnet50");
 }
 

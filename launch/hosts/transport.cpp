@@ -68,9 +68,9 @@ OptionGroup host_options(HostArguments& arguments) {
 
 HostList named_hosts(const HostArguments& arguments) {
   if (!arguments.hosts.empty() && !arguments.hostfile.empty())
-    throw Error(ExitCode::usage, "options -H and --hostfile both name hosts; give one of them");
+    throw Error(ExitCode::usage, "-H and --hostfile exclude each other; pass only one");
   if (!arguments.hostfile.empty()) return read_host_file(arguments.hostfile);
-  return arguments.hosts.empty() ? HostList{} : read_host_list("option -H", arguments.hosts);
+  return arguments.hosts.empty() ? HostList{} : read_host_list("-H", arguments.hosts);
 }
 
 HostTransport transport_of(const HostArguments& arguments, const std::string& user) {
@@ -81,13 +81,11 @@ HostTransport transport_of(const HostArguments& arguments, const std::string& us
   HostTransport transport{.agent = split(command == "srun" ? kSlurmAgent : command, ' ')};
   std::erase(transport.agent, "");
   if (transport.agent.empty() || !can_be_started(transport.agent.front()))
-    throw Error(ExitCode::unavailable,
-                "option --ssh: '{}' can't be started; install it or name another command",
+    throw Error(ExitCode::unavailable, "--ssh {}: cannot start it; install it or pass another command",
                 printable(command));
   if (!user.empty()) {
     if (fs::path(transport.agent.front()).filename() == "srun")
-      throw Error(ExitCode::usage, "option --ssh: srun asks hosts as the user who calls it; leave '{}@' out",
-                  user);
+      throw Error(ExitCode::usage, "--ssh srun asks hosts as the user who calls it; leave '{}@' out", user);
     transport.agent.insert(transport.agent.end(), {"-l", user});
   }
   for (const InterfaceAddress& one : addresses_of_this_host().addresses)
@@ -121,8 +119,7 @@ std::string program_path(const std::string& program, const std::string& sibling)
   if (program.empty()) return (fs::path(own_program()).parent_path() / sibling).string();
   if (program.find('/') != std::string::npos) return absolute_path(program).lexically_normal().string();
   if (std::string path = path_of_program(program); !path.empty()) return path;
-  throw Error(ExitCode::unavailable, "option --program: '{}' is not in PATH; give its path",
-              printable(program));
+  throw Error(ExitCode::unavailable, "--program {}: it is not in PATH; pass its path", printable(program));
 }
 
 void explain_failure(const CommandEnd& end, const std::string& program, double timeout_seconds,

@@ -43,7 +43,7 @@ write_mpijob() {
   local text values word
   mpirun_line
   for word in "${command[@]}"; do
-    [[ ${word//[$'\n\t']/} != *[[:cntrl:]]* ]] || refuse 64 "${word@Q} has control characters, which a manifest can't hold; leave them out"
+    [[ ${word//[$'\n\t']/} != *[[:cntrl:]]* ]] || refuse 64 "${word@Q} has control characters, which a manifest cannot hold; leave them out"
   done
   text=$(<"${BASH_SOURCE[0]%/*}/mpijob.yaml")
   text=${text//@NAME@/"plumbline-${count}n${per_host}g"}

@@ -31,7 +31,7 @@ void make_folder(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error)
-    throw Error(ExitCode::io_error, "folder {} can't be created ({}); make room or name another --output",
+    throw Error(ExitCode::io_error, "cannot create folder {}: {}; make room or pass another --output",
                 path.string(), error.message());
 }
 
@@ -39,8 +39,8 @@ void remove_tree(const fs::path& path) {
   std::error_code error;
   fs::remove_all(path, error);
   if (error)
-    throw Error(ExitCode::io_error, "{} can't be removed ({}); remove it, then go on with --resume",
-                path.string(), error.message());
+    throw Error(ExitCode::io_error, "cannot remove {}: {}; remove it, then pass --resume", path.string(),
+                error.message());
 }
 
 void move_tree(const fs::path& from, const fs::path& to) {
@@ -48,8 +48,8 @@ void move_tree(const fs::path& from, const fs::path& to) {
   std::error_code error;
   fs::rename(from, to, error);
   if (error)
-    throw Error(ExitCode::io_error, "{} can't be moved to {} ({}); make room, then go on with --resume",
-                from.string(), to.string(), error.message());
+    throw Error(ExitCode::io_error, "cannot move {} to {}: {}; make room, then pass --resume", from.string(),
+                to.string(), error.message());
 }
 
 // All logs of a run, finished or not, in Plumbline's layout and in the layouts of other dialects beside it.
@@ -248,7 +248,7 @@ SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, SweepJo
                        const SweepListener& listener, OnLostHost on_lost_host) {
   if (!can_be_started(plan.launcher.command))
     throw Error(ExitCode::unavailable,
-                "launcher '{}' is not there; install it, or name another 'command' in [launcher]",
+                "launcher '{}' does not exist; install it, or set another 'command' in [launcher]",
                 plan.launcher.command);
   return Sweep(plan, folder, journal, listener, on_lost_host).run();
 }
@@ -287,7 +287,7 @@ std::uint64_t build_hash(const SweepPlan& plan) {
     std::ifstream stream(path, std::ios::binary);
     if (!stream || !can_be_started(path))
       throw Error(ExitCode::unavailable,
-                  "program {} is not there; name its folder as 'programs' in [launcher]", path.string());
+                  "program {} does not exist; set its folder as 'programs' in [launcher]", path.string());
     std::uint64_t hash = kFnvOffset;
     std::vector<char> bytes(1 << 20);
     while (stream.read(bytes.data(), static_cast<std::streamsize>(bytes.size())), stream.gcount() > 0)

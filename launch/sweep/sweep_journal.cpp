@@ -65,7 +65,7 @@ std::string host_name() {
 std::vector<std::string> whole_lines(const fs::path& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) return {};
-  std::vector<std::string> lines = split(read_whole_file(path, {.remedy = "name another --output"}), '\n');
+  std::vector<std::string> lines = split(read_whole_file(path, {.remedy = "pass another --output"}), '\n');
   lines.pop_back();
   return lines;
 }
@@ -93,7 +93,7 @@ std::map<std::string, RunState> replayed(const fs::path& path, const std::vector
   for (std::size_t i = 1; i < lines.size(); ++i) {
     const auto event = read_line<SweepEvent>(lines[i], path);
     if (!event)
-      throw Error(ExitCode::bad_data, "{}, line {}: not a line of a sweep's journal; name another --output",
+      throw Error(ExitCode::bad_data, "{}:{}: expected a line of a sweep's journal; pass another --output",
                   path.string(), i + 1);
     apply_event(*event, states);
   }
@@ -104,7 +104,7 @@ std::map<std::string, RunState> replayed(const fs::path& path, const std::vector
 
 void SweepEvent::check(const ObjectReader& reader) const {
   const auto need = [&](const char* key, bool has) {
-    if (!has) reader.fail(key, "is missing");
+    if (!has) reader.fail(key, "it is missing");
   };
   const bool ended = event == "done" || event == "failed";
   need("run", event == "begin" || !run.empty());
@@ -157,7 +157,7 @@ void SweepJournal::check_header(const std::string& line, const SweepIdentity& id
   const auto header = read_line<SweepHeader>(line, path_);
   if (!header || header->schema != kSchema)
     throw Error(ExitCode::bad_data,
-                "{}, line 1: not the journal of a sweep that this version knows; name another --output",
+                "{}:1: expected the journal of a sweep of this version; pass another --output",
                 path_.string());
   if (header->plan != hex(identity.plan))
     throw cannot_create(out_, fmt::format("the folder holds another sweep than {} asks for (the first line "
@@ -174,8 +174,8 @@ void SweepJournal::append(const Json& line) {
   while ((count = ::write(file_.get(), text.data(), text.size())) < 0 && errno == EINTR) {
   }
   if (count != static_cast<ssize_t>(text.size()))
-    throw Error(ExitCode::io_error, "{} can't be written: {}; make room and go on with --resume",
-                path_.string(), count < 0 ? std::strerror(errno) : "no space left on device");
+    throw Error(ExitCode::io_error, "cannot write {}: {}; make room and pass --resume", path_.string(),
+                count < 0 ? std::strerror(errno) : "no space left on device");
   ::fdatasync(file_.get());
 }
 

@@ -46,11 +46,10 @@ std::vector<std::string> option_words(const TomlTable& options) {
     const std::string name(key.str());
     for (const auto& [taken, instead] : kSetBySweep)
       if (name == taken)
-        options.refuse(name, fmt::format("option '{}' is the sweep's to give; use {}", name, instead));
+        options.refuse(name, fmt::format("option '{}' is set by the sweep; use {}", name, instead));
     if (name.empty() || name.starts_with('-') ||
         name.find_first_of(std::string("= \0", 3)) != std::string::npos)
-      options.refuse(name,
-                     fmt::format("'{}' is not an option's name; write it without dashes in front", name));
+      options.refuse(name, fmt::format("'{}' is not an option's name; write it without dashes", name));
     if (const auto* flag = value.as_boolean()) {
       if (!flag->get()) options.refuse(name, fmt::format("option '{}' is false; leave it out instead", name));
       words.push_back("--" + name);
@@ -68,9 +67,9 @@ std::vector<std::string> option_words(const TomlTable& options) {
   return words;
 }
 
-// Which key of a case a message "option --bs: …" is about; empty: none.
+// Which key of a case a message "--bs 0: …" is about; empty: none.
 std::string key_in(const std::string& message, const TomlTable& options) {
-  constexpr std::string_view kBegin = "option --";
+  constexpr std::string_view kBegin = "--";
   if (!message.starts_with(kBegin)) return "";
   const std::string name =
       message.substr(kBegin.size(), message.find_first_of(": ", kBegin.size()) - kBegin.size());
@@ -92,22 +91,25 @@ SweepHosts read_hosts(const TomlTable& table, const std::string& file) {
   SweepHosts hosts{.list = table.text("hosts", "")};
   if (table.has("hostfile")) hosts.file = fs::path(file).parent_path() / table.text("hostfile", "");
   if (!hosts.list.empty() && !hosts.file.empty())
-    table.refuse("hostfile", "'hosts' and 'hostfile' both name hosts; leave one of them out");
+    table.refuse("hostfile", "'hosts' and 'hostfile' exclude each other; leave one of them out");
   if (hosts.list.starts_with('-'))
-    table.refuse("hosts", fmt::format("'{}' is not a list of hosts; write node[1-4] or n1,n2", hosts.list));
+    table.refuse("hosts",
+                 fmt::format("'{}': expected a list of hosts; write node[1-4] or n1,n2", hosts.list));
   const std::string command = table.text("command", kLaunchRun);
   if (command == "mpirun" || command == "srun")
     hosts.via = command;
   else if (command != kLaunchRun)
-    table.refuse("command", fmt::format("'{}' can't be told hosts; take mpirun, srun, or {}, which chooses",
-                                        command, kLaunchRun));
+    table.refuse("command",
+                 fmt::format("'{}' does not accept hosts; use mpirun, srun, or {}, which chooses one",
+                             command, kLaunchRun));
   if (table.has("ranks_option"))
-    table.refuse("ranks_option", "over hosts every device gets a rank; leave 'ranks_option' out");
+    table.refuse("ranks_option",
+                 "'ranks_option' and hosts exclude each other, as every device gets a rank; leave it out");
   for (const std::string& word : table.texts("arguments", {}))
     if (std::ranges::find(kSetByLaunchRun, word.substr(0, word.find('='))) != kSetByLaunchRun.end())
-      table.refuse("arguments", fmt::format("argument '{}' is the sweep's to give; use hosts, nodes and "
-                                            "devices_per_node",
-                                            word));
+      table.refuse(
+          "arguments",
+          fmt::format("argument '{}' is set by the sweep; use hosts, nodes and devices_per_node", word));
   return hosts;
 }
 
@@ -142,11 +144,12 @@ std::vector<SweepRun> named_layouts(const TomlTable& table) {
     if (!parse_case_name(name, run.nodes, run.devices_per_node) || run.nodes < 1 || run.nodes > kMostNodes ||
         run.devices_per_node < 1 || run.devices_per_node > kMostDevices)
       table.refuse("cases",
-                   fmt::format("'{}' is not a case; write 2n8g for 2 nodes of 8 devices each", name));
+                   fmt::format("'{}': expected a case; write 2n8g for 2 nodes of 8 devices each", name));
     layouts.push_back(run);
   }
   for (const char* key : {"nodes", "devices_per_node"})
-    if (table.has(key)) table.refuse(key, fmt::format("'cases' has '{}', too; leave one of them out", key));
+    if (table.has(key))
+      table.refuse(key, fmt::format("'{}' and 'cases' exclude each other; leave one of them out", key));
   return layouts;
 }
 
@@ -180,7 +183,7 @@ void check_layouts(const Case& c, const SweepLauncher& launcher, const TomlTable
   for (const SweepRun& layout : c.layouts) {
     if (!launcher.hosts && layout.nodes > 1)
       c.table.refuse(layout_key(c.table, "nodes"),
-                     fmt::format("{} wants {} hosts; name them in [launcher], as hosts = \"node[1-{}]\"",
+                     fmt::format("{} needs {} hosts; list them in [launcher], as hosts = \"node[1-{}]\"",
                                  layout.case_name(), layout.nodes, layout.nodes));
     if (!launcher.hosts || !check) continue;
     try {
@@ -188,10 +191,9 @@ void check_layouts(const Case& c, const SweepLauncher& launcher, const TomlTable
     } catch (const Error& error) {
       if (error.code() != ExitCode::usage) throw;
       const std::string_view sentence = error.what();
-      const std::string told = fmt::format("{} can't be run: {}", layout.case_name(), sentence);
-      if (sentence.starts_with("option --nodes")) c.table.refuse(layout_key(c.table, "nodes"), told);
-      if (sentence.starts_with("option --devices"))
-        c.table.refuse(layout_key(c.table, "devices_per_node"), told);
+      const std::string told = fmt::format("cannot run {}: {}", layout.case_name(), sentence);
+      if (sentence.starts_with("--nodes")) c.table.refuse(layout_key(c.table, "nodes"), told);
+      if (sentence.starts_with("--devices")) c.table.refuse(layout_key(c.table, "devices_per_node"), told);
       launcher_table.refuse(launcher_table.has("hosts") ? "hosts" : "hostfile", told);
     }
   }
@@ -208,7 +210,7 @@ Case read_case(const TomlTable& table) {
           "name",
           fmt::format("name '{}' becomes part of file names; use letters, digits, '-' and '.'", c.name));
   if (c.name.starts_with('.'))
-    table.refuse("name", fmt::format("name '{}' begins with '.'; leave that out", c.name));
+    table.refuse("name", fmt::format("name '{}' begins with '.'; remove the dot", c.name));
   std::vector<std::string> models;
   for (const Model& model : model_catalogue()) models.emplace_back(model.name);
   c.model = table.required_text("model", models);
@@ -267,8 +269,7 @@ SweepPlan read_sweep_plan(std::string_view text, const std::string& file, const 
   for (const auto& [key, value] : parsed)
     if (const std::string_view name = key.str(); name != "sweep" && name != "launcher" && name != "case")
       root.refuse(
-          name,
-          fmt::format("'{}' is nothing a sweep file has; there are [sweep], [launcher] and [[case]]", name));
+          name, fmt::format("'{}' is not part of a sweep file; use [sweep], [launcher] and [[case]]", name));
   SweepPlan plan;
   const TomlTable sweep = root.table("sweep"), launcher = root.table("launcher");
   sweep.refuse_others({"repetitions", "seed", "retries", "timeout_minutes"});
@@ -290,7 +291,7 @@ SweepPlan read_sweep_plan(std::string_view text, const std::string& file, const 
                                    kMostRuns));
     for (SweepGroup& group : groups_of(c, plan.launcher.programs, check)) {
       if (!names.insert(group.name).second)
-        table.refuse("", group.name + " has been in a case before; give one of the two another 'name'");
+        table.refuse("", group.name + " is the name of an earlier case; use another 'name'");
       for (SweepRun run : c.layouts) {
         run.group = plan.groups.size();
         cases.push_back(std::move(run));

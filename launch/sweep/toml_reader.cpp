@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kLongestList = 1000;
 
 std::string place(const std::string& file, const toml::source_region& source) {
-  return fmt::format("{}, line {}, column {}: ", file, source.begin.line, source.begin.column);
+  return fmt::format("{}:{}:{}: ", file, source.begin.line, source.begin.column);
 }
 
 // As the file could have it; a long value is cut.
@@ -39,7 +39,7 @@ void refuse_long_lines(std::string_view text, const std::string& file) {
   std::size_t number = 1;
   for (const std::string& line : split(text, '\n')) {
     if (line.size() > kLongestLine)
-      throw Error(ExitCode::bad_data, "{}, line {}: longer than {} letters; break it", file, number,
+      throw Error(ExitCode::bad_data, "{}:{}: expected at most {} letters; break the line", file, number,
                   kLongestLine);
     ++number;
   }
@@ -62,7 +62,7 @@ void TomlTable::refuse_at(const toml::node& node, const std::string& sentence) c
 }
 
 void TomlTable::refuse_value(const toml::node& node, std::string_view key, const std::string& wanted) const {
-  refuse_at(node, fmt::format("'{}' has {}, which is not {}", key, shown(node), wanted));
+  refuse_at(node, fmt::format("'{}': expected {}, found {}", key, wanted, shown(node)));
 }
 
 void TomlTable::refuse(std::string_view key, const std::string& sentence) const {
@@ -74,7 +74,7 @@ void TomlTable::refuse_others(std::initializer_list<std::string_view> keys) cons
   const std::vector<std::string> known(keys.begin(), keys.end());
   for (const auto& [key, value] : *table_)
     if (std::ranges::find(known, key.str()) == known.end())
-      throw Error(ExitCode::bad_data, "{}'{}' is not a key of {}; it has {}", place(file_, key.source()),
+      throw Error(ExitCode::bad_data, "{}unknown key '{}' in {}; use {}", place(file_, key.source()),
                   printable(key.str()), printable(name_), fmt::join(known, ", "));
 }
 
@@ -137,9 +137,9 @@ const toml::array& TomlTable::required_array(std::string_view key) const {
   const toml::node& node = *table_->get(key);
   if (!node.is_array()) refuse_value(node, key, "a list of at least one value");
   if (node.as_array()->empty())
-    refuse_at(node, fmt::format("'{}' has an empty list, which is not a list of at least one value", key));
+    refuse_at(node, fmt::format("'{}': expected at least one value; add one", key));
   if (node.as_array()->size() > kLongestList)
-    refuse_at(node, fmt::format("'{}' has more than {} values; give fewer", key, kLongestList));
+    refuse_at(node, fmt::format("'{}' has more than {} values; remove some", key, kLongestList));
   return *node.as_array();
 }
 
@@ -149,7 +149,7 @@ auto TomlTable::distinct_values(std::string_view key, Read read) const {
   for (const toml::node& element : required_array(key)) {
     values.push_back(read(element));
     if (std::ranges::count(values, values.back()) > 1)
-      refuse_at(element, fmt::format("'{}' has {} twice; give it once", key, shown(element)));
+      refuse_at(element, fmt::format("'{}' has {} twice; write it once", key, shown(element)));
   }
   return values;
 }
@@ -180,11 +180,11 @@ TomlTable TomlTable::table(std::string_view key) const {
 std::vector<TomlTable> TomlTable::tables(std::string_view key) const {
   const std::string header = fmt::format("[[{}]]", key);
   const toml::node* node = table_->get(key);
-  if (!node)
-    refuse_at(*table_, fmt::format("there is no {}; add one for each model that is to be measured", header));
+  if (!node) refuse_at(*table_, fmt::format("expected {}; add one for each model to measure", header));
   const toml::array* array = node->as_array();
   if (array == nullptr || !array->is_homogeneous(toml::node_type::table))
-    refuse_at(*node, fmt::format("'{}' is not a list of tables; begin each one with a line {}", key, header));
+    refuse_at(*node,
+              fmt::format("'{}': expected a list of tables; begin each one with a line {}", key, header));
   std::vector<TomlTable> tables;
   for (const toml::node& element : *array) tables.push_back({*element.as_table(), header, file_});
   return tables;

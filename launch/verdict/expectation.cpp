@@ -33,11 +33,12 @@ ExpectedDevice expected_device(const std::string& text) {
 
 void Expectation::check(const ObjectReader& reader) const {
   if (schema != kExpectationSchema)
-    reader.fail("schema", fmt::format("is '{}', not {}", printable(schema), kExpectationSchema));
+    reader.fail("schema", fmt::format("expected '{1}', found '{0}'", printable(schema), kExpectationSchema));
   for (const ExpectedDevice& device : devices)
-    if (!(device.images_per_second > 0)) reader.fail("devices", "has a device without a speed above 0");
+    if (!(device.images_per_second > 0)) reader.fail("devices", "expected a speed above 0 for each device");
   for (const auto& speed : {link_bytes_per_second, within_host_bytes_per_second})
-    if (speed && !(*speed > 0)) reader.fail("link_bytes_per_second", "or within_host_… is not above 0");
+    if (speed && !(*speed > 0))
+      reader.fail("link_bytes_per_second", "expected it, and within_host_…, above 0");
 }
 
 Expectation measured_expectation(const ScreenReport& screen, const std::optional<Links>& links,
@@ -65,7 +66,7 @@ Expectation measured_expectation(const ScreenReport& screen, const std::optional
 }
 
 Expectation read_expectation(const std::filesystem::path& file) {
-  constexpr const char* kRemedy = "name a file of plumbline accept --save-expect";
+  constexpr const char* kRemedy = "pass a file of plumbline accept --save-expect";
   const std::string text = read_whole_file(file, {.remedy = kRemedy});
   const std::string name = fmt::format("file '{}'", printable(file.string()));
   const nlohmann::ordered_json json = parse_shallow_json(text);

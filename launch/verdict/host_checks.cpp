@@ -93,13 +93,12 @@ void add_judged(Verdict& verdict, const std::vector<JudgedDevice>& judged) {
          .source = one.source,
          .limit = one.limit,
          .outcome = one.outcome,
-         .remark =
-             one.outcome == Outcome::unknown
-                 ? fmt::format("other programs run there, or hosts may differ, so only a loss over {} % says "
-                               "something; end them and check again",
-                               percent_text(one.limit))
-             : reasons.empty() ? "look at its clocks, power, cooling and what else runs there"
-                               : reasons,
+         .remark = one.outcome == Outcome::unknown
+                       ? fmt::format("other programs run there, or hosts differ, so only a loss over {} % "
+                                     "counts; end them and check again",
+                                     percent_text(one.limit))
+                   : reasons.empty() ? "look at its clocks, power, cooling and what else runs there"
+                                     : reasons,
          .runs = 1});
   }
   if (good.empty()) return;
@@ -188,10 +187,10 @@ Check failed_link(const SlowLink& slow, const std::vector<std::string>& hosts, c
           .limit = is_bandwidth ? std::optional(kLinkLimit) : std::nullopt,
           // A busy host answers late, too.
           .outcome = is_bandwidth ? Outcome::fail : Outcome::unknown,
-          .remark = is_bandwidth
-                        ? "look at cable, port, speed setting and network card; every step waits for "
-                          "the slowest link"
-                        : "look at what else runs there and at the path to it",
+          .remark =
+              is_bandwidth
+                  ? "check cable, port, speed setting and network card; every step waits for the slowest link"
+                  : "look at what else runs there and at the path to it",
           .runs = 5};
 }
 
@@ -266,7 +265,7 @@ void add_devices(Verdict& verdict, const ScreenReport& report, const Expectation
                  .measured = odd.loss == odd.usual ? "other bits" : fmt::format("{:.6g}", odd.loss),
                  .source = "most of its kind",
                  .outcome = Outcome::fail,
-                 .remark = odd_text(odd, report.devices) + "; have it replaced, its results can't be trusted",
+                 .remark = odd_text(odd, report.devices) + "; have it replaced, as its results are wrong",
                  .runs = 1});
   for (const auto& [name, kind] : kinds) {
     const ExpectedDevice* expected = expectation == nullptr ? nullptr : expectation->find(name);

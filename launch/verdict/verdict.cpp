@@ -167,7 +167,7 @@ nlohmann::ordered_json verdict_schema() {
 }
 
 nlohmann::ordered_json read_verdict(const std::filesystem::path& file) {
-  constexpr const char* kRemedy = "name the --output of plumbline accept";
+  constexpr const char* kRemedy = "pass the --output of plumbline accept";
   nlohmann::ordered_json json = parse_shallow_json(read_whole_file(file, {.remedy = kRemedy}));
   if (!json.is_object() || json.value("schema", "") != kVerdictSchema || !json.contains("hosts"))
     throw Error(ExitCode::bad_data, "file '{}' is not JSON of {}; {}", printable(file.string()),

@@ -66,24 +66,22 @@ Window choose_window(const LogFormat& format, const AnalyzeOptions& options) {
   const std::int64_t lowest_warmup = format.least_warmup();
   const std::int64_t step = std::max<std::int64_t>(format.index_step, 1);
   if (window.warmup >= window.iterations)
-    throw Error(ExitCode::usage, "option --warmup: {} leaves nothing of --iters {}; give a smaller one",
+    throw Error(ExitCode::usage, "--warmup {} leaves nothing of --iters {}; pass a smaller one",
                 window.warmup, window.iterations);
   if (window.warmup < lowest_warmup)
-    throw Error(ExitCode::usage,
-                "option --warmup: {} is too small for the log format {}, {}; give at least {}", window.warmup,
-                format.name,
+    throw Error(ExitCode::usage, "--warmup {} is too small for the log format {}, {}; pass at least {}",
+                window.warmup, format.name,
                 format.lowest_warmup > 0 ? "whose lines begin after as many iterations"
                                          : "which times from the end of a warm-up iteration",
                 lowest_warmup);
   if (window.warmup % step != 0)
-    throw Error(
-        ExitCode::usage,
-        "option --warmup: {} is not a multiple of {}, and a line of {} is of as many iterations; give {}",
-        window.warmup, step, format.name, window.warmup / step * step);
+    throw Error(ExitCode::usage,
+                "--warmup {}: expected a multiple of {}, the iterations of a line of {}; pass {}",
+                window.warmup, step, format.name, window.warmup / step * step);
   if (window.warmup / step >= window.iterations / step)
     throw Error(ExitCode::usage,
-                "option --iters: {} leaves no whole line of {}, which are of {} iterations, after "
-                "--warmup {}; give at least {}",
+                "--iters {0} leaves no whole line of {1} after --warmup {3}, as a line has {2} iterations; "
+                "pass at least {4}",
                 window.iterations, format.name, step, window.warmup, window.warmup + step);
   return window;
 }
@@ -112,8 +110,8 @@ const LogFormat& recognize(const std::vector<LogFile>& files, std::vector<std::s
   }
   votes.erase(nullptr);
   if (votes.empty() && !unknown.empty())
-    throw Error(ExitCode::bad_data, "no known log format fits any line ({}); formats are {}", unknown,
-                known_formats());
+    throw Error(ExitCode::bad_data,
+                "no line fits a known log format ({}); see plumbline analyze --list-formats", unknown);
   const LogFormat* const best =
       *std::ranges::max_element(log_formats(), {}, [&](const LogFormat* format) { return votes[format]; });
   if (const auto other = as_well.find(best); other != as_well.end())
@@ -127,8 +125,7 @@ const LogFormat& choose_format(const std::string& name, const std::vector<LogFil
   if (name == "auto") return recognize(files, notes);
   if (const LogFormat* found = find_log_format(name)) return *found;
   if (name.ends_with(kOwnFormatEnd)) return *(own = read_own_format(name));
-  throw Error(ExitCode::usage, "option --log-format: '{}' is not known; give one of auto, {}", name,
-              known_formats());
+  throw Error(ExitCode::usage, "--log-format {}: expected one of auto, {}", name, known_formats());
 }
 
 // What results tell about logs: logs that haven't the length of the folder's window are read over the window
@@ -228,11 +225,12 @@ void read_runs(const LogTree& tree, const fs::path& dir, const AnalyzeOptions& o
 }
 
 [[noreturn]] void refuse_useless(const fs::path& dir, const std::vector<Note>& bad) {
-  throw Error(ExitCode::bad_data, "{} '{}' has no usable log{}", fs::is_directory(dir) ? "log folder" : "log",
-              dir.string(),
-              bad.empty()
-                  ? "; logs lie at <N>n<G>g/<model>_b<BS>_<prec>_<run>.log in it"
-                  : fmt::format(" ({}); {}: {}", count_flaws(bad), bad.front().subject, bad.front().text));
+  const std::string reason =
+      bad.empty() ? "; put logs at <N>n<G>g/<model>_b<BS>_<prec>_<run>.log in it"
+                  : fmt::format(" ({}); {}: {}", count_flaws(bad), bad.front().subject, bad.front().text);
+  if (fs::is_directory(dir))
+    throw Error(ExitCode::bad_data, "no log in folder '{}' is usable{}", dir.string(), reason);
+  throw Error(ExitCode::bad_data, "log '{}' is not usable{}", dir.string(), reason);
 }
 
 // Keeps one configuration per model and case.
@@ -337,7 +335,7 @@ ReadLogs read_logs(const fs::path& path, const AnalyzeOptions& options) {
   std::error_code error;
   const bool is_one = fs::is_regular_file(path, error);
   if (is_one && fs::file_size(path, error) == 0)
-    throw Error(ExitCode::bad_data, "log '{}' is empty; see whether the run began", printable(path.string()));
+    throw Error(ExitCode::bad_data, "log '{}' is empty; check that the run began", printable(path.string()));
   LogTree tree = is_one ? LogTree{{{path, name_of_log(path, options.one_log)}}, {}} : find_logs(path);
   std::vector<std::string> notes;
   std::shared_ptr<const LogFormat> own;

@@ -96,11 +96,12 @@ LogTree find_logs(const fs::path& dir) {
   std::error_code error;
   if (!fs::is_directory(dir, error))
     throw Error(ExitCode::bad_data,
-                "log folder '{}' does not exist or is not a folder; give the one that holds 1n1g, 1n8g, …",
+                "log or folder '{}' does not exist; pass a single log, a folder that holds 1n1g, 1n8g, …, or "
+                "a folder of runs",
                 printable(dir.string()));
   const std::vector<fs::path> cases = visible_entries(dir, error);
   if (error)
-    throw Error(ExitCode::bad_data, "log folder '{}' can't be listed ({})", printable(dir.string()),
+    throw Error(ExitCode::bad_data, "cannot list log folder '{}': {}", printable(dir.string()),
                 error.message());
   LogTree tree;
   for (const fs::path& entry : cases) {

@@ -22,8 +22,7 @@ LogName name_of_log(const fs::path& file, const OneLog& told) {
   if (!told.case_name.empty()) {
     name.case_name = told.case_name;
     if (!parse_case_name(told.case_name, name.nodes, name.devices_per_node))
-      throw Error(ExitCode::usage,
-                  "option --case: '{}' is not nodes and devices per node; write them as 1n8g",
+      throw Error(ExitCode::usage, "--case {}: expected nodes and devices per node; pass them as 1n8g",
                   printable(told.case_name));
   }
   if (!told.precision.empty()) name.precision = told.precision;
@@ -44,11 +43,10 @@ void add_size(const LogFormat& format, LogFile& file, OtherFormats other_formats
   const LogReading log = read_log(format, file.path, format.default_window, name.size(), {}, other_formats);
   if (log.defect && log.defect->kind == "mixed")
     throw Error(ExitCode::bad_data, "log '{}': {}", printable(file.path.string()), log.defect->text);
-  throw Error(
-      ExitCode::usage,
-      "'{}' does not state the size of its run, which the log format {} needs; pass --case and --bs, such "
-      "as --case 1n8g --bs 128",
-      printable(file.path.string()), format.name);
+  throw Error(ExitCode::usage,
+              "'{}' does not state the size of its run, which the log format {} needs; pass --case and --bs, "
+              "as in --case 1n8g --bs 128",
+              printable(file.path.string()), format.name);
 }
 
 void refuse_misfit(const LogFormat& format, const LogFile& file) {

@@ -91,7 +91,7 @@ std::string slow_warning(std::span<const SlowLink> slow, std::span<const std::st
   }
   if (text.empty()) return "";
   if (slow.size() > kMostNamed) text += fmt::format("; and {} more", slow.size() - kMostNamed);
-  return text + ": every step waits for it; look at its cable, port and network card, or leave the host out";
+  return text + ": every step waits for it; check its cable, port and network card, or leave the host out";
 }
 
 std::vector<SlowLink> find_slow(const Links& links, const SlowLimits& limits) {

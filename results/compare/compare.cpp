@@ -56,8 +56,8 @@ std::vector<SamplePair> pair_samples(std::span<const Sample> first, std::span<co
   std::vector<std::vector<Difference>> least;
   for (const Sample& sample : first.loaded.samples) least.push_back(least_differences(sample, second));
   throw Error(ExitCode::bad_data,
-              "'{}' and '{}' were measured with different configurations: {}; name runs of one "
-              "configuration, or give --force to set them side by side all the same",
+              "'{}' and '{}' have different configurations: {}; pass runs of one configuration, or --force "
+              "to compare them anyway",
               first.name, second.name, differences_text(*std::ranges::min_element(least, {}, distance)));
 }
 

@@ -38,7 +38,7 @@ Match match_of(const Configuration& configuration, const std::vector<Sample>& ru
     auto found = gate_differences(configuration, sample.configuration);
     if (found.empty() && match.sample != nullptr)
       throw Error(ExitCode::bad_data,
-                  "the baseline's {} could be the RUN's {} or its {}; give a RUN with one of them",
+                  "the baseline's {} can be RUN's {} or its {}; pass a RUN with one of them",
                   configuration_text(configuration), configuration_text(match.sample->configuration),
                   configuration_text(sample.configuration));
     if (found.empty()) {
@@ -196,7 +196,7 @@ GateReport gate(const std::vector<Sample>& baseline, const std::vector<Sample>& 
       const auto [first, is_first] = baseline_of.emplace(match.sample, &sample);
       if (!is_first)
         throw Error(ExitCode::bad_data,
-                    "the RUN's {} could be the baseline's {} or its {}; give a baseline with one of them",
+                    "RUN's {} can be the baseline's {} or its {}; pass a baseline with one of them",
                     configuration_text(match.sample->configuration),
                     configuration_text(first->second->configuration),
                     configuration_text(sample.configuration));
@@ -259,7 +259,7 @@ std::string gate_summary(const GateReport& report) {
         fmt::format("{} without a regression above {}", counted(passed, "case"), allowed(report.criteria)));
   if (gate_exit_code(report) == ExitCode::bad_data)
     text += report.count(Outcome::too_few) > 0 ? ""
-            : passed > 0                       ? "; measure it, or give --allow-missing"
+            : passed > 0                       ? "; measure it, or pass --allow-missing"
                                                : "; measure it in RUN";
   return text;
 }

@@ -98,7 +98,7 @@ void add_result(Collection& collection, const fs::path& file, const fs::path& or
       leave_out(collection, origin, "unfinished", printable(failure_text(result.record)));
     } else if (!std::isfinite(figure) || figure <= 0) {
       leave_out(collection, origin, "malformed",
-                "its images_per_second has a mean that no run can have; run the bench again");
+                "its images_per_second has an impossible mean; run the bench again");
     } else {
       Configuration configuration = configuration_of(result.record);
       take(collection, std::move(configuration),
@@ -116,7 +116,7 @@ std::string read_case_file(const fs::path& folder) {
   const fs::path file = folder / kCaseFile;
   std::error_code error;
   if (!fs::is_regular_file(file, error)) return "";
-  return read_whole_file(file, {.remedy = "remove it, if the bench didn't write it"});
+  return read_whole_file(file, {.remedy = "remove it, if the bench did not write it"});
 }
 
 // `case_text` says that logs are Plumbline's own, and more of their configuration than their names do. Other
@@ -204,9 +204,8 @@ std::vector<fs::path> entries_of(const fs::path& dir) {
   std::error_code error;
   std::vector<fs::path> entries = visible_entries(dir, error);
   if (error)
-    throw Error(ExitCode::bad_data,
-                "folder '{}' can't be listed ({}); allow it to be read or name another one", shown(dir),
-                error.message());
+    throw Error(ExitCode::bad_data, "cannot list folder '{}': {}; allow reading it or pass another one",
+                shown(dir), error.message());
   return entries;
 }
 
@@ -224,7 +223,7 @@ bool add_own_entries(Collection& collection, const fs::path& dir, const std::vec
   // Logs that lie beside run folders tell of the same runs once more.
   if (!runs.empty())
     for (const fs::path& log : logs)
-      leave_out(collection, log, "mixed", "logs beside run folders are not read; name a folder of logs");
+      leave_out(collection, log, "mixed", "logs next to run folders are not read; pass a folder of logs");
   return !runs.empty() || !logs.empty();
 }
 
@@ -254,8 +253,8 @@ void add_folder(Collection& collection, const fs::path& dir, const AnalyzeOption
   if (better_folder(dir).empty()) add_below(collection, entries, kLevelsBelow, options, found);
   if (found.empty())
     throw Error(ExitCode::bad_data,
-                "folder '{}' holds neither run folders (with result.json) nor logs (1n1g, 1n8g, …), nor do "
-                "those up to two levels below; name one that does{}",
+                "folder '{}' has no runs (result.json) or logs (1n1g, 1n8g, …), nor have the two levels "
+                "below; pass one that has{}",
                 shown(dir), better_folder(dir));
   collection.loaded.notes.push_back(fmt::format("'{}' holds no runs itself; read {} below it: {}", shown(dir),
                                                 counted(found.size(), "folder"), fmt::join(found, ", ")));
@@ -279,9 +278,8 @@ void add_sweep(Collection& collection, const fs::path& dir, const AnalyzeOptions
     if (result != left.end())
       add_result(collection, *result / kResultFile, *result);
     else
-      leave_out(
-          collection, attempt, "unfinished",
-          fmt::format("the run failed; what it said is in {}", shown(dir / "output" / (name + ".txt"))));
+      leave_out(collection, attempt, "unfinished",
+                fmt::format("the run failed; see {}", shown(dir / "output" / (name + ".txt"))));
   }
 }
 
@@ -290,7 +288,7 @@ void add_path(Collection& collection, const fs::path& path, const AnalyzeOptions
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status))
     throw Error(ExitCode::bad_data,
-                "path '{}' can't be found{}; name a run folder, a folder of those, or a folder of logs",
+                "path '{}' does not exist{}; pass run folders, folders of logs, single logs or links.json",
                 shown(path),
                 error && status.type() == fs::file_type::none ? fmt::format(" ({})", error.message()) : "");
   const std::size_t taken = collection.taken.size(), met_again = collection.met_again;
@@ -311,9 +309,9 @@ void add_path(Collection& collection, const fs::path& path, const AnalyzeOptions
   if (collection.taken.size() > taken || only_again) return;
   const std::vector<Note>& left_out = collection.loaded.bad;
   if (left_out.size() == bad + 1 && left_out[bad].subject == shown(path))
-    throw Error(ExitCode::bad_data, "'{}' can't be used: {}", shown(path), left_out[bad].text);
+    throw Error(ExitCode::bad_data, "cannot use '{}': {}", shown(path), left_out[bad].text);
   throw Error(ExitCode::bad_data, "'{}' holds nothing usable{}", shown(path),
-              left_out.size() == bad ? "; name a folder with finished runs or logs"
+              left_out.size() == bad ? "; pass a folder with finished runs or logs"
                                      : fmt::format(" ({} left out); {}: {}", left_out.size() - bad,
                                                    left_out[bad].subject, left_out[bad].text));
 }

@@ -108,7 +108,7 @@ void check_times(const RunProfile& profile, const RunRecord& record, const std::
 }
 
 Json read_profile(const std::filesystem::path& file) {
-  Json json = parse_shallow_json(read_whole_file(file, {.remedy = "name a run with --profile"}));
+  Json json = parse_shallow_json(read_whole_file(file, {.remedy = "pass a run with --profile"}));
   if (!json.is_object())
     throw Error(ExitCode::bad_data, "{} is not a JSON object; run again with --profile", file.string());
   return json;
@@ -199,11 +199,8 @@ Explanation explain(const RunRecord& record, const RunProfile& profile, const Fr
 
 Explanation explain_run(const std::filesystem::path& run_folder, const std::filesystem::path& trace) {
   if (std::error_code error; !std::filesystem::exists(run_folder / "result.json", error))
-    throw Error(
-        ExitCode::bad_data,
-        "'{}' is not a run folder, as it has no result.json; name the folder of one run, as a bench with "
-        "--output and --profile writes it",
-        run_folder.string());
+    throw Error(ExitCode::bad_data, "'{}' has no result.json; pass the folder of one run with --profile",
+                run_folder.string());
   const RunRecord record = read_result_file(run_folder / "result.json").record;
   const std::filesystem::path file = run_folder / "profile.json";
   const Json json = read_profile(file);

@@ -186,8 +186,7 @@ FrameworkTrace read_framework_trace(const std::filesystem::path& file) {
   });
   if (assigned == 0 || trace.total == 0)
     throw Error(ExitCode::bad_data,
-                "{} has steps but no operators or kernels in them; let the profiler record CPU and CUDA",
-                origin);
+                "{} has steps without operators or kernels; let the profiler record CPU and CUDA", origin);
   trace.time[index_of(gaps)] = trace.total - assigned;
   trace.unassigned = longest(unknown, events.names);
 

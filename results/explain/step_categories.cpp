@@ -154,9 +154,7 @@ StepCategory category_of_instruction(std::string_view kind) {
   for (const Rule& rule : kInstructionKinds)
     if (std::ranges::find(rule.parts, kind) != rule.parts.end()) return rule.category;
   throw Error(ExitCode::bad_data,
-              "profile.json has an op of kind '{}', which this plumbline doesn't know; use the one that "
-              "belongs to the run",
-              kind);
+              "profile.json has an op of unknown kind '{}'; use the plumbline that belongs to the run", kind);
 }
 
 std::optional<StepCategory> category_of_operator(std::string_view name) {

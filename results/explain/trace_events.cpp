@@ -116,7 +116,7 @@ TraceEvents read_trace_events(const std::filesystem::path& file, const std::stri
   std::error_code error;
   TraceStream trace(std::filesystem::is_regular_file(file, error) ? file : "");
   if (!trace.is_open())
-    throw Error(ExitCode::bad_data, "{} can't be read; name the file that the profiler wrote", origin);
+    throw Error(ExitCode::bad_data, "cannot read {}; pass the file that the profiler wrote", origin);
   EventCollector collector(origin);
   std::string key;        // the last one of the outermost object
   int events_depth = -1;  // of the events: inside "traceEvents", or of an outermost list
@@ -125,7 +125,7 @@ TraceEvents read_trace_events(const std::filesystem::path& file, const std::stri
   const auto keep = [&](int depth, Json::parse_event_t event, Json& parsed) {
     using Event = Json::parse_event_t;
     if (depth > static_cast<int>(kMostJsonLevels))
-      throw Error(ExitCode::bad_data, "{} is not a profiler's JSON: it has over {} levels", origin,
+      throw Error(ExitCode::bad_data, "{}: expected a profiler's JSON, and it has over {} levels", origin,
                   kMostJsonLevels);
     if (event == Event::key && depth == 1 && events_depth != 1) key = parsed.get<std::string>();
     if (event == Event::array_start && events_depth < 0 &&
@@ -147,7 +147,7 @@ TraceEvents read_trace_events(const std::filesystem::path& file, const std::stri
   } catch (const Json::parse_error& bad) {
     if (!trace.is_whole())
       throw Error(ExitCode::bad_data,
-                  "{} can't be unpacked to its end (gzip); copy it again, or let the profiler write it again",
+                  "cannot unpack {} to its end (gzip); copy it again, or let the profiler write it again",
                   origin);
     throw Error(ExitCode::bad_data,
                 "{} is not JSON from byte {} on, or ends too early; let the profiler write it again", origin,
@@ -157,7 +157,7 @@ TraceEvents read_trace_events(const std::filesystem::path& file, const std::stri
                 origin);
   }
   if (events_depth < 0)
-    throw Error(ExitCode::bad_data, "{} has no 'traceEvents'; give one of PyTorch's export_chrome_trace",
+    throw Error(ExitCode::bad_data, "{} has no 'traceEvents'; use a trace of PyTorch's export_chrome_trace",
                 origin);
   return collector.take(rest.is_object() && rest.contains(kDescription) ? rest[kDescription] : Json());
 }

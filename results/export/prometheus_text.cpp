@@ -82,7 +82,7 @@ std::string family_text(const std::string& name, const std::string& help, const 
 
 // Why a run is not exported, with the remedy; empty if it is.
 std::string why_not_exported(const Measurement& run) {
-  if (!run.record) return "it is a log, which says too little; name the run's folder with result.json";
+  if (!run.record) return "a log says too little; pass the run's folder with result.json";
   const RunRecord& record = *run.record;
   if (record.status != "ok") return failure_text(record);
   if (record.ranks_per_gpu > 1) return shared_gpu_text(record.ranks_per_gpu);
@@ -122,7 +122,7 @@ LoadedSamples exported_runs(LoadedSamples loaded) {
     });
   std::erase_if(loaded.samples, [](const Sample& sample) { return sample.runs.empty(); });
   if (loaded.samples.empty() && !loaded.bad.empty())
-    throw Error(ExitCode::bad_data, "no run can be exported; '{}' can't: {}", loaded.bad.front().subject,
+    throw Error(ExitCode::bad_data, "no run can be exported; '{}' cannot: {}", loaded.bad.front().subject,
                 loaded.bad.front().text);
   return loaded;
 }

@@ -17,9 +17,9 @@ constexpr std::uint64_t kHashFactor = 0x9e3779b97f4a7c15;  // odd, so that no ch
 LineReader::LineReader(const std::filesystem::path& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error))  // a pipe would block, a folder can't be read
-    throw Error(ExitCode::bad_data, "is not a regular file");
+    throw Error(ExitCode::bad_data, "it is not a regular file");
   file_.reset(std::fopen(path.c_str(), "rb"));
-  if (!file_) throw Error(ExitCode::bad_data, "can't be opened: {}", std::strerror(errno));
+  if (!file_) throw Error(ExitCode::bad_data, "cannot open it: {}", std::strerror(errno));
 }
 
 bool LineReader::read_chunk() {
@@ -30,7 +30,7 @@ bool LineReader::read_chunk() {
   const std::size_t got = std::fread(buffer_.data() + kept, 1, kChunk, file_.get());
   buffer_.resize(kept + got);
   if (got < kChunk && std::ferror(file_.get()))
-    throw Error(ExitCode::io_error, "can't be read to its end: {}", std::strerror(errno));
+    throw Error(ExitCode::io_error, "cannot read it to its end: {}", std::strerror(errno));
   bytes_read_ += static_cast<std::int64_t>(got);
   // Only the last chunk is a short one, so equal files have equal chunks.
   hash_ = (hash_ ^ std::hash<std::string_view>{}(std::string_view(buffer_).substr(kept))) * kHashFactor;

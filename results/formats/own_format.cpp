@@ -92,18 +92,18 @@ std::string text_at(const toml::table& table, const std::string& file, const cha
   const toml::node* const node = table.get(key);
   const std::optional<std::string> text = node ? node->value_exact<std::string>() : otherwise;
   if (!text || text->empty() || (!allowed.empty() && std::ranges::find(allowed, *text) == allowed.end()))
-    throw Error(ExitCode::bad_data, "{}: key {} is not {}", file, key,
-                allowed.empty() ? "a text; write one" : fmt::format("one of {}", fmt::join(allowed, ", ")));
+    throw Error(ExitCode::bad_data, "{}: key {}: expected {}", file, key,
+                allowed.empty() ? "a text" : fmt::format("one of {}", fmt::join(allowed, ", ")));
   return *text;
 }
 
 toml::table table_of(const std::filesystem::path& path, const std::string& file) {
   try {
-    toml::table table = toml::parse(read_whole_file(path, {.remedy = "name a TOML file"}));
+    toml::table table = toml::parse(read_whole_file(path, {.remedy = "pass a TOML file"}));
     constexpr std::array kKeys{"line", "unit", "of", "name", "framework"};
     for (const auto& [key, value] : table)
       if (std::ranges::find(kKeys, key.str()) == kKeys.end())
-        throw Error(ExitCode::bad_data, "{}: key {} is not known; keys are {}", file, printable(key.str()),
+        throw Error(ExitCode::bad_data, "{}: unknown key {}; use {}", file, printable(key.str()),
                     fmt::join(kKeys, ", "));
     return table;
   } catch (const toml::parse_error& error) {
@@ -129,16 +129,15 @@ std::unique_ptr<const RE2> compile(const std::string& line, const std::string& f
       if (one == name) group = index, is_known = true;
     });
     if (!is_known)
-      throw Error(ExitCode::bad_data, "{}: key line: group {} is not known; groups are {}", file,
-                  printable(name), known);
+      throw Error(ExitCode::bad_data, "{}: key line: unknown group {}; use {}", file, printable(name), known);
   }
   if (groups.step == 0)
-    throw Error(ExitCode::bad_data, "{}: key line has no group of the step; write (?P<step>\\d+)", file);
+    throw Error(ExitCode::bad_data, "{}: key line: expected a group of the step; write (?P<step>\\d+)", file);
   if ((groups.speed == 0) == (groups.time == 0))
     throw Error(ExitCode::bad_data,
-                "{}: key line needs one of the groups speed and time; write (?P<speed>[0-9.,]+)", file);
+                "{}: key line: expected one of the groups speed and time; write (?P<speed>[0-9.,]+)", file);
   if (groups.samples > 0 && groups.time == 0)
-    throw Error(ExitCode::bad_data, "{}: key line: group samples needs group time, which they took", file);
+    throw Error(ExitCode::bad_data, "{}: key line: group samples needs group time; add it", file);
   return expression;
 }
 

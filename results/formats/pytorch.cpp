@@ -66,8 +66,8 @@ class PyTorch final : public SpeedFormat {
     std::string text;
     if (ranks > 1)
       text = fmt::format(
-          "{} ranks have written into each log, and the published script's lines {} to {} are of iterations "
-          "{} to {}; these figures are of {} to {}",
+          "{} ranks write into each log, so the published script's lines {} to {} are iterations {} to {}; "
+          "these figures are of {} to {}",
           ranks, window.warmup + 1, window.iterations, first_counted + window.warmup / ranks,
           first_counted + (window.iterations - 1) / ranks, first_counted + window.warmup,
           first_counted + window.iterations - 1);

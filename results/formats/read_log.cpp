@@ -154,10 +154,9 @@ class OtherLines {
     constexpr std::int64_t kFew = 3;
     for (const auto& [other, found] : found_)
       if (found.lines >= kFew)
-        return Note{"mixed",
-                    fmt::format("line {} and others are of the log format {}, the rest of {}; split the "
-                                "file, or choose one with --log-format",
-                                found.first, other->name, format_.name)};
+        return Note{"mixed", fmt::format("line {} and others have the log format {}, the rest {}; split the "
+                                         "file, or choose one with --log-format",
+                                         found.first, other->name, format_.name)};
     return std::nullopt;
   }
 

@@ -56,27 +56,25 @@ void require_run_folder(const fs::path& run, const std::string& shown) {
   const fs::file_type type = fs::status(run, error).type();
   std::string wrong;
   if (type == fs::file_type::not_found)
-    wrong = "does not exist";
+    wrong = "it does not exist";
   else if (type == fs::file_type::none)
     wrong = fmt::format("cannot be read ({})", error.message());
   else if (type != fs::file_type::directory)
-    wrong = "is not a folder";
+    wrong = "it is not a folder";
   else if (fs::status(run / kResultFile, error).type() == fs::file_type::not_found)
-    wrong = "holds no result.json";
+    wrong = "it has no result.json";
   if (wrong.empty()) return;
-  throw Error(ExitCode::bad_data, "RUN {}: {}; name the folder of a run, by default one in runs/", shown,
+  throw Error(ExitCode::bad_data, "RUN {}: {}; pass the folder of a run, by default one in runs/", shown,
               wrong);
 }
 
 LastWords read_words(const fs::path& file, int rank) {
-  const auto json = parse_shallow_json(read_whole_file(file, {.remedy = "name a rank_<N>.json"}));
+  const auto json = parse_shallow_json(read_whole_file(file, {.remedy = "pass a rank_<N>.json"}));
   const std::string origin = fmt::format("file '{}'", printable(file.string()));
-  if (!json.is_object())
-    throw Error(ExitCode::bad_data, "{} is not a JSON object, and so not the last words of a rank; remove it",
-                origin);
+  if (!json.is_object()) throw Error(ExitCode::bad_data, "{} is not a JSON object; remove it", origin);
   LastWords words = last_words_from_json(json, origin);
   if (words.rank != rank)
-    throw Error(ExitCode::bad_data, "{} has the words of rank {}; give it that rank's name", origin,
+    throw Error(ExitCode::bad_data, "{} belongs to rank {}; rename it to that rank's file", origin,
                 words.rank);
   return words;
 }
@@ -85,12 +83,11 @@ void require_this_job(const Postmortem& postmortem) {
   const RunRecord& record = postmortem.record;
   for (const LastWords& words : postmortem.words)
     if (words.run_id != record.run_id || words.world_size != record.world_size)
-      throw Error(
-          ExitCode::bad_data,
-          "file '{}/{}' is of another job's rank: run {} of {} ranks, and result.json is run {} of {}; "
-          "remove it, or name the folder of its own run",
-          postmortem.run, last_words_file(words.rank), printable(words.run_id), words.world_size,
-          printable(record.run_id), record.world_size);
+      throw Error(ExitCode::bad_data,
+                  "file '{}/{}' belongs to run {} of {} ranks, and result.json to run {} of {}; remove it, "
+                  "or pass the folder of its own run",
+                  postmortem.run, last_words_file(words.rank), printable(words.run_id), words.world_size,
+                  printable(record.run_id), record.world_size);
 }
 
 std::uint64_t entered(const LastWords& words) {
@@ -287,7 +284,7 @@ Postmortem read_postmortem(const fs::path& folder) {
   require_run_folder(run, shown);
   RunRecord record = read_result_file(run / kResultFile).record;
   if (is_running(run))
-    throw Error(ExitCode::bad_data, "run '{}' is still running{}; wait for its end, or end it", shown,
+    throw Error(ExitCode::bad_data, "run '{}' still runs{}; wait for its end, or end it", shown,
                 record.processes.empty()
                     ? ""
                     : fmt::format(", rank 0 on {} as process {}", printable(record.processes.front().host),
@@ -297,8 +294,7 @@ Postmortem read_postmortem(const fs::path& folder) {
   for (const fs::path& entry : visible_entries(run, error))
     if (const auto rank = rank_of(entry.filename())) words.push_back(read_words(entry, *rank));
   if (error)
-    throw Error(ExitCode::bad_data, "folder '{}' can't be listed ({}); allow it to be", shown,
-                error.message());
+    throw Error(ExitCode::bad_data, "cannot list folder '{}': {}; allow reading it", shown, error.message());
   return make_postmortem(shown, std::move(record), std::move(words));
 }
 

@@ -25,7 +25,7 @@ const std::vector<std::string> kHeader = split(
     ',');
 
 [[noreturn]] void refuse(std::size_t record, const std::string& what) {
-  throw Error(ExitCode::bad_data, "published.csv, record {}: {}", record, what);
+  throw Error(ExitCode::bad_data, "published.csv:{}: {}", record, what);
 }
 
 template <typename Number>
@@ -34,13 +34,13 @@ std::optional<Number> number_of(const std::string& text, std::size_t record, con
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !(value > 0))
-    refuse(record, fmt::format("{} '{}' is not a number above 0", column, text));
+    refuse(record, fmt::format("{} '{}': expected a number above 0", column, text));
   return value;
 }
 
 PublishedResult result_of(const std::vector<std::string>& fields, std::size_t record) {
   if (fields.size() != kHeader.size())
-    refuse(record, fmt::format("has {} fields, not {}", fields.size(), kHeader.size()));
+    refuse(record, fmt::format("expected {1} fields, found {0}", fields.size(), kHeader.size()));
   PublishedResult row{.source = fields[0],
                       .framework = fields[1],
                       .framework_version = fields[2],
@@ -150,7 +150,7 @@ std::string text_or_none(const std::optional<Number>& number) {
 
 std::vector<PublishedResult> published_results_of(std::string_view csv) {
   const auto records = csv_records(csv, "published.csv");
-  if (records.empty() || records.front() != kHeader) refuse(1, "is not the header that it should be");
+  if (records.empty() || records.front() != kHeader) refuse(1, "expected the header");
   std::vector<PublishedResult> results;
   for (std::size_t i = 1; i < records.size(); ++i) results.push_back(result_of(records[i], i + 1));
   return results;

@@ -26,13 +26,13 @@ Number number_of(const std::string& name, const std::string& text) {
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (!text.empty() && (error != std::errc() || end != text.data() + text.size()))
-    throw Error(ExitCode::bad_data, "{}: '{}' is not a number; {}", name, printable(text), kRemedy);
+    throw Error(ExitCode::bad_data, "{}: '{}': expected a number; {}", name, printable(text), kRemedy);
   return value;
 }
 
 ReferenceSpeed reference_of(const std::string& name, const std::vector<std::string>& fields) {
   if (fields.size() != kColumns)
-    throw Error(ExitCode::bad_data, "{}: a row has {} fields, not {}; {}", name, fields.size(), kColumns,
+    throw Error(ExitCode::bad_data, "{}: expected {} fields, found {}; {}", name, kColumns, fields.size(),
                 kRemedy);
   ReferenceSpeed reference{.configuration = {.model = fields[1],
                                              .precision = fields[2],

@@ -126,7 +126,7 @@ void read_columns(const ObjectReader& columns, std::vector<T>& rows) {
   T row;
   T::fields(row, [&](const char* key, const auto&, const Field& = {}) {
     const std::size_t entries = columns.list(key).size();
-    if (size.value_or(entries) != entries) columns.fail(key, "has not as many entries as other columns");
+    if (size.value_or(entries) != entries) columns.fail(key, "expected as many entries as in other columns");
     size = entries;
   });
   rows.resize(size.value());
@@ -134,7 +134,7 @@ void read_columns(const ObjectReader& columns, std::vector<T>& rows) {
     T::fields(rows[i], [&]<typename M>(const char* key, M& member, const Field& = {}) {
       const Json& entry = columns.list(key)[i];
       if (!(std::same_as<M, bool> ? entry.is_boolean() : entry.is_number()))
-        columns.fail(key, "holds something of another type");
+        columns.fail(key, "expected values of another type");
       member = entry.template get<M>();
     });
 }
@@ -153,7 +153,7 @@ void read(const ObjectReader& reader, const char* key, T& value, const Field& fi
                                               : field.highest));
   } else if constexpr (std::same_as<T, double>) {
     value = reader.number(key);
-    if (field.finite && !std::isfinite(value)) reader.fail(key, "is not a finite number");
+    if (field.finite && !std::isfinite(value)) reader.fail(key, "expected a finite number");
   } else if constexpr (std::same_as<T, std::vector<double>>) {
     value = reader.numbers(key);
   } else if constexpr (std::same_as<T, std::vector<std::string>>) {

@@ -48,12 +48,12 @@ Json last_words_schema() {
 LastWords last_words_from_json(const Json& json, const std::string& origin) {
   const ObjectReader reader(json, origin, "", kLastWordsSchema);
   if (const std::string schema = reader.text("schema"); schema != kLastWordsSchema)
-    reader.fail("schema", fmt::format("is '{}'", schema));
+    reader.fail("schema", fmt::format("unknown schema '{}'", schema));
   LastWords words;
   fields::read_all(reader, words);
-  if (words.rank >= words.world_size) reader.fail("world_size", "is not above 'rank'");
+  if (words.rank >= words.world_size) reader.fail("world_size", "expected more than 'rank'");
   if (words.collectives.size() > kMostCollectives)
-    reader.fail("collectives", fmt::format("has more than {} entries", kMostCollectives));
+    reader.fail("collectives", fmt::format("expected at most {} entries", kMostCollectives));
   return words;
 }
 

@@ -42,20 +42,20 @@ bool is_allreduce(const Row& row, int ranks) {
 }
 
 Links links_of(std::vector<LinkHost> hosts, const std::vector<Row>& rows, const std::string& origin) {
-  if (hosts.empty()) refuse(origin, "it names no rank; keep the lines '#  Rank  0 … on HOST'");
+  if (hosts.empty()) refuse(origin, "expected ranks; keep the lines '#  Rank  0 … on HOST'");
   const int devices = hosts.front().devices, ranks = devices * static_cast<int>(hosts.size());
   for (const LinkHost& host : hosts)
     if (host.devices != devices)
-      refuse(origin, fmt::format("{} has {} ranks and {} has {}; run it with as many on each host",
+      refuse(origin, fmt::format("{} has {} ranks and {} has {}; start equally many on each host",
                                  printable(hosts.front().name), devices, printable(host.name), host.devices));
-  if (ranks == 1) refuse(origin, "one rank sends nothing; run it on two or more");
-  if (rows.empty()) refuse(origin, "it has no line with a time in place; let the test end");
+  if (ranks == 1) refuse(origin, "one rank sends nothing; start two or more");
+  if (rows.empty()) refuse(origin, "expected a line with a time in place; let the test end");
   Links links{.comm = "nccl", .hosts = std::move(hosts)};
   for (const Row& row : rows) {
     if (!is_allreduce(row, ranks)) refuse(origin, "its busbw is not an allreduce's; run all_reduce_perf");
     if (row.wrong > 0)
-      refuse(origin, fmt::format("{:g} elements of {} bytes are wrong; see why before measuring", row.wrong,
-                                 row.bytes));
+      refuse(origin, fmt::format("{:g} elements of {} bytes are wrong; find out why before measuring",
+                                 row.wrong, row.bytes));
     const ValueRange& time = row.microseconds;
     links.allreduces.push_back({.hosts = static_cast<int>(links.hosts.size()),
                                 .devices_per_host = devices,
@@ -132,7 +132,7 @@ Row row_of(const ObjectReader& result) {
   }
   const ValueRange& range = row.microseconds;
   if (!(range.min > 0 && range.min <= range.median && range.median <= range.max && std::isfinite(range.max)))
-    in_place.fail("time", "is not a time");
+    in_place.fail("time", "expected a time");
   return row;
 }
 

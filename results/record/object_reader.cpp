@@ -10,7 +10,7 @@ namespace plumb {
 ObjectReader::ObjectReader(const Json& json, const std::string& origin, const std::string& prefix,
                            const char* schema, RenamedKeys renamed)
     : json_(json), origin_(origin), schema_(schema ? schema : kResultSchema), renamed_(renamed) {
-  if (!json.is_object()) fail(prefix.empty() ? "the file" : prefix, "is not an object");
+  if (!json.is_object()) fail(prefix.empty() ? "the file" : prefix, "expected an object");
   prefix_ = prefix;
 }
 
@@ -28,7 +28,7 @@ std::int64_t ObjectReader::integer(const std::string& key, std::int64_t lowest, 
   const bool too_large =
       value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(highest);
   if (too_large || value.get<std::int64_t>() < lowest || value.get<std::int64_t>() > highest)
-    fail(key, fmt::format("is {}, outside {} … {}", value.dump(), lowest, highest));
+    fail(key, fmt::format("expected {1} to {2}, found {0}", value.dump(), lowest, highest));
   return value.get<std::int64_t>();
 }
 
@@ -38,14 +38,14 @@ int ObjectReader::count(const char* key, int lowest) const {
 
 double ObjectReader::number(const char* key) const {
   const Json& value = any(key);
-  if (!value.is_number() && !value.is_null()) fail(key, "is not a number");
+  if (!value.is_number() && !value.is_null()) fail(key, "expected a number");
   return value.is_null() ? std::nan("") : value.get<double>();
 }
 
 std::vector<double> ObjectReader::numbers(const char* key) const {
   std::vector<double> values;
   for (const Json& value : list(key)) {
-    if (!value.is_number() && !value.is_null()) fail(key, "holds something that is not a number");
+    if (!value.is_number() && !value.is_null()) fail(key, "expected numbers only");
     values.push_back(value.is_null() ? std::nan("") : value.get<double>());
   }
   return values;
@@ -54,14 +54,14 @@ std::vector<double> ObjectReader::numbers(const char* key) const {
 std::vector<std::string> ObjectReader::texts(const char* key) const {
   std::vector<std::string> values;
   for (const Json& value : list(key)) {
-    if (!value.is_string()) fail(key, "holds something that is not a text");
+    if (!value.is_string()) fail(key, "expected texts only");
     values.push_back(value.get<std::string>());
   }
   return values;
 }
 
 void ObjectReader::fail(const std::string& key, const std::string& what) const {
-  throw Error(ExitCode::bad_data, "{}: '{}' {}; it is not a {} of {}", origin_, name_of(key), what,
+  throw Error(ExitCode::bad_data, "{}: '{}': {}; use a {} of {}", origin_, name_of(key), what,
               schema_ == kResultSchema ? "result" : "file", schema_);
 }
 
@@ -69,8 +69,8 @@ const ObjectReader::Json& ObjectReader::member(const std::string& key,
                                                bool (Json::*has_type)() const noexcept,
                                                const char* type) const {
   const auto found = json_.find(spelled(key));
-  if (found == json_.end()) fail(key, "is missing");
-  if (has_type && !((*found).*has_type)()) fail(key, std::string("is not ") + type);
+  if (found == json_.end()) fail(key, "it is missing");
+  if (has_type && !((*found).*has_type)()) fail(key, std::string("expected ") + type);
   return *found;
 }
 

@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 [[noreturn]] void refuse(const fs::path& file, const std::string& what) {
-  throw Error(ExitCode::bad_data, "file '{}' {}", printable(file.string()), what);
+  throw Error(ExitCode::bad_data, "file '{}': {}", printable(file.string()), what);
 }
 
 // N of "plumbline.result/N"; 0 for anything else.
@@ -32,15 +32,14 @@ int version_of(std::string_view schema) {
 }  // namespace
 
 ResultFile read_result_file(const fs::path& path) {
-  const std::string text = read_whole_file(path, {.remedy = std::string("name a ") + kResultFile});
+  const std::string text = read_whole_file(path, {.remedy = std::string("pass a ") + kResultFile});
   const Json json = parse_shallow_json(text);
-  if (!json.is_object()) refuse(path, "is not a result.json: it holds no JSON object; run the bench again");
+  if (!json.is_object())
+    refuse(path, "expected a result.json, and it is not a JSON object; run the bench again");
   if (const auto schema = json.find("schema"); schema != json.end() && schema->is_string())
     if (const std::string name = *schema; version_of(name) > version_of(kResultSchema))
-      refuse(path,
-             fmt::format(
-                 "has the schema {}, newer than {}, the newest that this plumbline reads; update plumbline",
-                 name, kResultSchema));
+      refuse(path, fmt::format("its schema {} is newer than {}, which this plumbline reads; update plumbline",
+                               name, kResultSchema));
   return {run_record_from_json(json, fmt::format("file '{}'", printable(path.string()))), fnv1a(text)};
 }
 

@@ -22,19 +22,19 @@ constexpr RenamedKey kRenamedSince1[]{{"warnings", "remarks"},
 
 void check_entries(const ObjectReader& reader, const char* key, std::size_t entries, std::size_t wanted,
                    const char* each) {
-  if (entries != wanted) reader.fail(key, fmt::format("has not one entry per {}", each));
+  if (entries != wanted) reader.fail(key, fmt::format("expected one entry per {}", each));
 }
 
 void check_checks(const ObjectReader& reader, const RunRecord& record) {
   for (const auto& [key, value] : record.checks.items())
     if (!value.is_boolean() && value != "skipped")
-      reader.fail("checks." + key, "is not true, false or \"skipped\"");
+      reader.fail("checks." + key, "expected true, false or \"skipped\"");
 }
 
 // Consistency of a complete run; a failed one may have stopped anywhere.
 void check_complete(const ObjectReader& reader, const RunRecord& record) {
   const auto iterations = static_cast<std::size_t>(record.iterations);
-  if (record.warmup >= record.iterations) reader.fail("warmup", "is not below 'iterations'");
+  if (record.warmup >= record.iterations) reader.fail("warmup", "expected less than 'iterations'");
   check_entries(reader, "step_seconds", record.step_seconds.size(), iterations, "iteration");
   check_entries(reader, "loss", record.loss.size(), iterations, "iteration");
   check_entries(reader, "rank_window_seconds", record.rank_window_seconds.size(),
@@ -131,10 +131,11 @@ RunRecord run_record_from_json(const Json& json, const std::string& origin) {
   const bool is_version_1 = schema == kResultSchema1;
   const ObjectReader reader(json, origin, "", kResultSchema,
                             is_version_1 ? RenamedKeys(kRenamedSince1) : RenamedKeys());
-  if (!is_version_1 && schema != kResultSchema) reader.fail("schema", fmt::format("is '{}'", schema));
+  if (!is_version_1 && schema != kResultSchema)
+    reader.fail("schema", fmt::format("unknown schema '{}'", schema));
   RunRecord record;
   fields::read_all(reader, record);
-  if (record.status != "ok" && record.status != "failed") reader.fail("status", "is neither ok nor failed");
+  if (record.status != "ok" && record.status != "failed") reader.fail("status", "expected ok or failed");
   check_checks(reader, record);
   const auto ranks = static_cast<std::size_t>(record.world_size);
   if (!record.ranks.empty()) check_entries(reader, "ranks", record.ranks.size(), ranks, "rank");
@@ -164,7 +165,7 @@ ImagesPerSecond images_per_second(const std::vector<double>& step_seconds,
   std::vector<double> speeds;
   for (std::size_t i = first; i < step_seconds.size(); ++i) {
     if (!(step_seconds[i] > 0))
-      throw Error(ExitCode::internal, "step {} took {:f} s, which no step can; report this", i,
+      throw Error(ExitCode::internal, "step {} took {:f} s, which is impossible; report this", i,
                   step_seconds[i]);
     speeds.push_back(images / step_seconds[i]);
   }

@@ -23,7 +23,7 @@ namespace {
 UniqueFile temporary_file() {
   UniqueFile file(std::tmpfile());
   if (!file)
-    throw Error(ExitCode::io_error, "a temporary file for gnuplot can't be created: {}; make room in /tmp",
+    throw Error(ExitCode::io_error, "cannot create a temporary file for gnuplot: {}; make room in /tmp",
                 std::strerror(errno));
   return file;
 }
@@ -39,8 +39,8 @@ bool run_gnuplot(std::FILE* input, std::FILE* output, std::FILE* messages) {
                                     {fileno(input), fileno(output), fileno(messages)}, current_environment());
   if (child < 0)
     throw Error(ExitCode::unavailable,
-                "--format svg and png are drawn by gnuplot, which can't be started ({}): install it (Debian: "
-                "gnuplot-nox), or take --format markdown or html",
+                "--format svg and png need gnuplot, and it cannot be started ({}); install it (Debian: "
+                "gnuplot-nox), or pass --format markdown or html",
                 std::strerror(-child));
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
@@ -79,7 +79,7 @@ std::string draw_with_gnuplot(const std::string& commands, PictureFormat format,
   const std::string script = terminal(format, height) + commands;
   if (std::fwrite(script.data(), 1, script.size(), input.get()) != script.size() ||
       std::fflush(input.get()) != 0)
-    throw Error(ExitCode::io_error, "a temporary file for gnuplot can't be written; make room in /tmp");
+    throw Error(ExitCode::io_error, "cannot write a temporary file for gnuplot; make room in /tmp");
   std::rewind(input.get());
   const bool drawn = run_gnuplot(input.get(), output.get(), messages.get());
   std::string picture = contents(output.get());
@@ -88,9 +88,9 @@ std::string draw_with_gnuplot(const std::string& commands, PictureFormat format,
   const std::string reason = last_line(contents(messages.get()));
   if (reason.find("unknown or ambiguous terminal") != std::string::npos)
     throw Error(ExitCode::unavailable,
-                "this gnuplot can't draw --format {}: install one with cairo (Debian: gnuplot-nox)",
+                "this gnuplot cannot draw --format {}; install one with cairo (Debian: gnuplot-nox)",
                 format == PictureFormat::svg ? "svg" : "png");
-  throw Error(ExitCode::internal, "gnuplot didn't draw the plot: {}",
+  throw Error(ExitCode::internal, "gnuplot did not draw the plot: {}",
               reason.empty() ? "it said nothing" : reason);
 }
 

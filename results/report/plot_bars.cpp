@@ -85,7 +85,7 @@ BarRows rows_of(const ReportData& data) {
 
 std::string bars_plot(const ReportData& data) {
   if (data.bars.empty())
-    throw Error(ExitCode::bad_data, "--plot bars needs a run on one device; name one of the case 1n1g");
+    throw Error(ExitCode::bad_data, "--plot bars needs a run on one device; pass one of the case 1n1g");
   return rows_of(data).commands(plot_frame("Images/s per device: " + data.bars_common, "images/s", "") +
                                 "set rmargin 8\n");
 }
@@ -101,7 +101,7 @@ std::string profile_plot(const ReportData& data) {
   });
   if (run == nullptr)
     throw Error(ExitCode::bad_data,
-                "--plot profile needs a run folder with a profile.json; make one with --profile");
+                "--plot profile needs a run folder with a profile.json; run with --profile");
   BarRows rows({{"measured", "fillstyle solid noborder linecolor rgb '#56b4e9'"},
                 {"least time that the device's peaks allow (roofline)",
                  "fillstyle solid noborder linecolor rgb '#d55e00'"}});

@@ -84,8 +84,8 @@ std::string scaling_plot(const ReportData& data, Plot plot) {
   }
   if (!any_own)
     throw Error(ExitCode::bad_data,
-                "--plot speedup and efficiency need runs on one device to relate the others to; give a run "
-                "of the case 1n1g with the same batch and precision, or take --plot throughput");
+                "--plot speedup and efficiency need runs on one device; pass a run of the case 1n1g with the "
+                "same batch and precision, or --plot throughput");
   const std::string frame =
       plot == Plot::throughput ? plot_frame("Throughput", "devices", "images/s, all devices")
       : plot == Plot::speedup  ? plot_frame("Speedup against one device", "devices", "speedup")
@@ -128,9 +128,9 @@ std::string steps_plot(const ReportData& data) {
       if (named) ++color;
     }
   if (parts.empty())
-    throw Error(ExitCode::bad_data,
-                "--plot steps needs run folders, in which every step's time is kept; logs have none: give "
-                "the folder that --output named");
+    throw Error(
+        ExitCode::bad_data,
+        "--plot steps needs run folders, as logs lack the time of each step; pass the folder of --output");
   const std::int64_t warmup = warmups.size() == 1 ? *warmups.begin() : 0;
   std::string frame = plot_frame(
       "Step time", warmup > 0 ? "iteration (gray: warm-up, left out of all figures)" : "iteration", "ms");
@@ -175,7 +175,7 @@ std::vector<std::string> plot_names() {
 
 Plot plot_of_name(const std::string& name) {
   const auto known = std::ranges::find(kNames, name);
-  if (known == kNames.end()) throw Error(ExitCode::usage, "'{}' is not a plot; --help lists them", name);
+  if (known == kNames.end()) throw Error(ExitCode::usage, "--plot {}: expected one of those in --help", name);
   return static_cast<Plot>(known - kNames.begin());
 }
 

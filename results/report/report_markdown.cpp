@@ -178,7 +178,7 @@ std::string report_ops(const ReportData& data) {
   for (const ReportRun& run : data.runs)
     if (run.profile) text += (text.empty() ? "" : "\n") + ops_table(run);
   if (text.empty())
-    throw Error(ExitCode::bad_data, "no run has a profile.json; give --profile to a run, or name others");
+    throw Error(ExitCode::bad_data, "no run has a profile.json; run with --profile, or pass other runs");
   return text;
 }
 

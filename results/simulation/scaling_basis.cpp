@@ -36,7 +36,7 @@ CurveSamples only_curve(const std::vector<Sample>& samples) {
   if (curves.empty()) curves = groups;
   if (curves.size() > 1)
     throw Error(ExitCode::bad_data,
-                "RUN holds runs of {} configurations, first {} and {}; name the runs of one", curves.size(),
+                "RUN holds runs of {} configurations, first {} and {}; pass the runs of one", curves.size(),
                 configuration_text(curves[0].front()->configuration),
                 configuration_text(curves[1].front()->configuration));
   return behind_base(curves.front(), groups);
@@ -135,8 +135,8 @@ ScalingBasis scaling_basis(const CurveSamples& curve) {
   RecordedStep recorded = read_recorded_step(folder / "program.json");
   if (recorded.step.sharded)
     throw Error(ExitCode::bad_data,
-                "file '{}' shares class centers out over its ranks, so its step changes with their number, "
-                "which the simulation doesn't follow; name a run of resnet50 or with --head dp",
+                "file '{}' spreads class centers over its ranks, which the simulation does not follow; pass "
+                "a run of resnet50 or with --head dp",
                 printable((folder / "program.json").string()));
   ScalingBasis basis{
       .configuration = configuration_of(record), .run = folder.string(), .step = std::move(recorded.step)};
@@ -146,8 +146,8 @@ ScalingBasis scaling_basis(const CurveSamples& curve) {
   const double exposed = record.world_size > 1 ? number_or_zero(record.exposed_communication_seconds) : 0;
   if (!(throughput > 0) || exposed >= whole || record.batch_per_device < 1)
     throw Error(ExitCode::bad_data,
-                "'{}' has a step of {:.6g} s with {:.6g} s of exposed communication, which leaves no time to "
-                "compute; name another run",
+                "'{}' has a step of {:.6g} s with {:.6g} s of exposed communication, so no time to compute; "
+                "pass another run",
                 printable(folder.string()), whole, exposed);
   basis.step = stretched_to(std::move(basis.step), whole - exposed);
   basis.data_wait_seconds = number_or_zero(record.data_wait_seconds);
@@ -174,10 +174,10 @@ void check_hosts(const ScalingBasis& basis, const Links& links, const std::strin
       std::string names;
       for (const LinkHost& host : links.hosts) append_part(names, printable(host.name));
       throw Error(ExitCode::bad_data,
-                  "option --links: '{}' is of hosts {}, the run {}n{}g was on {}; measure its links with "
+                  "--links {}: it has hosts {}, and the run {}n{}g was on {}; measure its links with "
                   "bench_allreduce --output{}",
                   printable(file), shortened(names, 200), one.layout.nodes, one.layout.devices_per_node,
-                  printable(rank.host), may_force ? ", or give --force" : "");
+                  printable(rank.host), may_force ? ", or pass --force" : "");
     }
 }
 

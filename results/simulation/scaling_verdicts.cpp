@@ -53,7 +53,7 @@ std::vector<std::pair<double, std::string>> lost_time(const ScalingBasis& basis,
   const double step = measured_step(basis, *of.measured), longer = step - of.predicted->step_seconds;
   const std::optional<StepWaits> waits =
       record.step_seconds.empty() ? std::nullopt : step_waits(record, step);  // empty: of a log
-  if (!waits) return {{longer, "in parts that its log doesn't tell apart; name its run folder"}};
+  if (!waits) return {{longer, "in parts that its log does not show; pass its run folder"}};
   const double jitter = of.predicted->jitter_seconds;
   const bool together = !waits->ranks_known || waits->slow_ranks <= 0;
   std::vector<std::pair<double, std::string>> parts{
@@ -113,9 +113,9 @@ void judge(const ScalingBasis& basis, const Links& links, const JudgedCase& of, 
   if (speed > (1 + kRejectAboveLinks) * bound)
     verdicts.push_back(
         {"REJECT",
-         fmt::format("{:.5g} images/s is {} % faster than these links allow, {:.5g}: a device alone computes "
-                     "for {}, and its buckets can't be sent before {}; the timing is wrong, or links.json or "
-                     "the profile is of something else",
+         fmt::format("{:.5g} images/s is {} % above the {:.5g} that these links allow; a device alone "
+                     "computes for {}, its buckets cannot be sent before {}: the timing is wrong, or "
+                     "links.json or the profile is of something else",
                      speed, percent_text(speed / bound - 1), bound, duration_text(basis.fastest_seconds),
                      duration_text(predicted.bound_seconds)),
          name});
@@ -143,7 +143,7 @@ void compare_steps(const ScalingBasis& basis, const MeasuredCase& fewer, const M
   if (fewer.layout.devices() >= more.layout.devices() || after >= (1 - kLeastFall) * before) return;
   verdicts.push_back(
       {"FLAG",
-       fmt::format("a step takes {}, {} % less than the {} of {}, though more devices can't shorten it; the "
+       fmt::format("a step takes {}, {} % less than the {} of {}, though more devices cannot shorten it; the "
                    "smaller case was held back, or one of them was timed wrongly",
                    duration_text(after), percent_text(1 - after / before), duration_text(before),
                    fewer.layout.name()),
@@ -187,7 +187,7 @@ Note predicted_answer(const std::string& subject, const std::vector<Note>& verdi
                         whole_percent(worst.predicted->efficiency), explained->text)};
   if (const Note* rejected = find_note(verdicts, "REJECT"))
     return {"not_judged",
-            fmt::format("{} can't be judged: {} with {}", subject, rejected->subject, rejected->text)};
+            fmt::format("{} cannot be judged: {} with {}", subject, rejected->subject, rejected->text)};
   const JudgedCase& largest = cases.back();
   const PredictedCase& predicted = *largest.predicted;
   const std::string reach = fmt::format("{} of a device alone ({} predicted)",
@@ -227,7 +227,7 @@ Note unpredicted_answer(const std::string& subject, const std::vector<MeasuredCa
     return loss.noise != ScalingLoss::Noise::within && loss.lost() > 0;
   });
   if (largest == losses.end())
-    return {"not_judged", fmt::format("{} can't be judged: {}, within the spread of its runs; repeat them",
+    return {"not_judged", fmt::format("{} cannot be judged: {}, within the spread of its runs; repeat them",
                                       subject, reach)};
   return {"not_judged", fmt::format("{} loses efficiency: {}; {}; what its links allow is not known{}",
                                     subject, reach, scaling_text(*largest), reason)};

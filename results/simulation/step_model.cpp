@@ -32,7 +32,7 @@ std::size_t element_bytes_of(const ObjectReader& buffer) {
   if (dtype == "f16" || dtype == "bf16") return 2;
   if (dtype == "i64") return 8;
   if (dtype == "u8") return 1;
-  buffer.fail("dtype", fmt::format("is '{}', which this plumbline doesn't know", dtype));
+  buffer.fail("dtype", fmt::format("unknown value '{}'", dtype));
 }
 
 struct ProgramBuffer {
@@ -171,13 +171,13 @@ std::string origin_of(const std::filesystem::path& file) {
 // `kind`: the file's usual name, "program.json".
 StepJson read_part(const std::filesystem::path& file, const char* kind, const char* format,
                    const char* format_1) {
-  const StepJson json = parse_shallow_json(read_whole_file(file, {.remedy = std::string("name a ") + kind}));
+  const StepJson json = parse_shallow_json(read_whole_file(file, {.remedy = std::string("pass a ") + kind}));
   if (!json.is_object())
     throw Error(ExitCode::bad_data, "{} is not a JSON object; run again with --profile", origin_of(file));
   const auto found = json.find("format");
   if (found == json.end() || (*found != format && *found != format_1))
     throw Error(ExitCode::bad_data,
-                "{} is not a {}: its format is {} where \"{}\" is expected; name one of a run with --profile",
+                "{0}: expected a {1} of format {3}, found {2}; pass one of a run with --profile",
                 origin_of(file), kind, found == json.end() ? "missing" : found->dump(), format);
   return json;
 }
@@ -207,22 +207,22 @@ std::vector<double> profiled_seconds(const StepJson& program, const StepJson& pr
       const auto& [own, computes] = ops[index];
       if (own == name) return;
       if (computes)
-        throw Error(
-            ExitCode::bad_data,
-            "{} is of another program than the program.json beside it: it has {} where that has '{}'; "
-            "run again with --profile",
-            origin, name ? "'" + *name + "'" : "nothing", own);
+        throw Error(ExitCode::bad_data,
+                    "{} belongs to another program than the program.json next to it: it has {}, and that has "
+                    "'{}'; run again with --profile",
+                    origin, name ? "'" + *name + "'" : "nothing", own);
     }
     if (name)
       throw Error(ExitCode::bad_data,
-                  "{} is of another program than the program.json beside it, which has no '{}'; run again "
-                  "with --profile",
+                  "{} belongs to another program than the program.json next to it, which has no '{}'; run "
+                  "again with --profile",
                   origin, *name);
   };
   ops_reader(profile, origin, kProfileFormat).for_each("ops", [&](const ObjectReader& op) {
     skip_to(op.text("name"));
     seconds[index] = op.number("seconds");
-    if (!(seconds[index] >= 0 && seconds[index] <= kLongestStepSeconds)) op.fail("seconds", "is not a time");
+    if (!(seconds[index] >= 0 && seconds[index] <= kLongestStepSeconds))
+      op.fail("seconds", "expected a time");
     ++index;
   });
   skip_to({});
@@ -278,8 +278,7 @@ RecordedStep read_recorded_step(const std::filesystem::path& program_json) {
   const StepJson program = read_part(program_json, "program.json", kProgramFormat, kProgramFormat1);
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(profile_json, ignored))
-    throw Error(ExitCode::bad_data,
-                "{} is not there, which has the times of the ops; run again with --profile",
+    throw Error(ExitCode::bad_data, "{}, with the times of the ops, does not exist; run again with --profile",
                 origin_of(profile_json));
   const StepJson profile = read_part(profile_json, "profile.json", kProfileFormat, kProfileFormat1);
   const std::string profile_origin = origin_of(profile_json);

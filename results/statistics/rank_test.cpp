@@ -26,7 +26,7 @@ RankSums ranks_of(std::span<const double> first, std::span<const double> second)
   for (const double value : first) values.push_back({value, true});
   for (const double value : second) values.push_back({value, false});
   if (std::ranges::any_of(values, [](const Value& value) { return std::isnan(value.value); }))
-    throw Error(ExitCode::internal, "a rank test got something that is not a number");
+    throw Error(ExitCode::internal, "a rank test needs numbers");
   std::ranges::sort(values, {}, &Value::value);
   RankSums ranks;
   for (std::size_t begin = 0; begin < values.size();) {

@@ -18,8 +18,8 @@ namespace {
 void check_figures(std::span<const double> figures) {
   for (const double figure : figures)
     if (!(figure > 0) || !std::isfinite(figure))
-      throw Error(ExitCode::bad_data,
-                  "a run's figure is {:f}, which is not a throughput to compare; leave that run out", figure);
+      throw Error(ExitCode::bad_data, "a run's figure is {:f}, which is not a throughput; leave that run out",
+                  figure);
 }
 
 // `out` is scratch of values.size(). The generator's remainder favors low indices by less than 2^-50.

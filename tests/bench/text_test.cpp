@@ -174,18 +174,17 @@ TEST(WholeFile, IsRefusedWithItsNameItsSizeTheLimitAndARemedy) {
   const ScratchFolder folder;
   const auto refused = [&](const std::string& name, const std::vector<std::string>& words) {
     expect_error(ExitCode::bad_data, words,
-                 [&] { read_whole_file(folder / name, {.remedy = "name another"}); });
+                 [&] { read_whole_file(folder / name, {.remedy = "pass another"}); });
   };
   const auto large = folder.write_sparse("large");
   refused("large", {"file '" + large.string() +
-                    "' has 1099511627776 bytes, more than the 256 MiB that are read; name another"});
-  refused("none", {"none' can't be read (No such file or directory); name another"});
-  refused("", {"is not a regular file; name another"});
+                    "': expected at most 256 MiB, found 1099511627776 bytes; pass another"});
+  refused("none", {"cannot read file '", "none': No such file or directory; pass another"});
+  refused("", {"expected a regular file; pass another"});
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
-  refused("pipe", {"pipe' is not a regular file"});
-  expect_error(ExitCode::bad_data, {"option --x: large has 1099511627776 bytes, more than the 1 MiB"}, [&] {
-    read_whole_file(large, {.remedy = "", .name = "option --x: large", .most_bytes = 1 << 20});
-  });
+  refused("pipe", {"pipe': expected a regular file"});
+  expect_error(ExitCode::bad_data, {"--x large: expected at most 1 MiB, found 1099511627776 bytes"},
+               [&] { read_whole_file(large, {.remedy = "", .name = "--x large", .most_bytes = 1 << 20}); });
 }
 
 TEST(Printable, KeepsLettersAndDropsWhatTerminalsAct) {

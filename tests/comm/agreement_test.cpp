@@ -41,9 +41,10 @@ TEST(Agreement, TextsOfAnotherFormAreQuoted) {
 }
 
 TEST(Agreement, ARankWhoseBuildNamesNoHostIsOfAnotherCommit) {
-  EXPECT_EQ(disagreement("build", {3, "'n4 0-7' where the others have 'commit=2'"}, ""),
-            "rank 3 is a program of another commit: it says 'n4 0-7' where the others have 'commit=2'; start "
-            "every rank with the same build");
+  EXPECT_EQ(
+      disagreement("build", {3, "'n4 0-7' where the others have 'commit=2'"}, ""),
+      "rank 3 runs a program of another commit: it reports 'n4 0-7' where the others have 'commit=2'; start "
+      "every rank with the same build");
 }
 
 TEST(Agreement, ValuesMayHoldEqualSigns) {

@@ -24,15 +24,14 @@ TEST(DistinctGpus, NamesBothRanksTheGpuTheCountsAndTheRemedy) {
                         {"node1", "GPU-b"},
                         {"node1", "GPU-a"},
                         {"node1", "GPU-b"}}),
-            "more ranks than GPUs on node1: rank 0 and rank 3 both use GPU-a, its 4 ranks use 2 between "
-            "them; start at most 2 there, show each rank a GPU of its own (CUDA_VISIBLE_DEVICES), or give "
-            "--share-gpu");
+            "rank 0 and rank 3 on node1 both use GPU-a; start at most 2 ranks there, set "
+            "CUDA_VISIBLE_DEVICES for each, or pass --share-gpu");
 }
 
 TEST(DistinctGpus, FindsASharedGpuOnTheLastHost) {
   const auto shared = shared_gpu({{"node1", "GPU-a"}, {"node2", "GPU-b"}, {"node2", "GPU-b"}});
   ASSERT_TRUE(shared);
-  EXPECT_NE(shared->find("on node2: rank 1 and rank 2 both use GPU-b"), std::string::npos) << *shared;
+  EXPECT_NE(shared->find("rank 1 and rank 2 on node2 both use GPU-b"), std::string::npos) << *shared;
 }
 
 TEST(DistinctGpus, CountsTheRanksOfTheFullestGpu) {

@@ -33,7 +33,7 @@ EOF
 
 case $scenario in
   rank_outside_its_job)
-    said="a rank outside its job: the launcher started 2 processes"
+    said="the launcher started 2 processes"
     "$1" --version >"$output" 2>&1
     if grep -q HYDRA "$output"; then # MPICH's waits for ever for a process that never joins the others
       expect 64 2 "$said" "$@" -np 2 sh -c "$(outside)" sh "$program"

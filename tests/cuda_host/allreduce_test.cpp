@@ -74,7 +74,7 @@ TEST(CudaAllreduce, EveryCollectiveOverNcclIsExactOnASharedGpuAndCalledACheck) {
 TEST(CudaAllreduce, ASharedGpuIsRefusedUnlessItIsAskedFor) {
   const ProgramRun refused = run(2, 1, kShort + "--comm nccl");
   EXPECT_EQ(refused.exit_code, 64);
-  EXPECT_NE(refused.messages.find("or give --share-gpu"), std::string::npos) << refused.messages;
+  EXPECT_NE(refused.messages.find("or pass --share-gpu"), std::string::npos) << refused.messages;
 }
 
 TEST(CudaAllreduce, ReplaysTheStepOfAModelInHalf) {

@@ -116,7 +116,7 @@ TEST_F(TunedMemory, WarnsIfARankRunsByOtherEngines) {
   ASSERT_EQ(step.tuning.remarks.size(), job().rank() == 0 ? 1U : 0U);
   if (job().rank() != 0) return;
   const std::string& remark = step.tuning.remarks.front();
-  EXPECT_NE(remark.find("1 of 2 ranks can't run the engines that rank 0 chose: rank 1 on " + job().host() +
+  EXPECT_NE(remark.find("1 of 2 ranks cannot run rank 0's engines: rank 1 on " + job().host() +
                         " runs conv1.forward by plumbline, rank 0 conv1.forward by oneDNN; "),
             std::string::npos)
       << remark;

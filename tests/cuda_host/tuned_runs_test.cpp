@@ -95,7 +95,8 @@ TEST(TunedRuns, ForEnergyTakeTimesWhereNothingCountsEnergy) {
   const TunedRun timed =
       run(1, "--tune-for energy",
           "PLUMBLINE_NVML_LIBRARY=/nowhere/libnvidia-ml.so.1 XDG_CACHE_HOME=" + cache.path() + " ");
-  EXPECT_NE(timed.said.find("--tune-for: NVML reads no energy counter"), std::string::npos) << timed.said;
+  EXPECT_NE(timed.said.find("--tune-for energy: NVML reads no energy counter"), std::string::npos)
+      << timed.said;
   EXPECT_EQ(timed.result.at("config").at("tune_for"), "energy");
   EXPECT_FALSE(tuned_seconds(timed.program).empty());
 }

@@ -19,10 +19,9 @@ TEST(ConvEngine, RefusesALibraryThatLacksWhatIsCalled) {
     FAIL() << "8.9.7 is too old";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::unavailable);
-    EXPECT_EQ(
-        std::string(error.what()),
-        "option --device: cuDNN is too old (8.9.7 was loaded, 9.0.0 or newer is needed); put the folder "
-        "of a newer one first in LD_LIBRARY_PATH, or use --device cpu");
+    EXPECT_EQ(std::string(error.what()),
+              "--device cuda: cuDNN 8.9.7 is too old, 9.0.0 or newer is needed; put the folder of a "
+              "newer one first in LD_LIBRARY_PATH, or use --device cpu");
   }
 }
 

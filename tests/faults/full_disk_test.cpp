@@ -43,7 +43,7 @@ TEST(FullDisk, OnRank0EndsTheOtherRankToo) {
   ASSERT_FALSE(ended.lines.empty());
   EXPECT_NE(ended.lines.back().find("rank 0"), std::string::npos) << ended.lines.back();
   EXPECT_TRUE(program.processes().empty());
-  expect_no_score(place, "can't be written at iteration 0");
+  expect_no_score(place, ".part at iteration 0");
   EXPECT_TRUE(place.contents_ending_in(".log.part").empty()) << "an empty log is left";
 }
 

@@ -154,7 +154,7 @@ TEST(Keep, AShutConnectionEndsTheJobWith75AndTheStepsKept) {
   EXPECT_TRUE(program.processes().empty()) << "a process is left";
   EXPECT_LT(ended.launcher_messages.size(), 100'000u) << "MPI repeats itself";
   expect_in(testing::PrintToString(ended.lines),
-            {"bench_arcface: rank ", "a connection to another rank was shut at iteration "});
+            {"bench_arcface: rank ", "the connection to another rank was closed at iteration "});
   expect_no_score(place);
   EXPECT_GE(steps_kept(place), 1u);
 }
@@ -181,7 +181,8 @@ TEST(Keep, AFileSizeLimitThatALogReachesLeavesItsWholeLines) {
   const Ended ended = program.wait();
   EXPECT_EQ(ended.exit_code, kIoError) << ended.launcher_messages;
   ASSERT_FALSE(ended.lines.empty());
-  expect_in(ended.lines.back(), {"logs/1n1g/", "can't be written at iteration ", "whole line", "--log-dir"});
+  expect_in(ended.lines.back(),
+            {"logs/1n1g/", "cannot write log", "at iteration ", "whole line", "--log-dir"});
   EXPECT_GE(expect_whole_lines(log), 3);
   EXPECT_TRUE(place.contents_ending_in(".log").empty());
 }

@@ -54,7 +54,7 @@ TEST(LoneFailure, ImagesOfRank1BreakInMidRun) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   for (const auto& entry : fs::recursive_directory_iterator(place.file("host1/images")))
     if (entry.is_regular_file()) fs::resize_file(entry.path(), 1);
-  expect_ended_by_rank_1(program, kBadData, {"option --data: images", "corrupt"});
+  expect_ended_by_rank_1(program, kBadData, {"--data images", "corrupt"});
   expect_no_score(place);
   const std::vector<std::string> parts = place.contents_ending_in(".log.part");
   ASSERT_EQ(parts.size(), 1u);

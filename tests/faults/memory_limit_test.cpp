@@ -20,8 +20,8 @@ TEST_P(MemoryLimit, IsToldOnEveryRank) {
   if (!std::string(PLUMB_TEST_SANITIZERS).empty()) GTEST_SKIP() << "sanitizers reserve the address space";
   const int ranks = GetParam();
   for (const Limited& limited :
-       {Limited{400'000, 2, kOutOfMemory, {"more bytes", "ulimit -v", "raise that limit"}},
-        Limited{1'200'000, 1000, kOutOfMemory, {"bytes for --bs 1000", "by the plan --bs "}},
+       {Limited{400'000, 2, kOutOfMemory, {"bytes of address space", "ulimit -v", "raise the limit"}},
+        Limited{1'200'000, 1000, kOutOfMemory, {"bytes for --bs 1000", "according to the plan --bs "}},
         Limited{4'000'000, 2, 0, {}}}) {
     SCOPED_TRACE(limited.kibibytes);
     const Place place;
@@ -64,7 +64,7 @@ TEST(MemoryLimitOfManyThreads, IsToldBeforeOneCannotBeStarted) {
 TEST(OpenFiles, TooFewAreReportedBeforeMpiStarts) {
   const Place place;
   expect_one_sentence(place.run("sh -c 'ulimit -n 32 && exec " + place.bench(kOne + "--iters 2") + "'"),
-                      kUnavailable, {"ulimit -n 32", "64 open files", "raise that limit"});
+                      kUnavailable, {"ulimit -n 32", "64 open files", "raise the limit"});
 }
 
 // Each takes 92 MiB of coefficients, which two workers may not have at once.

@@ -100,7 +100,7 @@ std::string outside_the_job(const Place& place, const std::string& command) {
 TEST(RanksDisagree, WorldsOfOneUnderOneLauncher) {
   const Place place;
   const Ended ended = place.run(Place::mpirun(2, outside_the_job(place, place.bench(kTwoSteps + "--bs 2"))));
-  expect_one_sentence(ended, kUsage, {"a rank outside its job", "started 2 processes", "a job of 1"});
+  expect_one_sentence(ended, kUsage, {"the launcher started 2 processes", "MPI sees 1"});
   EXPECT_TRUE(place.contents().empty());
 }
 
@@ -108,7 +108,7 @@ TEST(RanksDisagree, OneRankOutsideItsJob) {
   const Place place;
   const std::string command = place.bench(kTwoSteps + "--bs 2");
   const Ended ended = place.run(Place::mpirun(1, command) + " : -np 1 " + outside_the_job(place, command));
-  expect_one_sentence(ended, kUsage, {"rank 1", "a rank outside its job"});
+  expect_one_sentence(ended, kUsage, {"rank 1", "the launcher started 2 processes"});
   EXPECT_TRUE(place.contents().empty());
 }
 

@@ -309,7 +309,7 @@ TEST(Watchdog, ReportsSharedMemoryWithoutRoom) {
 
 TEST(Watchdog, RefusesNoTimeAtAll) {
   const Place place;
-  expect_one_sentence(place.run(place.bench("--timeout-s 0")), kUsage, {"option --timeout-s", "0"});
+  expect_one_sentence(place.run(place.bench("--timeout-s 0")), kUsage, {"--timeout-s", "0"});
 }
 
 }  // namespace

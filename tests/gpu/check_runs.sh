@@ -144,8 +144,8 @@ record_outcome() {
   esac
   [ -z "$stopped" ] || status=failed
   case $code,$3 in
-    64,*"can't do it"*) status="left out" ;;                # an older GPU lacks some precisions
-    69,*"'nccl' is not available"*) status="left out" ;;    # a build without NCCL
+    64,*"does not support it"*) status="left out" ;;        # an older GPU lacks some precisions
+    69,*"--comm nccl is not available"*) status="left out" ;; # a build without NCCL
     77,*) status="left out" ;;                              # a test program without its GPU, nothing to compare
   esac
   record "$1" "$status" "$2" "$3"

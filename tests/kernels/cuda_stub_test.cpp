@@ -13,7 +13,7 @@ TEST(CudaStub, SaysThatTheBuildHasNoCudaAndWhatWasLookedFor) {
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::unavailable);
     const std::string sentence = error.what();
-    for (const char* word : {"option --device: cuda", "nvcc", "cuDNN", "--device cpu"}) {
+    for (const char* word : {"--device cuda", "nvcc", "cuDNN", "--device cpu"}) {
       EXPECT_NE(sentence.find(word), std::string::npos) << word << " is missing in: " << sentence;
     }
   }

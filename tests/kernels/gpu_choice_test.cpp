@@ -22,20 +22,18 @@ TEST(GpuChoice, NoGpuIsUnavailableAndNamesTheRank) {
 TEST(GpuChoice, SaysWhyNoGpuIsVisible) {
   constexpr int kNoDriver = 0, kCuda11_4 = 11040, kCuda12_8 = 12080, kCuda13_2 = 13020;
   const std::string insufficient = "CUDA driver version is insufficient for CUDA runtime version";
-  EXPECT_EQ(
-      why_no_gpu(insufficient, kNoDriver, kCuda12_8),
-      "option --device: no CUDA GPU answers (this machine has no NVIDIA driver); install one for CUDA 12 "
-      "or newer, or use --device cpu");
+  EXPECT_EQ(why_no_gpu(insufficient, kNoDriver, kCuda12_8),
+            "--device cuda: no CUDA GPU answers (this machine has no NVIDIA driver); install one for CUDA 12 "
+            "or newer, or use --device cpu");
   EXPECT_EQ(why_no_gpu(insufficient, kCuda11_4, kCuda12_8),
-            "option --device: no CUDA GPU answers (the driver is for CUDA 11.4, this program for CUDA 12); "
+            "--device cuda: no CUDA GPU answers (the driver is for CUDA 11.4, this program for CUDA 12); "
             "update the driver to CUDA 12 or newer, or use --device cpu");
   EXPECT_EQ(why_no_gpu("", kCuda13_2, kCuda12_8),
-            "option --device: no CUDA GPU answers (none is visible); check nvidia-smi and "
+            "--device cuda: no CUDA GPU answers (none is visible); check nvidia-smi and "
             "CUDA_VISIBLE_DEVICES, or use --device cpu");
-  EXPECT_EQ(
-      why_no_gpu("unknown error", kCuda12_8, kCuda12_8),
-      "option --device: no CUDA GPU answers (unknown error); check nvidia-smi and CUDA_VISIBLE_DEVICES, "
-      "or use --device cpu");
+  EXPECT_EQ(why_no_gpu("unknown error", kCuda12_8, kCuda12_8),
+            "--device cuda: no CUDA GPU answers (unknown error); check nvidia-smi and CUDA_VISIBLE_DEVICES, "
+            "or use --device cpu");
 }
 
 TEST(GpuArchitectures, MachineCodeRunsWithinItsMajorVersionFromItsOwnMinorOn) {
@@ -83,7 +81,7 @@ TEST(GpuArchitectures, ATooOldGpuIsToldWhatTheProgramHolds) {
   EXPECT_NO_THROW(require_architecture(90, "80,90", "NVIDIA H200"));
   expect_error(
       ExitCode::unavailable,
-      {"option --device: cuda can't use the Tesla V100 (sm_70): this program holds kernels for sm_80, "
+      {"--device cuda: the Tesla V100 is sm_70, and this program has kernels for sm_80, "
        "compute_90; build it with -DPLUMB_CUDA_ARCHITECTURES=70 and a CUDA toolkit that knows it, or "
        "use --device cpu"},
       [] { require_architecture(70, "80,90-virtual", "Tesla V100"); });

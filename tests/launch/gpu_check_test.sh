@@ -44,7 +44,7 @@ expect_packed() {
 
 case $behavior in
   without_a_gpu)
-    for why in 'option --device: no CUDA GPU answers; install the driver' 'libcublasLt.so.13 was not found; install it'; do
+    for why in '--device cuda: no CUDA GPU answers; install the driver' 'libcublasLt.so.13 was not found; install it'; do
       echo "echo 'bench_resnet50: $why' >&2; exit 69" >"$ACT"
       check
       expect_code 69
@@ -207,7 +207,7 @@ case $behavior in
   tuning_that_fails_goes_on)
     echo '[[ $* != *"--bs 256 --iters 5"* ]] || exit 70
       [[ $* != *--bf16* ]] || [ "$(grep -c -e --bf16 "$CALLS")" -gt 1 ] || exit 70
-      [[ $* != *--tf32* ]] || { echo "bench_resnet50: option --tf32: this GPU can'"'"'t do it" >&2; exit 64; }' >"$ACT"
+      [[ $* != *--tf32* ]] || { echo "bench_resnet50: --tf32: this GPU does not support it" >&2; exit 64; }' >"$ACT"
     check ONLY='headline|precisions'
     expect_code 1
     [ "$(grep -c 'bs 256 --iters 5' "$CALLS")" -eq 3 ] || fail "not three tries: $(cat "$CALLS")"

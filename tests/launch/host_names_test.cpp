@@ -30,22 +30,20 @@ TEST(HostNames, AUserIsTheSameForAll) {
 TEST(HostNames, AMistakeIsNamedWithItsRemedy) {
   const auto refusal = [](const std::string& list) {
     try {
-      read_host_list("option -H", list);
+      read_host_list("-H", list);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::usage);
       return std::string(error.what());
     }
     return std::string("none");
   };
-  EXPECT_EQ(refusal("n1,n1"), "option -H: host n1 is named twice; name it once");
-  EXPECT_EQ(refusal("$(reboot)"),
-            "option -H: '$(reboot)' is not a host name; write node[1-4], node1..4 or n1,n2");
-  EXPECT_EQ(
-      refusal("me@n[1-2],n3"),
-      "option -H: hosts n1 and n3 name different users ('me' and ''); name one for all, or write each User "
-      "into ~/.ssh/config");
-  EXPECT_EQ(refusal("@n1"), "option -H: '@n1' is not a host name; write node[1-4], node1..4 or n1,n2");
-  EXPECT_EQ(refusal("n[4-1]"), "option -H: range 4-1 runs backwards; write 1-4");
+  EXPECT_EQ(refusal("n1,n1"), "-H: host n1 is listed twice; list it once");
+  EXPECT_EQ(refusal("$(reboot)"), "-H: '$(reboot)' is not a host name; write node[1-4], node1..4 or n1,n2");
+  EXPECT_EQ(refusal("me@n[1-2],n3"),
+            "-H: hosts n1 and n3 have different users ('me' and ''); use one for all, or write each User "
+            "into ~/.ssh/config");
+  EXPECT_EQ(refusal("@n1"), "-H: '@n1' is not a host name; write node[1-4], node1..4 or n1,n2");
+  EXPECT_EQ(refusal("n[4-1]"), "-H: range 4-1 goes down; write 1-4");
 }
 
 TEST(HostNames, AreWrittenAsShortAndReadBack) {

@@ -45,14 +45,14 @@ case $behavior in
     echo "touch $scratch/started" | fake mpirun
     printf 'for host in "${@:2}"; do [ "$host" != n2 ] || exit 2; done\n' | fake getent
     refused 69 'host n2 has no address' -H 'n[1-3]' true
-    refused 69 "there is no program './nothing'" -H n1 ./nothing
-    refused 69 "there is no program 'refuse'" -H n1 refuse
+    refused 69 "cannot find the program './nothing'" -H n1 ./nothing
+    refused 69 "cannot find the program 'refuse'" -H n1 refuse
     mkdir "$scratch/few"
     for tool in bash env dirname readlink uname; do ln -s "$(command -v $tool)" "$scratch/few/"; done
     for launcher in mpirun srun; do
       refused_here=0
       PATH=$scratch/few "$sources/launch/run" --via $launcher -H n1 true 2>"$scratch/message" || refused_here=$?
-      [ $refused_here = 69 ] && grep -q "$launcher is not installed" "$scratch/message" || fail "$(cat "$scratch/message")"
+      [ $refused_here = 69 ] && grep -q "$launcher: it is not installed" "$scratch/message" || fail "$(cat "$scratch/message")"
     done
     [ ! -e "$scratch/started" ] || fail "mpirun was started"
     ;;

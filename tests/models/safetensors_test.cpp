@@ -115,9 +115,8 @@ TEST_F(Safetensors, AMissingFileAndAFolderAreRefused) {
 TEST_F(Safetensors, TheOptionThatGaveTheFileIsNamedFirst) {
   write_bytes("junk");
   const std::string plain = refusal();
-  EXPECT_FALSE(plain.starts_with("option")) << plain;
-  expect_error(ExitCode::bad_data, {"option --weights: " + plain},
-               [&] { read_safetensors(path(), "--weights"); });
+  EXPECT_FALSE(plain.starts_with("--")) << plain;
+  expect_error(ExitCode::bad_data, {"--weights " + plain}, [&] { read_safetensors(path(), "--weights"); });
 }
 
 TEST_F(Safetensors, AnyTruncationIsRefused) {
@@ -150,11 +149,11 @@ TEST_F(Safetensors, JunkHeadersAreRefusedWithTheirFault) {
   expect_refused(R"({"a":{"dtype":"F32","shape":[1.5],"data_offsets":[0,4]}})", 4, "whole numbers");
   expect_refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4]}})", 4, "[begin, end]");
   expect_refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4, "[begin, end]");
-  expect_refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 5, "belong to none");
+  expect_refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 5, "belong to no tensor");
   expect_refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
                  R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
-                 4, "\"a\" is described twice");
-  expect_refused(R"({"w":{"dtype":"F16","shape":[2],"data_offsets":[0,4]}})", 4, "\"w\" has dtype \"F16\"");
+                 4, "\"a\": it is described twice");
+  expect_refused(R"({"w":{"dtype":"F16","shape":[2],"data_offsets":[0,4]}})", 4, "\"w\": dtype \"F16\"");
   expect_refused("{\"a\xff\":{}}", 0, "JSON");
   expect_refused(std::string(1 << 20, '['), 0, "nested");
   expect_refused("{\"a\":{\"b\":" + std::string(100000, '['), 0, "nested");

@@ -138,9 +138,9 @@ TEST(TensorsFor, NamesWhatIsWrongWithClassCentres) {
                  [](TensorFile& file) {
                    file.floats["head.weight"] = {{11, 5}, std::vector<float>(55)};
                  },
-                 {"[11, 5] where [11, 8] is expected"});
+                 {"expected shape [11, 8], found [11, 5]"});
   expect_refused(faces(Head::sharded, 1), [](TensorFile& file) { file.floats.erase("head.weight"); },
-                 {"\"head.weight\" of shape [11, 8] is missing"});
+                 {"\"head.weight\": expected it with shape [11, 8]"});
 }
 
 TEST(TensorsFor, TakesWhatTheGraphWantsAndIgnoresBatchCounters) {
@@ -161,24 +161,24 @@ TEST(TensorsFor, NamesWhatIsWrongWithOtherTensors) {
                  {"some/file.safetensors", "\"fc.weight\"", "[1000, 4]", "[10, 4]"});
   expect_refused(graph, [](TensorFile& file) { file.floats["fc.weight"].dims = {4, 10}; }, {"[4, 10]"});
   expect_refused(graph, [](TensorFile& file) { file.floats.erase("bn.running_var"); },
-                 {"\"bn.running_var\" of shape [4] is missing"});
+                 {"\"bn.running_var\": expected it with shape [4]"});
   expect_refused(graph,
                  [](TensorFile& file) {
                    file.floats["layer9.weight"] = {{1}, {0}};
                  },
-                 {"\"layer9.weight\" is unknown"});
+                 {"\"layer9.weight\": it is unknown"});
   expect_refused(graph,
                  [](TensorFile& file) {
                    file.floats.erase("bn.weight");
                    file.integers["bn.weight"] = {{4}, {1, 1, 1, 1}};
                  },
-                 {"\"bn.weight\" holds I64"});
+                 {"\"bn.weight\": expected F32 values, found I64"});
 }
 
 TEST(TensorsFor, ValuesThatAreNoNumbersAreRefusedByName) {
   for (const float bad : {std::nanf(""), INFINITY}) {
     expect_refused(small_graph(), [&](TensorFile& file) { file.floats.at("fc.weight").values[17] = bad; },
-                   {"tensor \"fc.weight\" holds", "as element 17;"});
+                   {"tensor \"fc.weight\": element 17 is "});
     expect_refused(small_graph(), [&](TensorFile& file) { file.floats.at("bn.running_var").values[0] = bad; },
                    {"bn.running_var"});
   }

@@ -57,7 +57,7 @@ TEST(RunFlags, NameASlowHostByTheStoredLinks) {
   ASSERT_EQ(flags.size(), 1U);
   EXPECT_EQ(flags[0].kind, "slow_link");
   EXPECT_EQ(flags[0].text,
-            "host n3 reaches 96 Mbit/s where others reach 944 Mbit/s: every step waits for it; look at its "
+            "host n3 reaches 96 Mbit/s where others reach 944 Mbit/s: every step waits for it; check its "
             "cable, port and network card, or leave the host out");
   add_pairs(1.1e8);
   EXPECT_TRUE(run_flags(record).empty());

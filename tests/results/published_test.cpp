@@ -34,9 +34,9 @@ TEST(Csv, WritesWhatItReads) {
 }
 
 TEST(Csv, RefusesAQuoteThatIsNotClosed) {
-  expect_error(ExitCode::bad_data, {"x.csv", "line 2", "isn't closed"},
+  expect_error(ExitCode::bad_data, {"x.csv:2: expected a closing quote"},
                [] { csv_records("a\n\"b", "x.csv"); });
-  expect_error(ExitCode::bad_data, {"behind a closing quote"}, [] { csv_records("\"a\"b,c", "x.csv"); });
+  expect_error(ExitCode::bad_data, {"after a closing quote"}, [] { csv_records("\"a\"b,c", "x.csv"); });
 }
 
 TEST(Published, HasNumbersOfEveryFrameworkWhoseLogsDlperfReads) {

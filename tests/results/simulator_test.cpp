@@ -68,7 +68,7 @@ TEST(StepModel, AProfileOfAnotherProgramIsRefused) {
   refused({"another program", "a.forward"}, profile);
   profile = two_layer_profile();
   profile["ops"][0]["seconds"] = -1;
-  refused({"seconds", "not a time"}, profile);
+  refused({"seconds", "expected a time"}, profile);
 }
 
 TEST(StepModel, KnowsClassCentresThatRanksShareOut) {

@@ -79,10 +79,9 @@ TEST(SlowLinks, LimitsMayBeWider) {
 
 TEST(SlowWarning, NamesHostsWithBothFigures) {
   const std::vector<SlowLink> slow = find_slow(4, with_slow_place(4, 2));
-  EXPECT_EQ(
-      slow_warning(slow, kNames),
-      "host node3 reaches 96 Mbit/s where others reach 936 Mbit/s: every step waits for it; look at its "
-      "cable, port and network card, or leave the host out");
+  EXPECT_EQ(slow_warning(slow, kNames),
+            "host node3 reaches 96 Mbit/s where others reach 936 Mbit/s: every step waits for it; check its "
+            "cable, port and network card, or leave the host out");
   EXPECT_EQ(slow_warning({}, kNames), "");
 }
 

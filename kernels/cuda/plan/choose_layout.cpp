@@ -28,8 +28,7 @@ TensorLayout choose_layout(const Graph& graph, const DescribeOptions& options, c
   if (*options.layout == TensorLayout::nchw && !possible)
     throw Error(
         ExitCode::usage,
-        "option --layout: 'nchw' is for --fp32 and networks without depthwise convolutions, and this is "
-        "{} in {}; leave it out",
+        "--layout nchw needs --fp32 and no depthwise convolutions, and this is {} in {}; leave it out",
         graph.model, name_of(options.precision));
   return *options.layout;
 }

@@ -52,14 +52,14 @@ std::string why_no_gpu(const std::string& cuda_error, int driver, int runtime) {
     reason = fmt::format("the driver is for CUDA {}, this program for CUDA {}", version_text(driver), major);
     remedy = fmt::format("update the driver to CUDA {} or newer", major);
   }
-  return fmt::format("option --device: no CUDA GPU answers ({}); {}, or use --device cpu", reason, remedy);
+  return fmt::format("--device cuda: no CUDA GPU answers ({}); {}, or use --device cpu", reason, remedy);
 }
 
 int choose_gpu(int visible_gpus, int local_rank) {
   if (visible_gpus < 1) {
     throw Error(ExitCode::unavailable,
-                "option --device: cuda finds no GPU for local rank {}; see what nvidia-smi and "
-                "CUDA_VISIBLE_DEVICES say, or use --device cpu",
+                "--device cuda: no GPU for local rank {}; check nvidia-smi and CUDA_VISIBLE_DEVICES, or use "
+                "--device cpu",
                 local_rank);
   }
   return local_rank % visible_gpus;
@@ -84,11 +84,10 @@ bool runs_on(int compute_capability, std::string_view list) {
 
 void require_architecture(int compute_capability, std::string_view list, const std::string& gpu_name) {
   if (runs_on(compute_capability, list)) return;
-  throw Error(
-      ExitCode::unavailable,
-      "option --device: cuda can't use the {} (sm_{}): this program holds kernels for {}; build it with "
-      "-DPLUMB_CUDA_ARCHITECTURES={} and a CUDA toolkit that knows it, or use --device cpu",
-      gpu_name, compute_capability, names_of(parse_architectures(list)), compute_capability);
+  throw Error(ExitCode::unavailable,
+              "--device cuda: the {} is sm_{}, and this program has kernels for {}; build it with "
+              "-DPLUMB_CUDA_ARCHITECTURES={} and a CUDA toolkit that knows it, or use --device cpu",
+              gpu_name, compute_capability, names_of(parse_architectures(list)), compute_capability);
 }
 
 }  // namespace plumb::cuda

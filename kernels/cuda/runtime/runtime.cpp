@@ -40,7 +40,7 @@ ExitCode cause_of_failure(std::size_t free_bytes) {
 
 std::string remedy_for(ExitCode cause) {
   if (cause != ExitCode::out_of_memory) return "";
-  return "; the GPU's memory is all but used up: lower --bs, or free the GPU of other programs";
+  return "; the GPU's memory is nearly full: lower --bs, or end other programs on the GPU";
 }
 
 Stream make_stream(Priority priority) {

@@ -31,9 +31,8 @@ void check(cudnnStatus_t status, const std::string& doing) {
   if (status == CUDNN_STATUS_SUCCESS) return;
   const bool absent = status == CUDNN_STATUS_NOT_INITIALIZED;
   const ExitCode cause = absent ? ExitCode::unavailable : cause_of_failure();
-  throw Error(
-      cause, "{} failed while {}: {}{}", conv_library(), doing, cudnnGetErrorString(status),
-      absent ? "; check that its libraries are all of one version and fit the driver" : remedy_for(cause));
+  throw Error(cause, "{} failed while {}: {}{}", conv_library(), doing, cudnnGetErrorString(status),
+              absent ? "; check that its libraries have one version and fit the driver" : remedy_for(cause));
 }
 
 // A frontend's message may have many lines; the first states the error.
@@ -88,7 +87,7 @@ class CudnnPlan : public ConvPlan {
     check(graph_->graph->execute_plan_at_index(handle_, addresses.data(), static_cast<int>(places.size()),
                                                workspace, index_),
           "running " + engine_ + " for " + text_,
-          "; delete the tuning cache and start again, or --fusion off");
+          "; delete the tuning cache and start again, or pass --fusion off");
   }
 
  private:
@@ -205,11 +204,10 @@ std::string conv_library() {
 
 std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions& options) {
   if (cudnnGetVersion() < kOldestCudnn)
-    throw Error(
-        ExitCode::unavailable,
-        "option --device: cuDNN is too old ({} was loaded, {} or newer is needed); put the folder of a "
-        "newer one first in LD_LIBRARY_PATH, or use --device cpu",
-        version_text(cudnnGetVersion()), version_text(kOldestCudnn));
+    throw Error(ExitCode::unavailable,
+                "--device cuda: cuDNN {} is too old, {} or newer is needed; put the folder of a newer one "
+                "first in LD_LIBRARY_PATH, or use --device cpu",
+                version_text(cudnnGetVersion()), version_text(kOldestCudnn));
   return std::make_unique<CudnnEngine>(options);
 }
 

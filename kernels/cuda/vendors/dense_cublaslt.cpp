@@ -23,10 +23,10 @@ constexpr const char* kCublasLt = "libcublasLt.so." PLUMB_TEXT(CUBLAS_VER_MAJOR)
 
 Error not_loaded() {
   const char* reason = dlerror();
-  return Error(ExitCode::unavailable,
-               "option --device: {} can't be loaded ({}); put its folder first in LD_LIBRARY_PATH, or use "
-               "--device cpu",
-               kCublasLt, reason ? reason : "no reason given");
+  return Error(
+      ExitCode::unavailable,
+      "--device cuda: cannot load {}: {}; put its folder first in LD_LIBRARY_PATH, or use --device cpu",
+      kCublasLt, reason ? reason : "no reason given");
 }
 
 void* opened(int how) {
@@ -96,7 +96,7 @@ void check(cublasStatus_t status, std::source_location where = std::source_locat
   const std::string place = fmt::format(" (seen in {}, line {})", where.function_name(), where.line());
   if (status == CUBLAS_STATUS_ALLOC_FAILED)
     throw Error(ExitCode::out_of_memory,
-                "cuBLASLt: no memory for its own tables{}; lower --bs, or free the GPU of other programs",
+                "cuBLASLt: no memory for its own tables{}; lower --bs, or end other programs on the GPU",
                 place);
   const ExitCode cause = cause_of_failure();
   throw Error(cause, "cuBLASLt: {}{}{}", cublaslt().get_status_string(status), place, remedy_for(cause));

@@ -25,7 +25,7 @@ TEST(AllreduceOptions, ReadSizesInPowersOf1024) {
   EXPECT_EQ(bytes_text(1 << 20), "1M");
   EXPECT_EQ(bytes_text(1000), "1000");
   for (const char* text : {"", "0", "-1", "1.5M", "1MB", "M", "2048G", "99999999999999999999"})
-    expect_error(ExitCode::usage, {"option --min", "64K"}, [&] { parse_bytes("--min", text); });
+    expect_error(ExitCode::usage, {"--min ", "64K"}, [&] { parse_bytes("--min", text); });
 }
 
 TEST(AllreduceOptions, HaveTheShortFormsOfNcclTests) {

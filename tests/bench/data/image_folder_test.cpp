@@ -50,14 +50,14 @@ TEST(ImageFolderList, APipeAmongImagesIsCorruptAndNotWaitedFor) {
 TEST(ImageFolderList, WhatCannotBeTrainedOnIsNamed) {
   const ScratchFolder folder;
   const auto listing = [&](const std::string& name) { return [&, name] { FolderImages(folder / name, 3); }; };
-  expect_error(ExitCode::bad_data, {"--data", "nowhere", "no such folder"}, listing("nowhere"));
+  expect_error(ExitCode::bad_data, {"--data", "nowhere", "nothing is there"}, listing("nowhere"));
   write_file(folder / "file", kBytes);
-  expect_error(ExitCode::bad_data, {"--data", "file", "not a folder"}, listing("file"));
+  expect_error(ExitCode::bad_data, {"--data", "file", "expected a folder"}, listing("file"));
   std::filesystem::create_directories(folder / "empty");
-  expect_error(ExitCode::bad_data, {"empty", "no class folders", "one subfolder"}, listing("empty"));
+  expect_error(ExitCode::bad_data, {"empty", "expected class folders", "one subfolder"}, listing("empty"));
   write_file(folder / "holes/full/a.jpg", kBytes);
   write_file(folder / "holes/hollow/a.png", kBytes);
-  expect_error(ExitCode::bad_data, {"\"hollow\"", "no .jpg"}, listing("holes"));
+  expect_error(ExitCode::bad_data, {"\"hollow\"", "expected .jpg"}, listing("holes"));
   for (const char* name : {"many/a/a.jpg", "many/b/a.jpg", "many/c/a.jpg", "many/d/a.jpg"})
     write_file(folder / name, kBytes);
   expect_error(ExitCode::bad_data, {"4 class folders", "3 classes"}, listing("many"));
@@ -68,7 +68,7 @@ TEST(ImageFolderList, WhatCannotBeTrainedOnIsNamed) {
     std::filesystem::remove(folder / "linked/b");
   }
   std::filesystem::create_symlink("loop", folder / "loop");
-  expect_error(ExitCode::bad_data, {"loop", "can't be reached"}, listing("loop"));
+  expect_error(ExitCode::bad_data, {"loop", "cannot reach it"}, listing("loop"));
 }
 
 // Else images would be left out by chance.

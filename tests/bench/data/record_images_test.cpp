@@ -124,14 +124,14 @@ TEST_F(RecordFolder, IndexesThatAreNoneAreRefusedWithTheLine) {
        {"x\t0\n", "3 0\n", "3\t\n", "3\t0x10\n", "3\t-4\n", "\n", "3\t0\t\n", "3.0\t0\n",
         "99999999999999999999\t0\n", "3\t99999999999999999999\n", "3", "3\t"}) {
     packed.index = good + bad;
-    expect_refused(packed, {"--data", "x.idx", "line 3", "anew"});
+    expect_refused(packed, {"--data", "x.idx", "line 3", "again"});
   }
   packed.index = good + "1\t0\n";
   expect_refused(packed, {"x.idx", "key 1 comes twice"});
   packed.index = "";
   expect_refused(packed, {"x.idx", "is empty"});
   std::filesystem::remove(folder_ / "x.idx");
-  expect_error(ExitCode::bad_data, {"x.idx", "can't be read", "beside"},
+  expect_error(ExitCode::bad_data, {"x.idx", "cannot read", "next to"},
                [&] { RecordImages(folder_ / "x.rec", 10); });
 }
 
@@ -139,13 +139,13 @@ TEST_F(RecordFolder, IndexesOfAnotherFileAreRefused) {
   Packed packed = images_with_labels({1, 2});
   const std::string good = packed.index;
   packed.index = good + "2\t" + std::to_string(packed.records.size()) + "\n";
-  expect_refused(packed, {"x.rec", "record 2", "x.idx", "cut short"});
+  expect_refused(packed, {"x.rec", "record 2", "x.idx", "truncated"});
   packed.index = good + "2\t6\n";
   expect_refused(packed, {"x.rec", "record 2", "byte 6"});
   packed.index = good.substr(0, good.find('\n') + 1);
-  expect_refused(packed, {"x.rec", "after record 0", "cut short"});
+  expect_refused(packed, {"x.rec", "after record 0", "truncated"});
   packed.index = good + "2\t0\n";
-  expect_refused(packed, {"x.rec", "records 0 and 2 both begin at byte 0 by ", "x.idx", "anew"});
+  expect_refused(packed, {"x.rec", "records 0 and 2 both begin at byte 0 by ", "x.idx", "again"});
 }
 
 TEST_F(RecordFolder, AnIndexThatIsAPipeIsRefusedAndNotWaitedFor) {
@@ -158,7 +158,8 @@ TEST_F(RecordFolder, AnIndexThatIsAPipeIsRefusedAndNotWaitedFor) {
 TEST_F(RecordFolder, AnIndexLargerThanAnyIsRefusedUnread) {
   write_file(folder_ / "x.rec", images_with_labels({1}).records);
   folder_.write_sparse("x.idx");
-  expect_error(ExitCode::bad_data, {"--data", "x.idx has 1099511627776 bytes", "2048 MiB", "beside"},
+  expect_error(ExitCode::bad_data,
+               {"--data", "x.idx: expected at most 2048 MiB, found 1099511627776 bytes", "next to"},
                [&] { RecordImages(folder_ / "x.rec", 10); });
 }
 
@@ -283,7 +284,7 @@ TEST_F(RecordFolder, EndingOrFolderDecidesWhatIsOpened) {
   EXPECT_EQ(open_images(folder_ / "x.rec", 10)->count(), 1U);
   write_image_folder(folder_ / "images.rec", 2, 2);
   EXPECT_EQ(open_images(folder_ / "images.rec", 10)->count(), 4U);
-  expect_error(ExitCode::bad_data, {"x.idx", "not a folder", ".rec"},
+  expect_error(ExitCode::bad_data, {"x.idx", "expected a folder", ".rec"},
                [&] { open_images(folder_ / "x.idx", 10); });
 }
 

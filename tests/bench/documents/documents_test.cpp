@@ -209,7 +209,7 @@ TEST(Completions, OfEveryShellHaveEveryOptionAndNoSyntaxError) {
 }
 
 TEST(Completions, OfAnUnknownShellAreRefused) {
-  expect_error(ExitCode::usage, {"option --completions", "'tcsh'", "bash, zsh, fish"},
+  expect_error(ExitCode::usage, {"--completions tcsh: expected one of bash, zsh, fish"},
                [] { completions("tcsh", all_programs().front()); });
 }
 

@@ -25,8 +25,8 @@ TEST(HostAddresses, AnAddressOfTwoHostsIsNamedWithItsInterfaceAndTheRemedy) {
   ASSERT_EQ(warnings.size(), 1U);
   EXPECT_EQ(
       warnings[0],
-      "hosts have the same address: 172.17.0.1 (docker0 on n1 and n2); messages may go to the wrong one "
-      "and the run may hang: leave the interface out by mpirun --mca btl_tcp_if_exclude docker0,lo, for "
+      "hosts have the same address: 172.17.0.1 (docker0 on n1 and n2); messages can go to the wrong "
+      "host and hang the run: leave the interface out by mpirun --mca btl_tcp_if_exclude docker0,lo, for "
       "NCCL by NCCL_SOCKET_IFNAME=^docker0,lo");
 }
 
