@@ -5,7 +5,6 @@
 #   plumb_cudnn_frontend the header library over cuDNN's graph API
 #   plumb_cudnn, plumb_cublaslt, plumb_nccl_library   libraries with their headers
 set(PLUMB_CUDA AUTO CACHE STRING "Build the CUDA device: AUTO (if all it needs is found), ON or OFF")
-set(PLUMB_FETCHED ${PROJECT_SOURCE_DIR}/build/fetched CACHE PATH "Where launch/install_deps.sh keeps what apt has not")
 set(PLUMB_CUDA_ARCHITECTURES "80;90" CACHE STRING "GPU architectures of a release build")
 option(PLUMB_ALL_GPUS "Build for every architecture that the toolkit knows" OFF)
 

@@ -82,6 +82,7 @@ cuda_headers=(
   "nvidia-cuda-crt==13.0.88 2c8043c7c9e02492716426e9919fc78d2c5b3b2a7a768a88e952676b08aa55a4"
   "nvidia-cuda-cccl==13.0.85 e0da7ad981f3a8aff08241b5bfc1af868742a63e2762f53a5171c492ef242649"
 )
+nvml_header=("nvidia-nvml-dev==13.5.37 7394fcbefa9ba537e8238cbb1caa4cd2db6bbfbff208d217a8a884947113ae6d")
 # With PLUMB_TEST_PACKAGES: the parsers of what `plumbline export` writes.
 python_test_packages=(
   "mlperf-logging==4.1.68 1f199ff35625308786fe3410410d3b03a32661a8b2babd022eacad7b91166f03"
@@ -200,6 +201,8 @@ fetch_headers() {
     fetch cuda include "${cuda_headers[@]}" ||
       echo "install_deps.sh: going on without CUDA's headers: there will be no tests on an emulated GPU" >&2
   fi
+  fetch nvml include "${nvml_header[@]}" ||
+    echo "install_deps.sh: going on without NVML's header: doctor will not know NVLink and PCIe of GPUs" >&2
 }
 
 if [ $# -ne 0 ]; then

@@ -126,12 +126,15 @@ NvmlGpuState state_of(const Functions& call, Gpu gpu) {
   unsigned mig = 0, mig_later = 0;
   if (call.mig_mode(gpu, &mig, &mig_later)) state.mig = mig != 0;
   unsigned long long errors = 0;
-  if (call.ecc_errors(gpu, kUncorrectedErrors, kSinceDriverLoad, &errors)) state.uncorrected_errors = errors;
+  if (call.ecc_errors(gpu, kUncorrectedErrors, kSinceDriverLoad, &errors))
+    state.counters["uncorrected_errors"] = static_cast<std::int64_t>(errors);
   unsigned corrected = 0, uncorrected = 0, pending = 0, failed = 0;
-  if (call.remapped_rows(gpu, &corrected, &uncorrected, &pending, &failed)) {
-    state.rows_wait_for_reset = pending != 0;
-    state.rows_ran_out = failed != 0;
-  }
+  if (call.remapped_rows(gpu, &corrected, &uncorrected, &pending, &failed))
+    state.counters.insert({{"rows_corrected", corrected},
+                           {"rows_uncorrected", uncorrected},
+                           {"rows_pending", pending},
+                           {"rows_failed", failed}});
+  add_nvml_counters(call.library, gpu, state.counters);
   return state;
 }
 

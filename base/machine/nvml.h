@@ -1,9 +1,10 @@
 // NVML, the library through which NVIDIA's driver tells what a GPU is doing. It comes with the driver, so it
-// is loaded when a run wants it; no header or library of it is needed to build. Names and numbers: NVML API
+// is loaded when a run wants it; only nvml_counters.cpp needs its header. Names and numbers: NVML API
 // Reference Guide, "Device Queries" and "Clocks event reasons".
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,10 +47,11 @@ struct NvmlGpuState {
   double memory_bytes = 0, used_bytes = 0;
   unsigned processes = 0;  // that compute on it
   NvmlReading reading;
-  std::optional<bool> ecc, mig;          // whether they are on
-  std::uint64_t uncorrected_errors = 0;  // ECC errors since the driver was loaded
-  // Rows of its memory that a reset will replace, or that can't be replaced any more.
-  bool rows_wait_for_reset = false, rows_ran_out = false;
+  std::optional<bool> ecc, mig;  // whether they are on
+  // uncorrected_errors (of ECC, since the driver was loaded), rows_{corrected,uncorrected} (memory rows
+  // remapped after such errors), rows_pending (1: a reset will remap some), rows_failed (1: none is left),
+  // and of add_nvml_counters. What the driver doesn't tell is not there.
+  std::map<std::string, std::int64_t> counters;
 };
 
 struct NvmlSystem {
@@ -60,6 +62,13 @@ struct NvmlSystem {
 
 // All GPUs of this host, in NVML's order. Nothing if there is no such library or driver.
 std::optional<NvmlSystem> nvml_system(const std::string& library);
+
+// Of the GPU (nvmlDevice_t): nvlinks, nvlinks_up, and sums of their errors
+// (nvlink_{replay,recovery,crc}_errors; from Blackwell on nvlink_recoveries{,_failed}); fabric_unready (0 or
+// 1, with NVSwitches); pcie_{width,generation} now, which sink in a GPU at rest, and with _max; pcie_replays;
+// pages_{retired,pending}, before Ampere; recovery_action (nvmlDeviceGpuRecoveryAction_t). Needs structs of
+// NVML's header: nothing in a build without it.
+void add_nvml_counters(void* library, void* gpu, std::map<std::string, std::int64_t>& counters);
 
 // Takes the library from the environment variable PLUMBLINE_NVML_LIBRARY, else the name under which drivers
 // install it.

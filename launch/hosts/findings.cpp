@@ -24,6 +24,40 @@ constexpr double kFreeDiskBytes = 1 << 30;
 constexpr double kSharedMemoryBytes = 64 << 20, kSharedMemoryBytesWithGpus = 512 << 20;
 constexpr double kOpenFiles = 1024;
 
+// The least value of a counter, or of one that begins so, that is a fault. Of NVLinks, rows and pages: DCGM's
+// health checks (github.com/NVIDIA/DCGM at 72fa3fe: modules/health/DcgmHealthWatch.cpp,
+// common/DcgmGPUHardwareLimits.h). They limit PCIe replays by their rate: these are not judged. A recovery
+// action: nvml.h, nvmlDeviceGpuRecoveryAction_t.
+constexpr struct {
+  const char* counter;
+  std::int64_t least;
+  FindingCode code;
+} kGpuLimits[]{{"uncorrected_errors", 1, "gpu-ecc"},   {"rows_failed", 1, "gpu-rows-out"},
+               {"rows_pending", 1, "gpu-rows-reset"},  {"pages_pending", 1, "gpu-rows-reset"},
+               {"rows_uncorrected", 512, "gpu-worn"},  {"pages_retired", 63, "gpu-worn"},
+               {"recovery_action", 1, "gpu-recovery"}, {"nvlink_", 1, "nvlink-errors"},
+               {"fabric_unready", 1, "nvlink-fabric"}};
+
+// Errors of a port's link, and the most that infiniband-diags proposes to accept
+// (github.com/linux-rdma/rdma-core, infiniband-diags/etc/error_thresholds). Its limits on lost packets are
+// not used: a busy network loses some.
+constexpr std::int64_t kMostPortErrors = 10;
+constexpr const char* kPortErrors[]{
+    "symbol_error",    "link_error_recovery",         "link_downed",
+    "port_rcv_errors", "local_link_integrity_errors", "excessive_buffer_overrun_errors"};
+
+// By the immediate actions of NVIDIA's Xid catalog
+// (docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html). Faults: reset the GPU, restart the host,
+// check mechanicals, and workflows for 48, 74 and 144 to 150; and 94, of which DCGM warns. Of programs:
+// restart the application, or ignore. Doctor doesn't judge the others.
+constexpr int kFaultXids[]{46,  48,  54,  62,  64,  74,  79,  94,  95,  109, 110, 119, 120,
+                           136, 140, 143, 144, 145, 146, 147, 148, 149, 150, 155, 156, 158};
+constexpr int kProgramXids[]{8,   11,  13,  14,  25,  31,  32,  37,  38,  39,  40,  41,  43,  44,
+                             60,  63,  66,  67,  68,  69,  70,  71,  72,  75,  76,  77,  80,  82,
+                             83,  84,  85,  86,  88,  89,  92,  93,  96,  97,  98,  99,  100, 101,
+                             102, 103, 104, 105, 106, 107, 108, 121, 126, 127, 128, 129, 130, 131,
+                             132, 133, 134, 135, 137, 139, 141, 152, 153, 157, 160, 161};
+
 // Collects what one host's facts alone tell.
 struct HostCheck {
   const HostAnswer& answer;
@@ -77,11 +111,10 @@ void check_gpu(const HostCheck& host, const GpuFacts& gpu, std::size_t index) {
   if (gpu.processes > 0 || gpu.used_bytes > kUsedGpuShare * gpu.memory_bytes)
     add("gpu-busy",
         fmt::format("{}, {:.1f} GiB of memory", counted(gpu.processes, "process"), gpu.used_bytes / kGiB));
-  if (gpu.uncorrected_errors > 0) add("gpu-ecc", std::to_string(gpu.uncorrected_errors));
-  if (gpu.rows_ran_out)
-    add("gpu-rows-out");
-  else if (gpu.rows_wait_for_reset)
-    add("gpu-rows-reset");
+  for (const auto& [counter, value] : gpu.counters)
+    for (const auto& [begin, least, code] : kGpuLimits)
+      if (counter.starts_with(begin) && value >= least)
+        add(code, fmt::format("{} {}", replaced(counter, '_', " "), value));
   if (gpu.throttled)
     add("gpu-throttled", fmt::format("{}, {} MHz, {} C", fmt::join(gpu.throttle_reasons, " and "),
                                      gpu.sm_clock_mhz, gpu.temperature_celsius));
@@ -102,6 +135,31 @@ void check_gpus(const HostCheck& host) {
     host.add("driver-old", {.what = fmt::format("the driver runs CUDA {} and the program wants {}",
                                                 facts.driver_cuda, cuda->second),
                             .detail = "driver " + facts.driver});
+}
+
+void check_xids(const HostCheck& host) {
+  const KernelLog& log = host.facts().kernel_log;
+  if (log.reach.empty() && !host.facts().gpus.empty()) host.add("gpu-xid-unknown");
+  for (const auto& [gpu, counts] : log.xids)
+    for (const auto& [number, count] : counts) {
+      const int xid = std::atoi(number.c_str());
+      const FindingDetails details{
+          .entity = gpu, .detail = fmt::format("GPU {}: Xid {}, {}", gpu, xid, counted(count, "time"))};
+      if (std::ranges::count(kFaultXids, xid) > 0)
+        host.add("gpu-xid", details);
+      else if (std::ranges::count(kProgramXids, xid) == 0)
+        host.add("gpu-xid-other", details);
+    }
+}
+
+void check_ports(const HostCheck& host) {
+  for (const PortFacts& port : host.facts().ports)
+    for (const char* const counter : kPortErrors)
+      if (const auto count = port.counters.find(counter);
+          count != port.counters.end() && count->second > kMostPortErrors)
+        host.add("port-errors",
+                 {.entity = port.name,
+                  .detail = fmt::format("{}: {} {}", port.name, replaced(counter, '_', " "), count->second)});
 }
 
 void check_limits(const HostCheck& host) {
@@ -192,7 +250,7 @@ std::vector<Note> HostNotes::take() && {
     if (!found.detail.empty())
       note.text += fmt::format(" ({}{}{})", printable(found.detail),
                                found.details_differ && hosts > 1 ? " on " + note.hosts.front() : "",
-                               entities > hosts ? fmt::format(", {} more", entities - 1) : "");
+                               entities > hosts ? fmt::format("; {} more", entities - 1) : "");
     note.text += ": " + note.action;
     note.subject = short_host_list_text(note.hosts);
     notes.push_back(std::move(note));
@@ -213,7 +271,8 @@ std::vector<Note> find_faults(const std::vector<HostAnswer>& answers, bool has_m
                 {.what = answer.failure, .action = answer.remedy, .detail = answer.failure_detail});
   }
   for (const HostAnswer* answer : answered)
-    for (const auto check : {check_programs, check_gpus, check_limits, check_log_folder, check_load})
+    for (const auto check :
+         {check_programs, check_gpus, check_xids, check_ports, check_limits, check_log_folder, check_load})
       check({*answer, found});
   for (const HostAnswer* answer : answered)
     if (const std::size_t gpus = answer->facts.gpus.size(); gpus < expected_gpus)

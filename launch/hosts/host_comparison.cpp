@@ -91,32 +91,25 @@ std::vector<ComparedFact> compared_facts() {
   return facts;
 }
 
-// One per program that any host has next to the one of the run.
+// One per program that any host has next to the one of the run. Where that isn't the usual one, the whole
+// package is odd, and named already.
 std::vector<ComparedFact> compared_programs(const Answers& answers) {
   std::set<std::string> paths;
-  for (const HostAnswer* answer : answers)
+  std::vector<std::string> builds;
+  for (const HostAnswer* answer : answers) {
+    builds.push_back(answer->facts.program.build_id);
     for (const ProgramFacts& program : answer->facts.others) paths.insert(program.path);
+  }
   std::vector<ComparedFact> facts;
   for (const std::string& path : paths)
     facts.push_back({"program-build", path + ": build",
-                     [path](const HostFacts& host) {
+                     [path, usual = usual_value(builds)](const HostFacts& host) {
+                       if (host.program.build_id != usual) return std::string();
                        const auto found = std::ranges::find(host.others, path, &ProgramFacts::path);
                        return found == host.others.end() ? "none" : build_text(*found);
                      },
                      [path](const HostFacts&) { return path; }});
   return facts;
-}
-
-// Hosts with the usual build of the run's program: where that is odd, the whole package is, and named
-// already.
-Answers usually_built(const Answers& answers) {
-  std::vector<std::string> builds;
-  for (const HostAnswer* answer : answers) builds.push_back(answer->facts.program.build_id);
-  const std::string usual = usual_value(builds);
-  Answers usually;
-  for (const HostAnswer* answer : answers)
-    if (answer->facts.program.build_id == usual) usually.push_back(answer);
-  return usually;
 }
 
 // One per library that any host's program names.
@@ -181,6 +174,36 @@ void compare_memory(const Answers& answers, HostNotes& found) {
                  .detail = fmt::format("{:.1f} GiB", own / kGiB)});
 }
 
+// GPUs whose links do less than the best of their kind on all hosts. All NVLinks must be up if any is
+// (docs.nvidia.com/health-validation/reference/checks/nvlink: nvlink_active), but NVML calls them inactive
+// where a GPU is split up (DCGM's MonitorNVLinkStatus). PCIe's current generation sinks in GPUs at rest, and
+// is not compared.
+void compare_links(const Answers& answers, HostNotes& found) {
+  constexpr struct {
+    FindingCode code;
+    const char *counter, *best;
+  } kCompared[]{{"nvlink-down", "nvlinks_up", "nvlinks"},
+                {"gpu-pcie", "pcie_width", "pcie_width"},
+                {"gpu-pcie", "pcie_generation_max", "pcie_generation_max"}};
+  std::map<std::string, std::int64_t> most;
+  for (const HostAnswer* answer : answers)
+    for (const GpuFacts& gpu : answer->facts.gpus)
+      for (const auto& [counter, value] : gpu.counters)
+        most[gpu.name + counter] = std::max(most[gpu.name + counter], value);
+  for (const HostAnswer* answer : answers)
+    for (std::size_t i = 0; i < answer->facts.gpus.size(); ++i)
+      for (const auto& [code, counter, best] : kCompared) {
+        const GpuFacts& gpu = answer->facts.gpus[i];
+        const auto own = gpu.counters.find(counter);
+        if (own == gpu.counters.end() || gpu.mig == "on" || most[gpu.name + counter] == 0) continue;
+        if (const std::int64_t least = most[gpu.name + best]; own->second < least)
+          found.add(code, answer->name,
+                    {.entity = std::to_string(i),
+                     .detail = fmt::format("GPU {}: {} {} of {}", i, replaced(counter, '_', " "), own->second,
+                                           least)});
+      }
+}
+
 // "10.77.0.1" out of "eth0=10.77.0.1/16".
 std::set<std::string> own_addresses(const HostFacts& facts) {
   std::set<std::string> addresses;
@@ -230,10 +253,10 @@ void check_own_address(const HostAnswer& answer, HostNotes& found) {
 
 void compare_hosts(const Answers& answers, HostNotes& found) {
   for (const ComparedFact& fact : compared_facts()) name_odd_ones(fact, answers, found);
-  const Answers usually = usually_built(answers);
-  for (const ComparedFact& fact : compared_programs(usually)) name_odd_ones(fact, usually, found);
+  for (const ComparedFact& fact : compared_programs(answers)) name_odd_ones(fact, answers, found);
   for (const ComparedFact& fact : compared_libraries(answers)) name_odd_ones(fact, answers, found);
   if (!answers.empty()) compare_memory(answers, found);
+  compare_links(answers, found);
 }
 
 void compare_clocks(const Answers& answers, HostNotes& found) {

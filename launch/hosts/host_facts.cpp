@@ -1,10 +1,13 @@
 #include "launch/hosts/host_facts.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -22,6 +25,7 @@
 #include "base/shallow_json.h"
 #include "base/text.h"
 #include "base/text_table.h"
+#include "base/unique_fd.h"
 #include "launch/hosts/name_lookup.h"
 
 namespace plumb {
@@ -31,15 +35,15 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ProgramFacts, path, failure, ver
                                                 libraries)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(MpiFacts, mpirun, version, daemon)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(GpuFacts, name, uuid, memory_bytes, used_bytes, processes,
-                                                ecc, mig, uncorrected_errors, rows_wait_for_reset,
-                                                rows_ran_out, throttled, throttle_reasons, sm_clock_mhz,
+                                                ecc, mig, counters, throttled, throttle_reasons, sm_clock_mhz,
                                                 temperature_celsius)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PortFacts, name, state, rate, link_layer)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PortFacts, name, state, rate, link_layer, counters)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(KernelLog, reach, xids)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(FolderFacts, path, existing, file_system, free_bytes,
                                                 writable, has_marker)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(HostFacts, schema, host, kernel, cpu, interfaces, driver,
                                                 boot_id, cpus, memory_bytes, load, program, others, mpi,
-                                                driver_cuda, gpus, nccl_interface, ports, limits,
+                                                driver_cuda, gpus, nccl_interface, ports, kernel_log, limits,
                                                 shared_memory_bytes, shared_memory_free_bytes, log_folder,
                                                 addresses, names, unreached, clock_seconds)
 
@@ -128,9 +132,7 @@ GpuFacts gpu_facts(const NvmlGpuState& state) {
           .processes = state.processes,
           .ecc = switch_text(state.ecc),
           .mig = switch_text(state.mig),
-          .uncorrected_errors = state.uncorrected_errors,
-          .rows_wait_for_reset = state.rows_wait_for_reset,
-          .rows_ran_out = state.rows_ran_out,
+          .counters = state.counters,
           .throttled = is_throttled(state.reading.reasons),
           .throttle_reasons = reason_names(state.reading.reasons),
           .sm_clock_mhz = state.reading.sm_clock_mhz,
@@ -235,12 +237,41 @@ std::vector<PortFacts> adapter_ports(const std::string& folder) {
     for (const fs::path& port : visible_entries(device / "ports", error)) {
       const std::string state = first_line(port / "state");  // "4: ACTIVE"
       const std::size_t colon = state.find(": ");
+      std::map<std::string, std::int64_t> counters;
+      for (const fs::path& counter : visible_entries(port / "counters", error))
+        if (std::int64_t value = 0; std::ifstream(counter) >> value)
+          counters[counter.filename().string()] = value;
       ports.push_back({.name = fmt::format("{}:{}", device.filename().string(), port.filename().string()),
                        .state = colon == std::string::npos ? state : state.substr(colon + 2),
                        .rate = first_line(port / "rate"),
-                       .link_layer = first_line(port / "link_layer")});
+                       .link_layer = first_line(port / "link_layer"),
+                       .counters = std::move(counters)});
     }
   return ports;
+}
+
+KernelLog read_kernel_log(const std::string& file) {
+  const UniqueFd source(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  std::string records;
+  std::array<char, 8192>
+      record{};  // a read returns one record, or EPIPE where the next ones were overwritten
+  for (ssize_t bytes = 1; bytes > 0 || (bytes < 0 && errno == EPIPE);) {
+    bytes = ::read(source.get(), record.data(), record.size());
+    if (bytes > 0) records.append(record.data(), static_cast<std::size_t>(bytes));
+  }
+  KernelLog log;
+  if (records.empty()) return log;
+  log.reach = records.find(",0,") == records.find(',') ? "boot" : "part";
+  constexpr std::string_view kXid = "NVRM: Xid (";  // "NVRM: Xid (PCI:0000:3b:00): 79, pid=…"
+  for (const std::string& line : split(records, '\n')) {
+    const std::size_t begin = line.find(kXid), end = line.find("): ", begin);
+    if (begin == std::string::npos || end == std::string::npos) continue;
+    std::string gpu = line.substr(begin + kXid.size(), end - begin - kXid.size());
+    if (gpu.starts_with("PCI:")) gpu.erase(0, 4);
+    const std::size_t number = end + 3;
+    ++log.xids[gpu][line.substr(number, line.find_first_not_of("0123456789", number) - number)];
+  }
+  return log;
 }
 
 std::string nearest_folder(const std::string& path) {
@@ -257,6 +288,7 @@ HostFacts gather_host_facts(const HostQuestions& questions, const SignalWatch& s
   take_gpus(facts);
   take_limits(facts);
   facts.ports = adapter_ports("/sys/class/infiniband");
+  facts.kernel_log = read_kernel_log("/dev/kmsg");
   std::vector<std::string> interfaces = split(facts.interfaces, ',');
   for (std::string& name : interfaces) name.erase(0, name.find_first_not_of(' '));
   facts.nccl_interface = nccl_interface(interfaces, environment_variable("NCCL_SOCKET_IFNAME"));

@@ -29,12 +29,11 @@ struct MpiFacts {
 struct GpuFacts {
   std::string name, uuid;
   double memory_bytes = 0, used_bytes = 0;
-  unsigned processes = 0;  // that compute on it
-  std::string ecc, mig;    // "on", "off", empty: it doesn't tell
-  std::uint64_t uncorrected_errors = 0;
-  bool rows_wait_for_reset = false, rows_ran_out = false;
-  bool throttled = false;                     // slower than it could be, by one of the reasons
-  std::vector<std::string> throttle_reasons;  // "thermal", …
+  unsigned processes = 0;                        // that compute on it
+  std::string ecc, mig;                          // "on", "off", empty: it doesn't tell
+  std::map<std::string, std::int64_t> counters;  // as NvmlGpuState
+  bool throttled = false;                        // slower than it could be, by one of the reasons
+  std::vector<std::string> throttle_reasons;     // "thermal", …
   unsigned sm_clock_mhz = 0, temperature_celsius = 0;
 };
 
@@ -42,6 +41,13 @@ struct GpuFacts {
 struct PortFacts {
   std::string name;                     // "mlx5_0:1"
   std::string state, rate, link_layer;  // "ACTIVE", "400 Gb/sec (4X NDR)", "InfiniBand" or "Ethernet"
+  std::map<std::string, std::int64_t> counters;  // those in its folder that can be read
+};
+
+// Xid errors, which NVIDIA's driver writes into the kernel's log.
+struct KernelLog {
+  std::string reach;  // "boot", "part": older lines are gone, empty: it can't be read
+  std::map<std::string, std::map<std::string, int>> xids;  // of a PCI address: how often, by number
 };
 
 struct FolderFacts {
@@ -65,6 +71,7 @@ struct HostFacts {
   std::vector<GpuFacts> gpus;
   std::string nccl_interface;  // that NCCL takes for TCP and for its set-up
   std::vector<PortFacts> ports;
+  KernelLog kernel_log;
   std::map<std::string, double> limits;  // "open files", "processes", "locked memory", "stack"; -1: unlimited
   double shared_memory_bytes = 0, shared_memory_free_bytes = 0;
   FolderFacts log_folder;
@@ -100,6 +107,9 @@ std::string nccl_interface(const std::vector<std::string>& interfaces, const std
 
 // The ports below /sys/class/infiniband or another folder, by name.
 std::vector<PortFacts> adapter_ports(const std::string& folder);
+
+// `file`: /dev/kmsg; its records begin "priority,sequence,microseconds" (Documentation/ABI/testing/dev-kmsg).
+KernelLog read_kernel_log(const std::string& file);
 
 // The folder, or the nearest one above that exists.
 std::string nearest_folder(const std::string& path);

@@ -199,7 +199,8 @@ Check failed_link(const SlowLink& slow, const std::vector<std::string>& hosts, c
 void add_facts(Verdict& verdict, const std::vector<HostAnswer>& answers, const Expectation* expectation) {
   std::vector<std::string> good = hosts_of(answers);
   std::string warnings;
-  for (const Note& note : find_faults(answers, false)) {
+  const int gpus = expectation == nullptr ? 0 : expectation->devices_per_host;
+  for (const Note& note : find_faults(answers, false, static_cast<std::size_t>(gpus))) {
     if (note.severity == Severity::warning && note.kind != "load")
       append_part(warnings, note.hosts == good ? note.text : note_text(note), "; ");
     if (note.severity != Severity::error) continue;
@@ -210,19 +211,6 @@ void add_facts(Verdict& verdict, const std::vector<HostAnswer>& answers, const E
                  .outcome = Outcome::fail,
                  .remark = note.text});
   }
-  if (expectation != nullptr)
-    for (const HostAnswer& answer : answers) {
-      if (!answer.answered || std::ssize(answer.facts.gpus) >= expectation->devices_per_host) continue;
-      std::erase(good, answer.name);
-      verdict.add({.check = "GPUs",
-                   .where = {answer.name},
-                   .hosts = {answer.name},
-                   .expected = std::to_string(expectation->devices_per_host),
-                   .measured = std::to_string(answer.facts.gpus.size()),
-                   .source = "expect.json",
-                   .outcome = Outcome::fail,
-                   .remark = "look for a GPU that fell off the bus (nvidia-smi, dmesg)"});
-    }
   if (good.empty()) return;
   verdict.add({.check = "facts", .where = good, .hosts = good, .remark = warnings});
 }

@@ -14,10 +14,9 @@ namespace plumb {
 enum class Severity { error, warning, note };
 std::string name_of(Severity severity);
 
-// What a finding is about: the host itself, or one of its GPUs, ports or programs.
+// What a finding is about: a host itself, or one of its GPUs, ports or programs.
 struct NoteEntity {
   std::string host, kind, name;  // "node2", "gpu", "5"; name is empty if the kind is "host"
-
   bool operator==(const NoteEntity&) const = default;
   static void fields(auto& self, auto&& each) {
     each("host", self.host), each("kind", self.kind, Field{"host, gpu, port or program"});

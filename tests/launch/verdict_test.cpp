@@ -44,6 +44,21 @@ TEST(Verdict, TheWorstCheckDecides) {
   EXPECT_EQ(verdict.kept(), (std::vector<std::string>{"n1", "n2"}));
 }
 
+TEST(Verdict, AMissingGpuFails) {
+  const auto outcome_with = [](std::size_t gpus) {
+    HostAnswer answer{.name = "n1", .answered = true};
+    answer.facts.gpus.resize(gpus);
+    answer.facts.kernel_log.reach = "boot";
+    answer.facts.shared_memory_free_bytes = 1e12;
+    const Expectation expectation{.devices_per_host = 8};
+    Verdict verdict{.hosts = {"n1"}};
+    add_facts(verdict, {answer}, &expectation);
+    return verdict.outcome();
+  };
+  EXPECT_EQ(outcome_with(8), Outcome::pass);
+  EXPECT_EQ(outcome_with(7), Outcome::fail);
+}
+
 TEST(Verdict, ADeviceIsHeldAgainstWhatIsExpected) {
   EXPECT_EQ(outcome_of(96, 100, false), Outcome::pass);
   EXPECT_EQ(outcome_of(94, 100, false), Outcome::fail);
