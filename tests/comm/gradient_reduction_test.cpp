@@ -17,14 +17,14 @@
 namespace plumb {
 namespace {
 
-GradientReductionOptions limits(std::size_t last, std::size_t others) {
+GradientReductionOptions with_buckets(std::size_t last, std::size_t others) {
   GradientReductionOptions options;
   options.buckets = {.last_bucket_bytes = last, .bucket_bytes = others};
   return options;
 }
 
 TEST(GradientReduction, OverlapDoesNotChangeWhatIsReduced) {
-  GradientReductionOptions options = limits(1000, 5000);
+  GradientReductionOptions options = with_buckets(1000, 5000);
   const std::vector<SmallGradient> gradients(20, SmallGradient{900});
   const Program with = add_gradient_reduction(small_program(gradients), options);
   options.overlap = false;
@@ -44,9 +44,9 @@ TEST(GradientReduction, RefusesToRunTwice) {
 
 TEST(GradientReduction, HashSeesAGradientsBytesNameAndOrder) {
   const auto hash = [](const Program& program) {
-    return reduction_hash(add_gradient_reduction(program, limits(100, 1000)));
+    return reduction_hash(add_gradient_reduction(program, with_buckets(100, 1000)));
   };
-  GradientReductionOptions in_fp16 = limits(100, 1000);
+  GradientReductionOptions in_fp16 = with_buckets(100, 1000);
   in_fp16.dtype = ReduceDType::fp16;
   const Program program = small_program({{100}, {100}, {100}});
   Program other_bytes = program, other_name = program, other_order = program;
