@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """Makes faults happen to short runs, at random times, and counts what they leave behind.
 
-    tests/faults/soak.py --kills 100 --stops 20 --pauses 100 --lost-hosts 20 --full-disks 20 --csv soak.csv
+    tests/faults/soak.py --kills 100 --stops 20 --pauses 100 --lost-hosts 20 --full-disks 20
 
 Not part of the test suite: a fault takes seconds. Lost hosts need root and the tools of tests/cluster/cluster.sh, full
 disks root. Each run is its own: fault number n of a seed meets the same ranks, victim and moment however many are asked
-for, though not the same step. Exits with 1 if anything in the table's columns "false_alarm" to "wrong_code" isn't 0.
+for, though not the same step. Folders of runs that went wrong are kept. Exits with 1 if anything in the table's columns
+"false_alarm" to "wrong_code" isn't 0.
 """
 import argparse
 import collections
 import concurrent.futures
-import csv
+import contextlib
 import json
 import os
 import random
@@ -29,10 +30,9 @@ MARK = "PLUMB_SOAK"  # in the environment of every process of a run: its folder
 ITERATIONS, TIMEOUT, START_TIMEOUT, PAUSE = 20, 4, 30, 5
 LONGEST = 300  # seconds until a run that hangs is given up
 # Seconds until every process has gone, where ranks watch each other; before that, where only a timeout tells, so many
-# more.
+# more. Ranks after 0 wait another 8.
 IN_TIME = {"kill": 10, "stop": TIMEOUT + 5, "lost host": 45}
-LOWER_RANKS = 8  # that ranks after 0 wait longer
-BEFORE = {"stop": START_TIMEOUT + LOWER_RANKS - TIMEOUT, "lost host": START_TIMEOUT}
+BEFORE = {"stop": START_TIMEOUT + 8 - TIMEOUT, "lost host": START_TIMEOUT}
 MODELS = {
     "bench_resnet50": "--image-size 32 --bs 1 --lr 0.001",
     "bench_arcface": "--backbone y1 --head dp --classes 100 --bs 1 --lr 0.001",
@@ -43,246 +43,174 @@ LINE = re.compile(
 )
 # 0: the run ended before. 1: mpirun's own, of a rank that is lost before it is initialized.
 CODES = {"kill": [0, 1, 75, 137], "stop": [0, 75], "pause": [0], "lost host": [0, 75, 137], "full disk": [0, 73, 74]}
-Outcome = collections.namedtuple(
-    "Outcome",
-    "fault number program ranks victim moment lines_then exit_code seconds named "
-    "false_alarm late left torn lost wrong wrong_code said",
-)
+SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "pause": signal.SIGSTOP}
 FAILINGS = "false_alarm late left torn lost wrong wrong_code".split()
-
-
-def environment_of(pid):
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return []
+Outcome = collections.namedtuple("Outcome", ["fault", "lines_then", "exit_code", "seconds", "named", *FAILINGS])
 
 
 class Run:
     """A run in a folder of its own, and its processes."""
 
-    def __init__(self, fault, number, seed, programs):
-        self.random = random.Random(f"{seed} {fault} {number}")
-        self.fault, self.number = fault, number
-        self.noted = {}
+    def __init__(self, fault, number, arguments):
+        self.random = random.Random(f"{arguments.seed} {fault} {number}")
+        self.fault = fault
+        self.ranks_seen = {}
         self.folder = Path(tempfile.mkdtemp(prefix="soak."))
-        self.work = self.folder / "work"
-        self.work.mkdir()
+        (self.folder / "work").mkdir()
         self.program = self.random.choices(sorted(MODELS), weights=[4, 1])[0]  # the second computes much longer
         self.ranks = 2 if fault == "full disk" else self.random.randint(2, 4)
         timeout = 2 * PAUSE + 2 if fault == "pause" else TIMEOUT
-        self.bench = (
-            f"{programs}/{self.program} {MODELS[self.program]} --threads 1 --warmup 3 --iters {ITERATIONS} "
-            f"--timeout-s {timeout} --startup-timeout-s {8 * timeout if fault == 'pause' else START_TIMEOUT}"
-        )
+        bench = (f"{arguments.programs}/{self.program} {MODELS[self.program]} --threads 1 --warmup 3 --iters {ITERATIONS} "
+                 f"--timeout-s {timeout} --startup-timeout-s {8 * timeout if fault == 'pause' else START_TIMEOUT}")
+        mpirun = f"mpirun --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np {self.ranks} {bench}"
+        self.command = {
+            "full disk": f"unshare -m sh -c 'mount -t tmpfs -o size=4m none . && cd \"$PWD\" && ({mpirun}); code=$?; "
+                         f"rm -f filler; cp -r . ../kept; exit $code'",
+            "lost host": f"{CLUSTER} mpirun -np {self.ranks} -H {','.join(f'n{i + 1}' for i in range(self.ranks))} {bench}",
+        }.get(fault, mpirun)
 
-    def start(self, command):
+    def start(self):
         environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                            OMP_WAIT_POLICY="passive", **{MARK: str(self.folder)})
         with open(self.folder / "said", "wb") as said:
-            self.process = subprocess.Popen(command, shell=True, cwd=self.work, env=environment, start_new_session=True,
-                                            stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+            self.process = subprocess.Popen(self.command, shell=True, cwd=self.folder / "work", env=environment,
+                                            start_new_session=True, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
 
-    def pids(self):
-        own = f"{MARK}={self.folder}".encode()
-        return [int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit() and own in environment_of(p.name)]
+    def processes(self):
+        """{pid: environment} of the run."""
+        found = {}
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                environment = (process / "environ").read_bytes().split(b"\0")
+                if f"{MARK}={self.folder}".encode() in environment:
+                    found[int(process.name)] = environment
+        return found
 
-    def rank_pids(self):
-        ranks = {}
-        for pid in self.pids():
-            try:
-                if os.path.basename(os.readlink(f"/proc/{pid}/exe")) != self.program:
-                    continue
-            except OSError:
-                continue
-            for one in environment_of(pid):
-                if one.startswith(b"OMPI_COMM_WORLD_RANK="):
-                    ranks[int(one.split(b"=")[1])] = pid
-        return ranks
-
-    def logs(self, suffix):
-        return [path for path in self.folder.rglob("*" + suffix)] if self.folder.exists() else []
+    def note_ranks(self):
+        if len(self.ranks_seen) < self.ranks:
+            for pid, environment in self.processes().items():
+                with contextlib.suppress(OSError):
+                    rank = [one.split(b"=")[1] for one in environment if one.startswith(b"OMPI_COMM_WORLD_RANK=")]
+                    if rank and os.path.basename(os.readlink(f"/proc/{pid}/exe")) == self.program:
+                        self.ranks_seen[int(rank[0])] = pid
+        return self.ranks_seen
 
     def inside(self):
         """The folder as the ranks see it: theirs may be on a disk of their own."""
-        return Path(f"/proc/{min(self.noted.values())}/cwd") if self.noted else self.folder
+        return Path(f"/proc/{min(self.ranks_seen.values())}/cwd") if self.ranks_seen else self.folder
 
-    def lines(self):
-        try:
-            return max((path.read_bytes().count(b"\n") for path in self.inside().rglob("*.log.part")), default=0)
-        except OSError:
-            return 0
+    def lines(self, folder, *endings):
+        with contextlib.suppress(OSError):
+            return max((path.read_bytes().count(b"\n") for end in endings for path in folder.rglob("*" + end)), default=0)
+        return 0
 
     def ended(self):
         return self.process.poll() is not None
 
     def wait_for_moment(self, whole_run):
         """Half of the moments by the clock, start and end included, half between two lines."""
-        if self.random.random() < 0.5:
-            moment = self.random.random() * whole_run
-            end = time.monotonic() + moment
-            while time.monotonic() < end and not self.ended():
-                time.sleep(0.005)
-                self.note_ranks()
-            text = f"{moment:.2f} s"
-        else:
-            line, more = self.random.randint(1, ITERATIONS), self.random.random() * 0.1
-            while self.lines() < line and not self.ended() and self.waits_no_longer():
-                time.sleep(0.005)
-                self.note_ranks()
-            time.sleep(more)
-            text = f"line {line} + {more:.3f} s"
+        began = time.monotonic()
+        by_clock = self.random.random() < 0.5
+        moment = self.random.random() * (whole_run if by_clock else 0.1)
+        line = 0 if by_clock else self.random.randint(1, ITERATIONS)
+        while not self.ended() and time.monotonic() - began < LONGEST:
+            if time.monotonic() - began >= moment if by_clock else self.lines(self.inside(), ".log.part") >= line:
+                break
+            self.note_ranks()
+            time.sleep(0.005)
+        time.sleep(0 if by_clock else moment)
         while not self.note_ranks() and not self.ended():
             time.sleep(0.005)
-        return text
 
-    def note_ranks(self):
-        if len(self.noted) < self.ranks:
-            self.noted = self.rank_pids()
-        return self.noted
-
-    def waits_no_longer(self):
-        return time.monotonic() - self.began < LONGEST
+    def do_damage(self):
+        """What a rank says of its victim."""
+        if self.fault == "lost host":
+            host = f"n{self.random.randint(2, self.ranks)}"
+            subprocess.run([CLUSTER, "link", host, "down"], check=True)
+            return f"on {host} (pid"
+        if self.fault == "full disk":
+            with contextlib.suppress(OSError), open(self.inside() / "filler", "wb", buffering=0) as filler:
+                while self.ranks_seen:
+                    filler.write(bytes(512))
+        elif self.ranks_seen:
+            victim = self.random.choice(sorted(self.ranks_seen))
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.ranks_seen[victim], SIGNALS[self.fault])
+                if self.fault == "pause":
+                    time.sleep(PAUSE)
+                    os.kill(self.ranks_seen[victim], signal.SIGCONT)
+                return f"rank {victim} on "
+        return "nobody"
 
     def wait(self):
         """Seconds until every process has gone, and how many were left and had to be killed."""
         start = time.monotonic()
-        while (not self.ended() or self.pids()) and time.monotonic() - start < LONGEST:
+        while (not self.ended() or self.processes()) and time.monotonic() - start < LONGEST:
             time.sleep(0.02)
-        seconds, left = time.monotonic() - start, self.pids()
+        seconds, left = time.monotonic() - start, self.processes()
         for pid in left:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         return seconds, len(left)
 
     def torn_lines(self):
         torn = 0
-        for path in self.logs(".log.part") + self.logs(".log"):
+        for path in [*self.folder.rglob("*.log.part"), *self.folder.rglob("*.log")]:
             text = path.read_bytes().decode(errors="replace")
-            torn += 0 if not text or text.endswith("\n") else 1
+            torn += bool(text) and not text.endswith("\n")
             for number, line in enumerate(text.splitlines()):
                 found = LINE.fullmatch(line)
-                torn += 0 if found and int(found[1]) == number else 1
+                torn += not found or int(found[1]) != number
         return torn
 
     def wrong_scores(self, exit_code):
         """A finished log needs all its lines and a result that says ok; a failed run has neither."""
-        wrong = 0
-        results = []
+        wrong, good, logs = 0, [], list(self.folder.rglob("*.log"))
         for path in self.folder.rglob("result.json"):
             try:
-                results.append(json.loads(path.read_text()))
+                result = json.loads(path.read_text())
+                good += [result] if result.get("status") == "ok" else []
             except ValueError:
                 wrong += 1
-        good = [result for result in results if result.get("status") == "ok"]
-        for log in self.logs(".log"):
-            wrong += log.read_bytes().count(b"\n") != ITERATIONS or not good
-        for result in good:
-            wrong += len(result["step_seconds"]) != ITERATIONS
-        if exit_code == 0:
-            wrong += len(self.logs(".log")) != 1 or len(good) != 1
-        return wrong
+        wrong += sum(log.read_bytes().count(b"\n") != ITERATIONS or not good for log in logs)
+        wrong += sum(len(result["step_seconds"]) != ITERATIONS for result in good)
+        return wrong + (exit_code == 0 and (len(logs) != 1 or len(good) != 1))
 
-    def is_late(self, seconds, lines_then):
-        """Ranks surely watch each other once there is a line."""
-        if self.fault not in IN_TIME:
-            return False
-        return seconds > IN_TIME[self.fault] + (0 if lines_then else BEFORE.get(self.fault, 0))
-
-    def outcome(self, victim, moment, lines_then, exit_code, seconds, left, false_alarm=False):
-        said = (self.folder / "said").read_text(errors="replace")
-        alarms = [line for line in said.splitlines() if "(pid " in line]
-        lines_now = max((p.read_bytes().count(b"\n") for p in self.logs(".log.part") + self.logs(".log")), default=0)
-        named = sum(f"rank {victim} on " in line or f"on {victim} (pid" in line for line in alarms)
-        return Outcome(self.fault, self.number, self.program, self.ranks, victim, moment, lines_then, exit_code,
-                       f"{seconds:.1f}", named, int(false_alarm), int(self.is_late(seconds, lines_then)), left,
-                       self.torn_lines(),
-                       int(lines_now < lines_then), self.wrong_scores(exit_code),
-                       int(exit_code not in CODES[self.fault]),
-                       " / ".join(line for line in said.splitlines() if line.startswith(self.program + ": ")))
-
-
-def mpirun(run):
-    program = os.environ.get("MPIRUN", "mpirun")
-    return f"{program} --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np {run.ranks} {run.bench}"
-
-
-def signal_fault(run, whole_run, number):
-    run.start(mpirun(run))
-    moment = run.wait_for_moment(whole_run)
-    lines_then, ranks = run.lines(), run.noted
-    victim = run.random.choice(sorted(ranks)) if ranks else -1
-    try:
-        if ranks:
-            os.kill(ranks[victim], number)
-            if run.fault == "pause":
-                time.sleep(PAUSE)
-                os.kill(ranks[victim], signal.SIGCONT)
-    except ProcessLookupError:
-        victim = -1
-    seconds, left = run.wait()
-    code = run.process.wait()
-    return run.outcome(victim, moment, lines_then, code, seconds, left, run.fault == "pause" and code != 0)
-
-
-def full_disk(run, whole_run):
-    run.start(f"unshare -m sh -c 'mount -t tmpfs -o size=4m none . && cd \"$PWD\" && ({mpirun(run)}); code=$?; "
-              f"rm -f filler; cp -r . ../kept; exit $code'")
-    moment = run.wait_for_moment(whole_run)
-    if run.noted:
-        try:
-            with open(run.inside() / "filler", "wb", buffering=0) as filler:
-                while True:
-                    filler.write(bytes(512))
-        except OSError:
-            pass
-    lines_then = run.lines()
-    seconds, left = run.wait()
-    return run.outcome(-1, moment, lines_then, run.process.wait(), seconds, left)
-
-
-def lost_host(run, whole_run):
-    """Inside a cluster of its own (see main): a host's cable is pulled."""
-    hosts = ",".join(f"n{i + 1}" for i in range(run.ranks))
-    run.start(f"{CLUSTER} mpirun -np {run.ranks} -H {hosts} {run.bench}")
-    moment = run.wait_for_moment(whole_run)
-    lines_then = run.lines()
-    victim = f"n{run.random.randint(2, run.ranks)}"
-    subprocess.run([CLUSTER, "link", victim, "down"], check=True)
-    seconds, left = run.wait()
-    return run.outcome(victim, moment, lines_then, run.process.wait(), seconds, left)
+    def outcome(self, whole_run):
+        self.start()
+        self.wait_for_moment(whole_run)
+        lines_then = self.lines(self.inside(), ".log.part")
+        victim = self.do_damage()
+        seconds, left = self.wait()
+        code = self.process.wait()
+        named = any("(pid " in line and victim in line for line in (self.folder / "said").read_text(errors="replace").splitlines())
+        # Ranks surely watch each other once there is a line.
+        late = seconds > IN_TIME.get(self.fault, LONGEST) + (0 if lines_then else BEFORE.get(self.fault, 0))
+        outcome = Outcome(self.fault, lines_then, code, seconds, named, self.fault == "pause" and code != 0, late, left,
+                          self.torn_lines(), self.lines(self.folder, ".log.part", ".log") < lines_then,
+                          self.wrong_scores(code), code not in CODES[self.fault])
+        if any(getattr(outcome, column) for column in FAILINGS):
+            print(f"kept: {self.folder}: {outcome}", file=sys.stderr)
+        else:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        return outcome
 
 
 def make_fault(fault, number, arguments, whole_run):
-    if fault == "lost host" and "CLUSTER" not in os.environ:
-        again = [str(CLUSTER), "4", "none", sys.executable, __file__, "--programs", arguments.programs, "--seed",
+    if fault == "lost host" and "CLUSTER" not in os.environ:  # again, inside a cluster of its own
+        again = [CLUSTER, "4", "none", sys.executable, __file__, "--programs", arguments.programs, "--seed",
                  str(arguments.seed), "--only", str(number), "--whole-run", str(2 * whole_run)]
         said = subprocess.run(again, stdout=subprocess.PIPE, text=True).stdout.splitlines()
         if not said or not said[-1].startswith("["):
             raise SystemExit("\n".join(said) or "the cluster said nothing")
         return Outcome(*json.loads(said[-1]))
-    run = Run(fault, number, arguments.seed, arguments.programs)
-    run.began = time.monotonic()
-    if fault == "full disk":
-        outcome = full_disk(run, whole_run)
-    elif fault == "lost host":
-        outcome = lost_host(run, whole_run)
-    else:
-        number = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "pause": signal.SIGSTOP}[fault]
-        outcome = signal_fault(run, whole_run, number)
-    if arguments.keep and any(getattr(outcome, column) for column in FAILINGS):
-        print(f"kept: {run.folder}", file=sys.stderr)
-    else:
-        shutil.rmtree(run.folder, ignore_errors=True)
-    return outcome
+    return Run(fault, number, arguments).outcome(whole_run)
 
 
 def length_of_a_run(arguments, number):
-    run = Run("none", number, arguments.seed, arguments.programs)
+    run = Run("none", number, arguments)
     start = time.monotonic()
-    run.start(mpirun(run))
+    run.start()
     if run.process.wait() != 0:
         raise SystemExit(f"a run without a fault failed: {(run.folder / 'said').read_text()}")
     shutil.rmtree(run.folder)
@@ -290,18 +218,17 @@ def length_of_a_run(arguments, number):
 
 
 def table(outcomes):
-    head = " ".join(f"{column:>11}" for column in FAILINGS)
-    print(f"{'fault':10} {'runs':>5} {'ended ok':>8} {'named':>6} {'longest s':>9} {'of watched':>10} {head}")
+    """Prints it; how much went wrong."""
+    print(f"{'fault':10} {'runs':>5} {'ended ok':>8} {'named':>6} {'longest s':>9} {'of watched':>10} "
+          + " ".join(f"{column:>11}" for column in FAILINGS))
     bad = 0
     for fault in dict.fromkeys(outcome.fault for outcome in outcomes):
         rows = [outcome for outcome in outcomes if outcome.fault == fault]
         sums = [sum(getattr(row, column) for row in rows) for column in FAILINGS]
         bad += sum(sums)
-        longest = max(float(row.seconds) for row in rows)
-        of_watched = max((float(row.seconds) for row in rows if row.lines_then), default=0)
-        print(f"{fault:10} {len(rows):5} {sum(row.exit_code == 0 for row in rows):8} "
-              f"{sum(row.named > 0 for row in rows):6} {longest:9.1f} {of_watched:10.1f} "
-              f"{' '.join(f'{value:11}' for value in sums)}")
+        print(f"{fault:10} {len(rows):5} {sum(row.exit_code == 0 for row in rows):8} {sum(row.named for row in rows):6} "
+              f"{max(row.seconds for row in rows):9.1f} {max((row.seconds for row in rows if row.lines_then), default=0):10.1f} "
+              + " ".join(f"{value:11}" for value in sums))
     return bad
 
 
@@ -313,8 +240,6 @@ def main():
     parser.add_argument("--programs", default=str(HERE.parents[1] / "build/release/bin"))
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--jobs", type=int, default=2, help="runs side by side (2)")
-    parser.add_argument("--csv", help="a line per fault")
-    parser.add_argument("--keep", action="store_true", help="keep the folders of runs that went wrong")
     parser.add_argument("--only", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--whole-run", type=float, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -324,13 +249,8 @@ def main():
     print(f"--seed {arguments.seed}", flush=True)
     whole_run = min(length_of_a_run(arguments, number) for number in range(3))
     asked = [(fault, i) for fault, option in faults.items() for i in range(getattr(arguments, option))]
-    outcomes = []
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        for outcome in pool.map(lambda one: make_fault(*one, arguments, whole_run), asked):
-            outcomes.append(outcome)
-            if arguments.csv:
-                with open(arguments.csv, "w", newline="") as file:
-                    csv.writer(file).writerows([Outcome._fields, *outcomes])
+        outcomes = list(pool.map(lambda one: make_fault(*one, arguments, whole_run), asked))
     return 1 if table(outcomes) else 0
 
 
