@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "tests/bench/expect_error.h"
 #include "tests/cuda_host/train.h"
 
 namespace plumb {
@@ -200,13 +201,8 @@ TEST(EmulatedTraining, RefusesMoreImagesThanAGridHoldsAsIfTheyDidNotFit) {
       EXPECT_NO_THROW(device->prepare(graph, {}, program));
       continue;
     }
-    try {
-      device->prepare(graph, {}, program);
-      ADD_FAILURE() << "nothing was refused";
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ExitCode::out_of_memory);
-      EXPECT_NE(std::string(error.what()).find("--bs 65536 is more than the 65535"), std::string::npos);
-    }
+    expect_error(ExitCode::out_of_memory, {"--bs 65536 is more than the 65535"},
+                 [&] { device->prepare(graph, {}, program); });
   }
 }
 

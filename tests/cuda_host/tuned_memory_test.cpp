@@ -7,6 +7,7 @@
 
 #include "bench/run/stages.h"
 #include "kernels/cuda/runtime/runtime.h"
+#include "tests/bench/expect_error.h"
 #include "tests/bench/run/small_resnet.h"
 #include "tests/comm/mpi/mpi_test.h"
 #include "tests/scratch_folder.h"
@@ -71,12 +72,7 @@ TEST_F(TunedMemory, KeepsSlowFusedLayersOnAllRanksWhereTheFastestPlanDoesNotFitO
     EXPECT_LT(smallest.plan.needed_bytes, fastest.plan.needed_bytes);
   }
   const auto taken = take_all_but(fastest.plan.needed_bytes / 2);
-  try {
-    plan();
-    FAIL() << "nothing was thrown";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::out_of_memory);
-  }
+  expect_error(ExitCode::out_of_memory, {}, [&] { plan(); });
 }
 
 // As NCCL and lazily loaded kernels do.
@@ -96,12 +92,7 @@ TEST_F(TunedMemory, TakesTheSmallestPlanWhereMemoryVanishesAfterPlanning) {
   }
   PlannedStep without_room = plan();
   const auto taken = take_all_but(fastest_bytes / 2);
-  try {
-    const BoundStep step(std::move(without_room));
-    FAIL() << "nothing was thrown";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::out_of_memory);
-  }
+  expect_error(ExitCode::out_of_memory, {}, [&] { const BoundStep step(std::move(without_room)); });
 }
 
 TEST_F(TunedMemory, WarnsIfARankRunsByOtherEngines) {

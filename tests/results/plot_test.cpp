@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "tests/bench/expect_error.h"
 #include "tests/results/small_report.h"
 #include "tests/scratch_folder.h"
 
@@ -128,30 +129,17 @@ TEST(GnuplotLiteral, HoldsWhateverANameHolds) {
 }
 
 TEST_F(Gnuplot, SaysWhatItRefuses) {
-  try {
-    draw_with_gnuplot("plt x\n", PictureFormat::svg);
-    FAIL() << "nothing was thrown";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::internal);
-    EXPECT_TRUE(has(error.what(), "invalid command")) << error.what();
-  }
+  expect_error(ExitCode::internal, {"invalid command"},
+               [] { draw_with_gnuplot("plt x\n", PictureFormat::svg); });
 }
 
 TEST(WithoutGnuplot, SaysWhatToInstall) {
   const ScratchFolder empty;
   const std::string path = getenv("PATH");
   setenv("PATH", empty.path().c_str(), 1);
-  std::string sentence;
-  ExitCode code = ExitCode::ok;
-  try {
-    draw_with_gnuplot("plot x\n", PictureFormat::svg);
-  } catch (const Error& error) {
-    code = error.code();
-    sentence = error.what();
-  }
+  expect_error(ExitCode::unavailable, {"gnuplot-nox"},
+               [] { draw_with_gnuplot("plot x\n", PictureFormat::svg); });
   setenv("PATH", path.c_str(), 1);
-  EXPECT_EQ(code, ExitCode::unavailable);
-  EXPECT_TRUE(has(sentence, "gnuplot-nox")) << sentence;
 }
 
 }  // namespace
