@@ -26,16 +26,17 @@ constexpr double kOpenFiles = 1024;
 
 // The least value of a counter, or of one that begins so, that is a fault. Of NVLinks, rows and pages: DCGM's
 // health checks (github.com/NVIDIA/DCGM at 72fa3fe: modules/health/DcgmHealthWatch.cpp,
-// common/DcgmGPUHardwareLimits.h). They limit PCIe replays by their rate: these are not judged. A recovery
-// action: nvml.h, nvmlDeviceGpuRecoveryAction_t.
+// common/DcgmGPUHardwareLimits.h). They limit CRC errors and PCIe replays by their rate: these are not
+// judged. A recovery action: nvml.h, nvmlDeviceGpuRecoveryAction_t.
 constexpr struct {
   const char* counter;
   std::int64_t least;
   FindingCode code;
-} kGpuLimits[]{{"uncorrected_errors", 1, "gpu-ecc"},   {"rows_failed", 1, "gpu-rows-out"},
-               {"rows_pending", 1, "gpu-rows-reset"},  {"pages_pending", 1, "gpu-rows-reset"},
-               {"rows_uncorrected", 512, "gpu-worn"},  {"pages_retired", 63, "gpu-worn"},
-               {"recovery_action", 1, "gpu-recovery"}, {"nvlink_", 1, "nvlink-errors"},
+} kGpuLimits[]{{"uncorrected_errors", 1, "gpu-ecc"},    {"rows_failed", 1, "gpu-rows-out"},
+               {"rows_pending", 1, "gpu-rows-reset"},   {"pages_pending", 1, "gpu-rows-reset"},
+               {"rows_uncorrected", 512, "gpu-worn"},   {"pages_retired", 63, "gpu-worn"},
+               {"recovery_action", 1, "gpu-recovery"},  {"nvlink_replay", 1, "nvlink-errors"},
+               {"nvlink_recovery", 1, "nvlink-errors"}, {"nvlink_recoveries_failed", 1, "nvlink-errors"},
                {"fabric_unready", 1, "nvlink-fabric"}};
 
 // Errors of a port's link, and the most that infiniband-diags proposes to accept
