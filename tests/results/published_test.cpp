@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <map>
 #include <set>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "results/published/reference.h"
 #include "results/record/gpu_name.h"
 #include "tests/bench/expect_error.h"
+#include "tests/scratch_folder.h"
 
 namespace plumb {
 namespace {
@@ -173,6 +175,26 @@ TEST(Reference, IsFoundForTheSameWorkOnTheSameDeviceOnly) {
     change(other);
     EXPECT_EQ(find_reference(references, other), nullptr);
   }
+}
+
+TEST(Reference, MayBeAFileOfOnesOwn) {
+  const ScratchFolder scratch;
+  const std::string file = scratch / "own.csv";
+  const auto read = [&](const std::string& row) {
+    std::ofstream(file) << "device,model,precision,batch_per_device,image_size,head,classes,options,images_"
+                           "per_second,low,high,runs,source\n"
+                        << row << "\n";
+    return reference_speeds(file);
+  };
+  const std::vector<ReferenceSpeed> own =
+      read("NVIDIA H100,resnet50,fp16,256,224,none,,optimizer=sgd,9000,8900,9100,3,us");
+  ASSERT_EQ(own.size(), 1u);
+  EXPECT_EQ(own.front().images_per_second, 9000);
+  EXPECT_EQ(own.front().configuration.options.at("optimizer"), "sgd");
+  for (const auto& [row, words] : {std::pair("NVIDIA H100,resnet50", "expected 13 fields, found 2"),
+                                   std::pair("NVIDIA H100,resnet50,fp16,many,224,none,,,9000,8900,9100,3,us",
+                                             "'many': expected a number")})
+    expect_error(ExitCode::bad_data, {"--reference " + file, words, "columns of"}, [&] { read(row); });
 }
 
 }  // namespace
