@@ -110,10 +110,11 @@ TEST(Published, HasThroughputOfAllDevicesTogether) {
 }
 
 TEST(Published, RefusesAnotherHeaderAndBrokenRecords) {
-  expect_error(ExitCode::bad_data, {"record 1", "header"},
+  expect_error(ExitCode::bad_data, {"published.csv:1", "header"},
                [] { published_results_of("source,framework\n"); });
-  expect_error(ExitCode::bad_data, {"record 2", "fields"}, [] { published_results_of(kHead + "a,b\n"); });
-  expect_error(ExitCode::bad_data, {"record 2", "nodes 'x'"}, [] {
+  expect_error(ExitCode::bad_data, {"published.csv:2", "fields"},
+               [] { published_results_of(kHead + "a,b\n"); });
+  expect_error(ExitCode::bad_data, {"published.csv:2", "nodes 'x'"}, [] {
     published_results_of(kHead + "s,f,1,ResNet50 v1.5,ImageNet,FP32,128,x,1,300,1,,,,,resnet50,fp32,none\n");
   });
 }

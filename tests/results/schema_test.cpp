@@ -93,9 +93,9 @@ TEST(RunRecord, IsReadFromVersion1) {
   }
   EXPECT_EQ(reread(old).dump(), json.dump());
   old["gpus"][1].erase("samples");
-  expect_error(ExitCode::bad_data, {"'gpus[1].samples' is missing"}, [&] { reread(old); });
+  expect_error(ExitCode::bad_data, {"'gpus[1].samples': it is missing"}, [&] { reread(old); });
   old["schema"] = "plumbline.result/0";
-  expect_error(ExitCode::bad_data, {"'schema' is 'plumbline.result/0'"}, [&] { reread(old); });
+  expect_error(ExitCode::bad_data, {"'schema': unknown schema 'plumbline.result/0'"}, [&] { reread(old); });
 }
 
 // Keys that only some runs have may be missing, all others may not; none may be of another type.

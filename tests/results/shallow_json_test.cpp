@@ -23,7 +23,7 @@ TEST(ShallowJson, RefusesWhatWouldOverflowTheStack) {
   EXPECT_TRUE(parse_shallow_json(nested(300'000)).is_discarded());
   const ScratchFolder scratch;
   const auto file = scratch.write("result.json", "{\"config\": " + nested(300'000) + "}");
-  expect_error(ExitCode::bad_data, {"result.json", "no JSON object"}, [&] { read_result_file(file); });
+  expect_error(ExitCode::bad_data, {"result.json", "not a JSON object"}, [&] { read_result_file(file); });
 }
 
 TEST(ShallowJson, RefusesDeepTextsAndObjectsOfManyKeys) {

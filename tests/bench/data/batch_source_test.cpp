@@ -103,10 +103,10 @@ TEST_F(BatchFile, GivesItsFirstRowsToEveryRank) {
 }
 
 TEST_F(BatchFile, TooFewRowsAreRefused) {
-  expect_refused(batch_tensors(1), {"\"images\"", "1 rows", "--bs wants 2", "smaller --bs"});
+  expect_refused(batch_tensors(1), {"\"images\"", "1 rows", "fewer than --bs 2", "smaller --bs"});
   TensorFile file = batch_tensors(2);
   file.integers["labels"] = {{1}, {3}};
-  expect_refused(file, {"\"labels\"", "1 rows", "--bs wants 2"});
+  expect_refused(file, {"\"labels\"", "1 rows", "fewer than --bs 2"});
 }
 
 TEST_F(BatchFile, WrongShapesAreRefusedWithWantedAndFound) {

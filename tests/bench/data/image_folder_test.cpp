@@ -64,7 +64,7 @@ TEST(ImageFolderList, WhatCannotBeTrainedOnIsNamed) {
   write_file(folder / "linked/a/a.jpg", kBytes);
   for (const char* target : {"nowhere", "b"}) {
     std::filesystem::create_symlink(target, folder / "linked/b");
-    expect_error(ExitCode::bad_data, {"linked", "\"b\" in it leads nowhere"}, listing("linked"));
+    expect_error(ExitCode::bad_data, {"linked", "\"b\" in it points to nothing"}, listing("linked"));
     std::filesystem::remove(folder / "linked/b");
   }
   std::filesystem::create_symlink("loop", folder / "loop");

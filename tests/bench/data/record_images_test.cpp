@@ -127,7 +127,7 @@ TEST_F(RecordFolder, IndexesThatAreNoneAreRefusedWithTheLine) {
     expect_refused(packed, {"--data", "x.idx", "line 3", "again"});
   }
   packed.index = good + "1\t0\n";
-  expect_refused(packed, {"x.idx", "key 1 comes twice"});
+  expect_refused(packed, {"x.idx", "key 1 appears twice"});
   packed.index = "";
   expect_refused(packed, {"x.idx", "is empty"});
   std::filesystem::remove(folder_ / "x.idx");
@@ -143,15 +143,15 @@ TEST_F(RecordFolder, IndexesOfAnotherFileAreRefused) {
   packed.index = good + "2\t6\n";
   expect_refused(packed, {"x.rec", "record 2", "byte 6"});
   packed.index = good.substr(0, good.find('\n') + 1);
-  expect_refused(packed, {"x.rec", "after record 0", "truncated"});
+  expect_refused(packed, {"x.rec", "follow record 0", "truncated"});
   packed.index = good + "2\t0\n";
-  expect_refused(packed, {"x.rec", "records 0 and 2 both begin at byte 0 by ", "x.idx", "again"});
+  expect_refused(packed, {"x.rec", "records 0 and 2 both begin at byte 0 according to ", "x.idx", "again"});
 }
 
 TEST_F(RecordFolder, AnIndexThatIsAPipeIsRefusedAndNotWaitedFor) {
   write_file(folder_ / "x.rec", images_with_labels({1}).records);
   ASSERT_EQ(mkfifo((folder_ / "x.idx").c_str(), 0644), 0);
-  expect_error(ExitCode::bad_data, {"x.idx", "not a regular file"},
+  expect_error(ExitCode::bad_data, {"x.idx", "expected a regular file"},
                [&] { RecordImages(folder_ / "x.rec", 10); });
 }
 

@@ -26,7 +26,9 @@ std::vector<OptionTable> all_tables() {
 }
 
 bool shows(const std::string& help, const OptionSpec& spec) {
-  return help.find("\n  " + spec.names.front()) != std::string::npos;
+  return std::ranges::any_of(std::string(" ,\n"), [&](char end) {
+    return help.find("\n  " + spec.names.front() + end) != std::string::npos;
+  });
 }
 
 TEST(Help, FitsAScreen) {

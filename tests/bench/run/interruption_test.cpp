@@ -73,7 +73,8 @@ TEST(Interruption, AShutConnectionBeforeItLivesEndsTheProcessWithASentence) {
     prepare_signals();
     write_to_nobody();
   };
-  EXPECT_EXIT(shut_connection(), testing::ExitedWithCode(75), "a connection to another rank.* was shut; see");
+  EXPECT_EXIT(shut_connection(), testing::ExitedWithCode(75),
+              "the connection to another rank.* was closed; check");
 }
 
 // As `| head` does.
