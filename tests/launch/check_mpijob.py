@@ -1,4 +1,4 @@
-"""check_mpijob.py FILE: the manifest that run_test.sh lets launch/run write, against what mpi-operator's validation.go
+"""check_mpijob.py FILE: the manifest that mpijob_test.sh lets launch/run write, against what mpi-operator's validation.go
 and Kubernetes demand beyond well-formed YAML."""
 import re
 import sys

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# gpu_check_report_test.sh BEHAVIOUR SOURCE_DIR PLUMBLINE: tests/gpu/gpu_check.sh --report, in a copy of what it needs of the
+# gpu_check_report_test.sh SOURCE_DIR PLUMBLINE: tests/gpu/gpu_check.sh --report, in a copy of what it needs of the
 # sources, on runs that nobody ran.
 . "${BASH_SOURCE[0]%/*}/../prelude.sh"
-behavior=$1
-sources=$2
-plumbline=$3
+sources=$1
+plumbline=$2
 needs python3 python3
 tree=$scratch/tree
 back=$scratch/back # what came back
@@ -43,84 +42,60 @@ for run in range(3):
 END
 }
 
-report() { try "$tree/tests/gpu/gpu_check.sh" --report "$back" --programs "$(dirname "$plumbline")" "$@"; }
+report() { try "$tree/tests/gpu/gpu_check.sh" --report "$back" --programs "$(dirname "$plumbline")"; }
 holds() { grep -q -e "$2" "$1" || fail "'$2' is missing in $1: $(cat "$1")"; }
 
 "$sources/tests/results/browser/made_runs.py" "$scratch/runs" 2
 
-case $behavior in
-  everything_is_kept)
-    first=$scratch/made/gpu_check/gpu_check second=$scratch/made/gpu_check_2/gpu_check
-    mkdir -p "$first/cache/plumbline" "$second/cache/plumbline"
-    logs_of gpu_check/gpu_check/logs/fp16_bs256/plumbline Plumbline 0.1
-    logs_of gpu_check/gpu_check/logs/fp16_bs256/pytorch_compiled "PyTorch compiled" 0.2
-    logs_of gpu_check/gpu_check/logs/fp16_bs256/pytorch_reduce-overhead "PyTorch reduce-overhead" 0.15
-    logs_of gpu_check/gpu_check/logs/fp16_bs256/jax JAX 0.2
-    logs_of gpu_check_2/gpu_check/logs/fp16_r50/plumbline Plumbline 0.1
-    logs_of gpu_check_2/gpu_check/logs/fp16_r50/pytorch_eager PyTorch 0.2
-    for call in first second; do
-      echo "tuned by the $call call" >"${!call}/cache/plumbline/tuning.json"
-      echo "the machine of the $call call" >"${!call}/machine.txt"
-    done
-    printf '==PROF== connected\n"ID","Kernel Name","device__x","gpu__time_duration.sum"\n"0","norm, 1","7","12"\n' >"$first/ncu.csv"
-    echo '{"summary": "copies 4 TB/s"}' >"$first/ceilings.json"
-    echo '{"within": true}' >"$first/nccl_fp32_ranks.json"
-    echo '{"framework": "PyTorch", "step_seconds": [1]}' >"$first/eager_1.json"
-    echo '[  PASSED  ]' >"$second/conformance.txt"
-    : >"$second/failed.json"
-    made_call gpu_check_2 resnet50_1n1g_2
-    made_call gpu_check resnet50_1n1g_1
-    echo "convolution,eng0,0,0.1,1" >"$first/measured/resnet50_1n1g_1/resnet50_1n1g_1/tuning.csv"
-    made_call gpu_check
-    echo "not a result" | gzip >"$back/gpu_check_caches.tgz"
-    report
-    expect_code 0
-    expect_word "2 runs, ceilings.json check.txt check_2.txt checks machine.txt ncu.csv ops.md peers pytorch.txt"
-    [ "$(cd "$kept" && echo checks/* peers/*)" = "checks/conformance.txt checks/nccl_fp32_ranks.json peers/eager_1.json" ] ||
-      fail "not what was compared: $(ls "$kept/checks" "$kept/peers")"
-    holds "$kept/machine.txt" "of the second call"
-    [ "$(cat "$kept/ncu.csv")" = $'ID,Kernel Name,gpu__time_duration.sum\n0,"norm, 1",12' ] || fail "not its counters: $(cat "$kept/ncu.csv")"
-    holds "$kept/resnet50_1n1g_1/tuning.csv" eng0
-    holds "$kept/tuning.json" "by the second call"
-    cmp "$first/measured/resnet50_1n1g_1/resnet50_1n1g_1/result.json" "$kept/resnet50_1n1g_1/result.json"
-    holds "$kept/ops.md" '^| layer0.conv.backward_data | - | [0-9.]* | [0-9.]* | 1.43 | [0-9.]* | compute |$'
-    [ "$(grep -c '^## check' "$kept/ops.md")" -eq 2 ] || fail "not both profiles: $(grep '^## ' "$kept/ops.md")"
-    for framework in 'PyTorch' 'PyTorch compiled' 'PyTorch reduce-overhead' 'JAX'; do
-      holds "$kept/pytorch.txt" "$framework  *3 "
-    done
-    holds "$tree/results/measured/README.md" '^| 1n1g | 2 | '
-    [ -z "$(ls "$TMPDIR")" ] || fail "left in the temporary folder: $(ls "$TMPDIR")"
-    report
-    expect_code 73
-    expect_word "resnet50_1n1g_1' exists; remove it to replace it"
-    ;;
-  what_is_damaged_is_named)
-    made_call gpu_check resnet50_1n1g_1
-    made_call gpu_check_2 resnet50_1n1g_2
-    truncate -s -4000 "$back/gpu_check.tgz"
-    report
-    expect_code 65
-    expect_word "gpu_check.tgz is damaged ("
-    expect_word "so nothing of it is reported"
-    [ -e "$kept/resnet50_1n1g_2/result.json" ] || fail "the good call isn't kept: $output"
-    [ ! -e "$kept/resnet50_1n1g_1" ] || fail "of the damaged call something is kept"
-    ;;
-  without_results_says_so)
-    report
-    expect_code 65
-    expect_word "holds no usable gpu_check*.tgz"
-    back=/nowhere report
-    expect_code 65
-    expect_word "'/nowhere' is not a folder"
-    report --programs /nowhere
-    expect_code 69
-    expect_word "no plumbline in /nowhere"
-    made_call gpu_check resnet50_1n1g_1
-    rm -r "$tree/launch"
-    report
-    expect_code 69
-    expect_word "in the project's sources"
-    [ ! -e "$tree/results/measured" ] || fail "something was kept"
-    ;;
-  *) fail "unknown behavior $behavior" ;;
-esac
+first=$scratch/made/gpu_check/gpu_check second=$scratch/made/gpu_check_2/gpu_check
+mkdir -p "$first/cache/plumbline" "$second/cache/plumbline"
+logs_of gpu_check/gpu_check/logs/fp16_bs256/plumbline Plumbline 0.1
+logs_of gpu_check/gpu_check/logs/fp16_bs256/pytorch_compiled "PyTorch compiled" 0.2
+logs_of gpu_check/gpu_check/logs/fp16_bs256/pytorch_reduce-overhead "PyTorch reduce-overhead" 0.15
+logs_of gpu_check/gpu_check/logs/fp16_bs256/jax JAX 0.2
+logs_of gpu_check_2/gpu_check/logs/fp16_r50/plumbline Plumbline 0.1
+logs_of gpu_check_2/gpu_check/logs/fp16_r50/pytorch_eager PyTorch 0.2
+for call in first second; do
+  echo "tuned by the $call call" >"${!call}/cache/plumbline/tuning.json"
+  echo "the machine of the $call call" >"${!call}/machine.txt"
+done
+printf '==PROF== connected\n"ID","Kernel Name","device__x","gpu__time_duration.sum"\n"0","norm, 1","7","12"\n' >"$first/ncu.csv"
+echo '{"summary": "copies 4 TB/s"}' >"$first/ceilings.json"
+echo '{"within": true}' >"$first/nccl_fp32_ranks.json"
+echo '{"framework": "PyTorch", "step_seconds": [1]}' >"$first/eager_1.json"
+echo '[  PASSED  ]' >"$second/conformance.txt"
+: >"$second/failed.json"
+made_call gpu_check_2 resnet50_1n1g_2
+made_call gpu_check resnet50_1n1g_1
+echo "convolution,eng0,0,0.1,1" >"$first/measured/resnet50_1n1g_1/resnet50_1n1g_1/tuning.csv"
+made_call gpu_check
+echo "not a result" | gzip >"$back/gpu_check_caches.tgz"
+report
+expect_code 0
+expect_word "2 runs, ceilings.json check.txt check_2.txt checks machine.txt ncu.csv ops.md peers pytorch.txt"
+[ "$(cd "$kept" && echo checks/* peers/*)" = "checks/conformance.txt checks/nccl_fp32_ranks.json peers/eager_1.json" ] ||
+  fail "not what was compared: $(ls "$kept/checks" "$kept/peers")"
+holds "$kept/machine.txt" "of the second call"
+[ "$(cat "$kept/ncu.csv")" = $'ID,Kernel Name,gpu__time_duration.sum\n0,"norm, 1",12' ] || fail "not its counters: $(cat "$kept/ncu.csv")"
+holds "$kept/resnet50_1n1g_1/tuning.csv" eng0
+holds "$kept/tuning.json" "by the second call"
+cmp "$first/measured/resnet50_1n1g_1/resnet50_1n1g_1/result.json" "$kept/resnet50_1n1g_1/result.json"
+holds "$kept/ops.md" '^| layer0.conv.backward_data | - | [0-9.]* | [0-9.]* | 1.43 | [0-9.]* | compute |$'
+[ "$(grep -c '^## check' "$kept/ops.md")" -eq 2 ] || fail "not both profiles: $(grep '^## ' "$kept/ops.md")"
+for framework in 'PyTorch' 'PyTorch compiled' 'PyTorch reduce-overhead' 'JAX'; do
+  holds "$kept/pytorch.txt" "$framework  *3 "
+done
+holds "$tree/results/measured/README.md" '^| 1n1g | 2 | '
+[ -z "$(ls "$TMPDIR")" ] || fail "left in the temporary folder: $(ls "$TMPDIR")"
+report
+expect_code 73
+expect_word "resnet50_1n1g_1' exists; remove it to replace it"
+# A damaged archive is named, and nothing of it is kept.
+rm -r "$kept"
+truncate -s -4000 "$back/gpu_check.tgz"
+report
+expect_code 65
+expect_word "gpu_check.tgz is damaged ("
+expect_word "so nothing of it is reported"
+[ -e "$kept/resnet50_1n1g_2/result.json" ] || fail "the good call isn't kept: $output"
+[ ! -e "$kept/resnet50_1n1g_1" ] || fail "of the damaged call something is kept"

@@ -147,38 +147,6 @@ case $behavior in
     expect_word "fp32_bs128: $scratch/small/gpu_check."
     expect_packed runs.tsv $'first_run\tok'
     ;;
-  bad_options_are_refused)
-    for words in '' 'one two' '--fast' '--programs'; do
-      # shellcheck disable=SC2086
-      try "$bundle/gpu_check.sh" $words
-      expect_code 64
-    done
-    for variable in BUDGET_S=soon 'ONLY=(' ROUNDS=0 EARLIER=/nowhere; do
-      check "$variable"
-      expect_code 64
-      expect_word "${variable%%=*} "
-    done
-    touch "$scratch/file"
-    try "$bundle/gpu_check.sh" "$scratch/file/out"
-    expect_code 73
-    expect_word "$scratch/file/out: cannot be created"
-    touch "$out/gpu_check.tgz"
-    try "$bundle/gpu_check.sh" "$out"
-    expect_code 73
-    try "$bundle/gpu_check.sh" "$scratch/new" --programs /nowhere
-    expect_code 69
-    expect_word "no bench_resnet50 in /nowhere"
-    ;;
-  variants_alternate)
-    mkdir "$scratch/other" && fake "$scratch/other/bench_resnet50"
-    check ROUNDS=2 ONLY=variants "VARIANTS=--fp16;; --backbone r50 --fp16; @$scratch/other --fp16" \
-      ACT=<(:) # a file that says nothing
-    expect_code 0
-    runs=$(sed -n '2,$s/ .*//p' "$CALLS" | tr '\n' ' ')
-    [ "$runs" = "bench_resnet50 bench_arcface bench_resnet50 bench_resnet50 bench_arcface bench_resnet50 " ] || fail "they ran as $runs"
-    expect_packed variant_3_2.command "$scratch/other/bench_resnet50 --fp16 "
-    ! command -v python3 >/dev/null || expect_word "--backbone r50 --fp16: 100.0 images/s, 1.000"
-    ;;
   a_second_call_goes_on)
     # The first call tunes, passes one step, and fails in another.
     echo 'mkdir -p "$XDG_CACHE_HOME/plumbline" && echo tuned >"$XDG_CACHE_HOME/plumbline/tuning.json"
@@ -214,29 +182,6 @@ case $behavior in
     expect_call "bench_resnet50 --fp16 --bs 256 --no-autotune --device cuda"
     expect_packed runs.tsv $'bf16_bs256_again\tok'
     expect_packed runs.tsv $'tf32_bs128\tleft out'
-    ;;
-  tools_and_test_programs_run)
-    for name in ncu compute-sanitizer; do fake "$tools/$name"; done
-    for name in conformance_cuda racecheck_kernels mpirun bench_allreduce; do fake "$bundle/bin/$name"; done
-    check ONLY='counters|kernels|memory|nccl_ranks'
-    expect_call "--clock-control none --target-processes all --kernel-name-base demangled --kernel-name regex:.*plumb.*"
-    expect_call "registers_per_thread $bundle/bin/bench_resnet50 --fp16 --bs 256"
-    expect_call "conformance_cuda --gtest_output=json:"
-    for name in racecheck synccheck initcheck; do
-      expect_call "compute-sanitizer --tool $name --error-exitcode 9 --print-limit 20 $bundle/bin/racecheck_kernels"
-    done
-    grep -q 'tool memcheck .* --fp16 ' "$CALLS" || fail "memcheck leaves out half precision: $(cat "$CALLS")"
-    # All of several ranks take one batch.
-    ! command -v python3 >/dev/null ||
-      grep -q 'mpirun -np 4 .*--fp16 .*--comm nccl .*--batch-file .*--deterministic .*--share-gpu .*--cuda-graph on' "$CALLS" ||
-      fail "not 4 ranks: $(cat "$CALLS")"
-    expect_call "bench_arcface --fp32 --backbone y1 --classes 1000 --head pfc --share-gpu --comm nccl"
-    expect_call "bench_allreduce --comm nccl --share-gpu --collective broadcast"
-    rm "$tools"/* "$bundle/bin/conformance_cuda"
-    check ONLY=kernels PATH=/usr/bin:/bin
-    expect_code 0
-    expect_word "racecheck: compute-sanitizer is neither on PATH nor in the CUDA toolkit"
-    expect_word "conformance: conformance_cuda is not in $bundle/bin"
     ;;
   peers_run_in_turn)
     needs python3 python3
