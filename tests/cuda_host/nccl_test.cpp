@@ -120,25 +120,6 @@ TEST_F(Nccl, RefusesADtypeThatItCannotSum) {
   EXPECT_EQ(error.code(), ExitCode::internal);
 }
 
-TEST_F(Nccl, HostMemoryIsADefect) {
-  const auto communicator = make();
-  std::vector<float> values(4, 1.0f);
-  const Error error = error_of([&] {
-    communicator->start({.elements = 4, .dtype = DType::f32}, reinterpret_cast<std::byte*>(values.data()));
-  });
-  EXPECT_EQ(error.code(), ExitCode::internal);
-  const std::string sentence = error.what();
-  EXPECT_NE(sentence.find("not memory of the current GPU"), std::string::npos) << sentence;
-}
-
-TEST_F(Nccl, TheDefaultStreamIsNoLane) {
-  const auto communicator = make_nccl_communicator(job(), nullptr, false);
-  const cuda::DeviceMemory memory = on_gpu(std::vector<float>(1, 1.0f));
-  const Error error =
-      error_of([&] { communicator->start({.elements = 1, .dtype = DType::f32}, memory.get()); });
-  EXPECT_NE(std::string(error.what()).find("default stream"), std::string::npos) << error.what();
-}
-
 TEST_F(Nccl, TwoRanksOnOneGpuAreRefusedOnEveryRank) {
   if (job().size() == 1) GTEST_SKIP() << "one rank shares with nobody";
   check(cudaSetDevice(0));
