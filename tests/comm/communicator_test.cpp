@@ -25,18 +25,14 @@ bool is_carried(Kind kind, DType dtype) {
   return true;
 }
 
-TEST(CollectiveDtypes, AreSummedInFloatingPointOnly) {
-  for (Kind kind : {Kind::allreduce_sum, Kind::reduce_scatter_sum})
-    for (DType dtype : kAllDtypes)
-      EXPECT_EQ(is_carried(kind, dtype), dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16);
-}
-
-TEST(CollectiveDtypes, AreAllGathered) {
-  for (DType dtype : kAllDtypes) EXPECT_TRUE(is_carried(Kind::allgather, dtype));
-}
-
-TEST(CollectiveDtypes, HaveMaximaInF32Only) {
-  for (DType dtype : kAllDtypes) EXPECT_EQ(is_carried(Kind::allreduce_max, dtype), dtype == DType::f32);
+TEST(CollectiveDtypes, AreGatheredAllSummedInFloatingPointAndHaveMaximaInF32) {
+  for (const DType dtype : kAllDtypes) {
+    const bool is_floating = dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+    EXPECT_TRUE(is_carried(Kind::allgather, dtype));
+    EXPECT_EQ(is_carried(Kind::allreduce_sum, dtype), is_floating);
+    EXPECT_EQ(is_carried(Kind::reduce_scatter_sum, dtype), is_floating);
+    EXPECT_EQ(is_carried(Kind::allreduce_max, dtype), dtype == DType::f32);
+  }
 }
 
 TEST(CollectiveParts, AreEqualOnAllRanks) {

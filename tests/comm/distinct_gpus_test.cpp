@@ -5,17 +5,12 @@
 namespace plumb {
 namespace {
 
-TEST(DistinctGpus, OneGpuEachIsWhatIsWanted) {
-  EXPECT_FALSE(shared_gpu({{"node1", "GPU-a"}, {"node1", "GPU-b"}, {"node2", "GPU-c"}}));
-  EXPECT_FALSE(shared_gpu({}));
-}
-
-TEST(DistinctGpus, CpusAreNotCompared) {
-  EXPECT_FALSE(shared_gpu({{"node1", ""}, {"node1", ""}}));
-}
-
-TEST(DistinctGpus, OneNumberOnTwoHostsIsTwoGpus) {
-  EXPECT_FALSE(shared_gpu({{"node1", "GPU-a"}, {"node2", "GPU-a"}}));
+TEST(DistinctGpus, NeitherCpusNorOneNumberOnTwoHostsAreShared) {
+  for (const auto& gpus : {std::vector<RankDevice>{},
+                           {{"node1", "GPU-a"}, {"node1", "GPU-b"}, {"node2", "GPU-c"}},
+                           {{"node1", ""}, {"node1", ""}},
+                           {{"node1", "GPU-a"}, {"node2", "GPU-a"}}})
+    EXPECT_FALSE(shared_gpu(gpus));
 }
 
 TEST(DistinctGpus, NamesBothRanksTheGpuTheCountsAndTheRemedy) {

@@ -172,17 +172,6 @@ case $behavior in
     expect_word "gpu_check_1.tgz: of commit 123456789abc, not of cba987654321; its steps run again"
     expect_packed runs.tsv $'fp16_bs512\tok'
     ;;
-  tuning_that_fails_goes_on)
-    echo '[[ $* != *"--bs 256 --iters 5"* ]] || exit 70
-      [[ $* != *--bf16* ]] || [ "$(grep -c -e --bf16 "$CALLS")" -gt 1 ] || exit 70
-      [[ $* != *--tf32* ]] || { echo "bench_resnet50: --tf32: this GPU does not support it" >&2; exit 64; }' >"$ACT"
-    check ONLY='headline|precisions'
-    expect_code 1
-    [ "$(grep -c 'bs 256 --iters 5' "$CALLS")" -eq 3 ] || fail "not three tries: $(cat "$CALLS")"
-    expect_call "bench_resnet50 --fp16 --bs 256 --no-autotune --device cuda"
-    expect_packed runs.tsv $'bf16_bs256_again\tok'
-    expect_packed runs.tsv $'tf32_bs128\tleft out'
-    ;;
   peers_run_in_turn)
     needs python3 python3
     for name in torch torchvision flax; do echo >"$scratch/$name.py"; done
