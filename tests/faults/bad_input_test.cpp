@@ -156,7 +156,7 @@ TEST(OutOfMemory, BytesAndWhatFitsAreThePlansAndNothingIsAllocated) {
   const std::string& sentence = ended.lines.front();
   const auto& bytes = plan.at("memory_bytes");
   // The plan, plus the copy that initial values are loaded from.
-  EXPECT_EQ(number_after(sentence, "need "),
+  EXPECT_EQ(number_after(sentence, "needs "),
             bytes.at("planned").get<double>() + bytes.at("parameters").get<double>())
       << sentence;
   // Other programs allocate and free memory between the two.

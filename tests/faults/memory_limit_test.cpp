@@ -64,7 +64,7 @@ TEST(MemoryLimitOfManyThreads, IsToldBeforeOneCannotBeStarted) {
 TEST(OpenFiles, TooFewAreReportedBeforeMpiStarts) {
   const Place place;
   expect_one_sentence(place.run("sh -c 'ulimit -n 32 && exec " + place.bench(kOne + "--iters 2") + "'"),
-                      kUnavailable, {"ulimit -n 32", "64 open files", "raise the limit"});
+                      kUnavailable, {"ulimit -n 32", "64 open files", "raise that limit"});
 }
 
 // Each takes 92 MiB of coefficients, which two workers may not have at once.

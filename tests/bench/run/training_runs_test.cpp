@@ -67,7 +67,7 @@ TEST(TrainingRuns, InBf16StayNearFp32AndAgreeAcrossRanks) {
       "--image-size 64 --bs 8 --lr 0.001 --warmup 1 --seed 7 --device cpu --iters 3 ";
   const ProgramRun half = run_small(folder.path(), 2, arguments + "--bf16 --log-dir half");
   if (half.exit_code == 64) {
-    EXPECT_NE(half.messages.find("it has neither AVX512_BF16 nor AMX; give --fp32"), std::string::npos)
+    EXPECT_NE(half.messages.find("it has neither AVX512_BF16 nor AMX; pass --fp32"), std::string::npos)
         << half.messages;
     GTEST_SKIP() << "no bf16 here";
   }
