@@ -26,8 +26,8 @@ constexpr double kOpenFiles = 1024;
 
 // The least value of a counter, or of one that begins so, that is a fault. Of NVLinks, rows and pages: DCGM's
 // health checks (github.com/NVIDIA/DCGM at 72fa3fe: modules/health/DcgmHealthWatch.cpp,
-// common/DcgmGPUHardwareLimits.h). They limit CRC errors and PCIe replays by their rate: these are not
-// judged. A recovery action: nvml.h, nvmlDeviceGpuRecoveryAction_t.
+// common/DcgmGPUHardwareLimits.h). They limit PCIe replays, and one of them CRC errors, by their rate: these
+// are not judged. A recovery action: nvml.h, nvmlDeviceGpuRecoveryAction_t.
 constexpr struct {
   const char* counter;
   std::int64_t least;

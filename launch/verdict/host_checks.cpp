@@ -154,7 +154,7 @@ void add_relative(Verdict& verdict, const ScreenReport& report,
               .remark = report.was_judged
                             ? fmt::format("devices vary so much that only a loss over {} % would show",
                                           percent_text(report.smallest_loss_shown))
-                            : "fewer than three of a kind, and nothing is expected of them: give --expect",
+                            : "fewer than three of a kind, and nothing is expected of them: pass --expect",
               .runs = untold.size()};
   set_places(check, untold, verdict);
   verdict.add(std::move(check));
@@ -304,9 +304,10 @@ void add_links(Verdict& verdict, const Links& links, const std::optional<Expecte
                                        : "",
                .limit = kLinkLimit,
                .outcome = expected || can_compare ? Outcome::pass : Outcome::unknown,
-               .remark = expected      ? ""
-                         : can_compare ? "all could be slow alike: give --link or --expect"
-                                       : "one link has none to compare with: give --link or --expect",
+               .remark = expected ? ""
+                         : can_compare
+                             ? "such a comparison misses hosts that are all slow: pass --link or --expect"
+                             : "one link has none to compare with: pass --link or --expect",
                .runs = 5});
 }
 

@@ -134,7 +134,7 @@ std::string verdict_text(const Verdict& verdict) {
     const auto same = std::ranges::find(remarks, check.remark, [](const auto& one) { return one.second; });
     if (same == remarks.end())
       remarks.emplace_back(where_text(check), check.remark);
-    else
+    else if (same->first.find(where_text(check)) == std::string::npos)
       append_part(same->first, where_text(check));
   }
   text += padded_table(rows, "lllrrrl");

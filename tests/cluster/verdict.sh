@@ -11,7 +11,7 @@ accept() {
   shift
   code=0
   on_first "$programs/plumbline" accept --ssh "$CLUSTER ssh" --output "$name" --budget 0.2 "$@" \
-    --program "$programs/bench_arcface" -- --backbone y1 --head dp --classes 100 --bs 2 --threads 1 >"$name.txt" 2>&1 || code=$?
+    --program "${program:-$programs/bench_arcface}" -- --backbone y1 --head dp --classes 100 --bs 2 --threads 1 >"$name.txt" 2>&1 || code=$?
   cat "$name.txt"
 }
 
@@ -67,7 +67,7 @@ case $scenario in
   accept_names_another_build_and_odd_bits)
     on_cluster 4 1gbit
     mkdir package
-    cp "$programs/plumbline" "$programs/bench_allreduce" package/
+    cp "$programs/bench_allreduce" package/
     cat >package/bench_arcface <<PROGRAM
 #!/bin/sh
 case \$(hostname):\$* in
@@ -77,7 +77,7 @@ esac
 exec "$programs/bench_arcface" "\$@"
 PROGRAM
     chmod +x package/bench_arcface
-    programs=$PWD/package
+    program=$PWD/package/bench_arcface
     accept odd -H 'n[1-4]'
     expect_bad odd n2 n3
     grep -q "^n2: build " odd.txt || fail "n2's build isn't named"
