@@ -69,7 +69,7 @@ TEST(RanksDisagree, OptionThatOnlyOneRankRefuses) {
   const Place place;
   const Ended ended = place.run(Place::mpirun(1, place.bench(kTwoSteps + "--bs 2")) + " : -np 1 " +
                                 place.bench(kTwoSteps + "--bs 0"));
-  expect_one_sentence(ended, kUsage, {"rank 1", "--bs", "'0'"});
+  expect_one_sentence(ended, kUsage, {"rank 1", "--bs 0: expected"});
   EXPECT_TRUE(place.contents().empty());
 }
 

@@ -21,8 +21,7 @@ TEST_F(DistinctGpus, ASharedOneIsRefusedOnEveryRankAndToldByOne) {
   } catch (const Error& error) {
     told_elsewhere = dynamic_cast<const ErrorToldElsewhere*>(&error) != nullptr;
     EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_NE(std::string(error.what()).find(" both use GPU-a; "), std::string::npos)
-        << error.what();
+    EXPECT_NE(std::string(error.what()).find(" both use GPU-a; "), std::string::npos) << error.what();
   }
   EXPECT_EQ(told_elsewhere, job().rank() != 0);
 }
