@@ -51,8 +51,7 @@ TEST(Keep, AKilledRunLeavesItsStepsAndNoScore) {
   const Ended early = elsewhere.run(elsewhere.plumbline("postmortem " + place.file(run_folder(place))));
   EXPECT_EQ(early.exit_code, kBadData);
   ASSERT_FALSE(early.lines.empty());
-  expect_in(early.lines.back(),
-            {"still runs", "as process " + std::to_string(program.ranks().at(0).pid)});
+  expect_in(early.lines.back(), {"still runs", "as process " + std::to_string(program.ranks().at(0).pid)});
   program.send(0, SIGKILL);
   EXPECT_EQ(program.wait().exit_code, 128 + SIGKILL);
   expect_no_score(place, "interrupted before it ended, at iteration ");
