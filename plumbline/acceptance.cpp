@@ -177,7 +177,10 @@ class Acceptance {
     show(fmt::format("{} alone, then all at once", counted(devices.size(), "device")));
     ScreenWork work = work_;
     work.seconds = std::min(work.seconds, plan_for(good.size()).run_seconds());
-    DeviceRuns runs(work, transport_, good, static_cast<std::size_t>(arguments_.hosts.most_at_once),
+    // Hosts on one machine would take CPUs from each other.
+    const bool one_by_one = busy_hosts(good).on_one_machine > 1;
+    DeviceRuns runs(work, transport_, good,
+                    one_by_one ? 1 : static_cast<std::size_t>(arguments_.hosts.most_at_once),
                     [](std::size_t) {});
     runs.alone(devices);
     const std::vector<std::string> kept = verdict_.kept();

@@ -230,16 +230,19 @@ class Sweep {
 std::string reason_in(const fs::path& output, const std::string& program, bool over_hosts) {
   constexpr std::size_t kLongest = 400;
   std::ifstream stream(output);
-  std::string first, sentence;
+  std::string first, sentence, noticed;
   bool shows_command = over_hosts;
   for (std::string line; std::getline(stream, line);) {
     line = printable(std::move(line), ' ');
     if (line.find_first_not_of(" -=*") == std::string::npos) continue;
     for (const std::string& speaker : {program + ": ", std::string(kLaunchRun) + ": "})
       if (line.starts_with(speaker)) sentence = line.substr(speaker.size());
+    // "mpirun noticed that process rank 1 with PID 7 on node n2 exited on signal 9 (Killed)."
+    if (line.find(" noticed that process ") != std::string::npos) noticed = line;
     if (!std::exchange(shows_command, false) && first.empty()) first = line;
   }
   if (!sentence.empty()) return sentence.substr(0, kLongest);
+  if (!noticed.empty()) first = noticed;
   return fmt::format("{} (all of it is in {})", first.empty() ? "it said nothing" : first.substr(0, kLongest),
                      output.string());
 }

@@ -42,9 +42,9 @@ struct SweepListener {
 // isn't tried again, and runs over as many hosts or more stay open for --resume.
 enum class OnLostHost { retry, skip };
 
-// The sentence of a program that failed, "out of memory: …", or of launch/run; without one, the first line of
-// the launcher, which names the failure (advice comes after it). launch/run first shows the launcher's
-// command.
+// The sentence of a program that failed, "out of memory: …", or of launch/run; without one, what mpirun says
+// of a process that ended, or its first line, which names the failure (advice comes after it). launch/run
+// first shows the launcher's command.
 std::string reason_in(const std::filesystem::path& output, const std::string& program, bool over_hosts);
 
 // Does the runs that are open by the journal: failed ones get 1 + retries attempts anew. What unfinished
