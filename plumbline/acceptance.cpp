@@ -50,6 +50,7 @@ class Acceptance {
   explicit Acceptance(const AcceptArguments& arguments)
       : arguments_(arguments),
         work_(arguments.work),
+        references_(reference_speeds(arguments.work.reference)),
         hosts_(named_hosts(arguments.hosts)),
         transport_arguments_(arguments.hosts),
         line_(stderr, arguments.quiet ? Terminal{} : terminal_of(stderr)),
@@ -178,9 +179,9 @@ class Acceptance {
     ScreenWork work = work_;
     work.seconds = std::min(work.seconds, plan_for(good.size()).run_seconds());
     // Hosts on one machine would take CPUs from each other.
-    const bool one_by_one = busy_hosts(good).on_one_machine > 1;
-    DeviceRuns runs(work, transport_, good,
-                    one_by_one ? 1 : static_cast<std::size_t>(arguments_.hosts.most_at_once),
+    const BusyHosts busy = busy_hosts(good);
+    DeviceRuns runs(work, references_, transport_, good,
+                    busy.on_one_machine > 1 ? 1 : static_cast<std::size_t>(arguments_.hosts.most_at_once),
                     [](std::size_t) {});
     runs.alone(devices);
     const std::vector<std::string> kept = verdict_.kept();
@@ -200,7 +201,7 @@ class Acceptance {
     if (devices_per_host() > 1) runs.together(devices);
     if (devices.size() > 2) runs.compare_bits(devices);
     screen_ = judge_devices(kept, devices);
-    add_devices(verdict_, screen_, expectation_ ? &*expectation_ : nullptr, busy_hosts(good));
+    add_devices(verdict_, screen_, expectation_ ? &*expectation_ : nullptr, busy);
   }
 
   SweepLauncher launcher() const {
@@ -291,15 +292,15 @@ class Acceptance {
     const SweepFolder folder{folder_ / kRuns};
     SweepJournal journal(folder.path, {.plan = plan_hash(plan), .build = build_hash(plan), .file = "accept"},
                          arguments_.resume);
-    const SweepOutcome outcome = run_sweep(
-        plan, folder, journal,
-        {.progress =
-             [&](const SweepProgress& progress) {
-               show(fmt::format("scaling: {} of {} runs, {}", progress.finished, progress.total,
-                                progress.run));
-             },
-         .warn = [](const std::string&) {},
-         .is_wanted = [&](const SweepRun& run) { return !is_settled(folder.runs(), run.case_name()); }});
+    const SweepOutcome outcome =
+        run_sweep(plan, folder, journal,
+                  {.progress =
+                       [&](const SweepProgress& progress) {
+                         show(fmt::format("scaling: {} of {} runs, {}", progress.finished, progress.total,
+                                          progress.run));
+                       },
+                   .warn = [](const std::string&) {},
+                   .is_wanted = [&](const SweepRun& run) { return !is_settled(folder.runs(), run); }});
     if (outcome.signal != 0)
       throw Error(static_cast<ExitCode>(128 + outcome.signal),
                   "stopped by signal {}; continue with --output {} --resume", outcome.signal,
@@ -308,16 +309,16 @@ class Acceptance {
     for (const FailedRun& failed : outcome.failed)
       if (reasons.insert(failed.reason).second) add_failed_run("scaling", failed.reason);
     if (outcome.finished == 0 || plan.runs.size() < 2) return;
-    const std::vector<HostAnswer> good = good_answers();
+    const BusyHosts busy = busy_hosts(good_answers());
     add_scaling(verdict_, {.runs = folder.runs(),
                            .links = links_,
                            .expected_link = expected_link() ? std::optional(expected_link()->bytes_per_second)
                                                             : std::nullopt,
-                           .shares_machine = busy_hosts(good).on_one_machine > 1,
+                           .shares_machine = busy.on_one_machine > 1,
                            .hosts = verdict_.kept()});
     if (!arguments_.against.empty())
       add_against(verdict_, folder.runs(), SweepFolder{fs::path(arguments_.against) / kRuns}.runs(),
-                  !busy_hosts(good).names.empty());
+                  !busy.names.empty());
   }
 
   Expectation good_values() const {
@@ -350,14 +351,15 @@ class Acceptance {
                                         {"plumbline.prom", verdict_prometheus(verdict_)}})
       write_output({.option = "--output", .path = (folder_ / name).string(), .overwrite = true}, content);
     if (!verdict_.kept().empty()) save_good_values();
-    write_accept_report(folder_);
     print_text(arguments_.json ? json : text);
+    write_accept_report(folder_);
     const bool has_measured = !screen_.devices.empty();
     return has_measured ? exit_code_of(verdict_.outcome()) : static_cast<int>(ExitCode::unavailable);
   }
 
   const AcceptArguments& arguments_;
   ScreenWork work_;
+  const std::vector<ReferenceSpeed> references_;
   HostList hosts_;
   HostArguments transport_arguments_;
   HostTransport transport_;

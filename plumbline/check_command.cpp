@@ -114,6 +114,7 @@ Verdict judge_this_host(const CheckArguments& arguments) {
     expectation = read_expectation(file);
   ScreenWork work{.program = arguments.program, .reference = arguments.reference};
   if (expectation) work.options = expectation->options;
+  const std::vector<ReferenceSpeed> references = reference_speeds(work.reference);
   const SignalWatch signals;
   const std::vector<HostAnswer> answers{
       ask_this_host({.program = screened_program(work), .log_folder = temporary_folder()}, signals)};
@@ -130,7 +131,7 @@ Verdict judge_this_host(const CheckArguments& arguments) {
   work.seconds = std::max(1.0, arguments.budget_seconds / 4);
   work.run_timeout_seconds = std::max(arguments.budget_seconds, 30.0);
   if (verdict.outcome() != Outcome::fail) {
-    DeviceRuns runs(work, {}, answers, 1, [](std::size_t) {});
+    DeviceRuns runs(work, references, {}, answers, 1, [](std::size_t) {});
     if (devices.size() > 1)
       run_together(runs, devices, expectation);
     else

@@ -44,6 +44,7 @@ int screen_hosts(const ScreenArguments& arguments) {
   auto [hosts, user] = named_hosts(arguments.hosts);
   const HostTransport transport = hosts.empty() ? HostTransport{} : transport_of(arguments.hosts, user);
   if (hosts.empty()) hosts = {own_host()};
+  const std::vector<ReferenceSpeed> references = reference_speeds(arguments.work.reference);
   const HostQuestions questions{.program = screened_program(arguments.work),
                                 .log_folder = temporary_folder()};
   const std::vector<HostAnswer> answers =
@@ -53,7 +54,7 @@ int screen_hosts(const ScreenArguments& arguments) {
   ProgressBar bar(stderr, terminal_of(stderr), (usable > 2 ? 3 : 2) * usable, 1, "runs/s");
   const double start = wall_seconds();
   DeviceRuns runs(
-      arguments.work, transport, answers, static_cast<std::size_t>(arguments.hosts.most_at_once),
+      arguments.work, references, transport, answers, static_cast<std::size_t>(arguments.hosts.most_at_once),
       [&](std::size_t ended) { bar.update(static_cast<std::int64_t>(ended), wall_seconds() - start); });
   runs.alone(devices);
   runs.together(devices);

@@ -55,7 +55,7 @@ std::vector<OptionSpec> one_log_options(AnalyzeOptions& options) {
               .with_default("all")
               .rare(),
           number_option("--from", "I", stretch.from, {0, kMostIterations},
-                        "first iteration to read, as the log numbers it; there is no warm-up then")
+                        "first iteration to read, numbered as in the log, without a warm-up")
               .with_default("the log's first")
               .rare(),
           number_option("--to", "I", stretch.to, {0, kMostIterations}, "last iteration to read")

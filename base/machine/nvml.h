@@ -63,7 +63,7 @@ struct NvmlSystem {
 // All GPUs of this host, in NVML's order. Nothing if there is no such library or driver.
 std::optional<NvmlSystem> nvml_system(const std::string& library);
 
-// Of the GPU (nvmlDevice_t): nvlinks, nvlinks_up, and sums of their errors
+// Adds counters of the GPU (nvmlDevice_t): nvlinks, nvlinks_up, and sums of their errors
 // (nvlink_{replay,recovery,crc}_errors; from Blackwell on nvlink_recoveries{,_failed}); fabric_unready (0 or
 // 1, with NVSwitches); pcie_{width,generation} now, which sink in a GPU at rest, and with _max; pcie_replays;
 // pages_{retired,pending}, before Ampere; recovery_action (nvmlDeviceGpuRecoveryAction_t). Needs structs of

@@ -119,6 +119,18 @@ const std::vector<std::pair<std::string, std::string>>& exit_code_texts() {
   return codes;
 }
 
+const std::vector<std::pair<std::string, std::string>>& variable_texts() {
+  static const std::vector<std::pair<std::string, std::string>> variables{
+      {"NO_COLOR", "set to anything: no colors"},
+      {"TMPDIR", "folder where MPI keeps files during a run; needs at least 1 MiB"},
+      {"XDG_CACHE_HOME", "folder of plumbline/tuning.json, the tuning cache; default ~/.cache"},
+      {"PLUMBLINE_NVML_LIBRARY", "path of libnvidia-ml.so.1"},
+      {"PLUMB_CUDA_LIBRARIES", "folders with CUDA's libraries, for the programs of launch/bundle"},
+      {"OMP_WAIT_POLICY, GOMP_SPINCOUNT",
+       "if neither is set, the programs set passive and 3000 and start again"}};
+  return variables;
+}
+
 std::string man_page(const ManPage& page, const std::string& version) {
   std::string text =
       ".TH " + quoted(page.name) + " 1 \"\" " + quoted("Plumbline " + version) + " \"User Commands\"\n";
@@ -136,9 +148,11 @@ std::string man_page(const ManPage& page, const std::string& version) {
   for (const ManSection& section : page.sections) text += section_text(section);
   text += ".SH \"EXIT STATUS\"\n";
   for (const auto& [code, meaning] : exit_code_texts()) text += tagged(bold(code), {meaning});
-  return text +
-         "Every failure is one sentence on standard error that names the option or file, the value and the "
-         "remedy\\&.\n";
+  text +=
+      "Every failure is one sentence on standard error that names the option or file, the value and the "
+      "remedy\\&.\n.SH ENVIRONMENT\n";
+  for (const auto& [name, effect] : variable_texts()) text += tagged(bold(name), {effect});
+  return text;
 }
 
 ManSection see_also(const std::string& others) {

@@ -145,7 +145,7 @@ std::vector<ForeignOption> nccl_tests_options() {
           {"-o,--op", "reductions are sums only; leave it out"},
           {"-r,--root", "broadcasts start at rank 0 only; leave it out"},
           {"-c,--check", "every element is checked in every run; leave it out"},
-          {"-a,--average", "times are always those of the slowest rank; leave it out"},
+          {"-a,--average", "the slowest rank's time always counts; leave it out"},
           {"-m,--agg_iters", "every collective is timed by itself; leave it out"},
           {"-G,--cudagraph", "a captured collective is replayed every iteration; use --cuda-graph on"},
           {"-T,--timeout", "a rank that hangs ends the run; use --timeout-s"},
@@ -214,7 +214,7 @@ OptionTable allreduce_option_table(AllreduceOptions& options) {
       .program = kAllreduceProgram,
       .description =
           "Times the collectives of training, in place and out of place, and checks every element. Start it "
-          "under mpirun; the options of one letter are those of nccl-tests.",
+          "under mpirun. One-letter options mean the same as in nccl-tests.",
       .groups = {messages_group(options), carrier_group(options), replay_group(options),
                  answers_group(options), watchdog_options(options.watch)},
       .examples = {"mpirun -np 8 bench_allreduce -b 1M -e 1G # time allreduces of 1 MiB to 1 GiB",

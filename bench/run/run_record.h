@@ -66,7 +66,7 @@ struct ParameterState {
 };
 ParameterState read_parameter_state(const Graph& graph, const Device& device);
 
-// Of every parameter and its last gradient, in public order.
+// Checksums of every parameter and its last gradient, in public order.
 std::vector<TensorChecksum> tensor_checksums(const Graph& graph, const Device& device);
 
 // Notes in the record the tensors of a deterministic run, whether replicas are identical, parameters have

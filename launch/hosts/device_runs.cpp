@@ -190,11 +190,11 @@ std::vector<ScreenedDevice> screened_devices(const std::vector<HostAnswer>& host
   return devices;
 }
 
-DeviceRuns::DeviceRuns(const ScreenWork& work, const HostTransport& transport,
-                       const std::vector<HostAnswer>& hosts, std::size_t most_at_once,
-                       std::function<void(std::size_t)> told)
+DeviceRuns::DeviceRuns(const ScreenWork& work, const std::vector<ReferenceSpeed>& references,
+                       const HostTransport& transport, const std::vector<HostAnswer>& hosts,
+                       std::size_t most_at_once, std::function<void(std::size_t)> told)
     : work_(work),
-      references_(reference_speeds(work.reference)),
+      references_(references),
       transport_(transport),
       hosts_(hosts),
       most_at_once_(most_at_once),
@@ -231,7 +231,10 @@ void DeviceRuns::compare_bits(std::vector<ScreenedDevice>& devices) {
   if (!find_odd_bits(compared).empty())
     run(bits_work(1), compared, usable(compared), kMostTogether,
         [](ScreenedDevice& device, const RunRecord& record) { device.bits.after_first = record.tensors; });
-  for (std::size_t i = 0; i < devices.size(); ++i) devices[i].bits = std::move(compared[i].bits);
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    devices[i].bits = std::move(compared[i].bits);
+    if (devices[i].bits.losses.empty()) devices[i].bits.failure = compared[i].failure;
+  }
 }
 
 ScreenWork DeviceRuns::bits_work(int iterations) const {
@@ -246,6 +249,9 @@ ScreenWork DeviceRuns::bits_work(int iterations) const {
   give("--deterministic", {});
   give("--iters", {std::to_string(iterations)});
   give("--warmup", {"0"});
+  // Steps that neither overflow nor diverge, which would leave nothing to compare.
+  give("--lr", {"0.001"});
+  if (std::ranges::count(work.options, "--fp16") > 0) give("--loss-scale", {"16"});
   if (std::ranges::find(work.options, "--seed") == work.options.end()) give("--seed", {"1"});
   return work;
 }

@@ -45,8 +45,9 @@ class DeviceRuns {
  public:
   // `told`: called with the number of runs that have ended, in all calls together. What it is given must
   // outlive it.
-  DeviceRuns(const ScreenWork& work, const HostTransport& transport, const std::vector<HostAnswer>& hosts,
-             std::size_t most_at_once, std::function<void(std::size_t)> told);
+  DeviceRuns(const ScreenWork& work, const std::vector<ReferenceSpeed>& references,
+             const HostTransport& transport, const std::vector<HostAnswer>& hosts, std::size_t most_at_once,
+             std::function<void(std::size_t)> told);
 
   // Devices without a failure, `indices` of them or all: one of each host at a time. A device that has a run
   // alone keeps the faster one.
@@ -66,7 +67,7 @@ class DeviceRuns {
   CommandWords command_for(const ScreenWork& work, const ScreenedDevice& device) const;
 
   const ScreenWork& work_;
-  std::vector<ReferenceSpeed> references_;
+  const std::vector<ReferenceSpeed>& references_;
   const HostTransport& transport_;
   const std::vector<HostAnswer>& hosts_;
   std::size_t most_at_once_, ended_ = 0;

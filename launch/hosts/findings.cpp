@@ -48,8 +48,9 @@ constexpr const char* kPortErrors[]{
     "port_rcv_errors", "local_link_integrity_errors", "excessive_buffer_overrun_errors"};
 
 // By the immediate actions of NVIDIA's Xid catalog
-// (docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html). Faults: reset the GPU, restart the host,
-// check mechanicals, and workflows for 48, 74 and 144 to 150; and 94, of which DCGM warns. Of programs:
+// (docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html), as github.com/leptonai/gpud copied them in
+// October 2025. Faults: reset the GPU, restart the host,
+// check mechanicals, and workflows for 48, 74 and 144 to 150; also 94, for which DCGM warns. Programs:
 // restart the application, or ignore. Doctor doesn't judge the others.
 constexpr int kFaultXids[]{46,  48,  54,  62,  64,  74,  79,  94,  95,  109, 110, 119, 120,
                            136, 140, 143, 144, 145, 146, 147, 148, 149, 150, 155, 156, 158};
@@ -216,7 +217,7 @@ void check_sharing(const std::vector<const HostAnswer*>& answers, HostNotes& fou
                 {.what = folder.path + " is not the folder that others share"});
     else
       found.add("log-elsewhere", answer->name,
-                {.what = folder.path + " is not the folder that the host that asks has"});
+                {.what = folder.path + " is not the same folder as on the asking host"});
   }
 }
 

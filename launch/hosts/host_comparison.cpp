@@ -235,7 +235,7 @@ void check_view(const HostAnswer& viewer, const HostAnswer& named, const std::ve
   } else if (named.addresses && !named.addresses->empty() && !share_any(seen, *named.addresses) &&
              !std::ranges::all_of(*named.addresses, is_loopback)) {
     found.add("name-differs", viewer.name,
-              {.what = fmt::format("resolves {} to {}, the host that asks to {}", named.name, seen.front(),
+              {.what = fmt::format("resolves {} to {}, and the asking host to {}", named.name, seen.front(),
                                    named.addresses->front())});
   }
 }
@@ -271,7 +271,7 @@ void compare_clocks(const Answers& answers, HostNotes& found) {
     if (std::abs(ahead) - answer->clock->uncertainty <= kClockSeconds) continue;
     found.add("clock", answer->name,
               {.what = fmt::format("clock is {} {}", ahead > 0 ? "ahead of" : "behind",
-                                   among_hosts ? "most hosts'" : "that of the host that asks"),
+                                   among_hosts ? "most hosts' clocks" : "the asking host's clock"),
                .detail = fmt::format("{:.3f} s, give or take {:.3f} s", std::abs(ahead),
                                      answer->clock->uncertainty)});
   }

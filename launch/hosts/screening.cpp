@@ -56,7 +56,7 @@ bool agree(const ComputedBits& one, const ComputedBits& other) {
   return one.losses == other.losses && one.after_run == other.after_run;
 }
 
-// What more than half of three devices or more computed; null: there is no such majority.
+// The bits that more than half of the devices computed; null without a majority, or with fewer than three.
 const ComputedBits* majority(const std::vector<ScreenedDevice>& devices,
                              const std::vector<std::size_t>& indices) {
   if (indices.size() < kLeastDevices) return nullptr;

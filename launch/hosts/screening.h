@@ -38,6 +38,7 @@ ScreenRun screen_run_of(const RunRecord& record, const std::vector<ReferenceSpee
 struct ComputedBits {
   std::vector<double> losses;
   std::vector<TensorChecksum> after_run, after_first;  // of all iterations, and of a run of one iteration
+  std::string failure;                                 // why there was none
 };
 
 // A device whose losses or tensors are not those of most devices of its name, to the bit: it computes

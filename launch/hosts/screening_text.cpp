@@ -105,6 +105,10 @@ std::string screen_text(const ScreenReport& report) {
   for (const SlowDevice& slow : report.slow) text += slow_device_text(report, slow);
   for (const OddBits& odd : report.odd) text += odd_text(odd, report.devices) + "\n";
   for (const ScreenedDevice& device : report.devices)
+    if (device.failure.empty() && !device.bits.failure.empty())
+      text += fmt::format("{}: cannot compare its bits, as the deterministic run failed: {}\n",
+                          device_text(device), printable(device.bits.failure));
+  for (const ScreenedDevice& device : report.devices)
     if (!device.failure.empty())
       text += fmt::format("{} has no result: {}\n", device_text(device), printable(device.failure));
   if (report.slow.empty() && rows.size() > 1)

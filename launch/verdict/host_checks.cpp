@@ -168,6 +168,18 @@ void add_by_reference(Verdict& verdict, const std::vector<const ScreenedDevice*>
   add_judged(verdict, judged);
 }
 
+// Devices that have a speed, but whose run for the comparison of bits failed.
+void add_unknown_bits(Verdict& verdict, const ScreenReport& report) {
+  Check check{.check = "bits", .outcome = Outcome::unknown};
+  for (const ScreenedDevice& device : report.devices) {
+    if (!device.failure.empty() || device.bits.failure.empty()) continue;
+    check.where.push_back(device_text(device));
+    if (!contains(check.hosts, device.host)) check.hosts.push_back(device.host);
+    check.remark = "the deterministic run failed: " + device.bits.failure;
+  }
+  if (!check.where.empty()) verdict.add(std::move(check));
+}
+
 std::string rate_text(double bytes_per_second) {
   return fmt::format("{:.3g} GB/s", bytes_per_second / kGiga);
 }
@@ -255,6 +267,7 @@ void add_devices(Verdict& verdict, const ScreenReport& report, const Expectation
                  .outcome = Outcome::fail,
                  .remark = odd_text(odd, report.devices) + "; have it replaced, as its results are wrong",
                  .runs = 1});
+  add_unknown_bits(verdict, report);
   for (const auto& [name, kind] : kinds) {
     const ExpectedDevice* expected = expectation == nullptr ? nullptr : expectation->find(name);
     if (expected == nullptr && kind.front()->alone->reference > 0) {

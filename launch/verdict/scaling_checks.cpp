@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kScalingLimit = 0.1, kAgainstLimit = 0.03;
 constexpr double kSettledSpread = 0.03;
-constexpr std::size_t kSettledRuns = 3;
+constexpr int kSettledRuns = 3;
 
 Check scaling_check(const MeasuredCase& measured, const PredictedCase* predicted) {
   Check check{.check = "scaling " + measured.layout.name(),
@@ -68,11 +68,12 @@ Check against_check(const GateCase& judged, const std::string& source, bool is_b
 
 }  // namespace
 
-bool is_settled(const std::filesystem::path& runs, const std::string& case_name) {
+bool is_settled(const std::filesystem::path& runs, const SweepRun& next) {
+  if (next.repetition <= kSettledRuns) return false;
   try {
     for (const Sample& sample : load_samples(runs).samples) {
       const std::vector<double> speeds = sample.figures();
-      if (sample.configuration.case_name() != case_name || speeds.size() < kSettledRuns) continue;
+      if (sample.configuration.case_name() != next.case_name() || std::ssize(speeds) < kSettledRuns) continue;
       const auto [low, high] = std::ranges::minmax_element(speeds);
       return *high - *low < kSettledSpread * median(speeds);
     }

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "launch/sweep/sweep_plan.h"
 #include "launch/verdict/verdict.h"
 #include "results/record/links.h"
 
@@ -23,8 +24,8 @@ struct ScalingJudgement {
 // tell.
 void add_scaling(Verdict& verdict, const ScalingJudgement& judgement);
 
-// Three runs or more of the case, "2n1g", lie within 3 %: more of them would tell little.
-bool is_settled(const std::filesystem::path& runs, const std::string& case_name);
+// The three runs or more before this one of its case lie within 3 %: more of them would add little.
+bool is_settled(const std::filesystem::path& runs, const SweepRun& next);
 
 // Each case of `runs` against the same one of `earlier`, both folders of run folders: fails where it is
 // significantly slower by over 3 %, can't tell where so few or so varying runs could not have shown that, or

@@ -65,13 +65,14 @@ std::string reason_of(bool profiled, bool has_links, const std::optional<JudgedS
   return has_links ? " without a run with --profile" : " without a run with --profile and links.json";
 }
 
-void add_prediction(const CurveSamples& curve, const std::optional<NamedLinks>& named,
+std::optional<NamedLinks> probed_by(const CurveSamples& curve) {
+  std::optional<Links> probed = probed_links(measured_cases(curve));
+  return probed ? std::optional(NamedLinks{std::move(*probed), kProbedLinks}) : std::nullopt;
+}
+
+void add_prediction(const CurveSamples& curve, const std::optional<NamedLinks>& links,
                     std::optional<double> expected_link, ReportCurve& shown,
                     std::vector<std::string>& left_out) {
-  if (curve.size() < 2) return;
-  std::optional<NamedLinks> links = named;
-  if (auto probed = probed_links(measured_cases(curve)); probed && !links)
-    links = NamedLinks{std::move(*probed), kProbedLinks};
   const bool profiled = has_profile(curve);
   std::optional<JudgedScaling> judged;
   if (links && profiled) judged = judge(curve, *links, expected_link, left_out);
@@ -94,12 +95,13 @@ void add_predictions(const std::vector<CurveSamples>& groups, const ReportOption
                      ReportData& data) {
   const std::optional<NamedLinks> named = links_of_file(options.links, data.left_out);
   if (named) data.links = to_json(named->links);
-  for (const CurveSamples& group : groups)
-    if (const auto probed = probed_links(measured_cases(group)); probed && data.links.is_null())
-      data.links = to_json(*probed);
-  for (std::size_t i = 0; i < groups.size(); ++i)
-    add_prediction(behind_base(groups[i], groups), named, options.expected_link, data.curves[i],
-                   data.left_out);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const CurveSamples curve = behind_base(groups[i], groups);
+    if (curve.size() < 2) continue;
+    const std::optional<NamedLinks> links = named ? named : probed_by(curve);
+    if (links && data.links.is_null()) data.links = to_json(links->links);
+    add_prediction(curve, links, options.expected_link, data.curves[i], data.left_out);
+  }
 }
 
 }  // namespace plumb

@@ -115,6 +115,16 @@ TEST(Verdict, TheFirstOddTensorInBackwardsOrderIsNamed) {
       "in bn1.weight's gradient");
 }
 
+TEST(Verdict, BitsThatCouldNotBeComparedAreNoPass) {
+  Verdict verdict{.hosts = {"n1", "n2", "n3"}};
+  const ScreenedDevice failed = device("n3", 100, {.failure = "out of memory"});
+  const ScreenReport report = judge_devices(verdict.hosts, {device("n1", 100), device("n2", 100), failed});
+  add_devices(verdict, report, nullptr, {});
+  EXPECT_EQ(verdict.outcome(), Outcome::unknown);
+  EXPECT_EQ(verdict.checks.front().where, std::vector<std::string>{"n3"});
+  EXPECT_EQ(verdict.checks.front().remark, "the deterministic run failed: out of memory");
+}
+
 TEST(Verdict, ItsFirstLineFitsASchedulersReason) {
   Verdict verdict{.hosts = {"a-host-with-a-long-name.of-a-long-domain.example"}};
   verdict.add({.check = "device alone",

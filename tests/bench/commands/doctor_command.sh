@@ -70,7 +70,7 @@ STUB
     sed -i 's/clock $EPOCHREALTIME/clock $((EPOCHSECONDS + 3650))/' transport
     doctor -H n1.invalid
     expect_code 1
-    expect_word "n1.invalid: clock is ahead of that of the host that asks (36" # an hour
+    expect_word "n1.invalid: clock is ahead of the asking host's clock (36" # an hour
     # This host alone needs no transport.
     rm transport
     code=0

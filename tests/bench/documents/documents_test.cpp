@@ -100,20 +100,31 @@ TEST(ManPage, KeepsWhatRoffWouldTakeForItself) {
   EXPECT_NE(text.find(".x = 3"), std::string::npos) << text;
 }
 
-TEST(ManPage, ListsTheExitCodesOfTheDocuments) {
-  std::istringstream document(read_text(PLUMB_TEST_DATA "/../../docs/reference/exit-codes.md"));
+// The table in this section of a page of docs/reference has exactly these rows, and manual pages have them
+// too.
+void expect_table(const std::string& page, const std::string& heading,
+                  const std::vector<std::pair<std::string, std::string>>& texts) {
+  std::istringstream document(read_text(PLUMB_TEST_DATA "/../../docs/reference/" + page));
   std::vector<std::string> rows, expected;
   bool inside = false;
   for (std::string line; std::getline(document, line);) {
-    if (line.starts_with("## ")) inside = line == "## Exit codes";
-    if (inside && line.starts_with("| ") && line != "| code | meaning |") rows.push_back(line);
+    if (line.starts_with("## ")) inside = line == heading;
+    if (inside && line.starts_with("| ")) rows.push_back(line);
   }
-  for (const auto& [code, meaning] : exit_code_texts())
-    expected.push_back("| " + code + " | " + meaning + " |");
+  if (!rows.empty()) rows.erase(rows.begin());  // the table's head
+  for (const auto& [name, text] : texts) expected.push_back("| " + name + " | " + text + " |");
   EXPECT_EQ(rows, expected);
-  for (const std::string& page : {page_of_bench("bench_resnet50"), page_of_plumbline()})
-    for (const auto& [code, meaning] : exit_code_texts())
-      EXPECT_NE(page.find(".TP\n\\fB" + code + "\\fR\n"), std::string::npos) << code;
+  for (const std::string& manual : {page_of_bench("bench_resnet50"), page_of_plumbline()})
+    for (const auto& [name, text] : texts)
+      EXPECT_NE(manual.find(".TP\n\\fB" + name + "\\fR\n"), std::string::npos) << name;
+}
+
+TEST(ManPage, ListsTheExitCodesOfTheDocuments) {
+  expect_table("exit-codes.md", "## Exit codes", exit_code_texts());
+}
+
+TEST(ManPage, ListsTheVariablesOfTheDocuments) {
+  expect_table("environment.md", "## Plumbline's own", variable_texts());
 }
 
 // Bash's completions for the last of `words`.
