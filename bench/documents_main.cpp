@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
       documents.write_page(
           bench_man_page(table, "train " + std::string(options.model->task) + " and time every step"));
       documents.write_completions(completed(table));
+      documents.write_schema(std::string(program) + "_config", config_schema(table));
     }
     AllreduceOptions allreduce;
     documents.write_page(allreduce_man_page(allreduce_option_table(allreduce)));

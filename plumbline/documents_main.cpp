@@ -6,6 +6,7 @@
 
 #include "base/options/documents.h"
 #include "launch/hosts/findings.h"
+#include "launch/hosts/host_facts.h"
 #include "launch/hosts/screening.h"
 #include "launch/sweep/sweep_journal.h"
 #include "launch/verdict/expectation.h"
@@ -18,6 +19,7 @@
 #include "results/explain/explain.h"
 #include "results/postmortem/postmortem.h"
 #include "results/published/published.h"
+#include "results/record/environment.h"
 #include "results/record/last_words.h"
 #include "results/record/links.h"
 #include "results/record/schema.h"
@@ -38,10 +40,12 @@ int main(int argc, char** argv) {
              {"analyze", analyze_schema()},
              {"compare", compare_schema()},
              {"doctor", doctor_schema()},
+             {"environment", environment_schema()},
              {"expect", expectation_schema()},
              {"explain", explanation_schema()},
              {"gate", gate_schema()},
              {"history", history_schema()},
+             {"host", host_schema()},
              {"last_words", last_words_schema()},
              {"link_comparison", link_comparison_schema()},
              {"links", links_schema()},
@@ -52,7 +56,8 @@ int main(int argc, char** argv) {
              {"scaling", prediction_schema()},
              {"screen", screen_schema()},
              {"sweep", sweep_schema()},
-             {"verdict", verdict_schema()}})
+             {"verdict", verdict_schema()},
+             {"version", version_schema()}})
       documents.write_schema(name, schema);
   });
 }

@@ -52,8 +52,8 @@ is_sm_70() { [ "$(od -An -tu1 -j48 -N1 "$1" | tr -d ' ')" = 70 ]; }
 check_kernels() {
   local cuda=(-x cuda --cuda-path="$cuda12" --cuda-gpu-arch=sm_70 -isystem "$root/kernels/cuda/native")
   printf '#include "%s"\n' "$@" >"$scratch/kernels.cu"
-  compile "sm_70 code of $# kernel sources, as one" "$scratch/kernels.cu" "${cuda[@]}" --cuda-device-only -O1 \
-    -c -o "$scratch/kernels.cubin"
+  compile "sm_70 code of $# kernel sources, as one" "$scratch/kernels.cu" "${cuda[@]}" --cuda-device-only -O0 \
+    -Xcuda-ptxas -O0 -c -o "$scratch/kernels.cubin"
   is_sm_70 "$scratch/kernels.cubin" || { echo "FAILED: they became code for another GPU than sm_70"; return 1; }
   compile "their host sides" "$scratch/kernels.cu" "${cuda[@]}" --cuda-host-only -fsyntax-only
 }

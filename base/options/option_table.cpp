@@ -227,4 +227,19 @@ nlohmann::ordered_json config_json(const OptionTable& table) {
   return config;
 }
 
+nlohmann::ordered_json config_schema(const OptionTable& table) {
+  nlohmann::ordered_json properties;
+  for (const OptionSpec* spec : all_options(table)) {
+    if (spec->config_key.empty()) continue;
+    nlohmann::ordered_json& property =
+        properties[spec->config_key] = {{"description", spec->help.substr(0, spec->help.find('\n'))}};
+    if (const nlohmann::ordered_json value = spec->get(); !value.is_null())
+      property["type"] = {value.type_name(), "null"};
+  }
+  return {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+          {"title", table.program + " --print-config"},
+          {"type", "object"},
+          {"properties", std::move(properties)}};
+}
+
 }  // namespace plumb

@@ -210,6 +210,8 @@ std::string help_text(const OptionTable& table, Shown wanted, int columns = 100)
 
 // Every option that has a key, in the table's order, with its present value.
 nlohmann::ordered_json config_json(const OptionTable& table);
+// The JSON Schema of config_json.
+nlohmann::ordered_json config_schema(const OptionTable& table);
 
 // The known name nearest to a mistyped one; empty if none is near.
 std::string nearest_name(const std::string& name, const std::vector<std::string>& known);

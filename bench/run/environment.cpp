@@ -16,6 +16,7 @@
 #include "base/machine/machine.h"
 #include "base/text.h"
 #include "bench/output/version.h"
+#include "results/record/environment.h"
 
 namespace plumb {
 namespace {
@@ -117,16 +118,17 @@ std::map<std::string, std::string> recorded_variables(const char* const* environ
 }
 
 nlohmann::ordered_json environment_json(const std::vector<std::string>& machines) {
-  nlohmann::ordered_json environment = nlohmann::ordered_json::parse(machines.front());
-  environment["build"] = engine_build_json();
-  environment["variables"] = recorded_variables(environ);
-  std::set<std::string> hosts{environment.at("host").get<std::string>()};
+  EnvironmentRecord environment{.machine = machine_from_json(nlohmann::ordered_json::parse(machines.front())),
+                                .build = build_from_json(engine_build_json()),
+                                .variables = recorded_variables(environ)};
+  std::set<std::string> hosts{environment.machine.host};
   for (const std::string& text : machines) {
-    const auto machine = nlohmann::ordered_json::parse(text);
-    if (hosts.insert(machine.at("host").get<std::string>()).second)
-      environment["other_hosts"].push_back(machine);
+    const MachineRecord machine = machine_from_json(nlohmann::ordered_json::parse(text));
+    if (!hosts.insert(machine.host).second) continue;
+    if (!environment.other_hosts) environment.other_hosts.emplace();
+    environment.other_hosts->push_back(machine);
   }
-  return environment;
+  return to_json(environment);
 }
 
 void require_address_space(double bytes) {

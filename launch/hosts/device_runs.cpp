@@ -251,7 +251,7 @@ ScreenWork DeviceRuns::bits_work(int iterations) const {
   give("--warmup", {"0"});
   // Steps that neither overflow nor diverge, which would leave nothing to compare.
   give("--lr", {"0.001"});
-  if (std::ranges::count(work.options, "--fp16") > 0) give("--loss-scale", {"16"});
+  if (std::ranges::count(work.options, "--fp16") > 0) give("--loss-scale", {"4"});
   if (std::ranges::find(work.options, "--seed") == work.options.end()) give("--seed", {"1"});
   return work;
 }

@@ -12,7 +12,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "base/environment.h"
 #include "base/error.h"
@@ -27,25 +26,71 @@
 #include "base/text_table.h"
 #include "base/unique_fd.h"
 #include "launch/hosts/name_lookup.h"
+#include "results/record/environment.h"
+#include "results/record/fields.h"
 
 namespace plumb {
 
-// Keys are the members' names.
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ProgramFacts, path, failure, version, commit, build_id,
-                                                libraries)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(MpiFacts, mpirun, version, daemon)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(GpuFacts, name, uuid, memory_bytes, used_bytes, processes,
-                                                ecc, mig, counters, throttled, throttle_reasons, sm_clock_mhz,
-                                                temperature_celsius)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PortFacts, name, state, rate, link_layer, counters)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(KernelLog, reach, xids)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(FolderFacts, path, existing, file_system, free_bytes,
-                                                writable, has_marker)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(HostFacts, schema, host, kernel, cpu, interfaces, driver,
-                                                boot_id, cpus, memory_bytes, load, program, others, mpi,
-                                                driver_cuda, gpus, nccl_interface, ports, kernel_log, limits,
-                                                shared_memory_bytes, shared_memory_free_bytes, log_folder,
-                                                addresses, names, unreached, clock_seconds)
+void ProgramFacts::fields(auto& self, auto&& each) {
+  each("path", self.path);
+  each("failure", self.failure, Field{"why it doesn't start, empty if it does"});
+  each("version", self.version), each("commit", self.commit), each("build_id", self.build_id);
+  each("libraries", self.libraries, Field{"versions by name"});
+}
+
+void MpiFacts::fields(auto& self, auto&& each) {
+  each("mpirun", self.mpirun, Field{"path, empty: it isn't in PATH"}), each("version", self.version);
+  each("daemon", self.daemon, Field{"path of orted or prted"});
+}
+
+void GpuFacts::fields(auto& self, auto&& each) {
+  each("name", self.name), each("uuid", self.uuid);
+  each("memory_bytes", self.memory_bytes), each("used_bytes", self.used_bytes);
+  each("processes", self.processes, Field{"that compute on it"});
+  each("ecc", self.ecc, Field{"on, off, or empty: it doesn't tell"}),
+      each("mig", self.mig, Field{"likewise"});
+  each("counters", self.counters, Field{"of links, memory and the fabric, by name"});
+  each("throttled", self.throttled), each("throttle_reasons", self.throttle_reasons);
+  each("sm_clock_mhz", self.sm_clock_mhz), each("temperature_celsius", self.temperature_celsius);
+}
+
+void PortFacts::fields(auto& self, auto&& each) {
+  each("name", self.name, Field{"as \"mlx5_0:1\""});
+  each("state", self.state), each("rate", self.rate), each("link_layer", self.link_layer);
+  each("counters", self.counters);
+}
+
+void KernelLog::fields(auto& self, auto&& each) {
+  each("reach", self.reach, Field{"boot, part: older lines are gone, or empty: it can't be read"});
+  each("xids", self.xids, Field{"by PCI address: how often, by number"});
+}
+
+void FolderFacts::fields(auto& self, auto&& each) {
+  each("path", self.path);
+  each("existing", self.existing, Field{"that folder, or the nearest one above it that is there"});
+  each("file_system", self.file_system), each("free_bytes", self.free_bytes);
+  each("writable", self.writable), each("has_marker", self.has_marker);
+}
+
+void HostFacts::fields(auto& self, auto&& each) {
+  each("schema", self.schema), each("host", self.host), each("kernel", self.kernel), each("cpu", self.cpu);
+  each("interfaces", self.interfaces), each("driver", self.driver);
+  each("boot_id", self.boot_id, Field{"the same for names of one machine"}), each("cpus", self.cpus);
+  each("memory_bytes", self.memory_bytes);
+  each("load", self.load, Field{"processes that want to run now"});
+  each("program", self.program), each("others", self.others, Field{"programs next to it"});
+  each("mpi", self.mpi), each("driver_cuda", self.driver_cuda, Field{"the newest CUDA that the driver runs"});
+  each("gpus", self.gpus);
+  each("nccl_interface", self.nccl_interface, Field{"that NCCL takes for TCP"});
+  each("ports", self.ports, Field{"of InfiniBand and RoCE adapters"}), each("kernel_log", self.kernel_log);
+  each("limits", self.limits, Field{"of a process; -1: unlimited"});
+  each("shared_memory_bytes", self.shared_memory_bytes);
+  each("shared_memory_free_bytes", self.shared_memory_free_bytes), each("log_folder", self.log_folder);
+  each("addresses", self.addresses, Field{"as \"eth0=10.77.0.1/16\""});
+  each("names", self.names, Field{"that it was asked for, with their addresses"});
+  each("unreached", self.unreached, Field{"of these, hosts that gave no answer, and why"});
+  each("clock_seconds", self.clock_seconds, Field{"since 1970"});
+}
 
 namespace {
 
@@ -75,13 +120,13 @@ ProgramFacts program_facts(const std::string& path, const CommandEnd& end) {
     facts.failure = why.empty() ? fmt::format("ends with exit code {}", end.code) : why;
     return facts;
   }
-  const auto build = nlohmann::json::parse(end.output, nullptr, false);
   try {
-    facts.version = build.at("version");
-    facts.commit = build.at("commit");
-    facts.build_id = build.at("build_id");
-    facts.libraries = build.at("libraries");
-  } catch (const nlohmann::json::exception&) {
+    const BuildRecord build = build_from_json(nlohmann::ordered_json::parse(end.output, nullptr, false));
+    facts.version = build.version;
+    facts.commit = build.commit;
+    facts.build_id = build.build_id;
+    facts.libraries = build.libraries;
+  } catch (const Error&) {
     facts.failure = "doesn't answer --version --json as this project's programs do";
   }
   return facts;
@@ -188,14 +233,14 @@ FolderFacts folder_facts(const HostQuestions& questions) {
 }
 
 void take_machine(HostFacts& facts) {
-  const nlohmann::ordered_json machine = machine_json();
-  facts.host = machine.at("host");
-  facts.kernel = machine.at("kernel");
-  facts.cpu = machine.at("cpu");
-  facts.cpus = machine.at("cpus");
-  facts.memory_bytes = machine.at("memory_bytes");
-  facts.interfaces = machine.at("interfaces");
-  facts.driver = machine.value("driver", "");
+  const MachineRecord machine = machine_from_json(machine_json());
+  facts.host = machine.host;
+  facts.kernel = machine.kernel;
+  facts.cpu = machine.cpu;
+  facts.cpus = machine.cpus;
+  facts.memory_bytes = static_cast<double>(machine.memory_bytes);
+  facts.interfaces = machine.interfaces;
+  facts.driver = machine.driver.value_or("");
   facts.boot_id = first_line("/proc/sys/kernel/random/boot_id");
   facts.load = running_processes();
   for (const std::string& word : split(to_text(addresses_of_this_host(), kMostOutputBytes), ' '))
@@ -306,17 +351,22 @@ HostFacts gather_host_facts(const HostQuestions& questions, const SignalWatch& s
 }
 
 HostFacts host_facts_from_json(const std::string& text) {
-  try {
-    const nlohmann::ordered_json json = parse_shallow_json(text);
-    if (json.is_object() && json.value("schema", "") == kHostSchema) return nlohmann::json(json);
-  } catch (const nlohmann::json::exception&) {
-    // a value of another type
-  }
-  throw Error(ExitCode::bad_data, "'{}' is not an object of {}", printable(shortened(text, 60)), kHostSchema);
+  const std::string origin = "a host's answer";
+  const nlohmann::ordered_json json = parse_shallow_json(text);
+  if (value_or<std::string>(json, "schema") != kHostSchema)
+    throw Error(ExitCode::bad_data, "'{}' is not an object of {}", printable(shortened(text, 60)),
+                kHostSchema);
+  HostFacts facts;
+  fields::read_all(ObjectReader(json, origin, "", kHostSchema), facts);
+  return facts;
 }
 
 nlohmann::ordered_json to_json(const HostFacts& facts) {
-  return nlohmann::json(facts);
+  return fields::written(facts);
+}
+
+nlohmann::ordered_json host_schema() {
+  return json_schema<HostFacts>(kHostSchema, "What plumbline doctor --here says of a host.");
 }
 
 }  // namespace plumb

@@ -1,6 +1,7 @@
 // What plumbline doctor asks of every host: facts, gathered there and sent as one line of JSON.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -11,19 +12,25 @@
 
 namespace plumb {
 
-inline constexpr std::string_view kHostSchema = "plumbline.host/1";
+inline constexpr const char* kHostSchema = "plumbline.host/1";
 
 // The program that is to run, as it answers --version --json there.
 struct ProgramFacts {
   std::string path, failure;  // failure: why it doesn't start; empty if it does
   std::string version, commit, build_id;
   std::map<std::string, std::string> libraries;  // name and version
+
+  static constexpr bool kMayLackKeys = true;
+  static void fields(auto& self, auto&& each);
 };
 
 // Open MPI as a login without a terminal finds it; empty: it isn't in PATH.
 struct MpiFacts {
   std::string mpirun, version;  // path, "4.1.4"
   std::string daemon;           // path of orted or prted, which mpirun starts on other hosts
+
+  static constexpr bool kMayLackKeys = true;
+  static void fields(auto& self, auto&& each);
 };
 
 struct GpuFacts {
@@ -35,6 +42,9 @@ struct GpuFacts {
   bool throttled = false;                        // slower than it could be, by one of the reasons
   std::vector<std::string> throttle_reasons;     // "thermal", …
   unsigned sm_clock_mhz = 0, temperature_celsius = 0;
+
+  static constexpr bool kMayLackKeys = true;
+  static void fields(auto& self, auto&& each);
 };
 
 // A port of an InfiniBand or RoCE adapter, as the kernel shows it.
@@ -42,12 +52,18 @@ struct PortFacts {
   std::string name;                     // "mlx5_0:1"
   std::string state, rate, link_layer;  // "ACTIVE", "400 Gb/sec (4X NDR)", "InfiniBand" or "Ethernet"
   std::map<std::string, std::int64_t> counters;  // those in its folder that can be read
+
+  static constexpr bool kMayLackKeys = true;
+  static void fields(auto& self, auto&& each);
 };
 
 // Xid errors, which NVIDIA's driver writes into the kernel's log.
 struct KernelLog {
   std::string reach;  // "boot", "part": older lines are gone, empty: it can't be read
   std::map<std::string, std::map<std::string, int>> xids;  // of a PCI address: how often, by number
+
+  static constexpr bool kMayLackKeys = true;
+  static void fields(auto& self, auto&& each);
 };
 
 struct FolderFacts {
@@ -55,6 +71,9 @@ struct FolderFacts {
   std::string file_system;     // type, "ext4", "nfs4"
   double free_bytes = 0;
   bool writable = false, has_marker = false;
+
+  static constexpr bool kMayLackKeys = true;
+  static void fields(auto& self, auto&& each);
 };
 
 struct HostFacts {
@@ -79,6 +98,9 @@ struct HostFacts {
   std::map<std::string, std::vector<std::string>> names;  // names that it was asked for, with their addresses
   std::map<std::string, std::string> unreached;  // of these names, hosts that gave no answer, and why
   double clock_seconds = 0;                      // since 1970, when it was asked
+
+  static constexpr bool kMayLackKeys = true;
+  static void fields(auto& self, auto&& each);
 };
 
 // What a host is asked.
@@ -92,10 +114,11 @@ struct HostQuestions {
 
 HostFacts gather_host_facts(const HostQuestions& questions, const SignalWatch& signals);
 
-// Facts of another host: keys that are missing keep their start values. Throws Error(bad_data) if the text
-// isn't such an object.
+// Facts of another host, of whose program keys may lack or be unknown here. Throws Error(bad_data) if the
+// text isn't such an object.
 HostFacts host_facts_from_json(const std::string& text);
 nlohmann::ordered_json to_json(const HostFacts& facts);
+nlohmann::ordered_json host_schema();
 
 // Seconds since 1970 on this host's clock.
 double wall_seconds();

@@ -3,7 +3,8 @@
 //   static void fields(auto& self, auto&& each) { each("seconds", self.seconds, Field{"mean per step"}); … }
 //
 // and by it is written, read and described as a JSON Schema (https://json-schema.org/draft/2020-12/schema).
-// Its check(reader) const, if any, refuses what single members can't say.
+// Its check(reader) const, if any, refuses what single members can't say. With a kMayLackKeys a file may lack
+// any key of it: the member keeps its start value.
 #pragma once
 
 #include <cmath>
@@ -46,6 +47,14 @@ template <typename T>
 concept Row = Record<T> && requires {
   requires T::kInColumns;
 };
+
+template <typename T>
+bool may_lack(const Field& field, bool is_optional) {
+  constexpr bool kAny = requires {
+    T::kMayLackKeys;
+  };
+  return kAny || field.written || (is_optional && !field.null_if_nothing);
+}
 
 template <typename T>
 struct ItemOf {};
@@ -114,8 +123,7 @@ void read(const ObjectReader& reader, const char* key, T& value, const Field& fi
 template <Record T>
 void read_all(const ObjectReader& reader, T& record) {
   T::fields(record, [&]<typename M>(const char* key, M& member, const Field& field = {}) {
-    const bool may_lack = field.written || (Optional<M> && !field.null_if_nothing);
-    if (!may_lack || reader.has(key)) read(reader, key, member, field);
+    if (!may_lack<T>(field, Optional<M>) || reader.has(key)) read(reader, key, member, field);
   });
   if constexpr (requires { record.check(reader); }) record.check(reader);
 }
@@ -145,6 +153,9 @@ void read(const ObjectReader& reader, const char* key, T& value, const Field& fi
     if (!field.null_if_nothing || !reader.any(key).is_null()) read(reader, key, value.emplace(), field);
   } else if constexpr (std::same_as<T, std::string>) {
     value = reader.text(key);
+  } else if constexpr (std::same_as<T, bool>) {
+    if (!reader.any(key).is_boolean()) reader.fail(key, "expected true or false");
+    value = reader.any(key).template get<bool>();
   } else if constexpr (std::integral<T>) {
     const auto highest = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
     value = static_cast<T>(reader.integer(key, field.lowest,
@@ -188,7 +199,7 @@ Json record_schema() {
       properties[key] = Json{{"type", "array"}, {"items", schema<M>()}, {"description", field.about}};
     else
       properties[key] = schema<M>(field);
-    if (!field.written && (!Optional<M> || field.null_if_nothing)) required.push_back(key);
+    if (!may_lack<T>(field, Optional<M>)) required.push_back(key);
   });
   return {{"type", "object"}, {"properties", std::move(properties)}, {"required", std::move(required)}};
 }

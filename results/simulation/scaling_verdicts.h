@@ -15,8 +15,8 @@ namespace plumb {
 
 // REJECT: measured faster than the bound by over 5 %, or than the roofline by over 2 %. EXPLAIN: slower than
 // predicted by over kLeastLoss, with what holds it back, the largest part first: exposed communication, slow
-// ranks, data, gaps and computing; or the run's own buckets reached under 0.8 of the bus bandwidth that was
-// predicted for them. FLAG: steps get shorter by over 1 % where devices are added. LINKS: links of
+// ranks, data, gaps and computing; and both bandwidths where such a run's own buckets reached under 0.8 of
+// what was predicted for them. FLAG: steps get shorter by over 1 % where devices are added. LINKS: links of
 // `expected_link` bytes/s between hosts would allow over kLeastLoss more than the measured ones. Subjects are
 // cases, in their order; none for what-if predictions.
 std::vector<Note> scaling_verdicts(const ScalingBasis& basis, const ScalingPrediction& prediction,

@@ -199,9 +199,9 @@ TEST(Watchdog, NamesALostRankOfAMeasurement) {
       const std::string command =
           decodes ? place.resnet50("--data photos --decode-only --bs 8 --iters 10000000 --data-workers 1 ")
                   : place.allreduce("-b 1M -e 1M -n 1000000 ");
-      StartedProgram program = place.start(Place::mpirun(2, command + "--timeout-s 4"), kPatientMpirun);
+      StartedProgram program = place.start(Place::mpirun(2, command + "--timeout-s 2"), kPatientMpirun);
       EXPECT_TRUE(reaches([&] { return watch_each_other(program) || !program.running(); }));
-      std::this_thread::sleep_for(2s);
+      std::this_thread::sleep_for(500ms);
       program.send(1, signal);
       const Ended ended = program.wait();
       expect_peer_lost(ended);

@@ -67,7 +67,7 @@ def check(document):
     try: import jsonschema
     except ImportError: return
     own = document.get("schema", "") if isinstance(document, dict) else ""
-    kind = re.fullmatch(r"plumbline\.(?!host)(\w+)/\d+", "plumbline.%s/1" % sys.argv[2] if sys.argv[2] else own)
+    kind = re.fullmatch(r"plumbline\.(\w+)/\d+", "plumbline.%s/1" % sys.argv[2] if sys.argv[2] else own)
     if not kind: return
     files = glob.glob(os.environ["SCHEMAS"] + f"/*/documents/schemas/{kind[1]}.schema.json")
     if not files: print("no JSON Schema of", kind[0])

@@ -56,8 +56,8 @@ may_be_emulated() {
   if [ "$program" = bench_resnet50 ]; then ! has --profile "$@"; else [ "$runs" = checks ]; fi
 }
 
-# Leaves in small_arguments what a run becomes, in `saved` where it saves its weights. Precisions are fp32 or, on an
-# emulated GPU, fp16; the length is two iterations, unless it saves weights. From PyTorch's files: two of its images.
+# Leaves in small_arguments what a run becomes, in `saved` where it saves its weights: fp32, as half precisions take the
+# emulated GPU three times as long, and two iterations, or three where it saves weights. From PyTorch's files: two images.
 in_small() {
   local of_peer=no
   small_arguments=() saved=''
@@ -69,15 +69,15 @@ in_small() {
   ! has --save-weights "$@" || saved=later
   while [ $# -gt 0 ]; do
     case $of_peer$emulated$1 in
-      *--tf32 | *--fp32 | *no--share-gpu | *no--no-autotune | *no--fp16 | *no--bf16) ;;
+      *--tf32 | *--fp32 | *--fp16 | *--bf16 | *no--share-gpu | *no--no-autotune) ;;
       *no--deterministic) small_arguments+=(--threads 1) ;; # with several ranks each has one
-      *--fp16 | *--bf16) small_arguments+=(--fp16 --loss-scale 8) ;;
       yes*--classes | yes*--backbone | yes*--dropout | yes*--image-size) small_arguments+=("$1" "$2") && shift ;;
       yes*--iters) small_arguments+=(--iters 2) && shift ;;
       no*--dropout | *--device | *--layout | *--loss-scale | *--seconds | *--image-size | *--classes | *--bs) shift ;;
       *no--fusion | *no--cuda-graph | *no--comm) shift ;;
       no*--backbone) small_arguments+=(--backbone y1) && shift ;; # r50 and r100 would take minutes
-      *--iters | *--warmup | *--lr | *--momentum | *--weight-decay)
+      *--lr | *--momentum | *--weight-decay | *--iters | *--warmup)
+        case $1 in --iters) set -- "$1" "$(($2 < 3 ? $2 : 3))" "${@:3}" ;; esac
         [ -z "$saved" ] || small_arguments+=("$1" "$2")
         shift
         ;;
@@ -93,6 +93,6 @@ in_small() {
   elif [ "$program" = bench_arcface ]; then
     small_arguments+=(--bs 2 --classes 100) # and one size of images
   else
-    small_arguments+=(--bs 8 --image-size 32)
+    small_arguments+=(--bs 4 --image-size 32)
   fi
 }

@@ -91,16 +91,14 @@ expect_code 0
 expect_word "images/s"
 
 # The bundle's own mpirun.
-for ranks in 2 4; do
-  inside "/plumbline/bin/mpirun --allow-run-as-root --oversubscribe -np $ranks /plumbline/bin/bench_resnet50 $run"
-  expect_code 0
-  expect_word "1n${ranks}g"
-  expect_word "replicas_identical: yes"
-done
+inside "/plumbline/bin/mpirun --allow-run-as-root --oversubscribe -np 2 /plumbline/bin/bench_resnet50 $run"
+expect_code 0
+expect_word "1n2g"
+expect_word "replicas_identical: yes"
 
 inside "/plumbline/bin/plumbline analyze logs --warmup 1 --iters 3"
 expect_code 0
-for case in 1n1g 1n2g 1n4g; do expect_word "$case"; done
+for case in 1n1g 1n2g; do expect_word "$case"; done
 
 echo "plumbline libcublasLt.so.99" >>"$jail/plumbline/lib/cuda_libraries.txt"
 inside "/plumbline/bin/plumbline --version"

@@ -18,8 +18,8 @@ done
 # What needs a GPU keeps its options on the emulated one.
 [ ! -x "$2/bin/bench_resnet50_emulated" ] ||
   { grep -q -e '_emulated .*--find-max-bs' "$results/largest_fp16.command" &&
-    grep -q -e '-np 4 .*_emulated .*--comm nccl .*--share-gpu --cuda-graph on' "$results/nccl_fp16_4_on.command"; } ||
-  fail "no largest batch, or no NCCL: $(cat "$results"/{largest_fp16,nccl_fp16_4_on}.command)"
+    grep -q -e '-np 4 .*_emulated .*--comm nccl .*--share-gpu --cuda-graph on' "$results/nccl_fp32_4_on.command"; } ||
+  fail "no largest batch, or no NCCL: $(cat "$results"/{largest_fp16,nccl_fp32_4_on}.command)"
 # Left out is only what this machine lacks.
 left_out=$(sed -n '/^left out:/,$s/^  [a-z0-9_]*: //p' "$results/summary.txt" |
   grep -vE '^python3 (has no (torch|torchvision|flax)|is not there.*)$|^(mpirun|conformance_cuda|racecheck_kernels) is not |_start.safetensors to start|gave no result$' ||

@@ -77,7 +77,7 @@ TEST(HostFacts, OtherProgramsOfThePackageAreAskedForTheirBuilds) {
   const ScratchFolder folder;
   for (const char* const name : {"bench_resnet50", "bench_arcface", "another"}) {
     folder.write(name, R"(#!/bin/sh
-echo '{"version": "1", "commit": "c", "build_id": "of )" +
+echo '{"version": "1", "commit": "c", "build_type": "", "compiler": "", "build_id": "of )" +
                            std::string(name) + R"(", "libraries": {}}')");
     std::filesystem::permissions(folder / name, std::filesystem::perms::owner_all);
   }
