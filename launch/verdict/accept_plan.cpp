@@ -29,7 +29,7 @@ double scaling_seconds(const AcceptPlan& plan) {
 }  // namespace
 
 double AcceptPlan::run_seconds() const {
-  return std::clamp(budget_seconds / 60, 2.0, 20.0);
+  return std::clamp(budget_seconds / 60, 1.0, 20.0);
 }
 
 std::vector<Layout> AcceptPlan::cases() const {
