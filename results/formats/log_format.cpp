@@ -55,8 +55,12 @@ LineReading LogFormat::read_line(std::string_view line, const RunSize& size) con
   return reading;
 }
 
-std::string LogFormat::line(const LoggedInterval& interval, const RunSize& /*size*/) const {
-  return is_own_layout ? own_line(interval) : "";
+std::string LogFormat::header(const RunSize& size, std::string_view network) const {
+  const SizeWords& words = size_words;
+  if (words.nodes.empty()) return "";
+  const auto batch = std::llround(size.images_per_step / static_cast<double>(size.ranks()));
+  return fmt::format("model = {}\n{} = {}\n{} = {}\n{} = {}\n", network, words.batch_per_device, batch,
+                     words.devices_per_node, size.devices_per_node, words.nodes, size.nodes);
 }
 
 std::int64_t LogFormat::lead(std::int64_t first_iteration, std::int64_t step) const {

@@ -116,6 +116,10 @@ struct FormatFacts {
   std::int64_t written_step = 0;   // iterations of each line that Plumbline writes; 0: it writes none
   std::int64_t first_written = 0;  // iterations before it have no line
   bool is_own_layout = false;      // Plumbline's first log can be read in it
+  // A line that Plumbline writes, without its end; it may be several, with ends between them.
+  std::string (*write)(const LoggedInterval& interval, const RunSize& size) = nullptr;
+  // One clause on what the published script does wrong with a log that is whole; empty if nothing.
+  std::string (*find_caveat)(const LogSeries& series, const Window& window, const RunSize& size) = nullptr;
 };
 
 class LogFormat : public FormatFacts {
@@ -131,12 +135,16 @@ class LogFormat : public FormatFacts {
   // Seconds of each iteration of the window, a value per index.
   virtual std::vector<double> step_seconds(const LogSeries& series, const Window& window,
                                            const RunSize& size) const = 0;
-  // One clause on what the published script does wrong with a log that is whole; empty if nothing.
-  virtual std::string caveat(const LogSeries&, const Window&, const RunSize&) const { return ""; }
-  // A line that Plumbline writes, without its end; it may be several, with ends between them.
-  virtual std::string line(const LoggedInterval& interval, const RunSize& size) const;
-  // Lines before the first.
-  virtual std::string header(const RunSize&, std::string_view /*network*/) const { return ""; }
+  // FormatFacts::find_caveat, or what the format finds itself.
+  virtual std::string caveat(const LogSeries& series, const Window& window, const RunSize& size) const {
+    return find_caveat ? find_caveat(series, window, size) : "";
+  }
+  // FormatFacts::write, or the line of the own layout.
+  std::string line(const LoggedInterval& interval, const RunSize& size) const {
+    return write ? write(interval, size) : is_own_layout ? own_line(interval) : "";
+  }
+  // Lines before the first that say the run's size, in the format's words.
+  std::string header(const RunSize& size, std::string_view network) const;
   virtual bool has_stamps() const { return false; }
   // Each line has the time of one iteration, whatever lies between it and the next.
   virtual bool needs_every_iteration() const { return false; }

@@ -9,49 +9,45 @@ namespace plumb {
 namespace {
 namespace mindspore {
 
-class MindSpore final : public SpeedFormat {
- public:
-  constexpr MindSpore()
-      : SpeedFormat(
-            {.name = "mindspore",
-             .framework = "MindSpore",
-             .source = "MindSpore, from each epoch's time",
-             .model = "resnet50",
-             .example = "epoch: 1 step: 1, loss is 7.0 / epoch time: 320.803 ms, per step time: 320.803 ms",
-             .shape = "^epoch: {iteration} step: {count}, loss|^epoch time: {value} ms",
-             .loss = "loss is",
-             .index_step = 0,
-             .every_rank_writes = true,
-             .rounding = Rounding::python_averages,
-             .written_step = 1},
-            {.seconds = 0.001, .mean = SpeedFacts::times}) {}
+std::string caveat(const LogSeries& series, const Window& window, const RunSize& size) {
+  const std::int64_t ranks = size.ranks();
+  std::string text;
+  if (series.lines_per_index != ranks)
+    text = fmt::format(
+        "an epoch has {}; the published script divides by {} ranks, and its figures are {} times too high",
+        counted(series.lines_per_index, "time"), ranks, ranks / series.lines_per_index);
+  if (window.iterations % series.index_step != 0)
+    append_part(text,
+                fmt::format("an epoch is of {} iterations, which the published script's window cuts in two",
+                            series.index_step),
+                ", and ");
+  return text;
+}
 
-  std::string caveat(const LogSeries& series, const Window& window, const RunSize& size) const override {
-    const std::int64_t ranks = size.ranks();
-    std::string text;
-    if (series.lines_per_index != ranks)
-      text = fmt::format(
-          "an epoch has {}; the published script divides by {} ranks, and its figures are {} times too high",
-          counted(series.lines_per_index, "time"), ranks, ranks / series.lines_per_index);
-    if (window.iterations % series.index_step != 0)
-      append_part(text,
-                  fmt::format("an epoch is of {} iterations, which the published script's window cuts in two",
-                              series.index_step),
-                  ", and ");
-    return text;
-  }
+// Both lines of every rank.
+std::string line(const LoggedInterval& interval, const RunSize& size) {
+  const double milliseconds = size.images_per_step / interval.images_per_second * 1000;
+  return once_per_rank(
+      fmt::format("epoch: {} step: 1, loss is {:.6f}\nepoch time: {:.3f} ms, per step time: {:.3f} ms",
+                  interval.last + 1, interval.loss, milliseconds, milliseconds),
+      size);
+}
 
-  // Both lines of every rank.
-  std::string line(const LoggedInterval& interval, const RunSize& size) const override {
-    const double milliseconds = size.images_per_step / interval.images_per_second * 1000;
-    return once_per_rank(
-        fmt::format("epoch: {} step: 1, loss is {:.6f}\nepoch time: {:.3f} ms, per step time: {:.3f} ms",
-                    interval.last + 1, interval.loss, milliseconds, milliseconds),
-        size);
-  }
-};
-
-constexpr MindSpore kFormat;
+constexpr SpeedFormat kFormat(
+    {.name = "mindspore",
+     .framework = "MindSpore",
+     .source = "MindSpore, from each epoch's time",
+     .model = "resnet50",
+     .example = "epoch: 1 step: 1, loss is 7.0 / epoch time: 320.803 ms, per step time: 320.803 ms",
+     .shape = "^epoch: {iteration} step: {count}, loss|^epoch time: {value} ms",
+     .loss = "loss is",
+     .index_step = 0,
+     .every_rank_writes = true,
+     .rounding = Rounding::python_averages,
+     .written_step = 1,
+     .write = line,
+     .find_caveat = caveat},
+    {.seconds = 0.001, .mean = SpeedFacts::times});
 
 }  // namespace mindspore
 }  // namespace

@@ -4,12 +4,32 @@
 // iteration, that of all ranks, extract_mxnet_logs_time.py the stamps of the last warm-up iteration and of
 // the last iteration: it counts lines, and takes a log for one that every rank of all nodes has written into.
 // Lines: DeepLearningExamples' fit.py with --disp-batches 1.
+//
+// InsightFace on MXNet. Published scripts (DLPerf c89430b): MxNet/InsightFace/ArcFace/extract_mxnet_logs.py
+// for a line every 20 iterations with the speed of one node in them, by MXNet's Speedometer; and
+// MxNet/InsightFace/PartailFC/extract_mxnet_logs.py for Partial FC's line of rank 0 for every iteration but
+// the first, in which "it" are images, with config.frequent = 1. Lines: insightface 863a7ea9.
 #include "base/text.h"
 #include "results/formats/log_format.h"
 
 namespace plumb {
 namespace {
 namespace mxnet {
+
+std::string ngc_caveat(const LogSeries& series, const Window& /*window*/, const RunSize& /*size*/) {
+  if (series.late_lines == 0) return "";
+  return fmt::format(
+      "{} lines stand behind the next iteration's first one; they count where they belong, the published "
+      "script takes lines as they come",
+      series.late_lines);
+}
+
+std::string ngc_line(const LoggedInterval& interval, const RunSize& size) {
+  return once_per_rank(
+      fmt::format("{}:INFO: Epoch[0] Batch [{}-{}]\tSpeed: {:.2f} samples/sec\tLR: {:.6f}", interval.stamp,
+                  interval.first, interval.first, interval.images_per_second, interval.learning_rate),
+      size);
+}
 
 constexpr FormatFacts kNgc{
     .name = "ngc_mxnet_speed",
@@ -19,7 +39,17 @@ constexpr FormatFacts kNgc{
     .example = "2020-08-01 10:00:00,123:INFO: Epoch[0] Batch [0-0]\tSpeed: 392.24 samples/sec\tLR: 0.001",
     .shape = "INFO: Epoch[{epoch}] Batch [{iteration}]*Speed: {value} samples/sec",
     .every_rank_writes = true,
-    .written_step = 1};
+    .written_step = 1,
+    .write = ngc_line,
+    .find_caveat = ngc_caveat};
+
+std::string ngc_time_caveat(const LogSeries& series, const Window& /*window*/, const RunSize& size) {
+  if (series.lines_per_index == size.ranks()) return "";
+  return fmt::format(
+      "an iteration has {} lines; the published script counts {} lines as one, and has another window or "
+      "none",
+      series.lines_per_index, size.ranks());
+}
 
 constexpr FormatFacts ngc_time_facts() {
   FormatFacts facts = kNgc;
@@ -28,42 +58,9 @@ constexpr FormatFacts ngc_time_facts() {
   facts.shares_lines = true;
   facts.rounding = Rounding::python_averages;
   facts.written_step = 0;
+  facts.find_caveat = ngc_time_caveat;
   return facts;
 }
-
-class NgcSpeed final : public SpeedFormat {
- public:
-  constexpr NgcSpeed() : SpeedFormat(kNgc, {.decimals = 2, .mean = SpeedFacts::medians_of_ranks}) {}
-
-  std::string caveat(const LogSeries& series, const Window& /*window*/,
-                     const RunSize& /*size*/) const override {
-    if (series.late_lines == 0) return "";
-    return fmt::format(
-        "{} lines stand behind the next iteration's first one; they count where they belong, the published "
-        "script takes lines as they come",
-        series.late_lines);
-  }
-
-  std::string line(const LoggedInterval& interval, const RunSize& size) const override {
-    return once_per_rank(
-        fmt::format("{}:INFO: Epoch[0] Batch [{}-{}]\tSpeed: {:.2f} samples/sec\tLR: {:.6f}", interval.stamp,
-                    interval.first, interval.first, interval.images_per_second, interval.learning_rate),
-        size);
-  }
-};
-
-class NgcTime final : public StampFormat {
- public:
-  constexpr NgcTime() : StampFormat(ngc_time_facts(), StampKind::with_comma) {}
-
-  std::string caveat(const LogSeries& series, const Window& /*window*/, const RunSize& size) const override {
-    if (series.lines_per_index == size.ranks()) return "";
-    return fmt::format(
-        "an iteration has {} lines; the published script counts {} lines as one, and has another window or "
-        "none",
-        series.lines_per_index, size.ranks());
-  }
-};
 
 constexpr SpeedFormat kGluon({.name = "mxnet_rn50v1b",
                               .framework = "MXNet (gluon-cv)",
@@ -98,14 +95,57 @@ constexpr StampFormat kNgcDll(
               "Epoch: {epoch} Iteration: {iteration} *train.ips : {any}$",
      .loss = "train.loss"},
     StampKind::with_dot);
-constexpr NgcSpeed kNgcSpeed;
-constexpr NgcTime kNgcTime;
+constexpr SpeedFormat kNgcSpeed(kNgc, {.decimals = 2, .mean = SpeedFacts::medians_of_ranks});
+constexpr StampFormat kNgcTime(ngc_time_facts(), StampKind::with_comma);
+
+// Numbered by the iterations done, as after them; the speed is that of one node.
+std::string arcface_line(const LoggedInterval& interval, const RunSize& size) {
+  return fmt::format("INFO:root:Epoch[0] Batch [{}]\tSpeed: {:.2f} samples/sec\tacc={:.6f}",
+                     interval.last + 1, interval.images_per_second / static_cast<double>(size.nodes),
+                     interval.top1);
+}
+
+constexpr SpeedFormat kArcFace(
+    {.name = "mxnet_arcface",
+     .framework = "MXNet (deepinsight)",
+     .source = "InsightFace on MXNet, from the Speed of every 20 iterations",
+     .example = "INFO:root:Epoch[0] Batch [40]\tSpeed: 1195.56 samples/sec\tacc=0.000000",
+     .shape = "INFO:root:Epoch[{epoch}] Batch~[{iteration}]*Speed: {value} samples/sec|"
+              "INFO:root:Iter[{epoch}] Batch~[{iteration}]*Speed: {value} samples/sec",
+     .loss = "lossvalue",
+     .index_step = 20,
+     .written_step = 20,
+     .write = arcface_line},
+    {.decimals = 1, .of = SpeedFacts::node});
+
+std::string partial_fc_line(const LoggedInterval& interval, const RunSize& size) {
+  return fmt::format("rank-id:0:{}-Iter:{} Rank:{:.2f} it/sec Total:{:.2f} it/sec [0][loss]:{:.2f}",
+                     interval.stamp, interval.last + 1,
+                     interval.images_per_second / static_cast<double>(size.ranks()),
+                     interval.images_per_second, interval.loss);
+}
+
+constexpr SpeedFormat kPartialFc(
+    {.name = "mxnet_partial_fc",
+     .framework = "MXNet (deepinsight partial_fc)",
+     .source = "InsightFace's Partial FC on MXNet, from each line's Total",
+     .example =
+         "rank-id:0:2021-02-22 10:00:00,123-Iter:21 Rank:27.30 it/sec Total:218.84 it/sec [0][loss]:45.10",
+     .shape = "Iter:{iteration} Rank:{any} it/sec Total:{value} it/sec",
+     .loss = "[loss]",
+     .unlogged = 1,
+     .has_no_end = true,
+     .written_step = 1,
+     .first_written = 1,
+     .write = partial_fc_line},
+    {.decimals = 1});
 
 }  // namespace mxnet
 }  // namespace
 
 const LogFormat &kMxnetRn50v1b = mxnet::kGluon, &kNgcMxnetSpeed = mxnet::kNgcSpeed,
                 &kNgcMxnetTime = mxnet::kNgcTime, &kMxnetNodes = mxnet::kNodes,
-                &kNgcMxnetDll = mxnet::kNgcDll;
+                &kNgcMxnetDll = mxnet::kNgcDll, &kMxnetArcface = mxnet::kArcFace,
+                &kMxnetPartialFc = mxnet::kPartialFc;
 
 }  // namespace plumb

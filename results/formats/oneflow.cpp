@@ -4,8 +4,6 @@
 // figures are the same. InsightFace (oneflow_face 1705ae5b): a line for every iteration, counted from 0.
 // Published script: OneFlow/Recognition/insightface/extract_oneflow_logs_time.py; it passes over iterations 0
 // to 5, then counts lines, and takes the 20th to the 120th: iterations 25 to 125, 101 of them.
-#include <cmath>
-
 #include "base/text.h"
 #include "results/formats/log_format.h"
 
@@ -13,60 +11,44 @@ namespace plumb {
 namespace {
 namespace oneflow {
 
-constexpr SizeWords kWords{"batch_size_per_device", "gpu_num_per_node", "num_nodes"};
+std::string cnn_line(const LoggedInterval& interval, const RunSize& /*size*/) {
+  return fmt::format(
+      "train: epoch 0, iter {}, loss: {:.6f}, top_1: {:.6f}, top_k: 0.000000, samples/s: {:.3f} {:.6f}",
+      interval.last + 1, interval.loss, interval.top1, interval.images_per_second, interval.unix_seconds);
+}
 
-class Cnn final : public StampFormat {
- public:
-  constexpr Cnn()
-      : StampFormat({.name = "oneflow_cnn",
-                     .framework = "OneFlow",
-                     .source = "OneFlow's ResNet-50, from the clock of every 20 iterations",
-                     .model = "resnet50",
-                     .example = "train: epoch 0, iter 20, loss: 7.087004, top_1: 0.000000, top_k: 0.000000, "
-                                "samples/s: 3988.891 1597933942.9863544",
-                     .shape = "^train: epoch {epoch}, iter {iteration}, *samples/s: {any} {value}$",
-                     .index_step = 0,
-                     .decimals_at_end = 8,  // one more than the clock's: a whole line's number isn't known
-                     .rounding = Rounding::python_table,
-                     .size_words = kWords,
-                     .written_step = 20},
-                    StampKind::since_1970) {}
+constexpr StampFormat kCnn(
+    {.name = "oneflow_cnn",
+     .framework = "OneFlow",
+     .source = "OneFlow's ResNet-50, from the clock of every 20 iterations",
+     .model = "resnet50",
+     .example = "train: epoch 0, iter 20, loss: 7.087004, top_1: 0.000000, top_k: 0.000000, samples/s: "
+                "3988.891 1597933942.9863544",
+     .shape = "^train: epoch {epoch}, iter {iteration}, *samples/s: {any} {value}$",
+     .index_step = 0,
+     .decimals_at_end = 8,  // one more than the clock's: a whole line's number isn't known
+     .rounding = Rounding::python_table,
+     .size_words = {"batch_size_per_device", "gpu_num_per_node", "num_nodes"},
+     .written_step = 20,
+     .write = cnn_line},
+    StampKind::since_1970);
 
-  std::string header(const RunSize& size, std::string_view network) const override {
-    const auto batch = std::llround(size.images_per_step / static_cast<double>(size.ranks()));
-    return fmt::format("model = {}\n{} = {}\n{} = {}\n{} = {}\n", network, kWords.batch_per_device, batch,
-                       kWords.devices_per_node, size.devices_per_node, kWords.nodes, size.nodes);
-  }
+std::string face_line(const LoggedInterval& interval, const RunSize& /*size*/) {
+  return fmt::format("train: iter {}, loss {:.6f}, throughput: {:.3f}", interval.last, interval.loss,
+                     interval.images_per_second);
+}
 
-  std::string line(const LoggedInterval& interval, const RunSize& /*size*/) const override {
-    return fmt::format(
-        "train: epoch 0, iter {}, loss: {:.6f}, top_1: {:.6f}, top_k: 0.000000, samples/s: {:.3f} {:.6f}",
-        interval.last + 1, interval.loss, interval.top1, interval.images_per_second, interval.unix_seconds);
-  }
-};
-
-class Face final : public SpeedFormat {
- public:
-  constexpr Face()
-      : SpeedFormat({.name = "oneflow_face",
-                     .framework = "OneFlow",
-                     .source = "OneFlow's InsightFace, from each iteration's throughput",
-                     .example = "train: iter 25, loss 45.2, throughput: 245.290",
-                     .shape = "train: iter {iteration}, loss {any}, throughput: {value}$",
-                     .first_counted = 6,
-                     .counts_last_warmup = true,
-                     .decimals_at_end = 3,
-                     .written_step = 1},
-                    {}) {}
-
-  std::string line(const LoggedInterval& interval, const RunSize& /*size*/) const override {
-    return fmt::format("train: iter {}, loss {:.6f}, throughput: {:.3f}", interval.last, interval.loss,
-                       interval.images_per_second);
-  }
-};
-
-constexpr Cnn kCnn;
-constexpr Face kFace;
+constexpr SpeedFormat kFace({.name = "oneflow_face",
+                             .framework = "OneFlow",
+                             .source = "OneFlow's InsightFace, from each iteration's throughput",
+                             .example = "train: iter 25, loss 45.2, throughput: 245.290",
+                             .shape = "train: iter {iteration}, loss {any}, throughput: {value}$",
+                             .first_counted = 6,
+                             .counts_last_warmup = true,
+                             .decimals_at_end = 3,
+                             .written_step = 1,
+                             .write = face_line},
+                            {});
 
 }  // namespace oneflow
 }  // namespace

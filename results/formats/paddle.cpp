@@ -1,6 +1,13 @@
-// Paddle. Published scripts: DLPerf c89430b, PaddlePaddle/resnet50v1.5/; extract_paddle_logs.py takes each
-// iteration's time, extract_paddle_logs_time.py the stamps of the last warm-up iteration and of the last
-// iteration.
+// Paddle and its PLSC. Published scripts: DLPerf c89430b, PaddlePaddle/resnet50v1.5/; extract_paddle_logs.py
+// takes each iteration's time, extract_paddle_logs_time.py the stamps of the last warm-up iteration and of
+// the last iteration.
+//
+// PLSC has a line of every 10 batches with the images/s of all ranks in them. Published script: DLPerf branch
+// dev_paddle_plsc_arcface (7e236cf4), PaddlePaddle/PLSC/extract_paddle_logs.py; lines: PLSC 9bba9c90,
+// plsc/entry.py. Paddle's launcher sends every rank's output to one terminal, so a log holds each line as
+// often as its node has ranks. The script takes lines 5N to 15N of it (N: nodes), as if a log held one line
+// of each node; with 8 ranks on one node those are lines of batches 0 and 10, where they should be of 50 to
+// 140. Here the lines of a batch belong together, and batches are counted.
 #include "base/text.h"
 #include "results/formats/log_format.h"
 
@@ -19,25 +26,22 @@ constexpr FormatFacts kTimeFacts{.name = "paddle_time",
                                  .written_step = 1,
                                  .is_own_layout = true};
 
-class Speed final : public SpeedFormat {
- public:
-  constexpr Speed()
-      : SpeedFormat({.name = "paddle_speed",
-                     .framework = kTimeFacts.framework,
-                     .source = "Paddle and Plumbline, from each iteration's elapse",
-                     .model = kTimeFacts.model,
-                     .example = kOwnExample,
-                     .shape = "[Pass {epoch}, train batch {iteration}]*elapse {value} sec",
-                     .written_step = 1,
-                     .is_own_layout = true},
-                    {.seconds = 1, .decimals = 4}) {}
+std::string caveat(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
+  if (series.lines <= window.iterations) return "";
+  return fmt::format("a log has {} iterations, of which {} to {} count; --warmup and --iters choose others",
+                     series.lines, window.warmup + 1, window.iterations);
+}
 
-  std::string caveat(const LogSeries& series, const Window& window, const RunSize& /*size*/) const override {
-    if (series.lines <= window.iterations) return "";
-    return fmt::format("a log has {} iterations, of which {} to {} count; --warmup and --iters choose others",
-                       series.lines, window.warmup + 1, window.iterations);
-  }
-};
+constexpr SpeedFormat kSpeed({.name = "paddle_speed",
+                              .framework = kTimeFacts.framework,
+                              .source = "Paddle and Plumbline, from each iteration's elapse",
+                              .model = kTimeFacts.model,
+                              .example = kOwnExample,
+                              .shape = "[Pass {epoch}, train batch {iteration}]*elapse {value} sec",
+                              .written_step = 1,
+                              .is_own_layout = true,
+                              .find_caveat = caveat},
+                             {.seconds = 1, .decimals = 4});
 
 // Since September 2020 (PaddlePaddle/models#4882, PaddlePaddle/PaddleClas#369, #525). The ips is of the batch
 // that the batch_cost is of, a rank's or all ranks'.
@@ -52,12 +56,61 @@ constexpr SpeedFormat kIps(
               "epoch:{epoch} *train step:{iteration} *batch_cost: {seconds} s,*ips: {value} |"
               "[Train][Epoch {epoch}/{any}][Iter: {iteration}/{any}]*batch_cost: {seconds}s,*ips: {value} "},
     {.of = SpeedFacts::rank});
-constexpr Speed kSpeed;
 constexpr StampFormat kTime(kTimeFacts, StampKind::with_comma);
+
+constexpr std::int64_t kBatchesPerLine = 10;
+
+std::string batches(std::int64_t from, std::int64_t to) {
+  return fmt::format("batches {} to {}", from, to);
+}
+
+std::string plsc_caveat(const LogSeries& series, const Window& window, const RunSize& size) {
+  const std::int64_t ranks = series.lines_per_index;
+  if (ranks == size.nodes) return "";
+  const std::int64_t from = window.warmup / kBatchesPerLine * size.nodes;  // the script's slice
+  const std::int64_t to = window.iterations / kBatchesPerLine * size.nodes;
+  const auto batch_of_line = [&](std::int64_t line) {
+    return series.first_index + line / ranks * kBatchesPerLine;
+  };
+  const std::string taken =
+      from >= series.lines
+          ? "no line at all"
+          : "lines of " + batches(batch_of_line(from), batch_of_line(std::min(to, series.lines) - 1));
+  return fmt::format(
+      "{} {} written into each log, and the published slice [{}:{}] takes {}; these figures are of {}",
+      counted(ranks, "rank"), ranks == 1 ? "has" : "have", from, to, taken,
+      batches(series.first_index + window.warmup,
+              series.first_index + (window.iterations / kBatchesPerLine - 1) * kBatchesPerLine));
+}
+
+// Numbered by the first of its batches, so that the script's slice of a 150-iteration log is iterations 51 to
+// 150, its warm-up left out whole (PLSC's own lines give the last, so it takes batches 41 to 140).
+std::string plsc_line(const LoggedInterval& interval, const RunSize& /*size*/) {
+  return fmt::format("INFO {} entry.py:1020] Pass:0 batch:{} lr:{:.8f} loss:{:.6f} qps:{:.2f}",
+                     interval.stamp, interval.first, interval.learning_rate, interval.loss,
+                     interval.images_per_second);
+}
+
+constexpr SpeedFormat kPlsc(
+    {.name = "plsc",
+     .framework = "PaddlePaddle PLSC",
+     .source = "PaddlePaddle's PLSC, from the qps of every 10 batches",
+     .example = "INFO 2021-03-12 10:00:00,000 entry.py:1020] Pass:0 batch:10 lr:0.01250000 loss:40.000000 "
+                "qps:397.44",
+     .shape = "Pass:{epoch} batch:{iteration} *qps:{value}$",
+     .default_window = {.iterations = 150, .warmup = 50},
+     .index_step = kBatchesPerLine,
+     .every_rank_writes = true,
+     .decimals_at_end = 2,
+     .written_step = kBatchesPerLine,
+     .write = plsc_line,
+     .find_caveat = plsc_caveat},
+    {});
 
 }  // namespace paddle
 }  // namespace
 
-const LogFormat &kPaddleSpeed = paddle::kSpeed, &kPaddleTime = paddle::kTime, &kPaddleIps = paddle::kIps;
+const LogFormat &kPaddleSpeed = paddle::kSpeed, &kPaddleTime = paddle::kTime, &kPaddleIps = paddle::kIps,
+                &kPlsc = paddle::kPlsc;
 
 }  // namespace plumb

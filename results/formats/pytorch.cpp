@@ -6,6 +6,10 @@
 // - `\d{1}.\d{1,3}\s` takes one digit before the point, so 12.363 s count as 2.363.
 // - Each rank of a node writes its lines into one log, so its 100 lines are of fewer iterations with more
 //   ranks. Here the lines of an iteration belong together, and iterations are counted.
+//
+// NVIDIA's PyTorch container, a line of rank 0 for every iteration, counted from 1. Published script: DLPerf
+// c89430b, NVIDIADeepLearningExamples/PyTorch/resnet50v1.5/extract_pytorch_logs_time.py: it passes over
+// iterations 1 to 5, then counts lines, and takes the stamps of the 20th and of the 120th.
 #include "base/text.h"
 #include "results/formats/log_format.h"
 #include "results/statistics/statistics.h"
@@ -15,6 +19,16 @@ namespace {
 namespace pytorch {
 
 constexpr double kLongTime = 10;  // seconds from which on the script drops digits
+
+// Three decimals are what the published script can read. The averages in parentheses are left out: they are
+// 0.
+std::string line(const LoggedInterval& interval, const RunSize& size) {
+  return fmt::format(
+      "Epoch: [0][{:3}/{}]\tTime {:6.3f} ( 0.000)\tData  0.000 ( 0.000)\tLoss {:.4e} (0.0000e+00)\t"
+      "Acc@1 {:6.2f} (  0.00)",
+      interval.last, interval.last + 1, size.images_per_step / interval.images_per_second, interval.loss,
+      interval.top1 * 100);
+}
 
 class PyTorch final : public SpeedFormat {
  public:
@@ -31,7 +45,8 @@ class PyTorch final : public SpeedFormat {
                      .every_rank_writes = true,
                      .rounding = Rounding::python,
                      .how_to_print = " (-p 1)",
-                     .written_step = 1},
+                     .written_step = 1,
+                     .write = line},
                     {.seconds = 1, .mean = SpeedFacts::times}) {}
 
   bool needs_every_iteration() const override { return false; }
@@ -76,23 +91,47 @@ class PyTorch final : public SpeedFormat {
                   ", and ");
     return text;
   }
-
-  // Three decimals are what the published script can read. The averages in parentheses are left out: they are
-  // 0.
-  std::string line(const LoggedInterval& interval, const RunSize& size) const override {
-    return fmt::format(
-        "Epoch: [0][{:3}/{}]\tTime {:6.3f} ( 0.000)\tData  0.000 ( 0.000)\tLoss {:.4e} (0.0000e+00)\t"
-        "Acc@1 {:6.2f} (  0.00)",
-        interval.last, interval.last + 1, size.images_per_step / interval.images_per_second, interval.loss,
-        interval.top1 * 100);
-  }
 };
 
 constexpr PyTorch kFormat;
 
+std::string ngc_line(const LoggedInterval& interval, const RunSize& /*size*/) {
+  return fmt::format("DLL {} - Epoch: 0 Iteration: {}  train.loss : {:.5f}  train.total_ips : {:.2f} img/s",
+                     interval.fine_stamp, interval.last + 1, interval.loss, interval.images_per_second);
+}
+
+constexpr FormatFacts kNgc{
+    .name = "ngc_pytorch_time",
+    .framework = "NGC PyTorch",
+    .source = "NVIDIA's PyTorch, from the lines' wall stamps",
+    .model = "resnet50",
+    .example =
+        "DLL 2020-09-15 14:29:13.473765 - Epoch: 0 Iteration: 1  train.loss : 7.09304  "
+        "train.total_ips : 267.44 img/s",
+    .shape = "Epoch: {epoch} Iteration: {iteration} train.loss : {any} *train.total_ips : {value} img/s",
+    .loss = "train.loss",
+    .first_counted = 6,
+    .rounding = Rounding::python_averages,
+    .written_step = 1,
+    .write = ngc_line};
+
+// No script of DLPerf takes the speeds.
+constexpr FormatFacts ngc_speed_facts() {
+  FormatFacts facts = kNgc;
+  facts.name = "ngc_pytorch_speed";
+  facts.source = "NVIDIA's PyTorch, from each line's train.total_ips";
+  facts.shares_lines = true;
+  facts.written_step = 0;
+  return facts;
+}
+
+constexpr StampFormat kNgcTime(kNgc, StampKind::with_dot);
+constexpr SpeedFormat kNgcSpeed(ngc_speed_facts(), {});
+
 }  // namespace pytorch
 }  // namespace
 
-const LogFormat& kPytorch = pytorch::kFormat;
+const LogFormat &kPytorch = pytorch::kFormat, &kNgcPytorchTime = pytorch::kNgcTime,
+                &kNgcPytorchSpeed = pytorch::kNgcSpeed;
 
 }  // namespace plumb

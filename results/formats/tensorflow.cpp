@@ -1,0 +1,120 @@
+// TensorFlow 2's official ResNet, a line for every 100 steps (--log_steps) with the speed of all replicas.
+// Published scripts: DLPerf c89430b, TensorFlow/resnet50v1.5/; extract_tensorflow_logs.py takes the
+// examples/second, extract_tensorflow_logs_time.py the lines' stamps: it reads the time of the day alone, so
+// a run over midnight gets a speed below 0; here the day before it counts, too. Lines: models v2.3.0,
+// official/utils/misc/keras_utils.py.
+//
+// NVIDIA's TensorFlow 1 container, a line of rank 0 for every iteration from the 21st on. Published scripts:
+// DLPerf c89430b, NVIDIADeepLearningExamples/TensorFlow/Classification/ConvNets/resnet50v1.5/;
+// extract_tensorflow_logs.py takes every iteration's imgs_per_sec, extract_tensorflow_logs_time.py the lines'
+// stamps: the last warm-up iteration has no line, so the time is that of one iteration fewer, from the end of
+// iteration warmup+1 on. Lines: DeepLearningExamples' utils/hooks/training_hooks.py.
+#include <cmath>
+
+#include "base/text.h"
+#include "results/formats/log_format.h"
+
+namespace plumb {
+namespace {
+namespace tensorflow {
+
+constexpr std::int64_t kStepsPerLine = 100;  // by the published scripts, whatever the lines say
+constexpr std::int64_t kUnlogged = 20;
+
+// If a line isn't of as many steps as the scripts think.
+std::string step_caveat(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
+  if (series.index_step == kStepsPerLine) return "";
+  return fmt::format(
+      "a line is of {} steps; the published script takes it for {}, so its window ends at step {}",
+      series.index_step, kStepsPerLine, window.iterations / kStepsPerLine * series.index_step);
+}
+
+// "0102 23:59:53.657123" of "2025-01-02 23:59:53.657123".
+std::string tf2_line(const LoggedInterval& interval, const RunSize& size) {
+  const std::string_view stamp = interval.fine_stamp;
+  const double images = size.images_per_step * static_cast<double>(interval.last + 1 - interval.first);
+  return fmt::format(
+      "I{}{} 1 keras_utils.py:145] TimeHistory: {:.2f} seconds, {:.2f} examples/second between steps {} and "
+      "{}",
+      stamp.substr(5, 2), stamp.substr(8), images / interval.images_per_second, interval.images_per_second,
+      interval.first, interval.last + 1);
+}
+
+constexpr FormatFacts kTf2Facts{
+    .name = "tf2_speed",
+    .framework = "TensorFlow 2.x",
+    .source = "TensorFlow 2, from the examples/second of every 100 steps",
+    .model = "resnet50",
+    .example =
+        "I0801 10:00:00.594147 1403 keras_utils.py:145] TimeHistory: 39.78 seconds, 321.77 examples/second "
+        "between steps 0 and 100",
+    .shape = "TimeHistory: {any} seconds, {value} examples/second between steps {from} and {iteration}",
+    .default_window = {.iterations = 600, .warmup = 100},
+    .index_step = 0,
+    .written_step = kStepsPerLine,
+    .write = tf2_line,
+    .find_caveat = step_caveat};
+
+std::string ngc_line(const LoggedInterval& interval, const RunSize& /*size*/) {
+  return fmt::format(
+      "DLL {} - (0, {}) imgs_per_sec : {:.6f}  cross_entropy : {:.6f}  learning_rate : {:.6f} ",
+      interval.fine_stamp, interval.first, interval.images_per_second, interval.loss, interval.learning_rate);
+}
+
+constexpr FormatFacts kNgcFacts{
+    .name = "ngc_tf_speed",
+    .framework = "NGC TensorFlow",
+    .source = "NVIDIA's TensorFlow 1, from each iteration's imgs_per_sec",
+    .model = "resnet50",
+    .example =
+        "DLL 2021-03-23 11:48:38.824370 - (0, 20) imgs_per_sec : 2879.142978189404  cross_entropy : 7.2",
+    .shape =
+        "({epoch}, {iteration}) *imgs_per_sec : {value} |Iteration: {iteration} *imgs_per_sec : {value} ",
+    .loss = "cross_entropy",
+    .unlogged = kUnlogged,
+    .lowest_warmup = kUnlogged,
+    .written_step = 1,
+    .first_written = kUnlogged,
+    .write = ngc_line};
+
+// The same lines, read by their stamps.
+constexpr FormatFacts by_stamps(FormatFacts facts, std::string_view name, std::string_view source) {
+  facts.name = name;
+  facts.source = source;
+  facts.shares_lines = true;
+  facts.rounding = Rounding::python_averages;
+  facts.written_step = 0;
+  return facts;
+}
+
+class Tf2Time final : public StampFormat {
+ public:
+  constexpr Tf2Time()
+      : StampFormat(by_stamps(kTf2Facts, "tf2_time", "TensorFlow 2, from the lines' wall stamps"),
+                    StampKind::of_glog) {}
+
+  std::string caveat(const LogSeries& series, const Window& window, const RunSize& size) const override {
+    const std::vector<double> stamps = in_window(series, window);
+    std::string text = step_caveat(series, window, size);
+    if (std::floor(stamps.front() / kDay) != std::floor(stamps.back() / kDay))
+      append_part(
+          text,
+          "a run goes over midnight, where the published script, which reads no date, finds a speed below 0",
+          ", and ");
+    return text;
+  }
+};
+
+constexpr SpeedFormat kTf2(kTf2Facts, {}), kNgc(kNgcFacts, {.decimals = 2});
+constexpr Tf2Time kTf2ByStamps;
+constexpr StampFormat kNgcByStamps(by_stamps(kNgcFacts, "ngc_tf_time",
+                                             "NVIDIA's TensorFlow 1, from the lines' wall stamps"),
+                                   StampKind::with_dot);
+
+}  // namespace tensorflow
+}  // namespace
+
+const LogFormat &kTf2Speed = tensorflow::kTf2, &kTf2Time = tensorflow::kTf2ByStamps,
+                &kNgcTfSpeed = tensorflow::kNgc, &kNgcTfTime = tensorflow::kNgcByStamps;
+
+}  // namespace plumb
