@@ -1,8 +1,6 @@
 // plumbline_documents FOLDER: writes plumbline's manual page and completions, and the schemas of files.
-#include <initializer_list>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "base/options/documents.h"
 #include "launch/hosts/findings.h"
@@ -36,28 +34,20 @@ int main(int argc, char** argv) {
   return write_documents(argc, argv, [](const Documents& documents) {
     documents.write_page(plumbline_man_page(plumbline_commands(), std::string(kDlperfSweep)));
     documents.write_completions(completed("plumbline", plumbline_commands()));
-    for (const auto& [name, schema] : std::initializer_list<std::pair<std::string, nlohmann::ordered_json>>{
-             {"analyze", analyze_schema()},
-             {"compare", compare_schema()},
-             {"doctor", doctor_schema()},
-             {"environment", environment_schema()},
-             {"expect", expectation_schema()},
-             {"explain", explanation_schema()},
-             {"gate", gate_schema()},
-             {"history", history_schema()},
-             {"host", host_schema()},
-             {"last_words", last_words_schema()},
-             {"link_comparison", link_comparison_schema()},
-             {"links", links_schema()},
-             {"postmortem", postmortem_schema()},
-             {"published", published_schema()},
-             {"published_scaling", validation_schema()},
-             {"result", result_schema()},
-             {"scaling", prediction_schema()},
-             {"screen", screen_schema()},
-             {"sweep", sweep_schema()},
-             {"verdict", verdict_schema()},
-             {"version", version_schema()}})
-      documents.write_schema(name, schema);
+    for (const Document& of :
+         {kAnalyzeDocument, kCompareDocument, kExplainDocument, kGateDocument, kHistoryDocument,
+          kLastWordsDocument, kLinkComparisonDocument, kLinksDocument, kPostmortemDocument,
+          kPublishedDocument, kPublishedScalingDocument, kResultDocument, kScalingDocument})
+      // "gate" of "plumbline.gate/1"
+      documents.write_schema(split(split(of.name, '.').back(), '/').front(),
+                             of.make_schema(of.name, of.about));
+    documents.write_schema("doctor", doctor_schema());
+    documents.write_schema("environment", environment_schema());
+    documents.write_schema("expect", expectation_schema());
+    documents.write_schema("host", host_schema());
+    documents.write_schema("screen", screen_schema());
+    documents.write_schema("sweep", sweep_schema());
+    documents.write_schema("verdict", verdict_schema());
+    documents.write_schema("version", version_schema());
   });
 }

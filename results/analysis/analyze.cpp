@@ -326,10 +326,9 @@ Json dictionary_of(const std::vector<CaseSummary>& cases) {
 
 }  // namespace
 
-Json analyze_schema() {
-  return json_schema_of<Dictionary>("plumbline.analyze/1",
-                                    "What analyze --json prints: DLPerf's dictionary, by model and case.");
-}
+const Document kAnalyzeDocument{"plumbline.analyze/1",
+                                "What analyze --json prints: DLPerf's dictionary, by model and case.",
+                                json_schema_of<Dictionary>};
 
 ReadLogs read_logs(const fs::path& path, const AnalyzeOptions& options) {
   std::error_code error;

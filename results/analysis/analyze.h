@@ -120,7 +120,7 @@ std::vector<std::string> message_lines(const Analysis& analysis, std::size_t mos
 std::vector<std::string> message_lines(std::vector<std::string> notes, const std::vector<Note>& bad,
                                        std::size_t most_lines);
 
-nlohmann::ordered_json analyze_schema();
+extern const Document kAnalyzeDocument;
 
 // "2 truncated, 1 wrongly named"
 std::string count_flaws(const std::vector<Note>& bad);

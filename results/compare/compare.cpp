@@ -263,9 +263,10 @@ struct CompareDocument {
   }
 };
 
-constexpr const char* kCompareSchema = "plumbline.compare/1";
-
 }  // namespace
+
+const Document kCompareDocument =
+    document_of<CompareDocument>("plumbline.compare/1", "Runs next to runs: plumbline compare --json.");
 
 std::string label_of(std::size_t set) {
   return set < 26 ? std::string(1, static_cast<char>('A' + set)) : std::to_string(set + 1);
@@ -325,11 +326,7 @@ nlohmann::ordered_json compare_json(const CompareReport& report) {
          .settings = pair.settings});
   for (const PublishedBeside& beside : report.published)
     document.published.push_back({compared_sample(first, *beside.sample), beside.nearest});
-  return document_json(kCompareSchema, document);
-}
-
-nlohmann::ordered_json compare_schema() {
-  return json_schema<CompareDocument>(kCompareSchema, "Runs next to runs: plumbline compare --json.");
+  return document_json(kCompareDocument.name, document);
 }
 
 }  // namespace plumb

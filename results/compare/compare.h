@@ -71,6 +71,6 @@ struct CompareReport {
 // numbers.
 std::string compare_text(const CompareReport& report);
 nlohmann::ordered_json compare_json(const CompareReport& report);
-nlohmann::ordered_json compare_schema();
+extern const Document kCompareDocument;
 
 }  // namespace plumb

@@ -317,14 +317,11 @@ void GateReport::fields(auto& self, auto&& each) {
   each("notes", self.notes);
 }
 
-constexpr const char* kGateSchema = "plumbline.gate/1";
+const Document kGateDocument =
+    document_of<GateReport>("plumbline.gate/1", "The verdict of plumbline gate --json.");
 
 nlohmann::ordered_json gate_json(const GateReport& report) {
-  return document_json(kGateSchema, report);
-}
-
-nlohmann::ordered_json gate_schema() {
-  return json_schema<GateReport>(kGateSchema, "The verdict of plumbline gate --json.");
+  return document_json(kGateDocument.name, report);
 }
 
 std::string gate_junit(const GateReport& report) {

@@ -84,7 +84,7 @@ std::string gate_table(const GateReport& report);
 // For a job's summary: the finding and a table in Markdown.
 std::string gate_markdown(const GateReport& report);
 nlohmann::ordered_json gate_json(const GateReport& report);
-nlohmann::ordered_json gate_schema();
+extern const Document kGateDocument;
 // JUnit's XML, as CI servers read it: a test case per case of the baseline; a regression is a failure, what
 // can't be judged an error.
 std::string gate_junit(const GateReport& report);

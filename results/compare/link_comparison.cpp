@@ -17,7 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kSchema = "plumbline.link_comparison/1";
 constexpr std::string_view kLinksPrefix = "plumbline.links/";
 
 std::string layout_name(const MeasuredAllreduce& one) {
@@ -96,11 +95,10 @@ std::string summary(const LinkComparison& comparison, const std::string& label) 
   return text;
 }
 
-struct Document {
-  std::span<const LinkComparison> comparisons;
+struct Comparisons {
+  std::vector<LinkComparison> comparisons;
   static void fields(auto& self, auto&& each) {
-    each("comparisons", std::vector(self.comparisons.begin(), self.comparisons.end()),
-         Field{"the first file with each other one"});
+    each("comparisons", self.comparisons, Field{"the first file with each other one"});
   }
 };
 
@@ -160,12 +158,11 @@ std::string link_comparison_text(std::span<const LinkSet> sets, std::span<const 
   return text + "GB/s: bus bandwidth by the median time; range: by each one's fastest and slowest time\n";
 }
 
-nlohmann::ordered_json link_comparison_json(std::span<const LinkComparison> comparisons) {
-  return document_json(kSchema, Document{comparisons});
-}
+const Document kLinkComparisonDocument = document_of<Comparisons>(
+    "plumbline.link_comparison/1", "Allreduces next to allreduces: plumbline compare --json of links.");
 
-nlohmann::ordered_json link_comparison_schema() {
-  return json_schema<Document>(kSchema, "Allreduces next to allreduces: plumbline compare --json of links.");
+nlohmann::ordered_json link_comparison_json(const std::vector<LinkComparison>& comparisons) {
+  return document_json(kLinkComparisonDocument.name, Comparisons{comparisons});
 }
 
 }  // namespace plumb

@@ -255,8 +255,6 @@ double seconds_of(std::int64_t microseconds) {
   return static_cast<double>(microseconds) / kMicroseconds;
 }
 
-constexpr const char* kExplainSchema = "plumbline.explain/1";
-
 }  // namespace
 
 void ExplainedRow::fields(auto& self, auto&& each) {
@@ -284,13 +282,11 @@ void Explanation::fields(auto& self, auto&& each) {
        Field{.about = "of our run without stamps", .null_if_nothing = true});
 }
 
-nlohmann::ordered_json explanation_json(const Explanation& explanation) {
-  return document_json(kExplainSchema, explanation);
-}
+const Document kExplainDocument = document_of<Explanation>(
+    "plumbline.explain/1", "A step of ours and of a framework, part by part: plumbline explain --json.");
 
-nlohmann::ordered_json explanation_schema() {
-  return json_schema<Explanation>(
-      kExplainSchema, "A step of ours and of a framework, part by part: plumbline explain --json.");
+nlohmann::ordered_json explanation_json(const Explanation& explanation) {
+  return document_json(kExplainDocument.name, explanation);
 }
 
 }  // namespace plumb

@@ -56,6 +56,6 @@ Explanation explain_run(const std::filesystem::path& run_folder, const std::file
 
 std::string explanation_text(const Explanation& explanation);
 nlohmann::ordered_json explanation_json(const Explanation& explanation);
-nlohmann::ordered_json explanation_schema();
+extern const Document kExplainDocument;
 
 }  // namespace plumb

@@ -315,8 +315,6 @@ struct RankRange {
   static void fields(auto& self, auto&& each) { each("from", self.from), each("to", self.to); }
 };
 
-constexpr const char* kPostmortemSchema = "plumbline.postmortem/1";
-
 }  // namespace
 
 void Postmortem::fields(auto& self, auto&& each) {
@@ -336,13 +334,11 @@ void Postmortem::fields(auto& self, auto&& each) {
   each("without_words", without_words), each("last_words", last_words, Field{"as rank_<N>.json"});
 }
 
-nlohmann::ordered_json postmortem_json(const Postmortem& postmortem) {
-  return document_json(kPostmortemSchema, postmortem);
-}
+const Document kPostmortemDocument = document_of<Postmortem>(
+    "plumbline.postmortem/1", "Who was where when a run failed: plumbline postmortem --json.");
 
-nlohmann::ordered_json postmortem_schema() {
-  return json_schema<Postmortem>(kPostmortemSchema,
-                                 "Who was where when a run failed: plumbline postmortem --json.");
+nlohmann::ordered_json postmortem_json(const Postmortem& postmortem) {
+  return document_json(kPostmortemDocument.name, postmortem);
 }
 
 }  // namespace plumb

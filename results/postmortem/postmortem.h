@@ -43,6 +43,6 @@ Postmortem make_postmortem(const std::string& run, RunRecord record, std::vector
 // At most ten lines, whatever the files say and however many ranks there were.
 std::string postmortem_text(const Postmortem& postmortem);
 nlohmann::ordered_json postmortem_json(const Postmortem& postmortem);
-nlohmann::ordered_json postmortem_schema();
+extern const Document kPostmortemDocument;
 
 }  // namespace plumb

@@ -209,14 +209,11 @@ struct PublishedList {
   static void fields(auto& self, auto&& each) { each("results", self.results); }
 };
 
-constexpr const char* kPublishedSchema = "plumbline.published/1";
+const Document kPublishedDocument =
+    document_of<PublishedList>("plumbline.published/1", "Published figures: plumbline published --json.");
 
 nlohmann::ordered_json published_json(std::vector<PublishedResult> results) {
-  return document_json(kPublishedSchema, PublishedList{std::move(results)});
-}
-
-nlohmann::ordered_json published_schema() {
-  return json_schema<PublishedList>(kPublishedSchema, "Published figures: plumbline published --json.");
+  return document_json(kPublishedDocument.name, PublishedList{std::move(results)});
 }
 
 std::string end_of_source(const std::string& source) {

@@ -100,7 +100,7 @@ std::string published_table(std::span<const PublishedResult> results);
 // The columns of results/published/published.csv, but for the last three.
 std::string published_csv(std::span<const PublishedResult> results);
 nlohmann::ordered_json published_json(std::vector<PublishedResult> results);
-nlohmann::ordered_json published_schema();
+extern const Document kPublishedDocument;
 
 // "..orch/resnet50v1.5/README.md:454", 33 columns at most.
 std::string end_of_source(const std::string& source);

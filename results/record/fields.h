@@ -283,4 +283,14 @@ nlohmann::ordered_json json_schema(const char* name, const char* about) {
   return json;
 }
 
+// A kind of document, by the name that its "schema" has, with what makes its JSON Schema.
+struct Document {
+  const char *name, *about;
+  nlohmann::ordered_json (*make_schema)(const char* name, const char* about);
+};
+template <fields::Record T>
+constexpr Document document_of(const char* name, const char* about) {
+  return {name, about, json_schema<T>};
+}
+
 }  // namespace plumb

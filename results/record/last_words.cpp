@@ -41,9 +41,8 @@ Json to_json(const LastWords& words) {
   return document_json(kLastWordsSchema, words);
 }
 
-Json last_words_schema() {
-  return json_schema<LastWords>(kLastWordsSchema, "Where a rank of a failed run was.");
-}
+const Document kLastWordsDocument =
+    document_of<LastWords>(kLastWordsSchema, "Where a rank of a failed run was.");
 
 LastWords last_words_from_json(const Json& json, const std::string& origin) {
   const ObjectReader reader(json, origin, "", kLastWordsSchema);

@@ -55,7 +55,6 @@ std::string kept_elsewhere(const std::string& run_id, int rank);
 nlohmann::ordered_json to_json(const LastWords& words);
 // Throws Error(bad_data) that names `origin` and what is wrong with it.
 LastWords last_words_from_json(const nlohmann::ordered_json& json, const std::string& origin);
-// JSON Schema of rank_<N>.json.
-nlohmann::ordered_json last_words_schema();
+extern const Document kLastWordsDocument;
 
 }  // namespace plumb

@@ -79,9 +79,8 @@ nlohmann::ordered_json to_json(const Links& links) {
   return fields::written(links);
 }
 
-nlohmann::ordered_json links_schema() {
-  return json_schema<Links>(kLinksSchema, "Latency and bandwidth of links between hosts and devices.");
-}
+const Document kLinksDocument =
+    document_of<Links>(kLinksSchema, "Latency and bandwidth of links between hosts and devices.");
 
 Links links_from_json(const nlohmann::ordered_json& json, const std::string& origin) {
   Links links;

@@ -1,6 +1,6 @@
 // links.json: latency and bandwidth of the links between hosts and between the devices of a host, as
 // bench_allreduce --output measures them. `plumbline scaling` predicts from it.
-// Its members are described in the JSON Schema that links_schema() makes.
+// Its members are described in its JSON Schema.
 #pragma once
 
 #include <cstdint>
@@ -101,7 +101,7 @@ struct Links {
 void keep_better_pairs(Links& links, const Links& again);
 
 nlohmann::ordered_json to_json(const Links& links);
-nlohmann::ordered_json links_schema();
+extern const Document kLinksDocument;
 // Throws Error(bad_data) that names `origin`, the key and what is wrong with it.
 Links links_from_json(const nlohmann::ordered_json& json, const std::string& origin);
 // From a links.json, from a result.json whose run probed the links between its hosts, or from what

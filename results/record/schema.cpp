@@ -122,9 +122,8 @@ Json to_json(const RunRecord& record) {
   return document_json(kResultSchema, record);
 }
 
-Json result_schema() {
-  return json_schema<RunRecord>(kResultSchema, "A run of bench_resnet50 or bench_arcface.");
-}
+const Document kResultDocument =
+    document_of<RunRecord>(kResultSchema, "A run of bench_resnet50 or bench_arcface.");
 
 RunRecord run_record_from_json(const Json& json, const std::string& origin) {
   const std::string schema = ObjectReader(json, origin).text("schema");

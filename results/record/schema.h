@@ -232,8 +232,7 @@ nlohmann::ordered_json to_json(const RunRecord& record);
 // null reads as NaN where a real number is expected. An ok run must have one entry per iteration and rank.
 // Throws Error(bad_data) that names `origin`, the key and what is wrong with it.
 RunRecord run_record_from_json(const nlohmann::ordered_json& json, const std::string& origin);
-// JSON Schema of result.json.
-nlohmann::ordered_json result_schema();
+extern const Document kResultDocument;
 
 // Why a run that isn't ok has no score: "the run failed: rank 3 was lost", "the run was interrupted by
 // SIGTERM after 5 of 120 iterations, so it is not a measurement; start it again".

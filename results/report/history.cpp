@@ -247,15 +247,11 @@ void History::fields(auto& self, auto&& each) {
   each("lines", self.lines), each("notes", self.notes), each("left_out", self.left_out);
 }
 
-constexpr const char* kHistorySchema = "plumbline.history/1";
+const Document kHistoryDocument = document_of<History>(
+    "plumbline.history/1", "Throughput over commits and dates: plumbline report --history --format json.");
 
 nlohmann::ordered_json history_json(const History& history) {
-  return document_json(kHistorySchema, history);
-}
-
-nlohmann::ordered_json history_schema() {
-  return json_schema<History>(kHistorySchema,
-                              "Throughput over commits and dates: plumbline report --history --format json.");
+  return document_json(kHistoryDocument.name, history);
 }
 
 }  // namespace plumb

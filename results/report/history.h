@@ -72,7 +72,7 @@ History collect_history(const LoadedSamples& samples, const HistoryOptions& opti
 std::string history_markdown(const History& history);
 // plumbline.history/1. Times are local, as the names of run folders are.
 nlohmann::ordered_json history_json(const History& history);
-nlohmann::ordered_json history_schema();
+extern const Document kHistoryDocument;
 // One HTML file that needs nothing else.
 std::string history_page(const History& history);
 

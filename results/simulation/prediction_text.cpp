@@ -238,9 +238,7 @@ nlohmann::ordered_json prediction_json(const ScalingBasis& basis, const ScalingP
   return document_json(kScalingSchema, report);
 }
 
-nlohmann::ordered_json prediction_schema() {
-  return json_schema<PredictionReport>(kScalingSchema,
-                                       "Throughput over given links: plumbline scaling --json.");
-}
+const Document kScalingDocument =
+    document_of<PredictionReport>(kScalingSchema, "Throughput over given links: plumbline scaling --json.");
 
 }  // namespace plumb

@@ -18,6 +18,6 @@ std::string prediction_text(const ScalingBasis& basis, const ScalingPrediction& 
                             const std::vector<Note>& verdicts);
 nlohmann::ordered_json prediction_json(const ScalingBasis& basis, const ScalingPrediction& prediction,
                                        const std::vector<Note>& verdicts);
-nlohmann::ordered_json prediction_schema();
+extern const Document kScalingDocument;
 
 }  // namespace plumb

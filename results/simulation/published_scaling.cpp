@@ -269,8 +269,6 @@ struct ErrorsByModel {
   }
 };
 
-constexpr const char* kPublishedScalingSchema = "plumbline.published_scaling/1";
-
 }  // namespace
 
 void PublishedValidation::fields(auto& self, auto&& each) {
@@ -282,13 +280,12 @@ void PublishedValidation::fields(auto& self, auto&& each) {
   each("series", self.series);
 }
 
-nlohmann::ordered_json validation_json(const PublishedValidation& validation) {
-  return document_json(kPublishedScalingSchema, validation);
-}
+const Document kPublishedScalingDocument = document_of<PublishedValidation>(
+    "plumbline.published_scaling/1",
+    "The model against published scaling: plumbline scaling --published --json.");
 
-nlohmann::ordered_json validation_schema() {
-  return json_schema<PublishedValidation>(
-      kPublishedScalingSchema, "The model against published scaling: plumbline scaling --published --json.");
+nlohmann::ordered_json validation_json(const PublishedValidation& validation) {
+  return document_json(kPublishedScalingDocument.name, validation);
 }
 
 }  // namespace plumb

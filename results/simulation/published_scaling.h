@@ -72,6 +72,6 @@ PublishedValidation validate_published(std::span<const PublishedResult> results,
 
 std::string validation_text(const PublishedValidation& validation);
 nlohmann::ordered_json validation_json(const PublishedValidation& validation);
-nlohmann::ordered_json validation_schema();
+extern const Document kPublishedScalingDocument;
 
 }  // namespace plumb
