@@ -23,7 +23,6 @@
 #include "launch/verdict/scaling_checks.h"
 #include "plumbline/command.h"
 #include "plumbline/engine.h"
-#include "plumbline/report.h"
 
 namespace plumb {
 namespace {

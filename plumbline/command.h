@@ -72,6 +72,9 @@ OptionSpec link_option(std::optional<double>& gigabytes_per_second);
 // The file in the first of the folders that has it; empty: none has.
 std::string file_in_folders(const std::vector<std::string>& folders, const char* name);
 
+// report.html in an accept's folder, as `plumbline report FOLDER` makes it. Throws Error.
+void write_accept_report(const std::filesystem::path& folder);
+
 // "plumbline: …" to stderr.
 void say(const std::string& line);
 // Notes and what was left out, to stderr: on a terminal 20 lines, elsewhere 4, with `verbose` all.

@@ -16,7 +16,6 @@
 #include "base/units.h"
 #include "launch/verdict/verdict.h"
 #include "plumbline/command.h"
-#include "plumbline/report.h"
 #include "results/compare/samples.h"
 #include "results/record/links.h"
 #include "results/report/history.h"

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "results/analysis/log_tree.h"
-#include "results/analysis/one_log.h"
 #include "results/formats/read_log.h"
 #include "results/record/fields.h"
 

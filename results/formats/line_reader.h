@@ -1,4 +1,5 @@
-// The lines of a text file, streamed: memory stays at one line and one chunk whatever the file's size.
+// The lines of a text file, streamed: memory stays at one line and one chunk whatever the file's size. And
+// what launchers and terminals put into them.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +42,22 @@ class LineReader {
   bool skip_newline_ = false;  // the line before ended with \r: a \n here belongs to it
   std::int64_t line_number_ = 0, bytes_read_ = 0;
   std::uint64_t hash_ = 0;
+};
+
+struct WrittenLine {
+  std::string_view writer;  // the rank or process that the launcher names, "3"; empty: it names none
+  std::string_view text;    // the line as the program wrote it
+};
+
+// Takes colors out of lines, and prefixes of mpirun ("[1,3]<stdout>:"), torchrun ("[default3]:"), srun
+// ("3: "), kubectl ("[pod/name/container] ") and Partial FC ("rank-id:3:") off their front.
+class LinePrefix {
+ public:
+  // Valid until the next call, and as long as `line` is.
+  WrittenLine strip(std::string_view line);
+
+ private:
+  std::string plain_;  // a line without its colors
 };
 
 }  // namespace plumb

@@ -7,9 +7,7 @@
 #include "base/error.h"
 #include "base/paths.h"
 #include "base/text.h"
-#include "results/formats/line_prefix.h"
 #include "results/formats/line_reader.h"
-#include "results/formats/speed_change.h"
 #include "results/formats/whole_log.h"
 #include "results/statistics/stalls.h"
 

@@ -6,6 +6,8 @@
 
 namespace plumb {
 
+inline constexpr std::string_view kComputeLane = "compute";  // the lane of instructions that compute
+
 inline constexpr const char* kProgramFormat = "plumbline.program/2";
 inline constexpr const char* kProfileFormat = "plumbline.profile/2";
 inline constexpr const char* kProgramFormat1 = "plumbline.program/1";

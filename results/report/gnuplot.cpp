@@ -1,5 +1,4 @@
-#include "results/report/gnuplot.h"
-
+// What all plots share of gnuplot and its language.
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "base/text.h"
 #include "base/text_table.h"
 #include "base/unique_fd.h"
+#include "results/report/plot.h"
 
 namespace plumb {
 namespace {

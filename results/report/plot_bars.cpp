@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "results/record/lanes.h"
+#include "results/record/program_format.h"
 #include "results/report/plot.h"
 
 namespace plumb {

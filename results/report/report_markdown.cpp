@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "base/text_table.h"
 #include "base/units.h"
-#include "results/record/lanes.h"
+#include "results/record/program_format.h"
 #include "results/report/report_data.h"
 
 namespace plumb {

@@ -13,7 +13,6 @@
 #include "base/paths.h"
 #include "base/shallow_json.h"
 #include "base/whole_file.h"
-#include "results/record/lanes.h"
 #include "results/record/program_format.h"
 
 namespace plumb {
