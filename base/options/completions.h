@@ -1,4 +1,4 @@
-// What shells want to complete a program's commands, options and values: one file per shell beside this one.
+// What shells want to complete a program's commands, options and values.
 #pragma once
 
 #include <string>
