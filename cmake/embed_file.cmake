@@ -1,5 +1,8 @@
-# Writes SOURCE: the bytes of FILE as a string_view named SYMBOL.
-file(READ ${FILE} bytes HEX)
+# Writes SOURCE: the bytes of FILES as a string_view named SYMBOL.
+foreach(file ${FILES})
+  file(READ ${file} part HEX)
+  string(APPEND bytes ${part})
+endforeach()
 string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
 string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
 file(WRITE ${SOURCE} "#include <string_view>

@@ -8,23 +8,21 @@
 namespace plumb {
 
 // Made by plumb_embed (results/CMakeLists.txt).
-extern const std::string_view kFrameHtml, kPageHtml, kHistoryHtml, kPageCss, kChartJs, kHistoryJs;
-extern const std::string_view kBarsJs, kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs,
-    kWaitsJs, kRunJs, kCollectivesJs, kGpusJs, kProfileJs, kMemoryJs, kFlagsJs, kVerdictJs, kMainJs;
+extern const std::string_view kFrameHtml, kPageHtml, kHistoryHtml, kPageCss, kChartJs, kSharedJs, kReportJs,
+    kHistoryJs;
 
 namespace {
 
-// A page of the report's look. `body`: behind the header; `scripts`: one scope, in this order.
+// A page of the report's look. `body`: behind the header; `script`: behind what both pages share.
 std::string framed_page(const std::string& kind, const std::string& title, const std::string& made_by,
-                        std::string_view body, std::initializer_list<std::string_view> scripts,
-                        const nlohmann::ordered_json& data) {
+                        std::string_view body, std::string_view script, const nlohmann::ordered_json& data) {
   return filled(kFrameHtml, {{"brand", "Plumbline " + kind},
                              {"title", markup_escaped(title)},
                              {"made_by", markup_escaped(made_by)},
                              {"css", std::string(kPageCss)},
                              {"body", std::string(body)},
                              {"chart_js", std::string(kChartJs)},
-                             {"scripts", fmt::format("{}\n", fmt::join(scripts, "\n"))},
+                             {"scripts", fmt::format("{}{}", kSharedJs, script)},
                              {"data", script_json(data)}});
 }
 
@@ -56,17 +54,12 @@ std::string filled(std::string_view page, const std::map<std::string, std::strin
 std::string html_page(const ReportData& data) {
   nlohmann::ordered_json json = fields::written(data);
   json["palette"] = palette_json();
-  return framed_page("report", data.title, data.made_by, kPageHtml,
-                     {kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kWaitsJs, kBarsJs,
-                      kRunJs, kCollectivesJs, kGpusJs, kProfileJs, kMemoryJs, kFlagsJs, kVerdictJs, kMainJs},
-                     json);
+  return framed_page("report", data.title, data.made_by, kPageHtml, kReportJs, json);
 }
 
 std::string history_page(const History& history) {
-  return framed_page(
-      "history", history.title, history.made_by, kHistoryHtml,
-      {kFormatJs, kTablesJs, kThemeJs, kShapesJs, kFiguresJs, kScalingJs, kFlagsJs, kHistoryJs},
-      history_json(history));
+  return framed_page("history", history.title, history.made_by, kHistoryHtml, kHistoryJs,
+                     history_json(history));
 }
 
 }  // namespace plumb
