@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/text_table.h"
-#include "results/compare/curve_samples.h"
+#include "results/compare/scaling_loss.h"
 #include "results/published/published.h"
 #include "results/statistics/statistics.h"
 

@@ -1,4 +1,5 @@
-// How much efficiency more devices cost, and where it goes: communication, slow ranks, data, computing.
+// How much efficiency more devices cost, and where it goes: communication, slow ranks, data, computing; and
+// which samples make one scaling curve.
 #pragma once
 
 #include <optional>
@@ -66,6 +67,25 @@ std::string scaling_text(const ScalingLoss& loss);
 std::vector<std::string> scaling_verdict(std::span<const ScalingLoss> losses);
 
 std::string name_of(ScalingLoss::Noise noise);  // "above", …
+
+// The samples that differ by nothing but the number of devices, by devices, then nodes.
+using CurveSamples = std::vector<const Sample*>;
+std::vector<CurveSamples> group_by_curve(const std::vector<Sample>& samples);
+
+// The base of a group's speedups: its sample on one device, or that of another group which differs in
+// communication only; null without either.
+const Sample* one_device_sample(const CurveSamples& group, std::span<const CurveSamples> groups);
+
+// The group behind its base, if that is in another group.
+CurveSamples behind_base(const CurveSamples& group, std::span<const CurveSamples> groups);
+
+// What a group on several numbers of devices loses.
+struct CurveScaling {
+  Configuration configuration;  // nodes and devices_per_node are 0
+  std::vector<ScalingLoss> losses;
+};
+// One for each of those groups among a set.
+std::vector<CurveScaling> scaling_of(const std::vector<Sample>& samples);
 
 void ScalingLoss::fields(auto& self, auto&& each) {
   each("from", self.smaller.case_name()), each("to", self.larger.case_name());

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "results/compare/curve_samples.h"
+#include "results/compare/scaling_loss.h"
 #include "results/published/published.h"
 #include "results/report/report_data.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "results/analysis/configuration.h"
-#include "results/compare/curve_samples.h"
+#include "results/compare/scaling_loss.h"
 #include "results/record/links.h"
 #include "results/record/schema.h"
 #include "results/simulation/collective_cost.h"
