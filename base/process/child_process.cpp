@@ -52,7 +52,7 @@ pid_t spawn(const ChildCommand& command) {
 // Waits up to `milliseconds`. Returns a signal that is to end the sweep; 0: none came.
 int next_signal(const SignalWatch& signals, int milliseconds) {
   pollfd ready{.fd = signals.descriptor(), .events = POLLIN, .revents = 0};
-  return ::poll(&ready, 1, milliseconds) > 0 ? signals.next().signal : 0;
+  return ::poll(&ready, 1, milliseconds) > 0 ? signals.next() : 0;
 }
 
 // A child that is killed, with everything that has the mark, unless it has been seen to end.

@@ -150,7 +150,7 @@ void wait_for_any(const RunningCommands& running, const SignalWatch& signals) {
     for (const UniqueFd* file : {&command->output(), &command->errors()})
       if (*file) files.push_back({.fd = file->get(), .events = POLLIN, .revents = 0});
   ::poll(files.data(), files.size(), kLongestPollMilliseconds);
-  if (const int signal = signals.next().signal; signal != 0)
+  if (const int signal = signals.next(); signal != 0)
     throw Error(static_cast<ExitCode>(128 + signal), "ended by signal {} while commands ran on hosts",
                 signal);
 }

@@ -57,15 +57,11 @@ SignalWatch::~SignalWatch() {
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
-SignalWatch::Seen SignalWatch::next() const {
-  Seen seen;
+int SignalWatch::next() const {
   signalfd_siginfo info{};
-  while (seen.signal == 0 && ::read(descriptor(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
-    if (info.ssi_signo == SIGCHLD)
-      seen.child_ended = true;
-    else
-      seen.signal = static_cast<int>(info.ssi_signo);
-  return seen;
+  while (::read(descriptor(), &info, sizeof info) == static_cast<ssize_t>(sizeof info))
+    if (info.ssi_signo != SIGCHLD) return static_cast<int>(info.ssi_signo);
+  return 0;
 }
 
 pid_t spawn_program(std::vector<std::string> words, const ProgramStreams& streams,

@@ -20,12 +20,8 @@ class SignalWatch {
   SignalWatch(const SignalWatch&) = delete;
   SignalWatch& operator=(const SignalWatch&) = delete;
 
-  struct Seen {
-    int signal = 0;  // that asks this process to end; 0: none came
-    bool child_ended = false;
-  };
-  // What came since the last call, up to a signal that asks to end.
-  Seen next() const;
+  // The signal that asks this process to end, of what came since the last call; 0: none did.
+  int next() const;
   int descriptor() const { return descriptor_.get(); }  // can be read when next() has something to tell
 
  private:

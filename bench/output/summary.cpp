@@ -175,7 +175,7 @@ void add_published(const RunRecord& record, SummaryRows& rows) {
   constexpr int kSameProduct = 1;
   const Configuration own = configuration_of(record);
   std::string_view name = "published, nearest";
-  for (const NearestPublished& near : nearest_published(own, kMostFrameworks)) {
+  for (const NearestPublished& near : nearest_among(published_results(), own, kMostFrameworks)) {
     if (gpu_distance(own.device, near.result.configuration.device) > kSameProduct) continue;
     const std::string differing = other_sides_text(near.differences);
     const double speed = near.result.images_per_second;

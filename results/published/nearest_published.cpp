@@ -73,10 +73,6 @@ bool matches(const PublishedResult& result, const PublishedFilter& filter) {
          std::ranges::all_of(filter.words, [&](const std::string& word) { return is_part(texts, word); });
 }
 
-std::vector<NearestPublished> nearest_published(const Configuration& own, std::size_t most) {
-  return nearest_among(published_results(), own, most);
-}
-
 std::vector<NearestPublished> nearest_among(std::span<const PublishedResult> results,
                                             const Configuration& own, std::size_t most, bool of_any_kind) {
   using Candidate = std::pair<decltype(distance(own, {})), const PublishedResult*>;

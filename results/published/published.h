@@ -89,7 +89,6 @@ struct NearestPublished {
 // Then count GPU (gpu_distance), number of devices, precision, head, classes, batch, data, in this order; of
 // equals a table's median before single runs, means and rounded figures, one without an inconsistency before
 // others, then the fastest. Best first.
-std::vector<NearestPublished> nearest_published(const Configuration& own, std::size_t most = 5);
 std::vector<NearestPublished> nearest_among(std::span<const PublishedResult> results,
                                             const Configuration& own, std::size_t most = 5,
                                             bool of_any_kind = false);

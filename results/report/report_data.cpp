@@ -18,6 +18,7 @@ using Json = nlohmann::ordered_json;
 
 // Together the pictures of 20 configurations take about 2 MB of a page; of more, each takes less.
 constexpr std::size_t kMostDetails = 6000;
+constexpr std::size_t kSelectedPublished = 3;  // per curve's model and precision
 constexpr std::size_t kMostPerRun = 500, kMostGpuSamples = 300;
 
 Json read_json(const std::filesystem::path& path) {
@@ -127,6 +128,17 @@ RunRecord thinned(RunRecord record) {
   return record;
 }
 
+// That pictures of one run show: the last one of which most is known, so of the largest case.
+std::size_t run_to_show(const std::vector<ReportRun>& runs) {
+  const auto known = [](const ReportRun& run) {
+    return run.steps.has_value() + run.memory.has_value() + run.profile.has_value() + !run.trace.empty();
+  };
+  std::size_t shown = 0;
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    if (known(runs[i]) >= known(runs[shown])) shown = i;
+  return shown;
+}
+
 }  // namespace
 
 Json to_json(const ReportRun& run) {
@@ -146,16 +158,6 @@ Json to_json(const ReportRun& run) {
   return json;
 }
 
-std::size_t run_to_show(const std::vector<ReportRun>& runs) {
-  const auto known = [](const ReportRun& run) {
-    return run.steps.has_value() + run.memory.has_value() + run.profile.has_value() + !run.trace.empty();
-  };
-  std::size_t shown = 0;
-  for (std::size_t i = 0; i < runs.size(); ++i)
-    if (known(runs[i]) >= known(runs[shown])) shown = i;
-  return shown;
-}
-
 ReportData collect_report(const LoadedSamples& samples, const ReportOptions& options) {
   ReportData data;
   data.made_by = options.made_by;
@@ -165,7 +167,7 @@ ReportData collect_report(const LoadedSamples& samples, const ReportOptions& opt
   data.curves = own_curves(groups);
   data.common = name_curves(data.curves);
   const std::vector<PublishedResult> published = published_results();
-  data.published = published_curves(data.curves, published, options.selected_published);
+  data.published = published_curves(data.curves, published, kSelectedPublished);
   add_bars(published, data);
   data.title = !options.title.empty()    ? options.title
                : !data.verdict.is_null() ? "Verdict on " + counted(data.verdict.at("hosts").size(), "host")

@@ -149,7 +149,6 @@ struct ReportData {
 struct ReportOptions {
   std::string title;  // empty: made from what was run
   std::string made_by, created;
-  std::size_t selected_published = 3;   // per curve's model and precision
   std::string links;                    // links.json to predict from; empty: what the runs themselves probed
   std::optional<double> expected_link;  // bytes/s that a link between hosts should reach
   nlohmann::ordered_json verdict;       // accept.json, whose runs these are; null: of none
@@ -158,9 +157,6 @@ struct ReportOptions {
 // Reads program.json, env.json and profile.json of the runs too, and links.json; one that is
 // there and can't be read, or is of other hosts or of another program, is named in left_out.
 ReportData collect_report(const LoadedSamples& samples, const ReportOptions& options = {});
-
-// The run that pictures of one run show: the last one of which most is known, so of the largest case.
-std::size_t run_to_show(const std::vector<ReportRun>& runs);
 
 // The answers to the question whether it scales; a heading line, the verdict on its scaling and a table per
 // own curve: case, runs, median, its interval, per device, speedup, efficiency; below it the flags of its

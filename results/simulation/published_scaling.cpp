@@ -165,12 +165,7 @@ constexpr NamedModel kModels[]{
     {"predicted", "and bandwidth by 16 devices: the prediction", &SeriesPrediction::predicted},
     {"naive", "naive: twice the throughput of 16", &SeriesPrediction::naive}};
 
-}  // namespace
-
-double PublishedSeries::efficiency(int devices) const {
-  return images_per_second.at(devices) / devices / images_per_second.at(1);
-}
-
+// Tables that give the same four numbers are one series, that of the twelve if one is.
 std::vector<PublishedSeries> published_series(std::span<const PublishedResult> results) {
   using Key = std::tuple<std::string, std::string, std::string, std::int64_t, bool>;
   std::vector<std::pair<Key, PublishedSeries>> tables;
@@ -200,6 +195,12 @@ std::vector<PublishedSeries> published_series(std::span<const PublishedResult> r
       *same = table;
   }
   return series;
+}
+
+}  // namespace
+
+double PublishedSeries::efficiency(int devices) const {
+  return images_per_second.at(devices) / devices / images_per_second.at(1);
 }
 
 PredictionErrors PublishedValidation::errors(double SeriesPrediction::*prediction,

@@ -26,9 +26,6 @@ struct PublishedSeries {
   double efficiency(int devices) const;  // per device, over one device
 };
 
-// Tables that give the same four numbers are one series, that of the twelve if one is.
-std::vector<PublishedSeries> published_series(std::span<const PublishedResult> results);
-
 struct SeriesPrediction {
   PublishedSeries series;
   // Throughput on 32 devices: by latency and published bandwidth alone; with the jitter of 8 devices; with

@@ -316,13 +316,10 @@ Comparison compare(std::span<const double> first, std::span<const double> second
   return comparison;
 }
 
-bool is_only_range(const Interval& interval) {
-  constexpr double kLeastConfidence = 0.9;
-  return interval.confidence < kLeastConfidence;
-}
-
 std::string confidence_text(const Interval& interval) {
-  return is_only_range(interval) ? "range" : fmt::format("{:.1f} %", 100 * interval.confidence);
+  constexpr double kLeastConfidence = 0.9;
+  return interval.confidence < kLeastConfidence ? "range"
+                                                : fmt::format("{:.1f} %", 100 * interval.confidence);
 }
 
 std::string verdict_text(const Comparison& comparison, const Criteria& criteria) {

@@ -26,10 +26,8 @@ inline constexpr std::size_t kEnoughRuns = 5;
 // Statistics, 3rd ed., 7.1). Nothing for fewer than 2 values.
 std::optional<Interval> median_interval(std::span<const double> values, double wanted = 0.98);
 
-// Whether the interval covers the median too rarely to be relied on, under 90 %: of fewer than 5 values,
-// whose smallest and largest it has.
-bool is_only_range(const Interval& interval);
-// "93.8 %", or "range".
+// "93.8 %"; "range" where it covers the median too rarely to be relied on, under 90 %: of fewer than 5
+// values, whose smallest and largest it has.
 std::string confidence_text(const Interval& interval);
 
 struct RankTest {
