@@ -274,7 +274,7 @@ class Acceptance {
     if (work_.options.empty() && !has_gpus()) group.options = small_cpu_step();
     std::vector<std::string> question = group.options;
     question.emplace_back("--print-config");
-    const nlohmann::ordered_json asked = ask_engine(screened_program(work_), question);
+    const Json asked = ask_engine(screened_program(work_), question);
     group.model = asked.value("backbone", "resnet50");
     group.precision = asked.at("precision");
     group.batch_per_device = 64;

@@ -40,7 +40,7 @@ int run(int argc, char** argv) {
   }
   if (name == "--version") {
     const bool as_json = argc > 2 && std::string(argv[2]) == "--json";
-    const nlohmann::ordered_json build = plumb::build_json();
+    const plumb::Json build = plumb::build_json();
     plumb::print_text(as_json ? plumb::json_text(build) : plumb::version_text("plumbline", build));
     return 0;
   }

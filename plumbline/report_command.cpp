@@ -96,7 +96,7 @@ std::string links_of(const ReportArguments& arguments) {
 }
 
 ReportOptions options_of(const ReportArguments& arguments) {
-  const nlohmann::ordered_json build = build_json();
+  const Json build = build_json();
   ReportOptions options{.title = arguments.title,
                         .made_by = fmt::format("plumbline {} ({})", build.at("version").get<std::string>(),
                                                build.at("commit").get<std::string>()),

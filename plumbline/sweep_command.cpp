@@ -65,14 +65,14 @@ OptionTable sweep_options(SweepArguments& arguments) {
 }
 
 // `program`: a name, or a path in the folder that the sweep file names.
-nlohmann::ordered_json ask_program(const fs::path& program, const std::vector<std::string>& arguments) {
+Json ask_program(const fs::path& program, const std::vector<std::string>& arguments) {
   return ask_engine(engine_program(program.filename().string(), program.parent_path()), arguments);
 }
 
 // The program reads its options itself.
 RunLength check_options(const std::string& program, std::vector<std::string> arguments) {
   arguments.emplace_back("--print-config");
-  const nlohmann::ordered_json options = ask_program(program, arguments);
+  const Json options = ask_program(program, arguments);
   if (!options.is_object() || options.at("dry_run") == true || options.at("find_max_bs") == true)
     throw Error(ExitCode::usage, "an option of the sweep asks for something else than a run; leave it out");
   if (options.at("save_weights") != "")

@@ -10,8 +10,6 @@
 namespace plumb {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 std::string two_decimals(const Json& value) {
   return value.is_number() ? fmt::format("{:.2f}", value.get<double>()) : "n/a";
 }

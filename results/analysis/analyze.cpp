@@ -14,7 +14,6 @@
 namespace plumb {
 namespace {
 
-using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 // Batch, precision, iterations and warm-up of runs that are read over their own, and settings.

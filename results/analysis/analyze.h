@@ -57,16 +57,16 @@ struct CaseSummary {
   std::string model, case_name, precision;
   std::int64_t batch_per_device = 0;
   std::int64_t runs = 0;
-  nlohmann::ordered_json average, median, speedup;  // images/s, images/s, ratio; null: not known
-  double exact_median = 0;                          // before rounding
-  std::string window = {};                          // what counts; empty: as Analysis::window says
+  Json average, median, speedup;  // images/s, images/s, ratio; null: not known
+  double exact_median = 0;        // before rounding
+  std::string window = {};        // what counts; empty: as Analysis::window says
 };
 
 // A number as an analyzer prints it, a whole one without ".0"; null: not known.
 struct PrintedNumber {
-  nlohmann::ordered_json value;
-  static nlohmann::ordered_json schema() { return {{"type", {"number", "null"}}}; }
-  friend nlohmann::ordered_json to_json(const PrintedNumber& number) { return number.value; }
+  Json value;
+  static Json schema() { return {{"type", {"number", "null"}}}; }
+  friend Json to_json(const PrintedNumber& number) { return number.value; }
 };
 
 // A case in the analyzers' dictionary.
@@ -85,11 +85,11 @@ struct CaseFigures {
 
 struct Analysis {
   std::string log_format;
-  std::string window;                 // what counts: "iterations 21 to 120"
-  std::vector<CaseSummary> cases;     // by model, batch, precision; then by devices
-  nlohmann::ordered_json dictionary;  // {model: {case: CaseFigures}}
-  std::vector<Note> bad;              // left out
-  std::vector<std::string> notes;     // sentences on what the figures are not
+  std::string window;              // what counts: "iterations 21 to 120"
+  std::vector<CaseSummary> cases;  // by model, batch, precision; then by devices
+  Json dictionary;                 // {model: {case: CaseFigures}}
+  std::vector<Note> bad;           // left out
+  std::vector<std::string> notes;  // sentences on what the figures are not
 };
 
 // Every run's figure is rounded to 2 decimals, then a case's runs are averaged and their median taken;
@@ -125,6 +125,6 @@ extern const Document kAnalyzeDocument;
 std::string count_flaws(const std::vector<Note>& bad);
 
 // Python's json.dumps(dictionary, sort_keys=True), so "1.0", "NaN" and a blank after each comma and colon.
-std::string dictionary_text(const nlohmann::ordered_json& dictionary);
+std::string dictionary_text(const Json& dictionary);
 
 }  // namespace plumb

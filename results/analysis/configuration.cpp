@@ -14,8 +14,6 @@
 namespace plumb {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr const char *kNodes = "nodes", *kDevicesPerNode = "devices per node";
 
 // The device without the versions of its software: comparing those is what runs are for.
@@ -193,8 +191,8 @@ std::vector<Difference> setting_differences(const Configuration& first, const Co
   return found;
 }
 
-nlohmann::ordered_json sides_json(const std::vector<Difference>& differences) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+Json sides_json(const std::vector<Difference>& differences) {
+  Json json = Json::object();
   for (const Difference& one : differences) json[one.what] = {one.first, one.second};
   return json;
 }

@@ -56,7 +56,7 @@ struct Difference {
 };
 
 // {"name": ["first side", "second side"], …}
-nlohmann::ordered_json sides_json(const std::vector<Difference>& differences);
+Json sides_json(const std::vector<Difference>& differences);
 
 // In the order of the members above, without framework and settings: comparisons are made for those.
 // `device_count` false leaves nodes and devices out too, for speedups and scaling curves.

@@ -308,7 +308,7 @@ std::string compare_text(const CompareReport& report) {
   return text;
 }
 
-nlohmann::ordered_json compare_json(const CompareReport& report) {
+Json compare_json(const CompareReport& report) {
   const SampleSet& first = report.sets.front();
   CompareDocument document{.criteria = report.criteria, .notes = report.comparison.notes};
   for (const SampleSet& set : report.sets) {

@@ -70,7 +70,7 @@ struct CompareReport {
 // table (runs, median, its interval, ratio), the verdicts, what differs where that was forced, and published
 // numbers.
 std::string compare_text(const CompareReport& report);
-nlohmann::ordered_json compare_json(const CompareReport& report);
+Json compare_json(const CompareReport& report);
 extern const Document kCompareDocument;
 
 }  // namespace plumb

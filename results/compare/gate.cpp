@@ -320,7 +320,7 @@ void GateReport::fields(auto& self, auto&& each) {
 const Document kGateDocument =
     document_of<GateReport>("plumbline.gate/1", "The verdict of plumbline gate --json.");
 
-nlohmann::ordered_json gate_json(const GateReport& report) {
+Json gate_json(const GateReport& report) {
   return document_json(kGateDocument.name, report);
 }
 

@@ -83,7 +83,7 @@ std::string gate_summary(const GateReport& report);
 std::string gate_table(const GateReport& report);
 // For a job's summary: the finding and a table in Markdown.
 std::string gate_markdown(const GateReport& report);
-nlohmann::ordered_json gate_json(const GateReport& report);
+Json gate_json(const GateReport& report);
 extern const Document kGateDocument;
 // JUnit's XML, as CI servers read it: a test case per case of the baseline; a regression is a failure, what
 // can't be judged an error.

@@ -132,7 +132,7 @@ bool holds_links(const fs::path& file) {
   try {
     const std::string text = read_whole_file(file, {.remedy = "", .most_bytes = kMostBytes});
     if (is_nccl_tests_table(text)) return true;
-    const nlohmann::ordered_json json = parse_shallow_json(text);
+    const Json json = parse_shallow_json(text);
     return json.is_object() &&
            (is_nccl_tests_json(json) || value_or<std::string>(json, "schema").starts_with(kLinksPrefix));
   } catch (const Error&) {
@@ -161,7 +161,7 @@ std::string link_comparison_text(std::span<const LinkSet> sets, std::span<const 
 const Document kLinkComparisonDocument = document_of<Comparisons>(
     "plumbline.link_comparison/1", "Allreduces next to allreduces: plumbline compare --json of links.");
 
-nlohmann::ordered_json link_comparison_json(const std::vector<LinkComparison>& comparisons) {
+Json link_comparison_json(const std::vector<LinkComparison>& comparisons) {
   return document_json(kLinkComparisonDocument.name, Comparisons{comparisons});
 }
 

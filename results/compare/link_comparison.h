@@ -42,7 +42,7 @@ std::vector<LinkComparison> compare_links(std::span<const LinkSet> sets);
 
 // Within 100 columns but for long names.
 std::string link_comparison_text(std::span<const LinkSet> sets, std::span<const LinkComparison> comparisons);
-nlohmann::ordered_json link_comparison_json(const std::vector<LinkComparison>& comparisons);
+Json link_comparison_json(const std::vector<LinkComparison>& comparisons);
 extern const Document kLinkComparisonDocument;
 
 }  // namespace plumb

@@ -11,8 +11,6 @@
 namespace plumb {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::size_t kMostValueColumns = 40;
 constexpr std::size_t kMostNames = 4, kMostValues = 3;
 

@@ -16,8 +16,6 @@ namespace plumb {
 namespace {
 
 using enum StepCategory;
-using Json = nlohmann::ordered_json;
-
 constexpr double kMicroseconds = 1e6, kNanosecondsPerMicrosecond = 1e3;
 
 // Whole numbers with the sum of `parts`, rounded, each less than 1 from its part: the largest remainders are
@@ -285,7 +283,7 @@ void Explanation::fields(auto& self, auto&& each) {
 const Document kExplainDocument = document_of<Explanation>(
     "plumbline.explain/1", "A step of ours and of a framework, part by part: plumbline explain --json.");
 
-nlohmann::ordered_json explanation_json(const Explanation& explanation) {
+Json explanation_json(const Explanation& explanation) {
   return document_json(kExplainDocument.name, explanation);
 }
 

@@ -55,7 +55,7 @@ Explanation explain(const RunRecord& record, const RunProfile& profile, const Fr
 Explanation explain_run(const std::filesystem::path& run_folder, const std::filesystem::path& trace);
 
 std::string explanation_text(const Explanation& explanation);
-nlohmann::ordered_json explanation_json(const Explanation& explanation);
+Json explanation_json(const Explanation& explanation);
 extern const Document kExplainDocument;
 
 }  // namespace plumb

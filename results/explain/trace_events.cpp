@@ -18,8 +18,6 @@
 namespace plumb {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::size_t kLongestName = 256, kMostNames = 1 << 16, kMostTraceEvents = 20'000'000;
 constexpr double kLargestMicroseconds = 2e15;  // 63 years; begins and ends differ by less than 2^63 ns
 constexpr const char* kDescription = "plumbline_peer";

@@ -15,8 +15,6 @@
 namespace plumb {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 // mlperf_logging.mllog.constants
 constexpr const char *kPointInTime = "POINT_IN_TIME", *kIntervalStart = "INTERVAL_START",
                      *kIntervalEnd = "INTERVAL_END";

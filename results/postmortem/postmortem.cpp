@@ -123,8 +123,6 @@ std::vector<RankGroup> groups_of(const std::vector<LastWords>& all) {
   return groups;
 }
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::size_t kMostGroups = 4;     // lines of them
 constexpr std::size_t kMostNamed = 4;      // ranges of ranks, hosts
 constexpr std::size_t kMostLetters = 400;  // of a sentence from a file
@@ -337,7 +335,7 @@ void Postmortem::fields(auto& self, auto&& each) {
 const Document kPostmortemDocument = document_of<Postmortem>(
     "plumbline.postmortem/1", "Who was where when a run failed: plumbline postmortem --json.");
 
-nlohmann::ordered_json postmortem_json(const Postmortem& postmortem) {
+Json postmortem_json(const Postmortem& postmortem) {
   return document_json(kPostmortemDocument.name, postmortem);
 }
 

@@ -42,7 +42,7 @@ Postmortem make_postmortem(const std::string& run, RunRecord record, std::vector
 
 // At most ten lines, whatever the files say and however many ranks there were.
 std::string postmortem_text(const Postmortem& postmortem);
-nlohmann::ordered_json postmortem_json(const Postmortem& postmortem);
+Json postmortem_json(const Postmortem& postmortem);
 extern const Document kPostmortemDocument;
 
 }  // namespace plumb

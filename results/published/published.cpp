@@ -212,7 +212,7 @@ struct PublishedList {
 const Document kPublishedDocument =
     document_of<PublishedList>("plumbline.published/1", "Published figures: plumbline published --json.");
 
-nlohmann::ordered_json published_json(std::vector<PublishedResult> results) {
+Json published_json(std::vector<PublishedResult> results) {
   return document_json(kPublishedDocument.name, PublishedList{std::move(results)});
 }
 

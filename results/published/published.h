@@ -98,7 +98,7 @@ std::vector<NearestPublished> nearest_among(std::span<const PublishedResult> res
 std::string published_table(std::span<const PublishedResult> results);
 // The columns of results/published/published.csv, but for the last three.
 std::string published_csv(std::span<const PublishedResult> results);
-nlohmann::ordered_json published_json(std::vector<PublishedResult> results);
+Json published_json(std::vector<PublishedResult> results);
 extern const Document kPublishedDocument;
 
 // "..orch/resnet50v1.5/README.md:454", 33 columns at most.

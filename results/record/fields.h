@@ -36,8 +36,6 @@ struct Field {
 
 namespace fields {
 
-using Json = nlohmann::ordered_json;
-
 template <typename T>
 concept Record = requires(T& record) {
   T::fields(record, [](const char*, auto&, const Field& = {}) {});
@@ -249,7 +247,7 @@ Json schema(const Field& field) {
 
 // A member that may be missing or of another type.
 template <typename T>
-T value_or(const nlohmann::ordered_json& object, const char* key, const T& otherwise = {}) {
+T value_or(const Json& object, const char* key, const T& otherwise = {}) {
   const auto found = object.is_object() ? object.find(key) : object.end();
   if (found == object.end()) return otherwise;
   if constexpr (std::same_as<T, std::string>) return found->is_string() ? found->get<T>() : otherwise;
@@ -259,16 +257,16 @@ T value_or(const nlohmann::ordered_json& object, const char* key, const T& other
 
 // A file or output: the name of its schema, then the record's members.
 template <fields::Record T>
-nlohmann::ordered_json document_json(const char* schema, const T& record) {
-  nlohmann::ordered_json json{{"schema", schema}};
+Json document_json(const char* schema, const T& record) {
+  Json json{{"schema", schema}};
   json.update(fields::written(record));
   return json;
 }
 
 // The JSON Schema of a document without a "schema" of its own, such as a list.
 template <typename T>
-nlohmann::ordered_json json_schema_of(const char* name, const char* about) {
-  nlohmann::ordered_json json{
+Json json_schema_of(const char* name, const char* about) {
+  Json json{
       {"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", name}, {"description", about}};
   json.update(fields::schema<T>());
   return json;
@@ -276,8 +274,8 @@ nlohmann::ordered_json json_schema_of(const char* name, const char* about) {
 
 // The JSON Schema of a file whose "schema" is `name`.
 template <fields::Record T>
-nlohmann::ordered_json json_schema(const char* name, const char* about) {
-  nlohmann::ordered_json json = json_schema_of<T>(name, about);
+Json json_schema(const char* name, const char* about) {
+  Json json = json_schema_of<T>(name, about);
   if (!json["properties"].contains("schema")) json["required"].push_back("schema");
   json["properties"]["schema"] = {{"const", name}};
   return json;
@@ -286,7 +284,7 @@ nlohmann::ordered_json json_schema(const char* name, const char* about) {
 // A kind of document, by the name that its "schema" has, with what makes its JSON Schema.
 struct Document {
   const char *name, *about;
-  nlohmann::ordered_json (*make_schema)(const char* name, const char* about);
+  Json (*make_schema)(const char* name, const char* about);
 };
 template <fields::Record T>
 constexpr Document document_of(const char* name, const char* about) {

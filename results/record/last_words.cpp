@@ -5,8 +5,6 @@
 namespace plumb {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::size_t kMostCollectives = 64;
 constexpr std::int64_t kMostRanks = 1 << 24;
 

@@ -52,9 +52,9 @@ std::string last_words_file(int rank);
 // "plumbline_0123456789abcdef_rank_3.json", in the temporary folder of a host that doesn't have the run's.
 std::string kept_elsewhere(const std::string& run_id, int rank);
 
-nlohmann::ordered_json to_json(const LastWords& words);
+Json to_json(const LastWords& words);
 // Throws Error(bad_data) that names `origin` and what is wrong with it.
-LastWords last_words_from_json(const nlohmann::ordered_json& json, const std::string& origin);
+LastWords last_words_from_json(const Json& json, const std::string& origin);
 extern const Document kLastWordsDocument;
 
 }  // namespace plumb

@@ -75,14 +75,14 @@ void keep_better_pairs(Links& links, const Links& again) {
     }
 }
 
-nlohmann::ordered_json to_json(const Links& links) {
+Json to_json(const Links& links) {
   return fields::written(links);
 }
 
 const Document kLinksDocument =
     document_of<Links>(kLinksSchema, "Latency and bandwidth of links between hosts and devices.");
 
-Links links_from_json(const nlohmann::ordered_json& json, const std::string& origin) {
+Links links_from_json(const Json& json, const std::string& origin) {
   Links links;
   fields::read_all(ObjectReader(json, origin, "", kLinksSchema), links);
   return links;
@@ -93,7 +93,7 @@ Links read_links(const std::filesystem::path& file) {
       read_whole_file(file, {.remedy = fmt::format("pass a {}, or the output of nccl-tests", kLinksFile)});
   const std::string name = fmt::format("file '{}'", printable(file.string()));
   if (is_nccl_tests_table(text)) return links_from_nccl_tests_table(text, name);
-  const nlohmann::ordered_json json = parse_shallow_json(text);
+  const Json json = parse_shallow_json(text);
   if (!json.is_object())
     throw Error(ExitCode::bad_data,
                 "{}: expected a links.json or an output of nccl-tests; measure with bench_allreduce --output",

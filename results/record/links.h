@@ -100,10 +100,10 @@ struct Links {
 // Keeps the better of both measurements of each pair of hosts.
 void keep_better_pairs(Links& links, const Links& again);
 
-nlohmann::ordered_json to_json(const Links& links);
+Json to_json(const Links& links);
 extern const Document kLinksDocument;
 // Throws Error(bad_data) that names `origin`, the key and what is wrong with it.
-Links links_from_json(const nlohmann::ordered_json& json, const std::string& origin);
+Links links_from_json(const Json& json, const std::string& origin);
 // From a links.json, from a result.json whose run probed the links between its hosts, or from what
 // all_reduce_perf of nccl-tests printed or wrote; throws Error(bad_data) that names it and the remedy. To
 // write one: write_output of to_json(links).dump(1) and a newline (base/output.h).

@@ -12,8 +12,6 @@
 namespace plumb {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 // A line of the table.
 struct Row {
   std::int64_t bytes = 0;

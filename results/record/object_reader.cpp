@@ -65,9 +65,8 @@ void ObjectReader::fail(const std::string& key, const std::string& what) const {
               schema_ == kResultSchema ? "result" : "file", schema_);
 }
 
-const ObjectReader::Json& ObjectReader::member(const std::string& key,
-                                               bool (Json::*has_type)() const noexcept,
-                                               const char* type) const {
+const Json& ObjectReader::member(const std::string& key, bool (Json::*has_type)() const noexcept,
+                                 const char* type) const {
   const auto found = json_.find(spelled(key));
   if (found == json_.end()) fail(key, "it is missing");
   if (has_type && !((*found).*has_type)()) fail(key, std::string("expected ") + type);

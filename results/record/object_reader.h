@@ -12,6 +12,8 @@
 
 namespace plumb {
 
+using Json = nlohmann::ordered_json;
+
 // A key of a record, and its name in files of an earlier version.
 struct RenamedKey {
   std::string_view now, before;
@@ -22,8 +24,6 @@ using RenamedKeys = std::span<const RenamedKey>;
 // wrong with it. What is read must outlive the reader.
 class ObjectReader {
  public:
-  using Json = nlohmann::ordered_json;
-
   // `schema`: what the file should be, for messages; null: kResultSchema. `renamed`: keys that
   // the file spells otherwise.
   ObjectReader(const Json& json, const std::string& origin, const std::string& prefix = "",

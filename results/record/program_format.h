@@ -14,8 +14,7 @@ inline constexpr const char* kProgramFormat1 = "plumbline.program/1";
 inline constexpr const char* kProfileFormat1 = "plumbline.profile/1";
 
 // Reads a file of `format`, or of its version 1, in which ops are called "steps".
-inline ObjectReader ops_reader(const nlohmann::ordered_json& json, const std::string& origin,
-                               const char* format) {
+inline ObjectReader ops_reader(const Json& json, const std::string& origin, const char* format) {
   static constexpr RenamedKey kRenamedSince1[]{{"ops", "steps"}};
   const auto found = value_or<std::string>(json, "format");
   const bool is_version_1 = found == kProgramFormat1 || found == kProfileFormat1;

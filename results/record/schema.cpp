@@ -14,8 +14,6 @@
 namespace plumb {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr const char* kResultSchema1 = "plumbline.result/1";
 constexpr RenamedKey kRenamedSince1[]{{"warnings", "remarks"},
                                       {"samples", "moments"},

@@ -204,9 +204,9 @@ struct RunRecord {
   std::int64_t head_parameters = 0, head_macs_per_image = 0;
   // activations, gradients, optimizer, parameters, peak, planned, workspace
   std::map<std::string, std::int64_t> memory_bytes;
-  nlohmann::ordered_json checks = nlohmann::ordered_json::object();  // name -> true | false | "skipped"
+  Json checks = Json::object();                    // name -> true | false | "skipped"
   std::int64_t largest_checked_message_bytes = 0;  // sums_exact says nothing of longer ones; 0: all, no key
-  nlohmann::ordered_json config = nlohmann::ordered_json::object();  // every option, resolved
+  Json config = Json::object();                    // every option, resolved
   std::vector<std::string> log_files;
   std::vector<RankRecord> ranks;  // one per rank; empty (no key): a run of before they were kept
   std::optional<double> energy_joules_per_image;  // all GPUs' energy in the window / its images
@@ -228,10 +228,10 @@ struct RunRecord {
 std::optional<double> exchange_seconds(const RunRecord& record);
 
 // NaN and infinities become null when the JSON is written.
-nlohmann::ordered_json to_json(const RunRecord& record);
+Json to_json(const RunRecord& record);
 // null reads as NaN where a real number is expected. An ok run must have one entry per iteration and rank.
 // Throws Error(bad_data) that names `origin`, the key and what is wrong with it.
-RunRecord run_record_from_json(const nlohmann::ordered_json& json, const std::string& origin);
+RunRecord run_record_from_json(const Json& json, const std::string& origin);
 extern const Document kResultDocument;
 
 // Why a run that isn't ok has no score: "the run failed: rank 3 was lost", "the run was interrupted by

@@ -250,7 +250,7 @@ void History::fields(auto& self, auto&& each) {
 const Document kHistoryDocument = document_of<History>(
     "plumbline.history/1", "Throughput over commits and dates: plumbline report --history --format json.");
 
-nlohmann::ordered_json history_json(const History& history) {
+Json history_json(const History& history) {
   return document_json(kHistoryDocument.name, history);
 }
 

@@ -71,7 +71,7 @@ History collect_history(const LoadedSamples& samples, const HistoryOptions& opti
 // A table per line, below it what its points say; neither date of making nor version of this program.
 std::string history_markdown(const History& history);
 // plumbline.history/1. Times are local, as the names of run folders are.
-nlohmann::ordered_json history_json(const History& history);
+Json history_json(const History& history);
 extern const Document kHistoryDocument;
 // One HTML file that needs nothing else.
 std::string history_page(const History& history);

@@ -15,7 +15,7 @@ namespace {
 
 // A page of the report's look. `body`: behind the header; `script`: behind what both pages share.
 std::string framed_page(const std::string& kind, const std::string& title, const std::string& made_by,
-                        std::string_view body, std::string_view script, const nlohmann::ordered_json& data) {
+                        std::string_view body, std::string_view script, const Json& data) {
   return filled(kFrameHtml, {{"brand", "Plumbline " + kind},
                              {"title", markup_escaped(title)},
                              {"made_by", markup_escaped(made_by)},
@@ -28,9 +28,8 @@ std::string framed_page(const std::string& kind, const std::string& title, const
 
 }  // namespace
 
-std::string script_json(const nlohmann::ordered_json& json) {
-  return replaced(json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace), '<',
-                  "\\u003c");
+std::string script_json(const Json& json) {
+  return replaced(json.dump(-1, ' ', false, Json::error_handler_t::replace), '<', "\\u003c");
 }
 
 std::string filled(std::string_view page, const std::map<std::string, std::string, std::less<>>& values) {
@@ -52,7 +51,7 @@ std::string filled(std::string_view page, const std::map<std::string, std::strin
 }
 
 std::string html_page(const ReportData& data) {
-  nlohmann::ordered_json json = fields::written(data);
+  Json json = fields::written(data);
   json["palette"] = palette_json();
   return framed_page("report", data.title, data.made_by, kPageHtml, kReportJs, json);
 }

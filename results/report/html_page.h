@@ -13,7 +13,7 @@ std::string html_page(const ReportData& data);
 
 // JSON that can stand inside <script>: it can neither end the element nor open a comment, and reads back the
 // same. Bytes that aren't UTF-8 become U+FFFD.
-std::string script_json(const nlohmann::ordered_json& json);
+std::string script_json(const Json& json);
 
 // "{{name}}" becomes values.at(name), once: values are not filled themselves. Throws Error(internal) for
 // a name without a value.

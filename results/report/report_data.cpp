@@ -14,8 +14,6 @@
 namespace plumb {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 // Together the pictures of 20 configurations take about 2 MB of a page; of more, each takes less.
 constexpr std::size_t kMostDetails = 6000;
 constexpr std::size_t kSelectedPublished = 3;  // per curve's model and precision

@@ -110,14 +110,14 @@ struct ReportRun {
   // All below: run folders only.
   std::optional<RunRecord> record;
   std::optional<StepTimes> steps;
-  nlohmann::ordered_json environment;  // env.json; null without
+  Json environment;  // env.json; null without
   // From the run of its configuration that is nearest to the median and has the file.
   std::optional<MemoryUse> memory;
   std::optional<RunProfile> profile;
   std::string trace;  // path of its trace.json; empty: it has none
 };
 // With the record as in result.json, but for its lists of every step.
-nlohmann::ordered_json to_json(const ReportRun& run);
+Json to_json(const ReportRun& run);
 
 struct ReportData {
   std::string title;
@@ -134,8 +134,8 @@ struct ReportData {
   std::vector<ReportRun> runs;         // in the order of the points
   std::size_t shown_run = 0;           // that pictures of one run show until another is chosen
   std::vector<std::string> left_out;   // "path: why"
-  nlohmann::ordered_json verdict;      // accept.json; null: of no accept
-  nlohmann::ordered_json links;        // links.json, or as the runs probed them; null: neither
+  Json verdict;                        // accept.json; null: of no accept
+  Json links;                          // links.json, or as the runs probed them; null: neither
   static void fields(auto& self, auto&& each) {
     each("title", self.title), each("made_by", self.made_by), each("created", self.created);
     each("notes", self.notes), each("common", self.common), each("curves", self.curves);
@@ -151,7 +151,7 @@ struct ReportOptions {
   std::string made_by, created;
   std::string links;                    // links.json to predict from; empty: what the runs themselves probed
   std::optional<double> expected_link;  // bytes/s that a link between hosts should reach
-  nlohmann::ordered_json verdict;       // accept.json, whose runs these are; null: of none
+  Json verdict;                         // accept.json, whose runs these are; null: of none
 };
 
 // Reads program.json, env.json and profile.json of the runs too, and links.json; one that is

@@ -11,8 +11,6 @@
 namespace plumb {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;  // 1 PiB
 constexpr std::size_t kMostBins = 60;
 constexpr std::size_t kLeastForPercentiles = 100;

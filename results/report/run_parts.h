@@ -58,8 +58,7 @@ struct RunProfile {
 };
 
 // Throws Error(bad_data) that names `origin` and the key.
-RunProfile run_profile(const nlohmann::ordered_json& profile, const std::string& origin,
-                       std::size_t most_instructions = 500);
+RunProfile run_profile(const Json& profile, const std::string& origin, std::size_t most_instructions = 500);
 
 // Bytes of buffers in use over the instructions of an iteration; `per_entry` of them in a row make one entry,
 // which has their most.
@@ -75,8 +74,7 @@ struct MemoryUse {
 
 // From a program.json. Views are part of the buffer they look into; what persists is in use all the time.
 // Throws Error(bad_data) that names `origin`.
-MemoryUse memory_use(const nlohmann::ordered_json& program, const std::string& origin,
-                     std::size_t most_entries = 500);
+MemoryUse memory_use(const Json& program, const std::string& origin, std::size_t most_entries = 500);
 
 // Step times as a time line: `per_entry` iterations in a row make one entry; 1 unless the run is long.
 struct StepTimes {

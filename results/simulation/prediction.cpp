@@ -16,8 +16,8 @@ namespace {
 constexpr double kTrustedShare = 0.1;
 
 // The options of the largest run that was measured; none of a log.
-nlohmann::ordered_json config_of(const ScalingBasis& basis) {
-  nlohmann::ordered_json config = nlohmann::ordered_json::object();
+Json config_of(const ScalingBasis& basis) {
+  Json config = Json::object();
   for (const MeasuredCase& one : basis.measured)
     if (one.record.config.is_object() && !one.record.config.empty()) config = one.record.config;
   return config;
@@ -41,7 +41,7 @@ StepModel without_overlap(StepModel step) {
 StepModel with_exchange(const ScalingBasis& basis, const WhatIf& what_if) {
   const bool has_sums = std::ranges::any_of(basis.step.collectives, &StepCollective::sums_gradients);
   if (has_sums && !what_if.changes_exchange()) return basis.step;
-  const nlohmann::ordered_json config = config_of(basis);
+  const Json config = config_of(basis);
   const double bucket_mb =
       what_if.bucket_mb.value_or(value_or<double>(config, "bucket_mb", kDefaults.bucket_mb));
   const std::string dtype = what_if.reduce_dtype.empty()

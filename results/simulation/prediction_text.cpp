@@ -222,8 +222,8 @@ std::string prediction_text(const ScalingBasis& basis, const ScalingPrediction& 
   return text + verdicts_text(basis, prediction, verdicts);
 }
 
-nlohmann::ordered_json prediction_json(const ScalingBasis& basis, const ScalingPrediction& prediction,
-                                       const std::vector<Note>& verdicts) {
+Json prediction_json(const ScalingBasis& basis, const ScalingPrediction& prediction,
+                     const std::vector<Note>& verdicts) {
   PredictionReport report{.configuration = configuration_text(basis.configuration),
                           .run = basis.run,
                           .step_alone_seconds = basis.step.seconds(),

@@ -16,8 +16,8 @@ inline constexpr const char* kScalingSchema = "plumbline.scaling/1";
 // case; verdicts. At most 100 columns.
 std::string prediction_text(const ScalingBasis& basis, const ScalingPrediction& prediction,
                             const std::vector<Note>& verdicts);
-nlohmann::ordered_json prediction_json(const ScalingBasis& basis, const ScalingPrediction& prediction,
-                                       const std::vector<Note>& verdicts);
+Json prediction_json(const ScalingBasis& basis, const ScalingPrediction& prediction,
+                     const std::vector<Note>& verdicts);
 extern const Document kScalingDocument;
 
 }  // namespace plumb

@@ -285,7 +285,7 @@ const Document kPublishedScalingDocument = document_of<PublishedValidation>(
     "plumbline.published_scaling/1",
     "The model against published scaling: plumbline scaling --published --json.");
 
-nlohmann::ordered_json validation_json(const PublishedValidation& validation) {
+Json validation_json(const PublishedValidation& validation) {
   return document_json(kPublishedScalingDocument.name, validation);
 }
 

@@ -68,7 +68,7 @@ using StepOfPublished = std::function<StepModel(const std::string& precision, st
 PublishedValidation validate_published(std::span<const PublishedResult> results, const StepOfPublished& step);
 
 std::string validation_text(const PublishedValidation& validation);
-nlohmann::ordered_json validation_json(const PublishedValidation& validation);
+Json validation_json(const PublishedValidation& validation);
 extern const Document kPublishedScalingDocument;
 
 }  // namespace plumb

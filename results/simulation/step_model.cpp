@@ -18,8 +18,6 @@
 namespace plumb {
 namespace {
 
-using StepJson = nlohmann::ordered_json;
-
 constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 constexpr double kLongestStepSeconds = 1e6;
 // Gradients lie in a bucket at multiples of this (comm/gradient_reduction.cpp).
@@ -168,9 +166,9 @@ std::string origin_of(const std::filesystem::path& file) {
 }
 
 // `kind`: the file's usual name, "program.json".
-StepJson read_part(const std::filesystem::path& file, const char* kind, const char* format,
-                   const char* format_1) {
-  const StepJson json = parse_shallow_json(read_whole_file(file, {.remedy = std::string("pass a ") + kind}));
+Json read_part(const std::filesystem::path& file, const char* kind, const char* format,
+               const char* format_1) {
+  const Json json = parse_shallow_json(read_whole_file(file, {.remedy = std::string("pass a ") + kind}));
   if (!json.is_object())
     throw Error(ExitCode::bad_data, "{} is not a JSON object; run again with --profile", origin_of(file));
   const auto found = json.find("format");
@@ -193,8 +191,7 @@ double StepModel::seconds() const {
   return sum;
 }
 
-std::vector<double> profiled_seconds(const StepJson& program, const StepJson& profile,
-                                     const std::string& origin) {
+std::vector<double> profiled_seconds(const Json& program, const Json& profile, const std::string& origin) {
   std::vector<std::pair<std::string, bool>> ops;  // name, whether it computes
   ops_reader(program, origin, kProgramFormat).for_each("ops", [&](const ObjectReader& op) {
     ops.emplace_back(op.text("name"), op.text("lane") == kComputeLane);
@@ -228,7 +225,7 @@ std::vector<double> profiled_seconds(const StepJson& program, const StepJson& pr
   return seconds;
 }
 
-StepModel step_model(const StepJson& program, std::span<const double> seconds, const std::string& origin) {
+StepModel step_model(const Json& program, std::span<const double> seconds, const std::string& origin) {
   const ObjectReader reader = ops_reader(program, origin, kProgramFormat);
   StepBuilder builder(reader);
   std::size_t index = 0;
@@ -274,12 +271,12 @@ StepModel with_buckets(StepModel step, const BucketOptions& options, double sent
 
 RecordedStep read_recorded_step(const std::filesystem::path& program_json) {
   const std::filesystem::path profile_json = program_json.parent_path() / "profile.json";
-  const StepJson program = read_part(program_json, "program.json", kProgramFormat, kProgramFormat1);
+  const Json program = read_part(program_json, "program.json", kProgramFormat, kProgramFormat1);
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(profile_json, ignored))
     throw Error(ExitCode::bad_data, "{}, with the times of the ops, does not exist; run again with --profile",
                 origin_of(profile_json));
-  const StepJson profile = read_part(profile_json, "profile.json", kProfileFormat, kProfileFormat1);
+  const Json profile = read_part(profile_json, "profile.json", kProfileFormat, kProfileFormat1);
   const std::string profile_origin = origin_of(profile_json);
   const ObjectReader reader = ops_reader(profile, profile_origin, kProfileFormat);
   RecordedStep recorded{.step = step_model(program, profiled_seconds(program, profile, profile_origin),
