@@ -4,8 +4,6 @@
 
 namespace plumb {
 
-namespace fs = std::filesystem;
-
 namespace {
 
 // The bytes of the UTF-8 character at the text's beginning; 0 if there is none or it is a C1 control.

@@ -12,7 +12,7 @@
 
 namespace plumb {
 
-std::string read_whole_file(const std::filesystem::path& path, const WholeFile& file) {
+std::string read_whole_file(const fs::path& path, const WholeFile& file) {
   const std::string name = file.name.empty() ? fmt::format("file '{}'", printable(path.string())) : file.name;
   const auto refuse_by_system = [&] {
     throw Error(ExitCode::bad_data, "cannot read {}: {}; {}", name, std::strerror(errno),

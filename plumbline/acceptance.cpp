@@ -27,8 +27,6 @@
 namespace plumb {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr int kSignalCode = 128;
 constexpr double kLinkPatienceSeconds = 60, kLinkPatiencePerHost = 20;
 constexpr int kAgain = 3;  // more runs of a device that seems slow

@@ -110,7 +110,7 @@ Verdict judge_this_host(const CheckArguments& arguments) {
   Verdict verdict{.began = utc_now()};
   std::optional<Expectation> expectation;
   const std::string file = arguments.expect.empty() ? kExpectationFile : arguments.expect;
-  if (std::error_code error; !arguments.expect.empty() || std::filesystem::exists(file, error))
+  if (std::error_code error; !arguments.expect.empty() || fs::exists(file, error))
     expectation = read_expectation(file);
   ScreenWork work{.program = arguments.program, .reference = arguments.reference};
   if (expectation) work.options = expectation->options;

@@ -73,7 +73,7 @@ OptionSpec link_option(std::optional<double>& gigabytes_per_second);
 std::string file_in_folders(const std::vector<std::string>& folders, const char* name);
 
 // report.html in an accept's folder, as `plumbline report FOLDER` makes it. Throws Error.
-void write_accept_report(const std::filesystem::path& folder);
+void write_accept_report(const fs::path& folder);
 
 // "plumbline: …" to stderr.
 void say(const std::string& line);

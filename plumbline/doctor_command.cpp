@@ -59,13 +59,12 @@ OptionTable doctor_options(DoctorArguments& arguments) {
 class FolderMarker {
  public:
   explicit FolderMarker(const std::string& folder)
-      : path_(std::filesystem::path(nearest_folder(folder)) /
-              fmt::format(".plumbline-doctor-{}", ::getpid())) {
+      : path_(fs::path(nearest_folder(folder)) / fmt::format(".plumbline-doctor-{}", ::getpid())) {
     if (std::ofstream stream(path_); !stream) path_.clear();
   }
   ~FolderMarker() {
     std::error_code error;
-    if (!path_.empty()) std::filesystem::remove(path_, error);
+    if (!path_.empty()) fs::remove(path_, error);
   }
   FolderMarker(const FolderMarker&) = delete;
   FolderMarker& operator=(const FolderMarker&) = delete;
@@ -73,7 +72,7 @@ class FolderMarker {
   std::string path() const { return path_.string(); }  // empty: none could be made
 
  private:
-  std::filesystem::path path_;
+  fs::path path_;
 };
 
 HostQuestions questions_of(const DoctorArguments& arguments) {

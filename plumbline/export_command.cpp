@@ -41,7 +41,7 @@ OptionTable export_options(ExportArguments& arguments) {
 // The files of `count` runs.
 std::vector<Output> files_of_runs(const Output& output, std::size_t count) {
   std::error_code error;
-  if (!std::filesystem::is_directory(output.path, error)) {
+  if (!fs::is_directory(output.path, error)) {
     if (count == 1) return {output};
     throw Error(
         ExitCode::usage,

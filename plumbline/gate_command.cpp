@@ -55,7 +55,7 @@ OptionTable gate_options(GateArguments& arguments) {
 }
 
 LoadedSamples load_side(const char* side, const std::string& path, const AnalyzeOptions& options) {
-  LoadedSamples loaded = load_samples(std::filesystem::path(path), options);
+  LoadedSamples loaded = load_samples(fs::path(path), options);
   for (const std::string& note : loaded.notes) say(note);
   if (loaded.bad.empty()) return loaded;
   const Note& first = loaded.bad.front();
@@ -75,7 +75,7 @@ void say_what_else(const GateReport& report) {
 int gate_command(const GateArguments& arguments) {
   if (!arguments.junit.path.empty()) check_output(arguments.junit);
   std::error_code error;
-  if (arguments.baseline_last == 0 && std::filesystem::equivalent(arguments.run, arguments.baseline, error))
+  if (arguments.baseline_last == 0 && fs::equivalent(arguments.run, arguments.baseline, error))
     throw Error(ExitCode::usage, "RUN and --baseline are both '{}'; pass earlier runs as the baseline",
                 printable(arguments.run));
   LoadedSamples baseline = load_side("--baseline", arguments.baseline, arguments.options);

@@ -198,7 +198,7 @@ int report_command(const ReportArguments& arguments) {
 
 }  // namespace
 
-void write_accept_report(const std::filesystem::path& folder) {
+void write_accept_report(const fs::path& folder) {
   const ReportArguments arguments{
       .paths = {folder.string()},
       .output = {.option = "--output", .path = (folder / "report.html").string(), .overwrite = true}};

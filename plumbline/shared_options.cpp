@@ -83,8 +83,7 @@ OptionSpec link_option(std::optional<double>& gigabytes_per_second) {
 std::string file_in_folders(const std::vector<std::string>& folders, const char* name) {
   std::error_code error;
   for (const std::string& folder : folders)
-    if (const auto file = std::filesystem::path(folder) / name; std::filesystem::is_regular_file(file, error))
-      return file;
+    if (const auto file = fs::path(folder) / name; fs::is_regular_file(file, error)) return file;
   return "";
 }
 

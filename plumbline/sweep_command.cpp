@@ -25,8 +25,6 @@ extern const std::string_view kCpuSweep, kDlperfSweep, kDlperfHostsSweep;  // la
 
 namespace {
 
-namespace fs = std::filesystem;
-
 struct SweepArguments {
   std::string file, output, on_lost_host = "retry";
   bool resume = false, dry_run = false, quiet = false, markdown = false;

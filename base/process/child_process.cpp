@@ -21,7 +21,6 @@
 namespace plumb {
 namespace {
 
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kPollMilliseconds = 200;

@@ -14,8 +14,6 @@
 namespace plumb {
 namespace {
 
-namespace fs = std::filesystem;
-
 // Batch, precision, iterations and warm-up of runs that are read over their own, and settings.
 using Kind = std::tuple<std::int64_t, std::string, std::int64_t, std::int64_t, std::string>;
 

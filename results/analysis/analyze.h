@@ -50,7 +50,7 @@ struct ReadLogs {
 
 // `path`: a folder of logs, or one log. Throws Error: bad_data if it isn't there, usage for an impossible
 // window or an unknown format, or if a size must be known and isn't.
-ReadLogs read_logs(const std::filesystem::path& path, const AnalyzeOptions& options);
+ReadLogs read_logs(const fs::path& path, const AnalyzeOptions& options);
 
 // The runs of one case that have one configuration.
 struct CaseSummary {
@@ -97,7 +97,7 @@ struct Analysis {
 // case has several configurations, the one with the most runs counts (over the whole folder if equal). Throws
 // Error: bad_data if the folder isn't there or nothing usable is in it, usage for an impossible window or an
 // unknown format.
-Analysis analyze_logs(const std::filesystem::path& path, const AnalyzeOptions& options);
+Analysis analyze_logs(const fs::path& path, const AnalyzeOptions& options);
 
 struct ToldRun {
   Window length;         // iterations and warm-up
@@ -107,7 +107,7 @@ struct ToldRun {
 // The finished runs whose result.json names logs that are there, by the canonical path of each log. Reads
 // folders named "runs", the default of --output: beside `log_dir`, one level above it and in the working
 // directory. If several runs name one log, the latest counts. A result that can't be read is passed over.
-std::map<std::filesystem::path, ToldRun> told_runs(const std::filesystem::path& log_dir);
+std::map<fs::path, ToldRun> told_runs(const fs::path& log_dir);
 
 // A heading per model, batch and precision; columns case, runs, average, median, speedup.
 std::string table_text(const Analysis& analysis);

@@ -12,8 +12,6 @@
 namespace plumb {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::int64_t kHighestCount = 1'000'000;      // nodes, devices per node
 constexpr std::int64_t kHighestBatch = 1'000'000'000;  // keeps images per step exact in a double
 constexpr std::string_view kLog = ".log", kPart = ".log.part";

@@ -39,7 +39,7 @@ std::variant<LogName, std::string> parse_log_name(std::string_view case_name, st
 bool parse_case_name(std::string_view text, int& nodes, int& devices_per_node);
 
 struct LogFile {
-  std::filesystem::path path;
+  fs::path path;
   LogName name;
 };
 
@@ -50,7 +50,7 @@ struct LogTree {
 
 // Names only; reads no file. Other files and hidden ones are no logs and are passed over. Throws
 // Error(bad_data) if `dir` is not a folder or can't be listed.
-LogTree find_logs(const std::filesystem::path& dir);
+LogTree find_logs(const fs::path& dir);
 
 // What a single log's name doesn't say; empty or 0: not known.
 struct OneLog {
@@ -60,7 +60,7 @@ struct OneLog {
 
 // By its folder and file, if these have the layout of a folder of logs, else by what is told. Throws
 // Error(usage) for a case that is none.
-LogName name_of_log(const std::filesystem::path& file, const OneLog& told);
+LogName name_of_log(const fs::path& file, const OneLog& told);
 
 // Fills in what the log says itself. Throws Error(usage) if its format needs more, Error(bad_data) if the log
 // is a mixture of formats.

@@ -9,8 +9,6 @@
 namespace plumb {
 namespace {
 
-namespace fs = std::filesystem;
-
 // The log that a result calls `stated`: relative to the folder that the run was started in, which is one of
 // those around its own, the nearest first. Empty if there is none.
 fs::path stated_log(const fs::path& stated, const fs::path& run) {

@@ -15,8 +15,6 @@
 namespace plumb {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::string_view kLinksPrefix = "plumbline.links/";
 
 std::string layout_name(const MeasuredAllreduce& one) {

@@ -20,8 +20,6 @@
 namespace plumb {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr const char* kCaseFile = ".plumbline-case";
 constexpr const char* kSweepJournal = "journal.jsonl";  // of `plumbline sweep`
 

@@ -20,13 +20,13 @@ using Surroundings = std::vector<std::pair<std::string, std::string>>;
 
 // From the run folder's env.json; nothing if it is missing or says no build. Throws Error(bad_data) if it
 // can't be read or is too large.
-std::optional<Surroundings> read_surroundings(const std::filesystem::path& run_folder);
+std::optional<Surroundings> read_surroundings(const fs::path& run_folder);
 
 struct Measurement {
   std::string origin;            // run folder or log, for messages
   double images_per_second = 0;  // over all ranks: ImagesPerSecond::mean, or the format's figure of the log
-  std::optional<RunRecord> record;   // of a run folder
-  std::filesystem::path run_folder;  // with program.json, env.json, …; empty for a log
+  std::optional<RunRecord> record;  // of a run folder
+  fs::path run_folder;              // with program.json, env.json, …; empty for a log
   std::optional<Surroundings> surroundings;
   std::int64_t started =
       0;  // seconds since 1970: as a run folder's name says, else when its file was written
@@ -51,7 +51,7 @@ struct LoadedSamples {
 // does with `options`; one log; or a folder that has such ones up to two levels below.
 // Throws Error(bad_data) if it is none of these or nothing usable is in it, Error(usage) for a window or
 // format that can't be.
-LoadedSamples load_samples(const std::filesystem::path& path, const AnalyzeOptions& options = {});
+LoadedSamples load_samples(const fs::path& path, const AnalyzeOptions& options = {});
 
 // Several paths as one set; samples of equal configuration join, a run given twice counts once, and of copies
 // of one run the first. Throws Error(bad_data) for the first path that load_samples would refuse alone.

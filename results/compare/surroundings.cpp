@@ -67,10 +67,10 @@ std::map<std::string, std::vector<double>> figures_by_value(const Sample& sample
 
 }  // namespace
 
-std::optional<Surroundings> read_surroundings(const std::filesystem::path& run_folder) {
-  const std::filesystem::path file = run_folder / "env.json";
+std::optional<Surroundings> read_surroundings(const fs::path& run_folder) {
+  const fs::path file = run_folder / "env.json";
   std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error)) return std::nullopt;
+  if (!fs::is_regular_file(file, error)) return std::nullopt;
   const Json json = parse_shallow_json(read_whole_file(file, {.remedy = "run again or remove the file"}));
   if (!json.is_object() || !json.contains("build")) return std::nullopt;
   Surroundings surroundings;

@@ -105,7 +105,7 @@ void check_times(const RunProfile& profile, const RunRecord& record, const std::
       throw Error(ExitCode::bad_data, "{} has a time of {:f} s; run again with --profile", origin, time);
 }
 
-Json read_profile(const std::filesystem::path& file) {
+Json read_profile(const fs::path& file) {
   Json json = parse_shallow_json(read_whole_file(file, {.remedy = "pass a run with --profile"}));
   if (!json.is_object())
     throw Error(ExitCode::bad_data, "{} is not a JSON object; run again with --profile", file.string());
@@ -195,12 +195,12 @@ Explanation explain(const RunRecord& record, const RunProfile& profile, const Fr
   return result;
 }
 
-Explanation explain_run(const std::filesystem::path& run_folder, const std::filesystem::path& trace) {
-  if (std::error_code error; !std::filesystem::exists(run_folder / "result.json", error))
+Explanation explain_run(const fs::path& run_folder, const fs::path& trace) {
+  if (std::error_code error; !fs::exists(run_folder / "result.json", error))
     throw Error(ExitCode::bad_data, "'{}' has no result.json; pass the folder of one run with --profile",
                 run_folder.string());
   const RunRecord record = read_result_file(run_folder / "result.json").record;
-  const std::filesystem::path file = run_folder / "profile.json";
+  const fs::path file = run_folder / "profile.json";
   const Json json = read_profile(file);
   const RunProfile profile = run_profile(json, file.string(), 0);
   check_times(profile, record, run_folder.string());

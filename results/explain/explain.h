@@ -52,7 +52,7 @@ Explanation explain(const RunRecord& record, const RunProfile& profile, const Fr
 
 // From files. Throws Error(bad_data): `run_folder` has no result.json or profile.json, the trace can't be
 // sorted.
-Explanation explain_run(const std::filesystem::path& run_folder, const std::filesystem::path& trace);
+Explanation explain_run(const fs::path& run_folder, const fs::path& trace);
 
 std::string explanation_text(const Explanation& explanation);
 Json explanation_json(const Explanation& explanation);

@@ -97,7 +97,7 @@ std::string text_at(const toml::table& table, const std::string& file, const cha
   return *text;
 }
 
-toml::table table_of(const std::filesystem::path& path, const std::string& file) {
+toml::table table_of(const fs::path& path, const std::string& file) {
   try {
     toml::table table = toml::parse(read_whole_file(path, {.remedy = "pass a TOML file"}));
     constexpr std::array kKeys{"line", "unit", "of", "name", "framework"};
@@ -143,7 +143,7 @@ std::unique_ptr<const RE2> compile(const std::string& line, const std::string& f
 
 }  // namespace
 
-std::shared_ptr<const LogFormat> read_own_format(const std::filesystem::path& path) {
+std::shared_ptr<const LogFormat> read_own_format(const fs::path& path) {
   const std::string file = printable(path.string());
   const toml::table table = table_of(path, file);
   OwnTexts texts{.name = text_at(table, file, "name", path.stem().string()),

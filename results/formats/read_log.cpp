@@ -234,7 +234,7 @@ bool looks_like_training(std::string_view text) {
   return words >= 2;
 }
 
-Recognition recognize_format(const std::filesystem::path& file) {
+Recognition recognize_format(const fs::path& file) {
   constexpr std::int64_t kHeaderLines = 100000;  // frameworks print their configuration first
   constexpr std::int64_t kEnough = 200;
   Recognition found;
@@ -274,7 +274,7 @@ Recognition recognize_format(const std::filesystem::path& file) {
   return found;
 }
 
-StatedSize stated_size(const LogFormat& format, const std::filesystem::path& file) {
+StatedSize stated_size(const LogFormat& format, const fs::path& file) {
   constexpr std::int64_t kHeaderLines = 10000;
   StatedSize stated;
   LineReader lines(file);
@@ -291,8 +291,8 @@ StatedSize stated_size(const LogFormat& format, const std::filesystem::path& fil
   return stated;
 }
 
-LogReading read_log(const LogFormat& format, const std::filesystem::path& file, const Window& window,
-                    const RunSize& size, const Stretch& stretch, OtherFormats other_formats) {
+LogReading read_log(const LogFormat& format, const fs::path& file, const Window& window, const RunSize& size,
+                    const Stretch& stretch, OtherFormats other_formats) {
   LogReading log;
   Findings found{WholeLog(format, window, size), {}, Losses(format.loss), OtherLines(format, other_formats)};
   try {

@@ -25,8 +25,6 @@
 namespace plumb {
 namespace {
 
-namespace fs = std::filesystem;
-
 // A process that ends lets go of the lock, however it ends, but only when its memory is taken down, and
 // mpirun may be gone by then. Where the file system has no locks, nobody holds one.
 bool is_running(const fs::path& run) {

@@ -88,7 +88,7 @@ Links links_from_json(const Json& json, const std::string& origin) {
   return links;
 }
 
-Links read_links(const std::filesystem::path& file) {
+Links read_links(const fs::path& file) {
   const std::string text =
       read_whole_file(file, {.remedy = fmt::format("pass a {}, or the output of nccl-tests", kLinksFile)});
   const std::string name = fmt::format("file '{}'", printable(file.string()));

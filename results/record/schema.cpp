@@ -43,7 +43,7 @@ void check_complete(const ObjectReader& reader, const RunRecord& record) {
                 static_cast<std::size_t>(record.world_size), "rank");
 }
 
-[[noreturn]] void refuse(const std::filesystem::path& file, const std::string& what) {
+[[noreturn]] void refuse(const fs::path& file, const std::string& what) {
   throw Error(ExitCode::bad_data, "file '{}': {}", printable(file.string()), what);
 }
 
@@ -160,7 +160,7 @@ RunRecord run_record_from_json(const Json& json, const std::string& origin) {
   return record;
 }
 
-ResultFile read_result_file(const std::filesystem::path& path) {
+ResultFile read_result_file(const fs::path& path) {
   const std::string text = read_whole_file(path, {.remedy = std::string("pass a ") + kResultFile});
   const Json json = parse_shallow_json(text);
   if (!json.is_object())

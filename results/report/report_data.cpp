@@ -19,7 +19,7 @@ constexpr std::size_t kMostDetails = 6000;
 constexpr std::size_t kSelectedPublished = 3;  // per curve's model and precision
 constexpr std::size_t kMostPerRun = 500, kMostGpuSamples = 300;
 
-Json read_json(const std::filesystem::path& path) {
+Json read_json(const fs::path& path) {
   Json json = parse_shallow_json(read_whole_file(path, {.remedy = "run again or remove the file"}));
   if (!json.is_object())
     throw Error(ExitCode::bad_data, "'{}' is not a JSON object; run again or remove the file", path.string());
@@ -28,14 +28,14 @@ Json read_json(const std::filesystem::path& path) {
 
 bool has_file(const Measurement& run, const char* name) {
   std::error_code ignored;
-  return !run.run_folder.empty() && std::filesystem::is_regular_file(run.run_folder / name, ignored);
+  return !run.run_folder.empty() && fs::is_regular_file(run.run_folder / name, ignored);
 }
 
 // Reads a file of a run with `read`; nothing, and a line in `left_out`, if that fails.
 template <typename Read>
 auto read_file(const Measurement& run, const char* name, std::vector<std::string>& left_out, const Read& read)
     -> std::optional<decltype(read(Json(), std::string()))> {
-  const std::filesystem::path path = run.run_folder / name;
+  const fs::path path = run.run_folder / name;
   try {
     return read(read_json(path), path.string());
   } catch (const Error& error) {

@@ -15,8 +15,6 @@
 namespace plumb {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct ProfiledRun {
   const Sample* sample = nullptr;
   const Measurement* run = nullptr;

@@ -161,13 +161,12 @@ void add_casts(StepModel& step, const StepCollective& bucket, double own_bytes, 
   if (bucket.before < step.compute.size()) step.compute[bucket.before].seconds += seconds;
 }
 
-std::string origin_of(const std::filesystem::path& file) {
+std::string origin_of(const fs::path& file) {
   return fmt::format("file '{}'", printable(file.string()));
 }
 
 // `kind`: the file's usual name, "program.json".
-Json read_part(const std::filesystem::path& file, const char* kind, const char* format,
-               const char* format_1) {
+Json read_part(const fs::path& file, const char* kind, const char* format, const char* format_1) {
   const Json json = parse_shallow_json(read_whole_file(file, {.remedy = std::string("pass a ") + kind}));
   if (!json.is_object())
     throw Error(ExitCode::bad_data, "{} is not a JSON object; run again with --profile", origin_of(file));
@@ -269,11 +268,11 @@ StepModel with_buckets(StepModel step, const BucketOptions& options, double sent
   return step;
 }
 
-RecordedStep read_recorded_step(const std::filesystem::path& program_json) {
-  const std::filesystem::path profile_json = program_json.parent_path() / "profile.json";
+RecordedStep read_recorded_step(const fs::path& program_json) {
+  const fs::path profile_json = program_json.parent_path() / "profile.json";
   const Json program = read_part(program_json, "program.json", kProgramFormat, kProgramFormat1);
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(profile_json, ignored))
+  if (!fs::is_regular_file(profile_json, ignored))
     throw Error(ExitCode::bad_data, "{}, with the times of the ops, does not exist; run again with --profile",
                 origin_of(profile_json));
   const Json profile = read_part(profile_json, "profile.json", kProfileFormat, kProfileFormat1);
