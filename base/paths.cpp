@@ -3,7 +3,6 @@
 #include <algorithm>
 
 namespace plumb {
-
 namespace {
 
 // The bytes of the UTF-8 character at the text's beginning; 0 if there is none or it is a C1 control.

@@ -30,8 +30,8 @@ OptionTable analyze_options(AnalyzeArguments& arguments) {
   return {
       "plumbline analyze",
       "Averages, medians and speedups of a log, or of the logs "
-      "LOG_DIR/<N>n<G>g/<model>_b<BS>_<prec>_<run>.log. "
-      "It leaves out logs that are short, broken, repeated, mixed or wrongly named, and lists them.",
+      "LOG_DIR/<N>n<G>g/<model>_b<BS>_<prec>_<run>.log. It leaves out logs that are short, broken, repeated, "
+      "mixed or wrongly named, and lists them.",
       {{"Input", std::move(input)},
        {"Output",
         {text_option("--json", "FILE", arguments.json.path,

@@ -30,32 +30,32 @@ struct CheckArguments {
 };
 
 OptionTable check_options(CheckArguments& arguments) {
-  return {"plumbline check",
-          "Judges this host alone by what plumbline accept --save-expect wrote: its settings, a short "
-          "training on "
-          "each device, and an allreduce between its GPUs. Exit code 0: pass; 1: fail; 2: can't tell.",
-          {{"Input",
-            {text_option("--expect", "FILE", arguments.expect,
-                         "what this host should reach, written by accept --save-expect")
-                 .with_default(std::string(kExpectationFile)),
-             text_option("--reference", "FILE", arguments.reference,
-                         "what such devices reached, as results/published/reference.csv has it")
-                 .with_default("Plumbline's own runs")
-                 .rare(),
-             text_option("--program", "PATH", arguments.program, "program that the devices run")
-                 .with_default("bench_resnet50 next to plumbline"),
-             number_option("--budget", "S", arguments.budget_seconds, {.lowest = 4, .highest = 3600},
-                           "seconds that all of it may take")}},
-           {"Output",
-            {choice_option("--exit-codes", arguments.exit_codes, {"plumbline", "npd", "slurm", "sysexits"},
-                           "exit codes of pass, fail and can't tell\nplumbline, npd (Kubernetes' node "
-                           "problem detector): 0, 1, "
-                           "2\nslurm: 0, 1, 0, so that only a failure drains the node\nsysexits: 0, 69, 65"),
-             flag_option("--json", arguments.json, true, "print one JSON object instead of the lines"),
-             flag_option("--verbose", arguments.verbose, true, "print the table of all checks too")}}},
-          {"plumbline check # judge this host by /etc/plumbline/expect.json",
-           "plumbline check --expect expect.json --verbose # show every check",
-           "plumbline check --exit-codes slurm # in a Slurm prolog"}};
+  return {
+      "plumbline check",
+      "Judges this host alone by what plumbline accept --save-expect wrote: its settings, a short training "
+      "on each device, and an allreduce between its GPUs. Exit code 0: pass; 1: fail; 2: can't tell.",
+      {{"Input",
+        {text_option("--expect", "FILE", arguments.expect,
+                     "what this host should reach, written by accept --save-expect")
+             .with_default(std::string(kExpectationFile)),
+         text_option("--reference", "FILE", arguments.reference,
+                     "what such devices reached, as results/published/reference.csv has it")
+             .with_default("Plumbline's own runs")
+             .rare(),
+         text_option("--program", "PATH", arguments.program, "program that the devices run")
+             .with_default("bench_resnet50 next to plumbline"),
+         number_option("--budget", "S", arguments.budget_seconds, {.lowest = 4, .highest = 3600},
+                       "seconds that all of it may take")}},
+       {"Output",
+        {choice_option(
+             "--exit-codes", arguments.exit_codes, {"plumbline", "npd", "slurm", "sysexits"},
+             "exit codes of pass, fail and can't tell\nplumbline, npd (Kubernetes' node problem detector): "
+             "0, 1, 2\nslurm: 0, 1, 0, so that only a failure drains the node\nsysexits: 0, 69, 65"),
+         flag_option("--json", arguments.json, true, "print one JSON object instead of the lines"),
+         flag_option("--verbose", arguments.verbose, true, "print the table of all checks too")}}},
+      {"plumbline check # judge this host by /etc/plumbline/expect.json",
+       "plumbline check --expect expect.json --verbose # show every check",
+       "plumbline check --exit-codes slurm # in a Slurm prolog"}};
 }
 
 // Bus bandwidth of an allreduce between all GPUs of this host; a check of its own. Over MPI within the host.

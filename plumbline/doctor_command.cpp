@@ -28,10 +28,9 @@ OptionTable doctor_options(DoctorArguments& arguments) {
   return {
       "plumbline doctor",
       "Finds what would stop or slow a run on these hosts, and prints what to do: program and libraries, "
-      "MPI, "
-      "GPUs, networks, limits, memory, disk, names and clocks. Exit code 0: nothing, or notes; 1: warnings; "
-      "69: a host cannot be reached, cannot start the program or lacks a GPU. All hosts need plumbline at "
-      "the same path.",
+      "MPI, GPUs, networks, limits, memory, disk, names and clocks. Exit code 0: nothing, or notes; 1: "
+      "warnings; 69: a host cannot be reached, cannot start the program or lacks a GPU. All hosts need "
+      "plumbline at the same path.",
       {host_options(arguments.hosts),
        {"Checks",
         {text_option("--program", "PATH", arguments.program, "program of the run")

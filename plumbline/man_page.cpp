@@ -13,13 +13,11 @@ ManPage plumbline_man_page(const std::vector<Command>& commands, const std::stri
   for (const Command& command : commands) page.commands.push_back(command.table());
   page.sections = {
       {.title = "SWEEP FILES",
-       .paragraphs =
-           {"A [[case]] needs model, devices_per_node, batch_sizes and precisions. It may have a name, "
-            "iterations, warmup, and options of the program without dashes: options = { lr = 0.01, "
-            "no-overlap = true }. [sweep] has repetitions (7), seed (0), retries (1) and timeout_minutes "
-            "(240; "
-            "0: none). [launcher] has command (mpirun), arguments (--bind-to none), ranks_option (-np) and "
-            "programs (the folder of plumbline)."},
+       .paragraphs = {"A [[case]] needs model, devices_per_node, batch_sizes and precisions. It may have a "
+                      "name, iterations, warmup, and options of the program without dashes: options = { lr = "
+                      "0.01, no-overlap = true }. [sweep] has repetitions (7), seed (0), retries (1) and "
+                      "timeout_minutes (240; 0: none). [launcher] has command (mpirun), arguments (--bind-to "
+                      "none), ranks_option (-np) and programs (the folder of plumbline)."},
        .example = example_sweep},
       see_also("bench_resnet50(1), bench_arcface(1), bench_allreduce(1), mpirun(1)")};
   return page;

@@ -42,9 +42,8 @@ struct ReportArguments {
 OptionTable report_options(ReportArguments& arguments) {
   return {
       "plumbline report",
-      "Writes one HTML page about runs: scaling, throughput next to published numbers, where the time of "
-      "a step "
-      "goes, memory, profile, and what is odd. Or single plots and tables.",
+      "Writes one HTML page about runs: scaling, throughput next to published numbers, where the time of a "
+      "step goes, memory, profile, and what is odd. Or single plots and tables.",
       {{"Input",
         {positional("PATH…", arguments.paths, "run folders, or folders of runs, sweeps, logs or an accept")
              .as_required(),

@@ -29,9 +29,9 @@ OptionTable scaling_options(ScalingArguments& arguments) {
   return {
       "plumbline scaling",
       "Predicts a run's throughput on more devices and hosts from its profile and measured links, and "
-      "compares "
-      "it with measured runs. REJECT: faster than the links allow; EXPLAIN: over 10 % slower than predicted; "
-      "FLAG: steps that get shorter as devices are added; LINKS: what links of --link would allow.",
+      "compares it with measured runs. REJECT: faster than the links allow; EXPLAIN: over 10 % slower than "
+      "predicted; FLAG: steps that get shorter as devices are added; LINKS: what links of --link would "
+      "allow.",
       {{"Input",
         {positional("RUN…", arguments.runs,
                     "folder of a run with --profile, or of runs of one configuration"),
@@ -145,8 +145,8 @@ int scaling_command(const ScalingArguments& arguments) {
       predict_scaling(basis, links, what_if_of(arguments), wanted_cases(arguments, basis, links));
   if (prediction.cases.empty())
     throw Error(ExitCode::bad_data,
-                "{}: no link that these cases need; measure with bench_allreduce --output "
-                "on several hosts, or pass --bandwidth",
+                "{}: no link that these cases need; measure with bench_allreduce --output on several hosts, "
+                "or pass --bandwidth",
                 links_name);
   for (const std::string& note : basis.notes) say(note);
   for (const std::string& note : prediction.notes) say(note);

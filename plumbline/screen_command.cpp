@@ -21,23 +21,21 @@ struct ScreenArguments {
 };
 
 OptionTable screen_options(ScreenArguments& arguments) {
-  return {
-      "plumbline screen",
-      "Runs the same short training on every device alone, then on all at once, and finds the devices that "
-      "are "
-      "slow (5 % and 3.5 robust standard deviations more time per image than their kind) or compute other "
-      "bits. Exit code 0: none is slow; 1: some are; 69: a host or device has no result.",
-      {host_options(arguments.hosts),
-       screen_work_options(arguments.work),
-       {"Output",
-        {flag_option("--json", arguments.json, true, "print one JSON object instead of the table"),
-         flag_option("--here", arguments.here, true,
-                     "run on one device of this host and print its result.json as one line")
-             .internal(),
-         text_option("--gpu", "UUID", arguments.gpu, "with --here: the device; without it the CPUs")
-             .internal()}}},
-      {"plumbline screen # the devices of this host", "plumbline screen -H node[1-4] # of a cluster",
-       "plumbline screen -H node[1-4] --seconds 30 -- --bs 256 --fp16 # by your own work"}};
+  return {"plumbline screen",
+          "Runs the same short training on every device alone, then on all at once, and finds the devices "
+          "that are slow (5 % and 3.5 robust standard deviations more time per image than their kind) or "
+          "compute other bits. Exit code 0: none is slow; 1: some are; 69: a host or device has no result.",
+          {host_options(arguments.hosts),
+           screen_work_options(arguments.work),
+           {"Output",
+            {flag_option("--json", arguments.json, true, "print one JSON object instead of the table"),
+             flag_option("--here", arguments.here, true,
+                         "run on one device of this host and print its result.json as one line")
+                 .internal(),
+             text_option("--gpu", "UUID", arguments.gpu, "with --here: the device; without it the CPUs")
+                 .internal()}}},
+          {"plumbline screen # the devices of this host", "plumbline screen -H node[1-4] # of a cluster",
+           "plumbline screen -H node[1-4] --seconds 30 -- --bs 256 --fp16 # by your own work"}};
 }
 
 int screen_hosts(const ScreenArguments& arguments) {

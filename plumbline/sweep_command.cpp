@@ -34,10 +34,8 @@ OptionTable sweep_options(SweepArguments& arguments) {
   return {
       "plumbline sweep",
       "Runs all cases of a TOML file several times in shuffled order, through mpirun, srun or launch/run, "
-      "and "
-      "prints the table of plumbline analyze. A run that fails is tried again; --resume continues a sweep "
-      "that "
-      "was stopped.",
+      "and prints the table of plumbline analyze. A run that fails is tried again; --resume continues a "
+      "sweep that was stopped.",
       {{"Input",
         {positional("FILE", arguments.file,
                     "sweep file, or an example: cpu, dlperf_resnet50, dlperf_resnet50_4_hosts")

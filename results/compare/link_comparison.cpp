@@ -47,11 +47,10 @@ LinkComparison compared(const LinkSet& first, const LinkSet& second) {
     if (other != second.links.allreduces.end()) result.pairs.push_back({one, *other});
   }
   if (result.pairs.empty())
-    throw Error(
-        ExitCode::bad_data,
-        "'{}' ({}) and '{}' ({}) have no allreduce in common; measure the same sizes on as many hosts "
-        "and devices",
-        printable(first.name), extent_text(first), printable(second.name), extent_text(second));
+    throw Error(ExitCode::bad_data,
+                "'{}' ({}) and '{}' ({}) have no allreduce in common; measure the same sizes on as many "
+                "hosts and devices",
+                printable(first.name), extent_text(first), printable(second.name), extent_text(second));
   result.only_first = first.links.allreduces.size() - result.pairs.size();
   result.only_second = second.links.allreduces.size() - result.pairs.size();
   return result;

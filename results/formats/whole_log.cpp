@@ -133,8 +133,7 @@ void WholeLog::set_step(std::int64_t step) {
                     step, window_.warmup, window_.iterations);
   if (step != 1 && format_.needs_every_iteration())
     misfit_ = fmt::format(
-        "it has a line for every {} iterations, and each gives the time of one; print every "
-        "iteration{}",
+        "it has a line for every {} iterations, and each gives the time of one; print every iteration{}",
         step, format_.how_to_print);
 }
 
@@ -268,8 +267,8 @@ std::optional<Note> WholeLog::uneven_ranks() {
   if (per_index == 1 || per_index == writers || per_index == size_.devices_per_node ||
       per_index == size_.ranks())
     return std::nullopt;
-  return Note{"mixed", fmt::format("every iteration has {} lines, neither one nor one of each rank of "
-                                   "its node or of all nodes: more than one run in one file",
+  return Note{"mixed", fmt::format("every iteration has {} lines, neither one nor one of each rank of its "
+                                   "node or of all nodes: more than one run in one file",
                                    per_index)};
 }
 

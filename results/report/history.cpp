@@ -44,8 +44,7 @@ std::string unknown_commits_text(const std::vector<Sample>& samples) {
   if (unknown == 0) return "";
   return fmt::format(
       "the commit of {} of {} isn't known, first {}: logs, and runs whose env.json names none, are grouped "
-      "by "
-      "day",
+      "by day",
       unknown, counted(all, "run"), first);
 }
 
