@@ -33,7 +33,7 @@ function barsFigure(data) {
                        .filter((dataset) => dataset.data.some(isNumber));
   const about = (row) => [plural(row.runs, 'run'), row.differences, row.source].filter(Boolean);
   return {
-    bars: barsHeight(rows.map(({tick}) => ({label: tick}))),
+    bars: barsHeight(rows.map(({tick}) => tick)),
     label: 'Bars of throughput per device.',
     table: {
       caption: 'Throughput per device',
@@ -44,17 +44,16 @@ function barsFigure(data) {
       rows: rows.map(
           (row) => [row.name, row.images_per_second, kBarKinds[row.kind][0], row.differences, row.source]),
     },
-    config: chartConfig(
-        'bar', {labels: rows.map(({tick}) => tick), datasets},
-        {x: axis('images/s', {beginAtZero: true}), y: barNames()},
-        {title: ([item]) => rows[item.dataIndex].name, label: ({raw, dataIndex}) => [`${plain(raw)} images/s`, ...about(rows[dataIndex])]},
-        {indexAxis: 'y', legend: {labels: {pointStyle: 'rect'}}}),
+    config: barsConfig(rows.map(({tick}) => tick), datasets, 'images/s', {
+      title: ([item]) => rows[item.dataIndex].name,
+      label: ({raw, dataIndex}) => [`${plain(raw)} images/s`, ...about(rows[dataIndex])]
+    }, {legend: true}),
   };
 }
 
 function showBars(data) {
-  document.getElementById('one-device').hidden = !data.bars.length;
-  document.getElementById('bars-note').textContent =
+  byId('one-device').hidden = !data.bars.length;
+  byId('bars-note').textContent =
       [data.bars_common, data.bars.some(({bars}) => bars.some(({kind}) => kind === 'best')) &&
            'the best published per device is of other work: its table says in what it differs']
           .filter(Boolean).join('; ');

@@ -20,13 +20,10 @@ function collectivesFigure(run) {
         {name: 'Last rank', ...rank}
       ],
       rows: collectives.map(
-          (one) =>
-              [one.name, one.bytes, one.seconds.median, ...giga(one), one.slowest_rank, one.last_rank]),
+          (one) => [one.name, one.bytes, one.seconds.median, ...giga(one), one.slowest_rank, one.last_rank]),
     },
-    config: chartConfig(
-        'bar',
-        {labels: collectives.map((one) => one.name), datasets: [barsOf('bus bandwidth', medians, 1, 18)]},
-        {x: axis('GB/s', {beginAtZero: true}), y: barNames()}, {label: ({raw}) => `${plain(raw, 3)} GB/s`},
-        {indexAxis: 'y'}),
+    config: barsConfig(
+        collectives.map((one) => one.name), [barsOf('bus bandwidth', medians, 1, 18)], 'GB/s',
+        {label: ({raw}) => `${plain(raw, 3)} GB/s`}),
   };
 }

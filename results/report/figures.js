@@ -24,13 +24,13 @@ function figureIsAbsent(figure, sentence) {
 // made it says what would give it (data-absent), or is hidden if it has nothing to say. `bars`: how many lie
 // on top of each other.
 function showFigure(id, made) {
-  const figure = document.getElementById(id);
+  const figure = byId(id);
   charts[id]?.destroy();
   delete charts[id];
   figure.querySelector('.below')?.remove();
   if (!made) return figureIsAbsent(figure, figure.dataset.absent ?? '');
   figureIsAbsent(figure, null);
-  const canvas = document.getElementById(`chart-${id}`);
+  const canvas = byId(`chart-${id}`);
   if (made.bars) canvas.parentElement.style.height = `${Math.max(18, 1.5 * made.bars + 5.5)}rem`;
   canvas.setAttribute('aria-label', `${made.label} The numbers are in the table below.`);
   charts[id] = new Chart(canvas, made.config);
@@ -46,6 +46,39 @@ const chartConfig = (type, data, scales, tooltip, {
   ...more
 } = {}) =>
     ({type, data, options: {scales, plugins: {legend, ranges, tooltip: {callbacks: tooltip}}, ...more}});
+
+// Lines that have room beside a chart, cut behind commas, else between words.
+function wrapped(text) {
+  const longest = 22;
+  const parts = text.split(/(?<=,) /).flatMap((part) => (part.length > longest ? part.split(' ') : [part]));
+  const lines = [''];
+  for (const part of parts) {
+    const line = `${lines.at(-1)} ${part}`.trim();
+    if (line.length > longest && lines.at(-1))
+      lines.push(part);
+    else
+      lines[lines.length - 1] = line;
+  }
+  return lines;
+}
+const barTicks = {
+  autoSkip: false,
+  callback(index) { return wrapped(this.getLabelForValue(index)); }
+};
+
+// In bars of one line each.
+const barsHeight = (labels) =>
+    labels.length * (0.25 + 0.75 * Math.max(...labels.map((label) => wrapped(label).length)));
+
+// Bars that lie on top of each other, named by `labels`. `stacked`: the datasets end to end; `legend`: there
+// is one.
+function barsConfig(labels, datasets, title, tooltip, {stacked, legend, ticks = barTicks} = {}) {
+  const both = stacked ? {stacked} : {};
+  return chartConfig(
+      'bar', {labels, datasets},
+      {x: axis(title, {...both, beginAtZero: true}), y: {...both, grid: {display: false}, ticks}}, tooltip,
+      {indexAxis: 'y', ...(legend && {legend: {labels: {pointStyle: 'rect'}}})});
+}
 
 // The bars of one color.
 const barsOf = (label, data, index, maxBarThickness) =>

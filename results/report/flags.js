@@ -32,8 +32,8 @@ function notesItem(title, notes) {
 // Does it scale as it should? A sentence per line that was run on several numbers of devices.
 function showAnswers(data) {
   const answered = data.curves.filter(({answer}) => answer);
-  document.getElementById('answers').hidden = !answered.length;
-  document.getElementById('answer-list').replaceChildren(...answered.map(({label, answer}) => {
+  byId('answers').hidden = !answered.length;
+  byId('answer-list').replaceChildren(...answered.map(({label, answer}) => {
     const lines = [element('span', {class: 'sentence'}, answer.text)];
     if (data.curves.length > 1) lines.push(element('span', {class: 'subject'}, label));
     const kind = {as_it_should: 'fine', not_judged: 'open', held_back: ''}[answer.kind];
@@ -49,11 +49,11 @@ function showNotes(data) {
       'Nothing odd was found between the runs; what happened within one, logs don\'t tell.';
   const items = kinds.length ? kinds.map((kind) => notesItem(kNoteTitles[kind], of(kind))) :
                                [element('li', {class: 'fine'}, fine)];
-  document.getElementById('flag-list').replaceChildren(...items);
+  byId('flag-list').replaceChildren(...items);
 }
 
 function showLeftOut(leftOut) {
-  const list = document.getElementById('left-out');
+  const list = byId('left-out');
   list.hidden = !leftOut.length;
   list.querySelector('summary').textContent = `Left out: ${plural(leftOut.length, 'file')}`;
   list.querySelector('ul').replaceChildren(...leftOut.map((line) => element('li', {}, line)));

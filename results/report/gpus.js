@@ -35,8 +35,7 @@ function clocksFigure(run) {
   });
   return {
     label: `Lines of rank ${gpu.rank}'s GPU: SM clock, ${
-        plain(gpu.sm_clock_mhz.median)} MHz at the median, and power, ${
-        plain(gpu.power_watts.median)} W.`,
+        plain(gpu.sm_clock_mhz.median)} MHz at the median, and power, ${plain(gpu.power_watts.median)} W.`,
     table: {
       caption: `GPU clocks and power of ${run.label}`,
       columns: [

@@ -1,8 +1,8 @@
 // The page of a history: one line per configuration over commits or dates, with the gate's verdicts.
 
-const data = JSON.parse(document.getElementById('data').textContent);
-const series = data.lines.map(
-    (line, i) => ({curve: line, published: false, shown: true, style: {color: i, marker: 0}}));
+const data = JSON.parse(byId('data').textContent);
+const series =
+    data.lines.map((line, i) => ({curve: line, published: false, shown: true, style: {color: i, marker: 0}}));
 
 // How the points of a verdict are drawn: a shape, filled or not.
 const kVerdicts = {
@@ -142,8 +142,8 @@ function historyTooltip({dataset, raw: {point}}) {
 }
 
 function historyFigure() {
-  const measure = kHistoryMeasures[document.getElementById('history-measure').value];
-  const {place, scale} = kAxes[document.getElementById('history-axis').value];
+  const measure = kHistoryMeasures[byId('history-measure').value];
+  const {place, scale} = kAxes[byId('history-axis').value];
   const datasets = series.filter(({shown}) => shown).map((one) => historyDataset(one, measure, place));
   const values =
       datasets.flatMap(({data: points, intervals}) => [...points.map(({y}) => y), ...intervals.flat()])
@@ -210,7 +210,7 @@ function showChanges() {
       'No regression and no improvement: all points are within the noise of the runs before.' :
       'Nothing can be judged yet: the gate needs 3 runs of a point and 3 before it.';
   if (!items.length) items.push(element('li', {class: 'fine'}, none));
-  const list = document.getElementById('flag-list');
+  const list = byId('flag-list');
   list.replaceChildren(...items.slice(0, kShown));
   if (items.length > kShown)
     list.append(element(
@@ -241,15 +241,15 @@ function showLatest() {
       ];
     }),
   };
-  document.getElementById('summary-table').replaceChildren(tableElement(table));
+  byId('summary-table').replaceChildren(tableElement(table));
 }
 
 function showFrame() {
   const points = data.lines.reduce((sum, line) => sum + line.points.length, 0);
-  document.getElementById('made').textContent = [
+  byId('made').textContent = [
     data.created, data.made_by, plural(data.lines.length, 'configuration'), plural(points, 'point')
   ].filter(Boolean).join(' · ');
-  document.getElementById('history-rule').textContent = `Verdicts are the gate's against the ${
+  byId('history-rule').textContent = `Verdicts are the gate's against the ${
       data.baseline_last} latest runs before: a change is one if it is significant (${
       percent(data.significance, 0)}, one-sided) and above ${percent(data.max_regression)}.`;
   document.querySelector('#history .legend')
@@ -266,9 +266,8 @@ setUpSeries(series, showHistory);
 // Lines that lie far apart hide each other's changes.
 const medians = data.lines.flatMap(({points}) => points.map((point) => point.median_images_per_second));
 if (data.lines.length > 1 && Math.max(...medians) > 1.5 * Math.min(...medians))
-  document.getElementById('history-measure').value = 'relative';
-for (const id of ['history-measure', 'history-axis'])
-  document.getElementById(id).addEventListener('change', showHistory);
+  byId('history-measure').value = 'relative';
+for (const id of ['history-measure', 'history-axis']) byId(id).addEventListener('change', showHistory);
 watchTheme(showHistory);
 showHistory();
 // For tests and for the curious: the data, and the charts by name.

@@ -1,15 +1,15 @@
 // The page: what stands at the top, the summary, and the run that is looked at.
 
-const data = JSON.parse(document.getElementById('data').textContent);
+const data = JSON.parse(byId('data').textContent);
 const series = makeSeries(data);
 let presentRun = data.shown_run;
 
 function showTop() {
   const hosts = new Set(data.runs.flatMap(({record}) => (record?.ranks ?? []).map(({host}) => host)));
-  document.getElementById('made').textContent =
-      [data.created, data.made_by, plural(data.runs.length, 'run'), hosts.size ? `on ${hostsText([...hosts])}` : '']
-          .filter(Boolean)
-          .join(' · ');
+  byId('made').textContent = [
+    data.created, data.made_by, plural(data.runs.length, 'run'),
+    hosts.size ? `on ${hostsText([...hosts])}` : ''
+  ].filter(Boolean).join(' · ');
   showVerdict(data);
   showLinks(data);
   showAnswers(data);
@@ -28,7 +28,7 @@ function showSummary() {
   const best = points.reduce((a, b) => (b.point.median > a.point.median ? b : a));
   const largest = points.reduce((a, b) => (b.point.devices > a.point.devices ? b : a));
   const energy = points.filter(({point}) => isNumber(point.joules_per_image));
-  showTiles(document.getElementById('headline'), [
+  showTiles(byId('headline'), [
     ['Highest throughput', imagesPerSecond(best.point.median), `${best.curve.label}, ${best.point.case}`],
     [
       'Per device there', imagesPerSecond(best.point.median / best.point.devices),
@@ -46,12 +46,11 @@ function showSummary() {
           `${plain(Math.min(...energy.map(({point}) => point.joules_per_image)), 3)} J`
         ],
   ]);
-  document.getElementById('common').textContent =
-      data.curves.length > 1 && data.common ? `All: ${data.common}.` : '';
+  byId('common').textContent = data.curves.length > 1 && data.common ? `All: ${data.common}.` : '';
   const table = summaryTable(points);
   const below = numbersBelow(table, 'summary.csv');
   below.querySelector('details').remove();
-  document.getElementById('summary-table').replaceChildren(tableElement(table), below);
+  byId('summary-table').replaceChildren(tableElement(table), below);
 }
 
 function summaryTable(points) {
@@ -122,9 +121,8 @@ function showRun() {
   const run = data.runs[presentRun];
   const name = run.record?.device_name ?? '';
   const device = run.configuration_text.includes(name) ? '' : name;
-  document.getElementById('run-note').textContent =
-      [run.configuration_text, device, run.origin].filter(Boolean).join(' · ');
-  showTiles(document.getElementById('run-figures'), runTiles(run));
+  byId('run-note').textContent = [run.configuration_text, device, run.origin].filter(Boolean).join(' · ');
+  showTiles(byId('run-figures'), runTiles(run));
   for (const [id, make] of Object.entries({
          timeline: timelineFigure,
          histogram: histogramFigure,
@@ -140,7 +138,7 @@ function showRun() {
   showOf('ops', run, {Profile: profiled});
   showOf('memory', run, {Memory: planned});
   const traced = runWith(presentRun, 'trace').trace;
-  document.getElementById('trace-note').textContent = traced ?
+  byId('trace-note').textContent = traced ?
       `Open ${traced} at ui.perfetto.dev or chrome://tracing to see when every instruction began and ended.` :
       'Run with --trace to see when every instruction began and ended.';
   showSetup(run);
@@ -156,15 +154,16 @@ function showOf(section, run, pictures = {}) {
 
 // {build: {version: …}} as [['build.version', …]].
 function leavesOf(json, prefix = '') {
-  return Object.entries(json ?? {}).flatMap(
-      ([key, value]) => (value && value.constructor === Object ?
-                             leavesOf(value, `${prefix}${key}.`) :
-                             [[prefix + key, typeof value === 'string' ? value : JSON.stringify(value)]]));
+  return Object.entries(json ?? {})
+      .flatMap(
+          ([key, value]) => (value && value.constructor === Object ? leavesOf(value, `${prefix}${key}.`) : [
+            [prefix + key, typeof value === 'string' ? value : JSON.stringify(value)]
+          ]));
 }
 
 function showSetup(run) {
   showOf('setup', run);
-  const fill = (id, caption, pairs, otherwise) => document.getElementById(id).replaceChildren(
+  const fill = (id, caption, pairs, otherwise) => byId(id).replaceChildren(
       pairs?.length ? tableElement(nameValueTable(caption, pairs)) :
                       element('p', {class: 'missing'}, otherwise));
   fill(
@@ -176,7 +175,7 @@ function showSetup(run) {
 }
 
 function setUpRuns() {
-  const choice = document.getElementById('run-choice');
+  const choice = byId('run-choice');
   choice.replaceChildren(...data.runs.map((run, i) => element('option', {value: i}, run.label)));
   choice.value = String(presentRun);
   choice.addEventListener('change', () => {
@@ -217,7 +216,7 @@ window.plumbline = {
   charts,
   showRun: (index) => {
     presentRun = index;
-    document.getElementById('run-choice').value = String(index);
+    byId('run-choice').value = String(index);
     showRun();
   },
   ready: true,

@@ -6,7 +6,7 @@ function planFigure(run) {
   const factor = memory.arena_bytes >= 2 ** 31 ? 2 ** 30 : 2 ** 20;
   const roles = Object.entries(memory.role_bytes);
   const title = (i) => `${count(i * memory.per_entry)}: ${memory.names[i]}`;
-  document.getElementById('plan-note').textContent =
+  byId('plan-note').textContent =
       `Bytes in use of ${bytes(memory.arena_bytes)} in one arena, over the ${
           plural(memory.ops, 'op')} of an iteration.`;
   return {

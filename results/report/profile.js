@@ -19,17 +19,11 @@ function kindsFigure(run) {
       rows: kinds.map(
           (kind) => [words(kind.name), kind.ops, kind.seconds, kind.roofline_seconds, kind.seconds / all]),
     },
-    config: chartConfig(
-        'bar', {
-          labels: kinds.map((kind) => words(kind.name)),
-          datasets: [bars('measured', 'seconds', 0), bars('roofline', 'roofline_seconds', 7)]
-        },
-        {
-          x: axis(`${unit} per iteration`, {beginAtZero: true}),
-          y: {grid: {display: false}, ticks: {autoSkip: false}}
-        },
+    config: barsConfig(
+        kinds.map((kind) => words(kind.name)),
+        [bars('measured', 'seconds', 0), bars('roofline', 'roofline_seconds', 7)], `${unit} per iteration`,
         {label: ({dataset, raw}) => `${dataset.label}: ${plain(raw)} ${unit}`},
-        {indexAxis: 'y', legend: {labels: {pointStyle: 'rect'}}}),
+        {legend: true, ticks: {autoSkip: false}}),
   };
 }
 

@@ -39,7 +39,7 @@ function timelineFigure(run) {
   const high = factor * Math.max(...inWindow), low = factor * Math.min(...windowOf(run));
   const cut = factor * Math.max(...steps.median) > high + 2 * (high - low) + 0.3 * high;
   const room = Math.max(high - low, 0.02 * high);
-  document.getElementById('timeline-note').textContent =
+  byId('timeline-note').textContent =
       (steps.per_entry > 1 ? `Median and range of ${steps.per_entry} iterations each, rank 0.` :
                              'Every iteration, rank 0.') +
       ' Shaded: warm-up, which no average counts.' + (cut ? ' Its longest steps reach beyond the top.' : '');
@@ -90,7 +90,7 @@ function histogramFigure(run) {
   const edge = (bin) => (factor * (low + bin * width)).toFixed(Math.min(decimals, 9));
   const rows = counts.map((number, bin) => [`${edge(bin)} to ${edge(bin + 1)}`, number]);
   if (above) rows.push([`above ${edge(counts.length)}`, above]);
-  document.getElementById('histogram-note').textContent =
+  byId('histogram-note').textContent =
       `Iterations behind the warm-up. Median ${seconds(median)}, ${spreadText(run.histogram)}.` +
       (above ? ` ${plural(above, 'step')} above the last bar ${above === 1 ? 'is' : 'are'} not drawn.` : '');
   return {
@@ -134,7 +134,7 @@ function ranksFigure(run) {
   const order = [...nodes.values()].flat();
   const place = [...nodes.values()].flatMap((members, node) => members.map(() => node));
   const title = waits ? `${unit} waited per step` : `${unit} for the window`;
-  document.getElementById('ranks-note').textContent =
+  byId('ranks-note').textContent =
       (waits ?
            'Per step of the window: how long each rank waited in collectives. The one that the others wait for waits least.' :
            'How long the window took on each rank; this run didn\'t keep how long ranks waited for each other.') +

@@ -190,17 +190,17 @@ function choiceOf(series, changed) {
 
 // Lines that are shown at first stand on top, all other published ones in a list that can be searched.
 function setUpSeries(allSeries, changed) {
-  const [shown, more] = ['series-shown', 'series-list'].map((id) => document.getElementById(id));
+  const [shown, more] = ['series-shown', 'series-list'].map((id) => byId(id));
   for (const series of allSeries) {
     const choice = choiceOf(series, changed);
     const apart = series.published && series.shown && series.curve.differences;
     if (apart) choice.append(element('span', {class: 'differs'}, ` differs: ${series.curve.differences}`));
     (series.shown ? shown : more).append(choice);
   }
-  document.getElementById('series-more').hidden = !more.children.length;
+  byId('series-more').hidden = !more.children.length;
   document.querySelector('#series-more summary').textContent =
       `Choose from ${plural(more.children.length, 'more published line')}`;
-  document.getElementById('series-filter').addEventListener('input', ({target}) => {
+  byId('series-filter').addEventListener('input', ({target}) => {
     const wanted = target.value.toLowerCase().split(/\s+/);
     for (const item of more.children)
       item.hidden = !wanted.every((word) => item.textContent.toLowerCase().includes(word));

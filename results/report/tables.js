@@ -1,5 +1,7 @@
 // Tables, their CSV files, and small pieces of the document.
 
+const byId = (id) => document.getElementById(id);
+
 // element("p", {class: "note"}, "text", child, …); texts are never read as HTML.
 function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
@@ -31,9 +33,13 @@ function tableElement(table) {
     });
     body.append(line);
   }
-  const made = element('table', {}, element('caption', {}, table.caption), element('thead', {}, head), body);
-  const kind = table.whole ? 'scroll whole' : 'scroll';
-  return element('div', {class: kind, role: 'region', 'aria-label': table.caption, tabindex: '0'}, made);
+  return scrolled(table.caption, head, body, table.whole ? 'scroll whole' : 'scroll');
+}
+
+function scrolled(caption, head, body, kind, attributes = {}) {
+  const made =
+      element('table', attributes, element('caption', {}, caption), element('thead', {}, head), body);
+  return element('div', {class: kind, role: 'region', 'aria-label': caption, tabindex: '0'}, made);
 }
 
 // RFC 4180. What a spreadsheet would take for a formula is made text.

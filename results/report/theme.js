@@ -25,7 +25,7 @@ function applyTheme(theme) {
   Chart.defaults.borderColor = color('grid');
   Chart.defaults.backgroundColor = color('shade');
   const other = theme === 'dark' ? 'Light' : 'Dark';
-  document.getElementById('theme').textContent = `${other} colors`;
+  byId('theme').textContent = `${other} colors`;
 }
 
 const presentTheme = () => chosenTheme ?? (systemDark.matches ? 'dark' : 'light');
@@ -36,7 +36,7 @@ function watchTheme(redraw) {
     applyTheme(theme);
     redraw();
   };
-  document.getElementById('theme').addEventListener('click', () => {
+  byId('theme').addEventListener('click', () => {
     chosenTheme = presentTheme() === 'dark' ? 'light' : 'dark';
     change(chosenTheme);
   });

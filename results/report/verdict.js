@@ -39,9 +39,7 @@ function checkTable(checks) {
       body.append(element(
           'tr', {class: 'remark'}, element('td'), element('td', {colspan: 6}, check.remark)));
   }
-  const table = element('table', {}, element('caption', {}, 'Checks'), element('thead', {}, head), body);
-  return element(
-      'div', {class: 'scroll whole', role: 'region', 'aria-label': 'Checks', tabindex: '0'}, table);
+  return scrolled('Checks', head, body, 'scroll whole');
 }
 
 function copyLine(words) {
@@ -86,15 +84,12 @@ function linkMatrix(links, expectedLink) {
         'td', {style: `background: ${shareColor(share)}`, title: `${row} - ${column}: ${rate(speed, 'B/s')}`},
         percent(share, 0));
   })));
-  const table = element(
-      'table', {class: 'matrix'}, element('caption', {}, 'Links between hosts'), element('thead', {}, head),
-      element('tbody', {}, ...lines));
   const note = `Share of ${rate(expected, 'B/s')}, ` +
       (isNumber(expectedLink) ? 'as expected.' : 'what the fastest quarter of the links reaches.') +
       (rows.length < links.hosts.length ? ` The ${rows.length} hosts with the slowest links.` : '');
   return element(
       'figure', {}, element('figcaption', {}, element('h3', {}, 'Links'), element('p', {}, note)),
-      element('div', {class: 'scroll', role: 'region', 'aria-label': 'Links between hosts', tabindex: '0'}, table));
+      scrolled('Links between hosts', head, element('tbody', {}, ...lines), 'scroll', {class: 'matrix'}));
 }
 
 // A bar for each device, the slowest first; the line is what it may not fall below.
@@ -119,13 +114,13 @@ function deviceStrip(devices) {
 
 // Of an accept the verdict has them.
 function showLinks({verdict, links}) {
-  const section = document.getElementById('links');
+  const section = byId('links');
   section.hidden = Boolean(verdict) || (links?.pairs ?? []).length < 2;
-  if (!section.hidden) document.getElementById('link-matrix').replaceChildren(linkMatrix(links, null));
+  if (!section.hidden) byId('link-matrix').replaceChildren(linkMatrix(links, null));
 }
 
 function showVerdict({verdict, links}) {
-  const section = document.getElementById('verdict');
+  const section = byId('verdict');
   section.hidden = !verdict;
   if (!verdict) return;
   const {hosts, excluded, checks, devices = []} = verdict;
@@ -134,9 +129,9 @@ function showVerdict({verdict, links}) {
   const word = element(
       'span', {class: `word ${kOutcomes[verdict.verdict] ?? 'open'}`},
       verdict.verdict === 'can\'t tell' ? 'CAN\'T TELL' : verdict.verdict.toUpperCase());
-  document.getElementById('verdict-title').replaceChildren(word, ` ${plural(hosts.length, 'host')}${bad}`);
+  byId('verdict-title').replaceChildren(word, ` ${plural(hosts.length, 'host')}${bad}`);
   const kinds = [...new Set(devices.map(({name}) => name))];
-  document.getElementById('verdict-note').textContent = [
+  byId('verdict-note').textContent = [
     hostsText(hosts), kinds.join(', '), verdict.began, `took ${seconds(verdict.seconds, 2)}`
   ].filter(Boolean).join(' · ');
   const commands = excluded.length && kept.length ?
@@ -146,7 +141,7 @@ function showVerdict({verdict, links}) {
     devices.length ? deviceStrip(devices) : null,
     links?.pairs?.length ? linkMatrix(links, verdict.expected_link_bytes_per_second) : null
   ];
-  document.getElementById('verdict-parts')
+  byId('verdict-parts')
       .replaceChildren(
           checkTable(checks), element('p', {class: 'note'}, ...commands), element('div', {class: 'pair'}, ...figures.filter(Boolean)));
 }
