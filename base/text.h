@@ -3,12 +3,12 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <algorithm>
 #include <cctype>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
+
+#include "base/ranges.h"
 
 namespace plumb {
 

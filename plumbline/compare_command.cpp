@@ -69,16 +69,14 @@ std::vector<PublishedResult> wanted_results(const std::string& filter) {
 
 std::vector<PublishedBeside> published_beside(const SampleSet& own, const std::string& filter) {
   const std::vector<PublishedResult> results = wanted_results(filter);
-  std::vector<PublishedBeside> beside;
-  for (const Sample& sample : own.loaded.samples)
-    beside.push_back(
-        {&sample, nearest_among(results, sample.configuration, kMostPublished, !filter.empty())});
-  return beside;
+  return mapped(own.loaded.samples, [&](const Sample& sample) {
+    return PublishedBeside{&sample,
+                           nearest_among(results, sample.configuration, kMostPublished, !filter.empty())};
+  });
 }
 
 int compare_link_files(const CompareArguments& arguments) {
-  std::vector<LinkSet> sets;
-  for (const std::string& path : arguments.paths) sets.push_back({path, read_links(path)});
+  const auto sets = mapped(arguments.paths, [](const auto& path) { return LinkSet{path, read_links(path)}; });
   const std::vector<LinkComparison> comparisons = compare_links(sets);
   print_text(arguments.json ? json_text(link_comparison_json(comparisons))
                             : link_comparison_text(sets, comparisons));

@@ -178,8 +178,7 @@ OptionSpec make_option(const std::string& names, const std::string& value_name, 
 template <typename Enum>
 OptionSpec enum_option(const std::string& names, Enum& target,
                        const std::vector<std::pair<std::string, Enum>>& values, const std::string& help) {
-  std::vector<std::string> allowed;
-  for (const auto& [name, value] : values) allowed.push_back(name);
+  const auto allowed = mapped(values, [](const auto& value) { return value.first; });
   OptionSpec spec = make_option(names, fmt::format("{}", fmt::join(allowed, "|")), help);
   spec.values = allowed;
   spec.set = [option = spec.names.front(), allowed, values, &target](const std::string& text) {

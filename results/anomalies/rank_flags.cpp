@@ -50,8 +50,7 @@ std::string work_text(const SlowRanks& slow, const Ranks& slow_here, std::span<c
 }
 
 const GpuRecord* gpu_of(std::size_t rank, std::span<const GpuRecord> gpus) {
-  const auto found = std::ranges::find(gpus, static_cast<int>(rank), &GpuRecord::rank);
-  return found == gpus.end() ? nullptr : &*found;
+  return find_in(gpus, static_cast<int>(rank), &GpuRecord::rank);
 }
 
 // "; rank 3's GPU ran at 1410 MHz (power cap 83 %), the others' at 1980 MHz", of the slowest rank; empty
@@ -96,8 +95,8 @@ std::vector<Note> slow_rank_flags(const std::vector<RankRecord>& ranks, double s
   const SlowRanks slow = slow_ranks(waits, step_seconds);
   std::vector<Note> flags;
   for (const auto& [host, slow_here] : slow_by_host(slow, ranks)) {
-    std::vector<double> differences;
-    for (const std::size_t rank : slow_here) differences.push_back(slow.others_wait - waits[rank]);
+    const auto differences =
+        mapped(slow_here, [&](std::size_t rank) { return slow.others_wait - waits[rank]; });
     const std::string share = whole_percent(median(differences) / step_seconds);
     const std::string names = ranks_on_host_text(slow_here, host), work = work_text(slow, slow_here, ranks);
     const bool one = slow_here.size() == 1;

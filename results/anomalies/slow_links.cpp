@@ -99,16 +99,14 @@ std::vector<SlowLink> find_slow(const Links& links, const SlowLimits& limits) {
     return static_cast<std::size_t>(std::ranges::find(links.hosts, name, &LinkHost::name) -
                                     links.hosts.begin());
   };
-  std::vector<MeasuredPair> pairs;
-  for (const HostPair& pair : links.pairs)
-    pairs.push_back({place_of(pair.first), place_of(pair.second), pair.link});
+  const auto pairs = mapped(links.pairs, [&](const HostPair& pair) {
+    return MeasuredPair{place_of(pair.first), place_of(pair.second), pair.link};
+  });
   return find_slow(links.hosts.size(), pairs, limits);
 }
 
 std::string slow_warning(const Links& links) {
-  std::vector<std::string> names;
-  for (const LinkHost& host : links.hosts) names.push_back(host.name);
-  return slow_warning(find_slow(links, kSlowInRuns), names);
+  return slow_warning(find_slow(links, kSlowInRuns), mapped(links.hosts, &LinkHost::name));
 }
 
 std::string bits_text(double bytes_per_second) {

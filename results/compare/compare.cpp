@@ -53,8 +53,8 @@ std::vector<SamplePair> pair_samples(std::span<const Sample> first, std::span<co
 }
 
 [[noreturn]] void refuse(const SampleSet& first, const SampleSet& second) {
-  std::vector<std::vector<Difference>> least;
-  for (const Sample& sample : first.loaded.samples) least.push_back(least_differences(sample, second));
+  const auto least =
+      mapped(first.loaded.samples, [&](const Sample& sample) { return least_differences(sample, second); });
   throw Error(ExitCode::bad_data,
               "'{}' and '{}' have different configurations: {}; pass runs of one configuration, or --force "
               "to compare them anyway",

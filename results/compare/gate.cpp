@@ -310,10 +310,8 @@ void GateReport::fields(auto& self, auto&& each) {
        Field{"whether each case would have shown twice what is allowed"});
   each("max_regression", self.criteria.max_regression), each("significance", self.criteria.significance);
   each("cases", self.cases);
-  std::vector<std::string> only_new;
-  for (const Configuration& configuration : self.only_new)
-    only_new.push_back(configuration_text(configuration));
-  each("only_new", only_new, Field{"configurations that the baseline lacks"});
+  each("only_new", mapped(self.only_new, configuration_text),
+       Field{"configurations that the baseline lacks"});
   each("notes", self.notes);
 }
 

@@ -79,10 +79,9 @@ std::string table(const LinkComparison& comparison, const std::string& label) {
 }
 
 std::string summary(const LinkComparison& comparison, const std::string& label) {
-  std::vector<double> ratios;
-  for (const ComparedAllreduce& pair : comparison.pairs) ratios.push_back(pair.ratio().median);
-  const auto worst = std::ranges::min_element(
-      comparison.pairs, {}, [](const ComparedAllreduce& pair) { return pair.ratio().median; });
+  const auto ratio_of = [](const ComparedAllreduce& pair) { return pair.ratio().median; };
+  const std::vector<double> ratios = mapped(comparison.pairs, ratio_of);
+  const auto worst = std::ranges::min_element(comparison.pairs, {}, ratio_of);
   std::string text = fmt::format(
       "{} against A: {:.3f} times the bus bandwidth (median of {}); least {:.3f}, at {} bytes\n", label,
       median(ratios), counted(ratios.size(), "allreduce"), worst->ratio().median, worst->first.bytes);
@@ -138,9 +137,7 @@ bool holds_links(const fs::path& file) {
 }
 
 std::vector<LinkComparison> compare_links(std::span<const LinkSet> sets) {
-  std::vector<LinkComparison> comparisons;
-  for (const LinkSet& set : sets.subspan(1)) comparisons.push_back(compared(sets.front(), set));
-  return comparisons;
+  return mapped(sets.subspan(1), [&](const LinkSet& set) { return compared(sets.front(), set); });
 }
 
 std::string link_comparison_text(std::span<const LinkSet> sets, std::span<const LinkComparison> comparisons) {

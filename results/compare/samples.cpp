@@ -327,18 +327,6 @@ LoadedSamples in_order(LoadedSamples loaded) {
 
 }  // namespace
 
-std::vector<double> Sample::figures() const {
-  std::vector<double> figures;
-  for (const Measurement& run : runs) figures.push_back(run.images_per_second);
-  return figures;
-}
-
-std::vector<std::string> Sample::origins() const {
-  std::vector<std::string> origins;
-  for (const Measurement& run : runs) origins.push_back(run.origin);
-  return origins;
-}
-
 LoadedSamples load_samples(const fs::path& path, const AnalyzeOptions& options) {
   return load_samples(std::vector<std::string>{path.string()}, options);
 }

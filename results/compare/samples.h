@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ranges.h"
 #include "results/analysis/analyze.h"
 #include "results/analysis/configuration.h"
 #include "results/record/schema.h"
@@ -36,8 +37,8 @@ struct Sample {
   Configuration configuration;
   std::vector<Measurement> runs;  // by origin; equal in configuration, framework and settings
 
-  std::vector<double> figures() const;  // images/s, as many as runs
-  std::vector<std::string> origins() const;
+  std::vector<double> figures() const { return mapped(runs, &Measurement::images_per_second); }
+  std::vector<std::string> origins() const { return mapped(runs, &Measurement::origin); }
 };
 
 struct LoadedSamples {

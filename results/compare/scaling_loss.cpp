@@ -18,12 +18,6 @@ namespace {
 constexpr std::size_t kMostLossesNamed = 3;
 constexpr double kLeastShareNamed = 0.0005;  // of efficiency; less is 0.0 points
 
-double median_of(const std::vector<StepWaits>& runs, double StepWaits::*wait) {
-  std::vector<double> values;
-  for (const StepWaits& run : runs) values.push_back(run.*wait);
-  return median(values);
-}
-
 // The names that most of the runs with slow ranks agree in; empty if no such names.
 std::string common_names(const std::vector<StepWaits>& runs) {
   std::map<std::string, std::size_t> counts;
@@ -59,9 +53,9 @@ std::optional<CaseMedians> medians_of(const Sample& one) {
   if (medians.per_device.empty()) return {};
   medians.step_seconds = batch / median(medians.per_device);
   if (!runs.empty())
-    medians.waits = StepWaits{.communication = median_of(runs, &StepWaits::communication),
-                              .slow_ranks = median_of(runs, &StepWaits::slow_ranks),
-                              .data = median_of(runs, &StepWaits::data),
+    medians.waits = StepWaits{.communication = median(mapped(runs, &StepWaits::communication)),
+                              .slow_ranks = median(mapped(runs, &StepWaits::slow_ranks)),
+                              .data = median(mapped(runs, &StepWaits::data)),
                               .ranks_known = std::ranges::all_of(runs, &StepWaits::ranks_known),
                               .slow_rank_names = common_names(runs)};
   return medians;

@@ -42,8 +42,8 @@ void add_leaves(const Json& json, Surroundings& texts) {
 }
 
 std::string value_of(const Surroundings& surroundings, const std::string& name) {
-  const auto found = std::ranges::find(surroundings, name, &Surroundings::value_type::first);
-  return found == surroundings.end() ? kUnset : found->second;
+  const auto* found = find_in(surroundings, name, &Surroundings::value_type::first);
+  return found ? found->second : kUnset;
 }
 
 // Every name that a run of the samples has, in the order of the first that has it.

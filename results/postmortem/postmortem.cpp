@@ -315,10 +315,10 @@ struct RankRange {
 
 void Postmortem::fields(auto& self, auto&& each) {
   const RunRecord& record = self.record;
-  std::vector<RankRange> without_words;
-  for (const auto& [from, to] : self.wordless) without_words.push_back({from, to});
-  std::vector<Json> last_words;
-  for (const LastWords& words : self.words) last_words.push_back(to_json(words));
+  const auto without_words = mapped(self.wordless, [](auto range) {
+    return RankRange{range.first, range.second};
+  });
+  const auto last_words = mapped(self.words, [](const LastWords& words) { return to_json(words); });
   each("run", self.run, Field{"its folder"});
   each("status", record.status, Field{"ok or failed"}), each("failure", record.failure);
   each("world_size", record.world_size), each("iterations", record.iterations);

@@ -92,10 +92,9 @@ std::vector<NearestPublished> nearest_among(std::span<const PublishedResult> res
   }
   std::ranges::stable_sort(best, {}, &Candidate::first);
   best.resize(std::min(best.size(), most));
-  std::vector<NearestPublished> nearest;
-  for (const Candidate& one : best)
-    nearest.push_back({*one.second, differences(own, one.second->configuration)});
-  return nearest;
+  return mapped(best, [&](const Candidate& one) {
+    return NearestPublished{*one.second, differences(own, one.second->configuration)};
+  });
 }
 
 }  // namespace plumb

@@ -73,8 +73,7 @@ const ReferenceSpeed* find_reference(const std::vector<ReferenceSpeed>& referenc
     std::erase_if(found, [](const Difference& difference) { return difference.what == "iterations"; });
     return found.empty() && is_same_device(own.device, one.device) && differences(one, own).empty();
   };
-  const auto found = std::ranges::find_if(references, is_alike, &ReferenceSpeed::configuration);
-  return found == references.end() ? nullptr : &*found;
+  return find_in(references, true, [&](const ReferenceSpeed& one) { return is_alike(one.configuration); });
 }
 
 std::string reference_text(const ReferenceSpeed& reference, double images_per_second) {

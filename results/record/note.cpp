@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ranges.h"
 #include "base/text_table.h"
 
 namespace plumb {
@@ -21,8 +22,7 @@ std::string note_items(const std::vector<Note>& notes) {
 }
 
 const Note* find_note(const std::vector<Note>& notes, std::string_view kind) {
-  const auto found = std::ranges::find(notes, kind, &Note::kind);
-  return found == notes.end() ? nullptr : &*found;
+  return find_in(notes, kind, &Note::kind);
 }
 
 }  // namespace plumb

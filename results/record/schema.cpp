@@ -246,8 +246,7 @@ CollectiveRecord collective_record(std::string name, std::string kind, std::int6
   CollectiveRecord record{.name = std::move(name), .kind = std::move(kind), .bytes = bytes};
   const double moved =
       static_cast<double>(bytes) * bus_factor(record.kind, static_cast<int>(rank_seconds.size()));
-  std::vector<double> speeds;
-  for (const double seconds : rank_seconds) speeds.push_back(seconds > 0 ? moved / seconds : 0);
+  const auto speeds = mapped(rank_seconds, [&](double seconds) { return seconds > 0 ? moved / seconds : 0; });
   const auto [shortest, longest] = std::ranges::minmax_element(rank_seconds);
   record.seconds = range_of(rank_seconds);
   record.bus_bytes_per_second = range_of(speeds);

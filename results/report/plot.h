@@ -84,8 +84,7 @@ std::string memory_plot(const ReportData& data);
 template <typename Has>
 const ReportRun* run_with(const ReportData& data, Has has) {
   if (data.shown_run < data.runs.size() && has(data.runs[data.shown_run])) return &data.runs[data.shown_run];
-  const auto first = std::ranges::find_if(data.runs, has);
-  return first == data.runs.end() ? nullptr : &*first;
+  return find_in(data.runs, true, has);
 }
 
 }  // namespace plumb

@@ -125,9 +125,7 @@ void make_unique(std::vector<ReportCurve>& curves) {
 }
 
 std::string name_curves(std::vector<ReportCurve>& curves) {
-  std::vector<Configuration> configurations;
-  for (const ReportCurve& curve : curves) configurations.push_back(curve.configuration);
-  Labels labels = labels_of(configurations);
+  Labels labels = labels_of(mapped(curves, &ReportCurve::configuration));
   for (std::size_t i = 0; i < curves.size(); ++i) curves[i].label = std::move(labels.each[i]);
   make_unique(curves);
   return labels.common;

@@ -29,8 +29,8 @@ TextRow row(const ReportCurve& curve, const ReportPoint& point) {
                 point.speedup ? fmt::format("{:.2f}", *point.speedup) : "n/a",
                 point.efficiency ? fmt::format("{:.1f} %", *point.efficiency * 100) : "n/a"};
   if (curve.predicted.empty()) return cells;
-  const auto found = std::ranges::find(curve.predicted, point.case_name, &ReportPoint::case_name);
-  cells.push_back(found == curve.predicted.end() ? "-" : speed_text(found->median_images_per_second));
+  const ReportPoint* found = find_in(curve.predicted, point.case_name, &ReportPoint::case_name);
+  cells.push_back(found ? speed_text(found->median_images_per_second) : "-");
   return cells;
 }
 

@@ -143,9 +143,9 @@ Jitter measured_jitter(const ScalingBasis& basis, const std::vector<PredictedCas
   Jitter jitter;
   for (const PredictedCase& one : predicted) {
     if (one.layout.nodes > 1 || one.layout.devices() < 2) continue;
-    const auto measured = std::ranges::find(basis.measured, one.layout, &MeasuredCase::layout);
-    if (measured == basis.measured.end()) continue;
-    if (std::abs(measured->images_per_second / one.images_per_second - 1) > kTrustedShare) continue;
+    const MeasuredCase* measured = find_in(basis.measured, one.layout, &MeasuredCase::layout);
+    if (!measured || std::abs(measured->images_per_second / one.images_per_second - 1) > kTrustedShare)
+      continue;
     const double step = images_of(basis, one.layout, measured->images_per_second);
     jitter = {std::max(0.0, step - (one.step_seconds - one.jitter_seconds)), one.layout.devices()};
   }

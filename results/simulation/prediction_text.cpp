@@ -50,8 +50,7 @@ std::string what_if_text(const WhatIf& what_if) {
 }
 
 const MeasuredCase* measured_of(const ScalingBasis& basis, Layout layout) {
-  const auto found = std::ranges::find(basis.measured, layout, &MeasuredCase::layout);
-  return found == basis.measured.end() ? nullptr : &*found;
+  return find_in(basis.measured, layout, &MeasuredCase::layout);
 }
 
 TextRow case_row(const ScalingBasis& basis, const PredictedCase& one) {

@@ -118,9 +118,7 @@ std::optional<Links> probed_links(const std::vector<MeasuredCase>& measured) {
 }
 
 std::vector<MeasuredCase> measured_cases(const CurveSamples& curve) {
-  std::vector<MeasuredCase> cases;
-  for (const Sample* sample : curve) cases.push_back(measured_case(*sample));
-  return cases;
+  return mapped(curve, [](const Sample* sample) { return measured_case(*sample); });
 }
 
 ScalingBasis scaling_basis(const CurveSamples& curve) {

@@ -34,9 +34,8 @@ struct JudgedCase {
 std::vector<JudgedCase> judged_cases(const ScalingBasis& basis, const ScalingPrediction& prediction) {
   std::vector<JudgedCase> cases;
   for (const MeasuredCase& measured : basis.measured)
-    if (const auto predicted = std::ranges::find(prediction.cases, measured.layout, &PredictedCase::layout);
-        predicted != prediction.cases.end())
-      cases.push_back({&*predicted, &measured});
+    if (const auto* predicted = find_in(prediction.cases, measured.layout, &PredictedCase::layout))
+      cases.push_back({predicted, &measured});
   return cases;
 }
 
@@ -156,14 +155,12 @@ void compare_steps(const ScalingBasis& basis, const MeasuredCase& fewer, const M
 // Slow links excuse no slow step: what links of `expected` bytes/s would allow, where that is more.
 void judge_links(const ScalingBasis& basis, const ScalingPrediction& prediction, double expected,
                  std::vector<Note>& verdicts) {
-  std::vector<Layout> layouts;
-  for (const PredictedCase& one : prediction.cases) layouts.push_back(one.layout);
   const ScalingPrediction by_expected =
-      predict_scaling(basis, prediction.links, {.between_bytes_per_second = expected}, layouts);
+      predict_scaling(basis, prediction.links, {.between_bytes_per_second = expected},
+                      mapped(prediction.cases, &PredictedCase::layout));
   for (const JudgedCase& of : judged_cases(basis, prediction)) {
-    const auto better = std::ranges::find(by_expected.cases, of.measured->layout, &PredictedCase::layout);
-    if (better != by_expected.cases.end() &&
-        (1 - kLeastLoss) * better->images_per_second > of.predicted->images_per_second)
+    const auto* better = find_in(by_expected.cases, of.measured->layout, &PredictedCase::layout);
+    if (better && (1 - kLeastLoss) * better->images_per_second > of.predicted->images_per_second)
       verdicts.push_back({"LINKS",
                           fmt::format("links of {:.3g} GB/s, as expected, would allow {:.5g} images/s",
                                       expected / kGiga, better->images_per_second),

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/paths.h"
+#include "base/ranges.h"
 #include "base/shallow_json.h"
 #include "base/whole_file.h"
 #include "results/record/program_format.h"
@@ -253,9 +254,7 @@ StepModel with_buckets(StepModel step, const BucketOptions& options, double sent
   for (const auto& [element_bytes, gradients] : by_type) {
     const double own = static_cast<double>(element_bytes);
     const bool is_cast = sent > 0 && sent != own && (sent_before == 0 || sent_before == own);
-    std::vector<std::size_t> bytes;
-    for (const StepGradient& gradient : gradients) bytes.push_back(gradient.bytes);
-    for (const std::vector<std::size_t>& members : assign_buckets(bytes, options)) {
+    for (const auto& members : assign_buckets(mapped(gradients, &StepGradient::bytes), options)) {
       buckets.push_back(bucket_of(gradients, members, sent));
       if (is_cast) add_casts(step, buckets.back(), own, sent);
     }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/ranges.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
@@ -35,9 +36,7 @@ double neighbor_correlation(const std::vector<double>& residuals, double deviati
 
 double median_deviation(std::span<const double> values, double center) {
   if (values.empty()) return 0;
-  std::vector<double> distances;
-  for (const double value : values) distances.push_back(std::abs(value - center));
-  return 1.4826 * median(distances);
+  return 1.4826 * median(mapped(values, [&](double value) { return std::abs(value - center); }));
 }
 
 double Trend::median_error(std::size_t count) const {

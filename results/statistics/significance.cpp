@@ -223,8 +223,7 @@ std::optional<std::size_t> critical_u(std::size_t first_count, std::size_t secon
 double pooled_log_deviation(std::span<const double> first, std::span<const double> second) {
   double squares = 0;
   for (const auto& side : {first, second}) {
-    std::vector<double> logarithms;
-    for (const double value : side) logarithms.push_back(std::log(value));
+    const auto logarithms = mapped(side, [](double value) { return std::log(value); });
     const double level = mean(logarithms);
     for (const double logarithm : logarithms) squares += (logarithm - level) * (logarithm - level);
   }
