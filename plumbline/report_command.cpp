@@ -111,10 +111,6 @@ ReportOptions options_of(const ReportArguments& arguments) {
   return options;
 }
 
-bool is_picture(const ReportArguments& arguments) {
-  return arguments.format == ReportFormat::svg || arguments.format == ReportFormat::png;
-}
-
 std::string text_of(const ReportArguments& arguments, const ReportData& data) {
   if (arguments.format == ReportFormat::html) return html_page(data);
   if (arguments.format == ReportFormat::markdown) return report_markdown(data);
@@ -184,7 +180,8 @@ void write_history(const ReportArguments& arguments, const LoadedSamples& sample
 
 int report_command(const ReportArguments& arguments) {
   check_formats(arguments);
-  if (!arguments.plot.empty() && !is_picture(arguments))
+  const bool is_picture = arguments.format == ReportFormat::svg || arguments.format == ReportFormat::png;
+  if (!arguments.plot.empty() && !is_picture)
     throw Error(ExitCode::usage, "--plot {} needs --format svg or png; add one of them", arguments.plot);
   check_output(arguments.output);
   const LoadedSamples samples = samples_of(arguments);

@@ -60,15 +60,11 @@ OptionTable sweep_options(SweepArguments& arguments) {
        "plumbline sweep my.toml -o sweeps/monday --resume # continue it"}};
 }
 
-// `program`: a name, or a path in the folder that the sweep file names.
-Json ask_program(const fs::path& program, const std::vector<std::string>& arguments) {
-  return ask_engine(engine_program(program.filename().string(), program.parent_path()), arguments);
-}
-
-// The program reads its options itself.
-RunLength check_options(const std::string& program, std::vector<std::string> arguments) {
+// The program, a name or a path in the folder that the sweep file names, reads its options itself.
+RunLength check_options(const fs::path& program, std::vector<std::string> arguments) {
   arguments.emplace_back("--print-config");
-  const Json options = ask_program(program, arguments);
+  const Json options =
+      ask_engine(engine_program(program.filename().string(), program.parent_path()), arguments);
   if (!options.is_object() || options.at("dry_run") == true || options.at("find_max_bs") == true)
     throw Error(ExitCode::usage, "an option of the sweep asks for something else than a run; leave it out");
   if (options.at("save_weights") != "")
@@ -144,7 +140,8 @@ std::string result_text(const SweepPlan& plan, const SweepFolder& folder, const 
           folder.logs(group),
           {.log_format = "paddle_speed", .window = {group.length.iterations, group.length.warmup}});
       table = markdown ? markdown_text(analysis) : table_text(analysis);
-      for (const std::string& message : message_lines(analysis, 0)) table += message + "\n";
+      for (const std::string& message : message_lines(analysis.notes, analysis.bad, 0))
+        table += message + "\n";
     } catch (const Error& error) {
       table = std::string(error.what()) + "\n";
     }

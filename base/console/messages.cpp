@@ -57,14 +57,6 @@ void Messages::log_keeping(int lines_kept, level::level_enum level, const std::s
   logger_.log(level, level == kLast ? line : lines_on(terminal_, origin_ + line));
 }
 
-void Messages::detail(const std::string& sentence) {
-  log_keeping(warned_ ? 1 : 2, level::debug, sentence);
-}
-
-void Messages::say(const std::string& sentence) {
-  log_keeping(warned_ ? 1 : 2, level::info, sentence);
-}
-
 void Messages::warn(const std::string& sentence) {
   log_keeping(1, level::warn, sentence);
   warned_ = true;

@@ -23,9 +23,9 @@ class Messages {
   Messages(std::FILE* stream, const Terminal& terminal, Loudness loudness, const std::string& origin = "");
 
   // For --verbose.
-  void detail(const std::string& sentence);
+  void detail(const std::string& sentence) { log_keeping(warned_ ? 1 : 2, spdlog::level::debug, sentence); }
   // For the user to know; left out if quiet, or if the lines are used up.
-  void say(const std::string& sentence);
+  void say(const std::string& sentence) { log_keeping(warned_ ? 1 : 2, spdlog::level::info, sentence); }
   // For doubts about the result; left out if quiet. The first one always finds a line.
   void warn(const std::string& sentence);
   // The last line: where the results are, or why there are none. Nothing comes after it.

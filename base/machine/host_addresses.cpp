@@ -126,38 +126,32 @@ std::string hosts_text(const std::vector<std::string>& hosts) {
 }
 
 std::string how_to_leave_out(Chooser chooser, const std::string& interfaces) {
-  switch (chooser) {
-    case Chooser::mpirun:
-      return fmt::format("leave the interface out by mpirun --mca btl_tcp_if_exclude {},lo", interfaces);
-    case Chooser::open_mpi:
-      return fmt::format("leave the interface out by OMPI_MCA_btl_tcp_if_exclude={},lo", interfaces);
-    case Chooser::mpich:
-      break;
-  }
+  if (chooser == Chooser::mpirun)
+    return fmt::format("leave the interface out by mpirun --mca btl_tcp_if_exclude {},lo", interfaces);
+  if (chooser == Chooser::open_mpi)
+    return fmt::format("leave the interface out by OMPI_MCA_btl_tcp_if_exclude={},lo", interfaces);
   return "name the interface that joins the hosts by FI_TCP_IFACE (MPICH over libfabric) or UCX_NET_DEVICES "
          "(over UCX)";
 }
 
 std::string how_to_name(const InterfaceAddress& one, Chooser chooser) {
-  switch (chooser) {
-    case Chooser::mpirun:
-      return "mpirun --mca btl_tcp_if_include " + one.network;
-    case Chooser::open_mpi:
-      return "OMPI_MCA_btl_tcp_if_include=" + one.network;
-    case Chooser::mpich:
-      break;
-  }
+  if (chooser == Chooser::mpirun) return "mpirun --mca btl_tcp_if_include " + one.network;
+  if (chooser == Chooser::open_mpi) return "OMPI_MCA_btl_tcp_if_include=" + one.network;
   const std::string name = printable(one.interface);
   return fmt::format("FI_TCP_IFACE={} (MPICH over libfabric) or UCX_NET_DEVICES={} (over UCX)", name, name);
 }
 
+struct AddressHolders {
+  std::vector<std::string> hosts;
+  std::string interface;  // of the first
+};
+
 // Where an address that several hosts have stands: "172.17.0.1 (docker0 on n1 and n2)".
-std::string same_addresses_text(const std::map<std::string, std::vector<std::string>>& hosts_of_address,
-                                const std::map<std::string, std::string>& interface_of_address,
-                                Chooser chooser) {
+std::string same_addresses_text(const std::map<std::string, AddressHolders>& holders, Chooser chooser) {
   std::string addresses, interfaces;
-  for (const auto& [address, hosts] : hosts_of_address) {
-    const std::string name = printable(interface_of_address.at(address));
+  for (const auto& [address, held] : holders) {
+    const auto& [hosts, interface] = held;
+    const std::string name = printable(interface);
     append_part(addresses, fmt::format("{} ({} on {})", address, name, hosts_text(hosts)));
     append_part(interfaces, name, ",");
   }
@@ -169,18 +163,14 @@ std::string same_addresses_text(const std::map<std::string, std::vector<std::str
 
 // Removes addresses that several hosts have. Returns a warning of them, or nothing.
 std::string take_same_addresses(AddressesByHost& chosen, Chooser chooser) {
-  std::map<std::string, std::vector<std::string>> hosts_of_address;
-  std::map<std::string, std::string> interface_of_address;
+  std::map<std::string, AddressHolders> holders;
   for (const auto& [host, addresses] : chosen)
-    for (const InterfaceAddress& one : addresses) {
-      hosts_of_address[one.address].push_back(host);
-      interface_of_address.emplace(one.address, one.interface);
-    }
-  std::erase_if(hosts_of_address, [](const auto& entry) { return entry.second.size() < 2; });
+    for (const InterfaceAddress& one : addresses)
+      holders.try_emplace(one.address, AddressHolders{{}, one.interface}).first->second.hosts.push_back(host);
+  std::erase_if(holders, [](const auto& entry) { return entry.second.hosts.size() < 2; });
   for (auto& [host, addresses] : chosen)
-    std::erase_if(addresses,
-                  [&](const InterfaceAddress& one) { return hosts_of_address.contains(one.address); });
-  return hosts_of_address.empty() ? "" : same_addresses_text(hosts_of_address, interface_of_address, chooser);
+    std::erase_if(addresses, [&](const InterfaceAddress& one) { return holders.contains(one.address); });
+  return holders.empty() ? "" : same_addresses_text(holders, chooser);
 }
 
 // Networks of a host and the interface in each; one network per interface.

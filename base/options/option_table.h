@@ -56,41 +56,22 @@ struct OptionSpec {
     };
     return std::move(*this);
   }
-  OptionSpec with_default(std::string text) && {
-    default_text = std::move(text);
-    return std::move(*this);
-  }
-  OptionSpec with_bare_value(std::string value) && {
-    bare_value = std::move(value);
-    return std::move(*this);
-  }
-  OptionSpec with_key(std::string key) && {
-    config_key = std::move(key);
-    return std::move(*this);
-  }
-  OptionSpec in_set(std::string set_name) && {
-    exclusive_set = std::move(set_name);
-    return std::move(*this);
-  }
+  OptionSpec with_default(std::string text) && { return with(&OptionSpec::default_text, std::move(text)); }
+  OptionSpec with_bare_value(std::string value) && { return with(&OptionSpec::bare_value, std::move(value)); }
+  OptionSpec with_key(std::string key) && { return with(&OptionSpec::config_key, std::move(key)); }
+  OptionSpec in_set(std::string name) && { return with(&OptionSpec::exclusive_set, std::move(name)); }
   OptionSpec with_values(std::vector<std::string> offered) && {
-    values = std::move(offered);
-    return std::move(*this);
+    return with(&OptionSpec::values, std::move(offered));
   }
-  OptionSpec as_words_behind_dashes() && {
-    behind_dashes = true;
-    return std::move(*this);
-  }
-  OptionSpec as_required() && {
-    required = true;
-    return std::move(*this);
-  }
-  // Few people need it.
-  OptionSpec rare() && {
-    shown = Shown::in_help_all;
-    return std::move(*this);
-  }
-  OptionSpec internal() && {
-    shown = Shown::in_documents;
+  OptionSpec as_words_behind_dashes() && { return with(&OptionSpec::behind_dashes, true); }
+  OptionSpec as_required() && { return with(&OptionSpec::required, true); }
+  OptionSpec rare() && { return with(&OptionSpec::shown, Shown::in_help_all); }  // few people need it
+  OptionSpec internal() && { return with(&OptionSpec::shown, Shown::in_documents); }
+
+ private:
+  template <typename Value>
+  OptionSpec with(Value OptionSpec::*member, Value value) {
+    this->*member = std::move(value);
     return std::move(*this);
   }
 };

@@ -69,10 +69,6 @@ std::string count_flaws(const std::vector<Note>& bad) {
   return text;
 }
 
-std::vector<std::string> message_lines(const Analysis& analysis, std::size_t most_lines) {
-  return message_lines(analysis.notes, analysis.bad, most_lines);
-}
-
 std::vector<std::string> message_lines(std::vector<std::string> lines, const std::vector<Note>& bad,
                                        std::size_t most_lines) {
   for (const Note& file : bad)

@@ -115,7 +115,6 @@ std::string markdown_text(const Analysis& analysis);
 
 // Files that were left out, with the reason, then the notes. More than `most_lines` lines end in one that
 // counts the rest by flaw and names the option that shows all; 0: no limit.
-std::vector<std::string> message_lines(const Analysis& analysis, std::size_t most_lines);
 std::vector<std::string> message_lines(std::vector<std::string> notes, const std::vector<Note>& bad,
                                        std::size_t most_lines);
 

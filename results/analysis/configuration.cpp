@@ -16,11 +16,6 @@ namespace {
 
 constexpr const char *kNodes = "nodes", *kDevicesPerNode = "devices per node";
 
-// The device without the versions of its software: comparing those is what runs are for.
-std::string device_of(const std::string& description) {
-  return description.substr(0, std::min(description.find(" (sm_"), description.find(", oneDNN")));
-}
-
 // 2.0 is "2", texts stand without quotes.
 std::string config_text(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
@@ -138,10 +133,6 @@ bool is_usual(const std::string& key, const std::string& value) {
   return kUsual.contains({key, value});
 }
 
-std::string Configuration::case_name() const {
-  return fmt::format("{}n{}g", nodes, devices_per_node);
-}
-
 std::vector<Difference> differences(const Configuration& first, const Configuration& second,
                                     bool device_count) {
   std::vector<Difference> found;
@@ -231,10 +222,12 @@ std::string unusual_length(const std::string& model, std::int64_t iterations, st
 }
 
 Configuration configuration_of(const RunRecord& record) {
+  const std::string& device = record.device_name;
   return {.framework = "Plumbline",
           .model = network_of_log(record.model),
           .precision = record.precision,
-          .device = device_of(record.device_name),
+          // Without the versions of its software: comparing those is what runs are for.
+          .device = device.substr(0, std::min(device.find(" (sm_"), device.find(", oneDNN"))),
           .data = data_of(record.config),
           .batch_per_device = record.batch_per_device,
           .nodes = record.nodes,

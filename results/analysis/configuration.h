@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "results/analysis/log_tree.h"
 #include "results/record/schema.h"
 
@@ -32,7 +33,7 @@ struct Configuration {
 
   bool operator==(const Configuration&) const = default;
   int devices() const { return nodes * devices_per_node; }
-  std::string case_name() const;                 // "4n8g"
+  std::string case_name() const { return fmt::format("{}n{}g", nodes, devices_per_node); }  // "4n8g"
   static void fields(auto& self, auto&& each) {  // without the framework
     const Field null{.null_if_nothing = true};
     each("model", self.model, null), each("precision", self.precision, null),

@@ -213,10 +213,6 @@ GateReport gate(const std::vector<Sample>& baseline, const std::vector<Sample>& 
   return report;
 }
 
-std::size_t GateReport::count(GateCase::Outcome outcome) const {
-  return static_cast<std::size_t>(std::ranges::count(cases, outcome, &GateCase::outcome));
-}
-
 std::vector<Sample> latest_before(std::vector<Sample> baseline, const std::vector<Sample>& runs,
                                   std::size_t count) {
   std::int64_t first = std::numeric_limits<std::int64_t>::max();

@@ -60,7 +60,9 @@ struct GateReport {
   std::vector<Configuration> only_new;  // run, but not in the baseline
   std::vector<std::string> notes;       // on samples whose runs are not alike
 
-  std::size_t count(GateCase::Outcome outcome) const;
+  std::size_t count(GateCase::Outcome outcome) const {
+    return static_cast<std::size_t>(std::ranges::count(cases, outcome, &GateCase::outcome));
+  }
   static void fields(auto& self, auto&& each);
 };
 

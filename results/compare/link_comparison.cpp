@@ -1,6 +1,7 @@
 #include "results/compare/link_comparison.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/paths.h"
@@ -25,11 +26,6 @@ double bus_bytes_per_second(const MeasuredAllreduce& one, double seconds) {
   return static_cast<double>(one.bytes) * bus_factor("allreduce", one.hosts * one.devices_per_host) / seconds;
 }
 
-bool is_same_work(const MeasuredAllreduce& one, const MeasuredAllreduce& other) {
-  return one.hosts == other.hosts && one.devices_per_host == other.devices_per_host &&
-         one.bytes == other.bytes;
-}
-
 // "2n1g, 8 to 1048576 bytes", of the first layout.
 std::string extent_text(const LinkSet& set) {
   const std::vector<MeasuredAllreduce>& all = set.links.allreduces;
@@ -41,10 +37,11 @@ std::string extent_text(const LinkSet& set) {
 LinkComparison compared(const LinkSet& first, const LinkSet& second) {
   LinkComparison result{.first = first.name, .second = second.name};
   for (const MeasuredAllreduce& one : first.links.allreduces) {
-    const auto other = std::ranges::find_if(second.links.allreduces, [&](const MeasuredAllreduce& candidate) {
-      return is_same_work(one, candidate);
-    });
-    if (other != second.links.allreduces.end()) result.pairs.push_back({one, *other});
+    const auto work_of = [](const MeasuredAllreduce& of) {
+      return std::tie(of.hosts, of.devices_per_host, of.bytes);
+    };
+    if (const auto* other = find_in(second.links.allreduces, work_of(one), work_of))
+      result.pairs.push_back({one, *other});
   }
   if (result.pairs.empty())
     throw Error(ExitCode::bad_data,

@@ -90,10 +90,6 @@ std::vector<TimeSpan> device_steps(const std::vector<TimeSpan>& host_steps,
   return steps;
 }
 
-int rank_of(StepCategory category) {
-  return category == communication ? 1 : category == data ? 2 : category == unassigned ? 3 : 0;
-}
-
 // Calls found(begin, end, index of the interval that counts), in order and without overlap. `intervals` by
 // begin.
 template <typename Found>
@@ -114,7 +110,9 @@ void sweep(const std::vector<CategorizedTime>& intervals, Found found) {
   };
   for (std::size_t i = 0; i < intervals.size(); ++i) {
     advance(intervals[i].time.begin);
-    active.emplace(rank_of(intervals[i].category), intervals[i].time.begin, i);
+    const StepCategory category = intervals[i].category;
+    const int rank = category == communication ? 1 : category == data ? 2 : category == unassigned ? 3 : 0;
+    active.emplace(rank, intervals[i].time.begin, i);
   }
   advance(std::numeric_limits<std::int64_t>::max());
 }

@@ -130,15 +130,11 @@ std::string quoted(const std::string& text) {
   return shortened(printable(text), kMostLetters);
 }
 
-std::string range_text(int from, int to) {
-  return from == to ? std::to_string(from) : fmt::format("{}-{}", from, to);
-}
-
 // "rank 3", "ranks 0, 2-7 and 12 more ranges"
 std::string named_ranks(const std::vector<std::pair<int, int>>& ranges) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(ranges.size(), kMostNamed); ++i)
-    append_part(text, range_text(ranges[i].first, ranges[i].second));
+  for (const auto& [from, to] : std::span(ranges).first(std::min(ranges.size(), kMostNamed)))
+    append_part(text, from == to ? std::to_string(from) : fmt::format("{}-{}", from, to));
   if (ranges.size() > kMostNamed) text += fmt::format(" and {} more ranges", ranges.size() - kMostNamed);
   const bool one = ranges.size() == 1 && ranges.front().first == ranges.front().second;
   return (one ? "rank " : "ranks ") + text;

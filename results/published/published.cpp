@@ -97,11 +97,6 @@ std::string count_text(std::int64_t count) {
   return count % 1000 == 0 ? fmt::format("{}k", count / 1000) : std::to_string(count);
 }
 
-// The data set; synthetic faces with their number of classes, which a data set's name implies.
-std::string data_text(const Configuration& c) {
-  return c.data == "synthetic" && c.classes > 0 ? c.data + " " + count_text(c.classes) : c.data;
-}
-
 std::string throughput_text(double images_per_second) {
   if (images_per_second <= 0) return "-";
   return fmt::format("{:.{}f}", images_per_second, images_per_second < 1e5 ? 2 : 0);
@@ -109,14 +104,11 @@ std::string throughput_text(double images_per_second) {
 
 TextRow table_row(const PublishedResult& row, References& sources) {
   const Configuration& c = row.configuration;
-  return {framework_family(row.framework),
-          c.model + (c.head == "none" ? "" : " " + c.head),
-          data_text(c),
-          row.precision,
-          c.batch_per_device > 0 ? std::to_string(c.batch_per_device) : "-",
-          c.case_name(),
-          throughput_text(row.images_per_second),
-          row.speedup ? fmt::format("{:.2f}", *row.speedup) : "-",
+  return {framework_family(row.framework), c.model + (c.head == "none" ? "" : " " + c.head),
+          // Of synthetic faces also their number of classes, which a data set's name implies.
+          c.data == "synthetic" && c.classes > 0 ? c.data + " " + count_text(c.classes) : c.data,
+          row.precision, c.batch_per_device > 0 ? std::to_string(c.batch_per_device) : "-", c.case_name(),
+          throughput_text(row.images_per_second), row.speedup ? fmt::format("{:.2f}", *row.speedup) : "-",
           fmt::format("[{}]", sources.number_of(source_text(row)))};
 }
 
@@ -189,10 +181,7 @@ std::string published_table(std::span<const PublishedResult> results) {
 }
 
 std::string published_csv(std::span<const PublishedResult> results) {
-  std::string text =
-      csv_record({"source", "framework", "framework_version", "model", "dataset_or_mode", "precision",
-                  "batch_size_per_device", "nodes", "gpus_per_node", "throughput_samples_per_s", "speedup",
-                  "notes", "inconsistency", "gpu", "classes"});
+  std::string text = csv_record({kHeader.begin(), kHeader.end() - 3});
   for (const PublishedResult& row : results) {
     const Configuration& c = row.configuration;
     text += csv_record(

@@ -19,10 +19,6 @@ std::string ObjectReader::spelled(const std::string& key) const {
   return found == renamed_.end() ? key : std::string(found->before);
 }
 
-std::string ObjectReader::text(const char* key) const {
-  return member(key, &Json::is_string, "a text").get<std::string>();
-}
-
 std::int64_t ObjectReader::integer(const std::string& key, std::int64_t lowest, std::int64_t highest) const {
   const Json& value = member(key, &Json::is_number_integer, "a whole number");
   const bool too_large =
@@ -30,10 +26,6 @@ std::int64_t ObjectReader::integer(const std::string& key, std::int64_t lowest, 
   if (too_large || value.get<std::int64_t>() < lowest || value.get<std::int64_t>() > highest)
     fail(key, fmt::format("expected {1} to {2}, found {0}", value.dump(), lowest, highest));
   return value.get<std::int64_t>();
-}
-
-int ObjectReader::count(const char* key, int lowest) const {
-  return static_cast<int>(integer(key, lowest, std::numeric_limits<int>::max()));
 }
 
 double ObjectReader::number(const char* key) const {

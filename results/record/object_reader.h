@@ -29,10 +29,9 @@ class ObjectReader {
   ObjectReader(const Json& json, const std::string& origin, const std::string& prefix = "",
                const char* schema = nullptr, RenamedKeys renamed = {});
 
-  std::string text(const char* key) const;
+  std::string text(const char* key) const { return member(key, &Json::is_string, "a text"); }
   std::int64_t integer(const std::string& key, std::int64_t lowest,
                        std::int64_t highest = std::numeric_limits<std::int64_t>::max()) const;
-  int count(const char* key, int lowest) const;
   // null, which is what JSON has for NaN and infinities, reads as NaN.
   double number(const char* key) const;
   std::vector<double> numbers(const char* key) const;

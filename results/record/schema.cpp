@@ -27,12 +27,6 @@ void check_entries(const ObjectReader& reader, const char* key, std::size_t entr
   if (entries != wanted) reader.fail(key, fmt::format("expected one entry per {}", each));
 }
 
-void check_checks(const ObjectReader& reader, const RunRecord& record) {
-  for (const auto& [key, value] : record.checks.items())
-    if (!value.is_boolean() && value != "skipped")
-      reader.fail("checks." + key, "expected true, false or \"skipped\"");
-}
-
 // Consistency of a complete run; a failed one may have stopped anywhere.
 void check_complete(const ObjectReader& reader, const RunRecord& record) {
   const auto iterations = static_cast<std::size_t>(record.iterations);
@@ -152,7 +146,9 @@ RunRecord run_record_from_json(const Json& json, const std::string& origin) {
   RunRecord record;
   fields::read_all(reader, record);
   if (record.status != "ok" && record.status != "failed") reader.fail("status", "expected ok or failed");
-  check_checks(reader, record);
+  for (const auto& [key, value] : record.checks.items())
+    if (!value.is_boolean() && value != "skipped")
+      reader.fail("checks." + key, "expected true, false or \"skipped\"");
   const auto ranks = static_cast<std::size_t>(record.world_size);
   if (!record.ranks.empty()) check_entries(reader, "ranks", record.ranks.size(), ranks, "rank");
   if (!record.processes.empty()) check_entries(reader, "processes", record.processes.size(), ranks, "rank");

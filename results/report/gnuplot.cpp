@@ -104,10 +104,6 @@ void DataBlock::add_row(std::initializer_list<double> values) {
   rows_ += row + "\n";
 }
 
-std::string DataBlock::text() const {
-  return fmt::format("${} << end_of_data\n{}end_of_data\n", name_, rows_);
-}
-
 std::string plot_frame(const std::string& title, const std::string& x_label, const std::string& y_label) {
   return fmt::format(
       "set title {}\nset xlabel {}\nset ylabel {}\n"

@@ -55,7 +55,7 @@ class DataBlock {
   explicit DataBlock(std::string_view name) : name_(name) {}
   void add_row(std::initializer_list<double> values);
   bool empty() const { return rows_.empty(); }
-  std::string text() const;
+  std::string text() const { return name() + " << end_of_data\n" + rows_ + "end_of_data\n"; }
   std::string name() const { return "$" + name_; }
 
  private:

@@ -81,10 +81,6 @@ std::vector<Property> properties_of(const Configuration& c) {
   return properties;
 }
 
-bool is_worded_together(const std::string& what) {
-  return what == "framework" || what == "model" || what == "precision";
-}
-
 // "Plumbline fp16, batch 128"
 template <typename Wanted>
 std::string joined_properties(const Configuration& c, const Wanted& wanted) {
@@ -92,7 +88,8 @@ std::string joined_properties(const Configuration& c, const Wanted& wanted) {
   bool after_words = false;
   for (const Property& property : properties_of(c)) {
     if (!wanted(property)) continue;
-    const bool together = is_worded_together(property.what);
+    const std::string& what = property.what;
+    const bool together = what == "framework" || what == "model" || what == "precision";
     append_part(text, property.text, together && after_words ? " " : ", ");
     after_words = together;
   }

@@ -23,11 +23,6 @@ Json config_of(const ScalingBasis& basis) {
   return config;
 }
 
-// Bytes per element as --reduce-dtype sends them; 0: as the gradients.
-double sent_bytes(const std::string& reduce_dtype) {
-  return reduce_dtype == "fp16" ? 2 : reduce_dtype == "fp32" ? 4 : 0;
-}
-
 // All collectives of gradients behind the last gradient: --no-overlap.
 StepModel without_overlap(StepModel step) {
   std::size_t last = 0;
@@ -51,7 +46,7 @@ StepModel with_exchange(const ScalingBasis& basis, const WhatIf& what_if) {
   buckets.bucket_bytes = static_cast<std::size_t>(std::llround(bucket_mb * (1 << 20)));
   StepModel step = basis.step;
   if (what_if.reduce_dtype == "same") step.sent_element_bytes = 0;
-  step = with_buckets(std::move(step), buckets, sent_bytes(dtype));
+  step = with_buckets(std::move(step), buckets, dtype == "fp16" ? 2 : dtype == "fp32" ? 4 : 0);
   return config.contains("overlap") && config["overlap"] == false ? without_overlap(std::move(step)) : step;
 }
 

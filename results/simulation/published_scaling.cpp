@@ -199,10 +199,6 @@ std::vector<PublishedSeries> published_series(std::span<const PublishedResult> r
 
 }  // namespace
 
-double PublishedSeries::efficiency(int devices) const {
-  return images_per_second.at(devices) / devices / images_per_second.at(1);
-}
-
 PredictionErrors PublishedValidation::errors(double SeriesPrediction::*prediction,
                                              bool reference_only) const {
   PredictionErrors errors;

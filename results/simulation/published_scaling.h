@@ -23,7 +23,8 @@ struct PublishedSeries {
   double gradient_bytes = 4;                // per element, as the framework sends them
   bool is_reference = false;                // of the twelve by which the model is judged
 
-  double efficiency(int devices) const;  // per device, over one device
+  // Per device, over one device.
+  double efficiency(int n) const { return images_per_second.at(n) / n / images_per_second.at(1); }
 };
 
 struct SeriesPrediction {

@@ -12,10 +12,6 @@ namespace {
 
 constexpr double kMedianToMeanError = 1.2533;  // sqrt(pi / 2)
 
-double widening(double correlation) {
-  return std::sqrt((1 + correlation) / (1 - correlation));
-}
-
 // Correlation of neighbors, each clipped to three deviations.
 double neighbor_correlation(const std::vector<double>& residuals, double deviation) {
   constexpr double kMostTaken = 0.95;  // above it a short series tells nothing about itself
@@ -40,12 +36,8 @@ double median_deviation(std::span<const double> values, double center) {
 }
 
 double Trend::median_error(std::size_t count) const {
-  return kMedianToMeanError * widening(correlation) * deviation / std::sqrt(static_cast<double>(count));
-}
-
-// A least-squares slope over n equally spaced values has sqrt(12 / n^3) of their deviation.
-double Trend::rise_error(std::size_t count) const {
-  return std::sqrt(12.0) * median_error(count);
+  const double widening = std::sqrt((1 + correlation) / (1 - correlation));
+  return kMedianToMeanError * widening * deviation / std::sqrt(static_cast<double>(count));
 }
 
 Trend trend_of(std::span<const double> values) {

@@ -1,6 +1,7 @@
 // Statistics that a few odd values don't move, for series of step times and for the figures of few runs.
 #pragma once
 
+#include <cmath>
 #include <optional>
 #include <span>
 #include <vector>
@@ -24,7 +25,8 @@ struct Trend {
   // Both 1.25 times that of a mean (the median of normal values), and widened for `correlation` as that of a
   // first-order autoregressive series is: sqrt((1 + r) / (1 - r)).
   double median_error(std::size_t count) const;
-  double rise_error(std::size_t count) const;
+  // A least-squares slope over n equally spaced values has sqrt(12 / n^3) of their deviation.
+  double rise_error(std::size_t count) const { return std::sqrt(12.0) * median_error(count); }
 };
 
 // Theil and Sen's line through the medians of up to 20 blocks in a row: a fifth of the blocks may be

@@ -30,7 +30,7 @@ FUZZ_TARGET(log_tree) {
     const Analysis analysis = analyze_logs(folder.path(), {});
     table_text(analysis);
     markdown_text(analysis);
-    message_lines(analysis, 4);
+    message_lines(analysis.notes, analysis.bad, 4);
     dictionary_text(analysis.dictionary);
   });
   return 0;
