@@ -24,13 +24,10 @@ inline constexpr std::string_view kResultSchemaPrefix = "plumbline.result/";
 
 // A collective of a training step as all ranks timed it: seconds and bus bandwidth.
 struct CollectiveRecord {
-  std::string name;        // "bucket0.allreduce"
-  std::string kind;        // "allreduce_sum", …, as name_of(Collective::Kind) spells it
-  std::int64_t bytes = 0;  // of the whole buffer
-  // Over the ranks. A rank's time runs from its start to its end, so it includes the wait for the last rank.
-  ValueRange seconds, bus_bytes_per_second;
-  int slowest_rank = 0;  // has the lowest bus bandwidth: it waited longest
-  int last_rank = 0;     // has the highest: the others waited for it
+  std::string name, kind;  // "bucket0.allreduce"; as name_of(Collective::Kind) spells it
+  std::int64_t bytes = 0;
+  ValueRange seconds, bus_bytes_per_second;  // a rank's time includes its wait for the last rank
+  int slowest_rank = 0, last_rank = 0;
   static void fields(auto& self, auto&& each) {
     each("name", self.name, Field{"of the op"});
     each("kind", self.kind, Field{"allreduce_sum, allgather, …"});
@@ -69,16 +66,14 @@ struct GpuSampleRecord {
 struct GpuRecord {
   int rank = 0;
   std::string name, id, driver_version;  // id: what Device::unique_id says
-  double highest_sm_clock_mhz = 0;       // that it can have; 0: it doesn't tell
-  double window_seconds = 0;
+  double highest_sm_clock_mhz = 0, window_seconds = 0;
   std::int64_t sample_count = 0;
   ValueRange sm_clock_mhz, memory_clock_mhz, temperature_celsius, power_watts;
-  // Why clocks were lower than they could be ("power cap", "thermal", …): the share of samples that say so.
-  std::map<std::string, double> throttle_reasons;
-  double throttled_share = 0;    // of samples that name a reason by which the GPU is slower than it could be
-  std::optional<double> joules;  // of the window
-  std::string energy_source;     // "counter", or "power" where that was integrated for want of a counter
-  std::vector<GpuSampleRecord> samples;  // of rank 0's GPU only
+  std::map<std::string, double> throttle_reasons;  // "power cap", "thermal", …
+  double throttled_share = 0;
+  std::optional<double> joules;
+  std::string energy_source;
+  std::vector<GpuSampleRecord> samples;
   static void fields(auto& self, auto&& each) {
     each("rank", self.rank, Field{"", 0});
     each("name", self.name), each("id", self.id, Field{"the GPU's UUID"});
@@ -107,8 +102,7 @@ std::string throttle_reasons_text(const GpuRecord& record);
 // 1980 MHz"; empty if it wasn't.
 std::string throttling_text(const GpuRecord& record);
 
-// Images per second over all ranks. mean = images of the window / longest window of any rank; median, min and
-// max come from rank 0's step times inside the window.
+// Over all ranks.
 struct ImagesPerSecond {
   double mean = 0, median = 0, min = 0, max = 0;
   static void fields(auto& self, auto&& each) {
@@ -167,28 +161,22 @@ inline constexpr std::string_view kInterrupted = "interrupted";
 struct RunRecord {
   std::string status = "failed";  // "ok" | "failed"
   std::string failure;            // one sentence; empty when ok
-  // Random, of 16 digits, the same in the files that other ranks leave; and the ranks' processes. Empty (no
-  // keys): a run of before they were kept.
-  std::string run_id;
+  std::string run_id;  // the same in the files that other ranks leave; empty: a run of before it was kept
   std::vector<RankProcess> processes;
   std::string model, precision, device, device_name;
   std::int64_t batch_per_device = 0;
   int world_size = 1, nodes = 1, devices_per_node = 1;
-  int ranks_per_gpu = 1;  // on the fullest GPU (--share-gpu); 1: no rank shares its GPU, and no key
+  int ranks_per_gpu = 1;
   std::int64_t iterations = 0, warmup = 0;
-  std::vector<double> step_seconds;  // one per iteration, rank 0, warm-up included
-  std::vector<double> loss;          // one per iteration, mean over ranks
-  // fp16 with loss scaling: the scale of every iteration, and how many of them changed nothing, as a gradient
-  // overflowed on some rank. Without it: empty, and no key.
-  std::vector<double> loss_scale;
+  std::vector<double> step_seconds, loss;  // one per iteration, warm-up included
+  std::vector<double> loss_scale;          // empty without loss scaling
   std::int64_t skipped_iterations = 0;
   ImagesPerSecond images_per_second;
   // Of the iterations behind the warm-up.
   std::span<const double> window() const {
     return std::span(step_seconds).subspan(std::min(static_cast<std::size_t>(warmup), step_seconds.size()));
   }
-  std::vector<double> rank_window_seconds;  // iterations warmup … end, one per rank
-  // Mean per step of the window, rank 0: how long compute waited for a collective, for a batch.
+  std::vector<double> rank_window_seconds;
   double exposed_communication_seconds = 0, data_wait_seconds = 0;
   // What a rank sends in a step's collectives (sent_bytes_per_rank); 0: none, and no key. Bus bandwidth as in
   // bus_factor: these bytes / the seconds per step in which a collective was under way on the rank that spent
@@ -200,26 +188,22 @@ struct RunRecord {
   // the probed links, one after the other (CollectiveCost). Nothing (no keys): links weren't probed.
   std::optional<double> probed_bytes_per_second, modeled_communication_seconds;
   std::int64_t parameters = 0, macs_per_image = 0;  // without class centers: what models are published with
-  // Class centers of all ranks, and what an image costs with those that a step takes; 0: none, and no key.
   std::int64_t head_parameters = 0, head_macs_per_image = 0;
   // activations, gradients, optimizer, parameters, peak, planned, workspace
   std::map<std::string, std::int64_t> memory_bytes;
-  Json checks = Json::object();                    // name -> true | false | "skipped"
-  std::int64_t largest_checked_message_bytes = 0;  // sums_exact says nothing of longer ones; 0: all, no key
-  Json config = Json::object();                    // every option, resolved
+  Json checks = Json::object();
+  std::int64_t largest_checked_message_bytes = 0;  // sums_exact says nothing of longer ones; 0: all were
+  Json config = Json::object();
   std::vector<std::string> log_files;
-  std::vector<RankRecord> ranks;  // one per rank; empty (no key): a run of before they were kept
-  std::optional<double> energy_joules_per_image;  // all GPUs' energy in the window / its images
-  std::vector<UnfusedLayer> unfused_layers;       // where fused engines gave way; empty: no key
-  std::vector<std::string> winograd_ops;          // convolutions by Winograd's algorithm; none: no key
-  // By the stamped iterations of --profile and --trace, of two ranks or more, in the order of the step;
-  // empty: no key.
-  std::vector<CollectiveRecord> collectives;
-  std::vector<GpuRecord> gpus;  // of the ranks whose GPU tells what it does, in their order; empty: no key
-  std::vector<std::string> odd_hosts;   // a sentence for each host unlike the others; empty: no key
-  std::vector<std::string> warnings;    // everything odd about the run (run_flags); empty: no key
-  std::vector<TensorChecksum> tensors;  // rank 0's after the run, in public order; --deterministic only
-  std::optional<Links> links;  // between hosts, probed before the run, over MPI; of a single host: no key
+  std::vector<RankRecord> ranks;  // empty: a run of before they were kept
+  std::optional<double> energy_joules_per_image;
+  std::vector<UnfusedLayer> unfused_layers;
+  std::vector<std::string> winograd_ops;
+  std::vector<CollectiveRecord> collectives;  // of two ranks or more, in the order of the step
+  std::vector<GpuRecord> gpus;                // in the order of their ranks
+  std::vector<std::string> odd_hosts, warnings;
+  std::vector<TensorChecksum> tensors;  // in public order
+  std::optional<Links> links;           // over MPI; nothing for a single host
   static void fields(auto& self, auto&& each);
 };
 

@@ -24,7 +24,7 @@ struct ReportPoint {
   int devices = 0;
   std::vector<double> images_per_second;  // all devices together; one per run
   double median_images_per_second = 0;
-  std::optional<Interval> interval;  // of the median; nothing for one run
+  std::optional<Interval> interval;  // of the median
   // Against the median on one device of the same curve (of published curves: as published, where it is);
   // nothing where there is none. efficiency = speedup / devices.
   std::optional<double> speedup, efficiency;
@@ -83,9 +83,8 @@ struct ReportBar {
   std::string label;             // "Plumbline", "PyTorch 2.11.0"
   double images_per_second = 0;  // per device; the median of `runs`
   std::size_t runs = 1;
-  std::string
-      differences;     // of `best` ones, from the work that was measured: "ImageNet, batch 400, on 8 devices"
-  std::string source;  // of published ones
+  std::string differences;  // of `best` ones, from what was measured: "ImageNet, batch 400, on 8 devices"
+  std::string source;       // of published ones
   static void fields(auto& self, auto&& each) {
     static constexpr std::array kKinds{"own", "published", "best"};
     each("kind", kKinds[static_cast<std::size_t>(self.kind)]), each("label", self.label);
