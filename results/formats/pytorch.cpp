@@ -22,7 +22,7 @@ constexpr double kLongTime = 10;  // seconds from which on the script drops digi
 
 // Three decimals are what the published script can read. The averages in parentheses are left out: they are
 // 0.
-std::string line(const LoggedInterval& interval, const RunSize& size) {
+std::string imagenet_line(const LoggedInterval& interval, const RunSize& size) {
   return fmt::format(
       "Epoch: [0][{:3}/{}]\tTime {:6.3f} ( 0.000)\tData  0.000 ( 0.000)\tLoss {:.4e} (0.0000e+00)\t"
       "Acc@1 {:6.2f} (  0.00)",
@@ -46,7 +46,7 @@ class PyTorch final : public SpeedFormat {
                      .rounding = Rounding::python,
                      .how_to_print = " (-p 1)",
                      .written_step = 1,
-                     .write = line},
+                     .write = imagenet_line},
                     {.seconds = 1, .mean = SpeedFacts::times}) {}
 
   bool needs_every_iteration() const override { return false; }

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/paths.h"
@@ -68,7 +67,6 @@ std::string title_of(const std::string& text) {
 }  // namespace
 
 std::string gnuplot_literal(std::string_view text) {
-  using Json = nlohmann::json;
   const std::string json = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
   const std::string valid = Json::parse(json).get<std::string>();
   return fmt::format("'{}'", replaced(printable(valid, ' '), '\'', "’"));
