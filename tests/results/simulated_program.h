@@ -13,7 +13,6 @@ namespace plumb {
 // Backward completes the gradient "b" of 8 MiB, then "a" of 2 MiB. Times in seconds: forward 1 each, backward
 // 2 each, updates 0.5 each, the last layer's first.
 inline nlohmann::ordered_json two_layer_program() {
-  using Json = nlohmann::ordered_json;
   const auto use = [](int buffer, const char* access) {
     return Json{{"operand", "x"}, {"buffer", buffer}, {"access", access}};
   };
@@ -37,7 +36,6 @@ inline nlohmann::ordered_json two_layer_program() {
 }
 
 inline nlohmann::ordered_json two_layer_profile() {
-  using Json = nlohmann::ordered_json;
   Json ops = Json::array();
   const Json program = two_layer_program();
   const double seconds[]{1, 1, 2, 2, 0.5, 0.5};
