@@ -29,8 +29,7 @@ struct Measurement {
   std::optional<RunRecord> record;  // of a run folder
   fs::path run_folder;              // with program.json, env.json, …; empty for a log
   std::optional<Surroundings> surroundings;
-  std::int64_t started =
-      0;  // seconds since 1970: as a run folder's name says, else when its file was written
+  std::int64_t started = 0;  // seconds since 1970, by a run folder's name, else by its file's time
 };
 
 struct Sample {

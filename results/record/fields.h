@@ -29,9 +29,8 @@ struct Field {
   // Whether this record's key is written. Without it: if the member isn't a std::nullopt. A file may lack the
   // key where it is given, and where the member is optional.
   std::optional<bool> written = {};
-  bool null_if_nothing =
-      false;            // of an optional member: its key is always there; "" and 0 are written so, too
-  bool finite = false;  // a number that may not be null, which stands for NaN and infinities
+  bool null_if_nothing = false;  // of an optional member: its key is always there; so for "" and 0
+  bool finite = false;           // a number that may not be null, which stands for NaN and infinities
 };
 
 namespace fields {

@@ -189,12 +189,8 @@ History collect_history(const LoadedSamples& samples, const HistoryOptions& opti
   const std::vector<CurveSamples> groups = group_by_curve(samples.samples);
   std::vector<ReportCurve> curves = own_curves(groups);
   name_curves(curves);
-  History history{
-      .title = options.title.empty() ? "Throughput history of " + subject_of(curves) : options.title,
-      .made_by = options.made_by,
-      .created = options.created,
-      .criteria = options.criteria,
-      .baseline_last = options.baseline_last};
+  History history{options};
+  if (options.title.empty()) history.title = "Throughput history of " + subject_of(curves);
   for (std::size_t c = 0; c < groups.size(); ++c)
     for (std::size_t p = 0; p < groups[c].size(); ++p) {
       const Sample& sample = *groups[c][p];

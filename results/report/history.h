@@ -54,10 +54,7 @@ struct HistoryOptions {
   std::size_t baseline_last = 14;  // runs before a point that it is held against
 };
 
-struct History {
-  std::string title, made_by, created;
-  GateCriteria criteria;
-  std::size_t baseline_last = 0;
+struct History : HistoryOptions {
   std::vector<HistoryLine> lines;     // one per configuration
   std::vector<std::string> notes;     // on runs of which something isn't known
   std::vector<std::string> left_out;  // "path: why"

@@ -177,23 +177,6 @@ struct CaseVerdict {
   }
 };
 
-struct PredictionReport {
-  std::string configuration, run;
-  double step_alone_seconds = 0, step_deviation_seconds = 0;
-  Links links;
-  WhatIf what_if;
-  std::vector<CaseReport> cases;
-  std::vector<CaseVerdict> verdicts;
-  std::vector<std::string> notes;
-  static void fields(auto& self, auto&& each) {
-    each("configuration", self.configuration), each("run", self.run, Field{"the profiled one's folder"});
-    each("step_alone_seconds", self.step_alone_seconds);
-    each("step_deviation_seconds", self.step_deviation_seconds);
-    each("links", self.links), each("what_if", self.what_if);
-    each("cases", self.cases), each("verdicts", self.verdicts), each("notes", self.notes);
-  }
-};
-
 CaseReport case_report(const ScalingBasis& basis, const StepModel& step, const PredictedCase& one) {
   CaseReport report{.predicted = one};
   if (const MeasuredCase* measured = measured_of(basis, one.layout))
@@ -204,6 +187,27 @@ CaseReport case_report(const ScalingBasis& basis, const StepModel& step, const P
                                   one.collectives[i], one.bus_bytes_per_second[i]});
   return report;
 }
+
+struct PredictionReport {
+  ScalingBasis basis;
+  ScalingPrediction prediction;
+  std::vector<Note> verdicts;
+  static void fields(auto& self, auto&& each) {
+    const ScalingBasis& basis = self.basis;
+    const ScalingPrediction& prediction = self.prediction;
+    each("configuration", configuration_text(basis.configuration));
+    each("run", basis.run, Field{"the profiled one's folder"});
+    each("step_alone_seconds", basis.step.seconds());
+    each("step_deviation_seconds", basis.deviation_seconds);
+    each("links", prediction.links), each("what_if", prediction.what_if);
+    each("cases", mapped(prediction.cases,
+                         [&](const PredictedCase& one) { return case_report(basis, prediction.step, one); }));
+    each("verdicts", mapped(self.verdicts, [](const Note& one) {
+           return CaseVerdict{one.kind, one.subject, one.text};
+         }));
+    each("notes", prediction.notes);
+  }
+};
 
 }  // namespace
 
@@ -223,18 +227,7 @@ std::string prediction_text(const ScalingBasis& basis, const ScalingPrediction& 
 
 Json prediction_json(const ScalingBasis& basis, const ScalingPrediction& prediction,
                      const std::vector<Note>& verdicts) {
-  PredictionReport report{.configuration = configuration_text(basis.configuration),
-                          .run = basis.run,
-                          .step_alone_seconds = basis.step.seconds(),
-                          .step_deviation_seconds = basis.deviation_seconds,
-                          .links = prediction.links,
-                          .what_if = prediction.what_if,
-                          .notes = prediction.notes};
-  for (const PredictedCase& one : prediction.cases)
-    report.cases.push_back(case_report(basis, prediction.step, one));
-  for (const Note& verdict : verdicts)
-    report.verdicts.push_back({verdict.kind, verdict.subject, verdict.text});
-  return document_json(kScalingSchema, report);
+  return document_json(kScalingSchema, PredictionReport{basis, prediction, verdicts});
 }
 
 const Document kScalingDocument =

@@ -96,10 +96,6 @@ void add_notes(ScalingBasis& basis, const LoadedSamples& loaded, const CurveSamp
                                         configuration_text(sample.configuration)));
 }
 
-double number_or_zero(double value) {
-  return std::isfinite(value) && value > 0 ? value : 0;
-}
-
 }  // namespace
 
 bool has_profile(const CurveSamples& curve) {
@@ -139,14 +135,14 @@ ScalingBasis scaling_basis(const CurveSamples& curve) {
   const double throughput = median(from.sample->figures());
   const double whole =
       static_cast<double>(record.batch_per_device) * record.world_size / std::max(throughput, 1e-9);
-  const double exposed = record.world_size > 1 ? number_or_zero(record.exposed_communication_seconds) : 0;
+  const double exposed = record.world_size > 1 ? positive_or_zero(record.exposed_communication_seconds) : 0;
   if (!(throughput > 0) || exposed >= whole || record.batch_per_device < 1)
     throw Error(ExitCode::bad_data,
                 "'{}' has a step of {:.6g} s with {:.6g} s of exposed communication, so no time to compute; "
                 "pass another run",
                 printable(folder.string()), whole, exposed);
   basis.step = stretched_to(std::move(basis.step), whole - exposed);
-  basis.data_wait_seconds = number_or_zero(record.data_wait_seconds);
+  basis.data_wait_seconds = positive_or_zero(record.data_wait_seconds);
   if (record.device == "cuda") basis.roofline_seconds = recorded.roofline_seconds;
   add_spread(basis, from);
   basis.measured = measured_cases(curve);

@@ -179,11 +179,11 @@ Json read_part(const fs::path& file, const char* kind, const char* format, const
   return json;
 }
 
+}  // namespace
+
 double positive_or_zero(double value) {
   return std::isfinite(value) && value > 0 ? value : 0;
 }
-
-}  // namespace
 
 double StepModel::seconds() const {
   double sum = 0;

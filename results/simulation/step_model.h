@@ -70,6 +70,7 @@ struct RecordedStep {
   StepModel step;
   double roofline_seconds = 0;  // of the step; 0: not known
 };
+double positive_or_zero(double value);  // 0 for NaN and infinities, too
 // program.json with the times of the profile.json beside it. Throws Error(bad_data) that names the file and
 // the remedy: it can't be read or is no such file, the profile is missing or of another program.
 RecordedStep read_recorded_step(const std::filesystem::path& program_json);
