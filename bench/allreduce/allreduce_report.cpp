@@ -114,7 +114,7 @@ void AllreduceReport::fields(auto& self, auto&& each) {
   each("config", config_json(allreduce_option_table(options)), Field{"every option, resolved"});
   each("results", self.results), each("replay", self.replay, Field{"of --replay"});
   each("ring", self.ring, Field{"over several hosts and MPI"});
-  each("links", self.pairs ? std::optional(report_of(*self.pairs)) : std::nullopt, Field{"of --pairs"});
+  each("links", self.pairs, Field{"of --pairs"});
 }
 
 nlohmann::ordered_json to_json(const AllreduceReport& report) {

@@ -134,7 +134,12 @@ void Exchange::copy_input(const Transfer& transfer) {
     begin = rank * bytes;
   }
   if (collective.kind == Collective::Kind::broadcast && rank != 0) return;
-  copy(device_.data(collective.buffer) + begin, device_.data(*transfer.from) + begin, bytes);
+  std::byte* const to = device_.data(collective.buffer) + begin;
+  const std::byte* const from = device_.data(*transfer.from) + begin;
+  if (HostStaging* const staging = device_.host_staging())
+    staging->copy(to, from, bytes, Lane::communication);
+  else
+    std::memcpy(to, from, bytes);
 }
 
 void Exchange::prepare(const Transfer& transfer) {
@@ -150,13 +155,6 @@ void Exchange::launch(const Transfer& transfer) {
     device_.step_capture()->replay();
   else
     enqueue(transfer);
-}
-
-void Exchange::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (HostStaging* const staging = device_.host_staging())
-    staging->copy(to, from, bytes, Lane::communication);
-  else
-    std::memcpy(to, from, bytes);
 }
 
 }  // namespace plumb

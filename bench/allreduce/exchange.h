@@ -53,7 +53,6 @@ class Exchange {
   const Job& job() const { return job_; }
   Device& device() { return device_; }
   Communicator& communicator() { return *communicator_; }
-  const Program& program() const { return program_; }
   bool captures() const { return captures_; }
 
  private:
@@ -63,7 +62,6 @@ class Exchange {
   // Drops what was captured before, and captures the transfer if collectives are captured.
   void prepare(const Transfer& transfer);
   void launch(const Transfer& transfer);
-  void copy(std::byte* to, const std::byte* from, std::size_t bytes);
 
   const Job& job_;
   Device& device_;

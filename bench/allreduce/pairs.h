@@ -12,34 +12,11 @@
 
 namespace plumb {
 
-struct MeasuredRing {
-  std::vector<std::size_t> places;  // in the ring's order
-  double bytes_per_second = 0;      // of its slowest place
-};
-
+// Places are hosts, or the ranks of a single host, by their names.
 struct MeasuredPairs {
-  bool are_hosts = true;  // false: ranks of a single host
-  std::vector<Place> places;
-  std::vector<LinkHost> hosts;  // of the job, in the order of their ranks
-  std::vector<MeasuredPair> pairs;
-  std::vector<MeasuredRing> rings;  // of all places, then without those that are slow
-  std::vector<SlowLink> slow;
-  std::optional<Link> within_host;  // the slowest host's, of its first two ranks
-};
-
-// Over MPI, from host memory, whatever carries collectives. Every rank calls it; collective. `say`: called on
-// rank 0 before each round with a line for people.
-MeasuredPairs measure_pairs(const Job& job, const std::function<void(const std::string&)>& say);
-
-// One sentence per finding, or that nothing is slow.
-std::vector<std::string> findings(const MeasuredPairs& measured);
-std::string to_text(const MeasuredPairs& measured);
-
-// What JSON has of them: places by their names.
-struct PairsReport {
   struct Ring {
-    std::vector<std::string> places;
-    double bytes_per_second = 0;
+    std::vector<std::string> places;  // in the ring's order
+    double bytes_per_second = 0;      // of its slowest place
     static void fields(auto& self, auto&& each) {
       each("places", self.places), each("bytes_per_second", self.bytes_per_second);
     }
@@ -55,12 +32,15 @@ struct PairsReport {
       each("value", self.value), each("usual", self.usual);
     }
   };
-  std::string between;
+  std::string between = "hosts";  // or "ranks"
+  std::vector<LinkHost> hosts;    // of the job, in the order of their ranks
   std::vector<HostPair> pairs;
-  std::vector<Ring> rings;
-  std::optional<Link> within_host;
+  std::vector<Ring> rings;          // of all places, then without those that are slow
+  std::optional<Link> within_host;  // the slowest host's, of its first two ranks
   std::vector<Slow> slow;
-  std::vector<std::string> findings;
+  std::vector<std::string> findings;  // one sentence each, or that nothing is slow
+
+  bool are_hosts() const { return between == "hosts"; }
   static void fields(auto& self, auto&& each) {
     each("between", self.between, Field{"hosts or ranks"}), each("pairs", self.pairs);
     each("rings", self.rings, Field{"of all places, then without the slow ones"});
@@ -68,7 +48,12 @@ struct PairsReport {
     each("slow", self.slow), each("findings", self.findings);
   }
 };
-PairsReport report_of(const MeasuredPairs& measured);
+
+// Over MPI, from host memory, whatever carries collectives. Every rank calls it; collective. `say`: called on
+// rank 0 before each round with a line for people.
+MeasuredPairs measure_pairs(const Job& job, const std::function<void(const std::string&)>& say);
+
+std::string to_text(const MeasuredPairs& measured);
 
 // Pairs and rings for links.json.
 Links links_of(const MeasuredPairs& measured);

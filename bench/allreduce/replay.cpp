@@ -13,8 +13,6 @@
 #include "bench/plan/step_plan.h"
 #include "bench/run/runner.h"
 #include "kernels/program/dependencies.h"
-#include "results/record/fields.h"
-#include "results/record/object_reader.h"
 #include "results/simulation/step_model.h"
 
 namespace plumb {
@@ -94,21 +92,6 @@ ReplayedProgram program_of(const StepModel& step, const std::string& file) {
   return replayed;
 }
 
-// Sleeps for instructions. Waking up late is made up for by the sleeps after it; time spent elsewhere isn't.
-class ComputePlayer {
- public:
-  void play(double seconds) {
-    owed_ += seconds;
-    if (owed_ <= 0) return;
-    const double start = steady_seconds();
-    std::this_thread::sleep_for(std::chrono::duration<double>(owed_));
-    owed_ -= steady_seconds() - start;
-  }
-
- private:
-  double owed_ = 0;
-};
-
 // The program for the runner: collectives in the exchange's buffers, and compute that sleeps.
 class PlayedStep {
  public:
@@ -144,13 +127,17 @@ class PlayedStep {
       device_.synchronize();
       waited_seconds_ += steady_seconds() - start;
     }
-    player_.play(seconds);
+    // Waking up late is made up for by the sleeps after it; time spent elsewhere isn't.
+    owed_seconds_ += seconds;
+    if (owed_seconds_ <= 0) return;
+    const double start = steady_seconds();
+    std::this_thread::sleep_for(std::chrono::duration<double>(owed_seconds_));
+    owed_seconds_ -= steady_seconds() - start;
   }
 
   Device& device_;
   Program program_;
-  ComputePlayer player_;
-  double waited_seconds_ = 0;
+  double waited_seconds_ = 0, owed_seconds_ = 0;
 };
 
 struct StepTimes {

@@ -18,23 +18,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Refuses the folder, by the name of its argument.
-struct Refusal {
-  const fs::path& path;
-  const FolderArgument& argument;
-  [[noreturn]] void operator()(const std::string& what) const {
-    throw Error(ExitCode::bad_data, "{} {}: {}", argument.name, path.string(), what);
-  }
-};
-
 bool is_jpeg(const fs::path& path) {
   const std::string extension = lower_case(path.extension().string());
   return extension == ".jpg" || extension == ".jpeg";
 }
 
 // Names inside a folder that don't start with a dot and that `wanted` takes, sorted.
-template <typename Wanted>
-std::vector<std::string> names_in(const Refusal& refuse, const fs::path& folder, Wanted wanted) {
+template <typename Refuse, typename Wanted>
+std::vector<std::string> names_in(Refuse refuse, const fs::path& folder, Wanted wanted) {
   std::vector<std::string> names;
   try {
     for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
@@ -82,7 +73,9 @@ std::span<const std::uint8_t> read_file(const fs::path& path, std::vector<std::u
 
 FolderImages::FolderImages(const fs::path& path, std::int64_t most_classes, const FolderArgument& argument)
     : path_(path) {
-  const Refusal refuse{path, argument};
+  const auto refuse = [&](const std::string& what) {
+    throw Error(ExitCode::bad_data, "{} {}: {}", argument.name, path.string(), what);
+  };
   const std::string remedy =
       "; pass a folder with one subfolder of JPEG files per class" + argument.alternatives;
   std::error_code failure;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -15,7 +16,7 @@
 #include "base/text_table.h"
 #include "base/units.h"
 #include "bench/output/program_json.h"
-#include "bench/plan/plan_records.h"
+#include "bench/plan/head_table.h"
 #include "bench/plan/step_plan.h"
 #include "comm/gradient_reduction.h"
 #include "comm/launched_as.h"
@@ -36,6 +37,37 @@ constexpr std::size_t kColumns = 100, kSourceIndent = 4;  // of the list of targ
 constexpr std::array kPrecisions{Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16};
 constexpr double kBits = 8;
 
+// The allreduces of a step over links that are only asked about.
+struct PredictedExchange {
+  Layout layout;
+  Link link;
+  double seconds = 0;  // of all collectives, one after the other
+  std::optional<double> exposed_seconds;
+
+  static void fields(auto& self, auto&& each) {
+    each("nodes", self.layout.nodes), each("devices_per_node", self.layout.devices_per_node);
+    each("bytes_per_second", self.link.bytes_per_second, Field{"of a node's link to others"});
+    each("latency_seconds", self.link.latency_seconds);
+    each("seconds", self.seconds, Field{"of all collectives, one after the other"});
+    each("exposed_seconds", self.exposed_seconds,
+         Field{.about = "while compute waits; null if ranks share the class centers",
+               .null_if_nothing = true});
+  }
+};
+
+struct PlannedOp {
+  Instruction instruction;
+  double roofline_seconds = 0;
+
+  static void fields(auto& self, auto&& each) {
+    const Instruction& one = self.instruction;
+    each("name", one.name), each("phase", std::string(name_of(one.phase)));
+    each("lane", std::string(name_of(one.lane))), each("macs", static_cast<std::int64_t>(one.work.macs));
+    each("bytes", static_cast<std::int64_t>(one.work.bytes), Field{"read and written"});
+    each("roofline_seconds", self.roofline_seconds, Field{"0 on lanes that run next to compute"});
+  }
+};
+
 struct DryRun {
   std::unique_ptr<Device> device;  // this machine's; null with --target. First: the plan may refer to it
   BenchOptions options;            // resolved
@@ -46,9 +78,73 @@ struct DryRun {
   double roofline_seconds = 0, bandwidth_share = 0;  // of the step; the part that bandwidth sets, 0 to 1
   std::int64_t largest_batch = 0;                    // per device; 0: not even one image fits
   std::optional<PredictedExchange> exchange;
+  std::vector<HeadPlan> heads;  // of models with a margin head
 
   bool fits() const { return plan.needed_bytes <= limits.memory_bytes; }
   const std::vector<Instruction>& instructions() const { return plan.program.instructions; }
+  std::vector<PlannedOp> ops() const {
+    std::vector<PlannedOp> ops;
+    for (const Instruction& one : instructions()) ops.push_back({one, instruction_seconds[ops.size()]});
+    return ops;
+  }
+  std::map<std::string, std::optional<std::int64_t>> memory() const {
+    std::map<std::string, std::optional<std::int64_t>> parts{{"peak", std::nullopt}};
+    for (const auto& [name, bytes] : memory_parts(memory_bytes(plan.program, plan.memory)))
+      parts[name] = static_cast<std::int64_t>(bytes);
+    return parts;
+  }
+
+  static void fields(auto& self, auto&& each) {
+    const Graph& graph = self.plan.graph;
+    const Program& program = self.plan.program;
+    const std::int64_t of_head = head_parameter_count(graph);
+    const auto if_head = [&](std::int64_t count) {
+      return of_head > 0 ? std::optional(count) : std::nullopt;
+    };
+    each("model", graph.model), each("precision", std::string(name_of(self.options.precision)));
+    each("batch_per_device", self.options.batch_per_device.value_or(0));
+    each("world_size", self.world_size);
+    each("target", self.limits.name, Field{"the device that the step is planned for"});
+    each("parameters", backbone_parameter_count(graph), Field{"without class centers"});
+    each("macs_per_image", macs_per_image(graph), Field{"of the forward pass"});
+    each("memory_bytes", self.memory(), Field{"by part, of one device; peak is null, because nothing ran"});
+    each("device_memory_bytes", static_cast<std::int64_t>(self.limits.memory_bytes));
+    each("fits", self.fits());
+    each("largest_batch", self.largest_batch, Field{"per device; 0: not even one image fits"});
+    each("roofline_seconds", self.roofline_seconds, Field{"of a step"});
+    each("traffic_bytes", static_cast<std::int64_t>(sent_bytes_per_rank(program, self.world_size)),
+         Field{"sent per step and rank"});
+    each("ops", self.ops()), each("exchange", self.exchange, Field{"with --bandwidth"});
+    each("head_parameters", if_head(of_head), Field{"class centers of all ranks"});
+    each("head_macs_per_image", if_head(head_macs_per_image(graph)));
+    each("program",
+         self.options.verbose ? std::optional(program_json(program, self.plan.memory)) : std::nullopt,
+         Field{"with --verbose: as in program.json"});
+    each("heads", self.heads, Field{.about = "what each --head would need", .written = !self.heads.empty()});
+  }
+};
+
+std::optional<double> peak_of(const DeviceLimits& limits, Precision precision) {
+  const auto peak = limits.flops_per_second.find(precision);
+  return peak == limits.flops_per_second.end() ? std::nullopt : std::optional(peak->second);
+}
+
+// A device that steps can be planned for, with the sustained figures that rooflines use.
+struct Target {
+  DeviceLimits limits;
+
+  static void fields(auto& self, auto&& each) {
+    const DeviceLimits& limits = self.limits;
+    std::map<std::string, std::optional<double>> peaks;
+    for (const Precision precision : kPrecisions)
+      peaks[std::string(name_of(precision))] = peak_of(limits, precision);
+    each("name", limits.name), each("kind", std::string(name_of(limits.kind)), Field{"cpu or cuda"});
+    each("memory_bytes", static_cast<std::int64_t>(limits.memory_bytes), Field{"usable by one process"});
+    each("bytes_per_second", limits.bytes_per_second, Field{"of its memory"});
+    each("flops_per_second", peaks, Field{"by precision; null where the device lacks it"});
+    each("compute_capability", limits.compute_capability, Field{"90 for sm_90; 0 of a CPU"});
+    each("source", limits.source, Field{"of the figures"});
+  }
 };
 
 // The world that --nodes and --devices-per-node ask about; without them the ranks that the launcher started.
@@ -76,11 +172,8 @@ PredictedExchange predict_exchange(const DryRun& run) {
                   .bytes_per_second = *run.options.dry_run.bandwidth_gbps * kGiga / kBits};
   const Layout layout{run.options.nodes, std::max(run.options.devices_per_node, 1)};
   const CollectiveCost cost({.between_hosts = link}, layout);
-  PredictedExchange predicted{.nodes = layout.nodes,
-                              .devices_per_node = layout.devices_per_node,
-                              .bytes_per_second = link.bytes_per_second,
-                              .latency_seconds = link.latency_seconds,
-                              .seconds = modeled_exchange_seconds(program, cost)};
+  PredictedExchange predicted{
+      .layout = layout, .link = link, .seconds = modeled_exchange_seconds(program, cost)};
   if (std::ranges::any_of(program.buffers, &Buffer::sharded)) return predicted;
   const StepModel step =
       step_model(program_json(program, run.plan.memory), run.instruction_seconds, "the program of a dry run");
@@ -110,6 +203,7 @@ DryRun dry_run(const BenchOptions& asked) {
   run.largest_batch =
       largest_planned_batch(run.options, run.limits, 0, run.world_size, run.limits.memory_bytes);
   if (run.options.dry_run.bandwidth_gbps) run.exchange = predict_exchange(run);
+  if (run.options.model->margin_head) run.heads = plan_heads(run.options, run.limits, run.world_size);
   return run;
 }
 
@@ -125,9 +219,9 @@ std::string exchange_text(const DryRun& run, const PredictedExchange& exchange) 
     return fmt::format("{:<20}{:>16.3f} ms{}\n", name, seconds * kMilliseconds, remark);
   };
   std::string text = row("exchange", exchange.seconds,
-                         fmt::format(" over {}n{}g, {:g} Gbit/s and {:g} us between nodes", exchange.nodes,
-                                     exchange.devices_per_node, kBits * exchange.bytes_per_second / kGiga,
-                                     exchange.latency_seconds * kMicrosecondsInSecond));
+                         fmt::format(" over {}, {:g} Gbit/s and {:g} us between nodes",
+                                     exchange.layout.name(), kBits * exchange.link.bytes_per_second / kGiga,
+                                     exchange.link.latency_seconds * kMicrosecondsInSecond));
   text += fmt::format("{:<20}2 (n - 1) / n x bytes / bandwidth + 2 (nodes - 1) x latency, each bucket\n",
                       "  as a ring");
   if (!exchange.exposed_seconds) return text;
@@ -212,45 +306,6 @@ std::string longest_text(const DryRun& run) {
   return text + "(--json lists them all)\n";
 }
 
-DryRunRecord record_of(const DryRun& run, std::vector<HeadPlan> heads) {
-  const Graph& graph = run.plan.graph;
-  const Program& program = run.plan.program;
-  DryRunRecord record{
-      .model = graph.model,
-      .precision = std::string(name_of(run.options.precision)),
-      .batch_per_device = graph.batch(),
-      .world_size = run.world_size,
-      .target = run.limits.name,
-      .parameters = backbone_parameter_count(graph),
-      .macs_per_image = macs_per_image(graph),
-      .memory_bytes = {{"peak", std::nullopt}},
-      .device_memory_bytes = static_cast<std::int64_t>(run.limits.memory_bytes),
-      .fits = run.fits(),
-      .largest_batch = run.largest_batch,
-      .roofline_seconds = run.roofline_seconds,
-      .traffic_bytes = static_cast<std::int64_t>(sent_bytes_per_rank(program, run.world_size)),
-      .ops = {},
-      .exchange = run.exchange,
-      .heads = std::move(heads)};
-  for (const auto& [name, bytes] : memory_parts(memory_bytes(program, run.plan.memory)))
-    record.memory_bytes[name] = static_cast<std::int64_t>(bytes);
-  for (InstructionId id = 0; id < program.instructions.size(); ++id) {
-    const Instruction& instruction = program.instructions[id];
-    record.ops.push_back({.name = instruction.name,
-                          .phase = std::string(name_of(instruction.phase)),
-                          .lane = std::string(name_of(instruction.lane)),
-                          .macs = static_cast<std::int64_t>(instruction.work.macs),
-                          .bytes = static_cast<std::int64_t>(instruction.work.bytes),
-                          .roofline_seconds = run.instruction_seconds[id]});
-  }
-  if (const std::int64_t parameters = head_parameter_count(graph); parameters > 0) {
-    record.head_parameters = parameters;
-    record.head_macs_per_image = head_macs_per_image(graph);
-  }
-  if (run.options.verbose) record.program = program_json(program, run.plan.memory);
-  return record;
-}
-
 constexpr const char *kDryRunSchema = "plumbline.dry_run/1", *kTargetsSchema = "plumbline.targets/1";
 
 }  // namespace
@@ -267,12 +322,10 @@ double modeled_exchange_seconds(const Program& program, const CollectiveCost& co
 std::string answer_dry_run(const BenchOptions& asked) {
   const DryRun run = dry_run(asked);
   const BenchOptions& options = run.options;
-  std::vector<HeadPlan> heads;
-  if (options.model->margin_head) heads = plan_heads(options, run.limits, run.world_size);
-  if (options.json) return json_text(document_json(kDryRunSchema, record_of(run, std::move(heads))));
+  if (options.json) return json_text(document_json(kDryRunSchema, run));
   const std::string engines = options.verbose ? engines_text(run.plan, run.limits) : "";
   return totals_text(run) + memory_text(run) + phases_text(run) + longest_text(run) +
-         (heads.empty() ? "" : to_text(heads)) + (engines.empty() ? "" : "\n" + engines);
+         (run.heads.empty() ? "" : to_text(run.heads)) + (engines.empty() ? "" : "\n" + engines);
 }
 
 std::string targets_text(const std::vector<DeviceLimits>& targets) {
@@ -283,9 +336,8 @@ std::string targets_text(const std::vector<DeviceLimits>& targets) {
     text += fmt::format("{:<13}{:<6}{:>11.1f}{:>10.0f}", target.name, name_of(target.kind),
                         target.memory_bytes / kGiB, target.bytes_per_second / 1e9);
     for (const Precision precision : kPrecisions) {
-      const auto peak = target.flops_per_second.find(precision);
-      const bool lacks = peak == target.flops_per_second.end();
-      text += fmt::format("{:>9}", lacks ? "-" : fmt::format("{:.1f}", peak->second / 1e12));
+      const std::optional<double> peak = peak_of(target, precision);
+      text += fmt::format("{:>9}", peak ? fmt::format("{:.1f}", *peak / 1e12) : "-");
     }
     text += '\n';
     for (const std::string& line : wrapped_lines(target.source, kColumns - kSourceIndent))
@@ -295,31 +347,17 @@ std::string targets_text(const std::vector<DeviceLimits>& targets) {
 }
 
 Json targets_json(const std::vector<DeviceLimits>& targets) {
-  std::vector<TargetRecord> records;
-  for (const DeviceLimits& target : targets) {
-    TargetRecord& record =
-        records.emplace_back(TargetRecord{.name = target.name,
-                                          .kind = std::string(name_of(target.kind)),
-                                          .memory_bytes = static_cast<std::int64_t>(target.memory_bytes),
-                                          .bytes_per_second = target.bytes_per_second,
-                                          .compute_capability = target.compute_capability,
-                                          .source = target.source});
-    for (const Precision precision : kPrecisions) {
-      const auto peak = target.flops_per_second.find(precision);
-      record.flops_per_second[std::string(name_of(precision))] =
-          peak == target.flops_per_second.end() ? std::nullopt : std::optional(peak->second);
-    }
-  }
+  std::vector<Target> records;
+  for (const DeviceLimits& target : targets) records.push_back({target});
   return fields::written(records);
 }
 
 Json dry_run_schema() {
-  return json_schema<DryRunRecord>(kDryRunSchema, "A training step as planned: --dry-run --json.");
+  return json_schema<DryRun>(kDryRunSchema, "A training step as planned: --dry-run --json.");
 }
 
 Json targets_schema() {
-  return json_schema_of<std::vector<TargetRecord>>(kTargetsSchema,
-                                                   "Devices of --target: --list-targets --json.");
+  return json_schema_of<std::vector<Target>>(kTargetsSchema, "Devices of --target: --list-targets --json.");
 }
 
 }  // namespace plumb

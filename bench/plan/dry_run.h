@@ -13,8 +13,8 @@
 
 namespace plumb {
 
-// Totals, memory, phases and the longest instructions for people, at most 100 columns wide. With --json a
-// DryRunRecord. Throws Error(usage) if the device lacks the precision.
+// Totals, memory, phases and the longest instructions for people, at most 100 columns wide. With --json an
+// object of dry_run_schema(). Throws Error(usage) if the device lacks the precision.
 std::string answer_dry_run(const BenchOptions& asked);
 
 // Seconds of all collectives of the program, one after the other.
@@ -23,7 +23,6 @@ double modeled_exchange_seconds(const Program& program, const CollectiveCost& co
 // The figures that plans and rooflines of named devices are made with: one line per device with its memory,
 // bandwidth and peaks, and one with their source; at most 100 columns.
 std::string targets_text(const std::vector<DeviceLimits>& targets);
-// A list of TargetRecord.
 nlohmann::ordered_json targets_json(const std::vector<DeviceLimits>& targets);
 
 nlohmann::ordered_json dry_run_schema();

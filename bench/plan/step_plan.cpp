@@ -14,6 +14,9 @@
 namespace plumb {
 namespace {
 
+// A plan is off by a few percent at most; the first stride is this share of it.
+constexpr std::int64_t kStrideShare = 32;
+
 Graph make_graph(const BenchOptions& options, int rank, int world_size) {
   const FaceOptions& face = options.face;
   return options.model->make({.batch = *options.batch_per_device,
@@ -97,22 +100,33 @@ std::vector<std::pair<const char*, std::size_t>> memory_parts(const MemoryBytes&
   return parts;
 }
 
+BatchSearch search_largest_batch(std::int64_t estimate, std::int64_t highest,
+                                 const std::function<BatchTry(std::int64_t batch)>& attempt) {
+  BatchSearch search;
+  std::int64_t bad = highest + 1;
+  const auto try_one = [&](std::int64_t batch) {
+    search.tries.push_back(attempt(batch));
+    const bool ran = search.tries.back().ran;
+    (ran ? search.batch : bad) = batch;
+    return ran;
+  };
+  const std::int64_t start = std::clamp<std::int64_t>(estimate, 1, highest);
+  std::int64_t stride = std::max<std::int64_t>(1, start / kStrideShare);
+  if (try_one(start)) {
+    while (search.batch < highest && try_one(std::min(highest, search.batch + stride))) stride *= 2;
+  } else {
+    while (bad > 1 && !try_one(std::max<std::int64_t>(1, bad - stride))) stride *= 2;
+  }
+  while (bad - search.batch > 1) try_one(std::midpoint(search.batch, bad));
+  return search;
+}
+
 std::int64_t largest_batch(const std::function<double(std::int64_t batch)>& planned_bytes,
                            double memory_bytes) {
-  const auto fits = [&](std::int64_t batch) { return planned_bytes(batch) <= memory_bytes; };
-  if (!fits(1)) return 0;
-  std::int64_t good = 1;
-  std::int64_t bad = 2;
-  while (bad <= kMaxBatch && fits(bad)) {
-    good = bad;
-    bad *= 2;
-  }
-  if (bad > kMaxBatch) return kMaxBatch;
-  while (bad - good > 1) {
-    const std::int64_t middle = std::midpoint(good, bad);
-    (fits(middle) ? good : bad) = middle;
-  }
-  return good;
+  const auto fits = [&](std::int64_t batch) {
+    return BatchTry{.batch = batch, .ran = planned_bytes(batch) <= memory_bytes};
+  };
+  return search_largest_batch(1, kMaxBatch, fits).batch;
 }
 
 std::int64_t largest_on_a_line(const std::function<double(std::int64_t count)>& planned_bytes,

@@ -13,6 +13,7 @@
 #include "kernels/program/program.h"
 #include "kernels/program/targets.h"
 #include "models/graph.h"
+#include "results/record/fields.h"
 
 namespace plumb {
 
@@ -50,6 +51,29 @@ std::int64_t largest_planned_batch(const BenchOptions& options, const DeviceLimi
 
 // Keys of memory_bytes in JSON, and their bytes, in the order in which they are shown.
 std::vector<std::pair<const char*, std::size_t>> memory_parts(const MemoryBytes& memory);
+
+struct BatchTry {
+  std::int64_t batch = 0;
+  bool ran = false;
+  bool no_engine = false;  // failed because no engine computes it, not for lack of memory
+  double seconds = 0;      // that it took
+  static void fields(auto& self, auto&& each) {
+    each("batch", self.batch), each("ran", self.ran);
+    each("no_engine", self.no_engine, Field{.about = "no engine computes it", .written = self.no_engine});
+    each("seconds", self.seconds, Field{.written = self.seconds > 0});
+  }
+};
+
+struct BatchSearch {
+  std::int64_t batch = 0;  // the largest that ran; 0: not even 1 did
+  std::vector<BatchTry> tries;
+};
+
+// The largest batch from 1 to `highest` whose `attempt` runs. Starts at `estimate`, walks away from it in
+// growing strides until the answer lies between two tries, then bisects; a good estimate takes few tries.
+// Every batch below one that runs must run.
+BatchSearch search_largest_batch(std::int64_t estimate, std::int64_t highest,
+                                 const std::function<BatchTry(std::int64_t batch)>& attempt);
 
 // The largest batch whose plan fits into `memory_bytes`, up to kMaxBatch; 0 if batch 1 doesn't.
 // `planned_bytes(batch)` describes and plans; it must not fall as the batch grows.

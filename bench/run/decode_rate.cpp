@@ -69,9 +69,7 @@ std::string to_text(const DecodeRate& rate) {
       rate.images_per_core_second(), fmt::format("{:.3f}", 1e3 / rate.images_per_core_second()),
       counted(rate.workers, "worker"), counted(rate.world_size, "rank"), rate.image_size);
   text += fmt::format("; {}", rate.data);
-  if (!rate.corrupt.first.empty())
-    text += fmt::format("; skipped {} (every rank counts those it met), the first is {}",
-                        counted(rate.corrupt.count, "corrupt image"), printable(rate.corrupt.first.front()));
+  if (!rate.corrupt.first.empty()) text += "; " + printable(corrupt_text(rate.corrupt));
   return text;
 }
 

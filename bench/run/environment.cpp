@@ -5,12 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/machine/machine.h"
@@ -21,97 +22,35 @@
 namespace plumb {
 namespace {
 
-// Kept sorted.
-constexpr std::array kRecordedVariables = {
-    "CUDA_DEVICE_MAX_CONNECTIONS",
-    "CUDA_DEVICE_ORDER",
-    "CUDA_LAUNCH_BLOCKING",
-    "CUDA_MODULE_LOADING",
-    "CUDA_VISIBLE_DEVICES",
-    "DNNL_CPU_ISA_HINTS",
-    "DNNL_DEFAULT_FPMATH_MODE",
-    "DNNL_MAX_CPU_ISA",
-    "DNNL_PRIMITIVE_CACHE_CAPACITY",
-    "DNNL_VERBOSE",
-    "FI_PROVIDER",
-    "FI_TCP_IFACE",
-    "GOMP_CPU_AFFINITY",
-    "GOMP_SPINCOUNT",
-    "KMP_AFFINITY",
-    "KMP_BLOCKTIME",
-    "KMP_HW_SUBSET",
-    "MALLOC_ARENA_MAX",
-    "NCCL_ALGO",
-    "NCCL_BUFFSIZE",
-    "NCCL_CROSS_NIC",
-    "NCCL_DEBUG",
-    "NCCL_IB_DISABLE",
-    "NCCL_IB_GID_INDEX",
-    "NCCL_IB_HCA",
-    "NCCL_IB_TC",
-    "NCCL_MAX_NCHANNELS",
-    "NCCL_MIN_NCHANNELS",
-    "NCCL_NET_GDR_LEVEL",
-    "NCCL_NSOCKS_PERTHREAD",
-    "NCCL_NVLS_ENABLE",
-    "NCCL_P2P_DISABLE",
-    "NCCL_P2P_LEVEL",
-    "NCCL_PROTO",
-    "NCCL_SHM_DISABLE",
-    "NCCL_SOCKET_IFNAME",
-    "NCCL_SOCKET_NTHREADS",
-    "OMPI_MCA_btl",
-    "OMPI_MCA_btl_tcp_if_exclude",
-    "OMPI_MCA_btl_tcp_if_include",
-    "OMPI_MCA_btl_vader_single_copy_mechanism",
-    "OMPI_MCA_coll_hcoll_enable",
-    "OMPI_MCA_coll_tuned_allreduce_algorithm",
-    "OMPI_MCA_coll_tuned_use_dynamic_rules",
-    "OMPI_MCA_hwloc_base_binding_policy",
-    "OMPI_MCA_mpi_yield_when_idle",
-    "OMPI_MCA_oob_tcp_if_include",
-    "OMPI_MCA_pml",
-    "OMPI_MCA_rmaps_base_mapping_policy",
-    "OMP_DYNAMIC",
-    "OMP_MAX_ACTIVE_LEVELS",
-    "OMP_NUM_THREADS",
-    "OMP_PLACES",
-    "OMP_PROC_BIND",
-    "OMP_SCHEDULE",
-    "OMP_STACKSIZE",
-    "OMP_THREAD_LIMIT",
-    "OMP_WAIT_POLICY",
-    "SLURM_CPUS_PER_TASK",
-    "SLURM_JOB_ID",
-    "SLURM_JOB_NUM_NODES",
-    "SLURM_NNODES",
-    "SLURM_NTASKS",
-    "SLURM_NTASKS_PER_NODE",
-    "UCX_NET_DEVICES",
-};
-
-int cpus_of_placement(const std::string& placement) {
-  int count = 0;
-  const char* at = placement.c_str() + placement.find(' ') + 1;
-  while (*at != '\0') {
-    char* end = nullptr;
-    const long first = std::strtol(at, &end, 10);
-    if (end == at) break;
-    const long last = *end == '-' ? std::strtol(end + 1, &end, 10) : first;
-    count += static_cast<int>(last - first + 1);
-    at = *end == ',' ? end + 1 : end;
-  }
-  return count;
-}
+constexpr const char* kRecordedVariables = R"(
+CUDA_DEVICE_MAX_CONNECTIONS CUDA_DEVICE_ORDER CUDA_LAUNCH_BLOCKING CUDA_MODULE_LOADING CUDA_VISIBLE_DEVICES
+DNNL_CPU_ISA_HINTS DNNL_DEFAULT_FPMATH_MODE DNNL_MAX_CPU_ISA DNNL_PRIMITIVE_CACHE_CAPACITY DNNL_VERBOSE
+FI_PROVIDER FI_TCP_IFACE
+GOMP_CPU_AFFINITY GOMP_SPINCOUNT
+KMP_AFFINITY KMP_BLOCKTIME KMP_HW_SUBSET
+MALLOC_ARENA_MAX
+NCCL_ALGO NCCL_BUFFSIZE NCCL_CROSS_NIC NCCL_DEBUG NCCL_IB_DISABLE NCCL_IB_GID_INDEX NCCL_IB_HCA NCCL_IB_TC
+NCCL_MAX_NCHANNELS NCCL_MIN_NCHANNELS NCCL_NET_GDR_LEVEL NCCL_NSOCKS_PERTHREAD NCCL_NVLS_ENABLE
+NCCL_P2P_DISABLE NCCL_P2P_LEVEL NCCL_PROTO NCCL_SHM_DISABLE NCCL_SOCKET_IFNAME NCCL_SOCKET_NTHREADS
+OMPI_MCA_btl OMPI_MCA_btl_tcp_if_exclude OMPI_MCA_btl_tcp_if_include
+OMPI_MCA_btl_vader_single_copy_mechanism OMPI_MCA_coll_hcoll_enable OMPI_MCA_coll_tuned_allreduce_algorithm
+OMPI_MCA_coll_tuned_use_dynamic_rules OMPI_MCA_hwloc_base_binding_policy OMPI_MCA_mpi_yield_when_idle
+OMPI_MCA_oob_tcp_if_include OMPI_MCA_pml OMPI_MCA_rmaps_base_mapping_policy
+OMP_DYNAMIC OMP_MAX_ACTIVE_LEVELS OMP_NUM_THREADS OMP_PLACES OMP_PROC_BIND OMP_SCHEDULE OMP_STACKSIZE
+OMP_THREAD_LIMIT OMP_WAIT_POLICY
+SLURM_CPUS_PER_TASK SLURM_JOB_ID SLURM_JOB_NUM_NODES SLURM_NNODES SLURM_NTASKS SLURM_NTASKS_PER_NODE
+UCX_NET_DEVICES)";
 
 }  // namespace
 
 std::map<std::string, std::string> recorded_variables(const char* const* environment) {
+  std::istringstream words(kRecordedVariables);
+  const std::set<std::string> names{std::istream_iterator<std::string>(words), {}};
   std::map<std::string, std::string> kept;
   for (; *environment != nullptr; ++environment) {
-    const std::string_view entry(*environment);
+    const std::string entry(*environment);
     const std::size_t equals = entry.find('=');
-    if (equals != std::string_view::npos && std::ranges::count(kRecordedVariables, entry.substr(0, equals)))
+    if (equals != std::string::npos && names.contains(entry.substr(0, equals)))
       kept.emplace(entry.substr(0, equals), entry.substr(equals + 1));
   }
   return kept;
@@ -155,8 +94,8 @@ std::string placement_text(const std::string& host, const std::vector<int>& cpus
   return host + " " + cpu_list_text(cpus);
 }
 
-ThreadShare threads_for_this_rank(const std::vector<std::string>& placements, int rank, int host_cpus,
-                                  int host_cpus_per_core) {
+ThreadShare threads_for_this_rank(const std::vector<std::string>& placements, int rank, int cpus,
+                                  int host_cpus, int host_cpus_per_core) {
   const std::string& mine = placements.at(static_cast<std::size_t>(rank));
   const std::string host = mine.substr(0, mine.find(' ') + 1);
   int sharing = 0, before_me = 0, on_host = 0;
@@ -166,7 +105,6 @@ ThreadShare threads_for_this_rank(const std::vector<std::string>& placements, in
     ++sharing;
     before_me += other < static_cast<std::size_t>(rank);
   }
-  const int cpus = cpus_of_placement(mine);
   ThreadShare share;
   share.threads = std::max(1, cpus / sharing + (before_me < cpus % sharing ? 1 : 0));
   const int fair = host_cpus / on_host;

@@ -33,10 +33,10 @@ struct ThreadShare {
   std::string remark;  // one sentence if the rank is bound to less than it could have; else empty
 };
 
-// The CPUs of the rank's mask, divided by the ranks on the same host with the same mask (the first ones take
-// what is left over), at least 1. `placements`: every rank's placement_text, in rank order.
-ThreadShare threads_for_this_rank(const std::vector<std::string>& placements, int rank, int host_cpus,
-                                  int host_cpus_per_core);
+// The `cpus` of the rank's mask, divided by the ranks on the same host with the same mask (the first ones
+// take what is left over), at least 1. `placements`: every rank's placement_text, in rank order.
+ThreadShare threads_for_this_rank(const std::vector<std::string>& placements, int rank, int cpus,
+                                  int host_cpus, int host_cpus_per_core);
 
 // OpenMP threads that spin for long at a barrier slow a run down badly where others use the same CPUs;
 // threads that sleep at once take 50 us to wake, some hundred times per step. If the user has set neither

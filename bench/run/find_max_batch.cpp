@@ -20,8 +20,6 @@ namespace plumb {
 namespace {
 
 constexpr double kMiB = 1024.0 * 1024;
-// A plan is off by a few percent at most; the first stride is this share of it.
-constexpr std::int64_t kStrideShare = 32;
 // Memory of a run on a CPU outside the plan: libraries, their code, MPI's buffers.
 constexpr double kBesideThePlan = 128 * kMiB;
 
@@ -100,27 +98,6 @@ MaxBatch plan_search(const ResolvedRun& run, double memory_bytes) {
 }
 
 }  // namespace
-
-BatchSearch search_largest_batch(std::int64_t estimate, std::int64_t highest,
-                                 const std::function<BatchTry(std::int64_t batch)>& attempt) {
-  BatchSearch search;
-  std::int64_t bad = highest + 1;
-  const auto try_one = [&](std::int64_t batch) {
-    search.tries.push_back(attempt(batch));
-    const bool ran = search.tries.back().ran;
-    (ran ? search.batch : bad) = batch;
-    return ran;
-  };
-  const std::int64_t start = std::clamp<std::int64_t>(estimate, 1, highest);
-  std::int64_t stride = std::max<std::int64_t>(1, start / kStrideShare);
-  if (try_one(start)) {
-    while (search.batch < highest && try_one(std::min(highest, search.batch + stride))) stride *= 2;
-  } else {
-    while (bad > 1 && !try_one(std::max<std::int64_t>(1, bad - stride))) stride *= 2;
-  }
-  while (bad - search.batch > 1) try_one(std::midpoint(search.batch, bad));
-  return search;
-}
 
 std::int64_t largest_tensor_elements(const Program& program) {
   std::size_t largest = 0;

@@ -10,34 +10,12 @@
 #include <vector>
 
 #include "bench/options/options.h"
+#include "bench/plan/step_plan.h"
 #include "comm/job.h"
 #include "kernels/program/program.h"
 #include "results/record/fields.h"
 
 namespace plumb {
-
-struct BatchTry {
-  std::int64_t batch = 0;
-  bool ran = false;
-  bool no_engine = false;  // failed because no engine computes it, not for lack of memory
-  double seconds = 0;      // that it took
-  static void fields(auto& self, auto&& each) {
-    each("batch", self.batch), each("ran", self.ran);
-    each("no_engine", self.no_engine, Field{.about = "no engine computes it", .written = self.no_engine});
-    each("seconds", self.seconds, Field{.written = self.seconds > 0});
-  }
-};
-
-struct BatchSearch {
-  std::int64_t batch = 0;  // the largest that ran; 0: not even 1 did
-  std::vector<BatchTry> tries;
-};
-
-// The largest batch from 1 to `highest` whose `attempt` runs. Starts at `estimate`, walks away from it in
-// growing strides until the answer lies between two tries, then bisects; a good estimate takes few tries.
-// Every batch below one that runs must run.
-BatchSearch search_largest_batch(std::int64_t estimate, std::int64_t highest,
-                                 const std::function<BatchTry(std::int64_t batch)>& attempt);
 
 struct MaxBatch {
   std::string model = "resnet50";

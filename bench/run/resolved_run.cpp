@@ -76,8 +76,10 @@ void require_cpus(const Job& job, const BenchOptions& options) {
 
 ResolvedRun::ResolvedRun(const Job& its_job, const BenchOptions& asked) : job(its_job), options(asked) {
   job.enter_phase(RunPhase::preparing);
-  const ThreadShare share = threads_for_this_rank(job.all_gather(placement_text(job.host(), affinity_cpus())),
-                                                  job.rank(), online_cpus(), cpus_per_core());
+  const std::vector<int> cpus = affinity_cpus();
+  const ThreadShare share =
+      threads_for_this_rank(job.all_gather(placement_text(job.host(), cpus)), job.rank(),
+                            static_cast<int>(cpus.size()), online_cpus(), cpus_per_core());
   job.together([&] {
     require_cpus(job, asked);
     std::string why_not_cuda;

@@ -11,6 +11,7 @@
 #include "base/machine/machine.h"
 #include "base/output.h"
 #include "base/paths.h"
+#include "base/text.h"
 #include "bench/output/profile.h"
 #include "bench/plan/dry_run.h"
 #include "bench/run/environment.h"
@@ -172,6 +173,11 @@ CorruptFiles corrupt_of_all_ranks(const Job& job, const BatchSource& source) {
   for (const std::string& name : job.all_gather(mine.first.empty() ? "" : mine.first.front()))
     if (!name.empty() && all.first.empty()) all.first.push_back(name);
   return all;
+}
+
+std::string corrupt_text(const CorruptFiles& corrupt) {
+  return fmt::format("skipped {} (every rank counts those it met), the first is {}",
+                     counted(corrupt.count, "corrupt image"), corrupt.first.front());
 }
 
 void add_failure(const Error& error, const Measurements& measured, RunRecord& record) {

@@ -26,6 +26,8 @@ void add_window(const BoundStep& step, const Measurements& measured, RunRecord& 
 void add_measurements(const BoundStep& step, const Measurements& measured, RunRecord& record);
 // Images that any rank skipped: how many times, and the first that the lowest rank met. Every rank calls it.
 CorruptFiles corrupt_of_all_ranks(const Job& job, const BatchSource& source);
+// `corrupt`: some.
+std::string corrupt_text(const CorruptFiles& corrupt);
 // What a run that failed has measured so far.
 void add_failure(const Error& error, const Measurements& measured, RunRecord& record);
 

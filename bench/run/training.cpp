@@ -258,13 +258,6 @@ void measure(Run& run, BoundStep& step) {
   }
 }
 
-void warn_of_corrupt_files(const Job& job, const BatchSource& source, Messages& messages) {
-  const CorruptFiles corrupt = corrupt_of_all_ranks(job, source);
-  if (!corrupt.first.empty())
-    messages.warn(fmt::format("skipped {} (every rank counts those it met), the first is {}",
-                              counted(corrupt.count, "corrupt image"), corrupt.first.front()));
-}
-
 // Writes weights, profile, result and log. Returns the table of the profile, if one is asked for.
 std::string finish(Run& run, const BoundStep& step) {
   const std::string& weights = run.options.save_weights;
@@ -317,7 +310,8 @@ void run_training(const Job& job, const BenchOptions& options, const TrainingHoo
     measure(run, *step);
     job.enter_phase(RunPhase::checking);
     add_measurements(*step, run.measured, run.record);
-    warn_of_corrupt_files(job, *step->source, run.messages);
+    if (const CorruptFiles corrupt = corrupt_of_all_ranks(job, *step->source); corrupt.count > 0)
+      run.messages.warn(corrupt_text(corrupt));
     check_run(*step, initial_checksum, run.record);
     profile = finish(run, *step);
   } catch (const Error& error) {

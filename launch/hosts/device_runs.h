@@ -43,8 +43,8 @@ std::vector<ScreenedDevice> screened_devices(const std::vector<HostAnswer>& host
 
 class DeviceRuns {
  public:
-  // `told`: called with the number of runs that have ended, in all calls together. What it is given must
-  // outlive it.
+  // `told`: called with the number of runs that have ended, in all calls together. Whatever else it is given
+  // must outlive it, except `transport`.
   DeviceRuns(const ScreenWork& work, const std::vector<ReferenceSpeed>& references,
              const HostTransport& transport, const std::vector<HostAnswer>& hosts, std::size_t most_at_once,
              std::function<void(std::size_t)> told);
@@ -68,7 +68,7 @@ class DeviceRuns {
 
   const ScreenWork& work_;
   const std::vector<ReferenceSpeed>& references_;
-  const HostTransport& transport_;
+  const HostTransport transport_;
   const std::vector<HostAnswer>& hosts_;
   std::size_t most_at_once_, ended_ = 0;
   std::function<void(std::size_t)> told_;

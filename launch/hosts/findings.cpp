@@ -1,7 +1,6 @@
 #include "launch/hosts/findings.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <iterator>
 
@@ -10,7 +9,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "launch/host_names.h"
-#include "launch/hosts/host_comparison.h"
 #include "results/record/fields.h"
 
 namespace plumb {

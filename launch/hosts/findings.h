@@ -1,17 +1,43 @@
 // What is wrong with the hosts of a run to come, out of what each one answered: plumbline doctor.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
-#include "launch/hosts/finding_codes.h"
 #include "launch/hosts/host_facts.h"
 #include "results/record/note.h"
 
 namespace plumb {
+
+// A row of docs/reference/findings.md: a code that stays the same, how bad it is, what it is about, what to
+// do.
+struct FindingKind {
+  std::string_view code;
+  Severity severity;
+  const char* check;    // Note::kind
+  const char* entity;   // host, gpu, port or program
+  const char* meaning;  // the sentence itself, unless it has values
+  const char* action;
+};
+
+inline constexpr FindingKind kFindingKinds[]{
+#include "launch/hosts/finding_kinds.inc"  // a row per line of that page
+};
+
+// One of them by its code, which the compiler checks.
+struct FindingCode {
+  const FindingKind* kind;
+  consteval FindingCode(const char* code)
+      : kind(std::ranges::find(kFindingKinds, std::string_view(code), &FindingKind::code)) {
+    if (kind == std::end(kFindingKinds)) throw "no such finding";
+  }
+};
 
 // A host's clock beside the one of the host that asked.
 struct ClockOffset {
@@ -57,6 +83,23 @@ class HostNotes {
   };
   std::vector<Collected> collected_;
 };
+
+// What host_comparison.cpp adds: hosts that differ from the others, and in what.
+//
+// Program, libraries, Open MPI, processor, memory, GPUs, networks, limits and file systems. Findings name the
+// odd ones against the value that most hosts have, of two hosts the second; where no value has a majority all
+// are named.
+void compare_hosts(const std::vector<const HostAnswer*>& answers, HostNotes& found);
+
+// Hosts that others don't reach over the network, even where a login does.
+void check_reach(const std::vector<const HostAnswer*>& answers, HostNotes& found);
+
+// Clocks that differ from the median of the hosts, of one or two hosts from the clock of the host that asked.
+void compare_clocks(const std::vector<const HostAnswer*>& answers, HostNotes& found);
+
+// Names: without an address, that lead to loopback or to another host's address, that hosts resolve
+// differently, and two names of one host.
+void compare_names(const std::vector<const HostAnswer*>& answers, HostNotes& found);
 
 // What plumbline doctor reports.
 struct DoctorReport {

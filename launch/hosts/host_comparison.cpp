@@ -1,5 +1,4 @@
-#include "launch/hosts/host_comparison.h"
-
+// Hosts compared with each other: which one differs from the others, and in what.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -11,6 +10,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "launch/host_names.h"
+#include "launch/hosts/findings.h"
 #include "launch/hosts/name_lookup.h"
 #include "results/statistics/statistics.h"
 

@@ -116,7 +116,7 @@ class Sweep {
         fs::exists(folder_.runs() / run.name / "result.json", error))
       return true;
     if (state.done) {
-      journal_.lost(run.name);
+      journal_.add({.event = "lost", .run = run.name});
       listener_.warn(fmt::format("results of {} are gone; it is measured again", run.name));
     }
     clear(run);
@@ -153,7 +153,8 @@ class Sweep {
   }
 
   int attempt_once(const SweepRun& run) {
-    const int attempt = journal_.started(run.name);
+    const int attempt = journal_.state(run.name).attempts + 1;
+    journal_.add({.event = "start", .run = run.name, .attempt = attempt});
     make_folder(folder_.work(run));
     const fs::path output = folder_.output(run, attempt);
     SweepProgress progress{.finished = finished_,
@@ -173,18 +174,23 @@ class Sweep {
     if (end.timed_out) end.code = static_cast<int>(ExitCode::peer_lost);
     if (end.signal != 0) {
       clear(run);
-      journal_.interrupted(run.name, end.signal);
+      journal_.add({.event = "interrupted", .run = run.name, .attempt = attempt, .signal = end.signal});
       return end.signal;
     }
     const std::string failure = why_failed(run, end, output);
     if (failure.empty()) {
       move_tree(result_folder(folder_.work(run)), folder_.runs() / run.name);
       remove_tree(folder_.work(run));
-      journal_.done(run.name, seconds_since(start));
+      journal_.add({.event = "done", .run = run.name, .attempt = attempt, .seconds = seconds_since(start)});
       ++finished_;
     } else {
       keep_failed(run, attempt);
-      journal_.failed(run.name, seconds_since(start), end.code, failure);
+      journal_.add({.event = "failed",
+                    .run = run.name,
+                    .reason = failure,
+                    .attempt = attempt,
+                    .code = end.code,
+                    .seconds = seconds_since(start)});
       listener_.warn(fmt::format("{} failed with code {}: {}", run.name, end.code, failure));
     }
     return 0;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/machine/host_addresses.h"
 #include "base/text.h"
 #include "base/whole_file.h"
 
@@ -50,15 +51,6 @@ std::optional<Line> read_line(const std::string& text, const fs::path& path) {
 
 std::string hex(std::uint64_t hash) {
   return fmt::format("{:016x}", hash);
-}
-
-std::string utc_now() {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
-}
-
-std::string host_name() {
-  char name[256] = "";
-  return gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
 // Whole lines. A partial last line is that of a writer that was killed.
@@ -139,7 +131,7 @@ SweepJournal::SweepJournal(const fs::path& folder, const SweepIdentity& identity
                                        .build = hex(identity.build),
                                        .file = identity.file,
                                        .toml = identity.toml}));
-  append_event({.event = "begin", .process = getpid(), .host = host_name()});
+  add({.event = "begin", .process = getpid(), .host = own_host()});
 }
 
 void SweepJournal::lock() {
@@ -179,8 +171,8 @@ void SweepJournal::append(const Json& line) {
   ::fdatasync(file_.get());
 }
 
-void SweepJournal::append_event(SweepEvent event) {
-  event.time = utc_now();
+void SweepJournal::add(SweepEvent event) {
+  event.time = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
   append(fields::written(event));
   apply_event(event, states_);
 }
@@ -188,33 +180,6 @@ void SweepJournal::append_event(SweepEvent event) {
 RunState SweepJournal::state(const std::string& run) const {
   const auto found = states_.find(run);
   return found == states_.end() ? RunState{} : found->second;
-}
-
-int SweepJournal::started(const std::string& run) {
-  const int attempt = state(run).attempts + 1;
-  append_event({.event = "start", .run = run, .attempt = attempt});
-  return attempt;
-}
-
-void SweepJournal::done(const std::string& run, double seconds) {
-  append_event({.event = "done", .run = run, .attempt = state(run).attempts, .seconds = seconds});
-}
-
-void SweepJournal::failed(const std::string& run, double seconds, int code, const std::string& reason) {
-  append_event({.event = "failed",
-                .run = run,
-                .reason = reason,
-                .attempt = state(run).attempts,
-                .code = code,
-                .seconds = seconds});
-}
-
-void SweepJournal::interrupted(const std::string& run, int signal) {
-  append_event({.event = "interrupted", .run = run, .attempt = state(run).attempts, .signal = signal});
-}
-
-void SweepJournal::lost(const std::string& run) {
-  append_event({.event = "lost", .run = run});
 }
 
 std::map<std::string, RunState> read_sweep_states(const fs::path& folder) {

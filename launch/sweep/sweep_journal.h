@@ -61,18 +61,13 @@ class SweepJournal {
   // A run that the journal doesn't name is not done and has no attempts.
   RunState state(const std::string& run) const;
 
-  // Each writes a line. Throws Error(io_error). started() returns the attempt's number, from 1.
-  int started(const std::string& run);
-  void done(const std::string& run, double seconds);
-  void failed(const std::string& run, double seconds, int code, const std::string& reason);
-  void interrupted(const std::string& run, int signal);
-  void lost(const std::string& run);
+  // Writes a line, with the time. Throws Error(io_error).
+  void add(SweepEvent event);
 
  private:
   void lock();
   void check_header(const std::string& line, const SweepIdentity& identity) const;
   void append(const nlohmann::ordered_json& line);
-  void append_event(SweepEvent event);
 
   Output out_;
   std::filesystem::path path_;

@@ -1,5 +1,7 @@
 #include "launch/verdict/verdict.h"
 
+#include <spdlog/fmt/chrono.h>
+
 #include <algorithm>
 #include <array>
 #include <ctime>
@@ -41,6 +43,11 @@ std::vector<Check> sorted_checks(const Verdict& verdict) {
   return checks;
 }
 
+std::string word_of(const Verdict& verdict) {
+  const Outcome outcome = verdict.outcome();
+  return outcome == Outcome::unknown ? "CAN'T TELL" : outcome == Outcome::pass ? "PASS" : "FAIL";
+}
+
 std::string exclusion_text(const Verdict& verdict) {
   const std::vector<std::string> excluded = verdict.excluded(), kept = verdict.kept();
   if (excluded.empty() || kept.empty()) return "";
@@ -78,12 +85,7 @@ std::vector<std::string> Verdict::kept() const {
 }
 
 std::string utc_now(const char* format) {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  char text[sizeof "2026-11-27T11:42:00Z"];
-  std::strftime(text, sizeof text, format, &parts);
-  return text;
+  return fmt::format(fmt::runtime(fmt::format("{{:{}}}", format)), fmt::gmtime(std::time(nullptr)));
 }
 
 int exit_code_of(Outcome outcome) {
@@ -92,13 +94,9 @@ int exit_code_of(Outcome outcome) {
 
 std::string headline(const Verdict& verdict) {
   const std::vector<Check> checks = sorted_checks(verdict);
-  const Outcome outcome = verdict.outcome();
-  std::string text = fmt::format("{} {}", short_host_list_text(verdict.hosts),
-                                 outcome == Outcome::unknown ? "CAN'T TELL"
-                                 : outcome == Outcome::pass  ? "PASS"
-                                                             : "FAIL");
+  std::string text = fmt::format("{} {}", short_host_list_text(verdict.hosts), word_of(verdict));
   if (checks.empty()) return text;
-  if (outcome == Outcome::pass)
+  if (verdict.outcome() == Outcome::pass)
     return fmt::format("{} {} in {}", text, counted(checks.size(), "check"),
                        rough_time_text(verdict.seconds));
   const Check& worst = checks.front();
@@ -112,11 +110,7 @@ std::string headline(const Verdict& verdict) {
 std::string verdict_text(const Verdict& verdict) {
   const std::size_t bad = verdict.excluded().size();
   std::string text =
-      fmt::format("{}  {}{}  {}, {}\n",
-                  verdict.outcome() == Outcome::unknown ? "CAN'T TELL"
-                  : verdict.outcome() == Outcome::pass  ? "PASS"
-                                                        : "FAIL",
-                  counted(verdict.hosts.size(), "host"),
+      fmt::format("{}  {}{}  {}, {}\n", word_of(verdict), counted(verdict.hosts.size(), "host"),
                   bad == 0 ? "" : fmt::format(", {} bad: {}", bad, short_host_list_text(verdict.excluded())),
                   verdict.began, rough_time_text(verdict.seconds));
   text += exclusion_text(verdict) + "\n";

@@ -77,7 +77,7 @@ struct Verdict {
   static void fields(auto& self, auto&& each);
 };
 
-// The time now in UTC, by strftime's `format`, of at most 20 letters.
+// The time now in UTC, by strftime's `format`.
 std::string utc_now(const char* format = "%FT%TZ");
 
 // Exit codes of check and accept: 0 pass, 1 fail, 2 can't tell.

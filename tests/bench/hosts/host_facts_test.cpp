@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "base/machine/nvml.h"
-#include "launch/hosts/finding_codes.h"
+#include "launch/hosts/findings.h"
 #include "launch/hosts/name_lookup.h"
 #include "launch/hosts/transport.h"
 #include "tests/bench/expect_error.h"

@@ -46,34 +46,34 @@ TEST(Environment, WritesCpuListsAsTheKernelDoes) {
   EXPECT_FALSE(affinity_cpus().empty());
 }
 
-int threads(const std::vector<std::string>& placements, int rank) {
-  return threads_for_this_rank(placements, rank, 64, 1).threads;
+int threads(const std::vector<std::string>& placements, int rank, int cpus) {
+  return threads_for_this_rank(placements, rank, cpus, 64, 1).threads;
 }
 
 TEST(ThreadShare, ARankAloneTakesItsMask) {
-  EXPECT_EQ(threads({"a 0-63"}, 0), 64);
-  EXPECT_EQ(threads({"a 0-15,32-47", "a 16-31,48-63"}, 1), 32);
+  EXPECT_EQ(threads({"a 0-63"}, 0, 64), 64);
+  EXPECT_EQ(threads({"a 0-15,32-47", "a 16-31,48-63"}, 1, 32), 32);
 }
 
 TEST(ThreadShare, RanksWithOneMaskShareIt) {
-  EXPECT_EQ(threads({"a 0-63", "a 0-63"}, 1), 32);
-  EXPECT_EQ(threads({"a 0-6", "a 0-6", "a 0-6"}, 0), 3);
-  EXPECT_EQ(threads({"a 0-6", "a 0-6", "a 0-6"}, 1), 2);
-  EXPECT_EQ(threads({"a 0", "a 0", "a 0"}, 2), 1);
+  EXPECT_EQ(threads({"a 0-63", "a 0-63"}, 1, 64), 32);
+  EXPECT_EQ(threads({"a 0-6", "a 0-6", "a 0-6"}, 0, 7), 3);
+  EXPECT_EQ(threads({"a 0-6", "a 0-6", "a 0-6"}, 1, 7), 2);
+  EXPECT_EQ(threads({"a 0", "a 0", "a 0"}, 2, 1), 1);
 }
 
 TEST(ThreadShare, OtherHostsDoNotCount) {
-  EXPECT_EQ(threads({"a 0-63", "b 0-63", "ab 0-63"}, 0), 64);
+  EXPECT_EQ(threads({"a 0-63", "b 0-63", "ab 0-63"}, 0, 64), 64);
 }
 
 TEST(ThreadShare, SaysThatARankIsBoundToOneCoreOfMany) {
-  const ThreadShare share = threads_for_this_rank({"a 0", "a 1"}, 1, 64, 1);
+  const ThreadShare share = threads_for_this_rank({"a 0", "a 1"}, 1, 1, 64, 1);
   EXPECT_EQ(share.threads, 1);
   for (const char* word : {"rank 1", "one core", "64 CPUs", "slot:PE=32", "--bind-to none"})
     EXPECT_NE(share.remark.find(word), std::string::npos) << share.remark;
-  EXPECT_FALSE(threads_for_this_rank({"a 0,32", "a 1,33"}, 0, 64, 2).remark.empty());
-  EXPECT_TRUE(threads_for_this_rank({"a 0", "a 1"}, 0, 2, 1).remark.empty());
-  EXPECT_TRUE(threads_for_this_rank({"a 0-63"}, 0, 64, 2).remark.empty());
+  EXPECT_FALSE(threads_for_this_rank({"a 0,32", "a 1,33"}, 0, 2, 64, 2).remark.empty());
+  EXPECT_TRUE(threads_for_this_rank({"a 0", "a 1"}, 0, 1, 2, 1).remark.empty());
+  EXPECT_TRUE(threads_for_this_rank({"a 0-63"}, 0, 64, 64, 2).remark.empty());
 }
 
 std::string output_of(const std::string& command) {
