@@ -1,5 +1,4 @@
-// The main of the bench programs, and the questions that they answer without a job and without a device:
-// --help, --version, --list-targets, --completions, --dry-run.
+// The main of the bench programs, and what they answer without a job: --help, --list-targets, --dry-run, …
 #pragma once
 
 #include <optional>

@@ -13,12 +13,10 @@ struct OddRank {
   std::string difference;  // e.g. "bs=16 where the others have bs=8"
 };
 
-// The first rank whose text differs from the most common one (ties: the lowest rank's text); nullopt if all
-// texts are equal. `texts`: one per rank, lines of key=value.
+// The first rank whose text (lines of key=value) differs from the most common one, in ties the lowest rank's.
 std::optional<OddRank> find_odd_rank(const std::vector<std::string>& texts);
 
-// The first difference between two texts of key=value lines, from the odd one's point of view. Texts without
-// a common key, as those of different commits may be: their first lines.
+// The first difference, from the odd one's point of view; of texts without a common key their first lines.
 std::string first_difference(const std::string& odd, const std::string& others);
 
 // The full error message for a rank on `host` (empty: not known, so a build is of another commit). `what`: as

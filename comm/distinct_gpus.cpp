@@ -7,34 +7,31 @@
 namespace plumb {
 namespace {
 
-std::string sentence(const std::vector<RankDevice>& devices, std::size_t first, std::size_t second) {
-  const std::string& host = devices[first].host;
-  std::multiset<std::string> used;
-  for (const RankDevice& device : devices)
-    if (device.host == host && !device.gpu.empty()) used.insert(device.gpu);
-  const std::size_t gpus = std::set(used.begin(), used.end()).size();
-  return fmt::format(
-      "rank {} and rank {} on {} both use {}; start at most {} ranks there, set CUDA_VISIBLE_DEVICES for "
-      "each, or "
-      "pass --share-gpu",
-      first, second, host, devices[first].gpu, gpus);
-}
+using HostAndGpu = std::pair<std::string, std::string>;
 
 }  // namespace
 
 std::optional<std::string> shared_gpu(const std::vector<RankDevice>& devices) {
-  for (std::size_t second = 1; second < devices.size(); ++second) {
-    if (devices[second].gpu.empty()) continue;
-    for (std::size_t first = 0; first < second; ++first)
-      if (devices[first].gpu == devices[second].gpu && devices[first].host == devices[second].host)
-        return sentence(devices, first, second);
+  std::map<HostAndGpu, std::size_t> first_ranks;
+  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+    const auto& [host, gpu] = devices[rank];
+    if (gpu.empty()) continue;
+    const auto [first, is_new] = first_ranks.try_emplace({host, gpu}, rank);
+    if (is_new) continue;
+    std::set<std::string> gpus;
+    for (const RankDevice& device : devices)
+      if (device.host == host && !device.gpu.empty()) gpus.insert(device.gpu);
+    return fmt::format(
+        "rank {} and rank {} on {} both use {}; start at most {} ranks there, set CUDA_VISIBLE_DEVICES for "
+        "each, or pass --share-gpu",
+        first->second, rank, host, gpu, gpus.size());
   }
   return std::nullopt;
 }
 
 int most_ranks_per_gpu(const std::vector<RankDevice>& devices) {
   int most = 1;
-  std::map<std::pair<std::string, std::string>, int> ranks;
+  std::map<HostAndGpu, int> ranks;
   for (const RankDevice& device : devices)
     if (!device.gpu.empty()) most = std::max(most, ++ranks[{device.host, device.gpu}]);
   return most;

@@ -16,8 +16,8 @@ struct RankDevice {
   std::string gpu;
 };
 
-// Error message for the lowest two ranks that share a GPU; nullopt if all GPUs are distinct. Names the ranks,
-// the host, the UUID, the number of ranks and GPUs in use there, and the remedy. `devices`: in rank order.
+// The sentence about the lowest two ranks that share a GPU; nullopt if all are distinct. `devices`: in rank
+// order.
 std::optional<std::string> shared_gpu(const std::vector<RankDevice>& devices);
 
 // The largest number of ranks on one GPU; 1 if all GPUs are distinct, and on CPUs.
@@ -29,12 +29,11 @@ int require_distinct_gpus(const Job& job, const std::string& gpu, bool share_gpu
 
 // NCCL's environment variables for one rank of a job whose ranks share a GPU: names and values. Pure.
 //
-// NCCL refuses two ranks on one GPU. Before 2.30 it compares host hash and bus id (src/init.cc, "Duplicate
-// GPU detected"). The hash is of NCCL_HOSTID, else of host name and boot id (src/misc/utils.cc, getHostHash),
-// so each rank gets a host id of its own and messages go through NCCL's sockets. From 2.30 on
-// NCCL_MULTI_RANK_GPU_ENABLE=1 allows it (src/init.cc; in 2.30.3 src/graph/topo.cc, ncclCheckMultiRank). The
-// other variables turn off what needs other hardware or memory shared by GPUs, and keep kernels small enough
-// that all ranks' fit on the GPU.
+// Before 2.30 NCCL refuses two ranks of one bus id and host hash (src/init.cc, "Duplicate GPU detected"). The
+// hash is of NCCL_HOSTID (src/misc/utils.cc, getHostHash), so each rank gets one of its own, and messages go
+// through NCCL's sockets. From 2.30 on NCCL_MULTI_RANK_GPU_ENABLE=1 allows it (in 2.30.3 src/graph/topo.cc,
+// ncclCheckMultiRank). The other variables turn off what needs other hardware or memory shared by GPUs, and
+// keep kernels small enough that all ranks' fit on the GPU.
 //
 // `hosts`: of the job. On one host messages stay on its loopback interface. `nccl_version`: as ncclGetVersion
 // counts it, 22809 for 2.28.9.

@@ -15,25 +15,19 @@ struct GradientReductionOptions {
   bool overlap = true;  // false: every collective after the last backward instruction
 };
 
-// Puts gradients (buffers with Role::gradient) into buckets, ordered by the last instruction of backward that
-// uses each, and adds one allreduce instruction per bucket on the communication lane right after the last use
-// of its last gradient. Backward therefore reads the rank's own gradients. If the reduced dtype differs from
-// the gradients', a bucket gets a staging buffer, a cast into it before the allreduce and a cast back before
-// the first update. The casts divide by the world size and multiply again, so an fp16 sum overflows only if
-// the mean does (beyond 65504). Collectives sum; the update averages (StepState::gradient_scale). Gradients
-// of different dtypes never share a bucket.
-//
-// A bucket is one buffer, named "bucket0" and so on in reduction order; its gradients become views, each at a
+// Puts gradients (buffers with Role::gradient) of one dtype into buckets, ordered by the last instruction of
+// backward that uses each, and adds one allreduce per bucket right after the last use of its last gradient. A
+// bucket is one buffer, named "bucket0" and so on in reduction order; its gradients become views, each at a
 // multiple of 64 bytes. The collective includes the gaps, which must hold finite numbers (zeros).
 //
-// Gradients of sharded tensors (Buffer::sharded) are complete on their rank: they stay unchanged, and any
-// instruction may read them. Collectives already in the Program keep their places.
+// If the reduced dtype differs from the gradients', a bucket gets a staging buffer, a cast into it before the
+// allreduce and a cast back before the first update. The casts divide by the world size and multiply again, so
+// an fp16 sum overflows only if the mean does (beyond 65504). The update averages (StepState::gradient_scale).
 //
-// FindOverflow and updates read gradients after the reduction and the cast back. All ranks have the same bits
-// (MPI: "all processes ... receive identical results", section All-Reduce; NCCL forwards each finished sum
-// unchanged, github.com/NVIDIA/nccl/issues/855), so all ranks find the same overflow. If FindOverflow also
-// reads gradients of sharded tensors, an allreduce after it sums the ranks' overflow buffers
-// ("overflow.allreduce").
+// Gradients of sharded tensors (Buffer::sharded) are complete on their rank and stay unchanged. FindOverflow
+// reads gradients after the reduction: all ranks have the same bits (MPI: "all processes ... receive identical
+// results", section All-Reduce; NCCL: github.com/NVIDIA/nccl/issues/855). If it also reads sharded ones, an
+// allreduce after it sums the ranks' overflow buffers ("overflow.allreduce").
 //
 // Requires final buffer sizes (Device::prepare has run). Throws Error(internal) if no instruction writes a
 // gradient, or if a gradient is a view already.

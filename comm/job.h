@@ -19,9 +19,8 @@ namespace plumb {
 // The MPI library that was found at run time: "Open MPI v4.1.4", "MPICH 4.0.2". May be called at any time.
 std::string mpi_library();
 
-// An Error that all ranks throw together and another rank prints: `main` returns its code without printing.
-// The printing rank must print before its Job ends: mpirun kills the rest once the first process exits with a
-// failure.
+// An Error that all ranks throw together and another rank prints, before its Job ends: mpirun kills the rest
+// once the first process exits with a failure.
 class ErrorToldElsewhere : public Error {
  public:
   using Error::Error;
@@ -85,20 +84,18 @@ class Job {
   void broadcast(std::span<std::byte> bytes) const { broadcast_bytes(bytes.data(), bytes.size(), 0); }
   void barrier() const;
 
-  // Runs `set_up` on this rank, then checks all ranks. If it threw on any rank, every rank throws the lowest
-  // failing rank's Error: that rank its own, the others ErrorToldElsewhere with the same code and message.
-  // (Other exceptions count as Error(internal), lack of memory as Error(out_of_memory).) Collective: every
-  // rank calls it, in the same order; `set_up` itself must not call a collective.
+  // Runs `set_up`, which must not call a collective, on every rank. If it threw on any, every rank throws the
+  // lowest failing rank's Error: that rank its own, the others ErrorToldElsewhere with the same code and
+  // message. Other exceptions count as Error(internal), lack of memory as Error(out_of_memory).
   void together(const std::function<void()>& set_up) const;
 
-  // If texts differ, throws Error(usage) on rank 0 and ErrorToldElsewhere on the others, naming the first
-  // rank (and host) whose `text` differs from the most common one, and the difference. `what`: "options",
-  // "build", "Program". `text`: lines of key=value. One gathering of texts, no other message: ranks of
-  // different commits understand it, too.
+  // If texts (lines of key=value) differ, throws Error(usage) on rank 0 and ErrorToldElsewhere on the others,
+  // naming the first rank whose text differs from the most common one, and the difference. `what`: "options",
+  // "build", "Program". One gathering of texts, which ranks of different commits understand, too.
   void require_same(const std::string& what, const std::string& text) const;
 
-  // To be called before this rank tells of a failure that it alone knows: whoever watches the ranks shall not
-  // take the end of the job for the loss of a rank. abort() calls it, too.
+  // Before this rank tells of a failure that it alone knows: the watchdog shall not take the end of the job
+  // for the loss of a rank. abort() calls it, too.
   void announce_end(int exit_code) const {
     if (before_end_) before_end_(exit_code);
   }

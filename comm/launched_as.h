@@ -19,10 +19,9 @@ struct LaunchedAs {
 // Looks up an environment variable like std::getenv: null if not set.
 using Environment = std::function<const char*(const char* name)>;
 
-// Reads the variables of Open MPI's mpirun (OMPI_COMM_WORLD_RANK, _SIZE), PMI launchers such as MPICH's
-// mpiexec (PMI_RANK, PMI_SIZE), PMIx (PMIX_RANK, with the size from Slurm) and srun (SLURM_PROCID,
-// SLURM_STEP_NUM_TASKS or SLURM_NTASKS), in this order. Slurm's variables count only inside a step created by
-// srun: a plain sbatch script or salloc shell sets SLURM_PROCID and SLURM_NTASKS too, with only one process.
+// By the variables of Open MPI's mpirun, PMI launchers such as MPICH's mpiexec, PMIx (with the size from
+// Slurm) and srun, in this order. Slurm's count only inside a step created by srun: a plain sbatch script or
+// salloc shell sets them too, with only one process.
 LaunchedAs launched_as(const Environment& environment = ::getenv);
 
 // Whether mpirun, MPICH's mpiexec, or srun with PMI or PMIx started this process.

@@ -11,15 +11,13 @@
 namespace plumb {
 
 // Values before and after one collective over `world_size` ranks. A value depends on the rank and, through a
-// hash, on the element, so that exchanged pieces are found. Sums stay below 2^8 in bf16, 2^11 in fp16 and
-// 2^24 in fp32, up to which each of them holds every integer; where there are more ranks than that, the ranks
-// above add zeros.
+// hash, on the element, so that exchanged pieces are found. Sums stay where the dtype holds every integer;
+// ranks beyond that add zeros.
 class MessagePattern {
  public:
   MessagePattern(const Collective& collective, int rank, int world_size);
 
-  // The buffer's bytes in front of the collective, from element `first` on. Elements that the collective
-  // overwrites (other ranks' parts of an allgather, a broadcast's on other ranks than 0) are wrong before it.
+  // The buffer's bytes before the collective, from element `first` on. Elements that it overwrites are wrong.
   void fill(std::span<std::byte> bytes, std::size_t first = 0) const;
 
   struct Wrong {

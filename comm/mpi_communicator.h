@@ -19,9 +19,9 @@ struct MpiCommunicatorOptions {
   std::size_t message_bytes = 0;
 };
 
-// f16 and bf16 sum in fp32 and round to nearest even. Sums don't depend on the run, and are the same on all
-// ranks. Collectives advance only inside start(), progress() and wait(): there is no progress thread. Destroy
-// before `job`; pending collectives are abandoned then.
+// f16 and bf16 sum in fp32 and round to nearest even. Sums are the same in every run and on all ranks.
+// Collectives advance only inside start(), progress() and wait(). Destroy before `job`; pending collectives
+// are abandoned then.
 std::unique_ptr<Communicator> make_mpi_communicator(const Job& job,
                                                     const MpiCommunicatorOptions& options = {});
 

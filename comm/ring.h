@@ -3,10 +3,9 @@
 //
 // Each of the n ranks' buffers has n blocks. In step s a rank sends the block that it completed in step s - 1
 // to its right neighbor, and receives from its left one the block that it sends next: n - 1 steps add up, n
-// - 1 more hand out the results. Each rank sends (n - 1) / n of the buffer in either half, the least that any
-// algorithm sends (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
-// workstations", 2009); NCCL does the same. A block's sum always begins at the same rank, and one rank
-// computes it: results are equal on all ranks and in every run.
+// - 1 more hand out the results, the least bytes that any algorithm sends (Patarasuk and Yuan 2009,
+// doi:10.1016/j.jpdc.2008.09.002). A block's sum always begins at the same rank, and one rank computes it:
+// results are equal on all ranks and in every run.
 //
 // Blocks travel as messages of some KiB, so that one is added up while the next ones are on their way.
 #pragma once

@@ -13,8 +13,7 @@
 
 namespace plumb {
 
-// In the order in which a run goes through them. A search for the largest batch prepares several times.
-// `measuring`: anything but training, of which some ranks may have more to do than others.
+// In the order of a run. `measuring`: anything but training, of which some ranks may have more to do.
 enum class RunPhase : std::uint8_t {
   starting,
   preparing,
@@ -25,13 +24,10 @@ enum class RunPhase : std::uint8_t {
   checking,
   ending
 };
+std::string_view name_of(RunPhase phase);  // "start-up", "the window"
 
-// "start-up", "preparation", "tuning", "warm-up", "the window", "the measurement", "the checks", "the end"
-std::string_view name_of(RunPhase phase);
-
-// What is recorded: training's collectives, messages of Job (set-up and results), and on a device that
-// carries collectives itself a whole iteration.
-// Begins with the values of Collective::Kind.
+// Training's collectives, as Collective::Kind has them, messages of Job, and on a device that carries
+// collectives itself a whole iteration.
 enum class RecordedKind : std::uint8_t {
   allreduce_sum,
   allreduce_max,
@@ -69,9 +65,8 @@ struct RunStatus {
   std::uint64_t entered = 0;        // sequence number of the last collective entered; 0: none
 };
 
-// Lock-free; no function but collectives() allocates. enter() and leave() belong to one thread, the one that
-// communicates; results/appendix/reliability.md has their cost. set_phase() and set_iteration() may be called
-// by any thread, and by signal handlers.
+// Lock-free; no function but collectives() allocates. enter() and leave() belong to the thread that
+// communicates (cost: results/appendix/reliability.md). Any thread and signal handlers may call the setters.
 class StatusBoard {
  public:
   static constexpr std::size_t kKept = 64;

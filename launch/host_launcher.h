@@ -14,9 +14,8 @@ std::filesystem::path path_of_this_program();
 std::filesystem::path find_launch_run();
 
 // Throws Error(usage) with the sentence of launch/run (without its name) if it can't start `devices_per_node`
-// ranks of `program`, its name and options, on each of `nodes` of the hosts: fewer hosts or slots, fewer GPUs
-// where this host is one of them, a host twice, a host file that can't be read. Error(unavailable) if it
-// doesn't work at all. It starts nothing.
+// ranks of `program`, its name and options, on each of `nodes` of the hosts; Error(unavailable) if it doesn't
+// work at all. It starts nothing.
 void check_host_layout(const SweepLauncher& launcher, int nodes, int devices_per_node,
                        const std::vector<std::string>& program);
 

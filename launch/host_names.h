@@ -17,12 +17,10 @@ struct HostList {
 };
 
 // "node[1-4]", "node[01-04,7]", "rack[1-2]node[1-8]", "node1..4", "n1,n2", in their order, and each with the
-// same "USER@" or none. Throws Error(usage) that begins with `origin` ("-H"): a name that is none or
-// comes twice, a range that runs backwards or is too long. Error(unavailable) without bash.
+// same "USER@" or none. Throws Error(usage) that begins with `origin` ("-H"); Error(unavailable) without bash.
 HostList read_host_list(const std::string& origin, std::string_view list);
 
-// Open MPI's host file: lines "HOST slots=N", of which the slots are checked and left out. Throws
-// Error(bad_data).
+// Open MPI's host file: lines "HOST slots=N". Throws Error(bad_data).
 HostList read_host_file(const std::filesystem::path& file);
 
 // The names as read_host_list and Slurm read them: "node[1-4,7],login"; in their order.

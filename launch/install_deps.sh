@@ -7,72 +7,24 @@ set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
 
 apt_packages=(
-  cmake
-  g++
-  libboost-dev
-  libcli11-dev
-  libdnnl-dev
-  libgtest-dev
-  libjpeg-dev
-  libjpeg-turbo-progs
-  libjs-chart.js
-  libopenmpi-dev
-  libre2-dev
-  libspdlog-dev
-  libtomlplusplus-dev
-  ninja-build
-  nlohmann-json3-dev
-  ocl-icd-opencl-dev
-  openmpi-bin
-  zlib1g-dev
+  cmake g++ libboost-dev libcli11-dev libdnnl-dev libgtest-dev libjpeg-dev libjpeg-turbo-progs libjs-chart.js
+  libopenmpi-dev libre2-dev libspdlog-dev libtomlplusplus-dev ninja-build nlohmann-json3-dev ocl-icd-opencl-dev
+  openmpi-bin zlib1g-dev
 )
 
 # The same on Fedora, and with EPEL on its kin. None of them has Chart.js.
 dnf_packages=(
-  boost-devel
-  cli11-devel
-  cmake
-  fmt-devel
-  gcc-c++
-  gtest-devel
-  json-devel
-  libjpeg-turbo-devel
-  libjpeg-turbo-utils
-  ninja-build
-  onednn-devel
-  openmpi-devel
-  re2-devel
-  spdlog-devel
-  tomlplusplus-devel
-  zlib-devel
+  boost-devel cli11-devel cmake fmt-devel gcc-c++ gtest-devel json-devel libjpeg-turbo-devel libjpeg-turbo-utils
+  ninja-build onednn-devel openmpi-devel re2-devel spdlog-devel tomlplusplus-devel zlib-devel
 )
 
 # With PLUMB_TEST_PACKAGES. Tests are skipped if theirs is missing.
 apt_test_packages=(
-  chromium
-  clang-16
-  clang-format-14
-  dpkg-dev
-  fish
-  gnuplot-nox
-  groff-base
-  iproute2
-  munge
-  procps
-  python3
-  python3-jsonschema
-  python3-yaml
-  shellcheck
-  slurm-client
-  slurmctld
-  slurmd
+  chromium clang-16 clang-format-14 dpkg-dev fish gnuplot-nox groff-base iproute2 munge procps python3
+  python3-jsonschema python3-yaml shellcheck slurm-client slurmctld slurmd
 )
 dnf_test_packages=(
-  chromium-headless
-  gnuplot-minimal
-  iproute-tc
-  python3
-  python3-jsonschema
+  chromium-headless gnuplot-minimal iproute-tc python3 python3-jsonschema
 )
 
 # With a CUDA toolkit: the library over cuDNN's graph API. Without: CUDA's own headers, for the tests on an emulated GPU.

@@ -61,8 +61,7 @@ std::string options_fingerprint(const AllreduceOptions& options);
 AllreduceOptions resolve(AllreduceOptions options, const DeviceLimits& limits);
 
 // Bytes of every message, ascending: from min_bytes, each `factor` times the one before, to at most
-// max_bytes. Each is rounded down to whole elements, for collectives of parts on every rank, and is at least
-// one element (per rank); a size that rounding makes equal to the one before is left out.
+// max_bytes, rounded down to whole elements (per rank, for collectives of parts), at least one; none twice.
 std::vector<std::uint64_t> message_bytes(const AllreduceOptions& options, int world_size);
 
 }  // namespace plumb

@@ -29,16 +29,14 @@ struct ProbedRing {
 // Every rank calls it; the result is rank 0's.
 std::string load_warning(const Job& job);
 
-// The highest bus bandwidth of the results of at least 1 MiB, in bytes per second: the latency decides the
-// time of shorter messages. Nothing without such a result.
+// The highest bus bandwidth of the results of at least 1 MiB, in bytes per second: latency dominates others.
 std::optional<double> highest_busbw(std::span<const MeasuredTransfer> results);
 
 // Sentences about links that changed, and about collectives far slower than the ring. `busbw`:
 // highest_busbw().
 std::vector<std::string> ring_warnings(const ProbedRing& ring, std::optional<double> busbw);
 
-// Seconds of all collectives of `sizes`, in and out of place, from the time of a ring
-// (results/record/schema.h, bus_factor) with one latency per hop.
+// Seconds of all collectives of `sizes`, in and out of place, by bus_factor() with one latency per hop.
 double estimated_seconds(const AllreduceOptions& options, std::span<const std::uint64_t> sizes,
                          int world_size, const Link& link);
 

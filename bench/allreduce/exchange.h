@@ -19,15 +19,13 @@ namespace plumb {
 // One collective over a message. `collective.buffer` holds the result.
 struct Transfer {
   Collective collective;
-  // Out of place: the buffer with this rank's input, which stays as it is. Communicators work in place, so
-  // the input is copied first, as it would be in training, and the copy is part of the time.
+  // Out of place: the buffer with this rank's input, which is copied first: the copy is part of the time.
   std::optional<BufferId> from = std::nullopt;
 };
 
 class Exchange {
  public:
-  // Every rank calls it, with a device that it shares at most with `ranks_per_gpu` - 1 others. Allocates
-  // nothing.
+  // Every rank calls it, with a device that it shares at most with `ranks_per_gpu` - 1 others.
   Exchange(const Job& job, Device& device, std::string comm, int ranks_per_gpu, bool captures);
   ~Exchange();
   Exchange(const Exchange&) = delete;
@@ -35,12 +33,12 @@ class Exchange {
 
   // Before allocate(): adds a buffer to the program that is bound then.
   BufferId add_message(const std::string& name, std::size_t bytes);
-  // Every rank calls it, once: memory, then the communicator. Throws Error(out_of_memory) where the messages
-  // don't fit into the rank's share of the device's memory.
+  // Every rank calls it, once. Throws Error(out_of_memory) where the messages don't fit into the rank's share
+  // of the device's memory.
   void allocate();
 
-  // Carries it out `iterations` times after `warmup` untimed ones, back to back. Returns seconds of each
-  // timed iteration on this rank, by the device's clock. Every rank calls it; collective.
+  // Carries it out `iterations` times after `warmup` untimed ones, back to back. Returns seconds of each timed
+  // iteration on this rank, by the device's clock. Collective.
   std::vector<double> time(const Transfer& transfer, int warmup, int iterations);
   // The same of `iteration`, which enqueues one and calls Device::end_iteration().
   std::vector<double> time_iterations(const std::function<void()>& iteration, int warmup, int iterations);

@@ -66,8 +66,7 @@ struct CheckedTransfer {
   std::optional<std::string> wrong;
 };
 
-// Fills the buffers with the pattern, times, fills again, carries the transfer out once more and checks every
-// element. Every rank calls it; collective.
+// Times the transfer, then carries it out once more and checks every element. Collective.
 CheckedTransfer measure(Exchange& exchange, const Transfer& transfer, const TransferMeasure& how);
 
 }  // namespace plumb

@@ -20,9 +20,8 @@ struct ReplayedProgram {
   std::string described_for;    // a GPU's target where this device lacks the precision; else empty
 };
 
-// Plans the model's step over `world_size` ranks as a run with these options would (bench/plan/step_plan) and
-// takes its collectives; with --compute the program of the file. Throws Error(bad_data) if that sends another
-// number of bytes than the model: it is another model's or precision's.
+// The step of the model as a run with these options would plan it; with --compute the program of the file.
+// Throws Error(bad_data) if that sends another number of bytes: it is another model's or precision's.
 ReplayedProgram replayed_program(const AllreduceOptions& options, Device& device, int rank, int world_size);
 
 struct MeasuredReplay {
@@ -47,8 +46,8 @@ struct MeasuredReplay {
   }
 };
 
-// Times the steps through training's own runner. `messages`: by collective, in the program's order, its
-// buffer in the exchange. Every rank calls it; the result is complete on rank 0 only.
+// Times the steps by training's own runner. `messages`: each collective's buffer in the exchange, in order.
+// Every rank calls it; the result is complete on rank 0 only.
 MeasuredReplay measure_replay(Exchange& exchange, const ReplayedProgram& replayed,
                               const std::vector<BufferId>& messages, const TransferMeasure& how);
 

@@ -9,9 +9,8 @@ namespace plumb {
 
 class Job;
 
-// Reads the command line, and answers it or measures: rank 0 prints the figures and writes --output. Returns
-// the exit code (verification_failed, after the table, if an element was wrong on any rank); failures are on
-// stderr. `damage_of`: for tests, which rank's results are changed and how.
+// Reads the command line, and answers it or measures. Returns the exit code (verification_failed, after the
+// table, if an element was wrong on any rank). `damage_of`: for tests, which rank's results are changed.
 int run_allreduce_program(int argc, char** argv,
                           const std::function<MessageDamage(const Job&)>& damage_of = {});
 

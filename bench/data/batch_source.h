@@ -96,13 +96,11 @@ class FixedBatch : public BatchSource {
   std::vector<std::int64_t> labels_;
 };
 
-// Pixels are standard normal (what normalized photographs have as mean and deviation), labels uniform over
-// the classes; both are functions of (seed, rank, position) alone, so ranks train on different data.
+// Pixels are standard normal, labels uniform over the classes; functions of (seed, rank, position) alone.
 FixedBatch synthetic_batch(const BatchSourceOptions& options);
 
 // A safetensors file, for every rank the same: `images` [n, 3, image_size, image_size] fp32, already
-// normalized, and `labels` [n] int64; the first batch_per_device rows are taken. Throws Error(bad_data): a
-// tensor missing, of another shape (which, wanted, found), too few rows, a label outside the classes.
+// normalized, and `labels` [n] int64; the first batch_per_device rows are taken. Throws Error(bad_data).
 FixedBatch batch_of_file(const BatchSourceOptions& options);
 
 }  // namespace plumb

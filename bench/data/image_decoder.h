@@ -43,18 +43,14 @@ class CorruptImage : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// How much work a JPEG file wants: a progressive one is decoded once over for each of its scans.
-//
-// Encoders write 10 scans, custom scan scripts about 30. kMostScannedPixels: 12 scans of the largest
-// photographs (44 megapixels), which take a few seconds to decode.
+// A progressive JPEG file is decoded once over for each of its scans. Encoders write 10, custom scan scripts
+// about 30. kMostScannedPixels: 12 scans of the largest photographs (44 megapixels), some seconds of decoding.
 inline constexpr std::int64_t kMostScans = 100, kMostScannedPixels = std::int64_t{1} << 29;
 
-// Scans that a decoder goes through; 1 for a file whose first scan has the whole image. Only markers are
-// looked at, from their beginnings; a file that isn't whole has those that are there.
+// Scans that a decoder goes through, by their markers; 1 for a file whose first scan has the whole image.
 std::int64_t count_scans(std::span<const std::uint8_t> jpeg);
 
-// `pixels`: of the image. Throws CorruptImage if there are more than kMostScans, or if they go over more than
-// kMostScannedPixels. To be called before a decoder starts.
+// `pixels`: of the image. Throws CorruptImage for more than kMostScans, or over more than kMostScannedPixels.
 void require_few_scans(std::span<const std::uint8_t> jpeg, std::int64_t pixels);
 
 // The smallest of 1, 2, 4 and 8 eighths at which a part of `part` pixels still covers `wanted` x `wanted`
@@ -62,15 +58,14 @@ void require_few_scans(std::span<const std::uint8_t> jpeg, std::int64_t pixels);
 int eighths_that_cover(ImageSize part, int wanted);
 
 // Decodes one image after another into buffers that it keeps. Gray, RGB, YCbCr, CMYK and YCCK images; a file
-// that ends early or whose data contradict themselves is corrupt, even where a viewer would show something,
-// and so is one of too many scans or coefficients. Pixels stay as they are stored: an Exif
-// orientation is ignored, as the data loaders of PyTorch and MXNet do.
+// that ends early or whose data contradict themselves is corrupt, even where a viewer would show something. An
+// Exif orientation is ignored, as the data loaders of PyTorch and MXNet do.
 class ImageDecoder {
  public:
   // More than this is refused as corrupt: a header may promise any size.
   static constexpr std::int64_t kMostPixels = std::int64_t{1} << 27;
-  // An image in several scans is decoded from all its coefficients. These are of 25 megapixels in 4:4:4, of
-  // 50 in 4:2:0: more than progressive photographs have. What wants more is refused as corrupt.
+  // An image in several scans is decoded from all its coefficients: 25 megapixels in 4:4:4, 50 in 4:2:0, more
+  // than progressive photographs have.
   static constexpr std::size_t kMostCoefficientBytes = std::size_t{144} << 20;
 
   ImageDecoder();
@@ -82,9 +77,8 @@ class ImageDecoder {
   ImageSize read_header(std::span<const std::uint8_t> jpeg);
   // Memory that decode() takes for the last read_header's coefficients; 0 for an image of one scan.
   std::size_t coefficient_bytes() const { return coefficient_bytes_; }
-  // A part of the last read_header's image, at eighths/8 of its size (rounded up; the scaling is part of the
-  // inverse DCT, so smaller is faster), in the same pixels as if all of it were decoded. Rows above and
-  // columns beside it are read but not computed; rows below are only read if the file is cut short. Valid
+  // A part of the last read_header's image, at eighths/8 of its size (rounded up; smaller is faster), in the
+  // same pixels as if all of it were decoded. Rows below it are only read if the file is cut short. Valid
   // until the next call of either function. Throws CorruptImage.
   DecodedPart decode(const ImagePart& part, int eighths);
 

@@ -17,13 +17,11 @@ struct FolderArgument {
   std::string alternatives = ", a RecordIO file that ends in .rec, or synthetic";
 };
 
-// Files that end in .jpg or .jpeg (in capitals too) directly in a class's folder; names that start with a dot
-// and other files are passed over. Classes and files are sorted by bytes, so that every rank counts them
-// alike.
+// Files that end in .jpg or .jpeg (in capitals too) directly in a class's folder, but for hidden ones. Classes
+// and files are sorted by bytes, so that every rank counts them alike.
 class FolderImages : public EncodedImages {
  public:
-  // Throws Error(bad_data): no such folder, not a folder, unreadable, no classes, a link to nowhere or a
-  // class without images (named), more than `most_classes` classes.
+  // Throws Error(bad_data): unreadable, no classes or over `most_classes`, a link to nowhere, an empty class.
   FolderImages(const std::filesystem::path& path, std::int64_t most_classes,
                const FolderArgument& argument = {});
 

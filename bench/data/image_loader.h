@@ -20,8 +20,7 @@
 
 namespace plumb {
 
-// The order in which a job goes through its images: a shuffled order of [0, count) for each epoch, as a
-// function: no memory, no state, the same on every rank.
+// A shuffled order of [0, count) for each epoch, as a function: no memory, the same on every rank.
 class ShuffledOrder {
  public:
   // count in [1, 2^62]
@@ -46,14 +45,13 @@ class ShuffledOrder {
 std::unique_ptr<EncodedImages> open_images(const std::string& data, std::int64_t classes);
 
 // How many of `images` images may be corrupt once `tried` of them have been read: 1 %, counted over at least
-// 1000 images (or all, where there are fewer) so that an early hit doesn't end a long run, and always one.
+// 1000 images (or all, where there are fewer), and always one.
 std::int64_t corrupt_images_allowed(std::int64_t images, std::int64_t tried);
 
 // The job goes through the shuffled images again and again; sample g of this endless row belongs to rank
-// g % world_size, so within an epoch no image is used twice, and batches run across the ends of epochs. A
-// corrupt image is replaced by the one that follows in the rank's row (which still gets its own turn). Crops
-// and flips are keyed by (seed, g): neither the number of workers nor their timing changes a batch. Workers
-// take the next sample as soon as they are done, some batches ahead, so a slow file keeps none waiting.
+// g % world_size, and batches run across the ends of epochs. A corrupt image is replaced by the one that
+// follows in the rank's row (which still gets its own turn). Crops and flips are keyed by (seed, g): neither
+// the number of workers nor their timing changes a batch. Workers load some batches ahead.
 class ImageLoader : public BatchSource {
  public:
   // Batches that a loader holds.

@@ -17,8 +17,7 @@ struct RecordPlace {
   std::uint64_t key = 0, offset = 0;
 };
 
-// The lines "key TAB offset" of an index, sorted by key. Throws Error(bad_data): no such file, unreadable,
-// empty, a line that isn't one (with its number), a key that comes twice.
+// The lines "key TAB offset" of an index, sorted by key. Throws Error(bad_data) for any other file.
 std::vector<RecordPlace> read_record_index(const std::filesystem::path& path);
 
 // Images in the order of their keys. All records are images, unless record 0 is InsightFace's header: two
@@ -27,10 +26,8 @@ std::vector<RecordPlace> read_record_index(const std::filesystem::path& path);
 // where floats can't tell neighbors apart, is refused with the record.
 class RecordImages : public EncodedImages {
  public:
-  // Opens X.rec and X.idx. Throws Error(bad_data): one of them is missing or empty, an offset that can't be a
-  // record's, a last record that isn't whole or isn't the file's end (one of the two files is cut short, or
-  // they don't belong together), a header that doesn't fit the index, more identities than classes, labels
-  // without images.
+  // Opens X.rec and X.idx. Throws Error(bad_data): one of them is missing or empty, or they don't fit each
+  // other, a header that doesn't fit the index, more identities than classes, labels without images.
   RecordImages(const std::filesystem::path& path, std::int64_t classes);
 
   std::size_t count() const override { return places_.size(); }
@@ -63,11 +60,10 @@ struct RecordFiles {
   OutputFile records, index;
 };
 
-// One record per image, in order, keys and ids from 0, the label as a float, the image's bytes as they are.
-// There is no header record: MXNet's ImageRecordIter takes every record for an image, and InsightFace's
-// readers take all keys where record 0 has no label array. Both files get their names when both are whole;
-// nothing is replaced. Calls progress(images written) after each. Returns the bytes of the .rec file. Throws
-// Error: cannot_create, io_error, bad_data for an image that is empty or can't be read.
+// One record per image, in order, keys and ids from 0, without a header record: MXNet's ImageRecordIter takes
+// every record for an image, and InsightFace's readers take all keys where record 0 has no label array. Both
+// files get their names when both are whole; nothing is replaced. Calls progress(images written) after each.
+// Returns the bytes of the .rec file. Throws Error: cannot_create, io_error, bad_data for an unusable image.
 std::uint64_t write_records(const EncodedImages& images, RecordFiles& files,
                             const std::function<void(std::size_t)>& progress);
 

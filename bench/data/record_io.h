@@ -51,8 +51,7 @@ class RecordFile {
 
   std::uint64_t bytes() const { return bytes_; }
   // The record that begins at `offset`, whole, without its frame; it lies in `buffer`, which only grows.
-  // Throws CorruptImage: no magic number there, the middle of a record, a length beyond the end of the file
-  // or above an image's kMostEncodedBytes, a read that fails.
+  // Throws CorruptImage, also for records of more than an image's kMostEncodedBytes.
   std::span<const std::uint8_t> read(std::uint64_t offset, std::vector<std::uint8_t>& buffer) const;
   // Where the record at `offset` ends, padding included, by the lengths of its parts. Throws like read().
   std::uint64_t end_of(std::uint64_t offset) const;

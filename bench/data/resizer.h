@@ -19,9 +19,8 @@ struct ResizeAxis {
   int lowest = 0, highest = 0;  // input pixels [lowest, highest) are read
 };
 
-// Resizes with a triangle filter, as wide as one pixel of the wider grid (so that shrinking averages:
-// Pillow's BILINEAR, torchvision's antialias=True). Sums have 16 bits: within one gray level of the filter in
-// real numbers. A box of out_size pixels on pixel borders keeps its pixels as they are. Keeps its buffers.
+// Resizes with a triangle filter, as wide as one pixel of the wider grid (Pillow's BILINEAR, torchvision's
+// antialias=True). Sums have 16 bits: within one gray level of the filter in real numbers. Keeps its buffers.
 class Resizer {
  public:
   // out: [out_size, out_size, 3]. The filter sees only pixels that lie in the box, at least in part. `flip`

@@ -102,14 +102,11 @@ struct BenchOptions {
 
 // --comm auto|nccl|mpi; nccl is refused with Error(unavailable) by a build without.
 OptionSpec communicator_option(std::string& target, const std::string& help);
-
 // --timeout-s, --startup-timeout-s and --no-watchdog.
 OptionGroup watchdog_options(WatchOptions& watch);
 
-// Names of targets().
-std::vector<std::string> target_names();
-
-// --target: one of target_names(), or the first words of several.
+std::vector<std::string> target_names();  // of targets()
+// --target: one of these, or the first words of several.
 OptionSpec target_option(std::string& target, const std::string& help);
 
 // A sentence that names the target used, if `target` is only the first words of several names; else empty.
@@ -121,24 +118,21 @@ BenchOptions default_options(std::string_view program, std::span<const Model> ca
 // The table of the model's program, bound to `options`, which must outlive it.
 OptionTable bench_option_table(BenchOptions& options);
 
-// Reads and cross-checks a command line of `program`. Asked for help, version, targets or completions,
-// nothing else is checked. Throws Error(usage); Error(unavailable) for a communicator that this build lacks.
+// Reads a command line of `program`, and cross-checks it unless help, version, targets or completions are asked
+// for. Throws Error(usage); Error(unavailable) for a communicator that this build lacks.
 BenchOptions parse_options(int argc, const char* const* argv, std::string_view program = "bench_resnet50",
                            std::span<const Model> catalogue = model_catalogue());
 
 // Throws Error(usage) for options that exclude each other.
 void check_together(const BenchOptions& options);
 
-// Fills in what device and world decide (batch, communicator). Throws Error(usage) for what the device can't
-// do.
+// Fills in what device and world decide. Throws Error(usage) for what the device can't do.
 BenchOptions resolve(BenchOptions options, const DeviceLimits& limits, int world_size);
 
-// Whether gradients are exchanged, with `options` as resolved: a single rank does so only over a communicator
-// that was asked for by name.
+// Whether gradients are exchanged, with `options` resolved: by a single rank only if --comm asks for it.
 bool has_collectives(const BenchOptions& options, int world_size);
 
-// What all ranks of a job must share, one "key=value" line per option, as given (before a rank fills in what
-// is its own, such as threads).
+// What all ranks of a job must share, one "key=value" line per option, as given.
 std::string options_fingerprint(const BenchOptions& options);
 std::string fingerprint_of(const nlohmann::ordered_json& config);
 

@@ -12,6 +12,12 @@
 
 namespace plumb {
 
+std::vector<std::string> target_names() {
+  std::vector<std::string> names;
+  for (const DeviceLimits& limits : targets()) names.push_back(limits.name);
+  return names;
+}
+
 OptionSpec communicator_option(std::string& target, const std::string& help) {
   OptionSpec spec = choice_option("--comm", target, {"auto", "nccl", "mpi"}, help);
   spec.set = [set = spec.set](const std::string& value) {
@@ -20,12 +26,6 @@ OptionSpec communicator_option(std::string& target, const std::string& help) {
     set(value);
   };
   return spec;
-}
-
-std::vector<std::string> target_names() {
-  std::vector<std::string> names;
-  for (const DeviceLimits& limits : targets()) names.push_back(limits.name);
-  return names;
 }
 
 OptionSpec target_option(std::string& target, const std::string& help) {

@@ -1,7 +1,5 @@
-// The folder of a case holds runs of one configuration. Which one stands in its file ".plumbline-case" (one
-// line of JSON: model, batch_per_device, precision, image_size, data, head where the network has one, and
-// settings that aren't as usual; where data is missing it is "synthetic"), which also serves as the lock for
-// choosing the number of a run.
+// The folder of a case holds runs of one configuration. Its file ".plumbline-case" has that as one line of
+// JSON, and is the lock for choosing the number of a run.
 #pragma once
 
 #include <chrono>
@@ -31,18 +29,17 @@ struct LogCase {
 };
 
 // The options of a head, which tell runs of one backbone apart: "--head pfc --classes 85742 --embedding 512
-// --sample-rate 0.1", with --prelu layer and, in half precision, --head-dtype same behind it where the run
-// has them; empty without a head.
+// --sample-rate 0.1", then --prelu and --head-dtype where they are unusual; empty without a head.
 std::string head_options(const nlohmann::ordered_json& config);
 
 // The folder of a case, locked while this object lives. Without keep(), the destructor removes what the
 // constructor made.
 class CaseFolder {
  public:
-  // `log_dir`: the option for messages. `path`: the folder, which is `log_dir` or lies below it. The folder's
-  // configuration is `log_case`, or becomes it if no log is there. Throws Error(cannot_create) if the folder
-  // can't be made or written, holds logs of another configuration, or has a case file that is not a file of
-  // its own; and if another program holds the lock for longer than `patience`.
+  // `log_dir`: the option for messages. `path`: the folder, in or below it, whose configuration is `log_case`
+  // or becomes it if no log is there. Throws Error(cannot_create) if the folder can't be made or written, holds
+  // logs of another configuration, has a case file that is not a regular file, or if another program holds the
+  // lock for longer than `patience`.
   CaseFolder(const Output& log_dir, const std::string& path, const LogCase& log_case,
              std::chrono::milliseconds patience = std::chrono::seconds(30));
   ~CaseFolder();

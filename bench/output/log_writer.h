@@ -1,8 +1,7 @@
-// The logs of a run, written by rank 0. One is always there, in the layout that DLPerf's analyzers for Paddle
-// (speed and time) and MXNet RN50v1b all read (own_line in results/formats/log_format.h), a line per
-// iteration, at D/<N>n<G>g/<model>_b<BS>_<prec>_<K>.log. Further formats (results/formats/, one file each
-// with its reader and its line) are at D/<format>/<N>n<G>g/ under the same name; K is free in all folders.
-// While running, the files have ".part" after their names.
+// The logs of a run, written by rank 0. One is always there, in the layout that DLPerf's analyzers read
+// (own_line in results/formats/log_format.h), a line per iteration, at
+// D/<N>n<G>g/<model>_b<BS>_<prec>_<K>.log. Further formats are at D/<format>/<N>n<G>g/ under the same name; K
+// is free in all folders. While running, the files have ".part" after their names.
 #pragma once
 
 #include <chrono>
@@ -33,10 +32,9 @@ std::string format_lines(const LogFormat& format, const LogLine& last, std::int6
                          double seconds, const RunSize& size,
                          std::chrono::system_clock::time_point start_wall_time);
 
-// The formats that --log-format names, "A,B": those that have a log of their own, in the order of
-// log_formats() and each once. Names of formats that read the first log are accepted and add nothing; so does
-// an empty text. Throws Error(usage): a name that no format has or that can't be written, `iterations` (0:
-// not known) too few for a single line.
+// The formats that --log-format names, "A,B", in the order of log_formats() and each once; those that read the
+// first log add nothing. Throws Error(usage): a name that no format has or that can't be written, `iterations`
+// (0: not known) too few for a single line.
 std::vector<const LogFormat*> formats_to_write(const std::string& names, std::int64_t iterations);
 // The names that formats_to_write accepts.
 std::vector<std::string> written_formats();
@@ -55,10 +53,9 @@ class PartialLog {
   const std::string& path() const { return path_; }
   bool is_empty() const { return written_bytes_ == 0; }
 
-  // One write(2) at the end of the file; of a line that doesn't fit on the disk nothing is left. `text` has
-  // the end of line; `iteration` is for the message. Throws Error(io_error), also if the file no longer has
-  // its name. (Linux looks for SIGKILL between the pages of a write: a kill in that microsecond of a line
-  // that crosses a page boundary can cut it off there. Such a file ends without an end of line.)
+  // One write(2) at the end of the file; of a line that doesn't fit on the disk nothing is left. (A SIGKILL
+  // between the pages of a write can cut a line off there.) `text` has the end of line; `iteration` is for the
+  // message. Throws Error(io_error), also if the file no longer has its name.
   void write(const std::string& text, std::int64_t iteration);
   // Makes the lines last. Throws Error(io_error), also if a write has failed before.
   void save();

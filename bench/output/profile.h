@@ -65,8 +65,8 @@ std::vector<std::span<const InstructionTime>> split_iterations(std::span<const I
 Profile make_profile(const Program& program, std::span<const InstructionTime> times,
                      const DeviceLimits& limits, Precision precision);
 
-// Totals, phases, kinds, and the `shown` instructions that lose most against the roofline, the rest in one
-// row; at most 100 columns. `run_step_seconds`: median of the run's own iterations, which nobody stamped.
+// Totals, phases, kinds, and the `shown` instructions that lose most against the roofline; at most 100 columns.
+// `run_step_seconds`: median of the run's own iterations, without stamps.
 std::string profile_text(const Program& program, const Profile& profile,
                          std::optional<double> run_step_seconds = {}, std::size_t shown = 20);
 
@@ -74,11 +74,10 @@ std::string profile_text(const Program& program, const Profile& profile,
 nlohmann::ordered_json profile_json(const Program& program, const Profile& profile,
                                     std::optional<double> run_step_seconds = {});
 
-// trace.json: when every instruction of some iterations began and ended, for chrome://tracing and
-// ui.perfetto.dev (Trace Event Format: complete events "X", times in microseconds). One process for rank 0,
-// one thread for each lane and one for whole iterations: one JSON object. Time 0 is the begin of the first
-// instruction. A lane does one thing at a time, so an instruction that was enqueued during another one is
-// shown from the end of that one. `device`: one line for people.
+// trace.json, for chrome://tracing and ui.perfetto.dev (Trace Event Format: complete events "X", times in
+// microseconds from the first instruction): one process for rank 0, one thread for each lane and one for whole
+// iterations. An instruction that was enqueued during another one is shown from the end of that one.
+// `device`: one line for people.
 std::string trace_text(const Program& program, std::span<const InstructionTime> times,
                        const std::string& device);
 
@@ -89,8 +88,7 @@ std::vector<double> collective_seconds(const Program& program, std::span<const I
 // `seconds`: collective_seconds() of every rank, one rank behind the other. Nothing without collectives.
 std::vector<CollectiveRecord> collective_records(const Program& program, std::span<const double> seconds);
 
-// One row per collective: MiB, milliseconds and bus bandwidth in GB/s over the ranks; at most 100 columns.
-// Empty without collectives.
+// One row per collective, at most 100 columns. Empty without collectives.
 std::string collectives_text(std::span<const CollectiveRecord> collectives);
 
 }  // namespace plumb

@@ -17,9 +17,8 @@ std::string run_folder_name(const RunRecord& record, std::chrono::system_clock::
 class ResultWriter {
  public:
   // Makes `out_dir`/`name`_<n>, n the first that is free, and writes result.json with `record` marked as
-  // failed ("interrupted before it ended"), so that one is there whatever happens. Holds a shared lock on the
-  // folder (flock) as long as it lives, by which a postmortem sees that the run does. Throws
-  // Error(cannot_create).
+  // failed, so that one is there whatever happens. Holds a shared lock on the folder (flock), by which a
+  // postmortem sees that the run lives. Throws Error(cannot_create).
   ResultWriter(const std::string& out_dir, const std::string& name, RunRecord record);
 
   const std::string& folder() const { return folder_; }

@@ -6,8 +6,7 @@
 
 namespace plumb {
 
-// A hash over this program's file, 16 hexadecimal digits: other bytes of one build, too, are another program.
-// Empty if the file can't be read.
+// A hash over this program's file, 16 hexadecimal digits; empty if it can't be read.
 std::string program_hash();
 
 // build_json() with oneDNN, MPI, libjpeg-turbo … as they are found at run time, where they tell; with `load`

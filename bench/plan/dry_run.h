@@ -20,8 +20,7 @@ std::string answer_dry_run(const BenchOptions& asked);
 // Seconds of all collectives of the program, one after the other.
 double modeled_exchange_seconds(const Program& program, const CollectiveCost& cost);
 
-// The figures that plans and rooflines of named devices are made with: one line per device with its memory,
-// bandwidth and peaks, and one with their source; at most 100 columns.
+// The devices, with their memory, bandwidth, peaks, and the source of these; at most 100 columns.
 std::string targets_text(const std::vector<DeviceLimits>& targets);
 nlohmann::ordered_json targets_json(const std::vector<DeviceLimits>& targets);
 

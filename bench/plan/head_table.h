@@ -33,8 +33,7 @@ struct HeadPlan {
   }
 };
 
-// Leaves out heads that would give a rank no class. `options`: resolved, of a model with a margin
-// head. `limits`: the device of the dry run.
+// Leaves out heads that would give a rank no class. `options`: resolved, of a model with a margin head.
 std::vector<HeadPlan> plan_heads(const BenchOptions& options, const DeviceLimits& limits, int world_size);
 
 // The most classes over all ranks whose plan for rank 0 fits limits.memory_bytes, 0 if one class per rank is

@@ -29,11 +29,9 @@ struct DecodeRate {
   static void fields(auto& self, auto&& each);
 };
 
-// Every rank loads --iters batches, the first --warmup of which don't count. Rank 0 prints the line, or with
-// --json the object, to stdout. Every rank calls it.
+// Every rank loads --iters batches, the first --warmup of which don't count; rank 0 prints the result.
 void report_decode_rate(const Job& job, const BenchOptions& options);
 
-// One line.
 std::string to_text(const DecodeRate& rate);
 nlohmann::ordered_json to_json(const DecodeRate& rate);
 nlohmann::ordered_json decode_schema();

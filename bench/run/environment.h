@@ -10,17 +10,16 @@
 
 namespace plumb {
 
-// The variables that env.json keeps. Names stand on one list; nothing is kept by prefix, as a prefix could
-// let a secret through. `environment`: "NAME=value" texts up to a null pointer, as in ::environ.
+// The variables that env.json keeps, by whole names: a prefix could let a secret through. `environment`: as
+// ::environ.
 std::map<std::string, std::string> recorded_variables(const char* const* environment);
 
 // env.json: the machine of rank 0, {"build", "variables"} of this process, and as "other_hosts" those of
 // other hosts. `machines`: every rank's machine_json as text, in rank order.
 nlohmann::ordered_json environment_json(const std::vector<std::string>& machines);
-// Throws Error(out_of_memory) if `bytes`, which the process may still map, are fewer than MPI and the
-// libraries take before anything is trained: Open MPI 4.1 hangs or crashes in MPI_Init and
-// MPI_Comm_split_type then. Under a limit all threads share one of malloc's arenas: each of their own would
-// count in full, with 64 MiB and more. To be called in front of MPI_Init.
+// Before MPI_Init. Throws Error(out_of_memory) if `bytes`, which the process may still map, are fewer than MPI
+// and the libraries need: Open MPI 4.1 hangs or crashes then. Under a limit all threads share one of malloc's
+// arenas: each of their own would count with 64 MiB and more.
 void require_address_space(double bytes = address_space_left());
 // Throws Error(unavailable) if the process may open so few files that MPI_Init fails without saying why.
 void require_open_files();
@@ -41,9 +40,8 @@ ThreadShare threads_for_this_rank(const std::vector<std::string>& placements, in
 // OpenMP threads that spin for long at a barrier slow a run down badly where others use the same CPUs;
 // threads that sleep at once take 50 us to wake, some hundred times per step. If the user has set neither
 // OMP_WAIT_POLICY nor GOMP_SPINCOUNT, sets the first to passive and the second (of GCC's runtime) to 3000
-// turns, some 50 us, and starts this program anew with the same arguments, as the runtime reads both when the
-// process starts. To be called first in main, before MPI_Init. Returns if nothing was to do, or if it can't
-// be done. Figures: results/appendix/cpu.md.
+// turns, some 50 us, and starts this program anew, as the runtime reads both when the process starts. To be
+// called first in main. Figures: results/appendix/cpu.md.
 void ensure_short_openmp_waits(char** argv);
 
 }  // namespace plumb

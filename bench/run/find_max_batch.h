@@ -51,21 +51,17 @@ std::int64_t largest_tensor_elements(const Program& program);
 // Every rank calls it, and all try the same batches together; each try sets up a run, runs an iteration and
 // releases everything. A batch doesn't fit if it throws Error(out_of_memory), or if one of its tensors has
 // more than `most_elements` and a library has no engine (kNoEngine); other errors are thrown on. On a CPU,
-// where a step of many images takes long and memory alone is the limit, a try is the set-up up to the plan
-// with its workspaces; only the largest batch that this leaves runs its iteration, and smaller ones if the
-// host refuses it.
+// where steps take long, a try ends with the plan and its workspaces; the largest batch that is left runs.
 MaxBatch find_max_batch(const Job& job, const BenchOptions& options, const SearchListener& listener,
                         const SearchBounds& bounds = {});
 
-// What will be tried, and about how long that takes.
 std::string search_text(const MaxBatch& planned);
 // "--bs 64 runs (took 8 s)", "--bs 4096 doesn't fit: …"
 std::string to_text(const BatchTry& one, const SearchBounds& bounds = {});
 
-// Rank 0 prints the line, or with --json the object, to stdout, and each try to stderr. Every rank calls it.
+// Rank 0 prints the result to stdout, and each try to stderr. Every rank calls it.
 void report_max_batch(const Job& job, const BenchOptions& options);
 
-// One line.
 std::string to_text(const MaxBatch& found);
 nlohmann::ordered_json to_json(const MaxBatch& found);
 nlohmann::ordered_json max_batch_schema();

@@ -1,5 +1,5 @@
-// Watches a GPU beside a run: a thread of its own samples what NVML tells, at a fixed period and with steady
-// time stamps, and the window is cut out of the samples afterwards. So the timed loop never calls NVML.
+// Watches a GPU during a run: a thread of its own samples NVML, and the window is cut out of the samples
+// afterwards. So the timed loop never calls NVML.
 #pragma once
 
 #include <condition_variable>
@@ -26,11 +26,9 @@ struct GpuSample {
   std::optional<std::uint64_t> energy_millijoules;
 };
 
-// Figures over the samples in [begin, end], seconds on the samples' clock; those at its ends are what lies on
-// the line between their neighbors. Energy is the difference of the counter at both ends or, for want of
-// one, the integral of power; nothing if the samples don't reach around the window. They may end a ten
-// thousandth of it early, as clocks drift.
-// rank, name, id and the like are left for the caller to fill in.
+// Figures over the samples in [begin, end], seconds on the samples' clock; values at its ends are interpolated.
+// Energy is the difference of the counter at both ends or, without one, the integral of power; nothing if the
+// samples don't reach around the window. rank, name, id and the like are left for the caller to fill in.
 GpuRecord summarize_gpu(std::span<const GpuSample> samples, double begin, double end);
 
 struct GpuMonitorOptions {
@@ -71,8 +69,7 @@ class GpuMonitor {
 // A monitor of the GPU `id` (Device::unique_id); null where there is none or NVML doesn't know it.
 std::unique_ptr<GpuMonitor> watch_gpu(const std::string& id, GpuMonitorOptions options = {});
 
-// What every rank's monitor says of its window, in rank order, on every rank; ranks that give nothing are
-// left out, and samples are rank 0's. A collective.
+// Every rank's record, in rank order, on every rank; samples are rank 0's. A collective.
 std::vector<GpuRecord> gather_gpus(const Job& job, std::optional<GpuRecord> mine);
 
 }  // namespace plumb

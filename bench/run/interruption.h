@@ -18,8 +18,7 @@ namespace plumb {
 // The Error of a run that a signal ended: its exit code is exit_code_of(signal).
 class Interrupted : public Error {
  public:
-  // "interrupted by SIGINT, ended by signal 2 at iteration 12 of 120"; `asked` 0: how many were to come
-  // wasn't settled. For SIGPIPE: "a connection to another rank was shut at iteration 12 of 120; …".
+  // "interrupted by SIGINT, ended by signal 2 at iteration 12 of 120"; `asked` 0: not settled.
   Interrupted(int signal, std::int64_t ended, std::int64_t asked);
 };
 
@@ -32,15 +31,13 @@ int exit_code_of(int signal);
 void prepare_signals();
 
 // While it lives, the first SIGINT, SIGTERM, SIGHUP or SIGXCPU is only noted: for signal() between
-// looks_begin() and looks_end(), else for signal_unseen(). Another one ends the process at once with
-// exit_code_of the first; so does `patience` after the first one, whatever the process waits for then. (The
-// kernel sends SIGXCPU every second: its repetitions are none.) SIGPIPE is noted likewise for
-// signal_unseen(), and the thread that wrote to the shut connection stands still: Open MPI would otherwise
-// print the same line some 70,000 times a second. A reader of stdout or stderr that is gone is no matter.
-// Signals that were ignored before stay ignored, except SIGPIPE. One at a time: handlers belong to the
-// process. To be made by the thread that computes: the handler has a stack of its own there. On the
-// interrupted code's stack its frame was once found across heap blocks, which generated code explains that
-// keeps another address in the stack register.
+// looks_begin() and looks_end(), else for signal_unseen(). Another one, or `patience` after the first, ends
+// the process at once with exit_code_of the first. (The kernel repeats SIGXCPU every second, which does not
+// count.) SIGPIPE is noted for signal_unseen(), and the thread that wrote to the shut connection stands still:
+// Open MPI would otherwise print the same line some 70,000 times a second. A reader of stdout or stderr that
+// is gone does not matter. Signals that were ignored before stay ignored, except SIGPIPE. One at a time. To be
+// made by the thread that computes: the handler has a stack of its own there, as generated code may keep
+// another address in the stack register.
 class Interruption {
  public:
   explicit Interruption(std::chrono::seconds patience);
@@ -56,8 +53,7 @@ class Interruption {
   int signal() const { return seen(true); }
   // The signal that nobody else looks at; 0: none.
   int signal_unseen() const { return seen(false); }
-  // Waits at most so long for any signal, or wake(); for a thread of its own, which must let other threads
-  // have the signals themselves.
+  // Waits at most so long for any signal, or wake(); on a thread that gets no signals itself.
   void wait(std::chrono::milliseconds longest);
   void wake() { ::sem_post(&told_); }
 

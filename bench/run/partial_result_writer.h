@@ -18,9 +18,8 @@
 
 namespace plumb {
 
-// A thread of its own renews rank 0's result.json every two seconds, marked as failed, and ends every rank's
-// process by a signal that comes while the run doesn't look at signals. A renewal that takes long makes the
-// next ones rarer: they take a thousandth of one core's time at most.
+// A thread of its own renews rank 0's result.json every two seconds or, if that takes long, more rarely, marked
+// as failed, and ends every rank's process by a signal that comes while the run doesn't look at signals.
 class PartialResultWriter {
  public:
   // On every rank, by the thread that computes, after open_outputs(). All must outlive it. `watchdog` may be
@@ -42,8 +41,8 @@ class PartialResultWriter {
   // into a temporary folder, which a line on stderr names.
   void leave_words(const std::string& failure, int exit_code);
   // What can still be saved before the process ends by _exit(): a result.json that says failed, with the
-  // steps so far, and the last words. For any thread, whatever the others are stuck in; it waits for a lock 2
-  // s at most, but a file system that doesn't answer holds it up.
+  // steps so far, and the last words. For any thread, whatever the others are stuck in; it waits for a lock
+  // 2 s at most.
   void before_exit(const std::string& failure, int exit_code) noexcept;
 
  private:

@@ -39,8 +39,7 @@ struct RunOutputs {
 };
 
 // Makes them on rank 0, with env.json and a result.json that says failed, and notes in the record the run's
-// id, the ranks' processes, and in its config which run of its case it is; all ranks call it. Throws
-// Error(cannot_create), and leaves nothing then.
+// id, number and processes; all ranks call it. Throws Error(cannot_create), and leaves nothing then.
 RunOutputs open_outputs(const ResolvedRun& run, RunRecord& record);
 
 // The line of the iteration that ended last.
@@ -51,13 +50,11 @@ std::string write_profile(const BoundStep& step, const RunRecord& record,
                           const std::vector<InstructionTime>& stamped, const ResultWriter& results);
 
 // Integers through a step's collectives, before the first iteration: a sum that is wrong on all ranks alike
-// leaves replicas identical, and no check after the run finds it. Carries every collective of the Program
-// that differs in kind, dtype or size out once, the smallest first, and checks every element. Messages of
-// over 2 MiB that would take over 5 s each, by the speed of the one before, are left out: all together send
-// no more than a step, which takes minutes on the slowest networks. Every rank calls it, it leaves zeros in
-// the messages' buffers. Returns the bytes of the largest message that was checked, if a larger one was left
-// out; else 0. Throws Error(verification_failed), on all ranks, that names rank, collective, dtype and
-// element.
+// leaves replicas identical, and no check after the run finds it. Carries every collective that differs in
+// kind, dtype or size out once, the smallest first, and checks every element; messages of over 2 MiB that
+// would take over 5 s, by the speed of the one before, are left out. Every rank calls it; it leaves zeros in
+// the buffers. Returns the bytes of the largest message that was checked, if a larger one was left out; else
+// 0. Throws Error(verification_failed), on all ranks.
 std::size_t check_exchange(BoundStep& step, const MessageDamage& damage = {});
 
 struct ParameterState {
@@ -71,10 +68,9 @@ ParameterState read_parameter_state(const Graph& graph, const Device& device);
 // Checksums of every parameter and its last gradient, in public order.
 std::vector<TensorChecksum> tensor_checksums(const Graph& graph, const Device& device);
 
-// Notes in the record the tensors of a deterministic run, whether replicas are identical, parameters have
-// moved, losses and tensors are finite; every rank calls it. Throws Error(verification_failed), on all ranks,
-// that says the first that doesn't hold; with --no-check only what isn't finite. `initial_checksum`: of the
-// parameters before the run, the same on all ranks.
+// Notes the checks of a run in the record, and the tensors of a deterministic one; every rank calls it. Throws
+// Error(verification_failed), on all ranks, for the first check that doesn't hold; with --no-check only for
+// what isn't finite. `initial_checksum`: of the parameters before the run, the same on all ranks.
 void check_run(const BoundStep& step, std::uint64_t initial_checksum, RunRecord& record);
 
 }  // namespace plumb

@@ -1,6 +1,5 @@
 // Runs a bound Program, iteration by iteration: compute instructions in order, collectives handed to the
-// communicator, lanes ordered by the dependencies of the Program's buffers, batches fetched where the Program
-// loads them. On a device that runs behind the host's back all of this only enqueues.
+// communicator, lanes ordered by the dependencies of buffers. On an asynchronous device all of this enqueues.
 #pragma once
 
 #include <functional>
@@ -33,9 +32,8 @@ class Runner {
   // Stamps every instruction (Device::stamp), and runs instruction by instruction even after capture().
   void run_stamped_iteration();
 
-  // Seconds, all iterations so far, that the host stood still for communication, on a device that runs while
-  // the host does: what it waited for collectives that had not ended, and the calls that start them and let
-  // them move on. Elsewhere IterationMetrics::exposed_seconds has them.
+  // Seconds, all iterations so far, that a host that computes stood still for communication: waits, and the
+  // calls that start collectives and let them move on. Elsewhere IterationMetrics::exposed_seconds has them.
   double exposed_communication_seconds() const { return exposed_seconds_; }
   // Seconds, all iterations so far, in which at least one collective that the host carries was under way:
   // from its start until the host saw its end.

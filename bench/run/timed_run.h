@@ -71,10 +71,9 @@ class TimedRun {
   // after each iteration; whatever it throws ends the loop. Null: never.
   void run(const std::function<void(std::int64_t iteration)>& ended, const std::function<void()>& look_up);
 
-  // Runs a few more iterations with every instruction stamped, for profiles and traces. They are in no log,
-  // and parameters and running statistics are restored afterwards. On an asynchronous device each follows an
-  // iteration without stamps, which keeps it busy until all of the stamped one is enqueued: the device is
-  // timed, not how fast it is given work. Every rank calls it.
+  // Runs a few more iterations with every instruction stamped, for profiles and traces, and restores parameters
+  // and running statistics afterwards. On an asynchronous device each follows an iteration without stamps,
+  // which keeps it busy until all of the stamped one is enqueued. Every rank calls it.
   void run_stamped();
 
  private:

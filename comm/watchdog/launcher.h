@@ -8,8 +8,7 @@
 
 namespace plumb {
 
-// The process id of this process's parent, if that is Open MPI's or MPICH's mpirun or a daemon of it that
-// serves this job alone. A launcher is not found if a shell or a profiler runs in between.
+// This process's parent, if that is Open MPI's or MPICH's mpirun or a daemon of it that serves this job alone.
 std::optional<pid_t> parent_launcher();
 
 // Sends the launcher SIGKILL if it still runs after `patience`: Open MPI's mpirun and orted wait for ever for

@@ -1,7 +1,6 @@
-// Each rank has a thread that ends the process where MPI would wait for ever. It has a deadline over the
-// phases of the status board and, once ranks are connected, tells rank 0's thread where its rank is. Rank 0
-// decides (hang_detector.h), prints the sentence, and all end. The thread calls no function of MPI, NCCL or
-// CUDA: those may be stuck.
+// Each rank has a thread that ends the process where MPI would wait for ever: by a deadline over the phases
+// of the status board, and by heartbeats from which rank 0 decides (hang_detector.h). The thread calls no
+// function of MPI, NCCL or CUDA: those may be stuck.
 #pragma once
 
 #include <sys/types.h>
@@ -47,11 +46,10 @@ class Watchdog {
 
   // Called once on each rank, by a thread of its own, between the verdict and the end of the process, which
   // waits 5 s for it. The computing thread may be stuck anywhere, and hold any lock, or go on computing.
-  // Replaces the function that was set before.
   void set_before_exit(std::function<void(const std::string& sentence, int exit_code)> before_exit);
 
-  // This rank ends the job itself, with this code: no rank is called lost from now on. Returns when all know,
-  // after 2 s at most. Never returns if there is a verdict; a lost peer (75) waits 2 s for one.
+  // This rank ends the job itself: no rank is called lost from now on. Returns when all know, after 2 s at
+  // most. Never returns if there is a verdict; a lost peer (75) waits 2 s for one.
   void announce_end(int exit_code);
 
  private:

@@ -12,7 +12,7 @@ namespace plumb {
 // The words that `plumbline doctor` runs on every host: this program's own sub-mode.
 CommandWords fact_command(const HostQuestions& questions);
 
-// Answers every line on standard input with "clock <seconds>", until its end.
+// Answers every line on standard input with "clock <seconds>".
 void answer_clock_questions();
 
 // Asks every host, names looked up here first. `told`: the number of hosts that are through.

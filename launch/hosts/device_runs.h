@@ -1,5 +1,4 @@
-// Runs the same short training on devices of hosts, each alone or all at once: what plumbline screen, check
-// and accept judge devices by.
+// Runs the same short training on devices of hosts, each alone or all at once: for screen, check and accept.
 #pragma once
 
 #include <functional>
@@ -37,8 +36,7 @@ std::string temporary_folder();
 // line. Returns the exit code; throws Error(unavailable) if the run left no result.
 int print_run_here(const ScreenWork& work, const std::string& gpu);
 
-// GPUs, or a host's CPUs where it has none or the program was built without CUDA; a host that didn't answer
-// is a device with a failure.
+// GPUs, or a host's CPUs without GPUs or CUDA; a host that didn't answer is a device with a failure.
 std::vector<ScreenedDevice> screened_devices(const std::vector<HostAnswer>& hosts);
 
 class DeviceRuns {
@@ -49,14 +47,12 @@ class DeviceRuns {
              const HostTransport& transport, const std::vector<HostAnswer>& hosts, std::size_t most_at_once,
              std::function<void(std::size_t)> told);
 
-  // Devices without a failure, `indices` of them or all: one of each host at a time. A device that has a run
-  // alone keeps the faster one.
+  // Devices without a failure, one of each host at a time. A device that has a run alone keeps the faster one.
   void alone(std::vector<ScreenedDevice>& devices);
   void alone(std::vector<ScreenedDevice>& devices, const std::vector<std::size_t>& indices);
   // All devices without a failure at once.
   void together(std::vector<ScreenedDevice>& devices);
-  // All at once, a few deterministic iterations from the same seed: fills their bits. Where they differ, a
-  // run of one iteration shows in which tensor first.
+  // All at once, a few deterministic iterations from the same seed: fills their bits.
   void compare_bits(std::vector<ScreenedDevice>& devices);
 
  private:

@@ -114,8 +114,7 @@ struct HostQuestions {
 
 HostFacts gather_host_facts(const HostQuestions& questions, const SignalWatch& signals);
 
-// Facts of another host, of whose program keys may lack or be unknown here. Throws Error(bad_data) if the
-// text isn't such an object.
+// Facts of another host, which may lack keys. Throws Error(bad_data) if the text isn't such an object.
 HostFacts host_facts_from_json(const std::string& text);
 nlohmann::ordered_json to_json(const HostFacts& facts);
 nlohmann::ordered_json host_schema();
@@ -124,8 +123,7 @@ nlohmann::ordered_json host_schema();
 double wall_seconds();
 
 // NCCL's choice among interfaces that are up, by NCCL_SOCKET_IFNAME ("eth0,ib", "^docker0", "=eth0") or,
-// where that is empty: those that begin with ib, then others, then docker's (NCCL's documentation,
-// NCCL_SOCKET_IFNAME). Empty if there is none.
+// without it: ib's, then others, then docker's (NCCL's documentation, NCCL_SOCKET_IFNAME). May be empty.
 std::string nccl_interface(const std::vector<std::string>& interfaces, const std::string& variable);
 
 // The ports below /sys/class/infiniband or another folder, by name.

@@ -41,8 +41,7 @@ struct ComputedBits {
   std::string failure;                                 // why there was none
 };
 
-// A device whose losses or tensors are not those of most devices of its name, to the bit: it computes
-// wrongly.
+// A device whose losses or tensors are not, to the bit, those of most devices of its name.
 struct OddBits {
   std::size_t device = 0;     // index
   std::size_t iteration = 0;  // the first one whose loss differs; their number: only tensors do
@@ -96,8 +95,7 @@ struct ScreenReport {
   std::vector<OddBits> odd;
   std::vector<std::string> hosts, excluded;  // excluded: with a slow or odd device or one without a run
   bool was_judged = false;                   // some kind has enough devices to tell a slow one
-  // The smallest loss of speed alone that shows among the devices of a kind, of the kind that varies most; 0:
-  // none was judged.
+  // Of speed alone, in the kind that varies most; 0: none was judged.
   double smallest_loss_shown = 0;
   std::vector<std::string> kept_hosts() const;
   // Devices that vary more hide slow ones.
@@ -109,14 +107,12 @@ struct ScreenReport {
 
 // By majority: without one among three or more devices of a name nothing is said.
 std::vector<OddBits> find_odd_bits(const std::vector<ScreenedDevice>& devices);
-// "n7 GPU 3 computes other bits than most devices of its kind: loss 6.9 against 7.1 in iteration 2, first in
-// layer2.0.conv1.weight's gradient".
 std::string odd_text(const OddBits& odd, const std::vector<ScreenedDevice>& devices);
 // "n7 GPU 3", or the host of CPUs.
 std::string device_text(const ScreenedDevice& device);
 
-// `hosts`: all that were to be screened, in their order. Devices are held against others of their name; fewer
-// than three of a name can't tell which one is odd.
+// `hosts`: all that were to be screened, in their order. Fewer than three devices of a name can't tell which
+// one is odd.
 ScreenReport judge_devices(const std::vector<std::string>& hosts, std::vector<ScreenedDevice> devices);
 
 // The table, a line for each slow or failed device, and what to leave out, for mpirun and Slurm.

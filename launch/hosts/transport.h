@@ -34,17 +34,14 @@ struct HostTransport {
 // Error(unavailable) if there is no such program, Error(usage) if it can't log in as `user` (empty: as here).
 HostTransport transport_of(const HostArguments& arguments, const std::string& user);
 
-// The words that run `command` on `host`. Words that a shell would change are quoted for the one that ssh
-// starts there; nothing is quoted for this host.
+// The words that run `command` on `host`, quoted for the shell that ssh starts there unless it is this host.
 CommandWords words_on(const HostTransport& transport, const std::string& host,
                       const std::vector<std::string>& host_addresses, const CommandWords& command);
 
-// The path of this program, or of the script in bin/ that starts it with a bundle's libraries: the same on
-// all hosts.
+// The path of this program, or of the script in bin/ that starts it with a bundle's libraries.
 std::string own_program();
 
-// The path of `program`, given by name or path; without a name that of `sibling`, which stands beside this
-// program.
+// The path of `program`, given by name or path; if that is empty, of `sibling` next to this program.
 std::string program_path(const std::string& program, const std::string& sibling);
 
 // Fills failure, failure_detail and remedy of a host whose command gave no answer.

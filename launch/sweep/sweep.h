@@ -1,5 +1,5 @@
-// Runs a plan, one process after the other, so that at every moment each run is either finished, with all its
-// results at their final places and a line in the journal, or will be done from the beginning.
+// Runs a plan, one process after the other. At every moment each run is either finished, with all its results
+// and a line in the journal, or will be done from the beginning.
 #pragma once
 
 #include <cstdint>
@@ -42,28 +42,24 @@ struct SweepListener {
 // isn't tried again, and runs over as many hosts or more stay open for --resume.
 enum class OnLostHost { retry, skip };
 
-// The sentence of a program that failed, "out of memory: …", or of launch/run; without one, what mpirun says
-// of a process that ended, or its first line, which names the failure (advice comes after it). launch/run
-// first shows the launcher's command.
+// The sentence of a program that failed, or of launch/run; without one, what mpirun says of a process that
+// ended, or its first line (of launch/run the second one).
 std::string reason_in(const std::filesystem::path& output, const std::string& program, bool over_hosts);
 
 // Does the runs that are open by the journal: failed ones get 1 + retries attempts anew. What unfinished
-// attempts left is removed first, and their processes are ended. Results: logs under folder.logs(…), run
-// folders as folder.runs()/<name>, what a failed attempt left under folder.failed(…), all output under
-// folder.output(…). Throws Error(unavailable) if the launcher or a program isn't there, Error(io_error).
+// attempts left is removed first, and their processes are ended. Throws Error(unavailable) if the launcher or
+// a program isn't there, Error(io_error).
 SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, SweepJournal& journal,
                        const SweepListener& listener, OnLostHost on_lost_host = OnLostHost::retry);
 
-// The time that the open runs will take, by the means of finished ones: of the same case, else of the
-// same group, else of all. Nothing if none is.
+// The time of the open runs, by the means of finished ones of the same case, else group, else of all.
 std::optional<double> seconds_left(const SweepPlan& plan,
                                    const std::function<RunState(const std::string& run)>& state);
 
 // Hash over the programs of the plan. Throws Error(unavailable) if one isn't there.
 std::uint64_t build_hash(const SweepPlan& plan);
 
-// The exit code of a sweep: 0; 128 + n after signal n; of the first failed run its own code where
-// that is a documented one, else 70.
+// 0; 128 + n after signal n; the first failed run's own code where that is a documented one, else 70.
 int exit_code_of(const SweepOutcome& outcome);
 
 }  // namespace plumb

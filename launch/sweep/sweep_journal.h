@@ -1,6 +1,5 @@
 // The progress of a sweep so far: FOLDER/journal.jsonl, one line of JSON per event, each written by one
-// write(2) and never changed. A sweep that was killed at any moment can tell from it what is left to do.
-// The first line is a SweepHeader, every other one a SweepEvent (sweep.schema.json).
+// write(2) and never changed. The first line is a SweepHeader, every other one a SweepEvent.
 #pragma once
 
 #include <cstdint>
@@ -53,9 +52,8 @@ struct SweepEvent {
 class SweepJournal {
  public:
   // Creates folder and journal, or, with `resume`, goes on with one (there need be none). The folder is this
-  // object's alone until it goes; a lock of a process that died counts for nothing. Throws
-  // Error(cannot_create) if another sweep is at work in the folder, it holds another sweep, one of another
-  // build, one that isn't to be resumed, or something else; Error(bad_data) for a journal that can't be read.
+  // object's alone until it goes. Throws Error(cannot_create) if another sweep is at work in the folder, or it
+  // holds anything but this sweep to be resumed; Error(bad_data) for a journal that can't be read.
   SweepJournal(const std::filesystem::path& folder, const SweepIdentity& identity, bool resume);
 
   // A run that the journal doesn't name is not done and has no attempts.
@@ -75,8 +73,7 @@ class SweepJournal {
   std::map<std::string, RunState> states_;
 };
 
-// The states that a folder's journal tells, for looking only; none if there is no journal. Throws
-// Error(bad_data).
+// For looking only; nothing if there is no journal. Throws Error(bad_data).
 std::map<std::string, RunState> read_sweep_states(const std::filesystem::path& folder);
 
 // The schema of one line.

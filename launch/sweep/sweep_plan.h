@@ -1,6 +1,4 @@
-// The runs of a sweep: every model, batch, precision and number of devices that a TOML file names, several
-// times each, as a list of processes in the order in which they are started. Pure data: nothing is started or
-// written here.
+// The runs of a sweep that a TOML file describes, in the order in which they are started. Pure data.
 //
 //   [sweep]
 //   repetitions = 7              # of every case, 1 to 99; 7 and 5 are what published medians are taken over
@@ -95,13 +93,12 @@ struct SweepPlan {
   double timeout_seconds = 4 * 3600.0;  // 0: none
   SweepLauncher launcher;
   std::vector<SweepGroup> groups;  // as the file has them
-  // Repetition by repetition, each with every case once in an order of its own: what drifts while the sweep
-  // goes on meets all cases alike, and a sweep that is cut short has measured all of them.
+  // Repetition by repetition, each with every case once in an order of its own: drift meets all cases alike.
   std::vector<SweepRun> runs;
 };
 
-// Asks the program (its name, or its path where the file names the folder of programs) how long a run with
-// these arguments is. Throws Error(usage) for arguments that the program would refuse.
+// Asks the program (name or path) how long a run with these arguments is. Throws Error(usage) for arguments
+// that the program would refuse.
 using CheckOptions =
     std::function<RunLength(const std::string& program, const std::vector<std::string>& arguments)>;
 
@@ -134,8 +131,7 @@ std::vector<std::string> command_of(const SweepPlan& plan, const SweepRun& run, 
 // Quoted for a shell.
 std::string shell_text(const std::vector<std::string>& command);
 
-// Differs for plans that measure something else, in another order or through another launcher; retries and
-// timeout may change while a sweep goes on.
+// Differs for plans that measure something else, in another order or through another launcher.
 std::uint64_t plan_hash(const SweepPlan& plan);
 
 }  // namespace plumb

@@ -23,8 +23,8 @@ struct BusyHosts {
 };
 BusyHosts busy_hosts(const std::vector<HostAnswer>& answers);
 
-// Devices against what is expected of their kind, else against others of their kind; without either, can't
-// tell. A device of a busy host fails below 70 % of its share of the machine only.
+// Devices against what is expected of their kind, else against others of their kind. A device of a busy host
+// fails below 70 % of its share of the machine only.
 void add_devices(Verdict& verdict, const ScreenReport& report, const Expectation* expectation,
                  const BusyHosts& busy);
 

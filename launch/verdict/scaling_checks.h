@@ -18,18 +18,15 @@ struct ScalingJudgement {
   std::vector<std::string> hosts;       // that took part
 };
 
-// Each case on several devices against what its links allow (limit 10 %); what holds it back is the remark,
-// and what links as they should be would allow, where that is more: a slow link excuses no slow step. A case
-// that is faster than the links allow is a remark, not a fault. Throws nothing: what can't be judged can't
-// tell.
+// Each case on several devices against what its links allow (limit 10 %); what holds it back is the remark, and
+// what links as they should be would allow: a slow link excuses no slow step. Throws nothing.
 void add_scaling(Verdict& verdict, const ScalingJudgement& judgement);
 
 // The three runs or more before this one of its case lie within 3 %: more of them would add little.
 bool is_settled(const std::filesystem::path& runs, const SweepRun& next);
 
 // Each case of `runs` against the same one of `earlier`, both folders of run folders: fails where it is
-// significantly slower by over 3 %, can't tell where so few or so varying runs could not have shown that, or
-// where `is_busy`: other work ran on the hosts. Throws nothing.
+// significantly slower by over 3 %, unless `is_busy`: other work ran on the hosts. Throws nothing.
 void add_against(Verdict& verdict, const std::filesystem::path& runs, const std::filesystem::path& earlier,
                  bool is_busy);
 

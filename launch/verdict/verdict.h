@@ -1,5 +1,4 @@
-// A verdict on hosts: what was checked, what was expected and measured, and what to leave out. plumbline
-// check and plumbline accept end with one.
+// A verdict on hosts, with which plumbline check and plumbline accept end.
 #pragma once
 
 #include <filesystem>
