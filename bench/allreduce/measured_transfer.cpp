@@ -60,28 +60,27 @@ RankTimes times_over_ranks(std::span<const double> rank_iterations, int world_si
           .slowest_rank = static_cast<int>(std::ranges::max_element(medians) - medians.begin())};
 }
 
-CheckedTransfer measure(Exchange& exchange, const Transfer& transfer, const TransferMeasure& how) {
+MeasuredTransfer measure(Exchange& exchange, const Transfer& transfer, const TransferMeasure& how) {
   const Job& job = exchange.job();
   const Collective& collective = transfer.collective;
   const MessagePattern pattern(collective, job.rank(), job.size());
-  CheckedTransfer checked{.measured = {.kind = collective.kind,
-                                       .bytes = static_cast<std::int64_t>(collective.bytes()),
-                                       .dtype = collective.dtype,
-                                       .in_place = !transfer.from,
-                                       .world_size = job.size()}};
+  MeasuredTransfer measured{.kind = collective.kind,
+                            .bytes = static_cast<std::int64_t>(collective.bytes()),
+                            .dtype = collective.dtype,
+                            .in_place = !transfer.from,
+                            .world_size = job.size()};
   fill_messages(exchange, transfer, pattern);
   const std::vector<double> all = job.gather(exchange.time(transfer, how.warmup, how.iterations));
-  if (job.rank() == 0) checked.measured.times = times_over_ranks(all, job.size());
+  if (job.rank() == 0) measured.times = times_over_ranks(all, job.size());
   fill_messages(exchange, transfer, pattern);
   exchange.carry_out(transfer);
   const MessagePattern::Wrong wrong = check_message(exchange.memory(), collective, pattern, how.damage);
-  checked.measured.wrong_elements =
-      static_cast<std::int64_t>(job.sum({static_cast<double>(wrong.elements)}).front());
+  measured.wrong_elements = static_cast<std::int64_t>(job.sum({static_cast<double>(wrong.elements)}).front());
   for (const std::string& text : job.all_gather(wrong_text(job, wrong)))
-    if (!checked.wrong && !text.empty())
-      checked.wrong = fmt::format("{} of {} bytes {} left {}", collective_name(collective.kind),
-                                  collective.bytes(), transfer.from ? "out of place" : "in place", text);
-  return checked;
+    if (measured.wrong.empty() && !text.empty())
+      measured.wrong = fmt::format("{} of {} bytes {} left {}", collective_name(collective.kind),
+                                   collective.bytes(), transfer.from ? "out of place" : "in place", text);
+  return measured;
 }
 
 }  // namespace plumb

@@ -31,6 +31,7 @@ struct MeasuredTransfer {
   int world_size = 1;
   RankTimes times;
   std::int64_t wrong_elements = 0;  // over all ranks
+  std::string wrong;  // what the lowest rank with a wrong element found, the same on all ranks; or empty
 
   // Median over iterations of the slowest rank's time.
   double seconds() const { return times.iterations.median; }
@@ -60,13 +61,8 @@ struct TransferMeasure {
   MessageDamage damage = {};
 };
 
-struct CheckedTransfer {
-  MeasuredTransfer measured;  // complete on rank 0 only
-  // The same on all ranks: what was wrong and on which rank, of the lowest rank that found something.
-  std::optional<std::string> wrong;
-};
-
-// Times the transfer, then carries it out once more and checks every element. Collective.
-CheckedTransfer measure(Exchange& exchange, const Transfer& transfer, const TransferMeasure& how);
+// Times the transfer, then carries it out once more and checks every element. Collective; only rank 0 has
+// times.
+MeasuredTransfer measure(Exchange& exchange, const Transfer& transfer, const TransferMeasure& how);
 
 }  // namespace plumb

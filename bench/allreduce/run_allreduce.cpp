@@ -188,11 +188,10 @@ class AllreduceRun {
     say(fmt::format("{} of {} bytes, {}", name.empty() ? collective_name(transfer.collective.kind) : name,
                     transfer.collective.bytes(), transfer.from ? "out of place" : "in place"));
     job_.enter_phase(RunPhase::window);
-    CheckedTransfer checked;
-    by_itself([&] { checked = measure(*exchange_, transfer, how_); });
-    checked.measured.name = name;
-    report_.results.push_back(std::move(checked.measured));
-    if (!wrong_) wrong_ = checked.wrong;
+    MeasuredTransfer& measured = report_.results.emplace_back();
+    by_itself([&] { measured = measure(*exchange_, transfer, how_); });
+    measured.name = name;
+    if (wrong_.empty()) wrong_ = measured.wrong;
   }
 
   // A failure here is this rank's alone: it ends the job before anything unwinds.
@@ -212,12 +211,12 @@ class AllreduceRun {
       if (job_.rank() != 0) return;
       print_text(options().json ? json_text(to_json(report_)) : to_text(report_));
       if (!notes_.empty()) Messages(stderr, terminal_of(stderr), Loudness::usual).say(notes_);
-      if (!options().output.empty() && !wrong_)
+      if (!options().output.empty() && wrong_.empty())
         write_output(output(), to_json(links_of(report_, hosts)).dump(1) + "\n");
     });
-    if (!wrong_) return;
+    if (wrong_.empty()) return;
     const std::string sentence =
-        *wrong_ + "; look at that host's memory and network, this link cannot be trusted";
+        wrong_ + "; look at that host's memory and network, this link cannot be trusted";
     if (job_.rank() == 0) throw Error(ExitCode::verification_failed, sentence);
     throw ErrorToldElsewhere(ExitCode::verification_failed, sentence);
   }
@@ -237,8 +236,7 @@ class AllreduceRun {
   LiveLine line_;
   bool shows_ = false;
   double said_at_seconds_ = steady_seconds();
-  std::string notes_;
-  std::optional<std::string> wrong_;
+  std::string notes_, wrong_;
   std::unique_ptr<Device> device_;
   std::optional<Exchange> exchange_;  // ends before the device
 };

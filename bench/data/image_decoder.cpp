@@ -17,6 +17,11 @@ namespace {
 // ITU-T T.81, table B.1.
 constexpr std::uint8_t kMark = 0xff, kEndOfImage = 0xd9, kStartOfScan = 0xda;
 
+// A progressive JPEG file is decoded once over for each of its scans. Encoders write 10, custom scan scripts
+// about 30. kMostScannedPixels: 12 scans of the largest photographs (44 megapixels), some seconds of
+// decoding.
+constexpr std::int64_t kMostScans = 100, kMostScannedPixels = std::int64_t{1} << 29;
+
 // Markers without a segment: stuffed bytes, TEM, RST0 to RST7, SOI.
 bool stands_alone(std::uint8_t marker) {
   return marker <= 0x01 || (marker >= 0xd0 && marker <= 0xd8);
@@ -99,13 +104,6 @@ std::int64_t count_scans(std::span<const std::uint8_t> jpeg) {
     at += std::max<std::size_t>(2, std::size_t{segment[0]} << 8 | segment[1]);
   }
   return std::max<std::int64_t>(scans, 1);
-}
-
-void require_few_scans(std::span<const std::uint8_t> jpeg, std::int64_t pixels) {
-  const std::int64_t scans = count_scans(jpeg);
-  if (scans > kMostScans) throw CorruptImage(fmt::format("{} scans, more than any encoder writes", scans));
-  if (scans > 1 && pixels > kMostScannedPixels / scans)
-    throw CorruptImage(fmt::format("{} scans over {} pixels, more than any photograph", scans, pixels));
 }
 
 struct ImageDecoder::Jpeg {
@@ -203,10 +201,14 @@ ImageSize ImageDecoder::read_header(std::span<const std::uint8_t> jpeg) {
   jpeg_->lost_pixels = false;
   run(Stage::header);
   jpeg_decompress_struct& decompress = jpeg_->decompress;
-  if (std::int64_t{decompress.image_width} * decompress.image_height > kMostPixels)
+  const std::int64_t pixels = std::int64_t{decompress.image_width} * decompress.image_height;
+  if (pixels > kMostPixels)
     throw CorruptImage(fmt::format("{} x {} pixels, more than any photograph", decompress.image_width,
                                    decompress.image_height));
-  require_few_scans(jpeg, std::int64_t{decompress.image_width} * decompress.image_height);
+  const std::int64_t scans = count_scans(jpeg);
+  if (scans > kMostScans) throw CorruptImage(fmt::format("{} scans, more than any encoder writes", scans));
+  if (scans > 1 && pixels > kMostScannedPixels / scans)
+    throw CorruptImage(fmt::format("{} scans over {} pixels, more than any photograph", scans, pixels));
   coefficient_bytes_ = coefficient_bytes_of(decompress);
   if (coefficient_bytes_ > kMostCoefficientBytes)
     throw CorruptImage(fmt::format(

@@ -43,23 +43,16 @@ class CorruptImage : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A progressive JPEG file is decoded once over for each of its scans. Encoders write 10, custom scan scripts
-// about 30. kMostScannedPixels: 12 scans of the largest photographs (44 megapixels), some seconds of decoding.
-inline constexpr std::int64_t kMostScans = 100, kMostScannedPixels = std::int64_t{1} << 29;
-
 // Scans that a decoder goes through, by their markers; 1 for a file whose first scan has the whole image.
 std::int64_t count_scans(std::span<const std::uint8_t> jpeg);
-
-// `pixels`: of the image. Throws CorruptImage for more than kMostScans, or over more than kMostScannedPixels.
-void require_few_scans(std::span<const std::uint8_t> jpeg, std::int64_t pixels);
 
 // The smallest of 1, 2, 4 and 8 eighths at which a part of `part` pixels still covers `wanted` x `wanted`
 // pixels; 8 if none does.
 int eighths_that_cover(ImageSize part, int wanted);
 
 // Decodes one image after another into buffers that it keeps. Gray, RGB, YCbCr, CMYK and YCCK images; a file
-// that ends early or whose data contradict themselves is corrupt, even where a viewer would show something. An
-// Exif orientation is ignored, as the data loaders of PyTorch and MXNet do.
+// that ends early or whose data contradict themselves is corrupt, even where a viewer would show something.
+// An Exif orientation is ignored, as the data loaders of PyTorch and MXNet do.
 class ImageDecoder {
  public:
   // More than this is refused as corrupt: a header may promise any size.

@@ -42,6 +42,24 @@ bool read_line(const char*& at, const char* end, RecordPlace& place) {
   return true;
 }
 
+// Sorted by key.
+std::vector<RecordPlace> read_record_index(const fs::path& path) {
+  const std::string text = read_index_text(path);
+  std::vector<RecordPlace> places;
+  places.reserve(static_cast<std::size_t>(std::ranges::count(text, '\n')) + 1);
+  const char *at = text.data(), *end = at + text.size();
+  while (at != end) {
+    RecordPlace place;
+    if (!read_line(at, end, place))
+      refuse(path, "line {}: expected a key, a tab and an offset; write the index again", places.size() + 1);
+    places.push_back(place);
+  }
+  std::ranges::sort(places, {}, &RecordPlace::key);
+  const auto twice = std::ranges::adjacent_find(places, {}, &RecordPlace::key);
+  if (twice != places.end()) refuse(path, "key {} appears twice; write the index again", twice->key);
+  return places;
+}
+
 std::string shown(float number) {
   return fmt::format("{:.9g}", number);
 }
@@ -80,23 +98,6 @@ fs::path record_path(const fs::path& name) {
 }
 
 }  // namespace
-
-std::vector<RecordPlace> read_record_index(const fs::path& path) {
-  const std::string text = read_index_text(path);
-  std::vector<RecordPlace> places;
-  places.reserve(static_cast<std::size_t>(std::ranges::count(text, '\n')) + 1);
-  const char *at = text.data(), *end = at + text.size();
-  while (at != end) {
-    RecordPlace place;
-    if (!read_line(at, end, place))
-      refuse(path, "line {}: expected a key, a tab and an offset; write the index again", places.size() + 1);
-    places.push_back(place);
-  }
-  std::ranges::sort(places, {}, &RecordPlace::key);
-  const auto twice = std::ranges::adjacent_find(places, {}, &RecordPlace::key);
-  if (twice != places.end()) refuse(path, "key {} appears twice; write the index again", twice->key);
-  return places;
-}
 
 RecordImages::RecordImages(const fs::path& path, std::int64_t classes)
     : path_(path),

@@ -17,9 +17,6 @@ struct RecordPlace {
   std::uint64_t key = 0, offset = 0;
 };
 
-// The lines "key TAB offset" of an index, sorted by key. Throws Error(bad_data) for any other file.
-std::vector<RecordPlace> read_record_index(const std::filesystem::path& path);
-
 // Images in the order of their keys. All records are images, unless record 0 is InsightFace's header: two
 // labels a and b and nothing else. Then the images are the records 1 to a - 1; a to b - 1 hold what is known
 // of each identity, and no image. A label is a float, or the first of an array; a label of 2^24 or more,

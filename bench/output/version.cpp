@@ -23,8 +23,7 @@ std::string dotted(long major, long minor, long patch) {
   return fmt::format("{}.{}.{}", major, minor, patch);
 }
 
-}  // namespace
-
+// Of this program's file, 16 hexadecimal digits; empty if it can't be read.
 std::string program_hash() {
   std::ifstream stream("/proc/self/exe", std::ios::binary);
   std::vector<float> words(std::size_t{1} << 18);  // only their bits matter
@@ -40,6 +39,8 @@ std::string program_hash() {
   }
   return bytes == 0 ? "" : fmt::format("{:016x}", fnv1a(std::to_string(bytes), hash));
 }
+
+}  // namespace
 
 nlohmann::ordered_json engine_build_json(bool load) {
   const dnnl_version_t* onednn = dnnl_version();

@@ -6,9 +6,6 @@
 
 namespace plumb {
 
-// A hash over this program's file, 16 hexadecimal digits; empty if it can't be read.
-std::string program_hash();
-
 // build_json() with oneDNN, MPI, libjpeg-turbo … as they are found at run time, where they tell; with `load`
 // also those that only GPUs need.
 nlohmann::ordered_json engine_build_json(bool load = false);

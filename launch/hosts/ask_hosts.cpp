@@ -25,6 +25,17 @@ std::vector<std::string> names_for(const std::vector<std::string>& hosts, const 
   return host == hosts.front() ? std::vector{host} : std::vector{host, hosts.front()};
 }
 
+// This program's own sub-mode.
+CommandWords fact_command(const HostQuestions& questions) {
+  CommandWords words{own_program(), "doctor", "--here", "--clock", "--log-dir", questions.log_folder};
+  // Without its option doctor asks for all programs.
+  if (!questions.others) words.insert(words.end(), {"--program", questions.program});
+  if (!questions.marker.empty()) words.insert(words.end(), {"--marker", questions.marker});
+  if (!questions.names.empty())
+    words.insert(words.end(), {"--names", fmt::format("{}", fmt::join(questions.names, ","))});
+  return words;
+}
+
 // One host's lines while its command runs.
 class Conversation {
  public:
@@ -70,16 +81,6 @@ class Conversation {
 
 }  // namespace
 
-CommandWords fact_command(const HostQuestions& questions) {
-  CommandWords words{own_program(), "doctor", "--here", "--clock", "--log-dir", questions.log_folder};
-  // Without its option doctor asks for all programs.
-  if (!questions.others) words.insert(words.end(), {"--program", questions.program});
-  if (!questions.marker.empty()) words.insert(words.end(), {"--marker", questions.marker});
-  if (!questions.names.empty())
-    words.insert(words.end(), {"--names", fmt::format("{}", fmt::join(questions.names, ","))});
-  return words;
-}
-
 void answer_clock_questions() {
   for (std::string line; std::getline(std::cin, line);)
     print_text(fmt::format("{}{:.6f}\n", kClockWord, wall_seconds()));
@@ -114,7 +115,7 @@ std::vector<HostAnswer> ask_hosts(const std::vector<std::string>& hosts, const H
     try {
       conversations[i].put_into(answers[i], ends[i]);
     } catch (const Error&) {
-      explain_failure(ends[i], fact_command(questions).front(), arguments.timeout_seconds, answers[i]);
+      explain_failure(ends[i], own_program(), arguments.timeout_seconds, answers[i]);
     }
   }
   return answers;

@@ -9,9 +9,6 @@
 
 namespace plumb {
 
-// The words that `plumbline doctor` runs on every host: this program's own sub-mode.
-CommandWords fact_command(const HostQuestions& questions);
-
 // Answers every line on standard input with "clock <seconds>".
 void answer_clock_questions();
 
