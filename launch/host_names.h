@@ -2,7 +2,6 @@
 // (host_list.sh), and lists written as short.
 #pragma once
 
-#include <cstddef>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -17,7 +16,8 @@ struct HostList {
 };
 
 // "node[1-4]", "node[01-04,7]", "rack[1-2]node[1-8]", "node1..4", "n1,n2", in their order, and each with the
-// same "USER@" or none. Throws Error(usage) that begins with `origin` ("-H"); Error(unavailable) without bash.
+// same "USER@" or none. Throws Error(usage) that begins with `origin` ("-H"); Error(unavailable) without
+// bash.
 HostList read_host_list(const std::string& origin, std::string_view list);
 
 // Open MPI's host file: lines "HOST slots=N". Throws Error(bad_data).

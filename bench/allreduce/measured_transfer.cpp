@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "results/record/schema.h"
 #include "results/statistics/statistics.h"

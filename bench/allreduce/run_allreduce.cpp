@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <numeric>
 #include <optional>
-#include <utility>
 
 #include "base/console/messages.h"
 #include "base/console/print.h"

@@ -1,6 +1,5 @@
 #include "bench/data/augment.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace plumb {

@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include "base/console/print.h"
-#include "base/error.h"
 #include "base/text_table.h"
 #include "base/units.h"
 #include "bench/output/log_case.h"

@@ -43,7 +43,7 @@ class RecordedCommunicator : public Communicator {
         collective.buffer < names_.size() ? std::string_view(names_[collective.buffer]) : std::string_view();
     const std::uint64_t sequence = board_.enter(recorded_kind(collective.kind), name, collective.bytes());
     const Ticket ticket = carrier_->start(collective, data);
-    under_way_.push_back({ticket, sequence});
+    under_way_.emplace_back(ticket, sequence);
     return ticket;
   }
 
@@ -60,23 +60,18 @@ class RecordedCommunicator : public Communicator {
   }
 
  private:
-  struct UnderWay {
-    Ticket ticket = 0;
-    std::uint64_t sequence = 0;
-  };
-
   // They end in the order in which they started, or nearly.
   void record_ends() {
     std::size_t ended = 0;
-    while (ended < under_way_.size() && carrier_->done(under_way_[ended].ticket))
-      board_.leave(under_way_[ended++].sequence);
+    while (ended < under_way_.size() && carrier_->done(under_way_[ended].first))
+      board_.leave(under_way_[ended++].second);
     under_way_.erase(under_way_.begin(), under_way_.begin() + static_cast<std::ptrdiff_t>(ended));
   }
 
   std::unique_ptr<Communicator> carrier_;
   StatusBoard& board_;
   std::vector<std::string> names_;
-  std::vector<UnderWay> under_way_;  // in start order
+  std::vector<std::pair<Ticket, std::uint64_t>> under_way_;  // with sequence numbers, in start order
 };
 
 constexpr std::chrono::microseconds kBetweenLaneQuestions{20};

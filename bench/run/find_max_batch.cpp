@@ -3,7 +3,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <numeric>
 #include <string_view>
 
 #include "base/console/messages.h"

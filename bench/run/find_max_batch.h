@@ -7,13 +7,11 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "bench/options/options.h"
 #include "bench/plan/step_plan.h"
 #include "comm/job.h"
 #include "kernels/program/program.h"
-#include "results/record/fields.h"
 
 namespace plumb {
 

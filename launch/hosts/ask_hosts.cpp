@@ -1,8 +1,6 @@
 #include "launch/hosts/ask_hosts.h"
 
-#include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <iostream>
 
 #include "base/console/print.h"

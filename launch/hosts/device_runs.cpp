@@ -286,15 +286,10 @@ void DeviceRuns::run(const ScreenWork& work, std::vector<ScreenedDevice>& device
 }
 
 CommandWords DeviceRuns::command_for(const ScreenWork& work, const ScreenedDevice& device) const {
-  CommandWords words{own_program(),
-                     "screen",
-                     "--here",
-                     "--program",
-                     screened_program(work),
-                     "--seconds",
-                     fmt::format("{}", work.seconds),
-                     "--run-timeout-s",
-                     fmt::format("{}", work.run_timeout_seconds)};
+  CommandWords words{own_program(), "screen", "--here", "--program", screened_program(work)};
+  for (const auto& [option, seconds] :
+       {std::pair("--seconds", work.seconds), {"--run-timeout-s", work.run_timeout_seconds}})
+    words.insert(words.end(), {option, fmt::format("{}", seconds)});
   if (!device.gpu.empty()) words.insert(words.end(), {"--gpu", device.gpu});
   CommandWords options = work_.options.empty() && device.gpu.empty() ? small_cpu_step() : CommandWords();
   options.insert(options.end(), work.options.begin(), work.options.end());

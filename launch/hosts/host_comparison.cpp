@@ -6,7 +6,6 @@
 #include <set>
 
 #include "base/machine/machine.h"
-#include "base/paths.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "launch/host_names.h"

@@ -3,7 +3,6 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 

@@ -22,31 +22,32 @@ constexpr std::int64_t kMostNodes = 10'000, kMostDevices = 1024, kLargestBatch =
                        kMostIterations = 10'000'000;
 const std::vector<std::string> kPrecisions{"fp32", "tf32", "fp16", "bf16"};
 
-// Options of the programs that a sweep gives itself, and the key that stands for them.
-const std::vector<std::pair<std::string, std::string>> kSetBySweep{{"bs", "batch_sizes"},
-                                                                   {"batch-per-device", "batch_sizes"},
-                                                                   {"fp32", "precisions"},
-                                                                   {"tf32", "precisions"},
-                                                                   {"fp16", "precisions"},
-                                                                   {"bf16", "precisions"},
-                                                                   {"iters", "iterations"},
-                                                                   {"warmup", "warmup"},
-                                                                   {"nodes", "nodes"},
-                                                                   {"devices-per-node", "devices_per_node"},
-                                                                   {"backbone", "model"},
-                                                                   {"run", "repetitions of [sweep]"},
-                                                                   {"log-dir", "plumbline sweep --output"},
-                                                                   {"out", "plumbline sweep --output"},
-                                                                   {"output", "plumbline sweep --output"}};
+// Options of the programs that a sweep gives itself, by the key that stands for them.
+const std::vector<std::pair<std::string, std::vector<std::string>>> kSetBySweep{
+    {"batch_sizes", {"bs", "batch-per-device"}},
+    {"precisions", kPrecisions},
+    {"iterations", {"iters"}},
+    {"warmup", {"warmup"}},
+    {"nodes", {"nodes"}},
+    {"devices_per_node", {"devices-per-node"}},
+    {"model", {"backbone"}},
+    {"repetitions of [sweep]", {"run"}},
+    {"plumbline sweep --output", {"log-dir", "out", "output"}}};
+
+// The key that stands for an option; empty: it is free.
+std::string key_instead_of(const std::string& option) {
+  for (const auto& [key, options] : kSetBySweep)
+    if (std::ranges::count(options, option) > 0) return key;
+  return "";
+}
 
 // The table `options` as words of a command line, sorted by name as TOML tables are.
 std::vector<std::string> option_words(const TomlTable& options) {
   std::vector<std::string> words;
   for (const auto& [key, value] : options.raw()) {
     const std::string name(key.str());
-    for (const auto& [taken, instead] : kSetBySweep)
-      if (name == taken)
-        options.refuse(name, fmt::format("option '{}' is set by the sweep; use {}", name, instead));
+    if (const std::string instead = key_instead_of(name); !instead.empty())
+      options.refuse(name, fmt::format("option '{}' is set by the sweep; use {}", name, instead));
     if (name.empty() || name.starts_with('-') ||
         name.find_first_of(std::string("= \0", 3)) != std::string::npos)
       options.refuse(name, fmt::format("'{}' is not an option's name; write it without dashes", name));
@@ -73,10 +74,7 @@ std::string key_in(const std::string& message, const TomlTable& options) {
   if (!message.starts_with(kBegin)) return "";
   const std::string name =
       message.substr(kBegin.size(), message.find_first_of(": ", kBegin.size()) - kBegin.size());
-  if (options.has(name)) return name;
-  for (const auto& [taken, key] : kSetBySweep)
-    if (name == taken) return key;
-  return "";
+  return options.has(name) ? name : key_instead_of(name);
 }
 
 // Words of mpirun and srun that launch/run gives itself.

@@ -160,14 +160,6 @@ void add_relative(Verdict& verdict, const ScreenReport& report,
   verdict.add(std::move(check));
 }
 
-// Against Plumbline's own runs on such devices: other hosts may cool and feed them less.
-void add_by_reference(Verdict& verdict, const std::vector<const ScreenedDevice*>& kind) {
-  std::vector<JudgedDevice> judged;
-  for (const ScreenedDevice* device : kind)
-    judged.push_back(judged_by(*device, device->alone->reference, "reference", kBusyLimit));
-  add_judged(verdict, judged);
-}
-
 // Devices that have a speed, but whose run for the comparison of bits failed.
 void add_unknown_bits(Verdict& verdict, const ScreenReport& report) {
   Check check{.check = "bits", .outcome = Outcome::unknown};
@@ -270,19 +262,18 @@ void add_devices(Verdict& verdict, const ScreenReport& report, const Expectation
   add_unknown_bits(verdict, report);
   for (const auto& [name, kind] : kinds) {
     const ExpectedDevice* expected = expectation == nullptr ? nullptr : expectation->find(name);
-    if (expected == nullptr && kind.front()->alone->reference > 0) {
-      add_by_reference(verdict, kind);
-      continue;
-    }
-    if (expected == nullptr) {
+    if (expected == nullptr && kind.front()->alone->reference <= 0) {
       add_relative(verdict, report, kind, busy);
       continue;
     }
     std::vector<JudgedDevice> judged;
     const double busy_limit = 1 - (1 - kBusyLimit) / static_cast<double>(busy.on_one_machine);
     for (const ScreenedDevice* device : kind)
-      judged.push_back(judged_by(*device, expected->images_per_second, expected->source,
-                                 contains(busy.names, device->host) ? busy_limit : 0));
+      if (expected)
+        judged.push_back(judged_by(*device, expected->images_per_second, expected->source,
+                                   contains(busy.names, device->host) ? busy_limit : 0));
+      else  // Plumbline's own runs on such devices: other hosts may cool and feed them less
+        judged.push_back(judged_by(*device, device->alone->reference, "reference", kBusyLimit));
     add_judged(verdict, judged);
   }
 }
