@@ -43,7 +43,7 @@ std::vector<Check> sorted_checks(const Verdict& verdict) {
   return checks;
 }
 
-std::string word_of(const Verdict& verdict) {
+std::string verdict_word(const Verdict& verdict) {
   const Outcome outcome = verdict.outcome();
   return outcome == Outcome::unknown ? "CAN'T TELL" : outcome == Outcome::pass ? "PASS" : "FAIL";
 }
@@ -94,7 +94,7 @@ int exit_code_of(Outcome outcome) {
 
 std::string headline(const Verdict& verdict) {
   const std::vector<Check> checks = sorted_checks(verdict);
-  std::string text = fmt::format("{} {}", short_host_list_text(verdict.hosts), word_of(verdict));
+  std::string text = fmt::format("{} {}", short_host_list_text(verdict.hosts), verdict_word(verdict));
   if (checks.empty()) return text;
   if (verdict.outcome() == Outcome::pass)
     return fmt::format("{} {} in {}", text, counted(checks.size(), "check"),
@@ -110,7 +110,7 @@ std::string headline(const Verdict& verdict) {
 std::string verdict_text(const Verdict& verdict) {
   const std::size_t bad = verdict.excluded().size();
   std::string text =
-      fmt::format("{}  {}{}  {}, {}\n", word_of(verdict), counted(verdict.hosts.size(), "host"),
+      fmt::format("{}  {}{}  {}, {}\n", verdict_word(verdict), counted(verdict.hosts.size(), "host"),
                   bad == 0 ? "" : fmt::format(", {} bad: {}", bad, short_host_list_text(verdict.excluded())),
                   verdict.began, rough_time_text(verdict.seconds));
   text += exclusion_text(verdict) + "\n";
