@@ -26,10 +26,14 @@ int main(int argc, char** argv) {
     AllreduceOptions allreduce;
     documents.write_page(allreduce_man_page(allreduce_option_table(allreduce)));
     documents.write_completions(completed(allreduce_option_table(allreduce)));
-    documents.write_schema("allreduce", allreduce_schema());
-    documents.write_schema("decode", decode_schema());
+    documents.write_schema(
+        "allreduce", json_schema<AllreduceReport>(kAllreduceSchema, "What bench_allreduce --json measured."));
+    documents.write_schema("decode", json_schema<DecodeRate>(
+                                         kDecodeSchema, "How fast images are loaded: --decode-only --json."));
     documents.write_schema("dry_run", dry_run_schema());
-    documents.write_schema("max_batch", max_batch_schema());
+    documents.write_schema(
+        "max_batch",
+        json_schema<MaxBatch>(kMaxBatchSchema, "The largest batch that runs: --find-max-bs --json."));
     documents.write_schema("targets", targets_schema());
     MakeRecArguments make_rec;
     documents.write_page(make_rec_man_page(make_rec_options(make_rec)));

@@ -102,29 +102,6 @@ std::string to_text(const AllreduceReport& report) {
   return text + warnings;
 }
 
-void AllreduceReport::fields(auto& self, auto&& each) {
-  AllreduceOptions options = self.options;
-  const bool shares = self.ranks_per_gpu > 1;
-  each("world_size", self.world_size), each("nodes", self.nodes);
-  each("devices_per_node", self.devices_per_node);
-  each("ranks_per_gpu", self.ranks_per_gpu, Field{.about = "with --share-gpu", .written = shares});
-  each("warnings", self.warnings, Field{.written = !self.warnings.empty()});
-  each("device_name", self.device_name), each("comm", options.comm);
-  each("cuda_graph", self.captured, Field{"whether collectives were replayed as a CUDA graph"});
-  each("config", config_json(allreduce_option_table(options)), Field{"every option, resolved"});
-  each("results", self.results), each("replay", self.replay, Field{"of --replay"});
-  each("ring", self.ring, Field{"over several hosts and MPI"});
-  each("links", self.pairs, Field{"of --pairs"});
-}
-
-nlohmann::ordered_json to_json(const AllreduceReport& report) {
-  return document_json(kAllreduceSchema, report);
-}
-
-nlohmann::ordered_json allreduce_schema() {
-  return json_schema<AllreduceReport>(kAllreduceSchema, "What bench_allreduce --json measured.");
-}
-
 Links links_of(const AllreduceReport& report, const std::vector<LinkHost>& hosts) {
   if (report.pairs) return links_of(*report.pairs);
   Links links{.comm = report.options.comm, .hosts = hosts};

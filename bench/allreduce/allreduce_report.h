@@ -29,13 +29,24 @@ struct AllreduceReport {
   std::optional<ProbedRing> ring;     // over several hosts and MPI
   std::optional<Links> probed;        // likewise: the pairs of hosts
   std::vector<std::string> warnings;  // one sentence each
-  static void fields(auto& self, auto&& each);
+  static void fields(auto& self, auto&& each) {
+    AllreduceOptions options = self.options;
+    const bool shares = self.ranks_per_gpu > 1;
+    each("world_size", self.world_size), each("nodes", self.nodes);
+    each("devices_per_node", self.devices_per_node);
+    each("ranks_per_gpu", self.ranks_per_gpu, Field{.about = "with --share-gpu", .written = shares});
+    each("warnings", self.warnings, Field{.written = !self.warnings.empty()});
+    each("device_name", self.device_name), each("comm", options.comm);
+    each("cuda_graph", self.captured, Field{"whether collectives were replayed as a CUDA graph"});
+    each("config", config_json(allreduce_option_table(options)), Field{"every option, resolved"});
+    each("results", self.results), each("replay", self.replay, Field{"of --replay"});
+    each("ring", self.ring, Field{"over several hosts and MPI"});
+    each("links", self.pairs, Field{"of --pairs"});
+  }
 };
 
 // At most 100 columns.
 std::string to_text(const AllreduceReport& report);
-nlohmann::ordered_json to_json(const AllreduceReport& report);
-nlohmann::ordered_json allreduce_schema();
 
 // For links.json, with the in-place allreduces of a sweep, or the pairs. `hosts`: JobPlaces::hosts.
 Links links_of(const AllreduceReport& report, const std::vector<LinkHost>& hosts);

@@ -208,7 +208,7 @@ class AllreduceRun {
     const std::vector<LinkHost> hosts = places_of(job_).hosts;
     job_.together([&] {
       if (job_.rank() != 0) return;
-      print_text(options().json ? json_text(to_json(report_)) : to_text(report_));
+      print_text(options().json ? json_text(document_json(kAllreduceSchema, report_)) : to_text(report_));
       if (!notes_.empty()) Messages(stderr, terminal_of(stderr), Loudness::usual).say(notes_);
       if (!options().output.empty() && wrong_.empty())
         write_output(output(), to_json(links_of(report_, hosts)).dump(1) + "\n");

@@ -60,7 +60,7 @@ DecodeRate measure_rate(const DescribedStep& step) {
 void report_decode_rate(const Job& job, const BenchOptions& options) {
   const DecodeRate rate = measure_rate(DescribedStep{ResolvedRun(job, options)});
   if (job.rank() != 0) return;
-  print_text(options.json ? json_text(to_json(rate)) : to_text(rate) + "\n");
+  print_text(options.json ? json_text(document_json(kDecodeSchema, rate)) : to_text(rate) + "\n");
 }
 
 std::string to_text(const DecodeRate& rate) {
@@ -71,29 +71,6 @@ std::string to_text(const DecodeRate& rate) {
   text += fmt::format("; {}", rate.data);
   if (!rate.corrupt.first.empty()) text += "; " + printable(corrupt_text(rate.corrupt));
   return text;
-}
-
-void DecodeRate::fields(auto& self, auto&& each) {
-  const auto& first = self.corrupt.first;
-  each("data", self.data), each("image_size", self.image_size, Field{"pixels"});
-  each("batch_per_device", self.batch_per_device), each("world_size", self.world_size);
-  each("workers", self.workers, Field{"over all ranks"}), each("images", self.images);
-  each("seconds", self.seconds, Field{"of the slowest rank"});
-  each("images_per_second", self.images_per_second());
-  each("images_per_second_per_core", self.images_per_core_second());
-  each("cpu_seconds_per_image", 1 / self.images_per_core_second());
-  each("corrupt_images", self.corrupt.count);
-  each("first_corrupt_image", first.empty() ? "" : first.front(), Field{.written = !first.empty()});
-}
-
-constexpr const char* kDecodeSchema = "plumbline.decode/1";
-
-nlohmann::ordered_json to_json(const DecodeRate& rate) {
-  return document_json(kDecodeSchema, rate);
-}
-
-nlohmann::ordered_json decode_schema() {
-  return json_schema<DecodeRate>(kDecodeSchema, "How fast images are loaded: --decode-only --json.");
 }
 
 }  // namespace plumb

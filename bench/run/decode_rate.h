@@ -12,6 +12,8 @@
 
 namespace plumb {
 
+inline constexpr const char* kDecodeSchema = "plumbline.decode/1";
+
 struct DecodeRate {
   std::string data;  // "1280 images in 10 classes from photos"
   std::int64_t image_size = 224;
@@ -26,14 +28,23 @@ struct DecodeRate {
   double images_per_second() const { return static_cast<double>(images) / seconds; }
   // What a core would load that did nothing else.
   double images_per_core_second() const { return static_cast<double>(images) / cpu_seconds; }
-  static void fields(auto& self, auto&& each);
+  static void fields(auto& self, auto&& each) {
+    const auto& first = self.corrupt.first;
+    each("data", self.data), each("image_size", self.image_size, Field{"pixels"});
+    each("batch_per_device", self.batch_per_device), each("world_size", self.world_size);
+    each("workers", self.workers, Field{"over all ranks"}), each("images", self.images);
+    each("seconds", self.seconds, Field{"of the slowest rank"});
+    each("images_per_second", self.images_per_second());
+    each("images_per_second_per_core", self.images_per_core_second());
+    each("cpu_seconds_per_image", 1 / self.images_per_core_second());
+    each("corrupt_images", self.corrupt.count);
+    each("first_corrupt_image", first.empty() ? "" : first.front(), Field{.written = !first.empty()});
+  }
 };
 
 // Every rank loads --iters batches, the first --warmup of which don't count; rank 0 prints the result.
 void report_decode_rate(const Job& job, const BenchOptions& options);
 
 std::string to_text(const DecodeRate& rate);
-nlohmann::ordered_json to_json(const DecodeRate& rate);
-nlohmann::ordered_json decode_schema();
 
 }  // namespace plumb

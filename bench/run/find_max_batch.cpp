@@ -173,7 +173,8 @@ void report_max_batch(const Job& job, const BenchOptions& options) {
                      {.planned = [&](const MaxBatch& planned) { messages.say(search_text(planned)); },
                       .tried = [&](const BatchTry& one) { messages.say(to_text(one)); }});
   job.together([&] {
-    if (job.rank() == 0) print_text(options.json ? to_json(found).dump(2) + "\n" : to_text(found));
+    if (job.rank() == 0)
+      print_text(options.json ? document_json(kMaxBatchSchema, found).dump(2) + "\n" : to_text(found));
   });
 }
 
@@ -203,27 +204,6 @@ std::string to_text(const MaxBatch& found) {
       "largest batch that runs a step: --bs {} ({}), planned {:.0f} MiB, peak {:.0f} MiB: {}\n",
       found.search.batch, tries, static_cast<double>(found.planned_bytes) / kMiB,
       static_cast<double>(found.peak_bytes) / kMiB, where);
-}
-
-void MaxBatch::fields(auto& self, auto&& each) {
-  each("model", self.model), each("precision", std::string(name_of(self.precision)));
-  each("image_size", self.image_size, Field{"pixels"}), each("device_name", self.device);
-  each("world_size", self.world_size);
-  each("batch_per_device", self.search.batch, Field{"the largest that ran; 0: not even 1"});
-  each("planned_batch_per_device", self.largest_planned, Field{"the largest by the plan alone"});
-  each("memory_bytes",
-       std::map<std::string, std::size_t>{{"planned", self.planned_bytes}, {"peak", self.peak_bytes}});
-  each("tries", self.search.tries);
-}
-
-constexpr const char* kMaxBatchSchema = "plumbline.max_batch/1";
-
-nlohmann::ordered_json to_json(const MaxBatch& found) {
-  return document_json(kMaxBatchSchema, found);
-}
-
-nlohmann::ordered_json max_batch_schema() {
-  return json_schema<MaxBatch>(kMaxBatchSchema, "The largest batch that runs: --find-max-bs --json.");
 }
 
 }  // namespace plumb

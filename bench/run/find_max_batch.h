@@ -15,6 +15,8 @@
 
 namespace plumb {
 
+inline constexpr const char* kMaxBatchSchema = "plumbline.max_batch/1";
+
 struct MaxBatch {
   std::string model = "resnet50";
   std::string device;
@@ -28,7 +30,16 @@ struct MaxBatch {
   double step_seconds = 0;           // of largest_planned, at least: by the roofline
   std::size_t planned_bytes = 0;     // of search.batch
   std::size_t peak_bytes = 0;        // the most that the device held until its step ended
-  static void fields(auto& self, auto&& each);
+  static void fields(auto& self, auto&& each) {
+    each("model", self.model), each("precision", std::string(name_of(self.precision)));
+    each("image_size", self.image_size, Field{"pixels"}), each("device_name", self.device);
+    each("world_size", self.world_size);
+    each("batch_per_device", self.search.batch, Field{"the largest that ran; 0: not even 1"});
+    each("planned_batch_per_device", self.largest_planned, Field{"the largest by the plan alone"});
+    each("memory_bytes",
+         std::map<std::string, std::size_t>{{"planned", self.planned_bytes}, {"peak", self.peak_bytes}});
+    each("tries", self.search.tries);
+  }
 };
 
 struct SearchBounds {
@@ -61,7 +72,5 @@ std::string to_text(const BatchTry& one, const SearchBounds& bounds = {});
 void report_max_batch(const Job& job, const BenchOptions& options);
 
 std::string to_text(const MaxBatch& found);
-nlohmann::ordered_json to_json(const MaxBatch& found);
-nlohmann::ordered_json max_batch_schema();
 
 }  // namespace plumb

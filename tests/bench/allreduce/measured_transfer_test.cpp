@@ -44,7 +44,7 @@ TEST(MeasuredTransfer, AnIterationIsAsLongAsItsSlowestRank) {
 TEST(MeasuredTransfer, JsonHasTheKeysOfTheCommandsPage) {
   AllreduceReport report{.world_size = 4,
                          .results = {of_one_millisecond(Collective::Kind::allreduce_sum, 4)}};
-  const nlohmann::ordered_json json = to_json(report);
+  const nlohmann::ordered_json json = document_json(kAllreduceSchema, report);
   EXPECT_EQ(json.at("schema"), "plumbline.allreduce/2");
   EXPECT_EQ(json.at("world_size"), 4);
   const auto& result = json.at("results").at(0);

@@ -28,7 +28,7 @@ TEST(DecodeRate, IsToldInTotalAndPerCore) {
 }
 
 TEST(DecodeRate, JsonHasTheSameFigures) {
-  const nlohmann::ordered_json json = to_json(measured());
+  const nlohmann::ordered_json json = document_json(kDecodeSchema, measured());
   EXPECT_EQ(json.at("schema"), "plumbline.decode/1");
   EXPECT_EQ(json.at("images_per_second"), 5000);
   EXPECT_EQ(json.at("images_per_second_per_core"), 1250);

@@ -103,7 +103,7 @@ TEST(MaxBatch, IsOneLineAndOneObject) {
       to_text(found),
       "largest batch that runs a step: --bs 1402 (by the plan 1408, 3 tries), planned 1024 MiB, peak 2048 "
       "MiB: fp16, 224 pixels, some gpu\n");
-  const nlohmann::ordered_json json = to_json(found);
+  const nlohmann::ordered_json json = document_json(kMaxBatchSchema, found);
   EXPECT_EQ(json.at("batch_per_device"), 1402);
   EXPECT_EQ(json.at("planned_batch_per_device"), 1408);
   EXPECT_EQ(json.at("memory_bytes").at("peak"), 2147483648);
