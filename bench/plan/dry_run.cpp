@@ -56,14 +56,16 @@ struct PredictedExchange {
 };
 
 struct PlannedOp {
-  Instruction instruction;
+  std::string name;
+  Phase phase = Phase::input;
+  Lane lane = Lane::compute;
+  Work work;
   double roofline_seconds = 0;
 
   static void fields(auto& self, auto&& each) {
-    const Instruction& one = self.instruction;
-    each("name", one.name), each("phase", std::string(name_of(one.phase)));
-    each("lane", std::string(name_of(one.lane))), each("macs", static_cast<std::int64_t>(one.work.macs));
-    each("bytes", static_cast<std::int64_t>(one.work.bytes), Field{"read and written"});
+    each("name", self.name), each("phase", std::string(name_of(self.phase)));
+    each("lane", std::string(name_of(self.lane))), each("macs", static_cast<std::int64_t>(self.work.macs));
+    each("bytes", static_cast<std::int64_t>(self.work.bytes), Field{"read and written"});
     each("roofline_seconds", self.roofline_seconds, Field{"0 on lanes that run next to compute"});
   }
 };
@@ -84,7 +86,8 @@ struct DryRun {
   const std::vector<Instruction>& instructions() const { return plan.program.instructions; }
   std::vector<PlannedOp> ops() const {
     std::vector<PlannedOp> ops;
-    for (const Instruction& one : instructions()) ops.push_back({one, instruction_seconds[ops.size()]});
+    for (const Instruction& one : instructions())
+      ops.push_back({one.name, one.phase, one.lane, one.work, instruction_seconds[ops.size()]});
     return ops;
   }
   std::map<std::string, std::optional<std::int64_t>> memory() const {
