@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -115,16 +114,16 @@ UniqueFd open_case_file(const Output& log_dir, const std::string& path) {
 }
 
 // Where locks don't exist, exclusive creation of logs still keeps runs apart.
-void lock(int fd, const Output& log_dir, const std::string& path) {
+void lock(int fd, const Output& log_dir, const std::string& path, std::chrono::milliseconds patience) {
   constexpr std::chrono::milliseconds kBetweenTries{10};
-  constexpr std::chrono::seconds kPatience{30};
   const auto start = std::chrono::steady_clock::now();
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) return;
-    if (std::chrono::steady_clock::now() - start >= kPatience)
-      throw cannot_create(
-          log_dir, fmt::format("another program has held the lock of {} for {} s", path, kPatience.count()),
-          "end that one (fuser names it) or pass another --log-dir");
+    if (std::chrono::steady_clock::now() - start >= patience)
+      throw cannot_create(log_dir,
+                          fmt::format("another program has held the lock of {} for {} s", path,
+                                      std::chrono::duration<double>(patience).count()),
+                          "end that one (fuser names it) or pass another --log-dir");
     std::this_thread::sleep_for(kBetweenTries);
   }
 }
@@ -176,13 +175,14 @@ std::string head_options(const nlohmann::ordered_json& config) {
   return text;
 }
 
-CaseFolder::CaseFolder(const Output& log_dir, const std::string& path, const LogCase& log_case)
+CaseFolder::CaseFolder(const Output& log_dir, const std::string& path, const LogCase& log_case,
+                       std::chrono::milliseconds patience)
     : CaseFolder(path) {
   const std::string name = path + "/" + kCaseFile;
   do {  // again if a program that was refused has removed the file
     folder_.emplace(log_dir, path);
     case_file_ = open_case_file(log_dir, name);
-    lock(case_file_.get(), log_dir, name);
+    lock(case_file_.get(), log_dir, name, patience);
   } while (!has_name(case_file_.get(), name));
   is_new_ = read_all(case_file_.get()).empty() && logs_in(path).empty();
   settle_case(case_file_.get(), log_dir, path, log_case);

@@ -2,6 +2,7 @@
 // JSON, and is the lock for choosing the number of a run.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
@@ -38,8 +39,9 @@ class CaseFolder {
   // `log_dir`: the option for messages. `path`: the folder, in or below it, whose configuration is `log_case`
   // or becomes it if no log is there. Throws Error(cannot_create) if the folder can't be made or written,
   // holds logs of another configuration, has a case file that is not a regular file, or if another program
-  // holds the lock for 30 s.
-  CaseFolder(const Output& log_dir, const std::string& path, const LogCase& log_case);
+  // holds the lock for longer than `patience`.
+  CaseFolder(const Output& log_dir, const std::string& path, const LogCase& log_case,
+             std::chrono::milliseconds patience = std::chrono::seconds(30));
   ~CaseFolder();
   CaseFolder(const CaseFolder&) = delete;
   CaseFolder& operator=(const CaseFolder&) = delete;
