@@ -21,13 +21,14 @@ struct GradientReductionOptions {
 // multiple of 64 bytes. The collective includes the gaps, which must hold finite numbers (zeros).
 //
 // If the reduced dtype differs from the gradients', a bucket gets a staging buffer, a cast into it before the
-// allreduce and a cast back before the first update. The casts divide by the world size and multiply again, so
-// an fp16 sum overflows only if the mean does (beyond 65504). The update averages (StepState::gradient_scale).
+// allreduce and a cast back before the first update. The casts divide by the world size and multiply again,
+// so an fp16 sum overflows only if the mean does (beyond 65504). The update averages
+// (StepState::gradient_scale).
 //
 // Gradients of sharded tensors (Buffer::sharded) are complete on their rank and stay unchanged. FindOverflow
-// reads gradients after the reduction: all ranks have the same bits (MPI: "all processes ... receive identical
-// results", section All-Reduce; NCCL: github.com/NVIDIA/nccl/issues/855). If it also reads sharded ones, an
-// allreduce after it sums the ranks' overflow buffers ("overflow.allreduce").
+// reads gradients after the reduction: all ranks have the same bits (MPI: "all processes ... receive
+// identical results", section All-Reduce; NCCL: github.com/NVIDIA/nccl/issues/855). If it also reads sharded
+// ones, an allreduce after it sums the ranks' overflow buffers ("overflow.allreduce").
 //
 // Requires final buffer sizes (Device::prepare has run). Throws Error(internal) if no instruction writes a
 // gradient, or if a gradient is a view already.

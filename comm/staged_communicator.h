@@ -19,9 +19,9 @@ struct DeviceCopies {
   std::function<bool(std::size_t mark)> reached;  // whether that work has run; doesn't wait
 };
 
-// wait(ticket) returns once the copy back is enqueued on the lane. Collectives go to `carrier` in start order.
-// Host memory is allocated at the first reduction of a device buffer and kept for it. Destroy after the lane
-// is idle; pending collectives are abandoned then.
+// wait(ticket) returns once the copy back is enqueued on the lane. Collectives go to `carrier` in start
+// order. Host memory is allocated at the first reduction of a device buffer and kept for it. Destroy after
+// the lane is idle; pending collectives are abandoned then.
 std::unique_ptr<Communicator> make_staged_communicator(std::unique_ptr<Communicator> carrier,
                                                        DeviceCopies copies);
 

@@ -37,8 +37,8 @@ class Exchange {
   // of the device's memory.
   void allocate();
 
-  // Carries it out `iterations` times after `warmup` untimed ones, back to back. Returns seconds of each timed
-  // iteration on this rank, by the device's clock. Collective.
+  // Carries it out `iterations` times after `warmup` untimed ones, back to back. Returns seconds of each
+  // timed iteration on this rank, by the device's clock. Collective.
   std::vector<double> time(const Transfer& transfer, int warmup, int iterations);
   // The same of `iteration`, which enqueues one and calls Device::end_iteration().
   std::vector<double> time_iterations(const std::function<void()>& iteration, int warmup, int iterations);

@@ -17,8 +17,8 @@ struct FolderArgument {
   std::string alternatives = ", a RecordIO file that ends in .rec, or synthetic";
 };
 
-// Files that end in .jpg or .jpeg (in capitals too) directly in a class's folder, but for hidden ones. Classes
-// and files are sorted by bytes, so that every rank counts them alike.
+// Files that end in .jpg or .jpeg (in capitals too) directly in a class's folder, but for hidden ones.
+// Classes and files are sorted by bytes, so that every rank counts them alike.
 class FolderImages : public EncodedImages {
  public:
   // Throws Error(bad_data): unreadable, no classes or over `most_classes`, a link to nowhere, an empty class.

@@ -11,8 +11,8 @@ namespace plumb {
 
 using Warn = std::function<void(const std::string& sentence)>;
 
-// Warns of addresses and networks that hosts share, before the first message where the launcher carries texts,
-// and of first messages that don't arrive.
+// Warns of addresses and networks that hosts share, before the first message where the launcher carries
+// texts, and of first messages that don't arrive.
 class AddressCheck {
  public:
   // `compares`: false leaves out comparing.

@@ -41,14 +41,15 @@ struct PairsEffort {
   SlowLimits limits;
 };
 
-// Measures pairs of `places` in rounds, side by side, then those that seem slow up to three times more, alone.
-// Returns them ordered by their places. `say`: called on rank 0 before each round. Every rank calls it.
+// Measures pairs of `places` in rounds, side by side, then those that seem slow up to three times more,
+// alone. Returns them ordered by their places. `say`: called on rank 0 before each round. Every rank calls
+// it.
 std::vector<MeasuredPair> measure_pairs_of(const Job& job, std::span<const Place> places,
                                            const PairsEffort& effort,
                                            const std::function<void(const std::string&)>& say);
 
-// Before a run: measures every pair of hosts, with over 33 hosts 32 pairs of each, in about a second, and warns
-// of slow ones. Returns the links on rank 0, unless hosts share a name. Every rank calls it.
+// Before a run: measures every pair of hosts, with over 33 hosts 32 pairs of each, in about a second, and
+// warns of slow ones. Returns the links on rank 0, unless hosts share a name. Every rank calls it.
 std::optional<Links> probe_host_links(const Job& job, Messages& messages);
 
 }  // namespace plumb

@@ -22,13 +22,13 @@ struct ProbeEffort {
   double message_seconds = 0.02;  // messages grow from 1 MiB until they take about as long
 };
 
-// Every pair of `places` in rounds, within which no place occurs twice: places - 1 rounds, or as many as places
-// if those are odd (the circle method of tournaments).
+// Every pair of `places` in rounds, within which no place occurs twice: places - 1 rounds, or as many as
+// places if those are odd (the circle method of tournaments).
 std::vector<std::vector<RankPair>> pair_rounds(std::span<const int> places);
 
-// Measures the pairs side by side, both directions of each at once; no rank occurs twice. Returns the links in
-// the pairs' order, on every rank of the job, which all call it. The latency is half of the median round trip
-// of 8 bytes. The bandwidth is that of the fastest of ProbeEffort::messages; 0 without a time.
+// Measures the pairs side by side, both directions of each at once; no rank occurs twice. Returns the links
+// in the pairs' order, on every rank of the job, which all call it. The latency is half of the median round
+// trip of 8 bytes. The bandwidth is that of the fastest of ProbeEffort::messages; 0 without a time.
 std::vector<Link> probe_pairs(const Job& job, std::span<const RankPair> pairs,
                               const ProbeEffort& effort = {});
 

@@ -118,8 +118,8 @@ BenchOptions default_options(std::string_view program, std::span<const Model> ca
 // The table of the model's program, bound to `options`, which must outlive it.
 OptionTable bench_option_table(BenchOptions& options);
 
-// Reads a command line of `program`, and cross-checks it unless help, version, targets or completions are asked
-// for. Throws Error(usage); Error(unavailable) for a communicator that this build lacks.
+// Reads a command line of `program`, and cross-checks it unless help, version, targets or completions are
+// asked for. Throws Error(usage); Error(unavailable) for a communicator that this build lacks.
 BenchOptions parse_options(int argc, const char* const* argv, std::string_view program = "bench_resnet50",
                            std::span<const Model> catalogue = model_catalogue());
 

@@ -32,9 +32,9 @@ std::string format_lines(const LogFormat& format, const LogLine& last, std::int6
                          double seconds, const RunSize& size,
                          std::chrono::system_clock::time_point start_wall_time);
 
-// The formats that --log-format names, "A,B", in the order of log_formats() and each once; those that read the
-// first log add nothing. Throws Error(usage): a name that no format has or that can't be written, `iterations`
-// (0: not known) too few for a single line.
+// The formats that --log-format names, "A,B", in the order of log_formats() and each once; those that read
+// the first log add nothing. Throws Error(usage): a name that no format has or that can't be written,
+// `iterations` (0: not known) too few for a single line.
 std::vector<const LogFormat*> formats_to_write(const std::string& names, std::int64_t iterations);
 // The names that formats_to_write accepts.
 std::vector<std::string> written_formats();
@@ -54,8 +54,8 @@ class PartialLog {
   bool is_empty() const { return written_bytes_ == 0; }
 
   // One write(2) at the end of the file; of a line that doesn't fit on the disk nothing is left. (A SIGKILL
-  // between the pages of a write can cut a line off there.) `text` has the end of line; `iteration` is for the
-  // message. Throws Error(io_error), also if the file no longer has its name.
+  // between the pages of a write can cut a line off there.) `text` has the end of line; `iteration` is for
+  // the message. Throws Error(io_error), also if the file no longer has its name.
   void write(const std::string& text, std::int64_t iteration);
   // Makes the lines last. Throws Error(io_error), also if a write has failed before.
   void save();

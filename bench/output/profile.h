@@ -65,8 +65,8 @@ std::vector<std::span<const InstructionTime>> split_iterations(std::span<const I
 Profile make_profile(const Program& program, std::span<const InstructionTime> times,
                      const DeviceLimits& limits, Precision precision);
 
-// Totals, phases, kinds, and the `shown` instructions that lose most against the roofline; at most 100 columns.
-// `run_step_seconds`: median of the run's own iterations, without stamps.
+// Totals, phases, kinds, and the `shown` instructions that lose most against the roofline; at most 100
+// columns. `run_step_seconds`: median of the run's own iterations, without stamps.
 std::string profile_text(const Program& program, const Profile& profile,
                          std::optional<double> run_step_seconds = {}, std::size_t shown = 20);
 
@@ -75,8 +75,8 @@ nlohmann::ordered_json profile_json(const Program& program, const Profile& profi
                                     std::optional<double> run_step_seconds = {});
 
 // trace.json, for chrome://tracing and ui.perfetto.dev (Trace Event Format: complete events "X", times in
-// microseconds from the first instruction): one process for rank 0, one thread for each lane and one for whole
-// iterations. An instruction that was enqueued during another one is shown from the end of that one.
+// microseconds from the first instruction): one process for rank 0, one thread for each lane and one for
+// whole iterations. An instruction that was enqueued during another one is shown from the end of that one.
 // `device`: one line for people.
 std::string trace_text(const Program& program, std::span<const InstructionTime> times,
                        const std::string& device);

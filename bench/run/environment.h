@@ -17,9 +17,9 @@ std::map<std::string, std::string> recorded_variables(const char* const* environ
 // env.json: the machine of rank 0, {"build", "variables"} of this process, and as "other_hosts" those of
 // other hosts. `machines`: every rank's machine_json as text, in rank order.
 nlohmann::ordered_json environment_json(const std::vector<std::string>& machines);
-// Before MPI_Init. Throws Error(out_of_memory) if `bytes`, which the process may still map, are fewer than MPI
-// and the libraries need: Open MPI 4.1 hangs or crashes then. Under a limit all threads share one of malloc's
-// arenas: each of their own would count with 64 MiB and more.
+// Before MPI_Init. Throws Error(out_of_memory) if `bytes`, which the process may still map, are fewer than
+// MPI and the libraries need: Open MPI 4.1 hangs or crashes then. Under a limit all threads share one of
+// malloc's arenas: each of their own would count with 64 MiB and more.
 void require_address_space(double bytes = address_space_left());
 // Throws Error(unavailable) if the process may open so few files that MPI_Init fails without saying why.
 void require_open_files();

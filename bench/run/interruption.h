@@ -33,11 +33,11 @@ void prepare_signals();
 // While it lives, the first SIGINT, SIGTERM, SIGHUP or SIGXCPU is only noted: for signal() between
 // looks_begin() and looks_end(), else for signal_unseen(). Another one, or `patience` after the first, ends
 // the process at once with exit_code_of the first. (The kernel repeats SIGXCPU every second, which does not
-// count.) SIGPIPE is noted for signal_unseen(), and the thread that wrote to the shut connection stands still:
-// Open MPI would otherwise print the same line some 70,000 times a second. A reader of stdout or stderr that
-// is gone does not matter. Signals that were ignored before stay ignored, except SIGPIPE. One at a time. To be
-// made by the thread that computes: the handler has a stack of its own there, as generated code may keep
-// another address in the stack register.
+// count.) SIGPIPE is noted for signal_unseen(), and the thread that wrote to the shut connection stands
+// still: Open MPI would otherwise print the same line some 70,000 times a second. A reader of stdout or
+// stderr that is gone does not matter. Signals that were ignored before stay ignored, except SIGPIPE. One at
+// a time. To be made by the thread that computes: the handler has a stack of its own there, as generated code
+// may keep another address in the stack register.
 class Interruption {
  public:
   explicit Interruption(std::chrono::seconds patience);

@@ -18,8 +18,9 @@
 
 namespace plumb {
 
-// A thread of its own renews rank 0's result.json every two seconds or, if that takes long, more rarely, marked
-// as failed, and ends every rank's process by a signal that comes while the run doesn't look at signals.
+// A thread of its own renews rank 0's result.json every two seconds or, if that takes long, more rarely,
+// marked as failed, and ends every rank's process by a signal that comes while the run doesn't look at
+// signals.
 class PartialResultWriter {
  public:
   // On every rank, by the thread that computes, after open_outputs(). All must outlive it. `watchdog` may be

@@ -31,8 +31,8 @@ struct JobOptions {
 // `watchdog`: null with --no-watchdog.
 using JobBody = std::function<void(const Job& job, Watchdog* watchdog)>;
 
-// Starts the job, compares the ranks' builds, connects the watchdog, and runs `body`; prints its failure, with
-// the rank. A failure that only this rank met, or different builds end the job for all ranks; others are
+// Starts the job, compares the ranks' builds, connects the watchdog, and runs `body`; prints its failure,
+// with the rank. A failure that only this rank met, or different builds end the job for all ranks; others are
 // thrown on as ErrorToldElsewhere.
 void run_job(const std::string& program, const JobOptions& options, int* argc, char*** argv,
              const JobBody& body);

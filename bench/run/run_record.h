@@ -68,9 +68,9 @@ ParameterState read_parameter_state(const Graph& graph, const Device& device);
 // Checksums of every parameter and its last gradient, in public order.
 std::vector<TensorChecksum> tensor_checksums(const Graph& graph, const Device& device);
 
-// Notes the checks of a run in the record, and the tensors of a deterministic one; every rank calls it. Throws
-// Error(verification_failed), on all ranks, for the first check that doesn't hold; with --no-check only for
-// what isn't finite. `initial_checksum`: of the parameters before the run, the same on all ranks.
+// Notes the checks of a run in the record, and the tensors of a deterministic one; every rank calls it.
+// Throws Error(verification_failed), on all ranks, for the first check that doesn't hold; with --no-check
+// only for what isn't finite. `initial_checksum`: of the parameters before the run, the same on all ranks.
 void check_run(const BoundStep& step, std::uint64_t initial_checksum, RunRecord& record);
 
 }  // namespace plumb

@@ -71,9 +71,9 @@ class TimedRun {
   // after each iteration; whatever it throws ends the loop. Null: never.
   void run(const std::function<void(std::int64_t iteration)>& ended, const std::function<void()>& look_up);
 
-  // Runs a few more iterations with every instruction stamped, for profiles and traces, and restores parameters
-  // and running statistics afterwards. On an asynchronous device each follows an iteration without stamps,
-  // which keeps it busy until all of the stamped one is enqueued. Every rank calls it.
+  // Runs a few more iterations with every instruction stamped, for profiles and traces, and restores
+  // parameters and running statistics afterwards. On an asynchronous device each follows an iteration without
+  // stamps, which keeps it busy until all of the stamped one is enqueued. Every rank calls it.
   void run_stamped();
 
  private:

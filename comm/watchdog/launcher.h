@@ -8,7 +8,8 @@
 
 namespace plumb {
 
-// This process's parent, if that is Open MPI's or MPICH's mpirun or a daemon of it that serves this job alone.
+// This process's parent, if that is Open MPI's or MPICH's mpirun or a daemon of it that serves this job
+// alone.
 std::optional<pid_t> parent_launcher();
 
 // Sends the launcher SIGKILL if it still runs after `patience`: Open MPI's mpirun and orted wait for ever for

@@ -47,7 +47,8 @@ class DeviceRuns {
              const HostTransport& transport, const std::vector<HostAnswer>& hosts, std::size_t most_at_once,
              std::function<void(std::size_t)> told);
 
-  // Devices without a failure, one of each host at a time. A device that has a run alone keeps the faster one.
+  // Devices without a failure, one of each host at a time. A device that has a run alone keeps the faster
+  // one.
   void alone(std::vector<ScreenedDevice>& devices);
   void alone(std::vector<ScreenedDevice>& devices, const std::vector<std::size_t>& indices);
   // All devices without a failure at once.

@@ -7,8 +7,8 @@
 
 namespace plumb {
 
-// The addresses, sorted, of every name that was looked up within `seconds`. A look-up that has begun is waited
-// for.
+// The addresses, sorted, of every name that was looked up within `seconds`. A look-up that has begun is
+// waited for.
 std::map<std::string, std::vector<std::string>> look_up_names(const std::vector<std::string>& names,
                                                               double seconds);
 

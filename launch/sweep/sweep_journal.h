@@ -52,8 +52,8 @@ struct SweepEvent {
 class SweepJournal {
  public:
   // Creates folder and journal, or, with `resume`, goes on with one (there need be none). The folder is this
-  // object's alone until it goes. Throws Error(cannot_create) if another sweep is at work in the folder, or it
-  // holds anything but this sweep to be resumed; Error(bad_data) for a journal that can't be read.
+  // object's alone until it goes. Throws Error(cannot_create) if another sweep is at work in the folder, or
+  // it holds anything but this sweep to be resumed; Error(bad_data) for a journal that can't be read.
   SweepJournal(const std::filesystem::path& folder, const SweepIdentity& identity, bool resume);
 
   // A run that the journal doesn't name is not done and has no attempts.

@@ -18,8 +18,8 @@ struct ScalingJudgement {
   std::vector<std::string> hosts;       // that took part
 };
 
-// Each case on several devices against what its links allow (limit 10 %); what holds it back is the remark, and
-// what links as they should be would allow: a slow link excuses no slow step. Throws nothing.
+// Each case on several devices against what its links allow (limit 10 %); what holds it back is the remark,
+// and what links as they should be would allow: a slow link excuses no slow step. Throws nothing.
 void add_scaling(Verdict& verdict, const ScalingJudgement& judgement);
 
 // The three runs or more before this one of its case lie within 3 %: more of them would add little.
