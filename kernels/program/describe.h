@@ -48,7 +48,7 @@ struct DescribeOptions {
   bool tf32_head = false;         // cuda, with fp32_head: their products round inputs to TF32
   std::vector<PlainLayer> plain;  // exceptions to `fuse`
   Winograd winograd = Winograd::where_faster;  // cpu
-  std::optional<TensorLayout> layout;          // cuda; empty: kernels/cuda/plan/choose_layout.h decides
+  std::optional<TensorLayout> layout;          // cuda; empty: kernels/cuda/plan/storage.h decides
 };
 
 // Throws Error(usage) naming the supported precisions if the device lacks this one, and for a layout that the

@@ -1,30 +1,20 @@
-// The training step on an NVIDIA GPU.
+// The training step on an NVIDIA GPU (docs/explanation/gpu-fusion.md); where plan_fusion() allows, fused.
 // - Batch norm forward is two instructions: statistics, and one pass that normalizes, adds a residual (and
 //   normalizes a shortcut) and applies the ReLU. Where a convolution gathers the sums, that pass makes them
-//   statistics, too. A max pool normalizes its input itself. Backward is one
-//   instruction, which recomputes the ReLU mask from the norm's input or, after a residual, reads one bit per
-//   element that forward keeps (NCHW: the output).
-// - In NHWC backward of the norm in front of a max pool includes the pool's. For its sums the pool keeps the
-//   elements that won: no others have a gradient.
-// - Where plan_fusion() allows, convolutions gather the statistics of their output, normalize their input,
-//   and compute backward through the preceding norm. A norm normalized only inside a convolution is not
-//   stored.
-// - Where plan_fusion() allows, backward-data of a block's first convolution completes the gradient of the
-//   preceding block's end: it adds the shortcut's gradient, applies the mask and may sum for the norm. That
-//   norm then reads one masked gradient, which is also its residual's; else its first pass adds both and
-//   writes the masked sum.
-// - Where plan_fusion() allows, a block ends without the output of its last convolution, or of its shortcut's
-//   as well (kernels/program/instructions/block_end.h): products of the convolution's input give the norm's
-//   statistics, one product of each ends the block, and backward reads the gradient of the block's output and
-//   that input.
+//   statistics, too. A max pool normalizes its input itself. A norm normalized only inside a convolution is
+//   not stored.
+// - Backward is one instruction, which recomputes the ReLU mask from the norm's input or, after a residual,
+//   reads one bit per element that forward keeps (NCHW: the output). In front of a max pool it includes the
+//   pool's (NHWC); for its sums the pool keeps the elements that won: no others have a gradient.
 // - A block's end goes back through its shortcut's norm, too. Without a ReLU the gradient of any other
 //   shortcut is that of the sum itself; a norm in front of a block's first convolution adds its own to it.
+// - If a convolution completes the gradient of a block's end, the norm reads one masked gradient, which is
+//   also its residual's; else its first pass adds both and writes the masked sum.
 // - One multi-tensor update also writes the half-precision copies of the weights.
 #include "kernels/program/describe.h"
 
 #include <utility>
 
-#include "kernels/cuda/plan/choose_layout.h"
 #include "kernels/cuda/plan/depthwise_shape.h"
 #include "kernels/cuda/plan/describe_block_end.h"
 #include "kernels/cuda/plan/margin_partition.h"
@@ -40,8 +30,7 @@ struct Describer : BlockEndLowering {
   using GraphLowering::forward;
 
   Describer(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits)
-      : BlockEndLowering(start_storage(graph, options, limits, choose_layout(graph, options, limits)),
-                         plan_fusion(graph, options, limits)) {
+      : BlockEndLowering(start_storage(graph, options, limits), plan_fusion(graph, options, limits)) {
     lowering_.program.allow_tf32 = options.precision == Precision::tf32 || options.tf32_head;
   }
 

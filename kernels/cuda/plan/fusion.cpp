@@ -5,9 +5,9 @@
 #include <variant>
 
 #include "kernels/cuda/plan/block_end_shape.h"
-#include "kernels/cuda/plan/choose_layout.h"
 #include "kernels/cuda/plan/norm_partition.h"
 #include "kernels/cuda/plan/stem_shape.h"
+#include "kernels/cuda/plan/storage.h"
 
 namespace plumb::cuda {
 namespace {

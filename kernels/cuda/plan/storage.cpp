@@ -4,6 +4,7 @@
 #include <ranges>
 #include <variant>
 
+#include "base/error.h"
 #include "kernels/cuda/plan/depthwise_shape.h"
 #include "kernels/cuda/plan/margin_partition.h"
 #include "kernels/cuda/plan/norm_partition.h"
@@ -13,20 +14,27 @@
 namespace plumb::cuda {
 namespace {
 
+constexpr int kFirstWithoutWinograd = 90;  // compute capability
 constexpr std::size_t kConvWorkspaceLeast = std::size_t{32} << 20;
 constexpr std::size_t kConvWorkspaceMost = std::size_t{256} << 20;
 constexpr std::size_t kDenseWorkspace = std::size_t{32} << 20;  // cuBLASLt's recommendation for sm_90
 // Loss (f64), and whether the label is the largest or among the five largest (i32 each).
 constexpr std::size_t kLossWorkspacePerImage = 16;
 
+bool has_conv(const Graph& graph, const auto& is_wanted) {
+  return std::ranges::any_of(graph.ops, [&](const Op& op) {
+    const Conv* conv = std::get_if<Conv>(&op);
+    return conv && is_wanted(graph, *conv);
+  });
+}
+
 StorageTypes storage_types(const Graph& graph, Precision precision, TensorLayout layout,
                            const DeviceLimits& limits) {
   if (layout == TensorLayout::nchw) return {};
   if (precision == Precision::fp32 || precision == Precision::tf32) return {.image_channels = 4};
   const DType half = precision == Precision::fp16 ? DType::f16 : DType::bf16;
-  return {.activations = half,
-          .weight_gradients = half,
-          .image_channels = has_stem_kernels(graph, limits) ? kStemChannels : 8};
+  const bool has_own_stem = limits.compute_capability >= kStemComputeCapability && has_conv(graph, is_stem);
+  return {.activations = half, .weight_gradients = half, .image_channels = has_own_stem ? kStemChannels : 8};
 }
 
 void pad_input_channels(Lowering& lowering, const Conv& op, std::int64_t channels) {
@@ -51,16 +59,21 @@ void set_depthwise_layout(Lowering& lowering, const Conv& op) {
 
 }  // namespace
 
-bool has_stem_kernels(const Graph& graph, const DeviceLimits& limits) {
-  return limits.compute_capability >= kStemComputeCapability &&
-         std::ranges::any_of(graph.ops, [&](const Op& op) {
-           const Conv* conv = std::get_if<Conv>(&op);
-           return conv && is_stem(graph, *conv);
-         });
+TensorLayout choose_layout(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits) {
+  const bool possible = options.precision == Precision::fp32 && !has_conv(graph, is_depthwise);
+  if (!options.layout)
+    return possible && limits.compute_capability < kFirstWithoutWinograd ? TensorLayout::nchw
+                                                                         : TensorLayout::nhwc;
+  if (*options.layout == TensorLayout::nchw && !possible)
+    throw Error(
+        ExitCode::usage,
+        "--layout nchw needs --fp32 and no depthwise convolutions, and this is {} in {}; leave it out",
+        graph.model, name_of(options.precision));
+  return *options.layout;
 }
 
-Lowering start_storage(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits,
-                       TensorLayout layout) {
+Lowering start_storage(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits) {
+  const TensorLayout layout = choose_layout(graph, options, limits);
   const StorageTypes types = storage_types(graph, options.precision, layout, limits);
   Lowering lowering = start_lowering(graph, types, sizeof(State));
   lowering.program.layout = layout;

@@ -17,10 +17,13 @@ namespace plumb::cuda {
 // and all tensors with the first convolution's layout, have more channels than 3: in f32 4, in half 8, as
 // libraries' tensor cores read 16 bytes at once, or 4 for our own kernels (stem.h). Returns the buffers of a
 // Program without instructions yet.
-Lowering start_storage(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits,
-                       TensorLayout layout);
-// Whether the GPU has our own kernels for the graph's first convolution, in half precision.
-bool has_stem_kernels(const Graph& graph, const DeviceLimits& limits);
+Lowering start_storage(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
+// DescribeOptions::layout if given. Else NCHW for strict fp32 on GPUs before compute capability 9.0: cuDNN's
+// Winograd engines, which later GPUs lack, need no copies of tensors there
+// (docs/how-to/new-gpu.md#layout-of-strict-fp32). NHWC for all other precisions, whose engines are made for
+// it, and for networks with depthwise convolutions, for which our kernels have only NHWC. Throws Error(usage)
+// if NCHW is asked for where it isn't supported.
+TensorLayout choose_layout(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
 
 // Counters of ended blocks (norm_partition.h), as many as the norm with the most needs.
 BufferId add_norm_counters(Program& program, const Graph& graph, const std::vector<LayerFusion>& layers);
