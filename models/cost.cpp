@@ -5,10 +5,6 @@
 namespace plumb {
 namespace {
 
-const MarginLoss* margin_loss(const Graph& graph) {
-  return graph.ops.empty() ? nullptr : std::get_if<MarginLoss>(&graph.ops.back());
-}
-
 std::int64_t embedding(const Graph& graph, const MarginLoss& loss) {
   return graph.parameters[loss.weight].dims.back();
 }
@@ -22,12 +18,12 @@ std::int64_t parameter_count(const Graph& graph) {
 }
 
 std::int64_t backbone_parameter_count(const Graph& graph) {
-  const MarginLoss* loss = margin_loss(graph);
+  const MarginLoss* loss = graph.margin_loss();
   return parameter_count(graph) - (loss ? graph.parameters[loss->weight].elements() : 0);
 }
 
 std::int64_t head_parameter_count(const Graph& graph) {
-  const MarginLoss* loss = margin_loss(graph);
+  const MarginLoss* loss = graph.margin_loss();
   return loss ? loss->classes * embedding(graph, *loss) : 0;
 }
 
@@ -47,7 +43,7 @@ std::int64_t macs_per_image(const Graph& graph) {
 }
 
 std::int64_t head_macs_per_image(const Graph& graph) {
-  const MarginLoss* loss = margin_loss(graph);
+  const MarginLoss* loss = graph.margin_loss();
   if (!loss) return 0;
   // The first ranks hold one class more.
   const std::int64_t each = loss->classes / loss->world_size, larger = loss->classes % loss->world_size;

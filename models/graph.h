@@ -168,6 +168,10 @@ struct Graph {
   std::size_t head_begin = 0;
 
   std::int64_t batch() const { return values.front().shape.n; }
+  // The loss that the Graph ends with, if it is of this kind.
+  const MarginLoss* margin_loss() const {
+    return ops.empty() ? nullptr : std::get_if<MarginLoss>(&ops.back());
+  }
 };
 
 }  // namespace plumb

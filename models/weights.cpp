@@ -5,7 +5,6 @@
 #include <span>
 #include <system_error>
 #include <thread>
-#include <variant>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -118,7 +117,7 @@ void draw(const Parameter& parameter, std::uint64_t seed, std::int64_t first, st
 }  // namespace
 
 std::optional<ParameterId> class_centres(const Graph& graph) {
-  const auto* loss = graph.ops.empty() ? nullptr : std::get_if<MarginLoss>(&graph.ops.back());
+  const MarginLoss* loss = graph.margin_loss();
   return loss ? std::optional(loss->weight) : std::nullopt;
 }
 

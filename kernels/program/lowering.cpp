@@ -88,10 +88,8 @@ void drop_unused_buffers(Program& program) {
 namespace {
 
 bool is_sampled(const Graph& graph, ParameterId parameter) {
-  return std::any_of(graph.ops.begin(), graph.ops.end(), [parameter](const Op& op) {
-    const auto* loss = std::get_if<MarginLoss>(&op);
-    return loss && loss->head == Head::sampled && loss->weight == parameter;
-  });
+  const MarginLoss* loss = graph.margin_loss();
+  return loss && loss->head == Head::sampled && loss->weight == parameter;
 }
 
 ParameterBuffers add_parameter(Lowering& lowering, ParameterId id, DType weight_gradients) {

@@ -26,15 +26,6 @@ BufferId find_overflow(Lowering& lowering) {
   return overflow;
 }
 
-// The margin loss of these class centers.
-std::size_t op_of(const Graph& graph, ParameterId weight) {
-  for (std::size_t i = 0; i < graph.ops.size(); ++i) {
-    const auto* loss = std::get_if<MarginLoss>(&graph.ops[i]);
-    if (loss && loss->weight == weight) return i;
-  }
-  return kNone;
-}
-
 }  // namespace
 
 void lower_update(Lowering& lowering, bool scale_loss) {
@@ -44,7 +35,7 @@ void lower_update(Lowering& lowering, bool scale_loss) {
   for (const auto& [parameter, rows] : tensors.sampled_rows)
     add_update_rows(lowering, parameter, rows, lowering.graph.parameters[parameter].name + ".update_rows",
                     overflow)
-        .op = op_of(lowering.graph, parameter);
+        .op = lowering.graph.ops.size() - 1;  // the margin loss
   Update update{.state = tensors.state, .overflow = overflow, .parameters = {}};
   for (ParameterId id = 0; id < tensors.parameters.size(); ++id)
     if (lowering.graph.parameters[id].trained && !tensors.sampled_rows.contains(id))
