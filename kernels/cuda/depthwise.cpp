@@ -40,15 +40,8 @@ Binder prepare(const Context&, Instruction& instruction, const DepthwiseShape&, 
 }  // namespace
 
 Binder prepare_depthwise(Context& context, Instruction& instruction) {
-  const Conv& op = context.op<Conv>(instruction);
-  const auto* forward = instruction.as<ConvForward>();
-  const auto* weights = instruction.as<ConvBackwardWeights>();
-  const bool is_fused =
-      (forward && (forward->scale_shift || forward->sums)) || (weights && weights->scale_shift);
-  if (!is_depthwise(context.graph, op) || op.in == 0 || is_fused)
-    throw std::logic_error(instruction.name + " isn't a plain depthwise convolution behind another layer");
   instruction.workspace_bytes = 0;
-  const DepthwiseShape shape = depthwise_shape(context.graph, op);
+  const DepthwiseShape shape = depthwise_shape(context.graph, context.op<Conv>(instruction));
   return std::visit([&](const auto& conv) { return prepare(context, instruction, shape, conv); },
                     instruction.operation);
 }

@@ -1,13 +1,9 @@
 #include "kernels/cuda/own/pool.h"
 
-#include <stdexcept>
-
 #include "kernels/cuda/binding.h"
 
 namespace plumb::cuda {
 namespace {
-
-constexpr int kLargestKernel = 16;  // argmax is one byte
 
 PoolShape shape_of(const Context& context, const Pool& op) {
   const Shape &in = context.graph.values[op.in].shape, &out = context.graph.values[op.out].shape;
@@ -23,17 +19,10 @@ PoolShape shape_of(const Context& context, const Pool& op) {
           .layout = context.layout()};
 }
 
-const Pool& pool_of(const Context& context, const Instruction& instruction) {
-  const Pool& op = context.op<Pool>(instruction);
-  if (op.kind == Pool::Kind::max && op.kernel > kLargestKernel)
-    throw std::logic_error(instruction.name + ": a max pool wants a kernel of at most 16");
-  return op;
-}
-
 }  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const PoolForward& pool) {
-  const Pool& op = pool_of(context, instruction);
+  const Pool& op = context.op<Pool>(instruction);
   return launching(context, [=, is_max = op.kind == Pool::Kind::max, shape = shape_of(context, op),
                              dtype = context.dtype(pool.in)](const Arena& arena, cudaStream_t stream) {
     if (is_max)
@@ -46,7 +35,7 @@ Binder prepare(Context& context, Instruction& instruction, const PoolForward& po
 }
 
 Binder prepare(Context& context, Instruction& instruction, const PoolBackward& pool) {
-  const Pool& op = pool_of(context, instruction);
+  const Pool& op = context.op<Pool>(instruction);
   return launching(context, [=, is_max = op.kind == Pool::Kind::max, shape = shape_of(context, op),
                              dtype = context.dtype(pool.d_out)](const Arena& arena, cudaStream_t stream) {
     if (is_max)

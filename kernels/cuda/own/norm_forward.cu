@@ -1,5 +1,3 @@
-#include <stdexcept>
-
 #include "kernels/cuda/own/norm.h"
 #include "kernels/cuda/own/norm_coefficients.h"
 #include "kernels/cuda/own/norm_tile.h"
@@ -253,12 +251,6 @@ void launch_norm_finalize(std::int64_t pixels, int channels, const float* sums, 
 
 void launch_norm_apply(const NormPartition& partition, DType dtype, const NormApply& pass,
                        cudaStream_t stream, const NormInputSums& from) {
-  if (pass.slope.data && (pass.residual || pass.mask || pass.relu))
-    throw std::logic_error("a PReLU goes with neither a residual nor a ReLU");
-  if (pass.mask && partition.plane > 1) throw std::logic_error("masks have a bit per channel of NHWC");
-  if (from.sums && dtype == DType::f32) throw std::logic_error("convolutions gather the sums of halves only");
-  if (pass.out_sums && (pass.slope.data || pass.residual))
-    throw std::logic_error("sums of a norm's output go with neither a PReLU nor a residual");
   with_access(partition, dtype, [&]<typename Of>(Of) {
     const dim3 block = pass_block(partition);
     const auto kernel = pass.out_sums     ? norm_apply<Of, false, true>

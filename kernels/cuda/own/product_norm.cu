@@ -1,4 +1,3 @@
-#include <stdexcept>
 #include <type_traits>
 
 #include "kernels/cuda/own/norm_coefficients.h"
@@ -343,13 +342,6 @@ __global__ void __launch_bounds__(kThreads)
   if (first_row == 0 && thread == 0) operands.shift[inputs] = 1 / power;
 }
 
-void check_shape(const ProductNormShape& shape) {
-  if (shape.inputs % 64 != 0 || shape.inputs > kMostProductInputs || shape.outputs % 16 != 0 ||
-      shape.outputs > kMostProductOutputs)
-    throw std::logic_error(
-        "norms of products want inputs in 64s, at most 1024, and outputs in 16s, at most 4096");
-}
-
 // Calls use(rows) with a block's rows as std::integral_constant: as many as leave about a block for each of
 // an H100's 132 multiprocessors.
 template <typename Use>
@@ -367,7 +359,6 @@ void with_rows(int rows, const Use& use) {
 void launch_product_norm_statistics(const ProductNormShape& shape, DType dtype,
                                     const ProductStatistics& operands, const NormStatistics& into,
                                     cudaStream_t stream) {
-  check_shape(shape);
   with_type_of(dtype, [&]<typename T>(T) {
     with_rows(shape.outputs, [&](auto rows) {
       gpu::launch(product_norm_statistics<T, rows>, dim3(blocks_for(shape.outputs, rows)), dim3(kThreads),
@@ -379,7 +370,6 @@ void launch_product_norm_statistics(const ProductNormShape& shape, DType dtype,
 
 void launch_product_norm_backward(const ProductNormShape& shape, DType dtype, const ProductBackward& operands,
                                   cudaStream_t stream) {
-  check_shape(shape);
   with_type_of(operands.d_weight_dtype, [&]<typename T>(T) {
     gpu::launch(product_norm_gradients<T>, dim3(blocks_for(shape.outputs, kThreads / 32)), dim3(kThreads), 0,
                 stream, shape, operands);
