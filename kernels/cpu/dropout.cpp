@@ -11,13 +11,6 @@
 namespace plumb::cpu {
 namespace {
 
-template <typename T>
-struct Dropped {
-  ChannelLayout layout;
-  const T* from = nullptr;
-  T* into = nullptr;
-};
-
 constexpr std::int64_t kBlocks = 256;  // of four elements each; one thread's task
 using Factors = std::array<std::array<float, kBlocks>, 4>;
 
@@ -35,16 +28,14 @@ void make_factors(const DropoutRule& rule, const StepState& step, std::uint64_t 
 }
 
 template <typename T>
-void clear_padding(const Dropped<T>& at, std::int64_t image) {
-  const ChannelLayout& layout = at.layout;
+void clear_padding(const ChannelLayout& layout, T* image) {
   for (std::int64_t channel = layout.channels; channel < layout.blocks() * layout.block; ++channel)
-    for (std::int64_t pixel = 0; pixel < layout.pixels; ++pixel)
-      at.into[image * layout.image_stride() + layout.offset(channel, pixel)] = T{};
+    for (std::int64_t pixel = 0; pixel < layout.pixels; ++pixel) image[layout.offset(channel, pixel)] = T{};
 }
 
 template <typename T>
-void dropout(const Dropped<T>& at, const DropoutRule& rule, const StepState& step) {
-  const ChannelLayout& layout = at.layout;
+void dropout(const ChannelLayout& layout, const T* all_from, T* all_into, const DropoutRule& rule,
+             const StepState& step) {
   const std::int64_t elements = layout.channels * layout.pixels;
   const std::int64_t parts = (elements + 4 * kBlocks - 1) / (4 * kBlocks);
 #pragma omp parallel for schedule(static)
@@ -52,8 +43,8 @@ void dropout(const Dropped<T>& at, const DropoutRule& rule, const StepState& ste
     const std::int64_t image = item / parts, first = item % parts * 4 * kBlocks;
     Factors factors;
     make_factors(rule, step, step.first_sample + static_cast<std::uint64_t>(image), first / 4, factors);
-    const T* from = at.from + image * layout.image_stride();
-    T* into = at.into + image * layout.image_stride();
+    const T* from = all_from + image * layout.image_stride();
+    T* into = all_into + image * layout.image_stride();
     std::int64_t channel = first / layout.pixels, pixel = first % layout.pixels;
     for (std::int64_t i = 0; i < std::min(4 * kBlocks, elements - first); ++i) {
       const std::int64_t offset = layout.offset(channel, pixel);
@@ -63,7 +54,7 @@ void dropout(const Dropped<T>& at, const DropoutRule& rule, const StepState& ste
       pixel = 0;
       ++channel;
     }
-    if (first == 0) clear_padding(at, image);
+    if (first == 0) clear_padding(layout, into);
   }
 }
 
@@ -79,8 +70,7 @@ Binder drop(Context& context, Instruction& instruction, BufferId from, BufferId 
   return with_type_of(dtype, [&]<typename T>(T) {
     return call.finish([=, form = *channel_layout(layout),
                         rule = dropout_rule(op.seed, op.name, op.probability)](const BoundOperands& at) {
-      dropout<T>({.layout = form, .from = at.as<T>(in), .into = at.as<T>(out)}, rule,
-                 at.as<const State>(now)->step);
+      dropout(form, at.as<const T>(in), at.as<T>(out), rule, at.as<const State>(now)->step);
     });
   });
 }

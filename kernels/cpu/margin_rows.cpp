@@ -83,24 +83,20 @@ void class_norms(const MarginSizes& p, const float* rows, std::ptrdiff_t used, f
   std::fill(inverse_norms + used, inverse_norms + p.rows, 0.0f);
 }
 
-struct CentresBackward {
-  const float *products = nullptr, *normalized = nullptr, *rows = nullptr, *inverse_norms = nullptr;
-  float* d_rows = nullptr;
-};
-
 // u = products^T x^, then d_w = u - w (w . u) / |w|^2; the products already include 1 / |w|. A block of
 // centers stays in cache: reads 4 (N + E), writes 4 E bytes per center.
-void weight_gradient(const MarginSizes& p, const CentresBackward& at) {
+void weight_gradient(const MarginSizes& p, const float* products, const float* normalized, const float* rows,
+                     const float* inverse_norms, float* d_rows) {
   int status = dnnl_success;
 #pragma omp parallel for schedule(static) reduction(max : status) if (p.images * p.rows >= kWorthThreads)
   for (std::ptrdiff_t begin = 0; begin < p.rows; begin += kRowBlock) {
     const std::ptrdiff_t count = std::min(kRowBlock, p.rows - begin);
-    status = std::max<int>(status, multiply(true, count, p.embedding, p.images, at.products + begin, p.rows,
-                                            at.normalized, at.d_rows + begin * p.embedding));
+    status = std::max<int>(status, multiply(true, count, p.embedding, p.images, products + begin, p.rows,
+                                            normalized, d_rows + begin * p.embedding));
     for (std::ptrdiff_t j = begin; j < begin + count; ++j) {
-      const float* w = at.rows + j * p.embedding;
-      float* u = at.d_rows + j * p.embedding;
-      const float inverse_norm = at.inverse_norms[j];
+      const float* w = rows + j * p.embedding;
+      float* u = d_rows + j * p.embedding;
+      const float inverse_norm = inverse_norms[j];
       const float along = fast_dot(w, u, p.embedding) * inverse_norm * inverse_norm;
 #pragma omp simd
       for (std::ptrdiff_t e = 0; e < p.embedding; ++e) u[e] -= along * w[e];
@@ -172,11 +168,8 @@ Binder prepare(Context& context, Instruction& instruction, const MarginWeightGra
   const MarginSizes p = margin_sizes(context.graph, instruction.op);
   context.settle(margin.d_rows, plain_layout({p.rows, p.embedding}));
   return bind_loop([=](const Arena& at) {
-    weight_gradient(p, {.products = at.as(margin.products),
-                        .normalized = at.as(margin.normalized),
-                        .rows = at.as(margin.rows),
-                        .inverse_norms = at.as(margin.class_inverse_norms),
-                        .d_rows = at.as(margin.d_rows)});
+    weight_gradient(p, at.as(margin.products), at.as(margin.normalized), at.as(margin.rows),
+                    at.as(margin.class_inverse_norms), at.as(margin.d_rows));
   });
 }
 

@@ -41,22 +41,15 @@ Row softmax_row(const float* logits, T* gradient, std::size_t classes, std::int3
 }
 
 template <typename T>
-struct Operands {
-  const float* logits = nullptr;
-  const std::int32_t* labels = nullptr;
-  T* gradient = nullptr;
-};
-
-template <typename T>
-IterationMetrics softmax_loss(const Operands<T>& at, std::size_t batch, std::size_t classes,
-                              float smoothing) {
+IterationMetrics softmax_loss(const float* logits, const std::int32_t* labels, T* gradient, std::size_t batch,
+                              std::size_t classes, float smoothing) {
   double loss = 0;
   int top1 = 0, top5 = 0;
   const float inverse_batch = 1 / static_cast<float>(batch);
   // Serial, since rows are few and short: the order of the sum doesn't depend on the number of threads.
   for (std::size_t n = 0; n < batch; ++n) {
-    const Row row = softmax_row(at.logits + n * classes, at.gradient + n * classes, classes, at.labels[n],
-                                smoothing, inverse_batch);
+    const Row row = softmax_row(logits + n * classes, gradient + n * classes, classes, labels[n], smoothing,
+                                inverse_batch);
     loss += row.loss;
     top1 += row.rank_of_label < 1 ? 1 : 0;
     top5 += row.rank_of_label < 5 ? 1 : 0;
@@ -78,10 +71,8 @@ Binder prepare(Context& context, Instruction& instruction, const SoftmaxCrossEnt
                       smoothing = static_cast<float>(op.label_smoothing)](const Arena& at) {
       State& state = *at.as<State>(loss.state);
       state.metrics[state.step.iteration % kMetricsKept] =
-          softmax_loss<T>({.logits = at.as(loss.logits),
-                           .labels = at.as<std::int32_t>(loss.labels),
-                           .gradient = at.as<T>(loss.d_logits)},
-                          batch, classes, smoothing);
+          softmax_loss(at.as(loss.logits), at.as<std::int32_t>(loss.labels), at.as<T>(loss.d_logits), batch,
+                       classes, smoothing);
     });
   });
 }

@@ -13,8 +13,7 @@ Binder drop(Context& context, Instruction& instruction, BufferId from, BufferId 
   if (context.layout() == TensorLayout::nchw) shape = {.n = shape.n, .c = shape.c * shape.h * shape.w};
   return launching(context, [=, rule = dropout_rule(op.seed, op.name, op.probability),
                              dtype = context.dtype(from)](const Arena& arena, cudaStream_t stream) {
-    launch_dropout({.in = arena.data(from), .out = arena.data(into), .dtype = dtype, .shape = shape}, rule,
-                   arena.as<State>(state), stream);
+    launch_dropout(dtype, shape, arena.data(from), arena.data(into), rule, arena.as<State>(state), stream);
   });
 }
 

@@ -29,11 +29,8 @@ TEST_F(LargeHeads, RowsOfAllCentresReachTheLastOne) {
 
   d_rows.set_from_end(0, 5);  // along the row: projected out
   d_rows.set_from_end(1, 7);
-  const ProjectedRows projected{.d_rows = d_rows.data(),
-                                .rows = rows.data(),
-                                .dtype = DType::f16,
-                                .inverse_norms = inverse_norms.floats()};
-  launch_project_rows(projected, kClasses, kEmbedding, nullptr);
+  launch_project_rows(DType::f16, d_rows.data(), rows.data(), inverse_norms.floats(), kClasses, kEmbedding,
+                      nullptr);
   EXPECT_EQ(d_rows.from_end(0), 0);
   EXPECT_EQ(d_rows.from_end(1), 7);
 }

@@ -232,8 +232,7 @@ TEST_F(LargeSizes, DropoutReachesTheLastImage) {
     SparseTensor in(DType::f16, shape.elements()), out(DType::f16, shape.elements());
     in.set_from_end(0, 5);
     const State state{};
-    launch_dropout({in.data(), out.data(), DType::f16, shape}, dropout_rule(1, "dropout", 0), &state,
-                   nullptr);
+    launch_dropout(DType::f16, shape, in.data(), out.data(), dropout_rule(1, "dropout", 0), &state, nullptr);
     EXPECT_EQ(out.from_end(0), 5);
   }
 }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <tuple>
 
 #include "kernels/cpu/element_types.h"
 #include "kernels/program/winograd_plan.h"
@@ -38,11 +39,14 @@ struct WinogradTransforms {
 };
 
 // Arrays are by WinogradKind.
+template <typename Element>
+using WinogradTransformsByKind = std::array<WinogradTransforms<Element>, 3>;
 struct WinogradVectors {
-  std::array<WinogradTransforms<float>, 3> of_floats;
-  std::array<WinogradTransforms<Bf16>, 3> of_halves;
+  std::tuple<WinogradTransformsByKind<float>, WinogradTransformsByKind<Bf16>> transforms;
   template <typename Element>
-  const WinogradTransforms<Element>& transform(WinogradKind kind) const;
+  const WinogradTransforms<Element>& transform(WinogradKind kind) const {
+    return std::get<WinogradTransformsByKind<Element>>(transforms)[static_cast<std::size_t>(kind)];
+  }
   // Turns sums for 6x6 transformed weights into the gradient of 3x3 weights; of plain and strided.
   std::array<void (*)(const WinogradPlanes<const float>& from, const WinogradPlanes<float>& to), 2>
       weight_sums;
@@ -55,15 +59,6 @@ struct WinogradVectors {
   void (*multiply_gradients)(const float* inputs, const float* gradients, std::int64_t tiles,
                              float* d_weights, bool adds);
 };
-
-template <>
-inline const WinogradTransforms<float>& WinogradVectors::transform(WinogradKind kind) const {
-  return of_floats[static_cast<std::size_t>(kind)];
-}
-template <>
-inline const WinogradTransforms<Bf16>& WinogradVectors::transform(WinogradKind kind) const {
-  return of_halves[static_cast<std::size_t>(kind)];
-}
 
 extern const WinogradVectors kWinogradAvx2, kWinogradAvx512;
 

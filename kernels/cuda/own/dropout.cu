@@ -76,14 +76,14 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void launch_dropout(const DropoutTensors& tensors, const DropoutRule& rule, const State* state,
-                    cudaStream_t stream) {
-  const std::int64_t pixels = tensors.shape.h * tensors.shape.w;
-  const dim3 grid(blocks_for(divide_up(pixels, kPixels) * divide_up(tensors.shape.c, kChannels), 1),
-                  static_cast<unsigned>(tensors.shape.n));
-  with_type_of(tensors.dtype, [&]<typename T>(T) {
-    gpu::launch(dropout<T>, grid, kThreads, 0, stream, as<T>(tensors.in), as<T>(tensors.out), pixels,
-                static_cast<int>(tensors.shape.c), rule, state);
+void launch_dropout(DType dtype, const Shape& shape, const std::byte* in, std::byte* out,
+                    const DropoutRule& rule, const State* state, cudaStream_t stream) {
+  const std::int64_t pixels = shape.h * shape.w;
+  const dim3 grid(blocks_for(divide_up(pixels, kPixels) * divide_up(shape.c, kChannels), 1),
+                  static_cast<unsigned>(shape.n));
+  with_type_of(dtype, [&]<typename T>(T) {
+    gpu::launch(dropout<T>, grid, kThreads, 0, stream, as<T>(in), as<T>(out), pixels,
+                static_cast<int>(shape.c), rule, state);
   });
 }
 

@@ -12,16 +12,11 @@
 
 namespace plumb::cuda {
 
-struct DropoutTensors {
-  const std::byte* in = nullptr;  // of this shape, in a multiple of 8 channels
-  std::byte* out = nullptr;
-  DType dtype = DType::f32;  // of both: f32, f16 or bf16
-  Shape shape;
-};
 // out = keep_scale * in for elements kept in the state's iteration, else 0; forward and backward alike. Image
-// n of the batch is sample first_sample + n. Enqueued on the stream. Addresses are multiples of 16 bytes. At
-// most 65535 images of fewer than 2^32 elements each.
-void launch_dropout(const DropoutTensors& tensors, const DropoutRule& rule, const State* state,
-                    cudaStream_t stream);
+// n of the batch is sample first_sample + n. Both are f32, f16 or bf16, of this shape, in a multiple of 8
+// channels. Enqueued on the stream. Addresses are multiples of 16 bytes. At most 65535 images of fewer than
+// 2^32 elements each.
+void launch_dropout(DType dtype, const Shape& shape, const std::byte* in, std::byte* out,
+                    const DropoutRule& rule, const State* state, cudaStream_t stream);
 
 }  // namespace plumb::cuda

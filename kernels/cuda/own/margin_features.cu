@@ -133,11 +133,11 @@ void launch_features_backward(const float* d_unit, const float* unit, const floa
               inverse_norms, d_features, images, static_cast<int>(embedding));
 }
 
-void launch_project_rows(const ProjectedRows& at, std::int64_t classes, std::int64_t embedding,
-                         cudaStream_t stream) {
-  with_type_of(at.dtype, [&]<typename T>(T) {
-    gpu::launch(project_rows<T>, blocks_for(classes, kRowsPerBlock), kThreads, 0, stream, as<T>(at.d_rows),
-                as<T>(at.rows), at.inverse_norms, classes, static_cast<int>(embedding));
+void launch_project_rows(DType dtype, std::byte* d_rows, const std::byte* rows, const float* inverse_norms,
+                         std::int64_t classes, std::int64_t embedding, cudaStream_t stream) {
+  with_type_of(dtype, [&]<typename T>(T) {
+    gpu::launch(project_rows<T>, blocks_for(classes, kRowsPerBlock), kThreads, 0, stream, as<T>(d_rows),
+                as<T>(rows), inverse_norms, classes, static_cast<int>(embedding));
   });
 }
 

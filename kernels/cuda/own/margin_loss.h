@@ -88,15 +88,10 @@ void launch_features_backward(const float* d_unit, const float* unit, const floa
                               float* d_features, std::int64_t images, std::int64_t embedding,
                               cudaStream_t stream);
 
-// In place: U becomes U - w (w . U) / |w|^2. U is the result of the product with the features, d_w^ / |w|.
-struct ProjectedRows {
-  std::byte* d_rows = nullptr;
-  const std::byte* rows = nullptr;
-  DType dtype = DType::f32;  // of both
-  const float* inverse_norms = nullptr;
-};
-void launch_project_rows(const ProjectedRows& at, std::int64_t classes, std::int64_t embedding,
-                         cudaStream_t stream);
+// In place: U = d_rows becomes U - w (w . U) / |w|^2, where w = rows. U is the result of the product with the
+// features, d_w^ / |w|.
+void launch_project_rows(DType dtype, std::byte* d_rows, const std::byte* rows, const float* inverse_norms,
+                         std::int64_t classes, std::int64_t embedding, cudaStream_t stream);
 
 // Rows of this rank's `own_classes` centers: its distinct labels, ascending, then values of
 // class_permutation(key, iteration, own_classes) that are no labels, in order, until there are max(least,
