@@ -22,8 +22,8 @@ namespace plumb::cuda {
 
 // The device's resources for all its Programs.
 struct Engines {
-  ConvEngine& convolutions;
-  GemmEngine& products;
+  const ConvEngine& convolutions;
+  const GemmEngine& products;
   cudaStream_t stream = nullptr;       // of the compute lane
   IterationRecord* records = nullptr;  // the ring, as the device addresses it
   int warpgroup_multiprocessors = 0;   // of a GPU that has products of warpgroups (window_shape.h)
@@ -65,11 +65,10 @@ bool suits_warpgroups(const Engines& device, const Program& program, const Instr
 
 // Plans matrix products that run one after another. Sets the instruction's engine and workspace; the plans'
 // own workspace begins after `reserved` bytes.
-std::vector<std::shared_ptr<const GemmPlan>> plan_products(Context& context, Instruction& instruction,
-                                                           std::vector<GemmProblem> problems,
-                                                           std::size_t reserved);
-std::shared_ptr<const GemmPlan> plan_product(Context& context, Instruction& instruction,
-                                             const GemmProblem& problem, std::size_t reserved = 0);
+std::vector<GemmPlan> plan_products(Context& context, Instruction& instruction,
+                                    std::vector<GemmProblem> problems, std::size_t reserved);
+GemmPlan plan_product(Context& context, Instruction& instruction, const GemmProblem& problem,
+                      std::size_t reserved = 0);
 // An instruction that is one product of two buffers.
 Binder bind_product(Context& context, Instruction& instruction, const GemmProblem& problem, Read a, Read b,
                     Write c);

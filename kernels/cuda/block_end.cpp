@@ -81,23 +81,23 @@ Binder prepare_products(Context& context, Instruction& instruction, const BlockE
       return bias.round(reinterpret_cast<const std::byte*>(scale_shift + shape.outputs), workspace, stream);
     };
     if (end.shortcut_in)
-      plans[1]->run(stream,
-                    {.a = arena.data(*end.shortcut_in),
-                     .b = arena.data(*end.shortcut_scaled_transposed),
-                     .bias = shift_of(line),
-                     .c = out},
-                    workspace + bias.bytes);
+      plans[1].run(stream,
+                   {.a = arena.data(*end.shortcut_in),
+                    .b = arena.data(*end.shortcut_scaled_transposed),
+                    .bias = shift_of(line),
+                    .c = out},
+                   workspace + bias.bytes);
     else if (line)
       launch_norm_apply(partition_norm(shape.pixels, shape.outputs), dtype,
                         {.in = added, .scale_shift = line, .out = out}, stream);
-    plans[0]->run(stream,
-                  {.a = arena.data(end.in),
-                   .b = arena.data(end.scaled_transposed),
-                   .bias = shift_of(arena.as<float>(end.scale_shift)),
-                   .added = line ? out : added,
-                   .relu_mask = arena.data(end.relu_mask),
-                   .c = out},
-                  workspace + bias.bytes);
+    plans[0].run(stream,
+                 {.a = arena.data(end.in),
+                  .b = arena.data(end.scaled_transposed),
+                  .bias = shift_of(arena.as<float>(end.scale_shift)),
+                  .added = line ? out : added,
+                  .relu_mask = arena.data(end.relu_mask),
+                  .c = out},
+                 workspace + bias.bytes);
   });
 }
 
@@ -122,16 +122,16 @@ Binder prepare_products(Context& context, Instruction& instruction, const BlockE
     std::byte *const workspace = arena.workspace(), *const d_in = arena.data(end.d_in);
     const auto* const shift = arena.as<float>(end.shift);
     if (is_half) check(cudaMemsetAsync(workspace + zero_at, 0, sizeof(float), stream));
-    plans[0]->run(stream,
-                  {.a = arena.data(end.in),
-                   .b = arena.data(end.factors),
-                   .bias = bias.round(arena.data(end.shift), workspace, stream),
-                   .factor = shift + shape.inputs,
-                   .zero = reinterpret_cast<const float*>(workspace + zero_at),
-                   .c = d_in},
-                  workspace + reserved);
-    plans[1]->run(stream, {.a = arena.data(end.d_out), .b = arena.data(end.scaled), .added = d_in, .c = d_in},
-                  workspace + reserved);
+    plans[0].run(stream,
+                 {.a = arena.data(end.in),
+                  .b = arena.data(end.factors),
+                  .bias = bias.round(arena.data(end.shift), workspace, stream),
+                  .factor = shift + shape.inputs,
+                  .zero = reinterpret_cast<const float*>(workspace + zero_at),
+                  .c = d_in},
+                 workspace + reserved);
+    plans[1].run(stream, {.a = arena.data(end.d_out), .b = arena.data(end.scaled), .added = d_in, .c = d_in},
+                 workspace + reserved);
   });
 }
 
@@ -203,15 +203,15 @@ Binder prepare(Context& context, Instruction& instruction, const BlockEndForward
       .second_outputs = end.shortcut_in ? static_cast<int>(context.buffer(*end.shortcut_in).dims.at(1)) : 0};
   const int walks_on = by_warpgroups(context, instruction) ? context.warpgroup_multiprocessors : 0;
   return launching(context, [=, dtype = context.dtype(end.in)](const Arena& arena, cudaStream_t stream) {
-    const BlockEndOutput operands{.in = arena.data(end.in),
-                                  .weight = arena.data(end.scaled_transposed),
-                                  .scale_shift = arena.as<float>(end.scale_shift),
-                                  .residual = arena.optional(end.residual),
-                                  .residual_scale_shift = arena.optional<float>(end.residual_scale_shift),
-                                  .shortcut_in = arena.optional(end.shortcut_in),
-                                  .shortcut_weight = arena.optional(end.shortcut_scaled_transposed),
-                                  .out = arena.data(end.out),
-                                  .mask = arena.as<std::uint8_t>(end.relu_mask)};
+    const EndAddresses operands{.left = arena.data(end.in),
+                                .weight = arena.data(end.scaled_transposed),
+                                .second_left = arena.optional(end.shortcut_in),
+                                .second_weight = arena.optional(end.shortcut_scaled_transposed),
+                                .added = arena.optional(end.residual),
+                                .scale_shift = arena.as<float>(end.scale_shift),
+                                .added_scale_shift = arena.optional<float>(end.residual_scale_shift),
+                                .made_mask = arena.as<std::uint8_t>(end.relu_mask),
+                                .out = arena.data(end.out)};
     if (walks_on > 0)
       launch_block_end_walk(dtype, shape, walks_on, operands, stream);
     else
@@ -279,21 +279,21 @@ Binder prepare(Context& context, Instruction& instruction, const BlockEndBackwar
       by_warpgroups(context, instruction) ? launch_wide_block_end_through : launch_block_end_through;
   return launching(context, [=, dtype = context.dtype(end.in)](const Arena& arena, cudaStream_t stream) {
     launch(dtype, shape,
-           {.d_out = arena.data(end.d_out),
+           {.left = arena.data(end.d_out),
             .weight = arena.data(end.scaled),
-            .in = arena.data(end.in),
-            .factors = arena.data(end.factors),
-            .shift = arena.as<float>(end.shift),
+            .second_left = arena.data(end.in),
+            .second_weight = arena.data(end.factors),
             .scale_shift = arena.optional<float>(end.scale_shift),
+            .shift = arena.as<float>(end.shift),
+            .out = arena.data(end.d_in),
             .norm_in = arena.optional(end.norm_in),
-            .d_in = arena.data(end.d_in),
-            .norm = {.scale = arena.optional<float>(end.scale),
-                     .mean = arena.optional<float>(end.mean),
-                     .inv_std = arena.optional<float>(end.inv_std),
-                     .d_scale = arena.optional<float>(end.d_scale),
-                     .d_bias = arena.optional<float>(end.d_bias),
-                     .coefficients = arena.optional<float>(end.coefficients)},
             .partials = arena.workspace<float>()},
+           {.scale = arena.optional<float>(end.scale),
+            .mean = arena.optional<float>(end.mean),
+            .inv_std = arena.optional<float>(end.inv_std),
+            .d_scale = arena.optional<float>(end.d_scale),
+            .d_bias = arena.optional<float>(end.d_bias),
+            .coefficients = arena.optional<float>(end.coefficients)},
            stream);
   });
 }

@@ -55,32 +55,6 @@ BufferId set_pass(ConvProblem&, const auto&, const Program&) {
   return kNone;
 }
 
-class PlansAmong final : public ConvCandidates {
- public:
-  PlansAmong(std::unique_ptr<ConvCandidates> engines, std::vector<std::unique_ptr<ConvPlan>> plans,
-             std::size_t before)
-      : engines_(std::move(engines)), plans_(std::move(plans)), before_(std::min(before, engines_->size())) {
-    for (const auto& plan : plans_) names_.push_back(plan->engine());
-  }
-  std::size_t size() const override { return engines_->size() + plans_.size(); }
-  std::string engine(std::size_t i) const override {
-    return is_plan(i) ? names_[i - before_] : engines_->engine(engine_at(i));
-  }
-  std::unique_ptr<ConvPlan> build(std::size_t i) override {
-    return is_plan(i) ? std::move(plans_[i - before_]) : engines_->build(engine_at(i));
-  }
-  std::string failure() const override { return engines_->failure(); }
-
- private:
-  bool is_plan(std::size_t i) const { return i >= before_ && i < before_ + plans_.size(); }
-  std::size_t engine_at(std::size_t i) const { return i < before_ ? i : i - plans_.size(); }
-
-  std::unique_ptr<ConvCandidates> engines_;
-  std::vector<std::unique_ptr<ConvPlan>> plans_;  // null once built
-  std::vector<std::string> names_;
-  std::size_t before_;
-};
-
 }  // namespace
 
 std::string text_of(const ConvProblem& p) {
@@ -115,30 +89,31 @@ bool is_stem(const ConvProblem& p) {
          p.padding == kStemPadding && p.groups == 1 && !p.fusion.normalizes_input;
 }
 
-std::unique_ptr<ConvCandidates> list_among(std::unique_ptr<ConvCandidates> engines,
-                                           std::vector<std::unique_ptr<ConvPlan>> plans, std::size_t before) {
-  if (plans.empty()) return engines;
-  return std::make_unique<PlansAmong>(std::move(engines), std::move(plans), before);
+void ConvCandidates::insert(std::size_t before, std::vector<ConvPlan> plans) {
+  auto at = engines.begin() + static_cast<std::ptrdiff_t>(std::min(before, engines.size()));
+  for (ConvPlan& plan : plans) {
+    std::string engine = plan.engine;
+    at = 1 + engines.insert(at, {std::move(engine), [own = std::move(plan)](std::string&) { return own; }});
+  }
 }
 
 std::shared_ptr<const ConvPlan> ConvEngine::plan(const ConvProblem& problem, std::size_t workspace_limit,
-                                                 const std::string& wanted) {
+                                                 const std::string& wanted) const {
   const std::string text = text_of(problem);
-  std::weak_ptr<const ConvPlan>& known = plans_[{text, workspace_limit, wanted}];
+  std::weak_ptr<const ConvPlan>& known = shared[{text, workspace_limit, wanted}];
   if (std::shared_ptr<const ConvPlan> plan = known.lock()) return plan;
-  const std::unique_ptr<ConvCandidates> listed = candidates(problem, workspace_limit);
-  std::shared_ptr<const ConvPlan> plan;
-  for (std::size_t i = 0; i < listed->size() && !plan && !wanted.empty(); ++i)
-    if (listed->engine(i) == wanted) plan = listed->build(i);
-  for (std::size_t i = 0; i < listed->size() && !plan; ++i)
-    if (listed->engine(i) != wanted) plan = listed->build(i);
-  if (plan) {
+  ConvCandidates listed = candidates(problem, workspace_limit);
+  std::optional<ConvPlan> built;
+  for (const bool is_wanted : {true, false})
+    for (std::size_t i = 0; i < listed.engines.size() && !built; ++i)
+      if ((listed.engines[i].engine == wanted) == is_wanted) built = listed.build(i);
+  if (built) {
+    const auto plan = std::make_shared<const ConvPlan>(*std::move(built));
     known = plan;
     return plan;
   }
-  const std::string failure = listed->failure();
-  throw Error(ExitCode::internal, "{}{}{} within {} MiB of workspace{}{}; {}", library(), kNoEngine, text,
-              workspace_limit >> 20, failure.empty() ? "" : ": ", failure,
+  throw Error(ExitCode::internal, "{}{}{} within {} MiB of workspace{}{}; {}", library, kNoEngine, text,
+              workspace_limit >> 20, listed.failure.empty() ? "" : ": ", listed.failure,
               is_fused(problem) ? "--fusion off does without it" : "try another precision");
 }
 
@@ -173,8 +148,8 @@ Binder prepare_conv(Context& context, Instruction& instruction) {
   const ConvProblem problem = conv_problem(context.graph, context.program, instruction).value();
   const std::shared_ptr<const ConvPlan> plan =
       context.convolutions.plan(problem, instruction.workspace_bytes, instruction.engine);
-  instruction.workspace_bytes = plan->workspace_bytes();
-  instruction.engine = plan->engine();
+  instruction.workspace_bytes = plan->workspace_bytes;
+  instruction.engine = plan->engine;
   std::vector<BufferId> buffers;
   for (const BufferUse& use : instruction.uses()) buffers.push_back(use.buffer);
   return [plan, buffers, lane = instruction.lane, stream = context.stream](const Arena& arena) -> ComputeFn {

@@ -40,34 +40,33 @@ void check_problem(const GemmProblem& problem) {
     throw std::logic_error("a product that applies a mask has no bias");
 }
 
-std::unique_ptr<GemmPlan> GemmEngine::plan(const GemmProblem& problem, std::size_t workspace_limit) {
-  std::vector<std::unique_ptr<GemmPlan>> best = plans(problem, workspace_limit, 1);
+GemmPlan GemmEngine::plan(const GemmProblem& problem, std::size_t workspace_limit) const {
+  std::vector<GemmPlan> best = plans(problem, workspace_limit, 1);
   if (!best.empty()) return std::move(best.front());
   throw Error(ExitCode::internal,
               "{} cannot multiply {} within {} bytes of workspace; pass another one of --fp32, --tf32, "
               "--fp16 and --bf16",
-              library(), text_of(problem), workspace_limit);
+              library, text_of(problem), workspace_limit);
 }
 
-std::vector<std::shared_ptr<const GemmPlan>> plan_products(Context& context, Instruction& instruction,
-                                                           std::vector<GemmProblem> problems,
-                                                           std::size_t reserved) {
+std::vector<GemmPlan> plan_products(Context& context, Instruction& instruction,
+                                    std::vector<GemmProblem> problems, std::size_t reserved) {
   const std::size_t limit = std::max(instruction.workspace_bytes, reserved) - reserved;
-  std::vector<std::shared_ptr<const GemmPlan>> plans;
+  std::vector<GemmPlan> plans;
   std::string engines;
   std::size_t most = 0;
   for (GemmProblem& problem : problems) {
     problem.allow_tf32 = context.program.allow_tf32;
     plans.push_back(context.products.plan(problem, limit));
-    most = std::max(most, plans.back()->workspace_bytes());
-    append_part(engines, plans.back()->engine(), " + ");
+    most = std::max(most, plans.back().workspace_bytes);
+    append_part(engines, plans.back().engine, " + ");
   }
   instruction.workspace_bytes = reserved + most;
   instruction.engine = std::move(engines);
   return plans;
 }
-std::shared_ptr<const GemmPlan> plan_product(Context& context, Instruction& instruction,
-                                             const GemmProblem& problem, std::size_t reserved) {
+GemmPlan plan_product(Context& context, Instruction& instruction, const GemmProblem& problem,
+                      std::size_t reserved) {
   return plan_products(context, instruction, {problem}, reserved).front();
 }
 
@@ -75,7 +74,7 @@ Binder bind_product(Context& context, Instruction& instruction, const GemmProble
                     Write c) {
   return launching(context, [=, plan = plan_product(context, instruction, problem)](const Arena& arena,
                                                                                     cudaStream_t stream) {
-    plan->run(stream, {.a = arena.data(a), .b = arena.data(b), .c = arena.data(c)}, arena.workspace());
+    plan.run(stream, {.a = arena.data(a), .b = arena.data(b), .c = arena.data(c)}, arena.workspace());
   });
 }
 
@@ -98,12 +97,12 @@ Binder prepare(Context& context, Instruction& instruction, const DenseForward& d
   const RoundedOperand bias{problem.out, extent.out};
   return launching(context, [=, plan = plan_product(context, instruction, problem, bias.bytes)](
                                 const Arena& arena, cudaStream_t stream) {
-    plan->run(stream,
-              {.a = arena.data(dense.in),
-               .b = arena.data(dense.weight),
-               .bias = bias.round(arena.data(dense.bias), arena.workspace(), stream),
-               .c = arena.data(dense.out)},
-              arena.workspace() + bias.bytes);
+    plan.run(stream,
+             {.a = arena.data(dense.in),
+              .b = arena.data(dense.weight),
+              .bias = bias.round(arena.data(dense.bias), arena.workspace(), stream),
+              .c = arena.data(dense.out)},
+             arena.workspace() + bias.bytes);
   });
 }
 
@@ -128,9 +127,9 @@ Binder prepare(Context& context, Instruction& instruction, const DenseBackwardWe
                             .out = context.dtype(dense.d_weight)};
   return launching(context, [=, plan = plan_product(context, instruction, problem)](const Arena& arena,
                                                                                     cudaStream_t stream) {
-    plan->run(stream,
-              {.a = arena.data(dense.d_out), .b = arena.data(dense.in), .c = arena.data(dense.d_weight)},
-              arena.workspace());
+    plan.run(stream,
+             {.a = arena.data(dense.d_out), .b = arena.data(dense.in), .c = arena.data(dense.d_weight)},
+             arena.workspace());
     launch_column_sums(dtype, arena.data(dense.d_out), arena.as<float>(dense.d_bias), extent.rows, extent.out,
                        stream);
   });

@@ -242,13 +242,14 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   cudaStream_t compute() const { return lanes_.stream(Lane::compute); }
   IterationRecord* records() const { return reinterpret_cast<IterationRecord*>(records_.get()); }
 
-  std::unique_ptr<ConvEngine> make_convolutions() const {
+  ConvEngine make_convolutions() const {
     const int multiprocessors = gpu_.properties.multiprocessors;
-    auto engines = with_stem_kernels(with_block_end_kernels(with_matrix_products(
-                                         make_conv_engine({.deterministic = deterministic_}), *products_)),
-                                     multiprocessors);
+    ConvEngine engines =
+        with_stem_kernels(with_block_end_kernels(with_matrix_products(
+                              make_conv_engine({.deterministic = deterministic_}), products_)),
+                          multiprocessors);
     return warpgroup_multiprocessors() > 0 ? with_window_kernels(std::move(engines), multiprocessors)
-                                           : std::move(engines);
+                                           : engines;
   }
   int warpgroup_multiprocessors() const {
     const bool has_products = gpu_.properties.compute_capability == kWindowComputeCapability;
@@ -257,12 +258,12 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
 
   // Everything that the times depend on.
   std::string tuning_environment() const {
-    return gpu_.properties.name + ", " + convolutions_->library() +
+    return gpu_.properties.name + ", " + convolutions_.library +
            (deterministic_ ? ", sums in a fixed order" : "");
   }
 
-  Engines engines() {
-    return {*convolutions_, *products_, compute(), records(), warpgroup_multiprocessors()};
+  Engines engines() const {
+    return {convolutions_, products_, compute(), records(), warpgroup_multiprocessors()};
   }
 
   void allocate(std::size_t bytes) {
@@ -331,8 +332,8 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   DeviceLimits limits_;
   Lanes lanes_;
   bool deterministic_;
-  std::unique_ptr<GemmEngine> products_;
-  std::unique_ptr<ConvEngine> convolutions_;
+  GemmEngine products_;
+  ConvEngine convolutions_;
   PinnedMemory records_;
   Graph graph_;
   UpdateRule rule_;

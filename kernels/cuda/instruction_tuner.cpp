@@ -68,6 +68,17 @@ bool gpu_is_lost(cudaStream_t stream) {
   return cudaStreamSynchronize(stream) != cudaSuccess;
 }
 
+// Does the work. A failure is the trial's; throws it if the GPU is no longer usable.
+void attempt(EngineTrial& trial, cudaStream_t stream, const char* what_fails, const auto& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    trial.seconds.reset();
+    trial.failure = what_fails + std::string(error.what());
+    if (gpu_is_lost(stream)) throw;
+  }
+}
+
 // Engines that work come first, of these the ones whose energy is known: those that need less before those
 // that need more, faster ones before slower ones; without times, heuristics order.
 std::tuple<bool, bool, double> rank_of(const EngineTrial& trial) {
@@ -103,14 +114,15 @@ const std::vector<EngineTrial>& InstructionTuner::trials_of(const Program& progr
   if (problem.empty()) return kNoChoice;
   const auto [found, is_new] = trials_.try_emplace(problem);
   if (!is_new) return found->second;
+  const Work work{program, instruction, problem};
   if (suits_warpgroups(device_, program, instruction))
-    found->second = try_both_kernels(program, instruction, problem);
+    found->second = try_both_kernels(work);
   else if (!conv_problem(graph_, program, instruction))
-    found->second = {try_own_kernel(program, instruction, "")};
-  else if (const auto* known = remembered(program, instruction, problem))
+    found->second = {try_own_kernel(work, "")};
+  else if (const auto* known = remembered(work))
     found->second = *known;
   else
-    found->second = try_convolution(program, instruction, problem);
+    found->second = try_convolution(work);
   return found->second;
 }
 
@@ -120,17 +132,14 @@ InstructionCost InstructionTuner::cost_of(const Program& program, const Instruct
   return {.seconds = trials.front().seconds.value_or(0), .failure = trials.front().failure};
 }
 
-const std::vector<EngineTrial>* InstructionTuner::remembered(const Program& program,
-                                                             const Instruction& instruction,
-                                                             const std::string& problem) {
-  const std::vector<EngineTrial>* known = cache_ ? cache_->find(problem) : nullptr;
+const std::vector<EngineTrial>* InstructionTuner::remembered(const Work& work) {
+  const std::vector<EngineTrial>* known = cache_ ? cache_->find(work.problem) : nullptr;
   if (!known || !known->front().seconds) return nullptr;  // unfinished: an engine ended the run that tried it
   if (captures_ && !known->front().captured) return nullptr;  // by a run that captured nothing
-  const auto listed = device_.convolutions.candidates(conv_problem(graph_, program, instruction).value(),
-                                                      instruction.workspace_bytes);
+  const auto listed = device_.convolutions.candidates(
+      conv_problem(graph_, work.program, work.instruction).value(), work.instruction.workspace_bytes);
   bool is_there = false;
-  for (std::size_t i = 0; i < listed->size(); ++i) {
-    const std::string engine = listed->engine(i);
+  for (const auto& [engine, build] : listed.engines) {
     is_there |= engine == known->front().engine;
     // One of our own kernels that came later, or has changed since.
     if (engine == kOwnKernel && std::ranges::find(*known, engine, &EngineTrial::engine) == known->end())
@@ -149,18 +158,16 @@ std::vector<EngineTrial> InstructionTuner::engines_that_ended_a_run(const std::s
   return engines;
 }
 
-std::vector<EngineTrial> InstructionTuner::try_convolution(const Program& program,
-                                                           const Instruction& instruction,
-                                                           const std::string& problem) {
-  std::unique_ptr<ConvCandidates> listed;
+std::vector<EngineTrial> InstructionTuner::try_convolution(const Work& work) {
+  const std::string& problem = work.problem;
+  ConvCandidates listed;
   try {
-    listed = device_.convolutions.candidates(conv_problem(graph_, program, instruction).value(),
-                                             instruction.workspace_bytes);
+    listed = device_.convolutions.candidates(conv_problem(graph_, work.program, work.instruction).value(),
+                                             work.instruction.workspace_bytes);
   } catch (const Error& error) {  // the library lacks the pattern
     return {{.failure = error.what()}};
   }
-  bool lists_own = false;
-  for (std::size_t i = 0; i < listed->size(); ++i) lists_own |= listed->engine(i) == kOwnKernel;
+  const bool lists_own = std::ranges::count(listed.engines, kOwnKernel, &ConvCandidate::engine) > 0;
   std::vector<EngineTrial> trials = engines_that_ended_a_run(problem);
   std::set<std::string> lost;
   for (const EngineTrial& trial : trials) lost.insert(trial.engine);
@@ -175,23 +182,24 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Program& progra
            (working > 0 && !time_engines_);
   };
   const auto try_candidate = [&](std::size_t i) {
-    if (lost.contains(listed->engine(i))) return;
+    const std::string& engine = listed.engines[i].engine;
+    if (lost.contains(engine)) return;
     const auto start = std::chrono::steady_clock::now();
-    std::unique_ptr<ConvPlan> plan = listed->build(i);
+    const std::optional<ConvPlan> plan = listed.build(i);
     building += std::chrono::steady_clock::now() - start;
     if (!plan) return;
-    guarded(problem, trials, listed->engine(i), [&] {
-      trials.push_back(try_plan(*plan, program, instruction, best));
+    guarded(problem, trials, engine, [&] {
+      trials.push_back(try_plan(*plan, work, best));
       if (trials.back().failure.empty() && time_engines_ && lists_own)
-        compare(trials.back(), listed->engine(i) != kOwnKernel, program, instruction, expected);
+        compare(trials.back(), engine != kOwnKernel, work, expected);
     });
     if (!trials.back().failure.empty()) return;
     ++working;
     if (trials.back().seconds) best = std::min(best.value_or(*trials.back().seconds), *trials.back().seconds);
-    if (joules_) plans[listed->engine(i)] = std::move(plan);
+    if (joules_) plans[engine] = *plan;
   };
-  for (std::size_t i = 0; i < listed->size() && !is_enough(); ++i) {
-    if (time_engines_ && listed->engine(i) == kOwnKernel)
+  for (std::size_t i = 0; i < listed.engines.size() && !is_enough(); ++i) {
+    if (time_engines_ && listed.engines[i].engine == kOwnKernel)
       own = i;
     else
       try_candidate(i);
@@ -200,14 +208,12 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Program& progra
   if (own) try_candidate(*own);
   std::ranges::stable_sort(trials, {}, rank_of);
   for (const std::string& engine : nearly_as_fast(trials, plans))
-    guarded(problem, trials, engine, [&] {
-      weigh(*std::ranges::find(trials, engine, &EngineTrial::engine), *plans.at(engine), program,
-            instruction);
-    });
+    guarded(problem, trials, engine,
+            [&] { weigh(*std::ranges::find(trials, engine, &EngineTrial::engine), plans.at(engine), work); });
   std::ranges::stable_sort(trials, {}, rank_of);
   if (trials.empty()) {
-    std::string failure = device_.convolutions.library() + " has no engine";
-    append_part(failure, listed->failure(), ": ");
+    std::string failure = device_.convolutions.library + " has no engine";
+    append_part(failure, listed.failure, ": ");
     return {{.failure = failure}};
   }
   // What was tried with too little memory is tried again.
@@ -218,9 +224,9 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Program& progra
 }
 
 void InstructionTuner::guarded(const std::string& problem, std::vector<EngineTrial>& trials,
-                               const std::string& engine, const std::function<void()>& work) const {
+                               const std::string& engine, const std::function<void()>& try_it) const {
   try {
-    work();
+    try_it();
   } catch (const Error& error) {
     trials.insert(trials.begin(), {.engine = engine, .failure = kLostGpu});
     if (cache_) cache_->remember(problem, trials);
@@ -229,10 +235,9 @@ void InstructionTuner::guarded(const std::string& problem, std::vector<EngineTri
   }
 }
 
-EngineTrial InstructionTuner::try_plan(const ConvPlan& plan, const Program& program,
-                                       const Instruction& instruction, std::optional<double> best) {
-  EngineTrial trial{.engine = plan.engine(), .workspace_bytes = plan.workspace_bytes()};
-  const std::function<void()> enqueue = work_of(plan, program, instruction);
+EngineTrial InstructionTuner::try_plan(const ConvPlan& plan, const Work& work, std::optional<double> best) {
+  EngineTrial trial{.engine = plan.engine, .workspace_bytes = plan.workspace_bytes};
+  const std::function<void()> enqueue = enqueue_of(plan, work);
   if (!enqueue) {
     if (time_engines_) trial.failure = kNoRoom;
     return trial;
@@ -243,28 +248,28 @@ EngineTrial InstructionTuner::try_plan(const ConvPlan& plan, const Program& prog
   return trial;
 }
 
-void InstructionTuner::compare(EngineTrial& trial, bool is_reference, const Program& program,
-                               const Instruction& instruction,
+void InstructionTuner::compare(EngineTrial& trial, bool is_reference, const Work& work,
                                std::optional<WrittenResults>& expected) const {
   if (is_reference && expected) return;
-  WrittenResults made = read_written(program, instruction, Arena(memory_.get(), room_), device_.stream);
+  WrittenResults made =
+      read_written(work.program, work.instruction, Arena(memory_.get(), room_), device_.stream);
   made.engine = trial.engine;
   if (is_reference) {
     expected = std::move(made);
   } else if (expected) {
-    const std::string found = difference(made, *expected, products_of(graph_, program, instruction));
+    const std::string found =
+        difference(made, *expected, products_of(graph_, work.program, work.instruction));
     if (found.empty()) return;
     trial.failure = fmt::format("{}{}: {}", kOtherValues, expected->engine, found);
     trial.seconds.reset();
   }
 }
 
-std::function<void()> InstructionTuner::work_of(const ConvPlan& plan, const Program& program,
-                                                const Instruction& instruction) {
-  const std::optional<Arena> room = make_room(program, instruction, plan.workspace_bytes());
+std::function<void()> InstructionTuner::enqueue_of(const ConvPlan& plan, const Work& work) {
+  const std::optional<Arena> room = make_room(work.program, work.instruction, plan.workspace_bytes);
   if (!room) return {};
   std::vector<std::byte*> operands;
-  for (const BufferUse& use : instruction.uses()) operands.push_back(room->data(use.buffer));
+  for (const BufferUse& use : work.instruction.uses()) operands.push_back(room->data(use.buffer));
   return [this, &plan, operands = std::move(operands), workspace = room->workspace()] {
     plan.run(device_.stream, operands, workspace);
   };
@@ -280,32 +285,23 @@ std::vector<std::string> InstructionTuner::nearly_as_fast(const std::vector<Engi
   return engines.size() > 1 ? engines : std::vector<std::string>();
 }
 
-void InstructionTuner::weigh(EngineTrial& trial, const ConvPlan& plan, const Program& program,
-                             const Instruction& instruction) {
-  const std::function<void()> enqueue = work_of(plan, program, instruction);
+void InstructionTuner::weigh(EngineTrial& trial, const ConvPlan& plan, const Work& work) {
+  const std::function<void()> enqueue = enqueue_of(plan, work);
   if (!enqueue) return;
   if (captures_ && !trial.captured) capture(trial, enqueue);
   if (!trial.failure.empty()) return;
-  try {
-    trial.joules = joules_of(enqueue, *trial.seconds, joules_, device_.stream);
-  } catch (const Error& error) {
-    trial.seconds.reset();
-    trial.failure = error.what();
-    if (gpu_is_lost(device_.stream)) throw;
-  }
+  attempt(trial, device_.stream, "",
+          [&] { trial.joules = joules_of(enqueue, *trial.seconds, joules_, device_.stream); });
 }
 
-std::vector<EngineTrial> InstructionTuner::try_both_kernels(const Program& program,
-                                                            const Instruction& instruction,
-                                                            const std::string& problem) {
-  std::vector<EngineTrial> trials = engines_that_ended_a_run(problem);
+std::vector<EngineTrial> InstructionTuner::try_both_kernels(const Work& work) {
+  std::vector<EngineTrial> trials = engines_that_ended_a_run(work.problem);
   std::optional<WrittenResults> expected;
   for (const std::string engine : {kOwnKernel, kOwnWarpgroupKernel}) {
     if (std::ranges::find(trials, engine, &EngineTrial::engine) != trials.end()) continue;
-    guarded(problem, trials, engine, [&] {
-      trials.push_back(try_own_kernel(program, instruction, engine));
-      if (trials.back().failure.empty())
-        compare(trials.back(), engine == kOwnKernel, program, instruction, expected);
+    guarded(work.problem, trials, engine, [&] {
+      trials.push_back(try_own_kernel(work, engine));
+      if (trials.back().failure.empty()) compare(trials.back(), engine == kOwnKernel, work, expected);
     });
     if (!expected) break;  // what can't be compared isn't chosen
   }
@@ -313,13 +309,12 @@ std::vector<EngineTrial> InstructionTuner::try_both_kernels(const Program& progr
   return trials;
 }
 
-EngineTrial InstructionTuner::try_own_kernel(const Program& program, const Instruction& instruction,
-                                             const std::string& engine) {
-  Program alone{.buffers = program.buffers,
-                .instructions = {instruction},
+EngineTrial InstructionTuner::try_own_kernel(const Work& work, const std::string& engine) {
+  Program alone{.buffers = work.program.buffers,
+                .instructions = {work.instruction},
                 .tensors = {},
-                .allow_tf32 = program.allow_tf32,
-                .layout = program.layout};
+                .allow_tf32 = work.program.allow_tf32,
+                .layout = work.program.layout};
   Context context{device_, graph_, rule_, alone};
   Instruction& prepared = alone.instructions.front();
   prepared.engine = engine;
@@ -341,31 +336,24 @@ EngineTrial InstructionTuner::try_own_kernel(const Program& program, const Instr
 
 void InstructionTuner::run(EngineTrial& trial, const std::function<void()>& enqueue,
                            std::optional<double> best) const {
-  try {
+  attempt(trial, device_.stream, "", [&] {
     if (timer_) {
       trial.seconds = timer_->seconds(enqueue, best);
     } else {
       enqueue();
       check(cudaStreamSynchronize(device_.stream));
     }
-  } catch (const Error& error) {
-    trial.failure = error.what();
-    if (gpu_is_lost(device_.stream)) throw;
-  }
+  });
 }
 
 void InstructionTuner::capture(EngineTrial& trial, const std::function<void()>& enqueue) const {
-  try {
+  attempt(trial, device_.stream, "can't be captured in a CUDA graph: ", [&] {
     const CapturedGraph captured = capture_graph(device_.stream, enqueue);
     const ExecutableGraph executable = instantiate(captured);
     check(cudaGraphLaunch(executable.get(), device_.stream));
     check(cudaStreamSynchronize(device_.stream));
     trial.captured = true;
-  } catch (const Error& error) {
-    trial.seconds.reset();
-    trial.failure = fmt::format("can't be captured in a CUDA graph: {}", error.what());
-    if (gpu_is_lost(device_.stream)) throw;
-  }
+  });
 }
 
 std::optional<Arena> InstructionTuner::make_room(const Program& program, const Instruction& instruction,

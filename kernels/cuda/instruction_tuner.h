@@ -72,41 +72,38 @@ class InstructionTuner {
   const std::set<std::string>& gone_engines() const { return gone_engines_; }
 
  private:
-  std::vector<EngineTrial> try_convolution(const Program& program, const Instruction& instruction,
-                                           const std::string& problem);
+  struct Work {
+    const Program& program;
+    const Instruction& instruction;
+    std::string problem;
+  };
+  std::vector<EngineTrial> try_convolution(const Work& work);
   std::vector<EngineTrial> engines_that_ended_a_run(const std::string& problem) const;
   // `best`: seconds of the fastest engine so far.
-  EngineTrial try_plan(const ConvPlan& plan, const Program& program, const Instruction& instruction,
-                       std::optional<double> best);
-  // Does the work of trying an engine. Throws Error with its name if that left the GPU unusable, and
-  // remembers it as such.
+  EngineTrial try_plan(const ConvPlan& plan, const Work& work, std::optional<double> best);
+  // Tries an engine. Throws Error with its name if that left the GPU unusable, and remembers it as such.
   void guarded(const std::string& problem, std::vector<EngineTrial>& trials, const std::string& engine,
-               const std::function<void()>& work) const;
+               const std::function<void()>& try_it) const;
   // Of an engine just tried: keeps what the first one wrote that others are compared with. Our own kernel
   // fails where it wrote other values.
-  void compare(EngineTrial& trial, bool is_reference, const Program& program, const Instruction& instruction,
+  void compare(EngineTrial& trial, bool is_reference, const Work& work,
                std::optional<WrittenResults>& expected) const;
   // Where there is one by products of warpgroups, too: that fails where it writes other values.
-  std::vector<EngineTrial> try_both_kernels(const Program& program, const Instruction& instruction,
-                                            const std::string& problem);
+  std::vector<EngineTrial> try_both_kernels(const Work& work);
   // Our own kernel of this name, or a library's first product.
-  EngineTrial try_own_kernel(const Program& program, const Instruction& instruction,
-                             const std::string& engine);
-  // The plan's work, with room for it; empty if memory is too short.
-  std::function<void()> work_of(const ConvPlan& plan, const Program& program, const Instruction& instruction);
-  using Plans = std::map<std::string, std::unique_ptr<ConvPlan>>;  // by engine
+  EngineTrial try_own_kernel(const Work& work, const std::string& engine);
+  // Enqueues the plan's work, with room for it; empty if memory is too short.
+  std::function<void()> enqueue_of(const ConvPlan& plan, const Work& work);
+  using Plans = std::map<std::string, ConvPlan>;  // by engine
   // The engines to weigh; none if a single one is nearly as fast as the fastest. `trials`: best first.
   static std::vector<std::string> nearly_as_fast(const std::vector<EngineTrial>& trials, const Plans& plans);
-  // Fills in the joules or the failure. Throws Error if the GPU is no longer usable.
-  void weigh(EngineTrial& trial, const ConvPlan& plan, const Program& program,
-             const Instruction& instruction);
-  // Fills in the seconds or the failure. Throws Error if the GPU is no longer usable.
+  // These fill in the joules, the seconds, or that a CUDA graph can hold the engine; or the failure. Throw
+  // Error if the GPU is no longer usable.
+  void weigh(EngineTrial& trial, const ConvPlan& plan, const Work& work);
   void run(EngineTrial& trial, const std::function<void()>& enqueue, std::optional<double> best = {}) const;
-  // Tries the engine in a CUDA graph; likewise.
   void capture(EngineTrial& trial, const std::function<void()>& enqueue) const;
   // The cache's entry, if its first engine still exists and does what this run needs; else null.
-  const std::vector<EngineTrial>* remembered(const Program& program, const Instruction& instruction,
-                                             const std::string& problem);
+  const std::vector<EngineTrial>* remembered(const Work& work);
   // Memory full of random numbers for the buffers and the workspace of one instruction; nothing if memory is
   // too short.
   std::optional<Arena> make_room(const Program& program, const Instruction& instruction,

@@ -34,8 +34,8 @@ Binder prepare(Context& context, Instruction& instruction, const MarginProducts&
   return launching(context, [=, plan = plan_product(context, instruction, problem, features.bytes)](
                                 const Arena& arena, cudaStream_t stream) {
     const std::byte* x = features.round(arena.data(margin.normalized), arena.workspace(), stream);
-    plan->run(stream, {.a = x, .b = arena.data(margin.rows), .c = arena.data(margin.products)},
-              arena.workspace() + features.bytes);
+    plan.run(stream, {.a = x, .b = arena.data(margin.rows), .c = arena.data(margin.products)},
+             arena.workspace() + features.bytes);
   });
 }
 
@@ -66,13 +66,10 @@ Binder prepare(Context& context, Instruction& instruction, const MarginWeightGra
   return launching(context, [=, plan = plan_product(context, instruction, problem, features.bytes)](
                                 const Arena& arena, cudaStream_t stream) {
     const std::byte* x = features.round(arena.data(margin.normalized), arena.workspace(), stream);
-    plan->run(stream, {.a = arena.data(margin.products), .b = x, .c = arena.data(margin.d_rows)},
-              arena.workspace() + features.bytes);
-    launch_project_rows({.d_rows = arena.data(margin.d_rows),
-                         .rows = arena.data(margin.rows),
-                         .dtype = dtype,
-                         .inverse_norms = arena.as<float>(margin.class_inverse_norms)},
-                        sizes.rows, sizes.embedding, stream);
+    plan.run(stream, {.a = arena.data(margin.products), .b = x, .c = arena.data(margin.d_rows)},
+             arena.workspace() + features.bytes);
+    launch_project_rows(dtype, arena.data(margin.d_rows), arena.data(margin.rows),
+                        arena.as<float>(margin.class_inverse_norms), sizes.rows, sizes.embedding, stream);
   });
 }
 

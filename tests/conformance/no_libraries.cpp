@@ -3,26 +3,6 @@
 #include "kernels/cuda/vendors/dense.h"
 
 namespace plumb::cuda {
-namespace {
-
-class NoConvolutions final : public ConvEngine {
- public:
-  std::string library() const override { return conv_library(); }
-  std::unique_ptr<ConvCandidates> candidates(const ConvProblem&, std::size_t) override {
-    return std::make_unique<NoCandidates>("this program holds own kernels only");
-  }
-};
-
-class NoProducts final : public GemmEngine {
- public:
-  std::string library() const override { return gemm_library(); }
-  std::vector<std::unique_ptr<GemmPlan>> plans(const GemmProblem&, std::size_t, std::size_t) override {
-    return {};
-  }
-};
-
-}  // namespace
-
 std::string conv_library() {
   return "a program without cuDNN";
 }
@@ -32,11 +12,14 @@ std::string gemm_library() {
 bool has_gemm_library(bool) {
   return true;
 }
-std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions&) {
-  return std::make_unique<NoConvolutions>();
+ConvEngine make_conv_engine(const ConvEngineOptions&) {
+  return {.library = conv_library(), .candidates = [](const ConvProblem&, std::size_t) {
+            return ConvCandidates{.engines = {}, .failure = "this program holds own kernels only"};
+          }};
 }
-std::unique_ptr<GemmEngine> make_gemm_engine() {
-  return std::make_unique<NoProducts>();
+GemmEngine make_gemm_engine() {
+  return {.library = gemm_library(),
+          .plans = [](const GemmProblem&, std::size_t, std::size_t) { return std::vector<GemmPlan>(); }};
 }
 
 }  // namespace plumb::cuda

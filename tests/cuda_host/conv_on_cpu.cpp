@@ -222,53 +222,29 @@ std::string engine_name() {
   return name ? name : "oneDNN";
 }
 
-class ConvOnCpu final : public ConvPlan {
- public:
-  explicit ConvOnCpu(const ConvProblem& problem)
-      : problem_(problem), product_(std::make_shared<const Product>(problem)) {}
-  // Small but nonzero, to test its place in the plan.
-  std::size_t workspace_bytes() const override { return kWorkspaceBytes; }
-  std::string engine() const override { return engine_name(); }
-  void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const override {
-    const Operands held(operands.begin(), operands.end());
-    check(gpu::emulated::enqueue(
-        stream, gpu::emulated::once([problem = problem_, product = product_, held, workspace] {
-          std::fill_n(workspace, kWorkspaceBytes, std::byte{0xFF});
-          compute(*product, problem, held);
-        })));
-  }
+ConvPlan plan_on_cpu(const ConvProblem& problem) {
+  constexpr std::size_t kWorkspaceBytes = 1024;  // small but nonzero, to test its place in the plan
+  return {engine_name(), kWorkspaceBytes,
+          [problem, product = std::make_shared<const Product>(problem)](
+              cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) {
+            const Operands held(operands.begin(), operands.end());
+            check(gpu::emulated::enqueue(stream, gpu::emulated::once([=] {
+                                           std::fill_n(workspace, kWorkspaceBytes, std::byte{0xFF});
+                                           compute(*product, problem, held);
+                                         })));
+          }};
+}
 
- private:
-  static constexpr std::size_t kWorkspaceBytes = 1024;
-  ConvProblem problem_;
-  std::shared_ptr<const Product> product_;
-};
-
-class OneCandidate final : public ConvCandidates {
- public:
-  explicit OneCandidate(const ConvProblem& problem) : problem_(problem) {}
-  // As cuDNN, which isn't asked to complete a gradient.
-  std::size_t size() const override { return problem_.fusion.completes_gradient ? 0 : 1; }
-  std::string engine(std::size_t) const override { return engine_name(); }
-  std::unique_ptr<ConvPlan> build(std::size_t) override {
+ConvCandidates candidates_on_cpu(const ConvProblem& problem, std::size_t) {
+  if (problem.fusion.completes_gradient) return {};  // as cuDNN, which isn't asked to
+  const auto build = [problem](std::string&) -> std::optional<ConvPlan> {
     const char* most = std::getenv("EMULATED_CONV_MOST_ELEMENTS");
-    if (most && std::max(input_elements(problem_), output_elements(problem_)) > std::stoull(most))
-      return nullptr;
-    if (is_fused(problem_) && std::getenv("EMULATED_NO_FUSED_ENGINES")) return nullptr;
-    return std::make_unique<ConvOnCpu>(problem_);
-  }
-
- private:
-  ConvProblem problem_;
-};
-
-class CpuConvolutions final : public ConvEngine {
- public:
-  std::string library() const override { return conv_library(); }
-  std::unique_ptr<ConvCandidates> candidates(const ConvProblem& problem, std::size_t) override {
-    return std::make_unique<OneCandidate>(problem);
-  }
-};
+    if (most && std::max(input_elements(problem), output_elements(problem)) > std::stoull(most)) return {};
+    if (is_fused(problem) && std::getenv("EMULATED_NO_FUSED_ENGINES")) return {};
+    return plan_on_cpu(problem);
+  };
+  return {.engines = {{engine_name(), build}}};
+}
 
 }  // namespace
 
@@ -276,8 +252,8 @@ std::string conv_library() {
   return "oneDNN";
 }
 
-std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions&) {
-  return std::make_unique<CpuConvolutions>();
+ConvEngine make_conv_engine(const ConvEngineOptions&) {
+  return {.library = conv_library(), .candidates = candidates_on_cpu};
 }
 
 }  // namespace plumb::cuda

@@ -69,38 +69,21 @@ void multiply(const GemmProblem& p, const GemmOperands& operands) {
   write_rows(operands.c, c, p.n, p.c_stride, p.out);
 }
 
-class GemmOnCpu final : public GemmPlan {
- public:
-  explicit GemmOnCpu(const GemmProblem& problem) : problem_(problem) {}
-  std::size_t workspace_bytes() const override { return 0; }
-  std::string engine() const override { return "oneDNN sgemm"; }
-  void run(cudaStream_t stream, const GemmOperands& operands, std::byte*) const override {
-    check(gpu::emulated::enqueue(
-        stream, gpu::emulated::once([problem = problem_, operands, threads = threads_] {
-          cpu::use_threads(threads);  // sums come in the same order, whichever thread waits for the GPU
-          multiply(problem, operands);
-        })));
-  }
-
- private:
-  GemmProblem problem_;
-  const int threads_ = cpu::threads_in_use();
-};
-
-class CpuProducts final : public GemmEngine {
- public:
-  std::string library() const override { return gemm_library(); }
-  std::vector<std::unique_ptr<GemmPlan>> plans(const GemmProblem& problem, std::size_t,
-                                               std::size_t) override {
-    check_problem(problem);
-    std::vector<std::unique_ptr<GemmPlan>> plans;
-    if (problem.mask != ProductMask::none &&
-        (problem.n % kMaskColumns != 0 || std::getenv("EMULATED_NO_FUSED_ENGINES")))
-      return plans;
-    plans.push_back(std::make_unique<GemmOnCpu>(problem));
-    return plans;
-  }
-};
+std::vector<GemmPlan> plans_on_cpu(const GemmProblem& problem, std::size_t, std::size_t) {
+  check_problem(problem);
+  if (problem.mask != ProductMask::none &&
+      (problem.n % kMaskColumns != 0 || std::getenv("EMULATED_NO_FUSED_ENGINES")))
+    return {};
+  const auto run = [problem, threads = cpu::threads_in_use()](cudaStream_t stream,
+                                                              const GemmOperands& operands, std::byte*) {
+    check(gpu::emulated::enqueue(stream, gpu::emulated::once([=] {
+                                   // Sums come in the same order, whichever thread waits for the GPU.
+                                   cpu::use_threads(threads);
+                                   multiply(problem, operands);
+                                 })));
+  };
+  return {{"oneDNN sgemm", 0, run}};
+}
 
 }  // namespace
 
@@ -112,8 +95,8 @@ bool has_gemm_library(bool) {
   return true;
 }
 
-std::unique_ptr<GemmEngine> make_gemm_engine() {
-  return std::make_unique<CpuProducts>();
+GemmEngine make_gemm_engine() {
+  return {.library = gemm_library(), .plans = plans_on_cpu};
 }
 
 }  // namespace plumb::cuda

@@ -135,7 +135,7 @@ TEST_F(InstructionTuning, StoresTheOutputOfABlocksConvolutionWhoseProductsHaveNo
       return instruction.as<BlockEndForward>() != nullptr;
     });
   };
-  products_ = std::make_unique<LargeProducts>([](const GemmProblem& problem) -> std::size_t {
+  products_ = large_products([](const GemmProblem& problem) -> std::size_t {
     return problem.mask == ProductMask::makes && problem.n == 512 ? std::size_t{1} << 40 : 0;
   });
   for (const auto& [of, capability_of] :

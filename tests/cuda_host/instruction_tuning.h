@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <set>
 #include <span>
 #include <stdexcept>
@@ -40,17 +39,14 @@ struct Counts {
   double joules = 0;  // of all runs
 };
 
-class FakePlan final : public ConvPlan {
- public:
-  FakePlan(const FakeEngine& engine, Counts& counts) : engine_(engine), counts_(counts) {}
-  std::size_t workspace_bytes() const override { return engine_.workspace_bytes; }
-  std::string engine() const override { return engine_.name; }
-  void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const override {
-    ++counts_.run;
-    if (engine_.fails) throw Error(ExitCode::internal, "the engine refused");
-    if (engine_.waits) check(cudaStreamSynchronize(stream));
+inline ConvPlan plan_of(const FakeEngine& engine, Counts& counts) {
+  const auto run = [=, &counts](cudaStream_t stream, std::span<std::byte* const> operands,
+                                std::byte* workspace) {
+    ++counts.run;
+    if (engine.fails) throw Error(ExitCode::internal, "the engine refused");
+    if (engine.waits) check(cudaStreamSynchronize(stream));
     const cudaError_t status = gpu::emulated::enqueue(
-        stream, gpu::emulated::once([engine = engine_, workspace, written = operands[2], &counts = counts_] {
+        stream, gpu::emulated::once([engine, workspace, written = operands[2], &counts] {
           counts.joules += engine.joules;
           if (engine.poisons) throw std::runtime_error("illegal address");
           workspace[0] = std::byte{1};
@@ -58,56 +54,35 @@ class FakePlan final : public ConvPlan {
           gpu::emulated::skip_time(engine.seconds * 1'000'000'000);
         }));
     check(status);
-  }
+  };
+  return {engine.name, engine.workspace_bytes, run};
+}
 
- private:
-  FakeEngine engine_;
-  Counts& counts_;
-};
-
-class FakeCandidates final : public ConvCandidates {
- public:
-  FakeCandidates(const std::vector<FakeEngine>& engines, Counts& counts)
-      : engines_(engines), counts_(counts) {}
-  std::size_t size() const override { return engines_.size(); }
-  std::string engine(std::size_t i) const override { return engines_.at(i).name; }
-  std::unique_ptr<ConvPlan> build(std::size_t i) override {
-    if (!engines_.at(i).builds) return nullptr;
-    return std::make_unique<FakePlan>(engines_.at(i), counts_);
-  }
-
- private:
-  std::vector<FakeEngine> engines_;
-  Counts& counts_;
-};
-
-class FakeConvolutions final : public ConvEngine {
- public:
+// A library of such engines.
+struct FakeConvolutions {
   std::vector<FakeEngine> plain, fused;
   Counts counts;
-  std::string library() const override { return "fake"; }
-  std::unique_ptr<ConvCandidates> candidates(const ConvProblem& problem, std::size_t) override {
-    ++counts.listed;
-    return std::make_unique<FakeCandidates>(is_fused(problem) ? fused : plain, counts);
-  }
+  const ConvEngine engine{
+      .library = "fake", .candidates = [this](const ConvProblem& problem, std::size_t) {
+        ++counts.listed;
+        ConvCandidates listed;
+        for (const FakeEngine& one : is_fused(problem) ? fused : plain)
+          listed.engines.push_back({one.name, [=, this](std::string&) {
+                                      return one.builds ? std::optional(plan_of(one, counts)) : std::nullopt;
+                                    }});
+        return listed;
+      }};
 };
 
 // A library whose products all need a workspace of so many bytes.
-class LargeProducts final : public GemmEngine {
- public:
-  explicit LargeProducts(std::function<std::size_t(const GemmProblem&)> bytes_of)
-      : bytes_of_(std::move(bytes_of)) {}
-  std::string library() const override { return "fake"; }
-  std::vector<std::unique_ptr<GemmPlan>> plans(const GemmProblem& problem, std::size_t workspace_limit,
-                                               std::size_t most) override {
-    if (bytes_of_(problem) > workspace_limit) return {};
-    return products_->plans(problem, workspace_limit, most);
-  }
-
- private:
-  std::function<std::size_t(const GemmProblem&)> bytes_of_;
-  const std::unique_ptr<GemmEngine> products_ = make_gemm_engine();
-};
+inline GemmEngine large_products(std::function<std::size_t(const GemmProblem&)> bytes_of) {
+  return {.library = "fake",
+          .plans = [products = make_gemm_engine(), bytes_of](const GemmProblem& problem,
+                                                             std::size_t workspace_limit, std::size_t most) {
+            return bytes_of(problem) > workspace_limit ? std::vector<GemmPlan>()
+                                                       : products.plans(problem, workspace_limit, most);
+          }};
+}
 
 // All three compute statistics, two also normalize their inputs.
 inline Graph three_convolutions() {
@@ -128,8 +103,8 @@ class InstructionTuning : public testing::Test {
     return tune_instructions(tuner, graph_, {.precision = precision}, limits(), how);
   }
   InstructionTuner make_tuner(const TuningOptions& how, TuningCache* cache = nullptr) {
-    return {{.convolutions = convolutions,
-             .products = *products_,
+    return {{.convolutions = convolutions.engine,
+             .products = products_,
              .stream = stream_.get(),
              .warpgroup_multiprocessors = warpgroup_multiprocessors},
             graph_,
@@ -159,7 +134,7 @@ class InstructionTuning : public testing::Test {
   bool captures = true;
   std::function<std::optional<double>()> joules;  // an energy counter
   std::function<void(std::size_t, std::size_t)> progress;
-  std::unique_ptr<GemmEngine> products_ = make_gemm_engine();
+  GemmEngine products_ = make_gemm_engine();
   const ScratchFolder folder_;
 
  private:

@@ -108,12 +108,12 @@ TEST_F(LargeConvolutions, BlockEndsReachTheLastPixel) {
   for (const bool passed : {false, true}) {
     mask.data()[elements / 8 - 1] = passed ? std::byte{0x80} : std::byte{0};
     launch_block_end(DType::f16, shape,
-                     {.d_out = d_out.data(),
+                     {.left = d_out.data(),
                       .weight = weight.data(),
                       .added = added.data(),
                       .mask = mask.data(),
-                      .d_in = d_in.data()},
-                     nullptr);
+                      .out = d_in.data()},
+                     {}, {}, nullptr);
     EXPECT_EQ(d_in.from_end(0), passed ? 11 : 0);
   }
 }
@@ -134,24 +134,24 @@ TEST_F(LargeConvolutions, WideBlockEndsReachTheLastPixel) {
   residual.set_from_end(0, 5);
   scale_shift.set_from_end(0, 1);
   launch_block_end_walk(DType::f16, shape, multiprocessors,
-                        {.in = in.data(),
+                        {.left = in.data(),
                          .weight = weight.data(),
+                         .added = residual.data(),
                          .scale_shift = scale_shift.floats(),
-                         .residual = residual.data(),
-                         .out = out.data(),
-                         .mask = reinterpret_cast<std::uint8_t*>(mask.data())},
+                         .made_mask = reinterpret_cast<std::uint8_t*>(mask.data()),
+                         .out = out.data()},
                         nullptr);
   EXPECT_EQ(out.from_end(0), 12);
   EXPECT_EQ(mask.data()[elements / 8 - 1], std::byte{0x80});
   shift.set_from_end(0, 0.5);
   launch_wide_block_end_through(DType::f16, shape,
-                                {.d_out = out.data(),
+                                {.left = out.data(),
                                  .weight = weight.data(),
-                                 .in = in.data(),
-                                 .factors = weight.data(),
+                                 .second_left = in.data(),
+                                 .second_weight = weight.data(),
                                  .shift = shift.floats(),
-                                 .d_in = residual.data()},
-                                nullptr);
+                                 .out = residual.data()},
+                                {}, nullptr);
   EXPECT_EQ(residual.from_end(0), 36 + 3);
 }
 

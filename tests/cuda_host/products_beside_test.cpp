@@ -15,22 +15,20 @@ namespace plumb::cuda {
 namespace {
 
 TEST(ProductsBesideConvolutions, AnswerPlain1x1ConvolutionsOfStride1) {
-  const std::unique_ptr<GemmEngine> products = make_gemm_engine();
-  const auto both = with_matrix_products(make_conv_engine({}), *products);
+  const ConvEngine both = with_matrix_products(make_conv_engine({}), make_gemm_engine());
   ConvProblem problem{
       .pass = ConvPass::forward, .n = 3, .h = 5, .w = 4, .c = 8, .out_h = 5, .out_w = 4, .out_c = 16};
-  EXPECT_EQ(both->candidates(problem, 1 << 20)->size(), 2U);
+  EXPECT_EQ(both.candidates(problem, 1 << 20).engines.size(), 2U);
   problem.fusion.gathers_statistics = true;
-  EXPECT_EQ(both->candidates(problem, 1 << 20)->size(), 1U);
+  EXPECT_EQ(both.candidates(problem, 1 << 20).engines.size(), 1U);
   problem.fusion = {};
   problem.stride = 2, problem.out_h = 3, problem.out_w = 2;
-  EXPECT_EQ(both->candidates(problem, 1 << 20)->size(), 1U);
+  EXPECT_EQ(both.candidates(problem, 1 << 20).engines.size(), 1U);
 }
 
 // A product that completes a gradient has no other engine, and none where the mask's rows don't fit.
 TEST(ProductsBesideConvolutions, CompleteGradientsAlone) {
-  const std::unique_ptr<GemmEngine> products = make_gemm_engine();
-  const auto both = with_matrix_products(make_conv_engine({}), *products);
+  const ConvEngine both = with_matrix_products(make_conv_engine({}), make_gemm_engine());
   ConvProblem problem{.pass = ConvPass::backward_data,
                       .n = 3,
                       .h = 5,
@@ -40,20 +38,19 @@ TEST(ProductsBesideConvolutions, CompleteGradientsAlone) {
                       .out_w = 4,
                       .out_c = 16,
                       .fusion = {.completes_gradient = true}};
-  EXPECT_EQ(both->candidates(problem, 1 << 20)->size(), 1U);
+  EXPECT_EQ(both.candidates(problem, 1 << 20).engines.size(), 1U);
   problem.c = 192;
-  const auto none = both->candidates(problem, 1 << 20);
-  EXPECT_EQ(none->size(), 0U);
-  EXPECT_NE(none->failure().find("lists no algorithm"), std::string::npos) << none->failure();
+  const ConvCandidates none = both.candidates(problem, 1 << 20);
+  EXPECT_TRUE(none.engines.empty());
+  EXPECT_NE(none.failure.find("lists no algorithm"), std::string::npos) << none.failure;
   problem.c = 128;
   problem.kernel = 3, problem.padding = 1;
-  EXPECT_EQ(both->candidates(problem, 1 << 20)->size(), 0U);
+  EXPECT_EQ(both.candidates(problem, 1 << 20).engines.size(), 0U);
 }
 
 // In all three directions the matrix product equals the convolution.
 TEST(ProductsBesideConvolutions, ComputeWhatTheConvolutionDoes) {
-  const std::unique_ptr<GemmEngine> products = make_gemm_engine();
-  const auto both = with_matrix_products(make_conv_engine({}), *products);
+  const ConvEngine both = with_matrix_products(make_conv_engine({}), make_gemm_engine());
   constexpr std::size_t kRows = 3 * 5 * 4, kIn = 8, kOut = 16;
   for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_data, ConvPass::backward_weights}) {
     const ConvProblem problem{
@@ -70,9 +67,9 @@ TEST(ProductsBesideConvolutions, ComputeWhatTheConvolutionDoes) {
           operands[i].push_back(std::sin(0.7F * static_cast<float>(j + 100 * i)));
       std::vector<std::byte*> addresses;
       for (auto& one : operands) addresses.push_back(reinterpret_cast<std::byte*>(one.data()));
-      const auto plan = both->candidates(problem, 1 << 20)->build(engine);
-      std::vector<std::byte> workspace(plan->workspace_bytes() + 1);
-      plan->run(nullptr, addresses, workspace.data());
+      const ConvPlan plan = both.candidates(problem, 1 << 20).build(engine).value();
+      std::vector<std::byte> workspace(plan.workspace_bytes + 1);
+      plan.run(nullptr, addresses, workspace.data());
       results[engine] = operands[2];
     }
     for (std::size_t i = 0; i < results[0].size(); ++i)
@@ -93,12 +90,6 @@ ConvProblem problem_of(DType dtype, const BlockEndShape& shape, int norms = 0) {
           .fusion = {.completes_gradient = true, .sums_for_norms = norms}};
 }
 
-struct Candidates {
-  std::unique_ptr<GemmEngine> products = make_gemm_engine();
-  std::unique_ptr<ConvEngine> engine =
-      with_block_end_kernels(with_matrix_products(make_conv_engine({}), *products));
-};
-
 // Gradients that overflow where the mask is 0 leave no trace.
 TEST(BlockEnd, MasksInfinities) {
   const BlockEndShape shape{.pixels = 2, .channels = 128, .outputs = 64};
@@ -107,26 +98,27 @@ TEST(BlockEnd, MasksInfinities) {
   std::vector<std::uint8_t> mask(32);
   const auto bytes_of_tensor = [](auto& tensor) { return reinterpret_cast<std::byte*>(tensor.data()); };
   launch_block_end(DType::f16, shape,
-                   {.d_out = bytes_of_tensor(d_out),
+                   {.left = bytes_of_tensor(d_out),
                     .weight = bytes_of_tensor(weight),
                     .added = bytes_of_tensor(added),
                     .mask = bytes_of_tensor(mask),
-                    .d_in = bytes_of_tensor(d_in)},
-                   nullptr);
+                    .out = bytes_of_tensor(d_in)},
+                   {}, {}, nullptr);
   EXPECT_EQ(d_in, added) << "all zeros";
 }
 
 TEST(BlockEnd, ComesBeforeTheLibraryWhereItFits) {
-  Candidates both;
+  const ConvEngine both =
+      with_block_end_kernels(with_matrix_products(make_conv_engine({}), make_gemm_engine()));
   const auto engines = [&](const ConvProblem& problem) {
-    return both.engine->candidates(problem, 1 << 20)->size();
+    return both.candidates(problem, 1 << 20).engines.size();
   };
   const ConvProblem problem = problem_of(DType::f16, {.pixels = 20, .channels = 256, .outputs = 64});
-  const auto listed = both.engine->candidates(problem, 1 << 20);
-  ASSERT_EQ(listed->size(), 2U);
-  EXPECT_EQ(listed->engine(0), kOwnKernel);
-  EXPECT_NE(listed->engine(1), kOwnKernel);
-  EXPECT_EQ(listed->build(1)->engine(), listed->engine(1));
+  ConvCandidates listed = both.candidates(problem, 1 << 20);
+  ASSERT_EQ(listed.engines.size(), 2U);
+  EXPECT_EQ(listed.engines[0].engine, kOwnKernel);
+  EXPECT_NE(listed.engines[1].engine, kOwnKernel);
+  EXPECT_EQ(listed.build(1)->engine, listed.engines[1].engine);
   EXPECT_EQ(engines(problem_of(DType::f16, {.pixels = 20, .channels = 256, .outputs = 64}, 1)), 1U);
   ConvProblem other = problem;
   other.out_c = 96;
@@ -136,13 +128,13 @@ TEST(BlockEnd, ComesBeforeTheLibraryWhereItFits) {
   other = problem, other.dtype = DType::f32;
   EXPECT_EQ(engines(other), 1U);
   other = problem, other.fusion = {};
-  EXPECT_EQ(both.engine->candidates(other, 1 << 20)->engine(0),
-            make_conv_engine({})->candidates(other, 0)->engine(0));
+  EXPECT_EQ(both.candidates(other, 1 << 20).engines[0].engine,
+            make_conv_engine({}).candidates(other, 0).engines[0].engine);
 }
 
 // The library's engines are proven, and without tuning the first one is taken.
 TEST(Windows, ComeAfterTheLibrarysFirstEngine) {
-  const auto both = with_window_kernels(make_conv_engine({}), 132);
+  const ConvEngine both = with_window_kernels(make_conv_engine({}), 132);
   ConvProblem problem{.n = 2,
                       .h = 5,
                       .w = 4,
@@ -154,13 +146,13 @@ TEST(Windows, ComeAfterTheLibrarysFirstEngine) {
                       .padding = 1,
                       .dtype = DType::f16};
   const auto is_ours = [&](const ConvProblem& one) {
-    const auto listed = both->candidates(one, 1 << 20);
-    return listed->size() == 2 && listed->engine(1) == kOwnKernel;
+    const ConvCandidates listed = both.candidates(one, 1 << 20);
+    return listed.engines.size() == 2 && listed.engines[1].engine == kOwnKernel;
   };
   EXPECT_TRUE(is_ours(problem));
-  EXPECT_NE(both->candidates(problem, 1 << 20)->engine(0), kOwnKernel);
-  EXPECT_NE(both->plan(problem, 1 << 20)->engine(), kOwnKernel);
-  EXPECT_EQ(both->plan(problem, 1 << 20, kOwnKernel)->engine(), kOwnKernel);
+  EXPECT_NE(both.candidates(problem, 1 << 20).engines[0].engine, kOwnKernel);
+  EXPECT_NE(both.plan(problem, 1 << 20)->engine, kOwnKernel);
+  EXPECT_EQ(both.plan(problem, 1 << 20, kOwnKernel)->engine, kOwnKernel);
   ConvProblem other = problem;
   other.fusion.normalizes_input = true;
   EXPECT_FALSE(is_ours(other));

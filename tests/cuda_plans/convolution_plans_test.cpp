@@ -40,7 +40,7 @@ class ConvolutionPlans : public testing::TestWithParam<Case> {
     }
   }
   void expect_plan(const WantedPlan& plan) {
-    ConvEngine& engine = is_fused(plan.problem) ? *any_order_ : *in_order_;
+    const ConvEngine& engine = is_fused(plan.problem) ? any_order_ : in_order_;
     const Planned planned = try_plan(engine, plan.problem, plan.workspace_limit);
     EXPECT_EQ(planned.built, !lacks_engine(gpu_.limits().compute_capability, plan.problem))
         << plan.instruction << ": " << planned.text;
@@ -48,7 +48,7 @@ class ConvolutionPlans : public testing::TestWithParam<Case> {
   }
 
   const AbsentGpu gpu_ = GetParam().gpu();
-  const std::unique_ptr<ConvEngine> in_order_ = engine_for(gpu_), any_order_ = engine_for(gpu_, false);
+  const ConvEngine in_order_ = engine_for(gpu_), any_order_ = engine_for(gpu_, false);
   std::set<std::string> known_;
 };
 

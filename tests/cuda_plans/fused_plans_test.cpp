@@ -48,7 +48,7 @@ class FusedPlans : public testing::TestWithParam<Case> {
   const AbsentGpu gpu_ = GetParam().gpu();
   const FusionSupport support_ =
       fusion_support(gpu_.limits().compute_capability, GetParam().precision, false);
-  const std::unique_ptr<ConvEngine> engine_ = engine_for(gpu_, false);
+  const ConvEngine engine_ = engine_for(gpu_, false);
 };
 
 // An engine that holds the whole gradient in its workspace moves more bytes than it saves.
@@ -61,7 +61,7 @@ TEST_P(FusedPlans, AreBuiltWhereDescribingSaysSo) {
     for (const ConvProblem& problem : shapes(pattern)) {
       const bool is_backward = pattern == FusedGraph::norm_backward_data;
       const Planned planned =
-          try_plan(*engine_, problem, is_backward ? gradient_bytes(problem) / 2 : kWorkspaceLimit);
+          try_plan(engine_, problem, is_backward ? gradient_bytes(problem) / 2 : kWorkspaceLimit);
       EXPECT_EQ(planned.built, supported) << text_of(problem) << ": " << planned.text;
     }
 }
@@ -80,7 +80,7 @@ TEST(FusedPlansOnA100AndH200, TheFirstConvolutionCannotGatherStatistics) {
         wanted_plans(gpu.limits(), {.precision = Precision::fp16, .fuse = false}).front().problem;
     ASSERT_EQ(problem.kernel, 7);
     problem.fusion = {.gathers_statistics = true};
-    EXPECT_FALSE(try_plan(*engine, problem, kWorkspaceLimit).built) << gpu.name;
+    EXPECT_FALSE(try_plan(engine, problem, kWorkspaceLimit).built) << gpu.name;
   }
 }
 
@@ -97,7 +97,7 @@ TEST(FusedPlansOnA100, BackwardThroughANormKeepsTheGradientInF32Beside) {
                             .kernel = 3,
                             .padding = 1,
                             .dtype = DType::f16};
-  const Planned planned = try_plan(*engine, problem, kWorkspaceLimit);
+  const Planned planned = try_plan(engine, problem, kWorkspaceLimit);
   EXPECT_TRUE(planned.built) << planned.text;
   EXPECT_GE(planned.workspace_bytes, 2 * gradient_bytes(problem));
 }
@@ -118,8 +118,8 @@ TEST(FusedPlansOnH200, TakeNoTensorOfMoreThan2To31Elements) {
       plain.n = n;
       const ConvProblem problem = fused(pattern, plain).value();
       EXPECT_EQ(lacks_engine(90, problem), n > 32768);
-      EXPECT_EQ(try_plan(*engine, problem, kWorkspaceLimit).built, n == 32768) << name_of(pattern);
-      EXPECT_TRUE(try_plan(*engine, plain, kWorkspaceLimit).built);
+      EXPECT_EQ(try_plan(engine, problem, kWorkspaceLimit).built, n == 32768) << name_of(pattern);
+      EXPECT_TRUE(try_plan(engine, plain, kWorkspaceLimit).built);
     }
   }
 }
@@ -137,12 +137,12 @@ TEST(FusedPlansOnH200, NormalisedInputNeedsStatisticsAndFactorsInHalf) {
                       .dtype = DType::f16,
                       .fusion = {.normalizes_input = true, .gathers_statistics = true},
                       .scale_shift_dtype = DType::f16};
-  EXPECT_TRUE(try_plan(*engine, problem, kWorkspaceLimit).built);
+  EXPECT_TRUE(try_plan(engine, problem, kWorkspaceLimit).built);
   problem.scale_shift_dtype = DType::f32;
-  EXPECT_FALSE(try_plan(*engine, problem, kWorkspaceLimit).built);
+  EXPECT_FALSE(try_plan(engine, problem, kWorkspaceLimit).built);
   problem.scale_shift_dtype = DType::f16;
   problem.fusion.gathers_statistics = false;
-  EXPECT_FALSE(try_plan(*engine, problem, kWorkspaceLimit).built);
+  EXPECT_FALSE(try_plan(engine, problem, kWorkspaceLimit).built);
 }
 
 }  // namespace

@@ -60,24 +60,24 @@ std::int64_t largest_batch(const Workload& workload, const DeviceLimits& gpu,
   return std::min(plumb::largest_batch(planned_bytes, gpu.memory_bytes), kMostImages);
 }
 
-std::unique_ptr<ConvEngine> engine_for(const AbsentGpu& gpu, bool deterministic) {
+ConvEngine engine_for(const AbsentGpu& gpu, bool deterministic) {
   return make_conv_engine({.deterministic = deterministic, .device_properties_json = gpu.properties_json()});
 }
 
-Planned plan_of(ConvEngine& engine, const ConvProblem& problem, std::size_t workspace_limit) {
+Planned plan_of(const ConvEngine& engine, const ConvProblem& problem, std::size_t workspace_limit) {
   Planned planned;
   try {
     const auto plan = engine.plan(problem, workspace_limit);
     planned.built = true;
-    planned.workspace_bytes = plan->workspace_bytes();
-    planned.text = plan->engine();
+    planned.workspace_bytes = plan->workspace_bytes;
+    planned.text = plan->engine;
   } catch (const Error& error) {
     planned.text = error.what();
   }
   return planned;
 }
 
-Planned try_plan(ConvEngine& engine, const ConvProblem& problem, std::size_t workspace_limit) {
+Planned try_plan(const ConvEngine& engine, const ConvProblem& problem, std::size_t workspace_limit) {
   Planned planned = plan_of(engine, problem, workspace_limit);
   std::printf("%-3s %8.1f MiB  %s: %s\n", planned.built ? "yes" : "no",
               static_cast<double>(planned.workspace_bytes) / (1 << 20), text_of(problem).c_str(),

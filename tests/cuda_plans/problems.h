@@ -40,16 +40,16 @@ std::vector<WantedPlan> wanted_plans(const DeviceLimits& gpu, const DescribeOpti
 std::int64_t largest_batch(const Workload& workload, const DeviceLimits& gpu, const DescribeOptions& options);
 
 // The program's convolution engine, for an absent GPU.
-std::unique_ptr<ConvEngine> engine_for(const AbsentGpu& gpu, bool deterministic = true);
+ConvEngine engine_for(const AbsentGpu& gpu, bool deterministic = true);
 
 struct Planned {
   bool built = false;
   std::string text;  // the engine, or why there is none
   std::size_t workspace_bytes = 0;
 };
-Planned plan_of(ConvEngine& engine, const ConvProblem& problem, std::size_t workspace_limit);
+Planned plan_of(const ConvEngine& engine, const ConvProblem& problem, std::size_t workspace_limit);
 // The same, and prints the result.
-Planned try_plan(ConvEngine& engine, const ConvProblem& problem, std::size_t workspace_limit);
+Planned try_plan(const ConvEngine& engine, const ConvProblem& problem, std::size_t workspace_limit);
 
 // "sm_80_fp16": test name of a GPU and precision.
 std::string test_name(const AbsentGpu& gpu, Precision precision);

@@ -6,51 +6,40 @@
 
 namespace plumb::cuda {
 
-void launch_block_end(DType dtype, const BlockEndShape& shape, const BlockEndOperands& operands,
-                      cudaStream_t stream) {
+void launch_block_end(DType dtype, const BlockEndShape& shape, const EndAddresses& tensors,
+                      const NormBackward& norm, const NormBackward& shortcut, cudaStream_t stream) {
   with_half_type_of(dtype, [&]<typename T>(T) {
-    const EndTensors<T> tensors{.left = as<T>(operands.d_out),
-                                .weight = as<T>(operands.weight),
-                                .added = as<T>(operands.added),
-                                .mask = as<unsigned char>(operands.mask),
-                                .out = as<T>(operands.d_in),
-                                .norm_in = as<T>(operands.norm_in),
-                                .shortcut_in = as<T>(operands.shortcut_in),
-                                .means = {operands.norm.mean, operands.shortcut.mean},
-                                .partials = operands.partials};
     const auto launch = [&]<int kSums>(std::integral_constant<int, kSums>) {
-      launch_end<T, End::gradient, EndTile<kBlockEndChannels>, kSums>(shape, tensors, operands.norm,
-                                                                      operands.shortcut, stream);
+      launch_end<T, End::gradient, EndTile<kBlockEndChannels>, kSums>(
+          shape, tensors_of<T>(tensors, norm, shortcut), norm, shortcut, stream);
     };
-    if (operands.shortcut_in)
+    if (tensors.shortcut_in)
       launch(std::integral_constant<int, 3>{});
-    else if (operands.norm_in)
+    else if (tensors.norm_in)
       launch(std::integral_constant<int, 2>{});
-    else if (operands.norm.d_bias)
+    else if (norm.d_bias)
       launch(std::integral_constant<int, 1>{});
     else
       launch(std::integral_constant<int, 0>{});
   });
 }
 
-void launch_block_end_forward(DType dtype, const BlockEndShape& shape, const BlockEndOutput& operands,
+void launch_block_end_forward(DType dtype, const BlockEndShape& shape, const EndAddresses& tensors,
                               cudaStream_t stream) {
   with_half_type_of(dtype, [&]<typename T>(T) {
-    const EndTensors<T> tensors = tensors_of<T>(operands);
-    if (operands.residual)
-      launch_end<T, End::forward, EndTile<kBlockEndChannels>, 0>(shape, tensors, {}, {}, stream);
-    else
-      launch_end<T, End::joined, EndTile<kBlockEndChannels>, 0>(shape, tensors, {}, {}, stream);
+    const auto launch = tensors.added ? launch_end<T, End::forward, EndTile<kBlockEndChannels>, 0>
+                                      : launch_end<T, End::joined, EndTile<kBlockEndChannels>, 0>;
+    launch(shape, tensors_of<T>(tensors), {}, {}, stream);
   });
 }
 
-void launch_block_end_through(DType dtype, const BlockEndShape& shape, const BlockEndInputGradient& operands,
-                              cudaStream_t stream) {
+void launch_block_end_through(DType dtype, const BlockEndShape& shape, const EndAddresses& tensors,
+                              const NormBackward& norm, cudaStream_t stream) {
   with_half_type_of(dtype, [&]<typename T>(T) {
-    if (shape.channels % kBlockEndChannels == 0)
-      launch_through<T, EndTile<kBlockEndChannels>>(shape, operands, stream);
-    else
-      launch_through<T, EndTile<kBlockEndChannels / 2>>(shape, operands, stream);
+    const auto launch = shape.channels % kBlockEndChannels == 0
+                            ? launch_through<T, EndTile<kBlockEndChannels>>
+                            : launch_through<T, EndTile<kBlockEndChannels / 2>>;
+    launch(shape, tensors, norm, stream);
   });
 }
 

@@ -19,60 +19,57 @@
 
 namespace plumb::cuda {
 
-// All row by row: d_out [pixels, outputs], weight [outputs, channels], added and d_in [pixels, channels].
-struct BlockEndOperands {
-  const std::byte *d_out = nullptr, *weight = nullptr, *added = nullptr;
-  const std::byte* mask = nullptr;  // bit i % 8 of byte i / 8 is element i's
-  std::byte* d_in = nullptr;
-  // The norm whose output's gradient is d_in, and its shortcut's norm; or null. Without norm_in, norm.d_bias
-  // alone may be given: the sum of d_in over each channel.
-  const std::byte *norm_in = nullptr, *shortcut_in = nullptr;  // [pixels, channels]
-  NormBackward norm, shortcut;
+struct NormMeans {
+  const float *norm, *shortcut;  // [channels]
+};
+
+// What block ends read and write, [pixels, channels] row by row where nothing else is said; null where a
+// launch has none. T is std::byte, and in kernels the elements' type.
+template <typename T>
+struct EndTensors {
+  const T *left = nullptr, *weight = nullptr;  // [pixels, outputs], [outputs, channels]
+  const T *second_left = nullptr,
+          *second_weight = nullptr;  // [pixels, second_outputs], [second_outputs, channels]
+  const T* added = nullptr;          // the other gradient, or the shortcut
+  const float* scale_shift =
+      nullptr;  // [2, channels]; forward, joined: of the block's last norm, through: of the one in front
+  const float* added_scale_shift =
+      nullptr;                        // forward: [2, channels], or null; joined: of the shortcut's norm
+  const float* shift = nullptr;       // through: [channels + 1], the last one multiplies the second product
+  const std::byte* mask = nullptr;    // gradient: bit i % 8 of byte i / 8 is element i's
+  std::uint8_t* made_mask = nullptr;  // forward, joined: as NormApply has it
+  T* out = nullptr;
+  const T *norm_in = nullptr, *shortcut_in = nullptr;
+  NormMeans means{};          // of the norms that a launch is given
   float* partials = nullptr;  // block_end_workspace()
 };
+using EndAddresses = EndTensors<std::byte>;
 
-// d_in [pixels, channels] = d_out [pixels, outputs] weight [outputs, channels] + added where the mask's bit
-// is 1, else 0. With norm_in also what launch_norm_backward_sums makes of d_in. Enqueued on the stream.
-void launch_block_end(DType dtype, const BlockEndShape& shape, const BlockEndOperands& operands,
-                      cudaStream_t stream);
+// Gradient: out = left weight + added where the mask's bit is 1, else 0. With norm_in, the input of a norm
+// whose output's gradient this is, also what launch_norm_backward_sums makes of it for this norm, and with
+// shortcut_in for its shortcut's; without, norm.d_bias alone may be given: the sum of out over each channel.
+// Enqueued on the stream, as are the others.
+void launch_block_end(DType dtype, const BlockEndShape& shape, const EndAddresses& tensors,
+                      const NormBackward& norm, const NormBackward& shortcut, cudaStream_t stream);
 
-// The output of a block's end without the convolution's output, kernels/program/instructions/block_end.h.
-struct BlockEndOutput {
-  const std::byte *in = nullptr, *weight = nullptr;  // [pixels, outputs], [outputs, channels]
-  const float* scale_shift = nullptr;                // [2, channels], of which row 1 is added
-  const std::byte* residual = nullptr;               // or null: then the second product
-  const float* residual_scale_shift = nullptr;       // [2, channels], or null
-  const std::byte *shortcut_in = nullptr,
-                  *shortcut_weight = nullptr;  // [pixels, second_outputs], [second_outputs, channels]
-  std::byte* out = nullptr;
-  std::uint8_t* mask = nullptr;  // as NormApply has it
-};
-// out = relu(in weight + shift + residual), or of both products and shifts. Enqueued on the stream, as is the
-// next.
-void launch_block_end_forward(DType dtype, const BlockEndShape& shape, const BlockEndOutput& operands,
+// Forward: the output of a block's end without the convolution's output
+// (kernels/program/instructions/block_end.h): out = relu(left weight + shift + added); joined, without
+// `added`: of both products and shifts.
+void launch_block_end_forward(DType dtype, const BlockEndShape& shape, const EndAddresses& tensors,
                               cudaStream_t stream);
 
-// Goes back from the block's output to that convolution's input, through the ReLU in front of it.
-struct BlockEndInputGradient {
-  const std::byte *d_out = nullptr, *weight = nullptr;  // [pixels, outputs], [outputs, channels]
-  const std::byte *in = nullptr, *factors = nullptr;    // [pixels, channels], [channels, channels]
-  const float* shift = nullptr;        // [channels + 1]; the last one multiplies the product with `factors`
-  const float* scale_shift = nullptr;  // [2, channels] of the norm in front, with norm_in
-  const std::byte* norm_in = nullptr;  // or null
-  std::byte* d_in = nullptr;
-  NormBackward norm;
-  float* partials = nullptr;  // block_end_workspace() of two sums
-};
-// d_in = d_out weight + in factors shift[channels] + shift; with norm_in where scale_shift[0] * norm_in +
-// scale_shift[1] > 0, else 0, and what launch_norm_backward_sums makes of it. Channels are a multiple of 64.
-void launch_block_end_through(DType dtype, const BlockEndShape& shape, const BlockEndInputGradient& operands,
-                              cudaStream_t stream);
+// Through: goes back from the block's output to that convolution's input, through the ReLU in front of it.
+// out = left weight + second_left second_weight shift[channels] + shift; with norm_in where scale_shift[0] *
+// norm_in + scale_shift[1] > 0, else 0, and what launch_norm_backward_sums makes of it. Channels, as many as
+// second_outputs, are a multiple of 64.
+void launch_block_end_through(DType dtype, const BlockEndShape& shape, const EndAddresses& tensors,
+                              const NormBackward& norm, cudaStream_t stream);
 
 // The same two by products of warpgroups (block_end_shape.h), for compute capability 9.0: of 256 outputs and
-// a multiple of 256 channels with a residual that isn't normalized; of 256 channels.
+// a multiple of 256 channels with a shortcut that isn't normalized; of 256 channels.
 void launch_block_end_walk(DType dtype, const BlockEndShape& shape, int multiprocessors,
-                           const BlockEndOutput& operands, cudaStream_t stream);
-void launch_wide_block_end_through(DType dtype, const BlockEndShape& shape,
-                                   const BlockEndInputGradient& operands, cudaStream_t stream);
+                           const EndAddresses& tensors, cudaStream_t stream);
+void launch_wide_block_end_through(DType dtype, const BlockEndShape& shape, const EndAddresses& tensors,
+                                   const NormBackward& norm, cudaStream_t stream);
 
 }  // namespace plumb::cuda

@@ -141,32 +141,31 @@ void launch_end(const BlockEndShape& shape, const EndTensors<T>& tensors, const 
 }
 
 template <typename T>
-EndTensors<T> tensors_of(const BlockEndOutput& operands) {
-  return {.left = as<T>(operands.in),
-          .weight = as<T>(operands.weight),
-          .second_left = as<T>(operands.shortcut_in),
-          .second_weight = as<T>(operands.shortcut_weight),
-          .added = as<T>(operands.residual),
-          .scale_shift = operands.scale_shift,
-          .added_scale_shift = operands.residual_scale_shift,
-          .made_mask = operands.mask,
-          .out = as<T>(operands.out)};
+EndTensors<T> tensors_of(const EndAddresses& at, const NormBackward& norm = {},
+                         const NormBackward& shortcut = {}) {
+  return {.left = as<T>(at.left),
+          .weight = as<T>(at.weight),
+          .second_left = as<T>(at.second_left),
+          .second_weight = as<T>(at.second_weight),
+          .added = as<T>(at.added),
+          .scale_shift = at.scale_shift,
+          .added_scale_shift = at.added_scale_shift,
+          .shift = at.shift,
+          .mask = at.mask,
+          .made_mask = at.made_mask,
+          .out = as<T>(at.out),
+          .norm_in = as<T>(at.norm_in),
+          .shortcut_in = as<T>(at.shortcut_in),
+          .means = {norm.mean, shortcut.mean},
+          .partials = at.partials};
 }
 
 template <typename T, typename Tile>
-void launch_through(const BlockEndShape& shape, const BlockEndInputGradient& operands, cudaStream_t stream) {
-  const EndTensors<T> tensors{.left = as<T>(operands.d_out),
-                              .weight = as<T>(operands.weight),
-                              .second_left = as<T>(operands.in),
-                              .second_weight = as<T>(operands.factors),
-                              .scale_shift = operands.scale_shift,
-                              .shift = operands.shift,
-                              .out = as<T>(operands.d_in),
-                              .norm_in = as<T>(operands.norm_in),
-                              .means = {operands.norm.mean, nullptr},
-                              .partials = operands.partials};
-  if (operands.norm_in)
-    launch_end<T, End::through, Tile, 2>(shape, tensors, operands.norm, {}, stream);
+void launch_through(const BlockEndShape& shape, const EndAddresses& at, const NormBackward& norm,
+                    cudaStream_t stream) {
+  const EndTensors<T> tensors = tensors_of<T>(at, norm);
+  if (at.norm_in)
+    launch_end<T, End::through, Tile, 2>(shape, tensors, norm, {}, stream);
   else
     launch_end<T, End::through, Tile, 0>(shape, tensors, {}, {}, stream);
 }

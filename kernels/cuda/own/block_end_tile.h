@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/own/block_end.h"
 #include "kernels/cuda/own/elements.h"
 #include "kernels/cuda/plan/block_end_shape.h"
 
@@ -54,30 +55,6 @@ constexpr bool has_second_product(End end) {
 constexpr bool leaves_mask(End end) {
   return end == End::forward || end == End::joined;
 }
-
-struct NormMeans {
-  const float *norm, *shortcut;  // [channels]
-};
-
-// Addresses of the whole tensors, [pixels, channels] where nothing else is said; null where the End has none.
-template <typename T>
-struct EndTensors {
-  const T *left = nullptr, *weight = nullptr;  // [pixels, outputs], [outputs, channels]
-  const T *second_left = nullptr,
-          *second_weight = nullptr;  // [pixels, second_outputs], [second_outputs, channels]
-  const T* added = nullptr;          // the other gradient, or the shortcut
-  const float* scale_shift =
-      nullptr;  // [2, channels]; forward, joined: of the block's last norm, through: of the one in front
-  const float* added_scale_shift =
-      nullptr;                          // forward: [2, channels], or null; joined: of the shortcut's norm
-  const float* shift = nullptr;         // through: [channels + 1], the last one multiplies the second product
-  const unsigned char* mask = nullptr;  // gradient
-  unsigned char* made_mask = nullptr;   // forward, joined
-  T* out = nullptr;
-  const T *norm_in = nullptr, *shortcut_in = nullptr;
-  NormMeans means{};
-  float* partials = nullptr;
-};
 
 // Where a row's chunk lies, so that a column of 8 rows spreads over all banks; alike in the next 8 rows.
 template <int kRowChunks>

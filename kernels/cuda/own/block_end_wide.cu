@@ -76,17 +76,17 @@ __global__ void __launch_bounds__(kBlockEndThreads, 1)
 }  // namespace
 
 void launch_block_end_walk(DType dtype, const BlockEndShape& shape, int multiprocessors,
-                           const BlockEndOutput& operands, cudaStream_t stream) {
+                           const EndAddresses& tensors, cudaStream_t stream) {
   with_half_type_of(dtype, [&]<typename T>(T) {
     gpu::launch(block_end_walk<T>, dim3(blocks_for(walk_blocks(shape, multiprocessors), 1)),
-                dim3(kBlockEndThreads), kWalkSharedBytes, stream, shape, tensors_of<T>(operands));
+                dim3(kBlockEndThreads), kWalkSharedBytes, stream, shape, tensors_of<T>(tensors));
   });
 }
 
-void launch_wide_block_end_through(DType dtype, const BlockEndShape& shape,
-                                   const BlockEndInputGradient& operands, cudaStream_t stream) {
+void launch_wide_block_end_through(DType dtype, const BlockEndShape& shape, const EndAddresses& tensors,
+                                   const NormBackward& norm, cudaStream_t stream) {
   with_half_type_of(
-      dtype, [&]<typename T>(T) { launch_through<T, EndTile<kWideChannels>>(shape, operands, stream); });
+      dtype, [&]<typename T>(T) { launch_through<T, EndTile<kWideChannels>>(shape, tensors, norm, stream); });
 }
 
 }  // namespace plumb::cuda

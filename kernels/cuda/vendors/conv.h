@@ -6,13 +6,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "kernels/program/program.h"
@@ -20,7 +20,7 @@
 
 namespace plumb::cuda {
 
-class GemmEngine;
+struct GemmEngine;
 
 // The engine of what our own kernels compute. Times are cached by this name.
 inline constexpr const char* kOwnKernel = "plumbline";
@@ -56,59 +56,43 @@ bool is_stem(const ConvProblem& problem);  // what stem.h computes: forward or t
 std::optional<ConvProblem> conv_problem(const Graph& graph, const Program& program,
                                         const Instruction& instruction);
 
-class ConvPlan {
- public:
-  virtual ~ConvPlan() = default;
-  virtual std::size_t workspace_bytes() const = 0;
-  virtual std::string engine() const = 0;  // the library's name for it, the same in every process
+struct ConvPlan {
+  std::string engine;  // the library's name for it, the same in every process
+  std::size_t workspace_bytes = 0;
   // Enqueues. `operands`: device addresses in the order of the instruction's operands(), absent ones left
   // out. A captured graph may hold kernels that go with the plan, so the plan must outlive it.
-  virtual void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const = 0;
+  std::function<void(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace)> run;
 };
 
-// The engines that may compute one problem, best first by the library's heuristics.
-class ConvCandidates {
- public:
-  virtual ~ConvCandidates() = default;
-  virtual std::size_t size() const = 0;
-  virtual std::string engine(std::size_t candidate) const = 0;
-  // Null if it doesn't build within the workspace limit. A candidate is built at most once.
-  virtual std::unique_ptr<ConvPlan> build(std::size_t candidate) = 0;
+// An engine that may compute a problem.
+struct ConvCandidate {
+  std::string engine;
+  // Empty if it doesn't build within the workspace limit; `failure` becomes what the library says. Call it
+  // once.
+  std::function<std::optional<ConvPlan>(std::string& failure)> build;
+};
+struct ConvCandidates {
+  std::vector<ConvCandidate> engines;  // best first by the library's heuristics
   // What the library said where it listed none or last failed to build one; may be empty.
-  virtual std::string failure() const { return ""; }
+  std::string failure = {};
+
+  std::optional<ConvPlan> build(std::size_t engine) { return engines.at(engine).build(failure); }
+  // Lists the plans after the first `before` engines, which may be fewer.
+  void insert(std::size_t before, std::vector<ConvPlan> plans);
 };
 
-class NoCandidates final : public ConvCandidates {
- public:
-  explicit NoCandidates(std::string failure) : failure_(std::move(failure)) {}
-  std::size_t size() const override { return 0; }
-  std::string engine(std::size_t) const override { return ""; }
-  std::unique_ptr<ConvPlan> build(std::size_t) override { return nullptr; }
-  std::string failure() const override { return failure_; }
-
- private:
-  std::string failure_;
-};
-
-// `plans`, listed after the first `before` of a library's `engines`, which may be fewer.
-std::unique_ptr<ConvCandidates> list_among(std::unique_ptr<ConvCandidates> engines,
-                                           std::vector<std::unique_ptr<ConvPlan>> plans, std::size_t before);
-
-class ConvEngine {
- public:
-  virtual ~ConvEngine() = default;
-  virtual std::string library() const = 0;  // with its version: "cuDNN 9.19.0"
+struct ConvEngine {
+  std::string library;  // with its version: "cuDNN 9.19.0"
   // Empty if the library has no engine for the problem. Throws Error(internal) naming an invalid problem.
-  virtual std::unique_ptr<ConvCandidates> candidates(const ConvProblem& problem,
-                                                     std::size_t workspace_limit) = 0;
+  std::function<ConvCandidates(const ConvProblem& problem, std::size_t workspace_limit)> candidates;
 
   // The engine named `wanted` if it builds, else the first that does. Instructions with the same problem
   // share a plan. Throws Error(internal) "… has no engine for …" naming the problem.
   std::shared_ptr<const ConvPlan> plan(const ConvProblem& problem, std::size_t workspace_limit,
-                                       const std::string& wanted = "");
-
- private:
-  std::map<std::tuple<std::string, std::size_t, std::string>, std::weak_ptr<const ConvPlan>> plans_;
+                                       const std::string& wanted = "") const;
+  // By problem, workspace limit and wanted engine.
+  mutable std::map<std::tuple<std::string, std::size_t, std::string>, std::weak_ptr<const ConvPlan>> shared =
+      {};
 };
 
 // The library that makes engines, with its version: "cuDNN 9.19.0".
@@ -116,35 +100,31 @@ std::string conv_library();
 
 struct ConvEngineOptions {
   bool deterministic = false;  // only engines with a fixed order of summation
-  bool winograd = true;        // false: no engine by Winograd's algorithm, to tell which ones are
   // A GPU to plan for without having it, as CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION describes it. Such
   // plans report engine and workspace but can't run. Empty: the current device.
   std::string device_properties_json;
 };
 // Throws Error(unavailable) if the loaded cuDNN lacks a function called here. It may be older than the
 // version of the build, but not older than 9.0.
-std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions& options);
+ConvEngine make_conv_engine(const ConvEngineOptions& options);
 
 // `convolutions`, plus the algorithms of `products`, listed after its own first two engines, for plain 1x1
 // convolutions of stride 1 without padding in NHWC (in NCHW each image would be a product of its own). Those
 // that complete a gradient (ConvFusion) have the algorithms of `products` only.
-// `products` must outlive the result and its plans.
-std::unique_ptr<ConvEngine> with_matrix_products(std::unique_ptr<ConvEngine> convolutions,
-                                                 GemmEngine& products);
+ConvEngine with_matrix_products(const ConvEngine& convolutions, const GemmEngine& products);
 
 // `convolutions`, plus our own kernels for a ResNet's first convolution (stem.h), listed first. Only GPUs of
 // compute capability 8.0 and more, this one with so many multiprocessors, have such problems: elsewhere
 // images are held with 8 channels.
-std::unique_ptr<ConvEngine> with_stem_kernels(std::unique_ptr<ConvEngine> convolutions, int multiprocessors);
+ConvEngine with_stem_kernels(ConvEngine convolutions, int multiprocessors);
 
 // `convolutions`, plus our own kernel for products that complete a gradient (block_end.h), listed first. Only
 // GPUs of compute capability 8.0 and more have such problems (fusion_support()).
-std::unique_ptr<ConvEngine> with_block_end_kernels(std::unique_ptr<ConvEngine> convolutions);
+ConvEngine with_block_end_kernels(ConvEngine convolutions);
 
 // `convolutions`, plus our own kernels for 3x3 convolutions of 64 channels (window.h), listed second: only
 // tuning, which checks its values, chooses it. For GPUs of compute capability 9.0, where
 // built_for_warpgroups(), with so many multiprocessors.
-std::unique_ptr<ConvEngine> with_window_kernels(std::unique_ptr<ConvEngine> convolutions,
-                                                int multiprocessors);
+ConvEngine with_window_kernels(ConvEngine convolutions, int multiprocessors);
 
 }  // namespace plumb::cuda

@@ -56,86 +56,52 @@ std::vector<fe::NumericalNote_t> unwanted_notes(const ConvProblem& problem,
   std::vector<fe::NumericalNote_t> notes{fe::NumericalNote_t::REDUCED_PRECISION_REDUCTION,
                                          fe::NumericalNote_t::DOWN_CONVERT_INPUTS};
   if (options.deterministic) notes.push_back(fe::NumericalNote_t::NONDETERMINISTIC);
-  if (problem.dtype != DType::f32 || !options.winograd)
-    notes.push_back(fe::NumericalNote_t::WINOGRAD);  // in half precision its transforms are rounded
+  if (problem.dtype != DType::f32)  // in half precision its transforms are rounded
+    notes.push_back(fe::NumericalNote_t::WINOGRAD);
   if (problem.dtype == DType::f32 && !problem.allow_tf32) notes.push_back(fe::NumericalNote_t::TENSOR_CORE);
   return notes;
 }
 
 // One engine of a graph. A problem's candidates share the graph.
-class CudnnPlan : public ConvPlan {
- public:
-  CudnnPlan(cudnnHandle_t handle, std::shared_ptr<const ConvGraph> graph, std::int64_t index,
-            std::string engine, std::string text)
-      : handle_(handle),
-        graph_(std::move(graph)),
-        index_(index),
-        engine_(std::move(engine)),
-        text_(std::move(text)) {
-    check(graph_->graph->get_workspace_size_plan_at_index(index_, workspace_bytes_), "planning " + text_);
-  }
+ConvPlan plan_at(cudnnHandle_t handle, const std::shared_ptr<const ConvGraph>& graph, std::int64_t index,
+                 const std::string& engine, const std::string& text) {
+  std::int64_t workspace_bytes = 0;
+  check(graph->graph->get_workspace_size_plan_at_index(index, workspace_bytes), "planning " + text);
+  return {engine, static_cast<std::size_t>(workspace_bytes),
+          [=](cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) {
+            std::array<void*, kMostTensors> addresses{};
+            const std::vector<TensorPlace>& places = graph->places;
+            for (std::size_t i = 0; i < places.size(); ++i)
+              addresses.at(i) = operands[places[i].operand] + places[i].offset;
+            check(cudnnSetStream(handle, stream), "running " + text);
+            check(graph->graph->execute_plan_at_index(handle, addresses.data(),
+                                                      static_cast<int>(places.size()), workspace, index),
+                  "running " + engine + " for " + text,
+                  "; delete the tuning cache and start again, or pass --fusion off");
+          }};
+}
 
-  std::size_t workspace_bytes() const override { return static_cast<std::size_t>(workspace_bytes_); }
-  std::string engine() const override { return engine_; }
-
-  void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const override {
-    std::array<void*, kMostTensors> addresses{};
-    const std::vector<TensorPlace>& places = graph_->places;
-    for (std::size_t i = 0; i < places.size(); ++i)
-      addresses.at(i) = operands[places[i].operand] + places[i].offset;
-    check(cudnnSetStream(handle_, stream), "running " + text_);
-    check(graph_->graph->execute_plan_at_index(handle_, addresses.data(), static_cast<int>(places.size()),
-                                               workspace, index_),
-          "running " + engine_ + " for " + text_,
-          "; delete the tuning cache and start again, or pass --fusion off");
-  }
-
- private:
-  cudnnHandle_t handle_;
-  std::shared_ptr<const ConvGraph> graph_;
-  std::int64_t index_;
-  std::string engine_, text_;
-  std::int64_t workspace_bytes_ = 0;
-};
-
-// Builds the graph and queries the heuristics once; candidates are built by index.
-class CudnnCandidates : public ConvCandidates {
- public:
-  CudnnCandidates(cudnnHandle_t handle, ConvGraph graph, std::string text)
-      : handle_(handle), graph_(std::make_shared<ConvGraph>(std::move(graph))), text_(std::move(text)) {
-    std::set<std::string> seen;  // both heuristics lists may contain an engine
-    for (std::int64_t i = 0; i < graph_->graph->get_execution_plan_count(); ++i) {
-      std::string name;
-      if (graph_->graph->get_plan_name_at_index(i, name).is_good() && seen.insert(name).second)
-        engines_.push_back({i, std::move(name)});
-    }
-  }
-
-  std::size_t size() const override { return engines_.size(); }
-  std::string engine(std::size_t candidate) const override { return engines_.at(candidate).name; }
-  std::unique_ptr<ConvPlan> build(std::size_t candidate) override try {
-    const auto& [index, name] = engines_.at(candidate);
-    fe::error_t status = graph_->graph->build_plan_at_index(index);
-    if (status.is_good()) return std::make_unique<CudnnPlan>(handle_, graph_, index, name, text_);
-    failure_ = first_line(status.get_message());
-    return nullptr;
-  } catch (const fe::cudnnException& exception) {
-    failure_ = first_line(exception.what());
-    return nullptr;
-  }
-  std::string failure() const override { return failure_; }
-
- private:
-  struct Engine {
-    std::int64_t index = 0;
+// Queries the heuristics once; candidates are built by index.
+ConvCandidates candidates_of(cudnnHandle_t handle, ConvGraph built, const std::string& text) {
+  const auto graph = std::make_shared<ConvGraph>(std::move(built));
+  ConvCandidates listed;
+  std::set<std::string> seen;  // both heuristics lists may contain an engine
+  for (std::int64_t i = 0; i < graph->graph->get_execution_plan_count(); ++i) {
     std::string name;
-  };
-  cudnnHandle_t handle_;
-  std::shared_ptr<ConvGraph> graph_;
-  std::string text_;
-  std::vector<Engine> engines_;
-  std::string failure_;  // of the last one that didn't build
-};
+    if (graph->graph->get_plan_name_at_index(i, name).is_bad() || !seen.insert(name).second) continue;
+    listed.engines.push_back({name, [=](std::string& failure) -> std::optional<ConvPlan> {
+                                try {
+                                  fe::error_t status = graph->graph->build_plan_at_index(i);
+                                  if (status.is_good()) return plan_at(handle, graph, i, name, text);
+                                  failure = first_line(status.get_message());
+                                } catch (const fe::cudnnException& exception) {
+                                  failure = first_line(exception.what());
+                                }
+                                return {};
+                              }});
+  }
+  return listed;
+}
 
 std::shared_ptr<const fe::DeviceProperties> read_properties(const std::string& json) {
   std::vector<std::uint8_t> bytes(json.begin(), json.end());
@@ -145,53 +111,48 @@ std::shared_ptr<const fe::DeviceProperties> read_properties(const std::string& j
   return properties;
 }
 
-class CudnnEngine : public ConvEngine {
- public:
-  explicit CudnnEngine(const ConvEngineOptions& options) : options_(options) {
+struct Cudnn {
+  explicit Cudnn(const ConvEngineOptions& chosen) : options(chosen) {
     if (!options.device_properties_json.empty()) {
-      properties_ = read_properties(options.device_properties_json);
+      properties = read_properties(options.device_properties_json);
       return;
     }
-    cudnnHandle_t handle = nullptr;
-    check(cudnnCreate(&handle), "starting");
-    handle_.reset(handle);
+    cudnnHandle_t made = nullptr;
+    check(cudnnCreate(&made), "starting");
+    handle.reset(made);
   }
 
-  std::string library() const override { return conv_library(); }
-
-  std::unique_ptr<ConvCandidates> candidates(const ConvProblem& problem,
-                                             std::size_t workspace_limit) override {
-    const std::string text = text_of(problem);
-    if (problem.fusion.completes_gradient)
-      return std::make_unique<NoCandidates>("cuDNN isn't asked to add a gradient and mask the sum");
-    try {
-      ConvGraph built = build_graph(problem);
-      fe::graph::Graph& graph = *built.graph;
-      if (properties_) graph.set_device_properties(properties_);
-      graph.set_cuda_graph_retention(fe::CudaGraphRetention_t::NONE);
-      check(graph.validate(), "describing " + text);
-      check(properties_ ? graph.build_operation_graph() : graph.build_operation_graph(handle_.get()),
-            "describing " + text);
-      fe::error_t listed = graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
-      if (listed.is_bad()) return std::make_unique<NoCandidates>(first_line(listed.get_message()));
-      graph.deselect_numeric_notes(unwanted_notes(problem, options_));
-      graph.deselect_workspace_greater_than(static_cast<std::int64_t>(workspace_limit));
-      return std::make_unique<CudnnCandidates>(handle_.get(), std::move(built), text);
-    } catch (const fe::cudnnException& exception) {
-      throw Error(ExitCode::internal, "{} failed while planning {}: {}", conv_library(), text,
-                  exception.what());
-    }
-  }
-
- private:
   // cuDNN loads and unloads the run-time compiler's library for each convolution that it plans, which takes
   // nine tenths of the time. This handle keeps it loaded. Null if it isn't found: cuDNN then searches itself.
-  const Owner<void*, dlclose> run_time_compiler_{
+  const Owner<void*, dlclose> run_time_compiler{
       dlopen(("libnvrtc.so." + std::to_string(CUDART_VERSION / 1000)).c_str(), RTLD_LAZY | RTLD_LOCAL)};
-  const ConvEngineOptions options_;
-  Handle handle_;                                           // of the current device, or
-  std::shared_ptr<const fe::DeviceProperties> properties_;  // of a GPU that may be absent
+  const ConvEngineOptions options;
+  Handle handle;                                           // of the current device, or
+  std::shared_ptr<const fe::DeviceProperties> properties;  // of a GPU that may be absent
 };
+
+ConvCandidates list_engines(const Cudnn& cudnn, const ConvProblem& problem, std::size_t workspace_limit) {
+  const std::string text = text_of(problem);
+  if (problem.fusion.completes_gradient)
+    return {.engines = {}, .failure = "cuDNN isn't asked to add a gradient and mask the sum"};
+  try {
+    ConvGraph built = build_graph(problem);
+    fe::graph::Graph& graph = *built.graph;
+    if (cudnn.properties) graph.set_device_properties(cudnn.properties);
+    graph.set_cuda_graph_retention(fe::CudaGraphRetention_t::NONE);
+    check(graph.validate(), "describing " + text);
+    check(cudnn.properties ? graph.build_operation_graph() : graph.build_operation_graph(cudnn.handle.get()),
+          "describing " + text);
+    fe::error_t listed = graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
+    if (listed.is_bad()) return {.engines = {}, .failure = first_line(listed.get_message())};
+    graph.deselect_numeric_notes(unwanted_notes(problem, cudnn.options));
+    graph.deselect_workspace_greater_than(static_cast<std::int64_t>(workspace_limit));
+    return candidates_of(cudnn.handle.get(), std::move(built), text);
+  } catch (const fe::cudnnException& exception) {
+    throw Error(ExitCode::internal, "{} failed while planning {}: {}", conv_library(), text,
+                exception.what());
+  }
+}
 
 }  // namespace
 
@@ -202,13 +163,17 @@ std::string conv_library() {
   return graph_library ? "cuDNN " + version_text(cudnnGetVersion()) : "cuDNN";
 }
 
-std::unique_ptr<ConvEngine> make_conv_engine(const ConvEngineOptions& options) {
+ConvEngine make_conv_engine(const ConvEngineOptions& options) {
   if (cudnnGetVersion() < kOldestCudnn)
     throw Error(ExitCode::unavailable,
                 "--device cuda: cuDNN {} is too old, {} or newer is needed; put the folder of a newer one "
                 "first in LD_LIBRARY_PATH, or use --device cpu",
                 version_text(cudnnGetVersion()), version_text(kOldestCudnn));
-  return std::make_unique<CudnnEngine>(options);
+  return {.library = conv_library(),
+          .candidates = [cudnn = std::make_shared<const Cudnn>(options)](const ConvProblem& problem,
+                                                                         std::size_t workspace_limit) {
+            return list_engines(*cudnn, problem, workspace_limit);
+          }};
 }
 
 }  // namespace plumb::cuda

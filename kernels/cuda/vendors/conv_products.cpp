@@ -34,75 +34,53 @@ GemmProblem product_of(const ConvProblem& p) {
   return product;
 }
 
-class ProductPlan final : public ConvPlan {
- public:
-  ProductPlan(std::unique_ptr<GemmPlan> plan, bool of_weights)
-      : plan_(std::move(plan)), first_(of_weights ? 1 : 0) {}
-  std::size_t workspace_bytes() const override { return plan_->workspace_bytes(); }
-  std::string engine() const override { return plan_->engine(); }
-  void run(cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) const override {
-    GemmOperands all{.a = operands[first_], .b = operands[1 - first_], .c = operands[2]};
-    if (operands.size() > 3) all.added = operands[3], all.relu_mask = operands[4];
-    plan_->run(stream, all, workspace);
+// Empty for what isn't a product.
+std::vector<ConvPlan> product_plans(const GemmEngine& products, const ConvProblem& problem,
+                                    std::size_t workspace_limit) {
+  std::vector<ConvPlan> plans;
+  if (!is_product(problem)) return plans;
+  // The operand that is the first factor (kernels/program/instructions/conv.h).
+  const std::size_t first = problem.pass == ConvPass::backward_weights ? 1 : 0;
+  for (GemmPlan& product : products.plans(product_of(problem), workspace_limit, kMaxAlgorithms))
+    plans.push_back({product.engine, product.workspace_bytes,
+                     [=, multiply = std::move(product.run)](
+                         cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) {
+                       GemmOperands all{.a = operands[first], .b = operands[1 - first], .c = operands[2]};
+                       if (operands.size() > 3) all.added = operands[3], all.relu_mask = operands[4];
+                       multiply(stream, all, workspace);
+                     }});
+  return plans;
+}
+
+// A failure is an answer here: plain instructions do the same.
+ConvCandidates completing(const GemmEngine& products, const ConvProblem& problem,
+                          std::size_t workspace_limit) {
+  ConvCandidates listed{
+      .engines = {},
+      .failure = products.library + " lists no algorithm that adds a gradient and masks the sum"};
+  try {
+    listed.insert(0, product_plans(products, problem, workspace_limit));
+  } catch (const Error& error) {
+    listed.failure = error.what();
   }
-
- private:
-  std::unique_ptr<GemmPlan> plan_;
-  std::size_t first_ =
-      0;  // index of the operand that is the first factor (kernels/program/instructions/conv.h)
-};
-
-class ProductsBeside final : public ConvEngine {
- public:
-  ProductsBeside(std::unique_ptr<ConvEngine> convolutions, GemmEngine& products)
-      : convolutions_(std::move(convolutions)), products_(products) {}
-
-  std::string library() const override { return convolutions_->library() + ", " + products_.library(); }
-  std::unique_ptr<ConvCandidates> candidates(const ConvProblem& problem,
-                                             std::size_t workspace_limit) override {
-    if (problem.fusion.completes_gradient) return completing(problem, workspace_limit);
-    std::unique_ptr<ConvCandidates> engines = convolutions_->candidates(problem, workspace_limit);
-    std::vector<std::unique_ptr<ConvPlan>> products;
-    try {
-      products = plans(problem, workspace_limit);
-    } catch (const Error&) {
-      if (engines->size() == 0) throw;
-    }
-    return list_among(std::move(engines), std::move(products), kEnginesBefore);
-  }
-
- private:
-  // None for what isn't a product.
-  std::vector<std::unique_ptr<ConvPlan>> plans(const ConvProblem& problem, std::size_t workspace_limit) {
-    std::vector<std::unique_ptr<ConvPlan>> plans;
-    if (!is_product(problem)) return plans;
-    for (auto& product : products_.plans(product_of(problem), workspace_limit, kMaxAlgorithms))
-      plans.push_back(
-          std::make_unique<ProductPlan>(std::move(product), problem.pass == ConvPass::backward_weights));
-    return plans;
-  }
-
-  // A failure is an answer here: plain instructions do the same.
-  std::unique_ptr<ConvCandidates> completing(const ConvProblem& problem, std::size_t workspace_limit) {
-    std::vector<std::unique_ptr<ConvPlan>> products;
-    std::string failure = products_.library() + " lists no algorithm that adds a gradient and masks the sum";
-    try {
-      products = plans(problem, workspace_limit);
-    } catch (const Error& error) {
-      failure = error.what();
-    }
-    return list_among(std::make_unique<NoCandidates>(failure), std::move(products), 0);
-  }
-
-  std::unique_ptr<ConvEngine> convolutions_;
-  GemmEngine& products_;
-};
+  return listed;
+}
 
 }  // namespace
 
-std::unique_ptr<ConvEngine> with_matrix_products(std::unique_ptr<ConvEngine> convolutions,
-                                                 GemmEngine& products) {
-  return std::make_unique<ProductsBeside>(std::move(convolutions), products);
+ConvEngine with_matrix_products(const ConvEngine& convolutions, const GemmEngine& products) {
+  const auto candidates = [products, others = convolutions.candidates](const ConvProblem& problem,
+                                                                       std::size_t workspace_limit) {
+    if (problem.fusion.completes_gradient) return completing(products, problem, workspace_limit);
+    ConvCandidates listed = others(problem, workspace_limit);
+    try {
+      listed.insert(kEnginesBefore, product_plans(products, problem, workspace_limit));
+    } catch (const Error&) {
+      if (listed.engines.empty()) throw;
+    }
+    return listed;
+  };
+  return {.library = convolutions.library + ", " + products.library, .candidates = candidates};
 }
 
 }  // namespace plumb::cuda

@@ -6,7 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -47,29 +47,26 @@ struct GemmOperands {
   std::byte* c = nullptr;
 };
 
-class GemmPlan {
- public:
-  virtual ~GemmPlan() = default;
-  virtual std::size_t workspace_bytes() const = 0;
-  virtual std::string engine() const = 0;  // the library's name for it, the same in every process
-  virtual void run(cudaStream_t stream, const GemmOperands& operands, std::byte* workspace) const = 0;
+struct GemmPlan {
+  std::string engine;  // the library's name for it, the same in every process
+  std::size_t workspace_bytes = 0;
+  std::function<void(cudaStream_t stream, const GemmOperands& operands, std::byte* workspace)> run;
 };
 
-class GemmEngine {
- public:
-  virtual ~GemmEngine() = default;
-  virtual std::string library() const = 0;  // with its version: "cuBLASLt 13.1.0"
+struct GemmEngine {
+  std::string library;  // with its version: "cuBLASLt 13.1.0"
   // At most `most` algorithms, best first by the library's heuristics; none if no algorithm fits.
-  virtual std::vector<std::unique_ptr<GemmPlan>> plans(const GemmProblem& problem,
-                                                       std::size_t workspace_limit, std::size_t most) = 0;
+  std::function<std::vector<GemmPlan>(const GemmProblem& problem, std::size_t workspace_limit,
+                                      std::size_t most)>
+      plans;
   // The first plan. Throws Error(internal) naming the product if there is none.
-  std::unique_ptr<GemmPlan> plan(const GemmProblem& problem, std::size_t workspace_limit);
+  GemmPlan plan(const GemmProblem& problem, std::size_t workspace_limit) const;
 };
 // Throws std::logic_error for what GemmProblem excludes.
 void check_problem(const GemmProblem& problem);
 // The library that makes engines, with its version: "cuBLASLt 13.1.0".
 std::string gemm_library();
 bool has_gemm_library(bool load);  // whether it is loaded, or with `load` can be
-std::unique_ptr<GemmEngine> make_gemm_engine();
+GemmEngine make_gemm_engine();
 
 }  // namespace plumb::cuda

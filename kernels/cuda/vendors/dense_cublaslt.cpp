@@ -80,11 +80,6 @@ LoadedFunction CublasLt::find(const char* name) const {
   return {address};
 }
 
-// Whether it is loaded, or with `load` can be.
-bool cublaslt_opens(bool load) {
-  return opened(load ? 0 : RTLD_NOLOAD) != nullptr;
-}
-
 // Loads it at the first call, for the rest of the process.
 const CublasLt& cublaslt() {
   static const CublasLt library;
@@ -210,32 +205,23 @@ std::string name_of_algorithm(const cublasLtMatmulAlgo_t& algorithm) {
   return name;
 }
 
-class CublasLtPlan final : public GemmPlan {
- public:
-  CublasLtPlan(std::shared_ptr<const Product> product, const cublasLtMatmulHeuristicResult_t& chosen)
-      : product_(std::move(product)), chosen_(chosen) {}
-
-  std::size_t workspace_bytes() const override { return chosen_.workspaceSize; }
-  std::string engine() const override { return name_of_algorithm(chosen_.algo); }
-
-  void run(cudaStream_t stream, const GemmOperands& operands, std::byte* workspace) const override {
-    const Product& p = *product_;
-    if (p.problem.bias) set(p.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
-    if (p.problem.mask != ProductMask::none)
-      set(p.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.relu_mask);
-    const bool adds = p.problem.adds;
-    const float one = 1, beta = adds ? 1 : 0;
-    check(cublaslt().matmul(p.library.get(), p.operation.get(), p.problem.has_factor ? operands.factor : &one,
-                            operands.b, p.b.get(), operands.a, p.a.get(),
-                            p.problem.has_factor ? operands.zero : &beta, adds ? operands.added : operands.c,
-                            p.c.get(), operands.c, p.c.get(), &chosen_.algo, workspace, chosen_.workspaceSize,
-                            stream));
-  }
-
- private:
-  std::shared_ptr<const Product> product_;
-  cublasLtMatmulHeuristicResult_t chosen_;
-};
+GemmPlan plan_of(const std::shared_ptr<const Product>& product,
+                 const cublasLtMatmulHeuristicResult_t& chosen) {
+  return {name_of_algorithm(chosen.algo), chosen.workspaceSize,
+          [=](cudaStream_t stream, const GemmOperands& operands, std::byte* workspace) {
+            const Product& p = *product;
+            if (p.problem.bias) set(p.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
+            if (p.problem.mask != ProductMask::none)
+              set(p.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.relu_mask);
+            const bool adds = p.problem.adds;
+            const float one = 1, beta = adds ? 1 : 0;
+            check(cublaslt().matmul(p.library.get(), p.operation.get(),
+                                    p.problem.has_factor ? operands.factor : &one, operands.b, p.b.get(),
+                                    operands.a, p.a.get(), p.problem.has_factor ? operands.zero : &beta,
+                                    adds ? operands.added : operands.c, p.c.get(), operands.c, p.c.get(),
+                                    &chosen.algo, workspace, chosen.workspaceSize, stream));
+          }};
+}
 
 constexpr int kAskedAlgorithms = 8;
 
@@ -269,29 +255,6 @@ std::vector<cublasLtMatmulHeuristicResult_t> algorithms_for(const Product& p, st
   return results;
 }
 
-class CublasLtEngine final : public GemmEngine {
- public:
-  CublasLtEngine() {
-    cublasLtHandle_t made = nullptr;
-    check(cublaslt().create(&made));
-    library_ = Library(made, cublaslt().destroy);
-  }
-
-  std::string library() const override { return gemm_library(); }
-
-  std::vector<std::unique_ptr<GemmPlan>> plans(const GemmProblem& problem, std::size_t workspace_limit,
-                                               std::size_t most) override {
-    const auto product = std::make_shared<const Product>(library_, problem);
-    std::vector<std::unique_ptr<GemmPlan>> plans;
-    for (const auto& result : algorithms_for(*product, workspace_limit))
-      if (plans.size() < most) plans.push_back(std::make_unique<CublasLtPlan>(product, result));
-    return plans;
-  }
-
- private:
-  Library library_;
-};
-
 }  // namespace
 
 std::string gemm_library() {  // 130100: 13.1.0 (cublas_api.h)
@@ -300,11 +263,21 @@ std::string gemm_library() {  // 130100: 13.1.0 (cublas_api.h)
 }
 
 bool has_gemm_library(bool load) {
-  return cublaslt_opens(load);
+  return opened(load ? 0 : RTLD_NOLOAD) != nullptr;
 }
 
-std::unique_ptr<GemmEngine> make_gemm_engine() {
-  return std::make_unique<CublasLtEngine>();
+GemmEngine make_gemm_engine() {
+  cublasLtHandle_t made = nullptr;
+  check(cublaslt().create(&made));
+  return {.library = gemm_library(),
+          .plans = [library = Library(made, cublaslt().destroy)](
+                       const GemmProblem& problem, std::size_t workspace_limit, std::size_t most) {
+            const auto product = std::make_shared<const Product>(library, problem);
+            std::vector<GemmPlan> plans;
+            for (const auto& result : algorithms_for(*product, workspace_limit))
+              if (plans.size() < most) plans.push_back(plan_of(product, result));
+            return plans;
+          }};
 }
 
 }  // namespace plumb::cuda
