@@ -97,11 +97,6 @@ cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t executable, unsigned long long
   return cudaSuccess;
 }
 
-cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t stream) {
-  const std::lock_guard lock(runtime().mutex);
-  return refuse_if_capturing(stream);
-}
-
 // The graph starts after all work enqueued on the stream; work enqueued later waits for all of the graph.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   Runtime& state = runtime();
@@ -117,11 +112,6 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   }
   operations.push_back(stream->last);
   stream->last = state.timeline.add(nullptr, stream->queue, operations);
-  return cudaSuccess;
-}
-
-cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t*, std::size_t* count) {
-  *count = graph->nodes.size();
   return cudaSuccess;
 }
 

@@ -81,9 +81,6 @@ cudaError_t cudaHostAlloc(void** address, std::size_t bytes, unsigned) {
   if (bytes > 0) *address = device_memory().allocate(bytes, -1);
   return *address || bytes == 0 ? cudaSuccess : fail(cudaErrorMemoryAllocation);
 }
-cudaError_t cudaMallocHost(void** address, std::size_t bytes) {
-  return cudaHostAlloc(address, bytes, cudaHostAllocDefault);
-}
 
 cudaError_t cudaFreeHost(void* address) {
   const std::lock_guard lock(runtime().mutex);
@@ -91,11 +88,6 @@ cudaError_t cudaFreeHost(void* address) {
   if (const cudaError_t status = refuse_unsafe_call()) return status;
   runtime().timeline.run_all();
   return device_memory().free(address, true) ? status_of(runtime()) : fail(cudaErrorInvalidValue);
-}
-
-cudaError_t cudaHostGetDevicePointer(void** device, void* host, unsigned) {
-  *device = host;
-  return cudaSuccess;
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
@@ -132,9 +124,6 @@ cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t
   Where into = Where::pageable;
   if (!locate(to, bytes, into) || into == Where::pageable) return fail(cudaErrorInvalidValue);
   return enqueue(stream, once([=] { std::memset(to, value, bytes); }));
-}
-cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {
-  return cudaMemsetAsync(to, value, bytes, nullptr);
 }
 
 }  // extern "C"

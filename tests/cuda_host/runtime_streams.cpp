@@ -1,4 +1,4 @@
-// Streams, events, kernels and host functions of the CUDA runtime stand-in.
+// Streams, events and kernels of the CUDA runtime stand-in.
 #include <memory>
 #include <utility>
 
@@ -75,12 +75,6 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
   *stream = made.release();
   return cudaSuccess;
 }
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  return cudaStreamCreateWithPriority(stream, flags, 0);
-}
-cudaError_t cudaStreamCreate(cudaStream_t* stream) {
-  return cudaStreamCreateWithPriority(stream, cudaStreamDefault, 0);
-}
 
 // Enqueued work still runs, as on a GPU.
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
@@ -121,10 +115,6 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   return cudaSuccess;
 }
 
-cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
-  return enqueue(stream, once([=] { function(data); }));
-}
-
 cudaError_t cudaDeviceSynchronize() {
   Runtime& state = runtime();
   const std::lock_guard lock(state.mutex);
@@ -141,9 +131,6 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   state.events.insert(made.get());
   *event = made.release();
   return cudaSuccess;
-}
-cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  return cudaEventCreateWithFlags(event, cudaEventDefault);
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
