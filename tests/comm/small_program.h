@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "kernels/program/program.h"
-#include "tests/kernels/described_instructions.h"
 
 namespace plumb {
 

@@ -41,34 +41,15 @@ class RandomBatches final : public BatchSource {
 
 constexpr Normalization kNormalization{{0.025F, 0.02F, 0.03F}, {-3.2F, -2.5F, -3.8F}};
 
-void write_tensors(Device& device, const Graph& graph, const TestTensors& tensors,
-                   const TrainOptions& options) {
-  write_parameters(device, graph, tensors.parameters);
-  for (StatisticId s = 0; s < tensors.statistics.size(); ++s)
-    device.write_statistic(s, tensors.statistics[s]);
-  if (!options.other_batches) device.write_batch(tensors.images, tensors.labels);
-  const LossScaling& scaling = options.rule.loss_scaling;
-  const float loss_scale = scaling.kind == LossScaling::Kind::none ? 1 : scaling.initial;
-  device.write_state({.learning_rate = options.learning_rate, .loss_scale = loss_scale});
-}
-
 GraphRun read_results(const Device& device, const Graph& graph, int iterations) {
   GraphRun run;
   for (int i = 0; i < iterations; ++i) {
     run.metrics.push_back(device.metrics(static_cast<std::uint64_t>(i)));
     run.losses.push_back(run.metrics.back().loss);
   }
-  for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
-    run.parameters.emplace_back(graph.parameters[p].elements());
-    device.read_parameter(p, run.parameters.back());
-    run.gradients.emplace_back(graph.parameters[p].elements());
-    if (graph.parameters[p].trained) device.read_gradient(p, run.gradients.back());
-    for (float& value : run.gradients.back()) value /= run.metrics.back().loss_scale;
-  }
-  for (StatisticId s = 0; s < graph.statistics.size(); ++s) {
-    run.statistics.emplace_back(graph.statistics[s].channels);
-    device.read_statistic(s, run.statistics.back());
-  }
+  read_tensors(device, graph, run);
+  for (std::vector<float>& gradient : run.gradients)
+    for (float& value : gradient) value /= run.metrics.back().loss_scale;
   return run;
 }
 
@@ -79,7 +60,11 @@ GraphRun train(Device& device, const Graph& graph, const TestTensors& tensors, c
   Program program = describe(graph, describe_options, limits);
   device.prepare(graph, options.rule, program);
   device.bind(program, plan_memory(program));
-  write_tensors(device, graph, tensors, options);
+  write_tensors(device, graph, tensors);
+  if (!options.other_batches) device.write_batch(tensors.images, tensors.labels);
+  const LossScaling& scaling = options.rule.loss_scaling;
+  const float loss_scale = scaling.kind == LossScaling::Kind::none ? 1 : scaling.initial;
+  device.write_state({.learning_rate = options.learning_rate, .loss_scale = loss_scale});
   RandomBatches batches(graph);
   Runner runner(program, device, nullptr, batches);
   device.start_clock();

@@ -36,8 +36,8 @@ TrainOptions half_steps(Precision precision, int iterations);
 // Every operation without these patterns, for TrainOptions::plain.
 std::vector<PlainLayer> without(const Graph& graph, const std::vector<FusedPattern>& patterns);
 
-// Gradients of untrained parameters are 0. GraphRun::first_gradients stays empty: nothing waits for the
-// device before the last iteration is enqueued. Gradients are divided by the loss scale.
+// GraphRun::first_gradients stays empty: nothing waits for the device before the last iteration is enqueued.
+// Gradients are divided by the loss scale.
 GraphRun train_on_gpu(const Graph& graph, const TestTensors& tensors, const TrainOptions& options);
 // fp32, whatever precision the options have.
 GraphRun train_on_cpu(const Graph& graph, const TestTensors& tensors, const TrainOptions& options);

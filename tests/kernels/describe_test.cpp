@@ -15,7 +15,6 @@
 #include "models/cost.h"
 #include "models/resnet50.h"
 #include "tests/bench/expect_error.h"
-#include "tests/kernels/described_instructions.h"
 #include "tests/kernels/live_bytes.h"
 
 namespace plumb {
@@ -133,6 +132,16 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"h200", Precision::fp16}, Case{"h200", Precision::fp16, true, true},
                     Case{"h200", Precision::fp16, false, true}, Case{"h200", Precision::bf16}),
     name_of_case);
+
+// Whether it is the line of a norm that finalizes its statistics itself, which uses it with that; backward of
+// a block's end reads the mask.
+bool is_line_of_one_pass(const Program& program, BufferId id) {
+  return std::any_of(program.instructions.begin(), program.instructions.end(),
+                     [&](const Instruction& instruction) {
+                       const auto* apply = instruction.as<BatchNormApply>();
+                       return apply && apply->finalize && apply->line() == id;
+                     });
+}
 
 // Names tell instructions and buffers apart; every temporary is written before it is read, once except for
 // sums and in place, and is read by another instruction; every gradient is written once.

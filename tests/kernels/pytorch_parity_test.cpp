@@ -3,6 +3,7 @@
 
 #include <fstream>
 #include <numeric>
+#include <tuple>
 
 #include "tests/kernels/closed_form.h"
 #include "tests/kernels/pytorch_reference.h"
@@ -44,6 +45,22 @@ TEST(PyTorchParity, FourStepsOfR50Match) {
 
 TEST(PyTorchParity, FourStepsOfY1WithACombinedMarginMatch) {
   expect_parity(kArcFace, "y1_bs8_112px");
+}
+
+// As far as the emulated GPU's (tests/cuda_host/pytorch_parity_test.cpp).
+TEST(CpuBf16, StepsStayNearPyTorchs) {
+  if (!cpu::make_device({.choice = DeviceChoice::cpu})->limits().flops_per_second.contains(Precision::bf16))
+    GTEST_SKIP() << "this CPU has neither AVX512_BF16 nor AMX";
+  for (const auto& [file, name, fp32_head] : {std::tuple(kResNet50, "bs4_64px", false),
+                                              {kArcFace, "r50_bs8_32px", false},
+                                              {kArcFace, "y1_bs8_112px", true}}) {
+    SCOPED_TRACE(name);
+    PyTorchCase reference = read_pytorch_case(file, name);
+    reference.options.describe.precision = Precision::bf16;
+    reference.options.describe.fp32_head = fp32_head;
+    const GraphRun run = run_on_cpu(reference.graph, closed_form_tensors(reference.graph), reference.options);
+    expect_pytorchs_losses(reference, run, 2e-2, 2e-2);
+  }
 }
 
 // Nesterov's momentum as torch.optim.SGD has it, over two steps on one batch.

@@ -18,7 +18,9 @@ struct PyTorchCase {
 // `file`: "resnet50_pytorch.json".
 PyTorchCase read_pytorch_case(const std::string& file, const std::string& name);
 
-// Losses within 1e-4 of fp64 at step 0 and 5e-4 afterwards; norms of gradients, statistics and parameters.
+// Losses of the run's steps within these relative distances of fp64: at step 0, and after it.
+void expect_pytorchs_losses(const PyTorchCase& reference, const GraphRun& run, double first, double later);
+// Losses within 1e-4 and 5e-4; norms of gradients, statistics and parameters.
 void expect_pytorchs_training(const PyTorchCase& reference, const GraphRun& run);
 
 }  // namespace plumb

@@ -2,13 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <span>
 #include <vector>
 
 #include "kernels/device.h"
 #include "models/graph.h"
-#include "models/weights.h"
 #include "tests/kernels/graph_builder.h"
 
 namespace plumb {
@@ -31,21 +28,10 @@ struct GraphRun {
   std::vector<std::vector<float>> parameters, statistics;      // after the last update
 };
 
-// Class centers in two pieces.
-inline void write_parameters(Device& device, const Graph& graph,
-                             const std::vector<std::vector<float>>& values) {
-  const std::optional<ParameterId> centers = class_centres(graph);
-  for (ParameterId p = 0; p < values.size(); ++p) {
-    if (p != centers) {
-      device.write_parameter(p, values[p]);
-      continue;
-    }
-    const std::int64_t columns = graph.parameters[p].dims[1], half = graph.parameters[p].dims[0] / 2;
-    const auto first = static_cast<std::size_t>(half * columns);
-    device.write_rows(p, 0, std::span(values[p]).first(first));
-    device.write_rows(p, half, std::span(values[p]).subspan(first));
-  }
-}
+// Parameters, class centers in two pieces, and statistics.
+void write_tensors(Device& device, const Graph& graph, const TestTensors& tensors);
+// Gradients, parameters and statistics.
+void read_tensors(const Device& device, const Graph& graph, GraphRun& run);
 
 // describe -> prepare -> plan -> bind, then every instruction's callable in order. One rank, so no
 // collectives.
