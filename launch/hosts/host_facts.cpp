@@ -78,6 +78,7 @@ void HostFacts::fields(auto& self, auto&& each) {
   each("boot_id", self.boot_id, Field{"the same for names of one machine"}), each("cpus", self.cpus);
   each("memory_bytes", self.memory_bytes);
   each("load", self.load, Field{"processes that want to run now"});
+  each("clock_seconds", self.clock_seconds, Field{"since 1970"});
   each("program", self.program), each("others", self.others, Field{"programs next to it"});
   each("mpi", self.mpi), each("driver_cuda", self.driver_cuda, Field{"the newest CUDA that the driver runs"});
   each("gpus", self.gpus);
@@ -89,7 +90,6 @@ void HostFacts::fields(auto& self, auto&& each) {
   each("addresses", self.addresses, Field{"as \"eth0=10.77.0.1/16\""});
   each("names", self.names, Field{"that it was asked for, with their addresses"});
   each("unreached", self.unreached, Field{"of these, hosts that gave no answer, and why"});
-  each("clock_seconds", self.clock_seconds, Field{"since 1970"});
 }
 
 namespace {

@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(Faults, MemoryLimit, testing::Values(1, 2),
 TEST(MemoryLimitOfManyThreads, IsToldBeforeOneCannotBeStarted) {
   if (!std::string(PLUMB_TEST_SANITIZERS).empty()) GTEST_SKIP() << "sanitizers reserve the address space";
   int refused = 0, trained = 0;
-  for (int kibibytes = 850'000; kibibytes <= 1'250'000; kibibytes += 50'000) {
+  for (int kibibytes = 550'000; kibibytes <= 1'250'000; kibibytes += 100'000) {
     SCOPED_TRACE(kibibytes);
     const Place place;
     write_image_folder(place.file("images"), 2, 8);

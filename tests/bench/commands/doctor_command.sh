@@ -31,7 +31,7 @@ while read -r line; do echo "clock $EPOCHREALTIME"; done'
 well_facts() {
   "$plumbline" doctor --here --program "$plumbline" |
     sed -E 's/"load":[^,]*/"load":0.0/; s/"free_bytes":[^,]*/"free_bytes":1e12/; s/"shared_memory_free_bytes":[^,}]*/"shared_memory_free_bytes":1e12/
-      s/"daemon":"[^"]*"/"daemon":"orted"/; s/"version":"[^"]*"},"nccl/"version":""},"nccl/; s/"open files":[^,}]*/"open files":65536/' >facts
+      s/"daemon":"[^"]*"/"daemon":"orted"/; s/("mpirun":"[^"]*","version":)"[^"]*"/\1""/; s/"open files":[^,}]*/"open files":65536/' >facts
 }
 
 case $behavior in
