@@ -262,7 +262,7 @@ class Acceptance {
     if (!links_) return;
     write_output({.option = "--output", .path = (folder_ / kLinksFile).string(), .overwrite = true},
                  to_json(*links_).dump(1) + "\n");
-    add_links(verdict_, *links_, expected_link());
+    add_links(verdict_, *links_, expected_link(), busy_hosts(good_answers()));
   }
 
   SweepPlan scaling_plan() const {

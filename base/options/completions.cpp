@@ -5,9 +5,9 @@
 namespace plumb {
 namespace {
 
-// Shell that sets `names`, and `values` where the word before the present one is an option that has a list;
-// `prefix`: what stands before the last comma where it takes several. `indent`: blanks in front of every
-// line.
+// Shell code that sets `names` to the options and, after an option with a list of values, `values` to them.
+// For an option that takes several values, `prefix` becomes the ones already typed. Each line begins with
+// `indent`.
 std::string settings_of(const OptionTable& table, const std::string& indent) {
   std::string names, cases;
   for (const OptionSpec* spec : all_options(table)) {
@@ -22,7 +22,7 @@ std::string settings_of(const OptionTable& table, const std::string& indent) {
   return indent + "names='" + names + "'\n" + cases;
 }
 
-// At the first word the commands and the program's own options, later those of the command.
+// The first word is a command or one of the program's own options; after a command its options follow.
 std::string settings_of(const CompletedProgram& program) {
   if (program.commands.empty()) return settings_of(program.table, "  ");
   std::string names, cases;
@@ -49,7 +49,7 @@ std::string zsh_text(std::string text, const std::string& marks) {
   return text;
 }
 
-// "(--fp32 --tf32)": options that aren't offered beside this one; empty: none.
+// The options that exclude this one, as zsh wants them: "(--fp32 --tf32)"; empty if there are none.
 std::string excluded_by(const OptionSpec& spec, const OptionTable& table) {
   if (spec.ends_parsing) return "(- *)";
   std::vector<std::string> names;
@@ -75,7 +75,7 @@ std::string specification_of(const OptionSpec& spec, const OptionTable& table) {
   std::vector<std::string> names = spec.names;
   if (!spec.is_flag())
     for (std::string& name : names)
-      if (name.starts_with("--")) name += '=';  // the value may come behind "=" too
+      if (name.starts_with("--")) name += '=';  // zsh then accepts "--bs=8" and "--bs 8"
   const std::string excluded = excluded_by(spec, table);
   const std::string rest = "[" + zsh_text(split(spec.help, '\n').front(), "[]:") + "]" + value_part(spec);
   if (names.size() == 1) return quoted_for_zsh(excluded + names.front() + rest);
@@ -185,7 +185,7 @@ std::string bash_completions(const CompletedProgram& program) {
          function + " " + program.name + "\n";
 }
 
-// Works where compinit finds it in $fpath, and behind `source <(PROGRAM --completions zsh)`.
+// Can be installed in $fpath, where compinit finds it, or loaded by `source <(PROGRAM --completions zsh)`.
 std::string zsh_completions(const CompletedProgram& program) {
   const std::string& name = program.name;
   return fmt::format(

@@ -23,7 +23,7 @@ std::vector<std::string> findings(const std::string& noun, const std::vector<std
     return {fmt::format("two {}s have one link, and there is none to compare it with", noun)};
   std::vector<std::string> sentences;
   for (const SlowLink& one : slow) sentences.push_back(slow_text(one, names));
-  if (sentences.empty()) sentences.push_back(fmt::format("no {} or link is slow beside the others", noun));
+  if (sentences.empty()) sentences.push_back(fmt::format("no {} or link is slower than the others", noun));
   return sentences;
 }
 

@@ -28,7 +28,7 @@ std::vector<std::vector<RankPair>> pair_rounds(std::span<const int> places);
 
 // Measures the pairs side by side, both directions of each at once; no rank occurs twice. Returns the links
 // in the pairs' order, on every rank of the job, which all call it. The latency is half of the median round
-// trip of 8 bytes. The bandwidth is that of the fastest of ProbeEffort::messages; 0 without a time.
+// trip of 8 bytes. The bandwidth comes from the fastest of ProbeEffort::messages; it is 0 if none was timed.
 std::vector<Link> probe_pairs(const Job& job, std::span<const RankPair> pairs,
                               const ProbeEffort& effort = {});
 

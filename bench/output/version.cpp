@@ -23,7 +23,7 @@ std::string dotted(long major, long minor, long patch) {
   return fmt::format("{}.{}.{}", major, minor, patch);
 }
 
-// Of this program's file, 16 hexadecimal digits; empty if it can't be read.
+// A hash of this program's file as 16 hexadecimal digits; empty if the file can't be read.
 std::string program_hash() {
   std::ifstream stream("/proc/self/exe", std::ios::binary);
   std::vector<float> words(std::size_t{1} << 18);  // only their bits matter

@@ -1,5 +1,5 @@
-// Watches a GPU during a run: a thread of its own samples NVML, and the window is cut out of the samples
-// afterwards. So the timed loop never calls NVML.
+// Watches a GPU during a run. A separate thread samples NVML, so the timed loop never calls it; samples
+// outside the window are dropped afterwards.
 #pragma once
 
 #include <condition_variable>

@@ -68,7 +68,7 @@ bool gpu_is_lost(cudaStream_t stream) {
   return cudaStreamSynchronize(stream) != cudaSuccess;
 }
 
-// Does the work. A failure is the trial's; throws it if the GPU is no longer usable.
+// Does the work and notes a failure in `trial`; rethrows it if the GPU is no longer usable.
 void attempt(EngineTrial& trial, cudaStream_t stream, const char* what_fails, const auto& work) {
   try {
     work();

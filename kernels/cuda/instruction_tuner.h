@@ -97,8 +97,8 @@ class InstructionTuner {
   using Plans = std::map<std::string, ConvPlan>;  // by engine
   // The engines to weigh; none if a single one is nearly as fast as the fastest. `trials`: best first.
   static std::vector<std::string> nearly_as_fast(const std::vector<EngineTrial>& trials, const Plans& plans);
-  // These fill in the joules, the seconds, or that a CUDA graph can hold the engine; or the failure. Throw
-  // Error if the GPU is no longer usable.
+  // Each fills in one result of a trial: joules, seconds, or whether a CUDA graph can hold the engine; or
+  // else why it failed. They throw Error if the GPU is no longer usable.
   void weigh(EngineTrial& trial, const ConvPlan& plan, const Work& work);
   void run(EngineTrial& trial, const std::function<void()>& enqueue, std::optional<double> best = {}) const;
   void capture(EngineTrial& trial, const std::function<void()>& enqueue) const;

@@ -12,8 +12,14 @@
 namespace plumb {
 namespace {
 
-constexpr double kDeviceLimit = 0.05, kBusyLimit = 0.3;  // losses of speed
-constexpr double kLinkLimit = 0.25;
+constexpr double kDeviceLimit = 0.05, kBusyLimit = 0.3;    // losses of speed
+constexpr double kLinkLimit = 0.25, kBusyLinkLimit = 0.5;  // losses of bandwidth; sending takes CPUs, too
+
+std::string cannot_tell_text(double limit) {
+  return fmt::format(
+      "other programs run there, or hosts differ, so only a loss over {} % counts; end them and check again",
+      percent_text(limit));
+}
 
 std::vector<std::string> hosts_of(const std::vector<HostAnswer>& answers) {
   std::vector<std::string> hosts;
@@ -84,22 +90,18 @@ void add_judged(Verdict& verdict, const std::vector<JudgedDevice>& judged) {
       continue;
     }
     const std::string reasons = one.device->alone->throttle_reasons;
-    verdict.add(
-        {.check = "device alone",
-         .where = {device_text(*one.device)},
-         .hosts = {one.device->host},
-         .expected = speed_text(one.expected),
-         .measured = fmt::format("{} ({})", speed_text(speed), loss_text(one.share())),
-         .source = one.source,
-         .limit = one.limit,
-         .outcome = one.outcome,
-         .remark = one.outcome == Outcome::unknown
-                       ? fmt::format("other programs run there, or hosts differ, so only a loss over {} % "
-                                     "counts; end them and check again",
-                                     percent_text(one.limit))
-                   : reasons.empty() ? "look at its clocks, power, cooling and what else runs there"
-                                     : reasons,
-         .runs = 1});
+    verdict.add({.check = "device alone",
+                 .where = {device_text(*one.device)},
+                 .hosts = {one.device->host},
+                 .expected = speed_text(one.expected),
+                 .measured = fmt::format("{} ({})", speed_text(speed), loss_text(one.share())),
+                 .source = one.source,
+                 .limit = one.limit,
+                 .outcome = one.outcome,
+                 .remark = one.outcome == Outcome::unknown ? cannot_tell_text(one.limit)
+                           : reasons.empty() ? "look at its clocks, power, cooling and what else runs there"
+                                             : reasons,
+                 .runs = 1});
   }
   if (good.empty()) return;
   passed.runs = good.size();
@@ -176,25 +178,34 @@ std::string rate_text(double bytes_per_second) {
   return fmt::format("{:.3g} GB/s", bytes_per_second / kGiga);
 }
 
-Check failed_link(const SlowLink& slow, const std::vector<std::string>& hosts, const std::string& source) {
+Check failed_link(const SlowLink& slow, const std::vector<std::string>& hosts, const std::string& source,
+                  const BusyHosts& busy) {
   const bool is_bandwidth = slow.what == SlowLink::What::bandwidth;
   const auto text = [&](double value) {
     return is_bandwidth ? rate_text(value) : fmt::format("{:.1f} us", value * kMicrosecondsInSecond);
   };
   const std::string& host = hosts[slow.other.value_or(slow.place)];
+  const auto is_busy = [&](const std::string& name) { return contains(busy.names, name); };
+  // The other end of the link, or of the host's best link, which may be any.
+  const bool other_is_busy =
+      slow.other ? is_busy(hosts[slow.place]) : std::ranges::all_of(hosts, [&](const std::string& name) {
+        return name == host || is_busy(name);
+      });
+  const double limit = is_busy(host) || other_is_busy ? kBusyLinkLimit : kLinkLimit;
+  const bool fails = is_bandwidth && slow.value < (1 - limit) * slow.usual;
   return {.check = is_bandwidth ? "link" : "latency",
           .where = {slow.other ? fmt::format("{} - {}", hosts[slow.place], host) : host + " - all"},
           .hosts = {host},
           .expected = text(slow.usual),
           .measured = text(slow.value),
           .source = source,
-          .limit = is_bandwidth ? std::optional(kLinkLimit) : std::nullopt,
+          .limit = is_bandwidth ? std::optional(limit) : std::nullopt,
           // A busy host answers late, too.
-          .outcome = is_bandwidth ? Outcome::fail : Outcome::unknown,
-          .remark =
-              is_bandwidth
-                  ? "check cable, port, speed setting and network card; every step waits for the slowest link"
-                  : "look at what else runs there and at the path to it",
+          .outcome = fails ? Outcome::fail : Outcome::unknown,
+          .remark = fails ? "check cable, port, speed setting and network card; every step waits for the "
+                            "slowest link"
+                    : is_bandwidth ? cannot_tell_text(limit)
+                                   : "look at what else runs there and at the path to it",
           .runs = 5};
 }
 
@@ -278,7 +289,8 @@ void add_devices(Verdict& verdict, const ScreenReport& report, const Expectation
   }
 }
 
-void add_links(Verdict& verdict, const Links& links, const std::optional<ExpectedLink>& expected) {
+void add_links(Verdict& verdict, const Links& links, const std::optional<ExpectedLink>& expected,
+               const BusyHosts& busy) {
   constexpr const char* kOthers = "the other hosts";
   if (expected) verdict.expected_link = expected->bytes_per_second;
   std::vector<std::string> hosts;
@@ -288,7 +300,7 @@ void add_links(Verdict& verdict, const Links& links, const std::optional<Expecte
        find_slow(links, {.expected_bytes_per_second = expected ? std::optional(expected->bytes_per_second)
                                                                : std::nullopt})) {
     const bool by_expectation = expected && slow.what == SlowLink::What::bandwidth;
-    verdict.add(failed_link(slow, hosts, by_expectation ? expected->source : kOthers));
+    verdict.add(failed_link(slow, hosts, by_expectation ? expected->source : kOthers, busy));
     if (slow.what == SlowLink::What::bandwidth) std::erase(good, hosts[slow.other.value_or(slow.place)]);
   }
   std::vector<double> speeds;

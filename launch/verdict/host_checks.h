@@ -34,7 +34,9 @@ struct ExpectedLink {
   std::string source;  // "--link", "expect.json", "network cards"
 };
 
-// Pairs of hosts against what is expected, and against each other.
-void add_links(Verdict& verdict, const Links& links, const std::optional<ExpectedLink>& expected);
+// Pairs of hosts against what is expected, and against each other. A link of a busy host fails below half
+// only.
+void add_links(Verdict& verdict, const Links& links, const std::optional<ExpectedLink>& expected,
+               const BusyHosts& busy = {});
 
 }  // namespace plumb

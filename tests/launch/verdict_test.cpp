@@ -166,6 +166,20 @@ TEST(Verdict, LinksAreHeldAgainstEachOtherOrWhatIsExpected) {
   EXPECT_EQ(verdict.outcome(), Outcome::pass);
 }
 
+TEST(Verdict, ALinkOfABusyHostFailsBelowHalf) {
+  const Links links{.hosts = {{"n1"}, {"n2"}}, .pairs = {{"n1", "n2", {1e-5, 7e8}}}};
+  const auto judged = [&](double expected, const BusyHosts& busy) {
+    Verdict verdict{.hosts = {"n1", "n2"}};
+    add_links(verdict, links, ExpectedLink{expected, "--link"}, busy);
+    return verdict.outcome();
+  };
+  EXPECT_EQ(judged(1e9, {}), Outcome::fail);
+  EXPECT_EQ(judged(1e9, {.names = {"n1"}}), Outcome::unknown);
+  EXPECT_EQ(judged(1e9, {.names = {"n2"}}), Outcome::unknown);
+  EXPECT_EQ(judged(1e9, {.names = {"n3"}}), Outcome::fail);
+  EXPECT_EQ(judged(1.5e9, {.names = {"n1", "n2"}}), Outcome::fail);
+}
+
 TEST(AcceptPlan, TakesAsManyRunsAsTheBudgetAllows) {
   const AcceptPlan small{.hosts = 4, .devices_per_host = 8, .budget_seconds = 60};
   EXPECT_EQ(small.repetitions(), 1);
