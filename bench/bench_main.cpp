@@ -2,6 +2,7 @@
 
 #include "base/console/messages.h"
 #include "base/console/print.h"
+#include "base/options/completions.h"
 #include "base/standard_descriptors.h"
 #include "bench/options/options.h"
 #include "bench/plan/dry_run.h"
@@ -26,6 +27,9 @@ std::optional<std::string> answer_without_running(const std::string& program, co
 
 int run_bench(const std::string& program, int argc, char** argv, std::span<const Model> catalogue) {
   open_standard_descriptors();
+  BenchOptions defaults = default_options(program, catalogue);
+  if (const auto code = answer_to_shell(argc, argv, [&] { return bench_option_table(defaults); }))
+    return *code;
   ensure_short_openmp_waits(argv);
   return run_program(program, [&] {
     const BenchOptions options = parse_options(argc, argv, program, catalogue);

@@ -20,12 +20,12 @@ int main(int argc, char** argv) {
       const OptionTable table = bench_option_table(options);
       documents.write_page(
           bench_man_page(table, "train " + std::string(options.model->task) + " and time every step"));
-      documents.write_completions(completed(table));
+      documents.write_completions(table.program);
       documents.write_schema(std::string(program) + "_config", config_schema(table));
     }
     AllreduceOptions allreduce;
     documents.write_page(allreduce_man_page(allreduce_option_table(allreduce)));
-    documents.write_completions(completed(allreduce_option_table(allreduce)));
+    documents.write_completions(kAllreduceProgram);
     documents.write_schema(
         "allreduce", json_schema<AllreduceReport>(kAllreduceSchema, "What bench_allreduce --json measured."));
     documents.write_schema("decode", json_schema<DecodeRate>(
@@ -37,6 +37,6 @@ int main(int argc, char** argv) {
     documents.write_schema("targets", targets_schema());
     MakeRecArguments make_rec;
     documents.write_page(make_rec_man_page(make_rec_options(make_rec)));
-    documents.write_completions(completed(make_rec_options(make_rec)));
+    documents.write_completions("make_rec");
   });
 }

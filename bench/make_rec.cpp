@@ -9,6 +9,7 @@
 #include "base/console/print.h"
 #include "base/console/progress.h"
 #include "base/error.h"
+#include "base/options/completions.h"
 #include "base/standard_descriptors.h"
 #include "bench/data/image_folder.h"
 #include "bench/data/record_images.h"
@@ -57,9 +58,11 @@ OptionTable make_rec_options(MakeRecArguments& arguments) {
 
 int run_make_rec(int argc, const char* const* argv) {
   open_standard_descriptors();
+  MakeRecArguments arguments;
+  if (const auto code = answer_to_shell(argc, argv, [&] { return make_rec_options(arguments); }))
+    return *code;
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` fails like one on a full disk
   return run_program("make_rec", [&] {
-    MakeRecArguments arguments;
     const OptionTable table = make_rec_options(arguments);
     parse_command_line(table, argc, argv);
     if (arguments.help)

@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
   using namespace plumb;
   return write_documents(argc, argv, [](const Documents& documents) {
     documents.write_page(plumbline_man_page(plumbline_commands(), std::string(kDlperfSweep)));
-    documents.write_completions(completed("plumbline", plumbline_commands()));
+    documents.write_completions("plumbline");
     for (const Document& of :
          {kAnalyzeDocument, kCompareDocument, kExplainDocument, kGateDocument, kHistoryDocument,
           kLastWordsDocument, kLinkComparisonDocument, kLinksDocument, kPostmortemDocument,

@@ -49,8 +49,7 @@ int run(int argc, char** argv) {
     const std::string shell = name != completions_option ? name.substr(completions_option.size() + 1)
                               : argc > 2                 ? argv[2]
                                                          : "";
-    const auto program = plumb::completed("plumbline", plumb::plumbline_commands());
-    plumb::print_text(plumb::completions(shell, program));
+    plumb::print_text(plumb::completions(shell, "plumbline"));
     return 0;
   }
   if (name == "make-rec") {  // its name up to version 0.2
@@ -76,6 +75,9 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   plumb::open_standard_descriptors();
+  const auto own_options = [] { return plumb::table_before_commands("plumbline"); };
+  if (const auto code = plumb::answer_to_shell(argc, argv, own_options, plumb::plumbline_commands()))
+    return *code;
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` fails like one on a full disk
   try {
     return run(argc, argv);

@@ -1,6 +1,8 @@
 // What shells want to complete a program's commands, options and values.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,30 +11,24 @@
 
 namespace plumb {
 
-// What is completed: a program's own options, and its commands with theirs.
-struct CompletedProgram {
-  struct Subcommand {
-    std::string name, help;
-    OptionTable table;
-  };
-  std::string name;
-  OptionTable table;
-  std::vector<Subcommand> commands;  // empty: the program has none
-};
-
-CompletedProgram completed(const OptionTable& table);
-// plumbline: --help, --version and --completions, then the commands.
-CompletedProgram completed(const std::string& program, const std::vector<Command>& commands);
-
-// A script that the shell, one of completion_shells(), sources. File names are offered where nothing else is
-// known to fit. Throws Error(usage) for another shell.
-std::string completions(const std::string& shell, const CompletedProgram& program);
+// A script that the shell, one of completion_shells(), sources. It asks the program for the words that fit,
+// by `PROGRAM --complete LINE [WORD]`, and offers file names if there are none. Throws Error(usage) for
+// another shell.
+std::string completions(const std::string& shell, const std::string& program);
 // Where such scripts are looked for, below share/: "fish/vendor_completions.d/plumbline.fish". Debian's zsh
 // reads another folder than zsh elsewhere.
 std::vector<std::string> completion_files(const std::string& shell, const std::string& program);
 
-std::string bash_completions(const CompletedProgram& program);
-std::string zsh_completions(const CompletedProgram& program);
-std::string fish_completions(const CompletedProgram& program);
+// The words that complete the last one of a command line: options, values of an option, commands.
+std::vector<std::string> candidates(const std::string& line, const OptionTable& table,
+                                    const std::vector<Command>& commands = {});
+// The options of a program with commands: --help, --version and --completions.
+OptionTable table_before_commands(const std::string& program);
+
+// If the arguments are `--complete LINE [WORD]`: prints the candidates, without what the shell keeps before
+// WORD, and returns the exit code, which is 1 without candidates.
+std::optional<int> answer_to_shell(int argc, const char* const* argv,
+                                   const std::function<OptionTable()>& table,
+                                   const std::vector<Command>& commands = {});
 
 }  // namespace plumb

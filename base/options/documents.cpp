@@ -30,9 +30,9 @@ void Documents::write_page(const ManPage& page) const {
   write("man1/" + page.name + ".1", man_page(page, version()));
 }
 
-void Documents::write_completions(const CompletedProgram& program) const {
+void Documents::write_completions(const std::string& program) const {
   for (const std::string& shell : completion_shells())
-    for (const std::string& file : completion_files(shell, program.name))
+    for (const std::string& file : completion_files(shell, program))
       write("completions/" + file, completions(shell, program));
 }
 

@@ -8,6 +8,7 @@
 #include "base/console/messages.h"
 #include "base/console/print.h"
 #include "base/error.h"
+#include "base/options/completions.h"
 #include "base/output.h"
 #include "base/standard_descriptors.h"
 #include "base/steady_clock.h"
@@ -244,9 +245,11 @@ class AllreduceRun {
 
 int run_allreduce_program(int argc, char** argv, const std::function<MessageDamage(const Job&)>& damage_of) {
   open_standard_descriptors();
+  AllreduceOptions defaults;
+  if (const auto code = answer_to_shell(argc, argv, [&] { return allreduce_option_table(defaults); }))
+    return *code;
   return run_program(kAllreduceProgram, [&] {
     const AllreduceOptions options = parse_allreduce_options(argc, argv);
-    AllreduceOptions defaults;
     if (const auto answer = answer_to(options.questions, allreduce_option_table(defaults), options.json)) {
       if (launched_as().rank == 0) print_text(*answer);
       return;

@@ -80,7 +80,7 @@ std::optional<std::string> answer_to(const Questions& questions, const OptionTab
     const nlohmann::ordered_json build = engine_build_json(true);
     return json ? json_text(build) : version_text(table.program, build);
   }
-  if (!questions.completions.empty()) return completions(questions.completions, completed(table));
+  if (!questions.completions.empty()) return completions(questions.completions, table.program);
   return std::nullopt;
 }
 

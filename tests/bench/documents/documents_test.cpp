@@ -127,150 +127,95 @@ TEST(ManPage, ListsTheVariablesOfTheDocuments) {
   expect_table("environment.md", "## Plumbline's own", variable_texts());
 }
 
-// Bash's completions for the last of `words`.
-std::set<std::string> offered(const std::string& script, const std::vector<std::string>& words) {
-  const ScratchFolder scratch;
-  std::string line = "source '" + scratch.write("completions", script).string() + "'; COMP_WORDS=(";
-  for (const std::string& word : words) line += "'" + word + "' ";
-  line += "); COMP_CWORD=" + std::to_string(words.size() - 1) + "; _plumbline_" + words.front() +
-          "; printf '%s\\n' \"${COMPREPLY[@]}\"";
-  scratch.write("line", line);
-  const std::string command = "bash '" + scratch.path() + "/line' >'" + scratch.path() + "/out' 2>&1";
-  EXPECT_EQ(std::system(command.c_str()), 0) << read_text(scratch.path() + "/out");
-  std::istringstream out(read_text(scratch.path() + "/out"));
-  std::set<std::string> found;
-  for (std::string word; std::getline(out, word);)
-    if (!word.empty()) found.insert(word);
-  return found;
-}
-
 using Words = std::set<std::string>;
 
-TEST(Completions, CompleteOptionsAndTheirValues) {
-  const std::string script = bash_completions(completed(table_of_bench("bench_resnet50")));
-  EXPECT_EQ(offered(script, {"bench_resnet50", "--warm"}), Words{"--warmup"});
-  EXPECT_EQ(offered(script, {"bench_resnet50", "--bs", "16", "--no-"}),
-            (Words{"--no-autotune", "--no-check", "--no-overlap", "--no-probe", "--no-watchdog"}));
-  EXPECT_EQ(offered(script, {"bench_resnet50", "--device", "c"}), (Words{"cpu", "cuda"}));
-  EXPECT_EQ(offered(script, {"bench_resnet50", "--device", "=", "cu"}), Words{"cuda"});
-  EXPECT_EQ(offered(script, {"bench_resnet50", "--device", "="}), (Words{"auto", "cpu", "cuda"}));
-  EXPECT_EQ(offered(script, {"bench_resnet50", "--weights", "fi"}), Words{})
-      << "file names are bash's to find";
-  const std::vector<std::string> names = names_of(table_of_bench("bench_resnet50"));
-  EXPECT_EQ(offered(script, {"bench_resnet50", "-"}), Words(names.begin(), names.end()));
+Words offered(const std::string& line) {
+  const bool is_bench = line.starts_with("bench_resnet50");
+  const std::vector<std::string> found =
+      is_bench ? candidates(line, table_of_bench("bench_resnet50"))
+               : candidates(line, table_before_commands("plumbline"), plumbline_commands());
+  return {found.begin(), found.end()};
 }
 
-TEST(Completions, CompleteCommandsAndThenTheirOptions) {
-  const std::string script = bash_completions(completed("plumbline", plumbline_commands()));
+TEST(Completions, AreOptionsAndTheirValues) {
+  EXPECT_EQ(offered("bench_resnet50 --warm"), Words{"--warmup"});
+  EXPECT_EQ(offered("bench_resnet50 --bs  16 --no-"),
+            (Words{"--no-autotune", "--no-check", "--no-overlap", "--no-probe", "--no-watchdog"}));
+  EXPECT_EQ(offered("bench_resnet50 --device c"), (Words{"cpu", "cuda"}));
+  EXPECT_EQ(offered("bench_resnet50 --device=cu"), Words{"--device=cuda"});
+  EXPECT_EQ(offered("bench_resnet50 --weights fi"), Words{}) << "file names are the shell's to find";
+  EXPECT_EQ(offered("bench_resnet50 "), Words{});
+  const std::vector<std::string> names = names_of(table_of_bench("bench_resnet50"));
+  EXPECT_EQ(offered("bench_resnet50 -"), Words(names.begin(), names.end()));
+}
+
+TEST(Completions, AreCommandsAndThenTheirOptions) {
   Words commands{"--completions", "--help", "--version", "-h"};
   for (const Command& command : plumbline_commands()) commands.insert(command.name);
-  EXPECT_EQ(offered(script, {"plumbline", ""}), commands);
-  EXPECT_EQ(offered(script, {"plumbline", "swe"}), Words{"sweep"});
-  EXPECT_EQ(offered(script, {"plumbline", "sweep", "x.toml", "--res"}), Words{"--resume"});
-  EXPECT_EQ(offered(script, {"plumbline", "analyze", "--log-format", "au"}), Words{"auto"});
-  EXPECT_EQ(offered(script, {"plumbline", "sweep", "fi"}), Words{});
-  EXPECT_EQ(offered(script, {"plumbline", "sweep"}), Words{"sweep"});
-  EXPECT_EQ(offered(script, {"plumbline", "--completions", "z"}), Words{"zsh"});
+  EXPECT_EQ(offered("plumbline "), commands);
+  EXPECT_EQ(offered("plumbline swe"), Words{"sweep"});
+  EXPECT_EQ(offered("plumbline sweep x.toml --res"), Words{"--resume"});
+  EXPECT_EQ(offered("plumbline analyze --log-format au"), Words{"auto"});
+  EXPECT_EQ(offered("plumbline sweep fi"), Words{});
+  EXPECT_EQ(offered("plumbline --completions z"), Words{"zsh"});
 }
 
 TEST(Completions, OfferTargetsAndDialects) {
-  const std::string script = bash_completions(completed(table_of_bench("bench_resnet50")));
   const std::vector<std::string> known = target_names(), written = written_formats();
-  EXPECT_EQ(offered(script, {"bench_resnet50", "--target", ""}), Words(known.begin(), known.end()));
-  EXPECT_EQ(offered(script, {"bench_resnet50", "--log-format", ""}), Words(written.begin(), written.end()));
-  EXPECT_EQ(offered(script, {"bench_resnet50", "--log-format", "plsc,pyt"}), Words{"plsc,pytorch"});
-  EXPECT_EQ(offered(script, {"bench_resnet50", "--loss-scale", ""}), (Words{"dynamic", "none"}));
-  EXPECT_EQ(offered(script, {"bench_resnet50", "--completions", ""}), (Words{"bash", "fish", "zsh"}));
+  EXPECT_EQ(offered("bench_resnet50 --target "), Words(known.begin(), known.end()));
+  EXPECT_EQ(offered("bench_resnet50 --log-format "), Words(written.begin(), written.end()));
+  EXPECT_EQ(offered("bench_resnet50 --log-format plsc,pyt"), Words{"plsc,pytorch"});
+  EXPECT_EQ(offered("bench_resnet50 --log-format=plsc,pyt"), Words{"--log-format=plsc,pytorch"});
+  EXPECT_EQ(offered("bench_resnet50 --loss-scale "), (Words{"dynamic", "none"}));
+  EXPECT_EQ(offered("bench_resnet50 --completions "), (Words{"bash", "fish", "zsh"}));
   Words readable{"auto"};
   for (const LogFormat* format : log_formats()) readable.emplace(format->name);
-  const std::string commands = bash_completions(completed("plumbline", plumbline_commands()));
   for (const char* command : {"analyze", "compare", "gate"})
-    EXPECT_EQ(offered(commands, {"plumbline", command, "--log-format", ""}), readable);
+    EXPECT_EQ(offered("plumbline " + std::string(command) + " --log-format "), readable);
 }
 
-std::vector<CompletedProgram> all_programs() {
-  return {completed(table_of_bench("bench_resnet50")), completed(table_of_bench("bench_arcface")),
-          completed(table_of_allreduce()), completed("plumbline", plumbline_commands())};
-}
-
-// Exit code of `shell ARGUMENTS SCRIPT`; 0 without that shell.
-int syntax_errors(const std::string& shell, const std::string& script) {
-  if (std::system(("command -v " + shell + " >/dev/null").c_str()) != 0) return 0;
+// What `shell` prints for `commands` after it has read its script; nothing without that shell. The program
+// completed is the one that was built.
+std::optional<Words> asked(const std::string& shell, const std::string& commands) {
+  if (std::system(("command -v " + shell + " >/dev/null").c_str()) != 0) return std::nullopt;
   const ScratchFolder scratch;
-  scratch.write("script", script);
-  return std::system((shell + " -n '" + scratch.path() + "/script'").c_str());
+  scratch.write("script", completions(shell, "bench_resnet50"));
+  scratch.write("commands", "source ./script\n" + commands + "\n");
+  const std::string line =
+      "cd '" + scratch.path() + "' && HOME=. PATH='" PLUMB_BIN "':$PATH " + shell + " commands >out 2>errors";
+  EXPECT_EQ(std::system(line.c_str()), 0) << read_text(scratch.path() + "/errors");
+  std::istringstream out(read_text(scratch.path() + "/out"));
+  Words found;
+  for (std::string word; std::getline(out, word);) found.insert(word);
+  return found;
 }
 
-TEST(Completions, OfEveryShellHaveEveryOptionAndNoSyntaxError) {
-  for (const CompletedProgram& program : all_programs())
-    for (const std::string& shell : completion_shells()) {
-      const std::string script = completions(shell, program);
-      EXPECT_EQ(syntax_errors(shell, script), 0) << shell << " " << program.name;
-      std::vector<std::string> names = names_of(program.table);
-      for (const CompletedProgram::Subcommand& command : program.commands) {
-        names.push_back(command.name);
-        for (const std::string& name : names_of(command.table))
-          if (name.starts_with("-")) names.push_back(name);
-      }
-      for (const std::string& name : names) {
-        const std::string bare = name.substr(std::min(name.find_first_not_of('-'), name.size()));
-        EXPECT_TRUE(has_word(script, shell == "fish" ? bare : name)) << shell << " " << name;
-      }
-    }
+// Bash calls the function so, with the word after "=".
+Words asked_bash(const std::string& line, const std::string& word) {
+  return asked("bash", "COMP_LINE='" + line + "' COMP_POINT=" + std::to_string(line.size()) +
+                           "; _plumbline_bench_resnet50 bench_resnet50 '" + word +
+                           "'; printf '%s\\n' \"${COMPREPLY[@]}\"")
+      .value_or(Words{});
+}
+
+TEST(Completions, BashAsksTheProgram) {
+  EXPECT_EQ(asked_bash("bench_resnet50 --device cu", "cu"), Words{"cuda"});
+  EXPECT_EQ(asked_bash("bench_resnet50 --device=cu", "cu"), Words{"cuda"});
+  EXPECT_EQ(asked_bash("bench_resnet50 --device=", "="), (Words{"auto", "cpu", "cuda"}));
+  EXPECT_EQ(asked_bash("bench_resnet50 --bs 8 --warm", "--warm"), Words{"--warmup"});
+}
+
+TEST(Completions, FishAsksTheProgramAndOffersFilesOtherwise) {
+  const auto asked_fish = [](const std::string& line) { return asked("fish", "complete -C '" + line + "'"); };
+  if (!asked_fish("bench_resnet50 ")) GTEST_SKIP() << "fish is not installed: apt-get install fish";
+  EXPECT_EQ(asked_fish("bench_resnet50 --device c"), (Words{"cpu", "cuda"}));
+  EXPECT_EQ(asked_fish("bench_resnet50 --device=cu"), Words{"--device=cuda"});
+  EXPECT_EQ(asked_fish("bench_resnet50 --weights scr"), Words{"script"});
 }
 
 TEST(Completions, OfAnUnknownShellAreRefused) {
   expect_error(ExitCode::usage, {"--completions tcsh: expected one of bash, zsh, fish"},
-               [] { completions("tcsh", all_programs().front()); });
-}
-
-TEST(Completions, OfZshSayWhatFitsAndWhatExcludesWhat) {
-  const std::string script = zsh_completions(completed(table_of_bench("bench_resnet50")));
-  EXPECT_TRUE(script.starts_with("#compdef bench_resnet50\n"));
-  for (const char* wanted :
-       {"'--device=[", ":auto|cuda|cpu:(auto cuda cpu)'",
-        "'(--bs --batch-per-device)'{--bs=,--batch-per-device=}'[", "'(--fp32 --tf32 --fp16 --bf16)--tf32[",
-        ":A,B:_sequence compadd - ", "'(- *)--version[", "'(- *)'{--help,-h}'[print what most people need]'",
-        ":N:_default'"})
-    EXPECT_NE(script.find(wanted), std::string::npos) << wanted << " is missing in\n" << script;
-  const std::string commands = zsh_completions(completed("plumbline", plumbline_commands()));
-  for (const char* wanted :
-       {"'sweep:", "        gate)\n", "'*:PATH…:_files'", "'--json=[", "::FILE:_default'"})
-    EXPECT_NE(commands.find(wanted), std::string::npos) << wanted << " is missing in\n" << commands;
-}
-
-// Fish's completions of a command line; nothing without fish.
-std::optional<Words> offered_by_fish(const std::string& script, const std::string& line) {
-  if (std::system("command -v fish >/dev/null") != 0) return std::nullopt;
-  const ScratchFolder scratch;
-  scratch.write("script", script);
-  const std::string command = "cd '" + scratch.path() +
-                              "' && HOME=. fish --no-config -c 'source script; complete -C \"" + line +
-                              "\"' >out 2>/dev/null";
-  EXPECT_EQ(std::system(command.c_str()), 0) << line;
-  std::istringstream out(read_text(scratch.path() + "/out"));
-  Words found;
-  for (std::string entry; std::getline(out, entry);) found.insert(entry.substr(0, entry.find('\t')));
-  return found;
-}
-
-TEST(Completions, OfFishOfferWhatBashDoes) {
-  const std::string script = fish_completions(completed(table_of_bench("bench_resnet50")));
-  EXPECT_NE(script.find("complete -c bench_resnet50 -l device -x -a 'auto cuda cpu' -d '"),
-            std::string::npos);
-  const auto offers = [&](const std::string& line) { return offered_by_fish(script, line); };
-  if (!offers("bench_resnet50 ")) GTEST_SKIP() << "fish is not installed: apt-get install fish";
-  EXPECT_EQ(offers("bench_resnet50 --device c"), (Words{"cpu", "cuda"}));
-  EXPECT_EQ(offers("bench_resnet50 --warm"), Words{"--warmup"});
-  EXPECT_EQ(offers("bench_resnet50 --target a100-4"), Words{"a100-40gb"});
-  EXPECT_EQ(offers("bench_resnet50 --log-format plsc,pyt"), Words{"plsc,pytorch"});
-  EXPECT_EQ(offers("bench_resnet50 --weights scr"), Words{"script"});
-  EXPECT_EQ(offers("bench_resnet50 scr"), Words{}) << "it takes no files";
-  const std::string commands = fish_completions(completed("plumbline", plumbline_commands()));
-  EXPECT_EQ(offered_by_fish(commands, "plumbline swe"), Words{"sweep"});
-  EXPECT_EQ(offered_by_fish(commands, "plumbline sweep x.toml --res"), Words{"--resume"});
-  EXPECT_EQ(offered_by_fish(commands, "plumbline analyze --log-format au"), Words{"auto"});
-  EXPECT_EQ(offered_by_fish(commands, "plumbline analyze scr"), Words{"script"});
+               [] { completions("tcsh", "bench_resnet50"); });
 }
 
 }  // namespace
