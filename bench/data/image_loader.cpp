@@ -17,8 +17,8 @@ namespace {
 
 // The batch that next() returns, and the two before, which a GPU may still read.
 constexpr std::uint64_t kBatchesHeld = 3;
-// At most, but for a batch too small to give every worker an image.
-constexpr std::uint64_t kMostAhead = 4;
+// But for a batch too small to give every worker an image.
+constexpr std::uint64_t kAhead = 4;
 // A file, the decoded part of it, the decoder, and what the thread's heap keeps: enough for photographs, more
 // than most take. Larger files, and coefficients of images in several scans, come beside, of all workers
 // together at most those of one image.
@@ -33,15 +33,8 @@ void give_back_large_memory() {
   ::mallopt(M_TRIM_THRESHOLD, kBytesPerWorker);
 }
 
-std::uint64_t most_ahead(std::int64_t batch, int workers) {
-  return std::max(kMostAhead, 1 + static_cast<std::uint64_t>((workers + batch - 1) / batch));
-}
-
-PaceLimits limits_for(const BatchSourceOptions& options) {
-  return {.batch = options.batch_per_device,
-          .workers = options.workers,
-          .as_needed = options.as_needed,
-          .ahead = most_ahead(options.batch_per_device, options.workers)};
+std::uint64_t batches_ahead(std::int64_t batch, int workers) {
+  return std::max(kAhead, 1 + static_cast<std::uint64_t>((workers + batch - 1) / batch));
 }
 
 }  // namespace
@@ -86,7 +79,7 @@ std::int64_t corrupt_images_allowed(std::int64_t images, std::int64_t tried) {
 }
 
 std::size_t ImageLoader::buffers(std::int64_t batch, int workers) {
-  return kBatchesHeld + most_ahead(batch, workers);
+  return kBatchesHeld + batches_ahead(batch, workers);
 }
 
 std::size_t ImageLoader::batches_bytes(const BatchSourceOptions& options) {
@@ -108,7 +101,6 @@ ImageLoader::ImageLoader(const BatchSourceOptions& options)
       augmentation_key_(stream_key(options.seed, "augmentation")),
       batch_(static_cast<std::uint64_t>(options.batch_per_device)),
       image_bytes_(3 * static_cast<std::size_t>(options.image_size * options.image_size)),
-      pace_(limits_for(options)),
       states_(images_->count(), ImageState::untried) {
   give_back_large_memory();
   while (buffers_.size() < buffers(options.batch_per_device, options.workers))
@@ -129,23 +121,18 @@ ImageLoader::Buffer ImageLoader::make_buffer() const {
 PixelBatch ImageLoader::next() {
   const double entered = steady_seconds();
   std::unique_lock lock(mutex_);
-  if (handed_out_ > 0) pace_.step_took(entered - left_seconds_);
   ++handed_out_;
   if (handed_out_ > kBatchesHeld) {
     Buffer& free = buffers_[(handed_out_ - kBatchesHeld - 1) % buffers_.size()];
     free.missing = options_.batch_per_device;
   }
-  active_workers_ = pace_.workers();
-  end_ = handed_out_ + pace_.ahead();
+  end_ = handed_out_ + batches_ahead(options_.batch_per_device, options_.workers);
   space_.notify_all();
   while (std::ssize(workers_) < options_.workers)
-    workers_.emplace_back([this, worker = static_cast<int>(workers_.size())](const std::stop_token& stop) {
-      work(stop, worker);
-    });
+    workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
   const Buffer& buffer = buffers_[(handed_out_ - 1) % buffers_.size()];
   ready_.wait(lock, [&] { return buffer.missing == 0 || failure_; });
-  left_seconds_ = steady_seconds();
-  waited_seconds_ += left_seconds_ - entered;
+  waited_seconds_ += steady_seconds() - entered;
   if (failure_) std::rethrow_exception(failure_);
   return {buffer.pixels, buffer.labels};
 }
@@ -160,17 +147,15 @@ std::size_t ImageLoader::host_bytes() const {
 }
 
 std::string ImageLoader::description() const {
-  return fmt::format("{}, {}{}", images_->description(), options_.as_needed ? "at most " : "",
-                     counted(options_.workers, "worker"));
+  return fmt::format("{}, {}", images_->description(), counted(options_.workers, "worker"));
 }
 
-void ImageLoader::work(const std::stop_token& stop, int worker) {
+void ImageLoader::work(const std::stop_token& stop) {
   try {
     Worker state;
-    while (const auto sample = take_sample(stop, worker)) {
-      const double start = steady_seconds();
+    while (const auto sample = take_sample(stop)) {
       load_sample(state, *sample);
-      finish_sample(*sample, steady_seconds() - start);
+      finish_sample(*sample);
     }
   } catch (...) {
     const std::scoped_lock lock(mutex_);
@@ -179,9 +164,9 @@ void ImageLoader::work(const std::stop_token& stop, int worker) {
   }
 }
 
-std::optional<std::uint64_t> ImageLoader::take_sample(const std::stop_token& stop, int worker) {
+std::optional<std::uint64_t> ImageLoader::take_sample(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  space_.wait(lock, stop, [&] { return worker < active_workers_ && next_sample_ < end_ * batch_; });
+  space_.wait(lock, stop, [&] { return next_sample_ < end_ * batch_; });
   if (stop.stop_requested()) return std::nullopt;
   return next_sample_++;
 }
@@ -218,9 +203,8 @@ void ImageLoader::decode(Worker& worker, const EncodedImage& encoded, std::uint6
   worker.resizer.resize(part.image, part.box, crop.flip, size, pixels);
 }
 
-void ImageLoader::finish_sample(std::uint64_t sample, double seconds) {
+void ImageLoader::finish_sample(std::uint64_t sample) {
   const std::scoped_lock lock(mutex_);
-  pace_.image_took(seconds);
   if (--buffer_of(sample).missing == 0) ready_.notify_all();
 }
 

@@ -15,7 +15,6 @@
 #include "bench/data/batch_source.h"
 #include "bench/data/byte_budget.h"
 #include "bench/data/encoded_images.h"
-#include "bench/data/loading_pace.h"
 #include "bench/data/resizer.h"
 
 namespace plumb {
@@ -85,13 +84,13 @@ class ImageLoader : public BatchSource {
   };
 
   Buffer make_buffer() const;
-  void work(const std::stop_token& stop, int worker);
-  std::optional<std::uint64_t> take_sample(const std::stop_token& stop, int worker);
+  void work(const std::stop_token& stop);
+  std::optional<std::uint64_t> take_sample(const std::stop_token& stop);
   void load_sample(Worker& worker, std::uint64_t sample);
   // An image's crop, resized, to its place in a batch.
   void decode(Worker& worker, const EncodedImage& encoded, std::uint64_t sample,
               std::span<std::uint8_t> pixels);
-  void finish_sample(std::uint64_t sample, double seconds);
+  void finish_sample(std::uint64_t sample);
   // Sample of this rank -> sample of the job.
   std::uint64_t global(std::uint64_t sample) const;
   std::size_t image_at(std::uint64_t sample) const;
@@ -111,15 +110,12 @@ class ImageLoader : public BatchSource {
   ByteBudget encoded_{kMostReadBytes};  // of images that take more than a worker's own part
   ByteBudget coefficients_{ImageDecoder::kMostCoefficientBytes};  // that workers hold
   double waited_seconds_ = 0;
-  double left_seconds_ = 0;  // when next() returned last, on the steady clock
 
   mutable std::mutex mutex_;           // guards what follows
   std::condition_variable_any ready_;  // a batch is complete, or a worker failed
   std::condition_variable_any space_;  // a buffer is free again
-  LoadingPace pace_;
   std::vector<Buffer> buffers_;   // a ring over batches; pixels are written without the lock
   std::uint64_t handed_out_ = 0;  // batches, the one that the caller waits for included
-  int active_workers_ = 0;
   std::uint64_t end_ = 0;  // of the batches that may be loaded
   std::uint64_t next_sample_ = 0;
   std::vector<ImageState> states_;

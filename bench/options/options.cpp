@@ -182,7 +182,7 @@ OptionGroup data_group(BenchOptions& o) {
                        "PATH: a folder of JPEG folders, one per class, or X.rec")
                .with_values({"synthetic"}),
            number_option("--data-workers", "N", o.data_workers, {1, 1024}, "threads that decode images")
-               .with_default("as many as training needs")
+               .with_default("the CPUs that training leaves")
                .rare(),
            image_size_option(o).rare()}};
 }

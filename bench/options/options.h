@@ -75,7 +75,7 @@ struct BenchOptions {
   std::optional<TensorLayout> layout;               // cuda: of strict fp32; empty: by the GPU
   std::optional<LossScaling> loss_scaling;          // default: dynamic with fp16, none elsewhere
   std::string data = "synthetic";
-  int data_workers = 0;  // 0: as many as needed, of the CPUs that training leaves
+  int data_workers = 0;  // 0: the CPUs that training leaves
   std::int64_t image_size = model->image_size;
   Optimizer optimizer = Optimizer::sgd;
   double learning_rate = model->recipe.learning_rate, momentum = model->recipe.momentum;

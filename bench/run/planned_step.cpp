@@ -29,8 +29,7 @@ BatchSourceOptions source_options(const DescribedStep& step) {
                             .seed = options.seed,
                             .rank = step.job.rank(),
                             .world_size = step.job.size(),
-                            .workers = options.data_workers,
-                            .as_needed = step.workers_as_needed};
+                            .workers = options.data_workers};
   if (HostStaging* staging = step.device->host_staging())
     source.allocate = [staging](std::size_t bytes) { return staging->allocate_pinned(bytes); };
   return source;

@@ -94,7 +94,6 @@ ResolvedRun::ResolvedRun(const Job& its_job, const BenchOptions& asked) : job(it
     options.threads = threads;
     fill_in_layout(job, options);
     captures = becomes_one_launch(options, *device, job.size());
-    workers_as_needed = options.data_workers == 0 && options.task != Task::decode_only;
     if (options.data_workers == 0) options.data_workers = most_workers(options, share.threads);
   });
   if (asked.threads == 0) remark = share.remark;

@@ -31,7 +31,6 @@ struct ResolvedRun {
   const Job& job;
   BenchOptions options;  // resolved, with threads, data_workers and the layout of nodes
   std::unique_ptr<Device> device;
-  bool workers_as_needed = false;  // options.data_workers is the maximum, not the number
   bool captures = false;           // an iteration becomes one launch
   int ranks_per_gpu = 1;           // on the fullest GPU of the job
   std::string why_no_gpu;          // where --device auto chose the CPU; else empty

@@ -88,9 +88,7 @@ TEST(ImageLoader, BatchesDoNotDependOnTheNumberOfWorkers) {
     const Batches wanted = take(single, 20);
     EXPECT_EQ(single.corrupt_files().count, 1);
     for (const int workers : {2, 7}) {
-      BatchSourceOptions options = options_for(folder, 3, workers);
-      options.as_needed = workers == 7;
-      ImageLoader loader(options);
+      ImageLoader loader(options_for(folder, 3, workers));
       const Batches found = take(loader, 20);
       EXPECT_EQ(found.labels, wanted.labels) << workers << " workers";
       EXPECT_EQ(found.images, wanted.images) << workers << " workers";
