@@ -48,19 +48,24 @@ std::string option_text(const OptionSpec& spec, std::size_t width) {
 
 }  // namespace
 
-std::string help_text(const OptionTable& table, Shown wanted, int columns) {
-  const std::size_t width = static_cast<std::size_t>(columns);
-  std::string text = usage_line(table) + "\n";
-  for (const std::string& line : wrapped_lines(table.description, width)) text += line + "\n";
+std::string options_text(const OptionTable& table, Shown wanted, int columns) {
+  std::string text;
   for (const OptionGroup& group : table.groups) {
     std::string options;
     for (const OptionSpec& spec : group.options)
-      if (spec.shown <= wanted) options += option_text(spec, width);
+      if (spec.shown <= wanted) options += option_text(spec, static_cast<std::size_t>(columns));
     if (!options.empty()) text += "\n" + group.title + ":\n" + options;
   }
   if (!table.examples.empty()) text += "\nExamples:\n";
   for (const std::string& example : table.examples) text += std::string(kIndent, ' ') + example + "\n";
   return text;
+}
+
+std::string help_text(const OptionTable& table, Shown wanted, int columns) {
+  std::string text = usage_line(table) + "\n";
+  for (const std::string& line : wrapped_lines(table.description, static_cast<std::size_t>(columns)))
+    text += line + "\n";
+  return text + options_text(table, wanted, columns);
 }
 
 }  // namespace plumb

@@ -3,6 +3,8 @@
 namespace plumb {
 namespace {
 
+constexpr int kColumns = 72;  // of 80, as man indents text by 7
+
 // Text that roff takes as it is: no escapes, no requests at the beginning of a line. Hyphens stay the signs
 // that one types, so that options can be copied and searched.
 std::string escaped(const std::string& text) {
@@ -14,8 +16,6 @@ std::string escaped(const std::string& text) {
       out += "\\e";
     else if (letter == '-')
       out += "\\-";
-    else if (letter == '|')
-      out += "|\\:";  // a line may end here
     else if (letter == '\n' && begins_line)
       out += "\\&\n";  // an empty line would be a request
     else
@@ -24,72 +24,25 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-std::string bold(const std::string& text) {
-  return "\\fB" + escaped(text) + "\\fR";
-}
-
-std::string italic(const std::string& text) {
-  return "\\fI" + escaped(text) + "\\fR";
-}
-
 // An argument of a request.
 std::string quoted(const std::string& text) {
   return "\"" + replaced(escaped(text), '"', "\\(dq") + "\"";
 }
 
-std::string tagged(const std::string& tag, const std::vector<std::string>& lines) {
-  std::string text = ".TP\n" + tag + "\n";
-  for (const std::string& line : lines) text += (&line == lines.data() ? "" : ".br\n") + escaped(line) + "\n";
-  return text;
+// Text that is set as it is.
+std::string unfilled(const std::string& text) {
+  return ".PP\n.nf\n" + escaped(text) + "\n.fi\n";
 }
 
-std::string option_text(const OptionSpec& spec) {
-  std::string tag;
-  for (const std::string& name : spec.names)
-    append_part(tag, spec.is_positional() ? italic(name) : bold(name));
-  if (!spec.value_name.empty()) tag += " " + italic(spec.value_name);
-  return tagged(tag, spec.help_lines());
-}
-
-std::string positionals(const OptionTable& table) {
-  std::string text;
-  for (const OptionSpec* spec : all_options(table))
-    if (spec->is_positional())
-      text += spec->required ? " " + italic(spec->names.front()) : " [" + italic(spec->names.front()) + "]";
-  return text;
-}
-
-std::string usage(const OptionTable& table) {
-  return bold(table.program) + positionals(table) + " [" + italic("options") + "]";
-}
-
-std::string table_text(const OptionTable& table) {
-  std::string text;
-  for (const OptionGroup& group : table.groups) {
-    text += ".SS " + quoted(group.title) + "\n";
-    for (const OptionSpec& spec : group.options) text += option_text(spec);
-  }
-  return text;
-}
-
-// Lines that are set as they are.
-std::string unfilled(const std::vector<std::string>& lines) {
-  return fmt::format(".PP\n.nf\n{}\n.fi\n", escaped(fmt::format("{}", fmt::join(lines, "\n"))));
-}
-
-// A command's options in one list: sections of sections are hard to read in a terminal.
-std::string command_text(const OptionTable& table) {
-  std::string text =
-      ".SS " + quoted(table.program) + "\n" + usage(table) + "\n.PP\n" + escaped(table.description) + "\n";
-  for (const OptionSpec* spec : all_options(table)) text += option_text(*spec);
-  return text + (table.examples.empty() ? "" : ".PP\nExamples:\n" + unfilled(table.examples));
+std::string tagged(const std::string& tag, const std::string& text) {
+  return ".TP\n.B " + quoted(tag) + "\n" + escaped(text) + "\n";
 }
 
 std::string section_text(const ManSection& section) {
   std::string text = ".SH " + quoted(section.title) + "\n";
   for (std::size_t i = 0; i < section.paragraphs.size(); ++i)
     text += (i > 0 ? ".PP\n" : "") + escaped(section.paragraphs[i]) + "\n";
-  if (!section.example.empty()) text += unfilled({section.example});
+  if (!section.example.empty()) text += unfilled(section.example);
   return text;
 }
 
@@ -139,19 +92,19 @@ std::string man_page(const ManPage& page, const std::string& version) {
   for (std::size_t i = 0; i < page.synopsis.size(); ++i)
     text += (i > 0 ? ".br\n" : "") + escaped(page.synopsis[i]) + "\n";
   text += ".SH DESCRIPTION\n" + escaped(page.description) + "\n";
-  if (!page.tables.empty()) text += ".SH OPTIONS\n";
-  for (const OptionTable& table : page.tables) text += table_text(table);
   for (const OptionTable& table : page.tables)
-    if (!table.examples.empty()) text += ".SH EXAMPLES\n" + unfilled(table.examples);
+    text += ".SH OPTIONS\n" + unfilled(options_text(table, Shown::in_documents, kColumns));
   if (!page.commands.empty()) text += ".SH COMMANDS\n";
-  for (const OptionTable& table : page.commands) text += command_text(table);
+  for (const OptionTable& table : page.commands)
+    text += ".SS " + quoted(table.program) + "\n" +
+            unfilled(help_text(table, Shown::in_documents, kColumns));
   for (const ManSection& section : page.sections) text += section_text(section);
   text += ".SH \"EXIT STATUS\"\n";
-  for (const auto& [code, meaning] : exit_code_texts()) text += tagged(bold(code), {meaning});
+  for (const auto& [code, meaning] : exit_code_texts()) text += tagged(code, meaning);
   text +=
       "Every failure is one sentence on standard error that names the option or file, the value and the "
       "remedy\\&.\n.SH ENVIRONMENT\n";
-  for (const auto& [name, effect] : variable_texts()) text += tagged(bold(name), {effect});
+  for (const auto& [name, effect] : variable_texts()) text += tagged(name, effect);
   return text;
 }
 

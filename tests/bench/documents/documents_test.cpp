@@ -116,7 +116,7 @@ void expect_table(const std::string& page, const std::string& heading,
   EXPECT_EQ(rows, expected);
   for (const std::string& manual : {page_of_bench("bench_resnet50"), page_of_plumbline()})
     for (const auto& [name, text] : texts)
-      EXPECT_NE(manual.find(".TP\n\\fB" + name + "\\fR\n"), std::string::npos) << name;
+      EXPECT_NE(manual.find(".TP\n.B \"" + name + "\"\n"), std::string::npos) << name;
 }
 
 TEST(ManPage, ListsTheExitCodesOfTheDocuments) {
