@@ -2,16 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <limits>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
+#include "base/console/messages.h"
 #include "bench/options/options.h"
 #include "bench/plan/step_plan.h"
 #include "comm/job.h"
-#include "kernels/program/program.h"
 
 namespace plumb {
 
@@ -25,9 +23,6 @@ struct MaxBatch {
   std::int64_t image_size = 224;
   BatchSearch search;
   std::int64_t largest_planned = 0;  // by the plan alone
-  double memory_bytes = 0;           // that the plan was to fit
-  bool in_host_memory = false;       // a CPU: its memory holds just what is planned
-  double step_seconds = 0;           // of largest_planned, at least: by the roofline
   std::size_t planned_bytes = 0;     // of search.batch
   std::size_t peak_bytes = 0;        // the most that the device held until its step ended
   static void fields(auto& self, auto&& each) {
@@ -42,31 +37,12 @@ struct MaxBatch {
   }
 };
 
-struct SearchBounds {
-  std::optional<double> memory_bytes;  // instead of what the device has
-  // Libraries that index with 32 bits have no engine for a tensor of more elements (cuDNN, on a GPU whose
-  // memory holds such a one).
-  std::int64_t most_elements = std::numeric_limits<std::int32_t>::max();
-};
-
-struct SearchListener {
-  std::function<void(const MaxBatch&)> planned;  // before the first try
-  std::function<void(const BatchTry&)> tried;    // after each
-};
-
-// Over activations and their gradients, which grow with the batch.
-std::int64_t largest_tensor_elements(const Program& program);
-
 // Every rank calls it, and all try the same batches together; each try sets up a run, runs an iteration and
-// releases everything. A batch doesn't fit if it throws Error(out_of_memory), or if one of its tensors has
-// more than `most_elements` and a library has no engine (kNoEngine); other errors are thrown on. On a CPU,
-// where steps take long, a try ends with the plan and its workspaces; the largest batch that is left runs.
-MaxBatch find_max_batch(const Job& job, const BenchOptions& options, const SearchListener& listener,
-                        const SearchBounds& bounds = {});
-
-std::string search_text(const MaxBatch& planned);
-// "--bs 64 runs (took 8 s)", "--bs 4096 doesn't fit: …"
-std::string to_text(const BatchTry& one, const SearchBounds& bounds = {});
+// releases everything. A batch doesn't fit if it throws Error(out_of_memory), or if a library has no engine
+// for it (kNoEngine); other errors are thrown on. On a CPU, where steps take long, a try ends with the plan
+// and its workspaces; the largest batch that is left runs. `memory_bytes`: instead of what the device has.
+MaxBatch find_max_batch(const Job& job, const BenchOptions& options, Messages& messages,
+                        std::optional<double> memory_bytes = {});
 
 // Rank 0 prints the result to stdout, and each try to stderr. Every rank calls it.
 void report_max_batch(const Job& job, const BenchOptions& options);

@@ -4,10 +4,6 @@
 
 #include <set>
 
-#include "kernels/program/memory_plan.h"
-#include "kernels/program/targets.h"
-#include "models/resnet50.h"
-
 namespace plumb {
 namespace {
 
@@ -54,41 +50,6 @@ TEST(SearchLargestBatch, ThrowsOnWhatIsNoLackOfMemory) {
       search_largest_batch(
           4, 8, [](std::int64_t) -> BatchTry { throw Error(ExitCode::internal, "the device is gone"); }),
       Error);
-}
-
-TEST(BatchTry, SaysWhetherMemoryOrAnEngineWasMissing) {
-  EXPECT_EQ(to_text(BatchTry{.batch = 8, .ran = true}), "--bs 8 runs");
-  EXPECT_EQ(to_text(BatchTry{.batch = 8, .ran = true, .seconds = 41.6}), "--bs 8 runs (took 42 s)");
-  EXPECT_EQ(to_text(BatchTry{.batch = 8}), "--bs 8 doesn't fit");
-  EXPECT_EQ(to_text(BatchTry{.batch = 2688, .no_engine = true}),
-            "--bs 2688 doesn't fit: no engine computes tensors of more than 2147483647 elements");
-}
-
-TEST(MaxBatch, SaysWhatWillBeTriedAndHowLongThatTakes) {
-  const MaxBatch on_cpu{
-      .largest_planned = 287, .memory_bytes = 23.5 * (1 << 30), .in_host_memory = true, .step_seconds = 26.2};
-  EXPECT_EQ(search_text(on_cpu),
-            "looking for the largest --bs: by the plan 287 fits 23.5 GiB; one step of it takes 26 s or more");
-  const MaxBatch on_gpu{.largest_planned = 1408, .memory_bytes = 80.0 * (1 << 30)};
-  EXPECT_EQ(
-      search_text(on_gpu),
-      "looking for the largest --bs: by the plan 1408 fits 80.0 GiB; some ten batches run a step or two, "
-      "each takes as long as a run's start");
-}
-
-// Beyond 2^32 elements and bytes: nothing counts in 32 bits.
-TEST(LargestTensor, GrowsWithTheBatchBeyondWhat32BitsHold) {
-  const auto described = [](std::int64_t batch) {
-    return describe(make_resnet50({.batch = batch}), {.precision = Precision::fp16}, *find_target("h200"));
-  };
-  const std::int64_t per_image = 64 * 112 * 112;
-  EXPECT_EQ(largest_tensor_elements(described(4)), 4 * per_image);
-  EXPECT_EQ(largest_tensor_elements(described(8192)), 8192 * per_image);
-  const Program large = described(8192), half = described(4096);
-  const auto large_bytes = static_cast<double>(plan_memory(large).arena_bytes);
-  const auto half_bytes = static_cast<double>(plan_memory(half).arena_bytes);
-  EXPECT_NEAR(large_bytes / half_bytes, 2, 0.01);
-  EXPECT_GT(half_bytes, 8e10);
 }
 
 TEST(MaxBatch, IsOneLineAndOneObject) {
