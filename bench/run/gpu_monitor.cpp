@@ -32,42 +32,22 @@ double watts(const GpuSample& sample) {
   return kMilli * sample.reading.power_milliwatts;
 }
 
-// Trapezoids between the samples and both ends.
-double integrated_joules(std::span<const GpuSample> samples, std::span<const GpuSample> inside, double begin,
-                         double end) {
-  double joules = 0, last_seconds = begin, last_watts = at(samples, begin, watts);
-  const auto add = [&](double seconds, double power) {
-    joules += (seconds - last_seconds) * (power + last_watts) / 2;
-    last_seconds = seconds;
-    last_watts = power;
-  };
-  for (const GpuSample& sample : inside) add(sample.seconds, watts(sample));
-  add(end, at(samples, end, watts));
-  return joules;
-}
-
 // A GPU's clock, by which a window ends, and the host's differ by some millionths, so the last sample may lie
 // before the end.
 constexpr double kClockDrift = 1e-4;
 
-void add_energy(std::span<const GpuSample> samples, std::span<const GpuSample> inside, double begin,
-                double end, GpuRecord& record) {
+void add_energy(std::span<const GpuSample> samples, double begin, double end, GpuRecord& record) {
   if (samples.empty() || samples.front().seconds > begin) return;
   if (end - samples.back().seconds > kClockDrift * (end - begin)) return;
   end = std::min(end, samples.back().seconds);
   const auto counts = [](const GpuSample& sample) { return sample.energy_millijoules.has_value(); };
-  if (std::ranges::all_of(samples, counts)) {
-    // From the first count on: the counter's own value is too large for the difference of two doubles.
-    const std::uint64_t first = *samples.front().energy_millijoules;
-    const auto joules = [first](const GpuSample& sample) {
-      return kMilli * static_cast<double>(static_cast<std::int64_t>(*sample.energy_millijoules - first));
-    };
-    record.joules = at(samples, end, joules) - at(samples, begin, joules);
-    record.energy_source = "counter";
-  } else if (std::ranges::all_of(samples, [](const GpuSample& sample) { return watts(sample) > 0; })) {
-    record.joules = integrated_joules(samples, inside, begin, end);
-    record.energy_source = "power";
-  }
+  if (!std::ranges::all_of(samples, counts)) return;
+  // From the first count on: the counter's own value is too large for the difference of two doubles.
+  const std::uint64_t first = *samples.front().energy_millijoules;
+  const auto joules = [first](const GpuSample& sample) {
+    return kMilli * static_cast<double>(static_cast<std::int64_t>(*sample.energy_millijoules - first));
+  };
+  record.joules = at(samples, end, joules) - at(samples, begin, joules);
 }
 
 }  // namespace
@@ -96,7 +76,7 @@ GpuRecord summarize_gpu(std::span<const GpuSample> samples, double begin, double
   record.memory_clock_mhz = range_of(record.samples, &GpuSampleRecord::memory_clock_mhz);
   record.temperature_celsius = range_of(record.samples, &GpuSampleRecord::temperature_celsius);
   record.power_watts = range_of(record.samples, &GpuSampleRecord::power_watts);
-  add_energy(samples, inside, begin, end, record);
+  add_energy(samples, begin, end, record);
   return record;
 }
 

@@ -72,7 +72,6 @@ struct GpuRecord {
   std::map<std::string, double> throttle_reasons;  // "power cap", "thermal", …
   double throttled_share = 0;
   std::optional<double> joules;
-  std::string energy_source;
   std::vector<GpuSampleRecord> samples;
   static void fields(auto& self, auto&& each) {
     each("rank", self.rank, Field{"", 0});
@@ -86,7 +85,6 @@ struct GpuRecord {
     each("throttle_reasons", self.throttle_reasons, Field{"share of samples by reason for a lower clock"});
     each("throttled_share", self.throttled_share, Field{"of samples with a reason that makes it slower"});
     each("joules", self.joules, Field{.about = "of the window", .null_if_nothing = true});
-    each("energy_source", self.energy_source, Field{"counter, or power: power integrated over time"});
     each("samples", self.samples,
          Field{.about = "of rank 0's GPU, a list for each column", .written = !self.samples.empty()});
   }

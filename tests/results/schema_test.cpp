@@ -30,7 +30,6 @@ GpuRecord a_gpu(int rank) {
   gpu.throttle_reasons = {{"power cap", 0.75}, {"thermal", 0.02}};
   gpu.throttled_share = 0.76;
   gpu.joules = 8625;
-  gpu.energy_source = "counter";
   if (rank == 0) gpu.samples = {{0.1, 1980, 3201, 61, 650, false}, {0.3, 1410, 3201, 62, 700.5, true}};
   return gpu;
 }

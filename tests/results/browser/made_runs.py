@@ -95,8 +95,7 @@ def gpu(rank, dice, seconds, throttled):
               "memory_clock_mhz": {"min": 3201, "median": 3201, "max": 3201},
               "temperature_celsius": {"min": 50, "median": 62, "max": 66},
               "power_watts": {"min": 480, "median": 640, "max": 695},
-              "throttle_reasons": {"power cap": 0.25} if throttled else {}, "throttled_share": 0.25 * throttled, "joules": 640 * seconds,
-              "energy_source": "counter"}
+              "throttle_reasons": {"power cap": 0.25} if throttled else {}, "throttled_share": 0.25 * throttled, "joules": 640 * seconds}
     if rank == 0:
         record["samples"] = {"seconds": [seconds * i / len(clocks) for i in range(len(clocks))],
                              "sm_clock_mhz": clocks, "memory_clock_mhz": [3201] * len(clocks),
