@@ -77,7 +77,6 @@ BoundStep::BoundStep(PlannedStep&& step) : PlannedStep(std::move(step)) {
   if (has_collectives(options, job.size()))
     communicator = make_communicator(job, options.comm, ranks_per_gpu > 1, *device, plan.program);
   bind();
-  compare_engines(*this);
   if (options.weights.empty())
     job.together([&] { draw_tensors(*this); });
   else

@@ -87,14 +87,6 @@ UpdateRule rule_of(const BenchOptions& options) {
           .loss_scaling = options.loss_scaling.value_or(LossScaling{})};
 }
 
-// A line for each instruction that has a choice of engines.
-std::string engines_of(const Program& program) {
-  std::string lines;
-  for (const Instruction& instruction : program.instructions)
-    if (!instruction.engine.empty()) lines += instruction.name + " by " + instruction.engine + "\n";
-  return lines;
-}
-
 }  // namespace
 
 DescribedStep::DescribedStep(ResolvedRun&& run) : ResolvedRun(std::move(run)) {
@@ -189,24 +181,6 @@ double PlannedStep::plan_smallest() {
         "the fastest engines do not fit into memory, so smaller ones run; pass a smaller --bs for the "
         "fastest");
   return plan_tuned();
-}
-
-void compare_engines(PlannedStep& step) {
-  const Job& job = step.job;
-  const std::vector<std::string> engines = job.all_gather(engines_of(step.plan.program)),
-                                 hosts = job.all_gather(job.host());
-  if (job.rank() != 0) return;
-  const std::string& own = engines.front();
-  const auto odd = std::ranges::find_if(engines, [&](const std::string& theirs) { return theirs != own; });
-  if (odd == engines.end()) return;
-  const std::vector<std::string> ours = split(own, '\n'), theirs = split(*odd, '\n');
-  const auto [here, there] = std::ranges::mismatch(ours, theirs);
-  const std::size_t rank = static_cast<std::size_t>(odd - engines.begin());
-  step.tuning.remarks.push_back(fmt::format(
-      "{} of {} ranks cannot run rank 0's engines: rank {} on {} runs {}, rank 0 {}; use devices of one kind "
-      "and the same libraries",
-      engines.size() - static_cast<std::size_t>(std::ranges::count(engines, own)), engines.size(), rank,
-      hosts[rank], there == theirs.end() ? "none" : *there, here == ours.end() ? "none" : *here));
 }
 
 }  // namespace plumb

@@ -77,10 +77,6 @@ struct BoundStep : PlannedStep {
   void bind();
 };
 
-// Warns on rank 0 if a rank's step uses other engines than rank 0's, as its GPU or libraries lack one that
-// was chosen. Every rank calls it.
-void compare_engines(PlannedStep& step);
-
 // Parameters and running statistics from the device, by their public names; a shard has this rank's rows.
 TensorFile read_tensors(const Graph& graph, const Device& device);
 // The same with all ranks' rows, on rank 0; other ranks' result is incomplete. Every rank calls it.

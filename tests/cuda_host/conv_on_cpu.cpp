@@ -2,7 +2,6 @@
 // engines are plain loops. Formulas: kernels/program/instructions/conv.h.
 //
 // EMULATED_CONV_MOST_ELEMENTS=n: no engine for a convolution with an input or output of more elements.
-// EMULATED_CONV_ENGINE=name: what the only engine is called.
 // EMULATED_NO_FUSED_ENGINES: none for fused convolutions.
 #include <algorithm>
 #include <cstdlib>
@@ -217,14 +216,9 @@ void compute(const Product& product, const ConvProblem& p, const Operands& opera
   }
 }
 
-std::string engine_name() {
-  const char* name = std::getenv("EMULATED_CONV_ENGINE");
-  return name ? name : "oneDNN";
-}
-
 ConvPlan plan_on_cpu(const ConvProblem& problem) {
   constexpr std::size_t kWorkspaceBytes = 1024;  // small but nonzero, to test its place in the plan
-  return {engine_name(), kWorkspaceBytes,
+  return {"oneDNN", kWorkspaceBytes,
           [problem, product = std::make_shared<const Product>(problem)](
               cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) {
             const Operands held(operands.begin(), operands.end());
@@ -243,7 +237,7 @@ ConvCandidates candidates_on_cpu(const ConvProblem& problem, std::size_t) {
     if (is_fused(problem) && std::getenv("EMULATED_NO_FUSED_ENGINES")) return {};
     return plan_on_cpu(problem);
   };
-  return {.engines = {{engine_name(), build}}};
+  return {.engines = {{"oneDNN", build}}};
 }
 
 }  // namespace

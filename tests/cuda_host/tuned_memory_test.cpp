@@ -1,4 +1,4 @@
-// Tuned plans that don't fit, or that not all ranks can run, on emulated GPUs, one per rank.
+// Tuned plans that don't fit, on emulated GPUs, one per rank.
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
@@ -101,24 +101,6 @@ TEST_F(TunedMemory, TakesTheSmallestPlanWhereMemoryVanishesAfterPlanning) {
   PlannedStep without_room = plan();
   const auto taken = take_all_but(fastest_bytes / 2);
   expect_error(ExitCode::out_of_memory, {}, [&] { const BoundStep step(std::move(without_room)); });
-}
-
-TEST_F(TunedMemory, WarnsIfARankRunsByOtherEngines) {
-  if (job().size() != 2) return;
-  PlannedStep alike = plan();
-  compare_engines(alike);
-  EXPECT_TRUE(alike.tuning.remarks.empty());
-  if (job().rank() == 1) setenv("EMULATED_CONV_ENGINE", "other", 1);
-  PlannedStep step = plan();
-  unsetenv("EMULATED_CONV_ENGINE");
-  compare_engines(step);
-  ASSERT_EQ(step.tuning.remarks.size(), job().rank() == 0 ? 1U : 0U);
-  if (job().rank() != 0) return;
-  const std::string& remark = step.tuning.remarks.front();
-  EXPECT_NE(remark.find("1 of 2 ranks cannot run rank 0's engines: rank 1 on " + job().host() +
-                        " runs conv1.forward by plumbline, rank 0 conv1.forward by oneDNN; "),
-            std::string::npos)
-      << remark;
 }
 
 }  // namespace
