@@ -13,32 +13,13 @@
 #include <regex>
 #include <set>
 #include <thread>
-#include <utility>
 
 #include "base/machine/host_addresses.h"
 #include "base/machine/limits.h"
-#include "base/paths.h"
 #include "base/text.h"
 
 namespace plumb {
-namespace {
-
-using Machines = std::map<std::string, nlohmann::ordered_json>;  // by host
-
-std::string property_text(const nlohmann::ordered_json& machine, const char* property) {
-  const auto value = machine.find(property);
-  if (value == machine.end()) return "none";
-  return value->is_string() ? printable(value->get<std::string>()) : value->dump();
-}
-
-std::string common_value(const Machines& machines, const std::string& first, const char* property) {
-  std::vector<std::string> values{property_text(machines.at(first), property)};
-  for (const auto& [host, machine] : machines)
-    if (host != first) values.push_back(property_text(machine, property));
-  return usual_value(values);
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::string driver_version(const std::string& text) {
   std::smatch found;
@@ -73,37 +54,6 @@ std::string usual_value(const std::vector<std::string>& values) {
   for (const auto& [value, count] : counts)
     if (2 * count > values.size()) return std::string(value);
   return values.size() == 2 ? values.front() : "";
-}
-
-std::vector<std::string> odd_hosts(const std::vector<std::string>& texts) {
-  constexpr std::pair<const char*, const char*> kCompared[]{{"cpu", "processor"},
-                                                            {"cpus", "CPUs"},
-                                                            {"threads", "threads per rank"},
-                                                            {"interfaces", "interfaces"},
-                                                            {"driver", "driver"}};
-  constexpr std::size_t kMostNamed = 3;
-  Machines machines;
-  std::string first;
-  for (const std::string& text : texts) {
-    const auto machine = nlohmann::ordered_json::parse(text);
-    const auto host = machine.at("host").get<std::string>();
-    if (machines.empty()) first = host;
-    machines.emplace(host, machine);
-  }
-  std::vector<std::string> sentences;
-  for (const auto& [host, machine] : machines) {
-    std::string differences;
-    for (const auto& [property, name] : kCompared) {
-      const std::string usual = common_value(machines, first, property);
-      if (const std::string own = property_text(machine, property); !usual.empty() && own != usual)
-        append_part(differences,
-                    fmt::format("{} {} where {} {}", name, own,
-                                machines.size() == 2 ? printable(first) + " has" : "most have", usual));
-    }
-    if (!differences.empty() && sentences.size() < kMostNamed)
-      sentences.push_back(fmt::format("host {} is unlike the others: {}", printable(host), differences));
-  }
-  return sentences;
 }
 
 std::string cpu_list_text(const std::vector<int>& cpus) {

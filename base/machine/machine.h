@@ -13,10 +13,6 @@ namespace plumb {
 nlohmann::ordered_json machine_json();
 // The value that more than half of the hosts have, the first one's of two hosts; empty if there is none.
 std::string usual_value(const std::vector<std::string>& values);
-// A sentence for each host, at most three, that differs from most hosts in its processor, CPUs, threads per
-// rank, interfaces or driver. Of two hosts the second differs. `machines`: machine_json() of every rank as
-// text, in rank order.
-std::vector<std::string> odd_hosts(const std::vector<std::string>& machines);
 // "580.65.06" out of the text of /proc/driver/nvidia/version; empty if it has none.
 std::string driver_version(const std::string& text);
 
