@@ -73,37 +73,20 @@ struct Run {
   bool result_says_ok = false;  // on disk
 };
 
-// Where --device auto took the CPU.
-std::string no_gpu_remark(const ResolvedRun& step) {
-  if (step.why_no_gpu.empty()) return "";
-  return step.options.verbose ? fmt::format(" (--device auto: {})", step.why_no_gpu) : " (no usable GPU)";
-}
-
-// The most important one first.
-std::vector<std::string> begin_remarks(const ResolvedRun& step, const RunRecord& record) {
-  const BenchOptions& options = step.options;
-  std::vector<std::string> remarks{no_gpu_remark(step)};
-  if (options.image_size != options.model->image_size)
-    remarks.push_back(fmt::format(", {} px", options.image_size));
-  if (const std::string head = head_options(record.config); !head.empty()) remarks.push_back(", " + head);
-  return remarks;
-}
-
-// "training resnet50 fp16 on NVIDIA H200, 2 ranks, batch 128 each", within 80 columns unless --verbose asks
-// for more: the table has the remarks that don't fit, and the device's whole name.
+// "training resnet50 fp16 on NVIDIA H200, 2 ranks, batch 128 each"; the table has what --verbose adds.
 std::string begin_text(const ResolvedRun& step, const RunRecord& record) {
-  constexpr std::size_t kLineColumns = 80, kLeastOfName = 12;
-  const bool verbose = step.options.verbose;
-  const std::string begin = fmt::format("training {} {} on ", record.model, record.precision);
-  std::string end =
-      fmt::format(", {}, batch {} each", counted(step.job.size(), "rank"), record.batch_per_device);
+  constexpr std::size_t kNameColumns = 30;
+  const BenchOptions& options = step.options;
   const std::string& name = step.device->limits().name;
-  const std::size_t least = begin.size() + std::min(name.size(), kLeastOfName);
-  for (const std::string& remark : begin_remarks(step, record))
-    if (verbose || least + end.size() + remark.size() <= kLineColumns) end += remark;
-  const std::size_t taken = begin.size() + end.size();
-  return begin + (verbose ? name : shortened(name, std::max(kLineColumns, taken + kLeastOfName) - taken)) +
-         end;
+  std::string text = fmt::format("training {} {} on {}, {}, batch {} each", record.model, record.precision,
+                                 options.verbose ? name : shortened(name, kNameColumns),
+                                 counted(step.job.size(), "rank"), record.batch_per_device);
+  if (!step.why_no_gpu.empty())
+    text += options.verbose ? fmt::format(" (--device auto: {})", step.why_no_gpu) : " (no usable GPU)";
+  if (!options.verbose) return text;
+  if (options.image_size != options.model->image_size) text += fmt::format(", {} px", options.image_size);
+  const std::string head = head_options(record.config);
+  return head.empty() ? text : text + ", " + head;
 }
 
 // For --verbose.
