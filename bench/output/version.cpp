@@ -3,14 +3,9 @@
 #include <dnnl.h>
 #include <jpeglib.h>
 
-#include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <span>
-#include <vector>
 
 #include "base/build.h"
-#include "base/hash.h"
 #include "base/text.h"
 #include "comm/job.h"
 #include "comm/nccl_communicator.h"
@@ -21,23 +16,6 @@ namespace {
 
 std::string dotted(long major, long minor, long patch) {
   return fmt::format("{}.{}.{}", major, minor, patch);
-}
-
-// A hash of this program's file as 16 hexadecimal digits; empty if the file can't be read.
-std::string program_hash() {
-  std::ifstream stream("/proc/self/exe", std::ios::binary);
-  std::vector<float> words(std::size_t{1} << 18);  // only their bits matter
-  std::uint64_t hash = kFnvOffset;
-  std::uint64_t bytes = 0;
-  while (stream) {
-    std::ranges::fill(words, 0.0f);
-    stream.read(reinterpret_cast<char*>(words.data()),
-                static_cast<std::streamsize>(words.size() * sizeof(float)));
-    const auto read = static_cast<std::uint64_t>(stream.gcount());
-    hash = fnv1a(std::span(words).first((read + sizeof(float) - 1) / sizeof(float)), hash);
-    bytes += read;
-  }
-  return bytes == 0 ? "" : fmt::format("{:016x}", fnv1a(std::to_string(bytes), hash));
 }
 
 }  // namespace
@@ -63,7 +41,7 @@ std::string build_lines() {
   entries.erase("/commit");
   for (const auto& [name, value] : entries.items())
     lines += fmt::format("{}={}\n", name.substr(name.rfind('/') + 1), value.get<std::string>());
-  return lines + fmt::format("program={}\n", program_hash());
+  return lines;
 }
 
 }  // namespace plumb

@@ -10,7 +10,7 @@ namespace plumb {
 // also those that only GPUs need.
 nlohmann::ordered_json engine_build_json(bool load = false);
 
-// Lines of name=value, the commit first and the program's hash last, for Job::require_same.
+// Lines of name=value, the commit first, for Job::require_same.
 std::string build_lines();
 
 }  // namespace plumb

@@ -37,21 +37,6 @@ TEST(RanksDisagree, AnotherBinaryOfTheSameCommit) {
   EXPECT_TRUE(place.contents().empty());
 }
 
-// As after a download that went wrong, or a patch.
-TEST(RanksDisagree, OtherBytesOfTheSameBuild) {
-  const Place place;
-  const std::string copy = place.file("bench_arcface");
-  write_text(copy, read_text(PLUMB_BENCH_ARCFACE) + "x");
-  std::filesystem::permissions(copy, std::filesystem::perms::owner_all);
-  const Ended ended = place.run(Place::mpirun(1, place.bench(kTwoSteps + "--bs 2")) + " : -np 1 " + copy +
-                                " " + kTwoSteps + "--bs 2");
-  EXPECT_EQ(ended.exit_code, kUsage) << ended.launcher_messages;
-  const std::string said = ended.lines.empty() ? ended.launcher_messages : ended.lines.back();
-  EXPECT_NE(said.find("rank 1 on"), std::string::npos) << said;
-  EXPECT_NE(said.find("has program="), std::string::npos) << said;
-  EXPECT_EQ(place.contents(), std::vector<std::string>{"bench_arcface"});
-}
-
 // The same path is a different folder on each rank, as with per-host disks.
 TEST(RanksDisagree, OtherImagesOnOneRank) {
   const Place place;
