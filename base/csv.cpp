@@ -4,73 +4,47 @@
 #include "base/text.h"
 
 namespace plumb {
-namespace {
-
-class CsvReader {
- public:
-  CsvReader(std::string_view text, const std::string& origin) : text_(text), origin_(origin) {}
-
-  std::vector<std::vector<std::string>> records() {
-    std::vector<std::vector<std::string>> records;
-    while (at_ < text_.size()) {
-      if (take_line_end()) continue;
-      records.push_back({field()});
-      while (at_ < text_.size() && !take_line_end()) {
-        if (text_[at_] != ',') fail("expected a comma or the line's end after a closing quote");
-        ++at_;
-        records.back().push_back(field());
-      }
-    }
-    return records;
-  }
-
- private:
-  [[noreturn]] void fail(const std::string& what) const {
-    throw Error(ExitCode::bad_data, "{}:{}: {}", origin_, line_, what);
-  }
-
-  bool take_line_end() {
-    const std::size_t length = text_.substr(at_).starts_with("\r\n") ? 2 : text_[at_] == '\n' ? 1 : 0;
-    at_ += length;
-    line_ += length > 0 ? 1 : 0;
-    return length > 0;
-  }
-
-  std::string field() {
-    if (at_ < text_.size() && text_[at_] == '"') return quoted_field();
-    const std::size_t begin = at_;
-    while (at_ < text_.size() && text_[at_] != ',' && text_[at_] != '\n' &&
-           !text_.substr(at_).starts_with("\r\n"))
-      ++at_;
-    return std::string(text_.substr(begin, at_ - begin));
-  }
-
-  std::string quoted_field() {
-    std::string field;
-    for (++at_; at_ < text_.size(); ++at_) {
-      if (text_[at_] == '\n') ++line_;
-      if (text_[at_] != '"') {
-        field += text_[at_];
-      } else if (text_.substr(at_).starts_with("\"\"")) {
-        field += text_[++at_];
-      } else {
-        ++at_;
-        return field;
-      }
-    }
-    fail("expected a closing quote");
-  }
-
-  std::string_view text_;
-  const std::string& origin_;
-  std::size_t at_ = 0;
-  std::int64_t line_ = 1;
-};
-
-}  // namespace
 
 std::vector<std::vector<std::string>> csv_records(std::string_view text, const std::string& origin) {
-  return CsvReader(text, origin).records();
+  enum class Place { line_begin, field_begin, field, quotes, after_quotes };
+  Place place = Place::line_begin;
+  std::int64_t line = 1;
+  std::vector<std::vector<std::string>> records;
+  const auto refuse = [&](const char* what) {
+    throw Error(ExitCode::bad_data, "{}:{}: {}", origin, line, what);
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char letter = text[i];
+    const bool ends_line = letter == '\n' || text.substr(i).starts_with("\r\n");
+    if (place == Place::quotes) {
+      if (letter == '\n') ++line;
+      if (letter != '"')
+        records.back().back() += letter;
+      else if (text.substr(i).starts_with("\"\""))
+        records.back().back() += text[++i];
+      else
+        place = Place::after_quotes;
+    } else if (ends_line) {
+      if (letter == '\r') ++i;
+      ++line;
+      place = Place::line_begin;
+    } else {
+      if (place == Place::line_begin) records.push_back({""});
+      if (letter == ',') {
+        records.back().emplace_back();
+        place = Place::field_begin;
+      } else if (letter == '"' && place != Place::field && place != Place::after_quotes) {
+        place = Place::quotes;
+      } else if (place == Place::after_quotes) {
+        refuse("expected a comma or the line's end after a closing quote");
+      } else {
+        records.back().back() += letter;
+        place = Place::field;
+      }
+    }
+  }
+  if (place == Place::quotes) refuse("expected a closing quote");
+  return records;
 }
 
 std::string csv_field(std::string_view text) {
