@@ -5,7 +5,6 @@
 
 #include <cstdio>
 #include <memory>
-#include <string>
 #include <utility>
 
 namespace plumb {
@@ -39,13 +38,5 @@ struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 using UniqueFile = std::unique_ptr<std::FILE, CloseFile>;
-
-// The bytes up to the end of the stream; std::ferror tells whether all were read.
-inline std::string read_rest(std::FILE* stream) {
-  std::string text;
-  char chunk[1 << 16];
-  while (const std::size_t count = std::fread(chunk, 1, sizeof chunk, stream)) text.append(chunk, count);
-  return text;
-}
 
 }  // namespace plumb

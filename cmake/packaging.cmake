@@ -32,7 +32,7 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PLUMBLINE_PACKAGE_SUGGESTS "plumbline-bench, gnuplot-nox, bash-completion")
+set(CPACK_DEBIAN_PLUMBLINE_PACKAGE_SUGGESTS "plumbline-bench, bash-completion")
 set(CPACK_DEBIAN_PLUMBLINE-BENCH_PACKAGE_DEPENDS openmpi-bin)
 set(CPACK_DEBIAN_PLUMBLINE-BENCH_PACKAGE_SUGGESTS "plumbline, bash-completion")
 if(PLUMB_HAS_CUDA)  # NVIDIA's libraries may lie where no package put them: recommended, and looked for at every start

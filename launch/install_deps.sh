@@ -20,11 +20,11 @@ dnf_packages=(
 
 # With PLUMB_TEST_PACKAGES. Tests are skipped if theirs is missing.
 apt_test_packages=(
-  chromium clang-16 clang-format-14 dpkg-dev fish gnuplot-nox groff-base iproute2 munge procps python3
+  chromium clang-16 clang-format-14 dpkg-dev fish groff-base iproute2 munge procps python3
   python3-jsonschema python3-yaml shellcheck slurm-client slurmctld slurmd
 )
 dnf_test_packages=(
-  chromium-headless gnuplot-minimal iproute-tc python3 python3-jsonschema
+  chromium-headless iproute-tc python3 python3-jsonschema
 )
 
 # With a CUDA toolkit: the library over cuDNN's graph API. Without: CUDA's own headers, for the tests on an emulated GPU.

@@ -20,18 +20,17 @@
 #include "results/record/links.h"
 #include "results/report/history.h"
 #include "results/report/html_page.h"
-#include "results/report/plot.h"
 #include "results/report/report_data.h"
 
 namespace plumb {
 namespace {
 
-enum class ReportFormat { html, svg, png, markdown, ops, json };
+enum class ReportFormat { html, markdown, ops, json };
 
 struct ReportArguments {
   std::vector<std::string> paths;
   Output output{.option = "-o", .path = ""};
-  std::string title, plot, links;
+  std::string title, links;
   std::optional<double> link;  // GB/s
   ReportFormat format = ReportFormat::html;
   std::optional<std::int64_t> baseline_last;
@@ -43,7 +42,7 @@ OptionTable report_options(ReportArguments& arguments) {
   return {
       "plumbline report",
       "Writes one HTML page about runs: scaling, throughput next to published numbers, where the time of a "
-      "step goes, memory, profile, and what is odd. Or single plots and tables.",
+      "step goes, memory, profile, and what is odd. Or its tables.",
       {{"Input",
         {positional("PATH…", arguments.paths, "run folders, or folders of runs, sweeps, logs or an accept")
              .as_required(),
@@ -68,16 +67,12 @@ OptionTable report_options(ReportArguments& arguments) {
          enum_option(
              "--format", arguments.format,
              {{"html", ReportFormat::html},
-              {"svg", ReportFormat::svg},
-              {"png", ReportFormat::png},
               {"markdown", ReportFormat::markdown},
               {"ops", ReportFormat::ops},
               {"json", ReportFormat::json}},
-             "what to write\nhtml: the page\nsvg, png: one plot, drawn by gnuplot\nmarkdown: medians\n"
+             "what to write\nhtml: the page\nmarkdown: medians\n"
              "ops: every profiled op and its roofline, in Markdown\njson: the points of --history")
              .also_accepts("steps", "ops"),
-         choice_option("--plot", arguments.plot, plot_names(), "plot of --format svg or png")
-             .with_default(plot_names().front()),
          text_option("--title", "TEXT", arguments.title, "heading of the page")
              .with_default("what was run, and on what")
              .rare(),
@@ -114,10 +109,7 @@ ReportOptions options_of(const ReportArguments& arguments) {
 std::string text_of(const ReportArguments& arguments, const ReportData& data) {
   if (arguments.format == ReportFormat::html) return html_page(data);
   if (arguments.format == ReportFormat::markdown) return report_markdown(data);
-  if (arguments.format == ReportFormat::ops) return report_ops(data);
-  const Plot plot = plot_of_name(arguments.plot.empty() ? plot_names().front() : arguments.plot);
-  return plot_picture(data, plot,
-                      arguments.format == ReportFormat::svg ? PictureFormat::svg : PictureFormat::png);
+  return report_ops(data);
 }
 
 History history_of(const ReportArguments& arguments, const LoadedSamples& samples) {
@@ -180,9 +172,6 @@ void write_history(const ReportArguments& arguments, const LoadedSamples& sample
 
 int report_command(const ReportArguments& arguments) {
   check_formats(arguments);
-  const bool is_picture = arguments.format == ReportFormat::svg || arguments.format == ReportFormat::png;
-  if (!arguments.plot.empty() && !is_picture)
-    throw Error(ExitCode::usage, "--plot {} needs --format svg or png; add one of them", arguments.plot);
   check_output(arguments.output);
   const LoadedSamples samples = samples_of(arguments);
   if (arguments.history)

@@ -34,7 +34,17 @@ function showFigure(id, made) {
   if (made.bars) canvas.parentElement.style.height = `${Math.max(18, 1.5 * made.bars + 5.5)}rem`;
   canvas.setAttribute('aria-label', `${made.label} The numbers are in the table below.`);
   charts[id] = new Chart(canvas, made.config);
-  figure.append(numbersBelow(made.table, `${id}.csv`));
+  const below = numbersBelow(made.table, `${id}.csv`);
+  below.append(pictureButton(id, made.table.caption));
+  figure.append(below);
+}
+
+// Saves the chart as it is drawn, in its size on the screen.
+function pictureButton(id, caption) {
+  const button = element('button', {type: 'button', class: 'picture'}, 'Save picture');
+  button.setAttribute('aria-label', `Save the chart of “${caption}” as PNG`);
+  button.addEventListener('click', () => download(`${id}.png`, charts[id].toBase64Image()));
+  return button;
 }
 
 // `tooltip`: {title, label} of an item; `more`: options of Chart.js, the plugins' legend and ranges apart.

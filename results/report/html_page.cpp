@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "results/report/history.h"
-#include "results/report/palette.h"
 
 namespace plumb {
 
@@ -51,9 +50,7 @@ std::string filled(std::string_view page, const std::map<std::string, std::strin
 }
 
 std::string html_page(const ReportData& data) {
-  Json json = fields::written(data);
-  json["palette"] = palette_json();
-  return framed_page("report", data.title, data.made_by, kPageHtml, kReportJs, json);
+  return framed_page("report", data.title, data.made_by, kPageHtml, kReportJs, fields::written(data));
 }
 
 std::string history_page(const History& history) {

@@ -1,4 +1,4 @@
-// The content of a report as plain data: the page, its single plots and its tables are all drawn from this.
+// The content of a report as plain data: the page and its tables are drawn from this.
 #pragma once
 
 #include <array>

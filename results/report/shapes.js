@@ -1,4 +1,14 @@
-// What Chart.js lacks: shaded ranges, intervals.
+// What Chart.js lacks: a background for pictures, shaded ranges, intervals.
+
+const backgroundPlugin = {
+  id: 'background',
+  beforeDraw({ctx: context, width, height}) {
+    context.save();
+    context.fillStyle = color('card');
+    context.fillRect(0, 0, width, height);
+    context.restore();
+  },
+};
 
 // options.plugins.ranges = {x: [[from, to, text], …]}: shaded, texts at the bottom.
 const rangesPlugin = {
@@ -46,4 +56,4 @@ const intervalsPlugin = {
   },
 };
 
-Chart.register(rangesPlugin, intervalsPlugin);
+Chart.register(backgroundPlugin, rangesPlugin, intervalsPlugin);

@@ -59,20 +59,24 @@ function csvText(table) {
   return lines.map((line) => line.map(csvField).join(',')).join('\r\n') + '\r\n';
 }
 
-function download(fileName, text) {
-  const link =
-      element('a', {download: fileName, href: URL.createObjectURL(new Blob([text], {type: 'text/csv'}))});
+function download(fileName, address) {
+  const link = element('a', {download: fileName, href: address});
   document.body.append(link);
   link.click();
   link.remove();
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+function downloadText(fileName, text) {
+  const address = URL.createObjectURL(new Blob([text], {type: 'text/csv'}));
+  download(fileName, address);
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
 
 // What stands below a chart: its numbers, closed at first, and as a file.
 function numbersBelow(table, fileName) {
   const button = element('button', {type: 'button', class: 'csv'}, 'Download CSV');
   button.setAttribute('aria-label', `Download the numbers of “${table.caption}” as CSV`);
-  button.addEventListener('click', () => download(fileName, csvText(table)));
+  button.addEventListener('click', () => downloadText(fileName, csvText(table)));
   const summary = element('summary', {}, `Numbers (${plural(table.rows.length, 'row')})`);
   return element('div', {class: 'below'}, element('details', {}, summary, tableElement(table)), button);
 }

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "base/text.h"
-#include "results/report/palette.h"
 #include "tests/bench/expect_error.h"
 #include "tests/results/small_report.h"
 
@@ -30,13 +29,6 @@ TEST(HtmlPage, DataCannotEndTheirScript) {
 TEST(HtmlPage, WhatIsNoUtf8IsReplaced) {
   const std::string text = script_json(Json{{"name", "a\377b"}});
   EXPECT_EQ(Json::parse(text).at("name"), "a\357\277\275b");
-}
-
-TEST(HtmlPage, LightColorsAreThoseOfOtherPictures) {
-  const std::string page = html_page(small_report());
-  for (std::size_t place = 0; place < 8; ++place)
-    EXPECT_EQ(count(page, fmt::format("--series-{}: {};", place, palette_color(place))), 1U) << place;
-  EXPECT_EQ(count(page, "\"palette\":{\"forward\":0,"), 1U);
 }
 
 TEST(HtmlPage, TitlesAreText) {

@@ -228,7 +228,7 @@ class Values(ReportCase):
         self.assert_near([float(row[3]) for row in own], self.medians(lambda r: r["images_per_second"]["mean"]))
         self.assertEqual(len(rows) - 1, self.page.evaluate("document.querySelectorAll('#throughput tbody tr').length"))
 
-    def test_every_csv_has_as_many_rows_as_its_table(self):
+    def test_every_csv_has_as_many_rows_as_its_table_and_every_chart_is_a_picture(self):
         page = self.open()
         # A browser doesn't let a page hand out many files at once: what it would hand out is taken from it.
         page.evaluate("""HTMLAnchorElement.prototype.click = function() { window.handedOut = this; };
@@ -241,3 +241,6 @@ class Values(ReportCase):
               document.querySelectorAll('#{name} thead th').length]""")
             self.assertEqual([len(rows) - 1, len(rows[0])], cells, name)
             self.assertEqual({len(row) for row in rows}, {len(rows[0])}, name)
+            page.evaluate(f"document.querySelector('#{name} button.picture').click()")
+            self.assertEqual(page.evaluate("[handedOut.download, handedOut.href.slice(0, 22)]"),
+                             [name + ".png", "data:image/png;base64,"])
