@@ -25,7 +25,7 @@
 namespace plumb {
 namespace {
 
-enum class ReportFormat { html, markdown, ops, json };
+enum class ReportFormat { html, markdown, json };
 
 struct ReportArguments {
   std::vector<std::string> paths;
@@ -68,11 +68,8 @@ OptionTable report_options(ReportArguments& arguments) {
              "--format", arguments.format,
              {{"html", ReportFormat::html},
               {"markdown", ReportFormat::markdown},
-              {"ops", ReportFormat::ops},
               {"json", ReportFormat::json}},
-             "what to write\nhtml: the page\nmarkdown: medians\n"
-             "ops: every profiled op and its roofline, in Markdown\njson: the points of --history")
-             .also_accepts("steps", "ops"),
+             "what to write\nhtml: the page\nmarkdown: medians\njson: the points of --history"),
          text_option("--title", "TEXT", arguments.title, "heading of the page")
              .with_default("what was run, and on what")
              .rare(),
@@ -107,9 +104,7 @@ ReportOptions options_of(const ReportArguments& arguments) {
 }
 
 std::string text_of(const ReportArguments& arguments, const ReportData& data) {
-  if (arguments.format == ReportFormat::html) return html_page(data);
-  if (arguments.format == ReportFormat::markdown) return report_markdown(data);
-  return report_ops(data);
+  return arguments.format == ReportFormat::markdown ? report_markdown(data) : html_page(data);
 }
 
 History history_of(const ReportArguments& arguments, const LoadedSamples& samples) {
@@ -127,9 +122,6 @@ std::string text_of(const ReportArguments& arguments, const History& history) {
 }
 
 void check_formats(const ReportArguments& arguments) {
-  const bool of_both = arguments.format == ReportFormat::html || arguments.format == ReportFormat::markdown;
-  if (arguments.history && !of_both && arguments.format != ReportFormat::json)
-    throw Error(ExitCode::usage, "--format: a --history has html, markdown and json; pass one of them");
   if (!arguments.history && arguments.format == ReportFormat::json)
     throw Error(ExitCode::usage, "--format json needs --history; use each run's result.json for single runs");
   if (arguments.history && !arguments.links.empty())

@@ -49,13 +49,6 @@ struct OptionSpec {
     aliases.push_back(std::move(alias));
     return std::move(*this);
   }
-  // Reads the value `before` as `now`.
-  OptionSpec also_accepts(std::string before, std::string now) && {
-    set = [set = std::move(set), before = std::move(before), now = std::move(now)](const std::string& text) {
-      set(text == before ? now : text);
-    };
-    return std::move(*this);
-  }
   OptionSpec with_default(std::string text) && { return with(&OptionSpec::default_text, std::move(text)); }
   OptionSpec with_bare_value(std::string value) && { return with(&OptionSpec::bare_value, std::move(value)); }
   OptionSpec with_key(std::string key) && { return with(&OptionSpec::config_key, std::move(key)); }

@@ -64,7 +64,7 @@ function rooflineFigure(run) {
     table: {
       caption: `Ops of ${run.label}, those first that lose most against the roofline`,
       columns: [
-        {name: 'Op'}, {name: 'Kind'}, {name: 'Held by'}, {name: 'Measured', ...time},
+        {name: 'Op'}, {name: 'Kind'}, {name: 'Engine'}, {name: 'Held by'}, {name: 'Measured', ...time},
         {name: 'Roofline', ...time}, {name: 'Lost', ...time},
         {name: 'Achieved', unit: 'FLOP/s', text: (value) => rate(value, '')},
         {name: 'Achieved', unit: 'B/s', text: (value) => rate(value, '')}
@@ -73,7 +73,7 @@ function rooflineFigure(run) {
                 .sort((a, b) => lost(b) - lost(a))
                 .map(
                     (op) =>
-                        [op.name, words(op.kind), op.bound_by, op.seconds,
+                        [op.name, words(op.kind), op.engine ?? '', op.bound_by, op.seconds,
                          op.roofline_seconds, lost(op), op.flops_per_second, op.bytes_per_second]),
     },
     config: chartConfig(

@@ -166,9 +166,4 @@ std::string report_markdown(const ReportData& data);
 // Images/s with four digits at least, so that a difference of a thousandth can be seen.
 std::string speed_text(double images_per_second);
 
-// A heading line and a table per configuration that has a profile: op, engine (as far as profile.json names
-// one), measured and roofline time, their ratio, the time lost, what bounds the op. Ops of the compute
-// lane only, most time lost first. Throws Error(bad_data) if no run has a profile.
-std::string report_ops(const ReportData& data);
-
 }  // namespace plumb

@@ -1,13 +1,9 @@
-// A report, and the ops of its profiles beside their rooflines, as Markdown tables.
+// A report as Markdown tables.
 #include <algorithm>
-#include <functional>
 #include <set>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "base/text_table.h"
-#include "base/units.h"
-#include "results/record/program_format.h"
 #include "results/report/report_data.h"
 
 namespace plumb {
@@ -110,38 +106,6 @@ std::string table_of_single_devices(const ReportData& data) {
   return markdown_table(rows, "lr") + (notes.empty() ? "" : "\n" + notes);
 }
 
-double lost_seconds(const ProfiledInstruction& instruction) {
-  return instruction.seconds - instruction.roofline_seconds;
-}
-
-TextRow row(const ProfiledInstruction& instruction) {
-  const double measured = instruction.seconds, least = instruction.roofline_seconds;
-  return {markdown_literal(instruction.name),
-          instruction.engine.empty() ? "-" : markdown_literal(instruction.engine),
-          fmt::format("{:.4f}", measured * kMilliseconds),
-          fmt::format("{:.4f}", least * kMilliseconds),
-          least > 0 ? fmt::format("{:.2f}", measured / least) : "-",
-          fmt::format("{:.4f}", lost_seconds(instruction) * kMilliseconds),
-          markdown_literal(instruction.bound_by)};
-}
-
-std::string ops_table(const ReportRun& run) {
-  const RunProfile& profile = *run.profile;
-  std::vector<ProfiledInstruction> instructions = profile.instructions;
-  std::erase_if(instructions, [](const auto& instruction) { return instruction.lane != kComputeLane; });
-  std::ranges::stable_sort(instructions, std::greater(), lost_seconds);
-  std::string text = fmt::format(
-      "**{}**\n\n{:.3f} ms with stamps, {:.3f} ms of them in ops, roofline {:.3f} ms; most time "
-      "lost first.\n\n",
-      markdown_literal(configuration_text(run.configuration)), profile.iteration_seconds * kMilliseconds,
-      profile.busy_seconds * kMilliseconds, profile.roofline_seconds * kMilliseconds);
-  std::vector<TextRow> rows{{"op", "engine", "measured ms", "roofline ms", "ratio", "lost ms", "bound by"}};
-  for (const ProfiledInstruction& instruction : instructions) rows.push_back(row(instruction));
-  text += markdown_table(rows, "llrrrrl");
-  if (profile.left_out > 0) text += fmt::format("\n{} shorter ops are left out.\n", profile.left_out);
-  return text;
-}
-
 }  // namespace
 
 std::string speed_text(double images_per_second) {
@@ -170,15 +134,6 @@ std::string report_markdown(const ReportData& data) {
   }
   if (!data.left_out.empty()) text += "\nLeft out:\n\n";
   for (const std::string& sentence : data.left_out) text += fmt::format("- {}\n", markdown_literal(sentence));
-  return text;
-}
-
-std::string report_ops(const ReportData& data) {
-  std::string text;
-  for (const ReportRun& run : data.runs)
-    if (run.profile) text += (text.empty() ? "" : "\n") + ops_table(run);
-  if (text.empty())
-    throw Error(ExitCode::bad_data, "no run has a profile.json; run with --profile, or pass other runs");
   return text;
 }
 

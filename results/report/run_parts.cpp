@@ -86,10 +86,7 @@ RunProfile run_profile(const Json& json, const std::string& origin, std::size_t 
   RunProfile profile;
   fields::read_all(ops_reader(json, origin, kProfileFormat), profile);
   std::ranges::stable_sort(profile.instructions, std::greater(), &ProfiledInstruction::seconds);
-  if (profile.instructions.size() > most_instructions) {
-    profile.left_out = static_cast<int>(profile.instructions.size() - most_instructions);
-    profile.instructions.resize(most_instructions);
-  }
+  if (profile.instructions.size() > most_instructions) profile.instructions.resize(most_instructions);
   return profile;
 }
 

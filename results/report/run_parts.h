@@ -46,7 +46,6 @@ struct RunProfile {
   double iteration_seconds = 0, busy_seconds = 0, gap_seconds = 0, roofline_seconds = 0;
   std::vector<ProfiledKind> kinds;                // compute lane, the longest first
   std::vector<ProfiledInstruction> instructions;  // the longest first
-  int left_out = 0;                               // shorter instructions beyond `most_instructions`
   static void fields(auto& self, auto&& each) {
     each("device", self.device), each("peak_flops_per_second", self.peak_flops_per_second);
     each("peak_bytes_per_second", self.peak_bytes_per_second);

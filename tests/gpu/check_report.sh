@@ -37,19 +37,27 @@ finished() {
   find "$1" -path '*/measured/*/result.json' -exec grep -l '"status": *"ok"' {} + | sort | sed 's/.result.json$//'
 }
 
-# write_ops CALLS FILE: of all profiles, op, engine, measured, roofline and ratio, most time lost first. One archive at a
-# time, as a report shows one profile per configuration.
+# write_ops CALLS FILE: of all profiles, op, engine, measured, roofline and ratio, most time lost first.
 write_ops() {
-  local folder folders
+  local folder
+  command -v python3 >/dev/null || return 0
   while read -r folder; do
-    compgen -G "$folder/measured/*/*/profile.json" >/dev/null || continue
-    mapfile -t folders < <(finished "$folder")
-    [ ${#folders[@]} -gt 0 ] || continue
-    if "$programs/plumbline" report --format ops --overwrite -o "$work/ops.md" "${folders[@]}" >/dev/null; then
-      { printf '## %s\n\n' "${folder##*/gpu_}" && cat "$work/ops.md" && echo; } >>"$2"
-    else
+    python3 - "$folder" >>"$2" <<'END' ||
+import glob, json, os, sys
+call = os.path.basename(sys.argv[1]).removeprefix("gpu_")
+for path in sorted(glob.glob(sys.argv[1] + "/measured/*/*/profile.json")):
+    ops = [op for op in json.load(open(path))["ops"] if op["lane"] == "compute"]
+    print(f"## {call}: {os.path.basename(os.path.dirname(path))}\n")
+    print("| op | engine | measured ms | roofline ms | ratio | lost ms | bound by |")
+    print("| --- | --- | ---: | ---: | ---: | ---: | --- |")
+    for op in sorted(ops, key=lambda op: op["roofline_seconds"] - op["seconds"]):
+        measured, least = 1e3 * op["seconds"], 1e3 * op["roofline_seconds"]
+        ratio = f"{measured / least:.2f}" if least else "-"
+        print(f"| {op['name']} | {op.get('engine', '-')} | {measured:.4f} | {least:.4f} | {ratio} "
+              f"| {measured - least:.4f} | {op['bound_by']} |")
+    print()
+END
       echo "gpu_check.sh: the profiles of ${folder##*/} can't be read, so they are missing in ${2##*/}" >&2
-    fi
   done < <(calls_of "$1")
 }
 
