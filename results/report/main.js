@@ -83,7 +83,7 @@ function summaryTable(points) {
   };
 }
 
-// The run itself, or another one of its configuration: pictures that take much room are kept of one run each.
+// The run itself, or another one of its configuration: a profile is kept for one run each.
 function runWith(index, key) {
   const point = data.curves.flatMap((curve) => curve.points).find(({runs}) => runs.includes(index));
   const found = data.runs[index][key] ? index : point?.runs.find((other) => data.runs[other][key]);
@@ -131,12 +131,10 @@ function showRun() {
          clocks: clocksFigure
        }))
     showFigure(id, make(run));
-  const [profiled, planned] = ['profile', 'memory'].map((key) => runWith(presentRun, key));
+  const profiled = runWith(presentRun, 'profile');
   showFigure('kinds', kindsFigure(profiled));
   showFigure('roofline', rooflineFigure(profiled));
-  showFigure('plan', planFigure(planned));
-  showOf('ops', run, {Profile: profiled});
-  showOf('memory', run, {Memory: planned});
+  showOf('ops', run, profiled.label && profiled !== run ? profiled : null);
   const traced = runWith(presentRun, 'trace').trace;
   byId('trace-note').textContent = traced ?
       `Open ${traced} at ui.perfetto.dev or chrome://tracing to see when every instruction began and ended.` :
@@ -144,12 +142,10 @@ function showRun() {
   showSetup(run);
 }
 
-// Which runs a section shows, `pictures` by name: each is kept for one run of a configuration.
-function showOf(section, run, pictures = {}) {
-  const others = Object.entries(pictures).filter(([, other]) => other.label && other !== run);
-  const named = others.map(([name, {label}]) => `${name} of ${label}`).join('; ');
+// Which run a section shows. `other`: the one of its configuration for which the profile is kept.
+function showOf(section, run, other = null) {
   document.querySelector(`#${section} .of-run`).textContent =
-      others.length ? `${named}, the run of this configuration for which it is kept.` : `Of ${run.label}.`;
+      other ? `Profile of ${other.label}, the run of this configuration for which it is kept.` : `Of ${run.label}.`;
 }
 
 // {build: {version: …}} as [['build.version', …]].

@@ -29,14 +29,14 @@ function kindsFigure(run) {
 
 // Points of one color for each thing that may limit an op.
 function pointsByBound(ops, factor) {
-  const bounds =
-      ['compute', 'bandwidth', 'latency'].filter((bound) => ops.some((op) => op.bound_by === bound));
-  return bounds.map((bound, i) => ({
+  const bounds = [['compute', 0], ['bandwidth', 1], ['latency', 4]];
+  const present = bounds.filter(([bound]) => ops.some((op) => op.bound_by === bound));
+  return present.map(([bound, index], i) => ({
                       label: `held by ${bound}`,
                       data: ops.filter((op) => op.bound_by === bound)
                                 .map((op) => ({x: factor * op.roofline_seconds, y: factor * op.seconds, op})),
-                      backgroundColor: faded(namedColor(bound), 0.55),
-                      borderColor: namedColor(bound),
+                      backgroundColor: faded(seriesColor(index), 0.55),
+                      borderColor: seriesColor(index),
                       pointStyle: kMarkers[i],
                       pointRadius: 4,
                     }));

@@ -68,20 +68,16 @@ std::vector<std::size_t> by_typicality(const Sample& sample, double median) {
   return order;
 }
 
-// Memory and profile, each of the most typical run that has its file.
-void add_details(const Sample& sample, const ReportPoint& point, std::size_t most, ReportData& data) {
-  const auto add = [&](const char* name, auto ReportRun::*detail, auto read) {
-    for (const std::size_t i : by_typicality(sample, point.median_images_per_second)) {
-      if (!has_file(sample.runs[i], name)) continue;
-      auto& found = data.runs[point.runs[i]].*detail;
-      found =
-          read_file(sample.runs[i], name, data.left_out,
-                    [&](const Json& json, const std::string& origin) { return read(json, origin, most); });
-      if (found) return;
-    }
-  };
-  add("program.json", &ReportRun::memory, memory_use);
-  add("profile.json", &ReportRun::profile, run_profile);
+// The profile of the most typical run that has one.
+void add_profile(const Sample& sample, const ReportPoint& point, std::size_t most, ReportData& data) {
+  for (const std::size_t i : by_typicality(sample, point.median_images_per_second)) {
+    if (!has_file(sample.runs[i], "profile.json")) continue;
+    std::optional<RunProfile>& profile = data.runs[point.runs[i]].profile;
+    profile = read_file(
+        sample.runs[i], "profile.json", data.left_out,
+        [&](const Json& json, const std::string& origin) { return run_profile(json, origin, most); });
+    if (profile) return;
+  }
 }
 
 // The page shows labels instead of the runs' origins.
@@ -105,7 +101,7 @@ void add_runs(const std::vector<CurveSamples>& groups, std::size_t most, ReportD
         data.runs.back().label = fmt::format("{}, {}{}", data.curves[c].label, point.case_name,
                                              sample.runs.size() > 1 ? fmt::format(", run {}", i + 1) : "");
       }
-      add_details(sample, point, most, data);
+      add_profile(sample, point, most, data);
       add_flags(sample, data.curves[c].label + ", " + point.case_name, point, data);
     }
 }
@@ -129,7 +125,7 @@ RunRecord thinned(RunRecord record) {
 // That pictures of one run show: the last one of which most is known, so of the largest case.
 std::size_t run_to_show(const std::vector<ReportRun>& runs) {
   const auto known = [](const ReportRun& run) {
-    return run.steps.has_value() + run.memory.has_value() + run.profile.has_value() + !run.trace.empty();
+    return run.steps.has_value() + run.profile.has_value() + !run.trace.empty();
   };
   std::size_t shown = 0;
   for (std::size_t i = 0; i < runs.size(); ++i)
@@ -150,7 +146,6 @@ Json to_json(const ReportRun& run) {
     json["environment"] = run.environment;
   }
   if (run.steps) json["steps"] = fields::written(*run.steps);
-  if (run.memory) json["memory"] = fields::written(*run.memory);
   if (run.profile) json["profile"] = fields::written(*run.profile);
   if (!run.trace.empty()) json["trace"] = run.trace;
   return json;

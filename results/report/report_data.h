@@ -110,9 +110,7 @@ struct ReportRun {
   std::optional<RunRecord> record;
   std::optional<StepTimes> steps;
   Json environment;  // env.json; null without
-  // From the run of its configuration that is nearest to the median and has the file.
-  std::optional<MemoryUse> memory;
-  std::optional<RunProfile> profile;
+  std::optional<RunProfile> profile;  // of the run of its configuration that is nearest to the median
   std::string trace;  // path of its trace.json; empty: it has none
 };
 // With the record as in result.json, but for its lists of every step.
@@ -153,7 +151,7 @@ struct ReportOptions {
   Json verdict;                         // accept.json, whose runs these are; null: of none
 };
 
-// Reads program.json, env.json and profile.json of the runs too, and links.json; one that is
+// Reads env.json and profile.json of the runs too, and links.json; one that is
 // there and can't be read, or is of other hosts or of another program, is named in left_out.
 ReportData collect_report(const LoadedSamples& samples, const ReportOptions& options = {});
 

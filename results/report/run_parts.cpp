@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <numeric>
 
 #include "results/record/program_format.h"
 #include "results/statistics/statistics.h"
@@ -11,7 +10,6 @@
 namespace plumb {
 namespace {
 
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;  // 1 PiB
 constexpr std::size_t kMostBins = 60;
 constexpr std::size_t kLeastForPercentiles = 100;
 // Beyond this many quartile ranges above the upper quartile a step no longer belongs to the body of the
@@ -49,37 +47,6 @@ double nanoseconds(double seconds) {
   return std::isfinite(seconds) ? std::round(seconds * 1e9) / 1e9 : seconds;
 }
 
-// The buffer whose bytes are used: a view's are those of the buffer it looks into.
-std::vector<std::size_t> owners_of(const ObjectReader& program) {
-  const auto last = std::ssize(program.list("buffers")) - 1;
-  std::vector<std::size_t> owners;
-  program.for_each("buffers", [&](const ObjectReader& buffer) {
-    owners.push_back(buffer.has("view")
-                         ? static_cast<std::size_t>(buffer.inside("view").integer("of", 0, last))
-                         : owners.size());
-  });
-  return owners;
-}
-
-struct Life {
-  std::size_t first = 0, end = 0;  // instructions; 0, 0: not used
-};
-
-std::vector<Life> lives_of(const ObjectReader& program, const std::vector<std::size_t>& owners) {
-  const auto last = static_cast<std::int64_t>(owners.size()) - 1;
-  std::vector<Life> lives(owners.size());
-  std::size_t instruction = 0;
-  program.for_each("ops", [&](const ObjectReader& reader) {
-    reader.for_each("uses", [&](const ObjectReader& use) {
-      Life& life = lives[owners[static_cast<std::size_t>(use.integer("buffer", 0, last))]];
-      if (life.end == 0) life.first = instruction;
-      life.end = instruction + 1;
-    });
-    ++instruction;
-  });
-  return lives;
-}
-
 }  // namespace
 
 RunProfile run_profile(const Json& json, const std::string& origin, std::size_t most_instructions) {
@@ -88,39 +55,6 @@ RunProfile run_profile(const Json& json, const std::string& origin, std::size_t 
   std::ranges::stable_sort(profile.instructions, std::greater(), &ProfiledInstruction::seconds);
   if (profile.instructions.size() > most_instructions) profile.instructions.resize(most_instructions);
   return profile;
-}
-
-MemoryUse memory_use(const Json& json, const std::string& origin, std::size_t most_entries) {
-  const ObjectReader program = ops_reader(json, origin, kProgramFormat);
-  const std::size_t count = program.list("ops").size(), joined = entries_joined(count, most_entries);
-  MemoryUse use{.arena_bytes = program.integer("arena_bytes", 0, kMostBytes),
-                .instructions = static_cast<std::int64_t>(count),
-                .per_entry = static_cast<std::int64_t>(joined)};
-  const std::vector<std::size_t> owners = owners_of(program);
-  const std::vector<Life> lives = lives_of(program, owners);
-  std::map<std::string, std::vector<std::int64_t>> changes;  // by role, of each instruction against the last
-  std::size_t index = 0;
-  program.for_each("buffers", [&](const ObjectReader& buffer) {
-    const std::size_t i = index++;
-    if (owners[i] != i || !buffer.has("offset")) return;
-    const Life life = buffer.has("persistent") ? Life{0, count} : lives[i];
-    std::vector<std::int64_t>& change = changes[buffer.text("role")];
-    change.resize(count + 1);
-    const std::int64_t bytes = buffer.integer("bytes", 0, kMostBytes / std::ssize(owners));
-    change[life.first] += bytes;
-    change[life.end] -= bytes;
-  });
-  for (auto& [role, bytes] : changes) {
-    std::partial_sum(bytes.begin(), bytes.end(), bytes.begin());
-    for (std::size_t i = 0; i < count; i += joined)
-      use.role_bytes[role].push_back(*std::max_element(
-          bytes.begin() + std::ptrdiff_t(i), bytes.begin() + std::ptrdiff_t(std::min(i + joined, count))));
-  }
-  std::size_t op_index = 0;
-  program.for_each("ops", [&](const ObjectReader& op) {
-    if (op_index++ % joined == 0) use.names.push_back(op.text("name"));
-  });
-  return use;
 }
 
 StepTimes step_times(std::span<const double> step_seconds, std::int64_t warmup, std::size_t most_entries) {

@@ -1,8 +1,7 @@
-// What a report shows of one run: its profile, memory and step times, each small enough for a page.
+// What a report shows of one run: its profile and step times, each small enough for a page.
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
@@ -58,22 +57,6 @@ struct RunProfile {
 
 // Throws Error(bad_data) that names `origin` and the key.
 RunProfile run_profile(const Json& profile, const std::string& origin, std::size_t most_instructions = 500);
-
-// Bytes of buffers in use over the instructions of an iteration; `per_entry` of them in a row make one entry,
-// which has their most.
-struct MemoryUse {
-  std::int64_t arena_bytes = 0, instructions = 0, per_entry = 1;
-  std::vector<std::string> names;                               // of each entry's first instruction
-  std::map<std::string, std::vector<std::int64_t>> role_bytes;  // "parameter", "activation", …
-  static void fields(auto& self, auto&& each) {
-    each("arena_bytes", self.arena_bytes), each("ops", self.instructions);
-    each("per_entry", self.per_entry), each("names", self.names), each("role_bytes", self.role_bytes);
-  }
-};
-
-// From a program.json. Views are part of the buffer they look into; what persists is in use all the time.
-// Throws Error(bad_data) that names `origin`.
-MemoryUse memory_use(const Json& program, const std::string& origin, std::size_t most_entries = 500);
 
 // Step times as a time line: `per_entry` iterations in a row make one entry; 1 unless the run is long.
 struct StepTimes {

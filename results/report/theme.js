@@ -11,13 +11,6 @@ let chosenTheme = null;
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const seriesColor = (index) => color(`series-${index % kSeries}`);
 
-// The color of a memory role or of what limits an op; other names have the last one.
-const kNamedColors = {
-  parameter: 0, gradient: 1, optimizer: 2, statistic: 3, workspace: 4, activation: 5, input: 5, activation_gradient: 6,
-  compute: 0, bandwidth: 1, latency: 4
-};
-const namedColor = (name) => seriesColor(kNamedColors[name] ?? kSeries - 1);
-
 function faded(hex, share) {
   const part = (at) => parseInt(hex.slice(at, at + 2), 16);
   return `rgba(${part(1)}, ${part(3)}, ${part(5)}, ${share})`;

@@ -112,7 +112,7 @@ TEST_F(ReportDataTest, TheRunOfWhichMostIsKnownIsShown) {
   add_run(1, 100);
   add_run(4, 390);
   EXPECT_EQ(collect().shown_run, 1U) << "of the largest case";
-  write_text(scratch_ / "1nccl0" / "program.json", R"({"arena_bytes": 8, "buffers": [], "ops": []})");
+  write_text(scratch_ / "1nccl0" / "trace.json", "{}");
   const ReportData data = collect();
   EXPECT_EQ(data.shown_run, 0U);
 }

@@ -78,52 +78,6 @@ TEST(StepHistogram, WhatIsNoTimeIsNotCounted) {
   EXPECT_EQ(histogram.counts, std::vector<std::int64_t>{2});
 }
 
-// Two persistent parameters, one activation used by instructions 0 and 2, a view into the other one.
-Json small_program() {
-  const auto step = [](const char* name, std::vector<int> buffers) {
-    Json uses = Json::array();
-    for (const int buffer : buffers) uses.push_back({{"buffer", buffer}});
-    return Json{{"name", name}, {"uses", uses}};
-  };
-  const auto buffer = [](const char* role, int bytes, int offset) {
-    return Json{{"role", role}, {"bytes", bytes}, {"offset", offset}};
-  };
-  Json program{{"arena_bytes", 4000}};
-  program["buffers"] = {buffer("parameter", 1000, 0), buffer("parameter", 1000, 1000),
-                        buffer("activation", 500, 2000), buffer("activation", 300, 2000),
-                        buffer("activation", 100, 2000)};
-  program["buffers"][0]["persistent"] = program["buffers"][1]["persistent"] = true;
-  program["buffers"][4]["view"] = {{"of", 3}, {"offset", 0}};
-  program["ops"] = {step("a", {0, 2}), step("b", {}), step("c", {2, 3}), step("d", {}), step("e", {4, 1})};
-  return program;
-}
-
-TEST(MemoryUse, AddsUpBuffersFromFirstToLastUse) {
-  const MemoryUse use = memory_use(small_program(), "program.json");
-  EXPECT_EQ(use.arena_bytes, 4000);
-  EXPECT_EQ(use.instructions, 5);
-  EXPECT_EQ(use.names, (std::vector<std::string>{"a", "b", "c", "d", "e"}));
-  EXPECT_EQ(use.role_bytes.at("parameter"), std::vector<std::int64_t>(5, 2000));
-  EXPECT_EQ(use.role_bytes.at("activation"), (std::vector<std::int64_t>{500, 500, 800, 300, 300}))
-      << "a use of the view is a use of the buffer";
-}
-
-TEST(MemoryUse, LongProgramsKeepTheMostOfNeighbors) {
-  const MemoryUse use = memory_use(small_program(), "program.json", 3);
-  EXPECT_EQ(use.per_entry, 2);
-  EXPECT_EQ(use.names, (std::vector<std::string>{"a", "c", "e"}));
-  EXPECT_EQ(use.role_bytes.at("activation"), (std::vector<std::int64_t>{500, 800, 300}));
-}
-
-TEST(MemoryUse, RefusesWhatCannotBe) {
-  Json program = small_program();
-  program["buffers"][2]["bytes"] = std::numeric_limits<std::int64_t>::max();
-  expect_error(ExitCode::bad_data, {"program.json", "bytes"}, [&] { memory_use(program, "program.json"); });
-  program = small_program();
-  program["ops"][0]["uses"][0]["buffer"] = 99;
-  expect_error(ExitCode::bad_data, {"program.json", "buffer"}, [&] { memory_use(program, "program.json"); });
-}
-
 TEST(RunProfile, StepsComeLongestFirst) {
   const auto step = [](const char* name, double seconds) {
     return Json{{"name", name},          {"kind", "conv_forward"},  {"phase", "forward"},
