@@ -25,27 +25,6 @@ function imagesPerSecond(value) {
 
 function showSummary() {
   const points = allPoints(data);
-  const best = points.reduce((a, b) => (b.point.median > a.point.median ? b : a));
-  const largest = points.reduce((a, b) => (b.point.devices > a.point.devices ? b : a));
-  const energy = points.filter(({point}) => isNumber(point.joules_per_image));
-  showTiles(byId('headline'), [
-    ['Highest throughput', imagesPerSecond(best.point.median), `${best.curve.label}, ${best.point.case}`],
-    [
-      'Per device there', imagesPerSecond(best.point.median / best.point.devices),
-      plural(best.point.devices, 'device')
-    ],
-    largest.point.devices > 1 && isNumber(largest.point.efficiency) &&
-        [
-          `Efficiency on ${largest.point.devices} devices`, percent(largest.point.efficiency),
-          `speedup ${plain(largest.point.speedup, 3)}`
-        ],
-    ['Measured', plural(points.length, 'configuration'), plural(data.runs.length, 'run')],
-    energy.length &&
-        [
-          'Least energy per image',
-          `${plain(Math.min(...energy.map(({point}) => point.joules_per_image)), 3)} J`
-        ],
-  ]);
   byId('common').textContent = data.curves.length > 1 && data.common ? `All: ${data.common}.` : '';
   const table = summaryTable(points);
   const below = numbersBelow(table, 'summary.csv');
@@ -126,9 +105,7 @@ function showRun() {
   for (const [id, make] of Object.entries({
          timeline: timelineFigure,
          histogram: histogramFigure,
-         ranks: ranksFigure,
-         collectives: collectivesFigure,
-         clocks: clocksFigure
+         ranks: ranksFigure
        }))
     showFigure(id, make(run));
   const profiled = runWith(presentRun, 'profile');

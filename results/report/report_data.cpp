@@ -17,7 +17,7 @@ namespace {
 // Together the pictures of 20 configurations take about 2 MB of a page; of more, each takes less.
 constexpr std::size_t kMostDetails = 6000;
 constexpr std::size_t kSelectedPublished = 3;  // per curve's model and precision
-constexpr std::size_t kMostPerRun = 500, kMostGpuSamples = 300;
+constexpr std::size_t kMostPerRun = 500;
 
 Json read_json(const fs::path& path) {
   Json json = parse_shallow_json(read_whole_file(path, {.remedy = "run again or remove the file"}));
@@ -106,19 +106,13 @@ void add_runs(const std::vector<CurveSamples>& groups, std::size_t most, ReportD
     }
 }
 
-// At most kMostGpuSamples, every n-th.
-void thin_out(std::vector<GpuSampleRecord>& samples) {
-  const std::size_t every = (samples.size() + kMostGpuSamples - 1) / kMostGpuSamples;
-  for (std::size_t i = 0; i * every < samples.size(); ++i) samples[i] = samples[i * every];
-  samples.resize(std::min(samples.size(), kMostGpuSamples));
-}
-
 // What the page shows of it.
 RunRecord thinned(RunRecord record) {
   record.step_seconds.clear();
   if (record.loss.size() > 2) record.loss.erase(record.loss.begin() + 1, record.loss.end() - 1);
   record.loss_scale.clear();
-  for (GpuRecord& gpu : record.gpus) thin_out(gpu.samples);
+  record.collectives.clear();
+  for (GpuRecord& gpu : record.gpus) gpu.samples.clear();
   return record;
 }
 

@@ -113,7 +113,7 @@ struct ReportRun {
   std::optional<RunProfile> profile;  // of the run of its configuration that is nearest to the median
   std::string trace;  // path of its trace.json; empty: it has none
 };
-// With the record as in result.json, but for its lists of every step.
+// With the record as in result.json, but for its lists of steps, collectives and samples of GPUs.
 Json to_json(const ReportRun& run);
 
 struct ReportData {

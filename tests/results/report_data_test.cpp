@@ -39,16 +39,6 @@ TEST_F(ReportDataTest, OneDeviceWithCollectivesIsACurveBesideTheOneWithout) {
   EXPECT_NE(data.curves[0].label, data.curves[1].label);
 }
 
-TEST_F(ReportDataTest, ARunShowsItsCollectives) {
-  RunRecord record = example_run(100);
-  const std::vector<double> seconds{0.002, 0.001};
-  record.collectives = {collective_record("bucket0.allreduce", "allreduce_sum", 4'000'000, seconds)};
-  write_run_folder(scratch_, "run", record);
-  const auto shown = to_json(collect().runs.at(0)).at("record").at("collectives").at(0);
-  EXPECT_EQ(shown.at("bus_bytes_per_second").at("median"), 3e9);
-  EXPECT_EQ(shown.at("slowest_rank"), 0);
-}
-
 TEST_F(ReportDataTest, HowDevicesTalkMakesCurvesThatShareTheOneDeviceRun) {
   add_run(1, 100);
   add_run(4, 390);

@@ -96,28 +96,7 @@ def gpu(rank, dice, seconds, throttled):
               "temperature_celsius": {"min": 50, "median": 62, "max": 66},
               "power_watts": {"min": 480, "median": 640, "max": 695},
               "throttle_reasons": {"power cap": 0.25} if throttled else {}, "throttled_share": 0.25 * throttled, "joules": 640 * seconds}
-    if rank == 0:
-        record["samples"] = {"seconds": [seconds * i / len(clocks) for i in range(len(clocks))],
-                             "sm_clock_mhz": clocks, "memory_clock_mhz": [3201] * len(clocks),
-                             "temperature_celsius": [50 + i / 8 for i in range(len(clocks))],
-                             "power_watts": [600 + i % 40 for i in range(len(clocks))],
-                             "throttled": [throttled and i % 4 == 0 for i in range(len(clocks))]}
     return record
-
-
-def collectives(devices):
-    """Of five buckets, the last one the slowest."""
-    spread = {"min": 0.9, "median": 1, "max": 1.2}
-    seconds = [1e-3, 1e-3, 1e-3, 1e-3, 4e-3]
-    return [{"name": f"bucket{i}.allreduce", "kind": "allreduce_sum", "bytes": 20 << 20,
-             "seconds": {key: one * share for key, share in spread.items()},
-             "bus_bytes_per_second": {key: bus_bytes(devices, one) / share
-                                      for key, share in zip(spread, reversed(spread.values()))},
-             "slowest_rank": 0, "last_rank": devices - 1} for i, one in enumerate(seconds)]
-
-
-def bus_bytes(devices, seconds):
-    return 2 * (devices - 1) / devices * (20 << 20) / seconds
 
 
 def links():
@@ -160,7 +139,6 @@ def result(devices, run):
             "ranks": [{"host": host_of(rank, devices),
                        "exposed_communication_seconds": exposed * (0.05 if rank == SLOW_RANK else 1)}
                       for rank in range(devices)],
-            **({"collectives": collectives(devices)} if devices > 1 else {}),
             "energy_joules_per_image": 640 * window * devices / (images * (ITERATIONS - WARMUP)),
             "gpus": [gpu(rank, dice, window, (devices, run) == THROTTLED) for rank in range(devices)]}
 

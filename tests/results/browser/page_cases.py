@@ -7,8 +7,8 @@ import unittest
 from devtools import Page
 
 MOST_BYTES = 2_000_000
-FIGURES = ("bars", "throughput", "speedup", "efficiency", "waits", "energy", "timeline", "histogram", "ranks", "collectives",
-           "clocks", "kinds", "roofline")
+FIGURES = ("bars", "throughput", "speedup", "efficiency", "waits", "energy", "timeline", "histogram", "ranks", "kinds",
+           "roofline")
 # Roles that say nothing without a name.
 NAMED_ROLES = ("button", "checkbox", "link", "combobox", "searchbox", "image", "img", "region", "navigation", "table",
                "slider")
