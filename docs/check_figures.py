@@ -65,7 +65,7 @@ def claims(programs):
     ours = statistics.mean(run["images_per_second"]["mean"] for run in in_turn)
     eager, compiled = (make_pictures.speed_of_peer(h100, way) for way in ("eager", "compiled"))
     energy = sorted(run["energy_joules_per_image"] * 1e3 for run in make_pictures.runs("nvidia_h200", 256))
-    errors = make_pictures.json_of(programs, "plumbline", "scaling", "--published")["errors"]
+    errors = make_pictures.json_of(programs, "published_scaling")["errors"]
     judged, every = ([errors[way][group]["mean"] * 100 for way in ("predicted", "naive")] for group in ("reference", "all"))
     readme, performance, model = ROOT / "README.md", DOCS / "performance.md", DOCS / "explanation/scaling-model.md"
     yield readme, "{:.2f} times as fast as eager and {:.2f} times as fast as compiled", (ours / eager, ours / compiled)

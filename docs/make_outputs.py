@@ -93,7 +93,8 @@ def main():
     stale = []
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
-        for name in ("bench_resnet50", "bench_arcface", "bench_allreduce", "make_rec", "plumbline"):
+        for name in ("bench_resnet50", "bench_arcface", "bench_allreduce", "make_rec", "plumbline",
+                     "published_scaling"):
             (folder / name).symlink_to((arguments.programs / name).resolve())
         for name in ("launch", "results", "tests"):
             (folder / name).symlink_to(ROOT / name)

@@ -214,7 +214,7 @@ def winograd_rule(_):
 
 
 def scaling(programs):
-    tables = json_of(programs, "plumbline", "scaling", "--published")["series"]
+    tables = json_of(programs, "published_scaling")["series"]
     points = [(table["measured"], table["predicted"], "a" if table["reference"] else "c")
               for table in sorted(tables, key=lambda table: table["reference"])]
     axis = (0, 36000, 10000, "{:,}".format)

@@ -23,7 +23,6 @@
 #include "results/record/schema.h"
 #include "results/report/history.h"
 #include "results/simulation/prediction_text.h"
-#include "results/simulation/published_scaling.h"
 
 namespace plumb {
 extern const std::string_view kDlperfSweep;  // launch/sweeps/dlperf_resnet50.toml
@@ -34,10 +33,9 @@ int main(int argc, char** argv) {
   return write_documents(argc, argv, [](const Documents& documents) {
     documents.write_page(plumbline_man_page(plumbline_commands(), std::string(kDlperfSweep)));
     documents.write_completions("plumbline");
-    for (const Document& of :
-         {kAnalyzeDocument, kCompareDocument, kExplainDocument, kGateDocument, kHistoryDocument,
-          kLastWordsDocument, kLinkComparisonDocument, kLinksDocument, kPostmortemDocument,
-          kPublishedDocument, kPublishedScalingDocument, kResultDocument, kScalingDocument})
+    for (const Document& of : {kAnalyzeDocument, kCompareDocument, kExplainDocument, kGateDocument,
+                               kHistoryDocument, kLastWordsDocument, kLinkComparisonDocument, kLinksDocument,
+                               kPostmortemDocument, kPublishedDocument, kResultDocument, kScalingDocument})
       // "gate" of "plumbline.gate/1"
       documents.write_schema(split(split(of.name, '.').back(), '/').front(),
                              of.make_schema(of.name, of.about));

@@ -39,15 +39,4 @@ nlohmann::ordered_json ask_engine(const std::string& program, const std::vector<
               sentence.empty() ? fmt::format("{} ended with code {}", program, end.code) : sentence);
 }
 
-StepModel published_step(const std::string& precision, std::int64_t batch_per_device) {
-  const nlohmann::ordered_json plan = ask_engine(
-      engine_program("bench_resnet50"), {"--dry-run", "--json", "--verbose", "--target=v100-32gb",
-                                         "--" + precision, fmt::format("--bs={}", batch_per_device)});
-  if (!plan.contains("program"))
-    throw Error(ExitCode::unavailable, "bench_resnet50 has another version than plumbline; install the same");
-  std::vector<double> seconds;
-  for (const auto& op : plan.at("ops")) seconds.push_back(op.at("roofline_seconds"));
-  return step_model(plan.at("program"), seconds, "the program of a V100");
-}
-
 }  // namespace plumb

@@ -8,9 +8,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "plumbline/command.h"
-#include "plumbline/engine.h"
 #include "results/simulation/prediction_text.h"
-#include "results/simulation/published_scaling.h"
 
 namespace plumb {
 namespace {
@@ -22,7 +20,7 @@ struct ScalingArguments {
   std::string links, devices, reduce_dtype;
   std::optional<int> to;
   std::optional<double> link, bandwidth, latency, bucket_mb;  // GB/s, GB/s, µs, MiB
-  bool published = false, force = false, json = false;
+  bool force = false, json = false;
 };
 
 OptionTable scaling_options(ScalingArguments& arguments) {
@@ -39,9 +37,6 @@ OptionTable scaling_options(ScalingArguments& arguments) {
                      "links.json of bench_allreduce, or an output of nccl-tests")
              .with_default("links.json in a RUN, else the runs' own probes"),
          link_option(arguments.link).rare(),
-         flag_option("--published", arguments.published, true,
-                     "instead of RUN: compare the model with published scaling on V100s")
-             .rare(),
          flag_option("--force", arguments.force, true, "accept links.json of other hosts").rare()}},
        {"Cases",
         {number_option("--to", "N", arguments.to, {1, kMostSimulatedDevices}, "predict for up to N devices")
@@ -110,15 +105,6 @@ std::vector<Layout> wanted_cases(const ScalingArguments& arguments, const Scalin
   return cases_between(1, arguments.to.value_or(most_devices(basis, links)), per_host);
 }
 
-int print_validation(const ScalingArguments& arguments) {
-  if (!arguments.runs.empty() || !arguments.links.empty() || !arguments.devices.empty() || arguments.to ||
-      what_if_of(arguments).any())
-    throw Error(ExitCode::usage, "--published accepts no RUN, links, cases and what-if; leave them out");
-  const PublishedValidation validation = validate_published(published_results(), published_step);
-  print_text(arguments.json ? json_text(validation_json(validation)) : validation_text(validation));
-  return 0;
-}
-
 // Of --links, of a links.json in a RUN, or as the runs probed them; with what they are called.
 std::pair<Links, std::string> links_of(const ScalingArguments& arguments, const ScalingBasis& basis) {
   if (const std::string file =
@@ -132,7 +118,6 @@ std::pair<Links, std::string> links_of(const ScalingArguments& arguments, const 
 }
 
 int scaling_command(const ScalingArguments& arguments) {
-  if (arguments.published) return print_validation(arguments);
   if (arguments.runs.empty())
     throw Error(ExitCode::usage, "argument RUN is missing; pass a run folder with a profile.json");
   if (arguments.to && !arguments.devices.empty())

@@ -10,9 +10,8 @@
 namespace plumb {
 namespace {
 
-// NCCL 2.7.3, src/graph/tuning.cc: seconds to start, per hop of a ring and of a tree over NVLink and over the
+// NCCL 2.7.3, src/graph/tuning.cc: seconds per hop of a ring and of a tree over NVLink and over the
 // network, and the share of the bandwidth that a tree reaches.
-constexpr double kNcclStart = 8.4e-6;
 constexpr double kNcclRingWithin = 3.4e-6, kNcclRingBetween = 9.6e-6;
 constexpr double kNcclTreeWithin = 4.0e-6, kNcclTreeBetween = 14e-6;
 constexpr double kNcclTreeBandwidth = 0.92;
@@ -207,13 +206,6 @@ std::optional<Link> fitted_link(const std::vector<MeasuredAllreduce>& measured, 
   const double per_byte = more_seconds / more_bytes;
   const double latency = smallest->seconds.median - static_cast<double>(smallest->bytes) * factor * per_byte;
   return Link{std::max(0.0, latency), 1 / per_byte};
-}
-
-Links nccl_links(double within_bytes_per_second, double between_bytes_per_second) {
-  return {.comm = "nccl",
-          .start_seconds = kNcclStart,
-          .within_host = Link{kNcclRingWithin, within_bytes_per_second},
-          .between_hosts = Link{kNcclRingBetween, between_bytes_per_second}};
 }
 
 }  // namespace plumb

@@ -70,7 +70,4 @@ std::string missing_link(const Links& links, Layout layout);
 // measured size come out. Nothing for fewer than two sizes, or if the largest takes no longer.
 std::optional<Link> fitted_link(const std::vector<MeasuredAllreduce>& measured, Layout layout);
 
-// Latencies of NCCL 2.7.3 (src/graph/tuning.cc) for NVLink and InfiniBand, with the given bandwidths.
-Links nccl_links(double within_bytes_per_second, double between_bytes_per_second);
-
 }  // namespace plumb

@@ -12,7 +12,7 @@ dpkg-deb -x "$plumbline" "$scratch/analysis"
 [ ! -e "$scratch/analysis/usr/bin/bench_resnet50" ] || fail "plumbline has what belongs to plumbline-bench"
 "$scratch/analysis/usr/bin/plumbline" published >/dev/null || fail "plumbline doesn't run alone"
 code=0
-"$scratch/analysis/usr/bin/plumbline" scaling --published 2>"$scratch/alone" || code=$?
+"$scratch/analysis/usr/bin/plumbline" sweep cpu --dry-run 2>"$scratch/alone" || code=$?
 [ $code = 69 ] && grep -q 'install plumbline-bench' "$scratch/alone" || fail "plumbline alone: $code, $(cat "$scratch/alone")"
 dpkg-deb -x "$bench" "$scratch/root"
 [ ! -e "$scratch/root/usr/bin/plumbline" ] || fail "plumbline-bench has what belongs to plumbline"

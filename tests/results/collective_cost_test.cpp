@@ -34,7 +34,11 @@ TEST(CollectiveCost, ARingTakesItsHopsAndItsBytesOverTheSlowestLink) {
 }
 
 TEST(CollectiveCost, NcclsLatenciesAreThoseOfItsTuning) {
-  const CollectiveCost cost(nccl_links(130e9, 12e9), {2, 8});
+  const Links links{.comm = "nccl",
+                    .start_seconds = 8.4e-6,
+                    .within_host = Link{3.4e-6, 130e9},
+                    .between_hosts = Link{9.6e-6, 12e9}};
+  const CollectiveCost cost(links, {2, 8});
   const double ring = 8.4e-6 + (2 * 15 - 2) * 3.4e-6 + 2 * 9.6e-6;
   const double tree = 8.4e-6 + 2 * (7 * 4.0e-6 + 14e-6);
   EXPECT_LT(tree, ring);

@@ -4,14 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "plumbline/engine.h"
-#include "results/simulation/published_scaling.h"
+#include "tests/bench/plan/published_scaling.h"
 
 namespace plumb {
 namespace {
 
 const PublishedValidation& validation() {
-  static const PublishedValidation result = validate_published(published_results(), published_step);
+  static const PublishedValidation result = validate_published(published_results());
   return result;
 }
 

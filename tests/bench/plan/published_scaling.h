@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
@@ -11,7 +10,6 @@
 #include <vector>
 
 #include "results/published/published.h"
-#include "results/simulation/step_model.h"
 
 namespace plumb {
 
@@ -33,23 +31,11 @@ struct SeriesPrediction {
   // the bandwidth, too, that explains 16; twice that of 16.
   double by_links = 0, with_jitter = 0, predicted = 0, naive = 0;
   std::string oddity;  // why the table scales in a way that no link explains; empty: it doesn't
-  static void fields(auto& self, auto&& each) {
-    const auto& of = self.series;
-    const auto measured = of.images_per_second.find(32);
-    each("source", of.source), each("framework", of.framework), each("precision", of.precision);
-    each("batch_per_device", of.batch_per_device);
-    each("reference", of.is_reference, Field{"of the twelve that judge the model"});
-    each("measured", measured == of.images_per_second.end() ? 0.0 : measured->second,
-         Field{"images/s on 32 devices"});
-    each("predicted", self.predicted), each("naive", self.naive, Field{"twice the throughput of 16"});
-    each("oddity", self.oddity);
-  }
 };
 
 // Relative errors of a prediction.
 struct PredictionErrors {
   double mean = 0, worst = 0;
-  static void fields(auto& self, auto&& each) { each("mean", self.mean), each("worst", self.worst); }
 };
 
 struct PublishedValidation {
@@ -57,19 +43,16 @@ struct PublishedValidation {
 
   // `prediction`: &SeriesPrediction::predicted, …; over the twelve, or over all.
   PredictionErrors errors(double SeriesPrediction::*prediction, bool reference_only) const;
-  static void fields(auto& self, auto&& each);
 };
-
-// The step of ResNet-50 on a V100 in our precision ("fp32", "fp16"), in any unit of time.
-using StepOfPublished = std::function<StepModel(const std::string& precision, std::int64_t batch_per_device)>;
 
 // Time on n devices: T(1) + exposed(n) + delta(n), delta(n) = delta(8) E(n) / E(8). Buckets of 25 MiB, NCCL's
 // latencies, NVLink within a host; the bandwidth between hosts is the one with which T(16) comes out. It
-// stands in for all that is slower there, so it is kept to itself.
-PublishedValidation validate_published(std::span<const PublishedResult> results, const StepOfPublished& step);
+// stands in for all that is slower there, so it is kept to itself. A step's ops are as long as their
+// rooflines on a V100, which bench_resnet50 prints.
+PublishedValidation validate_published(std::span<const PublishedResult> results);
 
 std::string validation_text(const PublishedValidation& validation);
-Json validation_json(const PublishedValidation& validation);
-extern const Document kPublishedScalingDocument;
+// {"errors": {"predicted", "naive"}, "series"}, which docs/make_pictures.py and check_figures.py read.
+nlohmann::ordered_json validation_json(const PublishedValidation& validation);
 
 }  // namespace plumb

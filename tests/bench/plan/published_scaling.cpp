@@ -1,8 +1,9 @@
-#include "results/simulation/published_scaling.h"
+#include "tests/bench/plan/published_scaling.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <nlohmann/json.hpp>
 #include <tuple>
 #include <utility>
 
@@ -10,8 +11,10 @@
 #include "base/text_table.h"
 #include "base/units.h"
 #include "models/catalogue.h"
+#include "plumbline/engine.h"
 #include "results/simulation/collective_cost.h"
 #include "results/simulation/simulator.h"
+#include "results/simulation/step_model.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
@@ -62,11 +65,29 @@ int size_of(const PublishedResult& row) {
   return std::ranges::find(kSizes, size) == kSizes.end() ? 0 : size;
 }
 
+// Latencies of NCCL 2.7.3 (src/graph/tuning.cc) for NVLink and InfiniBand.
+Links nccl_links(double within_bytes_per_second, double between_bytes_per_second) {
+  return {.comm = "nccl",
+          .start_seconds = 8.4e-6,
+          .within_host = Link{3.4e-6, within_bytes_per_second},
+          .between_hosts = Link{9.6e-6, between_bytes_per_second}};
+}
+
+// ResNet-50 on a V100 as a dry run describes it, with every op in its roofline time.
+StepModel published_step(const std::string& precision, std::int64_t batch_per_device) {
+  const nlohmann::ordered_json plan = ask_engine(
+      engine_program("bench_resnet50"), {"--dry-run", "--json", "--verbose", "--target=v100-32gb",
+                                         "--" + precision, fmt::format("--bs={}", batch_per_device)});
+  std::vector<double> seconds;
+  for (const auto& op : plan.at("ops")) seconds.push_back(op.at("roofline_seconds"));
+  return step_model(plan.at("program"), seconds, "the program of a V100");
+}
+
 // The time of a step over NCCL's rings and trees.
 class SeriesModel {
  public:
-  SeriesModel(const PublishedSeries& series, const StepOfPublished& step_of)
-      : series_(series), step_(stretched_to(exchanged(series, step_of), seconds(1))) {}
+  explicit SeriesModel(const PublishedSeries& series)
+      : series_(series), step_(stretched_to(exchanged(series), seconds(1))) {}
 
   double seconds(int devices) const {
     return devices * static_cast<double>(series_.batch_per_device) / series_.images_per_second.at(devices);
@@ -102,8 +123,9 @@ class SeriesModel {
   }
 
  private:
-  static StepModel exchanged(const PublishedSeries& series, const StepOfPublished& step_of) {
-    StepModel step = step_of(series.precision.starts_with("FP32") ? "fp32" : "fp16", series.batch_per_device);
+  static StepModel exchanged(const PublishedSeries& series) {
+    StepModel step =
+        published_step(series.precision.starts_with("FP32") ? "fp32" : "fp16", series.batch_per_device);
     for (StepGradient& gradient : step.gradients) {
       const double elements = static_cast<double>(gradient.bytes / gradient.element_bytes);
       gradient.element_bytes = static_cast<std::size_t>(series.gradient_bytes);
@@ -135,8 +157,8 @@ std::string oddity_of(const PublishedSeries& series) {
   return "";
 }
 
-SeriesPrediction predict_series(const PublishedSeries& series, const StepOfPublished& step_of) {
-  const SeriesModel model(series, step_of);
+SeriesPrediction predict_series(const PublishedSeries& series) {
+  const SeriesModel model(series);
   const double by_links = model.by_links(32, kInfiniband), jitter = model.jitter(32);
   const double fitted = model.by_links(32, model.fitted_bandwidth());
   return {.series = series,
@@ -156,14 +178,13 @@ bool judges_the_model(const SeriesPrediction& one) {
 }
 
 struct NamedModel {
-  const char *key, *title;  // in JSON, for people
+  const char* title;
   double SeriesPrediction::*prediction;
 };
-constexpr NamedModel kModels[]{
-    {"links", "links alone: NCCL's latencies, 12.2 GB/s", &SeriesPrediction::by_links},
-    {"jitter", "and jitter by 8 devices", &SeriesPrediction::with_jitter},
-    {"predicted", "and bandwidth by 16 devices: the prediction", &SeriesPrediction::predicted},
-    {"naive", "naive: twice the throughput of 16", &SeriesPrediction::naive}};
+constexpr NamedModel kModels[]{{"links alone: NCCL's latencies, 12.2 GB/s", &SeriesPrediction::by_links},
+                               {"and jitter by 8 devices", &SeriesPrediction::with_jitter},
+                               {"and bandwidth by 16 devices: the prediction", &SeriesPrediction::predicted},
+                               {"naive: twice the throughput of 16", &SeriesPrediction::naive}};
 
 // Tables that give the same four numbers are one series, that of the twelve if one is.
 std::vector<PublishedSeries> published_series(std::span<const PublishedResult> results) {
@@ -209,11 +230,10 @@ PredictionErrors PublishedValidation::errors(double SeriesPrediction::*predictio
   return {mean(all), *std::ranges::max_element(all)};
 }
 
-PublishedValidation validate_published(std::span<const PublishedResult> results,
-                                       const StepOfPublished& step) {
+PublishedValidation validate_published(std::span<const PublishedResult> results) {
   PublishedValidation validation;
   for (const PublishedSeries& series : published_series(results))
-    validation.series.push_back(predict_series(series, step));
+    validation.series.push_back(predict_series(series));
   std::ranges::stable_partition(validation.series, judges_the_model);
   return validation;
 }
@@ -251,38 +271,19 @@ std::string validation_text(const PublishedValidation& validation) {
       padded_table(rows, "lllr"), padded_table(errors, "lr"), odd);
 }
 
-namespace {
-
-struct ModelErrors {
-  PredictionErrors reference, all;
-  static void fields(auto& self, auto&& each) { each("reference", self.reference), each("all", self.all); }
-};
-
-struct ErrorsByModel {
-  std::array<ModelErrors, std::size(kModels)> errors;
-  static void fields(auto& self, auto&& each) {
-    for (std::size_t i = 0; i < self.errors.size(); ++i)
-      each(kModels[i].key, self.errors[i], Field{kModels[i].title});
-  }
-};
-
-}  // namespace
-
-void PublishedValidation::fields(auto& self, auto&& each) {
-  ErrorsByModel by_model;
-  for (std::size_t i = 0; i < by_model.errors.size(); ++i)
-    by_model.errors[i] = {self.errors(kModels[i].prediction, true),
-                          self.errors(kModels[i].prediction, false)};
-  each("errors", by_model, Field{"relative, of the prediction for 32 devices"});
-  each("series", self.series);
-}
-
-const Document kPublishedScalingDocument = document_of<PublishedValidation>(
-    "plumbline.published_scaling/1",
-    "The model against published scaling: plumbline scaling --published --json.");
-
-Json validation_json(const PublishedValidation& validation) {
-  return document_json(kPublishedScalingDocument.name, validation);
+nlohmann::ordered_json validation_json(const PublishedValidation& validation) {
+  const auto errors = [&](double SeriesPrediction::*prediction) {
+    return nlohmann::ordered_json{{"reference", {{"mean", validation.errors(prediction, true).mean}}},
+                                  {"all", {{"mean", validation.errors(prediction, false).mean}}}};
+  };
+  nlohmann::ordered_json json{
+      {"errors",
+       {{"predicted", errors(&SeriesPrediction::predicted)}, {"naive", errors(&SeriesPrediction::naive)}}}};
+  for (const SeriesPrediction& one : validation.series)
+    json["series"].push_back({{"measured", one.series.images_per_second.at(32)},
+                              {"predicted", one.predicted},
+                              {"reference", one.series.is_reference}});
+  return json;
 }
 
 }  // namespace plumb
