@@ -1,11 +1,9 @@
 #include <algorithm>
-#include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "base/text.h"
-#include "models/catalogue.h"
 #include "results/report/report_curves.h"
 #include "results/statistics/statistics.h"
 
@@ -65,7 +63,6 @@ void add_point(const PublishedResult& row, ReportCurve& curve) {
 ReportCurve published_curve(const PublishedResult& row, bool several_models) {
   ReportCurve curve;
   curve.published = true;
-  curve.selected = false;
   curve.configuration = row.configuration;
   curve.configuration.nodes = curve.configuration.devices_per_node = 0;
   curve.source = row.source;
@@ -76,65 +73,49 @@ ReportCurve published_curve(const PublishedResult& row, bool several_models) {
   return curve;
 }
 
-// Labels that are used twice name their source, too.
-void tell_apart(std::vector<ReportCurve>& curves) {
-  std::map<std::string, int> uses;
-  for (const ReportCurve& curve : curves) ++uses[curve.label];
-  for (ReportCurve& curve : curves)
-    if (uses[curve.label] > 1) curve.label += ", " + end_of_source(curve.source);
-  make_unique(curves);
-}
-
-// The nearest rows of every own curve's largest point: their curves are selected.
-void select_nearest(std::span<const ReportCurve> own, std::span<const PublishedResult> published,
-                    std::size_t selected, const std::map<TableKey, std::size_t>& index,
-                    std::vector<ReportCurve>& curves) {
-  for (const ReportCurve& curve : own) {
-    if (curve.points.empty()) continue;
-    Configuration configuration = curve.configuration;
-    configuration.nodes = 1;
-    configuration.devices_per_node = curve.points.back().devices;
-    for (const NearestPublished& near : nearest_among(published, configuration, selected)) {
-      const auto entry = index.find(table_of(near.result));
-      if (entry == index.end()) continue;
-      ReportCurve& found = curves[entry->second];
-      found.selected = true;
-      if (found.differences.empty())
-        found.differences = differences_text(differences(curve.configuration, found.configuration, false));
-    }
-  }
-}
-
-}  // namespace
-
-std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
-                                          std::span<const PublishedResult> published, std::size_t selected) {
-  std::vector<ReportCurve> curves;
-  std::map<TableKey, std::size_t> index;
-  std::set<std::string> models;
-  for (const ReportCurve& curve : own) models.insert(curve.configuration.model);
+ReportCurve curve_of_table(const TableKey& table, std::span<const PublishedResult> published,
+                           bool several_models) {
+  ReportCurve curve;
   for (const PublishedResult& row : published) {
-    const std::string& model = row.configuration.model;
-    const bool wanted = models.contains(model) || models.contains(std::string(comparable_model(model)));
-    if (!wanted || row.configuration.devices() < 1 || row.images_per_second <= 0) continue;
-    const auto [entry, is_new] = index.emplace(table_of(row), curves.size());
-    if (is_new) curves.push_back(published_curve(row, models.size() > 1));
-    ReportCurve& curve = curves[entry->second];
+    if (row.configuration.devices() < 1 || row.images_per_second <= 0 || table_of(row) != table) continue;
+    if (curve.points.empty()) curve = published_curve(row, several_models);
     add_point(row, curve);
     curve.source = common_source(curve.source, row.source);
     for (const std::string& note : {row.notes, row.inconsistency})
       if (!note.empty() && std::ranges::count(curve.notes, note) == 0) curve.notes.push_back(note);
   }
-  tell_apart(curves);
-  for (ReportCurve& curve : curves) {
-    for (ReportPoint& point : curve.points)
-      if (point.source == curve.source) point.source.clear();
-    std::ranges::stable_sort(curve.points, {}, &ReportPoint::devices);
-    const ReportPoint& first = curve.points.front();
-    add_speedups(curve, first.devices == 1 ? std::optional(first.median_images_per_second) : std::nullopt);
+  for (ReportPoint& point : curve.points)
+    if (point.source == curve.source) point.source.clear();
+  std::ranges::stable_sort(curve.points, {}, &ReportPoint::devices);
+  if (!curve.points.empty() && curve.points.front().devices == 1)
+    add_speedups(curve, curve.points.front().median_images_per_second);
+  else
+    add_speedups(curve, {});
+  return curve;
+}
+
+}  // namespace
+
+std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
+                                          std::span<const PublishedResult> published, std::size_t most) {
+  std::set<std::string> models;
+  for (const ReportCurve& curve : own) models.insert(curve.configuration.model);
+  std::vector<ReportCurve> curves;
+  std::set<TableKey> tables;
+  for (const ReportCurve& curve : own) {
+    if (curve.points.empty()) continue;
+    Configuration configuration = curve.configuration;
+    configuration.nodes = 1;
+    configuration.devices_per_node = curve.points.back().devices;
+    for (const NearestPublished& near : nearest_among(published, configuration, most)) {
+      if (!tables.insert(table_of(near.result)).second) continue;
+      ReportCurve found = curve_of_table(table_of(near.result), published, models.size() > 1);
+      if (found.points.empty()) continue;
+      found.differences = differences_text(differences(curve.configuration, found.configuration, false));
+      curves.push_back(std::move(found));
+    }
   }
-  select_nearest(own, published, selected, index, curves);
-  std::ranges::stable_partition(curves, &ReportCurve::selected);
+  make_unique(curves);
   return curves;
 }
 

@@ -18,11 +18,10 @@ namespace plumb {
 // samples in this order.
 std::vector<ReportCurve> own_curves(const std::vector<CurveSamples>& groups);
 
-// What is published for the models of `own`: one curve per table of a report, GPU, precision and batch. Of
-// each own curve's last point the nearest `selected` rows are looked up; their curves are selected, say how
-// they differ, and come first.
+// The published tables nearest to each own curve's last point, `most` rows of each, the nearest first: one
+// curve per table of a report, GPU, precision and batch, which says how it differs from the own one.
 std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
-                                          std::span<const PublishedResult> published, std::size_t selected);
+                                          std::span<const PublishedResult> published, std::size_t most);
 
 // Gives own curves labels that tell them apart, and returns what all of them share.
 std::string name_curves(std::vector<ReportCurve>& curves);

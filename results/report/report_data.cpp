@@ -16,7 +16,7 @@ namespace {
 
 // Together the pictures of 20 configurations take about 2 MB of a page; of more, each takes less.
 constexpr std::size_t kMostDetails = 6000;
-constexpr std::size_t kSelectedPublished = 3;  // per curve's model and precision
+constexpr std::size_t kMostPublished = 3;  // per curve
 constexpr std::size_t kMostPerRun = 500;
 
 Json read_json(const fs::path& path) {
@@ -154,7 +154,7 @@ ReportData collect_report(const LoadedSamples& samples, const ReportOptions& opt
   data.curves = own_curves(groups);
   data.common = name_curves(data.curves);
   const std::vector<PublishedResult> published = published_results();
-  data.published = published_curves(data.curves, published, kSelectedPublished);
+  data.published = published_curves(data.curves, published, kMostPublished);
   add_bars(published, data);
   data.title = !options.title.empty()    ? options.title
                : !data.verdict.is_null() ? "Verdict on " + counted(data.verdict.at("hosts").size(), "host")

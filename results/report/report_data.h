@@ -60,15 +60,13 @@ struct ReportCurve {
   std::vector<Note> verdicts;  // of scaling_verdicts()
   bool published = false;
   // For published curves:
-  bool selected = true;     // drawn until somebody chooses otherwise: the nearest ones
   std::string source;       // file and line, or the folder or file of all its points
   std::string differences;  // from the own curve it is nearest to: "batch per device 128 against 256"
   std::vector<std::string> notes;
   static void fields(auto& self, auto&& each) {
     each("label", self.label), each("points", self.points), each("answer", self.answer);
     each("predicted", self.predicted, Field{.written = !self.predicted.empty()});
-    each("selected", self.selected), each("source", self.source), each("differences", self.differences);
-    each("notes", self.notes);
+    each("source", self.source), each("differences", self.differences), each("notes", self.notes);
   }
 };
 
@@ -109,9 +107,9 @@ struct ReportRun {
   // All below: run folders only.
   std::optional<RunRecord> record;
   std::optional<StepTimes> steps;
-  Json environment;  // env.json; null without
+  Json environment;                   // env.json; null without
   std::optional<RunProfile> profile;  // of the run of its configuration that is nearest to the median
-  std::string trace;  // path of its trace.json; empty: it has none
+  std::string trace;                  // path of its trace.json; empty: it has none
 };
 // With the record as in result.json, but for its lists of steps, collectives and samples of GPUs.
 Json to_json(const ReportRun& run);
@@ -125,7 +123,7 @@ struct ReportData {
   std::vector<Note> notes;
   std::string common;                  // what all own curves have: "Plumbline, synthetic"
   std::vector<ReportCurve> curves;     // own ones
-  std::vector<ReportCurve> published;  // of the models that were run, the nearest first
+  std::vector<ReportCurve> published;  // the nearest ones
   std::vector<ReportBars> bars;        // own results on one device beside published ones
   std::string bars_common;             // what all groups have: "resnet50 fp16, batch 256, synthetic"
   std::vector<ReportRun> runs;         // in the order of the points

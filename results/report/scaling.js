@@ -11,7 +11,7 @@ function makeSeries(data) {
   const published = data.published.map((curve, i) => ({
                                          curve,
                                          published: true,
-                                         shown: curve.selected,
+                                         shown: true,
                                          style: {color: data.curves.length + i, marker: data.curves.length + i, dash: i},
                                        }));
   return [...own, ...published];
@@ -185,24 +185,9 @@ function choiceOf(series, changed) {
   const about = [curve.differences, ...(curve.notes ?? []), curve.source].filter(Boolean).join(' · ');
   const label =
       element('label', about ? {title: about} : {}, box, swatch(series), element('span', {}, curve.label));
-  return element('li', {}, label);
+  const differs = series.published && curve.differences ? ` differs: ${curve.differences}` : '';
+  return element('li', {}, label, differs ? element('span', {class: 'differs'}, differs) : null);
 }
 
-// Lines that are shown at first stand on top, all other published ones in a list that can be searched.
-function setUpSeries(allSeries, changed) {
-  const [shown, more] = ['series-shown', 'series-list'].map((id) => byId(id));
-  for (const series of allSeries) {
-    const choice = choiceOf(series, changed);
-    const apart = series.published && series.shown && series.curve.differences;
-    if (apart) choice.append(element('span', {class: 'differs'}, ` differs: ${series.curve.differences}`));
-    (series.shown ? shown : more).append(choice);
-  }
-  byId('series-more').hidden = !more.children.length;
-  document.querySelector('#series-more summary').textContent =
-      `Choose from ${plural(more.children.length, 'more published line')}`;
-  byId('series-filter').addEventListener('input', ({target}) => {
-    const wanted = target.value.toLowerCase().split(/\s+/);
-    for (const item of more.children)
-      item.hidden = !wanted.every((word) => item.textContent.toLowerCase().includes(word));
-  });
-}
+const setUpSeries = (allSeries, changed) =>
+    byId('series-shown').replaceChildren(...allSeries.map((series) => choiceOf(series, changed)));

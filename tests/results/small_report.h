@@ -1,4 +1,4 @@
-// A report of two curves of own runs and two published ones, small enough to know every value.
+// A report of two curves of own runs, small enough to know every value.
 #pragma once
 
 #include "results/report/report_data.h"
@@ -50,14 +50,6 @@ inline ReportData small_report() {
       data.runs.push_back(report_run(configuration, both ? 0.1 : 0.05));
     }
     data.curves.push_back(curve);
-  }
-  for (const bool selected : {true, false}) {
-    ReportCurve curve;
-    curve.label = selected ? "MXNet fp32" : "OneFlow fp32";
-    curve.published = true;
-    curve.selected = selected;
-    curve.points = {report_point(1, 80, 1)};
-    data.published.push_back(curve);
   }
   return data;
 }

@@ -10,7 +10,7 @@ MOST_BYTES = 2_000_000
 FIGURES = ("bars", "throughput", "speedup", "efficiency", "waits", "energy", "timeline", "histogram", "ranks", "kinds",
            "roofline")
 # Roles that say nothing without a name.
-NAMED_ROLES = ("button", "checkbox", "link", "combobox", "searchbox", "image", "img", "region", "navigation", "table",
+NAMED_ROLES = ("button", "checkbox", "link", "combobox", "image", "img", "region", "navigation", "table",
                "slider")
 
 # Notes when the page says that it is ready: milliseconds since its loading began.
