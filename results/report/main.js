@@ -69,7 +69,7 @@ function runWith(index, key) {
   return found === undefined ? {} : data.runs[found];
 }
 
-function runTiles({histogram, images_per_second: speed, record}) {
+function runTiles({distribution, images_per_second: speed, record}) {
   const throughput = imagesPerSecond(speed);
   if (!record) return [['Throughput', throughput, 'read from a log']];
   const {images_per_second: speeds, loss} = record;
@@ -79,7 +79,7 @@ function runTiles({histogram, images_per_second: speed, record}) {
   const underWay = record.sent_bytes_per_step / record.bus_bytes_per_second;
   return [
     ['Throughput', throughput, `steps from ${plain(speeds.min)} to ${plain(speeds.max)}`],
-    ['Step time', seconds(histogram.median), `median; ${spreadText(histogram)}`],
+    distribution && ['Step time', seconds(distribution.median), `median; ${spreadText(distribution)}`],
     ['Exposed communication', seconds(record.exposed_communication_seconds, 3), 'per step, rank 0'],
     isNumber(record.modeled_communication_seconds) &&
         [
@@ -97,7 +97,7 @@ function runTiles({histogram, images_per_second: speed, record}) {
 }
 
 function showRun() {
-  const run = data.runs[presentRun];
+  const run = {...data.runs[presentRun], distribution: distributionOf(data.runs[presentRun])};
   const name = run.record?.device_name ?? '';
   const device = run.configuration_text.includes(name) ? '' : name;
   byId('run-note').textContent = [run.configuration_text, device, run.origin].filter(Boolean).join(' · ');
@@ -111,7 +111,7 @@ function showRun() {
   const profiled = runWith(presentRun, 'profile');
   showFigure('kinds', kindsFigure(profiled));
   showFigure('roofline', rooflineFigure(profiled));
-  showOf('ops', run, profiled.label && profiled !== run ? profiled : null);
+  showOf('ops', run, profiled.label && profiled.label !== run.label ? profiled : null);
   const traced = runWith(presentRun, 'trace').trace;
   byId('trace-note').textContent = traced ?
       `Open ${traced} at ui.perfetto.dev or chrome://tracing to see when every instruction began and ended.` :

@@ -14,10 +14,11 @@
 namespace plumb {
 namespace {
 
-// Together the pictures of 20 configurations take about 2 MB of a page; of more, each takes less.
-constexpr std::size_t kMostDetails = 6000;
+// Together the profiles of 20 configurations and the steps of their runs take about 2 MB of a page; of more,
+// each takes less.
+constexpr std::size_t kMostDetails = 6000, kMostSteps = 40'000;
 constexpr std::size_t kMostPublished = 3;  // per curve
-constexpr std::size_t kMostPerRun = 500;
+constexpr std::size_t kMostPerRun = 500, kMostStepsPerRun = 3000;
 
 Json read_json(const fs::path& path) {
   Json json = parse_shallow_json(read_whole_file(path, {.remedy = "run again or remove the file"}));
@@ -50,7 +51,6 @@ ReportRun run_of(const Measurement& measurement, const Sample& sample, std::vect
   run.configuration = sample.configuration;
   run.images_per_second = measurement.images_per_second;
   run.record = measurement.record;
-  if (run.record) run.steps = step_times(run.record->step_seconds, run.record->warmup);
   if (has_file(measurement, "trace.json")) run.trace = (measurement.run_folder / "trace.json").string();
   if (has_file(measurement, "env.json"))
     run.environment = read_file(measurement, "env.json", left_out, [](const Json& json, const std::string&) {
@@ -91,6 +91,19 @@ void add_flags(const Sample& sample, const std::string& subject, const ReportPoi
   }
 }
 
+// Nine decimals are enough to see, and shorter in a page.
+void add_steps(ReportData& data) {
+  const std::size_t most =
+      std::clamp<std::size_t>(kMostSteps / std::max<std::size_t>(1, data.runs.size()), 100, kMostStepsPerRun);
+  for (ReportRun& run : data.runs) {
+    if (!run.record) continue;
+    run.step_seconds = run.record->step_seconds;
+    const std::size_t kept = static_cast<std::size_t>(run.record->warmup) + most;
+    if (run.step_seconds.size() > kept) run.step_seconds.resize(kept);
+    for (double& seconds : run.step_seconds) seconds = std::round(seconds * 1e9) / 1e9;
+  }
+}
+
 void add_runs(const std::vector<CurveSamples>& groups, std::size_t most, ReportData& data) {
   for (std::size_t c = 0; c < groups.size(); ++c)
     for (std::size_t p = 0; p < groups[c].size(); ++p) {
@@ -119,7 +132,7 @@ RunRecord thinned(RunRecord record) {
 // That pictures of one run show: the last one of which most is known, so of the largest case.
 std::size_t run_to_show(const std::vector<ReportRun>& runs) {
   const auto known = [](const ReportRun& run) {
-    return run.steps.has_value() + run.profile.has_value() + !run.trace.empty();
+    return !run.step_seconds.empty() + run.profile.has_value() + !run.trace.empty();
   };
   std::size_t shown = 0;
   for (std::size_t i = 0; i < runs.size(); ++i)
@@ -136,10 +149,12 @@ Json to_json(const ReportRun& run) {
             {"images_per_second", run.images_per_second}};
   if (run.record) {
     json["record"] = to_json(thinned(*run.record));
-    json["histogram"] = fields::written(step_histogram(run.record->window()));
     json["environment"] = run.environment;
   }
-  if (run.steps) json["steps"] = fields::written(*run.steps);
+  if (!run.step_seconds.empty())
+    json["steps"] = {{"iterations", run.record->step_seconds.size()},
+                     {"warmup", run.record->warmup},
+                     {"seconds", run.step_seconds}};
   if (run.profile) json["profile"] = fields::written(*run.profile);
   if (!run.trace.empty()) json["trace"] = run.trace;
   return json;
@@ -166,6 +181,7 @@ ReportData collect_report(const LoadedSamples& samples, const ReportOptions& opt
       data.notes.push_back({verdict.kind, verdict.text, curve.label});
   const std::size_t configurations = std::max<std::size_t>(1, samples.samples.size());
   add_runs(groups, std::clamp<std::size_t>(kMostDetails / configurations, 50, kMostPerRun), data);
+  add_steps(data);
   data.shown_run = run_to_show(data.runs);
   return data;
 }

@@ -106,7 +106,7 @@ struct ReportRun {
   double images_per_second = 0;
   // All below: run folders only.
   std::optional<RunRecord> record;
-  std::optional<StepTimes> steps;
+  std::vector<double> step_seconds;   // warm-up and the first steps after it
   Json environment;                   // env.json; null without
   std::optional<RunProfile> profile;  // of the run of its configuration that is nearest to the median
   std::string trace;                  // path of its trace.json; empty: it has none

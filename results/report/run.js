@@ -1,79 +1,88 @@
 // One run: step times, ranks, GPU clocks.
 
-const windowOf = ({steps}) => steps.median.slice(Math.floor(steps.warmup / steps.per_entry));
-
-// Step times, or the medians of several with the range between shortest and longest.
-function timelineDatasets(steps, factor) {
-  const at = (i) => i * steps.per_entry + (steps.per_entry - 1) / 2;
-  const points = (values) => values.map((value, i) => ({x: at(i), y: factor * value}));
-  const line = seriesColor(0);
-  const datasets = [{
-    label: steps.per_entry > 1 ? 'median' : 'step',
-    data: points(steps.median),
-    borderColor: line,
-    backgroundColor: line,
-    borderWidth: 1.5,
-    pointRadius: steps.median.length > 150 ? 0 : 2
-  }];
-  if (steps.per_entry > 1)
-    datasets.push(
-        {
-          label: 'longest',
-          data: points(steps.max),
-          borderWidth: 0,
-          pointRadius: 0,
-          fill: '+1',
-          backgroundColor: faded(line, 0.2)
-        },
-        {label: 'shortest', data: points(steps.min), borderWidth: 0, pointRadius: 0});
-  return datasets;
-}
+const windowOf = ({steps}) => steps.seconds.slice(steps.warmup);
 
 function timelineFigure(run) {
   if (!run.steps) return null;
-  const {steps} = run;
-  const {factor, unit} = timeUnit(windowOf(run));
+  const {steps: {iterations, warmup, seconds: steps}, distribution} = run;
+  const inWindow = windowOf(run);
+  const {factor, unit} = timeUnit(inWindow);
   // The first steps of a run may take many times as long: the window decides the range.
-  const inWindow =
-      steps.per_entry > 1 ? steps.max.slice(Math.floor(steps.warmup / steps.per_entry)) : windowOf(run);
-  const high = factor * Math.max(...inWindow), low = factor * Math.min(...windowOf(run));
-  const cut = factor * Math.max(...steps.median) > high + 2 * (high - low) + 0.3 * high;
+  const high = factor * Math.max(...inWindow), low = factor * Math.min(...inWindow);
+  const cut = factor * Math.max(...steps) > high + 2 * (high - low) + 0.3 * high;
   const room = Math.max(high - low, 0.02 * high);
   byId('timeline-note').textContent =
-      (steps.per_entry > 1 ? `Median and range of ${steps.per_entry} iterations each, rank 0.` :
-                             'Every iteration, rank 0.') +
-      ' Shaded: warm-up, which no average counts.' + (cut ? ' Its longest steps reach beyond the top.' : '');
+      (steps.length < iterations ? `The first ${count(steps.length)} of ${count(iterations)} iterations` :
+                                   'Every iteration') +
+      ', rank 0. Shaded: warm-up, which no average counts.' +
+      (cut ? ' Its longest steps reach beyond the top.' : '');
   const y = axis(
       unit,
       cut ? {min: Math.max(0, low - room), max: high + room, ticks: {includeBounds: false}} : {grace: '10%'});
   const time = {unit, csvUnit: 's', text: (value) => plain(factor * value)};
-  const columns = [{name: 'Iteration', text: count}, {name: 'Step time', ...time}];
-  if (steps.per_entry > 1) columns.push({name: 'Shortest', ...time}, {name: 'Longest', ...time});
   return {
-    label: `Line of ${plural(steps.iterations, 'step time')}; ${
-        count(steps.warmup)} of them warm-up; median behind it ${seconds(run.histogram.median)}.`,
+    label: `Line of ${plural(steps.length, 'step time')}; ${
+        count(warmup)} of them warm-up; median behind it ${seconds(distribution?.median)}.`,
     table: {
       caption: `Step times of ${run.label}`,
-      columns,
-      rows: steps.median.map(
-          (value,
-           i) => [i * steps.per_entry, value, ...(steps.per_entry > 1 ? [steps.min[i], steps.max[i]] : [])]),
+      columns: [{name: 'Iteration', text: count}, {name: 'Step time', ...time}],
+      rows: steps.map((value, i) => [i, value]),
     },
     config: chartConfig(
-        'line', {datasets: timelineDatasets(steps, factor)}, {
-          x: axis(
-              'iteration',
-              {type: 'linear', min: 0, max: Math.max(1, steps.iterations - 1), ticks: {precision: 0}}),
+        'line', {
+          datasets: [{
+            label: 'step',
+            data: steps.map((value, x) => ({x, y: factor * value})),
+            borderColor: seriesColor(0),
+            backgroundColor: seriesColor(0),
+            borderWidth: 1.5,
+            pointRadius: steps.length > 150 ? 0 : 2
+          }]
+        },
+        {
+          x: axis('iteration', {type: 'linear', min: 0, max: Math.max(1, steps.length - 1), ticks: {precision: 0}}),
           y
         },
         {
-          title: ([item]) => `iteration ${count(Math.round(item.raw.x))}`,
-          label: ({dataset, raw}) => `${dataset.label}: ${plain(raw.y)} ${unit}`
+          title: ([item]) => `iteration ${count(item.raw.x)}`,
+          label: ({raw}) => `${plain(raw.y)} ${unit}`
         },
         {
           interaction: {mode: 'index', intersect: false},
-          ranges: {x: steps.warmup ? [[0, steps.warmup - 0.5, 'warm-up']] : []}
+          ranges: {x: warmup ? [[0, warmup - 0.5, 'warm-up']] : []}
         }),
+  };
+}
+
+// Nearest rank: the smallest value that at least `share` of all are not above.
+const quantile = (sorted, share) => sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
+
+// 1, 2 or 5 times a power of ten, at least `value`.
+function niceAtLeast(value) {
+  const power = 10 ** Math.floor(Math.log10(value));
+  return power * ([1, 2, 5].find((factor) => factor * power >= value * (1 - 1e-9)) ?? 10);
+}
+
+// Of a run's window; null without steps. Percentiles need 100 steps. Bins are near Freedman and Diaconis' rule
+// (2 IQR / cbrt(n)); steps far above the rest don't stretch them, they are counted in `above`.
+function distributionOf(run) {
+  const sorted = run.steps ? windowOf(run).filter((value) => value > 0).sort((a, b) => a - b) : [];
+  if (!sorted.length) return null;
+  const [min, max, half] = [sorted[0], sorted.at(-1), sorted.length >> 1];
+  const median = sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+  const upper = quantile(sorted, 0.75), range = upper - quantile(sorted, 0.25);
+  const high = range > 0 ? sorted.findLast((value) => value <= upper + 8 * range) : max;
+  // A thousandth of the shortest where all steps are alike: bins need some width.
+  const width = niceAtLeast(Math.max(2 * range / Math.cbrt(sorted.length), (high - min) / 58, 1e-3 * min));
+  const binOf = (value) => Math.floor(value / width * (1 + 1e-12));
+  const counts = Array(binOf(high) - binOf(min) + 1).fill(0);
+  for (const value of sorted)
+    if (binOf(value) <= binOf(high)) ++counts[binOf(value) - binOf(min)];
+  return {
+    min, max, median, width, counts,
+    low: binOf(min) * width,
+    above: sorted.filter((value) => binOf(value) > binOf(high)).length,
+    ...(sorted.length >= 100 && {p1: quantile(sorted, 0.01), p99: quantile(sorted, 0.99)}),
   };
 }
 
@@ -82,27 +91,27 @@ const spreadText = ({min, max, p1, p99}) =>
     (isNumber(p99) ? `1st to 99th percentile ${seconds(p1)} to ${seconds(p99)}` :
                      `${seconds(min)} to ${seconds(max)} in all`);
 
-function histogramFigure(run) {
-  if (!run.histogram?.counts.length) return null;
-  const {low, width, counts, above, median} = run.histogram;
+function histogramFigure({label, distribution}) {
+  if (!distribution) return null;
+  const {low, width, counts, above, median} = distribution;
   const {factor, unit} = timeUnit([low + width * counts.length]);
   const decimals = Math.max(0, Math.ceil(-Math.log10(factor * width) - 1e-9));
   const edge = (bin) => (factor * (low + bin * width)).toFixed(Math.min(decimals, 9));
   const rows = counts.map((number, bin) => [`${edge(bin)} to ${edge(bin + 1)}`, number]);
   if (above) rows.push([`above ${edge(counts.length)}`, above]);
   byId('histogram-note').textContent =
-      `Iterations behind the warm-up. Median ${seconds(median)}, ${spreadText(run.histogram)}.` +
+      `Iterations behind the warm-up. Median ${seconds(median)}, ${spreadText(distribution)}.` +
       (above ? ` ${plural(above, 'step')} above the last bar ${above === 1 ? 'is' : 'are'} not drawn.` : '');
   return {
-    label: `Histogram of step times: median ${seconds(median)}, ${spreadText(run.histogram)}.`,
+    label: `Histogram of step times: median ${seconds(median)}, ${spreadText(distribution)}.`,
     table: {
-      caption: `Distribution of step times of ${run.label}`,
+      caption: `Distribution of step times of ${label}`,
       columns: [{name: `Step time in ${unit}`}, {name: 'Iterations', text: count}],
       rows
     },
     config: chartConfig(
         'bar', {
-          labels: rows.slice(0, counts.length).map(([label]) => label),
+          labels: rows.slice(0, counts.length).map(([name]) => name),
           datasets: [{...barsOf('steps', counts, 0), categoryPercentage: 1, barPercentage: 0.96}]
         },
         {

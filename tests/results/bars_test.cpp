@@ -1,10 +1,17 @@
 #include <gtest/gtest.h>
 
 #include "results/report/report_curves.h"
-#include "tests/results/small_report.h"
 
 namespace plumb {
 namespace {
+
+ReportPoint report_point(int devices, double median) {
+  ReportPoint point;
+  point.devices = devices;
+  point.images_per_second = {median - 1, median, median + 2};
+  point.median_images_per_second = median;
+  return point;
+}
 
 ReportCurve curve_of(const std::string& framework, double speed, const std::string& fusion = "") {
   ReportCurve curve;
@@ -15,7 +22,7 @@ ReportCurve curve_of(const std::string& framework, double speed, const std::stri
                          .data = "synthetic",
                          .batch_per_device = 256};
   if (!fusion.empty()) curve.configuration.settings["fusion"] = fusion;
-  curve.points = {report_point(1, speed, 1)};
+  curve.points = {report_point(1, speed)};
   return curve;
 }
 
@@ -63,7 +70,7 @@ TEST(Bars, AreTheFastestOfEachFrameworkThePublishedSameWorkAndTheBestPublished) 
 TEST(Bars, NeedAPointOnOneDevice) {
   ReportData data;
   data.curves = {curve_of("Plumbline", 9000)};
-  data.curves[0].points = {report_point(8, 70000, std::nullopt)};
+  data.curves[0].points = {report_point(8, 70000)};
   add_bars(kRows, data);
   EXPECT_TRUE(data.bars.empty());
 }
