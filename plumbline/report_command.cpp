@@ -64,12 +64,11 @@ OptionTable report_options(ReportArguments& arguments) {
         {text_option("-o,--output", "FILE", arguments.output.path, "new file; -: standard output")
              .as_required(),
          flag_option("--overwrite", arguments.output.overwrite, true, "replace FILE if it exists"),
-         enum_option(
-             "--format", arguments.format,
-             {{"html", ReportFormat::html},
-              {"markdown", ReportFormat::markdown},
-              {"json", ReportFormat::json}},
-             "what to write\nhtml: the page\nmarkdown: medians\njson: the points of --history"),
+         enum_option("--format", arguments.format,
+                     {{"html", ReportFormat::html},
+                      {"markdown", ReportFormat::markdown},
+                      {"json", ReportFormat::json}},
+                     "what to write\nhtml: the page\nmarkdown: medians\njson: the points of --history"),
          text_option("--title", "TEXT", arguments.title, "heading of the page")
              .with_default("what was run, and on what")
              .rare(),
@@ -116,12 +115,13 @@ History history_of(const ReportArguments& arguments, const LoadedSamples& sample
 }
 
 std::string text_of(const ReportArguments& arguments, const History& history) {
-  if (arguments.format == ReportFormat::markdown) return history_markdown(history);
   if (arguments.format == ReportFormat::json) return json_text(history_json(history));
   return history_page(history);
 }
 
 void check_formats(const ReportArguments& arguments) {
+  if (arguments.history && arguments.format == ReportFormat::markdown)
+    throw Error(ExitCode::usage, "--format markdown and --history exclude each other; pass html or json");
   if (!arguments.history && arguments.format == ReportFormat::json)
     throw Error(ExitCode::usage, "--format json needs --history; use each run's result.json for single runs");
   if (arguments.history && !arguments.links.empty())
@@ -155,11 +155,8 @@ void write_report(const ReportArguments& arguments, const LoadedSamples& samples
 }
 
 void write_history(const ReportArguments& arguments, const LoadedSamples& samples) {
-  const History history = history_of(arguments, samples);
-  write_output(arguments.output, text_of(arguments, history));
-  std::vector<std::string> notes = samples.notes;
-  notes.insert(notes.end(), history.notes.begin(), history.notes.end());
-  print_messages(notes, samples.bad, arguments.verbose);
+  write_output(arguments.output, text_of(arguments, history_of(arguments, samples)));
+  print_messages(samples.notes, samples.bad, arguments.verbose);
 }
 
 int report_command(const ReportArguments& arguments) {

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/text.h"
-#include "base/text_table.h"
 #include "base/units.h"
 #include "results/report/report_curves.h"
 #include "results/report/report_data.h"
@@ -29,23 +28,6 @@ std::string commit_of(const Measurement& run) {
   const auto found =
       std::ranges::find(*run.surroundings, std::string(kCommitName), &Surroundings::value_type::first);
   return found == run.surroundings->end() || found->second == "unknown" ? "" : found->second;
-}
-
-// One sentence; empty if all commits are known.
-std::string unknown_commits_text(const std::vector<Sample>& samples) {
-  std::size_t all = 0, unknown = 0;
-  std::string first;
-  for (const Sample& sample : samples)
-    for (const Measurement& run : sample.runs) {
-      ++all;
-      if (!commit_of(run).empty()) continue;
-      if (unknown++ == 0) first = run.origin;
-    }
-  if (unknown == 0) return "";
-  return fmt::format(
-      "the commit of {} of {} isn't known, first {}: logs, and runs whose env.json names none, are grouped "
-      "by day",
-      unknown, counted(all, "run"), first);
 }
 
 // The runs of each commit, and of each day those without one; by start.
@@ -145,41 +127,7 @@ std::vector<HistoryPoint> history_points(const Sample& sample, const HistoryOpti
   return points;
 }
 
-std::string commit_cell(const HistoryPoint& point) {
-  return point.commit.empty() ? "not known" : point.commit;
-}
-
-TextRow history_row(const HistoryPoint& point) {
-  return {
-      point.day(),
-      markdown_literal(commit_cell(point)),
-      std::to_string(point.runs.size()),
-      speed_text(point.median),
-      fmt::format("{} to {}", speed_text(point.lowest), speed_text(point.highest)),
-      point.change ? fmt::format("{}{} %", *point.change > 0 ? "+" : "", percent_text(*point.change)) : "-",
-      trend_word(point.verdict)};
-}
-
-// Points that changed, in speed or in how they were made.
-std::string history_remarks(const HistoryLine& line) {
-  std::vector<Note> notes;
-  for (const HistoryPoint& point : line.points) {
-    const bool changed =
-        point.verdict == TrendVerdict::regression || point.verdict == TrendVerdict::improvement;
-    std::string remark = changed ? point.finding : "";
-    if (!point.surroundings.empty())
-      append_part(remark, "since the point before: " + differences_text(point.surroundings), "; ");
-    if (!remark.empty())
-      notes.push_back({"", remark, fmt::format("{}, commit {}", point.day(), commit_cell(point))});
-  }
-  return notes.empty() ? "" : "\n" + note_items(notes);
-}
-
 }  // namespace
-
-std::string HistoryPoint::day() const {
-  return local_time(started, "{:%F}");
-}
 
 std::string HistoryPoint::began() const {
   return local_time(started, "{:%FT%T}");
@@ -197,26 +145,8 @@ History collect_history(const LoadedSamples& samples, const HistoryOptions& opti
       history.lines.push_back({curves[c].label + ", " + curves[c].points[p].case_name, sample.configuration,
                                history_points(sample, options)});
     }
-  if (const std::string note = unknown_commits_text(samples.samples); !note.empty())
-    history.notes.push_back(note);
   for (const Note& bad : samples.bad) history.left_out.push_back(note_text(bad));
   return history;
-}
-
-std::string history_markdown(const History& history) {
-  std::string text;
-  for (const HistoryLine& line : history.lines) {
-    std::vector<TextRow> rows{
-        {"date", "commit", "runs", "images/s, median", "smallest to largest", "change", "verdict"}};
-    for (const HistoryPoint& point : line.points) rows.push_back(history_row(point));
-    text += fmt::format("{}**{}**\n\n{}{}", text.empty() ? "" : "\n",
-                        markdown_literal(configuration_text(line.configuration)),
-                        markdown_table(rows, "llrrrrl"), history_remarks(line));
-  }
-  for (const std::string& note : history.notes) text += fmt::format("\n{}\n", markdown_literal(note));
-  if (!history.left_out.empty()) text += "\nLeft out:\n\n";
-  for (const std::string& one : history.left_out) text += fmt::format("- {}\n", markdown_literal(one));
-  return text;
 }
 
 void HistoryPoint::fields(auto& self, auto&& each) {
@@ -239,7 +169,7 @@ void History::fields(auto& self, auto&& each) {
   each("title", self.title), each("made_by", self.made_by), each("created", self.created);
   each("max_regression", self.criteria.max_regression), each("significance", self.criteria.significance);
   each("least_runs", self.criteria.least_runs), each("baseline_last", self.baseline_last);
-  each("lines", self.lines), each("notes", self.notes), each("left_out", self.left_out);
+  each("lines", self.lines), each("left_out", self.left_out);
 }
 
 const Document kHistoryDocument = document_of<History>(

@@ -35,8 +35,7 @@ struct HistoryPoint {
   // How the runs were made in another way than those of the point before, the commit apart.
   std::vector<Difference> surroundings;
 
-  std::string day() const;    // "2026-01-31", local time; empty: not known
-  std::string began() const;  // "2026-01-31T13:45:00"
+  std::string began() const;  // "2026-01-31T13:45:00", local time; empty: not known
   static void fields(auto& self, auto&& each);
 };
 
@@ -56,7 +55,6 @@ struct HistoryOptions {
 
 struct History : HistoryOptions {
   std::vector<HistoryLine> lines;     // one per configuration
-  std::vector<std::string> notes;     // on runs of which something isn't known
   std::vector<std::string> left_out;  // "path: why"
   static void fields(auto& self, auto&& each);
 };
@@ -65,8 +63,6 @@ struct History : HistoryOptions {
 // before it, an improvement if the gate would fail those against it.
 History collect_history(const LoadedSamples& samples, const HistoryOptions& options = {});
 
-// A table per line, below it what its points say; neither date of making nor version of this program.
-std::string history_markdown(const History& history);
 // plumbline.history/1. Times are local, as the names of run folders are.
 Json history_json(const History& history);
 extern const Document kHistoryDocument;

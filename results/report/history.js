@@ -75,35 +75,18 @@ const kAxes = {
   },
 };
 
-const kHistoryMeasures = {
-  speed: {title: 'images/s', factor: () => 1, text: plain},
-  relative: {
-    title: 'throughput over that of the first point',
-    factor: ({points}) => 1 / points[0].median_images_per_second,
-    text: percent
-  },
-};
-
-function historyDataset(one, measure, place) {
+function historyDataset(one, place) {
   const line = one.curve;
   const colorOfLine = seriesColor(one.style.color);
   const looks = line.points.map(({verdict}) => kVerdicts[verdict]);
-  const factor = measure.factor(line);
   return {
     ...lineOf(one),
     label: line.label,
     borderWidth: 1.5,
-    data: line.points.map((point) => ({
-                            x: place(point),
-                            y: factor * point.median_images_per_second,
-                            point,
-                            text: isChange(point) ? signed(point.change) : ''
-                          })),
+    data: line.points.map((point) => ({x: place(point), y: point.median_images_per_second, point})),
     intervals: line.points.map(
-        (point) =>
-            (point.runs.length > 1 ?
-                 [factor * point.lowest_images_per_second, factor * point.highest_images_per_second] :
-                 null)),
+        (point) => (point.runs.length > 1 ? [point.lowest_images_per_second, point.highest_images_per_second] :
+                                            null)),
     pointStyle: looks.map(({pointStyle}) => pointStyle),
     pointRotation: looks.map(({rotation}) => rotation),
     pointRadius: looks.map(({radius}) => radius),
@@ -142,15 +125,14 @@ function historyTooltip({dataset, raw: {point}}) {
 }
 
 function historyFigure() {
-  const measure = kHistoryMeasures[byId('history-measure').value];
   const {place, scale} = kAxes[byId('history-axis').value];
-  const datasets = series.filter(({shown}) => shown).map((one) => historyDataset(one, measure, place));
+  const datasets = series.filter(({shown}) => shown).map((one) => historyDataset(one, place));
   const values =
       datasets.flatMap(({data: points, intervals}) => [...points.map(({y}) => y), ...intervals.flat()])
           .filter(isNumber);
   const y = Math.max(...values) > 8 * Math.min(...values) ?
-      logAxis(measure.title, values, (value) => plain(value, 1)) :
-      axis(measure.title, {grace: '8%', ticks: {callback: (value) => measure.text(value)}});
+      logAxis('images/s', values, (value) => plain(value, 1)) :
+      axis('images/s', {grace: '8%', ticks: {callback: (value) => plain(value)}});
   return {
     label: `Lines of throughput over commits: ${data.lines.map(({label}) => label).join('; ')}.`,
     table: historyTable(),
@@ -161,31 +143,6 @@ function historyFigure() {
 }
 
 const showHistory = () => showFigure('history', historyFigure());
-
-// Points' texts, above them, and above each other where they would meet.
-Chart.register({
-  id: 'pointTexts',
-  afterDatasetsDraw(chart) {
-    const {ctx: context} = chart;
-    const kWidth = 44, kHeight = 13;
-    const taken = [];
-    context.save();
-    context.textAlign = 'center';
-    chart.data.datasets.forEach((dataset, index) => {
-      const drawn = chart.getDatasetMeta(index).data;
-      context.fillStyle = dataset.borderColor;
-      dataset.data.forEach(({text}, i) => {
-        if (!text) return;
-        const place = {x: drawn[i].x, y: drawn[i].y - 14};
-        const meets = ({x, y}) => Math.abs(x - place.x) < kWidth && Math.abs(y - place.y) < kHeight;
-        while (taken.some(meets)) place.y -= kHeight;
-        taken.push(place);
-        context.fillText(text, place.x, place.y);
-      });
-    });
-    context.restore();
-  },
-});
 
 function changeItem({line, point}) {
   const subject = `${commitOf(point)}, ${dayOf(point)} · ${line.label}`;
@@ -199,7 +156,7 @@ function changeItem({line, point}) {
       since ? element('p', {}, `Since the point before: ${since}`) : null);
 }
 
-// The latest first; notes behind them.
+// The latest first.
 function showChanges() {
   const kShown = 6;
   const changes = data.lines.flatMap((line) => line.points.filter(isChange).map((point) => ({line, point})))
@@ -218,30 +175,7 @@ function showChanges() {
         element(
             'details', {}, element('summary', {}, `${count(items.length - kShown)} earlier ones`),
             element('ul', {class: 'flags'}, ...items.slice(kShown)))));
-  for (const note of data.notes)
-    list.append(element('li', {}, element('p', {}, element('span', {class: 'sentence'}, `${note}.`))));
   showLeftOut(data.left_out);
-}
-
-function showLatest() {
-  const speed = {unit: 'images/s, median', text: plain};
-  const table = {
-    caption: 'The latest point of every configuration',
-    whole: true,
-    columns: [
-      {name: 'Configuration'}, {name: 'Date', short: true}, {name: 'Commit', short: true},
-      {name: 'Points', text: count}, {name: 'Runs', text: count}, {name: 'Throughput', ...speed},
-      {name: 'Change', text: signed}, {name: 'Verdict', short: true}
-    ],
-    rows: data.lines.map(({label, points}) => {
-      const last = points.at(-1);
-      return [
-        label, dayOf(last), commitOf(last), points.length, last.runs.length, last.median_images_per_second,
-        last.change, `${kVerdicts[last.verdict].sign} ${last.verdict}`
-      ];
-    }),
-  };
-  byId('summary-table').replaceChildren(tableElement(table));
 }
 
 function showFrame() {
@@ -261,13 +195,8 @@ applyTheme(presentTheme());
 setDefaults();
 showFrame();
 showChanges();
-showLatest();
 setUpSeries(series, showHistory);
-// Lines that lie far apart hide each other's changes.
-const medians = data.lines.flatMap(({points}) => points.map((point) => point.median_images_per_second));
-if (data.lines.length > 1 && Math.max(...medians) > 1.5 * Math.min(...medians))
-  byId('history-measure').value = 'relative';
-for (const id of ['history-measure', 'history-axis']) byId(id).addEventListener('change', showHistory);
+byId('history-axis').addEventListener('change', showHistory);
 watchTheme(showHistory);
 showHistory();
 // For tests and for the curious: the data, and the charts by name.

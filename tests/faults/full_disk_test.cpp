@@ -133,7 +133,6 @@ const std::vector<PlumblineOutput> kPlumblineOutputs = {
     {"ReportMarkdown", "report new --format markdown -o -"},
     {"ReportFile", "report new -o logs/report.html"},
     {"History", "report --history old -o -"},
-    {"HistoryMarkdown", "report --history old --format markdown -o -"},
     {"HistoryJson", "report --history old --format json -o -"},
     {"HistoryFile", "report --history old -o logs/history.html"},
     {"Mlperf", "export new/0 --format mlperf"},
