@@ -35,9 +35,8 @@ cuda_headers=(
   "nvidia-cuda-cccl==13.0.85 e0da7ad981f3a8aff08241b5bfc1af868742a63e2762f53a5171c492ef242649"
 )
 nvml_header=("nvidia-nvml-dev==13.5.37 7394fcbefa9ba537e8238cbb1caa4cd2db6bbfbff208d217a8a884947113ae6d")
-# With PLUMB_TEST_PACKAGES: the parsers of what `plumbline export` writes.
+# With PLUMB_TEST_PACKAGES: the parser of what `plumbline export` writes.
 python_test_packages=(
-  "mlperf-logging==4.1.68 1f199ff35625308786fe3410410d3b03a32661a8b2babd022eacad7b91166f03"
   "prometheus-client==0.26.0 fa93d06737aa02bacd05794768508bb97d2fbee28cb3bca04eaae92f0ca953d6"
 )
 
@@ -170,6 +169,6 @@ fetch_headers
 install_packages
 if [ -n "${PLUMB_TEST_PACKAGES-}" ]; then
   install_test_packages
-  fetch python "mlperf_logging prometheus_client" "${python_test_packages[@]}" ||
-    echo "install_deps.sh: going on without mlperf-logging and prometheus-client: a test of exports will be skipped" >&2
+  fetch python "prometheus_client" "${python_test_packages[@]}" ||
+    echo "install_deps.sh: going on without prometheus-client: a test of exports will be skipped" >&2
 fi

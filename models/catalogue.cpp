@@ -46,7 +46,6 @@ constexpr std::array kCatalogue{
           .program = "bench_resnet50",
           .other_names = {"rn50", "resnet-50", "resnet50v1.5", "resnet50-v1.5"},
           .short_name = "r50",
-          .mlperf_name = "resnet",
           .make = resnet50},
     face({.name = "r50",
           .title = "IResNet-50",

@@ -24,9 +24,8 @@ struct Model {
   std::string_view task;     // "ArcFace face recognition": what its program says that it trains
   std::string_view program;  // that trains it: "bench_arcface"
   std::array<std::string_view, 4> other_names{};  // in other frameworks' logs, in lower case
-  std::string_view short_name;   // in names of logs of which a framework trains only this network; may be
-                                 // another one's name
-  std::string_view mlperf_name;  // of its benchmark in MLPerf Training's rules; empty: it has none
+  std::string_view short_name;  // in names of logs of which a framework trains only this network; may be
+                                // another one's name
   Graph (*make)(const ModelOptions& options) = nullptr;
   std::int64_t image_size = 224;  // pixels, of published results
   bool only_this_size = false;    // another one is another network

@@ -135,10 +135,7 @@ const std::vector<PlumblineOutput> kPlumblineOutputs = {
     {"History", "report --history old -o -"},
     {"HistoryJson", "report --history old --format json -o -"},
     {"HistoryFile", "report --history old -o logs/history.html"},
-    {"Mlperf", "export new/0 --format mlperf"},
     {"ReportInThePlaceOfAnother", "report new --overwrite -o logs/filler"},
-    {"MlperfFile", "export new/0 --format mlperf -o logs/result_0.txt"},
-    {"MlperfFolder", "export new --format mlperf -o logs/"},
     {"Prometheus", "export new --format prometheus"},
     {"PrometheusFile", "export new --format prometheus -o logs/plumbline.prom"},
 };

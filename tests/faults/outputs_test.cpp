@@ -49,7 +49,6 @@ const std::vector<OutputOption> kOutputs = {
     {"GateJunit", "--junit", &Place::plumbline, "gate new --baseline old --junit "},
     {"Report", "-o", &Place::plumbline, "report new -o "},
     {"History", "-o", &Place::plumbline, "report --history old -o "},
-    {"Mlperf", "-o", &Place::plumbline, "export new/0 --format mlperf -o "},
     {"Prometheus", "-o", &Place::plumbline, "export new --format prometheus -o "},
     {"Records", "OUT", &Place::plumbline, "make-rec images ", false, 251, ".rec"},
     {"Sweep", "--output", &Place::plumbline, "sweep sweep.toml --output ", true},
