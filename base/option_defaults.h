@@ -15,7 +15,6 @@ struct OptionDefaults {
   const char* fusion = "auto";
   const char* conv = "auto";
   const char* layout = "auto";
-  const char* tune_for = "time";
   const char* loss_scale = "dynamic";  // with fp16
   const char* prelu = "channel";
   const char* head_dtype = "fp32";

@@ -87,9 +87,6 @@ OptionGroup cuda_group(BenchOptions& o) {
         flag_option("--no-autotune", o.autotune, false,
                     "use the engines that heuristics choose instead of timing all once per GPU")
             .with_key("autotune"),
-        enum_option<TuneFor>("--tune-for", o.tune_for, {{"time", TuneFor::time}, {"energy", TuneFor::energy}},
-                             "what engines are chosen by\n"
-                             "energy: fewest joules among the engines within 10 % of the fastest"),
         loss_scale_option(o),
         flag_option("--share-gpu", o.share_gpu, true,
                     "let ranks share a GPU, to check communication and not speed")}});

@@ -22,7 +22,6 @@ namespace plumb {
 inline constexpr std::int64_t kBatchOnCuda = 128, kBatchOnCpu = 8;  // per device, by default
 
 enum class CudaGraph { automatic, on, off };
-enum class TuneFor { time, energy };
 
 // The watchdog (comm/watchdog) and its patience.
 struct WatchOptions {
@@ -71,7 +70,6 @@ struct BenchOptions {
   bool share_gpu = kDefaults.share_gpu;
   CudaGraph cuda_graph = CudaGraph::automatic;
   bool fuse = true, autotune = kDefaults.autotune;  // cuda: engines of convolutions
-  TuneFor tune_for = TuneFor::time;                 // likewise
   std::optional<TensorLayout> layout;               // cuda: of strict fp32; empty: by the GPU
   std::optional<LossScaling> loss_scaling;          // default: dynamic with fp16, none elsewhere
   std::string data = "synthetic";

@@ -3,7 +3,6 @@
 
 #include "base/console/progress.h"
 #include "base/machine/limits.h"
-#include "base/machine/nvml.h"
 #include "base/steady_clock.h"
 #include "base/text.h"
 #include "bench/data/image_loader.h"
@@ -128,21 +127,10 @@ void PlannedStep::tune() {
                     1, "engines chosen/s");
       bar->update(static_cast<std::int64_t>(done), steady_seconds() - start);
     };
-    TuningOptions how{.time_engines = options.autotune && !options.deterministic,
-                      .captures = captures,
-                      .progress = progress};
-    const bool by_energy = options.tune_for == TuneFor::energy;
-    const std::unique_ptr<NvmlGpu> gpu =
-        by_energy ? open_nvml_gpu(device->unique_id(), nvml_library_name()) : nullptr;
-    if (gpu && gpu->energy_millijoules())
-      how.joules = [&gpu]() -> std::optional<double> {
-        if (const auto counted = gpu->energy_millijoules()) return 1e-3 * static_cast<double>(*counted);
-        return {};
-      };
-    tuning = device->tune(plan.graph, rule_of(options), plan.described_with, how);
-    if (by_energy && !how.joules)
-      tuning.remarks.push_back(
-          "--tune-for energy: NVML reads no energy counter of this GPU; engines are chosen by time");
+    tuning = device->tune(plan.graph, rule_of(options), plan.described_with,
+                          {.time_engines = options.autotune && !options.deterministic,
+                           .captures = captures,
+                           .progress = progress});
   });
   const std::string choices = job.all_gather(first ? choices_to_json(tuning).dump() : std::string()).front();
   if (!first) tuning = choices_from_json(nlohmann::json::parse(choices));

@@ -1,8 +1,7 @@
-// Times GPU work as in a training step: with operands in main memory, not in the L2 cache. And its
-// energy, and the numbers that it computes with.
+// Times GPU work as in a training step: with operands in main memory, not in the L2 cache. And the numbers
+// that it computes with.
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -95,32 +94,6 @@ double ColdTimer::seconds_of_one(const std::function<void()>& enqueue) const {
   float milliseconds = 0;
   check(cudaEventElapsedTime(&milliseconds, begin_.get(), end_.get()));
   return 1e-3 * milliseconds;
-}
-
-std::optional<double> joules_of(const std::function<void()>& enqueue, double seconds,
-                                const std::function<std::optional<double>()>& counter, cudaStream_t stream) {
-  // The host waits, and reads the counter, once in so many runs.
-  constexpr double kSecondsAtOnce = 0.005;
-  const auto at_once = std::max<std::int64_t>(1, std::llround(kSecondsAtOnce / std::max(seconds, 1e-9)));
-  std::int64_t runs = 0;
-  // Runs for `least` seconds and until the counter moves; returns what it reads then.
-  const auto run_for = [&](double least) {
-    std::optional<double> before, now = counter();
-    double ran = 0;
-    runs = 0;
-    do {
-      before = now;
-      for (std::int64_t i = 0; i < at_once; ++i, ++runs) enqueue();
-      check(cudaStreamSynchronize(stream));
-      now = counter();
-      ran = static_cast<double>(runs) * seconds;
-    } while (now && (ran < least || now == before) && ran < kMostEnergySeconds);
-    return now == before ? std::nullopt : now;
-  };
-  const std::optional<double> begin = run_for(0);
-  const std::optional<double> end = begin ? run_for(kEnergySeconds) : begin;
-  if (!end) return {};
-  return (*end - *begin) / static_cast<double>(runs);
 }
 
 void fill_operands(const Graph& graph, const Program& program, const Instruction& instruction,

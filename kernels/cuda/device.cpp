@@ -53,8 +53,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
               const TuningOptions& how) override {
     require_grid_for(graph.batch());
     std::optional<TuningCache> cache;
-    if (how.time_engines)
-      cache.emplace(tuning_cache_file(), tuning_environment() + (how.joules ? ", by energy" : ""));
+    if (how.time_engines) cache.emplace(tuning_cache_file(), tuning_environment());
     InstructionTuner tuner(engines(), graph, rule, how, cache ? &*cache : nullptr);
     Tuning tuning = tune_instructions(tuner, graph, options, limits_, how);
     if (cache) tuning.remarks.insert(tuning.remarks.end(), cache->remarks().begin(), cache->remarks().end());

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -19,9 +18,6 @@ constexpr std::size_t kMaxEngines = 10;  // engines that work, best first by heu
 // long, only the first few that work are timed.
 constexpr double kEnoughBuilding = 0.5;
 constexpr std::size_t kMinEngines = 3;
-// Engines are timed one run at a time, at clocks that a step under a power limit doesn't reach. Where it
-// binds, an engine that takes so many times the fastest's time may still make a faster step.
-constexpr double kNearlyAsFast = 1.1;
 constexpr std::size_t kRoomAlignment = 256;
 constexpr const char* kLostGpu = "left the GPU unusable";
 constexpr const char* kNoRoom = "no memory was left to try it";
@@ -79,11 +75,9 @@ void attempt(EngineTrial& trial, cudaStream_t stream, const char* what_fails, co
   }
 }
 
-// Engines that work come first, of these the ones whose energy is known: those that need less before those
-// that need more, faster ones before slower ones; without times, heuristics order.
-std::tuple<bool, bool, double> rank_of(const EngineTrial& trial) {
-  const std::optional<double>& figure = trial.joules ? trial.joules : trial.seconds;
-  return {!trial.failure.empty(), !trial.joules, figure.value_or(std::numeric_limits<double>::max())};
+// Engines that work come first, faster ones before slower ones; without times, heuristics order.
+std::pair<bool, double> rank_of(const EngineTrial& trial) {
+  return {!trial.failure.empty(), trial.seconds.value_or(std::numeric_limits<double>::max())};
 }
 
 }  // namespace
@@ -95,7 +89,6 @@ InstructionTuner::InstructionTuner(const Engines& device, const Graph& graph, co
       rule_(rule),
       time_engines_(how.time_engines),
       captures_(how.captures),
-      joules_(how.joules),
       cache_(cache) {
   if (time_engines_) timer_.emplace(device.stream);
 }
@@ -176,7 +169,6 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Work& work) {
   std::optional<double> best;
   std::optional<WrittenResults> expected;  // of the library's first engine that works
   std::optional<std::size_t> own;          // our kernel, until it can be compared
-  Plans plans;
   const auto is_enough = [&] {
     return working >= kMaxEngines || (working >= kMinEngines && building.count() > kEnoughBuilding) ||
            (working > 0 && !time_engines_);
@@ -196,7 +188,6 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Work& work) {
     if (!trials.back().failure.empty()) return;
     ++working;
     if (trials.back().seconds) best = std::min(best.value_or(*trials.back().seconds), *trials.back().seconds);
-    if (joules_) plans[engine] = *plan;
   };
   for (std::size_t i = 0; i < listed.engines.size() && !is_enough(); ++i) {
     if (time_engines_ && listed.engines[i].engine == kOwnKernel)
@@ -206,10 +197,6 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Work& work) {
     if (own && working > 0) try_candidate(*std::exchange(own, {}));
   }
   if (own) try_candidate(*own);
-  std::ranges::stable_sort(trials, {}, rank_of);
-  for (const std::string& engine : nearly_as_fast(trials, plans))
-    guarded(problem, trials, engine,
-            [&] { weigh(*std::ranges::find(trials, engine, &EngineTrial::engine), plans.at(engine), work); });
   std::ranges::stable_sort(trials, {}, rank_of);
   if (trials.empty()) {
     std::string failure = device_.convolutions.library + " has no engine";
@@ -237,11 +224,14 @@ void InstructionTuner::guarded(const std::string& problem, std::vector<EngineTri
 
 EngineTrial InstructionTuner::try_plan(const ConvPlan& plan, const Work& work, std::optional<double> best) {
   EngineTrial trial{.engine = plan.engine, .workspace_bytes = plan.workspace_bytes};
-  const std::function<void()> enqueue = enqueue_of(plan, work);
-  if (!enqueue) {
+  const std::optional<Arena> room = make_room(work.program, work.instruction, plan.workspace_bytes);
+  if (!room) {
     if (time_engines_) trial.failure = kNoRoom;
     return trial;
   }
+  std::vector<std::byte*> operands;
+  for (const BufferUse& use : work.instruction.uses()) operands.push_back(room->data(use.buffer));
+  const auto enqueue = [&] { plan.run(device_.stream, operands, room->workspace()); };
   run(trial, enqueue, best);
   const bool leads = trial.failure.empty() && (!best || trial.seconds < best);
   if (captures_ && leads) capture(trial, enqueue);
@@ -263,35 +253,6 @@ void InstructionTuner::compare(EngineTrial& trial, bool is_reference, const Work
     trial.failure = fmt::format("{}{}: {}", kOtherValues, expected->engine, found);
     trial.seconds.reset();
   }
-}
-
-std::function<void()> InstructionTuner::enqueue_of(const ConvPlan& plan, const Work& work) {
-  const std::optional<Arena> room = make_room(work.program, work.instruction, plan.workspace_bytes);
-  if (!room) return {};
-  std::vector<std::byte*> operands;
-  for (const BufferUse& use : work.instruction.uses()) operands.push_back(room->data(use.buffer));
-  return [this, &plan, operands = std::move(operands), workspace = room->workspace()] {
-    plan.run(device_.stream, operands, workspace);
-  };
-}
-
-std::vector<std::string> InstructionTuner::nearly_as_fast(const std::vector<EngineTrial>& trials,
-                                                          const Plans& plans) {
-  std::vector<std::string> engines;
-  for (const auto& [engine, plan] : plans) {
-    const auto trial = std::ranges::find(trials, engine, &EngineTrial::engine);
-    if (trial->seconds <= kNearlyAsFast * trials.front().seconds.value()) engines.push_back(engine);
-  }
-  return engines.size() > 1 ? engines : std::vector<std::string>();
-}
-
-void InstructionTuner::weigh(EngineTrial& trial, const ConvPlan& plan, const Work& work) {
-  const std::function<void()> enqueue = enqueue_of(plan, work);
-  if (!enqueue) return;
-  if (captures_ && !trial.captured) capture(trial, enqueue);
-  if (!trial.failure.empty()) return;
-  attempt(trial, device_.stream, "",
-          [&] { trial.joules = joules_of(enqueue, *trial.seconds, joules_, device_.stream); });
 }
 
 std::vector<EngineTrial> InstructionTuner::try_both_kernels(const Work& work) {

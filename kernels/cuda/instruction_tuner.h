@@ -46,12 +46,6 @@ class ColdTimer {
   Event begin_, end_;
 };
 
-// Joules of one run of the work, which takes `seconds`: by the counter, from one of its moves to another,
-// kEnergySeconds or more later. Nothing if it doesn't move in kMostEnergySeconds.
-std::optional<double> joules_of(const std::function<void()>& enqueue, double seconds,
-                                const std::function<std::optional<double>()>& counter, cudaStream_t stream);
-inline constexpr double kEnergySeconds = 0.1, kMostEnergySeconds = 1;
-
 class InstructionTuner {
  public:
   // All arguments must outlive the tuner. Without a cache nothing is remembered.
@@ -92,14 +86,8 @@ class InstructionTuner {
   std::vector<EngineTrial> try_both_kernels(const Work& work);
   // Our own kernel of this name, or a library's first product.
   EngineTrial try_own_kernel(const Work& work, const std::string& engine);
-  // Enqueues the plan's work, with room for it; empty if memory is too short.
-  std::function<void()> enqueue_of(const ConvPlan& plan, const Work& work);
-  using Plans = std::map<std::string, ConvPlan>;  // by engine
-  // The engines to weigh; none if a single one is nearly as fast as the fastest. `trials`: best first.
-  static std::vector<std::string> nearly_as_fast(const std::vector<EngineTrial>& trials, const Plans& plans);
-  // Each fills in one result of a trial: joules, seconds, or whether a CUDA graph can hold the engine; or
-  // else why it failed. They throw Error if the GPU is no longer usable.
-  void weigh(EngineTrial& trial, const ConvPlan& plan, const Work& work);
+  // Each fills in one result of a trial: seconds, or whether a CUDA graph can hold the engine; or else why it
+  // failed. They throw Error if the GPU is no longer usable.
   void run(EngineTrial& trial, const std::function<void()>& enqueue, std::optional<double> best = {}) const;
   void capture(EngineTrial& trial, const std::function<void()>& enqueue) const;
   // The cache's entry, if its first engine still exists and does what this run needs; else null.
@@ -113,7 +101,6 @@ class InstructionTuner {
   const Graph& graph_;
   const UpdateRule& rule_;
   bool time_engines_, captures_;
-  std::function<std::optional<double>()> joules_;
   TuningCache* cache_;
   std::optional<ColdTimer> timer_;  // if engines are timed
   std::map<std::string, std::vector<EngineTrial>> trials_;

@@ -19,7 +19,6 @@ constexpr const char* kFormat = "plumbline.tuning/2";
 nlohmann::json trial_json(const EngineTrial& trial) {
   nlohmann::json json = {{"engine", trial.engine}, {"workspace_bytes", trial.workspace_bytes}};
   if (trial.seconds) json["seconds"] = *trial.seconds;
-  if (trial.joules) json["joules"] = *trial.joules;
   if (!trial.failure.empty()) json["failure"] = trial.failure;
   if (trial.captured) json["captured"] = true;
   if (is_own_kernel(trial.engine)) json["version"] = kOwnKernelsVersion;
@@ -34,7 +33,6 @@ EngineTrial trial_of(const nlohmann::json& json) {
                     .failure = json.value("failure", ""),
                     .captured = json.value("captured", false)};
   if (json.contains("seconds")) trial.seconds = json.at("seconds").get<double>();
-  if (json.contains("joules")) trial.joules = json.at("joules").get<double>();
   return trial;
 }
 

@@ -17,8 +17,7 @@ std::filesystem::path tuning_cache_file();
 
 class TuningCache {
  public:
-  // `environment`: everything that the order depends on: GPU, libraries, whether summation order is fixed,
-  // and whether energy ranks engines.
+  // `environment`: everything that the order depends on: GPU, libraries, whether summation order is fixed.
   TuningCache(std::filesystem::path file, std::string environment);
 
   // Null if the problem isn't cached. Lacks trials of our own kernels of another version.

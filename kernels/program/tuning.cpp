@@ -62,14 +62,11 @@ std::string trials_csv(const Tuning& tuning) {
   };
   std::set<std::pair<std::string_view, std::string_view>> chosen;
   for (const auto& [name, choice] : tuning.instructions) chosen.emplace(choice.problem, choice.engine);
-  const auto figure = [](const std::optional<double>& value, double unit) {
-    return value ? fmt::format("{:.6g}", *value / unit) : "";
-  };
-  std::string csv = "problem,engine,workspace_bytes,milliseconds,joules,chosen\n";
+  std::string csv = "problem,engine,workspace_bytes,milliseconds,chosen\n";
   for (const auto& [problem, trials] : tuning.trials) {
     for (const EngineTrial& trial : trials) {
-      csv += fmt::format("{},{},{},{},{},{}\n", quoted(problem), quoted(trial.engine), trial.workspace_bytes,
-                         figure(trial.seconds, 1e-3), figure(trial.joules, 1),
+      csv += fmt::format("{},{},{},{},{}\n", quoted(problem), quoted(trial.engine), trial.workspace_bytes,
+                         trial.seconds ? fmt::format("{:.6g}", *trial.seconds / 1e-3) : "",
                          chosen.contains({problem, trial.engine}) ? 1 : 0);
     }
   }

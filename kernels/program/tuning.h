@@ -20,7 +20,6 @@ struct EngineTrial {
   std::string engine;  // the library's name: "eng47_k2=5", "cublaslt 66 …"
   std::size_t workspace_bytes = 0;
   std::optional<double> seconds;  // empty: not timed or failed
-  std::optional<double> joules;   // of one run; empty: not measured
   std::string failure;            // why the engine is unusable; empty if usable
   bool captured = false;          // it was tried in a CUDA graph, where it works
 };
@@ -48,9 +47,6 @@ struct Tuning : EngineChoices {
 struct TuningOptions {
   bool time_engines = true;  // false: only check which engines build and run
   bool captures = false;     // the engines chosen must work in a CUDA graph
-  // Reads the GPU's energy counter, which may move rarely; nothing if it can't be read. With it, of engines
-  // that are nearly as fast as the fastest the one that needs the least energy is chosen.
-  std::function<std::optional<double>()> joules;
   // Called after each problem; `done` and `known` count problems so far.
   std::function<void(std::size_t done, std::size_t known)> progress;
 };
@@ -62,7 +58,7 @@ void apply_tuning(const EngineChoices& tuning, Program& program);
 nlohmann::json choices_to_json(const Tuning& tuning);
 Tuning choices_from_json(const nlohmann::json& json);
 
-// Header "problem,engine,workspace_bytes,milliseconds,joules,chosen", then a line per trial; failed engines
+// Header "problem,engine,workspace_bytes,milliseconds,chosen", then a line per trial; failed engines
 // have no time. chosen: 1 if an instruction runs it.
 std::string trials_csv(const Tuning& tuning);
 

@@ -1,6 +1,5 @@
 // What tuning chooses.
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -184,59 +183,6 @@ TEST(WrittenResults, DifferInOneOfAThousandBytesOfAMask) {
     std::fill_n(made.operands[0].values.begin(), others, 6.0F);
     EXPECT_EQ(difference(made, expected, {.count = 64, .dtype = DType::f16}),
               others > 2 ? "more than a thousandth of mask's bytes differ" : "");
-  }
-}
-
-TEST_F(InstructionTuning, TakesTheEngineThatNeedsLeastEnergyOfThoseThatAreNearlyAsFast) {
-  convolutions.plain = {{.name = "fast", .seconds = 100, .joules = 70},
-                        {.name = "waiting", .seconds = 101, .joules = 10, .waits = true},
-                        {.name = "frugal", .seconds = 109, .joules = 60},
-                        {.name = "slow", .seconds = 112, .joules = 1}};
-  joules = [&] { return convolutions.counts.joules; };
-  const Tuning tuning = tune(true);
-  EXPECT_EQ(chosen(tuning), (std::set<std::string>{"frugal"}));
-  for (const auto& [problem, trials] : tuning.trials) {
-    if (!problem.starts_with("conv_")) continue;
-    ASSERT_EQ(trials.size(), 4U) << problem;
-    EXPECT_EQ(trials[0].joules, 60);
-    EXPECT_EQ(trials[1].joules, 70);
-    EXPECT_FALSE(trials[2].joules) << "the slow one's";
-    EXPECT_TRUE(trials[3].failure.starts_with("can't be captured")) << trials[3].failure;
-  }
-  EXPECT_NE(trials_csv(tuning).find(",109000,60,1\n"), std::string::npos) << trials_csv(tuning);
-}
-
-TEST_F(InstructionTuning, MeasuresEnergyFromOneMoveOfTheCounterToAnother) {
-  double spent = 2;
-  const Stream stream = make_stream();
-  const auto joules_with = [&](double step, double seconds) {
-    return joules_of([&] { spent += 0.5; }, seconds,
-                     [&]() -> std::optional<double> { return std::floor(spent / step) * step; }, stream.get())
-        .value_or(0);
-  };
-  EXPECT_EQ(joules_with(3, 0.01), 0.5);
-  EXPECT_NEAR(joules_with(3, 1e-5), 0.5, 0.001) << "many runs before the host reads it";
-  EXPECT_EQ(joules_with(1e6, 0.01), 0) << "it does not move";
-}
-
-TEST_F(InstructionTuning, LeavesOutAnEngineThatFailsWhileItsEnergyIsMeasured) {
-  convolutions.plain = {{.name = "fast", .seconds = 100}, {.name = "frugal", .seconds = 109}};
-  joules = []() -> std::optional<double> { throw Error(ExitCode::internal, "an engine stopped"); };
-  for (const auto& [problem, trials] : tune(true).trials) {
-    if (!problem.starts_with("conv_")) continue;
-    ASSERT_EQ(trials.size(), 2U) << problem;
-    for (const EngineTrial& trial : trials) EXPECT_EQ(trial.failure, "an engine stopped") << trial.engine;
-  }
-}
-
-TEST_F(InstructionTuning, ChoosesByTimeWhereTheEnergyCounterStandsStillOrFails) {
-  convolutions.plain = {{.name = "fast", .seconds = 100, .joules = 2},
-                        {.name = "frugal", .seconds = 109, .joules = 1}};
-  for (const std::optional<double> reading : {std::optional(5.0), std::optional<double>()}) {
-    joules = [=] { return reading; };
-    const Tuning tuning = tune(true);
-    EXPECT_EQ(chosen(tuning), (std::set<std::string>{"fast"}));
-    for (const auto& [problem, trials] : tuning.trials) EXPECT_FALSE(trials.front().joules) << problem;
   }
 }
 

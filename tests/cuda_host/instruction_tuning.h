@@ -25,7 +25,6 @@ namespace plumb::cuda {
 struct FakeEngine {
   std::string name;
   std::uint64_t seconds = 0;  // by the emulated clock, so that a busy machine changes no order
-  double joules = 0;
   bool builds = true;
   bool fails = false;    // reports an error, nothing else
   bool waits = false;    // for the stream, which a capture forbids
@@ -36,7 +35,6 @@ struct FakeEngine {
 
 struct Counts {
   int listed = 0, run = 0;
-  double joules = 0;  // of all runs
 };
 
 inline ConvPlan plan_of(const FakeEngine& engine, Counts& counts) {
@@ -45,14 +43,14 @@ inline ConvPlan plan_of(const FakeEngine& engine, Counts& counts) {
     ++counts.run;
     if (engine.fails) throw Error(ExitCode::internal, "the engine refused");
     if (engine.waits) check(cudaStreamSynchronize(stream));
-    const cudaError_t status = gpu::emulated::enqueue(
-        stream, gpu::emulated::once([engine, workspace, written = operands[2], &counts] {
-          counts.joules += engine.joules;
-          if (engine.poisons) throw std::runtime_error("illegal address");
-          workspace[0] = std::byte{1};
-          if (engine.wrong) reinterpret_cast<std::uint16_t*>(written)[5] = 0x4000;  // 2
-          gpu::emulated::skip_time(engine.seconds * 1'000'000'000);
-        }));
+    const cudaError_t status =
+        gpu::emulated::enqueue(stream, gpu::emulated::once([engine, workspace, written = operands[2]] {
+                                 if (engine.poisons) throw std::runtime_error("illegal address");
+                                 workspace[0] = std::byte{1};
+                                 if (engine.wrong)
+                                   reinterpret_cast<std::uint16_t*>(written)[5] = 0x4000;  // 2
+                                 gpu::emulated::skip_time(engine.seconds * 1'000'000'000);
+                               }));
     check(status);
   };
   return {engine.name, engine.workspace_bytes, run};
@@ -97,8 +95,7 @@ inline Graph three_convolutions() {
 class InstructionTuning : public testing::Test {
  protected:
   Tuning tune(bool time_engines, TuningCache* cache = nullptr) {
-    const TuningOptions how{
-        .time_engines = time_engines, .captures = captures, .joules = joules, .progress = progress};
+    const TuningOptions how{.time_engines = time_engines, .captures = captures, .progress = progress};
     InstructionTuner tuner = make_tuner(how, cache);
     return tune_instructions(tuner, graph_, {.precision = precision}, limits(), how);
   }
@@ -132,7 +129,6 @@ class InstructionTuning : public testing::Test {
   int capability = 75;  // no fused engines
   int warpgroup_multiprocessors = 0;
   bool captures = true;
-  std::function<std::optional<double>()> joules;  // an energy counter
   std::function<void(std::size_t, std::size_t)> progress;
   GemmEngine products_ = make_gemm_engine();
   const ScratchFolder folder_;

@@ -31,23 +31,6 @@ TEST_F(InstructionTuning, ANextRunTakesTheCacheAndTriesNothing) {
   EXPECT_EQ(chosen(second), chosen(first));
 }
 
-TEST_F(InstructionTuning, RemembersWhatEnergyChose) {
-  convolutions.plain = {{.name = "fast", .seconds = 100, .joules = 2},
-                        {.name = "frugal", .seconds = 109, .joules = 1}};
-  joules = [&] { return convolutions.counts.joules; };
-  TuningCache cache(folder_ / "tuning.json", "gpu, by energy");
-  tune(true, &cache);
-  convolutions.counts = {};
-  TuningCache next(folder_ / "tuning.json", "gpu, by energy");
-  const Tuning second = tune(true, &next);
-  EXPECT_EQ(convolutions.counts.run, 0);
-  EXPECT_EQ(chosen(second), (std::set<std::string>{"frugal"}));
-  for (const auto& [problem, trials] : second.trials)
-    if (problem.starts_with("conv_")) {
-      EXPECT_EQ(trials.front().joules, 1) << problem;
-    }
-}
-
 TEST_F(InstructionTuning, RemembersNothingThatWasTriedWithoutRoom) {
   convolutions.plain = {{.name = "engine"}};
   TuningCache cache(folder_ / "tuning.json", "gpu");
