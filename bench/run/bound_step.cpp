@@ -76,24 +76,13 @@ BoundStep::BoundStep(PlannedStep&& step) : PlannedStep(std::move(step)) {
   // Allocates first what can't report how much memory is left; a failure to bind can.
   if (has_collectives(options, job.size()))
     communicator = make_communicator(job, options.comm, ranks_per_gpu > 1, *device, plan.program);
-  bind();
+  job.together([&] { device->bind(plan.program, plan.memory); });
   if (options.weights.empty())
     job.together([&] { draw_tensors(*this); });
   else
     distribute_tensors(*this, std::move(given));
   start_state(*this);
   write_lasting_batch(*this);
-}
-
-void BoundStep::bind() {
-  const auto bind_plan = [&] { job.together([&] { device->bind(plan.program, plan.memory); }); };
-  try {
-    return bind_plan();
-  } catch (const Error& error) {
-    if (error.code() != ExitCode::out_of_memory || !tuning.smallest || saves_memory) throw;
-  }
-  plan_smallest();
-  bind_plan();
 }
 
 TensorFile read_tensors(const Graph& graph, const Device& device) {

@@ -55,10 +55,12 @@ void require_memory(const DescribedStep& step, const std::vector<PlainLayer>& pl
                                                .needed_bytes;
   const std::int64_t fits =
       largest_planned_batch(step.options, limits, job.rank(), job.size(), free - workspaces, plain);
-  throw Error(ExitCode::out_of_memory, "rank {} on {} needs {} bytes for --bs {} and has {} free; {}{}",
+  const bool tuned_apart = step.options.autotune && !plain.empty();  // unfused layers are faster, but larger
+  throw Error(ExitCode::out_of_memory, "rank {} on {} needs {} bytes for --bs {} and has {} free; {}{}{}",
               job.rank(), job.host(), static_cast<std::int64_t>(needed_bytes), *step.options.batch_per_device,
               static_cast<std::int64_t>(free),
               fits > 0 ? fmt::format("according to the plan --bs {} fits", fits) : "not even --bs 1 fits",
+              tuned_apart ? "; --no-autotune fuses more layers and may need less memory" : "",
               classes_that_fit(step, plain));
 }
 
@@ -103,8 +105,7 @@ DescribedStep::DescribedStep(ResolvedRun&& run) : ResolvedRun(std::move(run)) {
 
 PlannedStep::PlannedStep(DescribedStep&& step) : DescribedStep(std::move(step)) {
   tune();
-  double needed = plan_tuned();
-  if (tuning.smallest && !fits(needed)) needed = plan_smallest();
+  const double needed = plan_tuned();
   job.together([&] { require_memory(*this, tuning.plain, needed); });
   // GPUs of several kinds may choose different ones.
   job.require_same("--layout",
@@ -149,26 +150,6 @@ double PlannedStep::plan_tuned() {
   });
   const bool shares_memory = !device->host_staging();
   return plan.needed_bytes + (shares_memory ? static_cast<double>(source->host_bytes()) : 0);
-}
-
-// Whether the plan fits on every rank in addition to the memory that libraries use already.
-bool PlannedStep::fits(double needed_bytes) const {
-  std::string mine;
-  job.together([&] {
-    const double taken = static_cast<double>(device->peak_bytes()) / ranks_per_gpu;
-    if (needed_bytes + taken > memory_bytes()) mine = "no";
-  });
-  return std::ranges::all_of(job.all_gather(mine), [](const std::string& rank) { return rank.empty(); });
-}
-
-double PlannedStep::plan_smallest() {
-  saves_memory = true;
-  static_cast<EngineChoices&>(tuning) = *tuning.smallest;
-  if (job.rank() == 0)
-    tuning.remarks.push_back(
-        "the fastest engines do not fit into memory, so smaller ones run; pass a smaller --bs for the "
-        "fastest");
-  return plan_tuned();
 }
 
 }  // namespace plumb

@@ -48,33 +48,24 @@ struct DescribedStep : ResolvedRun {
   TensorMap given;
 };
 
-// The step with the engines, layouts and workspaces that the device chose: Tuning::smallest if the fastest do
-// not fit on every rank. This stage takes time, and allocates no memory for the step. Throws
-// Error(out_of_memory) likewise.
+// The step with the engines, layouts and workspaces that the device chose. This stage takes time, and
+// allocates no memory for the step. Throws Error(out_of_memory) likewise.
 struct PlannedStep : DescribedStep {
   explicit PlannedStep(DescribedStep&& step);
 
-  // Plans again with the engines and fused layers that need the least memory. Returns the bytes needed.
-  double plan_smallest();
-
-  Tuning tuning;              // trials and remarks on rank 0 only
-  bool saves_memory = false;  // plan_smallest() was called
+  Tuning tuning;  // trials and remarks on rank 0 only
 
  private:
   void tune();
   double plan_tuned();
-  bool fits(double needed_bytes) const;
 };
 
-// The step with its communicator, its memory and the values of its parameters. If libraries took memory
-// meanwhile, so that the step doesn't fit, plans the smallest. Throws Error(out_of_memory).
+// The step with its communicator, its memory and the values of its parameters. Throws Error(out_of_memory),
+// as libraries may have taken memory meanwhile.
 struct BoundStep : PlannedStep {
   explicit BoundStep(PlannedStep&& step);
 
   std::unique_ptr<Communicator> communicator;  // null if not has_collectives()
-
- private:
-  void bind();
 };
 
 // Parameters and running statistics from the device, by their public names; a shard has this rank's rows.

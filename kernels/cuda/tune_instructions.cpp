@@ -24,44 +24,22 @@ std::vector<Wanted> distinct_problems(const InstructionTuner& tuner,
   return wanted;
 }
 
-// The engines that work in this run, best first: the best one does, others may not have been captured.
-std::vector<EngineTrial> working(const std::vector<EngineTrial>& trials, bool captures) {
-  std::vector<EngineTrial> engines;
-  for (const EngineTrial& trial : trials)
-    if (trial.failure.empty() && (engines.empty() || trial.captured || !captures)) engines.push_back(trial);
-  return engines;
-}
-
-// The workspace that every instruction has an engine for.
-std::size_t least_workspace(InstructionTuner& tuner, const Program& program, bool captures) {
-  std::size_t bytes = 0;
-  for (const Instruction& instruction : program.instructions)
-    if (const auto engines = working(tuner.trials_of(program, instruction), captures); !engines.empty())
-      bytes = std::max(bytes, std::ranges::min(engines, {}, &EngineTrial::workspace_bytes).workspace_bytes);
-  return bytes;
-}
-
-EngineChoices choose(InstructionTuner& tuner, const Graph& graph, const DescribeOptions& options,
-                     const DeviceLimits& limits, bool captures, bool smallest) {
-  EngineChoices choices;
+Tuning choose(InstructionTuner& tuner, const Graph& graph, const DescribeOptions& options,
+              const DeviceLimits& limits) {
+  Tuning tuning;
   DescribeOptions chosen = options;
-  chosen.plain = choices.plain =
+  chosen.plain = tuning.plain =
       choose_fusion(graph, options, limits, [&](const Program& program, const Instruction& instruction) {
-        InstructionCost cost = tuner.cost_of(program, instruction);
-        if (smallest) cost.seconds = 0;
-        return cost;
+        return tuner.cost_of(program, instruction);
       });
   const Program program = cuda::describe(graph, chosen, limits);
-  const std::size_t workspace_bytes = smallest ? least_workspace(tuner, program, captures) : SIZE_MAX;
   for (const Instruction& instruction : program.instructions) {
-    const auto engines = working(tuner.trials_of(program, instruction), captures);
-    const auto best = std::ranges::find_if(
-        engines, [&](const EngineTrial& trial) { return trial.workspace_bytes <= workspace_bytes; });
-    if (best != engines.end())
-      choices.instructions[instruction.name] = {best->engine, best->seconds,
-                                                tuner.problem_of(program, instruction)};
+    const std::vector<EngineTrial>& trials = tuner.trials_of(program, instruction);
+    if (!trials.empty() && trials.front().failure.empty())
+      tuning.instructions[instruction.name] = {trials.front().engine, trials.front().seconds,
+                                               tuner.problem_of(program, instruction)};
   }
-  return choices;
+  return tuning;
 }
 
 }  // namespace
@@ -78,8 +56,7 @@ Tuning tune_instructions(InstructionTuner& tuner, const Graph& graph, const Desc
     if (how.progress) how.progress(i + 1, wanted.size());
   }
 
-  Tuning tuning{choose(tuner, graph, options, limits, how.captures, /*smallest=*/false)};
-  if (how.time_engines) tuning.smallest = choose(tuner, graph, options, limits, how.captures, true);
+  Tuning tuning = choose(tuner, graph, options, limits);
   tuning.trials = tuner.trials();
   for (const std::string& engine : tuner.gone_engines())
     tuning.remarks.push_back("the tuning cache names engine " + engine +

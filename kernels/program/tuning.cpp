@@ -8,34 +8,8 @@
 #include "base/text.h"
 
 namespace plumb {
-namespace {
 
-nlohmann::json json_of(const EngineChoices& choices) {
-  nlohmann::json plain = nlohmann::json::array(), instructions = nlohmann::json::object();
-  for (const PlainLayer& layer : choices.plain)
-    plain.push_back({{"op", layer.op}, {"pattern", layer.pattern}, {"reason", layer.reason}});
-  for (const auto& [name, choice] : choices.instructions) {
-    instructions[name] = {{"engine", choice.engine}};
-    if (choice.seconds) instructions[name]["seconds"] = *choice.seconds;
-  }
-  return {{"plain", std::move(plain)}, {"steps", std::move(instructions)}};
-}
-
-EngineChoices choices_of(const nlohmann::json& json) {
-  EngineChoices choices;
-  for (const auto& layer : json.at("plain"))
-    choices.plain.push_back({layer.at("op"), layer.at("pattern").get<FusedPattern>(), layer.at("reason")});
-  for (const auto& [name, choice] : json.at("steps").items()) {
-    InstructionChoice& made = choices.instructions[name];
-    made.engine = choice.at("engine");
-    if (choice.contains("seconds")) made.seconds = choice.at("seconds").get<double>();
-  }
-  return choices;
-}
-
-}  // namespace
-
-void apply_tuning(const EngineChoices& tuning, Program& program) {
+void apply_tuning(const Tuning& tuning, Program& program) {
   for (Instruction& instruction : program.instructions) {
     const auto choice = tuning.instructions.find(instruction.name);
     if (choice == tuning.instructions.end()) continue;
@@ -45,14 +19,25 @@ void apply_tuning(const EngineChoices& tuning, Program& program) {
 }
 
 nlohmann::json choices_to_json(const Tuning& tuning) {
-  nlohmann::json json = json_of(tuning);
-  if (tuning.smallest) json["smallest"] = json_of(*tuning.smallest);
-  return json;
+  nlohmann::json plain = nlohmann::json::array(), instructions = nlohmann::json::object();
+  for (const PlainLayer& layer : tuning.plain)
+    plain.push_back({{"op", layer.op}, {"pattern", layer.pattern}, {"reason", layer.reason}});
+  for (const auto& [name, choice] : tuning.instructions) {
+    instructions[name] = {{"engine", choice.engine}};
+    if (choice.seconds) instructions[name]["seconds"] = *choice.seconds;
+  }
+  return {{"plain", std::move(plain)}, {"steps", std::move(instructions)}};
 }
 
 Tuning choices_from_json(const nlohmann::json& json) {
-  Tuning tuning{choices_of(json)};
-  if (json.contains("smallest")) tuning.smallest = choices_of(json.at("smallest"));
+  Tuning tuning;
+  for (const auto& layer : json.at("plain"))
+    tuning.plain.push_back({layer.at("op"), layer.at("pattern").get<FusedPattern>(), layer.at("reason")});
+  for (const auto& [name, choice] : json.at("steps").items()) {
+    InstructionChoice& made = tuning.instructions[name];
+    made.engine = choice.at("engine");
+    if (choice.contains("seconds")) made.seconds = choice.at("seconds").get<double>();
+  }
   return tuning;
 }
 

@@ -30,16 +30,9 @@ struct InstructionChoice {
   std::string problem;            // key of Tuning::trials; only on the rank that tuned
 };
 
-struct EngineChoices {
-  std::vector<PlainLayer> plain;                          // layers that run unfused
-  std::map<std::string, InstructionChoice> instructions;  // by Instruction::name
-};
-
-// The choices are the fastest.
-struct Tuning : EngineChoices {
-  // For a step that doesn't fit with those: unfused only where no fused engine works, and the fastest engines
-  // within the workspace that every instruction has an engine for. Empty if no engine was timed.
-  std::optional<EngineChoices> smallest;
+struct Tuning {
+  std::vector<PlainLayer> plain;                           // layers that run unfused
+  std::map<std::string, InstructionChoice> instructions;   // by Instruction::name
   std::map<std::string, std::vector<EngineTrial>> trials;  // by problem, best engine first
   std::vector<std::string> remarks;  // messages for the user, e.g. an unreadable cache file
 };
@@ -52,7 +45,7 @@ struct TuningOptions {
 };
 
 // Sets Instruction::engine and Instruction::tuned_seconds of the instructions in `tuning`.
-void apply_tuning(const EngineChoices& tuning, Program& program);
+void apply_tuning(const Tuning& tuning, Program& program);
 
 // Excludes trials and remarks, which stay on the rank that tuned.
 nlohmann::json choices_to_json(const Tuning& tuning);

@@ -244,23 +244,13 @@ TEST_F(InstructionTuning, GivesFusedEnginesUpWhereTheyAreSlow) {
   EXPECT_EQ(chosen(tuning), (std::set<std::string>{"plain"}));
 }
 
-TEST_F(InstructionTuning, KnowsTheChoicesThatTakeTheLeastMemory) {
+TEST_F(InstructionTuning, OtherRanksReadTheSameChoices) {
   capability = 90;
-  convolutions.plain = {{.name = "first", .seconds = 5, .workspace_bytes = 1 << 20},
-                        {.name = "large", .workspace_bytes = 2 << 20},
-                        {.name = "never captured", .seconds = 5, .waits = true, .workspace_bytes = 0}};
+  convolutions.plain = {{.name = "plain"}};
   convolutions.fused = {{.name = "fused", .seconds = 30}};
-  const Tuning tuning = tune(true);
-  ASSERT_FALSE(tuning.plain.empty());
-  EXPECT_EQ(chosen(tuning), (std::set<std::string>{"large"}));
-  const Tuning told = choices_from_json(choices_to_json(tuning));
+  const Tuning tuning = tune(true), told = choices_from_json(choices_to_json(tuning));
   EXPECT_EQ(chosen(told), chosen(tuning));
-  ASSERT_TRUE(told.smallest);
-  EXPECT_TRUE(told.smallest->plain.empty());
-  EXPECT_EQ(chosen(*told.smallest), (std::set<std::string>{"first", "fused"}));
-  convolutions.fused = {{.name = "failing", .fails = true}};
-  EXPECT_FALSE(tune(true).smallest.value().plain.empty()) << "what fails is no choice";
-  EXPECT_FALSE(tune(false).smallest);
+  EXPECT_EQ(told.plain.size(), tuning.plain.size());
 }
 
 TEST_F(InstructionTuning, TheTableOfTrialsMarksWhatTheRunUses) {

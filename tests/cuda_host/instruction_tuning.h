@@ -115,7 +115,7 @@ class InstructionTuning : public testing::Test {
     return limits;
   }
   // Engines of all trials on plain or fused convolutions.
-  static std::set<std::string> chosen(const EngineChoices& tuning) {
+  static std::set<std::string> chosen(const Tuning& tuning) {
     std::set<std::string> engines;
     for (const auto& [name, choice] : tuning.instructions)
       if (name.ends_with("backward_weights") || name.ends_with("backward_data"))

@@ -55,8 +55,7 @@ TEST(TunedRuns, TakeRankZerosEnginesOnEveryRankAndRememberThem) {
   const TunedRun first = run_with_cache(2, cache.path());
   EXPECT_TRUE(first.result.at("checks").at("replicas_identical").get<bool>());
   EXPECT_TRUE(first.result.at("config").at("autotune").get<bool>());
-  EXPECT_TRUE(first.csv.starts_with("problem,engine,workspace_bytes,milliseconds,chosen\n"))
-      << first.csv;
+  EXPECT_TRUE(first.csv.starts_with("problem,engine,workspace_bytes,milliseconds,chosen\n")) << first.csv;
   EXPECT_NE(first.csv.find("\"oneDNN sgemm\""), std::string::npos) << "1x1 convolutions are products, too";
   ASSERT_FALSE(tuned_seconds(first.program).empty());
 
