@@ -129,9 +129,7 @@ void PlannedStep::tune() {
       bar->update(static_cast<std::int64_t>(done), steady_seconds() - start);
     };
     tuning = device->tune(plan.graph, rule_of(options), plan.described_with,
-                          {.time_engines = options.autotune && !options.deterministic,
-                           .captures = captures,
-                           .progress = progress});
+                          {.time_engines = options.autotune && !options.deterministic, .progress = progress});
   });
   const std::string choices = job.all_gather(first ? choices_to_json(tuning).dump() : std::string()).front();
   if (!first) tuning = choices_from_json(nlohmann::json::parse(choices));

@@ -19,7 +19,6 @@ constexpr std::size_t kMaxEngines = 10;  // engines that work, best first by heu
 constexpr double kEnoughBuilding = 0.5;
 constexpr std::size_t kMinEngines = 3;
 constexpr std::size_t kRoomAlignment = 256;
-constexpr const char* kLostGpu = "left the GPU unusable";
 constexpr const char* kNoRoom = "no memory was left to try it";
 
 // Own kernels whose work a fused engine may do.
@@ -64,17 +63,6 @@ bool gpu_is_lost(cudaStream_t stream) {
   return cudaStreamSynchronize(stream) != cudaSuccess;
 }
 
-// Does the work and notes a failure in `trial`; rethrows it if the GPU is no longer usable.
-void attempt(EngineTrial& trial, cudaStream_t stream, const char* what_fails, const auto& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    trial.seconds.reset();
-    trial.failure = what_fails + std::string(error.what());
-    if (gpu_is_lost(stream)) throw;
-  }
-}
-
 // Engines that work come first, faster ones before slower ones; without times, heuristics order.
 std::pair<bool, double> rank_of(const EngineTrial& trial) {
   return {!trial.failure.empty(), trial.seconds.value_or(std::numeric_limits<double>::max())};
@@ -84,12 +72,7 @@ std::pair<bool, double> rank_of(const EngineTrial& trial) {
 
 InstructionTuner::InstructionTuner(const Engines& device, const Graph& graph, const UpdateRule& rule,
                                    const TuningOptions& how, TuningCache* cache)
-    : device_(device),
-      graph_(graph),
-      rule_(rule),
-      time_engines_(how.time_engines),
-      captures_(how.captures),
-      cache_(cache) {
+    : device_(device), graph_(graph), rule_(rule), time_engines_(how.time_engines), cache_(cache) {
   if (time_engines_) timer_.emplace(device.stream);
 }
 
@@ -127,8 +110,7 @@ InstructionCost InstructionTuner::cost_of(const Program& program, const Instruct
 
 const std::vector<EngineTrial>* InstructionTuner::remembered(const Work& work) {
   const std::vector<EngineTrial>* known = cache_ ? cache_->find(work.problem) : nullptr;
-  if (!known || !known->front().seconds) return nullptr;  // unfinished: an engine ended the run that tried it
-  if (captures_ && !known->front().captured) return nullptr;  // by a run that captured nothing
+  if (!known || !known->front().seconds) return nullptr;  // what failed is tried again
   const auto listed = device_.convolutions.candidates(
       conv_problem(graph_, work.program, work.instruction).value(), work.instruction.workspace_bytes);
   bool is_there = false;
@@ -138,21 +120,10 @@ const std::vector<EngineTrial>* InstructionTuner::remembered(const Work& work) {
     if (engine == kOwnKernel && std::ranges::find(*known, engine, &EngineTrial::engine) == known->end())
       return nullptr;
   }
-  if (is_there) return known;
-  gone_engines_.insert(known->front().engine);
-  return nullptr;
-}
-
-std::vector<EngineTrial> InstructionTuner::engines_that_ended_a_run(const std::string& problem) const {
-  std::vector<EngineTrial> engines;
-  if (const auto* known = cache_ ? cache_->find(problem) : nullptr)
-    std::ranges::copy_if(*known, std::back_inserter(engines),
-                         [](const EngineTrial& trial) { return trial.failure == kLostGpu; });
-  return engines;
+  return is_there ? known : nullptr;
 }
 
 std::vector<EngineTrial> InstructionTuner::try_convolution(const Work& work) {
-  const std::string& problem = work.problem;
   ConvCandidates listed;
   try {
     listed = device_.convolutions.candidates(conv_problem(graph_, work.program, work.instruction).value(),
@@ -161,9 +132,7 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Work& work) {
     return {{.failure = error.what()}};
   }
   const bool lists_own = std::ranges::count(listed.engines, kOwnKernel, &ConvCandidate::engine) > 0;
-  std::vector<EngineTrial> trials = engines_that_ended_a_run(problem);
-  std::set<std::string> lost;
-  for (const EngineTrial& trial : trials) lost.insert(trial.engine);
+  std::vector<EngineTrial> trials;
   std::chrono::duration<double> building{};
   std::size_t working = 0;
   std::optional<double> best;
@@ -175,16 +144,13 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Work& work) {
   };
   const auto try_candidate = [&](std::size_t i) {
     const std::string& engine = listed.engines[i].engine;
-    if (lost.contains(engine)) return;
     const auto start = std::chrono::steady_clock::now();
     const std::optional<ConvPlan> plan = listed.build(i);
     building += std::chrono::steady_clock::now() - start;
     if (!plan) return;
-    guarded(problem, trials, engine, [&] {
-      trials.push_back(try_plan(*plan, work, best));
-      if (trials.back().failure.empty() && time_engines_ && lists_own)
-        compare(trials.back(), engine != kOwnKernel, work, expected);
-    });
+    trials.push_back(try_plan(*plan, work, best));
+    if (trials.back().failure.empty() && time_engines_ && lists_own)
+      compare(trials.back(), engine != kOwnKernel, work, expected);
     if (!trials.back().failure.empty()) return;
     ++working;
     if (trials.back().seconds) best = std::min(best.value_or(*trials.back().seconds), *trials.back().seconds);
@@ -206,20 +172,8 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Work& work) {
   // What was tried with too little memory is tried again.
   const bool had_room = timer_ && timer_->flushes() &&
                         std::ranges::find(trials, kNoRoom, &EngineTrial::failure) == trials.end();
-  if (cache_ && had_room) cache_->remember(problem, trials);
+  if (cache_ && had_room) cache_->remember(work.problem, trials);
   return trials;
-}
-
-void InstructionTuner::guarded(const std::string& problem, std::vector<EngineTrial>& trials,
-                               const std::string& engine, const std::function<void()>& try_it) const {
-  try {
-    try_it();
-  } catch (const Error& error) {
-    trials.insert(trials.begin(), {.engine = engine, .failure = kLostGpu});
-    if (cache_) cache_->remember(problem, trials);
-    throw Error(ExitCode::internal, "engine {} for {} {} ({}); start again{}", engine, problem, kLostGpu,
-                error.what(), cache_ ? ": tuning then leaves it out" : " with --fusion off");
-  }
 }
 
 EngineTrial InstructionTuner::try_plan(const ConvPlan& plan, const Work& work, std::optional<double> best) {
@@ -231,10 +185,8 @@ EngineTrial InstructionTuner::try_plan(const ConvPlan& plan, const Work& work, s
   }
   std::vector<std::byte*> operands;
   for (const BufferUse& use : work.instruction.uses()) operands.push_back(room->data(use.buffer));
-  const auto enqueue = [&] { plan.run(device_.stream, operands, room->workspace()); };
-  run(trial, enqueue, best);
-  const bool leads = trial.failure.empty() && (!best || trial.seconds < best);
-  if (captures_ && leads) capture(trial, enqueue);
+  run(
+      trial, work.problem, [&] { plan.run(device_.stream, operands, room->workspace()); }, best);
   return trial;
 }
 
@@ -256,14 +208,11 @@ void InstructionTuner::compare(EngineTrial& trial, bool is_reference, const Work
 }
 
 std::vector<EngineTrial> InstructionTuner::try_both_kernels(const Work& work) {
-  std::vector<EngineTrial> trials = engines_that_ended_a_run(work.problem);
+  std::vector<EngineTrial> trials;
   std::optional<WrittenResults> expected;
   for (const std::string engine : {kOwnKernel, kOwnWarpgroupKernel}) {
-    if (std::ranges::find(trials, engine, &EngineTrial::engine) != trials.end()) continue;
-    guarded(work.problem, trials, engine, [&] {
-      trials.push_back(try_own_kernel(work, engine));
-      if (trials.back().failure.empty()) compare(trials.back(), engine == kOwnKernel, work, expected);
-    });
+    trials.push_back(try_own_kernel(work, engine));
+    if (trials.back().failure.empty()) compare(trials.back(), engine == kOwnKernel, work, expected);
     if (!expected) break;  // what can't be compared isn't chosen
   }
   std::ranges::stable_sort(trials, {}, rank_of);
@@ -289,32 +238,29 @@ EngineTrial InstructionTuner::try_own_kernel(const Work& work, const std::string
   EngineTrial trial{.engine = prepared.engine, .workspace_bytes = prepared.workspace_bytes};
   const std::optional<Arena> room = make_room(alone, prepared, prepared.workspace_bytes);
   if (room)
-    run(trial, bind_instruction(*room));
+    run(trial, work.problem, bind_instruction(*room));
   else if (time_engines_)
     trial.failure = kNoRoom;
   return trial;
 }
 
-void InstructionTuner::run(EngineTrial& trial, const std::function<void()>& enqueue,
-                           std::optional<double> best) const {
-  attempt(trial, device_.stream, "", [&] {
+void InstructionTuner::run(EngineTrial& trial, const std::string& problem,
+                           const std::function<void()>& enqueue, std::optional<double> best) const {
+  try {
     if (timer_) {
       trial.seconds = timer_->seconds(enqueue, best);
     } else {
       enqueue();
       check(cudaStreamSynchronize(device_.stream));
     }
-  });
-}
-
-void InstructionTuner::capture(EngineTrial& trial, const std::function<void()>& enqueue) const {
-  attempt(trial, device_.stream, "can't be captured in a CUDA graph: ", [&] {
-    const CapturedGraph captured = capture_graph(device_.stream, enqueue);
-    const ExecutableGraph executable = instantiate(captured);
-    check(cudaGraphLaunch(executable.get(), device_.stream));
-    check(cudaStreamSynchronize(device_.stream));
-    trial.captured = true;
-  });
+  } catch (const Error& error) {
+    trial.failure = error.what();
+    if (gpu_is_lost(device_.stream))
+      throw Error(
+          ExitCode::internal,
+          "engine {} for {} left the GPU unusable ({}); start again with --no-autotune or --fusion off",
+          trial.engine, problem, trial.failure);
+  }
 }
 
 std::optional<Arena> InstructionTuner::make_room(const Program& program, const Instruction& instruction,

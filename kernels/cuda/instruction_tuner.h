@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -57,13 +56,11 @@ class InstructionTuner {
   std::string problem_of(const Program& program, const Instruction& instruction) const;
 
   // The instruction's engines, best first; from the cache, or tried now. Empty if problem_of() is. Throws
-  // Error(internal) naming an engine that left the GPU unusable; the cache then leaves it out.
+  // Error(internal) naming an engine that left the GPU unusable.
   const std::vector<EngineTrial>& trials_of(const Program& program, const Instruction& instruction);
 
   InstructionCost cost_of(const Program& program, const Instruction& instruction);
   const std::map<std::string, std::vector<EngineTrial>>& trials() const { return trials_; }
-  // Engines in the cache that the libraries no longer have; their problems were tried again.
-  const std::set<std::string>& gone_engines() const { return gone_engines_; }
 
  private:
   struct Work {
@@ -72,12 +69,8 @@ class InstructionTuner {
     std::string problem;
   };
   std::vector<EngineTrial> try_convolution(const Work& work);
-  std::vector<EngineTrial> engines_that_ended_a_run(const std::string& problem) const;
   // `best`: seconds of the fastest engine so far.
   EngineTrial try_plan(const ConvPlan& plan, const Work& work, std::optional<double> best);
-  // Tries an engine. Throws Error with its name if that left the GPU unusable, and remembers it as such.
-  void guarded(const std::string& problem, std::vector<EngineTrial>& trials, const std::string& engine,
-               const std::function<void()>& try_it) const;
   // Of an engine just tried: keeps what the first one wrote that others are compared with. Our own kernel
   // fails where it wrote other values.
   void compare(EngineTrial& trial, bool is_reference, const Work& work,
@@ -86,11 +79,11 @@ class InstructionTuner {
   std::vector<EngineTrial> try_both_kernels(const Work& work);
   // Our own kernel of this name, or a library's first product.
   EngineTrial try_own_kernel(const Work& work, const std::string& engine);
-  // Each fills in one result of a trial: seconds, or whether a CUDA graph can hold the engine; or else why it
-  // failed. They throw Error if the GPU is no longer usable.
-  void run(EngineTrial& trial, const std::function<void()>& enqueue, std::optional<double> best = {}) const;
-  void capture(EngineTrial& trial, const std::function<void()>& enqueue) const;
-  // The cache's entry, if its first engine still exists and does what this run needs; else null.
+  // Fills in the trial's seconds, or why it failed. Throws Error with the engine's name if the GPU is no
+  // longer usable.
+  void run(EngineTrial& trial, const std::string& problem, const std::function<void()>& enqueue,
+           std::optional<double> best = {}) const;
+  // The cache's entry, if its first engine still exists; else null.
   const std::vector<EngineTrial>* remembered(const Work& work);
   // Memory full of random numbers for the buffers and the workspace of one instruction; nothing if memory is
   // too short.
@@ -100,11 +93,10 @@ class InstructionTuner {
   Engines device_;
   const Graph& graph_;
   const UpdateRule& rule_;
-  bool time_engines_, captures_;
+  bool time_engines_;
   TuningCache* cache_;
   std::optional<ColdTimer> timer_;  // if engines are timed
   std::map<std::string, std::vector<EngineTrial>> trials_;
-  std::set<std::string> gone_engines_;
   MemoryPlan room_;  // of the instruction being tried
   DeviceMemory memory_;
   std::size_t memory_bytes_ = 0;

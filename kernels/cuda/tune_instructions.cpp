@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <set>
 
 #include "kernels/cuda/instruction_tuner.h"
@@ -58,9 +57,6 @@ Tuning tune_instructions(InstructionTuner& tuner, const Graph& graph, const Desc
 
   Tuning tuning = choose(tuner, graph, options, limits);
   tuning.trials = tuner.trials();
-  for (const std::string& engine : tuner.gone_engines())
-    tuning.remarks.push_back("the tuning cache names engine " + engine +
-                             ", which is not there any more: its convolutions were timed again");
   for (const auto& [problem, trials] : tuning.trials)
     for (const EngineTrial& trial : trials)
       if (trial.failure.starts_with(kOtherValues))

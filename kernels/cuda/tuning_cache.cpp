@@ -20,7 +20,6 @@ nlohmann::json trial_json(const EngineTrial& trial) {
   nlohmann::json json = {{"engine", trial.engine}, {"workspace_bytes", trial.workspace_bytes}};
   if (trial.seconds) json["seconds"] = *trial.seconds;
   if (!trial.failure.empty()) json["failure"] = trial.failure;
-  if (trial.captured) json["captured"] = true;
   if (is_own_kernel(trial.engine)) json["version"] = kOwnKernelsVersion;
   return json;
 }
@@ -30,8 +29,7 @@ EngineTrial trial_of(const nlohmann::json& json) {
   EngineTrial trial{.engine = json.at("engine"),
                     .workspace_bytes = json.at("workspace_bytes"),
                     .seconds = std::nullopt,
-                    .failure = json.value("failure", ""),
-                    .captured = json.value("captured", false)};
+                    .failure = json.value("failure", "")};
   if (json.contains("seconds")) trial.seconds = json.at("seconds").get<double>();
   return trial;
 }

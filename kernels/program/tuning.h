@@ -21,7 +21,6 @@ struct EngineTrial {
   std::size_t workspace_bytes = 0;
   std::optional<double> seconds;  // empty: not timed or failed
   std::string failure;            // why the engine is unusable; empty if usable
-  bool captured = false;          // it was tried in a CUDA graph, where it works
 };
 
 struct InstructionChoice {
@@ -39,7 +38,6 @@ struct Tuning {
 
 struct TuningOptions {
   bool time_engines = true;  // false: only check which engines build and run
-  bool captures = false;     // the engines chosen must work in a CUDA graph
   // Called after each problem; `done` and `known` count problems so far.
   std::function<void(std::size_t done, std::size_t known)> progress;
 };

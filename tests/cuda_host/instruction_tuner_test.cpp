@@ -79,7 +79,6 @@ TEST_F(InstructionTuning, PassesOverAnOwnKernelThatComputesOtherValues) {
       for (const auto& [problem, trials] : tuning.trials) {
         if (!problem.starts_with("conv_")) continue;
         ASSERT_EQ(trials.size(), 3U) << problem;
-        EXPECT_EQ(trials[0].captured, true);
         if (!wrong) continue;
         const std::string& failure = trials.back().failure;
         EXPECT_TRUE(failure.starts_with("computes other values than library: ")) << failure;
@@ -90,27 +89,6 @@ TEST_F(InstructionTuning, PassesOverAnOwnKernelThatComputesOtherValues) {
   }
   convolutions.plain = {{.name = kOwnKernel, .wrong = true}};
   EXPECT_EQ(chosen(tune(true)), (std::set<std::string>{kOwnKernel})) << "with nothing to compare it with";
-}
-
-TEST_F(InstructionTuning, PassesOverEnginesThatCannotBeCaptured) {
-  convolutions.plain = {
-      {.name = "slow", .seconds = 10}, {.name = "waiting", .waits = true}, {.name = "good", .seconds = 5}};
-  const Tuning tuning = tune(true);
-  EXPECT_EQ(chosen(tuning), (std::set<std::string>{"good"}));
-  for (const auto& [problem, trials] : tuning.trials) {
-    if (!problem.starts_with("conv_")) continue;
-    EXPECT_TRUE(trials.back().failure.starts_with("can't be captured in a CUDA graph: "))
-        << trials.back().failure;
-    EXPECT_FALSE(trials.back().seconds);
-  }
-  captures = false;
-  EXPECT_EQ(chosen(tune(true)), (std::set<std::string>{"waiting"}));
-  capability = 90;
-  convolutions.fused = {{.name = "waiting", .waits = true}, {.name = "good"}};
-  for (const bool must : {true, false}) {
-    captures = must;
-    EXPECT_EQ(chosen(tune(false)), (std::set<std::string>{must ? "good" : "waiting"}));
-  }
 }
 
 // Layer by layer, with a reason that --verbose shows.

@@ -27,7 +27,6 @@ struct FakeEngine {
   std::uint64_t seconds = 0;  // by the emulated clock, so that a busy machine changes no order
   bool builds = true;
   bool fails = false;    // reports an error, nothing else
-  bool waits = false;    // for the stream, which a capture forbids
   bool poisons = false;  // makes every later call fail
   bool wrong = false;    // in one element of what a plain convolution writes
   std::size_t workspace_bytes = 64;
@@ -42,7 +41,6 @@ inline ConvPlan plan_of(const FakeEngine& engine, Counts& counts) {
                                 std::byte* workspace) {
     ++counts.run;
     if (engine.fails) throw Error(ExitCode::internal, "the engine refused");
-    if (engine.waits) check(cudaStreamSynchronize(stream));
     const cudaError_t status =
         gpu::emulated::enqueue(stream, gpu::emulated::once([engine, workspace, written = operands[2]] {
                                  if (engine.poisons) throw std::runtime_error("illegal address");
@@ -95,7 +93,7 @@ inline Graph three_convolutions() {
 class InstructionTuning : public testing::Test {
  protected:
   Tuning tune(bool time_engines, TuningCache* cache = nullptr) {
-    const TuningOptions how{.time_engines = time_engines, .captures = captures, .progress = progress};
+    const TuningOptions how{.time_engines = time_engines, .progress = progress};
     InstructionTuner tuner = make_tuner(how, cache);
     return tune_instructions(tuner, graph_, {.precision = precision}, limits(), how);
   }
@@ -128,7 +126,6 @@ class InstructionTuning : public testing::Test {
   Precision precision = Precision::fp16;
   int capability = 75;  // no fused engines
   int warpgroup_multiprocessors = 0;
-  bool captures = true;
   std::function<void(std::size_t, std::size_t)> progress;
   GemmEngine products_ = make_gemm_engine();
   const ScratchFolder folder_;
