@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # keep_runs.sh NAME RUN_FOLDER…: keeps finished runs under results/measured/NAME, from which launch/update_readme.sh fills
 # the README's tables: of each folder result.json (every sample), env.json (the machine, by its host name, too) and, where
-# they are, profile.json and tuning.csv. Of runs that were tuned it keeps the tuning cache beside them, tuning.json.
+# they are, profile.json and tuning.csv.
 # NAME: the machine, for readers. Exit codes: 0 kept; 64 usage; 65 no finished run; 73 kept already.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
@@ -15,7 +15,6 @@ give_up() {
 case $1 in
   */* | .* | '') give_up 64 "'$1' is not a folder's name; use letters and digits, as in epyc_2_cpus" ;;
 esac
-cache=${XDG_CACHE_HOME:-${HOME:-/}/.cache}/plumbline/tuning.json
 measured=$(cd "$(dirname "$0")/.." && pwd)/results/measured/$1
 shift
 
@@ -32,8 +31,5 @@ for run in "$@"; do
   for file in result.json env.json profile.json tuning.csv; do
     [ ! -e "$run/$file" ] || cp "$run/$file" "$kept"
   done
-  if [ -e "$run/tuning.csv" ] && [ -r "$cache" ]; then
-    cp "$cache" "$measured/tuning.json"
-  fi
 done
 echo "kept $# runs in $measured; now: launch/update_readme.sh"

@@ -76,7 +76,7 @@ const std::vector<std::pair<std::string, std::string>>& variable_texts() {
   static const std::vector<std::pair<std::string, std::string>> variables{
       {"NO_COLOR", "set to anything: no colors"},
       {"TMPDIR", "folder where MPI keeps files during a run; needs at least 1 MiB"},
-      {"XDG_CACHE_HOME", "folder of plumbline/tuning.json, the tuning cache; default ~/.cache"},
+      {"XDG_CACHE_HOME", "folder of plumbline/tuning, the tuning cache; default ~/.cache"},
       {"PLUMBLINE_NVML_LIBRARY", "path of libnvidia-ml.so.1"},
       {"PLUMB_CUDA_LIBRARIES", "folders with CUDA's libraries, for the programs of launch/bundle"},
       {"OMP_WAIT_POLICY, GOMP_SPINCOUNT",

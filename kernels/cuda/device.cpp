@@ -53,7 +53,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
               const TuningOptions& how) override {
     require_grid_for(graph.batch());
     std::optional<TuningCache> cache;
-    if (how.time_engines) cache.emplace(tuning_cache_file(), tuning_environment());
+    if (how.time_engines) cache.emplace(tuning_cache_folder(), tuning_environment());
     InstructionTuner tuner(engines(), graph, rule, how, cache ? &*cache : nullptr);
     Tuning tuning = tune_instructions(tuner, graph, options, limits_, how);
     if (cache) tuning.remarks.insert(tuning.remarks.end(), cache->remarks().begin(), cache->remarks().end());
@@ -257,8 +257,8 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
 
   // Everything that the times depend on.
   std::string tuning_environment() const {
-    return gpu_.properties.name + ", " + convolutions_.library +
-           (deterministic_ ? ", sums in a fixed order" : "");
+    return fmt::format("{}, {}, own kernels {}{}", gpu_.properties.name, convolutions_.library,
+                       kOwnKernelsVersion, deterministic_ ? ", sums in a fixed order" : "");
   }
 
   Engines engines() const {

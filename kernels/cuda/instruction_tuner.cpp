@@ -113,13 +113,7 @@ const std::vector<EngineTrial>* InstructionTuner::remembered(const Work& work) {
   if (!known || !known->front().seconds) return nullptr;  // what failed is tried again
   const auto listed = device_.convolutions.candidates(
       conv_problem(graph_, work.program, work.instruction).value(), work.instruction.workspace_bytes);
-  bool is_there = false;
-  for (const auto& [engine, build] : listed.engines) {
-    is_there |= engine == known->front().engine;
-    // One of our own kernels that came later, or has changed since.
-    if (engine == kOwnKernel && std::ranges::find(*known, engine, &EngineTrial::engine) == known->end())
-      return nullptr;
-  }
+  const bool is_there = std::ranges::count(listed.engines, known->front().engine, &ConvCandidate::engine) > 0;
   return is_there ? known : nullptr;
 }
 

@@ -1,6 +1,6 @@
-// Tuning results on disk: {"format", "environments": {ENVIRONMENT: {PROBLEM: [trial …]}}}, trials as in
-// kernels/program/tuning.h, best first, those of our own kernels with "version": kOwnKernelsVersion. The
-// cache is a convenience: a bad file costs time, never a run, and is reported in a remark.
+// Tuning results on disk, a file per environment: {"format", "environment", "problems": {PROBLEM: [trial
+// …]}}, trials as in kernels/program/tuning.h, best first. The cache is a convenience: a bad file costs time,
+// never a run, and is reported in a remark.
 #pragma once
 
 #include <filesystem>
@@ -12,22 +12,23 @@
 
 namespace plumb::cuda {
 
-// $XDG_CACHE_HOME/plumbline/tuning.json, or under ~/.cache if that isn't set; empty without a home.
-std::filesystem::path tuning_cache_file();
+// $XDG_CACHE_HOME/plumbline/tuning, or under ~/.cache if that isn't set; empty without a home.
+std::filesystem::path tuning_cache_folder();
 
 class TuningCache {
  public:
-  // `environment`: everything that the order depends on: GPU, libraries, whether summation order is fixed.
-  TuningCache(std::filesystem::path file, std::string environment);
+  // `environment`: everything that the order depends on: GPU, libraries, our kernels' version, whether
+  // summation order is fixed. Without a folder nothing is written.
+  TuningCache(const std::filesystem::path& folder, std::string environment);
 
-  // Null if the problem isn't cached. Lacks trials of our own kernels of another version.
+  // Null if the problem isn't cached.
   const std::vector<EngineTrial>* find(const std::string& problem) const;
-  // Also writes to disk, merged with entries that other processes have written since. Readers see the old
-  // file or the new one.
+  // Also writes to disk. Readers see the old file or the new one; of two processes the last one's stays.
   void remember(const std::string& problem, const std::vector<EngineTrial>& trials);
 
-  // One sentence each: a file that can't be read or written, or that has only other environments.
+  // One sentence each: a file that can't be read or written.
   const std::vector<std::string>& remarks() const { return remarks_; }
+  const std::filesystem::path& file() const { return file_; }
 
  private:
   using Problems = std::map<std::string, std::vector<EngineTrial>>;

@@ -1,7 +1,5 @@
 // What tuning remembers for later runs.
 #include <cstdlib>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "tests/cuda_host/instruction_tuning.h"
 
@@ -10,10 +8,10 @@ namespace {
 
 TEST_F(InstructionTuning, ANextRunTakesTheCacheAndTriesNothing) {
   convolutions.plain = {{.name = "slow", .seconds = 3}, {.name = "fast"}};
-  TuningCache cache(folder_ / "tuning.json", "gpu");
+  TuningCache cache(folder_.path(), "gpu");
   const Tuning first = tune(true, &cache);
   convolutions.counts = {};
-  TuningCache next(folder_ / "tuning.json", "gpu");
+  TuningCache next(folder_.path(), "gpu");
   const Tuning second = tune(true, &next);
   EXPECT_EQ(convolutions.counts.run, 0);
   EXPECT_EQ(chosen(second), chosen(first));
@@ -21,7 +19,7 @@ TEST_F(InstructionTuning, ANextRunTakesTheCacheAndTriesNothing) {
 
 TEST_F(InstructionTuning, RemembersNothingThatWasTriedWithoutRoom) {
   convolutions.plain = {{.name = "engine"}};
-  TuningCache cache(folder_ / "tuning.json", "gpu");
+  TuningCache cache(folder_.path(), "gpu");
   std::size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total));
   {
@@ -32,43 +30,17 @@ TEST_F(InstructionTuning, RemembersNothingThatWasTriedWithoutRoom) {
       EXPECT_EQ(trials.front().failure, "no memory was left to try it") << problem;
   }
   convolutions.counts = {};
-  TuningCache next(folder_ / "tuning.json", "gpu");
+  TuningCache next(folder_.path(), "gpu");
   tune(true, &next);
   EXPECT_GT(convolutions.counts.run, 0);
 }
 
 TEST_F(InstructionTuning, AnEngineThatTheLibraryNoLongerHasIsTimedAgain) {
   convolutions.plain = {{.name = "old"}, {.name = "slow", .seconds = 3}};
-  TuningCache cache(folder_ / "tuning.json", "gpu");
+  TuningCache cache(folder_.path(), "gpu");
   tune(true, &cache);
   convolutions.plain = {{.name = "slow", .seconds = 3}};
   EXPECT_EQ(chosen(tune(true, &cache)), (std::set<std::string>{"slow"}));
-}
-
-TEST_F(InstructionTuning, AKernelOfOursThatCameLaterIsTimedToo) {
-  convolutions.plain = {{.name = "library's", .seconds = 3}};
-  TuningCache cache(folder_ / "tuning.json", "gpu");
-  tune(true, &cache);
-  convolutions.plain.insert(convolutions.plain.begin(), {.name = kOwnKernel, .seconds = 1});
-  EXPECT_EQ(chosen(tune(true, &cache)), std::set<std::string>{kOwnKernel});
-  convolutions.counts = {};
-  EXPECT_EQ(chosen(tune(true, &cache)), std::set<std::string>{kOwnKernel});
-  EXPECT_EQ(convolutions.counts.run, 0) << "it is in the cache";
-}
-
-TEST_F(InstructionTuning, AKernelOfOursThatChangedIsTimedAgain) {
-  convolutions.plain = {{.name = kOwnKernel, .seconds = 1}, {.name = "library's", .seconds = 3}};
-  const auto file = folder_ / "tuning.json";
-  TuningCache cache(file, "gpu");
-  EXPECT_EQ(chosen(tune(true, &cache)), std::set<std::string>{kOwnKernel});
-  auto json = nlohmann::json::parse(std::ifstream(file));
-  for (auto& trials : json.at("environments").at("gpu"))
-    for (auto& trial : trials)
-      if (trial.at("engine") == kOwnKernel) trial["version"] = kOwnKernelsVersion - 1;
-  std::ofstream(file) << json;
-  convolutions.plain.front().seconds = 5;
-  TuningCache next(file, "gpu");
-  EXPECT_EQ(chosen(tune(true, &next)), std::set<std::string>{"library's"});
 }
 
 using InstructionTuningDeathTest = InstructionTuning;

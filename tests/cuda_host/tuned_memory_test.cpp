@@ -19,7 +19,7 @@ class TunedMemory : public MpiTest {
  protected:
   void SetUp() override {
     setenv("XDG_CACHE_HOME", cache_.path().c_str(), 1);
-    if (!tuned_.empty()) cache_.write("plumbline/tuning.json", tuned_);
+    if (!tuned_.empty()) cache_.write(tuned_file_, tuned_);
   }
   void TearDown() override { unsetenv("XDG_CACHE_HOME"); }
 
@@ -36,19 +36,21 @@ class TunedMemory : public MpiTest {
   // As a run tunes and plans its step.
   PlannedStep plan() {
     PlannedStep step(describe_step());
-    if (job().rank() == 0 && tuned_.empty()) tuned_ = read_text(cache_ / "plumbline/tuning.json");
+    if (job().rank() != 0 || !tuned_.empty()) return step;
+    tuned_file_ = "plumbline/tuning/" + cache_.list("plumbline/tuning").front();
+    tuned_ = read_text(cache_ / tuned_file_);
     return step;
   }
 
   // What rank 0 remembers: fused engines take a second.
   void slow_fused_engines_down() {
     if (job().rank() != 0) return;
-    auto tuned = nlohmann::json::parse(read_text(cache_ / "plumbline/tuning.json"));
-    for (auto& [problem, trials] : tuned.at("environments").front().items())
+    auto tuned = nlohmann::json::parse(tuned_);
+    for (auto& [problem, trials] : tuned.at("problems").items())
       if (problem.find("statistics") != std::string::npos ||
           problem.find("normalizes") != std::string::npos || problem.starts_with("conv_norm"))
         for (auto& trial : trials) trial["seconds"] = 1;
-    cache_.write("plumbline/tuning.json", tuned.dump());
+    cache_.write(tuned_file_, tuned.dump());
   }
 
   // All but `bytes` of the last rank's GPU.
@@ -60,7 +62,7 @@ class TunedMemory : public MpiTest {
   }
 
   ScratchFolder cache_;
-  static inline std::string tuned_;  // what rank 0 remembers of the first step, as timing takes seconds
+  static inline std::string tuned_file_, tuned_;  // what rank 0 remembers of the first step
 };
 
 // Tuning may find plain instructions faster, which need more memory.

@@ -5,10 +5,8 @@
 #include <sys/stat.h>
 
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "kernels/cuda/vendors/conv.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb::cuda {
@@ -33,11 +31,11 @@ std::string best(const TuningCache& cache, const std::string& problem) {
 
 TEST(TuningCache, RemembersEveryTrialFromRunToRun) {
   const ScratchFolder folder;
-  const auto file = folder / "cache/tuning.json";
+  const auto cache = folder / "cache/tuning";
   std::vector<EngineTrial> trials = one_engine("eng1_k2=3");
   trials.push_back({.engine = "eng7", .workspace_bytes = 0, .seconds = {}, .failure = "it failed"});
-  TuningCache(file, kGpu).remember("conv \"a\"", trials);
-  const TuningCache next(file, kGpu);
+  TuningCache(cache, kGpu).remember("conv \"a\"", trials);
+  const TuningCache next(cache, kGpu);
   ASSERT_NE(next.find("conv \"a\""), nullptr);
   const std::vector<EngineTrial>& read = *next.find("conv \"a\"");
   ASSERT_EQ(read.size(), 2U);
@@ -49,58 +47,19 @@ TEST(TuningCache, RemembersEveryTrialFromRunToRun) {
   EXPECT_TRUE(next.remarks().empty());
 }
 
-TEST(TuningCache, ForgetsTrialsOfOurKernelsOfAnotherVersion) {
+TEST(TuningCache, KeepsAFilePerEnvironment) {
   const ScratchFolder folder;
-  const auto file = folder / "tuning.json";
-  std::vector<EngineTrial> trials = one_engine(kOwnKernel);
-  trials.push_back(one_engine("eng1").front());
-  TuningCache(file, kGpu).remember("stem", trials);
-  EXPECT_EQ(best(TuningCache(file, kGpu), "stem"), kOwnKernel);
-  const std::string written = text_in(file), version = "\"version\": ";
-  const std::size_t at = written.find(version);
-  ASSERT_NE(at, std::string::npos) << written;
-  std::string older = written, of_none = written;
-  older.replace(at + version.size(), 1, "0");
-  of_none.replace(at, version.size(), "\"another\": ");
-  for (const std::string& text : {older, of_none}) {
-    folder.write("tuning.json", text);
-    const TuningCache cache(file, kGpu);
-    EXPECT_EQ(best(cache, "stem"), "eng1");
-    EXPECT_TRUE(cache.remarks().empty());
-  }
-}
-
-TEST(TuningCache, SaysWhichGpusAndLibrariesItKnowsWhereThisOneIsNotAmongThem) {
-  const ScratchFolder folder;
-  const auto file = folder / "tuning.json";
-  TuningCache(file, kGpu).remember("conv", one_engine("eng1"));
-  for (const std::string other : {"A100, cuDNN 9.19.0", "H200, cuDNN 9.10.2"}) {
-    const TuningCache cache(file, other);
-    EXPECT_EQ(cache.find("conv"), nullptr);
-    ASSERT_EQ(cache.remarks().size(), 1U);
-    EXPECT_NE(cache.remarks().front().find(kGpu), std::string::npos) << cache.remarks().front();
-    EXPECT_NE(cache.remarks().front().find(other), std::string::npos) << cache.remarks().front();
-  }
-}
-
-TEST(TuningCache, KeepsOtherEnvironmentsAndWhatOthersWroteSinceItWasRead) {
-  const ScratchFolder folder;
-  const auto file = folder / "tuning.json";
-  TuningCache one(file, kGpu), same(file, kGpu), other(file, "A100");
+  TuningCache one(folder.path(), kGpu), other(folder.path(), "A100");
   one.remember("a", one_engine("eng1"));
-  same.remember("b", one_engine("eng2"));
   other.remember("a", one_engine("eng3"));
-  const TuningCache next(file, kGpu);
-  EXPECT_EQ(best(next, "a"), "eng1");
-  EXPECT_EQ(best(next, "b"), "eng2");
-  EXPECT_EQ(best(TuningCache(file, "A100"), "a"), "eng3");
-  TuningCache(file, kGpu).remember("a", one_engine("eng4"));
-  EXPECT_EQ(best(TuningCache(file, kGpu), "a"), "eng4");
+  EXPECT_EQ(best(TuningCache(folder.path(), kGpu), "a"), "eng1");
+  EXPECT_EQ(best(TuningCache(folder.path(), "A100"), "a"), "eng3");
+  EXPECT_EQ(TuningCache(folder.path(), "H100").find("a"), nullptr);
 }
 
 TEST(TuningCache, LeavesNoUnfinishedFiles) {
   const ScratchFolder folder;
-  TuningCache(folder / "tuning.json", kGpu).remember("a", one_engine("eng1"));
+  TuningCache(folder.path(), kGpu).remember("a", one_engine("eng1"));
   std::size_t files = 0;
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path())) ++files;
   EXPECT_EQ(files, 1);
@@ -108,52 +67,53 @@ TEST(TuningCache, LeavesNoUnfinishedFiles) {
 
 TEST(TuningCache, SaysThatAFileIsDamagedAndReplacesIt) {
   const ScratchFolder folder;
-  const auto sound = folder / "sound.json";
-  TuningCache(sound, kGpu).remember("a", one_engine("eng1"));
-  const std::string whole = text_in(sound);
+  const auto file = TuningCache(folder.path(), kGpu).file();
+  TuningCache(folder.path(), kGpu).remember("a", one_engine("eng1"));
+  const std::string whole = text_in(file);
   std::vector<std::string> damaged{
       "",
       "[1, 2]",
       "null",
       "\xff\xfe",
-      "{\"a\": \"eng1\"}",
-      R"({"format": "plumbline.tuning/2", "environments": {")" + kGpu + R"(": {"a": [{"engine": 7}]}}})"};
+      R"({"a": "eng1"})",
+      R"({"format": "plumbline.tuning/3", "environment": "A100", "problems": {}})",
+      R"({"format": "plumbline.tuning/3", "environment": ")" + kGpu +
+          R"(", "problems": {"a": [{"engine": 7}]}})"};
   for (const std::size_t length : {whole.size() / 4, whole.size() / 2, whole.size() - 3})
     damaged.push_back(whole.substr(0, length));
   for (const std::string& text : damaged) {
-    const auto file = folder.write("tuning.json", text);
-    TuningCache cache(file, kGpu);
+    std::ofstream(file) << text;
+    TuningCache cache(folder.path(), kGpu);
     EXPECT_EQ(cache.find("a"), nullptr) << text;
     ASSERT_EQ(cache.remarks().size(), 1U) << text;
     EXPECT_NE(cache.remarks().front().find("damaged"), std::string::npos);
     cache.remember("a", one_engine("eng2"));
-    EXPECT_EQ(best(TuningCache(file, kGpu), "a"), "eng2") << text;
+    EXPECT_EQ(best(TuningCache(folder.path(), kGpu), "a"), "eng2") << text;
   }
 }
 
 TEST(TuningCache, WaitsForNoPipeInItsPlace) {
   const ScratchFolder folder;
-  const auto pipe = folder / "tuning.json";
-  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  TuningCache cache(pipe, kGpu);
+  ASSERT_EQ(::mkfifo(TuningCache(folder.path(), kGpu).file().c_str(), 0600), 0);
+  TuningCache cache(folder.path(), kGpu);
   EXPECT_EQ(cache.remarks().size(), 1U);
   cache.remember("a", one_engine("eng1"));
-  EXPECT_EQ(best(TuningCache(pipe, kGpu), "a"), "eng1");
+  EXPECT_EQ(best(TuningCache(folder.path(), kGpu), "a"), "eng1");
 }
 
 TEST(TuningCache, WritesWhatItIsGivenEvenIfItIsNotText) {
   const ScratchFolder folder;
-  TuningCache cache(folder / "tuning.json", kGpu);
+  TuningCache cache(folder.path(), kGpu);
   cache.remember("a\xff", one_engine("eng1"));
   cache.remember("b", one_engine("eng2"));
   EXPECT_EQ(best(cache, "a\xff"), "eng1");
-  EXPECT_EQ(best(TuningCache(folder / "tuning.json", kGpu), "b"), "eng2");
+  EXPECT_EQ(best(TuningCache(folder.path(), kGpu), "b"), "eng2");
 }
 
 TEST(TuningCache, SaysOnceThatItCannotBeWrittenAndGoesOn) {
   const ScratchFolder folder;
   const auto in_the_way = folder.write("not_a_folder", "text");
-  TuningCache cache(in_the_way / "tuning.json", kGpu);
+  TuningCache cache(in_the_way / "tuning", kGpu);
   cache.remember("a", one_engine("eng1"));
   cache.remember("b", one_engine("eng2"));
   EXPECT_EQ(best(cache, "b"), "eng2");
@@ -169,16 +129,16 @@ TEST(TuningCache, WithoutAFileRemembersForThisRun) {
   EXPECT_TRUE(cache.remarks().empty());
 }
 
-TEST(TuningCacheFile, IsWhereTheDesktopSpecificationPutsCaches) {
+TEST(TuningCacheFolder, IsWhereTheDesktopSpecificationPutsCaches) {
   setenv("HOME", "/home/someone", 1);
   setenv("XDG_CACHE_HOME", "/scratch/cache", 1);
-  EXPECT_EQ(tuning_cache_file(), "/scratch/cache/plumbline/tuning.json");
+  EXPECT_EQ(tuning_cache_folder(), "/scratch/cache/plumbline/tuning");
   setenv("XDG_CACHE_HOME", "relative", 1);
-  EXPECT_EQ(tuning_cache_file(), "/home/someone/.cache/plumbline/tuning.json");
+  EXPECT_EQ(tuning_cache_folder(), "/home/someone/.cache/plumbline/tuning");
   unsetenv("XDG_CACHE_HOME");
-  EXPECT_EQ(tuning_cache_file(), "/home/someone/.cache/plumbline/tuning.json");
+  EXPECT_EQ(tuning_cache_folder(), "/home/someone/.cache/plumbline/tuning");
   unsetenv("HOME");
-  EXPECT_TRUE(tuning_cache_file().empty());
+  EXPECT_TRUE(tuning_cache_folder().empty());
 }
 
 }  // namespace

@@ -113,22 +113,13 @@ describe() {
   rmdir --ignore-fail-on-non-empty "$to"/{checks,peers}
 }
 
-# cache_of CALLS: the folder with the tuning cache of the last archive that has one.
-cache_of() {
-  local folder cache=$1
-  while read -r folder; do
-    [ ! -e "$folder/cache/plumbline/tuning.json" ] || cache=$folder/cache
-  done < <(calls_of "$1")
-  echo "$cache"
-}
-
 # keep GPU: its runs and what describes them.
 keep() {
   local gpu=$1 folders to=$root/results/measured/$1
   mapfile -t folders < <(finished "$work/calls/$gpu")
   describe "$work/calls/$gpu" "$work/described/$gpu"
   if [ ${#folders[@]} -gt 0 ]; then
-    XDG_CACHE_HOME=$(cache_of "$work/calls/$gpu") "$root/launch/keep_runs.sh" "$gpu" "${folders[@]}" || exit
+    "$root/launch/keep_runs.sh" "$gpu" "${folders[@]}" || exit
   fi
   mkdir -p "$to" && cp -r "$work/described/$gpu"/* "$to/" || give_up 74 "$to can't be written"
   echo "$to: ${#folders[@]} runs, $(cd "$work/described/$gpu" && echo *)"

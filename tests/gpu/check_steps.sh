@@ -67,8 +67,8 @@ take_over() {
     if [ "${theirs[0]}" != "$here_is" ]; then
       echo "  $archive: of ${theirs[0]}, not of $here_is; its steps run again, engines are timed anew"
     else
-      if [ -e "$scratch/earlier/cache/plumbline/tuning.json" ]; then
-        mkdir -p cache/plumbline && cp "$scratch/earlier/cache/plumbline/tuning.json" cache/plumbline/
+      if [ -d "$scratch/earlier/cache/plumbline/tuning" ]; then
+        mkdir -p cache/plumbline && cp -r "$scratch/earlier/cache/plumbline/tuning" cache/plumbline/
         echo "  tuned engines of ${archive##*/}"
       fi
       if [ "${theirs[1]}" = "$commit" ]; then

@@ -48,7 +48,6 @@ holds() { grep -q -e "$2" "$1" || fail "'$2' is missing in $1: $(cat "$1")"; }
 "$sources/tests/results/browser/made_runs.py" "$scratch/runs" 2
 
 first=$scratch/made/gpu_check/gpu_check second=$scratch/made/gpu_check_2/gpu_check
-mkdir -p "$first/cache/plumbline" "$second/cache/plumbline"
 logs_of gpu_check/gpu_check/logs/fp16_bs256/plumbline Plumbline 0.1
 logs_of gpu_check/gpu_check/logs/fp16_bs256/pytorch_compiled "PyTorch compiled" 0.2
 logs_of gpu_check/gpu_check/logs/fp16_bs256/pytorch_reduce-overhead "PyTorch reduce-overhead" 0.15
@@ -56,7 +55,6 @@ logs_of gpu_check/gpu_check/logs/fp16_bs256/jax JAX 0.2
 logs_of gpu_check_2/gpu_check/logs/fp16_r50/plumbline Plumbline 0.1
 logs_of gpu_check_2/gpu_check/logs/fp16_r50/pytorch_eager PyTorch 0.2
 for call in first second; do
-  echo "tuned by the $call call" >"${!call}/cache/plumbline/tuning.json"
   echo "the machine of the $call call" >"${!call}/machine.txt"
 done
 printf '==PROF== connected\n"ID","Kernel Name","device__x","gpu__time_duration.sum"\n"0","norm, 1","7","12"\n' >"$first/ncu.csv"
@@ -78,7 +76,6 @@ expect_word "2 runs, ceilings.json check.txt check_2.txt checks machine.txt ncu.
 holds "$kept/machine.txt" "of the second call"
 [ "$(cat "$kept/ncu.csv")" = $'ID,Kernel Name,gpu__time_duration.sum\n0,"norm, 1",12' ] || fail "not its counters: $(cat "$kept/ncu.csv")"
 holds "$kept/resnet50_1n1g_1/tuning.csv" eng0
-holds "$kept/tuning.json" "by the second call"
 cmp "$first/measured/resnet50_1n1g_1/resnet50_1n1g_1/result.json" "$kept/resnet50_1n1g_1/result.json"
 holds "$kept/ops.md" '^| layer0.conv.backward_data | - | [0-9.]* | [0-9.]* | 1.43 | [0-9.]* | compute |$'
 [ "$(grep -c '^## check' "$kept/ops.md")" -eq 2 ] || fail "not both profiles: $(grep '^## ' "$kept/ops.md")"

@@ -149,13 +149,13 @@ case $behavior in
     ;;
   a_second_call_goes_on)
     # The first call tunes, passes one step, and fails in another.
-    echo 'mkdir -p "$XDG_CACHE_HOME/plumbline" && echo tuned >"$XDG_CACHE_HOME/plumbline/tuning.json"
+    echo 'mkdir -p "$XDG_CACHE_HOME/plumbline/tuning" && echo tuned >"$XDG_CACHE_HOME/plumbline/tuning/1.json"
       [[ $* != *--bf16* ]] || exit 1' >"$ACT"
     check ONLY='batches|precisions'
     expect_code 1
     mkdir "$scratch/first" "$scratch/cached" && mv "$out/gpu_check.tgz" "$scratch/first/gpu_check_1.tgz"
     echo compiled >"$scratch/cached/kernel" && tar -C "$scratch/cached" -czf "$scratch/first/gpu_check_caches.tgz" .
-    echo '[[ $* != *--bf16* ]] || cat "$XDG_CACHE_HOME/plumbline/tuning.json" >>"$CALLS"' >"$ACT"
+    echo '[[ $* != *--bf16* ]] || cat "$XDG_CACHE_HOME/plumbline/tuning/1.json" >>"$CALLS"' >"$ACT"
     check ONLY='batches|precisions' EARLIER="$scratch/first"
     expect_code 0
     expect_word "tuned engines of gpu_check_1.tgz"
