@@ -326,7 +326,7 @@ std::string answer_dry_run(const BenchOptions& asked) {
   const DryRun run = dry_run(asked);
   const BenchOptions& options = run.options;
   if (options.json) return json_text(document_json(kDryRunSchema, run));
-  const std::string engines = options.verbose ? engines_text(run.plan, run.limits) : "";
+  const std::string engines = options.verbose ? engines_text(run.plan) : "";
   return totals_text(run) + memory_text(run) + phases_text(run) + longest_text(run) +
          (run.heads.empty() ? "" : to_text(run.heads)) + (engines.empty() ? "" : "\n" + engines);
 }

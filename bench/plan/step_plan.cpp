@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
+#include "base/text_table.h"
 #include "bench/data/augment.h"
 #include "comm/gradient_reduction.h"
-#include "kernels/program/winograd.h"
 #include "models/model_builder.h"
 
 namespace plumb {
@@ -76,10 +77,18 @@ StepPlan make_step_plan(const BenchOptions& options, const DeviceLimits& limits,
   return plan;
 }
 
-std::string engines_text(const StepPlan& plan, const DeviceLimits& limits) {
-  const std::string layout =
-      plan.program.layout ? fmt::format("layout: {}\n", name_of(*plan.program.layout)) : "";
-  return layout + fusion_text(plan.graph, plan.described_with, limits) + winograd_text(plan.program);
+std::string engines_text(const StepPlan& plan) {
+  std::map<std::pair<std::string, std::string>, int> ops;
+  for (const Instruction& instruction : plan.program.instructions)
+    ++ops[{std::string(instruction.kind()), instruction.engine}];
+  std::vector<TextRow> rows{{"kind", "ops", "engine"}};
+  for (const auto& [what, count] : ops) rows.push_back({what.first, std::to_string(count), what.second});
+  std::string text = plan.program.layout ? fmt::format("layout: {}\n", name_of(*plan.program.layout)) : "";
+  text += padded_table(rows, "lrl");
+  for (const PlainLayer& layer : plan.described_with.plain)
+    text += fmt::format("{} without {}: {}\n", name_of(plan.graph.ops[layer.op]), name_of(layer.pattern),
+                        layer.reason);
+  return text;
 }
 
 std::int64_t largest_planned_batch(const BenchOptions& options, const DeviceLimits& limits, int rank,

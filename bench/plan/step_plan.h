@@ -39,9 +39,9 @@ struct Preparation {
 StepPlan make_step_plan(const BenchOptions& options, const DeviceLimits& limits, int rank, int world_size,
                         const Preparation& preparation = {});
 
-// For --verbose: layout and what is fused on a GPU, what runs by Winograd's algorithm on a CPU; empty without
-// a choice.
-std::string engines_text(const StepPlan& plan, const DeviceLimits& limits);
+// For --verbose: a GPU's layout, the ops of each kind by engine, and the layers whose fused engine isn't
+// used.
+std::string engines_text(const StepPlan& plan);
 
 // The largest batch per device whose step, as described, needs at most `memory_bytes`; 0 if 1 needs more.
 // `plain`: of Preparation.

@@ -269,8 +269,7 @@ void print(Run& run, const BoundStep& step, const std::string& profile) {
     if (!run.first()) return;
     const bool json = run.options.json;
     print_result(run.record, run.references, json);
-    const std::string engines =
-        !json && run.options.verbose ? engines_text(step.plan, step.device->limits()) : "";
+    const std::string engines = !json && run.options.verbose ? engines_text(step.plan) : "";
     for (const std::string& table : {engines, json ? "" : profile})
       if (!table.empty()) print_text("\n" + table);
     // A launcher reads the two streams apart, and may be late with the table.

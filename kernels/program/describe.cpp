@@ -19,8 +19,4 @@ Program describe(const Graph& graph, const DescribeOptions& options, const Devic
                                          : cpu::describe(graph, options, limits);
 }
 
-std::string fusion_text(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits) {
-  return limits.kind == DeviceKind::cuda ? cuda::fusion_text(graph, options, limits) : "";
-}
-
 }  // namespace plumb

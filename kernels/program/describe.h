@@ -55,15 +55,11 @@ struct DescribeOptions {
 // Graph or the precision can't have.
 Program describe(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
 
-// Report for users: memory passes saved by fused engines per layer, and why others stay. Empty on a cpu.
-std::string fusion_text(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
-
 namespace cpu {
 Program describe(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
 }
 namespace cuda {
 Program describe(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
-std::string fusion_text(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
 }  // namespace cuda
 
 }  // namespace plumb

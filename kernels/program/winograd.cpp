@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/text.h"
-
 namespace plumb {
 namespace {
 
@@ -65,26 +63,6 @@ std::vector<std::string> winograd_instructions(const Program& program) {
   for (const Instruction& instruction : program.instructions)
     if (instruction.engine == kWinograd) names.push_back(instruction.name);
   return names;
-}
-
-std::string winograd_text(const Program& program) {
-  std::vector<std::pair<std::string, std::string>> layers;  // name, passes
-  std::size_t fast = 0, direct = 0;
-  for (const Instruction& instruction : program.instructions) {
-    if (instruction.engine == kDirect) ++direct;
-    if (instruction.engine != kWinograd) continue;
-    ++fast;
-    const std::size_t dot = instruction.name.rfind('.');
-    const std::string layer = instruction.name.substr(0, dot);
-    auto found = std::ranges::find(layers, layer, &std::pair<std::string, std::string>::first);
-    if (found == layers.end()) found = layers.insert(layers.end(), {layer, ""});
-    append_part(found->second, instruction.name.substr(dot + 1));
-  }
-  if (fast + direct == 0) return "";
-  std::string text =
-      fmt::format("{} of {} passes over 3x3 convolutions by Winograd's algorithm\n", fast, fast + direct);
-  for (const auto& [layer, passes] : layers) text += fmt::format("  {}: {}\n", layer, passes);
-  return text;
 }
 
 }  // namespace plumb

@@ -34,10 +34,7 @@ std::optional<WinogradPass> winograd_pass(const Graph& graph, const Conv& op, Co
 // Expected to save a tenth of the time at least.
 bool is_faster(const WinogradPass& pass);
 
-// Report for users: the convolutions of a described or prepared Program that run by Winograd's algorithm.
-// Empty where the device has no such choice.
-std::string winograd_text(const Program& program);
-// Names of those instructions.
+// Names of the instructions of a described or prepared Program that run by Winograd's algorithm.
 std::vector<std::string> winograd_instructions(const Program& program);
 
 }  // namespace plumb

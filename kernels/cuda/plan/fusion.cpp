@@ -14,7 +14,6 @@ namespace {
 
 // cuDNN's fused engines read 8 halves at once.
 constexpr std::int64_t kChannelMultiple = 8;
-constexpr const char* kUsualConvs = "fused engines are for 1x1 and 3x3, one group, channels in eights";
 
 using Readers = std::vector<std::size_t>;  // ops, in the Graph's order
 
@@ -90,31 +89,22 @@ class Planner {
            graph_.values[op.out].shape.c % kChannelMultiple == 0;
   }
 
-  // Whether there is a reason not to use the pattern for this convolution, which it then sets.
-  bool is_excluded(std::size_t i, FusedPattern pattern, std::string& reason) const {
-    const auto found = std::ranges::find_if(
+  // Whether there is a reason not to use the pattern for this convolution.
+  bool is_excluded(std::size_t i, FusedPattern pattern) const {
+    return std::ranges::any_of(
         plain_, [&](const PlainLayer& layer) { return layer.op == i && layer.pattern == pattern; });
-    if (found == plain_.end()) return false;
-    reason = found->reason;
-    return true;
   }
 
   void gather_statistics(std::size_t i, const Conv& op) {
-    LayerFusion& layer = layers_[i];
     const Readers& readers = readers_[op.out];
     const BatchNorm* reader =
         readers.size() == 1 ? std::get_if<BatchNorm>(&graph_.ops[readers.front()]) : nullptr;
-    if (!support_.statistics) {
-      layer.why_not_more = support_.why_none;
-    } else if (!reader || reader->in != op.out) {
-      layer.why_not_more = "it isn't one norm alone that reads its output";
-    } else if (!has_fused_engine(op) && !is_stem(graph_, op)) {
-      layer.why_not_more = kUsualConvs;
-    } else if (!is_excluded(i, FusedPattern::statistics, layer.why_not_more)) {
-      conv(i).gathers_statistics = true;
-      norm(readers.front()).statistics = FusedNorm::Statistics::by_conv;
-      norm(readers.front()).conv = i;
-    }
+    if (!support_.statistics || !reader || reader->in != op.out ||
+        !(has_fused_engine(op) || is_stem(graph_, op)) || is_excluded(i, FusedPattern::statistics))
+      return;
+    conv(i).gathers_statistics = true;
+    norm(readers.front()).statistics = FusedNorm::Statistics::by_conv;
+    norm(readers.front()).conv = i;
   }
 
   // By our own kernels, on any GPU: a block's end normalizes its shortcut and goes back through its norm; a
@@ -150,10 +140,10 @@ class Planner {
     const Conv* by = std::get_if<Conv>(&graph_.ops[reader]);
     if (!by || by->kernel != 1 || by->stride != 1 || by->padding != 0 || by->groups != 1 ||
         graph_.values[by->in].shape.c % kBlockEndChannels != 0 ||
-        is_excluded(reader, FusedPattern::block_end_gradient, layers_[i].why_plain_gradient))
+        is_excluded(reader, FusedPattern::block_end_gradient))
       return;
     const bool sums = graph_.values[by->out].shape.c % kBlockEndStep == 0 &&
-                      !is_excluded(reader, FusedPattern::block_end_sums, layers_[i].why_plain_gradient);
+                      !is_excluded(reader, FusedPattern::block_end_sums);
     norm(i).gradient_comes_masked = true;
     if (sums) norm(i).backward = FusedNorm::OnePass{};
     conv(reader).data_gradient = FusedConv::CompletedGradient{.end = i, .sums = sums};
@@ -223,7 +213,7 @@ class Planner {
   bool take_product(std::size_t i, const BatchNorm& op, std::optional<std::size_t> norm_in_front,
                     FusedPattern pattern) {
     const std::size_t product = makers_[op.in];
-    if (is_excluded(product, pattern, layers_[i].why_plain_gradient)) return false;
+    if (is_excluded(product, pattern)) return false;
     norm(i).statistics = FusedNorm::Statistics::by_product;
     norm(i).conv = product;
     layers_[product].how =
@@ -232,44 +222,21 @@ class Planner {
   }
 
   void fuse_with_reader(std::size_t i, const BatchNorm& op) {
-    if (norm(i).is_by_product() || norm(i).sums_output) return;
-    std::string& why_not = layers_[i].why_not_more;
-    const std::size_t first_reader = readers_[op.out].empty() ? i : readers_[op.out].front();
-    const Conv* reader = std::get_if<Conv>(&graph_.ops[first_reader]);
-    if (norm(i).statistics == FusedNorm::Statistics::own) {
-      why_not = support_.statistics ? "no convolution gathers its statistics" : support_.why_none;
-    } else if (op.activation != Activation::relu) {
-      why_not = "no ReLU";
-    } else if (!reader) {
-      why_not = "no convolution reads it first";
-    } else if (!has_fused_engine(*reader)) {
-      why_not = kUsualConvs;
-    } else if (op.residual) {
-      why_not = "no convolution adds its residual";
-    } else if (readers_[op.out].size() > 1) {
-      why_not = "several read its output";
-    } else if (FusedConv* fused = std::get_if<FusedConv>(&layers_[first_reader].how)) {
-      fuse_with_only_reader(i, first_reader, *fused);
+    if (norm(i).is_by_product() || norm(i).sums_output || norm(i).statistics == FusedNorm::Statistics::own ||
+        op.activation != Activation::relu || op.residual || readers_[op.out].size() != 1)
+      return;
+    const std::size_t reader = readers_[op.out].front();
+    const Conv* by = std::get_if<Conv>(&graph_.ops[reader]);
+    FusedConv* fused = std::get_if<FusedConv>(&layers_[reader].how);
+    if (!by || !has_fused_engine(*by) || !fused) return;
+    if (support_.norm_backward_data && !is_excluded(reader, FusedPattern::norm_backward_data)) {
+      norm(i).backward = FusedNorm::OnePass{};
+      fused->data_gradient = FusedConv::ThroughNorm{i};
     }
-  }
-
-  void fuse_with_only_reader(std::size_t i, std::size_t reader, FusedConv& fused) {
-    std::string& why_not = layers_[i].why_not_more;
-    if (!is_excluded(reader, FusedPattern::norm_backward_data, why_not)) {
-      if (support_.norm_backward_data) {
-        norm(i).backward = FusedNorm::OnePass{};
-        fused.data_gradient = FusedConv::ThroughNorm{i};
-      } else {
-        why_not = support_.gpu + " goes back through it in no single pass";
-      }
-    }
-    if (!support_.normalized_input || !support_.normalized_input_weights) {
-      why_not = support_.gpu + " has no engine that normalizes what it reads";
-    } else if (!fused.gathers_statistics) {
-      why_not = "its reader gathers no statistics";
-    } else if (!is_excluded(reader, FusedPattern::normalized_input, why_not)) {
+    if (support_.normalized_input && support_.normalized_input_weights && fused->gathers_statistics &&
+        !is_excluded(reader, FusedPattern::normalized_input)) {
       norm(i).output = FusedNorm::Output::inside_conv;
-      fused.normalizes = i;
+      fused->normalizes = i;
     }
   }
 
@@ -285,17 +252,12 @@ class Planner {
 }  // namespace
 
 FusionSupport fusion_support(int compute_capability, Precision precision, bool deterministic) {
-  FusionSupport support{.gpu = "sm_" + std::to_string(compute_capability)};
+  FusionSupport support;
   support.block_end_gradient =
       (precision == Precision::fp16 || precision == Precision::bf16) && compute_capability >= 80;
   support.product_norm =
       compute_capability >= (precision == Precision::bf16 || precision == Precision::tf32 ? 80 : 70);
-  const bool any_engine = precision == Precision::fp16 && compute_capability >= 80;
-  if (!any_engine || deterministic) {
-    support.why_none = (precision == Precision::fp16 ? support.gpu : std::string(name_of(precision))) +
-                       " has no fused engine of cuDNN" + (any_engine ? " that sums in a fixed order" : "");
-    return support;
-  }
+  if (precision != Precision::fp16 || compute_capability < 80 || deterministic) return support;
   const bool is_hopper = compute_capability == 90;
   support.statistics = true;
   support.normalized_input = compute_capability <= 90;
@@ -305,7 +267,7 @@ FusionSupport fusion_support(int compute_capability, Precision precision, bool d
 }
 
 FusionSupport support_of(const DescribeOptions& options, const DeviceLimits& limits) {
-  if (!options.fuse) return {.why_none = "--fusion is off"};
+  if (!options.fuse) return {};
   return fusion_support(limits.compute_capability, options.precision, options.deterministic);
 }
 

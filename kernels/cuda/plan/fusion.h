@@ -41,8 +41,6 @@ struct FusionSupport {
   bool norm_backward_data = false;        // backward-data, ReLU, the norm's sums (DgradDreluBNBwdWeight)
   bool block_end_gradient = false;        // backward-data, the other gradient, ReLU; 1x1 with stride 1 only
   bool product_norm = false;              // a block's end without its convolutions' outputs; NHWC
-  std::string gpu;                        // "sm_90"
-  std::string why_none;                   // reason, if cuDNN has nothing
 };
 // compute_capability: 90 for sm_90.
 FusionSupport fusion_support(int compute_capability, Precision precision, bool deterministic);
@@ -113,8 +111,6 @@ struct FusedPool {
 // Fusion of one operation of a Graph. Without fused engines: only what own kernels do for another norm.
 struct LayerFusion {
   std::variant<std::monostate, FusedConv, UnstoredConv, FusedNorm, FusedPool> how;
-  std::string why_not_more;
-  std::string why_plain_gradient;  // a block's end: why no convolution masks or sums its gradient, if tried
 };
 
 // One per op of the Graph. A norm's output goes unstored only if the weight gradient doesn't read it either.
