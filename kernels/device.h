@@ -63,14 +63,13 @@ class TensorAccess {
   virtual void read_gradient(ParameterId parameter, std::span<float> values) const = 0;
   virtual void write_statistic(StatisticId statistic, std::span<const float> values) = 0;
   virtual void read_statistic(StatisticId statistic, std::span<float> values) const = 0;
-  // The batch of every step. images: [n, 3, h, w] fp32, normalized; labels: [n].
-  virtual void write_batch(std::span<const float> images, std::span<const std::int64_t> labels) = 0;
+  // Images of the batch of every step, from `first_image` on. images: [count, 3, h, w] fp32, normalized;
+  // labels: [count].
+  virtual void write_batch(std::int64_t first_image, std::span<const float> images,
+                           std::span<const std::int64_t> labels) = 0;
   // The next step's batch, for a Program with load_batch. pixels: [n, h, w, 3], in the host's memory or the
   // device's; labels: [n]. A GPU may read both until the second call after this one has returned.
   virtual void stage_batch(std::span<const std::uint8_t> pixels, std::span<const std::int32_t> labels) = 0;
-  // Generates the rank's synthetic batch (bench/data/synthetic.cpp) on the device. Returns false if the host
-  // must generate it and call write_batch().
-  virtual bool make_synthetic_batch(std::uint64_t /*seed*/, int /*rank*/) { return false; }
   virtual void write_state(const StepState& state) = 0;
   // `iteration` must have ended and be one of the last kMetricsKept.
   virtual IterationMetrics metrics(std::uint64_t iteration) const = 0;

@@ -79,26 +79,6 @@ class Taker {
 
 constexpr std::size_t kDrawnByThread = std::size_t{1} << 20;  // at least: a hundredth of a second
 
-// fill(part of values, its first element) for all of them, by several threads.
-template <typename Fill>
-void fill_together(std::span<float> values, const Fill& fill) {
-  const std::size_t most = std::max(std::thread::hardware_concurrency(), 1U);
-  const std::size_t parts = std::clamp<std::size_t>(values.size() / kDrawnByThread, 1, most);
-  const std::size_t each = (values.size() + parts - 1) / parts;
-  const auto fill_part = [&](std::size_t first) {
-    fill(values.subspan(first, std::min(each, values.size() - first)), first);
-  };
-  std::vector<std::jthread> threads;
-  for (std::size_t first = each; first < values.size(); first += each) {
-    try {
-      threads.emplace_back(fill_part, first);
-    } catch (const std::system_error&) {  // no more threads
-      fill_part(first);
-    }
-  }
-  fill_part(0);
-}
-
 // From the rank's element `first` on.
 void draw(const Parameter& parameter, std::uint64_t seed, std::int64_t first, std::span<float> values) {
   const auto number = static_cast<float>(parameter.initializer.number);
@@ -119,6 +99,25 @@ void draw(const Parameter& parameter, std::uint64_t seed, std::int64_t first, st
 std::optional<ParameterId> class_centres(const Graph& graph) {
   const MarginLoss* loss = graph.margin_loss();
   return loss ? std::optional(loss->weight) : std::nullopt;
+}
+
+void fill_together(std::span<float> values,
+                   const std::function<void(std::span<float> part, std::size_t first)>& fill) {
+  const std::size_t most = std::max(std::thread::hardware_concurrency(), 1U);
+  const std::size_t parts = std::clamp<std::size_t>(values.size() / kDrawnByThread, 1, most);
+  const std::size_t each = (values.size() + parts - 1) / parts;
+  const auto fill_part = [&](std::size_t first) {
+    fill(values.subspan(first, std::min(each, values.size() - first)), first);
+  };
+  std::vector<std::jthread> threads;
+  for (std::size_t first = each; first < values.size(); first += each) {
+    try {
+      threads.emplace_back(fill_part, first);
+    } catch (const std::system_error&) {  // no more threads
+      fill_part(first);
+    }
+  }
+  fill_part(0);
 }
 
 std::vector<float> initial_values(const Parameter& parameter, std::uint64_t seed) {

@@ -2,8 +2,10 @@
 // Format: https://github.com/huggingface/safetensors (8-byte little-endian header length, JSON header, data).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -49,6 +51,10 @@ std::vector<float> initial_values(const Parameter& parameter, std::uint64_t seed
 // The same of the rows from this rank's `first_row` on.
 void draw_rows(const Parameter& parameter, std::uint64_t seed, std::int64_t first_row, std::span<float> rows);
 std::vector<float> initial_values(const Statistic& statistic);
+
+// fill(part of values, its first element) for all parts, in parallel where that is worth it.
+void fill_together(std::span<float> values,
+                   const std::function<void(std::span<float> part, std::size_t first)>& fill);
 
 // The tensors of `file` that `graph` needs; the file holds sharded tensors whole, the result this rank's
 // rows. Throws Error(bad_data) naming the first tensor that is missing, has another shape (wanted, found) or

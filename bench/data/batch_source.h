@@ -16,8 +16,8 @@
 
 namespace plumb {
 
-// A batch for all steps. images: [batch_per_device, 3, image_size, image_size] fp32, normalized, row-major.
-// labels: [batch_per_device], each in [0, classes).
+// Images of a batch for all steps: [count, 3, image_size, image_size] fp32, normalized, row-major. labels:
+// [count], each in [0, classes).
 struct Batch {
   std::span<const float> images;
   std::span<const std::int64_t> labels;
@@ -41,8 +41,9 @@ class BatchSource {
  public:
   virtual ~BatchSource() = default;
 
-  // The batch that all steps train on, if there is one. Without one, every step has its own.
-  virtual std::optional<Batch> same_every_step() const { return std::nullopt; }
+  using WritePart = std::function<void(std::int64_t first_image, const Batch& part)>;
+  // Passes on the batch that all steps train on, part by part. Without one, every step has its own.
+  virtual void write_lasting(const WritePart& /*write*/) const {}
   // The following batch, endlessly. It is valid until the third call after this one: a GPU copies it later
   // (Device::stage_batch). Throws Error(bad_data) when too many images are corrupt.
   virtual PixelBatch next() { throw std::logic_error("every step has the same batch"); }
@@ -76,14 +77,13 @@ struct BatchSourceOptions {
 // Reads and checks what can be checked before the first step. Throws Error(bad_data) with the file or folder.
 std::unique_ptr<BatchSource> make_batch_source(const BatchSourceOptions& options);
 
-// One batch on the host, the same at every step: made up, or from a file.
+// One batch on the host, the same at every step.
 class FixedBatch : public BatchSource {
  public:
   FixedBatch(std::string description, std::vector<float> images, std::vector<std::int64_t> labels)
       : description_(std::move(description)), images_(std::move(images)), labels_(std::move(labels)) {}
 
-  Batch batch() const { return {images_, labels_}; }
-  std::optional<Batch> same_every_step() const override { return batch(); }
+  void write_lasting(const WritePart& write) const override { write(0, {images_, labels_}); }
   std::size_t host_bytes() const override {
     return images_.size() * sizeof(float) + labels_.size() * sizeof(std::int64_t);
   }
@@ -95,8 +95,23 @@ class FixedBatch : public BatchSource {
   std::vector<std::int64_t> labels_;
 };
 
-// Pixels are standard normal, labels uniform over the classes; functions of (seed, rank, position) alone.
-FixedBatch synthetic_batch(const BatchSourceOptions& options);
+// Made up when it is written, in parts of kMostSyntheticElements or one image. Pixels are standard normal,
+// labels uniform over the classes; functions of (seed, rank, position) alone.
+class SyntheticBatch : public BatchSource {
+ public:
+  explicit SyntheticBatch(const BatchSourceOptions& options) : options_(options) {}
+
+  void write_lasting(const WritePart& write) const override;
+  std::size_t host_bytes() const override;
+  std::string description() const override { return "synthetic images and labels"; }
+
+ private:
+  std::int64_t image_elements() const { return 3 * options_.image_size * options_.image_size; }
+  std::int64_t images_at_once() const;
+
+  BatchSourceOptions options_;
+};
+inline constexpr std::int64_t kMostSyntheticElements = std::int64_t{1} << 23;  // at once: 32 MiB
 
 // A safetensors file, for every rank the same: `images` [n, 3, image_size, image_size] fp32, already
 // normalized, and `labels` [n] int64; the first batch_per_device rows are taken. Throws Error(bad_data).

@@ -1,24 +1,42 @@
 // Made-up data: one batch per rank.
+#include <algorithm>
+
 #include "base/random.h"
 #include "base/text.h"
 #include "bench/data/batch_source.h"
+#include "models/weights.h"
 
 namespace plumb {
 
-FixedBatch synthetic_batch(const BatchSourceOptions& options) {
-  const auto images = static_cast<std::size_t>(options.batch_per_device);
-  const auto pixels = static_cast<std::size_t>(3 * options.image_size * options.image_size);
-  std::vector<float> values(images * pixels);
-  std::vector<std::int64_t> labels(images);
+std::int64_t SyntheticBatch::images_at_once() const {
+  return std::clamp<std::int64_t>(kMostSyntheticElements / image_elements(), 1, options_.batch_per_device);
+}
+
+std::size_t SyntheticBatch::host_bytes() const {
+  return static_cast<std::size_t>(images_at_once() * image_elements()) * sizeof(float);
+}
+
+void SyntheticBatch::write_lasting(const WritePart& write) const {
   const auto key_of = [&](const char* content) {
-    return stream_key(options.seed, fmt::format("synthetic {} of rank {}", content, options.rank));
+    return stream_key(options_.seed, fmt::format("synthetic {} of rank {}", content, options_.rank));
   };
-  fill_normal(key_of("images"), 0, 1, values);
-  const PhiloxKey label_key = key_of("labels");
-  const auto classes = static_cast<std::uint64_t>(options.classes);
-  for (std::size_t i = 0; i < labels.size(); ++i)  // bias of the product: under classes / 2^32
-    labels[i] = static_cast<std::int64_t>((random_block(label_key, i)[0] * classes) >> 32);
-  return {"synthetic images and labels", std::move(values), std::move(labels)};
+  const PhiloxKey image_key = key_of("images"), label_key = key_of("labels");
+  const auto classes = static_cast<std::uint64_t>(options_.classes);
+  std::vector<float> images;
+  std::vector<std::int64_t> labels;
+  for (std::int64_t first = 0; first < options_.batch_per_device; first += images_at_once()) {
+    const std::int64_t count = std::min(images_at_once(), options_.batch_per_device - first);
+    images.resize(static_cast<std::size_t>(count * image_elements()));
+    fill_together(images, [&](std::span<float> part, std::size_t at) {
+      fill_normal(image_key, 0, 1, part, static_cast<std::uint64_t>(first * image_elements()) + at);
+    });
+    labels.resize(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < labels.size(); ++i) {  // bias of the product: under classes / 2^32
+      const std::uint64_t bits = random_block(label_key, static_cast<std::uint64_t>(first) + i)[0];
+      labels[i] = static_cast<std::int64_t>((bits * classes) >> 32);
+    }
+    write(first, {images, labels});
+  }
 }
 
 }  // namespace plumb

@@ -62,14 +62,6 @@ void start_state(BoundStep& step) {
        .loss_scale = scaling.kind == LossScaling::Kind::none ? 1 : scaling.initial});
 }
 
-void write_lasting_batch(BoundStep& step) {
-  const BenchOptions& options = step.options;
-  const bool synthetic = options.data == "synthetic" && options.batch.empty();
-  if (synthetic && step.device->make_synthetic_batch(options.seed, step.job.rank())) return;
-  if (const auto batch = step.source->same_every_step())
-    step.device->write_batch(batch->images, batch->labels);
-}
-
 }  // namespace
 
 BoundStep::BoundStep(PlannedStep&& step) : PlannedStep(std::move(step)) {
@@ -82,7 +74,9 @@ BoundStep::BoundStep(PlannedStep&& step) : PlannedStep(std::move(step)) {
   else
     distribute_tensors(*this, std::move(given));
   start_state(*this);
-  write_lasting_batch(*this);
+  source->write_lasting([&](std::int64_t first_image, const Batch& part) {
+    device->write_batch(first_image, part.images, part.labels);
+  });
 }
 
 TensorFile read_tensors(const Graph& graph, const Device& device) {

@@ -157,15 +157,19 @@ class CpuDevice final : public Device {
     read(tensors_.statistics.at(statistic), values);
   }
 
-  void write_batch(std::span<const float> images, std::span<const std::int64_t> labels) override {
+  void write_batch(std::int64_t first_image, std::span<const float> images,
+                   std::span<const std::int64_t> labels) override {
     // prepare() made this layout row-major: no reorder or primitive creation inside the timed window.
-    if (static_cast<std::int64_t>(images.size()) != graph_.values[0].shape.elements())
+    Shape part = graph_.values[0].shape;
+    part.n = static_cast<std::int64_t>(labels.size());
+    if (static_cast<std::int64_t>(images.size()) != part.elements() || first_image + part.n > graph_.batch())
       throw std::logic_error("batch of another size than its buffer");
+    const std::int64_t first = first_image * part.h * part.w * part.c;
     if (holds_bf16_images_)
-      std::ranges::transform(images, arena_.as<Bf16>(tensors_.values[0]), from_float<Bf16>);
+      std::ranges::transform(images, arena_.as<Bf16>(tensors_.values[0]) + first, from_float<Bf16>);
     else
-      std::ranges::copy(images, arena_.as(tensors_.values[0]));
-    std::ranges::copy(labels, arena_.as<std::int32_t>(tensors_.labels));  // narrowed
+      std::ranges::copy(images, arena_.as(tensors_.values[0]) + first);
+    std::ranges::copy(labels, arena_.as<std::int32_t>(tensors_.labels) + first_image);  // narrowed
   }
   void stage_batch(std::span<const std::uint8_t> pixels, std::span<const std::int32_t> labels) override {
     if (static_cast<std::int64_t>(pixels.size()) != graph_.values[0].shape.elements())

@@ -9,7 +9,6 @@
 #include "kernels/cuda/binding.h"
 #include "kernels/cuda/instruction_tuner.h"
 #include "kernels/cuda/own/optimizer.h"
-#include "kernels/cuda/own/synthetic.h"
 #include "kernels/cuda/plan/blocks.h"
 #include "kernels/cuda/plan/gpu_choice.h"
 #include "kernels/cuda/plan/window_shape.h"
@@ -119,14 +118,20 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     download(tensors_.statistics.at(statistic), values, {static_cast<std::int64_t>(values.size())});
   }
 
-  void write_batch(std::span<const float> images, std::span<const std::int64_t> labels) override {
-    if (static_cast<std::int64_t>(images.size()) != graph_.values[0].shape.elements())
+  void write_batch(std::int64_t first_image, std::span<const float> images,
+                   std::span<const std::int64_t> labels) override {
+    Shape part = graph_.values[0].shape;
+    part.n = static_cast<std::int64_t>(labels.size());
+    if (static_cast<std::int64_t>(images.size()) != part.elements() || first_image + part.n > graph_.batch())
       throw std::logic_error("batch of another size than its buffer");
-    upload(tensors_.values[0], images, nchw(graph_.values[0].shape));
+    Buffer held = buffers_[tensors_.values[0]];
+    const std::size_t image_bytes = held.bytes / static_cast<std::size_t>(graph_.batch());
+    held.bytes = image_bytes * labels.size();
+    const auto first = static_cast<std::size_t>(first_image);
+    upload(arena_.data(tensors_.values[0]) + first * image_bytes,
+           to_device_layout(images, nchw(part), held, layout_));
     const std::vector<std::int32_t> narrow(labels.begin(), labels.end());
-    check(cudaMemcpyAsync(arena_.data(tensors_.labels), narrow.data(), narrow.size() * sizeof(std::int32_t),
-                          cudaMemcpyHostToDevice, compute()));
-    synchronize();
+    upload(arena_.data(tensors_.labels) + first * sizeof(std::int32_t), std::as_bytes(std::span(narrow)));
   }
 
   // Copies to the half that the next iteration's parity picks, once the iteration before the last, which read
@@ -149,23 +154,6 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     enqueue(tensors_.staged_labels, labels);
     check(cudaEventRecord(staged_[half].get(), input));
     ++batches_;
-  }
-
-  bool make_synthetic_batch(std::uint64_t seed, int rank) override {
-    if (stages_batches()) return false;
-    const Buffer& images = buffers_[tensors_.values[0]];
-    const Shape& shape = graph_.values[0].shape;
-    const auto held = static_cast<std::int64_t>(images.bytes / bytes_of(images.dtype));
-    launch_synthetic_batch(synthetic_keys(seed, rank), classes(),
-                           {.images = arena_.data(tensors_.values[0]),
-                            .labels = arena_.as<std::int32_t>(tensors_.labels),
-                            .shape = shape,
-                            .held_channels = held / (shape.n * shape.h * shape.w),
-                            .dtype = images.dtype,
-                            .layout = layout_},
-                           compute());
-    synchronize();
-    return true;
   }
 
   void write_state(const StepState& step) override {
@@ -282,15 +270,6 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     // Padding and the gaps between gradients stay zero.
     check(cudaMemsetAsync(memory_.get(), 0, bytes, compute()));
     synchronize();
-  }
-
-  bool stages_batches() const { return tensors_.staged_images != kNone; }
-  std::int64_t classes() const {
-    for (const Op& op : graph_.ops) {
-      if (const auto* loss = std::get_if<SoftmaxLoss>(&op)) return graph_.values[loss->in].shape.c;
-      if (const auto* loss = std::get_if<MarginLoss>(&op)) return loss->classes;
-    }
-    throw std::logic_error("a Graph without a loss has no classes");
   }
 
   void upload(BufferId buffer, std::span<const float> values, const std::vector<std::int64_t>& dims) {

@@ -243,7 +243,11 @@ void CheckedProgram::write(const TestTensors& tensors) {
     device_.write_statistic(s, tensors.statistics[s]);
     refresh(program_.tensors.statistics[s]);
   }
-  device_.write_batch(tensors.images, tensors.labels);
+  const std::span<const float> images = tensors.images;
+  const std::span<const std::int64_t> labels = tensors.labels;
+  const std::size_t image = images.size() / labels.size();
+  device_.write_batch(1, images.subspan(image), labels.subspan(1));
+  device_.write_batch(0, images.first(image), labels.first(1));
   refresh(program_.tensors.values[0]);
   refresh(program_.tensors.labels);
 }
@@ -257,13 +261,6 @@ void CheckedProgram::stage(const std::vector<std::uint8_t>& pixels, const std::v
   device_.synchronize();
   refresh(program_.tensors.staged_images);
   refresh(program_.tensors.staged_labels);
-}
-
-bool CheckedProgram::make_synthetic_batch(std::uint64_t seed, int rank) {
-  const bool made = device_.make_synthetic_batch(seed, rank);
-  refresh(program_.tensors.values[0]);
-  refresh(program_.tensors.labels);
-  return made;
 }
 
 StepState CheckedProgram::state() {

@@ -329,28 +329,5 @@ TEST_F(Layers, BatchesOfBytesAreNormalized) {
   }
 }
 
-TEST_F(GpuLayers, SyntheticBatchesAreThoseOfTheHost) {
-  GraphBuilder b({5, 19, 19, 3});
-  const Graph graph = b.classify(b.conv(kImages, 8, {}), 1000);
-  for (const int rank : {0, 3}) {
-    FixedBatch source =
-        synthetic_batch({.batch_per_device = 5, .image_size = 19, .classes = 1000, .seed = 42, .rank = rank});
-    const Batch batch = source.batch();
-    for (const Offer& offer : offers()) {
-      if (!fits(graph, offer) || offer.compute_capability != 0) continue;
-      CheckedProgram program(*device(), graph, {}, describe(graph, offer.describe, device()->limits()));
-      ASSERT_TRUE(program.make_synthetic_batch(42, rank));
-      const Tensors& tensors = program.program().tensors;
-      const double unit = unit_roundoff(program.program().buffers[tensors.values[0]].dtype);
-      const Doubles& images = program.held(tensors.values[0]);
-      ASSERT_EQ(images.size(), batch.images.size());
-      // The kernel rounds an angle by up to 2^-22, which the radius multiplies by up to 6.67.
-      for (std::size_t i = 0; i < images.size(); ++i)
-        ASSERT_NEAR(images[i], batch.images[i], 32 * 0x1p-24 + 1.1 * unit * std::abs(images[i])) << i;
-      EXPECT_EQ(program.held(tensors.labels), Doubles(batch.labels.begin(), batch.labels.end()));
-    }
-  }
-}
-
 }  // namespace
 }  // namespace plumb

@@ -61,7 +61,7 @@ GraphRun train(Device& device, const Graph& graph, const TestTensors& tensors, c
   device.prepare(graph, options.rule, program);
   device.bind(program, plan_memory(program));
   write_tensors(device, graph, tensors);
-  if (!options.other_batches) device.write_batch(tensors.images, tensors.labels);
+  if (!options.other_batches) device.write_batch(0, tensors.images, tensors.labels);
   const LossScaling& scaling = options.rule.loss_scaling;
   const float loss_scale = scaling.kind == LossScaling::Kind::none ? 1 : scaling.initial;
   device.write_state({.learning_rate = options.learning_rate, .loss_scale = loss_scale});

@@ -119,7 +119,6 @@ TABLE = (
     Row("product_norm_factors<*,16>", loads=16, narrow="load 4, store 8"),
     # Sine and cosine reduce large arguments with an array in local memory.
     Row("finish_rows<*>", stack=40),
-    Row("synthetic_batch<*>", stack=32),
 )
 
 

@@ -64,7 +64,7 @@ GraphRun run_on_cpu(const Graph& graph, const TestTensors& tensors, const GraphR
   device->prepare(graph, options.rule, program);
   device->bind(program, plan_memory(program));
   write_tensors(*device, graph, tensors);
-  device->write_batch(tensors.images, tensors.labels);
+  device->write_batch(0, tensors.images, tensors.labels);
   device->write_state({.first_sample = options.first_sample, .learning_rate = options.learning_rate});
 
   GraphRun run;

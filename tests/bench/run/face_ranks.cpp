@@ -73,7 +73,7 @@ void write_batch(const Job& job, const FaceTraining& training, const Graph& grap
     pixel = training.pixel_factor * (static_cast<float>(random() % 2001) / 1000 - 1);
   const auto count = static_cast<std::size_t>(shape.n);
   const std::size_t first = count * static_cast<std::size_t>(job.rank());
-  device.write_batch(images, std::span(training.labels).subspan(first, count));
+  device.write_batch(0, images, std::span(training.labels).subspan(first, count));
 }
 
 void write_start(const Job& job, const FaceTraining& training, const Graph& graph, Device& device) {

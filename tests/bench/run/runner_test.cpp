@@ -30,7 +30,7 @@ class LoggingDevice : public Device, StepCapture {
   void read_gradient(ParameterId, std::span<float>) const override {}
   void write_statistic(StatisticId, std::span<const float>) override {}
   void read_statistic(StatisticId, std::span<float>) const override {}
-  void write_batch(std::span<const float>, std::span<const std::int64_t>) override {}
+  void write_batch(std::int64_t, std::span<const float>, std::span<const std::int64_t>) override {}
   void stage_batch(std::span<const std::uint8_t>, std::span<const std::int32_t>) override {}
   void write_state(const StepState&) override {}
   IterationMetrics metrics(std::uint64_t) const override { return {}; }
