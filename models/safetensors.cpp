@@ -7,13 +7,13 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "base/error.h"
 #include "base/output.h"
+#include "base/shallow_json.h"
 #include "models/weights.h"
 
 namespace plumb {
@@ -22,14 +22,13 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian");
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 using Bytes = std::span<const std::byte>;
 
 constexpr std::uint64_t kLengthBytes = 8;
 constexpr std::uint64_t kMaxHeaderBytes = std::uint64_t{4} << 20;
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{8} << 30;
 constexpr std::size_t kMaxDims = 8;
-constexpr int kHeaderDepth = 3;  // {name: {key: [offsets]}}
 constexpr const char* kMetadata = "__metadata__";
 
 // A tensor as declared in the header; offsets in bytes from the end of the header.
@@ -91,58 +90,13 @@ Entry parse_entry(const fs::path& path, const std::string& name, const Json& jso
   return {name, is_float, {dims.begin(), dims.end()}, offsets[0], offsets[1]};
 }
 
-// Rejects excess nesting and duplicate names before anything is kept. (A callback of Json::parse could do so,
-// too, but with one every value that ends is looked for among all members of its object.)
-class HeaderWatch : public nlohmann::json_sax<Json> {
- public:
-  explicit HeaderWatch(const fs::path& path) : path_(path) {}
-
-  bool key(std::string& name) override {
-    if (depth_ == 1 && !names_.insert(name).second) refuse_tensor(path_, name, "it is described twice");
-    return true;
-  }
-  bool start_object(std::size_t) override { return begin(); }
-  bool start_array(std::size_t) override { return begin(); }
-  bool end_object() override { return end(); }
-  bool end_array() override { return end(); }
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(std::int64_t) override { return true; }
-  bool number_unsigned(std::uint64_t) override { return true; }
-  bool number_float(double, const std::string&) override { return true; }
-  bool string(std::string&) override { return true; }
-  bool binary(Json::binary_t&) override { return true; }
-  bool parse_error(std::size_t, const std::string&, const Json::exception&) override { return false; }
-
- private:
-  bool begin() {
-    if (depth_++ >= kHeaderDepth) refuse(path_, "the header is nested deeper than the format allows");
-    return true;
-  }
-  bool end() {
-    --depth_;
-    return true;
-  }
-
-  const fs::path& path_;
-  int depth_ = 0;
-  std::set<std::string> names_;
-};
-
-// The header as JSON.
-Json parse_header(const fs::path& path, const std::string& text) {
-  HeaderWatch watch(path);
-  if (!Json::sax_parse(text, &watch)) refuse(path, "the header is not valid JSON");
-  Json header = Json::parse(text, nullptr, false);
-  if (!header.is_object()) refuse(path, "the header is not a JSON object");
-  return header;
-}
-
 // Entries in data order; together they must cover the `data_bytes` after the header without gap or overlap.
 std::vector<Entry> parse_entries(const fs::path& path, const std::string& header_text,
                                  std::uint64_t data_bytes) {
   std::vector<Entry> entries;
-  const Json header = parse_header(path, header_text);
+  const Json header = parse_shallow_json(header_text);
+  if (!header.is_object())
+    refuse(path, "the header is not a JSON object of at most {} tensors", kMostJsonKeys);
   for (const auto& [name, json] : header.items())
     if (name != kMetadata) entries.push_back(parse_entry(path, name, json));
   std::ranges::sort(entries, {}, [](const Entry& entry) { return std::pair(entry.begin, entry.end); });
@@ -219,7 +173,7 @@ Bytes bytes_of(const std::string& name, const std::vector<std::int64_t>& dims,
 }
 
 // Length, and JSON padded with spaces so that the data after it starts at a multiple of 8 bytes.
-std::string framed(const nlohmann::ordered_json& header) {
+std::string framed(const Json& header) {
   std::string text = header.dump();
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const std::uint64_t bytes = text.size();
@@ -249,7 +203,7 @@ TensorFile read_safetensors(const fs::path& path, const std::string& option) {
 
 void write_safetensors(const fs::path& path, const TensorFile& file, const std::string& option) {
   OutputFile out({.option = option, .path = path});
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  Json header = Json::object();
   std::vector<Bytes> data;
   std::size_t end = 0;
   const auto add = [&](const std::string& name, const char* dtype, const std::vector<std::int64_t>& dims,
