@@ -9,7 +9,6 @@
 
 #include "base/console/messages.h"
 #include "base/console/print.h"
-#include "base/console/progress.h"
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/output.h"
@@ -19,7 +18,7 @@
 #include "launch/host_launcher.h"
 #include "launch/sweep/sweep.h"
 #include "launch/verdict/accept_plan.h"
-#include "launch/verdict/host_checks.h"
+#include "launch/verdict/host_steps.h"
 #include "launch/verdict/scaling_checks.h"
 #include "plumbline/command.h"
 #include "plumbline/engine.h"
@@ -29,8 +28,8 @@ namespace {
 
 constexpr int kSignalCode = 128;
 constexpr double kLinkPatienceSeconds = 60, kLinkPatiencePerHost = 20;
-constexpr int kAgain = 3;  // more runs of a device that seems slow
 constexpr const char *kExpectationInFolder = "expect.json", *kRuns = "scaling";
+constexpr int kLinksAgain = 3;  // more measurements of links that seem slow
 
 // expect.json in the folder of an earlier accept.
 fs::path earlier_expectation(const std::string& folder) {
@@ -41,37 +40,34 @@ fs::path earlier_expectation(const std::string& folder) {
   return file;
 }
 
-// The steps of a command, each of which adds its checks to the verdict.
-class Acceptance {
+// The steps of `plumbline accept`, after those that it shares with others.
+class Acceptance : private HostSteps {
  public:
   explicit Acceptance(const AcceptArguments& arguments)
-      : arguments_(arguments),
-        work_(arguments.work),
-        references_(reference_speeds(arguments.work.reference)),
+      : HostSteps(arguments.work, arguments.quiet ? Terminal{} : terminal_of(stderr)),
+        arguments_(arguments),
         hosts_(named_hosts(arguments.hosts)),
-        transport_arguments_(arguments.hosts),
-        line_(stderr, arguments.quiet ? Terminal{} : terminal_of(stderr)),
         messages_(stderr, terminal_of(stderr), arguments.quiet ? Loudness::quiet : Loudness::usual) {
+    asks_others = work.program.empty();
     if (!arguments.expect.empty())
-      expectation_ = read_expectation(arguments.expect);
+      expectation = read_expectation(arguments.expect);
     else if (!arguments.against.empty())
-      expectation_ = read_expectation(earlier_expectation(arguments.against));
-    if (expectation_ && work_.options.empty()) work_.options = expectation_->options;
+      expectation = read_expectation(earlier_expectation(arguments.against));
+    if (expectation && work.options.empty()) work.options = expectation->options;
     if (!arguments.device.empty()) {
-      if (!expectation_) expectation_.emplace();
-      expectation_->devices.insert(expectation_->devices.begin(), expected_device(arguments.device));
+      if (!expectation) expectation.emplace();
+      expectation->devices.insert(expectation->devices.begin(), expected_device(arguments.device));
     }
+    HostArguments way = arguments.hosts;
     is_in_slurm_ = hosts_.names.empty() && !environment_variable("SLURM_JOB_NODELIST").empty();
     if (is_in_slurm_) {
       hosts_ = read_host_list("SLURM_JOB_NODELIST", environment_variable("SLURM_JOB_NODELIST"));
-      if (transport_arguments_.ssh.empty()) transport_arguments_.ssh = "srun";
+      if (way.ssh.empty()) way.ssh = "srun";
     }
     if (hosts_.names.empty())
       throw Error(ExitCode::usage,
                   "no hosts given; pass -H node[1-4] or --hostfile, or start it in a Slurm job");
-    transport_ = transport_of(transport_arguments_, hosts_.user);
-    verdict_.hosts = hosts_.names;
-    verdict_.began = utc_now();
+    set_hosts(way, hosts_);
     folder_ = arguments.output.empty() ? "accept/" + utc_now("%F_%H%M%S") : arguments.output;
   }
 
@@ -88,12 +84,12 @@ class Acceptance {
     messages_.say(fmt::format("plumbline: about {:.1f} min for {}; files in {}",
                               plan_for(hosts_.names.size()).seconds() / 60,
                               counted(hosts_.names.size(), "host"), folder_.string()));
-    add_facts(verdict_, answers_, expectation_ ? &*expectation_ : nullptr);
-    if (!verdict_.kept().empty()) judge_devices_alone();
-    if (verdict_.kept().size() > 1) attempt("links", &Acceptance::judge_links);
-    if (!verdict_.kept().empty()) attempt("scaling", &Acceptance::judge_scaling);
-    verdict_.seconds = wall_seconds() - start;
-    verdict_.folder = folder_.string();
+    judge_facts();
+    judge_devices(plan_for(verdict.kept().size()).run_seconds(), devices_per_host() > 1);
+    if (verdict.kept().size() > 1) attempt("links", &Acceptance::judge_links);
+    if (!verdict.kept().empty()) attempt("scaling", &Acceptance::judge_scaling);
+    verdict.seconds = wall_seconds() - start;
+    verdict.folder = folder_.string();
     return tell();
   }
 
@@ -104,14 +100,13 @@ class Acceptance {
       (this->*step)();
     } catch (const Error& error) {
       if (static_cast<int>(error.code()) > kSignalCode) throw;
-      verdict_.add({.check = check,
-                    .where = verdict_.kept(),
-                    .hosts = verdict_.kept(),
-                    .outcome = Outcome::unknown,
-                    .remark = error.what()});
+      verdict.add({.check = check,
+                   .where = verdict.kept(),
+                   .hosts = verdict.kept(),
+                   .outcome = Outcome::unknown,
+                   .remark = error.what()});
     }
   }
-  void show(const std::string& step) { line_.draw(step); }
 
   void make_folder() {
     const Output output{.option = "--output", .path = folder_.string()};
@@ -122,35 +117,6 @@ class Acceptance {
     fs::create_directories(folder_ / "output", error);
   }
 
-  void ask() {
-    answers_ = ask_hosts(hosts_.names, arguments_.hosts, transport_,
-                         {.program = screened_program(work_),
-                          .others = work_.program.empty(),
-                          .log_folder = temporary_folder()},
-                         nullptr, signals_);
-  }
-
-  std::vector<HostAnswer> good_answers() const {
-    std::vector<HostAnswer> good;
-    const std::vector<std::string> kept = verdict_.kept();
-    for (const HostAnswer& answer : answers_)
-      if (std::ranges::count(kept, answer.name) > 0) good.push_back(answer);
-    return good;
-  }
-
-  int devices_per_host() const {
-    std::size_t fewest = 0;
-    for (const HostAnswer& answer : answers_)
-      if (answer.answered && answer.facts.program.libraries.contains("CUDA") && !answer.facts.gpus.empty())
-        fewest = fewest == 0 ? answer.facts.gpus.size() : std::min(fewest, answer.facts.gpus.size());
-    return std::max(1, static_cast<int>(fewest));
-  }
-  bool has_gpus() const {
-    return std::ranges::any_of(answers_, [](const HostAnswer& answer) {
-      return answer.facts.program.libraries.contains("CUDA") && !answer.facts.gpus.empty();
-    });
-  }
-
   AcceptPlan plan_for(std::size_t hosts) const {
     return {.hosts = static_cast<int>(hosts),
             .devices_per_host = devices_per_host(),
@@ -158,55 +124,12 @@ class Acceptance {
             .start_seconds = has_gpus() ? 15.0 : 3.0};
   }
 
-  // Hosts with a device that would fail now, if `busy` hosts are.
-  std::vector<std::string> slow_hosts(const std::vector<ScreenedDevice>& devices,
-                                      const BusyHosts& busy) const {
-    Verdict so_far{.hosts = verdict_.kept()};
-    const ScreenReport report = judge_devices(so_far.hosts, devices);
-    add_devices(so_far, report, expectation_ ? &*expectation_ : nullptr, busy);
-    return so_far.excluded();
-  }
-
-  // Runs each device alone, then all at once. Devices that seem slow run again, because a burst of other work
-  // is not a fault; all of them do if they vary too much to tell.
-  void judge_devices_alone() {
-    const std::vector<HostAnswer> good = good_answers();
-    std::vector<ScreenedDevice> devices = screened_devices(good);
-    show(fmt::format("{} alone, then all at once", counted(devices.size(), "device")));
-    ScreenWork work = work_;
-    work.seconds = std::min(work.seconds, plan_for(good.size()).run_seconds());
-    // Hosts on one machine would take CPUs from each other.
-    const BusyHosts busy = busy_hosts(good);
-    DeviceRuns runs(work, references_, transport_, good,
-                    busy.on_one_machine > 1 ? 1 : static_cast<std::size_t>(arguments_.hosts.most_at_once),
-                    [](std::size_t) {});
-    runs.alone(devices);
-    const std::vector<std::string> kept = verdict_.kept();
-    for (int again = 0; again < kAgain; ++again) {
-      std::vector<std::string> slow = slow_hosts(devices, {});
-      // What is far off twice stays so.
-      if (again > 0)
-        for (const std::string& host : slow_hosts(devices, {.names = kept})) std::erase(slow, host);
-      const ScreenReport report = judge_devices(kept, devices);
-      const bool vary = !expectation_ && report.was_judged && !report.can_tell();
-      std::vector<std::size_t> indices;
-      for (std::size_t i = 0; i < devices.size(); ++i)
-        if (vary || std::ranges::count(slow, devices[i].host) > 0) indices.push_back(i);
-      if (indices.empty()) break;
-      runs.alone(devices, indices);
-    }
-    if (devices_per_host() > 1) runs.together(devices);
-    if (devices.size() > 2) runs.compare_bits(devices);
-    screen_ = judge_devices(kept, devices);
-    add_devices(verdict_, screen_, expectation_ ? &*expectation_ : nullptr, busy);
-  }
-
   SweepLauncher launcher() const {
     SweepLauncher launcher{.command = find_launch_run().string(), .arguments = {}};
-    launcher.programs = fs::path(screened_program(work_)).parent_path();
+    launcher.programs = fs::path(screened_program(work)).parent_path();
     const std::string user = hosts_.user.empty() ? "" : hosts_.user + "@";
     std::string list;
-    for (const std::string& host : verdict_.kept()) append_part(list, user + host, ",");
+    for (const std::string& host : verdict.kept()) append_part(list, user + host, ",");
     launcher.hosts = SweepHosts{.list = list, .via = is_in_slurm_ ? "srun" : ""};
     if (const std::string& ssh = arguments_.hosts.ssh; !ssh.empty() && !ssh.starts_with("srun"))
       launcher.arguments = {"--mca", "plm_rsh_agent", ssh};
@@ -215,31 +138,31 @@ class Acceptance {
 
   // A failed run counts against the hosts that its message names. Without a name it can't tell.
   void add_failed_run(const std::string& check, const std::string& why) {
-    const std::vector<std::string> named = hosts_named_in(why, verdict_.kept());
-    verdict_.add({.check = check,
-                  .where = named.empty() ? verdict_.kept() : named,
-                  .hosts = named,
-                  .outcome = named.empty() ? Outcome::unknown : Outcome::fail,
-                  .remark = why});
+    const std::vector<std::string> named = hosts_named_in(why, verdict.kept());
+    verdict.add({.check = check,
+                 .where = named.empty() ? verdict.kept() : named,
+                 .hosts = named,
+                 .outcome = named.empty() ? Outcome::unknown : Outcome::fail,
+                 .remark = why});
   }
 
   std::optional<ExpectedLink> expected_link() const {
     if (arguments_.link) return ExpectedLink{*arguments_.link * kGiga, "--link"};
-    if (expectation_ && expectation_->link_bytes_per_second)
-      return ExpectedLink{*expectation_->link_bytes_per_second, "expect.json"};
+    if (expectation && expectation->link_bytes_per_second)
+      return ExpectedLink{*expectation->link_bytes_per_second, "expect.json"};
     return {};
   }
 
   // All pairs of hosts once; nothing if that failed, which is then a check.
   std::optional<Links> measured_pairs() {
-    const int hosts = static_cast<int>(verdict_.kept().size());
+    const int hosts = static_cast<int>(verdict.kept().size());
     const fs::path file = folder_ / kLinksFile, said = folder_ / "output" / "links.txt";
     std::error_code error;
     for (const fs::path& old : {file, said}) fs::remove(old, error);
     std::vector<std::string> words = hosts_words(launcher(), hosts, 1);
     words.insert(words.end(), {(launcher().programs / "bench_allreduce").string(), "--pairs", "--device",
                                "cpu", "--output", file.string()});
-    const ChildEnd end = run_child({words, said, fs::absolute(folder_).string()}, signals_,
+    const ChildEnd end = run_child({words, said, fs::absolute(folder_).string()}, signals,
                                    kLinkPatienceSeconds + kLinkPatiencePerHost * hosts, [] {});
     if (end.signal != 0)
       throw Error(static_cast<ExitCode>(kSignalCode + end.signal), "stopped by signal {}", end.signal);
@@ -253,8 +176,8 @@ class Acceptance {
   void judge_links() {
     show("links between hosts");
     links_ = measured_pairs();
-    for (int again = 0; links_ && again < kAgain; ++again) {
-      Verdict so_far{.hosts = verdict_.kept()};
+    for (int again = 0; links_ && again < kLinksAgain; ++again) {
+      Verdict so_far{.hosts = verdict.kept()};
       add_links(so_far, *links_, expected_link());
       if (so_far.excluded().empty()) break;
       if (const auto more = measured_pairs()) keep_better_pairs(*links_, *more);
@@ -262,17 +185,17 @@ class Acceptance {
     if (!links_) return;
     write_output({.option = "--output", .path = (folder_ / kLinksFile).string(), .overwrite = true},
                  to_json(*links_).dump(1) + "\n");
-    add_links(verdict_, *links_, expected_link(), busy_hosts(good_answers()));
+    add_links(verdict, *links_, expected_link(), busy_hosts(good_answers()));
   }
 
   SweepPlan scaling_plan() const {
     SweepGroup group{.name = "step",
-                     .program = fs::path(screened_program(work_)).filename().string(),
-                     .options = work_.options};
-    if (work_.options.empty() && !has_gpus()) group.options = small_cpu_step();
+                     .program = fs::path(screened_program(work)).filename().string(),
+                     .options = work.options};
+    if (work.options.empty() && !has_gpus()) group.options = small_cpu_step();
     std::vector<std::string> question = group.options;
     question.emplace_back("--print-config");
-    const Json asked = ask_engine(screened_program(work_), question);
+    const Json asked = ask_engine(screened_program(work), question);
     group.model = asked.value("backbone", "resnet50");
     group.precision = asked.at("precision");
     group.batch_per_device = 64;
@@ -280,7 +203,7 @@ class Acceptance {
       group.batch_per_device = batch.get<int>();
     else
       group.options.insert(group.options.end(), {"--bs", std::to_string(group.batch_per_device)});
-    return plumb::scaling_plan(plan_for(verdict_.kept().size()), std::move(group), launcher(), has_gpus());
+    return plumb::scaling_plan(plan_for(verdict.kept().size()), std::move(group), launcher(), has_gpus());
   }
 
   void judge_scaling() {
@@ -307,21 +230,21 @@ class Acceptance {
       if (reasons.insert(failed.reason).second) add_failed_run("scaling", failed.reason);
     if (outcome.finished == 0 || plan.runs.size() < 2) return;
     const BusyHosts busy = busy_hosts(good_answers());
-    add_scaling(verdict_, {.runs = folder.runs(),
-                           .links = links_,
-                           .expected_link = expected_link() ? std::optional(expected_link()->bytes_per_second)
-                                                            : std::nullopt,
-                           .shares_machine = busy.on_one_machine > 1,
-                           .hosts = verdict_.kept()});
+    add_scaling(verdict, {.runs = folder.runs(),
+                          .links = links_,
+                          .expected_link = expected_link() ? std::optional(expected_link()->bytes_per_second)
+                                                           : std::nullopt,
+                          .shares_machine = busy.on_one_machine > 1,
+                          .hosts = verdict.kept()});
     if (!arguments_.against.empty())
-      add_against(verdict_, folder.runs(), SweepFolder{fs::path(arguments_.against) / kRuns}.runs(),
+      add_against(verdict, folder.runs(), SweepFolder{fs::path(arguments_.against) / kRuns}.runs(),
                   !busy.names.empty());
   }
 
   Expectation good_values() const {
-    Expectation good = measured_expectation(screen_, links_, verdict_.kept());
-    good.source = fmt::format("accept of {}, {}", counted(verdict_.kept().size(), "host"), verdict_.began);
-    good.options = work_.options;
+    Expectation good = measured_expectation(devices, links_, verdict.kept());
+    good.source = fmt::format("accept of {}, {}", counted(verdict.kept().size(), "host"), verdict.began);
+    good.options = work.options;
     good.devices_per_host = has_gpus() ? devices_per_host() : 0;
     return good;
   }
@@ -333,42 +256,32 @@ class Acceptance {
   }
 
   int tell() {
-    line_.clear();
-    const std::vector<std::string> excluded = verdict_.excluded();
+    line.clear();
+    const std::vector<std::string> excluded = verdict.excluded();
     if (!excluded.empty())
-      verdict_.next = fmt::format("repair {}, then plumbline accept -H {}", fmt::join(excluded, ", "),
-                                  arguments_.hosts.hosts.empty() ? "…" : arguments_.hosts.hosts);
-    const std::string text = verdict_text(verdict_), json = json_text(verdict_json(verdict_));
+      verdict.next = fmt::format("repair {}, then plumbline accept -H {}", fmt::join(excluded, ", "),
+                                 arguments_.hosts.hosts.empty() ? "…" : arguments_.hosts.hosts);
+    const std::string text = verdict_text(verdict), json = json_text(verdict_json(verdict));
     std::string exclude;
     for (const std::string& host : excluded) exclude += host + "\n";
     for (const auto& [name, content] : {std::pair{"accept.txt", text},
                                         {kVerdictFile, json},
-                                        {"junit.xml", verdict_junit(verdict_)},
+                                        {"junit.xml", verdict_junit(verdict)},
                                         {"exclude.txt", exclude},
-                                        {"plumbline.prom", verdict_prometheus(verdict_)}})
+                                        {"plumbline.prom", verdict_prometheus(verdict)}})
       write_output({.option = "--output", .path = (folder_ / name).string(), .overwrite = true}, content);
-    if (!verdict_.kept().empty()) save_good_values();
+    if (!verdict.kept().empty()) save_good_values();
     print_text(arguments_.json ? json : text);
     write_accept_report(folder_);
-    const bool has_measured = !screen_.devices.empty();
-    return has_measured ? exit_code_of(verdict_.outcome()) : static_cast<int>(ExitCode::unavailable);
+    const bool has_measured = !devices.empty();
+    return has_measured ? exit_code_of(verdict.outcome()) : static_cast<int>(ExitCode::unavailable);
   }
 
   const AcceptArguments& arguments_;
-  ScreenWork work_;
-  const std::vector<ReferenceSpeed> references_;
   HostList hosts_;
-  HostArguments transport_arguments_;
-  HostTransport transport_;
   bool is_in_slurm_ = false;  // without -H: its hosts, reached by srun
-  std::optional<Expectation> expectation_;
-  LiveLine line_;
   Messages messages_;
-  SignalWatch signals_;
   fs::path folder_;
-  Verdict verdict_;
-  std::vector<HostAnswer> answers_;
-  ScreenReport screen_;
   std::optional<Links> links_;
 };
 

@@ -14,11 +14,8 @@
 #include "base/text.h"
 #include "base/text_table.h"
 #include "base/units.h"
-#include "launch/hosts/ask_hosts.h"
-#include "launch/hosts/device_runs.h"
-#include "launch/verdict/host_checks.h"
+#include "launch/verdict/host_steps.h"
 #include "plumbline/command.h"
-#include "results/record/schema.h"
 
 namespace plumb {
 namespace {
@@ -94,53 +91,28 @@ void add_loop(Verdict& verdict, const Expectation& expectation, const std::strin
   verdict.add(std::move(check));
 }
 
-// Several devices at once, as seconds count; they are held against what such devices reach together.
-void run_together(DeviceRuns& runs, std::vector<ScreenedDevice>& devices,
-                  std::optional<Expectation>& expectation) {
-  runs.together(devices);
-  for (ScreenedDevice& device : devices) device.alone = device.together;
-  if (devices.size() > 2) runs.compare_bits(devices);
-  if (expectation)
-    for (ExpectedDevice& expected : expectation->devices)
-      expected.images_per_second = expected.images_per_second_together.value_or(expected.images_per_second);
-}
-
 Verdict judge_this_host(const CheckArguments& arguments) {
   const double start = wall_seconds();
-  Verdict verdict{.began = utc_now()};
-  std::optional<Expectation> expectation;
+  HostSteps steps({.program = arguments.program, .reference = arguments.reference}, Terminal{});
   const std::string file = arguments.expect.empty() ? kExpectationFile : arguments.expect;
   if (std::error_code error; !arguments.expect.empty() || fs::exists(file, error))
-    expectation = read_expectation(file);
-  ScreenWork work{.program = arguments.program, .reference = arguments.reference};
-  if (expectation) work.options = expectation->options;
-  const std::vector<ReferenceSpeed> references = reference_speeds(work.reference);
-  const SignalWatch signals;
-  const std::vector<HostAnswer> answers{
-      ask_this_host({.program = screened_program(work), .log_folder = temporary_folder()}, signals)};
-  const std::string& host = answers.front().name;
-  verdict.hosts = {host};
-  add_facts(verdict, answers, expectation ? &*expectation : nullptr);
-  if (!expectation)
+    steps.expectation = read_expectation(file);
+  if (steps.expectation) steps.work.options = steps.expectation->options;
+  // A run's start takes seconds of its own.
+  steps.work.seconds = std::max(1.0, arguments.budget_seconds / 4);
+  steps.work.run_timeout_seconds = std::max(arguments.budget_seconds, 30.0);
+  steps.ask();
+  steps.judge_facts();
+  Verdict& verdict = steps.verdict;
+  if (!steps.expectation)
     verdict.add({.check = "expectation",
-                 .where = {host},
+                 .where = verdict.hosts,
                  .outcome = Outcome::unknown,
                  .remark = fmt::format("no {}: write it by plumbline accept --save-expect", file)});
-  std::vector<ScreenedDevice> devices = screened_devices(answers);
-  // A run's start takes seconds of its own.
-  work.seconds = std::max(1.0, arguments.budget_seconds / 4);
-  work.run_timeout_seconds = std::max(arguments.budget_seconds, 30.0);
-  if (verdict.outcome() != Outcome::fail) {
-    DeviceRuns runs(work, references, {}, answers, 1, [](std::size_t) {});
-    if (devices.size() > 1)
-      run_together(runs, devices, expectation);
-    else
-      runs.alone(devices);
-    add_devices(verdict, judge_devices(verdict.hosts, devices), expectation ? &*expectation : nullptr,
-                busy_hosts(answers));
-    if (expectation)
-      add_loop(verdict, *expectation, host, answers.front().facts.gpus.size(), arguments.budget_seconds);
-  }
+  steps.judge_devices_once(steps.work.seconds);
+  if (steps.expectation && !verdict.kept().empty())
+    add_loop(verdict, *steps.expectation, verdict.hosts.front(), steps.answers.front().facts.gpus.size(),
+             arguments.budget_seconds);
   verdict.seconds = wall_seconds() - start;
   return verdict;
 }

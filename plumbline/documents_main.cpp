@@ -5,7 +5,6 @@
 #include "base/options/documents.h"
 #include "launch/hosts/findings.h"
 #include "launch/hosts/host_facts.h"
-#include "launch/hosts/screening.h"
 #include "launch/sweep/sweep_journal.h"
 #include "launch/verdict/expectation.h"
 #include "launch/verdict/verdict.h"
@@ -43,7 +42,6 @@ int main(int argc, char** argv) {
     documents.write_schema("environment", environment_schema());
     documents.write_schema("expect", expectation_schema());
     documents.write_schema("host", host_schema());
-    documents.write_schema("screen", screen_schema());
     documents.write_schema("sweep", sweep_schema());
     documents.write_schema("verdict", verdict_schema());
     documents.write_schema("version", version_schema());

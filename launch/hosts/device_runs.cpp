@@ -1,20 +1,12 @@
 #include "launch/hosts/device_runs.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
-#include <utility>
 
-#include "base/console/print.h"
 #include "base/output.h"
 #include "base/paths.h"
-#include "base/process/child_process.h"
 #include "base/shallow_json.h"
 #include "base/text.h"
 #include "base/text_table.h"
@@ -29,77 +21,33 @@ constexpr double kBitsSeconds = 1e-6;       // iterations alone decide their len
 constexpr int kComparedIterations = 10;
 constexpr double kTransportSeconds = 20;  // that a run's way there and back may take on top
 
-Error unusable_tmpdir(const std::string& folder, const std::string& why) {
-  return cannot_create({.option = "TMPDIR", .path = folder}, "cannot create a folder in it: " + why,
-                       "set TMPDIR to another folder");
-}
+// Runs the words that follow its time limit, with a folder for the files of that run, which goes with it. In
+// a step of srun a single process is no rank of Slurm's, as MPI would take it for.
+constexpr const char* kRunInScratchFolder = R"(
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/plumbline-screen-XXXXXX") || exit
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 143' HUP INT TERM
+unset $(env | sed -n 's/^\(SLURM_[A-Za-z0-9_]*\|PMI[A-Za-z0-9_]*\)=.*/\1/p')
+limit=$1 && shift
+timeout --foreground --kill-after=10 "$limit" env "$@" --log-dir "$scratch/logs" --output "$scratch/runs")";
+constexpr int kTookTooLong = 124;  // timeout's exit code
 
-// A folder for one run's files, which goes with it.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    const std::string parent = temporary_folder();
-    std::string name = parent + "/plumbline-screen-XXXXXX";
-    if (::mkdtemp(name.data()) == nullptr) throw unusable_tmpdir(parent, std::strerror(errno));
-    path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code error;
-    fs::remove_all(path_, error);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
-std::string text_of_file(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-// The result.json of the only run in a folder; a null if there is none.
-nlohmann::ordered_json only_result(const fs::path& runs) {
-  std::error_code error;
-  for (const fs::path& run : visible_entries(runs, error))
-    if (const auto json = parse_shallow_json(text_of_file(run / "result.json")); json.is_object())
-      return json;
-  return nullptr;
-}
-
-// "-u NAME" for env: in a step of srun a single process is no rank of Slurm's, as MPI would take it for.
-CommandWords without_scheduler() {
-  CommandWords words;
-  for (const std::string& variable : current_environment())
-    if (variable.starts_with("SLURM_") || variable.starts_with("PMI"))
-      words.insert(words.end(), {"-u", variable.substr(0, variable.find('='))});
-  return words;
-}
-
-CommandWords training_words(const ScreenWork& work, const std::string& gpu, const fs::path& folder) {
+CommandWords training_words(const ScreenWork& work, const std::string& gpu) {
   const bool on_gpu = !gpu.empty();
-  CommandWords words{"env"};
-  std::ranges::copy(without_scheduler(), std::back_inserter(words));
-  words.insert(words.end(), {"CUDA_VISIBLE_DEVICES=" + gpu, program_path(work.program, "bench_resnet50")});
+  CommandWords words{"sh", "-c", kRunInScratchFolder, "sh", fmt::format("{}", work.run_timeout_seconds)};
+  words.insert(words.end(), {"CUDA_VISIBLE_DEVICES=" + gpu, screened_program(work)});
   words.insert(words.end(), work.options.begin(), work.options.end());
   // Enough for a median; --seconds makes it more where steps are short.
   if (std::ranges::find(work.options, "--iters") == work.options.end())
     words.insert(words.end(), {"--iters", on_gpu ? "30" : "10"});
   if (std::ranges::find(work.options, "--warmup") == work.options.end())
     words.insert(words.end(), {"--warmup", on_gpu ? "10" : "3"});
-  words.insert(words.end(),
-               {"--seconds", fmt::format("{}", work.seconds), "--device", on_gpu ? "cuda" : "cpu", "--quiet",
-                "--log-dir", (folder / "logs").string(), "--output", (folder / "runs").string()});
+  words.insert(words.end(), {"--seconds", fmt::format("{}", work.seconds), "--device",
+                             on_gpu ? "cuda" : "cpu", "--quiet", "--json"});
   return words;
 }
 
 std::vector<ScreenedDevice> devices_of(const HostAnswer& host, bool cpus_only) {
-  if (!host.answered)
-    return {{.host = host.name,
-             .failure = fmt::format("{} ({}): {}", host.failure, host.failure_detail, host.remedy)}};
   if (host.facts.gpus.empty() || cpus_only) return {{.host = host.name, .name = host.facts.cpu}};
   std::vector<ScreenedDevice> devices;
   for (const GpuFacts& gpu : host.facts.gpus)
@@ -117,8 +65,7 @@ std::vector<std::size_t> usable(const std::vector<ScreenedDevice>& devices) {
 }
 
 // The faster one of several runs.
-auto keeps_speed(std::optional<ScreenRun> ScreenedDevice::*slot,
-                 const std::vector<ReferenceSpeed>& references) {
+auto keeps_speed(RunMember slot, const std::vector<ReferenceSpeed>& references) {
   return [slot, &references](ScreenedDevice& device, const RunRecord& record) {
     const ScreenRun run = screen_run_of(record, references);
     if (!(device.*slot) || (device.*slot)->images_per_second < run.images_per_second) device.*slot = run;
@@ -161,25 +108,10 @@ std::string temporary_folder() {
   std::error_code error;
   const fs::path folder = fs::temp_directory_path(error);
   const char* const variable = std::getenv("TMPDIR");
-  if (error) throw unusable_tmpdir(variable ? variable : "/tmp", error.message());
+  if (error)
+    throw cannot_create({.option = "TMPDIR", .path = variable ? variable : "/tmp"},
+                        "cannot create a folder in it: " + error.message(), "set TMPDIR to another folder");
   return folder;
-}
-
-int print_run_here(const ScreenWork& work, const std::string& gpu) {
-  const ScratchFolder folder;
-  const fs::path output = folder.path() / "output";
-  const ChildEnd end = run_child({training_words(work, gpu, folder.path()), output, folder.path().string()},
-                                 SignalWatch(), work.run_timeout_seconds, [] {});
-  if (end.signal != 0) return 128 + end.signal;
-  if (end.timed_out)
-    throw Error(ExitCode::unavailable, "the run took longer than {:g} s; raise --run-timeout-s",
-                work.run_timeout_seconds);
-  const nlohmann::ordered_json result = only_result(folder.path() / "runs");
-  if (result.is_null())
-    throw Error(ExitCode::unavailable, "the run left no result (exit code {}): {}", end.code,
-                printable(last_line(text_of_file(output))));
-  print_text(result.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-  return 0;
 }
 
 std::vector<ScreenedDevice> screened_devices(const std::vector<HostAnswer>& hosts) {
@@ -192,13 +124,12 @@ std::vector<ScreenedDevice> screened_devices(const std::vector<HostAnswer>& host
 
 DeviceRuns::DeviceRuns(const ScreenWork& work, const std::vector<ReferenceSpeed>& references,
                        const HostTransport& transport, const std::vector<HostAnswer>& hosts,
-                       std::size_t most_at_once, std::function<void(std::size_t)> told)
+                       std::size_t most_at_once)
     : work_(work),
       references_(references),
       transport_(transport),
       hosts_(hosts),
-      most_at_once_(most_at_once),
-      told_(std::move(told)) {}
+      most_at_once_(most_at_once) {}
 
 void DeviceRuns::alone(std::vector<ScreenedDevice>& devices) {
   alone(devices, usable(devices));
@@ -260,12 +191,9 @@ void DeviceRuns::run(const ScreenWork& work, std::vector<ScreenedDevice>& device
                      const std::vector<std::size_t>& indices, std::size_t at_once, const Keep& keep) {
   std::vector<CommandWords> commands;
   for (const std::size_t i : indices) commands.push_back(command_for(work, devices[i]));
-  const auto ends = run_side_by_side(commands,
-                                     {.most_at_once = at_once,
-                                      .timeout_seconds = work.run_timeout_seconds + kTransportSeconds,
-                                      .told = [this](std::size_t ended) { told_(ended_ + ended); }},
-                                     signals_);
-  ended_ += ends.size();
+  const auto ends = run_side_by_side(
+      commands, {.most_at_once = at_once, .timeout_seconds = work.run_timeout_seconds + kTransportSeconds},
+      signals_);
   for (std::size_t i = 0; i < ends.size(); ++i) {
     ScreenedDevice& device = devices[indices[i]];
     const std::string& said = ends[i].output;
@@ -281,22 +209,21 @@ void DeviceRuns::run(const ScreenWork& work, std::vector<ScreenedDevice>& device
       HostAnswer answer;
       explain_failure(ends[i], own_program(), work.run_timeout_seconds, answer);
       device.failure = answer.failure_detail.empty() ? answer.failure : answer.failure_detail;
+      if (ends[i].code == kTookTooLong)
+        device.failure =
+            fmt::format("the run took longer than {:g} s; raise --run-timeout-s", work.run_timeout_seconds);
     }
   }
 }
 
-CommandWords DeviceRuns::command_for(const ScreenWork& work, const ScreenedDevice& device) const {
-  CommandWords words{own_program(), "screen", "--here", "--program", screened_program(work)};
-  for (const auto& [option, seconds] :
-       {std::pair("--seconds", work.seconds), {"--run-timeout-s", work.run_timeout_seconds}})
-    words.insert(words.end(), {option, fmt::format("{}", seconds)});
-  if (!device.gpu.empty()) words.insert(words.end(), {"--gpu", device.gpu});
-  CommandWords options = work_.options.empty() && device.gpu.empty() ? small_cpu_step() : CommandWords();
-  options.insert(options.end(), work.options.begin(), work.options.end());
-  if (!options.empty()) words.emplace_back("--");
-  words.insert(words.end(), options.begin(), options.end());
+CommandWords DeviceRuns::command_for(ScreenWork work, const ScreenedDevice& device) const {
+  if (work_.options.empty() && device.gpu.empty()) {
+    const std::vector<std::string> step = small_cpu_step();
+    work.options.insert(work.options.begin(), step.begin(), step.end());
+  }
   const auto host = std::ranges::find(hosts_, device.host, &HostAnswer::name);
-  return words_on(transport_, device.host, host->addresses.value_or(std::vector<std::string>{}), words);
+  return words_on(transport_, device.host, host->addresses.value_or(std::vector<std::string>{}),
+                  training_words(work, device.gpu));
 }
 
 }  // namespace plumb

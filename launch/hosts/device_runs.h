@@ -32,20 +32,14 @@ std::vector<std::string> small_cpu_step();
 // The folder for temporary files. Throws Error(cannot_create) if TMPDIR is none.
 std::string temporary_folder();
 
-// Runs `work` on one device of this host (`gpu`: UUID; empty: the CPUs) and prints its result.json as one
-// line. Returns the exit code; throws Error(unavailable) if the run left no result.
-int print_run_here(const ScreenWork& work, const std::string& gpu);
-
-// GPUs, or a host's CPUs without GPUs or CUDA; a host that didn't answer is a device with a failure.
+// GPUs, or a host's CPUs without GPUs or CUDA. Every host has answered.
 std::vector<ScreenedDevice> screened_devices(const std::vector<HostAnswer>& hosts);
 
 class DeviceRuns {
  public:
-  // `told`: called with the number of runs that have ended, in all calls together. Whatever else it is given
-  // must outlive it, except `transport`.
+  // Whatever it is given must outlive it, except `transport`.
   DeviceRuns(const ScreenWork& work, const std::vector<ReferenceSpeed>& references,
-             const HostTransport& transport, const std::vector<HostAnswer>& hosts, std::size_t most_at_once,
-             std::function<void(std::size_t)> told);
+             const HostTransport& transport, const std::vector<HostAnswer>& hosts, std::size_t most_at_once);
 
   // Devices without a failure, one of each host at a time. A device that has a run alone keeps the faster
   // one.
@@ -61,14 +55,13 @@ class DeviceRuns {
   void run(const ScreenWork& work, std::vector<ScreenedDevice>& devices,
            const std::vector<std::size_t>& indices, std::size_t at_once, const Keep& keep);
   ScreenWork bits_work(int iterations) const;
-  CommandWords command_for(const ScreenWork& work, const ScreenedDevice& device) const;
+  CommandWords command_for(ScreenWork work, const ScreenedDevice& device) const;
 
   const ScreenWork& work_;
   const std::vector<ReferenceSpeed>& references_;
   const HostTransport transport_;
   const std::vector<HostAnswer>& hosts_;
-  std::size_t most_at_once_, ended_ = 0;
-  std::function<void(std::size_t)> told_;
+  std::size_t most_at_once_;
   SignalWatch signals_;
 };
 

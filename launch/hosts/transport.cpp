@@ -43,6 +43,11 @@ constexpr KnownMessage kKnownMessages[]{
     {"Invalid node name", "name hosts as sinfo shows them"},
     {"is not a command", "copy the same package to it: its plumbline is an older one"}};
 
+// Starts a command itself, where ssh starts a shell.
+bool is_srun(const CommandWords& agent) {
+  return fs::path(agent.front()).filename() == "srun";
+}
+
 }  // namespace
 
 OptionGroup host_options(HostArguments& arguments) {
@@ -83,7 +88,7 @@ HostTransport transport_of(const HostArguments& arguments, const std::string& us
     throw Error(ExitCode::unavailable, "--ssh {}: cannot start it; install it or pass another command",
                 printable(command));
   if (!user.empty()) {
-    if (fs::path(transport.agent.front()).filename() == "srun")
+    if (is_srun(transport.agent))
       throw Error(ExitCode::usage, "--ssh srun asks hosts as the user who calls it; leave '{}@' out", user);
     transport.agent.insert(transport.agent.end(), {"-l", user});
   }
@@ -102,7 +107,7 @@ CommandWords words_on(const HostTransport& transport, const std::string& host,
   if (is_this) return command;
   CommandWords words = transport.agent;
   words.push_back(host);
-  for (const std::string& word : command) words.push_back(shell_text({word}));
+  for (const std::string& word : command) words.push_back(is_srun(words) ? word : shell_text({word}));
   return words;
 }
 

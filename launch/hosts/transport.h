@@ -34,7 +34,8 @@ struct HostTransport {
 // Error(unavailable) if there is no such program, Error(usage) if it can't log in as `user` (empty: as here).
 HostTransport transport_of(const HostArguments& arguments, const std::string& user);
 
-// The words that run `command` on `host`, quoted for the shell that ssh starts there unless it is this host.
+// The words that run `command` on `host`, quoted for the shell that ssh starts there; this host and srun
+// start none.
 CommandWords words_on(const HostTransport& transport, const std::string& host,
                       const std::vector<std::string>& host_addresses, const CommandWords& command);
 

@@ -41,11 +41,11 @@ void Expectation::check(const ObjectReader& reader) const {
       reader.fail("link_bytes_per_second", "expected it, and within_host_…, above 0");
 }
 
-Expectation measured_expectation(const ScreenReport& screen, const std::optional<Links>& links,
-                                 const std::vector<std::string>& hosts) {
+Expectation measured_expectation(const std::vector<ScreenedDevice>& devices,
+                                 const std::optional<Links>& links, const std::vector<std::string>& hosts) {
   const auto is_there = [&](const std::string& host) { return std::ranges::count(hosts, host) > 0; };
   std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> speeds;  // alone, together
-  for (const ScreenedDevice& device : screen.devices) {
+  for (const ScreenedDevice& device : devices) {
     if (!is_there(device.host)) continue;
     auto& [alone, together] = speeds[device.name];
     if (device.alone) alone.push_back(device.alone->images_per_second);

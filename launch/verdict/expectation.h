@@ -58,8 +58,8 @@ struct Expectation {
 ExpectedDevice expected_device(const std::string& text);
 
 // Medians of what the devices and links of these hosts reached.
-Expectation measured_expectation(const ScreenReport& screen, const std::optional<Links>& links,
-                                 const std::vector<std::string>& hosts);
+Expectation measured_expectation(const std::vector<ScreenedDevice>& devices,
+                                 const std::optional<Links>& links, const std::vector<std::string>& hosts);
 
 // Throws Error(bad_data) that names the file and what is wrong with it.
 Expectation read_expectation(const std::filesystem::path& file);

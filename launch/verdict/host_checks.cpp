@@ -45,56 +45,69 @@ std::string speeds_text(const std::vector<double>& speeds) {
   return speeds.size() == 1 ? speed_text(*low) : fmt::format("{:.1f} to {:.1f} images/s", *low, *high);
 }
 
-// A device's speed alone against what it should be.
+// When devices ran, as checks name it.
+struct Way {
+  RunMember run = nullptr;
+  const char* check = "";
+};
+constexpr Way kAlone{&ScreenedDevice::alone, "device alone"};
+constexpr Way kTogether{&ScreenedDevice::together, "device together"};
+
+// A device's speed against what it should be.
 struct JudgedDevice {
   const ScreenedDevice* device = nullptr;
+  const ScreenRun* run = nullptr;
   double expected = 0;
   std::string source;
   Outcome outcome = Outcome::pass;
   double limit = kDeviceLimit;
 
-  double share() const { return device->alone->images_per_second / expected; }
+  double speed() const { return run->images_per_second; }
+  double share() const { return speed() / expected; }
 };
 
-// Where a check of several devices was, in the order of the verdict's hosts, and their speeds.
-void set_places(Check& check, std::vector<const ScreenedDevice*> devices, const Verdict& verdict) {
-  std::ranges::stable_sort(devices, {}, [&](const ScreenedDevice* device) {
-    return std::pair(std::ranges::find(verdict.hosts, device->host), device->index);
+// One check of several devices, in the order of the verdict's hosts.
+void add_alike(Verdict& verdict, Check check, std::vector<JudgedDevice> judged) {
+  if (judged.empty()) return;
+  std::ranges::stable_sort(judged, {}, [&](const JudgedDevice& one) {
+    return std::pair(std::ranges::find(verdict.hosts, one.device->host), one.device->index);
   });
   std::vector<double> speeds;
-  for (const ScreenedDevice* device : devices) {
-    check.where.push_back(device_text(*device));
-    if (!contains(check.hosts, device->host)) check.hosts.push_back(device->host);
-    speeds.push_back(device->alone->images_per_second);
+  for (const JudgedDevice& one : judged) {
+    check.where.push_back(device_text(*one.device));
+    if (!contains(check.hosts, one.device->host)) check.hosts.push_back(one.device->host);
+    speeds.push_back(one.speed());
   }
   check.measured = speeds_text(speeds);
+  check.runs = judged.size();
+  verdict.add(std::move(check));
 }
 
-void keep_speed(Verdict& verdict, const JudgedDevice& judged, Outcome outcome) {
-  const ScreenedDevice& device = *judged.device;
-  verdict.devices.push_back({device_text(device), device.name, device.alone->images_per_second,
-                             judged.expected, judged.limit, outcome});
+// The verdict's list of devices has their speeds alone, or together without those.
+void keep_speed(Verdict& verdict, const Way& way, const JudgedDevice& one) {
+  if (way.run == kAlone.run || !one.device->alone)
+    verdict.devices.push_back(
+        {device_text(*one.device), one.device->name, one.speed(), one.expected, one.limit, one.outcome});
 }
 
 // One check for each device that doesn't pass, and one for all that do.
-void add_judged(Verdict& verdict, const std::vector<JudgedDevice>& judged) {
-  Check passed{.check = "device alone", .limit = kDeviceLimit};
-  std::vector<const ScreenedDevice*> good;
+void add_judged(Verdict& verdict, const Way& way, const std::vector<JudgedDevice>& judged) {
+  Check passed{.check = way.check, .limit = kDeviceLimit};
+  std::vector<JudgedDevice> good;
   for (const JudgedDevice& one : judged) {
-    const double speed = one.device->alone->images_per_second;
-    keep_speed(verdict, one, one.outcome);
+    keep_speed(verdict, way, one);
     if (one.outcome == Outcome::pass) {
       passed.expected = speed_text(one.expected);
       passed.source = one.source;
-      good.push_back(one.device);
+      good.push_back(one);
       continue;
     }
-    const std::string reasons = one.device->alone->throttle_reasons;
-    verdict.add({.check = "device alone",
+    const std::string& reasons = one.run->throttle_reasons;
+    verdict.add({.check = way.check,
                  .where = {device_text(*one.device)},
                  .hosts = {one.device->host},
                  .expected = speed_text(one.expected),
-                 .measured = fmt::format("{} ({})", speed_text(speed), loss_text(one.share())),
+                 .measured = fmt::format("{} ({})", speed_text(one.speed()), loss_text(one.share())),
                  .source = one.source,
                  .limit = one.limit,
                  .outcome = one.outcome,
@@ -103,69 +116,91 @@ void add_judged(Verdict& verdict, const std::vector<JudgedDevice>& judged) {
                                              : reasons,
                  .runs = 1});
   }
-  if (good.empty()) return;
-  passed.runs = good.size();
-  set_places(passed, good, verdict);
-  verdict.add(std::move(passed));
+  add_alike(verdict, std::move(passed), std::move(good));
 }
 
-JudgedDevice judged_by(const ScreenedDevice& device, double expected, const std::string& source,
-                       double busy_limit) {
-  JudgedDevice judged{.device = &device, .expected = expected, .source = source};
-  judged.limit = std::max(busy_limit, kDeviceLimit);
-  // Times, as screen compares them: 5 % more time per image.
-  judged.outcome = judged.share() * (1 + kDeviceLimit) >= 1 ? Outcome::pass
-                   : judged.share() > 1 - busy_limit        ? Outcome::unknown
-                                                            : Outcome::fail;
-  return judged;
+// Against what is expected of it. Times count: 5 % more time per image.
+void judge(JudgedDevice& one, double expected, const std::string& source, double busy_limit) {
+  one.expected = expected;
+  one.source = source;
+  one.limit = std::max(busy_limit, kDeviceLimit);
+  one.outcome = one.share() * (1 + kDeviceLimit) >= 1 ? Outcome::pass
+                : one.share() > 1 - busy_limit        ? Outcome::unknown
+                                                      : Outcome::fail;
 }
 
-// Against others of their kind, as plumbline screen judges.
-void add_relative(Verdict& verdict, const ScreenReport& report,
-                  const std::vector<const ScreenedDevice*>& kind, const BusyHosts& busy) {
-  std::vector<double> speeds;
-  for (const ScreenedDevice* device : kind) speeds.push_back(device->alone->images_per_second);
-  const double usual = median(speeds);
-  const auto is_slow = [&](const ScreenedDevice* device) {
-    return std::ranges::any_of(report.slow, [&](const SlowDevice& slow) {
-      return slow.alone && &report.devices[slow.device] == device;
-    });
-  };
-  std::vector<JudgedDevice> judged;
-  for (const ScreenedDevice* device : kind) {
-    JudgedDevice one{.device = device, .expected = usual, .source = fmt::format("median of {}", kind.size())};
-    const bool is_busy = contains(busy.names, device->host);
+// Against others of their kind.
+void add_relative(Verdict& verdict, const Way& way, const DeviceKind& kind, std::vector<JudgedDevice> judged,
+                  const BusyHosts& busy) {
+  std::vector<JudgedDevice> told, untold;
+  for (JudgedDevice& one : judged) {
+    one.expected = kind.usual;
+    one.source = fmt::format("median of {}", kind.devices.size());
+    const bool is_busy = contains(busy.names, one.device->host);
     if (is_busy) one.limit = kBusyLimit;
-    if (is_slow(device))
-      one.outcome = one.share() < 1 - one.limit || !is_busy ? Outcome::fail : Outcome::unknown;
-    judged.push_back(one);
+    const bool is_slow = kind.was_judged() && one.speed() < kind.slow;
+    if (is_slow && is_busy && one.share() >= 1 - one.limit)
+      one.outcome = Outcome::unknown;
+    else if (is_slow)
+      one.outcome = Outcome::fail;
+    else if (!kind.can_tell())
+      one.outcome = Outcome::unknown;
+    (is_slow || kind.can_tell() ? told : untold).push_back(one);
   }
-  std::vector<const ScreenedDevice*> untold;
-  if (!report.can_tell())
-    std::erase_if(judged, [&](const JudgedDevice& one) {
-      const bool is_untold = one.outcome == Outcome::pass;
-      if (!is_untold) return false;
-      untold.push_back(one.device);
-      keep_speed(verdict, one, Outcome::unknown);
-      return true;
-    });
-  add_judged(verdict, judged);
-  if (untold.empty()) return;
-  Check check{.check = "device alone",
-              .outcome = Outcome::unknown,
-              .remark = report.was_judged
-                            ? fmt::format("devices vary so much that only a loss over {} % would show",
-                                          percent_text(report.smallest_loss_shown))
-                            : "fewer than three of a kind, and nothing is expected of them: pass --expect",
-              .runs = untold.size()};
-  set_places(check, untold, verdict);
-  verdict.add(std::move(check));
+  add_judged(verdict, way, told);
+  for (const JudgedDevice& one : untold) keep_speed(verdict, way, one);
+  // Devices that were judged alone may all differ together, such as on hosts that are cooled differently.
+  if (way.run == kTogether.run && kind.devices.front()->alone) return;
+  add_alike(verdict,
+            {.check = way.check,
+             .outcome = Outcome::unknown,
+             .remark = kind.was_judged()
+                           ? fmt::format("devices vary so much that only a loss over {} % would show",
+                                         percent_text(kind.smallest_loss_shown))
+                           : "fewer than three of a kind, and nothing is expected of them: pass --expect to "
+                             "plumbline accept"},
+            std::move(untold));
+}
+
+// What devices of this kind should reach; nothing: as much as each other. A device that ran alone is held
+// against its speed alone only then.
+std::optional<double> expected_speed(const ScreenedDevice& device, const Way& way,
+                                     const ExpectedDevice* expected) {
+  const bool is_together = way.run == kTogether.run;
+  if (expected && is_together && expected->images_per_second_together)
+    return expected->images_per_second_together;
+  if (is_together && device.alone) return {};
+  if (expected) return expected->images_per_second;
+  const double reference = (device.*way.run)->reference;
+  return reference > 0 ? std::optional(reference) : std::nullopt;
+}
+
+// Devices against what is expected of their kind, else against others of their kind.
+void add_speeds(Verdict& verdict, const std::vector<ScreenedDevice>& devices, const Way& way,
+                const Expectation* expectation, const BusyHosts& busy) {
+  const double busy_limit = 1 - (1 - kBusyLimit) / static_cast<double>(busy.on_one_machine);
+  for (const auto& [name, kind] : kinds_of(devices, way.run)) {
+    const ExpectedDevice* known = expectation == nullptr ? nullptr : expectation->find(name);
+    const std::optional<double> expected = expected_speed(*kind.devices.front(), way, known);
+    std::vector<JudgedDevice> judged;
+    for (const ScreenedDevice* device : kind.devices) {
+      judged.push_back({.device = device, .run = &*(device->*way.run)});
+      if (expected && known)
+        judge(judged.back(), *expected, known->source, contains(busy.names, device->host) ? busy_limit : 0);
+      else if (expected)  // Plumbline's own runs on such devices: other hosts may cool and feed them less
+        judge(judged.back(), *expected, "reference", kBusyLimit);
+    }
+    if (expected)
+      add_judged(verdict, way, judged);
+    else
+      add_relative(verdict, way, kind, std::move(judged), busy);
+  }
 }
 
 // Devices that have a speed, but whose run for the comparison of bits failed.
-void add_unknown_bits(Verdict& verdict, const ScreenReport& report) {
+void add_unknown_bits(Verdict& verdict, const std::vector<ScreenedDevice>& devices) {
   Check check{.check = "bits", .outcome = Outcome::unknown};
-  for (const ScreenedDevice& device : report.devices) {
+  for (const ScreenedDevice& device : devices) {
     if (!device.failure.empty() || device.bits.failure.empty()) continue;
     check.where.push_back(device_text(device));
     if (!contains(check.hosts, device.host)) check.hosts.push_back(device.host);
@@ -248,45 +283,27 @@ BusyHosts busy_hosts(const std::vector<HostAnswer>& answers) {
   return busy;
 }
 
-void add_devices(Verdict& verdict, const ScreenReport& report, const Expectation* expectation,
+void add_devices(Verdict& verdict, const std::vector<ScreenedDevice>& devices, const Expectation* expectation,
                  const BusyHosts& busy) {
-  std::map<std::string, std::vector<const ScreenedDevice*>> kinds;
-  for (const ScreenedDevice& device : report.devices) {
-    if (device.alone) kinds[device.name].push_back(&device);
+  for (const ScreenedDevice& device : devices)
     if (!device.failure.empty())
-      verdict.add({.check = "device alone",
+      verdict.add({.check = device.alone ? kTogether.check : kAlone.check,
                    .where = {device_text(device)},
                    .hosts = {device.host},
                    .outcome = Outcome::fail,
                    .remark = device.failure});
-  }
-  for (const OddBits& odd : report.odd)
+  for (const OddBits& odd : find_odd_bits(devices))
     verdict.add({.check = "bits",
-                 .where = {device_text(report.devices[odd.device])},
-                 .hosts = {report.devices[odd.device].host},
+                 .where = {device_text(devices[odd.device])},
+                 .hosts = {devices[odd.device].host},
                  .expected = odd.loss == odd.usual ? "same bits" : fmt::format("loss {:.6g}", odd.usual),
                  .measured = odd.loss == odd.usual ? "other bits" : fmt::format("{:.6g}", odd.loss),
                  .source = "most of its kind",
                  .outcome = Outcome::fail,
-                 .remark = odd_text(odd, report.devices) + "; have it replaced, as its results are wrong",
+                 .remark = odd_text(odd, devices) + "; have it replaced, as its results are wrong",
                  .runs = 1});
-  add_unknown_bits(verdict, report);
-  for (const auto& [name, kind] : kinds) {
-    const ExpectedDevice* expected = expectation == nullptr ? nullptr : expectation->find(name);
-    if (expected == nullptr && kind.front()->alone->reference <= 0) {
-      add_relative(verdict, report, kind, busy);
-      continue;
-    }
-    std::vector<JudgedDevice> judged;
-    const double busy_limit = 1 - (1 - kBusyLimit) / static_cast<double>(busy.on_one_machine);
-    for (const ScreenedDevice* device : kind)
-      if (expected)
-        judged.push_back(judged_by(*device, expected->images_per_second, expected->source,
-                                   contains(busy.names, device->host) ? busy_limit : 0));
-      else  // Plumbline's own runs on such devices: other hosts may cool and feed them less
-        judged.push_back(judged_by(*device, device->alone->reference, "reference", kBusyLimit));
-    add_judged(verdict, judged);
-  }
+  add_unknown_bits(verdict, devices);
+  for (const Way& way : {kAlone, kTogether}) add_speeds(verdict, devices, way, expectation, busy);
 }
 
 void add_links(Verdict& verdict, const Links& links, const std::optional<ExpectedLink>& expected,

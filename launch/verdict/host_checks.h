@@ -23,9 +23,9 @@ struct BusyHosts {
 };
 BusyHosts busy_hosts(const std::vector<HostAnswer>& answers);
 
-// Devices against what is expected of their kind, else against others of their kind. A device of a busy host
-// fails below 70 % of its share of the machine only.
-void add_devices(Verdict& verdict, const ScreenReport& report, const Expectation* expectation,
+// Devices alone and together against what is expected of their kind, else against others of their kind. A
+// device of a busy host fails below 70 % of its share of the machine only.
+void add_devices(Verdict& verdict, const std::vector<ScreenedDevice>& devices, const Expectation* expectation,
                  const BusyHosts& busy);
 
 // What a link between two hosts should reach, and who says so.

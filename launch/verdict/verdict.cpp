@@ -157,7 +157,8 @@ nlohmann::ordered_json verdict_json(const Verdict& verdict) {
 }
 
 nlohmann::ordered_json verdict_schema() {
-  return json_schema<Verdict>(kVerdictSchema, "A verdict on hosts: plumbline check --json, accept.json.");
+  return json_schema<Verdict>(kVerdictSchema,
+                              "A verdict on hosts: plumbline screen and check --json, accept.json.");
 }
 
 nlohmann::ordered_json read_verdict(const std::filesystem::path& file) {

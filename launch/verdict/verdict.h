@@ -1,4 +1,4 @@
-// A verdict on hosts, with which plumbline check and plumbline accept end.
+// A verdict on hosts, with which plumbline screen, check and accept end.
 #pragma once
 
 #include <filesystem>
@@ -79,7 +79,7 @@ struct Verdict {
 // The time now in UTC, by strftime's `format`.
 std::string utc_now(const char* format = "%FT%TZ");
 
-// Exit codes of check and accept: 0 pass, 1 fail, 2 can't tell.
+// Exit codes of screen, check and accept: 0 pass, 1 fail, 2 can't tell.
 int exit_code_of(Outcome outcome);
 
 // The first line, at most 80 columns: "n3 FAIL device alone: 17.2 images/s, expected 64.3".

@@ -23,7 +23,7 @@ Outcome outcome_of(double speed, double expected, bool is_busy, std::size_t on_o
   const Expectation expectation{.devices = {{.name = "H100", .images_per_second = expected}}};
   Verdict verdict{.hosts = {"n1"}};
   add_devices(
-      verdict, judge_devices({"n1"}, {device("n1", speed)}), &expectation,
+      verdict, {device("n1", speed)}, &expectation,
       {.names = is_busy ? verdict.hosts : std::vector<std::string>{}, .on_one_machine = on_one_machine});
   return verdict.outcome();
 }
@@ -66,6 +66,33 @@ TEST(Verdict, ADeviceIsHeldAgainstWhatIsExpected) {
   EXPECT_EQ(outcome_of(49, 100, true), Outcome::fail);
   EXPECT_EQ(outcome_of(49, 100, true, 2), Outcome::unknown) << "two hosts share a machine";
   EXPECT_EQ(outcome_of(34, 100, true, 2), Outcome::fail);
+}
+
+// The outcomes of checks of H100s by "device alone", "device together" where the third one has these speeds.
+std::vector<std::pair<std::string, Outcome>> outcomes_of(ScreenRun alone, ScreenRun together,
+                                                         const Expectation* expectation = nullptr) {
+  std::vector<ScreenedDevice> devices{device("n1", 100), device("n2", 101), device("n3", 0),
+                                      device("n4", 99)};
+  for (ScreenedDevice& one : devices) one.together = one.alone;
+  devices[2].alone = alone;
+  devices[2].together = together;
+  Verdict verdict{.hosts = {"n1", "n2", "n3", "n4"}};
+  add_devices(verdict, devices, expectation, {});
+  std::vector<std::pair<std::string, Outcome>> outcomes;
+  for (const Check& check : verdict.checks)
+    if (check.outcome != Outcome::pass) outcomes.emplace_back(check.check, check.outcome);
+  return outcomes;
+}
+
+TEST(Verdict, ADeviceIsHeldAgainstOthersOfItsKindAloneAndTogether) {
+  using Outcomes = std::vector<std::pair<std::string, Outcome>>;
+  const ScreenRun usual{.images_per_second = 100}, slow{.images_per_second = 70};
+  EXPECT_EQ(outcomes_of(usual, usual), Outcomes());
+  EXPECT_EQ(outcomes_of(slow, usual), Outcomes({{"device alone", Outcome::fail}}));
+  EXPECT_EQ(outcomes_of(usual, slow), Outcomes({{"device together", Outcome::fail}}));
+  const Expectation expectation{
+      .devices = {{.name = "H100", .images_per_second = 70, .images_per_second_together = 100}}};
+  EXPECT_EQ(outcomes_of(slow, slow, &expectation), Outcomes({{"device together", Outcome::fail}}));
 }
 
 TEST(Verdict, RunsAreHeldAgainstAnEarlierAcceptance) {
@@ -118,8 +145,7 @@ TEST(Verdict, TheFirstOddTensorInBackwardsOrderIsNamed) {
 TEST(Verdict, BitsThatCouldNotBeComparedAreNoPass) {
   Verdict verdict{.hosts = {"n1", "n2", "n3"}};
   const ScreenedDevice failed = device("n3", 100, {.failure = "out of memory"});
-  const ScreenReport report = judge_devices(verdict.hosts, {device("n1", 100), device("n2", 100), failed});
-  add_devices(verdict, report, nullptr, {});
+  add_devices(verdict, {device("n1", 100), device("n2", 100), failed}, nullptr, {});
   EXPECT_EQ(verdict.outcome(), Outcome::unknown);
   EXPECT_EQ(verdict.checks.front().where, std::vector<std::string>{"n3"});
   EXPECT_EQ(verdict.checks.front().remark, "the deterministic run failed: out of memory");

@@ -1,0 +1,127 @@
+#include "launch/verdict/host_steps.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/text.h"
+
+namespace plumb {
+namespace {
+
+constexpr int kAgain = 3;  // more runs of a device that seems slow
+
+bool has_usable_gpus(const HostAnswer& answer) {
+  return answer.answered && answer.facts.program.libraries.contains("CUDA") && !answer.facts.gpus.empty();
+}
+
+}  // namespace
+
+HostSteps::HostSteps(ScreenWork work_of_devices, const Terminal& terminal)
+    : work(std::move(work_of_devices)),
+      line(stderr, terminal),
+      verdict{.began = utc_now()},
+      references_(reference_speeds(work.reference)) {}
+
+void HostSteps::set_hosts(const HostArguments& of_hosts, const HostList& hosts) {
+  host_arguments = of_hosts;
+  transport = transport_of(host_arguments, hosts.user);
+  verdict.hosts = hosts.names;
+}
+
+void HostSteps::ask() {
+  const HostQuestions questions{
+      .program = screened_program(work), .others = asks_others, .log_folder = temporary_folder()};
+  if (!verdict.hosts.empty()) {
+    answers = ask_hosts(verdict.hosts, host_arguments, transport, questions, nullptr, signals);
+    return;
+  }
+  answers = {ask_this_host(questions, signals)};
+  verdict.hosts = {answers.front().name};
+}
+
+void HostSteps::judge_facts() {
+  add_facts(verdict, answers, expected());
+}
+
+std::vector<HostAnswer> HostSteps::good_answers() const {
+  std::vector<HostAnswer> good;
+  const std::vector<std::string> kept = verdict.kept();
+  for (const HostAnswer& answer : answers)
+    if (std::ranges::count(kept, answer.name) > 0) good.push_back(answer);
+  return good;
+}
+
+bool HostSteps::has_gpus() const {
+  return std::ranges::any_of(answers, has_usable_gpus);
+}
+
+int HostSteps::devices_per_host() const {
+  std::size_t fewest = 0;
+  for (const HostAnswer& answer : answers)
+    if (has_usable_gpus(answer))
+      fewest = fewest == 0 ? answer.facts.gpus.size() : std::min(fewest, answer.facts.gpus.size());
+  return std::max(1, static_cast<int>(fewest));
+}
+
+DeviceRuns HostSteps::runs(double run_seconds) {
+  good_ = good_answers();
+  busy_ = busy_hosts(good_);
+  devices = screened_devices(good_);
+  timed_work_ = work;
+  timed_work_.seconds = std::min(work.seconds, run_seconds);
+  // Hosts on one machine would take CPUs from each other.
+  return {timed_work_, references_, transport, good_,
+          busy_.on_one_machine > 1 ? 1 : static_cast<std::size_t>(host_arguments.most_at_once)};
+}
+
+// Hosts with a device that would fail now, if `busy` hosts are.
+std::vector<std::string> HostSteps::slow_hosts(const BusyHosts& busy) const {
+  Verdict so_far{.hosts = verdict.kept()};
+  add_devices(so_far, devices, expected(), busy);
+  return so_far.excluded();
+}
+
+void HostSteps::run_alone(DeviceRuns& runs) {
+  runs.alone(devices);
+  for (int again = 0; again < kAgain; ++again) {
+    std::vector<std::string> slow = slow_hosts({});
+    // What is far off twice stays so.
+    if (again > 0)
+      for (const std::string& host : slow_hosts({.names = verdict.kept()})) std::erase(slow, host);
+    const bool vary =
+        !expectation && std::ranges::any_of(kinds_of(devices, &ScreenedDevice::alone), [](const auto& named) {
+          return named.second.was_judged() && !named.second.can_tell();
+        });
+    std::vector<std::size_t> indices;
+    for (std::size_t i = 0; i < devices.size(); ++i)
+      if (vary || std::ranges::count(slow, devices[i].host) > 0) indices.push_back(i);
+    if (indices.empty()) break;
+    runs.alone(devices, indices);
+  }
+}
+
+void HostSteps::judge(DeviceRuns& runs) {
+  if (devices.size() > 2) runs.compare_bits(devices);
+  add_devices(verdict, devices, expected(), busy_);
+}
+
+void HostSteps::judge_devices(double run_seconds, bool together) {
+  if (verdict.kept().empty()) return;
+  DeviceRuns device_runs = runs(run_seconds);
+  show(fmt::format("{} alone{}", counted(devices.size(), "device"), together ? ", then all at once" : ""));
+  run_alone(device_runs);
+  if (together) device_runs.together(devices);
+  judge(device_runs);
+}
+
+void HostSteps::judge_devices_once(double run_seconds) {
+  if (verdict.kept().empty()) return;
+  DeviceRuns device_runs = runs(run_seconds);
+  if (devices.size() > 1)
+    device_runs.together(devices);
+  else
+    device_runs.alone(devices);
+  judge(device_runs);
+}
+
+}  // namespace plumb
