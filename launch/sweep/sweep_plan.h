@@ -24,14 +24,13 @@
 //   nodes = [1, 2, 4]            # 1 where it is left out. The fewest nodes run every number of devices,
 //                                # more nodes the most of them: 1n1g, 1n2g, 1n4g, 1n8g, 2n8g, 4n8g
 //   devices_per_node = [1, 2, 4, 8]
-//   cases = ["1n1g", "2n4g"]     # instead of both: these
 //   batch_sizes = [128]          # per device
 //   precisions = ["fp32", "fp16"]
 //   iterations = 120             # left out: the program's own
 //   warmup = 20
 //   options = { lr = 0.01, comm = "mpi", no-overlap = true }   # of the program, without dashes
 //
-// [[case]] must be there, with model, devices_per_node or cases, batch_sizes and precisions.
+// [[case]] must be there, with model, devices_per_node, batch_sizes and precisions.
 #pragma once
 
 #include <cstdint>
@@ -108,7 +107,8 @@ using CheckLayout = std::function<void(const SweepLauncher& launcher, int nodes,
                                        const std::vector<std::string>& program)>;
 
 // `file`: its name in messages, and what relative `programs` and `hostfile` are relative to. `check_layout`
-// is asked about every case of a sweep over hosts, once. Throws Error(bad_data) with file, line and column.
+// is asked about every case of a sweep over hosts, once. Throws Error(bad_data) that names the file and the
+// key or case.
 SweepPlan read_sweep_plan(std::string_view text, const std::string& file, const CheckOptions& check,
                           const CheckLayout& check_layout = {});
 

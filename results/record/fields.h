@@ -4,7 +4,7 @@
 //
 // and by it is written, read and described as a JSON Schema (https://json-schema.org/draft/2020-12/schema).
 // Its check(reader) const, if any, refuses what single members can't say. With a kMayLackKeys a file may lack
-// any key of it: the member keeps its start value.
+// any key of it: the member keeps its start value. With a kHasNoOtherKeys other keys are refused.
 #pragma once
 
 #include <cmath>
@@ -119,6 +119,11 @@ void read(const ObjectReader& reader, const char* key, T& value, const Field& fi
 
 template <Record T>
 void read_all(const ObjectReader& reader, T& record) {
+  if constexpr (requires { T::kHasNoOtherKeys; }) {
+    std::vector<std::string> keys;
+    T::fields(record, [&](const char* key, auto&, const Field& = {}) { keys.emplace_back(key); });
+    reader.refuse_others(keys);
+  }
   T::fields(record, [&]<typename M>(const char* key, M& member, const Field& field = {}) {
     if (!may_lack<T>(field, Optional<M>) || reader.has(key)) read(reader, key, member, field);
   });
@@ -164,6 +169,8 @@ void read(const ObjectReader& reader, const char* key, T& value, const Field& fi
     if (field.finite && !std::isfinite(value)) reader.fail(key, "expected a finite number");
   } else if constexpr (std::same_as<T, std::vector<double>>) {
     value = reader.numbers(key);
+  } else if constexpr (std::same_as<T, std::vector<std::int64_t>>) {
+    value = reader.integers(key, field.lowest, field.highest);
   } else if constexpr (std::same_as<T, std::vector<std::string>>) {
     value = reader.texts(key);
   } else if constexpr (List<T>) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/paths.h"
 #include "results/record/schema.h"
 
 namespace plumb {
@@ -19,13 +20,27 @@ std::string ObjectReader::spelled(const std::string& key) const {
   return found == renamed_.end() ? key : std::string(found->before);
 }
 
-std::int64_t ObjectReader::integer(const std::string& key, std::int64_t lowest, std::int64_t highest) const {
-  const Json& value = member(key, &Json::is_number_integer, "a whole number");
+std::int64_t ObjectReader::integer_of(const Json& value, const std::string& key, std::int64_t lowest,
+                                      std::int64_t highest) const {
   const bool too_large =
       value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(highest);
   if (too_large || value.get<std::int64_t>() < lowest || value.get<std::int64_t>() > highest)
     fail(key, fmt::format("expected {1} to {2}, found {0}", value.dump(), lowest, highest));
   return value.get<std::int64_t>();
+}
+
+std::int64_t ObjectReader::integer(const std::string& key, std::int64_t lowest, std::int64_t highest) const {
+  return integer_of(member(key, &Json::is_number_integer, "a whole number"), key, lowest, highest);
+}
+
+std::vector<std::int64_t> ObjectReader::integers(const char* key, std::int64_t lowest,
+                                                 std::int64_t highest) const {
+  std::vector<std::int64_t> values;
+  for (const Json& value : list(key)) {
+    if (!value.is_number_integer()) fail(key, "expected whole numbers only");
+    values.push_back(integer_of(value, key, lowest, highest));
+  }
+  return values;
 }
 
 double ObjectReader::number(const char* key) const {
@@ -50,6 +65,12 @@ std::vector<std::string> ObjectReader::texts(const char* key) const {
     values.push_back(value.get<std::string>());
   }
   return values;
+}
+
+void ObjectReader::refuse_others(const std::vector<std::string>& keys) const {
+  for (const auto& [key, value] : json_.items())
+    if (std::ranges::find(keys, key) == keys.end())
+      fail(printable(key), fmt::format("unknown key; expected one of {}", fmt::join(keys, ", ")));
 }
 
 void ObjectReader::fail(const std::string& key, const std::string& what) const {

@@ -35,6 +35,7 @@ class ObjectReader {
   // null, which is what JSON has for NaN and infinities, reads as NaN.
   double number(const char* key) const;
   std::vector<double> numbers(const char* key) const;
+  std::vector<std::int64_t> integers(const char* key, std::int64_t lowest, std::int64_t highest) const;
   std::vector<std::string> texts(const char* key) const;
   const Json& object(const char* key) const { return member(key, &Json::is_object, "an object"); }
   // Reads the object `key`; the names of its members begin with this one's.
@@ -52,12 +53,17 @@ class ObjectReader {
   const Json& any(const char* key) const { return member(key, nullptr, ""); }
   bool has(const char* key) const { return json_.contains(spelled(key)); }
 
+  // `keys`: all that the object may have.
+  void refuse_others(const std::vector<std::string>& keys) const;
+
   const std::string& origin() const { return origin_; }
   const char* schema() const { return schema_; }
 
   [[noreturn]] void fail(const std::string& key, const std::string& what) const;
 
  private:
+  std::int64_t integer_of(const Json& value, const std::string& key, std::int64_t lowest,
+                          std::int64_t highest) const;
   std::string spelled(const std::string& key) const;  // as the file has it
   std::string name_of(const std::string& key) const {
     return (prefix_.empty() ? "" : prefix_ + ".") + spelled(key);
