@@ -17,6 +17,7 @@
 #include "base/units.h"
 #include "launch/host_launcher.h"
 #include "launch/sweep/sweep.h"
+#include "launch/sweep/sweep_lock.h"
 #include "launch/verdict/accept_plan.h"
 #include "launch/verdict/host_steps.h"
 #include "launch/verdict/scaling_checks.h"
@@ -210,10 +211,10 @@ class Acceptance : private HostSteps {
     const SweepPlan plan = scaling_plan();
     show(fmt::format("scaling: {}", counted(plan.runs.size(), "run")));
     const SweepFolder folder{folder_ / kRuns};
-    SweepJournal journal(folder.path, {.plan = plan_hash(plan), .build = build_hash(plan), .file = "accept"},
+    const SweepLock lock(folder.path, {.plan = plan_hash(plan), .build = build_hash(plan), .file = "accept"},
                          arguments_.resume);
     const SweepOutcome outcome =
-        run_sweep(plan, folder, journal,
+        run_sweep(plan, folder,
                   {.progress =
                        [&](const SweepProgress& progress) {
                          show(fmt::format("scaling: {} of {} runs, {}", progress.finished, progress.total,

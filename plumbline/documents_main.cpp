@@ -5,7 +5,7 @@
 #include "base/options/documents.h"
 #include "launch/hosts/findings.h"
 #include "launch/hosts/host_facts.h"
-#include "launch/sweep/sweep_journal.h"
+#include "launch/sweep/sweep_lock.h"
 #include "launch/verdict/expectation.h"
 #include "launch/verdict/verdict.h"
 #include "plumbline/command.h"
@@ -42,7 +42,8 @@ int main(int argc, char** argv) {
     documents.write_schema("environment", environment_schema());
     documents.write_schema("expect", expectation_schema());
     documents.write_schema("host", host_schema());
-    documents.write_schema("sweep", sweep_schema());
+    documents.write_schema(
+        "sweep", json_schema<SweepIdentity>(kSweepSchema, "Which sweep a folder holds: sweep.json."));
     documents.write_schema("verdict", verdict_schema());
     documents.write_schema("version", version_schema());
   });

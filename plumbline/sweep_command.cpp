@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "base/whole_file.h"
 #include "launch/host_launcher.h"
 #include "launch/sweep/sweep.h"
+#include "launch/sweep/sweep_lock.h"
 #include "plumbline/command.h"
 #include "plumbline/engine.h"
 #include "results/analysis/analyze.h"
@@ -47,10 +47,10 @@ OptionTable sweep_options(SweepArguments& arguments) {
                        "skip: leave it, and all runs over as many hosts or more, for --resume")
              .rare(),
          flag_option("--dry-run", arguments.dry_run, true,
-                     "print the commands in their order and the time, and start nothing")}},
+                     "print the commands in their order, and start nothing")}},
        {"Output",
         {text_option("-o,--output", "DIR", arguments.output,
-                     "new folder for logs, runs, output, failed runs and journal.jsonl")
+                     "new folder for logs, runs, output, failed runs and sweep.json")
              .with_default("sweeps/<name of FILE>")
              .also_called("--out"),
          flag_option("--markdown", arguments.markdown, true, "print the table in Markdown").rare(),
@@ -102,23 +102,14 @@ std::string unjudged_text(const SweepPlan& plan) {
   return text;
 }
 
-// The runs of a dry run, and the time they would take.
+// The runs of a dry run.
 std::string plan_text(const SweepPlan& plan, const SweepFolder& folder, const SweepArguments& arguments) {
-  std::map<std::string, RunState> states;
-  if (arguments.resume) states = read_sweep_states(folder.path);
-  const auto state = [&](const std::string& run) {
-    const auto found = states.find(run);
-    return found == states.end() ? RunState{} : found->second;
-  };
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < plan.runs.size(); ++i)
-    if (!state(plan.runs[i].name).done) open.push_back(i);
+    if (!arguments.resume || !is_done(plan, folder, plan.runs[i])) open.push_back(i);
   std::string text =
       fmt::format("{} runs to do, {} finished; {} repetitions, seed {}, up to {} retries\n", open.size(),
                   plan.runs.size() - open.size(), plan.repetitions, plan.seed, plan.retries);
-  const auto measured = seconds_left(plan, state);
-  text += measured ? fmt::format("time: {} as the finished runs took\n", duration_text(*measured))
-                   : "time: not known before a run has ended\n";
   text += unjudged_text(plan);
   for (const std::size_t index : open) text += shell_text(command_of(plan, plan.runs[index], folder)) + "\n";
   return text;
@@ -162,7 +153,7 @@ std::string progress_text(const SweepProgress& progress) {
 
 int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepIdentity& identity,
                  const SweepArguments& arguments) {
-  SweepJournal journal(folder.path, identity, arguments.resume);
+  const SweepLock lock(folder.path, identity, arguments.resume);
   LiveLine line(stderr, arguments.quiet ? Terminal{} : terminal_of(stderr));
   Messages messages(stderr, terminal_of(stderr), arguments.quiet ? Loudness::quiet : Loudness::usual);
   const std::string again =
@@ -176,7 +167,7 @@ int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepId
           }};
   messages.say(fmt::format("plumbline: {} runs in {}", plan.runs.size(), folder.path.string()));
   const OnLostHost on_lost_host = arguments.on_lost_host == "skip" ? OnLostHost::skip : OnLostHost::retry;
-  const SweepOutcome outcome = run_sweep(plan, folder, journal, listener, on_lost_host);
+  const SweepOutcome outcome = run_sweep(plan, folder, listener, on_lost_host);
   line.clear();
   print_text(result_text(plan, folder, outcome, arguments.markdown));
   messages.last(

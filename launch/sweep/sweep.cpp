@@ -5,6 +5,7 @@
 #include <chrono>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <system_error>
 #include <utility>
 
@@ -75,11 +76,31 @@ fs::path result_folder(const fs::path& work) {
   return {};
 }
 
+// The first attempt of a run in this folder that left no output yet.
+int next_attempt(const SweepFolder& folder, const SweepRun& run) {
+  std::error_code error;
+  int attempt = 1;
+  while (fs::exists(folder.output(run, attempt), error)) ++attempt;
+  return attempt;
+}
+
+// How a run went since this program began.
+struct RunState {
+  bool done = false;
+  double seconds = 0;  // of its attempt; 0: it was done before
+  int failures = 0, code = 0;
+  std::string reason;
+};
+
 class Sweep {
  public:
-  Sweep(const SweepPlan& plan, const SweepFolder& folder, SweepJournal& journal,
-        const SweepListener& listener, OnLostHost on_lost_host)
-      : plan_(plan), folder_(folder), journal_(journal), listener_(listener), on_lost_host_(on_lost_host) {
+  Sweep(const SweepPlan& plan, const SweepFolder& folder, const SweepListener& listener,
+        OnLostHost on_lost_host)
+      : plan_(plan),
+        folder_(folder),
+        listener_(listener),
+        on_lost_host_(on_lost_host),
+        states_(plan.runs.size()) {
     std::error_code error;
     mark_ = fs::canonical(folder.path, error);
     if (error)
@@ -92,12 +113,13 @@ class Sweep {
     // The folder is locked, so whoever works for it was started by a sweep that is gone.
     end_marked_processes(mark_, kGraceOfLeftovers);
     SweepOutcome outcome{.total = plan_.runs.size()};
-    for (const SweepRun& run : plan_.runs) finished_ += settle(run) ? 1 : 0;
-    for (const SweepRun& run : plan_.runs) {
-      if (outcome.signal == 0 && run.nodes <= most_nodes_ && !journal_.state(run.name).done &&
+    for (std::size_t i = 0; i < plan_.runs.size(); ++i) finished_ += settle(i) ? 1 : 0;
+    for (std::size_t i = 0; i < plan_.runs.size(); ++i) {
+      const SweepRun& run = plan_.runs[i];
+      if (outcome.signal == 0 && run.nodes <= most_nodes_ && !states_[i].done &&
           (!listener_.is_wanted || listener_.is_wanted(run)))
-        outcome.signal = attempt_until_done(run);
-      const RunState state = journal_.state(run.name);
+        outcome.signal = attempt_until_done(i);
+      const RunState& state = states_[i];
       if (!state.done && state.failures > 0)
         outcome.failed.push_back({run.name, state.reason, state.code, state.failures});
     }
@@ -109,16 +131,13 @@ class Sweep {
 
  private:
   // True if the run is done. Else nothing of it is left.
-  bool settle(const SweepRun& run) {
+  bool settle(std::size_t index) {
+    const SweepRun& run = plan_.runs[index];
+    states_[index].done = is_done(plan_, folder_, run);
+    if (states_[index].done) return true;
     std::error_code error;
-    const RunState state = journal_.state(run.name);
-    if (state.done && fs::exists(folder_.log(plan_, run), error) &&
-        fs::exists(folder_.runs() / run.name / "result.json", error))
-      return true;
-    if (state.done) {
-      journal_.add({.event = "lost", .run = run.name});
-      listener_.warn(fmt::format("results of {} are gone; it is measured again", run.name));
-    }
+    if (fs::exists(folder_.runs() / run.name, error) || fs::exists(folder_.log(plan_, run), error))
+      listener_.warn(fmt::format("results of {} are not complete; it is measured again", run.name));
     clear(run);
     return false;
   }
@@ -130,12 +149,12 @@ class Sweep {
   }
 
   // Returns the signal that ended it.
-  int attempt_until_done(const SweepRun& run) {
+  int attempt_until_done(std::size_t index) {
+    const RunState& state = states_[index];
     for (int attempt = 0; attempt <= plan_.retries; ++attempt) {
-      if (const int signal = attempt_once(run); signal != 0) return signal;
-      const RunState state = journal_.state(run.name);
+      if (const int signal = attempt_once(index); signal != 0) return signal;
       if (state.done || state.code == static_cast<int>(ExitCode::usage)) break;  // which no retry mends
-      if (lost_a_host(run, state)) break;
+      if (lost_a_host(plan_.runs[index], state)) break;
     }
     return 0;
   }
@@ -152,20 +171,17 @@ class Sweep {
     return true;
   }
 
-  int attempt_once(const SweepRun& run) {
-    const int attempt = journal_.state(run.name).attempts + 1;
-    journal_.add({.event = "start", .run = run.name, .attempt = attempt});
+  int attempt_once(std::size_t index) {
+    const SweepRun& run = plan_.runs[index];
+    const int attempt = next_attempt(folder_, run);
     make_folder(folder_.work(run));
     const fs::path output = folder_.output(run, attempt);
-    SweepProgress progress{.finished = finished_,
-                           .total = plan_.runs.size(),
-                           .run = run.name,
-                           .attempt = attempt,
-                           .seconds_left = left()};
+    const std::optional<double> left = seconds_left();
     const Clock::time_point start = Clock::now();
     const auto idle = [&] {
-      SweepProgress now = progress;
-      if (now.seconds_left) *now.seconds_left = std::max(0.0, *now.seconds_left - seconds_since(start));
+      SweepProgress now{
+          .finished = finished_, .total = plan_.runs.size(), .run = run.name, .attempt = attempt};
+      if (left) now.seconds_left = std::max(0.0, *left - seconds_since(start));
       listener_.progress(now);
     };
     idle();
@@ -174,24 +190,21 @@ class Sweep {
     if (end.timed_out) end.code = static_cast<int>(ExitCode::peer_lost);
     if (end.signal != 0) {
       clear(run);
-      journal_.add({.event = "interrupted", .run = run.name, .attempt = attempt, .signal = end.signal});
       return end.signal;
     }
-    const std::string failure = why_failed(run, end, output);
-    if (failure.empty()) {
+    RunState& state = states_[index];
+    state.reason = why_failed(run, end, output);
+    if (state.reason.empty()) {
       move_tree(result_folder(folder_.work(run)), folder_.runs() / run.name);
       remove_tree(folder_.work(run));
-      journal_.add({.event = "done", .run = run.name, .attempt = attempt, .seconds = seconds_since(start)});
+      state.done = true;
+      state.seconds = seconds_since(start);
       ++finished_;
     } else {
       keep_failed(run, attempt);
-      journal_.add({.event = "failed",
-                    .run = run.name,
-                    .reason = failure,
-                    .attempt = attempt,
-                    .code = end.code,
-                    .seconds = seconds_since(start)});
-      listener_.warn(fmt::format("{} failed with code {}: {}", run.name, end.code, failure));
+      state.code = end.code;
+      ++state.failures;
+      listener_.warn(fmt::format("{} failed with code {}: {}", run.name, end.code, state.reason));
     }
     return 0;
   }
@@ -216,15 +229,33 @@ class Sweep {
     for (const fs::path& log : logs_of(plan_, folder_, run)) move_tree(log, kept / log.filename());
   }
 
-  std::optional<double> left() const {
-    return seconds_left(plan_, [this](const std::string& run) { return journal_.state(run); });
+  // The time of the open runs, by the means of runs done now of the same case, else group, else of all.
+  std::optional<double> seconds_left() const {
+    using Seconds = std::vector<double>;
+    std::map<std::pair<std::size_t, std::string>, Seconds> of_case;
+    std::map<std::size_t, Seconds> of_group;
+    Seconds of_all;
+    for (std::size_t i = 0; i < states_.size(); ++i)
+      if (const SweepRun& run = plan_.runs[i]; states_[i].seconds > 0)
+        for (Seconds* done : {&of_case[{run.group, run.case_name()}], &of_group[run.group], &of_all})
+          done->push_back(states_[i].seconds);
+    if (of_all.empty()) return std::nullopt;
+    double seconds = 0;
+    for (std::size_t i = 0; i < states_.size(); ++i) {
+      if (states_[i].done) continue;
+      const SweepRun& run = plan_.runs[i];
+      const Seconds& same_case = of_case[{run.group, run.case_name()}];
+      const Seconds& same_group = of_group[run.group];
+      seconds += mean(!same_case.empty() ? same_case : !same_group.empty() ? same_group : of_all);
+    }
+    return seconds;
   }
 
   const SweepPlan& plan_;
   const SweepFolder& folder_;
-  SweepJournal& journal_;
   const SweepListener& listener_;
   OnLostHost on_lost_host_;
+  std::vector<RunState> states_;
   int most_nodes_ = std::numeric_limits<int>::max();  // of runs that are started
   SignalWatch signals_;
   std::string mark_;
@@ -253,42 +284,22 @@ std::string reason_in(const fs::path& output, const std::string& program, bool o
                      output.string());
 }
 
-SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, SweepJournal& journal,
-                       const SweepListener& listener, OnLostHost on_lost_host) {
+bool is_done(const SweepPlan& plan, const SweepFolder& folder, const SweepRun& run) {
+  std::error_code error;
+  return fs::exists(folder.log(plan, run), error) &&
+         fs::exists(folder.runs() / run.name / "result.json", error);
+}
+
+SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, const SweepListener& listener,
+                       OnLostHost on_lost_host) {
   if (!can_be_started(plan.launcher.command))
     throw Error(ExitCode::unavailable,
                 "launcher '{}' does not exist; install it, or set another 'command' in [launcher]",
                 plan.launcher.command);
-  return Sweep(plan, folder, journal, listener, on_lost_host).run();
+  return Sweep(plan, folder, listener, on_lost_host).run();
 }
 
-std::optional<double> seconds_left(const SweepPlan& plan,
-                                   const std::function<RunState(const std::string& run)>& state) {
-  using Seconds = std::vector<double>;
-  std::map<std::pair<std::size_t, std::string>, Seconds> of_case;
-  std::map<std::size_t, Seconds> of_group;
-  Seconds of_all;
-  std::vector<const SweepRun*> open;
-  for (const SweepRun& run : plan.runs) {
-    const RunState known = state(run.name);
-    if (!known.done) {
-      open.push_back(&run);
-      continue;
-    }
-    for (Seconds* finished : {&of_case[{run.group, run.case_name()}], &of_group[run.group], &of_all})
-      finished->push_back(known.seconds);
-  }
-  if (of_all.empty()) return open.empty() ? std::optional<double>(0) : std::nullopt;
-  double seconds = 0;
-  for (const SweepRun* run : open) {
-    const Seconds& same_case = of_case[{run->group, run->case_name()}];
-    const Seconds& same_group = of_group[run->group];
-    seconds += mean(!same_case.empty() ? same_case : !same_group.empty() ? same_group : of_all);
-  }
-  return seconds;
-}
-
-std::uint64_t build_hash(const SweepPlan& plan) {
+std::string build_hash(const SweepPlan& plan) {
   std::map<std::string, std::uint64_t> programs;
   for (const SweepGroup& group : plan.groups) {
     if (programs.contains(group.program)) continue;
@@ -305,7 +316,7 @@ std::uint64_t build_hash(const SweepPlan& plan) {
   }
   std::uint64_t hash = kFnvOffset;
   for (const auto& [program, bytes] : programs) hash = fnv1a(program + std::to_string(bytes), hash);
-  return hash;
+  return fmt::format("{:016x}", hash);
 }
 
 int exit_code_of(const SweepOutcome& outcome) {

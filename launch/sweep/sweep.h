@@ -1,5 +1,5 @@
-// Runs a plan, one process after the other. At every moment each run is either finished, with all its results
-// and a line in the journal, or will be done from the beginning.
+// Runs a plan, one process after the other. At every moment each run is either finished, with its log and its
+// folder in runs/, or will be done from the beginning.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "launch/sweep/sweep_journal.h"
 #include "launch/sweep/sweep_plan.h"
 
 namespace plumb {
@@ -46,18 +45,17 @@ enum class OnLostHost { retry, skip };
 // ended, or its first line (of launch/run the second one).
 std::string reason_in(const std::filesystem::path& output, const std::string& program, bool over_hosts);
 
-// Does the runs that are open by the journal: failed ones get 1 + retries attempts anew. What unfinished
-// attempts left is removed first, and their processes are ended. Throws Error(unavailable) if the launcher or
-// a program isn't there, Error(io_error).
-SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, SweepJournal& journal,
-                       const SweepListener& listener, OnLostHost on_lost_host = OnLostHost::retry);
+// Does the runs that aren't done: failed ones get 1 + retries attempts anew. What unfinished attempts left is
+// removed first, and their processes are ended. The folder is locked. Throws Error(unavailable) if the
+// launcher or a program isn't there, Error(io_error).
+SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, const SweepListener& listener,
+                       OnLostHost on_lost_host = OnLostHost::retry);
 
-// The time of the open runs, by the means of finished ones of the same case, else group, else of all.
-std::optional<double> seconds_left(const SweepPlan& plan,
-                                   const std::function<RunState(const std::string& run)>& state);
+// Whether the run's log and result are there.
+bool is_done(const SweepPlan& plan, const SweepFolder& folder, const SweepRun& run);
 
 // Hash over the programs of the plan. Throws Error(unavailable) if one isn't there.
-std::uint64_t build_hash(const SweepPlan& plan);
+std::string build_hash(const SweepPlan& plan);
 
 // 0; 128 + n after signal n; the first failed run's own code where that is a documented one, else 70.
 int exit_code_of(const SweepOutcome& outcome);

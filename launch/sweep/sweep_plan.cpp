@@ -241,14 +241,14 @@ std::string shell_text(const std::vector<std::string>& command) {
   return text;
 }
 
-std::uint64_t plan_hash(const SweepPlan& plan) {
+std::string plan_hash(const SweepPlan& plan) {
   std::uint64_t hash = kFnvOffset;
   SweepPlan anywhere = plan;  // the programs may have moved
   anywhere.launcher.programs.clear();
   if (anywhere.launcher.hosts) anywhere.launcher.command = kLaunchRun;
   for (const SweepRun& run : anywhere.runs)
     hash = fnv1a(fmt::format("{}\n{}\n", run.name, shell_text(command_of(anywhere, run, {}))), hash);
-  return hash;
+  return fmt::format("{:016x}", hash);
 }
 
 }  // namespace plumb

@@ -132,6 +132,6 @@ std::vector<std::string> command_of(const SweepPlan& plan, const SweepRun& run, 
 std::string shell_text(const std::vector<std::string>& command);
 
 // Differs for plans that measure something else, in another order or through another launcher.
-std::uint64_t plan_hash(const SweepPlan& plan);
+std::string plan_hash(const SweepPlan& plan);
 
 }  // namespace plumb

@@ -21,7 +21,7 @@ namespace plumb {
 namespace {
 
 constexpr const char* kCaseFile = ".plumbline-case";
-constexpr const char* kSweepJournal = "journal.jsonl";  // of `plumbline sweep`
+constexpr const char *kSweepFile = "sweep.json", *kFormerSweepFile = "journal.jsonl";  // of `plumbline sweep`
 
 // Samples that are collected from several paths.
 struct Collection {
@@ -260,7 +260,9 @@ void add_folder(Collection& collection, const fs::path& dir, const AnalyzeOption
 
 bool is_sweep(const fs::path& dir) {
   std::error_code error;
-  return fs::is_regular_file(dir / kSweepJournal, error) && fs::is_directory(dir / "runs", error);
+  return (fs::is_regular_file(dir / kSweepFile, error) ||
+          fs::is_regular_file(dir / kFormerSweepFile, error)) &&
+         fs::is_directory(dir / "runs", error);
 }
 
 // The finished runs of a sweep, whose logs tell of them once more; runs that failed for good are left out.

@@ -97,7 +97,7 @@ TEST(SweepPlan, ShellTextQuotesWhatAShellWouldTakeApart) {
 }
 
 TEST(SweepPlan, HashTellsSweepsApartButNotRetriesAndPlaces) {
-  const std::uint64_t hash = plan_hash(plan_of(sweep_text("seed = 1")));
+  const std::string hash = plan_hash(plan_of(sweep_text("seed = 1")));
   EXPECT_EQ(hash, plan_hash(plan_of(sweep_text("seed = 1\nretries = 9\ntimeout_minutes = 1.5"))));
   EXPECT_EQ(hash, plan_hash(plan_of(sweep_text("seed = 1") + "[launcher]\nprograms = 'elsewhere'\n")));
   EXPECT_NE(hash, plan_hash(plan_of(sweep_text("seed = 2"))));

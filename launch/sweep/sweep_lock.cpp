@@ -1,0 +1,72 @@
+#include "launch/sweep/sweep_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/output.h"
+#include "base/shallow_json.h"
+#include "base/whole_file.h"
+
+namespace plumb {
+namespace {
+
+namespace fs = std::filesystem;
+
+void lock(const UniqueFd& file, const Output& out) {
+  while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno == EWOULDBLOCK)
+      throw cannot_create(out, "another sweep that is still running uses the folder",
+                          "wait for it or pass another --output");
+    throw cannot_create(out, fmt::format("cannot lock the folder: {}", std::strerror(errno)),
+                        "pass a folder on a local disk");
+  }
+}
+
+void check_identity(const fs::path& path, const std::string& text, const SweepIdentity& wanted,
+                    const Output& out) {
+  SweepIdentity found;
+  const Json json = parse_shallow_json(text);
+  fields::read_all(ObjectReader(json, path.string(), "", kSweepSchema), found);
+  if (found.schema != kSweepSchema)
+    throw Error(ExitCode::bad_data, "{}: expected {}; pass another --output", path.string(), kSweepSchema);
+  if (found.plan != wanted.plan)
+    throw cannot_create(
+        out, fmt::format("the folder holds another sweep than {} asks for (its sweep.json has the file)",
+                         wanted.file));
+  if (found.build != wanted.build)
+    throw cannot_create(out, "the folder holds runs of another build of the programs, which cannot be mixed");
+}
+
+}  // namespace
+
+SweepLock::SweepLock(const fs::path& folder, const SweepIdentity& identity, bool resume) {
+  const Output out{.option = "--output", .path = folder};
+  const fs::path path = folder / "sweep.json";
+  const OutputFolder made(out, folder);
+  std::error_code error;
+  if (!fs::exists(path, error) && !fs::is_empty(folder, error) && !error)
+    throw cannot_create(out, "the folder is not empty and holds no sweep");
+  file_ = UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!file_)
+    throw cannot_create(out, fmt::format("cannot create {}: {}", path.string(), std::strerror(errno)));
+  lock(file_, out);
+  const std::string text = read_whole_file(path, {.remedy = "pass another --output"});
+  if (!text.empty() && !resume)
+    throw cannot_create(out, "the folder holds a sweep already",
+                        "pass --resume to go on with it, or another --output");
+  if (!text.empty()) {
+    check_identity(path, text, identity, out);
+    return;
+  }
+  const std::string written = fields::written(identity).dump(1) + "\n";
+  if (::write(file_.get(), written.data(), written.size()) != static_cast<ssize_t>(written.size()))
+    throw cannot_create(out, fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
+}
+
+}  // namespace plumb
