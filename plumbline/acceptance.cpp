@@ -12,7 +12,7 @@
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/output.h"
-#include "base/process/child_process.h"
+#include "base/process/side_by_side.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "launch/host_launcher.h"
@@ -163,8 +163,8 @@ class Acceptance : private HostSteps {
     std::vector<std::string> words = hosts_words(launcher(), hosts, 1);
     words.insert(words.end(), {(launcher().programs / "bench_allreduce").string(), "--pairs", "--device",
                                "cpu", "--output", file.string()});
-    const ChildEnd end = run_child({words, said, fs::absolute(folder_).string()}, signals,
-                                   kLinkPatienceSeconds + kLinkPatiencePerHost * hosts, [] {});
+    const ChildEnd end =
+        run_child(words, said, signals, kLinkPatienceSeconds + kLinkPatiencePerHost * hosts, [] {});
     if (end.signal != 0)
       throw Error(static_cast<ExitCode>(kSignalCode + end.signal), "stopped by signal {}", end.signal);
     if (end.code == 0) return read_links(file);

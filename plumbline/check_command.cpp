@@ -10,7 +10,7 @@
 #include "base/machine/host_addresses.h"
 #include "base/output.h"
 #include "base/paths.h"
-#include "base/process/child_process.h"
+#include "base/process/side_by_side.h"
 #include "base/text.h"
 #include "base/text_table.h"
 #include "base/units.h"

@@ -21,7 +21,7 @@ namespace {
 struct DoctorArguments {
   HostArguments hosts;
   std::string program, expect, log_folder = "logs", marker, names;
-  bool here = false, clock = false, json = false;
+  bool here = false, json = false;
 };
 
 OptionTable doctor_options(DoctorArguments& arguments) {
@@ -42,9 +42,6 @@ OptionTable doctor_options(DoctorArguments& arguments) {
        {"Output",
         {flag_option("--json", arguments.json, true, "print one JSON object instead of the lines"),
          flag_option("--here", arguments.here, true, "print the facts of this host as one line of JSON")
-             .internal(),
-         flag_option("--clock", arguments.clock, true,
-                     "with --here: then answer each line of standard input with this host's clock")
              .internal(),
          text_option("--marker", "FILE", arguments.marker, "with --here: report whether this file exists")
              .internal(),
@@ -83,11 +80,10 @@ HostQuestions questions_of(const DoctorArguments& arguments) {
   return questions;
 }
 
-// As one line. Signals end the answers to the clock's questions at once.
+// As one line.
 int print_facts(const DoctorArguments& arguments) {
   const HostFacts facts = gather_host_facts(questions_of(arguments), SignalWatch());
   print_text(to_json(facts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-  if (arguments.clock) answer_clock_questions();
   return 0;
 }
 

@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/process/child_process.h"
 #include "base/process/side_by_side.h"
 #include "base/text.h"
 #include "launch/host_launcher.h"

@@ -9,7 +9,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <memory>
+#include <optional>
 
 #include "base/error.h"
 
@@ -18,7 +20,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr double kEndGraceSeconds = 2;  // between SIGTERM and SIGKILL
+constexpr double kEndGraceSeconds = 2, kChildGraceSeconds = 10;  // between SIGTERM and SIGKILL
 constexpr int kLongestPollMilliseconds = 200;
 
 struct Pipe {
@@ -33,10 +35,6 @@ struct Pipe {
   UniqueFd read, write;
 };
 
-void make_nonblocking(const UniqueFd& file) {
-  ::fcntl(file.get(), F_SETFL, ::fcntl(file.get(), F_GETFL) | O_NONBLOCK);
-}
-
 double seconds_from(SteadyClock::time_point start) {
   return std::chrono::duration<double>(SteadyClock::now() - start).count();
 }
@@ -44,26 +42,19 @@ double seconds_from(SteadyClock::time_point start) {
 // A command from its start to its end; ended with its process group if that hasn't happened before.
 class RunningCommand {
  public:
-  RunningCommand(std::size_t index, const CommandWords& words, bool is_answered) : index_(index) {
-    Pipe output, errors;
-    std::optional<Pipe> input;
-    if (is_answered) input.emplace();
-    pid_ = spawn_program(
-        words,
-        {.input = input ? input->read.get() : -1, .output = output.write.get(), .errors = errors.write.get()},
-        current_environment());
-    if (pid_ < 0) {
-      end_.code = 127;
-      end_.errors = words.front() + ": " + std::strerror(-pid_);
+  // `file`: of what it prints, which else is kept.
+  RunningCommand(std::size_t index, const CommandWords& words, const UniqueFd& file) : index_(index) {
+    end_.began = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+    if (file) {
+      start(words, {.output = file.get(), .errors = file.get()});
       return;
     }
+    Pipe output, errors;
+    start(words, {.output = output.write.get(), .errors = errors.write.get()});
     output_ = std::move(output.read);
     errors_ = std::move(errors.read);
-    make_nonblocking(output_);
-    make_nonblocking(errors_);
-    if (!input) return;
-    input_ = std::move(input->write);
-    make_nonblocking(input_);  // one that doesn't read must not stop the others
+    for (const UniqueFd* read : {&output_, &errors_})
+      ::fcntl(read->get(), F_SETFL, ::fcntl(read->get(), F_GETFL) | O_NONBLOCK);
   }
   ~RunningCommand() {
     if (pid_ <= 0) return;
@@ -78,37 +69,48 @@ class RunningCommand {
   const UniqueFd& output() const { return output_; }
   const UniqueFd& errors() const { return errors_; }
 
-  void read(const SideBySideOptions& options) {
+  void read() {
     read_from(errors_, end_.errors);
     if (end_.errors.size() > kMostOutputBytes) end_.errors.erase(0, end_.errors.size() - kMostOutputBytes);
     read_from(output_, end_.output);
-    if (options.answer) answer_lines(options);
     if (end_.output.size() > kMostOutputBytes) end_.output.resize(kMostOutputBytes);
   }
 
   // True once the program has ended, whoever may still hold its pipes.
-  bool has_ended(const SideBySideOptions& options) {
+  bool has_ended() {
     if (pid_ <= 0) return true;
     int status = 0;
     if (::waitpid(pid_, &status, WNOHANG) != pid_) return false;
     pid_ = 0;
     end_.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     end_.seconds = seconds_from(start_);
-    read(options);
+    read();
     return true;
   }
 
-  void end_if_late(double timeout_seconds) {
-    const double seconds = seconds_from(start_);
-    if (seconds < timeout_seconds) return;
-    if (!end_.timed_out) ::kill(-pid_, SIGTERM);
-    end_.timed_out = true;
-    if (seconds > timeout_seconds + kEndGraceSeconds) ::kill(-pid_, SIGKILL);
+  // Kills it if it doesn't end within the grace.
+  void tell_to_end(int signal) {
+    ::kill(-pid_, signal);
+    if (!told_to_end_) told_to_end_ = SteadyClock::now();
+  }
+  void end_if_late(double timeout_seconds, double grace_seconds) {
+    if (!told_to_end_ && seconds_from(start_) >= timeout_seconds) {
+      end_.timed_out = true;
+      tell_to_end(SIGTERM);
+    }
+    if (told_to_end_ && seconds_from(*told_to_end_) > grace_seconds) ::kill(-pid_, SIGKILL);
   }
 
   CommandEnd take_end() { return std::move(end_); }
 
  private:
+  void start(const CommandWords& words, const ProgramStreams& streams) {
+    pid_ = spawn_program(words, streams);
+    if (pid_ >= 0) return;
+    end_.code = 127;
+    end_.errors = words.front() + ": " + std::strerror(-pid_);
+  }
+
   static void read_from(UniqueFd& from, std::string& text) {
     char chunk[1 << 16];
     while (from) {
@@ -124,72 +126,46 @@ class RunningCommand {
     }
   }
 
-  void answer_lines(const SideBySideOptions& options) {
-    for (std::size_t newline; (newline = end_.output.find('\n', answered_)) != std::string::npos;) {
-      const auto text = options.answer(index_, end_.output.substr(answered_, newline - answered_));
-      answered_ = newline + 1;
-      // A short text fits into the pipe's buffer, unless nobody reads: then there is no answer.
-      if (input_ && (!text || ::write(input_.get(), text->data(), text->size()) < 0)) input_.reset();
-    }
-  }
-
-  std::size_t index_, answered_ = 0;
+  std::size_t index_;
   SteadyClock::time_point start_ = SteadyClock::now();
+  std::optional<SteadyClock::time_point> told_to_end_;
   pid_t pid_ = 0;
-  UniqueFd input_, output_, errors_;
+  UniqueFd output_, errors_;
   CommandEnd end_;
 };
 
 using RunningCommands = std::vector<std::unique_ptr<RunningCommand>>;
 
-// Until something was said, a command has ended, a signal came in, or time passed. Throws for a signal that
-// asks to end.
-void wait_for_any(const RunningCommands& running, const SignalWatch& signals) {
+// Until something was said, a command has ended, a signal came in, or time passed. Returns a signal that asks
+// to end; 0: none came.
+int wait_for_any(const RunningCommands& running, const SignalWatch& signals, int milliseconds) {
   std::vector<pollfd> files{{.fd = signals.descriptor(), .events = POLLIN, .revents = 0}};
   for (const auto& command : running)
     for (const UniqueFd* file : {&command->output(), &command->errors()})
       if (*file) files.push_back({.fd = file->get(), .events = POLLIN, .revents = 0});
-  ::poll(files.data(), files.size(), kLongestPollMilliseconds);
-  if (const int signal = signals.next(); signal != 0)
-    throw Error(static_cast<ExitCode>(128 + signal), "ended by signal {} while commands ran on hosts",
-                signal);
+  ::poll(files.data(), files.size(), milliseconds);
+  return signals.next();
 }
-
-// A writer to a command that has ended gets an error instead of SIGPIPE.
-class IgnoredBrokenPipes {
- public:
-  IgnoredBrokenPipes() {
-    struct sigaction ignore {};
-    ignore.sa_handler = SIG_IGN;
-    sigaction(SIGPIPE, &ignore, &before_);
-  }
-  ~IgnoredBrokenPipes() { sigaction(SIGPIPE, &before_, nullptr); }
-  IgnoredBrokenPipes(const IgnoredBrokenPipes&) = delete;
-  IgnoredBrokenPipes& operator=(const IgnoredBrokenPipes&) = delete;
-
- private:
-  struct sigaction before_ {};
-};
 
 }  // namespace
 
 std::vector<CommandEnd> run_side_by_side(const std::vector<CommandWords>& commands,
                                          const SideBySideOptions& options, const SignalWatch& signals) {
-  const IgnoredBrokenPipes no_broken_pipes;
   std::vector<CommandEnd> ends(commands.size());
   RunningCommands running;
   for (std::size_t next = 0, ended = 0; ended < commands.size();) {
     while (next < commands.size() && running.size() < options.most_at_once) {
-      running.push_back(
-          std::make_unique<RunningCommand>(next, commands[next], static_cast<bool>(options.answer)));
+      running.push_back(std::make_unique<RunningCommand>(next, commands[next], UniqueFd()));
       ++next;
     }
-    wait_for_any(running, signals);
+    if (const int signal = wait_for_any(running, signals, kLongestPollMilliseconds); signal != 0)
+      throw Error(static_cast<ExitCode>(128 + signal), "ended by signal {} while commands ran on hosts",
+                  signal);
     const std::size_t before = running.size();
     std::erase_if(running, [&](const std::unique_ptr<RunningCommand>& command) {
-      command->read(options);
-      if (!command->has_ended(options)) {
-        command->end_if_late(options.timeout_seconds);
+      command->read();
+      if (!command->has_ended()) {
+        command->end_if_late(options.timeout_seconds, kEndGraceSeconds);
         return false;
       }
       ends[command->index()] = command->take_end();
@@ -199,6 +175,36 @@ std::vector<CommandEnd> run_side_by_side(const std::vector<CommandWords>& comman
     if (options.told && running.size() < before) options.told(ended);
   }
   return ends;
+}
+
+ChildEnd run_child(CommandWords words, const std::filesystem::path& output, const SignalWatch& signals,
+                   double timeout_seconds, const std::function<void()>& idle) {
+  if (const int signal = wait_for_any({}, signals, 0); signal != 0) return {.signal = signal};
+  const UniqueFd file(::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!file)
+    throw Error(ExitCode::cannot_create, "cannot create {}: {}; make room or pass another --output",
+                output.string(), std::strerror(errno));
+  if (!can_be_started(words.front()))
+    throw Error(ExitCode::unavailable, "cannot start '{}'; install it or correct the sweep file",
+                words.front());
+  if (can_be_started("setpriv")) words.insert(words.begin(), {"setpriv", "--pdeathsig", "TERM"});
+  RunningCommand child(0, words, file);
+  ChildEnd end;
+  const double limit = timeout_seconds > 0 ? timeout_seconds : std::numeric_limits<double>::infinity();
+  while (!child.has_ended()) {
+    if (const int signal = wait_for_any({}, signals, kLongestPollMilliseconds); signal != 0) {
+      end.signal = signal;
+      child.tell_to_end(signal);
+    }
+    child.end_if_late(limit, kChildGraceSeconds);
+    idle();
+  }
+  const CommandEnd ended = child.take_end();
+  end.code = ended.code;
+  end.timed_out = ended.timed_out;
+  // Batch systems signal all processes of a job at once: the child may have ended before it was seen here.
+  if (end.signal == 0 && end.code != 0) end.signal = wait_for_any({}, signals, 0);
+  return end;
 }
 
 }  // namespace plumb

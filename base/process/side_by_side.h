@@ -1,10 +1,9 @@
-// Many commands at once, a limited number at a time: what each one says, how it ends, and answers to what it
-// says.
+// Programs that are started and waited for: many commands at once, or one whose signals are passed on.
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +16,7 @@ using CommandWords = std::vector<std::string>;
 struct CommandEnd {
   int code = -1;  // its exit code, or 128 + n if signal n ended it; -1: it wasn't started
   bool timed_out = false;
+  double began = 0;            // seconds since 1970
   double seconds = 0;          // from its start to its end
   std::string output, errors;  // at most kMostOutputBytes of either; of longer errors the end
 };
@@ -25,9 +25,6 @@ inline constexpr std::size_t kMostOutputBytes = 4 << 20;
 struct SideBySideOptions {
   std::size_t most_at_once = 128;
   double timeout_seconds = 20;  // for each command; then it is ended with its process group
-  // Called for every whole line that command `index` prints: returns what it is to read, or nothing, which
-  // ends its standard input. Without it commands have nothing to read.
-  std::function<std::optional<std::string>(std::size_t index, const std::string& line)> answer;
   // Called whenever commands have ended, with the number of all that have.
   std::function<void(std::size_t ended)> told;
 };
@@ -37,5 +34,19 @@ struct SideBySideOptions {
 // ended.
 std::vector<CommandEnd> run_side_by_side(const std::vector<CommandWords>& commands,
                                          const SideBySideOptions& options, const SignalWatch& signals);
+
+struct ChildEnd {
+  int code = 0;    // as CommandEnd's
+  int signal = 0;  // that came in while it ran, was passed on, and is to end the caller; 0: none
+  bool timed_out = false;
+};
+
+// Runs one command that prints into a new file, in a process group that gets the signals of this process.
+// What hasn't ended 10 s after a signal or the time limit (0: none) is killed; the command gets SIGTERM if
+// this process dies. A signal that came in before starts nothing. `idle`: called about five times a second.
+// Throws Error(unavailable) if the program can't be started, Error(cannot_create) if the output can't be
+// created.
+ChildEnd run_child(CommandWords words, const std::filesystem::path& output, const SignalWatch& signals,
+                   double timeout_seconds, const std::function<void()>& idle);
 
 }  // namespace plumb

@@ -6,12 +6,17 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 #include "base/error.h"
+#include "base/text.h"
 
 namespace plumb {
 namespace {
+
+namespace fs = std::filesystem;
 
 sigset_t watched_signals() {
   sigset_t set;
@@ -64,8 +69,7 @@ int SignalWatch::next() const {
   return 0;
 }
 
-pid_t spawn_program(std::vector<std::string> words, const ProgramStreams& streams,
-                    std::vector<std::string> environment) {
+pid_t spawn_program(std::vector<std::string> words, const ProgramStreams& streams) {
   SpawnSettings settings;
   if (streams.input < 0)
     posix_spawn_file_actions_addopen(&settings.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -83,14 +87,24 @@ pid_t spawn_program(std::vector<std::string> words, const ProgramStreams& stream
                            POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   pid_t child = 0;
   const int error = posix_spawnp(&child, words.front().c_str(), &settings.actions, &settings.attributes,
-                                 pointers_to(words).data(), pointers_to(environment).data());
+                                 pointers_to(words).data(), environ);
   return error == 0 ? child : -error;
 }
 
-std::vector<std::string> current_environment() {
-  std::vector<std::string> variables;
-  for (char** variable = environ; *variable != nullptr; ++variable) variables.emplace_back(*variable);
-  return variables;
+std::string path_of_program(const std::string& program) {
+  const auto is_program = [](const fs::path& path) {
+    std::error_code error;
+    return fs::is_regular_file(path, error) && ::access(path.c_str(), X_OK) == 0;
+  };
+  if (program.find('/') != std::string::npos) return is_program(program) ? program : "";
+  const char* folders = std::getenv("PATH");
+  for (const fs::path folder : split(folders ? folders : "", ':'))
+    if (is_program(folder / program)) return (folder / program).string();
+  return "";
+}
+
+bool can_be_started(const std::string& program) {
+  return !path_of_program(program).empty();
 }
 
 }  // namespace plumb

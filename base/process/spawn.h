@@ -36,11 +36,13 @@ struct ProgramStreams {
 };
 
 // Starts a program in a process group of its own with default signals; the first word is looked for in PATH.
-// `environment`: "NAME=value" texts. Returns its process id, or the negative errno.
-pid_t spawn_program(std::vector<std::string> words, const ProgramStreams& streams,
-                    std::vector<std::string> environment);
+// Returns its process id, or the negative errno.
+pid_t spawn_program(std::vector<std::string> words, const ProgramStreams& streams);
 
-// This process's environment.
-std::vector<std::string> current_environment();
+// The path of a program, given by its path or by a name in PATH; empty if there is none that can be started.
+std::string path_of_program(const std::string& program);
+
+// True if the command's first word is a program: a path, or a name in PATH.
+bool can_be_started(const std::string& program);
 
 }  // namespace plumb

@@ -9,9 +9,6 @@
 
 namespace plumb {
 
-// Answers every line on standard input with "clock <seconds>".
-void answer_clock_questions();
-
 // Asks every host, names looked up here first. `told`: the number of hosts that are through.
 std::vector<HostAnswer> ask_hosts(const std::vector<std::string>& hosts, const HostArguments& arguments,
                                   const HostTransport& transport, const HostQuestions& questions,

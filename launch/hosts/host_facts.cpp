@@ -19,7 +19,6 @@
 #include "base/machine/machine.h"
 #include "base/machine/nvml.h"
 #include "base/paths.h"
-#include "base/process/child_process.h"
 #include "base/process/side_by_side.h"
 #include "base/shallow_json.h"
 #include "base/text.h"
@@ -78,7 +77,8 @@ void HostFacts::fields(auto& self, auto&& each) {
   each("boot_id", self.boot_id, Field{"the same for names of one machine"}), each("cpus", self.cpus);
   each("memory_bytes", self.memory_bytes);
   each("load", self.load, Field{"processes that want to run now"});
-  each("clock_seconds", self.clock_seconds, Field{"since 1970"});
+  each("clock_seconds", self.clock_seconds, Field{"since 1970, when gathering facts began"});
+  each("gathering_seconds", self.gathering_seconds, Field{"that it took"});
   each("program", self.program), each("others", self.others, Field{"programs next to it"});
   each("mpi", self.mpi), each("driver_cuda", self.driver_cuda, Field{"the newest CUDA that the driver runs"});
   each("gpus", self.gpus);
@@ -327,7 +327,7 @@ std::string nearest_folder(const std::string& path) {
 }
 
 HostFacts gather_host_facts(const HostQuestions& questions, const SignalWatch& signals) {
-  HostFacts facts;
+  HostFacts facts{.clock_seconds = wall_seconds()};
   take_machine(facts);
   take_programs(facts, questions, signals);
   take_gpus(facts);
@@ -346,7 +346,7 @@ HostFacts gather_host_facts(const HostQuestions& questions, const SignalWatch& s
   facts.log_folder = folder_facts(questions);
   facts.names = look_up_names(questions.names, kLookUpSeconds);
   facts.unreached = unreached_hosts(facts.names, kReachSeconds);
-  facts.clock_seconds = wall_seconds();
+  facts.gathering_seconds = wall_seconds() - facts.clock_seconds;
   return facts;
 }
 

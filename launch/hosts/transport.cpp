@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/machine/host_addresses.h"
 #include "base/paths.h"
-#include "base/process/child_process.h"
 #include "base/text.h"
 #include "base/text_table.h"
 #include "launch/host_launcher.h"

@@ -11,9 +11,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/output.h"
 #include "base/paths.h"
-#include "base/process/child_process.h"
+#include "base/process/side_by_side.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
@@ -21,8 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-
-constexpr std::chrono::milliseconds kGraceOfLeftovers{5000};
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -100,18 +97,10 @@ class Sweep {
         folder_(folder),
         listener_(listener),
         on_lost_host_(on_lost_host),
-        states_(plan.runs.size()) {
-    std::error_code error;
-    mark_ = fs::canonical(folder.path, error);
-    if (error)
-      throw cannot_create({.option = "--output", .path = folder.path},
-                          fmt::format("cannot resolve the folder: {}", error.message()));
-  }
+        states_(plan.runs.size()) {}
 
   SweepOutcome run() {
     for (const char* name : {"logs", "runs", "output"}) make_folder(folder_.path / name);
-    // The folder is locked, so whoever works for it was started by a sweep that is gone.
-    end_marked_processes(mark_, kGraceOfLeftovers);
     SweepOutcome outcome{.total = plan_.runs.size()};
     for (std::size_t i = 0; i < plan_.runs.size(); ++i) finished_ += settle(i) ? 1 : 0;
     for (std::size_t i = 0; i < plan_.runs.size(); ++i) {
@@ -185,8 +174,7 @@ class Sweep {
       listener_.progress(now);
     };
     idle();
-    ChildEnd end =
-        run_child({command_of(plan_, run, folder_), output, mark_}, signals_, plan_.timeout_seconds, idle);
+    ChildEnd end = run_child(command_of(plan_, run, folder_), output, signals_, plan_.timeout_seconds, idle);
     if (end.timed_out) end.code = static_cast<int>(ExitCode::peer_lost);
     if (end.signal != 0) {
       clear(run);
@@ -258,7 +246,6 @@ class Sweep {
   std::vector<RunState> states_;
   int most_nodes_ = std::numeric_limits<int>::max();  // of runs that are started
   SignalWatch signals_;
-  std::string mark_;
   std::size_t finished_ = 0;
 };
 

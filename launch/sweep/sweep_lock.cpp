@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "base/error.h"
 #include "base/output.h"
@@ -17,9 +19,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kTries = 50;
+constexpr std::chrono::milliseconds kBetweenTries{100};  // mpirun takes seconds to end its ranks
+
 void lock(const UniqueFd& file, const Output& out) {
-  while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EINTR) continue;
+  for (int attempt = 1; ::flock(file.get(), LOCK_EX | LOCK_NB) != 0; ++attempt) {
+    if (errno == EINTR || (errno == EWOULDBLOCK && attempt < kTries)) {
+      std::this_thread::sleep_for(kBetweenTries);
+      continue;
+    }
     if (errno == EWOULDBLOCK)
       throw cannot_create(out, "another sweep that is still running uses the folder",
                           "wait for it or pass another --output");
@@ -52,7 +60,7 @@ SweepLock::SweepLock(const fs::path& folder, const SweepIdentity& identity, bool
   std::error_code error;
   if (!fs::exists(path, error) && !fs::is_empty(folder, error) && !error)
     throw cannot_create(out, "the folder is not empty and holds no sweep");
-  file_ = UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  file_ = UniqueFd(::open(path.c_str(), O_RDWR | O_CREAT, 0644));  // programs inherit it
   if (!file_)
     throw cannot_create(out, fmt::format("cannot create {}: {}", path.string(), std::strerror(errno)));
   lock(file_, out);

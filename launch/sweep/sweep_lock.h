@@ -26,6 +26,8 @@ struct SweepIdentity {
 
 class SweepLock {
  public:
+  // The folder stays locked until the programs that were started with it have ended, even if this process is
+  // killed; another one waits for that for seconds.
   // Creates the folder and its sweep.json, or, with `resume`, goes on with one (there need be none). The
   // folder is this object's alone until it goes. Throws Error(cannot_create) if another sweep is at work in
   // the folder, or it holds anything but this sweep to be resumed; Error(bad_data) for a sweep.json that

@@ -1,9 +1,8 @@
-#include "base/process/child_process.h"
-
 #include <gtest/gtest.h>
 
 #include <csignal>
 
+#include "base/process/side_by_side.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb {
@@ -11,7 +10,7 @@ namespace {
 
 ChildEnd run_shell(const ScratchFolder& folder, const std::string& script) {
   const SignalWatch signals;
-  return run_child({{"sh", "-c", script}, folder / "output", folder.path()}, signals, 0, [] {});
+  return run_child({"sh", "-c", script}, folder / "output", signals, 0, [] {});
 }
 
 TEST(ChildProcess, EndsWithItsCodeOrSignal) {
@@ -36,7 +35,7 @@ TEST(ChildProcess, ASignalDuringTheEndOfAGoodRunIsSeenByTheNext) {
   const ScratchFolder folder;
   const SignalWatch signals;
   const auto run = [&](const std::string& script) {
-    return run_child({{"sh", "-c", script}, folder / "output", folder.path()}, signals, 0, [] {});
+    return run_child({"sh", "-c", script}, folder / "output", signals, 0, [] {});
   };
   const ChildEnd first = run("trap '' TERM; kill -TERM $PPID; exit 0");
   const ChildEnd second = run("exit 0");

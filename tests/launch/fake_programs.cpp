@@ -80,11 +80,12 @@ std::set<std::string> FakePrograms::results(const std::string& out) const {
   return found;
 }
 
-int FakePrograms::processes(const std::string& out) const {
-  const std::string mark = "PLUMBLINE_SWEEP=" + fs::weakly_canonical(path(out)).string();
+int FakePrograms::processes() const {
+  const fs::path folder = fs::canonical(scratch_.path());
   int count = 0;
+  std::error_code error;
   for (const auto& entry : fs::directory_iterator("/proc"))
-    if (read_text(entry.path() / "environ").find(mark + '\0') != std::string::npos) ++count;
+    if (fs::read_symlink(entry.path() / "cwd", error) == folder) ++count;
   return count;
 }
 

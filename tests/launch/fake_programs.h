@@ -42,8 +42,8 @@ class FakePrograms {
 
   // Logs with their texts, and run folders: a sweep's results.
   std::set<std::string> results(const std::string& out) const;
-  // Live processes that belong to the sweep in this folder.
-  int processes(const std::string& out) const;
+  // Live processes that work in this folder.
+  int processes() const;
 
  private:
   void copy_of(const std::string& fake, const std::string& name) const;

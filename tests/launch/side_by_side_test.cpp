@@ -1,4 +1,4 @@
-// Many commands at once: their ends, their number at a time, limits and answers.
+// Many commands at once: their ends, their number at a time, limits.
 #include "base/process/side_by_side.h"
 
 #include <gtest/gtest.h>
@@ -74,19 +74,6 @@ TEST(SideBySide, AProgramThatEndsIsNotWaitedForWhoeverHoldsItsOutput) {
   const auto ends = run_side_by_side({shell("sleep 1000 & echo done")}, {.timeout_seconds = 100}, signals);
   EXPECT_FALSE(ends[0].timed_out);
   EXPECT_EQ(ends[0].output.substr(0, 5), "done\n");
-}
-
-TEST(SideBySide, LinesAreAnsweredUntilNothingIsLeftToSay) {
-  const SignalWatch signals;
-  int asked = 0;
-  const auto ends =
-      run_side_by_side({shell("echo first; while read -r line; do echo \"got $line\"; done; echo end")},
-                       {.answer = [&](std::size_t, const std::string& line) -> std::optional<std::string> {
-                         if (++asked == 3) return std::nullopt;
-                         return "<" + line + ">\n";
-                       }},
-                       signals);
-  EXPECT_EQ(ends[0].output, "first\ngot <first>\ngot <got <first>>\nend\n");
 }
 
 TEST(SideBySide, ASignalEndsAllCommands) {
