@@ -9,7 +9,7 @@
 namespace plumb {
 namespace {
 
-constexpr double kLookUpSecondsHere = 10;
+constexpr double kLookUpSecondsHere = 5;
 constexpr std::size_t kMostNamesForAll =
     64;  // with more hosts each looks up its own name and the first one's
 
@@ -51,7 +51,7 @@ void take_answer(HostAnswer& answer, const CommandEnd& end) {
 std::vector<HostAnswer> ask_hosts(const std::vector<std::string>& hosts, const HostArguments& arguments,
                                   const HostTransport& transport, const HostQuestions& questions,
                                   const std::function<void(std::size_t)>& told, const SignalWatch& signals) {
-  const auto addresses = look_up_names(hosts, kLookUpSecondsHere);
+  const auto addresses = look_up_names(hosts, kLookUpSecondsHere, signals);
   std::vector<HostAnswer> answers(hosts.size());
   std::vector<CommandWords> commands;
   for (std::size_t i = 0; i < hosts.size(); ++i) {

@@ -344,8 +344,8 @@ HostFacts gather_host_facts(const HostQuestions& questions, const SignalWatch& s
         static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize);
   }
   facts.log_folder = folder_facts(questions);
-  facts.names = look_up_names(questions.names, kLookUpSeconds);
-  facts.unreached = unreached_hosts(facts.names, kReachSeconds);
+  facts.names = look_up_names(questions.names, kLookUpSeconds, signals);
+  facts.unreached = unreached_hosts(facts.names, kReachSeconds, signals);
   facts.gathering_seconds = wall_seconds() - facts.clock_seconds;
   return facts;
 }

@@ -1,129 +1,63 @@
 #include "launch/hosts/name_lookup.h"
 
-#include <arpa/inet.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-
-#include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <chrono>
-#include <cstring>
-#include <memory>
-#include <mutex>
 #include <set>
-#include <thread>
 
+#include "base/process/side_by_side.h"
 #include "base/text.h"
-#include "base/unique_fd.h"
+#include "base/text_table.h"
 
 namespace plumb {
 namespace {
 
-constexpr std::size_t kMostThreads = 16;  // they wait for name servers
-constexpr std::size_t kNamesPerThread = 8;
+constexpr std::size_t kMostAtOnce = 256;  // they wait for name servers
 
-std::string text_of_address(const sockaddr* address) {
-  char text[INET6_ADDRSTRLEN] = {};
-  const void* bytes =
-      address->sa_family == AF_INET6
-          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr)
-          : &reinterpret_cast<const sockaddr_in*>(address)->sin_addr;
-  return inet_ntop(address->sa_family, bytes, text, sizeof text) ? text : "";
-}
-
-std::vector<std::string> addresses_of(const std::string& name) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) return {};
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
+// The first words of getent's lines.
+std::vector<std::string> addresses_in(const std::string& said) {
   std::set<std::string> addresses;
-  for (const addrinfo* one = found; one; one = one->ai_next)
-    if (one->ai_family == AF_INET || one->ai_family == AF_INET6)
-      addresses.insert(text_of_address(one->ai_addr));
+  for (const std::string& line : split(said, '\n'))
+    if (!line.empty()) addresses.insert(line.substr(0, line.find_first_of(" %")));  // "fe80::1%eth0"
   return {addresses.begin(), addresses.end()};
 }
 
-// A TCP connection to a port where nothing is likely to listen: a host that can be reached refuses it.
-class Knock {
- public:
-  Knock(std::string name, const std::string& address) : name_(std::move(name)) {
-    addrinfo hints{};
-    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo* found = nullptr;
-    if (getaddrinfo(address.c_str(), kPort, &hints, &found) != 0) return;
-    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
-    socket_ = UniqueFd(::socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (socket_.get() < 0) return;
-    error_ = ::connect(socket_.get(), found->ai_addr, found->ai_addrlen) == 0 ? 0 : errno;
-  }
-
-  const std::string& name() const { return name_; }
-  bool waits() const { return error_ == EINPROGRESS; }
-  pollfd asked() const { return {waits() ? socket_.get() : -1, POLLOUT, 0}; }
-  void take_answer() {
-    socklen_t size = sizeof error_;
-    ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error_, &size);
-  }
-  // Empty: it answered.
-  std::string failure(double seconds) const {
-    if (waits()) return fmt::format("no answer within {:g} s", seconds);
-    return error_ == 0 || error_ == ECONNREFUSED ? "" : std::strerror(error_);
-  }
-
- private:
-  static constexpr const char* kPort = "9";  // discard (RFC 863)
-
-  std::string name_;
-  UniqueFd socket_;
-  int error_ = 0;
-};
+// Empty: the host answered. Bash says "…: Connection refused".
+std::string failure_of(const CommandEnd& end, double seconds) {
+  if (end.timed_out) return fmt::format("no answer within {:g} s", seconds);
+  const std::string said = last_line(end.errors);
+  const std::size_t colon = said.rfind(": ");
+  const std::string why = colon == std::string::npos ? said : said.substr(colon + 2);
+  return end.code == 0 || why == "Connection refused" ? "" : why;
+}
 
 }  // namespace
 
 std::map<std::string, std::string> unreached_hosts(
-    const std::map<std::string, std::vector<std::string>>& hosts, double seconds) {
-  std::vector<Knock> knocks;
+    const std::map<std::string, std::vector<std::string>>& hosts, double seconds,
+    const SignalWatch& signals) {
+  // To discard's port (RFC 863), where nothing is likely to listen: a host that can be reached refuses it.
+  std::vector<std::string> names;
+  std::vector<CommandWords> commands;
   for (const auto& [name, addresses] : hosts)
-    if (!addresses.empty() && !is_loopback(addresses.front())) knocks.emplace_back(name, addresses.front());
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  while (std::ranges::any_of(knocks, &Knock::waits)) {
-    std::vector<pollfd> asked;
-    for (const Knock& knock : knocks) asked.push_back(knock.asked());
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
-    if (left.count() <= 0 || ::poll(asked.data(), asked.size(), static_cast<int>(left.count())) == 0) break;
-    for (std::size_t i = 0; i < knocks.size(); ++i)
-      if (asked[i].revents != 0) knocks[i].take_answer();
-  }
+    if (!addresses.empty() && !is_loopback(addresses.front())) {
+      names.push_back(name);
+      commands.push_back({"env", "LC_ALL=C", "bash", "-c", ": <\"/dev/tcp/$0/9\"", addresses.front()});
+    }
+  const auto ends =
+      run_side_by_side(commands, {.most_at_once = kMostAtOnce, .timeout_seconds = seconds}, signals);
   std::map<std::string, std::string> unreached;
-  for (const Knock& knock : knocks)
-    if (std::string why = knock.failure(seconds); !why.empty()) unreached[knock.name()] = std::move(why);
+  for (std::size_t i = 0; i < ends.size(); ++i)
+    if (std::string why = failure_of(ends[i], seconds); !why.empty()) unreached[names[i]] = std::move(why);
   return unreached;
 }
 
 std::map<std::string, std::vector<std::string>> look_up_names(const std::vector<std::string>& names,
-                                                              double seconds) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+                                                              double seconds, const SignalWatch& signals) {
+  std::vector<CommandWords> commands;
+  for (const std::string& name : names) commands.push_back({"getent", "ahosts", name});
+  const auto ends =
+      run_side_by_side(commands, {.most_at_once = kMostAtOnce, .timeout_seconds = seconds}, signals);
   std::map<std::string, std::vector<std::string>> found;
-  std::mutex mutex;
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i; (i = next++) < names.size() && std::chrono::steady_clock::now() < end;) {
-      std::vector<std::string> addresses = addresses_of(names[i]);
-      const std::lock_guard lock(mutex);
-      found[names[i]] = std::move(addresses);
-    }
-  };
-  std::vector<std::jthread> threads;
-  for (std::size_t i = 1; i < std::min(kMostThreads, names.size() / kNamesPerThread + 1); ++i)
-    threads.emplace_back(work);
-  work();
-  threads.clear();
+  for (std::size_t i = 0; i < ends.size(); ++i)
+    if (!ends[i].timed_out) found[names[i]] = addresses_in(ends[i].output);
   return found;
 }
 
