@@ -1,5 +1,4 @@
 // `plumbline check`: this host alone against what is expected of it, in seconds, for a scheduler's prolog.
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -9,11 +8,7 @@
 #include "base/error.h"
 #include "base/machine/host_addresses.h"
 #include "base/output.h"
-#include "base/paths.h"
-#include "base/process/side_by_side.h"
 #include "base/text.h"
-#include "base/text_table.h"
-#include "base/units.h"
 #include "launch/verdict/host_steps.h"
 #include "plumbline/command.h"
 
@@ -29,8 +24,8 @@ struct CheckArguments {
 OptionTable check_options(CheckArguments& arguments) {
   return {
       "plumbline check",
-      "Judges this host alone by what plumbline accept --save-expect wrote: its settings, a short training "
-      "on each device, and an allreduce between its GPUs. Exit code 0: pass; 1: fail; 2: can't tell.",
+      "Judges this host alone by what plumbline accept --save-expect wrote: its settings, and a short "
+      "training on each device. Exit code 0: pass; 1: fail; 2: can't tell.",
       {{"Input",
         {text_option("--expect", "FILE", arguments.expect,
                      "what this host should reach, written by accept --save-expect")
@@ -55,42 +50,6 @@ OptionTable check_options(CheckArguments& arguments) {
        "plumbline check --exit-codes slurm # in a Slurm prolog"}};
 }
 
-// Bus bandwidth of an allreduce between all GPUs of this host; a check of its own. Over MPI within the host.
-void add_loop(Verdict& verdict, const Expectation& expectation, const std::string& host, std::size_t gpus,
-              double seconds) {
-  if (!expectation.within_host_bytes_per_second || gpus < 2) return;
-  Check check{
-      .check = "allreduce in host", .where = {host}, .hosts = {host}, .source = "expect.json", .limit = 0.1};
-  const auto rate = [](double bytes_per_second) {
-    return fmt::format("{:.3g} GB/s", bytes_per_second / kGiga);
-  };
-  check.expected = rate(*expectation.within_host_bytes_per_second);
-  const CommandEnd end =
-      run_side_by_side({{"mpirun", "-np", std::to_string(gpus), "--bind-to", "none",
-                         program_path("", "bench_allreduce"), "--json", "-b", "64M", "-e", "64M"}},
-                       {.timeout_seconds = seconds}, SignalWatch())
-          .front();
-  const nlohmann::json said = nlohmann::json::parse(end.output, nullptr, false);
-  double measured = 0;
-  if (end.code == 0 && said.is_object())
-    for (const auto& one : said.value("results", nlohmann::json::array()))
-      measured = std::max(measured, one.value("busbw_bytes_per_second", 0.0));
-  check.runs = 1;
-  if (measured <= 0) {
-    check.outcome =
-        end.code == static_cast<int>(ExitCode::verification_failed) ? Outcome::fail : Outcome::unknown;
-    check.remark = end.timed_out ? "not done in time" : printable(last_line(end.errors));
-  } else {
-    check.measured = rate(measured);
-    check.outcome = measured >= (1 - *check.limit) * *expectation.within_host_bytes_per_second
-                        ? Outcome::pass
-                        : Outcome::fail;
-    check.remark =
-        check.outcome == Outcome::pass ? "" : "look at NVLink and its switches (nvidia-smi nvlink -s)";
-  }
-  verdict.add(std::move(check));
-}
-
 Verdict judge_this_host(const CheckArguments& arguments) {
   const double start = wall_seconds();
   HostSteps steps({.program = arguments.program, .reference = arguments.reference}, Terminal{});
@@ -110,9 +69,6 @@ Verdict judge_this_host(const CheckArguments& arguments) {
                  .outcome = Outcome::unknown,
                  .remark = fmt::format("no {}: write it by plumbline accept --save-expect", file)});
   steps.judge_devices_once(steps.work.seconds);
-  if (steps.expectation && !verdict.kept().empty())
-    add_loop(verdict, *steps.expectation, verdict.hosts.front(), steps.answers.front().facts.gpus.size(),
-             arguments.budget_seconds);
   verdict.seconds = wall_seconds() - start;
   return verdict;
 }
