@@ -42,13 +42,13 @@ int run_bench(const std::string& program, int argc, char** argv, std::span<const
       return;
     }
     run_job(program, {options.watch, options.probe, options.quiet}, &argc, &argv,
-            [&](const Job& job, Watchdog* watchdog) {
+            [&](const Job& job, Interruption& interruption, Watchdog* watchdog) {
               if (options.task == Task::find_max_batch)
                 report_max_batch(job, options);
               else if (options.task == Task::decode_only)
                 report_decode_rate(job, options);
               else
-                run_training(job, options, {.watchdog = watchdog});
+                run_training(job, options, {.interruption = interruption, .watchdog = watchdog});
             });
   });
 }

@@ -255,7 +255,7 @@ int run_allreduce_program(int argc, char** argv, const std::function<MessageDama
       return;
     }
     run_job(kAllreduceProgram, {.watch = options.watch, .quiet = options.quiet}, &argc, &argv,
-            [&](const Job& job, Watchdog*) {
+            [&](const Job& job, Interruption&, Watchdog*) {
               AllreduceRun(job, options, damage_of ? damage_of(job) : MessageDamage()).run();
             });
   });

@@ -1,8 +1,10 @@
 #include "bench/run/interruption.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -15,8 +17,12 @@
 namespace plumb {
 namespace {
 
-// A frame with all of AVX-512's and AMX's registers is 11 KiB.
-constexpr std::size_t kHandlerStackBytes = std::size_t{64} * 1024;
+constexpr std::array kOfLauncher{SIGINT, SIGTERM, SIGHUP, SIGXCPU};
+constexpr std::array kOfCrash{SIGABRT, SIGBUS, SIGSEGV};
+
+// 0: there is none. A handler gets nothing but the number of the signal.
+std::atomic<pthread_t> watching_thread{0};
+static_assert(std::atomic<pthread_t>::is_always_lock_free);
 
 std::string interruption_text(int signal, std::int64_t ended, std::int64_t asked) {
   const std::string where =
@@ -47,13 +53,12 @@ bool standard_reader_is_gone() {
   finish(exit_code);
 }
 
-// Async-signal-safe.
-void end_by_shut_connection(int) {
-  if (standard_reader_is_gone()) return;
-  end_with(
-      ": the connection to another rank or to the launcher was closed; check that every rank runs and its "
-      "host can be reached\n",
-      exit_code_of(SIGPIPE));
+// Async-signal-safe. The watching thread ends the process.
+void pass_on(int signal) {
+  const pthread_t watching = watching_thread;
+  if (watching == 0 || (signal == SIGPIPE && standard_reader_is_gone())) return;
+  ::pthread_kill(watching, signal);
+  for (;;) ::pause();
 }
 
 // Async-signal-safe.
@@ -64,18 +69,40 @@ void end_by_bus_error(int) {
       static_cast<int>(ExitCode::io_error));
 }
 
-}  // namespace
+void unblock(int signal) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
 
-void prepare_signals() {
+// As the signal does where nobody blocks it.
+[[noreturn]] void end_without_run(int signal) {
+  if (signal == SIGPIPE)
+    end_with(
+        ": the connection to another rank or to the launcher was closed; check that every rank runs and its "
+        "host can be reached\n",
+        exit_code_of(signal));
+  unblock(signal);
+  ::raise(signal);
+  finish(exit_code_of(signal));  // a library handles it
+}
+
+void handle(int signal, void (*handler)(int)) {
   struct sigaction action {};
   sigemptyset(&action.sa_mask);
-  action.sa_handler = SIG_IGN;
-  ::sigaction(SIGXFSZ, &action, nullptr);
-  action.sa_handler = end_by_shut_connection;
-  ::sigaction(SIGPIPE, &action, nullptr);
-  action.sa_handler = end_by_bus_error;
-  ::sigaction(SIGBUS, &action, nullptr);
+  action.sa_handler = handler;
+  ::sigaction(signal, &action, nullptr);
 }
+
+// -1: none came. Waits on where a process that was stopped goes on.
+int next_signal(const sigset_t& set, const timespec* patience) {
+  int signal = -1;
+  while ((signal = ::sigtimedwait(&set, nullptr, patience)) == -1 && errno == EINTR) continue;
+  return signal;
+}
+
+}  // namespace
 
 Interrupted::Interrupted(int signal, std::int64_t ended, std::int64_t asked)
     : Error(static_cast<ExitCode>(exit_code_of(signal)), interruption_text(signal, ended, asked)) {}
@@ -84,72 +111,48 @@ int exit_code_of(int signal) {
   return signal == SIGPIPE ? static_cast<int>(ExitCode::peer_lost) : 128 + signal;
 }
 
-std::atomic<Interruption*> Interruption::current_{nullptr};
-
-Interruption::Interruption(std::chrono::seconds patience)
-    : patience_seconds_(static_cast<unsigned>(patience.count())), stack_(kHandlerStackBytes) {
-  ::sem_init(&told_, 0, 0);
-  const stack_t stack{.ss_sp = stack_.data(), .ss_flags = 0, .ss_size = stack_.size()};
-  ::sigaltstack(&stack, &stack_before_);
-  struct sigaction action {};
-  action.sa_handler = handle;
-  action.sa_flags = SA_RESTART | SA_ONSTACK;
-  sigemptyset(&action.sa_mask);
-  current_.store(this);
-  const std::array watched{SIGALRM, SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGXCPU};
-  static_assert(watched.size() == std::tuple_size_v<decltype(before_)>);
-  for (std::size_t i = 0; i < watched.size(); ++i) {
-    before_[i].first = watched[i];
-    ::sigaction(watched[i], nullptr, &before_[i].second);
-    if (watched[i] == SIGALRM || watched[i] == SIGPIPE || before_[i].second.sa_handler != SIG_IGN)
-      ::sigaction(watched[i], &action, nullptr);
+Interruption::Interruption() {
+  handle(SIGXFSZ, SIG_IGN);
+  handle(SIGPIPE, pass_on);
+  handle(SIGBUS, end_by_bus_error);
+  sigemptyset(&watched_);
+  sigaddset(&watched_, SIGPIPE);
+  for (const int signal : kOfLauncher) {
+    struct sigaction now {};
+    ::sigaction(signal, nullptr, &now);
+    if (now.sa_handler != SIG_IGN) sigaddset(&watched_, signal);
   }
+  ::pthread_sigmask(SIG_BLOCK, &watched_, nullptr);
+  thread_ = std::thread([this] { watch(); });
+  unblock(SIGPIPE);
+  watching_thread = thread_.native_handle();
 }
 
 Interruption::~Interruption() {
-  ::alarm(0);
-  while (current_.exchange(nullptr) == nullptr) {
-  }
-  for (const auto& [signal, action] : before_) ::sigaction(signal, &action, nullptr);
-  ::sigaltstack(&stack_before_, nullptr);
-  ::sem_destroy(&told_);
+  watching_thread = 0;
+  is_over_ = true;
+  ::pthread_kill(thread_.native_handle(), SIGPIPE);
+  thread_.join();
+  ::pthread_sigmask(SIG_UNBLOCK, &watched_, nullptr);
 }
 
-void Interruption::wait(std::chrono::milliseconds longest) {
-  timespec until{};
-  ::clock_gettime(CLOCK_MONOTONIC, &until);
-  const std::int64_t end_ns = until.tv_nsec + std::chrono::nanoseconds(longest).count();
-  constexpr std::int64_t kNsPerSecond = 1'000'000'000;
-  until.tv_sec += end_ns / kNsPerSecond;
-  until.tv_nsec = end_ns % kNsPerSecond;
-  while (::sem_clockwait(&told_, CLOCK_MONOTONIC, &until) != 0 && errno == EINTR) {
-  }
-}
-
-// Calls async-signal-safe functions only.
-void Interruption::handle(int signal) {
-  if (signal == SIGPIPE && standard_reader_is_gone()) return;
-  Interruption* const run = current_.exchange(nullptr);
-  if (run == nullptr) finish(exit_code_of(signal));  // another one is being handled, or the run is over
-  run->take(signal);
-  current_.store(run);
-  if (signal == SIGPIPE)
-    for (;;) ::pause();
-}
-
-void Interruption::take(int signal) {
-  const int first = taken_.load() & ~kLooked;
-  if (first != 0 && (signal == SIGPIPE || (signal == SIGXCPU && first == SIGXCPU))) return;
-  if (first != 0) finish(exit_code_of(first));
-  if (signal == SIGALRM) return;  // somebody else's
-  taken_.store(signal | (signal != SIGPIPE && looks_.load() ? kLooked : 0));
+void Interruption::watch() {
+  const int first = next_signal(watched_, nullptr);
+  if (is_over_) return;
+  const timespec patience{.tv_sec = patience_seconds_, .tv_nsec = 0};
+  if (patience.tv_sec == 0) end_without_run(first);
+  (first != SIGPIPE && looks_ ? looked_at_ : unseen_) = first;
+  told_.release();
+  sigset_t ends = watched_;
+  if (first == SIGXCPU) sigdelset(&ends, first);
   // MPI may crash where other ranks are gone already: an end like any second signal's.
-  struct sigaction action {};
-  action.sa_handler = handle;
-  action.sa_flags = SA_ONSTACK;
-  for (const int crash : {SIGABRT, SIGBUS, SIGSEGV}) ::sigaction(crash, &action, nullptr);
-  ::alarm(patience_seconds_);
-  ::sem_post(&told_);
+  for (const int crash : kOfCrash) {
+    sigaddset(&ends, crash);
+    handle(crash, pass_on);
+  }
+  ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+  while (next_signal(ends, &patience) == SIGPIPE && !is_over_) continue;
+  if (!is_over_) finish(exit_code_of(first));
 }
 
 }  // namespace plumb

@@ -14,7 +14,6 @@
 #include "base/output.h"
 #include "base/steady_clock.h"
 #include "comm/run_end.h"
-#include "comm/watchdog/quiet_thread.h"
 
 namespace plumb {
 namespace {
@@ -88,7 +87,7 @@ PartialResultWriter::PartialResultWriter(const Job& job, const RunRecord& record
   const auto expected = static_cast<std::size_t>(std::min(record.iterations, kMostReserved));
   step_seconds_.reserve(expected);
   loss_.reserve(expected);
-  thread_ = quiet_thread([this] { watch(); });
+  thread_ = std::jthread([this] { watch(); });
   if (watchdog_)
     watchdog_->set_before_exit(
         [this](const std::string& sentence, int exit_code) { before_exit(sentence, exit_code); });

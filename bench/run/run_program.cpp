@@ -11,7 +11,6 @@
 #include "bench/links/address_check.h"
 #include "bench/output/version.h"
 #include "bench/run/environment.h"
-#include "bench/run/interruption.h"
 #include "comm/launched_as.h"
 #include "comm/run_end.h"
 #include "comm/status_board.h"
@@ -131,7 +130,7 @@ int run_program(const std::string& program, const std::function<void()>& body) {
 
 void run_job(const std::string& program, const JobOptions& options, int* argc, char*** argv,
              const JobBody& body) {
-  prepare_signals();
+  Interruption interruption;
   const Warn warn = [quiet = options.quiet](const std::string& sentence) {
     Messages(stderr, terminal_of(stderr), quiet ? Loudness::quiet : Loudness::usual).warn(sentence);
   };
@@ -150,7 +149,7 @@ void run_job(const std::string& program, const JobOptions& options, int* argc, c
     require_one_build(job);
     addresses.after_start(job);
     watched.connect(warn);
-    body(job, watched.watchdog ? &*watched.watchdog : nullptr);
+    body(job, interruption, watched.watchdog ? &*watched.watchdog : nullptr);
   } catch (const FailureOfThisRank& error) {
     end(error);
   } catch (const ErrorToldElsewhere&) {

@@ -8,6 +8,7 @@
 #include "base/console/messages.h"
 #include "base/error.h"
 #include "bench/options/options.h"
+#include "bench/run/interruption.h"
 #include "comm/job.h"
 #include "comm/watchdog/watchdog.h"
 
@@ -29,7 +30,7 @@ struct JobOptions {
   bool quiet = false;
 };
 // `watchdog`: null with --no-watchdog.
-using JobBody = std::function<void(const Job& job, Watchdog* watchdog)>;
+using JobBody = std::function<void(const Job& job, Interruption& interruption, Watchdog* watchdog)>;
 
 // Starts the job, compares the ranks' builds, connects the watchdog, and runs `body`; prints its failure,
 // with the rank. A failure that only this rank met, or different builds end the job for all ranks; others are

@@ -15,7 +15,6 @@
 #include "bench/output/summary.h"
 #include "bench/plan/head_table.h"
 #include "bench/run/gpu_monitor.h"
-#include "bench/run/interruption.h"
 #include "bench/run/partial_result_writer.h"
 #include "bench/run/run_program.h"
 #include "bench/run/run_record.h"
@@ -55,8 +54,12 @@ struct Run {
         references(references_of(job, options)),
         record(make_record(step)),
         outputs(open_outputs(step, record)),
-        interruption(first() ? kPatienceOfRank0 : kPatienceForRank0),
-        keeper(job, record, outputs, interruption, hooks.watchdog) {}
+        keeper(job, record, outputs, hooks.interruption, hooks.watchdog) {
+    hooks.interruption.begin(first() ? kPatienceOfRank0 : kPatienceForRank0);
+  }
+  ~Run() { hooks.interruption.end(); }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
 
   bool first() const { return job.rank() == 0; }
 
@@ -68,7 +71,6 @@ struct Run {
   RunRecord record;
   RunOutputs outputs;
   Measurements measured;
-  Interruption interruption;
   PartialResultWriter keeper;
   bool result_says_ok = false;  // on disk
 };
@@ -115,7 +117,7 @@ void require_finite_loss(const Run& run, std::int64_t iteration, int& not_finite
 
 // Throws Interrupted if a signal has come in. No rank asks another one: those may be stuck.
 void require_no_signal(const Run& run) {
-  const int signal = run.interruption.signal();
+  const int signal = run.hooks.interruption.signal();
   if (signal == 0) return;
   const bool open_end = run.options.seconds > 0;
   throw Interrupted(signal, run.measured.timer.iterations(), open_end ? 0 : run.options.iterations);
@@ -217,10 +219,10 @@ void run_iterations(Run& run, BoundStep& step, TimedRun& timed) {
   };
   std::function<void()> look_up;
   if (run.first()) look_up = [&] { require_no_signal(run); };
-  run.interruption.looks_begin();
+  run.hooks.interruption.looks_begin();
   timed.run(ended, look_up);
-  run.interruption.looks_end();
-  if (run.interruption.signal() != 0 && !run.first()) std::this_thread::sleep_for(kPatienceForRank0);
+  run.hooks.interruption.looks_end();
+  if (run.hooks.interruption.signal() != 0 && !run.first()) std::this_thread::sleep_for(kPatienceForRank0);
   require_no_signal(run);
   if (monitor) measured.gpu = stop_monitor(step, measured.timer, *monitor);
   bar.clear();

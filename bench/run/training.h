@@ -6,6 +6,7 @@
 
 #include "bench/options/options.h"
 #include "bench/run/device_memory.h"
+#include "bench/run/interruption.h"
 #include "bench/run/stages.h"
 #include "comm/job.h"
 #include "comm/watchdog/watchdog.h"
@@ -13,6 +14,7 @@
 namespace plumb {
 
 struct TrainingHooks {
+  Interruption& interruption;
   // May be null.
   Watchdog* watchdog = nullptr;
   // See check_exchange(); on the ranks that have it.
@@ -24,6 +26,6 @@ struct TrainingHooks {
 
 // Runs, checks and reports. Every rank calls it. Throws Error on which all ranks agree, or FailureOfThisRank.
 // result.json says what failed in either case.
-void run_training(const Job& job, const BenchOptions& options, const TrainingHooks& hooks = {});
+void run_training(const Job& job, const BenchOptions& options, const TrainingHooks& hooks);
 
 }  // namespace plumb

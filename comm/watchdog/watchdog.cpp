@@ -21,7 +21,6 @@
 #include "base/text.h"
 #include "comm/launched_as.h"
 #include "comm/run_end.h"
-#include "comm/watchdog/quiet_thread.h"
 
 namespace plumb {
 namespace {
@@ -44,7 +43,7 @@ Watchdog::Watchdog(const StatusBoard& board, WatchdogOptions options)
       options_(std::move(options)),
       wake_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       rank_(launched_as().rank) {
-  thread_ = quiet_thread([this](const std::stop_token& stop) { run(stop); });
+  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
 Watchdog::~Watchdog() {
@@ -252,7 +251,7 @@ void Watchdog::call_before_exit(const std::string& sentence, int exit_code) cons
   const auto call =
       std::make_shared<std::packaged_task<void()>>([=, this] { before_exit_(sentence, exit_code); });
   try {
-    quiet_thread([call] { (*call)(); }).detach();
+    std::thread([call] { (*call)(); }).detach();
   } catch (const std::system_error&) {  // as many threads as there may be
     (*call)();
   }

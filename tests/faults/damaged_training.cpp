@@ -103,9 +103,9 @@ int main(int argc, char** argv) {
   return run_program(program, [&] {
     const BenchOptions options = parse_options(argc, argv, program);
     run_job(program, {.watch = options.watch, .quiet = options.quiet}, &argc, &argv,
-            [&](const Job& job, Watchdog* watchdog) {
+            [&](const Job& job, Interruption& interruption, Watchdog* watchdog) {
               const char* kind = std::getenv("PLUMB_DAMAGE");
-              TrainingHooks hooks{.watchdog = watchdog};
+              TrainingHooks hooks{.interruption = interruption, .watchdog = watchdog};
               if (kind != nullptr && job.rank() == 1) {
                 board_of_damaged_rank() = job.board();
                 hooks.after_iteration = [kind = std::string(kind)](std::int64_t iteration, BoundStep& step) {

@@ -1,18 +1,20 @@
 #include "bench/run/interruption.h"
 
 #include <gtest/gtest.h>
-#include <ucontext.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <thread>
-#include <vector>
+#include <optional>
+#include <utility>
 
 namespace plumb {
 namespace {
 
 constexpr std::chrono::seconds kLongPatience{600};
+
+void send(int signal) {
+  ::kill(::getpid(), signal);
+}
 
 void wait_for_ever() {
   while (true) ::pause();
@@ -20,30 +22,24 @@ void wait_for_ever() {
 
 TEST(Interruption, NotesTheFirstSignal) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGXCPU}) {
-    Interruption interruption(kLongPatience);
+    Interruption interruption;
+    interruption.begin(kLongPatience);
     interruption.looks_begin();
     EXPECT_EQ(interruption.signal(), 0);
-    ::raise(signal);
+    send(signal);
+    interruption.wait(kLongPatience);
     EXPECT_EQ(interruption.signal(), signal);
     EXPECT_EQ(interruption.signal_unseen(), 0);
   }
 }
 
 TEST(Interruption, LeavesASignalThatNobodyLooksAtToAnotherThread) {
-  Interruption interruption(kLongPatience);
-  std::thread waiting([&] { interruption.wait(kLongPatience); });
-  ::raise(SIGTERM);
-  waiting.join();
+  Interruption interruption;
+  interruption.begin(kLongPatience);
+  send(SIGTERM);
+  interruption.wait(kLongPatience);
   EXPECT_EQ(interruption.signal(), 0);
   EXPECT_EQ(interruption.signal_unseen(), SIGTERM);
-}
-
-// The kernel repeats it every second.
-TEST(Interruption, TakesRepetitionsOfXcpuForOneSignal) {
-  Interruption interruption(kLongPatience);
-  interruption.looks_begin();
-  for (int i = 0; i < 3; ++i) ::raise(SIGXCPU);
-  EXPECT_EQ(interruption.signal(), SIGXCPU);
 }
 
 // Writes where nobody reads any more.
@@ -57,7 +53,8 @@ void write_to_nobody() {
 
 TEST(Interruption, AShutConnectionStopsTheWriterAndLeavesTheEndToAnotherThread) {
   const auto shut_connection = [] {
-    Interruption interruption(kLongPatience);
+    Interruption interruption;
+    interruption.begin(kLongPatience);
     interruption.looks_begin();
     std::thread other([&] {
       interruption.wait(kLongPatience);
@@ -68,9 +65,9 @@ TEST(Interruption, AShutConnectionStopsTheWriterAndLeavesTheEndToAnotherThread) 
   EXPECT_EXIT(shut_connection(), testing::ExitedWithCode(75), "");
 }
 
-TEST(Interruption, AShutConnectionBeforeItLivesEndsTheProcessWithASentence) {
+TEST(Interruption, AShutConnectionWithoutARunEndsTheProcessWithASentence) {
   const auto shut_connection = [] {
-    prepare_signals();
+    const Interruption interruption;
     write_to_nobody();
   };
   EXPECT_EXIT(shut_connection(), testing::ExitedWithCode(75),
@@ -80,59 +77,83 @@ TEST(Interruption, AShutConnectionBeforeItLivesEndsTheProcessWithASentence) {
 // As `| head` does.
 TEST(Interruption, AReaderOfStandardOutputThatIsGoneEndsNothing) {
   const auto reader_is_gone = [] {
-    prepare_signals();
+    Interruption interruption;
     int ends[2];
     if (::pipe(ends) != 0) ::_exit(1);
     ::close(ends[0]);
     ::dup2(ends[1], STDOUT_FILENO);
-    {
-      Interruption interruption(kLongPatience);
+    for (const std::chrono::seconds patience : {kLongPatience, std::chrono::seconds(0)}) {
+      interruption.begin(patience);
       if (::write(STDOUT_FILENO, "x", 1) != -1 || errno != EPIPE || interruption.signal_unseen() != 0)
         ::_exit(2);
     }
-    if (::write(STDOUT_FILENO, "x", 1) != -1 || errno != EPIPE) ::_exit(3);
     ::_exit(0);
   };
   EXPECT_EXIT(reader_is_gone(), testing::ExitedWithCode(0), "");
 }
 
-TEST(Interruption, PutsTheFormerHandlersBack) {
-  struct sigaction before {
-  }, after{};
-  ::sigaction(SIGINT, nullptr, &before);
-  {
-    const Interruption interruption(kLongPatience);
-    ::sigaction(SIGINT, nullptr, &after);
-    EXPECT_NE(after.sa_handler, before.sa_handler);
-  }
-  ::sigaction(SIGINT, nullptr, &after);
-  EXPECT_EQ(after.sa_handler, before.sa_handler);
-  EXPECT_EXIT(::raise(SIGTERM), testing::KilledBySignal(SIGTERM), "");
+TEST(Interruption, WithoutARunASignalEndsTheProcessAsUsual) {
+  const auto without_run = [](bool after_end) {
+    std::optional<Interruption> interruption(std::in_place);
+    interruption->begin(kLongPatience);
+    interruption->end();
+    if (after_end) interruption.reset();
+    send(SIGTERM);
+    wait_for_ever();
+  };
+  for (const bool after_end : {false, true})
+    EXPECT_EXIT(without_run(after_end), testing::KilledBySignal(SIGTERM), "") << after_end;
 }
 
 TEST(Interruption, LeavesIgnoredSignalsIgnored) {
   const auto before = ::signal(SIGINT, SIG_IGN);
   {
-    const Interruption interruption(kLongPatience);
-    ::raise(SIGINT);
-    EXPECT_EQ(interruption.signal_unseen(), 0);
+    Interruption interruption;
+    interruption.begin(kLongPatience);
+    send(SIGINT);
+    send(SIGTERM);
+    interruption.wait(kLongPatience);
+    EXPECT_EQ(interruption.signal_unseen(), SIGTERM);
   }
   ::signal(SIGINT, before);
 }
 
+// Notes SIGTERM, or `first`.
+struct Interrupting {
+  explicit Interrupting(std::chrono::seconds patience, int first = SIGTERM) {
+    interruption.begin(patience);
+    send(first);
+    interruption.wait(kLongPatience);
+  }
+
+  Interruption interruption;
+};
+
 TEST(Interruption, ASecondSignalEndsTheProcess) {
   const auto two_signals = [] {
-    const Interruption interruption(kLongPatience);
-    ::raise(SIGINT);
-    ::raise(SIGTERM);
+    const Interrupting run(kLongPatience, SIGINT);
+    send(SIGTERM);
+    wait_for_ever();
   };
   EXPECT_EXIT(two_signals(), testing::ExitedWithCode(128 + SIGINT), "");
 }
 
+// The kernel repeats it every second.
+TEST(Interruption, TakesRepetitionsOfXcpuForOneSignal) {
+  const auto repeated = [] {
+    const Interrupting run(kLongPatience, SIGXCPU);
+    for (int i = 0; i < 3; ++i) {
+      send(SIGXCPU);
+      ::usleep(10'000);
+    }
+    ::_exit(0);
+  };
+  EXPECT_EXIT(repeated(), testing::ExitedWithCode(0), "");
+}
+
 TEST(Interruption, ACrashAfterTheSignalEndsTheProcessAsTheSignalDoes) {
   const auto crash_after_signal = [] {
-    const Interruption interruption(std::chrono::seconds(60));
-    ::raise(SIGTERM);
+    const Interrupting run(kLongPatience);
     ::raise(SIGSEGV);
   };
   EXPECT_EXIT(crash_after_signal(), testing::ExitedWithCode(128 + SIGTERM), "");
@@ -140,37 +161,10 @@ TEST(Interruption, ACrashAfterTheSignalEndsTheProcessAsTheSignalDoes) {
 
 TEST(Interruption, EndsAProcessThatNeverComesToLook) {
   const auto hangs = [] {
-    const Interruption interruption(std::chrono::seconds(1));
-    ::raise(SIGTERM);
+    const Interrupting run(std::chrono::seconds(1));
     wait_for_ever();
   };
   EXPECT_EXIT(hangs(), testing::ExitedWithCode(128 + SIGTERM), "");
-}
-
-// Generated code may keep an address of the heap in the stack register.
-TEST(Interruption, WritesNothingWhereTheInterruptedCodeHasItsStack) {
-  constexpr std::size_t kBytes = 64 * 1024, kForKill = 2048;
-  constexpr char kUntouched = 0x5a;
-  std::vector<char> heap(kBytes, kUntouched);
-  ucontext_t here{}, there{};
-  ASSERT_EQ(::getcontext(&there), 0);
-  there.uc_stack.ss_sp = heap.data();
-  there.uc_stack.ss_size = heap.size();
-  there.uc_link = &here;
-  ::makecontext(
-      &there, [] { ::kill(::getpid(), SIGTERM); }, 0);
-  const Interruption interruption(kLongPatience);
-  ::kill(::getpid(), 0);  // the first call binds the symbol, which takes a lot of stack
-  ASSERT_EQ(::swapcontext(&here, &there), 0);
-  EXPECT_EQ(interruption.signal_unseen(), SIGTERM);
-  const auto touched = std::find_if(heap.begin(), heap.end(), [](char byte) { return byte != kUntouched; });
-  EXPECT_LE(heap.end() - touched, static_cast<std::ptrdiff_t>(kForKill));
-}
-
-TEST(Interruption, AnAlarmOfSomebodyElseIsNone) {
-  const Interruption interruption(kLongPatience);
-  ::raise(SIGALRM);
-  EXPECT_EQ(interruption.signal_unseen(), 0);
 }
 
 TEST(Interrupted, SaysTheSignalAndHowFarTheRunWas) {
