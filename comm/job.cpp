@@ -109,7 +109,6 @@ Job::Job(int* argc, char*** argv, const JobStart& start)
     check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
     if (launched.size > size_) throw Error(ExitCode::usage, rank_outside_its_job(launched, size_));
-    if (start.before_messages) start.before_messages(*this);
     const LateAlarm alarm(kPatienceForFirstMessages,
                           rank_ == 0 && size_ > 1 ? start.messages_are_late : std::function<void()>());
     find_places();

@@ -26,14 +26,10 @@ class ErrorToldElsewhere : public Error {
   using Error::Error;
 };
 
-class Job;
-
 // What a program does while its job starts and ends. All may be empty.
 struct JobStart {
-  // Called with the job, of which rank and size are known, in front of its first message.
-  std::function<void(const Job&)> before_messages;
   // Called on rank 0 by another thread if the first messages take over kPatienceForFirstMessages: they may
-  // never arrive. It must not use the job.
+  // never arrive.
   std::function<void()> messages_are_late;
   // Where the job's messages are recorded; outlives the job.
   StatusBoard* board = nullptr;

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -22,82 +21,44 @@
 namespace plumb {
 namespace {
 
-constexpr int kBitsOfByte = 8;
-
-// Bytes of an address, with its family.
-struct RawAddress {
-  int family = AF_INET;
-  std::array<unsigned char, sizeof(in6_addr)> bytes{};
-  int count = sizeof(in_addr);
-};
-
-std::optional<RawAddress> raw_address(const std::string& text) {
-  RawAddress raw;
-  if (inet_pton(AF_INET, text.c_str(), raw.bytes.data()) == 1) return raw;
-  raw.family = AF_INET6;
-  raw.count = sizeof(in6_addr);
-  if (inet_pton(AF_INET6, text.c_str(), raw.bytes.data()) == 1) return raw;
-  return std::nullopt;
+// Empty for what is neither IPv4 nor IPv6.
+std::span<const unsigned char> bytes_of(const sockaddr& address) {
+  const auto bytes = [](const auto& of) {
+    return std::span(reinterpret_cast<const unsigned char*>(&of), sizeof of);
+  };
+  if (address.sa_family == AF_INET) return bytes(reinterpret_cast<const sockaddr_in&>(address).sin_addr);
+  if (address.sa_family == AF_INET6) return bytes(reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+  return {};
 }
 
-std::string address_text(const RawAddress& raw) {
+std::string address_text(int family, const unsigned char* bytes) {
   char text[INET6_ADDRSTRLEN] = {};
-  return inet_ntop(raw.family, raw.bytes.data(), text, sizeof text) ? text : "";
+  return inet_ntop(family, bytes, text, sizeof text) ? text : "";
 }
 
-// "10.77.0.1/16" to its address and "10.77.0.0/16".
-std::optional<InterfaceAddress> interface_address(std::string_view interface, std::string_view with_prefix) {
-  const std::size_t slash = with_prefix.find('/');
-  if (interface.empty() || slash == std::string_view::npos) return std::nullopt;
-  std::optional<RawAddress> raw = raw_address(std::string(with_prefix.substr(0, slash)));
-  int prefix = 0;
-  const char* const end = with_prefix.data() + with_prefix.size();
-  const auto [rest, error] = std::from_chars(with_prefix.data() + slash + 1, end, prefix);
-  if (!raw || error != std::errc() || rest != end || prefix < 0 || prefix > kBitsOfByte * raw->count)
+// What getifaddrs says of one interface; nothing for what doesn't count.
+std::optional<InterfaceAddress> usable_address(const ifaddrs& one) {
+  if (!one.ifa_addr || !one.ifa_netmask || !(one.ifa_flags & IFF_UP) || (one.ifa_flags & IFF_LOOPBACK))
     return std::nullopt;
-  InterfaceAddress result{.interface = std::string(interface), .address = address_text(*raw)};
-  for (int bit = prefix; bit < kBitsOfByte * raw->count; ++bit)
-    raw->bytes[static_cast<std::size_t>(bit / kBitsOfByte)] &=
-        static_cast<unsigned char>(~(0x80 >> (bit % kBitsOfByte)));
-  result.network = fmt::format("{}/{}", address_text(*raw), prefix);
+  const auto address = bytes_of(*one.ifa_addr), mask = bytes_of(*one.ifa_netmask);
+  const int family = one.ifa_addr->sa_family;
+  std::array<unsigned char, sizeof(in6_addr)> network{};
+  int prefix = 0;
+  for (std::size_t i = 0; i < std::min(address.size(), mask.size()); ++i) {
+    network[i] = address[i] & mask[i];
+    prefix += std::popcount(mask[i]);
+  }
+  InterfaceAddress result{.interface = one.ifa_name,
+                          .address = address_text(family, address.data()),
+                          .network = fmt::format("{}/{}", address_text(family, network.data()), prefix)};
+  if (address.empty() || result.address.starts_with("fe80:")) return std::nullopt;  // of the link alone
   return result;
 }
 
-std::string with_prefix(const InterfaceAddress& one) {
-  return one.address + one.network.substr(one.network.find('/'));
-}
-
-// What getifaddrs says of one interface, as "10.77.0.1/16"; empty for what doesn't count.
-std::string usable_address(const ifaddrs& one) {
-  if (!one.ifa_addr || !one.ifa_netmask || !(one.ifa_flags & IFF_UP) || (one.ifa_flags & IFF_LOOPBACK))
-    return "";
-  RawAddress address{.family = one.ifa_addr->sa_family}, mask = address;
-  const auto take = [&](const void* from, const void* mask_from, int count) {
-    address.count = count;
-    std::copy_n(static_cast<const unsigned char*>(from), count, address.bytes.begin());
-    std::copy_n(static_cast<const unsigned char*>(mask_from), count, mask.bytes.begin());
-  };
-  if (address.family == AF_INET) {
-    take(&reinterpret_cast<const sockaddr_in*>(one.ifa_addr)->sin_addr,
-         &reinterpret_cast<const sockaddr_in*>(one.ifa_netmask)->sin_addr, sizeof(in_addr));
-  } else if (address.family == AF_INET6) {
-    const in6_addr& own = reinterpret_cast<const sockaddr_in6*>(one.ifa_addr)->sin6_addr;
-    if (IN6_IS_ADDR_LINKLOCAL(&own)) return "";
-    take(&own, &reinterpret_cast<const sockaddr_in6*>(one.ifa_netmask)->sin6_addr, sizeof(in6_addr));
-  } else {
-    return "";
-  }
-  int prefix = 0;
-  for (const unsigned char byte : mask.bytes) prefix += std::popcount(byte);
-  return fmt::format("{}/{}", address_text(address), prefix);
-}
-
 bool is_listed(const InterfaceAddress& one, const std::string& list) {
-  for (const std::string& word : split(list, ',')) {
-    const std::optional<InterfaceAddress> network = interface_address("any", word);
-    if (word == one.interface || (network && network->network == one.network)) return true;
-  }
-  return false;
+  return std::ranges::any_of(split(list, ','), [&](const std::string& word) {
+    return word == one.interface || word == one.network;
+  });
 }
 
 // The chosen interfaces of each host, hosts by name.
@@ -125,20 +86,11 @@ std::string hosts_text(const std::vector<std::string>& hosts) {
   return all ? text : fmt::format("{} and {} more", text, hosts.size() - kMostHostsNamed);
 }
 
-std::string how_to_leave_out(Chooser chooser, const std::string& interfaces) {
-  if (chooser == Chooser::mpirun)
-    return fmt::format("leave the interface out by mpirun --mca btl_tcp_if_exclude {},lo", interfaces);
-  if (chooser == Chooser::open_mpi)
-    return fmt::format("leave the interface out by OMPI_MCA_btl_tcp_if_exclude={},lo", interfaces);
-  return "name the interface that joins the hosts by FI_TCP_IFACE (MPICH over libfabric) or UCX_NET_DEVICES "
-         "(over UCX)";
-}
-
-std::string how_to_name(const InterfaceAddress& one, Chooser chooser) {
-  if (chooser == Chooser::mpirun) return "mpirun --mca btl_tcp_if_include " + one.network;
-  if (chooser == Chooser::open_mpi) return "OMPI_MCA_btl_tcp_if_include=" + one.network;
-  const std::string name = printable(one.interface);
-  return fmt::format("FI_TCP_IFACE={} (MPICH over libfabric) or UCX_NET_DEVICES={} (over UCX)", name, name);
+std::string how_to_name(const InterfaceAddress& one) {
+  return fmt::format(
+      "OMPI_MCA_btl_tcp_if_include={0} (Open MPI), FI_TCP_IFACE={1} or UCX_NET_DEVICES={1} (MPICH) and "
+      "NCCL_SOCKET_IFNAME={1} (NCCL)",
+      one.network, printable(one.interface));
 }
 
 struct AddressHolders {
@@ -147,7 +99,7 @@ struct AddressHolders {
 };
 
 // Where an address that several hosts have stands: "172.17.0.1 (docker0 on n1 and n2)".
-std::string same_addresses_text(const std::map<std::string, AddressHolders>& holders, Chooser chooser) {
+std::string same_addresses_text(const std::map<std::string, AddressHolders>& holders) {
   std::string addresses, interfaces;
   for (const auto& [address, held] : holders) {
     const auto& [hosts, interface] = held;
@@ -156,13 +108,14 @@ std::string same_addresses_text(const std::map<std::string, AddressHolders>& hol
     append_part(interfaces, name, ",");
   }
   return fmt::format(
-      "hosts have the same address: {}; messages can go to the wrong host and hang the run: {}, for NCCL by "
-      "NCCL_SOCKET_IFNAME=^{},lo",
-      addresses, how_to_leave_out(chooser, interfaces), interfaces);
+      "hosts have the same address: {0}; messages can go to the wrong host and hang the run: leave the "
+      "interface out by OMPI_MCA_btl_tcp_if_exclude={1},lo (Open MPI) and NCCL_SOCKET_IFNAME=^{1},lo (NCCL), "
+      "or name the one that joins the hosts by FI_TCP_IFACE or UCX_NET_DEVICES (MPICH)",
+      addresses, interfaces);
 }
 
 // Removes addresses that several hosts have. Returns a warning of them, or nothing.
-std::string take_same_addresses(AddressesByHost& chosen, Chooser chooser) {
+std::string take_same_addresses(AddressesByHost& chosen) {
   std::map<std::string, AddressHolders> holders;
   for (const auto& [host, addresses] : chosen)
     for (const InterfaceAddress& one : addresses)
@@ -170,7 +123,7 @@ std::string take_same_addresses(AddressesByHost& chosen, Chooser chooser) {
   std::erase_if(holders, [](const auto& entry) { return entry.second.hosts.size() < 2; });
   for (auto& [host, addresses] : chosen)
     std::erase_if(addresses, [&](const InterfaceAddress& one) { return holders.contains(one.address); });
-  return holders.empty() ? "" : same_addresses_text(holders, chooser);
+  return holders.empty() ? "" : same_addresses_text(holders);
 }
 
 // Networks of a host and the interface in each; one network per interface.
@@ -191,20 +144,19 @@ Networks in_both(const Networks& first, const Networks& second) {
   return both;
 }
 
-std::string networks_text(const std::vector<std::string>& hosts, const Networks& shared, Chooser chooser) {
+std::string networks_text(const std::vector<std::string>& hosts, const Networks& shared) {
   std::string networks;
   for (const auto& [network, interface] : shared)
     append_part(networks, fmt::format("{} ({})", network, printable(interface)), " and ");
   return fmt::format(
       "{} share {} networks, {}, and Open MPI's TCP spreads messages over all of them, however slow one is: "
-      "name one by {}, for NCCL by NCCL_SOCKET_IFNAME={}",
-      hosts_text(hosts), shared.size(), networks, how_to_name({.network = shared.begin()->first}, chooser),
-      printable(shared.begin()->second));
+      "name one by {}",
+      hosts_text(hosts), shared.size(), networks,
+      how_to_name({.interface = shared.begin()->second, .network = shared.begin()->first}));
 }
 
 // A warning of the first hosts that share several networks, or nothing.
-std::string shared_networks_warning(const AddressesByHost& chosen, Chooser chooser) {
-  if (chooser == Chooser::mpich) return "";
+std::string shared_networks_warning(const AddressesByHost& chosen) {
   std::map<std::string, Networks> by_host;
   for (const auto& [host, addresses] : chosen) by_host.emplace(host, networks_of(addresses));
   for (auto first = by_host.begin(); first != by_host.end(); ++first)
@@ -214,7 +166,7 @@ std::string shared_networks_warning(const AddressesByHost& chosen, Chooser choos
       std::vector<std::string> hosts;
       for (const auto& [host, networks] : by_host)
         if (in_both(shared, networks).size() == shared.size()) hosts.push_back(host);
-      return networks_text(hosts, shared, chooser);
+      return networks_text(hosts, shared);
     }
   return "";
 }
@@ -233,29 +185,22 @@ HostAddresses addresses_of_this_host() {
   if (getifaddrs(&all) != 0) return result;
   const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(all, freeifaddrs);
   for (const ifaddrs* one = all; one; one = one->ifa_next)
-    if (const auto address = interface_address(one->ifa_name, usable_address(*one)))
-      result.addresses.push_back(*address);
+    if (const auto address = usable_address(*one)) result.addresses.push_back(*address);
   return result;
 }
 
-std::string to_text(const HostAddresses& host, std::size_t most_bytes) {
+std::string to_text(const HostAddresses& host) {
   std::string text = host.host;
-  for (const InterfaceAddress& one : host.addresses) {
-    const std::string word = fmt::format(" {}={}", one.interface, with_prefix(one));
-    if (text.size() + word.size() > most_bytes) break;
-    text += word;
-  }
+  for (const InterfaceAddress& one : host.addresses)
+    text += fmt::format(" {} {} {}", one.interface, one.address, one.network);
   return text;
 }
 
 HostAddresses host_addresses_of(std::string_view text) {
   const std::vector<std::string> words = split(text, ' ');
   HostAddresses host{.host = words.front()};
-  for (const std::string& word : std::span(words).subspan(1)) {
-    const std::size_t equals = std::min(word.find('='), word.size());
-    const std::string address = equals < word.size() ? word.substr(equals + 1) : "";
-    if (const auto one = interface_address(word.substr(0, equals), address)) host.addresses.push_back(*one);
-  }
+  for (std::size_t i = 3; i < words.size(); i += 3)
+    host.addresses.push_back({words[i - 2], words[i - 1], words[i]});
   return host;
 }
 
@@ -263,8 +208,8 @@ std::vector<std::string> shared_address_warnings(std::span<const HostAddresses> 
                                                  const InterfaceChoice& choice) {
   AddressesByHost chosen = chosen_addresses(hosts, choice);
   // In this order: shared networks are those that are left.
-  std::vector<std::string> warnings{take_same_addresses(chosen, choice.chooser)};
-  warnings.push_back(shared_networks_warning(chosen, choice.chooser));
+  std::vector<std::string> warnings{take_same_addresses(chosen)};
+  if (choice.uses_all) warnings.push_back(shared_networks_warning(chosen));
   std::erase(warnings, "");
   return warnings;
 }
@@ -272,7 +217,7 @@ std::vector<std::string> shared_address_warnings(std::span<const HostAddresses> 
 std::map<std::string, std::string> reachable_addresses(std::span<const HostAddresses> hosts,
                                                        const InterfaceChoice& choice) {
   AddressesByHost chosen = chosen_addresses(hosts, choice);
-  take_same_addresses(chosen, choice.chooser);
+  take_same_addresses(chosen);
   std::map<std::string, std::size_t> hosts_in_network;
   for (const auto& [host, addresses] : chosen)
     for (const auto& [network, interface] : networks_of(addresses)) ++hosts_in_network[network];
@@ -287,18 +232,17 @@ std::map<std::string, std::string> reachable_addresses(std::span<const HostAddre
   return reachable;
 }
 
-std::string late_messages_text(const HostAddresses& own, std::chrono::seconds waited,
-                               const InterfaceChoice& choice) {
+std::string late_messages_text(const HostAddresses& own, std::chrono::seconds waited) {
   std::string addresses;
   for (const InterfaceAddress& one : own.addresses)
-    append_part(addresses, fmt::format("{} {}", printable(one.interface), with_prefix(one)));
+    append_part(addresses, fmt::format("{} {} in {}", printable(one.interface), one.address, one.network));
   std::string text = fmt::format(
       "rank 0 on {} has waited {} s for the first message of another rank, and waits on: another rank hasn't "
       "started, hosts can't reach each other, or two of them have the same address",
       printable(own.host), waited.count());
   if (own.addresses.empty()) return text;
   return text + fmt::format("; this host has {}: name the network that joins all hosts, as by {}", addresses,
-                            how_to_name(own.addresses.front(), choice.chooser));
+                            how_to_name(own.addresses.front()));
 }
 
 }  // namespace plumb

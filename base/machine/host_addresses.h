@@ -27,24 +27,18 @@ std::string own_host();  // its name
 // Interfaces of this host that are up: IPv4, and IPv6 without link-local addresses; no loopback.
 HostAddresses addresses_of_this_host();
 
-// "node1 eth0=10.77.0.1/16 docker0=172.17.0.1/16", at most `most_bytes`: later addresses are left out.
-std::string to_text(const HostAddresses& host, std::size_t most_bytes);
-// Words that are no address are left out.
+// "node1 eth0 10.77.0.1 10.77.0.0/16 docker0 172.17.0.1 172.17.0.0/16"
+std::string to_text(const HostAddresses& host);
 HostAddresses host_addresses_of(std::string_view text);
-
-// Who chooses the interfaces, and so how a user does: Open MPI by options of its mpirun, or, started by
-// srun, by variables; MPICH by variables of libfabric or UCX.
-enum class Chooser { mpirun, open_mpi, mpich };
 
 // Interfaces that MPI's TCP may use: names and networks with commas between, as Open MPI's parameters
 // btl_tcp_if_include and btl_tcp_if_exclude have them. Empty: no choice was made.
 struct InterfaceChoice {
   std::string include, exclude;
-  Chooser chooser = Chooser::mpirun;
+  bool uses_all = true;  // Open MPI sends over all chosen networks at once
 };
-// A sentence with the remedy if hosts have the same address, and one if hosts share several networks and the
-// MPI is Open MPI, which uses them all. Hosts of one name count as one. Interfaces that weren't chosen are
-// left out.
+// A sentence with the remedy if hosts have the same address, and one if hosts share several networks that are
+// all used. Hosts of one name count as one. Interfaces that weren't chosen are left out.
 std::vector<std::string> shared_address_warnings(std::span<const HostAddresses> hosts,
                                                  const InterfaceChoice& choice);
 
@@ -55,7 +49,6 @@ std::map<std::string, std::string> reachable_addresses(std::span<const HostAddre
                                                        const InterfaceChoice& choice);
 
 // That first messages haven't arrived for so long, with the addresses of this host and the remedy.
-std::string late_messages_text(const HostAddresses& own, std::chrono::seconds waited,
-                               const InterfaceChoice& choice);
+std::string late_messages_text(const HostAddresses& own, std::chrono::seconds waited);
 
 }  // namespace plumb

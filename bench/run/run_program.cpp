@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/current_error.h"
+#include "base/machine/host_addresses.h"
 #include "base/paths.h"
 #include "base/text.h"
 #include "bench/links/address_check.h"
@@ -137,8 +138,10 @@ void run_job(const std::string& program, const JobOptions& options, int* argc, c
   warn_of_idle_places(warn);
   require_open_files();
   require_address_space();
-  AddressCheck addresses(options.probe, warn);
-  WatchedJob watched(program, options.watch, argc, argv, addresses.at_start());
+  const auto messages_are_late = [&] {
+    warn(late_messages_text(addresses_of_this_host(), kPatienceForFirstMessages));
+  };
+  WatchedJob watched(program, options.watch, argc, argv, {.messages_are_late = messages_are_late});
   const Job& job = *watched.job;
   const auto end = [&](const Error& error) {
     end_for_all(program, job, error);
@@ -147,7 +150,7 @@ void run_job(const std::string& program, const JobOptions& options, int* argc, c
   };
   try {
     require_one_build(job);
-    addresses.after_start(job);
+    if (options.probe) check_addresses(job, warn);
     watched.connect(warn);
     body(job, interruption, watched.watchdog ? &*watched.watchdog : nullptr);
   } catch (const FailureOfThisRank& error) {
