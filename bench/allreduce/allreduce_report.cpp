@@ -103,7 +103,7 @@ std::string to_text(const AllreduceReport& report) {
 }
 
 Links links_of(const AllreduceReport& report, const std::vector<LinkHost>& hosts) {
-  if (report.pairs) return links_of(*report.pairs);
+  if (report.pairs) return report.pairs->links;
   Links links{.comm = report.options.comm, .hosts = hosts};
   if (report.probed) links.pairs = report.probed->pairs;
   for (const MeasuredTransfer& one : report.results)

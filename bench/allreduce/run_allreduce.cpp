@@ -75,6 +75,11 @@ class AllreduceRun {
   Output output() const { return {"--output", options().output, options().overwrite}; }
 
   void measure_links() {
+    job_.together([&] {
+      if (job_.nodes() < 2)
+        throw Error(ExitCode::usage,
+                    "--pairs measures links between hosts; start ranks on two hosts or more");
+    });
     report_.options.comm = "mpi";
     job_.enter_phase(RunPhase::measuring);
     by_itself([&] { report_.pairs = measure_pairs(job_, [&](const std::string& text) { say(text); }); });

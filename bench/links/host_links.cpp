@@ -126,11 +126,8 @@ JobPlaces places_of(const Job& job) {
     if (local_rank == 0) {
       first_of_host.emplace(host, rank);
       all.hosts.push_back({host, std::stoi(words[1])});
-    }
-    if (job.nodes() == 1)
-      all.places.push_back({rank, fmt::format("rank {}", rank)});
-    else if (local_rank == 0)
       all.places.push_back({rank, host});
+    }
     if (local_rank == 1) all.within_hosts.push_back({first_of_host.at(host), rank});
     ++rank;
   }

@@ -17,10 +17,10 @@
 
 namespace plumb {
 
-// Where one end of every pair stands: a host's first rank; on a single host each rank.
+// Where one end of every pair stands: a host's first rank.
 struct Place {
   int rank = 0;
-  std::string name;  // of the host; on a single host "rank 2"
+  std::string name;  // of the host
 };
 std::vector<std::string> names_of(std::span<const Place> places);
 

@@ -122,28 +122,10 @@ TEST_F(AllreduceRuns, LinksAreWrittenOnceUnlessOverwritten) {
   EXPECT_EQ(read_links(file).allreduces.size(), 2u);
 }
 
-TEST_F(AllreduceRuns, PairsOfOneHostAreItsRanks) {
-  for (const int ranks : {2, 3, 4}) {
-    const Json links = measure_well(ranks, "--pairs --overwrite --output links.json").json.at("links");
-    EXPECT_EQ(links.at("between"), "ranks");
-    EXPECT_EQ(links.at("pairs").size(), static_cast<std::size_t>(ranks * (ranks - 1) / 2));
-    for (const Json& pair : links.at("pairs")) {
-      EXPECT_GT(pair.at("latency_seconds"), 0);
-      EXPECT_GT(pair.at("bytes_per_second"), 0);
-    }
-    EXPECT_EQ(links.at("rings").at(0).at("places").size(), static_cast<std::size_t>(ranks));
-    EXPECT_FALSE(links.at("findings").empty());
-    const Links file = read_links(folder_.path() + "/links.json");
-    ASSERT_TRUE(file.within_host);
-    EXPECT_GT(file.within_host->bytes_per_second, 0);
-    EXPECT_EQ(file.hosts.at(0).devices, ranks);
-  }
-}
-
-TEST_F(AllreduceRuns, OneRankHasNoPairs) {
-  const Answer answer = measure(1, "--pairs");
-  EXPECT_EQ(answer.exit_code, 0) << answer.messages;
-  EXPECT_NE(answer.output.find("has no pairs"), std::string::npos) << answer.output;
+TEST_F(AllreduceRuns, PairsNeedTwoHosts) {
+  const Answer answer = measure(2, "--pairs");
+  EXPECT_EQ(answer.exit_code, 64) << answer.messages;
+  EXPECT_NE(answer.messages.find("start ranks on two hosts or more"), std::string::npos) << answer.messages;
 }
 
 TEST_F(AllreduceRuns, PairsOverNcclAreRefused) {
