@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <numeric>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "comm/half_sum.h"
@@ -88,12 +90,14 @@ class MpiCommunicator : public Communicator {
         f16_sum_(make_sum(add_f16_elements)),
         bf16_sum_(make_sum(add_bf16_elements)),
         ranks_(sort_by_host(communicator_.get(), job)),
-        options_(options) {
+        options_(options),
+        board_(job.board()) {
     if (options_.message_bytes == 0) options_.message_bytes = message_bytes_for(job);
     requests_.reserve(kExpectedRequests);
     tickets_.reserve(kExpectedRequests);
     finished_.reserve(kExpectedRequests);
     under_way_.reserve(kExpectedRequests);
+    recorded_.reserve(StatusBoard::kKept);
     idle_rings_.reserve(kExpectedRequests);
     while (idle_rings_.size() < kExpectedAtOnce) idle_rings_.push_back(make_ring());
   }
@@ -105,6 +109,7 @@ class MpiCommunicator : public Communicator {
     require_sound(collective, size());
     const Ticket ticket = next_ticket_++;
     if (collective.elements == 0) return ticket;
+    if (board_) record(ticket, collective);
     const bool is_short = collective.bytes() < options_.ring_from_bytes;
     if (collective.kind == Collective::Kind::broadcast)
       start_broadcast(ticket, collective, data);
@@ -116,19 +121,11 @@ class MpiCommunicator : public Communicator {
   }
 
   void progress() override {
-    for (const UnderWay& one : under_way_) one.ring->advance();
-    std::erase_if(under_way_, [&](UnderWay& one) {
-      const bool ended = one.ring->ended();
-      if (ended) idle_rings_.push_back(std::move(one.ring));
-      return ended;
-    });
-    if (requests_.empty()) return;
-    int count = 0;
-    finished_.resize(requests_.size());
-    check(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, finished_.data(),
-                       MPI_STATUSES_IGNORE),
-          "MPI_Testsome");
-    if (count > 0) drop_finished();
+    advance();
+    // They end in the order in which they started, or nearly.
+    std::size_t ended = 0;
+    while (ended < recorded_.size() && done(recorded_[ended].first)) board_->leave(recorded_[ended++].second);
+    recorded_.erase(recorded_.begin(), recorded_.begin() + static_cast<std::ptrdiff_t>(ended));
   }
 
   bool done(Ticket ticket) const override {
@@ -153,6 +150,29 @@ class MpiCommunicator : public Communicator {
     Ticket ticket;
     Ring ring;
   };
+
+  void record(Ticket ticket, const Collective& collective) {
+    const auto& names = options_.buffer_names;
+    const std::string_view name =
+        collective.buffer < names.size() ? std::string_view(names[collective.buffer]) : std::string_view();
+    recorded_.emplace_back(ticket, board_->enter(recorded_kind(collective.kind), name, collective.bytes()));
+  }
+
+  void advance() {
+    for (const UnderWay& one : under_way_) one.ring->advance();
+    std::erase_if(under_way_, [&](UnderWay& one) {
+      const bool ended = one.ring->ended();
+      if (ended) idle_rings_.push_back(std::move(one.ring));
+      return ended;
+    });
+    if (requests_.empty()) return;
+    int count = 0;
+    finished_.resize(requests_.size());
+    check(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, finished_.data(),
+                       MPI_STATUSES_IGNORE),
+          "MPI_Testsome");
+    if (count > 0) drop_finished();
+  }
 
   Ring make_ring() const { return std::make_unique<RingExchange>(ranks_, options_.message_bytes); }
   Ring take_ring() {
@@ -256,6 +276,8 @@ class MpiCommunicator : public Communicator {
   std::vector<MPI_Request> requests_;
   std::vector<Ticket> tickets_;
   std::vector<int> finished_;
+  StatusBoard* board_;                                      // may be null
+  std::vector<std::pair<Ticket, std::uint64_t>> recorded_;  // with sequence numbers, in start order
 };
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "comm/communicator.h"
 #include "comm/job.h"
@@ -17,10 +19,13 @@ struct MpiCommunicatorOptions {
   std::size_t ring_from_bytes = std::size_t{64} << 10;
   // Longest message of the ring, at least 8; 0 chooses for the job.
   std::size_t message_bytes = 0;
+  // By BufferId, for the job's board; others have none.
+  std::vector<std::string> buffer_names = {};
 };
 
 // f16 and bf16 sum in fp32 and round to nearest even. Sums are the same in every run and on all ranks.
-// Collectives advance only inside start(), progress() and wait(). Destroy before `job`; pending collectives
+// Collectives advance only inside start(), progress() and wait(), and are recorded on the job's board. An end
+// is recorded at the first progress() or wait() that sees it. Destroy before `job`; pending collectives
 // are abandoned then.
 std::unique_ptr<Communicator> make_mpi_communicator(const Job& job,
                                                     const MpiCommunicatorOptions& options = {});

@@ -12,8 +12,8 @@ namespace {
 
 class StagedCommunicator : public Communicator {
  public:
-  StagedCommunicator(std::unique_ptr<Communicator> carrier, DeviceCopies copies)
-      : copies_(std::move(copies)), carrier_(std::move(carrier)) {
+  StagedCommunicator(std::unique_ptr<Communicator> carrier, HostStaging& device)
+      : device_(device), carrier_(std::move(carrier)) {
     in_flight_.reserve(kExpectedInFlight);
   }
 
@@ -27,8 +27,8 @@ class StagedCommunicator : public Communicator {
     if (bytes == 0) return ticket;
     InFlight begun{.ticket = ticket, .collective = collective, .device = data};
     begun.host = staging_for(data, bytes);
-    copies_.to_host(begun.host, data, bytes);
-    begun.copied = copies_.mark();
+    device_.copy(begun.host, data, bytes, Lane::communication);
+    begun.copied = device_.mark(Lane::communication);
     in_flight_.push_back(begun);
     return ticket;
   }
@@ -76,14 +76,14 @@ class StagedCommunicator : public Communicator {
     const auto found = std::ranges::find_if(
         staging_, [&](const Staging& one) { return one.device == device && one.bytes >= bytes; });
     if (found != staging_.end()) return found->host.get();
-    staging_.push_back({device, bytes, copies_.allocate_pinned(bytes)});
+    staging_.push_back({device, bytes, device_.allocate_pinned(bytes)});
     return staging_.back().host.get();
   }
 
   void carry_what_is_copied() {
     for (InFlight& one : in_flight_) {
       if (one.carried) continue;
-      if (!copies_.reached(one.copied)) return;
+      if (!device_.reached(one.copied)) return;
       one.carried = carrier_->start(one.collective, one.host);
     }
   }
@@ -91,13 +91,13 @@ class StagedCommunicator : public Communicator {
   void copy_back_what_is_carried() {
     const auto copied_back = [&](const InFlight& one) {
       if (!one.carried || !carrier_->done(*one.carried)) return false;
-      copies_.to_device(one.device, one.host, one.collective.bytes());
+      device_.copy(one.device, one.host, one.collective.bytes(), Lane::communication);
       return true;
     };
     std::erase_if(in_flight_, copied_back);
   }
 
-  DeviceCopies copies_;
+  HostStaging& device_;
   std::vector<Staging> staging_;
   std::unique_ptr<Communicator> carrier_;  // destroyed first: it may still use the staging buffers
   std::vector<InFlight> in_flight_;        // in start order
@@ -107,8 +107,8 @@ class StagedCommunicator : public Communicator {
 }  // namespace
 
 std::unique_ptr<Communicator> make_staged_communicator(std::unique_ptr<Communicator> carrier,
-                                                       DeviceCopies copies) {
-  return std::make_unique<StagedCommunicator>(std::move(carrier), std::move(copies));
+                                                       HostStaging& staging) {
+  return std::make_unique<StagedCommunicator>(std::move(carrier), staging);
 }
 
 }  // namespace plumb

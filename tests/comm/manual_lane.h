@@ -12,7 +12,7 @@
 
 namespace plumb {
 
-struct ManualLane {
+struct ManualLane : HostStaging {
   std::deque<std::function<void()>> given;
   std::size_t given_so_far = 0, run_so_far = 0;
   int allocations = 0;
@@ -31,23 +31,17 @@ struct ManualLane {
   }
   void run_all() { run(given.size()); }
 
-  DeviceCopies copies() {
-    const auto copy = [this](std::byte* to, const std::byte* from, std::size_t bytes) {
-      enqueue([=] { std::memcpy(to, from, bytes); });
-    };
-    return {.allocate_pinned =
-                [this](std::size_t bytes) {
-                  ++allocations;
-                  return std::shared_ptr<std::byte>(new std::byte[bytes], std::default_delete<std::byte[]>());
-                },
-            .to_host = copy,
-            .to_device = copy,
-            .mark = [this] { return given_so_far; },
-            .reached =
-                [this](std::size_t mark) {
-                  if (moves_when_asked) run(1);
-                  return run_so_far >= mark;
-                }};
+  std::shared_ptr<std::byte> allocate_pinned(std::size_t bytes) override {
+    ++allocations;
+    return std::shared_ptr<std::byte>(new std::byte[bytes], std::default_delete<std::byte[]>());
+  }
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes, Lane) override {
+    enqueue([=] { std::memcpy(to, from, bytes); });
+  }
+  std::size_t mark(Lane) override { return given_so_far; }
+  bool reached(std::size_t mark) override {
+    if (moves_when_asked) run(1);
+    return run_so_far >= mark;
   }
 };
 

@@ -57,7 +57,7 @@ class Staged : public testing::Test {
   ManualLane lane;
   FakeCarrier::Log carrier;
   std::unique_ptr<Communicator> staged =
-      make_staged_communicator(std::make_unique<FakeCarrier>(carrier), lane.copies());
+      make_staged_communicator(std::make_unique<FakeCarrier>(carrier), lane);
 };
 
 TEST_F(Staged, IsItsCarrierButForTheCopies) {

@@ -52,7 +52,7 @@ class CollectiveKinds : public MpiTest, public testing::WithParamInterface<Carri
     communicator = make_mpi_communicator(job(), options);
     lane.moves_when_asked = true;
     if (GetParam() == CarriedBy::staging)
-      communicator = make_staged_communicator(std::move(communicator), lane.copies());
+      communicator = make_staged_communicator(std::move(communicator), lane);
   }
   std::size_t ranks() const { return static_cast<std::size_t>(job().size()); }
   std::size_t own_begin(std::size_t elements) const {
