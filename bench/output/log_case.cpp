@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "base/paths.h"
@@ -19,7 +19,7 @@
 namespace plumb {
 namespace {
 
-constexpr const char *kCaseFile = ".plumbline-case", *kThreads = "threads";
+constexpr const char* kCaseFile = ".plumbline-case";
 
 std::string case_text(const LogCase& log_case) {
   nlohmann::ordered_json json = {{"model", log_case.model},
@@ -49,14 +49,6 @@ std::optional<LogCase> parse_case(const std::string& text) {
   }
 }
 
-// Case files of before settings were kept don't tell the threads: those may be any.
-bool is_same_case(LogCase found, const LogCase& wanted) {
-  if (found.settings.empty())
-    if (const auto threads = wanted.settings.find(kThreads); threads != wanted.settings.end())
-      found.settings.insert(*threads);
-  return case_text(found) == case_text(wanted);
-}
-
 // "--bs 16 --fp32 --image-size 224 --threads 2 on synthetic data"
 std::string shown(const LogCase& log_case) {
   const std::string source = log_case.data == "batch"    ? "a batch file"
@@ -75,24 +67,17 @@ bool is_being_written(const std::filesystem::path& part) {
   return file && ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
-// Names of the folder's logs: finished ones, and those of runs that are under way. What failed runs left
-// behind belongs to no configuration.
-std::vector<std::string> logs_in(const std::string& folder) {
+// Names of the folder's logs except `own`: finished ones, and those of runs that are under way. What failed
+// runs left behind belongs to no configuration.
+std::vector<std::string> other_logs(const std::string& folder, const std::string& own) {
   std::vector<std::string> names;
   std::error_code error;
   for (const std::filesystem::path& entry : visible_entries(folder, error)) {
     const std::string name = entry.filename();
-    if (name.ends_with(".log") || (name.ends_with(".log.part") && is_being_written(entry)))
+    if (name != own && (name.ends_with(".log") || (name.ends_with(".log.part") && is_being_written(entry))))
       names.push_back(name);
   }
   return names;
-}
-
-std::string read_all(int fd) {
-  std::string text(4096, '\0');
-  const ssize_t count = ::pread(fd, text.data(), text.size(), 0);
-  text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
-  return text;
 }
 
 [[noreturn]] void refuse_folder(const Output& log_dir, const std::string& folder, const std::string& holds,
@@ -101,49 +86,35 @@ std::string read_all(int fd) {
                                            shown(log_case)));
 }
 
-// Opens it for reading and writing. A link isn't followed: what it leads to would be overwritten.
-UniqueFd open_case_file(const Output& log_dir, const std::string& path) {
+// Empty if there is none. A link isn't followed.
+std::string read_case(const Output& log_dir, const std::string& path) {
   constexpr const char* kRemedy = "remove it or pass another --log-dir";
-  UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644));
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file && errno == ENOENT) return "";
   struct stat status {};
   if (!file && errno == ELOOP) throw cannot_create(log_dir, path + " is a link", kRemedy);
   if (!file || ::fstat(file.get(), &status) != 0)
-    throw cannot_create(log_dir, fmt::format("cannot create {}: {}", path, std::strerror(errno)));
+    throw cannot_create(log_dir, fmt::format("cannot read {}: {}", path, std::strerror(errno)));
   if (!S_ISREG(status.st_mode)) throw cannot_create(log_dir, path + " is not a regular file", kRemedy);
-  return file;
+  std::string text(4096, '\0');
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, ::read(file.get(), text.data(), text.size()))));
+  return text;
 }
 
-// Where locks don't exist, exclusive creation of logs still keeps runs apart.
-void lock(int fd, const Output& log_dir, const std::string& path, std::chrono::milliseconds patience) {
-  constexpr std::chrono::milliseconds kBetweenTries{10};
-  const auto start = std::chrono::steady_clock::now();
-  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR) return;
-    if (std::chrono::steady_clock::now() - start >= patience)
-      throw cannot_create(log_dir,
-                          fmt::format("another program has held the lock of {} for {} s", path,
-                                      std::chrono::duration<double>(patience).count()),
-                          "end that one (fuser names it) or pass another --log-dir");
-    std::this_thread::sleep_for(kBetweenTries);
-  }
-}
-
-// The folder's configuration is ours, or becomes ours if no log is there. `fd`: the case file, locked.
-void settle_case(int fd, const Output& log_dir, const std::string& folder, const LogCase& log_case) {
-  const std::vector<std::string> logs = logs_in(folder);
-  const std::string wanted = case_text(log_case), text = read_all(fd);
+// Whether the folder has this configuration. Throws Error(cannot_create) if it can't become its own.
+bool has_case(const Output& log_dir, const std::string& folder, const LogCase& log_case,
+              const std::string& own_log) {
+  const std::string text = read_case(log_dir, fmt::format("{}/{}", folder, kCaseFile));
   const std::optional<LogCase> found = parse_case(text);
-  if (found && is_same_case(*found, log_case)) return;
-  if (!logs.empty() && found)
-    refuse_folder(log_dir, folder, found->model + " runs with " + shown(*found), log_case);
-  for (const std::string& name : logs)
-    if (!name.starts_with(log_case.stem()) || !text.empty())
+  if (found && case_text(*found) == case_text(log_case)) return true;
+  for (const std::string& name : other_logs(folder, own_log)) {
+    if (found) refuse_folder(log_dir, folder, found->model + " runs with " + shown(*found), log_case);
+    // Without a case file: older ones of ours, and runs that come here next and will find one.
+    const bool may_be_ours = name.starts_with(log_case.stem()) || name.ends_with(".part");
+    if (!text.empty() || !may_be_ours)
       refuse_folder(log_dir, folder, name + " of another configuration", log_case);
-  if (::ftruncate(fd, 0) != 0 ||
-      ::pwrite(fd, wanted.data(), wanted.size(), 0) != static_cast<ssize_t>(wanted.size()))
-    throw cannot_create(log_dir,
-                        fmt::format("cannot write {}/{}: {}", folder, kCaseFile, std::strerror(errno)),
-                        "free space or pass another --log-dir");
+  }
+  return false;
 }
 
 }  // namespace
@@ -175,21 +146,19 @@ std::string head_options(const nlohmann::ordered_json& config) {
   return text;
 }
 
-CaseFolder::CaseFolder(const Output& log_dir, const std::string& path, const LogCase& log_case,
-                       std::chrono::milliseconds patience)
-    : CaseFolder(path) {
-  const std::string name = path + "/" + kCaseFile;
-  do {  // again if a program that was refused has removed the file
-    folder_.emplace(log_dir, path);
-    case_file_ = open_case_file(log_dir, name);
-    lock(case_file_.get(), log_dir, name, patience);
-  } while (!has_name(case_file_.get(), name));
-  is_new_ = read_all(case_file_.get()).empty() && logs_in(path).empty();
-  settle_case(case_file_.get(), log_dir, path, log_case);
-}
-
-CaseFolder::~CaseFolder() {
-  if (is_new_) ::unlink((path_ + "/" + kCaseFile).c_str());
+void settle_case(const Output& log_dir, const std::vector<std::string>& folders, const LogCase& log_case,
+                 const std::string& own_log) {
+  // Where folders can't be locked, two configurations that begin at once may get one folder.
+  const UniqueFd first(::open(folders.front().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  while (::flock(first.get(), LOCK_EX) != 0 && errno == EINTR) continue;
+  std::vector<std::string> others = folders;
+  std::erase_if(others, [&](const auto& folder) { return has_case(log_dir, folder, log_case, own_log); });
+  for (const std::string& folder : others) {
+    const std::string why = replace_file(fmt::format("{}/{}", folder, kCaseFile), case_text(log_case));
+    if (!why.empty())
+      throw cannot_create(log_dir, fmt::format("cannot write {}/{}: {}", folder, kCaseFile, why),
+                          "free space or pass another --log-dir");
+  }
 }
 
 }  // namespace plumb

@@ -1,13 +1,12 @@
 // The folder of a case holds runs of one configuration. Its file ".plumbline-case" has that as one line of
-// JSON, and is the lock for choosing the number of a run.
+// JSON.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/output.h"
 #include "results/formats/log_format.h"
@@ -32,30 +31,12 @@ struct LogCase {
 // --sample-rate 0.1", then --prelu and --head-dtype where they are unusual; empty without a head.
 std::string head_options(const nlohmann::ordered_json& config);
 
-// The folder of a case, locked while this object lives. Without keep(), the destructor removes what the
-// constructor made.
-class CaseFolder {
- public:
-  // `log_dir`: the option for messages. `path`: the folder, in or below it, whose configuration is `log_case`
-  // or becomes it if no log is there. Throws Error(cannot_create) if the folder can't be made or written,
-  // holds logs of another configuration, has a case file that is not a regular file, or if another program
-  // holds the lock for longer than `patience`.
-  CaseFolder(const Output& log_dir, const std::string& path, const LogCase& log_case,
-             std::chrono::milliseconds patience = std::chrono::seconds(30));
-  ~CaseFolder();
-  CaseFolder(const CaseFolder&) = delete;
-  CaseFolder& operator=(const CaseFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-  void keep() { is_new_ = false; }
-
- private:
-  explicit CaseFolder(const std::string& path) : path_(path) {}
-
-  std::string path_;
-  std::optional<OutputFolder> folder_;
-  UniqueFd case_file_;
-  bool is_new_ = false;
-};
+// Makes `log_case` the configuration of the folders, unless it is already. Call it when this run has its log
+// in each, `own_log`, so that other runs see it. The first folder is the same in all runs; it is locked
+// meanwhile. `log_dir`: the option for messages. Throws Error(cannot_create) if a folder holds finished logs
+// of another configuration, or of a run that lives, or a case file that can't be written or is not a regular
+// file.
+void settle_case(const Output& log_dir, const std::vector<std::string>& folders, const LogCase& log_case,
+                 const std::string& own_log);
 
 }  // namespace plumb

@@ -167,36 +167,38 @@ LogWriter::LogWriter(const std::string& log_dir, const LogCase& log_case, std::o
   std::vector<const LogFormat*> formats{plumb::log_formats().front()};
   formats.insert(formats.end(), further.begin(), further.end());
   const Output output{.option = "--log-dir", .path = log_dir};
-  // Locked in the same order in every run: no two runs wait for each other.
-  std::deque<CaseFolder> folders;
+  std::vector<OutputFolder> made;
+  std::vector<std::string> folders;
   for (const LogFormat* format : formats) {
     const std::string below = format->is_own_layout ? "" : fmt::format("{}/", format->name);
-    folders.emplace_back(output, fmt::format("{}/{}{}", log_dir, below, case_.folder()), case_);
+    folders.push_back(fmt::format("{}/{}{}", log_dir, below, case_.folder()));
+    made.emplace_back(output, folders.back());
   }
   const int last = run.value_or(kMostRuns);
   std::string name;
-  for (run_ = run.value_or(1); run_ <= last && logs_.empty(); ++run_) {
+  std::vector<Log> logs;
+  for (run_ = run.value_or(1); run_ <= last && logs.empty(); ++run_) {
     name = fmt::format("{}{}.log", case_.stem(), run_);
-    logs_ = create(output, folders, name, formats);
+    logs = create(output, folders, name, formats);
   }
   --run_;
-  if (!logs_.empty()) {
-    for (CaseFolder& folder : folders) folder.keep();
-    return;
+  if (logs.empty()) {
+    const std::string path = fmt::format("{}/{}", folders.front(), name);
+    if (!run) throw cannot_create(output, fmt::format("all run numbers up to {} are taken", path));
+    throw cannot_create({.option = "--run", .path = std::to_string(run_)},
+                        fmt::format("{} exists already, finished or not{}", path,
+                                    further.empty() ? "" : ", or the log of another format does"));
   }
-  const std::string path = fmt::format("{}/{}", folders.front().path(), name);
-  if (!run) throw cannot_create(output, fmt::format("all run numbers up to {} are taken", path));
-  throw cannot_create({.option = "--run", .path = std::to_string(run_)},
-                      fmt::format("{} exists already, finished or not{}", path,
-                                  further.empty() ? "" : ", or the log of another format does"));
+  settle_case(output, folders, case_, name + ".part");
+  logs_ = std::move(logs);
 }
 
-std::vector<LogWriter::Log> LogWriter::create(const Output& log_dir, const std::deque<CaseFolder>& folders,
+std::vector<LogWriter::Log> LogWriter::create(const Output& log_dir, const std::vector<std::string>& folders,
                                               const std::string& name,
                                               const std::vector<const LogFormat*>& formats) {
   std::vector<Log> logs;
   for (std::size_t i = 0; i < folders.size(); ++i) {
-    std::optional<PartialLog> file = PartialLog::create(log_dir, folders[i].path() + "/" + name);
+    std::optional<PartialLog> file = PartialLog::create(log_dir, folders[i] + "/" + name);
     if (!file) return {};
     logs.push_back({formats[i], std::move(*file)});
   }

@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -104,7 +103,7 @@ class LogWriter {
     double seconds = 0;
   };
   // The logs of run K, all or none.
-  static std::vector<Log> create(const Output& log_dir, const std::deque<CaseFolder>& folders,
+  static std::vector<Log> create(const Output& log_dir, const std::vector<std::string>& folders,
                                  const std::string& name, const std::vector<const LogFormat*>& formats);
 
   LogCase case_;

@@ -215,7 +215,7 @@ const std::vector<Conflict> kConflicts = {
      {"--log-dir half: cannot create half/pytorch/1n1g: Not a directory"}},
     {"CaseFileOfADialectAfterTheFirst",
      kDialect + "--log-dir cases --output new",
-     {"--log-dir cases: cannot create cases/pytorch/1n1g/.plumbline-case: Is a directory"}},
+     {"--log-dir cases: cases/pytorch/1n1g/.plumbline-case is not a regular file"}},
 };
 
 class ConflictingOutputs : public testing::TestWithParam<Conflict> {};

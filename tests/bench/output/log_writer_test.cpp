@@ -181,14 +181,6 @@ TEST(LogWriter, ACaseFileThatIsALinkOrAPipeIsRefused) {
   expect_refused(pipe.path(), {"/1n1g/.plumbline-case", "not a regular file", "--log-dir"});
 }
 
-TEST(LogWriter, ACaseFileThatStaysLockedIsToldAndNotWaitedForWithoutEnd) {
-  ScratchFolder folder;
-  const Output logs{.option = "--log-dir", .path = folder.path()};
-  const CaseFolder held(logs, folder.path(), kCase);
-  expect_error(ExitCode::cannot_create, {"has held the lock of ", "/.plumbline-case for 0.05 s", "--log-dir"},
-               [&] { CaseFolder(logs, folder.path(), kCase, std::chrono::milliseconds(50)); });
-}
-
 TEST(LogWriter, RefusesAFolderThatIsAFileOrCannotBe) {
   const ScratchFolder folder;
   write_text(folder.path() + "/logs", "");
@@ -244,14 +236,6 @@ TEST(LogWriter, RunsOfOtherSettingsAreAnotherConfiguration) {
         {{"comm", "mpi"}, {"threads", "1"}}})
     expect_refused(folder.path(), {"--image-size 224 --threads 1 on synthetic data", settings_text(settings)},
                    case_with(settings));
-}
-
-TEST(LogWriter, ACaseOfBeforeSettingsWereKeptHasTheUsualOnesAndAnyThreads) {
-  const ScratchFolder folder;
-  write_whole_log(folder, kCase);
-  EXPECT_EQ(LogWriter(folder.path(), case_with({{"threads", "2"}}), {}).run(), 2);
-  expect_refused(folder.path(), {"--bucket-mb 4 --threads 2"},
-                 case_with({{"bucket_mb", "4"}, {"threads", "2"}}));
 }
 
 TEST(LogWriter, ACaseWithoutASourceOfDataIsSynthetic) {
