@@ -51,11 +51,9 @@ std::string write_profile(const BoundStep& step, const RunRecord& record,
 
 // Integers through a step's collectives, before the first iteration: a sum that is wrong on all ranks alike
 // leaves replicas identical, and no check after the run finds it. Carries every collective that differs in
-// kind, dtype or size out once, the smallest first, and checks every element; messages of over 2 MiB that
-// would take over 5 s, by the speed of the one before, are left out. Every rank calls it; it leaves zeros in
-// the buffers. Returns the bytes of the largest message that was checked, if a larger one was left out; else
-// 0. Throws Error(verification_failed), on all ranks.
-std::size_t check_exchange(BoundStep& step, const MessageDamage& damage = {});
+// kind, dtype or size out once, and checks every element. Every rank calls it; it leaves zeros in the
+// buffers. Throws Error(verification_failed), on all ranks.
+void check_exchange(BoundStep& step, const MessageDamage& damage = {});
 
 struct ParameterState {
   // fnv1a over every parameter that all ranks have alike, in public order and layout: not of rows that the

@@ -120,8 +120,6 @@ std::vector<Note> run_flags(const RunRecord& record) {
   if (const std::string text = shared_gpu_text(record.ranks_per_gpu); !text.empty())
     flags.push_back({"note", text});
   append(throttling_flags(record.gpus));
-  if (const std::string text = unchecked_messages_text(record); !text.empty())
-    flags.push_back({"note", text});
   if (const auto diverged = loss_flag(record)) flags.push_back(*diverged);
   if (const std::string text = record.links ? slow_warning(*record.links) : ""; !text.empty())
     flags.push_back({"slow_link", text});
@@ -147,12 +145,6 @@ std::vector<Note> run_flags(const RunRecord& record) {
 std::string shared_gpu_text(int ranks_per_gpu) {
   if (ranks_per_gpu == 1) return "";
   return fmt::format("{} ranks share one GPU: a check, not a speed", ranks_per_gpu);
-}
-
-std::string unchecked_messages_text(const RunRecord& record) {
-  if (record.largest_checked_message_bytes == 0) return "";
-  return fmt::format("sums were checked in messages of up to {} bytes; larger ones take over 5 s each",
-                     record.largest_checked_message_bytes);
 }
 
 std::vector<Note> sample_flags(const Sample& sample) {

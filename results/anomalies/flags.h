@@ -16,13 +16,11 @@ namespace plumb {
 // "outlier_run", "failed_check", "note".
 // Within one run: the first steps behind the warm-up slower than the rest, a drift over the window, steps far
 // off, two modes, GPU clocks held back, ranks that share a GPU, a rank for which the others wait
-// (RunRecord::ranks), a slow host or link (RunRecord::links), sums left unchecked, a loss that diverged.
+// (RunRecord::ranks), a slow host or link (RunRecord::links), a loss that diverged.
 std::vector<Note> run_flags(const RunRecord& record);
 // "2 ranks share one GPU: a check, not a speed"; empty if no GPU has several ranks. `ranks_per_gpu`: on the
 // fullest GPU.
 std::string shared_gpu_text(int ranks_per_gpu);
-// "sums were checked in messages of up to 1048576 bytes; …"; empty if all were.
-std::string unchecked_messages_text(const RunRecord& record);
 // Between the runs of one configuration: a run far off, a few runs far apart, two groups of runs; behind them
 // each run's own.
 std::vector<Note> sample_flags(const Sample& sample);

@@ -99,10 +99,6 @@ void RunRecord::fields(auto& self, auto&& each) {
        Field{.about = "with the class centers that a step uses", .lowest = 0, .written = has_head});
   each("memory_bytes", self.memory_bytes, Field{"by part; planned: of the arena, peak: of the process", 0});
   each("checks", self.checks, Field{"by name: true, false or skipped"});
-  each("largest_checked_message_bytes", self.largest_checked_message_bytes,
-       Field{.about = "if sums of longer messages weren't checked",
-             .lowest = 1,
-             .written = self.largest_checked_message_bytes > 0});
   each("config", self.config, Field{"every option, resolved"});
   each("log_files", self.log_files, Field{"that the run wrote"});
   each("energy_joules_per_image", self.energy_joules_per_image,

@@ -190,7 +190,6 @@ struct RunRecord {
   // activations, gradients, optimizer, parameters, peak, planned, workspace
   std::map<std::string, std::int64_t> memory_bytes;
   Json checks = Json::object();
-  std::int64_t largest_checked_message_bytes = 0;  // sums_exact says nothing of longer ones; 0: all were
   Json config = Json::object();
   std::vector<std::string> log_files;
   std::vector<RankRecord> ranks;  // empty: a run of before they were kept

@@ -42,14 +42,6 @@ void be_lost() {
   ::raise(std::atoi(std::getenv("PLUMB_DAMAGE")));
 }
 
-// As if the network carried 500 kB/s before the first iteration.
-void send_slowly(int bytes) {
-  const StatusBoard* const board = board_of_damaged_rank();
-  if (!board || board->status().phase != RunPhase::preparing) return;
-  if (std::getenv("PLUMB_DAMAGE") == std::string("slow_exchange"))
-    std::this_thread::sleep_for(std::chrono::microseconds(2) * bytes);
-}
-
 // Iteration 5 takes 6 s, or as long as eight others where they are slow.
 void stall(std::int64_t iteration) {
   static std::chrono::steady_clock::time_point first;
@@ -89,7 +81,6 @@ extern "C" int MPI_Allreduce(const void* from, void* to, int count, MPI_Datatype
 extern "C" int MPI_Isend(const void* data, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm,
                          MPI_Request* request) {
   be_lost();
-  if (type == MPI_BYTE) send_slowly(count);
   return PMPI_Isend(data, count, type, rank, tag, comm, request);
 }
 

@@ -83,17 +83,5 @@ TEST(Divergence, IsNamedInTableResultAndAnalysis) {
   })) << testing::PrintToString(analysis.lines);
 }
 
-TEST(SumsLeftUnchecked, AreNamedInTableAndResult) {
-  const Place place;
-  const Ended ended =
-      place.run(Place::mpirun(2, place.damaged(kSmall + "--iters 2")), "PLUMB_DAMAGE=slow_exchange");
-  ASSERT_EQ(ended.exit_code, 0) << ended.launcher_messages;
-  const std::string remark = "sums were checked in messages of up to ";
-  EXPECT_NE(words_of(ended.output).find("note " + remark), std::string::npos) << ended.output;
-  const nlohmann::ordered_json result = place.result();
-  EXPECT_TRUE(any_has(result.at("warnings"), remark)) << result.at("warnings");
-  EXPECT_EQ(result.at("checks").at("sums_exact"), true);
-}
-
 }  // namespace
 }  // namespace plumb

@@ -50,7 +50,6 @@ RunRecord full_example() {
   record.bus_bytes_per_second = 1.25e9;
   record.probed_bytes_per_second = 1.5e9;
   record.modeled_communication_seconds = 0.07;
-  record.largest_checked_message_bytes = 1048576;
   record.winograd_ops = {"layer1.0.conv2.forward"};
   record.ranks_per_gpu = 2;
   record.odd_hosts = {"host n3 is unlike the others"};
