@@ -243,8 +243,9 @@ void take_machine(HostFacts& facts) {
   facts.driver = machine.driver.value_or("");
   facts.boot_id = first_line("/proc/sys/kernel/random/boot_id");
   facts.load = running_processes();
-  for (const std::string& word : split(to_text(addresses_of_this_host(), kMostOutputBytes), ' '))
-    if (word.find('=') != std::string::npos) facts.addresses.push_back(word);
+  for (const InterfaceAddress& one : addresses_of_this_host().addresses)
+    facts.addresses.push_back(
+        fmt::format("{}={}{}", one.interface, one.address, one.network.substr(one.network.find('/'))));
 }
 
 }  // namespace
