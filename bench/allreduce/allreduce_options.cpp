@@ -117,9 +117,6 @@ OptionGroup replay_group(AllreduceOptions& o) {
                      "with --replay: largest bucket of gradients, in MiB")
            .rare()
            .with_default("25"),
-       text_option("--compute", "PROGRAM.json", o.compute,
-                   "with --replay: a profiled run, whose ops sleep for their measured times")
-           .rare(),
        flag_option("--pairs", o.pairs, true,
                    "measure every pair of hosts, then rings, to find the slow host or link"),
        text_option("--output", "F", o.output,
@@ -168,15 +165,9 @@ void check_together(const AllreduceOptions& o) {
     refuse("--pairs and --comm nccl exclude each other, as pairs use MPI; leave --comm out");
   if (o.share_gpu && !o.output.empty())
     refuse("--share-gpu and --output exclude each other, as ranks on one GPU measure no link; leave one out");
-  if (!o.replay.model && !o.compute.empty())
-    refuse("--compute needs --replay; add --replay with the model of that program.json");
   if (!o.replay.model && (o.batch_per_device || o.bucket_mb))
     throw Error(ExitCode::usage, "{} needs --replay; add it, or leave this out",
                 o.bucket_mb ? "--bucket-mb" : "--bs");
-  if (!o.compute.empty() && (o.batch_per_device || o.bucket_mb))
-    throw Error(ExitCode::usage,
-                "{} and --compute exclude each other, as {} has the value; leave the first one out",
-                o.bucket_mb ? "--bucket-mb" : "--bs", o.compute);
   if (!o.output.empty() && !o.pairs && (o.replay.model || o.collective != Collective::Kind::allreduce_sum))
     refuse(
         "--output: links.json holds pairs or allreduces of many sizes; pass --pairs, or leave --replay and "

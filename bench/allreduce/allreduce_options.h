@@ -34,7 +34,6 @@ struct AllreduceOptions {
   ReplayedModel replay;
   std::optional<std::int64_t> batch_per_device;
   std::optional<double> bucket_mb;
-  std::string compute;  // program.json of a profiled run
   bool pairs = false;
   std::string output;  // links.json
   bool overwrite = false, json = false, quiet = false;

@@ -75,20 +75,11 @@ std::string best_text(const AllreduceReport& report) {
 }
 
 std::string replay_text(const MeasuredReplay& replay) {
-  const auto line = [](const char* name, const ValueRange& seconds) {
-    return fmt::format("  {:<32}{:>12.3f} ms   {:.3f} to {:.3f}\n", name, seconds.median * kMilliseconds,
-                       seconds.min * kMilliseconds, seconds.max * kMilliseconds);
-  };
-  std::string text = fmt::format("\na step sends {}, {:.1f} MB\n", counted(replay.collectives, "message"),
-                                 replay.bytes / 1e6) +
-                     line("all of them, nothing computed", replay.alone_seconds);
-  if (replay.compute_seconds <= 0) return text;
-  return text +
-         fmt::format("  {:<32}{:>12.3f} ms\n", "compute, as recorded",
-                     replay.compute_seconds * kMilliseconds) +
-         line("the step", replay.step_seconds) + line("waits for messages", replay.exposed_seconds) +
-         fmt::format("  {:.1f} % of the messages' time is hidden by computing\n",
-                     100 * replay.hidden_share());
+  const ValueRange& seconds = replay.alone_seconds;
+  return fmt::format("\na step sends {}, {:.1f} MB\n  {:<32}{:>12.3f} ms   {:.3f} to {:.3f}\n",
+                     counted(replay.collectives, "message"), replay.bytes / 1e6,
+                     "all of them, nothing computed", seconds.median * kMilliseconds,
+                     seconds.min * kMilliseconds, seconds.max * kMilliseconds);
 }
 
 }  // namespace

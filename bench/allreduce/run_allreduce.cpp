@@ -169,20 +169,15 @@ class AllreduceRun {
   void replay() {
     ReplayedProgram replayed;
     job_.together([&] { replayed = replayed_program(options(), *device_, job_.rank(), job_.size()); });
-    std::vector<BufferId> messages;
-    for (const Instruction& instruction : replayed.program.instructions)
-      if (const auto* collective = instruction.as<Collective>())
-        messages.push_back(exchange_->add_message(instruction.name, collective->bytes()));
+    for (Instruction& instruction : replayed.program.instructions) {
+      auto& collective = std::get<Collective>(instruction.operation);
+      collective.buffer = exchange_->add_message(instruction.name, collective.bytes());
+    }
     exchange_->allocate();
-    std::size_t next = 0;
     for (const Instruction& instruction : replayed.program.instructions)
-      if (const auto* collective = instruction.as<Collective>()) {
-        Collective own = *collective;
-        own.buffer = messages[next++];
-        measure_one(instruction.name, {.collective = own});
-      }
+      measure_one(instruction.name, {.collective = *instruction.as<Collective>()});
     say("the step");
-    by_itself([&] { report_.replay = measure_replay(*exchange_, replayed, messages, how_); });
+    by_itself([&] { report_.replay = measure_replay(*exchange_, replayed.program, how_); });
     if (!replayed.described_for.empty() && shows_)
       notes_ =
           fmt::format("device {} has no {}: the messages are those of a run on {}", device_->limits().name,

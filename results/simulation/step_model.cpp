@@ -113,7 +113,6 @@ class StepBuilder {
     const auto elements = collective.integer("elements", 0, std::int64_t{1} << 50);
     step_.collectives.push_back({.name = op.text("name"),
                                  .kind = collective.text("kind"),
-                                 .dtype = collective.text("dtype"),
                                  .bytes = static_cast<double>(elements) * static_cast<double>(element_bytes),
                                  .after = step_.compute.size(),
                                  .before = kNever,

@@ -22,7 +22,6 @@ struct StepCompute {
 // compute.size() where only the end of the step waits.
 struct StepCollective {
   std::string name, kind;  // "bucket0.allreduce", "allreduce_sum"
-  std::string dtype;       // "f32"; empty: a bucket of with_buckets()
   double bytes = 0;        // of the whole buffer, as it is sent
   std::size_t after = 0, before = 0;
   bool sums_gradients = true;  // false: a head's own

@@ -159,11 +159,6 @@ class ReplayedRun : public AllreduceRuns {
     EXPECT_EQ(run.exit_code, 0) << run.messages;
     return folder_.path() + "/runs/" + folder_.list("runs").front();
   }
-  // The smallest network, in buckets of 1 MiB, where a replay without the run's program takes larger ones.
-  std::string train_faces(int ranks) const {
-    return train(ranks, PLUMB_BENCH_ARCFACE,
-                 "--backbone y1 --head dp --classes 100 --comm mpi --bucket-mb 1 --profile");
-  }
   Json program_of(const std::string& run) const { return Json::parse(read_text(run + "/program.json")); }
   std::vector<std::pair<std::string, std::int64_t>> replayed(const Json& json) const {
     std::vector<std::pair<std::string, std::int64_t>> sent;
@@ -195,43 +190,6 @@ TEST_F(ReplayedRun, SendsHalvesOfModelsThatThisDeviceCannotTrainInHalf) {
   for (const Json& result : json.at("results"))
     if (result.at("dtype") == "f16") halves += result.at("bytes").get<std::int64_t>();
   EXPECT_GT(halves, 2 * 900'000) << "y1 has a million weights";
-}
-
-TEST_F(ReplayedRun, PlaysTheComputeOfAProfiledRunBetweenItsMessages) {
-  const std::string run = train_faces(2);
-  const std::string program = run + "/program.json";
-  const Json json = measure_well(2, "--replay y1 -n 1 -w 0 --compute " + program).json;
-  EXPECT_EQ(replayed(json), sent_by(program_of(run)));
-  const Json profile = Json::parse(read_text(run + "/profile.json"));
-  double compute = 0;
-  for (const Json& op : profile.at("ops"))
-    if (op.at("lane") == "compute") compute += op.at("seconds").get<double>();
-  const Json& replay = json.at("replay");
-  EXPECT_NEAR(replay.at("compute_seconds").get<double>(), compute, 1e-3 * compute);
-  EXPECT_GE(replay.at("step_seconds").at("median").get<double>(), 0.9 * compute) << "it sleeps that long";
-  EXPECT_GT(replay.at("exposed_seconds").at("median"), 0);
-}
-
-TEST_F(ReplayedRun, RefusesTheProgramOfAnotherModelAndFilesThatAreNone) {
-  const std::string run = train_faces(1);
-  const auto refused = [&](const std::string& model, const std::string& file,
-                           const std::vector<std::string>& words) {
-    const Answer answer = measure(1, "--replay " + model + " --compute " + file);
-    EXPECT_EQ(answer.exit_code, 65);
-    for (const std::string& word : words)
-      EXPECT_NE(answer.messages.find(word), std::string::npos) << word << " in: " << answer.messages;
-  };
-  refused("resnet50", run + "/program.json", {"--replay resnet50", "--compute"});
-  refused("y1:fp16", run + "/program.json", {"--replay y1:fp16", "--compute"});
-  refused("y1", run + "/result.json", {"result.json"});
-  refused("y1", "nowhere/program.json", {"nowhere/program.json"});
-  // Times of another program, and none.
-  Json profile = Json::parse(read_text(run + "/profile.json"));
-  profile.at("ops").at(0)["name"] = "other";
-  write_text(run + "/profile.json", profile.dump());
-  refused("y1", run + "/program.json", {"profile.json", "another program", "--profile"});
-  std::filesystem::remove(run + "/profile.json");
-  refused("y1", run + "/program.json", {"profile.json", "--profile"});
 }
 
 }  // namespace

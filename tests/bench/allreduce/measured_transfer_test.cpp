@@ -90,12 +90,5 @@ TEST(AllreduceReport, LinksHaveTheAllreducesInPlace) {
   EXPECT_NO_THROW(links_from_json(to_json(links), "links.json"));
 }
 
-TEST(MeasuredReplay, HidesWhatComputeDoesNotWaitFor) {
-  MeasuredReplay replay{.alone_seconds = {1, 1, 1}, .exposed_seconds = {0.25, 0.25, 0.25}};
-  EXPECT_DOUBLE_EQ(replay.hidden_share(), 0.75);
-  replay.exposed_seconds.median = 1.5;  // a stall
-  EXPECT_EQ(replay.hidden_share(), 0);
-}
-
 }  // namespace
 }  // namespace plumb
