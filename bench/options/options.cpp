@@ -276,21 +276,7 @@ OptionGroup information_group(BenchOptions& o) {
        task_flag(o, "--find-max-bs", Task::find_max_batch, "find the largest --bs that runs a step").rare(),
        task_flag(o, "--decode-only", Task::decode_only, "load the images of --data and print the rate")
            .rare(),
-       target_option(o.dry_run.target, "device of a dry run; see --list-targets").with_default("this one"),
-       quantity_option("--bandwidth", "100Gbps", o.dry_run.bandwidth_gbps,
-                       {{"Gbps", 1}, {"Mbps", 1e-3}, {"GB/s", 8}, {"MB/s", 8e-3}},
-                       {.lowest = 0, .highest = 1e6, .above_lowest = true},
-                       "bandwidth of a node's links, by which a dry run over --nodes predicts allreduces")
-           .rare()
-           .with_key("link_gbps")
-           .also_called("--link-gbps"),
-       quantity_option("--latency", "5us", o.dry_run.latency_us,
-                       {{"us", 1}, {"ns", 1e-3}, {"ms", 1e3}, {"s", 1e6}}, {0, 1e6},
-                       "latency of a hop between nodes, likewise")
-           .rare()
-           .with_default("0")
-           .with_key("link_us")
-           .also_called("--link-us"),
+       target_option(o.target, "device of a dry run; see --list-targets").with_default("this one"),
        stop_option("--list-targets", o.list_targets, "print the devices of --target with their limits")
            .rare(),
        std::move(print_config)}};

@@ -32,11 +32,6 @@ struct WatchOptions {
 // What a program does with its options.
 enum class Task { train, dry_run, find_max_batch, decode_only };
 
-struct DryRunOptions {
-  std::string target;                                // a name of targets(); empty: this machine's device
-  std::optional<double> bandwidth_gbps, latency_us;  // of links between nodes
-};
-
 // Answered by main; nothing else is checked then.
 struct Questions {
   std::optional<Shown> help;
@@ -93,7 +88,7 @@ struct BenchOptions {
   bool deterministic = kDefaults.deterministic;
   bool json = false, quiet = false, verbose = false;
   Task task = Task::train;
-  DryRunOptions dry_run;
+  std::string target;  // of a dry run: a name of targets(); empty: this machine's device
   bool list_targets = false, print_config = false;  // answered by main, too
   Questions questions;
 };

@@ -10,19 +10,6 @@
 namespace plumb {
 namespace {
 
-// --bandwidth and --latency describe links of a dry run over several nodes.
-void check_link(const BenchOptions& o) {
-  const bool has_bandwidth = o.dry_run.bandwidth_gbps.has_value();
-  if (!has_bandwidth && !o.dry_run.latency_us) return;
-  const char* const name = has_bandwidth ? "--bandwidth" : "--latency";
-  if (o.task != Task::dry_run)
-    throw Error(ExitCode::usage, "{} needs --dry-run, as a run measures its links; add it, or leave this out",
-                name);
-  if (o.nodes < 2)
-    throw Error(ExitCode::usage, "{} needs links between nodes; add --nodes with 2 or more", name);
-  if (!has_bandwidth) throw Error(ExitCode::usage, "--latency needs --bandwidth; add it");
-}
-
 // What the device can't do of these options, with the remedy; empty if it can do all.
 std::string why_not_on(const DeviceLimits& limits, const BenchOptions& options) {
   if (!limits.flops_per_second.contains(options.precision)) {
@@ -89,10 +76,8 @@ void check_together(const BenchOptions& o) {
   if (o.task == Task::decode_only && o.data == "synthetic")
     throw Error(kUsage, "--decode-only needs image files to load; pass --data FOLDER or --data X.rec");
   if (o.model->margin_head) check_face(o.face, *o.model, models_of(o.model->program, o.catalogue));
-  check_link(o);
-  if (!o.dry_run.target.empty() && o.task != Task::dry_run)
-    throw Error(kUsage, "--target {} needs --dry-run, as a run uses this machine's device; add it",
-                o.dry_run.target);
+  if (!o.target.empty() && o.task != Task::dry_run)
+    throw Error(kUsage, "--target {} needs --dry-run, as a run uses this machine's device; add it", o.target);
 }
 
 BenchOptions resolve(BenchOptions options, const DeviceLimits& limits, int world_size) {

@@ -23,8 +23,6 @@
 #include "kernels/device.h"
 #include "kernels/program/roofline.h"
 #include "models/cost.h"
-#include "results/simulation/simulator.h"
-#include "results/simulation/step_model.h"
 
 namespace plumb {
 namespace {
@@ -35,25 +33,6 @@ constexpr std::size_t kLongestShown = 10;
 constexpr std::size_t kNameColumns = 48;
 constexpr std::size_t kColumns = 100, kSourceIndent = 4;  // of the list of targets
 constexpr std::array kPrecisions{Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16};
-constexpr double kBits = 8;
-
-// The allreduces of a step over links that are only asked about.
-struct PredictedExchange {
-  Layout layout;
-  Link link;
-  double seconds = 0;  // of all collectives, one after the other
-  std::optional<double> exposed_seconds;
-
-  static void fields(auto& self, auto&& each) {
-    each("nodes", self.layout.nodes), each("devices_per_node", self.layout.devices_per_node);
-    each("bytes_per_second", self.link.bytes_per_second, Field{"of a node's link to others"});
-    each("latency_seconds", self.link.latency_seconds);
-    each("seconds", self.seconds, Field{"of all collectives, one after the other"});
-    each("exposed_seconds", self.exposed_seconds,
-         Field{.about = "while compute waits; null if ranks share the class centers",
-               .null_if_nothing = true});
-  }
-};
 
 struct PlannedOp {
   std::string name;
@@ -79,8 +58,7 @@ struct DryRun {
   std::vector<double> instruction_seconds;           // by the roofline; 0 on lanes that run next to compute
   double roofline_seconds = 0, bandwidth_share = 0;  // of the step; the part that bandwidth sets, 0 to 1
   std::int64_t largest_batch = 0;                    // per device; 0: not even one image fits
-  std::optional<PredictedExchange> exchange;
-  std::vector<HeadPlan> heads;  // of models with a margin head
+  std::vector<HeadPlan> heads;                       // of models with a margin head
 
   bool fits() const { return plan.needed_bytes <= limits.memory_bytes; }
   const std::vector<Instruction>& instructions() const { return plan.program.instructions; }
@@ -117,7 +95,7 @@ struct DryRun {
     each("roofline_seconds", self.roofline_seconds, Field{"of a step"});
     each("traffic_bytes", static_cast<std::int64_t>(sent_bytes_per_rank(program, self.world_size)),
          Field{"sent per step and rank"});
-    each("ops", self.ops()), each("exchange", self.exchange, Field{"with --bandwidth"});
+    each("ops", self.ops());
     each("head_parameters", if_head(of_head), Field{"class centers of all ranks"});
     each("head_macs_per_image", if_head(head_macs_per_image(graph)));
     each("program",
@@ -167,29 +145,10 @@ StepPlan planned_step(const DryRun& run) {
                         }});
 }
 
-// Rings as results/simulation/collective_cost.h has them, over one link alone: links within a node count as
-// faster. The exposed time is simulated.
-PredictedExchange predict_exchange(const DryRun& run) {
-  const Program& program = run.plan.program;
-  const Link link{.latency_seconds = run.options.dry_run.latency_us.value_or(0) / kMicrosecondsInSecond,
-                  .bytes_per_second = *run.options.dry_run.bandwidth_gbps * kGiga / kBits};
-  const Layout layout{run.options.nodes, std::max(run.options.devices_per_node, 1)};
-  const CollectiveCost cost({.between_hosts = link}, layout);
-  PredictedExchange predicted{
-      .layout = layout, .link = link, .seconds = modeled_exchange_seconds(program, cost)};
-  if (std::ranges::any_of(program.buffers, &Buffer::sharded)) return predicted;
-  const StepModel step =
-      step_model(program_json(program, run.plan.memory), run.instruction_seconds, "the program of a dry run");
-  predicted.exposed_seconds = simulate(step, [&](const StepCollective& one) {
-                                return cost.seconds(one.kind, one.bytes);
-                              }).exposed_seconds;
-  return predicted;
-}
-
 DryRun dry_run(const BenchOptions& asked) {
   std::unique_ptr<Device> device;
-  if (asked.dry_run.target.empty()) device = make_device({.choice = asked.device, .threads = asked.threads});
-  const DeviceLimits limits = device ? device->limits() : *find_target(asked.dry_run.target);
+  if (asked.target.empty()) device = make_device({.choice = asked.device, .threads = asked.threads});
+  const DeviceLimits limits = device ? device->limits() : *find_target(asked.target);
   DryRun run{.device = std::move(device), .options = {}, .limits = limits, .world_size = asked_world(asked)};
   run.options = resolve(asked, run.limits, run.world_size);
   run.plan = planned_step(run);
@@ -205,7 +164,6 @@ DryRun dry_run(const BenchOptions& asked) {
             : 0);
   run.largest_batch =
       largest_planned_batch(run.options, run.limits, 0, run.world_size, run.limits.memory_bytes);
-  if (run.options.dry_run.bandwidth_gbps) run.exchange = predict_exchange(run);
   if (run.options.model->margin_head) run.heads = plan_heads(run.options, run.limits, run.world_size);
   return run;
 }
@@ -215,24 +173,6 @@ std::string grouped(std::int64_t number) {
   std::string text = std::to_string(number);
   for (auto at = std::ssize(text) - 3; at > 0; at -= 3) text.insert(static_cast<std::size_t>(at), 1, ',');
   return text;
-}
-
-std::string exchange_text(const DryRun& run, const PredictedExchange& exchange) {
-  const auto row = [](const char* name, double seconds, const std::string& remark) {
-    return fmt::format("{:<20}{:>16.3f} ms{}\n", name, seconds * kMilliseconds, remark);
-  };
-  std::string text = row("exchange", exchange.seconds,
-                         fmt::format(" over {}, {:g} Gbit/s and {:g} us between nodes",
-                                     exchange.layout.name(), kBits * exchange.link.bytes_per_second / kGiga,
-                                     exchange.link.latency_seconds * kMicrosecondsInSecond));
-  text += fmt::format("{:<20}2 (n - 1) / n x bytes / bandwidth + 2 (nodes - 1) x latency, each bucket\n",
-                      "  as a ring");
-  if (!exchange.exposed_seconds) return text;
-  const double step = run.roofline_seconds + *exchange.exposed_seconds;
-  const double images = static_cast<double>(run.plan.graph.batch() * run.world_size);
-  return text + row("  exposed", *exchange.exposed_seconds,
-                    fmt::format(", simulated next to the roofline: {:.1f} images/s in all",
-                                step > 0 ? images / step : 0));
 }
 
 std::string totals_text(const DryRun& run) {
@@ -252,7 +192,6 @@ std::string totals_text(const DryRun& run) {
                       100 * run.bandwidth_share);
   text += fmt::format("{:<20}{:>16.3f} GB per step and rank\n", "sent to others",
                       sent_bytes_per_rank(run.plan.program, run.world_size) / kGiga);
-  if (run.exchange) text += exchange_text(run, *run.exchange);
   text += fmt::format("{:<20}{:>16} {:.2f} GiB planned of {:.2f} GiB\n", "fits", run.fits() ? "yes:" : "no:",
                       static_cast<double>(memory_bytes(run.plan.program, run.plan.memory).planned) / kGiB,
                       run.limits.memory_bytes / kGiB);
@@ -312,15 +251,6 @@ std::string longest_text(const DryRun& run) {
 constexpr const char *kDryRunSchema = "plumbline.dry_run/1", *kTargetsSchema = "plumbline.targets/1";
 
 }  // namespace
-
-double modeled_exchange_seconds(const Program& program, const CollectiveCost& cost) {
-  double seconds = 0;
-  for (const Instruction& instruction : program.instructions)
-    if (const auto* one = instruction.as<Collective>())
-      seconds += cost.seconds(name_of(one->kind),
-                              static_cast<double>(one->elements) * static_cast<double>(bytes_of(one->dtype)));
-  return seconds;
-}
 
 std::string answer_dry_run(const BenchOptions& asked) {
   const DryRun run = dry_run(asked);

@@ -7,18 +7,13 @@
 #include <vector>
 
 #include "bench/options/options.h"
-#include "kernels/program/program.h"
 #include "kernels/program/targets.h"
-#include "results/simulation/collective_cost.h"
 
 namespace plumb {
 
 // Totals, memory, phases and the longest instructions for people, at most 100 columns wide. With --json an
 // object of dry_run_schema(). Throws Error(usage) if the device lacks the precision.
 std::string answer_dry_run(const BenchOptions& asked);
-
-// Seconds of all collectives of the program, one after the other.
-double modeled_exchange_seconds(const Program& program, const CollectiveCost& cost);
 
 // The devices, with their memory, bandwidth, peaks, and the source of these; at most 100 columns.
 std::string targets_text(const std::vector<DeviceLimits>& targets);

@@ -13,13 +13,13 @@
 #include "base/paths.h"
 #include "base/text.h"
 #include "bench/output/profile.h"
-#include "bench/plan/dry_run.h"
 #include "bench/run/environment.h"
 #include "bench/run/gpu_monitor.h"
 #include "comm/gradient_reduction.h"
 #include "kernels/program/winograd.h"
 #include "models/cost.h"
 #include "results/analysis/configuration.h"
+#include "results/simulation/collective_cost.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
@@ -68,7 +68,11 @@ void add_model(const Program& program, RunRecord& record) {
   if (hosts < 2 || record.world_size % hosts != 0) return;
   const CollectiveCost cost(*record.links, {hosts, record.world_size / hosts});
   record.probed_bytes_per_second = cost.bytes_per_second();
-  record.modeled_communication_seconds = modeled_exchange_seconds(program, cost);
+  double seconds = 0;
+  for (const Instruction& instruction : program.instructions)
+    if (const auto* one = instruction.as<Collective>())
+      seconds += cost.seconds(name_of(one->kind), static_cast<double>(one->bytes()));
+  record.modeled_communication_seconds = seconds;
 }
 
 // Every rank stamps, or none.
