@@ -16,7 +16,6 @@
 #include "base/text_table.h"
 #include "base/units.h"
 #include "bench/output/program_json.h"
-#include "bench/plan/head_table.h"
 #include "bench/plan/step_plan.h"
 #include "comm/gradient_reduction.h"
 #include "comm/launched_as.h"
@@ -58,7 +57,6 @@ struct DryRun {
   std::vector<double> instruction_seconds;           // by the roofline; 0 on lanes that run next to compute
   double roofline_seconds = 0, bandwidth_share = 0;  // of the step; the part that bandwidth sets, 0 to 1
   std::int64_t largest_batch = 0;                    // per device; 0: not even one image fits
-  std::vector<HeadPlan> heads;                       // of models with a margin head
 
   bool fits() const { return plan.needed_bytes <= limits.memory_bytes; }
   const std::vector<Instruction>& instructions() const { return plan.program.instructions; }
@@ -101,7 +99,6 @@ struct DryRun {
     each("program",
          self.options.verbose ? std::optional(program_json(program, self.plan.memory)) : std::nullopt,
          Field{"with --verbose: as in program.json"});
-    each("heads", self.heads, Field{.about = "what each --head would need", .written = !self.heads.empty()});
   }
 };
 
@@ -164,7 +161,6 @@ DryRun dry_run(const BenchOptions& asked) {
             : 0);
   run.largest_batch =
       largest_planned_batch(run.options, run.limits, 0, run.world_size, run.limits.memory_bytes);
-  if (run.options.model->margin_head) run.heads = plan_heads(run.options, run.limits, run.world_size);
   return run;
 }
 
@@ -185,6 +181,7 @@ std::string totals_text(const DryRun& run) {
   if (const std::int64_t parameters = head_parameter_count(graph); parameters > 0) {
     text += fmt::format("{:<20}{:>16} parameters in all, {} MACs per image\n", "class centers",
                         grouped(parameters), grouped(head_macs_per_image(graph)));
+    text += fmt::format("{:<20}{}\n", "  on rank 0", shard_text(graph));
   }
   text += fmt::format("{:<20}{:>16.3f} ms, {:.1f} images/s per device, {:.0f} % of it bound by bandwidth\n",
                       "roofline step", run.roofline_seconds * kMilliseconds,
@@ -258,7 +255,7 @@ std::string answer_dry_run(const BenchOptions& asked) {
   if (options.json) return json_text(document_json(kDryRunSchema, run));
   const std::string engines = options.verbose ? engines_text(run.plan) : "";
   return totals_text(run) + memory_text(run) + phases_text(run) + longest_text(run) +
-         (run.heads.empty() ? "" : to_text(run.heads)) + (engines.empty() ? "" : "\n" + engines);
+         (engines.empty() ? "" : "\n" + engines);
 }
 
 std::string targets_text(const std::vector<DeviceLimits>& targets) {

@@ -10,6 +10,7 @@
 #include "base/text_table.h"
 #include "bench/data/augment.h"
 #include "comm/gradient_reduction.h"
+#include "models/margin_head.h"
 #include "models/model_builder.h"
 
 namespace plumb {
@@ -138,24 +139,11 @@ std::int64_t largest_batch(const std::function<double(std::int64_t batch)>& plan
   return search_largest_batch(1, kMaxBatch, fits).batch;
 }
 
-std::int64_t largest_on_a_line(const std::function<double(std::int64_t count)>& planned_bytes,
-                               double memory_bytes, const CountRange& range) {
-  std::int64_t good = range.least, bad = range.most;
-  double good_bytes = planned_bytes(good);
-  if (good_bytes > memory_bytes) return 0;
-  double bad_bytes = planned_bytes(bad);
-  if (bad_bytes <= memory_bytes) return bad;
-  for (int guess = 0; bad - good > 1; ++guess) {
-    // Guesses where the line meets the limit, one above and below in turn; bisects if that doesn't converge.
-    const double share = (memory_bytes - good_bytes) / (bad_bytes - good_bytes);
-    const auto met = good + static_cast<std::int64_t>(share * static_cast<double>(bad - good));
-    const std::int64_t middle =
-        guess < 8 ? std::clamp(met + guess % 2, good + 1, bad - 1) : std::midpoint(good, bad);
-    const double bytes = planned_bytes(middle);
-    (bytes <= memory_bytes ? good : bad) = middle;
-    (bytes <= memory_bytes ? good_bytes : bad_bytes) = bytes;
-  }
-  return good;
+std::string shard_text(const Graph& graph) {
+  const MarginLoss& loss = std::get<MarginLoss>(graph.ops.back());
+  const std::int64_t own = graph.parameters[loss.weight].dims.front();
+  return fmt::format("{} of {} class centers, {} in a step", own, loss.classes,
+                     margin_rows(loss, own, graph.batch()));
 }
 
 }  // namespace plumb

@@ -1,9 +1,10 @@
 // From options to the plan of a training step: the one way that runs, dry runs, the search for the largest
-// batch, tables of heads and sweeps share.
+// batch and sweeps share.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -80,12 +81,7 @@ BatchSearch search_largest_batch(std::int64_t estimate, std::int64_t highest,
 std::int64_t largest_batch(const std::function<double(std::int64_t batch)>& planned_bytes,
                            double memory_bytes);
 
-struct CountRange {
-  std::int64_t least = 1, most = 1;
-};
-// The largest count in the range whose plan fits, 0 if the least doesn't. Makes few plans if planned_bytes is
-// nearly a line.
-std::int64_t largest_on_a_line(const std::function<double(std::int64_t count)>& planned_bytes,
-                               double memory_bytes, const CountRange& range);
+// This rank's class centers, of a model with a margin head: "501 of 1001 class centers, 50 in a step".
+std::string shard_text(const Graph& graph);
 
 }  // namespace plumb

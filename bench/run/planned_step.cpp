@@ -6,7 +6,6 @@
 #include "base/steady_clock.h"
 #include "base/text.h"
 #include "bench/data/image_loader.h"
-#include "bench/plan/head_table.h"
 #include "bench/run/stages.h"
 
 namespace plumb {
@@ -34,16 +33,6 @@ BatchSourceOptions source_options(const DescribedStep& step) {
   return source;
 }
 
-// "; --bs 8 has room for --classes 1000", if the model has class centers.
-std::string classes_that_fit(const DescribedStep& step, const std::vector<PlainLayer>& plain) {
-  if (!step.options.model->margin_head) return "";
-  DeviceLimits limits = step.device->limits();
-  limits.memory_bytes = step.memory_bytes();
-  const std::int64_t classes = largest_classes(step.options, limits, step.job.size(), plain).value_or(0);
-  if (classes == 0) return "";
-  return fmt::format("; --bs {} has room for --classes {}", *step.options.batch_per_device, classes);
-}
-
 // Throws Error(out_of_memory) if the step needs more bytes than this rank may use. `plain`: of Preparation.
 void require_memory(const DescribedStep& step, const std::vector<PlainLayer>& plain, double needed_bytes) {
   const double free = step.memory_bytes();
@@ -61,7 +50,7 @@ void require_memory(const DescribedStep& step, const std::vector<PlainLayer>& pl
               static_cast<std::int64_t>(free),
               fits > 0 ? fmt::format("according to the plan --bs {} fits", fits) : "not even --bs 1 fits",
               tuned_apart ? "; --no-autotune fuses more layers and may need less memory" : "",
-              classes_that_fit(step, plain));
+              step.options.model->margin_head ? "; fewer --classes need less" : "");
 }
 
 // A GPU's plan does not cover the host's memory, which may be small, as in a container.

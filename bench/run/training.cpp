@@ -13,7 +13,7 @@
 #include "bench/links/host_links.h"
 #include "bench/output/program_json.h"
 #include "bench/output/summary.h"
-#include "bench/plan/head_table.h"
+#include "bench/plan/step_plan.h"
 #include "bench/run/gpu_monitor.h"
 #include "bench/run/partial_result_writer.h"
 #include "bench/run/run_program.h"
