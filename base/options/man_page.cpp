@@ -96,8 +96,7 @@ std::string man_page(const ManPage& page, const std::string& version) {
     text += ".SH OPTIONS\n" + unfilled(options_text(table, Shown::in_documents, kColumns));
   if (!page.commands.empty()) text += ".SH COMMANDS\n";
   for (const OptionTable& table : page.commands)
-    text += ".SS " + quoted(table.program) + "\n" +
-            unfilled(help_text(table, Shown::in_documents, kColumns));
+    text += ".SS " + quoted(table.program) + "\n" + unfilled(help_text(table, Shown::in_documents, kColumns));
   for (const ManSection& section : page.sections) text += section_text(section);
   text += ".SH \"EXIT STATUS\"\n";
   for (const auto& [code, meaning] : exit_code_texts()) text += tagged(code, meaning);

@@ -67,7 +67,7 @@ struct BatchSourceOptions {
   Preprocessing preprocessing = Preprocessing::imagenet;  // of images; batch files are normalized already
   std::uint64_t seed = 0;
   int rank = 0, world_size = 1;
-  int workers = 1;         // threads that decode images ahead, at least 1
+  int workers = 1;  // threads that decode images ahead, at least 1
   // Memory for batches: page-locked for a GPU.
   std::function<std::shared_ptr<std::byte>(std::size_t bytes)> allocate = [](std::size_t bytes) {
     return std::shared_ptr<std::byte>(new std::byte[bytes], std::default_delete<std::byte[]>());

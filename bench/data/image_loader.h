@@ -114,9 +114,9 @@ class ImageLoader : public BatchSource {
   mutable std::mutex mutex_;           // guards what follows
   std::condition_variable_any ready_;  // a batch is complete, or a worker failed
   std::condition_variable_any space_;  // a buffer is free again
-  std::vector<Buffer> buffers_;   // a ring over batches; pixels are written without the lock
-  std::uint64_t handed_out_ = 0;  // batches, the one that the caller waits for included
-  std::uint64_t end_ = 0;  // of the batches that may be loaded
+  std::vector<Buffer> buffers_;        // a ring over batches; pixels are written without the lock
+  std::uint64_t handed_out_ = 0;       // batches, the one that the caller waits for included
+  std::uint64_t end_ = 0;              // of the batches that may be loaded
   std::uint64_t next_sample_ = 0;
   std::vector<ImageState> states_;
   std::int64_t tried_ = 0;

@@ -31,10 +31,10 @@ struct ResolvedRun {
   const Job& job;
   BenchOptions options;  // resolved, with threads, data_workers and the layout of nodes
   std::unique_ptr<Device> device;
-  bool captures = false;           // an iteration becomes one launch
-  int ranks_per_gpu = 1;           // on the fullest GPU of the job
-  std::string why_no_gpu;          // where --device auto chose the CPU; else empty
-  std::string remark;              // one sentence about threads, or empty
+  bool captures = false;   // an iteration becomes one launch
+  int ranks_per_gpu = 1;   // on the fullest GPU of the job
+  std::string why_no_gpu;  // where --device auto chose the CPU; else empty
+  std::string remark;      // one sentence about threads, or empty
 };
 
 // The step as described, with the data and --weights. Throws Error(bad_data), and Error(out_of_memory) with
