@@ -23,12 +23,13 @@
 #include "launch/verdict/scaling_checks.h"
 #include "plumbline/command.h"
 #include "plumbline/engine.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {
 
 constexpr int kSignalCode = 128;
-constexpr double kLinkPatienceSeconds = 60, kLinkPatiencePerHost = 20;
+constexpr double kInsidePatienceSeconds = 60, kLinkPatienceSeconds = 60, kLinkPatiencePerHost = 20;
 constexpr const char *kExpectationInFolder = "expect.json", *kRuns = "scaling";
 constexpr int kLinksAgain = 3;  // more measurements of links that seem slow
 
@@ -87,6 +88,7 @@ class Acceptance : private HostSteps {
                               counted(hosts_.names.size(), "host"), folder_.string()));
     judge_facts();
     judge_devices(plan_for(verdict.kept().size()).run_seconds(), devices_per_host() > 1);
+    judge_insides(kInsidePatienceSeconds);
     if (verdict.kept().size() > 1) attempt("links", &Acceptance::judge_links);
     if (!verdict.kept().empty()) attempt("scaling", &Acceptance::judge_scaling);
     verdict.seconds = wall_seconds() - start;
@@ -244,6 +246,11 @@ class Acceptance : private HostSteps {
 
   Expectation good_values() const {
     Expectation good = measured_expectation(devices, links_, verdict.kept());
+    std::vector<double> within;
+    for (const InsideOfHost& one : insides)
+      if (one.bytes_per_second > 0 && std::ranges::count(verdict.kept(), one.host) > 0)
+        within.push_back(one.bytes_per_second);
+    if (!within.empty()) good.within_host_bytes_per_second = median(within);
     good.source = fmt::format("accept of {}, {}", counted(verdict.kept().size(), "host"), verdict.began);
     good.options = work.options;
     good.devices_per_host = has_gpus() ? devices_per_host() : 0;

@@ -24,8 +24,8 @@ struct CheckArguments {
 OptionTable check_options(CheckArguments& arguments) {
   return {
       "plumbline check",
-      "Judges this host alone by what plumbline accept --save-expect wrote: its settings, and a short "
-      "training on each device. Exit code 0: pass; 1: fail; 2: can't tell.",
+      "Judges this host alone by what plumbline accept --save-expect wrote: its settings, a short training "
+      "on each device, and an allreduce between its GPUs. Exit code 0: pass; 1: fail; 2: can't tell.",
       {{"Input",
         {text_option("--expect", "FILE", arguments.expect,
                      "what this host should reach, written by accept --save-expect")
@@ -69,6 +69,8 @@ Verdict judge_this_host(const CheckArguments& arguments) {
                  .outcome = Outcome::unknown,
                  .remark = fmt::format("no {}: write it by plumbline accept --save-expect", file)});
   steps.judge_devices_once(steps.work.seconds);
+  if (steps.expectation && steps.expectation->within_host_bytes_per_second)
+    steps.judge_insides(arguments.budget_seconds);
   verdict.seconds = wall_seconds() - start;
   return verdict;
 }

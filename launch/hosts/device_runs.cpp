@@ -21,20 +21,19 @@ constexpr double kBitsSeconds = 1e-6;       // iterations alone decide their len
 constexpr int kComparedIterations = 10;
 constexpr double kTransportSeconds = 20;  // that a run's way there and back may take on top
 
-// Runs the words that follow its time limit, with a folder for the files of that run, which goes with it. In
-// a step of srun a single process is no rank of Slurm's, as MPI would take it for.
+// Runs the words that follow its time limit, with a folder for the files of that run, which goes with it.
 constexpr const char* kRunInScratchFolder = R"(
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/plumbline-screen-XXXXXX") || exit
 trap 'rm -rf "$scratch"' EXIT
 trap 'exit 143' HUP INT TERM
-unset $(env | sed -n 's/^\(SLURM_[A-Za-z0-9_]*\|PMI[A-Za-z0-9_]*\)=.*/\1/p')
 limit=$1 && shift
 timeout --foreground --kill-after=10 "$limit" env "$@" --log-dir "$scratch/logs" --output "$scratch/runs")";
 constexpr int kTookTooLong = 124;  // timeout's exit code
 
 CommandWords training_words(const ScreenWork& work, const std::string& gpu) {
   const bool on_gpu = !gpu.empty();
-  CommandWords words{"sh", "-c", kRunInScratchFolder, "sh", fmt::format("{}", work.run_timeout_seconds)};
+  CommandWords words{"sh", "-c", fmt::format("{}{}", kWithoutScheduler, kRunInScratchFolder), "sh",
+                     fmt::format("{}", work.run_timeout_seconds)};
   words.insert(words.end(), {"CUDA_VISIBLE_DEVICES=" + gpu, screened_program(work)});
   words.insert(words.end(), work.options.begin(), work.options.end());
   // Enough for a median; --seconds makes it more where steps are short.

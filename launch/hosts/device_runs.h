@@ -26,6 +26,10 @@ OptionGroup screen_work_options(ScreenWork& work);
 // The program's path. Throws Error(usage) for options that screening gives itself.
 std::string screened_program(const ScreenWork& work);
 
+// A shell's command. In a step of srun a single process is no rank of Slurm's, as MPI would take it for.
+inline constexpr const char* kWithoutScheduler =
+    R"(unset $(env | sed -n 's/^\(SLURM_[A-Za-z0-9_]*\|PMI[A-Za-z0-9_]*\)=.*/\1/p'))";
+
 // What CPUs run where no options are given.
 std::vector<std::string> small_cpu_step();
 

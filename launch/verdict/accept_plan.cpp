@@ -17,7 +17,8 @@ double seconds_of_a_run(const AcceptPlan& plan) {
   return plan.run_seconds() + plan.start_seconds;
 }
 double device_seconds(const AcceptPlan& plan) {
-  return (plan.devices_per_host + 1) * seconds_of_a_run(plan);
+  const double inside_seconds = plan.devices_per_host > 1 ? plan.start_seconds : 0;
+  return (plan.devices_per_host + 1) * seconds_of_a_run(plan) + inside_seconds;
 }
 double link_seconds(const AcceptPlan& plan) {
   return kFactSeconds + plan.hosts;

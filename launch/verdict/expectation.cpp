@@ -36,8 +36,9 @@ void Expectation::check(const ObjectReader& reader) const {
     reader.fail("schema", fmt::format("expected '{1}', found '{0}'", printable(schema), kExpectationSchema));
   for (const ExpectedDevice& device : devices)
     if (!(device.images_per_second > 0)) reader.fail("devices", "expected a speed above 0 for each device");
-  if (link_bytes_per_second && !(*link_bytes_per_second > 0))
-    reader.fail("link_bytes_per_second", "expected it above 0");
+  for (const auto& speed : {link_bytes_per_second, within_host_bytes_per_second})
+    if (speed && !(*speed > 0))
+      reader.fail("link_bytes_per_second", "expected it, and within_host_…, above 0");
 }
 
 Expectation measured_expectation(const std::vector<ScreenedDevice>& devices,

@@ -37,16 +37,19 @@ struct Expectation {
   std::vector<std::string> options;  // of the work that devices did
   int devices_per_host = 0;          // GPUs; 0: CPUs
   std::vector<ExpectedDevice> devices;
-  std::optional<double> link_bytes_per_second;  // of a pair of hosts, both ways at once
+  std::optional<double> link_bytes_per_second;         // of a pair of hosts, both ways at once
+  std::optional<double> within_host_bytes_per_second;  // bus bandwidth between all GPUs of a host
 
   // The first one whose name is part of it: "h100".
   const ExpectedDevice* find(const std::string& name) const;
   static void fields(auto& self, auto&& each) {
+    const Field null{.null_if_nothing = true};
     each("schema", self.schema), each("source", self.source);
     each("options", self.options, Field{"of the work that devices did"});
     each("devices_per_host", self.devices_per_host, Field{"GPUs; 0: CPUs", 0});
     each("devices", self.devices);
-    each("link_bytes_per_second", self.link_bytes_per_second, Field{.null_if_nothing = true});
+    each("link_bytes_per_second", self.link_bytes_per_second, null);
+    each("within_host_bytes_per_second", self.within_host_bytes_per_second, null);
   }
   void check(const ObjectReader& reader) const;
 };

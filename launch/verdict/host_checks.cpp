@@ -13,6 +13,7 @@ namespace plumb {
 namespace {
 
 constexpr double kDeviceLimit = 0.05, kBusyLimit = 0.3;    // losses of speed
+constexpr double kInsideLimit = 0.1;                       // loss of bandwidth within a host
 constexpr double kLinkLimit = 0.25, kBusyLinkLimit = 0.5;  // losses of bandwidth; sending takes CPUs, too
 
 std::string cannot_tell_text(double limit) {
@@ -304,6 +305,48 @@ void add_devices(Verdict& verdict, const std::vector<ScreenedDevice>& devices, c
                  .runs = 1});
   add_unknown_bits(verdict, devices);
   for (const Way& way : {kAlone, kTogether}) add_speeds(verdict, devices, way, expectation, busy);
+}
+
+void add_insides(Verdict& verdict, const std::vector<InsideOfHost>& insides, const Expectation* expectation) {
+  constexpr std::size_t kFewest = 3;  // hosts that can be compared
+  std::vector<double> speeds, good_speeds;
+  for (const InsideOfHost& one : insides)
+    if (one.bytes_per_second > 0) speeds.push_back(one.bytes_per_second);
+  std::optional<double> expected;
+  if (expectation) expected = expectation->within_host_bytes_per_second;
+  Check good{.check = "within host", .source = "expect.json", .limit = kInsideLimit};
+  if (!expected && speeds.size() >= kFewest) {
+    expected = median(speeds);
+    good.source = fmt::format("median of {}", speeds.size());
+  }
+  if (expected) good.expected = rate_text(*expected);
+  for (const InsideOfHost& one : insides) {
+    const bool is_measured = one.bytes_per_second > 0, is_judged = is_measured && expected;
+    if (is_judged && one.bytes_per_second >= (1 - kInsideLimit) * *expected) {
+      good.where.push_back(one.host);
+      good_speeds.push_back(one.bytes_per_second);
+      continue;
+    }
+    verdict.add({.check = good.check,
+                 .where = {one.host},
+                 .hosts = {one.host},
+                 .expected = good.expected,
+                 .measured = is_measured ? rate_text(one.bytes_per_second) : "",
+                 .source = expected ? good.source : "",
+                 .limit = kInsideLimit,
+                 .outcome = is_judged || one.sums_are_wrong ? Outcome::fail : Outcome::unknown,
+                 .remark = is_judged     ? "look at NVLink and its switches (nvidia-smi nvlink -s)"
+                           : is_measured ? "fewer than three hosts, and nothing is expected of them: pass "
+                                           "--expect"
+                                         : one.failure,
+                 .runs = is_measured ? 1U : 0U});
+  }
+  if (good_speeds.empty()) return;
+  const auto [slowest, fastest] = std::ranges::minmax_element(good_speeds);
+  good.hosts = good.where;
+  good.measured = fmt::format("{} to {}", rate_text(*slowest), rate_text(*fastest));
+  good.runs = good_speeds.size();
+  verdict.add(std::move(good));
 }
 
 void add_links(Verdict& verdict, const Links& links, const std::optional<ExpectedLink>& expected,

@@ -28,6 +28,16 @@ BusyHosts busy_hosts(const std::vector<HostAnswer>& answers);
 void add_devices(Verdict& verdict, const std::vector<ScreenedDevice>& devices, const Expectation* expectation,
                  const BusyHosts& busy);
 
+// An allreduce between all GPUs of a host.
+struct InsideOfHost {
+  std::string host;
+  double bytes_per_second = 0;  // bus bandwidth; 0: not measured
+  bool sums_are_wrong = false;
+  std::string failure;  // why it wasn't measured
+};
+// Against what is expected, else against the other hosts.
+void add_insides(Verdict& verdict, const std::vector<InsideOfHost>& insides, const Expectation* expectation);
+
 // What a link between two hosts should reach, and who says so.
 struct ExpectedLink {
   double bytes_per_second = 0;

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "base/text_table.h"
 
 namespace plumb {
 namespace {
@@ -12,6 +13,38 @@ constexpr int kAgain = 3;  // more runs of a device that seems slow
 
 bool has_usable_gpus(const HostAnswer& answer) {
   return answer.answered && answer.facts.program.libraries.contains("CUDA") && !answer.facts.gpus.empty();
+}
+
+CommandWords allreduce_words(const HostAnswer& answer) {
+  return {"sh",
+          "-c",
+          fmt::format("{}; exec \"$@\"", kWithoutScheduler),
+          "sh",
+          "env",
+          "OMPI_ALLOW_RUN_AS_ROOT=1",
+          "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+          "mpirun",
+          "-np",
+          std::to_string(answer.facts.gpus.size()),
+          "--bind-to",
+          "none",
+          program_path("", "bench_allreduce"),
+          "--json",
+          "--min",
+          "64M",
+          "--max",
+          "64M"};
+}
+
+InsideOfHost inside_of(const std::string& host, const CommandEnd& end) {
+  InsideOfHost inside{.host = host,
+                      .sums_are_wrong = end.code == static_cast<int>(ExitCode::verification_failed),
+                      .failure = end.timed_out ? "not done in time" : printable(last_line(end.errors))};
+  const Json said = Json::parse(end.output, nullptr, false);
+  if (end.code == 0 && said.is_object())
+    for (const Json& one : said.value("results", Json::array()))
+      inside.bytes_per_second = std::max(inside.bytes_per_second, one.value("busbw_bytes_per_second", 0.0));
+  return inside;
 }
 
 }  // namespace
@@ -122,6 +155,26 @@ void HostSteps::judge_devices_once(double run_seconds) {
   else
     device_runs.alone(devices);
   judge(device_runs);
+}
+
+void HostSteps::judge_insides(double patience_seconds) {
+  std::vector<CommandWords> commands;
+  std::vector<std::string> hosts;
+  for (const HostAnswer& answer : good_answers()) {
+    if (!has_usable_gpus(answer) || answer.facts.gpus.size() < 2) continue;
+    hosts.push_back(answer.name);
+    commands.push_back(words_on(transport, answer.name, answer.addresses.value_or(std::vector<std::string>()),
+                                allreduce_words(answer)));
+  }
+  if (hosts.empty()) return;
+  show("an allreduce within each host");
+  const std::vector<CommandEnd> ends =
+      run_side_by_side(commands,
+                       {.most_at_once = static_cast<std::size_t>(host_arguments.most_at_once),
+                        .timeout_seconds = patience_seconds},
+                       signals);
+  for (std::size_t i = 0; i < ends.size(); ++i) insides.push_back(inside_of(hosts[i], ends[i]));
+  add_insides(verdict, insides, expected());
 }
 
 }  // namespace plumb

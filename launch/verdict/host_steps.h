@@ -27,6 +27,10 @@ struct HostSteps {
   // Where seconds count: several devices at once only, each one time.
   void judge_devices_once(double run_seconds);
 
+  // An allreduce between all GPUs of each host that passed so far, on all hosts at once. A host with one GPU
+  // has none.
+  void judge_insides(double patience_seconds);
+
   std::vector<HostAnswer> good_answers() const;
   bool has_gpus() const;
   int devices_per_host() const;  // GPUs of the host with the fewest; 1: CPUs
@@ -43,6 +47,7 @@ struct HostSteps {
   Verdict verdict;
   std::vector<HostAnswer> answers;
   std::vector<ScreenedDevice> devices;
+  std::vector<InsideOfHost> insides;
 
  private:
   DeviceRuns runs(double run_seconds);

@@ -123,7 +123,7 @@ PROGRAM
       [ $host = n1 ] || speed=1e6
       echo '{"schema": "plumbline.expect/1", "source": "this test", "options": ["--backbone", "y1", "--head", "dp", "--classes", "100",' \
         '"--bs", "2"], "devices_per_host": 0, "devices": [{"name": "'"$cpu"'", "images_per_second": '"$speed"', "images_per_second_together": null, "runs": 1}],' \
-        '"link_bytes_per_second": null}' >expect.$host.json
+        '"link_bytes_per_second": null, "within_host_bytes_per_second": null}' >expect.$host.json
     done
     cat >prolog <<PROLOG
 #!/bin/sh
