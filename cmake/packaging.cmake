@@ -1,6 +1,6 @@
 # `cmake --install` puts programs into bin/, manual pages and completions where man, bash, zsh and fish look; scripts,
 # license, changelog and documents into share/plumbline. `cpack` makes a tar of all and two packages, which install side by
-# side or alone (launch/check_deb.sh proves it): plumbline, and plumbline-bench with the programs that train.
+# side or alone (tests/launch/check_deb.sh proves it): plumbline, and plumbline-bench with the programs that train.
 include(GNUInstallDirs)
 install(FILES LICENSE README.md CHANGELOG.md SECURITY.md DESTINATION ${CMAKE_INSTALL_DATADIR}/plumbline COMPONENT plumbline)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DATADIR}/plumbline COMPONENT plumbline)

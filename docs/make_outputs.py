@@ -12,8 +12,9 @@ PAGE: tutorial.md, how-to/ci.md, …; default: all. Commands of all pages run in
     <!-- picture of: FILE.html, SELECTOR -->    the picture below is the part of a page that a CSS selector selects
     <!-- copy of: FILE -->                      the link below leads to a copy of a file
 
-Pictures need a headless Chromium; without one they stay as they are. --check changes nothing: it compares the outputs that do
-not differ, the pictures of make_pictures.py, all links, and the figures of README.md and performance.md with results/measured.
+It writes results/measured/README.md, too, the tables of all runs that launch/keep_runs.sh keeps there. Pictures need a headless
+Chromium; without one they stay as they are. --check changes nothing: it compares the outputs that do not differ, the tables,
+the pictures of make_pictures.py, all links, and the figures of README.md and performance.md with results/measured.
 Exit codes: 0 done or current, 1 not current or a command failed, 64 usage.
 """
 
@@ -22,6 +23,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -29,6 +31,7 @@ import tempfile
 
 DOCS = pathlib.Path(__file__).resolve().parent
 ROOT = DOCS.parent
+MEASURED = ROOT / "results/measured/README.md"
 sys.path.insert(0, str(ROOT / "tests/results/browser"))
 import check_figures  # noqa: E402
 import check_links  # noqa: E402
@@ -83,6 +86,15 @@ def fill(page, folder, chromium, check):
     return BLOCK.sub(filled, page.read_text())
 
 
+def measured_page(programs):
+    """The tables of all runs below results/measured."""
+    machines = sorted(folder.relative_to(ROOT) for folder in MEASURED.parent.iterdir() if folder.is_dir())
+    head = ("# Measured runs\n\nWritten by `docs/make_outputs.py` from the runs in this folder. Each run has every sample in its"
+            " `result.json`, and its machine and commit in `env.json`.\n\n")
+    return head + shell(shlex.join([str(programs.resolve() / "plumbline"), *"report --format markdown -o -".split(),
+                                    *map(str, machines)]), ROOT)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=pathlib.Path, default=ROOT / "build/release/bin")
@@ -105,6 +117,11 @@ def main():
                 page.write_text(text)
             elif text != page.read_text():
                 stale.append(f"{page.relative_to(ROOT)}: outputs are not current; run docs/make_outputs.py {name}")
+    measured = measured_page(arguments.programs)
+    if not arguments.check:
+        MEASURED.write_text(measured)
+    elif measured != MEASURED.read_text():
+        stale.append("results/measured/README.md is not current; run docs/make_outputs.py")
     if arguments.check:
         stale += [f"{name}.svg is not current; run docs/make_pictures.py {name}"
                   for name in make_pictures.stale(arguments.programs)]

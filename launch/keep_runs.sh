@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# keep_runs.sh NAME RUN_FOLDER…: keeps finished runs under results/measured/NAME, from which launch/update_readme.sh fills
-# the README's tables: of each folder result.json (every sample), env.json (the machine, by its host name, too) and, where
-# they are, profile.json and tuning.csv.
+# keep_runs.sh NAME RUN_FOLDER…: keeps finished runs under results/measured/NAME, whose README docs/make_outputs.py
+# writes: of each folder result.json (every sample), env.json (the machine, by its host name, too) and, where they are,
+# profile.json and tuning.csv.
 # NAME: the machine, for readers. Exit codes: 0 kept; 64 usage; 65 no finished run; 73 kept already.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
@@ -32,4 +32,4 @@ for run in "$@"; do
     [ ! -e "$run/$file" ] || cp "$run/$file" "$kept"
   done
 done
-echo "kept $# runs in $measured; now: launch/update_readme.sh"
+echo "kept $# runs in $measured; now: docs/make_outputs.py"

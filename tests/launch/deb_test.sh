@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # deb_test.sh BUILD_DIR: the packages that cpack makes of a build have what they should. 77 where dpkg's tools are missing.
-# That they install and run elsewhere: launch/check_deb.sh.
+# That they install and run elsewhere: check_deb.sh.
 . "${BASH_SOURCE[0]%/*}/../prelude.sh"
 needs dpkg-deb dpkg
 needs dpkg-shlibdeps dpkg-dev

@@ -2,14 +2,14 @@
 # Makes the two .debs and proves them: installs them in a new, minimal Debian, by apt with what they depend on, first
 # plumbline alone, and runs the programs there. Wants root, debootstrap and a network.
 #
-#   launch/check_deb.sh [--debs FOLDER] [--suite NAME]
+#   tests/launch/check_deb.sh [--debs FOLDER] [--suite NAME]
 #
 #   --debs   folder of packages that are there; default: built in build/deb, without GPUs, for CPUs of x86-64-v3
 #   --suite  of Debian; default: that of this machine
 # Exit codes: 0 the package is fine, 1 it isn't, 64 usage, 69 root or a tool is missing.
 set -Eeuo pipefail
 trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
-root=$(cd "$(dirname "$0")/.." && pwd)
+root=$(cd "$(dirname "$0")/../.." && pwd)
 export PATH=$PATH:/usr/sbin:/sbin
 
 give_up() {
