@@ -76,7 +76,7 @@ inside "/plumbline/bin/mpirun --allow-run-as-root --oversubscribe -np 2 /plumbli
 expect_code 0
 expect_word "busbw"
 
-"$jail/plumbline/launch/run" --via kubernetes --nodes 2 bench_resnet50 >/dev/null || fail "launch/run of the bundle"
+"$jail/plumbline/launch/run" --print -H n1,n2 bench_resnet50 >/dev/null || fail "launch/run of the bundle"
 
 # The check of a GPU, as far as it goes without one, from the bundle.
 ONLY='cpu|gpu_fp32' "$jail/plumbline/gpu_check.sh" "$jail/checked" --rehearse --dirty || fail "gpu_check.sh of the bundle"

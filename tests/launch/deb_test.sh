@@ -40,7 +40,7 @@ done
 "$scratch/root/usr/bin/bench_allreduce" --device cpu -b 1K -e 1K -n 2 -w 1 --quiet >"$scratch/sizes" || fail "bench_allreduce doesn't run"
 grep -q busbw "$scratch/sizes" || fail "bench_allreduce prints no bandwidth: $(cat "$scratch/sizes")"
 "$scratch/root/usr/share/plumbline/launch/compare_peers.sh" --help >/dev/null || fail "compare_peers.sh doesn't start"
-"$scratch/root/usr/share/plumbline/launch/run" --via kubernetes --nodes 2 bench_resnet50 >"$scratch/job" || fail "launch/run doesn't start"
+"$scratch/root/usr/share/plumbline/launch/run" --print -H n1,n2 bench_resnet50 >"$scratch/job" || fail "launch/run doesn't start"
 # Programs of a CUDA build find its libraries by themselves, and name those that are nowhere.
 starter=$scratch/root/usr/bin/bench_resnet50
 "$starter" --list-targets >"$scratch/targets" || fail "bench_resnet50 doesn't start"

@@ -42,6 +42,15 @@ config = json.load(open(sys.argv[1] + "/npd.json"))
 rule = config["rules"][0]
 assert rule["condition"] == config["conditions"][0]["type"] and config["pluginConfig"]["max_output_length"] == 80
 pod = yaml.safe_load(open(sys.argv[1] + "/preflight.yaml"))
+environment, job = yaml.safe_load_all(open(sys.argv[1] + "/mpijob.yaml"))
+parts = job["spec"]["mpiReplicaSpecs"]
+command = parts["Launcher"]["template"]["spec"]["containers"][0]["command"]
+assert command[3] == str(parts["Worker"]["replicas"] * job["spec"]["slotsPerWorker"]), command
+assert set(environment["data"]) == {command[i + 1] for i, word in enumerate(command) if word == "-x"}, command
+for part in parts.values():
+    worker = part["template"]["spec"]
+    mounts = {mount["name"] for mount in worker["containers"][0]["volumeMounts"]}
+    assert mounts == {volume["name"] for volume in worker["volumes"]}, worker
 print(*rule["args"])
 print(*pod["spec"]["initContainers"][0]["command"][1:])
 PYTHON
