@@ -1,6 +1,4 @@
 // plumbline: analysis of logs and results, and the files around them; needs no GPU and no mpirun.
-#include <unistd.h>
-
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -14,7 +12,6 @@
 #include "base/paths.h"
 #include "base/standard_descriptors.h"
 #include "plumbline/command.h"
-#include "plumbline/engine.h"
 
 namespace {
 
@@ -51,12 +48,6 @@ int run(int argc, char** argv) {
                                                          : "";
     plumb::print_text(plumb::completions(shell, "plumbline"));
     return 0;
-  }
-  if (name == "make-rec") {  // its name up to version 0.2
-    const std::string program = plumb::engine_program("make_rec");
-    std::vector<char*> words(argv + 1, argv + argc + 1);
-    ::execv(program.c_str(), words.data());
-    throw plumb::Error(plumb::ExitCode::unavailable, "cannot start {}; start it by hand", program);
   }
   std::vector<std::string> names;
   for (const Command& command : plumb::plumbline_commands()) {

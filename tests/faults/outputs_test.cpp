@@ -50,7 +50,7 @@ const std::vector<OutputOption> kOutputs = {
     {"Report", "-o", &Place::plumbline, "report new -o "},
     {"History", "-o", &Place::plumbline, "report --history old -o "},
     {"Prometheus", "-o", &Place::plumbline, "export new --format prometheus -o "},
-    {"Records", "OUT", &Place::plumbline, "make-rec images ", false, 251, ".rec"},
+    {"Records", "OUT", &Place::make_rec, "images ", false, 251, ".rec"},
     {"Sweep", "--output", &Place::plumbline, "sweep sweep.toml --output ", true},
 };
 

@@ -101,6 +101,10 @@ std::string Place::plumbline(const std::string& arguments) const {
   return wrapper(PLUMB_PLUMBLINE) + arguments;
 }
 
+std::string Place::make_rec(const std::string& arguments) const {
+  return wrapper(PLUMB_MAKE_REC) + arguments;
+}
+
 std::string Place::mpirun(int ranks, const std::string& command) {
   return PLUMB_MPIRUN " " PLUMB_MPIRUN_OPTIONS " -np " + std::to_string(ranks) + " " + command;
 }

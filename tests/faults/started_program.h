@@ -46,13 +46,14 @@ class Place {
   nlohmann::ordered_json result() const;
 
   // Shell commands: bench_arcface, the same with fault injection, bench_resnet50, bench_allreduce, ranks of
-  // any, and plumbline.
+  // any, plumbline and make_rec.
   std::string bench(const std::string& arguments) const;
   std::string damaged(const std::string& arguments) const;
   std::string resnet50(const std::string& arguments) const;
   std::string allreduce(const std::string& arguments) const;
   static std::string mpirun(int ranks, const std::string& command);
   std::string plumbline(const std::string& arguments) const;
+  std::string make_rec(const std::string& arguments) const;
 
   // `environment`: "NAME=value NAME=value".
   StartedProgram start(const std::string& command, const std::string& environment = "") const;
