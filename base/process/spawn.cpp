@@ -71,10 +71,7 @@ int SignalWatch::next() const {
 
 pid_t spawn_program(std::vector<std::string> words, const ProgramStreams& streams) {
   SpawnSettings settings;
-  if (streams.input < 0)
-    posix_spawn_file_actions_addopen(&settings.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  else
-    posix_spawn_file_actions_adddup2(&settings.actions, streams.input, STDIN_FILENO);
+  posix_spawn_file_actions_addopen(&settings.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&settings.actions, streams.output, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&settings.actions, streams.errors, STDERR_FILENO);
   sigset_t none, all = watched_signals();

@@ -29,9 +29,8 @@ class SignalWatch {
   UniqueFd descriptor_;
 };
 
-// Descriptors for a program's standard streams.
+// Descriptors for what a program prints; it has nothing to read.
 struct ProgramStreams {
-  int input = -1;  // -1: /dev/null
   int output = -1, errors = -1;
 };
 

@@ -23,6 +23,7 @@ std::set<std::string> results_of_a_whole_sweep(const FakePrograms& programs) {
 }
 
 void expect_nothing_under_way(const FakePrograms& programs, const std::string& out) {
+  for (int i = 0; i < 1000 && programs.processes() > 0; ++i) std::this_thread::sleep_for(milliseconds(5));
   EXPECT_EQ(programs.processes(), 0);
   EXPECT_FALSE(fs::exists(programs.path(out + "/work")));
 }
