@@ -153,7 +153,7 @@ TEST_F(Safetensors, JunkHeadersAreRefusedWithTheirFault) {
   expect_refused(R"({"w":{"dtype":"F16","shape":[2],"data_offsets":[0,4]}})", 4, "\"w\": dtype \"F16\"");
   expect_refused("{\"a\xff\":{}}", 0, "JSON");
   expect_refused(std::string(1 << 20, '['), 0, "JSON");
-  expect_refused("{\"a\":{\"b\":" + std::string(100000, '['), 0, "JSON");
+  expect_refused("{\"a\":{\"b\":" + std::string(100000, '[') + std::string(100000, ']') + "}}", 0, "dtype");
 }
 
 TEST_F(Safetensors, OffsetsMustFillTheDataExactly) {
