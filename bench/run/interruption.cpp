@@ -55,8 +55,9 @@ bool standard_reader_is_gone() {
 
 // Async-signal-safe. The watching thread ends the process.
 void pass_on(int signal) {
+  if (signal == SIGPIPE && standard_reader_is_gone()) return;
   const pthread_t watching = watching_thread;
-  if (watching == 0 || (signal == SIGPIPE && standard_reader_is_gone())) return;
+  if (watching == 0) finish(exit_code_of(signal));
   ::pthread_kill(watching, signal);
   for (;;) ::pause();
 }
