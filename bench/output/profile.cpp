@@ -8,6 +8,7 @@
 #include "base/text_table.h"
 #include "base/units.h"
 #include "kernels/program/roofline.h"
+#include "results/record/program_format.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
@@ -17,16 +18,22 @@ double seconds_of(const InstructionTime& time) {
   return std::max(0.0, time.end - time.begin);
 }
 
-Bound bound_of(const Work& work, double roofline, const DeviceLimits& limits, Precision precision) {
-  if (work.macs == 0 && work.bytes == 0) return Bound::nothing;
-  if (roofline < kLatencySeconds) return Bound::latency;
-  return roofline > roofline_seconds({.bytes = work.bytes}, limits, precision) ? Bound::compute
-                                                                               : Bound::bandwidth;
+const char* bound_of(const Work& work, double roofline, const DeviceLimits& limits, Precision precision) {
+  if (work.macs == 0 && work.bytes == 0) return "-";
+  if (roofline < kLatencySeconds) return "latency";
+  return roofline > roofline_seconds({.bytes = work.bytes}, limits, precision) ? "compute" : "bandwidth";
 }
 
-// Fills in what follows from the profile's seconds.
-void hold_against_roofline(InstructionProfile& profile, const Instruction& instruction,
+// Fills in what is known of the instruction, and what follows from the profile's seconds.
+void hold_against_roofline(ProfiledInstruction& profile, const Instruction& instruction,
                            const DeviceLimits& limits, Precision precision) {
+  profile.name = instruction.name;
+  profile.kind = instruction.kind();
+  profile.phase = name_of(instruction.phase);
+  profile.lane = name_of(instruction.lane);
+  profile.engine = instruction.engine;
+  profile.workspace_bytes = instruction.workspace_bytes;
+  profile.tuned_seconds = instruction.tuned_seconds;
   if (profile.seconds > 0) {
     profile.flops_per_second = 2 * instruction.work.macs / profile.seconds;
     profile.bytes_per_second = instruction.work.bytes / profile.seconds;
@@ -34,7 +41,7 @@ void hold_against_roofline(InstructionProfile& profile, const Instruction& instr
   if (instruction.lane != Lane::compute) return;
   profile.roofline_seconds = roofline_seconds(instruction.work, limits, precision);
   if (profile.seconds > 0) profile.roofline_share = profile.roofline_seconds / profile.seconds;
-  profile.bound = bound_of(instruction.work, profile.roofline_seconds, limits, precision);
+  profile.bound_by = bound_of(instruction.work, profile.roofline_seconds, limits, precision);
 }
 
 // Span and busy time of the lanes that compute in one iteration. Stamped instructions run one at a time.
@@ -67,23 +74,20 @@ std::vector<std::span<const InstructionTime>> middle_third(
   return {iterations.begin() + cut, iterations.end() - cut};
 }
 
-std::vector<ProfileTotal> totals(const Program& program, const std::vector<InstructionProfile>& instructions,
-                                 std::string_view (*name_of_instruction)(const Instruction&)) {
-  std::map<std::string, ProfileTotal> by_name;
-  for (const InstructionProfile& profile : instructions) {
-    const Instruction& instruction = program.instructions[profile.instruction];
-    if (instruction.lane != Lane::compute) continue;
-    ProfileTotal& total = by_name[std::string(name_of_instruction(instruction))];
+std::vector<ProfiledKind> totals(const std::vector<ProfiledInstruction>& instructions,
+                                 std::string ProfiledInstruction::*name) {
+  std::map<std::string, ProfiledKind> by_name;
+  for (const ProfiledInstruction& instruction : instructions) {
+    if (instruction.lane != kComputeLane) continue;
+    ProfiledKind& total = by_name[instruction.*name];
+    total.name = instruction.*name;
     ++total.instructions;
-    total.seconds += profile.seconds;
-    total.roofline_seconds += profile.roofline_seconds;
+    total.seconds += instruction.seconds;
+    total.roofline_seconds += instruction.roofline_seconds;
   }
-  std::vector<ProfileTotal> sorted;
-  for (auto& [name, total] : by_name) {
-    total.name = name;
-    sorted.push_back(total);
-  }
-  std::ranges::stable_sort(sorted, std::greater{}, &ProfileTotal::seconds);
+  std::vector<ProfiledKind> sorted;
+  for (const auto& [key, total] : by_name) sorted.push_back(total);
+  std::ranges::stable_sort(sorted, std::greater{}, &ProfiledKind::seconds);
   return sorted;
 }
 
@@ -114,11 +118,6 @@ TextRow collective_row(const CollectiveRecord& record) {
 
 }  // namespace
 
-std::string_view name_of(Bound bound) {
-  static constexpr std::array kNames{"-", "compute", "bandwidth", "latency"};
-  return kNames[static_cast<std::size_t>(bound)];
-}
-
 std::vector<std::span<const InstructionTime>> split_iterations(std::span<const InstructionTime> times) {
   std::vector<std::span<const InstructionTime>> iterations;
   std::vector<bool> seen;
@@ -136,26 +135,28 @@ std::vector<std::span<const InstructionTime>> split_iterations(std::span<const I
   return iterations;
 }
 
-Profile make_profile(const Program& program, std::span<const InstructionTime> times,
-                     const DeviceLimits& limits, Precision precision) {
-  Profile profile{.device = limits.name,
-                  .precision = precision,
-                  .peak_flops_per_second = peak_flops_per_second(limits, precision),
-                  .peak_bytes_per_second = limits.bytes_per_second};
+RunProfile make_profile(const Program& program, std::span<const InstructionTime> times,
+                        const DeviceLimits& limits, Precision precision,
+                        std::optional<double> run_step_seconds) {
+  RunProfile profile{.device = limits.name,
+                     .peak_flops_per_second = peak_flops_per_second(limits, precision),
+                     .peak_bytes_per_second = limits.bytes_per_second,
+                     .precision = std::string(name_of(precision)),
+                     .run_step_seconds = run_step_seconds};
   const std::vector<std::span<const InstructionTime>> iterations = split_iterations(times);
-  profile.iterations = iterations.size();
+  profile.iterations = std::ssize(iterations);
   if (iterations.empty()) return profile;
   std::vector<bool> seen(program.instructions.size(), false);
-  std::vector<InstructionProfile> by_id(program.instructions.size());
+  std::vector<ProfiledInstruction> by_id(program.instructions.size());
   for (const InstructionTime& time : times) {
-    InstructionProfile& instruction = by_id.at(time.instruction);
+    ProfiledInstruction& instruction = by_id.at(time.instruction);
     const double seconds = seconds_of(time);
     instruction.min_seconds = seen[time.instruction] ? std::min(instruction.min_seconds, seconds) : seconds;
     instruction.max_seconds = std::max(instruction.max_seconds, seconds);
     seen[time.instruction] = true;
   }
   const std::vector<std::span<const InstructionTime>> averaged = middle_third(program, iterations);
-  profile.averaged_iterations = averaged.size();
+  profile.averaged_iterations = std::ssize(averaged);
   const double weight = 1 / static_cast<double>(averaged.size());
   for (const std::span<const InstructionTime> iteration : averaged) {
     profile.iteration_seconds += weight * compute_time(program, iteration).span;
@@ -164,20 +165,18 @@ Profile make_profile(const Program& program, std::span<const InstructionTime> ti
       by_id[time.instruction].seconds += weight * seconds_of(time);
   }
   profile.gap_seconds = profile.iteration_seconds - profile.busy_seconds;
+  profile.step_seconds = profile.busy_seconds;
   for (InstructionId id = 0; id < program.instructions.size(); ++id) {
     if (!seen[id]) continue;
     const Instruction& instruction = program.instructions[id];
-    by_id[id].instruction = id;
     hold_against_roofline(by_id[id], instruction, limits, precision_of(program, instruction, precision));
     if (instruction.lane == Lane::compute && profile.busy_seconds > 0)
       by_id[id].share = by_id[id].seconds / profile.busy_seconds;
     profile.roofline_seconds += by_id[id].roofline_seconds;
     profile.instructions.push_back(by_id[id]);
   }
-  profile.phases = totals(program, profile.instructions,
-                          [](const Instruction& instruction) { return name_of(instruction.phase); });
-  profile.kinds = totals(program, profile.instructions,
-                         [](const Instruction& instruction) { return instruction.kind(); });
+  profile.phases = totals(profile.instructions, &ProfiledInstruction::phase);
+  profile.kinds = totals(profile.instructions, &ProfiledInstruction::kind);
   return profile;
 }
 

@@ -16,9 +16,9 @@ using Json = nlohmann::ordered_json;
 constexpr double kMiB = 1024.0 * 1024;
 constexpr std::size_t kNameColumns = 37, kEngineColumns = 31;
 
-std::string totals_text(const Profile& profile, std::optional<double> run_step_seconds) {
-  std::string text = fmt::format("profile of {} iterations, {}, {}\n", profile.iterations,
-                                 name_of(profile.precision), shortened(profile.device, 60));
+std::string totals_text(const RunProfile& profile) {
+  std::string text = fmt::format("profile of {} iterations, {}, {}\n", profile.iterations, profile.precision,
+                                 shortened(profile.device, 60));
   text += fmt::format("limits: {:.0f} GFLOP/s, {:.0f} GB/s; times are means of the {}\n\n",
                       profile.peak_flops_per_second / kGiga, profile.peak_bytes_per_second / kGiga,
                       profile.averaged_iterations == 1 ? "stamped iteration of middle length"
@@ -28,8 +28,9 @@ std::string totals_text(const Profile& profile, std::optional<double> run_step_s
     text += fmt::format("  {:<22}{:>12.3f} ms{}\n", name, seconds * kMilliseconds, remark);
   };
   row("stamped step", profile.iteration_seconds,
-      run_step_seconds ? fmt::format(", and {:.3f} ms without stamps", *run_step_seconds * kMilliseconds)
-                       : "");
+      profile.run_step_seconds
+          ? fmt::format(", and {:.3f} ms without stamps", *profile.run_step_seconds * kMilliseconds)
+          : "");
   row("in ops", profile.busy_seconds,
       fmt::format(", {:.1f} %", percent(profile.busy_seconds, profile.iteration_seconds)));
   row("in gaps between them", profile.gap_seconds,
@@ -45,10 +46,10 @@ std::string roofline_share(double share) {
   return share > 1.005 ? "cached" : fmt::format("{:.0f} %", 100 * share);
 }
 
-std::string groups_text(const char* title, const std::vector<ProfileTotal>& totals, double all_seconds) {
+std::string groups_text(const char* title, const std::vector<ProfiledKind>& totals, double all_seconds) {
   std::string text = fmt::format("\n{:<40}{:>6}{:>12}{:>8}{:>13}{:>12}\n", title, "count", "ms", "share",
                                  "roofline ms", "of roofline");
-  for (const ProfileTotal& total : totals)
+  for (const ProfiledKind& total : totals)
     text += fmt::format("  {:<38}{:>6}{:>12.3f}{:>6.1f} %{:>13.3f}{:>12}\n", total.name, total.instructions,
                         total.seconds * kMilliseconds, percent(total.seconds, all_seconds),
                         total.roofline_seconds * kMilliseconds,
@@ -56,7 +57,7 @@ std::string groups_text(const char* title, const std::vector<ProfileTotal>& tota
   return text;
 }
 
-std::string instruction_row(const std::string& name, const InstructionProfile& instruction,
+std::string instruction_row(const std::string& name, const ProfiledInstruction& instruction,
                             std::string_view bound) {
   return fmt::format("  {:<37}{:>9.3f}{:>6.1f} %{:>9.0f}{:>8.1f}{:>9.3f}{:>8} {:>9}\n", name,
                      instruction.seconds * kMilliseconds, 100 * instruction.share,
@@ -65,19 +66,19 @@ std::string instruction_row(const std::string& name, const InstructionProfile& i
                      bound);
 }
 
-// Instructions [first, end) as one.
-InstructionProfile sum_of(const Program& program, std::span<const InstructionProfile> instructions) {
-  InstructionProfile sum;
-  double macs = 0, bytes = 0;
-  for (const InstructionProfile& instruction : instructions) {
+// Several instructions as one.
+ProfiledInstruction sum_of(std::span<const ProfiledInstruction> instructions) {
+  ProfiledInstruction sum;
+  double flops = 0, bytes = 0;
+  for (const ProfiledInstruction& instruction : instructions) {
     sum.seconds += instruction.seconds;
     sum.share += instruction.share;
     sum.roofline_seconds += instruction.roofline_seconds;
-    macs += program.instructions[instruction.instruction].work.macs;
-    bytes += program.instructions[instruction.instruction].work.bytes;
+    flops += instruction.flops_per_second * instruction.seconds;
+    bytes += instruction.bytes_per_second * instruction.seconds;
   }
   if (sum.seconds > 0) {
-    sum.flops_per_second = 2 * macs / sum.seconds;
+    sum.flops_per_second = flops / sum.seconds;
     sum.bytes_per_second = bytes / sum.seconds;
     sum.roofline_share = sum.roofline_seconds / sum.seconds;
   }
@@ -85,25 +86,23 @@ InstructionProfile sum_of(const Program& program, std::span<const InstructionPro
 }
 
 // Instructions that compute, most lost first.
-std::vector<InstructionProfile> by_loss(const Program& program, const Profile& profile) {
-  std::vector<InstructionProfile> instructions = profile.instructions;
-  std::erase_if(instructions, [&](const InstructionProfile& instruction) {
-    return program.instructions[instruction.instruction].lane != Lane::compute;
-  });
-  std::ranges::stable_sort(instructions, std::greater{}, &InstructionProfile::lost_seconds);
+std::vector<ProfiledInstruction> by_loss(const RunProfile& profile) {
+  std::vector<ProfiledInstruction> instructions = profile.instructions;
+  std::erase_if(instructions,
+                [](const ProfiledInstruction& instruction) { return instruction.lane != kComputeLane; });
+  std::ranges::stable_sort(instructions, std::greater{}, &ProfiledInstruction::lost_seconds);
   return instructions;
 }
 
 // Which engine runs each of the instructions shown, and what it took alone when it was tuned. Empty where the
 // device has no engines to choose from.
-std::string engines_text(const Program& program, std::span<const InstructionProfile> instructions) {
+std::string engines_text(std::span<const ProfiledInstruction> instructions) {
   std::string rows;
-  for (const InstructionProfile& profiled : instructions) {
-    const Instruction& instruction = program.instructions[profiled.instruction];
+  for (const ProfiledInstruction& instruction : instructions) {
     if (instruction.engine.empty()) continue;
     rows += fmt::format(
         "  {:<37}{:>9.3f}{:>9}{:>10.1f}  {}\n", shortened(instruction.name, kNameColumns),
-        profiled.seconds * kMilliseconds,
+        instruction.seconds * kMilliseconds,
         instruction.tuned_seconds ? fmt::format("{:.3f}", *instruction.tuned_seconds * kMilliseconds) : "",
         static_cast<double>(instruction.workspace_bytes) / kMiB,
         shortened(instruction.engine, kEngineColumns));
@@ -114,29 +113,27 @@ std::string engines_text(const Program& program, std::span<const InstructionProf
          rows;
 }
 
-std::string ops_text(const Program& program, const Profile& profile, std::size_t shown) {
-  const std::vector<InstructionProfile> instructions = by_loss(program, profile);
+std::string ops_text(const RunProfile& profile, std::size_t shown) {
+  const std::vector<ProfiledInstruction> instructions = by_loss(profile);
   const std::size_t rows = std::min(shown, instructions.size());
   std::string text = fmt::format("\n{:<39}{:>9}{:>8}{:>9}{:>8}{:>9}{:>8} {:>9}\n",
                                  fmt::format("{} of {} ops, most lost first", rows, instructions.size()),
                                  "ms", "share", "GFLOP/s", "GB/s", "lost ms", "of roof", "bound by");
-  for (const InstructionProfile& instruction : std::span(instructions).first(rows))
-    text += instruction_row(shortened(program.instructions[instruction.instruction].name, kNameColumns),
-                            instruction, name_of(instruction.bound));
-  const std::span<const InstructionProfile> rest = std::span(instructions).subspan(rows);
-  if (!rest.empty())
-    text += instruction_row(fmt::format("{} others", rest.size()), sum_of(program, rest), "");
-  return text + engines_text(program, std::span(instructions).first(rows));
+  for (const ProfiledInstruction& instruction : std::span(instructions).first(rows))
+    text += instruction_row(shortened(instruction.name, kNameColumns), instruction, instruction.bound_by);
+  const std::span<const ProfiledInstruction> rest = std::span(instructions).subspan(rows);
+  if (!rest.empty()) text += instruction_row(fmt::format("{} others", rest.size()), sum_of(rest), "");
+  return text + engines_text(std::span(instructions).first(rows));
 }
 
 // Other lanes run beside the compute lane; the run's own figures show the time that they cost.
-std::string other_lanes_text(const Program& program, const Profile& profile) {
+std::string other_lanes_text(const RunProfile& profile) {
   std::string text;
   for (const Lane lane : {Lane::input, Lane::communication}) {
     double seconds = 0;
     std::size_t count = 0;
-    for (const InstructionProfile& instruction : profile.instructions) {
-      if (program.instructions[instruction.instruction].lane != lane) continue;
+    for (const ProfiledInstruction& instruction : profile.instructions) {
+      if (instruction.lane != name_of(lane)) continue;
       seconds += instruction.seconds;
       ++count;
     }
@@ -145,16 +142,6 @@ std::string other_lanes_text(const Program& program, const Profile& profile) {
                           seconds * kMilliseconds);
   }
   return text;
-}
-
-Json group_json(const std::vector<ProfileTotal>& totals) {
-  Json list = Json::array();
-  for (const ProfileTotal& total : totals)
-    list.push_back({{"name", total.name},
-                    {"ops", total.instructions},
-                    {"seconds", total.seconds},
-                    {"roofline_seconds", total.roofline_seconds}});
-  return list;
 }
 
 constexpr double kMicroseconds = 1e6;
@@ -216,50 +203,15 @@ Json complete_event(int thread, const std::string& name, double begin, double en
 
 }  // namespace
 
-std::string profile_text(const Program& program, const Profile& profile,
-                         std::optional<double> run_step_seconds, std::size_t shown) {
-  return totals_text(profile, run_step_seconds) + groups_text("phase", profile.phases, profile.busy_seconds) +
-         groups_text("kind of op", profile.kinds, profile.busy_seconds) + ops_text(program, profile, shown) +
-         other_lanes_text(program, profile);
+std::string profile_text(const RunProfile& profile, std::size_t shown) {
+  return totals_text(profile) + groups_text("phase", profile.phases, profile.busy_seconds) +
+         groups_text("kind of op", profile.kinds, profile.busy_seconds) + ops_text(profile, shown) +
+         other_lanes_text(profile);
 }
 
-Json profile_json(const Program& program, const Profile& profile, std::optional<double> run_step_seconds) {
-  Json json{{"format", kProfileFormat},
-            {"device", profile.device},
-            {"precision", name_of(profile.precision)},
-            {"peak_flops_per_second", profile.peak_flops_per_second},
-            {"peak_bytes_per_second", profile.peak_bytes_per_second},
-            {"iterations", profile.iterations},
-            {"averaged_iterations", profile.averaged_iterations},
-            {"iteration_seconds", profile.iteration_seconds},
-            {"run_step_seconds", run_step_seconds ? Json(*run_step_seconds) : Json(nullptr)},
-            {"busy_seconds", profile.busy_seconds},
-            {"gap_seconds", profile.gap_seconds},
-            {"step_seconds", profile.busy_seconds},
-            {"roofline_seconds", profile.roofline_seconds},
-            {"phases", group_json(profile.phases)},
-            {"kinds", group_json(profile.kinds)},
-            {"ops", Json::array()}};
-  for (const InstructionProfile& profiled : profile.instructions) {
-    const Instruction& instruction = program.instructions[profiled.instruction];
-    json["ops"].push_back(
-        {{"name", instruction.name},
-         {"kind", instruction.kind()},
-         {"phase", name_of(instruction.phase)},
-         {"lane", name_of(instruction.lane)},
-         {"seconds", profiled.seconds},
-         {"min_seconds", profiled.min_seconds},
-         {"max_seconds", profiled.max_seconds},
-         {"share", profiled.share},
-         {"flops_per_second", profiled.flops_per_second},
-         {"bytes_per_second", profiled.bytes_per_second},
-         {"roofline_seconds", profiled.roofline_seconds},
-         {"roofline_share", profiled.roofline_share},
-         {"bound_by", name_of(profiled.bound)},
-         {"engine", instruction.engine},
-         {"workspace_bytes", instruction.workspace_bytes},
-         {"tuned_seconds", instruction.tuned_seconds ? Json(*instruction.tuned_seconds) : Json(nullptr)}});
-  }
+Json profile_json(const RunProfile& profile) {
+  Json json{{"format", kProfileFormat}};
+  json.update(fields::written(profile));
   return json;
 }
 

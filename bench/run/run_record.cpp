@@ -252,9 +252,10 @@ std::string write_profile(const BoundStep& step, const RunRecord& record,
   if (step.options.profile) {
     const auto window = std::span(record.step_seconds).subspan(static_cast<std::size_t>(record.warmup));
     const double step_seconds = median({window.begin(), window.end()});
-    const Profile profile = make_profile(program, stamped, step.device->limits(), step.options.precision);
-    results.write_json("profile.json", profile_json(program, profile, step_seconds));
-    table = profile_text(program, profile, step_seconds);
+    const RunProfile profile =
+        make_profile(program, stamped, step.device->limits(), step.options.precision, step_seconds);
+    results.write_json("profile.json", profile_json(profile));
+    table = profile_text(profile);
     if (!record.collectives.empty()) table += "\n" + collectives_text(record.collectives);
   }
   if (step.options.trace) results.write_text("trace.json", trace_text(program, stamped, record.device_name));

@@ -9,7 +9,7 @@
 
 namespace plumb {
 
-enum ProfiledInstruction : InstructionId { kLoad, kConv, kNorm, kReduce, kUpdate, kAdvance };
+enum StampedInstruction : InstructionId { kLoad, kConv, kNorm, kReduce, kUpdate, kAdvance };
 
 inline Program profiled_program() {
   Program program;

@@ -1,0 +1,87 @@
+// profile.json: where the time of an iteration goes, next to the least it could take.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "results/record/fields.h"
+
+namespace plumb {
+
+struct ProfiledInstruction {
+  std::string name, kind, phase, lane;
+  double seconds = 0;                                 // mean over the iterations that are averaged
+  double roofline_seconds = 0;                        // 0 on lanes that do not compute
+  double flops_per_second = 0, bytes_per_second = 0;  // achieved; of the bytes that can't be avoided
+  std::string bound_by = "-";                         // "compute", "bandwidth", "latency", "-"
+  std::string engine;                                 // of a convolution or product; empty: not named
+  // A report leaves out what follows.
+  bool in_report = false;
+  double min_seconds = 0, max_seconds = 0;  // over all iterations
+  double share = 0;                         // of the time of all that compute; 0 on other lanes
+  double roofline_share = 0;                // roofline_seconds / seconds: 1 can't be beaten
+  std::size_t workspace_bytes = 0;
+  std::optional<double> tuned_seconds;  // alone, when it was tuned
+  double lost_seconds() const { return seconds - roofline_seconds; }
+  static void fields(auto& self, auto&& each) {
+    const Field further{.written = !self.in_report};
+    each("name", self.name), each("kind", self.kind), each("phase", self.phase), each("lane", self.lane);
+    each("seconds", self.seconds, Field{.finite = true});
+    each("roofline_seconds", self.roofline_seconds, Field{.finite = true});
+    each("flops_per_second", self.flops_per_second), each("bytes_per_second", self.bytes_per_second);
+    each("bound_by", self.bound_by);
+    each("engine", self.engine, Field{.written = !self.in_report || !self.engine.empty()});
+    each("min_seconds", self.min_seconds, further), each("max_seconds", self.max_seconds, further);
+    each("share", self.share, further), each("roofline_share", self.roofline_share, further);
+    each("workspace_bytes", self.workspace_bytes, further);
+    each("tuned_seconds", self.tuned_seconds, Field{.written = !self.in_report, .null_if_nothing = true});
+  }
+};
+
+// The instructions of a phase or kind.
+struct ProfiledKind {
+  std::string name;
+  int instructions = 0;
+  double seconds = 0, roofline_seconds = 0;
+  static void fields(auto& self, auto&& each) {
+    each("name", self.name), each("ops", self.instructions, Field{"", 0});
+    each("seconds", self.seconds, Field{.finite = true});
+    each("roofline_seconds", self.roofline_seconds, Field{.finite = true});
+  }
+};
+
+struct RunProfile {
+  std::string device;
+  double peak_flops_per_second = 0, peak_bytes_per_second = 0;
+  // Lanes that compute: from the begin of its first instruction to the end of its last; in one of its
+  // instructions, which is the sum of their seconds; in none of them.
+  double iteration_seconds = 0, busy_seconds = 0, gap_seconds = 0;
+  double roofline_seconds = 0;                    // sum over its instructions
+  std::vector<ProfiledKind> kinds;                // of lanes that compute, the longest first
+  std::vector<ProfiledInstruction> instructions;  // of all lanes
+  // A report leaves out what follows.
+  bool in_report = false;
+  std::string precision;
+  std::int64_t iterations = 0;             // that were stamped
+  std::int64_t averaged_iterations = 0;    // those of middle length: every time is a mean over them
+  std::optional<double> run_step_seconds;  // median of the run's own iterations, without stamps
+  double step_seconds = 0;                 // as busy_seconds
+  std::vector<ProfiledKind> phases;
+  static void fields(auto& self, auto&& each) {
+    const Field further{.written = !self.in_report};
+    each("device", self.device), each("peak_flops_per_second", self.peak_flops_per_second);
+    each("peak_bytes_per_second", self.peak_bytes_per_second);
+    each("iteration_seconds", self.iteration_seconds), each("busy_seconds", self.busy_seconds);
+    each("gap_seconds", self.gap_seconds);
+    each("roofline_seconds", self.roofline_seconds, Field{.finite = true});
+    each("precision", self.precision, further), each("iterations", self.iterations, further);
+    each("averaged_iterations", self.averaged_iterations, further);
+    each("run_step_seconds", self.run_step_seconds,
+         Field{.written = !self.in_report, .null_if_nothing = true});
+    each("step_seconds", self.step_seconds, further), each("phases", self.phases, further);
+    each("kinds", self.kinds), each("ops", self.instructions);
+  }
+};
+
+}  // namespace plumb
