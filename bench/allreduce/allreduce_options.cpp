@@ -172,10 +172,6 @@ void check_together(const AllreduceOptions& o) {
     refuse(
         "--output: links.json holds pairs or allreduces of many sizes; pass --pairs, or leave --replay and "
         "--collective out");
-  if (o.cuda_graph == CudaGraph::on && o.comm == "mpi")
-    refuse(
-        "--cuda-graph on: expected a communicator of the GPU, and --comm mpi sums on the host; pass "
-        "--cuda-graph off or --comm nccl");
 }
 
 }  // namespace

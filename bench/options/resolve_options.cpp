@@ -54,11 +54,6 @@ void check_together(const BenchOptions& o) {
   if (!o.batch.empty() && o.data != "synthetic")
     throw Error(kUsage, "--batch-file {} and --data {} exclude each other; pass only one source of images",
                 o.batch, o.data);
-  if (o.cuda_graph == CudaGraph::on && (o.comm == "mpi" || (o.share_gpu && o.comm == "auto")))
-    throw Error(kUsage,
-                "--cuda-graph on: expected a communicator of the GPU, and {} sums on the host; pass "
-                "--cuda-graph off or --comm nccl",
-                o.comm == "mpi" ? "--comm mpi" : "--share-gpu");
   if (o.loss_scaling && o.loss_scaling->kind != LossScaling::Kind::none && o.precision != Precision::fp16)
     throw Error(kUsage, "--loss-scale needs --fp16, and this run is in {}; leave it out",
                 name_of(o.precision));
