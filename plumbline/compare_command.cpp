@@ -29,7 +29,7 @@ OptionTable compare_options(CompareArguments& arguments) {
   std::vector<OptionSpec> input{
       positional("PATH…", arguments.paths,
                  "A, B, …: run folders, folders of runs or logs, or single logs\n"
-                 "or links: links.json or an output of nccl-tests")
+                 "or two files of links: links.json or an output of nccl-tests")
           .as_required(),
       text_option("--published", "FILTER", arguments.published,
                   "show published numbers with all of these words, as in oneflow,fp32, or all")
@@ -76,10 +76,12 @@ std::vector<PublishedBeside> published_beside(const SampleSet& own, const std::s
 }
 
 int compare_link_files(const CompareArguments& arguments) {
-  const auto sets = mapped(arguments.paths, [](const auto& path) { return LinkSet{path, read_links(path)}; });
-  const std::vector<LinkComparison> comparisons = compare_links(sets);
-  print_text(arguments.json ? json_text(link_comparison_json(comparisons))
-                            : link_comparison_text(sets, comparisons));
+  if (arguments.json)
+    throw Error(ExitCode::usage, "--json has no form for links; leave it out, or read the files");
+  if (arguments.paths.size() > 2)
+    throw Error(ExitCode::usage, "{} files of links: expected two; compare two at a time",
+                arguments.paths.size());
+  print_text(link_comparison_text(arguments.paths.front(), arguments.paths.back()));
   return 0;
 }
 

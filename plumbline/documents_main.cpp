@@ -12,7 +12,6 @@
 #include "results/analysis/analyze.h"
 #include "results/compare/compare.h"
 #include "results/compare/gate.h"
-#include "results/compare/link_comparison.h"
 #include "results/explain/explain.h"
 #include "results/postmortem/postmortem.h"
 #include "results/published/published.h"
@@ -33,8 +32,8 @@ int main(int argc, char** argv) {
     documents.write_page(plumbline_man_page(plumbline_commands(), std::string(kDlperfSweep)));
     documents.write_completions("plumbline");
     for (const Document& of : {kAnalyzeDocument, kCompareDocument, kExplainDocument, kGateDocument,
-                               kHistoryDocument, kLastWordsDocument, kLinkComparisonDocument, kLinksDocument,
-                               kPostmortemDocument, kPublishedDocument, kResultDocument, kScalingDocument})
+                               kHistoryDocument, kLastWordsDocument, kLinksDocument, kPostmortemDocument,
+                               kPublishedDocument, kResultDocument, kScalingDocument})
       // "gate" of "plumbline.gate/1"
       documents.write_schema(split(split(of.name, '.').back(), '/').front(),
                              of.make_schema(of.name, of.about));
