@@ -63,16 +63,9 @@ std::vector<PublishedResult> published_results_of(std::string_view csv);
 // TensorFlow 1.x" is "NGC TensorFlow".
 std::string framework_family(const std::string& framework);
 
-// What is empty or 0 matches everything; texts match where they are a part, whatever their case.
 struct PublishedFilter {
-  std::string framework;
-  std::string model;      // as published or in our terms
-  std::string precision;  // likewise, as a whole
-  std::string data;       // part of dataset_or_mode
-  std::string case_name;  // "4n8g", as a whole
-  std::string gpu;        // names_gpu(): part of its name or generation
-  std::int64_t batch_per_device = 0;
-  std::vector<std::string> words;  // each in any of a row's texts
+  std::string gpu;                 // names_gpu(): part of its name or generation; empty: any
+  std::vector<std::string> words;  // each is part of one of a row's texts, whatever its case
 };
 bool matches(const PublishedResult& result, const PublishedFilter& filter);
 
