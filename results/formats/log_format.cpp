@@ -68,6 +68,15 @@ std::int64_t LogFormat::lead(std::int64_t first_iteration, std::int64_t step) co
   return std::max<std::int64_t>(first_counted - first_iteration, 0) - unlogged / step;
 }
 
+std::string LogFormat::caveat(const LogSeries& series, const Window& /*window*/, const RunSize& size) const {
+  const std::int64_t lines = script_lines == one_per_node   ? size.nodes
+                             : script_lines == one_per_rank ? size.ranks()
+                                                            : 1;
+  const bool other_lines = script_lines != any && series.lines_per_index != lines;
+  const bool other_step = script_step > 0 && series.index_step != script_step;
+  return other_lines || other_step ? std::string(script_note) : "";
+}
+
 double LogFormat::round_average(double value) const {
   return rounding != Rounding::numpy ? round_decimal(value, 2) : round_numpy(value, 2);
 }

@@ -51,9 +51,8 @@ struct LogSeries {
   std::vector<double> values;  // as far as the window wants them, by index, then in the order of the lines
   std::vector<double> means;   // of all values up to each of them, where lines give them
   std::int64_t first_index = 0, lines_per_index = 1, index_step = 1;
-  std::int64_t lead = 0;        // indices before the window's first iteration; negative: some have no line
-  std::int64_t lines = 0;       // in all
-  std::int64_t late_lines = 0;  // of ranks that stand behind a line of the next index
+  std::int64_t lead = 0;   // indices before the window's first iteration; negative: some have no line
+  std::int64_t lines = 0;  // in all
 
   // The values from that index of the window on.
   std::span<const double> values_from(std::int64_t index_in_window) const;
@@ -118,8 +117,11 @@ struct FormatFacts {
   bool is_own_layout = false;      // Plumbline's first log can be read in it
   // A line that Plumbline writes, without its end; it may be several, with ends between them.
   std::string (*write)(const LoggedInterval& interval, const RunSize& size) = nullptr;
-  // One clause on what the published script does wrong with a log that is whole; empty if nothing.
-  std::string (*find_caveat)(const LogSeries& series, const Window& window, const RunSize& size) = nullptr;
+  // What the published script does with a log that has other lines per index, or another step, than it
+  // assumes; one clause. The figures here are right for such logs, too.
+  std::string_view script_note = {};
+  enum ScriptLines { any, one, one_per_node, one_per_rank } script_lines = any;
+  std::int64_t script_step = 0;  // 0: any
 };
 
 class LogFormat : public FormatFacts {
@@ -135,10 +137,8 @@ class LogFormat : public FormatFacts {
   // Seconds of each iteration of the window, a value per index.
   virtual std::vector<double> step_seconds(const LogSeries& series, const Window& window,
                                            const RunSize& size) const = 0;
-  // FormatFacts::find_caveat, or what the format finds itself.
-  virtual std::string caveat(const LogSeries& series, const Window& window, const RunSize& size) const {
-    return find_caveat ? find_caveat(series, window, size) : "";
-  }
+  // script_note where it applies, or what the format finds itself.
+  virtual std::string caveat(const LogSeries& series, const Window& window, const RunSize& size) const;
   // FormatFacts::write, or the line of the own layout.
   std::string line(const LoggedInterval& interval, const RunSize& size) const {
     return write ? write(interval, size) : is_own_layout ? own_line(interval) : "";

@@ -9,21 +9,6 @@ namespace plumb {
 namespace {
 namespace mindspore {
 
-std::string caveat(const LogSeries& series, const Window& window, const RunSize& size) {
-  const std::int64_t ranks = size.ranks();
-  std::string text;
-  if (series.lines_per_index != ranks)
-    text = fmt::format(
-        "an epoch has {}; the published script divides by {} ranks, and its figures are {} times too high",
-        counted(series.lines_per_index, "time"), ranks, ranks / series.lines_per_index);
-  if (window.iterations % series.index_step != 0)
-    append_part(text,
-                fmt::format("an epoch is of {} iterations, which the published script's window cuts in two",
-                            series.index_step),
-                ", and ");
-  return text;
-}
-
 // Both lines of every rank.
 std::string line(const LoggedInterval& interval, const RunSize& size) {
   const double milliseconds = size.images_per_step / interval.images_per_second * 1000;
@@ -46,7 +31,8 @@ constexpr SpeedFormat kFormat(
      .rounding = Rounding::python_averages,
      .written_step = 1,
      .write = line,
-     .find_caveat = caveat},
+     .script_note = "the published script divides by the number of ranks, whether or not all have written",
+     .script_lines = FormatFacts::one_per_rank},
     {.seconds = 0.001, .mean = SpeedFacts::times});
 
 }  // namespace mindspore

@@ -16,14 +16,6 @@ namespace plumb {
 namespace {
 namespace mxnet {
 
-std::string ngc_caveat(const LogSeries& series, const Window& /*window*/, const RunSize& /*size*/) {
-  if (series.late_lines == 0) return "";
-  return fmt::format(
-      "{} lines stand behind the next iteration's first one; they count where they belong, the published "
-      "script takes lines as they come",
-      series.late_lines);
-}
-
 std::string ngc_line(const LoggedInterval& interval, const RunSize& size) {
   return once_per_rank(
       fmt::format("{}:INFO: Epoch[0] Batch [{}-{}]\tSpeed: {:.2f} samples/sec\tLR: {:.6f}", interval.stamp,
@@ -40,16 +32,7 @@ constexpr FormatFacts kNgc{
     .shape = "INFO: Epoch[{epoch}] Batch [{iteration}]*Speed: {value} samples/sec",
     .every_rank_writes = true,
     .written_step = 1,
-    .write = ngc_line,
-    .find_caveat = ngc_caveat};
-
-std::string ngc_time_caveat(const LogSeries& series, const Window& /*window*/, const RunSize& size) {
-  if (series.lines_per_index == size.ranks()) return "";
-  return fmt::format(
-      "an iteration has {} lines; the published script counts {} lines as one, and has another window or "
-      "none",
-      series.lines_per_index, size.ranks());
-}
+    .write = ngc_line};
 
 constexpr FormatFacts ngc_time_facts() {
   FormatFacts facts = kNgc;
@@ -58,7 +41,9 @@ constexpr FormatFacts ngc_time_facts() {
   facts.shares_lines = true;
   facts.rounding = Rounding::python_averages;
   facts.written_step = 0;
-  facts.find_caveat = ngc_time_caveat;
+  facts.script_note =
+      "the published script counts as many lines for an iteration as there are ranks, so its window differs";
+  facts.script_lines = FormatFacts::one_per_rank;
   return facts;
 }
 

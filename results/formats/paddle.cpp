@@ -26,12 +26,6 @@ constexpr FormatFacts kTimeFacts{.name = "paddle_time",
                                  .written_step = 1,
                                  .is_own_layout = true};
 
-std::string caveat(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
-  if (series.lines <= window.iterations) return "";
-  return fmt::format("a log has {} iterations, of which {} to {} count; --warmup and --iters choose others",
-                     series.lines, window.warmup + 1, window.iterations);
-}
-
 constexpr SpeedFormat kSpeed({.name = "paddle_speed",
                               .framework = kTimeFacts.framework,
                               .source = "Paddle and Plumbline, from each iteration's elapse",
@@ -39,8 +33,7 @@ constexpr SpeedFormat kSpeed({.name = "paddle_speed",
                               .example = kOwnExample,
                               .shape = "[Pass {epoch}, train batch {iteration}]*elapse {value} sec",
                               .written_step = 1,
-                              .is_own_layout = true,
-                              .find_caveat = caveat},
+                              .is_own_layout = true},
                              {.seconds = 1, .decimals = 4});
 
 // Since September 2020 (PaddlePaddle/models#4882, PaddlePaddle/PaddleClas#369, #525). The ips is of the batch
@@ -59,29 +52,6 @@ constexpr SpeedFormat kIps(
 constexpr StampFormat kTime(kTimeFacts, StampKind::with_comma);
 
 constexpr std::int64_t kBatchesPerLine = 10;
-
-std::string batches(std::int64_t from, std::int64_t to) {
-  return fmt::format("batches {} to {}", from, to);
-}
-
-std::string plsc_caveat(const LogSeries& series, const Window& window, const RunSize& size) {
-  const std::int64_t ranks = series.lines_per_index;
-  if (ranks == size.nodes) return "";
-  const std::int64_t from = window.warmup / kBatchesPerLine * size.nodes;  // the script's slice
-  const std::int64_t to = window.iterations / kBatchesPerLine * size.nodes;
-  const auto batch_of_line = [&](std::int64_t line) {
-    return series.first_index + line / ranks * kBatchesPerLine;
-  };
-  const std::string taken =
-      from >= series.lines
-          ? "no line at all"
-          : "lines of " + batches(batch_of_line(from), batch_of_line(std::min(to, series.lines) - 1));
-  return fmt::format(
-      "{} {} written into each log, and the published slice [{}:{}] takes {}; these figures are of {}",
-      counted(ranks, "rank"), ranks == 1 ? "has" : "have", from, to, taken,
-      batches(series.first_index + window.warmup,
-              series.first_index + (window.iterations / kBatchesPerLine - 1) * kBatchesPerLine));
-}
 
 // Numbered by the first of its batches, so that the script's slice of a 150-iteration log is iterations 51 to
 // 150, its warm-up left out whole (PLSC's own lines give the last, so it takes batches 41 to 140).
@@ -104,7 +74,8 @@ constexpr SpeedFormat kPlsc(
      .decimals_at_end = 2,
      .written_step = kBatchesPerLine,
      .write = plsc_line,
-     .find_caveat = plsc_caveat},
+     .script_note = "the published script assumes one line of each node, so it counts other batches",
+     .script_lines = FormatFacts::one_per_node},
     {});
 
 }  // namespace paddle

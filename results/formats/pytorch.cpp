@@ -18,8 +18,6 @@ namespace plumb {
 namespace {
 namespace pytorch {
 
-constexpr double kLongTime = 10;  // seconds from which on the script drops digits
-
 // Three decimals are what the published script can read. The averages in parentheses are left out: they are
 // 0.
 std::string imagenet_line(const LoggedInterval& interval, const RunSize& size) {
@@ -46,7 +44,9 @@ class PyTorch final : public SpeedFormat {
                      .rounding = Rounding::python,
                      .how_to_print = " (-p 1)",
                      .written_step = 1,
-                     .write = imagenet_line},
+                     .write = imagenet_line,
+                     .script_note = "the published script counts lines, so its window is of fewer iterations",
+                     .script_lines = one},
                     {.seconds = 1, .mean = SpeedFacts::times}) {}
 
   bool needs_every_iteration() const override { return false; }
@@ -71,25 +71,13 @@ class PyTorch final : public SpeedFormat {
     return series.index_step == 1 ? SpeedFormat::step_seconds(series, window, size) : std::vector<double>{};
   }
 
-  std::string caveat(const LogSeries& series, const Window& window, const RunSize& /*size*/) const override {
+  std::string caveat(const LogSeries& series, const Window& window, const RunSize& size) const override {
     if (series.index_step > 1)
       return fmt::format(
           "a log has a line for every {} iterations, and the figure is of iterations {} to {}, by "
           "the means in parentheses; -p 1 prints every iteration",
           series.index_step, window.warmup + 1, window.iterations);
-    const std::int64_t ranks = series.lines_per_index;
-    std::string text;
-    if (ranks > 1)
-      text = fmt::format(
-          "{} ranks write into each log, so the published script's lines {} to {} are iterations {} to {}; "
-          "these figures are of {} to {}",
-          ranks, window.warmup + 1, window.iterations, first_counted + window.warmup / ranks,
-          first_counted + (window.iterations - 1) / ranks, first_counted + window.warmup,
-          first_counted + window.iterations - 1);
-    if (std::ranges::any_of(in_window(series, window), [](double seconds) { return seconds >= kLongTime; }))
-      append_part(text, "some iterations took 10 s and more, of which the published script drops the tens",
-                  ", and ");
-    return text;
+    return SpeedFormat::caveat(series, window, size);
   }
 };
 

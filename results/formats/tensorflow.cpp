@@ -9,8 +9,6 @@
 // extract_tensorflow_logs.py takes every iteration's imgs_per_sec, extract_tensorflow_logs_time.py the lines'
 // stamps: the last warm-up iteration has no line, so the time is that of one iteration fewer, from the end of
 // iteration warmup+1 on. Lines: DeepLearningExamples' utils/hooks/training_hooks.py.
-#include <cmath>
-
 #include "base/text.h"
 #include "results/formats/log_format.h"
 
@@ -20,14 +18,6 @@ namespace tensorflow {
 
 constexpr std::int64_t kStepsPerLine = 100;  // by the published scripts, whatever the lines say
 constexpr std::int64_t kUnlogged = 20;
-
-// If a line isn't of as many steps as the scripts think.
-std::string step_caveat(const LogSeries& series, const Window& window, const RunSize& /*size*/) {
-  if (series.index_step == kStepsPerLine) return "";
-  return fmt::format(
-      "a line is of {} steps; the published script takes it for {}, so its window ends at step {}",
-      series.index_step, kStepsPerLine, window.iterations / kStepsPerLine * series.index_step);
-}
 
 // "0102 23:59:53.657123" of "2025-01-02 23:59:53.657123".
 std::string tf2_line(const LoggedInterval& interval, const RunSize& size) {
@@ -53,7 +43,8 @@ constexpr FormatFacts kTf2Facts{
     .index_step = 0,
     .written_step = kStepsPerLine,
     .write = tf2_line,
-    .find_caveat = step_caveat};
+    .script_note = "the published script assumes 100 steps per line, so its window differs",
+    .script_step = kStepsPerLine};
 
 std::string ngc_line(const LoggedInterval& interval, const RunSize& /*size*/) {
   return fmt::format(
@@ -87,26 +78,10 @@ constexpr FormatFacts by_stamps(FormatFacts facts, std::string_view name, std::s
   return facts;
 }
 
-class Tf2Time final : public StampFormat {
- public:
-  constexpr Tf2Time()
-      : StampFormat(by_stamps(kTf2Facts, "tf2_time", "TensorFlow 2, from the lines' wall stamps"),
-                    StampKind::of_glog) {}
-
-  std::string caveat(const LogSeries& series, const Window& window, const RunSize& size) const override {
-    const std::vector<double> stamps = in_window(series, window);
-    std::string text = step_caveat(series, window, size);
-    if (std::floor(stamps.front() / kDay) != std::floor(stamps.back() / kDay))
-      append_part(
-          text,
-          "a run goes over midnight, where the published script, which reads no date, finds a speed below 0",
-          ", and ");
-    return text;
-  }
-};
-
 constexpr SpeedFormat kTf2(kTf2Facts, {}), kNgc(kNgcFacts, {.decimals = 2});
-constexpr Tf2Time kTf2ByStamps;
+constexpr StampFormat kTf2ByStamps(by_stamps(kTf2Facts, "tf2_time",
+                                             "TensorFlow 2, from the lines' wall stamps"),
+                                   StampKind::of_glog);
 constexpr StampFormat kNgcByStamps(by_stamps(kNgcFacts, "ngc_tf_time",
                                              "NVIDIA's TensorFlow 1, from the lines' wall stamps"),
                                    StampKind::with_dot);

@@ -76,7 +76,6 @@ void WholeLog::take_indexed(const LineReading& reading, std::int64_t line_number
   if (reading.writer.empty()) {
     const std::int64_t most_back = format_.every_rank_writes ? std::min(indices_, kMostBack) : 0;
     if (*index < indices_ - most_back) return note_repeat(reading, line_number);
-    if (*index == indices_ - 2) ++series_.late_lines;
   } else {
     std::int64_t& next = next_of_[reading.writer];
     if (*index < next) return note_repeat(reading, line_number);
