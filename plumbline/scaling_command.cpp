@@ -17,7 +17,7 @@ constexpr int kMostSimulatedDevices = 1 << 20;
 
 struct ScalingArguments {
   std::vector<std::string> runs;
-  std::string links, devices, reduce_dtype;
+  std::string links, reduce_dtype;
   std::optional<int> to;
   std::optional<double> link, bandwidth, latency, bucket_mb;  // GB/s, GB/s, µs, MiB
   bool force = false, json = false;
@@ -40,8 +40,7 @@ OptionTable scaling_options(ScalingArguments& arguments) {
          flag_option("--force", arguments.force, true, "accept links.json of other hosts").rare()}},
        {"Cases",
         {number_option("--to", "N", arguments.to, {1, kMostSimulatedDevices}, "predict for up to N devices")
-             .with_default("as links.json and the runs have"),
-         text_option("--devices", "A..B", arguments.devices, "predict for A to B devices, or for A")}},
+             .with_default("as links.json and the runs have")}},
        {"What if",
         {quantity_option("--bandwidth", "100Gbps", arguments.bandwidth,
                          {{"GB/s", 1}, {"MB/s", 1e-3}, {"Gbps", 0.125}, {"Mbps", 0.125e-3}},
@@ -66,23 +65,6 @@ OptionTable scaling_options(ScalingArguments& arguments) {
        "plumbline scaling runs/RUN --links links.json --bandwidth 400Gbps # and faster links"}};
 }
 
-struct DeviceRange {
-  int from = 1, to = 1;
-};
-
-// "8..1024", "64".
-DeviceRange parse_devices(const std::string& text) {
-  const Range<int> range{1, kMostSimulatedDevices};
-  const std::size_t dots = text.find("..");
-  DeviceRange devices;
-  devices.from = parse_number<int>("--devices", text.substr(0, dots), range);
-  devices.to =
-      dots == std::string::npos ? devices.from : parse_number<int>("--devices", text.substr(dots + 2), range);
-  if (devices.from > devices.to)
-    throw Error(ExitCode::usage, "--devices {}: expected the smaller number first; swap them", text);
-  return devices;
-}
-
 WhatIf what_if_of(const ScalingArguments& arguments) {
   WhatIf what_if{.bucket_mb = arguments.bucket_mb, .reduce_dtype = arguments.reduce_dtype};
   if (arguments.bandwidth) what_if.between_bytes_per_second = *arguments.bandwidth * kGiga;
@@ -92,17 +74,7 @@ WhatIf what_if_of(const ScalingArguments& arguments) {
 
 std::vector<Layout> wanted_cases(const ScalingArguments& arguments, const ScalingBasis& basis,
                                  const Links& links) {
-  const int per_host = devices_per_host(links);
-  if (!arguments.devices.empty()) {
-    const DeviceRange devices = parse_devices(arguments.devices);
-    std::vector<Layout> cases = cases_between(devices.from, devices.to, per_host);
-    if (cases.empty())
-      throw Error(ExitCode::usage,
-                  "--devices {1}: expected whole hosts of {0} devices; pass a multiple of {2}", per_host,
-                  arguments.devices, per_host);
-    return cases;
-  }
-  return cases_between(1, arguments.to.value_or(most_devices(basis, links)), per_host);
+  return cases_up_to(arguments.to.value_or(most_devices(basis, links)), devices_per_host(links));
 }
 
 // Of --links, of a links.json in a RUN, or as the runs probed them; with what they are called.
@@ -120,9 +92,6 @@ std::pair<Links, std::string> links_of(const ScalingArguments& arguments, const 
 int scaling_command(const ScalingArguments& arguments) {
   if (arguments.runs.empty())
     throw Error(ExitCode::usage, "argument RUN is missing; pass a run folder with a profile.json");
-  if (arguments.to && !arguments.devices.empty())
-    throw Error(ExitCode::usage, "--to and --devices exclude each other; pass only one");
-  if (!arguments.devices.empty()) parse_devices(arguments.devices);
   const ScalingBasis basis = load_scaling_basis(arguments.runs);
   const auto [links, links_name] = links_of(arguments, basis);
   if (!arguments.force) check_hosts(basis, links, links_name, true);

@@ -35,7 +35,7 @@ double AcceptPlan::run_seconds() const {
 
 std::vector<Layout> AcceptPlan::cases() const {
   std::vector<Layout> found;
-  for (const Layout& one : cases_between(1, hosts * devices_per_host, devices_per_host))
+  for (const Layout& one : cases_up_to(hosts * devices_per_host, devices_per_host))
     if (one.nodes > 1 || one.devices_per_node == 1 || one.devices_per_node == devices_per_host)
       found.push_back(one);
   return found;

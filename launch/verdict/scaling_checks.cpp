@@ -102,7 +102,7 @@ void add_scaling(Verdict& verdict, const ScalingJudgement& judgement) {
     std::vector<Note> verdicts;
     if (judgement.links) {
       const Links& links = *judgement.links;
-      const std::vector<Layout> cases = cases_between(1, most_devices(basis, links), devices_per_host(links));
+      const std::vector<Layout> cases = cases_up_to(most_devices(basis, links), devices_per_host(links));
       prediction = predict_scaling(basis, links, {}, cases);
       verdicts = scaling_verdicts(basis, prediction, judgement.expected_link);
     }

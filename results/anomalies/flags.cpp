@@ -20,9 +20,6 @@ constexpr double kOutlierRunLevel = 0.01;
 // Fewer runs than kEnoughRuns can't tell which one is off, only that they are this far apart: with a
 // run-to-run spread of 2 %, four are once in 200 samples.
 constexpr double kFarApart = 0.1;
-// The gap between two groups of runs against the wider of both groups.
-constexpr double kLeastGapToRange = 2.5;
-constexpr std::size_t kLeastRunsPerGroup = 2, kLeastRunsForGroups = 6;
 // Share of a step; a shorter wait doesn't explain a slow run.
 constexpr double kLeastDataWait = 0.02;
 
@@ -94,24 +91,6 @@ std::optional<Note> far_apart_flag(const Sample& sample) {
                           figure_text(*high), kEnoughRuns)};
 }
 
-std::optional<Note> run_groups_flag(const Sample& sample) {
-  std::vector<double> figures = sample.figures();
-  if (figures.size() < kLeastRunsForGroups) return std::nullopt;
-  std::sort(figures.begin(), figures.end());
-  std::size_t split = kLeastRunsPerGroup;
-  for (std::size_t i = split; i + kLeastRunsPerGroup <= figures.size(); ++i)
-    if (figures[i] - figures[i - 1] > figures[split] - figures[split - 1]) split = i;
-  const double gap = figures[split] - figures[split - 1];
-  const double range = std::max(figures[split - 1] - figures.front(), figures.back() - figures[split]);
-  if (gap < kLeastRunDistance * figures[split - 1] || gap < kLeastGapToRange * range) return std::nullopt;
-  const std::span<const double> all(figures);
-  const double low = median(all.first(split)), high = median(all.subspan(split));
-  return Note{"two_modes",
-              fmt::format("the runs fall into two groups: {} at about {} and {} at about {}, {} more", split,
-                          figure_text(low), figures.size() - split, figure_text(high),
-                          whole_percent(high / low - 1))};
-}
-
 }  // namespace
 
 std::vector<Note> run_flags(const RunRecord& record) {
@@ -149,9 +128,7 @@ std::string shared_gpu_text(int ranks_per_gpu) {
 
 std::vector<Note> sample_flags(const Sample& sample) {
   std::vector<Note> flags;
-  if (const auto groups = run_groups_flag(sample))
-    flags.push_back(*groups);
-  else if (const auto apart = far_apart_flag(sample))
+  if (const auto apart = far_apart_flag(sample))
     flags.push_back(*apart);
   else
     flags = outlier_run_flags(sample);

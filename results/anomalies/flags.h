@@ -21,8 +21,7 @@ std::vector<Note> run_flags(const RunRecord& record);
 // "2 ranks share one GPU: a check, not a speed"; empty if no GPU has several ranks. `ranks_per_gpu`: on the
 // fullest GPU.
 std::string shared_gpu_text(int ranks_per_gpu);
-// Between the runs of one configuration: a run far off, a few runs far apart, two groups of runs; behind them
-// each run's own.
+// Between the runs of one configuration: a run far off, a few runs far apart; behind them each run's own.
 std::vector<Note> sample_flags(const Sample& sample);
 
 // The parts that the flags of a run are made of, and how they write numbers.

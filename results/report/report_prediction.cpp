@@ -29,9 +29,9 @@ std::optional<JudgedScaling> judge(const CurveSamples& curve, const NamedLinks& 
   try {
     JudgedScaling judged{.basis = scaling_basis(curve)};
     check_hosts(judged.basis, links.links, links.file, false);
-    judged.prediction = predict_scaling(
-        judged.basis, links.links, {},
-        cases_between(1, most_devices(judged.basis, links.links), devices_per_host(links.links)));
+    judged.prediction =
+        predict_scaling(judged.basis, links.links, {},
+                        cases_up_to(most_devices(judged.basis, links.links), devices_per_host(links.links)));
     judged.verdicts = scaling_verdicts(judged.basis, judged.prediction, expected_link);
     return judged;
   } catch (const Error& error) {

@@ -172,7 +172,7 @@ int most_devices(const ScalingBasis& basis, const Links& links) {
   return most;
 }
 
-std::vector<Layout> cases_between(int from, int to, int devices_per_host) {
+std::vector<Layout> cases_up_to(int to, int devices_per_host) {
   std::vector<Layout> cases;
   for (int devices = 1; devices < devices_per_host && devices <= to; devices *= 2)
     cases.push_back({1, devices});
@@ -181,7 +181,6 @@ std::vector<Layout> cases_between(int from, int to, int devices_per_host) {
     cases.push_back({to / devices_per_host, devices_per_host});
   else
     cases.push_back({1, to});
-  std::erase_if(cases, [&](const Layout& one) { return one.devices() < from; });
   cases.erase(std::unique(cases.begin(), cases.end()), cases.end());
   return cases;
 }

@@ -108,8 +108,8 @@ struct ScalingPrediction {
 int devices_per_host(const Links& links);
 // As many as `links` and the measured cases have.
 int most_devices(const ScalingBasis& basis, const Links& links);
-// 1, 2, 4, … devices of a host and all of them, then 2, 4, 8, … whole hosts and `to`; from `from` devices on.
-std::vector<Layout> cases_between(int from, int to, int devices_per_host);
+// 1, 2, 4, … devices of a host and all of them, then 2, 4, 8, … whole hosts and `to`.
+std::vector<Layout> cases_up_to(int to, int devices_per_host);
 
 // Cases over links that are not known are left out with a note. `cases` and those measured up to the largest
 // of them, each once. Jitter is expected_maximum(n) times the deviation of a rank's step; beyond the largest

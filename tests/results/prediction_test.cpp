@@ -43,7 +43,7 @@ class PredictionTest : public testing::Test {
   }
 
   ScalingPrediction predict(const WhatIf& what_if = {}) const {
-    return predict_scaling(basis_, slow_links(), what_if, cases_between(1, 4, 1));
+    return predict_scaling(basis_, slow_links(), what_if, cases_up_to(4, 1));
   }
   std::vector<Note> verdicts() const { return scaling_verdicts(basis_, predict()); }
   Note only_verdict() const {
@@ -101,10 +101,9 @@ TEST(Cases, GoByDoublingsOfDevicesThenHosts) {
     for (const Layout& one : cases) text += one.name() + " ";
     return text;
   };
-  EXPECT_EQ(names(cases_between(1, 24, 8)), "1n1g 1n2g 1n4g 1n8g 2n8g 3n8g ");
-  EXPECT_EQ(names(cases_between(8, 32, 8)), "1n8g 2n8g 4n8g ");
-  EXPECT_EQ(names(cases_between(1, 3, 8)), "1n1g 1n2g 1n3g ");
-  EXPECT_EQ(names(cases_between(4, 4, 1)), "4n1g ");
+  EXPECT_EQ(names(cases_up_to(24, 8)), "1n1g 1n2g 1n4g 1n8g 2n8g 3n8g ");
+  EXPECT_EQ(names(cases_up_to(3, 8)), "1n1g 1n2g 1n3g ");
+  EXPECT_EQ(names(cases_up_to(4, 1)), "1n1g 2n1g 4n1g ");
 }
 
 }  // namespace
