@@ -26,7 +26,6 @@ struct Engines {
   const GemmEngine& products;
   cudaStream_t stream = nullptr;       // of the compute lane
   IterationRecord* records = nullptr;  // the ring, as the device addresses it
-  int warpgroup_multiprocessors = 0;   // of a GPU that has products of warpgroups (window_shape.h)
 };
 
 // Inputs and results of preparing.
@@ -58,10 +57,6 @@ Binder launching(const Context& context, Launch launch) {
     return [=] { launch(arena, stream); };
   };
 }
-
-// Whether the GPU has a second kernel of ours for this block's end, by products of warpgroups. Only tuning,
-// which checks its values, chooses it: as the engine kOwnWarpgroupKernel.
-bool suits_warpgroups(const Engines& device, const Program& program, const Instruction& instruction);
 
 // Plans matrix products that run one after another. Sets the instruction's engine and workspace; the plans'
 // own workspace begins after `reserved` bytes.

@@ -16,27 +16,6 @@ std::int64_t pixels_of(const Shape& shape) {
   return shape.n * shape.h * shape.w;
 }
 
-bool suits_kernel(const Program& program, const BlockEndForward& end) {
-  const std::vector<std::int64_t>& dims = program.buffers[end.scaled_transposed].dims;
-  return !end.by_products && end.residual && !end.residual_scale_shift && dims.at(0) == kWideChannels &&
-         dims.at(1) % kWideChannels == 0;
-}
-bool suits_kernel(const Program& program, const BlockEndBackwardData& end) {
-  return !end.by_products && program.buffers[end.scaled].dims.at(1) == kWideChannels;
-}
-bool suits_kernel(const Program&, const auto&) {
-  return false;
-}
-
-// Whether the kernel that tuning has named runs the block's end.
-bool by_warpgroups(const Context& context, Instruction& instruction) {
-  const bool is_named = instruction.engine == kOwnWarpgroupKernel;
-  instruction.engine = kOwnKernel;
-  if (!is_named || !suits_warpgroups(context, context.program, instruction)) return false;
-  instruction.engine = kOwnWarpgroupKernel;
-  return true;
-}
-
 // The convolution as a product.
 ProductNormShape product_shape(const Context& context, const Instruction& instruction) {
   const Conv& conv = context.op<Conv>(instruction);
@@ -137,12 +116,6 @@ Binder prepare_products(Context& context, Instruction& instruction, const BlockE
 
 }  // namespace
 
-bool suits_warpgroups(const Engines& device, const Program& program, const Instruction& instruction) {
-  return device.warpgroup_multiprocessors > 0 &&
-         std::visit([&](const auto& operation) { return suits_kernel(program, operation); },
-                    instruction.operation);
-}
-
 Binder prepare(Context& context, Instruction& instruction, const SamplePixels& sample) {
   const Conv& conv = context.op<Conv>(instruction);
   const Shape &in = context.graph.values[conv.in].shape, &out = context.graph.values[conv.out].shape;
@@ -201,21 +174,18 @@ Binder prepare(Context& context, Instruction& instruction, const BlockEndForward
       .channels = product.outputs,
       .outputs = product.inputs,
       .second_outputs = end.shortcut_in ? static_cast<int>(context.buffer(*end.shortcut_in).dims.at(1)) : 0};
-  const int walks_on = by_warpgroups(context, instruction) ? context.warpgroup_multiprocessors : 0;
   return launching(context, [=, dtype = context.dtype(end.in)](const Arena& arena, cudaStream_t stream) {
-    const EndAddresses operands{.left = arena.data(end.in),
-                                .weight = arena.data(end.scaled_transposed),
-                                .second_left = arena.optional(end.shortcut_in),
-                                .second_weight = arena.optional(end.shortcut_scaled_transposed),
-                                .added = arena.optional(end.residual),
-                                .scale_shift = arena.as<float>(end.scale_shift),
-                                .added_scale_shift = arena.optional<float>(end.residual_scale_shift),
-                                .made_mask = arena.as<std::uint8_t>(end.relu_mask),
-                                .out = arena.data(end.out)};
-    if (walks_on > 0)
-      launch_block_end_walk(dtype, shape, walks_on, operands, stream);
-    else
-      launch_block_end_forward(dtype, shape, operands, stream);
+    launch_block_end_forward(dtype, shape,
+                             {.left = arena.data(end.in),
+                              .weight = arena.data(end.scaled_transposed),
+                              .second_left = arena.optional(end.shortcut_in),
+                              .second_weight = arena.optional(end.shortcut_scaled_transposed),
+                              .added = arena.optional(end.residual),
+                              .scale_shift = arena.as<float>(end.scale_shift),
+                              .added_scale_shift = arena.optional<float>(end.residual_scale_shift),
+                              .made_mask = arena.as<std::uint8_t>(end.relu_mask),
+                              .out = arena.data(end.out)},
+                             stream);
   });
 }
 
@@ -275,26 +245,24 @@ Binder prepare(Context& context, Instruction& instruction, const BlockEndBackwar
                             .outputs = product.outputs,
                             .second_outputs = product.inputs};
   if (end.norm_in) instruction.workspace_bytes = block_end_workspace(shape, 2);
-  const auto launch =
-      by_warpgroups(context, instruction) ? launch_wide_block_end_through : launch_block_end_through;
   return launching(context, [=, dtype = context.dtype(end.in)](const Arena& arena, cudaStream_t stream) {
-    launch(dtype, shape,
-           {.left = arena.data(end.d_out),
-            .weight = arena.data(end.scaled),
-            .second_left = arena.data(end.in),
-            .second_weight = arena.data(end.factors),
-            .scale_shift = arena.optional<float>(end.scale_shift),
-            .shift = arena.as<float>(end.shift),
-            .out = arena.data(end.d_in),
-            .norm_in = arena.optional(end.norm_in),
-            .partials = arena.workspace<float>()},
-           {.scale = arena.optional<float>(end.scale),
-            .mean = arena.optional<float>(end.mean),
-            .inv_std = arena.optional<float>(end.inv_std),
-            .d_scale = arena.optional<float>(end.d_scale),
-            .d_bias = arena.optional<float>(end.d_bias),
-            .coefficients = arena.optional<float>(end.coefficients)},
-           stream);
+    launch_block_end_through(dtype, shape,
+                             {.left = arena.data(end.d_out),
+                              .weight = arena.data(end.scaled),
+                              .second_left = arena.data(end.in),
+                              .second_weight = arena.data(end.factors),
+                              .scale_shift = arena.optional<float>(end.scale_shift),
+                              .shift = arena.as<float>(end.shift),
+                              .out = arena.data(end.d_in),
+                              .norm_in = arena.optional(end.norm_in),
+                              .partials = arena.workspace<float>()},
+                             {.scale = arena.optional<float>(end.scale),
+                              .mean = arena.optional<float>(end.mean),
+                              .inv_std = arena.optional<float>(end.inv_std),
+                              .d_scale = arena.optional<float>(end.d_scale),
+                              .d_bias = arena.optional<float>(end.d_bias),
+                              .coefficients = arena.optional<float>(end.coefficients)},
+                             stream);
   });
 }
 

@@ -96,20 +96,19 @@ double ColdTimer::seconds_of_one(const std::function<void()>& enqueue) const {
   return 1e-3 * milliseconds;
 }
 
-void fill_operands(const Graph& graph, const Program& program, const Instruction& instruction,
-                   const Arena& arena, cudaStream_t stream) {
-  // Read as f32, two of f16 are almost 0, and two of bf16 again in [0.5, 1).
+void fill_operands(const Program& program, const Instruction& instruction, const Arena& arena,
+                   cudaStream_t stream) {
+  // Read as f32, two of bf16 are in [0.5, 1) again.
   static const std::vector<std::uint16_t> kF16 = random_words(0x3800, 0x83ff),
                                           kBf16 = random_words(0x3f00, 0x807f);
-  const bool is_conv = conv_problem(graph, program, instruction).has_value();
   for (const BufferUse& use : instruction.uses()) {
     const Buffer& buffer = program.buffers[use.buffer];
     std::byte* const data = arena.data(use.buffer);
     if (buffer.role == Role::state)  // counters of norms count from zero
       check(cudaMemsetAsync(data, 0, buffer.bytes, stream));
     else
-      fill(data, buffer.bytes,
-           buffer.dtype == DType::bf16 || (buffer.dtype == DType::f32 && !is_conv) ? kBf16 : kF16, stream);
+      fill(data, buffer.bytes, buffer.dtype == DType::bf16 || buffer.dtype == DType::f32 ? kBf16 : kF16,
+           stream);
   }
 }
 

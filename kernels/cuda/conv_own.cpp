@@ -4,7 +4,6 @@
 
 #include "kernels/cuda/own/block_end.h"
 #include "kernels/cuda/own/stem.h"
-#include "kernels/cuda/own/window.h"
 #include "kernels/cuda/vendors/conv.h"
 
 namespace plumb::cuda {
@@ -16,15 +15,15 @@ float* as_floats(std::byte* address) {
   return reinterpret_cast<float*>(address);
 }
 
-// Adds what own(problem) plans, if anything, to a library's engines, after the first `before` of them;
-// without tuning the first engine is used.
+// Puts what own(problem) plans, if anything, before a library's engines; without tuning the first engine is
+// used.
 template <typename Own>
-ConvEngine with_own(ConvEngine convolutions, std::size_t before, const Own& own) {
+ConvEngine with_own(ConvEngine convolutions, const Own& own) {
   convolutions.candidates = [=, others = std::move(convolutions.candidates)](const ConvProblem& problem,
                                                                              std::size_t workspace_limit) {
     const std::optional<ConvPlan> plan = own(problem);
     ConvCandidates listed = others(problem, workspace_limit);
-    if (plan && plan->workspace_bytes <= workspace_limit) listed.insert(before, {*plan});
+    if (plan && plan->workspace_bytes <= workspace_limit) listed.insert(0, {*plan});
     return listed;
   };
   return convolutions;
@@ -46,55 +45,6 @@ std::optional<ConvPlan> stem_plan(const ConvProblem& p, int multiprocessors) {
                     launch_stem_forward(dtype, shape, multiprocessors, operands[0], operands[1], operands[2],
                                         sums ? as_floats(operands[3]) : nullptr, as_floats(workspace),
                                         stream);
-                  }};
-}
-
-// 3x3 convolutions of 64 channels.
-bool is_window(const ConvProblem& p) {
-  return p.dtype != DType::f32 && p.layout == TensorLayout::nhwc && p.c == kWindowChannels &&
-         p.out_c == kWindowChannels && p.kernel == kWindow && p.stride == 1 && p.padding == 1 &&
-         p.groups == 1 && p.h * p.w <= kMostWindowPixels && !p.fusion.normalizes_input &&
-         !p.fusion.completes_gradient;
-}
-
-std::size_t window_workspace_of(const ConvProblem& p, const WindowShape& shape, int multiprocessors) {
-  if (p.pass == ConvPass::backward_weights) return window_weights_workspace(shape, multiprocessors);
-  const bool leaves_sums = p.fusion.gathers_statistics || p.pass == ConvPass::norm_backward_data;
-  return leaves_sums ? window_workspace(shape, multiprocessors) : 0;
-}
-
-void run_window(const ConvProblem& p, const WindowShape& shape, int multiprocessors, cudaStream_t stream,
-                Addresses operands, float* partials) {
-  const auto floats = [&](std::size_t i) { return as_floats(operands[i]); };
-  if (p.pass == ConvPass::forward)
-    return launch_window_forward(p.dtype, shape, multiprocessors, operands[0], operands[1], operands[2],
-                                 p.fusion.gathers_statistics ? floats(3) : nullptr, partials, stream);
-  if (p.pass == ConvPass::backward_weights)
-    return launch_window_backward_weights(p.dtype, shape, multiprocessors, operands[0], operands[1], partials,
-                                          operands[2], stream);
-  WindowNorm norm;
-  std::size_t d_in = 2;
-  if (p.pass == ConvPass::norm_backward_data) {  // in the order of ConvNormBackwardData's operands
-    norm = {.in = operands[2],
-            .bias = floats(3),
-            .norm = {.scale = floats(6),
-                     .mean = floats(4),
-                     .inv_std = floats(5),
-                     .d_scale = floats(8),
-                     .d_bias = floats(9),
-                     .coefficients = floats(10)}};
-    d_in = 7;
-  }
-  launch_window_backward_data(p.dtype, shape, multiprocessors, operands[0], operands[1], operands[d_in], norm,
-                              partials, stream);
-}
-
-std::optional<ConvPlan> window_plan(const ConvProblem& p, int multiprocessors) {
-  if (!is_window(p)) return {};
-  const WindowShape shape{.n = p.n, .h = p.h, .w = p.w};
-  return ConvPlan{kOwnKernel, window_workspace_of(p, shape, multiprocessors),
-                  [=](cudaStream_t stream, Addresses operands, std::byte* workspace) {
-                    run_window(p, shape, multiprocessors, stream, operands, as_floats(workspace));
                   }};
 }
 
@@ -155,17 +105,12 @@ std::optional<ConvPlan> block_end_plan(const ConvProblem& p) {
 }  // namespace
 
 ConvEngine with_stem_kernels(ConvEngine convolutions, int multiprocessors) {
-  return with_own(std::move(convolutions), 0,
+  return with_own(std::move(convolutions),
                   [=](const ConvProblem& problem) { return stem_plan(problem, multiprocessors); });
 }
 
-ConvEngine with_window_kernels(ConvEngine convolutions, int multiprocessors) {
-  return with_own(std::move(convolutions), 1,
-                  [=](const ConvProblem& problem) { return window_plan(problem, multiprocessors); });
-}
-
 ConvEngine with_block_end_kernels(ConvEngine convolutions) {
-  return with_own(std::move(convolutions), 0, block_end_plan);
+  return with_own(std::move(convolutions), block_end_plan);
 }
 
 }  // namespace plumb::cuda

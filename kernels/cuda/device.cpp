@@ -11,7 +11,6 @@
 #include "kernels/cuda/own/optimizer.h"
 #include "kernels/cuda/plan/blocks.h"
 #include "kernels/cuda/plan/gpu_choice.h"
-#include "kernels/cuda/plan/window_shape.h"
 #include "kernels/cuda/runtime/lanes.h"
 #include "kernels/cuda/runtime/runtime.h"
 #include "kernels/cuda/runtime/select_gpu.h"
@@ -230,17 +229,9 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   IterationRecord* records() const { return reinterpret_cast<IterationRecord*>(records_.get()); }
 
   ConvEngine make_convolutions() const {
-    const int multiprocessors = gpu_.properties.multiprocessors;
-    ConvEngine engines =
-        with_stem_kernels(with_block_end_kernels(with_matrix_products(
-                              make_conv_engine({.deterministic = deterministic_}), products_)),
-                          multiprocessors);
-    return warpgroup_multiprocessors() > 0 ? with_window_kernels(std::move(engines), multiprocessors)
-                                           : engines;
-  }
-  int warpgroup_multiprocessors() const {
-    const bool has_products = gpu_.properties.compute_capability == kWindowComputeCapability;
-    return has_products && built_for_warpgroups() ? gpu_.properties.multiprocessors : 0;
+    return with_stem_kernels(with_block_end_kernels(with_matrix_products(
+                                 make_conv_engine({.deterministic = deterministic_}), products_)),
+                             gpu_.properties.multiprocessors);
   }
 
   // Everything that the times depend on.
@@ -249,9 +240,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
                        kOwnKernelsVersion, deterministic_ ? ", sums in a fixed order" : "");
   }
 
-  Engines engines() const {
-    return {convolutions_, products_, compute(), records(), warpgroup_multiprocessors()};
-  }
+  Engines engines() const { return {convolutions_, products_, compute(), records()}; }
 
   void allocate(std::size_t bytes) {
     memory_.reset();

@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "kernels/cuda/written_results.h"
 
 namespace plumb::cuda {
 namespace {
@@ -91,10 +90,8 @@ const std::vector<EngineTrial>& InstructionTuner::trials_of(const Program& progr
   const auto [found, is_new] = trials_.try_emplace(problem);
   if (!is_new) return found->second;
   const Work work{program, instruction, problem};
-  if (suits_warpgroups(device_, program, instruction))
-    found->second = try_both_kernels(work);
-  else if (!conv_problem(graph_, program, instruction))
-    found->second = {try_own_kernel(work, "")};
+  if (!conv_problem(graph_, program, instruction))
+    found->second = {try_own_kernel(work)};
   else if (const auto* known = remembered(work))
     found->second = *known;
   else
@@ -125,38 +122,24 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Work& work) {
   } catch (const Error& error) {  // the library lacks the pattern
     return {{.failure = error.what()}};
   }
-  const bool lists_own = std::ranges::count(listed.engines, kOwnKernel, &ConvCandidate::engine) > 0;
   std::vector<EngineTrial> trials;
   std::chrono::duration<double> building{};
   std::size_t working = 0;
   std::optional<double> best;
-  std::optional<WrittenResults> expected;  // of the library's first engine that works
-  std::optional<std::size_t> own;          // our kernel, until it can be compared
   const auto is_enough = [&] {
     return working >= kMaxEngines || (working >= kMinEngines && building.count() > kEnoughBuilding) ||
            (working > 0 && !time_engines_);
   };
-  const auto try_candidate = [&](std::size_t i) {
-    const std::string& engine = listed.engines[i].engine;
+  for (std::size_t i = 0; i < listed.engines.size() && !is_enough(); ++i) {
     const auto start = std::chrono::steady_clock::now();
     const std::optional<ConvPlan> plan = listed.build(i);
     building += std::chrono::steady_clock::now() - start;
-    if (!plan) return;
+    if (!plan) continue;
     trials.push_back(try_plan(*plan, work, best));
-    if (trials.back().failure.empty() && time_engines_ && lists_own)
-      compare(trials.back(), engine != kOwnKernel, work, expected);
-    if (!trials.back().failure.empty()) return;
+    if (!trials.back().failure.empty()) continue;
     ++working;
     if (trials.back().seconds) best = std::min(best.value_or(*trials.back().seconds), *trials.back().seconds);
-  };
-  for (std::size_t i = 0; i < listed.engines.size() && !is_enough(); ++i) {
-    if (time_engines_ && listed.engines[i].engine == kOwnKernel)
-      own = i;
-    else
-      try_candidate(i);
-    if (own && working > 0) try_candidate(*std::exchange(own, {}));
   }
-  if (own) try_candidate(*own);
   std::ranges::stable_sort(trials, {}, rank_of);
   if (trials.empty()) {
     std::string failure = device_.convolutions.library + " has no engine";
@@ -184,36 +167,7 @@ EngineTrial InstructionTuner::try_plan(const ConvPlan& plan, const Work& work, s
   return trial;
 }
 
-void InstructionTuner::compare(EngineTrial& trial, bool is_reference, const Work& work,
-                               std::optional<WrittenResults>& expected) const {
-  if (is_reference && expected) return;
-  WrittenResults made =
-      read_written(work.program, work.instruction, Arena(memory_.get(), room_), device_.stream);
-  made.engine = trial.engine;
-  if (is_reference) {
-    expected = std::move(made);
-  } else if (expected) {
-    const std::string found =
-        difference(made, *expected, products_of(graph_, work.program, work.instruction));
-    if (found.empty()) return;
-    trial.failure = fmt::format("{}{}: {}", kOtherValues, expected->engine, found);
-    trial.seconds.reset();
-  }
-}
-
-std::vector<EngineTrial> InstructionTuner::try_both_kernels(const Work& work) {
-  std::vector<EngineTrial> trials;
-  std::optional<WrittenResults> expected;
-  for (const std::string engine : {kOwnKernel, kOwnWarpgroupKernel}) {
-    trials.push_back(try_own_kernel(work, engine));
-    if (trials.back().failure.empty()) compare(trials.back(), engine == kOwnKernel, work, expected);
-    if (!expected) break;  // what can't be compared isn't chosen
-  }
-  std::ranges::stable_sort(trials, {}, rank_of);
-  return trials;
-}
-
-EngineTrial InstructionTuner::try_own_kernel(const Work& work, const std::string& engine) {
+EngineTrial InstructionTuner::try_own_kernel(const Work& work) {
   Program alone{.buffers = work.program.buffers,
                 .instructions = {work.instruction},
                 .tensors = {},
@@ -221,7 +175,6 @@ EngineTrial InstructionTuner::try_own_kernel(const Work& work, const std::string
                 .layout = work.program.layout};
   Context context{device_, graph_, rule_, alone};
   Instruction& prepared = alone.instructions.front();
-  prepared.engine = engine;
   Binder bind_instruction;
   try {
     bind_instruction = prepare_instruction(context, prepared);
@@ -280,7 +233,7 @@ std::optional<Arena> InstructionTuner::make_room(const Program& program, const I
     memory_bytes_ = room_.arena_bytes;
   }
   Arena room(memory_.get(), room_);
-  fill_operands(graph_, program, instruction, room, device_.stream);
+  fill_operands(program, instruction, room, device_.stream);
   return room;
 }
 

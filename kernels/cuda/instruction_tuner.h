@@ -16,8 +16,6 @@
 
 namespace plumb::cuda {
 
-struct WrittenResults;
-
 // Times GPU work as in a training step: with operands in main memory, not in the L2 cache.
 class ColdTimer {
  public:
@@ -71,14 +69,8 @@ class InstructionTuner {
   std::vector<EngineTrial> try_convolution(const Work& work);
   // `best`: seconds of the fastest engine so far.
   EngineTrial try_plan(const ConvPlan& plan, const Work& work, std::optional<double> best);
-  // Of an engine just tried: keeps what the first one wrote that others are compared with. Our own kernel
-  // fails where it wrote other values.
-  void compare(EngineTrial& trial, bool is_reference, const Work& work,
-               std::optional<WrittenResults>& expected) const;
-  // Where there is one by products of warpgroups, too: that fails where it writes other values.
-  std::vector<EngineTrial> try_both_kernels(const Work& work);
-  // Our own kernel of this name, or a library's first product.
-  EngineTrial try_own_kernel(const Work& work, const std::string& engine);
+  // Our own kernel, or a library's first product.
+  EngineTrial try_own_kernel(const Work& work);
   // Fills in the trial's seconds, or why it failed. Throws Error with the engine's name if the GPU is no
   // longer usable.
   void run(EngineTrial& trial, const std::string& problem, const std::function<void()>& enqueue,
@@ -108,8 +100,7 @@ Tuning tune_instructions(InstructionTuner& tuner, const Graph& graph, const Desc
 
 // Fills the operands with random numbers of either sign in [0.5, 1), and those whose role is a state with
 // zeros. Zeros elsewhere would draw less power than a step's numbers, and so be multiplied at higher clocks.
-// In a convolution f32 operands are almost 0: where a ReLU follows, its engines then agree on what passes.
-void fill_operands(const Graph& graph, const Program& program, const Instruction& instruction,
-                   const Arena& arena, cudaStream_t stream);
+void fill_operands(const Program& program, const Instruction& instruction, const Arena& arena,
+                   cudaStream_t stream);
 
 }  // namespace plumb::cuda

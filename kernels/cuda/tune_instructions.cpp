@@ -1,7 +1,6 @@
 #include <set>
 
 #include "kernels/cuda/instruction_tuner.h"
-#include "kernels/cuda/written_results.h"
 
 namespace plumb::cuda {
 namespace {
@@ -57,11 +56,6 @@ Tuning tune_instructions(InstructionTuner& tuner, const Graph& graph, const Desc
 
   Tuning tuning = choose(tuner, graph, options, limits);
   tuning.trials = tuner.trials();
-  for (const auto& [problem, trials] : tuning.trials)
-    for (const EngineTrial& trial : trials)
-      if (trial.failure.starts_with(kOtherValues))
-        tuning.remarks.push_back("the engine " + trial.engine + " for " + problem + " is left out: it " +
-                                 trial.failure);
   return tuning;
 }
 

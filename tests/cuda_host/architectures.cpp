@@ -6,8 +6,5 @@ namespace plumb::cuda {
 std::string_view built_architectures() {
   return "50-virtual";
 }
-bool built_for_warpgroups() {
-  return true;
-}
 
 }  // namespace plumb::cuda

@@ -6,7 +6,6 @@
 #include <sstream>
 
 #include "kernels/cuda/plan/norm_partition.h"
-#include "kernels/cuda/written_results.h"
 #include "kernels/device.h"
 #include "tests/cuda_host/instruction_tuning.h"
 
@@ -66,31 +65,6 @@ TEST_F(InstructionTuning, TakesTheFastestAndPassesOverEnginesThatFail) {
   }
 }
 
-// Its place in the list doesn't matter, nor that it would be the fastest.
-TEST_F(InstructionTuning, PassesOverAnOwnKernelThatComputesOtherValues) {
-  const FakeEngine library{.name = "library", .seconds = 5}, other{.name = "other", .seconds = 7};
-  for (const bool wrong : {true, false}) {
-    const FakeEngine own{.name = kOwnKernel, .wrong = wrong};
-    for (const std::vector<FakeEngine>& engines : {std::vector{own, library, other}, {library, own, other}}) {
-      convolutions.plain = engines;
-      const Tuning tuning = tune(true);
-      EXPECT_EQ(chosen(tuning), (std::set<std::string>{wrong ? "library" : kOwnKernel}));
-      EXPECT_EQ(tuning.remarks.empty(), !wrong);
-      for (const auto& [problem, trials] : tuning.trials) {
-        if (!problem.starts_with("conv_")) continue;
-        ASSERT_EQ(trials.size(), 3U) << problem;
-        if (!wrong) continue;
-        const std::string& failure = trials.back().failure;
-        EXPECT_TRUE(failure.starts_with("computes other values than library: ")) << failure;
-        EXPECT_NE(failure.find("[5] is 2 instead of "), std::string::npos) << failure;
-        EXPECT_FALSE(trials.back().seconds);
-      }
-    }
-  }
-  convolutions.plain = {{.name = kOwnKernel, .wrong = true}};
-  EXPECT_EQ(chosen(tune(true)), (std::set<std::string>{kOwnKernel})) << "with nothing to compare it with";
-}
-
 // Layer by layer, with a reason.
 TEST_F(InstructionTuning, StoresTheOutputOfABlocksConvolutionWhoseProductsHaveNoRoom) {
   GraphBuilder builder({1, 6, 6, 64});
@@ -119,47 +93,6 @@ TEST_F(InstructionTuning, StoresTheOutputOfABlocksConvolutionWhoseProductsHaveNo
       precision = of, capability = capability_of;
       EXPECT_EQ(ends(time_engines), 2) << name_of(precision);
     }
-}
-
-// Where the GPU has products of warpgroups, a block's end with 256 inputs has two kernels of ours.
-TEST_F(InstructionTuning, ComparesBothKernelsOfABlocksEnd) {
-  GraphBuilder builder({3, 5, 5, 64});
-  ValueId value = builder.bottleneck(GraphBuilder::kImages, 256, 1);
-  graph_ = builder.classify(builder.bottleneck(value, 256, 1));
-  convolutions.plain = {{.name = "plain", .seconds = 1}};
-  capability = 90;
-  for (const Precision in : {Precision::fp16, Precision::bf16})
-    for (const int multiprocessors : {0, 8}) {
-      precision = in, warpgroup_multiprocessors = multiprocessors;
-      int ends = 0, walked = 0;
-      for (const auto& [problem, trials] : tune(true).trials) {
-        if (!problem.starts_with("block_end_")) continue;
-        ++ends;
-        for (const EngineTrial& trial : trials) {
-          walked += trial.engine == kOwnWarpgroupKernel;
-          EXPECT_EQ(trial.failure, "") << trial.engine << " for " << problem;
-          EXPECT_TRUE(trial.seconds) << trial.engine << " for " << problem;
-        }
-      }
-      EXPECT_EQ(ends, 5) << "an input, a norm or a product as the shortcut; gradients of 256 and 64 inputs";
-      EXPECT_EQ(walked, multiprocessors > 0 ? 2 : 0) << "an input as the shortcut; a gradient of 256 inputs";
-    }
-}
-
-// What sums that are almost 0 explain, and no more.
-TEST(WrittenResults, DifferInOneOfAThousandBytesOfAMask) {
-  const WrittenOperand mask{.name = "mask",
-                            .dtype = DType::u8,
-                            .row = 2000,
-                            .at = std::vector<std::int64_t>(2000),
-                            .values = std::vector<float>(2000, 7)};
-  const WrittenResults expected{.engine = "one", .operands = {mask}};
-  for (const int others : {0, 2, 3}) {
-    WrittenResults made = expected;
-    std::fill_n(made.operands[0].values.begin(), others, 6.0F);
-    EXPECT_EQ(difference(made, expected, {.count = 64, .dtype = DType::f16}),
-              others > 2 ? "more than a thousandth of mask's bytes differ" : "");
-  }
 }
 
 TEST_F(InstructionTuning, TimesNormsInTheLayoutOfTheRun) {
@@ -240,35 +173,6 @@ TEST_F(InstructionTuning, TheTableOfTrialsMarksWhatTheRunUses) {
       if (line.ends_with(",1") && line.find(std::string("\",\"") + engine) != std::string::npos)
         marked.insert(engine);
   EXPECT_EQ(marked, std::set<std::string>{"fast"}) << "fused engines lost, so that nothing runs them";
-}
-
-// Our own kernels and the library's engines, both as they are: nothing is called different that isn't.
-TEST_F(InstructionTuning, OwnKernelsComputeWhatTheLibraryDoes) {
-  setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
-  GraphBuilder b({2, 18, 18, 3});
-  ValueId out =
-      b.norm(b.conv(GraphBuilder::kImages, 64, {.kernel = 7, .stride = 2, .padding = 3}), Activation::relu);
-  for (int i = 0; i < 2; ++i) out = b.norm(b.conv(out, 64, {.kernel = 3, .padding = 1}), Activation::relu);
-  const Graph graph = b.classify(out);
-  std::set<std::string> own;  // instructions
-  for (const Precision in : {Precision::fp16, Precision::bf16}) {
-    const auto device = make_device({.choice = DeviceChoice::cuda});
-    const Tuning tuning = device->tune(graph, {}, {.precision = in}, {.time_engines = true});
-    for (const auto& [problem, trials] : tuning.trials)
-      for (const EngineTrial& trial : trials) {
-        if (!problem.starts_with("conv_") || trial.engine != kOwnKernel) continue;
-        EXPECT_EQ(trial.failure, "") << problem;
-        own.insert(problem.substr(0, problem.find(' ')) + problem.substr(problem.find(", kernel ")));
-      }
-  }
-  unsetenv("XDG_CACHE_HOME");
-  for (const char* problem : {"conv_forward, kernel 3, stride 1, padding 1, f16, gathers statistics",
-                              "conv_forward, kernel 3, stride 1, padding 1, bf16",
-                              "conv_backward_data, kernel 3, stride 1, padding 1, f16",
-                              "conv_norm_backward_data, kernel 3, stride 1, padding 1, f16",
-                              "conv_forward, kernel 7, stride 2, padding 3, f16, gathers statistics",
-                              "conv_backward_weights, kernel 7, stride 2, padding 3, bf16"})
-    EXPECT_TRUE(own.contains(problem)) << problem;
 }
 
 }  // namespace

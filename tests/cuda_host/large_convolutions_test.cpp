@@ -6,7 +6,6 @@
 #include "kernels/cuda/own/block_end.h"
 #include "kernels/cuda/own/depthwise.h"
 #include "kernels/cuda/own/stem.h"
-#include "kernels/cuda/own/window.h"
 #include "tests/cuda_host/corner_blocks.h"
 #include "tests/cuda_host/sparse_tensor.h"
 
@@ -116,79 +115,6 @@ TEST_F(LargeConvolutions, BlockEndsReachTheLastPixel) {
                      {}, {}, nullptr);
     EXPECT_EQ(d_in.from_end(0), passed ? 11 : 0);
   }
-}
-
-// A last weight of 3 meets a last pixel of 2, forward and back.
-TEST_F(LargeConvolutions, WideBlockEndsReachTheLastPixel) {
-  const BlockEndShape shape{.pixels = 17'920'000,
-                            .channels = kWideChannels,
-                            .outputs = kWideChannels,
-                            .second_outputs = kWideChannels};
-  const int multiprocessors = static_cast<int>(shape.pixels / kWalkRows / 4);  // 4 tiles to a block
-  const std::int64_t elements = shape.pixels * shape.channels;
-  SparseTensor in(DType::f16, elements), residual(DType::f16, elements), out(DType::f16, elements),
-      mask(DType::f16, elements / 16), weight(DType::f16, kWideChannels * kWideChannels),
-      scale_shift(DType::f32, 2 * kWideChannels), shift(DType::f32, kWideChannels + 1);
-  in.set_from_end(0, 2);
-  weight.set_from_end(0, 3);
-  residual.set_from_end(0, 5);
-  scale_shift.set_from_end(0, 1);
-  launch_block_end_walk(DType::f16, shape, multiprocessors,
-                        {.left = in.data(),
-                         .weight = weight.data(),
-                         .added = residual.data(),
-                         .scale_shift = scale_shift.floats(),
-                         .made_mask = reinterpret_cast<std::uint8_t*>(mask.data()),
-                         .out = out.data()},
-                        nullptr);
-  EXPECT_EQ(out.from_end(0), 12);
-  EXPECT_EQ(mask.data()[elements / 8 - 1], std::byte{0x80});
-  shift.set_from_end(0, 0.5);
-  launch_wide_block_end_through(DType::f16, shape,
-                                {.left = out.data(),
-                                 .weight = weight.data(),
-                                 .second_left = in.data(),
-                                 .second_weight = weight.data(),
-                                 .shift = shift.floats(),
-                                 .out = residual.data()},
-                                {}, nullptr);
-  EXPECT_EQ(residual.from_end(0), 36 + 3);
-}
-
-// A middle weight of 3 meets a last pixel of 2.
-TEST_F(LargeConvolutions, WindowsReachTheLastPixel) {
-  const WindowShape shape{.n = kBatch, .h = kHeight, .w = kHeight};
-  const int multiprocessors = static_cast<int>(window_tiles(shape) / 4);  // 4 tiles to a block
-  SparseTensor in(DType::f16, kActivations), out(DType::f16, kActivations),
-      weight(DType::f16, kWindowTaps * kWindowChannels * kWindowChannels),
-      sums(DType::f32, 2 * kWindowChannels),
-      partials(DType::f32,
-               static_cast<std::int64_t>(window_workspace(shape, multiprocessors) / sizeof(float)));
-  in.set_from_end(0, 2);
-  weight.set_from_end(kWindowTaps / 2 * kWindowChannels, 3);
-  launch_window_forward(DType::f16, shape, multiprocessors, in.data(), weight.data(), out.data(),
-                        sums.floats(), partials.floats(), nullptr);
-  EXPECT_EQ(out.from_end(0), 6);
-  EXPECT_EQ(sums.at(2 * kWindowChannels - 1), 36);
-  launch_window_backward_data(DType::f16, shape, multiprocessors, out.data(), weight.data(), in.data(), {},
-                              nullptr, nullptr);
-  EXPECT_EQ(in.from_end(0), 18);
-}
-
-// The last pixel of the input, 2, and the gradient one row up and one column to the left, 3, meet in the last
-// tap.
-TEST_F(LargeConvolutions, WindowsWeightsReadTheLastPixel) {
-  const WindowShape shape{.n = kBatch, .h = kHeight, .w = kHeight};
-  const int multiprocessors = static_cast<int>(window_tiles(shape) / 4);  // 4 tiles to a block
-  SparseTensor in(DType::f16, kActivations), d_out(DType::f16, kActivations),
-      d_weight(DType::f16, kWindowWeights),
-      partials(DType::f32,
-               static_cast<std::int64_t>(window_weights_workspace(shape, multiprocessors) / sizeof(float)));
-  in.set_from_end(0, 2);
-  d_out.set_from_end((kHeight + 1) * kWidth, 3);
-  launch_window_backward_weights(DType::f16, shape, multiprocessors, in.data(), d_out.data(),
-                                 partials.floats(), d_weight.data(), nullptr);
-  EXPECT_EQ(d_weight.from_end(0), 6);
 }
 
 }  // namespace

@@ -132,39 +132,5 @@ TEST(BlockEnd, ComesBeforeTheLibraryWhereItFits) {
             make_conv_engine({}).candidates(other, 0).engines[0].engine);
 }
 
-// The library's engines are proven, and without tuning the first one is taken.
-TEST(Windows, ComeAfterTheLibrarysFirstEngine) {
-  const ConvEngine both = with_window_kernels(make_conv_engine({}), 132);
-  ConvProblem problem{.n = 2,
-                      .h = 5,
-                      .w = 4,
-                      .c = 64,
-                      .out_h = 5,
-                      .out_w = 4,
-                      .out_c = 64,
-                      .kernel = 3,
-                      .padding = 1,
-                      .dtype = DType::f16};
-  const auto is_ours = [&](const ConvProblem& one) {
-    const ConvCandidates listed = both.candidates(one, 1 << 20);
-    return listed.engines.size() == 2 && listed.engines[1].engine == kOwnKernel;
-  };
-  EXPECT_TRUE(is_ours(problem));
-  EXPECT_NE(both.candidates(problem, 1 << 20).engines[0].engine, kOwnKernel);
-  EXPECT_NE(both.plan(problem, 1 << 20)->engine, kOwnKernel);
-  EXPECT_EQ(both.plan(problem, 1 << 20, kOwnKernel)->engine, kOwnKernel);
-  ConvProblem other = problem;
-  other.fusion.normalizes_input = true;
-  EXPECT_FALSE(is_ours(other));
-  other = problem, other.c = 128;
-  EXPECT_FALSE(is_ours(other));
-  other = problem, other.dtype = DType::f32;
-  EXPECT_FALSE(is_ours(other));
-  other = problem, other.pass = ConvPass::backward_weights;
-  EXPECT_TRUE(is_ours(other));
-  other.fusion.normalizes_input = true;
-  EXPECT_FALSE(is_ours(other));
-}
-
 }  // namespace
 }  // namespace plumb::cuda

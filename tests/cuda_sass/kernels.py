@@ -20,7 +20,6 @@ import sys
 from typing import NamedTuple
 
 ARCHITECTURES = (80, 90)
-WARPGROUPS = 90  # the only architecture with HGMMA
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WHEELS = (
     "nvidia-cuda-cuobjdump==13.5.37 38780fee50863252a0b8926357faa91615ca1c8346490563f33a06100cd73f58",
@@ -39,7 +38,6 @@ class Row(NamedTuple):
     narrow: str = ""  # narrower accesses that main parts may have
     straight: bool = False
     copies: int = 0  # least 16-byte copies to shared memory in the whole kernel
-    products: int = 0  # least HGMMA in the whole kernel
     stack: int = 0  # most bytes of local memory
 
 
@@ -103,17 +101,11 @@ TABLE = (
     Row("stem_forward<*>", stores=8, copies=9, narrow="load 8"),
     Row("stem_weights<*>", copies=9, narrow="store 4, store 8", straight=True),
     # Block ends. Narrow: shifts of channels, once; one sum per channel and 128 pixels; bytes of masks.
-    Row("block_end<*,(End)0,EndTile<128,128>,0>", stores=8, copies=24, straight=True),
-    Row("block_end<*,(End)0,EndTile<128,128>,*>", stores=8, copies=24, narrow="store 4", straight=True),
-    Row("block_end<*,(End)1,EndTile<128,128>,0>", stores=8, copies=24, narrow="load 4, store 1", straight=True),
-    Row("block_end<*,(End)2,EndTile<128,128>,2>", stores=8, copies=24, narrow="load 4, store 4", straight=True),
-    Row("block_end<*,(End)2,EndTile<64,128>,2>", stores=4, copies=12, narrow="load 4, store 4", straight=True),
-    Row("block_end<*,(End)2,EndTile<256,128>,2>", stores=16, copies=24, narrow="load 4, store 4", straight=True,
-        products=8),
-    Row("block_end_walk<*>", stores=8, copies=16, narrow="load 4, store 1", products=16),
-    # 3x3 convolutions of 64 channels. Narrow: sums of two channels, once.
-    Row("window_products<*>", stores=15, copies=11, products=36),
-    Row("window_weights<*>", copies=12, narrow="store 8", straight=True, products=42),
+    Row("block_end<*,(End)0,EndTile<128>,0>", stores=8, copies=24, straight=True),
+    Row("block_end<*,(End)0,EndTile<128>,*>", stores=8, copies=24, narrow="store 4", straight=True),
+    Row("block_end<*,(End)1,EndTile<128>,0>", stores=8, copies=24, narrow="load 4, store 1", straight=True),
+    Row("block_end<*,(End)2,EndTile<128>,2>", stores=8, copies=24, narrow="load 4, store 4", straight=True),
+    Row("block_end<*,(End)2,EndTile<64>,2>", stores=4, copies=12, narrow="load 4, store 4", straight=True),
     # Narrow: a coefficient of 4 weights, a bound, 4 factors, 16 rows of an input's weights.
     Row("product_norm_statistics<*,16>", loads=16, narrow="load 4, store 2, store 4, store 8"),
     Row("product_norm_factors<*,16>", loads=16, narrow="load 4, store 8"),
@@ -126,7 +118,7 @@ class Kernel:
     """One architecture's code of a kernel."""
 
     def __init__(self):
-        self.stack = self.products = self.copies = self.instructions = 0
+        self.stack = self.copies = self.instructions = 0
         self.accesses = []  # (address, "load 4")
         self.branches = []  # (address, target)
 
@@ -160,7 +152,6 @@ def read_kernels(text):
 
 def add_instruction(kernel, address, opcode, operands):
     kernel.instructions += 1
-    kernel.products += opcode[0] == "HGMMA"
     kernel.copies += opcode[0] == "LDGSTS" and "128" in opcode
     target = re.search(r"0x([0-9a-f]+)\s*$", operands)
     if opcode[0] == "BRA" and target:
@@ -215,7 +206,6 @@ def differences(kernel, row):
             ("load 16", most["load 16"], row.loads),
             ("store 16", most["store 16"], row.stores),
             ("copy 16", kernel.copies, row.copies),
-            ("HGMMA", kernel.products, row.products),
         )
         if count < least
     ]
@@ -234,7 +224,7 @@ def failures(kernels, table):
         wrong = []
         if kernel.stack > row.stack:
             wrong.append(f"{kernel.stack} bytes of local memory per thread, at most {row.stack} allowed")
-        if listed and row.stack == 0 and (row.products == 0 or architecture == WARPGROUPS):
+        if listed and row.stack == 0:
             wrong += differences(kernel, row)
         found += [f"sm_{architecture} {name}: {one}" for one in wrong]
     return found + [f"sm_{architecture} no kernel matches the row {row}" for architecture, row in sorted(unmatched)]

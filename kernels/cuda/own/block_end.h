@@ -65,11 +65,4 @@ void launch_block_end_forward(DType dtype, const BlockEndShape& shape, const End
 void launch_block_end_through(DType dtype, const BlockEndShape& shape, const EndAddresses& tensors,
                               const NormBackward& norm, cudaStream_t stream);
 
-// The same two by products of warpgroups (block_end_shape.h), for compute capability 9.0: of 256 outputs and
-// a multiple of 256 channels with a shortcut that isn't normalized; of 256 channels.
-void launch_block_end_walk(DType dtype, const BlockEndShape& shape, int multiprocessors,
-                           const EndAddresses& tensors, cudaStream_t stream);
-void launch_wide_block_end_through(DType dtype, const BlockEndShape& shape, const EndAddresses& tensors,
-                                   const NormBackward& norm, cudaStream_t stream);
-
 }  // namespace plumb::cuda

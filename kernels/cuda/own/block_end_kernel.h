@@ -15,14 +15,11 @@ namespace plumb::cuda {
 // reads 2 bytes of `added` and 2 * outputs / channels of the left factors, writes 2; reads or writes a bit of
 // the mask; for each norm 2 more of its input, and 4 bytes for each sum of a channel over 128 pixels. Bound
 // by memory up to 128 outputs; above, the factors, which each block reads from the L2 cache, take as long.
-// Tiles of 256 channels, by products of warpgroups, read three fourths as many of them.
 template <typename T, End kEnd, typename Tile, int kSums>
-__global__ void __launch_bounds__(kBlockEndThreads, Tile::kByWarpgroups ? 1 : 2)
-    block_end(BlockEndShape shape, EndTensors<T> tensors) {
+__global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape shape, EndTensors<T> tensors) {
   constexpr int kChannels = Tile::kChannels, kRowChunks = Tile::kRowChunks,
                 kStages = block_end_stages(kChannels);
-  constexpr int kLeftChunks =
-      kFactorChunks * (Tile::kByWarpgroups ? plane_chunks(kBlockEndRows) : kBlockEndRows);
+  constexpr int kLeftChunks = kFactorChunks * kBlockEndRows;
   constexpr bool kAdds = !has_second_product(kEnd);
   uint4* const bits = gpu::dynamic_shared<uint4>();
   auto* const line = reinterpret_cast<float*>(bits);
@@ -50,16 +47,9 @@ __global__ void __launch_bounds__(kBlockEndThreads, Tile::kByWarpgroups ? 1 : 2)
       hold_rows<kRowChunks, kBlockEndRows>(from + first(), shape.channels, rows, into);
     };
     const auto hold_factors = [&](const T* left, const T* weight, int outputs, int output) {
-      if constexpr (Tile::kByWarpgroups) {
-        hold_planes<kFactorChunks, kBlockEndRows, Tile::kWarpTiles>(left + first_pixel * outputs + output,
-                                                                    outputs, rows, into);
-        hold_planes<kRowChunks, kBlockEndStep, 1>(weight + output * shape.channels + first_channel,
-                                                  shape.channels, kBlockEndStep, into + kLeftChunks);
-      } else {
-        hold_rows<kFactorChunks, kBlockEndRows>(left + first_pixel * outputs + output, outputs, rows, into);
-        hold_rows<kRowChunks, kBlockEndStep>(weight + output * shape.channels + first_channel, shape.channels,
-                                             kBlockEndStep, into + kLeftChunks);
-      }
+      hold_rows<kFactorChunks, kBlockEndRows>(left + first_pixel * outputs + output, outputs, rows, into);
+      hold_rows<kRowChunks, kBlockEndStep>(weight + output * shape.channels + first_channel, shape.channels,
+                                           kBlockEndStep, into + kLeftChunks);
     };
     if (item < second_steps)
       hold_factors(tensors.second_left, tensors.second_weight, shape.second_outputs, item * kBlockEndStep);
@@ -91,7 +81,6 @@ __global__ void __launch_bounds__(kBlockEndThreads, Tile::kByWarpgroups ? 1 : 2)
       gpu::wait_for_copy_groups<kStages - 1>();
     else
       gpu::wait_for_copy_groups<kStages - 2>();
-    if constexpr (Tile::kByWarpgroups) gpu::share_with_products();
     __syncthreads();
     if (step > 0) {  // the stage of the step before is free
       hold(step + kStages - 1, stage(turn_after(turn, kStages - 1)));
@@ -99,10 +88,7 @@ __global__ void __launch_bounds__(kBlockEndThreads, Tile::kByWarpgroups ? 1 : 2)
     }
     if (leaves_mask(kEnd) && step == 0) add_shift<Tile>(sums, 0, line);
     if (kEnd == End::through && step == second_steps) add_shift<Tile>(sums, line[kPowerAt], line);
-    if constexpr (Tile::kByWarpgroups)
-      multiply_planes<T, Tile, kBlockEndStep>(stage(turn), stage(turn) + kLeftChunks, sums);
-    else if (has_pixels)
-      multiply_step<T, Tile>(stage(turn), stage(turn) + kLeftChunks, sums);
+    if (has_pixels) multiply_step<T, Tile>(stage(turn), stage(turn) + kLeftChunks, sums);
   }
   OwnPixels<T, Tile> own_shortcut_in;
   if constexpr (kSums > 2)

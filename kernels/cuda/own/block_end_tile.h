@@ -23,22 +23,19 @@ __device__ inline int own_warp() {
 }
 
 // A tile, and how its 4 x 2 warps share it out.
-template <int kTileChannels, int kTileRows = kBlockEndRows>
+template <int kTileChannels>
 struct EndTile {
-  static constexpr int kRows = kTileRows, kChannels = kTileChannels;
-  static constexpr bool kByWarpgroups = kChannels > kBlockEndChannels;
-  static constexpr int kRowChunks = kChannels / 8;  // of a pixel's or a weight's channels
-  static constexpr int kWarpTiles = kRows / 64;     // of 16 pixels
+  static constexpr int kChannels = kTileChannels;
+  static constexpr int kRowChunks = kChannels / 8;       // of a pixel's or a weight's channels
+  static constexpr int kWarpTiles = kBlockEndRows / 64;  // of 16 pixels
   static constexpr int kWarpRows = 16 * kWarpTiles, kWarpChunks = kRowChunks / 2;
   static constexpr int kStoredRows = 32 / kWarpChunks;                   // of a warp, at once
   static constexpr int kSummingThreads = kBlockEndThreads / kRowChunks;  // that sum the same channels
   static constexpr int kOwnPixels = kWarpRows / kStoredRows;             // that a thread stores
 
   // Of the warp's part.
-  __device__ static int first_row() { return (kByWarpgroups ? own_warp() % 4 : own_warp() / 2) * kWarpRows; }
-  __device__ static int first_chunk() {
-    return (kByWarpgroups ? own_warp() / 4 : own_warp() % 2) * kWarpChunks;
-  }
+  __device__ static int first_row() { return own_warp() / 2 * kWarpRows; }
+  __device__ static int first_chunk() { return own_warp() % 2 * kWarpChunks; }
 };
 
 // What follows the product.
@@ -73,23 +70,6 @@ __device__ void hold_rows(const T* from, int stride, int rows, uint4* held) {
 #pragma unroll
   for (int down = 0; down < kRows; down += kRowsAtOnce)
     gpu::copy_to_shared(held + down * kRowChunks, from + min(row + down, rows - 1) * stride, true);
-}
-
-// The same as planes, which products of warpgroups read (block_end_shape.h). Of 16 rows in turn the first
-// ones go to each of kTiles products, which have 64 rows each: so a warp's sums are of adjacent rows.
-template <int kRowChunks, int kRows, int kTiles, typename T>
-__device__ void hold_planes(const T* from, int stride, int rows, uint4* held) {
-  constexpr int kRowsAtOnce = kBlockEndThreads / kRowChunks;
-  const int first = static_cast<int>(threadIdx.x / kRowChunks),
-            chunk = static_cast<int>(threadIdx.x % kRowChunks);
-  held += chunk * plane_chunks(kRows);
-  from += chunk * 8;
-#pragma unroll
-  for (int down = 0; down < kRows; down += kRowsAtOnce) {
-    const int row = first + down;
-    gpu::copy_to_shared(held + row / 16 % kTiles * 64 + row / (16 * kTiles) * 16 + row % 16,
-                        from + min(row, rows - 1) * stride, true);
-  }
 }
 
 // As hold_rows() for a grid of pixels, from the image's pixel `first` on; zeros for all others.
@@ -151,29 +131,6 @@ __device__ void multiply_step(const uint4* left, const uint4* weights, WarpSums<
       }
     }
   }
-}
-
-// += left weight of kDepth factors, by products of warpgroups, from planes.
-template <typename T, typename Tile, int kDepth>
-__device__ void multiply_planes(const uint4* left, const uint4* weights, WarpSums<Tile>& sums) {
-  constexpr int kEight = 128, kLeftPlane = plane_chunks(Tile::kRows), kPlane = plane_chunks(kDepth);
-  const std::uint64_t pixels = gpu::matrix_at(left, 16 * kLeftPlane, kEight);
-  const std::uint64_t factors = gpu::matrix_at(weights + Tile::first_chunk() * kPlane, kEight, 16 * kPlane);
-  const auto of_tile = [&](int tile) -> auto& {
-    return reinterpret_cast<float(&)[gpu::kWideSums]>(sums[tile]);
-  };
-#pragma unroll
-  for (int tile = 0; tile < Tile::kWarpTiles; ++tile) gpu::keep_in_order(of_tile(tile));
-  gpu::begin_products();
-#pragma unroll
-  for (int part = 0; part < kDepth / 16; ++part) {
-#pragma unroll
-    for (int tile = 0; tile < Tile::kWarpTiles; ++tile)
-      gpu::multiply_warpgroup<T>(of_tile(tile), pixels + part * 2 * kLeftPlane + tile * 64,
-                                 factors + part * 16);
-  }
-  gpu::end_product_group();
-  gpu::wait_for_product_groups<0>();
 }
 
 // The channels of the tile that a lane has in a warp's chunk of sums: this one and the next.

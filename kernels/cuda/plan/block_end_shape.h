@@ -20,8 +20,7 @@ struct BlockEndShape {
 // A block computes a tile of 128 pixels x 128 channels by 4 x 2 warps; a warp has 32 pixels x 64 channels.
 // Products are summed in steps of 64 factors. The gradient of a block end's input may have 64 channels, and
 // then tiles of 64. With 128 channels and more those are slower: 0.165 ms instead of 0.141 for 128 channels
-// at 28x28 pixels and batch 256 on an H200 (two GPUs, 2 % apart; output not kept). By products of warpgroups
-// tiles have 256 channels.
+// at 28x28 pixels and batch 256 on an H200 (two GPUs, 2 % apart; output not kept).
 inline constexpr int kBlockEndThreads = 256;
 inline constexpr int kBlockEndRows = 128;      // pixels of a tile
 inline constexpr int kBlockEndChannels = 128;  // channels are a multiple of it; cuBLASLt wants the same
@@ -31,39 +30,16 @@ inline constexpr int kBlockEndStep = 64;       // outputs are a multiple of it
 inline constexpr int kMostProductInputs = 1024, kMostProductOutputs = 4096;
 
 // Shared memory holds a mask of the tile or what goes with its channels, and so many stages in elements of 2
-// bytes: as many as two blocks of a multiprocessor have room for, or one with 256 channels. A step's factors
-// take one, then what is added to the tile, which the tile replaces, and a norm's input.
+// bytes: as many as two blocks of a multiprocessor have room for. A step's factors take one, then what is
+// added to the tile, which the tile replaces, and a norm's input.
 constexpr int block_end_stages(int tile_channels) {
   return tile_channels < kBlockEndChannels ? 4 : 3;
 }
 constexpr int block_end_stage_bytes(int tile_channels) {
-  return tile_channels > kBlockEndChannels ? 2 * kBlockEndRows * tile_channels
-                                           : 2 * kBlockEndStep * (kBlockEndRows + tile_channels);
+  return 2 * kBlockEndStep * (kBlockEndRows + tile_channels);
 }
 constexpr int block_end_shared_bytes(int tile_channels) {
   return kBlockEndRows * 16 + block_end_stages(tile_channels) * block_end_stage_bytes(tile_channels);
-}
-
-// By products of warpgroups, for compute capability 9.0: the gradient of a block end's 256 inputs, and the
-// output of a block with 256 inputs and a multiple of 256 channels. The latter's blocks have 256 channels
-// each and walk over tiles of 64 pixels. They hold all weights of their channels, the inputs of two tiles,
-// what is added to one, and a shift. Products read planes: a chunk of 16 bytes of every row, then the next
-// chunks. An odd number of them spreads a row's over all banks.
-inline constexpr int kWideChannels = 256, kWalkRows = 64;
-constexpr int plane_chunks(int rows) {
-  return rows + 1;
-}
-inline constexpr int kWideChunks = kWideChannels / 8;  // of a row
-inline constexpr int kWalkWeightChunks = kWideChunks * plane_chunks(kWideChannels);
-inline constexpr int kWalkInputChunks = kWideChunks * plane_chunks(kWalkRows);
-inline constexpr int kWalkSharedBytes =
-    16 * (kWalkWeightChunks + 2 * kWalkInputChunks + kWalkRows * kWideChunks) + 4 * kWideChannels;
-static_assert(kWalkSharedBytes <= 227 << 10);
-// Neighboring blocks have the same pixels.
-constexpr std::int64_t walk_blocks(const BlockEndShape& shape, int multiprocessors) {
-  const int across = shape.channels / kWideChannels;
-  return across *
-         std::min(divide_up(shape.pixels, kWalkRows), std::int64_t{std::max(multiprocessors / across, 1)});
 }
 
 // Sums are left by rows of tiles, [rows, sums, channels] in f32.

@@ -46,7 +46,5 @@ void require_architecture(int compute_capability, std::string_view list, const s
 // Architectures of this program's kernels, in that form: from architectures.cpp (nvcc) or
 // tests/cuda_host/architectures.cpp.
 std::string_view built_architectures();
-// Whether the kernels with products of warpgroups were compiled for sm_90a: where 90 is among them.
-bool built_for_warpgroups();
 
 }  // namespace plumb::cuda

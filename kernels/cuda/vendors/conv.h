@@ -24,7 +24,6 @@ struct GemmEngine;
 
 // The engine of what our own kernels compute. Times are cached by this name.
 inline constexpr const char* kOwnKernel = "plumbline";
-inline constexpr const char* kOwnWarpgroupKernel = "plumbline wgmma";  // where there are two
 // Raise it with every change to our kernels that changes their times, or adds one: the cache of engines then
 // starts from nothing.
 inline constexpr int kOwnKernelsVersion = 3;
@@ -118,10 +117,5 @@ ConvEngine with_stem_kernels(ConvEngine convolutions, int multiprocessors);
 // `convolutions`, plus our own kernel for products that complete a gradient (block_end.h), listed first. Only
 // GPUs of compute capability 8.0 and more have such problems (fusion_support()).
 ConvEngine with_block_end_kernels(ConvEngine convolutions);
-
-// `convolutions`, plus our own kernels for 3x3 convolutions of 64 channels (window.h), listed second: only
-// tuning, which checks its values, chooses it. For GPUs of compute capability 9.0, where
-// built_for_warpgroups(), with so many multiprocessors.
-ConvEngine with_window_kernels(ConvEngine convolutions, int multiprocessors);
 
 }  // namespace plumb::cuda

@@ -79,8 +79,6 @@ void Block::run_block() {
     warps_[w].there = lanes == kWarpLanes ? ~0U : (1U << lanes) - 1;
     warps_[w].waiting = 0;
   }
-  named_barriers_ = {};
-  ++blocks_run_;
   begun_ = ended_ = brought_true_ = 0;
   begins_first_ = random_() % 2 == 0;
   host_.switch_to(next_worker().fiber);
@@ -173,19 +171,6 @@ unsigned Block::synchronize(bool predicate, std::source_location where) {
   return counted_true_;  // overwritten only at the next barrier, after all threads have read it
 }
 
-void Block::meet(std::size_t barrier, unsigned threads, bool waits, std::source_location where) {
-  NamedBarrier& named = named_barriers_.at(barrier);
-  current_->waits_at = where;
-  if (threads % kWarpLanes != 0) give_up("a barrier is for whole warps " + who_waits());
-  if (++named.arrived < threads) {
-    if (!waits) return;
-    named.waiting.push_back(current_);
-    return wait(where);
-  }
-  ready_.insert(ready_.end(), named.waiting.begin(), named.waiting.end());
-  named = {};
-}
-
 bool Block::has_met(const Warp& warp, unsigned lane) const {
   const std::uint32_t needed = warp.mask[lane] & warp.there;
   if ((warp.waiting & needed) != needed) return false;
@@ -242,10 +227,6 @@ std::string Block::who_waits() const {
   if (!at_barrier_.empty())
     text = std::to_string(at_barrier_.size()) + " of " + std::to_string(threads_) + " threads wait at " +
            line_of(at_barrier_.front()->waits_at) + " for a barrier that the others never reach";
-  for (const NamedBarrier& named : named_barriers_)
-    if (!named.waiting.empty())
-      text += (text.empty() ? "" : "; ") + std::to_string(named.waiting.size()) + " threads wait at " +
-              line_of(named.waiting.front()->waits_at) + " for a named barrier that others never reach";
   for (const Warp& warp : warps_) {
     for (unsigned lane = 0; lane < kWarpLanes; ++lane) {
       if ((warp.waiting >> lane & 1U) == 0) continue;

@@ -66,15 +66,11 @@ class Block {
 
   // __syncthreads and its variants: returns how many threads passed true.
   unsigned synchronize(bool predicate, std::source_location where);
-  // Counts the thread at one of the named barriers, and waits there if asked, until `threads` have come.
-  void meet(std::size_t barrier, unsigned threads, bool waits, std::source_location where);
   // Each lane in `mask` contributes a value and gets combine's result.
   std::uint64_t exchange(std::uint32_t mask, std::uint64_t value, std::uint32_t source, Warp::Combine combine,
                          std::source_location where);
   unsigned lane() const { return current_->thread % kWarpLanes; }
   std::byte* shared() { return shared_.get(); }
-  std::size_t shared_bytes() const { return shared_bytes_; }
-  std::uint64_t blocks_run() const { return blocks_run_; }  // so far, the running one included
 
  private:
   static void work();  // a worker fiber's loop: runs threads until all have started
@@ -103,16 +99,10 @@ class Block {
   unsigned threads_ = 0, begun_ = 0, ended_ = 0;
   bool begins_first_ = true;  // new threads start before waiting ones resume
   std::vector<Warp> warps_;
-  struct NamedBarrier {
-    unsigned arrived = 0;
-    std::vector<Worker*> waiting;
-  };
-  std::array<NamedBarrier, 16> named_barriers_;
   std::vector<Worker*> at_barrier_;
   unsigned brought_true_ = 0, counted_true_ = 0;
   std::unique_ptr<std::byte[]> shared_;
   std::size_t shared_bytes_ = 0;
-  std::uint64_t blocks_run_ = 0;
   std::string failure_;
   bool corners_only_ = false;
   std::mt19937 random_{order_seed()};

@@ -18,7 +18,6 @@
 #include "tests/cuda_host/emulated/device_functions.h"
 #include "tests/cuda_host/emulated/matrix_functions.h"
 #include "tests/cuda_host/emulated/warp_functions.h"
-#include "tests/cuda_host/emulated/warpgroup_functions.h"
 
 // Outside nvcc, CUDA's headers define __global__, __device__ and the like as nothing.
 #undef __shared__
@@ -31,10 +30,6 @@
 #define warpSize 32
 
 namespace plumb::gpu {
-
-inline constexpr int kWarpgroupSums = 116;  // of a thread: 64 rows of 232 columns
-inline constexpr int kSquareSums = 32;      // 64 rows of 64 columns
-inline constexpr int kWideSums = 64;        // 64 rows of 128 columns
 
 namespace emulated {
 // Checks the launch configuration as the driver would. A launch on the null stream runs at once and throws
@@ -95,67 +90,6 @@ template <typename T>
 void multiply_add(float (&sums)[4], const unsigned (&a)[4], unsigned b0, unsigned b1,
                   std::source_location at = std::source_location::current()) {
   emulated::multiply_add(sums, a, b0, b1, std::is_same_v<T, __nv_bfloat16>, at);
-}
-
-inline void store_transposed_matrices(void* row, const unsigned (&from)[4],
-                                      std::source_location at = std::source_location::current()) {
-  emulated::store_transposed_matrices(row, from, at);
-}
-
-inline void meet(int barrier, int threads, std::source_location at = std::source_location::current()) {
-  emulated::block().meet(static_cast<std::size_t>(barrier), static_cast<unsigned>(threads), true, at);
-}
-inline void arrive(int barrier, int threads, std::source_location at = std::source_location::current()) {
-  emulated::block().meet(static_cast<std::size_t>(barrier), static_cast<unsigned>(threads), false, at);
-}
-
-inline std::uint64_t matrix_at(const void* first, int leading_bytes, int stride_bytes) {
-  return emulated::describe_matrix(first, leading_bytes, stride_bytes);
-}
-inline void share_with_products() {
-  emulated::share_with_products();
-}
-inline void begin_products() {
-  emulated::begin_products();
-}
-template <int kCount>
-void keep_in_order(float (&)[kCount]) {}
-inline void end_product_group() {
-  emulated::end_product_group();
-}
-template <int kOpen>
-void wait_for_product_groups() {
-  emulated::wait_for_product_groups(kOpen);
-}
-template <typename T, bool kTransposed>
-void multiply_warpgroup(float (&sums)[kWarpgroupSums], std::uint64_t a, std::uint64_t b, bool adds,
-                        std::source_location at = std::source_location::current()) {
-  emulated::multiply_warpgroup({.sums = sums,
-                                .a = {.descriptor = a, .depth_is_adjacent = !kTransposed},
-                                .b = {.descriptor = b},
-                                .adds = adds,
-                                .bf16 = std::is_same_v<T, __nv_bfloat16>},
-                               at);
-}
-template <typename T>
-void multiply_warpgroup(float (&sums)[kSquareSums], const unsigned (&a)[4], std::uint64_t b,
-                        std::source_location at = std::source_location::current()) {
-  emulated::multiply_warpgroup({.sums = sums,
-                                .a = {.registers = a},
-                                .b = {.descriptor = b, .depth_is_adjacent = false},
-                                .adds = true,
-                                .bf16 = std::is_same_v<T, __nv_bfloat16>},
-                               at);
-}
-template <typename T>
-void multiply_warpgroup(float (&sums)[kWideSums], std::uint64_t a, std::uint64_t b,
-                        std::source_location at = std::source_location::current()) {
-  emulated::multiply_warpgroup({.sums = sums,
-                                .a = {.descriptor = a},
-                                .b = {.descriptor = b, .depth_is_adjacent = false},
-                                .adds = true,
-                                .bf16 = std::is_same_v<T, __nv_bfloat16>},
-                               at);
 }
 
 template <typename... Parameters, typename... Arguments>

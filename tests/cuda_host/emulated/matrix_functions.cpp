@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "tests/cuda_host/emulated/block.h"
-#include "tests/cuda_host/emulated/warpgroup_functions.h"
 
 namespace plumb::gpu::emulated {
 namespace {
@@ -20,10 +19,6 @@ struct Load {
   const std::uint16_t* row = nullptr;
   unsigned (*into)[4] = nullptr;
   bool transposed = false;
-};
-struct Store {
-  std::uint16_t* row = nullptr;
-  const unsigned (*from)[4] = nullptr;
 };
 struct Product {
   float (*sums)[4] = nullptr;
@@ -49,7 +44,6 @@ void finish(std::vector<Copy>& copies, std::size_t count) {
     const Copy& copy = copies[i];
     if (copy.into && copy.there) std::memcpy(copy.into, copy.from, 16);
     if (copy.into && !copy.there) std::memset(copy.into, 0, 16);
-    if (copy.into) note_copied(copy.into);
   }
   copies.erase(copies.begin(), copies.begin() + static_cast<std::ptrdiff_t>(count));
 }
@@ -78,12 +72,11 @@ void load_for_all(Warp& warp, std::uint32_t) {
   }
 }
 
-void store_for_all(Warp& warp, std::uint32_t) {
-  for (std::size_t lane = 0; lane < kWarpLanes; ++lane)
-    for (std::size_t matrix = 0; matrix < 4; ++matrix)
-      for (std::size_t i = 0; i < 2; ++i)
-        brought_by<Store>(warp, matrix * 8 + lane % 4 * 2 + i).row[lane / 4] =
-            static_cast<std::uint16_t>((*brought_by<Store>(warp, lane).from)[matrix] >> (16 * i));
+// One of two packed f16 or bf16.
+float half_of(unsigned pair, std::size_t which, bool bf16) {
+  const auto bits = static_cast<std::uint16_t>(which == 0 ? pair : pair >> 16);
+  if (bf16) return std::bit_cast<float>(std::uint32_t{bits} << 16);
+  return static_cast<float>(std::bit_cast<_Float16>(bits));
 }
 
 void multiply_for_all(Warp& warp, std::uint32_t) {
@@ -108,12 +101,6 @@ void multiply_for_all(Warp& warp, std::uint32_t) {
 }
 
 }  // namespace
-
-float half_of(unsigned pair, std::size_t which, bool bf16) {
-  const auto bits = static_cast<std::uint16_t>(which == 0 ? pair : pair >> 16);
-  if (bf16) return std::bit_cast<float>(std::uint32_t{bits} << 16);
-  return static_cast<float>(std::bit_cast<_Float16>(bits));
-}
 
 void start_copy(void* into, const void* from, bool there) {
   require_16_bytes(into);
@@ -141,12 +128,6 @@ void load_matrices(unsigned (&into)[4], const void* row, bool transposed, std::s
   require_16_bytes(row);
   Load load{static_cast<const std::uint16_t*>(row), &into, transposed};
   block().exchange(kAllLanes, reinterpret_cast<std::uintptr_t>(&load), 0, load_for_all, where);
-}
-
-void store_transposed_matrices(void* row, const unsigned (&from)[4], std::source_location where) {
-  require_16_bytes(row);
-  Store store{static_cast<std::uint16_t*>(row), &from};
-  block().exchange(kAllLanes, reinterpret_cast<std::uintptr_t>(&store), 0, store_for_all, where);
 }
 
 void multiply_add(float (&sums)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, bool bf16,

@@ -15,9 +15,6 @@ void finish_copies();
 void finish_copy_groups(int open);
 
 void load_matrices(unsigned (&into)[4], const void* row, bool transposed, std::source_location where);
-void store_transposed_matrices(void* row, const unsigned (&from)[4], std::source_location where);
-// One of two packed f16 or bf16.
-float half_of(unsigned pair, std::size_t which, bool bf16);
 // The operands are f16 or bf16. Sums 16 products in f32, then adds the result.
 void multiply_add(float (&sums)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, bool bf16,
                   std::source_location where);
