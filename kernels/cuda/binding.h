@@ -100,6 +100,8 @@ Binder prepare_instruction(Context& context, Instruction& instruction);
 // One overload per instruction; a missing one doesn't compile.
 Binder prepare_conv(Context& context, Instruction& instruction);       // by a library's engine
 Binder prepare_depthwise(Context& context, Instruction& instruction);  // groups = channels
+Binder prepare_block_end(Context& context, Instruction& instruction,
+                         const ConvBackwardData& conv);  // with a mask
 Binder prepare(Context& context, Instruction& instruction, const BatchNormStatistics& norm);
 Binder prepare(Context& context, Instruction& instruction, const BatchNormFinalize& norm);
 Binder prepare(Context& context, Instruction& instruction, const BatchNormApply& norm);

@@ -116,6 +116,46 @@ Binder prepare_products(Context& context, Instruction& instruction, const BlockE
 
 }  // namespace
 
+// The gradient of a block's end, which a convolution completes.
+Binder prepare_block_end(Context& context, Instruction& instruction, const ConvBackwardData& conv) {
+  const ProductNormShape product = product_shape(context, instruction);
+  const std::vector<std::int64_t>&dims = context.buffer(conv.d_in).dims,
+        &added_dims = context.buffer(*conv.added).dims;
+  const BlockEndShape shape{
+      .pixels = product.pixels,
+      .channels = product.inputs,
+      .outputs = product.outputs,
+      .added_grid = {static_cast<int>(dims.at(2)), static_cast<int>(dims.at(3)), dims == added_dims ? 0 : 1}};
+  instruction.workspace_bytes = block_end_workspace(
+      shape, conv.d_bias.has_value() + conv.norm_in.has_value() + conv.shortcut_in.has_value());
+  return launching(context, [=, dtype = context.dtype(conv.d_in)](const Arena& arena, cudaStream_t stream) {
+    float* const coefficients = arena.optional<float>(conv.coefficients);
+    launch_block_end(
+        dtype, shape,
+        {.left = arena.data(conv.d_out),
+         .weight = arena.data(conv.weight),
+         .added = arena.optional(conv.added),
+         .mask = arena.optional(conv.relu_mask),
+         .out = arena.data(conv.d_in),
+         .norm_in = arena.optional(conv.norm_in),
+         .shortcut_in = arena.optional(conv.shortcut_in),
+         .partials = arena.workspace<float>()},
+        {.scale = arena.optional<float>(conv.scale),
+         .mean = arena.optional<float>(conv.mean),
+         .inv_std = arena.optional<float>(conv.inv_std),
+         .d_scale = arena.optional<float>(conv.d_scale),
+         .d_bias = arena.optional<float>(conv.d_bias),
+         .coefficients = coefficients},
+        {.scale = arena.optional<float>(conv.shortcut_scale),
+         .mean = arena.optional<float>(conv.shortcut_mean),
+         .inv_std = arena.optional<float>(conv.shortcut_inv_std),
+         .d_scale = arena.optional<float>(conv.d_shortcut_scale),
+         .d_bias = arena.optional<float>(conv.d_shortcut_bias),
+         .coefficients = coefficients + 3 * std::ptrdiff_t{conv.shortcut_in ? shape.channels : 0}},
+        stream);
+  });
+}
+
 Binder prepare(Context& context, Instruction& instruction, const SamplePixels& sample) {
   const Conv& conv = context.op<Conv>(instruction);
   const Shape &in = context.graph.values[conv.in].shape, &out = context.graph.values[conv.out].shape;

@@ -30,14 +30,9 @@ BufferId set_pass(ConvProblem& problem, const ConvForward& conv, const Program& 
   if (conv.scale_shift) problem.scale_shift_dtype = program.buffers[*conv.scale_shift].dtype;
   return conv.in;
 }
-BufferId set_pass(ConvProblem& problem, const ConvBackwardData& conv, const Program& program) {
+BufferId set_pass(ConvProblem& problem, const ConvBackwardData& conv, const Program&) {
+  if (conv.relu_mask) return kNone;  // by our own kernel (block_end.h)
   problem.pass = ConvPass::backward_data;
-  if (conv.added)
-    problem.fusion.added_stride = static_cast<int>(
-        divide_up(program.buffers[conv.d_in].dims.at(3), program.buffers[*conv.added].dims.at(3)));
-  problem.fusion.completes_gradient = conv.relu_mask.has_value();
-  problem.fusion.sums_for_norms = conv.norm_in.has_value() + conv.shortcut_in.has_value();
-  problem.fusion.sums_gradient = conv.d_bias && !conv.norm_in;
   return conv.d_in;
 }
 BufferId set_pass(ConvProblem& problem, const ConvBackwardWeights& conv, const Program& program) {
@@ -68,18 +63,12 @@ std::string text_of(const ConvProblem& p) {
   if (p.fusion.normalizes_input)
     text += fmt::format(", normalizes its input by {} factors", name_of(p.scale_shift_dtype));
   if (p.fusion.gathers_statistics) text += ", gathers statistics";
-  if (p.fusion.completes_gradient) text += ", adds a gradient and masks the sum";
-  if (p.fusion.added_stride > 1)
-    text += fmt::format(", one of every pixel in {}", p.fusion.added_stride * p.fusion.added_stride);
-  if (p.fusion.sums_gradient) text += ", and its channels";
-  if (p.fusion.sums_for_norms == 1) text += ", sums for the norm";
-  if (p.fusion.sums_for_norms == 2) text += ", sums for two norms";
   return text;
 }
 
 bool is_fused(const ConvProblem& problem) {
   return problem.fusion.normalizes_input || problem.fusion.gathers_statistics ||
-         problem.fusion.completes_gradient || problem.pass == ConvPass::norm_backward_data;
+         problem.pass == ConvPass::norm_backward_data;
 }
 
 bool is_stem(const ConvProblem& p) {

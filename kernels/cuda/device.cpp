@@ -229,9 +229,9 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   IterationRecord* records() const { return reinterpret_cast<IterationRecord*>(records_.get()); }
 
   ConvEngine make_convolutions() const {
-    return with_stem_kernels(with_block_end_kernels(with_matrix_products(
-                                 make_conv_engine({.deterministic = deterministic_}), products_)),
-                             gpu_.properties.multiprocessors);
+    return with_stem_kernels(
+        with_matrix_products(make_conv_engine({.deterministic = deterministic_}), products_),
+        gpu_.properties.multiprocessors);
   }
 
   // Everything that the times depend on.

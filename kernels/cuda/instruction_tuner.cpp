@@ -20,6 +20,11 @@ constexpr std::size_t kMinEngines = 3;
 constexpr std::size_t kRoomAlignment = 256;
 constexpr const char* kNoRoom = "no memory was left to try it";
 
+bool completes_gradient(const Instruction& instruction) {
+  const auto* conv = instruction.as<ConvBackwardData>();
+  return conv && conv->relu_mask;
+}
+
 // Own kernels whose work a fused engine may do.
 bool competes_with_fusion(const Instruction& instruction) {
   return instruction.as<BatchNormStatistics>() || instruction.as<BatchNormFinalize>() ||
@@ -28,7 +33,8 @@ bool competes_with_fusion(const Instruction& instruction) {
          instruction.as<SamplePixels>() || instruction.as<ChannelProducts>() ||
          instruction.as<ProductNormStatistics>() || instruction.as<BlockEndForward>() ||
          instruction.as<MaskedGradient>() || instruction.as<ProductNormBackward>() ||
-         instruction.as<BlockEndBackwardData>() || instruction.as<Accumulate>();
+         instruction.as<BlockEndBackwardData>() || instruction.as<Accumulate>() ||
+         completes_gradient(instruction);
 }
 
 // A library's products, which it may not have or not within the workspace; plain instructions do the same.

@@ -12,7 +12,9 @@ template <typename T>
 concept Convolution = std::same_as<T, ConvForward> || std::same_as<T, ConvBackwardData> ||
     std::same_as<T, ConvBackwardWeights> || std::same_as<T, ConvNormBackwardData>;
 
-Binder prepare(Context& context, Instruction& instruction, const Convolution auto&) {
+Binder prepare(Context& context, Instruction& instruction, const Convolution auto& conv) {
+  if constexpr (requires { conv.relu_mask; })
+    if (conv.relu_mask) return prepare_block_end(context, instruction, conv);
   return is_depthwise(context.graph, context.op<Conv>(instruction)) ? prepare_depthwise(context, instruction)
                                                                     : prepare_conv(context, instruction);
 }

@@ -230,7 +230,6 @@ ConvPlan plan_on_cpu(const ConvProblem& problem) {
 }
 
 ConvCandidates candidates_on_cpu(const ConvProblem& problem, std::size_t) {
-  if (problem.fusion.completes_gradient) return {};  // as cuDNN, which isn't asked to
   const auto build = [problem](std::string&) -> std::optional<ConvPlan> {
     const char* most = std::getenv("EMULATED_CONV_MOST_ELEMENTS");
     if (most && std::max(input_elements(problem), output_elements(problem)) > std::stoull(most)) return {};

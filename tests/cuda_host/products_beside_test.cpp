@@ -1,4 +1,4 @@
-// Who offers engines next to a library's convolutions: matrix products, and our own kernels.
+// Matrix products next to a library's convolutions, and the kernel of block ends.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -24,28 +24,6 @@ TEST(ProductsBesideConvolutions, AnswerPlain1x1ConvolutionsOfStride1) {
   problem.fusion = {};
   problem.stride = 2, problem.out_h = 3, problem.out_w = 2;
   EXPECT_EQ(both.candidates(problem, 1 << 20).engines.size(), 1U);
-}
-
-// A product that completes a gradient has no other engine, and none where the mask's rows don't fit.
-TEST(ProductsBesideConvolutions, CompleteGradientsAlone) {
-  const ConvEngine both = with_matrix_products(make_conv_engine({}), make_gemm_engine());
-  ConvProblem problem{.pass = ConvPass::backward_data,
-                      .n = 3,
-                      .h = 5,
-                      .w = 4,
-                      .c = 128,
-                      .out_h = 5,
-                      .out_w = 4,
-                      .out_c = 16,
-                      .fusion = {.completes_gradient = true}};
-  EXPECT_EQ(both.candidates(problem, 1 << 20).engines.size(), 1U);
-  problem.c = 192;
-  const ConvCandidates none = both.candidates(problem, 1 << 20);
-  EXPECT_TRUE(none.engines.empty());
-  EXPECT_NE(none.failure.find("lists no algorithm"), std::string::npos) << none.failure;
-  problem.c = 128;
-  problem.kernel = 3, problem.padding = 1;
-  EXPECT_EQ(both.candidates(problem, 1 << 20).engines.size(), 0U);
 }
 
 // In all three directions the matrix product equals the convolution.
@@ -77,19 +55,6 @@ TEST(ProductsBesideConvolutions, ComputeWhatTheConvolutionDoes) {
   }
 }
 
-ConvProblem problem_of(DType dtype, const BlockEndShape& shape, int norms = 0) {
-  return {.pass = ConvPass::backward_data,
-          .n = 1,
-          .h = 1,
-          .w = shape.pixels,
-          .c = shape.channels,
-          .out_h = 1,
-          .out_w = shape.pixels,
-          .out_c = shape.outputs,
-          .dtype = dtype,
-          .fusion = {.completes_gradient = true, .sums_for_norms = norms}};
-}
-
 // Gradients that overflow where the mask is 0 leave no trace.
 TEST(BlockEnd, MasksInfinities) {
   const BlockEndShape shape{.pixels = 2, .channels = 128, .outputs = 64};
@@ -105,31 +70,6 @@ TEST(BlockEnd, MasksInfinities) {
                     .out = bytes_of_tensor(d_in)},
                    {}, {}, nullptr);
   EXPECT_EQ(d_in, added) << "all zeros";
-}
-
-TEST(BlockEnd, ComesBeforeTheLibraryWhereItFits) {
-  const ConvEngine both =
-      with_block_end_kernels(with_matrix_products(make_conv_engine({}), make_gemm_engine()));
-  const auto engines = [&](const ConvProblem& problem) {
-    return both.candidates(problem, 1 << 20).engines.size();
-  };
-  const ConvProblem problem = problem_of(DType::f16, {.pixels = 20, .channels = 256, .outputs = 64});
-  ConvCandidates listed = both.candidates(problem, 1 << 20);
-  ASSERT_EQ(listed.engines.size(), 2U);
-  EXPECT_EQ(listed.engines[0].engine, kOwnKernel);
-  EXPECT_NE(listed.engines[1].engine, kOwnKernel);
-  EXPECT_EQ(listed.build(1)->engine, listed.engines[1].engine);
-  EXPECT_EQ(engines(problem_of(DType::f16, {.pixels = 20, .channels = 256, .outputs = 64}, 1)), 1U);
-  ConvProblem other = problem;
-  other.out_c = 96;
-  EXPECT_EQ(engines(other), 1U);
-  other = problem, other.c = 192;
-  EXPECT_EQ(engines(other), 0U);
-  other = problem, other.dtype = DType::f32;
-  EXPECT_EQ(engines(other), 1U);
-  other = problem, other.fusion = {};
-  EXPECT_EQ(both.candidates(other, 1 << 20).engines[0].engine,
-            make_conv_engine({}).candidates(other, 0).engines[0].engine);
 }
 
 }  // namespace

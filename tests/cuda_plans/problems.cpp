@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <optional>
 #include <set>
-#include <utility>
 
 #include "base/error.h"
 #include "bench/plan/step_plan.h"
@@ -31,18 +30,11 @@ std::vector<WantedPlan> wanted_plans(const Graph& graph, const DeviceLimits& gpu
                                      const DescribeOptions& options) {
   std::vector<WantedPlan> wanted;
   std::set<std::string> known;
-  // cuBLASLt completes gradients, and lists nothing without a GPU. Where it has no algorithm, tuning takes
-  // what is described without.
-  DescribeOptions without = options;
-  for (std::size_t op = 0; op < graph.ops.size(); ++op)
-    without.plain.push_back({op, FusedPattern::block_end_gradient, "cuBLASLt isn't asked"});
-  for (const DescribeOptions* how : {&options, &std::as_const(without)}) {
-    const Program program = plumb::describe(graph, *how, gpu);
-    for (const Instruction& instruction : program.instructions) {
-      const std::optional<ConvProblem> problem = conv_problem(graph, program, instruction);
-      if (problem && !problem->fusion.completes_gradient && known.insert(text_of(*problem)).second)
-        wanted.push_back({*problem, instruction.workspace_bytes, graph.model + " " + instruction.name});
-    }
+  const Program program = plumb::describe(graph, options, gpu);
+  for (const Instruction& instruction : program.instructions) {
+    const std::optional<ConvProblem> problem = conv_problem(graph, program, instruction);
+    if (problem && known.insert(text_of(*problem)).second)
+      wanted.push_back({*problem, instruction.workspace_bytes, graph.model + " " + instruction.name});
   }
   return wanted;
 }

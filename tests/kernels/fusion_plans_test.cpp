@@ -119,7 +119,7 @@ TEST(FusionPlans, GradientsOfBlockEnds) {
   std::string text;
   const auto add = [&](const std::string& title, const Graph& graph) { text += text_of(title, graph); };
   add("completed", end_read_by(128, {}));
-  add("64 channels: masks of cuBLASLt have rows of 128 bits", end_read_by(64, {}));
+  add("64 channels: tiles have 128", end_read_by(64, {}));
   add("3x3", end_read_by(128, {.kernel = 3, .padding = 1}));
   add("two groups", end_read_by(128, {.groups = 2}));
   add("no ReLU", end_read_by(128, {}, Activation::none));

@@ -23,7 +23,7 @@ struct BlockEndShape {
 // at 28x28 pixels and batch 256 on an H200 (two GPUs, 2 % apart; output not kept).
 inline constexpr int kBlockEndThreads = 256;
 inline constexpr int kBlockEndRows = 128;      // pixels of a tile
-inline constexpr int kBlockEndChannels = 128;  // channels are a multiple of it; cuBLASLt wants the same
+inline constexpr int kBlockEndChannels = 128;  // channels are a multiple of it
 inline constexpr int kBlockEndStep = 64;       // outputs are a multiple of it
 
 // The largest convolution whose norm's coefficients our kernels make from products (product_norm.h).

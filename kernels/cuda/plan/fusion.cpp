@@ -140,10 +140,10 @@ class Planner {
     const Conv* by = std::get_if<Conv>(&graph_.ops[reader]);
     if (!by || by->kernel != 1 || by->stride != 1 || by->padding != 0 || by->groups != 1 ||
         graph_.values[by->in].shape.c % kBlockEndChannels != 0 ||
+        graph_.values[by->out].shape.c % kBlockEndStep != 0 ||
         is_excluded(reader, FusedPattern::block_end_gradient))
       return;
-    const bool sums = graph_.values[by->out].shape.c % kBlockEndStep == 0 &&
-                      !is_excluded(reader, FusedPattern::block_end_sums);
+    const bool sums = !is_excluded(reader, FusedPattern::block_end_sums);
     norm(i).gradient_comes_masked = true;
     if (sums) norm(i).backward = FusedNorm::OnePass{};
     conv(reader).data_gradient = FusedConv::CompletedGradient{.end = i, .sums = sums};

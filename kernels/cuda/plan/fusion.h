@@ -25,9 +25,8 @@ namespace plumb::cuda {
 // table knows no shapes. Tuning times each pattern against the plain instructions, layer by layer
 // (choose_fusion.h); a pattern without an engine for a shape is dropped there (DescribeOptions::plain).
 //
-// The gradient of a block's end is completed while a product is computed, + the other gradient, masked: by
-// our own kernel (block_end.h) or cuBLASLt (CUBLASLT_EPILOGUE_DRELU), which lists no algorithm without a GPU.
-// Our own kernel also sums it for the norm that ends the block, and for its shortcut's.
+// The gradient of a block's end is completed while a product is computed, + the other gradient, masked, by
+// our own kernel (block_end.h), which also sums it for the norm that ends the block, and for its shortcut's.
 //
 // The convolution in front of the norm that ends a block can stay without an output, and then that of its
 // shortcut, too: the norm's statistics follow from its input's products

@@ -105,17 +105,12 @@ struct ConvEngineOptions {
 ConvEngine make_conv_engine(const ConvEngineOptions& options);
 
 // `convolutions`, plus the algorithms of `products`, listed after its own first two engines, for plain 1x1
-// convolutions of stride 1 without padding in NHWC (in NCHW each image would be a product of its own). Those
-// that complete a gradient (ConvFusion) have the algorithms of `products` only.
+// convolutions of stride 1 without padding in NHWC (in NCHW each image would be a product of its own).
 ConvEngine with_matrix_products(const ConvEngine& convolutions, const GemmEngine& products);
 
 // `convolutions`, plus our own kernels for a ResNet's first convolution (stem.h), listed first. Only GPUs of
 // compute capability 8.0 and more, this one with so many multiprocessors, have such problems: elsewhere
 // images are held with 8 channels.
 ConvEngine with_stem_kernels(ConvEngine convolutions, int multiprocessors);
-
-// `convolutions`, plus our own kernel for products that complete a gradient (block_end.h), listed first. Only
-// GPUs of compute capability 8.0 and more have such problems (fusion_support()).
-ConvEngine with_block_end_kernels(ConvEngine convolutions);
 
 }  // namespace plumb::cuda

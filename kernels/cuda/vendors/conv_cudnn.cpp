@@ -133,8 +133,6 @@ struct Cudnn {
 
 ConvCandidates list_engines(const Cudnn& cudnn, const ConvProblem& problem, std::size_t workspace_limit) {
   const std::string text = text_of(problem);
-  if (problem.fusion.completes_gradient)
-    return {.engines = {}, .failure = "cuDNN isn't asked to add a gradient and mask the sum"};
   try {
     ConvGraph built = build_graph(problem);
     fe::graph::Graph& graph = *built.graph;

@@ -1,5 +1,4 @@
-// 1x1 convolutions of stride 1 as matrix products: cuBLASLt's algorithms beside another library's engines,
-// and alone where the product also completes a gradient.
+// 1x1 convolutions of stride 1 as matrix products: cuBLASLt's algorithms next to another library's engines.
 #include <utility>
 #include <vector>
 
@@ -16,8 +15,7 @@ constexpr std::size_t kEnginesBefore = 2;
 
 bool is_product(const ConvProblem& p) {
   return p.layout == TensorLayout::nhwc && p.kernel == 1 && p.stride == 1 && p.padding == 0 &&
-         p.groups == 1 && (!is_fused(p) || p.fusion.completes_gradient) && p.fusion.sums_for_norms == 0 &&
-         !p.fusion.sums_gradient && p.fusion.added_stride == 1;
+         p.groups == 1 && !is_fused(p);
 }
 
 // out = in weight^T, d_in = d_out weight, d_weight = d_out^T in.
@@ -29,8 +27,6 @@ GemmProblem product_of(const ConvProblem& p) {
     product = {.m = p.out_c, .n = p.c, .k = pixels, .transpose_a = true};
   product.in = product.out = p.dtype;
   product.allow_tf32 = p.allow_tf32;
-  product.adds = p.fusion.completes_gradient;
-  if (product.adds) product.mask = ProductMask::applies;
   return product;
 }
 
@@ -45,25 +41,10 @@ std::vector<ConvPlan> product_plans(const GemmEngine& products, const ConvProble
     plans.push_back({product.engine, product.workspace_bytes,
                      [=, multiply = std::move(product.run)](
                          cudaStream_t stream, std::span<std::byte* const> operands, std::byte* workspace) {
-                       GemmOperands all{.a = operands[first], .b = operands[1 - first], .c = operands[2]};
-                       if (operands.size() > 3) all.added = operands[3], all.relu_mask = operands[4];
-                       multiply(stream, all, workspace);
+                       multiply(stream, {.a = operands[first], .b = operands[1 - first], .c = operands[2]},
+                                workspace);
                      }});
   return plans;
-}
-
-// A failure is an answer here: plain instructions do the same.
-ConvCandidates completing(const GemmEngine& products, const ConvProblem& problem,
-                          std::size_t workspace_limit) {
-  ConvCandidates listed{
-      .engines = {},
-      .failure = products.library + " lists no algorithm that adds a gradient and masks the sum"};
-  try {
-    listed.insert(0, product_plans(products, problem, workspace_limit));
-  } catch (const Error& error) {
-    listed.failure = error.what();
-  }
-  return listed;
 }
 
 }  // namespace
@@ -71,7 +52,6 @@ ConvCandidates completing(const GemmEngine& products, const ConvProblem& problem
 ConvEngine with_matrix_products(const ConvEngine& convolutions, const GemmEngine& products) {
   const auto candidates = [products, others = convolutions.candidates](const ConvProblem& problem,
                                                                        std::size_t workspace_limit) {
-    if (problem.fusion.completes_gradient) return completing(products, problem, workspace_limit);
     ConvCandidates listed = others(problem, workspace_limit);
     try {
       listed.insert(kEnginesBefore, product_plans(products, problem, workspace_limit));

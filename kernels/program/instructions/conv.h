@@ -22,10 +22,6 @@ struct ConvForward {
 struct ConvFusion {
   bool normalizes_input = false;    // reads relu(scale * in + shift) instead of in
   bool gathers_statistics = false;  // sums [2, c] of its output
-  bool completes_gradient = false;  // backward-data: adds the other gradient of the input, and masks the sum
-  int added_stride = 1;             // of the pixels that have another gradient, down and across
-  int sums_for_norms = 0;      // … and sums it for the norms whose output it is the gradient of: up to 2
-  bool sums_gradient = false;  // … or only sums it
 };
 
 // With relu_mask: of the ReLU's input, d_in = product + added where the mask's bit is 1, else 0. `added` may
