@@ -12,7 +12,7 @@ import sys
 ITERATIONS, WARMUP, BATCH = 120, 20, 128
 CASES = (1, 2, 4, 8)
 LAYERS = 54                       # forward, two backward steps and updates of each make about 440 steps
-DEVICE = "Imagined <b>GPU</b> & co</script><script>window.hacked = true</script>"
+DEVICE = "H800 <b>GPU</b> & co</script><script>window.hacked = true</script>"
 SLOW_RANK = 5                     # of 8
 THROTTLED = (2, 3)                # devices and number of the run
 
