@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <memory>
 #include <utility>
 
 namespace plumb {
@@ -138,36 +139,6 @@ NvmlGpuState state_of(const Functions& call, Gpu gpu) {
   return state;
 }
 
-// One GPU of an NVML of its own.
-class LoadedGpu final : public NvmlGpu {
- public:
-  explicit LoadedGpu(LibraryHandle library) : nvml_(std::move(library)) {}
-
-  bool find(const std::string& gpu) {
-    const Functions& call = nvml_.call();
-    const bool answers =
-        nvml_.started() && (call.by_uuid(gpu.c_str(), &gpu_) || call.by_pci_bus_id(gpu.c_str(), &gpu_));
-    return answers && gpu_;
-  }
-
-  std::string name() const override { return Nvml::text_of<Gpu>(nvml_.call().name, gpu_); }
-  std::string driver_version() const override { return Nvml::text_of<>(nvml_.call().driver_version); }
-  unsigned highest_sm_clock_mhz() const override {
-    unsigned mhz = 0;
-    return nvml_.call().highest_clock(gpu_, kSmClock, &mhz) ? mhz : 0;
-  }
-  NvmlReading read() const override { return read_gpu(nvml_.call(), gpu_); }
-  std::optional<std::uint64_t> energy_millijoules() const override {
-    unsigned long long millijoules = 0;
-    if (!nvml_.call().energy(gpu_, &millijoules)) return std::nullopt;
-    return millijoules;
-  }
-
- private:
-  Nvml nvml_;
-  Gpu gpu_ = nullptr;
-};
-
 // Bits of NvmlReading::reasons.
 struct NamedReason {
   std::uint64_t bit;
@@ -200,12 +171,25 @@ bool is_throttled(std::uint64_t reasons) {
       kReasons, [&](const NamedReason& reason) { return reason.throttles && (reasons & reason.bit) != 0; });
 }
 
-std::unique_ptr<NvmlGpu> open_nvml_gpu(const std::string& gpu, const std::string& library) {
+std::optional<NvmlGpu> open_nvml_gpu(const std::string& id, const std::string& library) {
   LibraryHandle handle(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL));
-  if (!handle) return nullptr;
-  auto loaded = std::make_unique<LoadedGpu>(std::move(handle));
-  if (!loaded->find(gpu)) return nullptr;
-  return loaded;
+  if (!handle) return std::nullopt;
+  const auto nvml = std::make_shared<const Nvml>(std::move(handle));
+  const Functions& call = nvml->call();
+  Gpu found = nullptr;
+  const bool answers =
+      nvml->started() && (call.by_uuid(id.c_str(), &found) || call.by_pci_bus_id(id.c_str(), &found));
+  if (!answers || !found) return std::nullopt;
+  NvmlGpu gpu{.name = Nvml::text_of<Gpu>(call.name, found),
+              .driver_version = Nvml::text_of<>(call.driver_version),
+              .read = [nvml, found] { return read_gpu(nvml->call(), found); },
+              .energy_millijoules = [nvml, found]() -> std::optional<std::uint64_t> {
+                unsigned long long millijoules = 0;
+                if (!nvml->call().energy(found, &millijoules)) return std::nullopt;
+                return millijoules;
+              }};
+  if (unsigned mhz = 0; call.highest_clock(found, kSmClock, &mhz)) gpu.highest_sm_clock_mhz = mhz;
+  return gpu;
 }
 
 std::optional<NvmlSystem> nvml_system(const std::string& library) {

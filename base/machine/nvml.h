@@ -4,8 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,20 +26,17 @@ std::vector<std::string> reason_names(std::uint64_t reasons);
 bool is_throttled(std::uint64_t reasons);
 
 // One GPU. Safe to use from one thread at a time.
-class NvmlGpu {
- public:
-  virtual ~NvmlGpu() = default;
-  virtual std::string name() const = 0;
-  virtual std::string driver_version() const = 0;
-  virtual unsigned highest_sm_clock_mhz() const = 0;
-  virtual NvmlReading read() const = 0;  // allocates nothing
+struct NvmlGpu {
+  std::string name, driver_version;
+  unsigned highest_sm_clock_mhz = 0;
+  std::function<NvmlReading()> read;  // allocates nothing
   // Since the driver was loaded; nothing on GPUs that don't count (before Volta).
-  virtual std::optional<std::uint64_t> energy_millijoules() const = 0;
+  std::function<std::optional<std::uint64_t>()> energy_millijoules;
 };
 
-// The GPU with this UUID ("GPU-3f…") or PCI bus id ("00000000:3B:00.0"), from `library`. Null if there is no
-// such library or GPU, or it can't start: a run needs none of this.
-std::unique_ptr<NvmlGpu> open_nvml_gpu(const std::string& gpu, const std::string& library);
+// The GPU with this UUID ("GPU-3f…") or PCI bus id ("00000000:3B:00.0"), from `library`. Nothing if there is
+// no such library or GPU, or it can't start: a run needs none of this.
+std::optional<NvmlGpu> open_nvml_gpu(const std::string& gpu, const std::string& library);
 
 // A GPU between runs; what the driver doesn't tell keeps its start value.
 struct NvmlGpuState {

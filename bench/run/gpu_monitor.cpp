@@ -80,7 +80,7 @@ GpuRecord summarize_gpu(std::span<const GpuSample> samples, double begin, double
   return record;
 }
 
-GpuMonitor::GpuMonitor(std::unique_ptr<NvmlGpu> gpu, GpuMonitorOptions options)
+GpuMonitor::GpuMonitor(NvmlGpu gpu, GpuMonitorOptions options)
     : gpu_(std::move(gpu)), options_(std::move(options)) {
   samples_.reserve(options_.most_samples + 1);  // stop() adds one
   take_sample();                                // before whatever is timed begins
@@ -110,16 +110,16 @@ void GpuMonitor::sample_until(const std::stop_token& stop) {
 
 void GpuMonitor::take_sample() {
   const double seconds = options_.clock();
-  samples_.push_back({seconds, gpu_->read(), gpu_->energy_millijoules()});
+  samples_.push_back({seconds, gpu_.read(), gpu_.energy_millijoules()});
 }
 
 GpuRecord GpuMonitor::record(double begin, double end, int rank, const std::string& id) const {
   GpuRecord record = summarize_gpu(samples_, begin, end);
   record.rank = rank;
-  record.name = gpu_->name();
+  record.name = gpu_.name;
   record.id = id;
-  record.driver_version = gpu_->driver_version();
-  record.highest_sm_clock_mhz = gpu_->highest_sm_clock_mhz();
+  record.driver_version = gpu_.driver_version;
+  record.highest_sm_clock_mhz = gpu_.highest_sm_clock_mhz;
   return record;
 }
 
@@ -135,9 +135,9 @@ std::vector<GpuRecord> gather_gpus(const Job& job, std::optional<GpuRecord> mine
 
 std::unique_ptr<GpuMonitor> watch_gpu(const std::string& id, GpuMonitorOptions options) {
   if (id.empty()) return nullptr;
-  std::unique_ptr<NvmlGpu> gpu = open_nvml_gpu(id, nvml_library_name());
+  std::optional<NvmlGpu> gpu = open_nvml_gpu(id, nvml_library_name());
   if (!gpu) return nullptr;
-  return std::make_unique<GpuMonitor>(std::move(gpu), std::move(options));
+  return std::make_unique<GpuMonitor>(std::move(*gpu), std::move(options));
 }
 
 }  // namespace plumb

@@ -42,7 +42,7 @@ struct GpuMonitorOptions {
 class GpuMonitor {
  public:
   // Samples from now on, until stop().
-  explicit GpuMonitor(std::unique_ptr<NvmlGpu> gpu, GpuMonitorOptions options = {});
+  explicit GpuMonitor(NvmlGpu gpu, GpuMonitorOptions options = {});
   ~GpuMonitor() { stop(); }
   GpuMonitor(const GpuMonitor&) = delete;
   GpuMonitor& operator=(const GpuMonitor&) = delete;
@@ -59,7 +59,7 @@ class GpuMonitor {
   void sample_until(const std::stop_token& stop);
   void take_sample();
 
-  std::unique_ptr<NvmlGpu> gpu_;
+  NvmlGpu gpu_;
   GpuMonitorOptions options_;
   std::vector<GpuSample> samples_;
   std::mutex mutex_;  // guards nothing: the thread waits with it

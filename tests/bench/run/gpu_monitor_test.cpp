@@ -173,8 +173,8 @@ TEST(GpuMonitor, IsAbsentWithoutAGpuALibraryOrADriver) {
     EXPECT_EQ(library->starts, 1);
     EXPECT_EQ(library->ends, 0) << "what didn't start needn't end";
   }
-  EXPECT_EQ(open_nvml_gpu(kFakeGpu, "/nowhere/libnvidia-ml.so.1"), nullptr);
-  EXPECT_EQ(open_nvml_gpu(kFakeGpu, "libm.so.6"), nullptr) << "a library, but without a single function";
+  EXPECT_FALSE(open_nvml_gpu(kFakeGpu, "/nowhere/libnvidia-ml.so.1"));
+  EXPECT_FALSE(open_nvml_gpu(kFakeGpu, "libm.so.6")) << "a library, but without a single function";
 }
 
 TEST(GpuMonitor, LooksForTheDriversLibraryUnlessToldOtherwise) {
