@@ -246,7 +246,7 @@ void CheckedProgram::write(const TestTensors& tensors) {
   const std::span<const float> images = tensors.images;
   const std::span<const std::int64_t> labels = tensors.labels;
   const std::size_t image = images.size() / labels.size();
-  device_.write_batch(1, images.subspan(image), labels.subspan(1));
+  if (labels.size() > 1) device_.write_batch(1, images.subspan(image), labels.subspan(1));
   device_.write_batch(0, images.first(image), labels.first(1));
   refresh(program_.tensors.values[0]);
   refresh(program_.tensors.labels);

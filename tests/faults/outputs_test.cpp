@@ -298,7 +298,7 @@ TEST(Outputs, RunOffATerminalSaysAtMostFourLinesAndEndsWithItsFolder) {
 
 TEST(Outputs, ATemporaryFolderThatIsNotThereIsNamed) {
   const Place place;
-  expect_one_sentence(place.run(place.plumbline("screen --here"), "TMPDIR=/nowhere"), kCannotCreate,
+  expect_one_sentence(place.run(place.plumbline("screen"), "TMPDIR=/nowhere"), kCannotCreate,
                       {"TMPDIR /nowhere: cannot create a folder in it", "set TMPDIR"}, "plumbline");
 }
 

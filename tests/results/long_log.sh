@@ -8,5 +8,5 @@ awk 'BEGIN { for (i = 0; i < 1100000; ++i) printf "2025-01-02 10:00:00,000-INFO:
   "7.00000, acc1 0.00000, acc5 0.00000, lr 0.10000, elapse 0.320000 sec Epoch[0] Batch[%d]\tSpeed: 400.00 " \
   "samples/sec%s", i, i + 1, i % 3 ? "\n" : "\r\n" }' >"$log"
 [ "$(wc -c <"$log")" -gt 160000000 ] && prlimit --as=160000000 "$1" analyze "$work" >"$work/out" 2>"$work/err" &&
-  grep -q '^1n1g     1   400.00' "$work/out" && grep -q 'of which 21 to 120 count' "$work/err" ||
+  grep -q '^1n1g     1   400.00' "$work/out" ||
   { cat "$work/out" "$work/err" && exit 1; }
