@@ -11,8 +11,7 @@
 namespace plumb {
 namespace {
 
-const std::string kArguments =
-    "--device cuda --image-size 32 --warmup 0 --iters 2 --lr 0.00001 --threads 1 ";
+const std::string kArguments = "--device cuda --image-size 32 --warmup 0 --iters 2 --lr 0.00001 --threads 1 ";
 
 struct TunedRun {
   Ended ended;
