@@ -49,6 +49,9 @@ while [ $# -gt 0 ]; do
   shift
 done
 
+[[ $model =~ ^(resnet50|r50|r100|y1)$ ]] || give_up 64 "--model $model: expected resnet50, r50, r100 or y1"
+[[ ${device:-cpu} =~ ^(cuda|cpu)$ ]] || give_up 64 "--device $device: expected cuda or cpu"
+[[ $precision =~ ^(fp32|tf32|fp16|bf16)$ ]] || give_up 64 "--precision $precision: expected fp32, tf32, fp16 or bf16"
 IFS=, read -ra peer_list <<<"$peers"
 [ ${#peer_list[@]} -gt 0 ] || give_up 64 "--peers: expected one or more of eager, compiled, reduce-overhead and jax"
 for peer in "${peer_list[@]}"; do

@@ -47,8 +47,10 @@ struct AcceptArguments {
 OptionTable accept_options(AcceptArguments& arguments) {
   return {
       "plumbline accept",
-      "Judges the hosts of a cluster: their settings, every device alone and all at once, every link, and "
-      "how a training step scales. Exit code 0: pass; 1: fail; 2: can't tell; 69: no host could be measured.",
+      "Judges the hosts of a cluster: their settings, every device alone and all at once, an allreduce "
+      "within "
+      "each host, every link, and how a training step scales. Exit code 0: pass; 1: fail; 2: can't tell; 69: "
+      "no host could be measured.",
       {host_options(arguments.hosts),
        screen_work_options(arguments.work),
        {"Judgment",

@@ -1,4 +1,5 @@
 // `plumbline check`: this host alone against what is expected of it, in seconds, for a scheduler's prolog.
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <string>

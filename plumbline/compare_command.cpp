@@ -77,7 +77,8 @@ std::vector<PublishedBeside> published_beside(const SampleSet& own, const std::s
 
 int compare_link_files(const CompareArguments& arguments) {
   if (arguments.json)
-    throw Error(ExitCode::usage, "--json has no form for links; leave it out, or read the files");
+    throw Error(ExitCode::usage,
+                "--json does not apply to files of links; leave it out, or read links.json itself");
   if (arguments.paths.size() > 2)
     throw Error(ExitCode::usage, "{} files of links: expected two; compare two at a time",
                 arguments.paths.size());

@@ -12,19 +12,19 @@ namespace {
 struct ExportArguments {
   std::vector<std::string> paths;
   Output output{.option = "-o", .path = "-"};
-  std::string format;
+  std::string format = "prometheus";
   bool verbose = false;
 };
 
 OptionTable export_options(ExportArguments& arguments) {
   return {"plumbline export",
-          "Writes finished runs whose checks have passed for Prometheus, and lists the others.",
+          "Writes the finished runs whose checks have passed, as a text file for Prometheus, and lists the "
+          "other runs.",
           {{"Input", {positional("RUN…", arguments.paths, "run folders, or folders of runs").as_required()}},
            {"Output",
             {choice_option("--format", arguments.format, {"prometheus"},
                            "format to write\n"
-                           "prometheus: medians per configuration, for the text files of node exporter")
-                 .as_required(),
+                           "prometheus: medians per configuration, for the text files of node exporter"),
              text_option("-o,--output", "FILE", arguments.output.path, "new file; -: standard output"),
              flag_option("--overwrite", arguments.output.overwrite, true, "replace FILE if it exists"),
              flag_option("--verbose", arguments.verbose, true, "list every run that is left out")}}},

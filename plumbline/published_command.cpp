@@ -25,10 +25,11 @@ OptionTable published_options(PublishedArguments& arguments) {
       "GPU, each with its source.",
       {{"Which",
         {positional("WORD…", filter.words,
-                    "each in a row's framework, model, data, precision, case, GPU, source or notes: oneflow, "
-                    "fp16, 4n8g, imagenet"),
-         text_option("--framework", "NAME", arguments.framework, "a word: oneflow, ngc"),
-         text_option("--model", "NAME", arguments.model, "a word: resnet50, rn50v1b, r50, r100 or y1"),
+                    "words that a row must have in its framework, model, data, precision, case or GPU: "
+                    "oneflow, fp16, 4n8g"),
+         text_option("--framework", "NAME", arguments.framework, "part of a framework's name: oneflow, ngc"),
+         text_option("--model", "NAME", arguments.model,
+                     "part of a model's name: resnet50, rn50v1b, r50, r100 or y1"),
          text_option("--gpu", "NAME", filter.gpu,
                      "part of a GPU's name, or its generation: h200, v100-sxm2, rtx, hopper")}},
        {"Output",

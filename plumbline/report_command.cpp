@@ -42,7 +42,7 @@ OptionTable report_options(ReportArguments& arguments) {
   return {
       "plumbline report",
       "Writes one HTML page about runs: scaling, throughput next to published numbers, where the time of a "
-      "step goes, profile, and what is odd. Or its tables.",
+      "step goes, profile, and what is odd. With --format markdown it writes tables instead.",
       {{"Input",
         {positional("PATH…", arguments.paths, "run folders, or folders of runs, sweeps, logs or an accept")
              .as_required(),

@@ -97,11 +97,6 @@ int scaling_command(const ScalingArguments& arguments) {
   if (!arguments.force) check_hosts(basis, links, links_name, true);
   const ScalingPrediction prediction =
       predict_scaling(basis, links, what_if_of(arguments), wanted_cases(arguments, basis, links));
-  if (prediction.cases.empty())
-    throw Error(ExitCode::bad_data,
-                "{}: no link that these cases need; measure with bench_allreduce --output on several hosts, "
-                "or pass --bandwidth",
-                links_name);
   for (const std::string& note : basis.notes) say(note);
   for (const std::string& note : prediction.notes) say(note);
   const std::vector<Note> verdicts = scaling_verdicts(

@@ -19,8 +19,6 @@
 #include "base/text.h"
 
 namespace plumb {
-namespace {}  // namespace
-
 std::string driver_version(const std::string& text) {
   std::smatch found;
   return std::regex_search(text, found, std::regex(R"(\s(\d+\.\d+(\.\d+)?)\s)")) ? found[1].str() : "";

@@ -51,9 +51,7 @@ std::string section_text(const ManSection& section) {
 const std::vector<std::pair<std::string, std::string>>& exit_code_texts() {
   static const std::vector<std::pair<std::string, std::string>> codes{
       {"0", "done"},
-      {"1",
-       "plumbline gate: slower than the baseline; doctor: warnings; screen, check, accept: "
-       "fail"},
+      {"1", "plumbline gate: slower than the baseline; doctor: warnings; screen, check, accept: fail"},
       {"2", "plumbline screen, check, accept: can't tell"},
       {"64",
        "usage: unknown option or value, a precision that the device lacks, ranks that disagree, two ranks on "

@@ -180,7 +180,7 @@ void parse_command_line(const OptionTable& table, int argc, const char* const* a
 // --help, or --help-all with Shown::in_help_all: grouped, with defaults and examples, no line longer than
 // `columns`.
 std::string help_text(const OptionTable& table, Shown wanted, int columns = 100);
-// What follows its usage and description.
+// The part of help_text() after usage and description.
 std::string options_text(const OptionTable& table, Shown wanted, int columns);
 
 // Every option that has a key, in the table's order, with its present value.

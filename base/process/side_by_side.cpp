@@ -42,7 +42,7 @@ double seconds_from(SteadyClock::time_point start) {
 // A command from its start to its end; ended with its process group if that hasn't happened before.
 class RunningCommand {
  public:
-  // `file`: of what it prints, which else is kept.
+  // `file` gets what the command prints; without a file, CommandEnd keeps it.
   RunningCommand(std::size_t index, const CommandWords& words, const UniqueFd& file) : index_(index) {
     end_.began = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
     if (file) {
@@ -187,7 +187,10 @@ ChildEnd run_child(CommandWords words, const std::filesystem::path& output, cons
   if (!can_be_started(words.front()))
     throw Error(ExitCode::unavailable, "cannot start '{}'; install it or correct the sweep file",
                 words.front());
-  if (can_be_started("setpriv")) words.insert(words.begin(), {"setpriv", "--pdeathsig", "TERM"});
+  // util-linux before 2.33 has a setpriv without this option.
+  const CommandWords dies_with_us{"setpriv", "--pdeathsig", "TERM", "true"};
+  if (run_side_by_side({dies_with_us}, {.timeout_seconds = 5}, signals).front().code == 0)
+    words.insert(words.begin(), {"setpriv", "--pdeathsig", "TERM"});
   RunningCommand child(0, words, file);
   ChildEnd end;
   const double limit = timeout_seconds > 0 ? timeout_seconds : std::numeric_limits<double>::infinity();
@@ -200,6 +203,8 @@ ChildEnd run_child(CommandWords words, const std::filesystem::path& output, cons
     idle();
   }
   const CommandEnd ended = child.take_end();
+  if (!ended.errors.empty())  // with a file, errors are those of the start
+    throw Error(ExitCode::unavailable, "cannot start {}; install it or correct the sweep file", ended.errors);
   end.code = ended.code;
   end.timed_out = ended.timed_out;
   // Batch systems signal all processes of a job at once: the child may have ended before it was seen here.

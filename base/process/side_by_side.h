@@ -42,10 +42,10 @@ struct ChildEnd {
 };
 
 // Runs one command that prints into a new file, in a process group that gets the signals of this process.
-// What hasn't ended 10 s after a signal or the time limit (0: none) is killed; the command gets SIGTERM if
-// this process dies. A signal that came in before starts nothing. `idle`: called about five times a second.
-// Throws Error(unavailable) if the program can't be started, Error(cannot_create) if the output can't be
-// created.
+// A group that hasn't ended 10 s after a signal or the time limit (0: none) is killed. Where setpriv can, the
+// command gets SIGTERM if this process dies. A signal that came in before starts nothing. `idle`: called
+// about five times a second. Throws Error(unavailable) if the program can't be started, Error(cannot_create)
+// if the output can't be created.
 ChildEnd run_child(CommandWords words, const std::filesystem::path& output, const SignalWatch& signals,
                    double timeout_seconds, const std::function<void()>& idle);
 

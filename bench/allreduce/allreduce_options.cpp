@@ -206,7 +206,8 @@ OptionTable allreduce_option_table(AllreduceOptions& options) {
                  answers_group(options), watchdog_options(options.watch)},
       .examples = {"mpirun -np 8 bench_allreduce -b 1M -e 1G # time allreduces of 1 MiB to 1 GiB",
                    "mpirun -np 8 bench_allreduce --replay resnet50:fp16 # time the messages of a step",
-                   "mpirun -np 4 bench_allreduce --pairs --output links.json # find the slow host or link"},
+                   "mpirun -np 3 -H n1,n2,n3 bench_allreduce --pairs --output links.json # find the slow "
+                   "host or link"},
       .foreign = nccl_tests_options()};
 }
 

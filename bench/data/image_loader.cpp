@@ -17,7 +17,7 @@ namespace {
 
 // The batch that next() returns, and the two before, which a GPU may still read.
 constexpr std::uint64_t kBatchesHeld = 3;
-// But for a batch too small to give every worker an image.
+// Batches to load ahead; more for a batch too small to give every worker an image.
 constexpr std::uint64_t kAhead = 4;
 // A file, the decoded part of it, the decoder, and what the thread's heap keeps: enough for photographs, more
 // than most take. Larger files, and coefficients of images in several scans, come beside, of all workers

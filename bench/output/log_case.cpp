@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "base/paths.h"
@@ -150,7 +152,16 @@ void settle_case(const Output& log_dir, const std::vector<std::string>& folders,
                  const std::string& own_log) {
   // Where folders can't be locked, two configurations that begin at once may get one folder.
   const UniqueFd first(::open(folders.front().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  while (::flock(first.get(), LOCK_EX) != 0 && errno == EINTR) continue;
+  constexpr std::chrono::seconds kPatience{30};
+  const auto start = std::chrono::steady_clock::now();
+  while (::flock(first.get(), LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
+    if (std::chrono::steady_clock::now() - start >= kPatience)
+      throw cannot_create(
+          log_dir,
+          fmt::format("another program has held the lock of {} for {} s", folders.front(), kPatience.count()),
+          "end that one (fuser names it) or pass another --log-dir");
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
   std::vector<std::string> others = folders;
   std::erase_if(others, [&](const auto& folder) { return has_case(log_dir, folder, log_case, own_log); });
   for (const std::string& folder : others) {

@@ -34,7 +34,7 @@ RunProfile make_profile(const Program& program, std::span<const InstructionTime>
 // columns.
 std::string profile_text(const RunProfile& profile, std::size_t shown = 20);
 
-// profile.json: everything above.
+// profile.json: the profile, with its format.
 nlohmann::ordered_json profile_json(const RunProfile& profile);
 
 // trace.json, for chrome://tracing and ui.perfetto.dev (Trace Event Format: complete events "X", times in

@@ -107,7 +107,8 @@ MaxBatch find_max_batch(const Job& job, const BenchOptions& options, Messages& m
     } catch (const Error& error) {
       const bool no_engine = error.code() == ExitCode::internal &&
                              std::string_view(error.what()).find(kNoEngine) != std::string_view::npos;
-      if (!no_engine && error.code() != ExitCode::out_of_memory) throw;
+      if (error.code() != ExitCode::out_of_memory && !(no_engine && batch > 1))
+        throw;  // one image is never too large
       messages.say(fmt::format("--bs {} doesn't fit{}{}", batch, no_engine ? ": " : "",
                                no_engine ? error.what() : ""));
       return {.batch = batch, .no_engine = no_engine};

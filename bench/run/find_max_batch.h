@@ -38,9 +38,10 @@ struct MaxBatch {
 };
 
 // Every rank calls it, and all try the same batches together; each try sets up a run, runs an iteration and
-// releases everything. A batch doesn't fit if it throws Error(out_of_memory), or if a library has no engine
-// for it (kNoEngine); other errors are thrown on. On a CPU, where steps take long, a try ends with the plan
-// and its workspaces; the largest batch that is left runs. `memory_bytes`: instead of what the device has.
+// releases everything. A batch doesn't fit if it throws Error(out_of_memory), or, above one image, if a
+// library has no engine for it (kNoEngine); other errors are thrown on. On a CPU, where steps take long, a
+// try ends with the plan and its workspaces; the largest batch that is left runs. `memory_bytes`: instead of
+// what the device has.
 MaxBatch find_max_batch(const Job& job, const BenchOptions& options, Messages& messages,
                         std::optional<double> memory_bytes = {});
 

@@ -77,7 +77,7 @@ void unblock(int signal) {
   ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
-// As the signal does where nobody blocks it.
+// Ends the process as the signal would if no thread blocked it.
 [[noreturn]] void end_without_run(int signal) {
   if (signal == SIGPIPE)
     end_with(
@@ -96,7 +96,7 @@ void handle(int signal, void (*handler)(int)) {
   ::sigaction(signal, &action, nullptr);
 }
 
-// -1: none came. Waits on where a process that was stopped goes on.
+// Returns -1 if no signal came within the patience. Keeps waiting when a stopped process goes on.
 int next_signal(const sigset_t& set, const timespec* patience) {
   int signal = -1;
   while ((signal = ::sigtimedwait(&set, nullptr, patience)) == -1 && errno == EINTR) continue;

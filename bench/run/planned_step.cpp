@@ -44,7 +44,8 @@ void require_memory(const DescribedStep& step, const std::vector<PlainLayer>& pl
                                                .needed_bytes;
   const std::int64_t fits =
       largest_planned_batch(step.options, limits, job.rank(), job.size(), free - workspaces, plain);
-  const bool tuned_apart = step.options.autotune && !plain.empty();  // unfused layers are faster, but larger
+  const bool tuned_apart = step.options.autotune && !step.options.deterministic &&
+                           !plain.empty();  // unfused layers are faster, but larger
   throw Error(ExitCode::out_of_memory, "rank {} on {} needs {} bytes for --bs {} and has {} free; {}{}{}",
               job.rank(), job.host(), static_cast<std::int64_t>(needed_bytes), *step.options.batch_per_device,
               static_cast<std::int64_t>(free),

@@ -1,5 +1,5 @@
-// Times GPU work as in a training step: with operands in main memory, not in the L2 cache. And the numbers
-// that it computes with.
+// Times GPU work as in a training step: with operands in main memory, not in the L2 cache. Also
+// fills operands with the numbers that it computes with.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

@@ -36,8 +36,6 @@ std::string text_of(const GemmProblem& problem) {
 void check_problem(const GemmProblem& problem) {
   if (problem.has_factor && problem.adds)
     throw std::logic_error("a product has a factor in device memory, or adds to another tensor");
-  if (problem.mask == ProductMask::applies && problem.bias)
-    throw std::logic_error("a product that applies a mask has no bias");
 }
 
 GemmPlan GemmEngine::plan(const GemmProblem& problem, std::size_t workspace_limit) const {

@@ -251,8 +251,8 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     } catch (const Error& error) {
       if (error.code() != ExitCode::out_of_memory) throw;
       throw Error(ExitCode::out_of_memory,
-                  "{} has {} bytes free, and this run needs {}; lower --bs, pass --no-autotune, or end other "
-                  "programs on the GPU",
+                  "{} has {} bytes free, and this run needs {}; lower --bs, or end other programs on the "
+                  "GPU",
                   gpu_.properties.name, free, bytes);
     }
     arena_ = Arena(memory_.get(), plan_);

@@ -28,7 +28,7 @@ trap 'rm -rf "$scratch"' EXIT
 trap 'exit 143' HUP INT TERM
 limit=$1 && shift
 timeout --foreground --kill-after=10 "$limit" env "$@" --log-dir "$scratch/logs" --output "$scratch/runs")";
-constexpr int kTookTooLong = 124;  // timeout's exit code
+constexpr int kTookTooLong = 124, kKilled = 137;  // timeout's exit codes
 
 CommandWords training_words(const ScreenWork& work, const std::string& gpu) {
   const bool on_gpu = !gpu.empty();
@@ -208,7 +208,8 @@ void DeviceRuns::run(const ScreenWork& work, std::vector<ScreenedDevice>& device
       HostAnswer answer;
       explain_failure(ends[i], own_program(), work.run_timeout_seconds, answer);
       device.failure = answer.failure_detail.empty() ? answer.failure : answer.failure_detail;
-      if (ends[i].code == kTookTooLong)
+      if (ends[i].code == kTookTooLong ||
+          (ends[i].code == kKilled && ends[i].seconds >= work.run_timeout_seconds))
         device.failure =
             fmt::format("the run took longer than {:g} s; raise --run-timeout-s", work.run_timeout_seconds);
     }

@@ -19,8 +19,11 @@ std::vector<std::string> addresses_in(const std::string& said) {
   return {addresses.begin(), addresses.end()};
 }
 
-// Empty: the host answered. Bash says "…: Connection refused".
+constexpr int kNoSuchProgram = 127;
+
+// Empty: the host answered, or bash is missing here. Bash says "…: Connection refused".
 std::string failure_of(const CommandEnd& end, double seconds) {
+  if (end.code == kNoSuchProgram) return "";
   if (end.timed_out) return fmt::format("no answer within {:g} s", seconds);
   const std::string said = last_line(end.errors);
   const std::size_t colon = said.rfind(": ");
@@ -57,7 +60,7 @@ std::map<std::string, std::vector<std::string>> look_up_names(const std::vector<
       run_side_by_side(commands, {.most_at_once = kMostAtOnce, .timeout_seconds = seconds}, signals);
   std::map<std::string, std::vector<std::string>> found;
   for (std::size_t i = 0; i < ends.size(); ++i)
-    if (!ends[i].timed_out) found[names[i]] = addresses_in(ends[i].output);
+    if (!ends[i].timed_out && ends[i].code != kNoSuchProgram) found[names[i]] = addresses_in(ends[i].output);
   return found;
 }
 

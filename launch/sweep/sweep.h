@@ -2,7 +2,6 @@
 // folder in runs/, or will be done from the beginning.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -46,8 +45,8 @@ enum class OnLostHost { retry, skip };
 std::string reason_in(const std::filesystem::path& output, const std::string& program, bool over_hosts);
 
 // Does the runs that aren't done: failed ones get 1 + retries attempts anew. What unfinished attempts left is
-// removed first. The folder is locked. Throws Error(unavailable) if the
-// launcher or a program isn't there, Error(io_error).
+// removed first. The caller holds a SweepLock. Throws Error(unavailable) if the launcher or a program isn't
+// there, Error(io_error).
 SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, const SweepListener& listener,
                        OnLostHost on_lost_host = OnLostHost::retry);
 

@@ -74,7 +74,7 @@ void check_option(const ObjectReader& options, const std::string& name, const Js
   if (contains(kOptionsOfTheSweep, name)) options.fail(key, "the sweep sets this option itself");
   if (name.empty() || name.starts_with('-') || name.find_first_of(std::string("= \0", 3)) != name.npos)
     options.fail(key, "expected the name of an option without dashes");
-  if (value.is_boolean() ? !value.get<bool>() : !value.is_number() && !value.is_string())
+  if (value.is_boolean() ? !value.get<bool>() : !value.is_number() && (!value.is_string() || value == ""))
     options.fail(key, "expected true, a number or a text");
 }
 
@@ -86,13 +86,15 @@ void SweepTable::check(const ObjectReader& reader) const {
 }
 
 bool LauncherTable::is_over_hosts() const {
-  return !hosts.empty() || !hostfile.empty() || command == kLaunchRun;
+  return hosts || hostfile || command == kLaunchRun;
 }
 
 void LauncherTable::check(const ObjectReader& reader) const {
-  if (!hosts.empty() && !hostfile.empty())
-    reader.fail("hostfile", "'hosts' and 'hostfile' exclude each other");
-  if (hosts.starts_with('-')) reader.fail("hosts", "expected a list of hosts, such as node[1-4] or n1,n2");
+  if (hosts && hostfile) reader.fail("hostfile", "'hosts' and 'hostfile' exclude each other");
+  for (const auto& [key, text] : {std::pair{"hosts", hosts}, {"hostfile", hostfile}})
+    if (text && text->empty()) reader.fail(key, "expected at least one letter");
+  if (hosts && hosts->starts_with('-'))
+    reader.fail("hosts", "expected a list of hosts, such as node[1-4] or n1,n2");
   if (!is_over_hosts()) return;
   if (command && command != kLaunchRun && command != "mpirun" && command != "srun")
     reader.fail("command",
@@ -100,7 +102,8 @@ void LauncherTable::check(const ObjectReader& reader) const {
   if (ranks_option) reader.fail("ranks_option", "with hosts, every device gets a rank");
   for (const std::string& word : arguments.value_or(std::vector<std::string>{}))
     if (contains(kSetByLaunchRun, word.substr(0, word.find('='))))
-      reader.fail("arguments", fmt::format("hosts, nodes and devices_per_node stand for '{}'", word));
+      reader.fail("arguments",
+                  fmt::format("hosts, nodes and devices_per_node stand for '{}'", printable(word)));
 }
 
 void CaseTable::check(const ObjectReader& reader) const {

@@ -26,8 +26,7 @@ struct SweepTable {
 };
 
 struct LauncherTable {
-  std::optional<std::string> command, ranks_option, programs;
-  std::string hosts, hostfile;
+  std::optional<std::string> command, ranks_option, programs, hosts, hostfile;
   std::optional<std::vector<std::string>> arguments;
 
   static constexpr bool kMayLackKeys = true, kHasNoOtherKeys = true;

@@ -73,8 +73,11 @@ SweepLock::SweepLock(const fs::path& folder, const SweepIdentity& identity, bool
     return;
   }
   const std::string written = fields::written(identity).dump(1) + "\n";
-  if (::write(file_.get(), written.data(), written.size()) != static_cast<ssize_t>(written.size()))
-    throw cannot_create(out, fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
+  errno = ENOSPC;  // for a write of less than all
+  if (::write(file_.get(), written.data(), written.size()) == static_cast<ssize_t>(written.size())) return;
+  const std::string why = std::strerror(errno);
+  fs::remove(path, error);  // half of it could not be resumed
+  throw cannot_create(out, fmt::format("cannot write {}: {}", path.string(), why));
 }
 
 }  // namespace plumb

@@ -13,7 +13,7 @@ inline constexpr const char* kSweepSchema = "plumbline.sweep/2";
 
 struct SweepIdentity {
   std::string schema = kSweepSchema;
-  std::string plan;        // hash of plan_hash()
+  std::string plan;        // plan_hash()
   std::string build;       // build_hash(): runs of two builds are not one measurement
   std::string file, toml;  // for people
 
@@ -26,12 +26,10 @@ struct SweepIdentity {
 
 class SweepLock {
  public:
-  // The folder stays locked until the programs that were started with it have ended, even if this process is
-  // killed; another one waits for that for seconds.
-  // Creates the folder and its sweep.json, or, with `resume`, goes on with one (there need be none). The
-  // folder is this object's alone until it goes. Throws Error(cannot_create) if another sweep is at work in
-  // the folder, or it holds anything but this sweep to be resumed; Error(bad_data) for a sweep.json that
-  // can't be read.
+  // Creates the folder and its sweep.json; with `resume` it also continues a sweep that is there. The folder
+  // stays locked until this object and all programs that it started have ended, even if this process is
+  // killed. Another sweep waits 5 s for that. Throws Error(cannot_create) if another sweep uses the folder or
+  // the folder holds something else; Error(bad_data) if sweep.json can't be read.
   SweepLock(const std::filesystem::path& folder, const SweepIdentity& identity, bool resume);
 
  private:

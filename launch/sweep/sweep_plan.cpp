@@ -41,8 +41,8 @@ SweepLauncher launcher_of(const LauncherTable& table, const std::string& file) {
   SweepLauncher launcher;
   launcher.command = table.command.value_or(launcher.command);
   if (table.is_over_hosts()) {
-    launcher.hosts = SweepHosts{.list = table.hosts};
-    if (!table.hostfile.empty()) launcher.hosts->file = folder / table.hostfile;
+    launcher.hosts = SweepHosts{.list = table.hosts.value_or("")};
+    if (table.hostfile) launcher.hosts->file = folder / *table.hostfile;
     if (table.command && table.command != kLaunchRun) launcher.hosts->via = *table.command;
     launcher.command = kLaunchRun;
     launcher.arguments.clear();

@@ -75,11 +75,13 @@ std::string plan_text(const AcceptPlan& plan) {
   std::string names;
   for (const Layout& layout : plan.cases()) append_part(names, layout.name());
   return fmt::format(
-      "{}, {} each\nfacts    {:>5.0f} s\ndevices  {:>5.0f} s  each alone, then all at once\n"
+      "{}, {} each\nfacts    {:>5.0f} s\ndevices  {:>5.0f} s  each alone, {}\n"
       "links    {:>5.0f} s  all pairs\nscaling  {:>5.0f} s  {}{} times {}\nabout {:.1f} min in all\n",
       counted(plan.hosts, "host"), counted(plan.devices_per_host, "device"), kFactSeconds,
-      device_seconds(plan), link_seconds(plan), scaling_seconds(plan),
-      plan.repetitions() > 3 ? "at most " : "", plan.repetitions(), names, plan.seconds() / 60);
+      device_seconds(plan),
+      plan.devices_per_host > 1 ? "all at once, then an allreduce within each host" : "then all at once",
+      link_seconds(plan), scaling_seconds(plan), plan.repetitions() > 3 ? "at most " : "", plan.repetitions(),
+      names, plan.seconds() / 60);
 }
 
 }  // namespace plumb

@@ -337,7 +337,7 @@ void add_insides(Verdict& verdict, const std::vector<InsideOfHost>& insides, con
                  .outcome = is_judged || one.sums_are_wrong ? Outcome::fail : Outcome::unknown,
                  .remark = is_judged     ? "look at NVLink and its switches (nvidia-smi nvlink -s)"
                            : is_measured ? "fewer than three hosts, and nothing is expected of them: pass "
-                                           "--expect"
+                                           "--expect to plumbline accept"
                                          : one.failure,
                  .runs = is_measured ? 1U : 0U});
   }

@@ -40,10 +40,13 @@ InsideOfHost inside_of(const std::string& host, const CommandEnd& end) {
   InsideOfHost inside{.host = host,
                       .sums_are_wrong = end.code == static_cast<int>(ExitCode::verification_failed),
                       .failure = end.timed_out ? "not done in time" : printable(last_line(end.errors))};
-  const Json said = Json::parse(end.output, nullptr, false);
+  const std::size_t begin = std::min(end.output.find('{'), end.output.size());  // behind what a login prints
+  const Json said = Json::parse(end.output.substr(begin), nullptr, false);
   if (end.code == 0 && said.is_object())
     for (const Json& one : said.value("results", Json::array()))
       inside.bytes_per_second = std::max(inside.bytes_per_second, one.value("busbw_bytes_per_second", 0.0));
+  if (inside.bytes_per_second <= 0 && inside.failure.empty())
+    inside.failure = fmt::format("bench_allreduce ended with exit code {} and without a result", end.code);
   return inside;
 }
 

@@ -31,7 +31,8 @@ constexpr SpeedFormat kFormat(
      .rounding = Rounding::python_averages,
      .written_step = 1,
      .write = line,
-     .script_note = "the published script divides by the number of ranks, whether or not all have written",
+     .script_note = "the published script divides by all ranks, even if some have not written, so its "
+                    "figures differ from these",
      .script_lines = FormatFacts::one_per_rank},
     {.seconds = 0.001, .mean = SpeedFacts::times});
 

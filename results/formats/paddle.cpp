@@ -74,7 +74,8 @@ constexpr SpeedFormat kPlsc(
      .decimals_at_end = 2,
      .written_step = kBatchesPerLine,
      .write = plsc_line,
-     .script_note = "the published script assumes one line of each node, so it counts other batches",
+     .script_note =
+         "the published script assumes one line per node, so it averages other batches than these figures",
      .script_lines = FormatFacts::one_per_node},
     {});
 

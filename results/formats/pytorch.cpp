@@ -45,7 +45,8 @@ class PyTorch final : public SpeedFormat {
                      .how_to_print = " (-p 1)",
                      .written_step = 1,
                      .write = imagenet_line,
-                     .script_note = "the published script counts lines, so its window is of fewer iterations",
+                     .script_note = "the published script counts lines, not iterations, so it averages other "
+                                    "iterations than these figures",
                      .script_lines = one},
                     {.seconds = 1, .mean = SpeedFacts::times}) {}
 

@@ -59,10 +59,10 @@ auto distance(const Configuration& own, const PublishedResult& row) {
 
 bool matches(const PublishedResult& result, const PublishedFilter& filter) {
   const Configuration& c = result.configuration;
-  const std::string texts = fmt::format(
-      "{}\n{} {}\n{}\n{}\n{}\n{}\n{}\n{}\n{} {}\n{}\n{}", result.source, result.framework,
-      result.framework_version, result.model, c.model, result.dataset_or_mode, c.head, result.precision,
-      c.precision, c.device, generation_name(gpu_generation(c.device)), c.case_name(), result.notes);
+  const std::string texts =
+      fmt::format("{} {}\n{}\n{}\n{}\n{}\n{}\n{}\n{} {}\n{}", result.framework, result.framework_version,
+                  result.model, c.model, result.dataset_or_mode, c.head, result.precision, c.precision,
+                  c.device, generation_name(gpu_generation(c.device)), c.case_name());
   return names_gpu(filter.gpu, c.device) &&
          std::ranges::all_of(filter.words, [&](const std::string& word) { return is_part(texts, word); });
 }

@@ -4,7 +4,7 @@
 //
 // and by it is written, read and described as a JSON Schema (https://json-schema.org/draft/2020-12/schema).
 // Its check(reader) const, if any, refuses what single members can't say. With a kMayLackKeys a file may lack
-// any key of it: the member keeps its start value. With a kHasNoOtherKeys other keys are refused.
+// any key of it: the member keeps its start value. A struct with kHasNoOtherKeys refuses all other keys.
 #pragma once
 
 #include <cmath>

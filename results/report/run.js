@@ -83,13 +83,15 @@ function distributionOf(run) {
     low: binOf(min) * width,
     above: sorted.filter((value) => binOf(value) > binOf(high)).length,
     ...(sorted.length >= 100 && {p1: quantile(sorted, 0.01), p99: quantile(sorted, 0.99)}),
+    ...(run.steps.seconds.length < run.steps.iterations && {firsts: sorted.length}),
   };
 }
 
 // Percentiles where there are enough steps for them, else all.
-const spreadText = ({min, max, p1, p99}) =>
+const spreadText = ({min, max, p1, p99, firsts}) =>
     (isNumber(p99) ? `1st to 99th percentile ${seconds(p1)} to ${seconds(p99)}` :
-                     `${seconds(min)} to ${seconds(max)} in all`);
+                     `${seconds(min)} to ${seconds(max)} in all`) +
+    (firsts ? `, of the first ${count(firsts)} iterations after the warm-up` : '');
 
 function histogramFigure({label, distribution}) {
   if (!distribution) return null;

@@ -35,7 +35,6 @@ class CheckedProgram {
   void write(const StepState& state);
   // The next step's batch, for a Program with load_batch.
   void stage(const std::vector<std::uint8_t>& pixels, const std::vector<std::int32_t>& labels);
-  // The device's own; false if it makes none.
   StepState state();
 
   // Runs the instruction and EXPECTs what it made. A collective fills the other ranks' parts with numbers.

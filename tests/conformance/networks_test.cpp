@@ -2,7 +2,6 @@
 // training, with everything that the device fuses, against the reference.
 #include <cmath>
 
-#include "bench/data/batch_source.h"
 #include "tests/conformance/device_under_test.h"
 
 namespace plumb {
@@ -13,7 +12,6 @@ constexpr ValueId kImages = GraphBuilder::kImages;
 class Convolutions : public Conformance {};
 class Networks : public Conformance {};
 class Layers : public Conformance {};
-using GpuLayers = Layers;
 
 TEST_F(Convolutions, OfManyShapes) {
   struct Case {

@@ -36,10 +36,10 @@ void write_rows(std::byte* to, const std::vector<float>& matrix, std::int64_t co
 }
 
 // A NaN passes the ReLU.
-void mask(std::vector<float>& c, ProductMask mask, std::byte* bits) {
+void mask(std::vector<float>& c, std::byte* bits) {
   for (std::size_t i = 0; i < c.size(); ++i) {
     const std::byte bit{static_cast<unsigned char>(1U << i % 8)};
-    if (mask == ProductMask::makes) bits[i / 8] = c[i] <= 0 ? bits[i / 8] & ~bit : bits[i / 8] | bit;
+    bits[i / 8] = c[i] <= 0 ? bits[i / 8] & ~bit : bits[i / 8] | bit;
     if ((bits[i / 8] & bit) == std::byte{}) c[i] = 0;
   }
 }
@@ -65,7 +65,7 @@ void multiply(const GemmProblem& p, const GemmOperands& operands) {
     const std::vector<float> added = read_floats(operands.added, c.size(), p.out);
     for (std::size_t i = 0; i < c.size(); ++i) c[i] += added[i];
   }
-  if (p.mask != ProductMask::none) mask(c, p.mask, operands.relu_mask);
+  if (p.mask != ProductMask::none) mask(c, operands.relu_mask);
   write_rows(operands.c, c, p.n, p.c_stride, p.out);
 }
 

@@ -118,7 +118,6 @@ class InstructionTuning : public testing::Test {
   Graph graph_ = three_convolutions();
   Precision precision = Precision::fp16;
   int capability = 75;  // no fused engines
-  int warpgroup_multiprocessors = 0;
   std::function<void(std::size_t, std::size_t)> progress;
   GemmEngine products_ = make_gemm_engine();
   const ScratchFolder folder_;

@@ -91,7 +91,7 @@ TEST(TunedRuns, NameTheLayersWithoutAFusedEngineAndComputeThemByPlainSteps) {
 // Times differ from run to run.
 TEST(TunedRuns, ChooseNothingByTimeWhereRunsAreToRepeat) {
   const ScratchFolder cache;
-  const TunedRun deterministic = run(1, "--deterministic", "XDG_CACHE_HOME=" + cache.path() + " ");
+  const TunedRun deterministic = run(1, "--bs 2 --deterministic", "XDG_CACHE_HOME=" + cache.path() + " ");
   EXPECT_TRUE(cache.list().empty());
   for (const auto& instruction : deterministic.program.at("ops"))
     EXPECT_FALSE(instruction.contains("tuned_seconds")) << instruction;

@@ -53,7 +53,7 @@ for path in sorted(glob.glob(sys.argv[1] + "/measured/*/*/profile.json")):
     for op in sorted(ops, key=lambda op: op["roofline_seconds"] - op["seconds"]):
         measured, least = 1e3 * op["seconds"], 1e3 * op["roofline_seconds"]
         ratio = f"{measured / least:.2f}" if least else "-"
-        print(f"| {op['name']} | {op.get('engine', '-')} | {measured:.4f} | {least:.4f} | {ratio} "
+        print(f"| {op['name']} | {op.get('engine') or '-'} | {measured:.4f} | {least:.4f} | {ratio} "
               f"| {measured - least:.4f} | {op['bound_by']} |")
     print()
 END

@@ -14,10 +14,9 @@
 
 namespace plumb::cuda {
 
-// What a product does with a ReLU's mask, last: applies sets elements of c to 0 where their bit is 0; makes
-// sets c to max(c, 0) and writes a bit 1 where c was more than 0. Bit j of byte i is that of element 8 i + j.
-// n must be a multiple of kMaskColumns.
-enum class ProductMask { none, applies, makes };
+// What a product does with a ReLU's mask, last: makes sets c to max(c, 0) and writes a bit 1 where c was more
+// than 0. Bit j of byte i belongs to element 8 i + j. n must be a multiple of kMaskColumns.
+enum class ProductMask { none, makes };
 
 // c[m, n] = (factor *) op(a)[m, k] * op(b)[k, n] (+ bias[n]) (+ added[m, n]), all row-major, f32
 // accumulation. op is an optional transpose: a is then stored [k, m], b [n, k]. A stride is the distance
@@ -30,9 +29,9 @@ struct GemmProblem {
   DType out = DType::f32;  // of c
   bool bias = false;       // [n], in c's dtype: cuBLASLt has no other (cublasLt.h, …_DESC_BIAS_DATA_TYPE)
   bool allow_tf32 = false;
-  bool adds = false;                     // `added`, which is like c and may be c itself
-  bool has_factor = false;               // in device memory; not with `added`
-  ProductMask mask = ProductMask::none;  // a mask is applied only without a bias
+  bool adds = false;        // `added`, which is like c and may be c itself
+  bool has_factor = false;  // in device memory; not with `added`
+  ProductMask mask = ProductMask::none;
 };
 // cuBLASLt wants a mask's leading dimension in 128s (cublasLt.h, …_DESC_EPILOGUE_AUX_LD).
 inline constexpr std::int64_t kMaskColumns = 128;

@@ -130,12 +130,11 @@ void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t attr
 
 // CUBLAS_COMPUTE_32F is strict f32; halves are multiplied exactly and accumulated in f32.
 //
-// cuBLASLt applies its epilogue, a ReLU or a ReLU's gradient, to alpha AB + beta C. A column of its D is a
-// row of c, so the mask's leading dimension is n. NVIDIA documents a bit per element, but no order of the
-// bits; its own tests read bit i % 8 of byte i / 8 of a column for row i (nvmath-python,
+// cuBLASLt applies its epilogue, a ReLU, to alpha AB + beta C. A column of its D is a row of c, so the mask's
+// leading dimension is n. NVIDIA documents a bit per element, but no order of the bits; its own tests read
+// bit i % 8 of byte i / 8 of a column for row i (nvmath-python,
 // tests/nvmath_tests/linalg/advanced/matmul/test_epilog.py, unpack_bitmask), as masks are here.
 cublasLtEpilogue_t epilogue_of(const GemmProblem& problem) {
-  if (problem.mask == ProductMask::applies) return CUBLASLT_EPILOGUE_DRELU;
   if (problem.mask == ProductMask::makes)
     return problem.bias ? CUBLASLT_EPILOGUE_RELU_AUX_BIAS : CUBLASLT_EPILOGUE_RELU_AUX;
   return problem.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;

@@ -33,7 +33,7 @@ TEST(Interruption, NotesTheFirstSignal) {
   }
 }
 
-TEST(Interruption, LeavesASignalThatNobodyLooksAtToAnotherThread) {
+TEST(Interruption, NotesASignalApartWhileTheRunDoesNotLook) {
   Interruption interruption;
   interruption.begin(kLongPatience);
   send(SIGTERM);
