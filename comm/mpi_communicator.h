@@ -19,7 +19,7 @@ struct MpiCommunicatorOptions {
   std::size_t ring_from_bytes = std::size_t{64} << 10;
   // Longest message of the ring, at least 8; 0 chooses for the job.
   std::size_t message_bytes = 0;
-  // By BufferId, for the job's board; others have none.
+  // Names of buffers by BufferId, for the job's board. Collectives in other buffers are recorded without one.
   std::vector<std::string> buffer_names = {};
 };
 

@@ -65,8 +65,8 @@ struct RunStatus {
   std::uint64_t entered = 0;        // sequence number of the last collective entered; 0: none
 };
 
-// No function but collectives() allocates, and none waits while it holds the lock. enter() and leave()
-// together take 60 ns. Signal handlers may not call it.
+// Any thread may call any function; signal handlers may not. Only collectives() allocates, and no function
+// waits for anything but the lock.
 class StatusBoard {
  public:
   static constexpr std::size_t kKept = 64;

@@ -25,7 +25,6 @@
 #include "launch/verdict/scaling_checks.h"
 #include "plumbline/command.h"
 #include "plumbline/engine.h"
-#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {
@@ -295,12 +294,7 @@ class Acceptance : private HostSteps {
   }
 
   Expectation good_values() const {
-    Expectation good = measured_expectation(devices, links_, verdict.kept());
-    std::vector<double> within;
-    for (const InsideOfHost& one : insides)
-      if (one.bytes_per_second > 0 && std::ranges::count(verdict.kept(), one.host) > 0)
-        within.push_back(one.bytes_per_second);
-    if (!within.empty()) good.within_host_bytes_per_second = median(within);
+    Expectation good = measured_expectation(devices, insides, links_, verdict.kept());
     good.source = fmt::format("accept of {}, {}", counted(verdict.kept().size(), "host"), verdict.began);
     good.options = work.options;
     good.devices_per_host = has_gpus() ? devices_per_host() : 0;

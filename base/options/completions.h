@@ -11,9 +11,8 @@
 
 namespace plumb {
 
-// A script that the shell, one of completion_shells(), sources. It asks the program for the words that fit,
-// by `PROGRAM --complete LINE [WORD]`, and offers file names if there are none. Throws Error(usage) for
-// another shell.
+// A script that the shell, one of completion_shells(), sources. It calls `PROGRAM --complete LINE [WORD]` for
+// the words that fit. If no word fits, the shell offers file names. Throws Error(usage) for another shell.
 std::string completions(const std::string& shell, const std::string& program);
 // Where such scripts are looked for, below share/: "fish/vendor_completions.d/plumbline.fish". Debian's zsh
 // reads another folder than zsh elsewhere.

@@ -188,9 +188,11 @@ ChildEnd run_child(CommandWords words, const std::filesystem::path& output, cons
     throw Error(ExitCode::unavailable, "cannot start '{}'; install it or correct the sweep file",
                 words.front());
   // util-linux before 2.33 has a setpriv without this option.
-  const CommandWords dies_with_us{"setpriv", "--pdeathsig", "TERM", "true"};
-  if (run_side_by_side({dies_with_us}, {.timeout_seconds = 5}, signals).front().code == 0)
-    words.insert(words.begin(), {"setpriv", "--pdeathsig", "TERM"});
+  static const bool can_die_with_us =
+      run_side_by_side({{"setpriv", "--pdeathsig", "TERM", "true"}}, {.timeout_seconds = 5}, signals)
+          .front()
+          .code == 0;
+  if (can_die_with_us) words.insert(words.begin(), {"setpriv", "--pdeathsig", "TERM"});
   RunningCommand child(0, words, file);
   ChildEnd end;
   const double limit = timeout_seconds > 0 ? timeout_seconds : std::numeric_limits<double>::infinity();
@@ -203,7 +205,7 @@ ChildEnd run_child(CommandWords words, const std::filesystem::path& output, cons
     idle();
   }
   const CommandEnd ended = child.take_end();
-  if (!ended.errors.empty())  // with a file, errors are those of the start
+  if (!ended.errors.empty())  // the child's own messages are in the file, so it did not start
     throw Error(ExitCode::unavailable, "cannot start {}; install it or correct the sweep file", ended.errors);
   end.code = ended.code;
   end.timed_out = ended.timed_out;

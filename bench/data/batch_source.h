@@ -42,7 +42,8 @@ class BatchSource {
   virtual ~BatchSource() = default;
 
   using WritePart = std::function<void(std::int64_t first_image, const Batch& part)>;
-  // Passes on the batch that all steps train on, part by part. Without one, every step has its own.
+  // Calls `write` with each part of the batch that all steps train on; never, if every step has its own
+  // batch.
   virtual void write_lasting(const WritePart& /*write*/) const {}
   // The following batch, endlessly. It is valid until the third call after this one: a GPU copies it later
   // (Device::stage_batch). Throws Error(bad_data) when too many images are corrupt.
@@ -95,8 +96,8 @@ class FixedBatch : public BatchSource {
   std::vector<std::int64_t> labels_;
 };
 
-// Made up when it is written, in parts of kMostSyntheticElements or one image. Pixels are standard normal,
-// labels uniform over the classes; functions of (seed, rank, position) alone.
+// write_lasting() generates the batch in parts of at most kMostSyntheticElements, or one image. Pixels are
+// standard normal and labels uniform over the classes; both depend on seed, rank and position alone.
 class SyntheticBatch : public BatchSource {
  public:
   explicit SyntheticBatch(const BatchSourceOptions& options) : options_(options) {}

@@ -26,7 +26,7 @@ bool uses_tcp() {
   return links.empty() || links.starts_with('^') || links.find("tcp") != std::string::npos;
 }
 
-// For every rank.
+// Returns the addresses of every host, on every rank. Every rank calls it.
 std::vector<HostAddresses> host_addresses(const Job& job) {
   const bool speaks = job.local_rank() == 0;
   std::vector<HostAddresses> hosts;

@@ -69,8 +69,8 @@ bool is_being_written(const std::filesystem::path& part) {
   return file && ::flock(file.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
-// Names of the folder's logs except `own`: finished ones, and those of runs that are under way. What failed
-// runs left behind belongs to no configuration.
+// Names of the logs in the folder, except `own`, that are finished or being written. Partial logs of failed
+// runs don't count.
 std::vector<std::string> other_logs(const std::string& folder, const std::string& own) {
   std::vector<std::string> names;
   std::error_code error;

@@ -31,11 +31,11 @@ struct LogCase {
 // --sample-rate 0.1", then --prelu and --head-dtype where they are unusual; empty without a head.
 std::string head_options(const nlohmann::ordered_json& config);
 
-// Makes `log_case` the configuration of the folders, unless it is already. Call it when this run has its log
-// in each, `own_log`, so that other runs see it. The first folder is the same in all runs; it is locked
-// meanwhile. `log_dir`: the option for messages. Throws Error(cannot_create) if a folder holds finished logs
-// of another configuration, or of a run that lives, or a case file that can't be written or is not a regular
-// file.
+// Makes `log_case` the configuration of the folders, unless it is already. Call it when each folder holds
+// this run's log, `own_log`, so that other runs see it. The first folder is the same in all runs and stays
+// locked meanwhile. `log_dir`: the option for messages. Throws Error(cannot_create) if a folder holds
+// finished logs of another configuration, if a run of another configuration is writing there, if another
+// program holds the lock for 30 s, or if a case file can't be written or is not a regular file.
 void settle_case(const Output& log_dir, const std::vector<std::string>& folders, const LogCase& log_case,
                  const std::string& own_log);
 

@@ -18,8 +18,8 @@ std::map<std::string, std::string> recorded_variables(const char* const* environ
 // other hosts. `machines`: every rank's machine_json as text, in rank order.
 nlohmann::ordered_json environment_json(const std::vector<std::string>& machines);
 // A sentence for each host, at most three, that differs from most hosts in its processor, CPUs, threads per
-// rank, interfaces or driver, with the first difference. Of two hosts the second differs. `machines`: as
-// above, with "threads".
+// rank, interfaces or driver. It names the first difference. If there are two hosts, the second one counts as
+// different. `machines`: as above, with "threads".
 std::vector<std::string> odd_hosts(const std::vector<std::string>& machines);
 // Before MPI_Init. Throws Error(out_of_memory) if `bytes`, which the process may still map, are fewer than
 // MPI and the libraries need: Open MPI 4.1 hangs or crashes then. Under a limit all threads share one of

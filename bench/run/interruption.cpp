@@ -20,7 +20,7 @@ namespace {
 constexpr std::array kOfLauncher{SIGINT, SIGTERM, SIGHUP, SIGXCPU};
 constexpr std::array kOfCrash{SIGABRT, SIGBUS, SIGSEGV};
 
-// 0: there is none. A handler gets nothing but the number of the signal.
+// Global, because a handler gets nothing but the number of the signal. 0: no thread watches.
 std::atomic<pthread_t> watching_thread{0};
 static_assert(std::atomic<pthread_t>::is_always_lock_free);
 

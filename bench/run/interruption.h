@@ -23,17 +23,17 @@ class Interrupted : public Error {
 // 128 + signal, as if the signal had ended the process; 75 for SIGPIPE, as a peer is lost.
 int exit_code_of(int signal);
 
-// What signals do while it lives. A thread of its own waits for SIGINT, SIGTERM, SIGHUP and SIGXCPU, unless
-// they were ignored before; all other threads block them. One at a time, made before the process has threads.
+// Handles signals while it lives. Its own thread waits for SIGINT, SIGTERM, SIGHUP and SIGXCPU, except those
+// that were ignored before; all other threads block them. Make one at a time, before the process has threads.
 //
-// Without a run they end the process as usual. Between begin() and end() the first is only noted: for
-// signal() between looks_begin() and looks_end(), else for signal_unseen(). Another one, a crash, or
-// `patience` after the first, ends the process at once with exit_code_of the first. (The kernel repeats
-// SIGXCPU every second, which does not count.)
+// Outside a run these signals end the process as usual. Between begin() and end() the first one is only
+// noted: for signal() between looks_begin() and looks_end(), otherwise for signal_unseen(). A second signal,
+// a crash, or the end of `patience` then ends the process with exit_code_of the first. (SIGXCPU may repeat:
+// the kernel sends it every second.)
 //
-// SIGPIPE does not matter if the reader of stdout or stderr is gone. Else the thread that wrote to the shut
-// connection stands still: Open MPI would otherwise print the same line some 70,000 times a second. In a run
-// it is noted for signal_unseen(); without one a sentence is printed and the process ends with 75. SIGBUS
+// SIGPIPE is ignored if the reader of stdout or stderr is gone. Otherwise the thread that wrote to the closed
+// connection stops, because Open MPI would print the same line some 70,000 times a second. In a run the
+// signal is noted for signal_unseen(); outside it the process prints a sentence and ends with 75. SIGBUS
 // prints a sentence and ends the process with 74. A write beyond `ulimit -f` fails like one on a full disk.
 class Interruption {
  public:
@@ -62,7 +62,7 @@ class Interruption {
 
   std::atomic<int> looked_at_{0}, unseen_{0};
   std::atomic<bool> looks_{false}, is_over_{false};
-  std::atomic<std::int64_t> patience_seconds_{0};  // 0: there is no run
+  std::atomic<std::int64_t> patience_seconds_{0};  // 0: outside begin() and end()
   std::counting_semaphore<> told_{0};
   sigset_t watched_;
   std::thread thread_;

@@ -71,8 +71,8 @@ class InstructionTuner {
   EngineTrial try_plan(const ConvPlan& plan, const Work& work, std::optional<double> best);
   // Our own kernel, or a library's first product.
   EngineTrial try_own_kernel(const Work& work);
-  // Fills in the trial's seconds, or why it failed. Throws Error with the engine's name if the GPU is no
-  // longer usable.
+  // Times the engine and records its seconds, or why it failed, in the trial. Throws Error(internal) with the
+  // engine's name if it left the GPU unusable.
   void run(EngineTrial& trial, const std::string& problem, const std::function<void()>& enqueue,
            std::optional<double> best = {}) const;
   // The cache's entry, if its first engine still exists; else null.

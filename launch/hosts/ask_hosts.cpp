@@ -39,7 +39,7 @@ ClockOffset clock_of(const HostFacts& facts, const CommandEnd& end) {
 }
 
 void take_answer(HostAnswer& answer, const CommandEnd& end) {
-  const std::vector<std::string> lines = split(end.output, '\n');  // with what a login prints
+  const std::vector<std::string> lines = split(end.output, '\n');  // a login may print some
   const auto line = std::ranges::find_if(lines, [](const std::string& one) { return one.starts_with('{'); });
   answer.facts = host_facts_from_json(line == lines.end() ? "" : *line);
   answer.clock = clock_of(answer.facts, end);

@@ -196,10 +196,8 @@ void DeviceRuns::run(const ScreenWork& work, std::vector<ScreenedDevice>& device
   for (std::size_t i = 0; i < ends.size(); ++i) {
     ScreenedDevice& device = devices[indices[i]];
     const std::string& said = ends[i].output;
-    const std::size_t begin = std::min(said.find('{'), said.size());  // behind what a login prints
     try {
-      const RunRecord record =
-          run_record_from_json(parse_shallow_json(std::string_view(said).substr(begin)), device.host);
+      const RunRecord record = run_record_from_json(parse_shallow_json(json_in(said)), device.host);
       if (record.status == "ok")
         keep(device, record);
       else

@@ -26,7 +26,8 @@ OptionGroup screen_work_options(ScreenWork& work);
 // The program's path. Throws Error(usage) for options that screening gives itself.
 std::string screened_program(const ScreenWork& work);
 
-// A shell's command. In a step of srun a single process is no rank of Slurm's, as MPI would take it for.
+// A shell command that removes Slurm's and PMI's variables. With them, MPI would take a process in a step of
+// srun for one of Slurm's ranks.
 inline constexpr const char* kWithoutScheduler =
     R"(unset $(env | sed -n 's/^\(SLURM_[A-Za-z0-9_]*\|PMI[A-Za-z0-9_]*\)=.*/\1/p'))";
 

@@ -98,7 +98,7 @@ struct HostFacts {
   std::map<std::string, std::vector<std::string>> names;  // names that it was asked for, with their addresses
   std::map<std::string, std::string> unreached;  // of these names, hosts that gave no answer, and why
   double clock_seconds = 0;                      // since 1970, when gathering facts began
-  double gathering_seconds = 0;                  // that it took by the same clock
+  double gathering_seconds = 0;                  // how long that took
 
   static constexpr bool kMayLackKeys = true;
   static void fields(auto& self, auto&& each);

@@ -12,7 +12,6 @@ namespace {
 // How much slower a device is than the median of its kind, in time per image, however alike the others are;
 // and in 1.4826 MAD (Iglewicz and Hoaglin 1993).
 constexpr double kLeastEffect = 0.05, kDeviations = 3.5;
-constexpr std::size_t kLeastDevices = 3;  // for a majority
 
 bool agree(const ComputedBits& one, const ComputedBits& other) {
   return one.losses == other.losses && one.after_run == other.after_run;
@@ -21,7 +20,7 @@ bool agree(const ComputedBits& one, const ComputedBits& other) {
 // The bits that more than half of the devices computed; null without a majority, or with fewer than three.
 const ComputedBits* majority(const std::vector<ScreenedDevice>& devices,
                              const std::vector<std::size_t>& indices) {
-  if (indices.size() < kLeastDevices) return nullptr;
+  if (indices.size() < kLeastAlike) return nullptr;
   for (const std::size_t i : indices) {
     const auto alike = std::ranges::count_if(
         indices, [&](std::size_t j) { return agree(devices[j].bits, devices[i].bits); });

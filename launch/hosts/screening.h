@@ -11,6 +11,9 @@
 
 namespace plumb {
 
+// Devices or hosts that can be compared: of fewer, none is known to be the odd one.
+inline constexpr std::size_t kLeastAlike = 3;
+
 // One short run on one device.
 struct ScreenRun {
   double images_per_second = 0;
@@ -48,6 +51,14 @@ struct ScreenedDevice {
 };
 using RunMember = std::optional<ScreenRun> ScreenedDevice::*;
 
+// An allreduce between all GPUs of a host.
+struct InsideOfHost {
+  std::string host;
+  double bytes_per_second = 0;  // bus bandwidth; 0: not measured
+  bool sums_are_wrong = false;
+  std::string failure;  // why it wasn't measured
+};
+
 // Devices of one name that have such a run.
 struct DeviceKind {
   std::vector<const ScreenedDevice*> devices;
@@ -55,8 +66,7 @@ struct DeviceKind {
   double slow = 0;   // below it a device is slow compared with the others
   double smallest_loss_shown = 0;
 
-  // Fewer than three devices don't show which one is slow.
-  bool was_judged() const { return devices.size() >= 3; }
+  bool was_judged() const { return devices.size() >= kLeastAlike; }
   // Devices that vary more hide slow ones.
   bool can_tell() const { return was_judged() && smallest_loss_shown <= 0.15; }
 };

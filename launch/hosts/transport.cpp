@@ -125,6 +125,10 @@ std::string program_path(const std::string& program, const std::string& sibling)
   throw Error(ExitCode::unavailable, "--program {}: it is not in PATH; pass its path", printable(program));
 }
 
+std::string_view json_in(std::string_view said) {
+  return said.substr(std::min(said.find('{'), said.size()));
+}
+
 void explain_failure(const CommandEnd& end, const std::string& program, double timeout_seconds,
                      HostAnswer& answer) {
   constexpr int kNotExecutable = 126, kNotFound = 127, kOfSsh = 255;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/options/option_table.h"
@@ -44,6 +45,9 @@ std::string own_program();
 
 // The path of `program`, given by name or path; if that is empty, of `sibling` next to this program.
 std::string program_path(const std::string& program, const std::string& sibling);
+
+// What a command printed, from its first "{" on: a login may print something before.
+std::string_view json_in(std::string_view said);
 
 // Fills failure, failure_detail and remedy of a host whose command gave no answer.
 void explain_failure(const CommandEnd& end, const std::string& program, double timeout_seconds,

@@ -19,12 +19,12 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kPrecisions{"fp32", "tf32", "fp16", "bf16"};
 
-// Options of the programs that a sweep gives itself.
+// Options that a sweep itself passes to the programs.
 constexpr std::array<std::string_view, 15> kOptionsOfTheSweep{
     "bs",    "batch-per-device", "fp32",     "tf32", "fp16",    "bf16", "iters", "warmup",
     "nodes", "devices-per-node", "backbone", "run",  "log-dir", "out",  "output"};
 
-// Words of mpirun and srun that launch/run gives itself.
+// Options that launch/run itself passes to mpirun and srun.
 constexpr std::array<std::string_view, 17> kSetByLaunchRun{
     "-np",       "--np",       "-n",           "-c",
     "-N",        "-H",         "-host",        "--host",
@@ -36,8 +36,8 @@ bool contains(const auto& list, std::string_view item) {
   return std::ranges::find(list, item) != list.end();
 }
 
-// Every part of a dotted key is a table inside the one before, so a key of tens of thousands, which must be
-// on one line, would overflow the stack.
+// Every part of a dotted key is a table inside the one before. A key of tens of thousands of parts, which
+// must be on one line, would overflow the stack.
 void refuse_long_lines(std::string_view text, const std::string& file) {
   constexpr std::size_t kLongestLine = 10'000;
   std::size_t number = 1;
@@ -49,7 +49,7 @@ void refuse_long_lines(std::string_view text, const std::string& file) {
   }
 }
 
-// toml++ as the JSON that records are read from.
+// The TOML text as JSON, from which records are read.
 Json json_of(std::string_view text, const std::string& file) {
   refuse_long_lines(text, file);
   try {

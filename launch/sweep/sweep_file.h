@@ -1,4 +1,4 @@
-// A sweep file as it is written: TOML, read strictly. sweep_plan.h explains its keys.
+// A sweep file: TOML, whose unknown keys are refused. sweep_plan.h explains its keys.
 #pragma once
 
 #include <cstdint>
@@ -74,7 +74,7 @@ struct SweepFile {
   }
 };
 
-// Throws Error(bad_data) that names `file`, and line and column of a mistake in the syntax or else the key.
+// Throws Error(bad_data) with `file` and the key, or with line and column for a mistake in the syntax.
 SweepFile read_sweep_file(std::string_view text, const std::string& file);
 
 }  // namespace plumb

@@ -73,10 +73,10 @@ SweepLock::SweepLock(const fs::path& folder, const SweepIdentity& identity, bool
     return;
   }
   const std::string written = fields::written(identity).dump(1) + "\n";
-  errno = ENOSPC;  // for a write of less than all
+  errno = ENOSPC;  // in case only a part is written
   if (::write(file_.get(), written.data(), written.size()) == static_cast<ssize_t>(written.size())) return;
   const std::string why = std::strerror(errno);
-  fs::remove(path, error);  // half of it could not be resumed
+  fs::remove(path, error);  // a part of it could not be resumed
   throw cannot_create(out, fmt::format("cannot write {}: {}", path.string(), why));
 }
 

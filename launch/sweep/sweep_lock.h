@@ -1,4 +1,4 @@
-// FOLDER/sweep.json: which sweep a folder holds. What it has done is in the folder itself.
+// FOLDER/sweep.json identifies the sweep in a folder; the runs themselves show what is done.
 #pragma once
 
 #include <filesystem>

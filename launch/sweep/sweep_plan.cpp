@@ -156,7 +156,8 @@ SweepPlan read_sweep_plan(std::string_view text, const std::string& file, const 
     try {
       groups = groups_of(c, plan.launcher.programs, check);
     } catch (const Error& error) {
-      if (error.code() == ExitCode::unavailable) throw;  // there is no such program
+      if (error.code() == ExitCode::unavailable)
+        throw;  // the program is missing, so the case is not at fault
       refuse_case(file, index, error.what());
     }
     for (SweepGroup& group : groups) {

@@ -42,7 +42,8 @@ void Expectation::check(const ObjectReader& reader) const {
 }
 
 Expectation measured_expectation(const std::vector<ScreenedDevice>& devices,
-                                 const std::optional<Links>& links, const std::vector<std::string>& hosts) {
+                                 const std::vector<InsideOfHost>& insides, const std::optional<Links>& links,
+                                 const std::vector<std::string>& hosts) {
   const auto is_there = [&](const std::string& host) { return std::ranges::count(hosts, host) > 0; };
   std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> speeds;  // alone, together
   for (const ScreenedDevice& device : devices) {
@@ -57,6 +58,10 @@ Expectation measured_expectation(const std::vector<ScreenedDevice>& devices,
       good.devices.push_back({name, median(alone),
                               together.empty() ? std::nullopt : std::optional(median(together)),
                               alone.size()});
+  std::vector<double> within;
+  for (const InsideOfHost& one : insides)
+    if (one.bytes_per_second > 0 && is_there(one.host)) within.push_back(one.bytes_per_second);
+  if (!within.empty()) good.within_host_bytes_per_second = median(within);
   std::vector<double> between;
   if (links)
     for (const HostPair& pair : links->pairs)

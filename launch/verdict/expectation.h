@@ -57,9 +57,10 @@ struct Expectation {
 // --device: "h100=8500".
 ExpectedDevice expected_device(const std::string& text);
 
-// Medians of what the devices and links of these hosts reached.
+// Medians of what these hosts, their devices and links reached.
 Expectation measured_expectation(const std::vector<ScreenedDevice>& devices,
-                                 const std::optional<Links>& links, const std::vector<std::string>& hosts);
+                                 const std::vector<InsideOfHost>& insides, const std::optional<Links>& links,
+                                 const std::vector<std::string>& hosts);
 
 // Throws Error(bad_data) that names the file and what is wrong with it.
 Expectation read_expectation(const std::filesystem::path& file);

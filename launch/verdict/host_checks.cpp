@@ -46,13 +46,13 @@ std::string speeds_text(const std::vector<double>& speeds) {
   return speeds.size() == 1 ? speed_text(*low) : fmt::format("{:.1f} to {:.1f} images/s", *low, *high);
 }
 
-// When devices ran, as checks name it.
-struct Way {
+// A run of devices, and the name of its check.
+struct DeviceCheck {
   RunMember run = nullptr;
   const char* check = "";
 };
-constexpr Way kAlone{&ScreenedDevice::alone, "device alone"};
-constexpr Way kTogether{&ScreenedDevice::together, "device together"};
+constexpr DeviceCheck kAlone{&ScreenedDevice::alone, "device alone"};
+constexpr DeviceCheck kTogether{&ScreenedDevice::together, "device together"};
 
 // A device's speed against what it should be.
 struct JudgedDevice {
@@ -85,18 +85,18 @@ void add_alike(Verdict& verdict, Check check, std::vector<JudgedDevice> judged) 
 }
 
 // The verdict's list of devices has their speeds alone, or together without those.
-void keep_speed(Verdict& verdict, const Way& way, const JudgedDevice& one) {
-  if (way.run == kAlone.run || !one.device->alone)
+void keep_speed(Verdict& verdict, const DeviceCheck& which, const JudgedDevice& one) {
+  if (which.run == kAlone.run || !one.device->alone)
     verdict.devices.push_back(
         {device_text(*one.device), one.device->name, one.speed(), one.expected, one.limit, one.outcome});
 }
 
 // One check for each device that doesn't pass, and one for all that do.
-void add_judged(Verdict& verdict, const Way& way, const std::vector<JudgedDevice>& judged) {
-  Check passed{.check = way.check, .limit = kDeviceLimit};
+void add_judged(Verdict& verdict, const DeviceCheck& which, const std::vector<JudgedDevice>& judged) {
+  Check passed{.check = which.check, .limit = kDeviceLimit};
   std::vector<JudgedDevice> good;
   for (const JudgedDevice& one : judged) {
-    keep_speed(verdict, way, one);
+    keep_speed(verdict, which, one);
     if (one.outcome == Outcome::pass) {
       passed.expected = speed_text(one.expected);
       passed.source = one.source;
@@ -104,7 +104,7 @@ void add_judged(Verdict& verdict, const Way& way, const std::vector<JudgedDevice
       continue;
     }
     const std::string& reasons = one.run->throttle_reasons;
-    verdict.add({.check = way.check,
+    verdict.add({.check = which.check,
                  .where = {device_text(*one.device)},
                  .hosts = {one.device->host},
                  .expected = speed_text(one.expected),
@@ -131,8 +131,8 @@ void judge(JudgedDevice& one, double expected, const std::string& source, double
 }
 
 // Against others of their kind.
-void add_relative(Verdict& verdict, const Way& way, const DeviceKind& kind, std::vector<JudgedDevice> judged,
-                  const BusyHosts& busy) {
+void add_relative(Verdict& verdict, const DeviceCheck& which, const DeviceKind& kind,
+                  std::vector<JudgedDevice> judged, const BusyHosts& busy) {
   std::vector<JudgedDevice> told, untold;
   for (JudgedDevice& one : judged) {
     one.expected = kind.usual;
@@ -148,12 +148,12 @@ void add_relative(Verdict& verdict, const Way& way, const DeviceKind& kind, std:
       one.outcome = Outcome::unknown;
     (is_slow || kind.can_tell() ? told : untold).push_back(one);
   }
-  add_judged(verdict, way, told);
-  for (const JudgedDevice& one : untold) keep_speed(verdict, way, one);
+  add_judged(verdict, which, told);
+  for (const JudgedDevice& one : untold) keep_speed(verdict, which, one);
   // Devices that were judged alone may all differ together, such as on hosts that are cooled differently.
-  if (way.run == kTogether.run && kind.devices.front()->alone) return;
+  if (which.run == kTogether.run && kind.devices.front()->alone) return;
   add_alike(verdict,
-            {.check = way.check,
+            {.check = which.check,
              .outcome = Outcome::unknown,
              .remark = kind.was_judged()
                            ? fmt::format("devices vary so much that only a loss over {} % would show",
@@ -165,36 +165,36 @@ void add_relative(Verdict& verdict, const Way& way, const DeviceKind& kind, std:
 
 // What devices of this kind should reach; nothing: as much as each other. A device that ran alone is held
 // against its speed alone only then.
-std::optional<double> expected_speed(const ScreenedDevice& device, const Way& way,
+std::optional<double> expected_speed(const ScreenedDevice& device, const DeviceCheck& which,
                                      const ExpectedDevice* expected) {
-  const bool is_together = way.run == kTogether.run;
+  const bool is_together = which.run == kTogether.run;
   if (expected && is_together && expected->images_per_second_together)
     return expected->images_per_second_together;
   if (is_together && device.alone) return {};
   if (expected) return expected->images_per_second;
-  const double reference = (device.*way.run)->reference;
+  const double reference = (device.*which.run)->reference;
   return reference > 0 ? std::optional(reference) : std::nullopt;
 }
 
 // Devices against what is expected of their kind, else against others of their kind.
-void add_speeds(Verdict& verdict, const std::vector<ScreenedDevice>& devices, const Way& way,
+void add_speeds(Verdict& verdict, const std::vector<ScreenedDevice>& devices, const DeviceCheck& which,
                 const Expectation* expectation, const BusyHosts& busy) {
   const double busy_limit = 1 - (1 - kBusyLimit) / static_cast<double>(busy.on_one_machine);
-  for (const auto& [name, kind] : kinds_of(devices, way.run)) {
+  for (const auto& [name, kind] : kinds_of(devices, which.run)) {
     const ExpectedDevice* known = expectation == nullptr ? nullptr : expectation->find(name);
-    const std::optional<double> expected = expected_speed(*kind.devices.front(), way, known);
+    const std::optional<double> expected = expected_speed(*kind.devices.front(), which, known);
     std::vector<JudgedDevice> judged;
     for (const ScreenedDevice* device : kind.devices) {
-      judged.push_back({.device = device, .run = &*(device->*way.run)});
+      judged.push_back({.device = device, .run = &*(device->*which.run)});
       if (expected && known)
         judge(judged.back(), *expected, known->source, contains(busy.names, device->host) ? busy_limit : 0);
       else if (expected)  // Plumbline's own runs on such devices: other hosts may cool and feed them less
         judge(judged.back(), *expected, "reference", kBusyLimit);
     }
     if (expected)
-      add_judged(verdict, way, judged);
+      add_judged(verdict, which, judged);
     else
-      add_relative(verdict, way, kind, std::move(judged), busy);
+      add_relative(verdict, which, kind, std::move(judged), busy);
   }
 }
 
@@ -304,18 +304,17 @@ void add_devices(Verdict& verdict, const std::vector<ScreenedDevice>& devices, c
                  .remark = odd_text(odd, devices) + "; have it replaced, as its results are wrong",
                  .runs = 1});
   add_unknown_bits(verdict, devices);
-  for (const Way& way : {kAlone, kTogether}) add_speeds(verdict, devices, way, expectation, busy);
+  for (const DeviceCheck& which : {kAlone, kTogether}) add_speeds(verdict, devices, which, expectation, busy);
 }
 
 void add_insides(Verdict& verdict, const std::vector<InsideOfHost>& insides, const Expectation* expectation) {
-  constexpr std::size_t kFewest = 3;  // hosts that can be compared
   std::vector<double> speeds, good_speeds;
   for (const InsideOfHost& one : insides)
     if (one.bytes_per_second > 0) speeds.push_back(one.bytes_per_second);
   std::optional<double> expected;
   if (expectation) expected = expectation->within_host_bytes_per_second;
   Check good{.check = "within host", .source = "expect.json", .limit = kInsideLimit};
-  if (!expected && speeds.size() >= kFewest) {
+  if (!expected && speeds.size() >= kLeastAlike) {
     expected = median(speeds);
     good.source = fmt::format("median of {}", speeds.size());
   }

@@ -28,14 +28,7 @@ BusyHosts busy_hosts(const std::vector<HostAnswer>& answers);
 void add_devices(Verdict& verdict, const std::vector<ScreenedDevice>& devices, const Expectation* expectation,
                  const BusyHosts& busy);
 
-// An allreduce between all GPUs of a host.
-struct InsideOfHost {
-  std::string host;
-  double bytes_per_second = 0;  // bus bandwidth; 0: not measured
-  bool sums_are_wrong = false;
-  std::string failure;  // why it wasn't measured
-};
-// Against what is expected, else against the other hosts.
+// Allreduces within hosts against what is expected, else against the other hosts.
 void add_insides(Verdict& verdict, const std::vector<InsideOfHost>& insides, const Expectation* expectation);
 
 // What a link between two hosts should reach, and who says so.
@@ -44,8 +37,8 @@ struct ExpectedLink {
   std::string source;  // "--link", "expect.json", "network cards"
 };
 
-// Pairs of hosts against what is expected, and against each other. A link of a busy host fails below half
-// only.
+// Pairs of hosts against what is expected, and against each other. A link of a busy host fails only
+// below half.
 void add_links(Verdict& verdict, const Links& links, const std::optional<ExpectedLink>& expected,
                const BusyHosts& busy = {});
 

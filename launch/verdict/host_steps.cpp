@@ -40,8 +40,7 @@ InsideOfHost inside_of(const std::string& host, const CommandEnd& end) {
   InsideOfHost inside{.host = host,
                       .sums_are_wrong = end.code == static_cast<int>(ExitCode::verification_failed),
                       .failure = end.timed_out ? "not done in time" : printable(last_line(end.errors))};
-  const std::size_t begin = std::min(end.output.find('{'), end.output.size());  // behind what a login prints
-  const Json said = Json::parse(end.output.substr(begin), nullptr, false);
+  const Json said = Json::parse(json_in(end.output), nullptr, false);
   if (end.code == 0 && said.is_object())
     for (const Json& one : said.value("results", Json::array()))
       inside.bytes_per_second = std::max(inside.bytes_per_second, one.value("busbw_bytes_per_second", 0.0));
@@ -110,7 +109,7 @@ DeviceRuns HostSteps::runs(double run_seconds) {
           busy_.on_one_machine > 1 ? 1 : static_cast<std::size_t>(host_arguments.most_at_once)};
 }
 
-// Hosts with a device that would fail now, if `busy` hosts are.
+// Hosts with a device that would fail now, if the hosts in `busy` count as busy.
 std::vector<std::string> HostSteps::slow_hosts(const BusyHosts& busy) const {
   Verdict so_far{.hosts = verdict.kept()};
   add_devices(so_far, devices, expected(), busy);

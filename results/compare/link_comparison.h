@@ -9,9 +9,9 @@ namespace plumb {
 // Whether the file is a links.json or an output of nccl-tests. Throws nothing.
 bool holds_links(const std::filesystem::path& file);
 
-// The layouts and sizes that both files have, as a table within 100 columns but for long names. The ratio is
-// of bus bandwidths: of the median times, and its range of each one's fastest and slowest time. Throws
-// Error(bad_data) if the files have nothing in common.
+// A table of the layouts and sizes that both files contain, at most 100 columns wide except for long names.
+// The ratio compares bus bandwidths by median times. Its range compares A's fastest time with B's slowest,
+// and the other way round. Throws Error(bad_data) if the files share no allreduce.
 std::string link_comparison_text(const std::string& first_file, const std::string& second_file);
 
 }  // namespace plumb

@@ -1,4 +1,4 @@
-// Finished runs whose checks have passed, for Prometheus.
+// Writes finished runs whose checks have passed, for Prometheus.
 #pragma once
 
 #include <string>

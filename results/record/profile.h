@@ -54,8 +54,8 @@ struct ProfiledKind {
 struct RunProfile {
   std::string device;
   double peak_flops_per_second = 0, peak_bytes_per_second = 0;
-  // Lanes that compute: from the begin of its first instruction to the end of its last; in one of its
-  // instructions, which is the sum of their seconds; in none of them.
+  // On lanes that compute: iteration_seconds from the start of the first instruction to the end of the last,
+  // busy_seconds in instructions (the sum of their seconds), gap_seconds between them.
   double iteration_seconds = 0, busy_seconds = 0, gap_seconds = 0;
   double roofline_seconds = 0;                    // sum over its instructions
   std::vector<ProfiledKind> kinds;                // of lanes that compute, the longest first

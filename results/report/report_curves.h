@@ -18,8 +18,9 @@ namespace plumb {
 // samples in this order.
 std::vector<ReportCurve> own_curves(const std::vector<CurveSamples>& groups);
 
-// The published tables nearest to each own curve's last point, `most` rows of each, the nearest first: one
-// curve per table of a report, GPU, precision and batch, which says how it differs from the own one.
+// The published tables nearest to the last point of each own curve, at most `most` per curve, the nearest
+// first. A published curve is one table of a report, GPU, precision and batch; `differences` compares it with
+// the own curve.
 std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
                                           std::span<const PublishedResult> published, std::size_t most);
 

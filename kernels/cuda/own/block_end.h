@@ -58,7 +58,7 @@ void launch_block_end(DType dtype, const BlockEndShape& shape, const EndAddresse
 void launch_block_end_forward(DType dtype, const BlockEndShape& shape, const EndAddresses& tensors,
                               cudaStream_t stream);
 
-// The backward pass from a block's output through its last convolution and the ReLU in front of it.
+// Computes the gradient in front of a block's last convolution, behind the ReLU there.
 // out = left weight + second_left second_weight shift[channels] + shift; with norm_in where scale_shift[0] *
 // norm_in + scale_shift[1] > 0, else 0, and what launch_norm_backward_sums makes of it. Channels, as many as
 // second_outputs, are a multiple of 64.
