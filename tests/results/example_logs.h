@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <variant>
 #include <vector>
@@ -39,21 +41,19 @@ inline std::string whole_text(const Lines& lines) {
   return text;
 }
 
-// All logs of tests/data; first those whose folder has the format's name.
-inline std::vector<std::filesystem::path> example_logs(const LogFormat& format) {
-  std::vector<std::filesystem::path> logs;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(PLUMB_TEST_DATA))
-    if (entry.path().extension() == ".log") logs.push_back(entry.path());
-  std::sort(logs.begin(), logs.end());
-  std::stable_partition(logs.begin(), logs.end(), [&](const std::filesystem::path& path) {
-    return path.string().find("/" + std::string(format.name) + "/") != std::string::npos;
-  });
-  return logs;
-}
-
-// Example logs the format can read, with two device layouts. If lines after the window matter, they are
-// removed, so that the log has the minimum length.
+// Example logs the format can read, with two device layouts: from the folder of the format's name if there is
+// one, else from any. If lines after the window matter, they are removed, so that the log has the minimum
+// length.
 inline std::vector<ExampleLog> whole_logs(const LogFormat& format, std::size_t most = 2) {
+  const auto is_own = [&](const std::filesystem::path& path) {
+    return path.string().find("/" + std::string(format.name) + "/") != std::string::npos;
+  };
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(PLUMB_TEST_DATA))
+    if (entry.path().extension() == ".log") paths.push_back(entry.path());
+  std::ranges::sort(paths);
+  if (std::ranges::any_of(paths, is_own)) std::erase_if(paths, std::not_fn(is_own));
+
   std::vector<ExampleLog> found;
   const ScratchFolder folder;
   const auto figure = [&](const Lines& lines, const RunSize& size) {
@@ -61,7 +61,7 @@ inline std::vector<ExampleLog> whole_logs(const LogFormat& format, std::size_t m
     const LogReading reading = read_log(format, file, format.default_window, size);
     return reading.defect ? std::nullopt : std::optional(reading.images_per_second);
   };
-  for (const std::filesystem::path& path : example_logs(format)) {
+  for (const std::filesystem::path& path : paths) {
     if (found.size() == most) break;
     const auto name = parse_log_name(path.parent_path().filename().string(), path.filename().string());
     if (!std::holds_alternative<LogName>(name)) continue;
@@ -69,7 +69,12 @@ inline std::vector<ExampleLog> whole_logs(const LogFormat& format, std::size_t m
     if (!found.empty() && found.front().size.devices_per_node == log.size.devices_per_node) continue;
     if (!figure(log.lines, log.size)) continue;
     Lines& lines = log.lines;
-    while (format.has_no_end && figure(Lines(lines.begin(), lines.end() - 1), log.size)) lines.pop_back();
+    if (format.has_no_end) {
+      const auto lengths = std::views::iota(std::size_t{1}, lines.size() + 1);
+      lines.resize(*std::ranges::partition_point(lengths, [&](std::size_t length) {
+        return !figure(Lines(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(length)), log.size);
+      }));
+    }
     log.images_per_second = *figure(lines, log.size);
     found.push_back(log);
   }
