@@ -51,11 +51,12 @@ bool is_blamed(const MeasuredPair& pair, const std::vector<SlowLink>& slow) {
   });
 }
 
-// Keeps the better figures. Returns whether a link seemed slow.
+// Keeps the better figures. Returns whether a link that seemed slow became faster.
 bool measure_slow_again(const Job& job, std::span<const Place> places, const PairsEffort& effort,
                         std::vector<MeasuredPair>& pairs, const Say& say) {
   const std::vector<SlowLink> slow = find_slow(places.size(), pairs, effort.limits);
   std::size_t count = 0;
+  bool gained = false;
   for (MeasuredPair& pair : pairs) {
     if (count == effort.most_alone || !is_blamed(pair, slow)) continue;
     ++count;
@@ -63,10 +64,9 @@ bool measure_slow_again(const Job& job, std::span<const Place> places, const Pai
     if (job.rank() == 0) say(fmt::format("{} - {} once more, alone", first.name, second.name));
     const RankPair ranks{first.rank, second.rank};
     const Link link = probe_pairs(job, std::span(&ranks, 1), effort.probe).front();
-    pair.link.latency_seconds = std::min(pair.link.latency_seconds, link.latency_seconds);
-    pair.link.bytes_per_second = std::max(pair.link.bytes_per_second, link.bytes_per_second);
+    gained = keep_better(pair.link, link) || gained;
   }
-  return count > 0;
+  return gained;
 }
 
 // Shares kProbeSeconds out over the rounds. A round takes about three times its messages, as they grow.

@@ -42,8 +42,8 @@ struct PairsEffort {
 };
 
 // Measures pairs of `places` in rounds, side by side, then those that seem slow up to three times more,
-// alone. Returns them ordered by their places. `say`: called on rank 0 before each round. Every rank calls
-// it.
+// alone, as long as that makes one faster. Returns them ordered by their places. `say`: called on rank 0
+// before each round. Every rank calls it.
 std::vector<MeasuredPair> measure_pairs_of(const Job& job, std::span<const Place> places,
                                            const PairsEffort& effort,
                                            const std::function<void(const std::string&)>& say);

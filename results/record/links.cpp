@@ -66,13 +66,22 @@ void Links::check(const ObjectReader& reader) const {
                 reader.origin());
 }
 
-void keep_better_pairs(Links& links, const Links& again) {
+bool keep_better(Link& link, const Link& again) {
+  constexpr double kGain = 1.1;
+  const bool gained = again.bytes_per_second > kGain * link.bytes_per_second;
+  link.bytes_per_second = std::max(link.bytes_per_second, again.bytes_per_second);
+  link.latency_seconds = std::min(link.latency_seconds, again.latency_seconds);
+  return gained;
+}
+
+bool keep_better_pairs(Links& links, const Links& again) {
+  bool gained = false;
   for (HostPair& pair : links.pairs)
     for (const HostPair& other : again.pairs) {
       if (pair.first != other.first || pair.second != other.second) continue;
-      pair.link.bytes_per_second = std::max(pair.link.bytes_per_second, other.link.bytes_per_second);
-      pair.link.latency_seconds = std::min(pair.link.latency_seconds, other.link.latency_seconds);
+      gained = keep_better(pair.link, other.link) || gained;
     }
+  return gained;
 }
 
 Json to_json(const Links& links) {

@@ -49,13 +49,13 @@ case $scenario in
     on_cluster 4 none
     mkdir package
     cp "$programs/plumbline" package/
-    # n3 computes a tenth of the time only, however busy the machine is.
+    # n3 computes a quarter of the time only, however busy the machine is.
     cat >package/bench_resnet50 <<PROGRAM
 #!/bin/sh
 [ "\$(hostname)" = n3 ] || exec "$programs/small_resnet" "\$@"
 "$programs/small_resnet" "\$@" &
 program=\$!
-while kill -STOP \$program 2>/dev/null; do sleep 0.9; kill -CONT \$program; sleep 0.1; done &
+while kill -STOP \$program 2>/dev/null; do sleep 0.3; kill -CONT \$program; sleep 0.1; done &
 wait \$program
 PROGRAM
     chmod +x package/bench_resnet50

@@ -91,10 +91,10 @@ PROGRAM
     ;;
   accept_names_a_slow_host_and_a_lost_rank)
     on_cluster 4 1gbit
-    # n3 computes a tenth of the time only, and n2 loses its rank in the scaling series.
-    while sleep 0.05; do
+    # n3 computes a quarter of the time only, and n2 loses its rank in the scaling series.
+    while sleep 0.1; do
       for process in $(ip netns pids n3); do kill -STOP "$process" 2>/dev/null || true; done
-      sleep 0.9
+      sleep 0.3
       for process in $(ip netns pids n3); do kill -CONT "$process" 2>/dev/null || true; done
     done &
     lose_rank n2 'lost/scaling/output/*2n1g*' &
