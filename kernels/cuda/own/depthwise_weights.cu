@@ -1,6 +1,6 @@
 #include "kernels/cuda/own/depthwise_tile.h"
 #include "kernels/cuda/own/finish_sums.h"
-#include "kernels/cuda/own/norm_tile.h"
+#include "kernels/cuda/own/reduce.h"
 
 namespace plumb::cuda {
 namespace {

@@ -8,7 +8,6 @@
 #include <cstdint>
 
 #include "kernels/cuda/own/elements.h"
-#include "kernels/cuda/own/norm_coefficients.h"
 #include "kernels/cuda/own/norm_tile.h"
 #include "kernels/cuda/plan/blocks.h"
 
@@ -73,9 +72,8 @@ __global__ void __launch_bounds__(kFinishedChannels* kFinishingRows, 1)
   if constexpr (kSums == 1)
     norm.d_bias[channel] = sums.of[0];
   else
-    NormGradientSums{sums.of[0], sums.of[1]}.settle(norm, pixels, channels, channel);
-  if constexpr (kSums > 2)
-    NormGradientSums{sums.of[0], sums.of[2]}.settle(shortcut, pixels, channels, channel);
+    settle(norm, channel, channels, sums.of[0], sums.of[1], pixels);
+  if constexpr (kSums > 2) settle(shortcut, channel, channels, sums.of[0], sums.of[2], pixels);
 }
 
 // Makes what a norm's backward needs of the sums over the rows of partials [rows, kSums, channels]: of a

@@ -1,7 +1,6 @@
 #include <stdexcept>
 
 #include "kernels/cuda/own/norm.h"
-#include "kernels/cuda/own/norm_coefficients.h"
 #include "kernels/cuda/own/norm_tile.h"
 #include "kernels/cuda/own/reduce.h"
 
@@ -46,15 +45,7 @@ inline constexpr int kBlocks = kHasThirdSum<Source> ? 2 : kBlocksAtOnce;
 // Sums of the gradient, of its product with (in - mean), and of the slope's gradient or of the product with
 // (shortcut_in - its mean).
 template <typename Of, typename Source>
-struct GradientSums : NormSums<Of, kHasThirdSum<Source> ? kMostNormSums : kNormSums> {
-  __device__ void merge(const GradientSums& other) {
-#pragma unroll
-    for (int i = 0; i < GradientSums::kSums; ++i) {
-#pragma unroll
-      for (int c = 0; c < kGroupChannels<Of>; ++c) this->of[i][c] += other.of[i][c];
-    }
-  }
-};
+using GradientSums = NormSums<Of, kHasThirdSum<Source> ? kMostNormSums : kNormSums>;
 
 // Passes where scale * in + shift > 0 or NaN, else through a PReLU's slope.
 template <int kChannels>
@@ -119,12 +110,6 @@ __device__ void load_step(const NormGradient& from, std::int64_t at, Loaded<Of, 
   if (!kHasPlanes<Of> && from.mask) into.passed = from.mask[at / kNormGroup];
 }
 
-__device__ inline void settle(const NormBackward& into, const NormPartition& partition, int channel,
-                              float gradient, float product) {
-  NormGradientSums{gradient, product}.settle(into, partition.elements_per_channel, partition.channels,
-                                             channel);
-}
-
 // The last tile to be settled adds up the slopes' gradients of all channels, with one warp.
 template <typename Of>
 __device__ void sum_slopes(const NormBackward& into, const NormPartition& partition,
@@ -184,13 +169,13 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<Source>)
       }
     }
   });
-  merge_rows(own);
   if (!combine_blocks(own, partition, scratch)) return;
   float totals[GradientSums<Of, Source>::kSums];
   const int channel = spread_channels(own, partition, totals);
   if (channel >= 0) {
-    settle(into, partition, channel, totals[0], totals[1]);
-    if constexpr (Source::kPair) settle(shortcut, partition, channel, totals[0], totals[2]);
+    const std::int64_t count = partition.elements_per_channel;
+    settle(into, channel, partition.channels, totals[0], totals[1], count);
+    if constexpr (Source::kPair) settle(shortcut, channel, partition.channels, totals[0], totals[2], count);
     if constexpr (Source::kPrelu) into.d_slope[channel] = totals[2];
   }
   if constexpr (Source::kPrelu) {

@@ -1,5 +1,4 @@
 #include "kernels/cuda/own/norm.h"
-#include "kernels/cuda/own/norm_coefficients.h"
 #include "kernels/cuda/own/norm_tile.h"
 
 namespace plumb::cuda {
@@ -60,7 +59,6 @@ __global__ void __launch_bounds__(kNormThreads, 4)
       own.of[1][c] = fmaxf(own.of[1][c] - offset * sum[c], 0);
     }
   }
-  merge_rows(own);
   if (!combine_blocks(own, partition, scratch)) return;
   float moments[kNormSums];
   const int channel = spread_channels(own, partition, moments);

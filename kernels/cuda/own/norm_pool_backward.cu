@@ -2,7 +2,6 @@
 #include <stdexcept>
 
 #include "kernels/cuda/own/norm.h"
-#include "kernels/cuda/own/norm_coefficients.h"
 #include "kernels/cuda/own/norm_tile.h"
 
 namespace plumb::cuda {

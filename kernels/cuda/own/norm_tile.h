@@ -1,18 +1,17 @@
-// Shared by the kernels of a norm's passes: a thread's elements, reads of groups, reductions over threads and
-// blocks. For .cu files only.
+// Shared by the kernels of a norm's passes: a thread's elements, reads of groups, reductions over blocks, and
+// what the sums become. For .cu files only.
 #pragma once
 
 #include <gpu_runtime.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <type_traits>
 
 #include "kernels/cuda/own/elements.h"
 #include "kernels/cuda/own/norm.h"
+#include "kernels/cuda/own/reduce.h"
 #include "kernels/cuda/plan/norm_partition.h"
 
 namespace plumb::cuda {
@@ -140,41 +139,6 @@ __device__ void load_slopes(const NormSlope& slope, int channel, float (&values)
   for (int j = 0; j < kCount; ++j) values[j] = slope.data[0];
 }
 
-// Shared memory of merge_rows: one Sum for every second row, as if there were 2, 4, 8 … rows.
-template <typename Sum>
-std::size_t merge_bytes(dim3 block) {
-  return sizeof(Sum) * block.x * (std::bit_ceil(block.y) / 2);
-}
-
-// Reduces over the threads of a block's column, row by row in a fixed tree; row 0 has the result. A Sum with
-// an odd number of floats spreads over all 32 banks of shared memory.
-template <typename Sum>
-__device__ void merge_rows(Sum& own) {
-  Sum* const column = gpu::dynamic_shared<Sum>() + threadIdx.x;
-  const int rows = static_cast<int>(blockDim.y), row = static_cast<int>(threadIdx.y);
-  int half = 1;
-  while (half < rows) half *= 2;
-  int lowest = half / 2;  // row of slot 0; after the first level a row's slot is the one that it has read
-  for (half /= 2; half > 0; half /= 2, lowest = 0) {
-    if (row >= half && row < 2 * half) column[(row - lowest) * blockDim.x] = own;
-    __syncthreads();
-    if (row < half && row + half < rows) own.merge(column[(row + half - lowest) * blockDim.x]);
-  }
-  __syncthreads();
-}
-
-// True for all threads of the last of `count` blocks to come here, which sees what the others stored before.
-// Leaves the counter at zero.
-__device__ inline bool is_last_block(unsigned* counter, int count) {
-  __syncthreads();
-  bool last = false;
-  if (threadIdx.x == 0 && threadIdx.y == 0) {
-    const auto highest = static_cast<unsigned>(count - 1);
-    last = gpu::increment_in_order(counter, highest) == highest;
-  }
-  return __syncthreads_or(last) != 0;
-}
-
 // A thread's sums for its channels over `count` elements. With 8 channels an odd number of floats: spreads
 // over all banks of shared memory.
 template <typename Tensors, int kCount>
@@ -183,27 +147,24 @@ struct NormSums {
   static constexpr int kSums = kCount;
   float of[kCount][kGroupChannels<Of>] = {};
   float count = 0;
-};
-
-template <int kCount>
-__device__ void load_from_l2(const float* from, float (&values)[kCount]) {
-  if constexpr (kCount == 1) {
-    values[0] = gpu::load_one_from_l2(from);
-  } else {
+  __device__ void merge(const NormSums& other) {
 #pragma unroll
-    for (int i = 0; i < kCount; i += 4) {
-      const float4 four = gpu::load_from_l2(from + i);
-      values[i] = four.x, values[i + 1] = four.y, values[i + 2] = four.z, values[i + 3] = four.w;
+    for (int i = 0; i < kSums; ++i) {
+#pragma unroll
+      for (int c = 0; c < kGroupChannels<Of>; ++c) of[i][c] += other.of[i][c];
     }
   }
-}
+};
+template <typename Of>
+using OutputSums = NormSums<Of, 1>;  // of what a pass stores
 
-// `own` combined over the blocks with the same tile, in the same order whichever ends first: the last of
-// kNormFanIn neighbors combines theirs, the last block to have done so combines those. That block returns
-// true and has the total in row 0. Reads 8 bytes (12 with a third sum) per channel and block from the L2
-// cache.
+// `own` combined over the block's rows, then over the blocks with the same tile, in the same order whichever
+// ends first: the last of kNormFanIn neighbors combines theirs, the last block to have done so combines
+// those. That block returns true and has the total in row 0. Reads 8 bytes (12 with a third sum) per channel
+// and block from the L2 cache.
 template <typename Sums>
 __device__ bool combine_blocks(Sums& own, const NormPartition& partition, const NormScratch& scratch) {
+  merge_rows(own);
   const int row = static_cast<int>(threadIdx.y);
   const int channel = first_channel<typename Sums::Of>(blockIdx);
   const bool is_channel = channel < partition.channels;
@@ -259,24 +220,76 @@ __device__ int spread_channels(const Sums& own, const NormPartition& partition, 
   return channel;
 }
 
-// Per channel: the sum of what a pass stores.
-template <typename Of>
-struct OutputSums : NormSums<Of, 1> {
-  __device__ void merge(const OutputSums& other) {
-#pragma unroll
-    for (int c = 0; c < kGroupChannels<Of>; ++c) this->of[0][c] += other.of[0][c];
-  }
-};
-
 template <typename Of>
 __device__ void settle_sums(OutputSums<Of>& own, const NormPartition& partition, const NormScratch& scratch,
                             float* into) {
-  merge_rows(own);
   if (!combine_blocks(own, partition, scratch)) return;
   float sums[1];
   const int channel = spread_channels(own, partition, sums);
   if (channel >= 0) into[channel] = sums[0];
 }
+
+// Of a channel: out = scale * in + shift.
+struct NormLine {
+  float inv_std, scale, shift;
+};
+__device__ inline NormLine line_of(const NormStatistics& into, int channel, float mean, float variance) {
+  const float inv_std = 1 / sqrtf(variance + into.epsilon);
+  const float scale = into.scale[channel] * inv_std;
+  return {inv_std, scale, into.bias[channel] - mean * scale};
+}
+
+// Of a batch's mean and biased variance over `elements`.
+__device__ inline void settle(const NormStatistics& into, int channel, int channels, float mean,
+                              float variance, std::int64_t elements) {
+  // Read before anything is written, which might be at the same address for all the compiler knows.
+  const float running_mean = into.running_mean[channel], running_variance = into.running_variance[channel];
+  const auto [inv_std, scale, shift] = line_of(into, channel, mean, variance);
+  // n / (n - 1) for n > 1 elements per channel (PyTorch, aten/src/ATen/native/Normalization.cpp).
+  const float correction =
+      elements > 1 ? static_cast<float>(elements) / static_cast<float>(elements - 1) : 1.0F;
+  const float keep = 1 - into.momentum;
+  into.running_mean[channel] = keep * running_mean + into.momentum * mean;
+  into.running_variance[channel] = keep * running_variance + into.momentum * correction * variance;
+  if (into.mean) into.mean[channel] = mean;
+  into.inv_std[channel] = inv_std;
+  if (into.scale_shift_dtype == DType::f16) {
+    as<__half>(into.scale_shift)[channel] = from_float<__half>(scale);
+    as<__half>(into.scale_shift)[channels + channel] = from_float<__half>(shift);
+  } else {
+    as<float>(into.scale_shift)[channel] = scale;
+    as<float>(into.scale_shift)[channels + channel] = shift;
+  }
+}
+
+// Of the sums over a channel's `elements`: of the gradient, and of its product with (in - mean).
+__device__ inline void settle(const NormBackward& into, int channel, int channels, float gradient,
+                              float product, std::int64_t elements) {
+  const auto count = static_cast<float>(elements);
+  const float inv_std = into.inv_std[channel], mean = into.mean[channel];
+  const float d_scale = product * inv_std;
+  const float of_gradient = into.scale[channel] * inv_std;
+  const float of_in = -of_gradient * inv_std * d_scale / count;
+  into.d_scale[channel] = d_scale;
+  into.d_bias[channel] = gradient;
+  into.coefficients[channel] = of_gradient;
+  into.coefficients[channels + channel] = of_in;
+  into.coefficients[2 * channels + channel] = -of_gradient * gradient / count - of_in * mean;
+}
+
+// What turns gradients into d_in, for each channel of a thread.
+template <int kChannels>
+struct Coefficients {
+  float of_gradient[kChannels], of_in[kChannels], constant[kChannels];
+  __device__ void load(const float* from, std::int64_t channels, int channel) {
+    load_floats(from + channel, of_gradient);
+    load_floats(from + channels + channel, of_in);
+    load_floats(from + 2 * channels + channel, constant);
+  }
+  __device__ float d_in(int channel, float gradient, float in) const {
+    return of_gradient[channel] * gradient + (of_in[channel] * in + constant[channel]);
+  }
+};
 
 inline dim3 pass_grid(const NormPartition& partition) {
   return dim3(static_cast<unsigned>(partition.tiles), static_cast<unsigned>(partition.step_blocks),

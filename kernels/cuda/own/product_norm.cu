@@ -1,6 +1,6 @@
 #include <type_traits>
 
-#include "kernels/cuda/own/norm_coefficients.h"
+#include "kernels/cuda/own/norm_tile.h"
 #include "kernels/cuda/own/product_norm.h"
 #include "kernels/cuda/own/reduce.h"
 #include "kernels/cuda/plan/block_end_shape.h"

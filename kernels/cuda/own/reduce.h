@@ -1,7 +1,11 @@
-// Reductions over the threads of a warp or a block in a fixed order. For .cu files only.
+// Reductions over the threads of a warp or a block in a fixed order, and what they need over blocks. For .cu
+// files only.
 #pragma once
 
 #include <gpu_runtime.h>
+
+#include <bit>
+#include <cstddef>
 
 namespace plumb::cuda {
 
@@ -58,6 +62,54 @@ __device__ int sum_in_front(int count, int& total) {
   }
   __syncthreads();  // before of_warp is written again
   return in_front;
+}
+
+// Shared memory of merge_rows: one of Sums for every second row, as if there were 2, 4, 8 … rows.
+template <typename Sums>
+std::size_t merge_bytes(dim3 block) {
+  return sizeof(Sums) * block.x * (std::bit_ceil(block.y) / 2);
+}
+
+// Reduces over the threads of a block's column, row by row in a fixed tree; row 0 has the result. Sums with
+// an odd number of floats spreads over all 32 banks of shared memory.
+template <typename Sums>
+__device__ void merge_rows(Sums& own) {
+  Sums* const column = gpu::dynamic_shared<Sums>() + threadIdx.x;
+  const int rows = static_cast<int>(blockDim.y), row = static_cast<int>(threadIdx.y);
+  int half = 1;
+  while (half < rows) half *= 2;
+  int lowest = half / 2;  // row of slot 0; after the first level a row's slot is the one that it has read
+  for (half /= 2; half > 0; half /= 2, lowest = 0) {
+    if (row >= half && row < 2 * half) column[(row - lowest) * blockDim.x] = own;
+    __syncthreads();
+    if (row < half && row + half < rows) own.merge(column[(row + half - lowest) * blockDim.x]);
+  }
+  __syncthreads();
+}
+
+// True for all threads of the last of `count` blocks to come here, which sees what the others stored before.
+// Leaves the counter at zero.
+__device__ inline bool is_last_block(unsigned* counter, int count) {
+  __syncthreads();
+  bool last = false;
+  if (threadIdx.x == 0 && threadIdx.y == 0) {
+    const auto highest = static_cast<unsigned>(count - 1);
+    last = gpu::increment_in_order(counter, highest) == highest;
+  }
+  return __syncthreads_or(last) != 0;
+}
+
+template <int kCount>
+__device__ void load_from_l2(const float* from, float (&values)[kCount]) {
+  if constexpr (kCount == 1) {
+    values[0] = gpu::load_one_from_l2(from);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kCount; i += 4) {
+      const float4 four = gpu::load_from_l2(from + i);
+      values[i] = four.x, values[i + 1] = four.y, values[i + 2] = four.z, values[i + 3] = four.w;
+    }
+  }
 }
 
 }  // namespace plumb::cuda
