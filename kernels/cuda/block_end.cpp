@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "kernels/cuda/binding.h"
-#include "kernels/cuda/own/product_norm.h"
 #include "kernels/cuda/runtime/runtime.h"
 
 namespace plumb::cuda {

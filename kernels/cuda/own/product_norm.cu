@@ -1,9 +1,8 @@
 #include <type_traits>
 
+#include "kernels/cuda/own/block_end.h"
 #include "kernels/cuda/own/norm_tile.h"
-#include "kernels/cuda/own/product_norm.h"
 #include "kernels/cuda/own/reduce.h"
-#include "kernels/cuda/plan/block_end_shape.h"
 
 namespace plumb::cuda {
 namespace {

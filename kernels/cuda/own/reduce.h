@@ -71,7 +71,7 @@ std::size_t merge_bytes(dim3 block) {
 }
 
 // Reduces over the threads of a block's column, row by row in a fixed tree; row 0 has the result. Sums with
-// an odd number of floats spreads over all 32 banks of shared memory.
+// an odd number of floats spread over all 32 banks of shared memory.
 template <typename Sums>
 __device__ void merge_rows(Sums& own) {
   Sums* const column = gpu::dynamic_shared<Sums>() + threadIdx.x;

@@ -26,7 +26,7 @@ inline constexpr int kBlockEndRows = 128;      // pixels of a tile
 inline constexpr int kBlockEndChannels = 128;  // channels are a multiple of it
 inline constexpr int kBlockEndStep = 64;       // outputs are a multiple of it
 
-// The largest convolution whose norm's coefficients our kernels make from products (product_norm.h).
+// The largest convolution whose norm's coefficients our kernels make from products (block_end.h).
 inline constexpr int kMostProductInputs = 1024, kMostProductOutputs = 4096;
 
 // Shared memory holds a mask of the tile or what goes with its channels, and so many stages in elements of 2
