@@ -2,7 +2,7 @@
 #include <optional>
 #include <utility>
 
-#include "kernels/cuda/own/stem.h"
+#include "kernels/cuda/own/conv.h"
 #include "kernels/cuda/vendors/conv.h"
 
 namespace plumb::cuda {

@@ -1,9 +1,8 @@
 // Instructions of depthwise convolutions: our own kernels, which need no plan.
-#include "kernels/cuda/own/depthwise.h"
-
 #include <stdexcept>
 
 #include "kernels/cuda/binding.h"
+#include "kernels/cuda/own/conv.h"
 
 namespace plumb::cuda {
 namespace {

@@ -1,6 +1,5 @@
-#include "kernels/cuda/own/pool.h"
-
 #include "kernels/cuda/binding.h"
+#include "kernels/cuda/own/layers.h"
 
 namespace plumb::cuda {
 namespace {

@@ -1,6 +1,5 @@
-#include "kernels/cuda/own/softmax_loss.h"
-
 #include "kernels/cuda/binding.h"
+#include "kernels/cuda/own/layers.h"
 
 namespace plumb::cuda {
 

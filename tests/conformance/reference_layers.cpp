@@ -9,7 +9,7 @@
 namespace plumb {
 namespace {
 
-constexpr double kNoWinner = 255;  // kernels/cuda/own/pool.h
+constexpr double kNoWinner = 255;  // kernels/cuda/own/layers.h
 constexpr double kAnything = std::numeric_limits<double>::infinity();
 
 // The place in its window of element `index` of `in`.

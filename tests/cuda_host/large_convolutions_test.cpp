@@ -4,8 +4,7 @@
 #include <utility>
 
 #include "kernels/cuda/own/block_end.h"
-#include "kernels/cuda/own/depthwise.h"
-#include "kernels/cuda/own/stem.h"
+#include "kernels/cuda/own/conv.h"
 #include "tests/cuda_host/corner_blocks.h"
 #include "tests/cuda_host/sparse_tensor.h"
 

@@ -5,11 +5,9 @@
 
 #include <vector>
 
-#include "kernels/cuda/own/dropout.h"
 #include "kernels/cuda/own/elementwise.h"
+#include "kernels/cuda/own/layers.h"
 #include "kernels/cuda/own/norm.h"
-#include "kernels/cuda/own/pool.h"
-#include "kernels/cuda/own/softmax_loss.h"
 #include "kernels/device.h"
 #include "tests/cuda_host/corner_blocks.h"
 #include "tests/cuda_host/sparse_tensor.h"

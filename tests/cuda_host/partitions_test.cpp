@@ -4,7 +4,7 @@
 
 #include <tuple>
 
-#include "kernels/cuda/own/depthwise.h"
+#include "kernels/cuda/own/conv.h"
 #include "kernels/cuda/own/optimizer.h"
 #include "kernels/cuda/plan/norm_partition.h"
 

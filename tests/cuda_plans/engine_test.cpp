@@ -65,7 +65,7 @@ TEST(ConvEngineForAnAbsentGpu, PlansGroupedConvolutions) {
   }
 }
 
-// Why we compute a ResNet's first convolution ourselves (kernels/cuda/own/stem.h): with 4 channels the first
+// Why we compute a ResNet's first convolution ourselves (kernels/cuda/own/conv.h): with 4 channels the first
 // engine that sums in f32 copies the images to 8 for the weights' gradient.
 TEST(ConvEngineForAnAbsentGpu, CopiesImagesOfFourChannelsToEightForTheWeightGradient) {
   for (const AbsentGpu& gpu : {t4(), a100(), l40s(), h200(), b200()}) {

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/own/depthwise.h"
+#include "kernels/cuda/own/conv.h"
 #include "kernels/cuda/own/elements.h"
 
 namespace plumb::cuda {

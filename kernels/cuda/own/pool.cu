@@ -1,5 +1,5 @@
 #include "kernels/cuda/own/elements.h"
-#include "kernels/cuda/own/pool.h"
+#include "kernels/cuda/own/layers.h"
 
 namespace plumb::cuda {
 namespace {

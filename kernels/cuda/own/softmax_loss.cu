@@ -1,6 +1,6 @@
 #include "kernels/cuda/own/elements.h"
+#include "kernels/cuda/own/layers.h"
 #include "kernels/cuda/own/reduce.h"
-#include "kernels/cuda/own/softmax_loss.h"
 
 namespace plumb::cuda {
 namespace {

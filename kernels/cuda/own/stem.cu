@@ -1,7 +1,7 @@
+#include "kernels/cuda/own/conv.h"
 #include "kernels/cuda/own/elements.h"
 #include "kernels/cuda/own/finish_sums.h"
 #include "kernels/cuda/own/image_tile.h"
-#include "kernels/cuda/own/stem.h"
 
 namespace plumb::cuda {
 namespace {

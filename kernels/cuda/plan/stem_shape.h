@@ -1,5 +1,5 @@
 // The first convolution of a ResNet: 7x7, stride 2, padding 3, from images of 3 channels, held as 4, to 64.
-// Which convolutions our own kernels for it take (stem.h), and how they share out the work. Plain C++.
+// Which convolutions our own kernels for it take (own/conv.h), and how they share out the work. Plain C++.
 #pragma once
 
 #include <algorithm>

@@ -15,8 +15,8 @@ namespace plumb::cuda {
 // of a softmax loss are f32 in every precision. With DescribeOptions::fp32_head everything that the head's
 // operations read and write is f32, weights and gradients included, without copies. In NHWC the images,
 // and all tensors with the first convolution's layout, have more channels than 3: in f32 4, in half 8, as
-// libraries' tensor cores read 16 bytes at once, or 4 for our own kernels (stem.h). Returns the buffers of a
-// Program without instructions yet.
+// libraries' tensor cores read 16 bytes at once, or 4 for our own kernels (own/conv.h). Returns the buffers
+// of a Program without instructions yet.
 Lowering start_storage(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
 // DescribeOptions::layout if given. Else NCHW for strict fp32 on GPUs before compute capability 9.0: cuDNN's
 // Winograd engines, which later GPUs lack, need no copies of tensors there

@@ -46,7 +46,7 @@ struct ConvProblem {
 };
 std::string text_of(const ConvProblem& problem);  // for messages and as a key: pass, shape, dtype, fusion
 bool is_fused(const ConvProblem& problem);
-bool is_stem(const ConvProblem& problem);  // what stem.h computes: forward or the weights' gradient
+bool is_stem(const ConvProblem& problem);  // what our own kernels compute: forward or the weights' gradient
 // The instruction's convolution with its buffers' padded channels; nothing for depthwise convolutions and for
 // other instructions.
 std::optional<ConvProblem> conv_problem(const Graph& graph, const Program& program,
@@ -108,8 +108,8 @@ ConvEngine make_conv_engine(const ConvEngineOptions& options);
 // convolutions of stride 1 without padding in NHWC (in NCHW each image would be a product of its own).
 ConvEngine with_matrix_products(const ConvEngine& convolutions, const GemmEngine& products);
 
-// `convolutions`, plus our own kernels for a ResNet's first convolution (stem.h), listed first. Only GPUs of
-// compute capability 8.0 and more, this one with so many multiprocessors, have such problems: elsewhere
+// `convolutions`, plus our own kernels for a ResNet's first convolution (own/conv.h), listed first. Only GPUs
+// of compute capability 8.0 and more, this one with so many multiprocessors, have such problems: elsewhere
 // images are held with 8 channels.
 ConvEngine with_stem_kernels(ConvEngine convolutions, int multiprocessors);
 

@@ -1,6 +1,5 @@
-// Max pooling over square windows and global average pooling, NHWC in f32, f16 or bf16, or NCHW in f32.
-// NHWC's channels are a multiple of 16 bytes. Everything is enqueued on the stream; addresses are multiples
-// of 16 bytes.
+// Pooling, dropout and the softmax loss, NHWC in f32, f16 or bf16, pools also NCHW in f32. NHWC's channels
+// are a multiple of 16 bytes. Everything is enqueued on the stream; addresses are multiples of 16 bytes.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,8 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cuda/plan/state.h"
 #include "kernels/program/instructions/dtype.h"
 #include "kernels/program/layout.h"
+#include "models/dropout.h"
+#include "models/graph.h"
 
 namespace plumb::cuda {
 
@@ -44,5 +46,36 @@ void launch_average_forward(DType dtype, const PoolShape& shape, const std::byte
                             cudaStream_t stream);
 void launch_average_backward(DType dtype, const PoolShape& shape, const std::byte* d_out, std::byte* d_in,
                              cudaStream_t stream);
+
+// Dropout of activations; models/dropout.h picks the elements by their order c, h, w. out = keep_scale * in
+// for elements kept in the state's iteration, else 0; forward and backward alike. Image n of the batch is
+// sample first_sample + n. Both are of this shape, in a multiple of 8 channels. At most 65535 images of fewer
+// than 2^32 elements each.
+void launch_dropout(DType dtype, const Shape& shape, const std::byte* in, std::byte* out,
+                    const DropoutRule& rule, const State* state, cudaStream_t stream);
+
+// A row's part of the sum over the batch; the workspace has one per row.
+struct RowLoss {
+  double loss = 0;
+  std::int32_t top1 = 0, top5 = 0;
+};
+
+struct SoftmaxOperands {
+  const float* logits = nullptr;         // [rows, classes]
+  const std::int32_t* labels = nullptr;  // [rows]
+  std::byte* d_logits = nullptr;         // [rows, classes]
+  DType d_logits_dtype = DType::f32;
+  const State* state = nullptr;
+  RowLoss* row_losses = nullptr;       // [rows]
+  IterationRecord* records = nullptr;  // the ring
+};
+
+// Softmax cross-entropy with label smoothing, its gradient, and top-1 and top-5 counts, for a whole batch.
+// Loss of a row: log(sum exp z) - (1 - s) z_y - s / K sum z; d_logits = (p - q) / rows * loss_scale with q =
+// (1 - s) onehot + s / K (Szegedy et al. 2016, arXiv:1512.00567, section 7). A label counts as one of the k
+// largest if fewer than k logits are larger. The mean loss and the counts go to the record of the state's
+// iteration. A NaN among the logits makes the loss NaN.
+void launch_softmax_loss(const SoftmaxOperands& at, std::int64_t rows, std::int64_t classes, float smoothing,
+                         cudaStream_t stream);
 
 }  // namespace plumb::cuda
