@@ -2,46 +2,33 @@
 #include "kernels/cuda/own/layers.h"
 
 namespace plumb::cuda {
-namespace {
-
-PoolShape shape_of(const Context& context, const Pool& op) {
-  const Shape &in = context.graph.values[op.in].shape, &out = context.graph.values[op.out].shape;
-  return {.n = in.n,
-          .h = in.h,
-          .w = in.w,
-          .c = in.c,
-          .out_h = out.h,
-          .out_w = out.w,
-          .kernel = op.kernel,
-          .stride = op.stride,
-          .padding = op.padding,
-          .layout = context.layout()};
-}
-
-}  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const PoolForward& pool) {
   const Pool& op = context.op<Pool>(instruction);
-  return launching(context, [=, is_max = op.kind == Pool::Kind::max, shape = shape_of(context, op),
+  return launching(context, [=, is_max = op.kind == Pool::Kind::max, shape = window_shape(context.graph, op),
+                             layout = context.layout(),
                              dtype = context.dtype(pool.in)](const Arena& arena, cudaStream_t stream) {
     if (is_max)
-      launch_max_pool_forward(dtype, shape, arena.data(pool.in), arena.optional<float>(pool.scale_shift),
-                              arena.data(pool.out), arena.optional<std::uint8_t>(pool.argmax),
-                              arena.optional(pool.winners), stream);
+      launch_max_pool_forward(dtype, layout, shape, arena.data(pool.in),
+                              arena.optional<float>(pool.scale_shift), arena.data(pool.out),
+                              arena.optional<std::uint8_t>(pool.argmax), arena.optional(pool.winners),
+                              stream);
     else
-      launch_average_forward(dtype, shape, arena.data(pool.in), arena.data(pool.out), stream);
+      launch_average_forward(dtype, layout, shape, arena.data(pool.in), arena.data(pool.out), stream);
   });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const PoolBackward& pool) {
   const Pool& op = context.op<Pool>(instruction);
-  return launching(context, [=, is_max = op.kind == Pool::Kind::max, shape = shape_of(context, op),
+  return launching(context, [=, is_max = op.kind == Pool::Kind::max, shape = window_shape(context.graph, op),
+                             layout = context.layout(),
                              dtype = context.dtype(pool.d_out)](const Arena& arena, cudaStream_t stream) {
     if (is_max)
-      launch_max_pool_backward(dtype, shape, arena.data(pool.d_out), arena.optional(pool.second_d_out),
-                               arena.optional<std::uint8_t>(pool.argmax), arena.data(pool.d_in), stream);
+      launch_max_pool_backward(dtype, layout, shape, arena.data(pool.d_out),
+                               arena.optional(pool.second_d_out), arena.optional<std::uint8_t>(pool.argmax),
+                               arena.data(pool.d_in), stream);
     else
-      launch_average_backward(dtype, shape, arena.data(pool.d_out), arena.data(pool.d_in), stream);
+      launch_average_backward(dtype, layout, shape, arena.data(pool.d_out), arena.data(pool.d_in), stream);
   });
 }
 

@@ -16,7 +16,7 @@ constexpr std::int64_t kBatch = 5376, kHeight = 112, kWidth = 64,
 
 class LargeConvolutions : public CornerBlocks {};
 
-DepthwiseShape depthwise_shape_of(int kernel, int stride) {
+WindowShape window_shape_of(int kernel, int stride) {
   const std::int64_t out = kHeight / stride;
   return {.n = kBatch,
           .h = kHeight,
@@ -33,7 +33,7 @@ TEST_F(LargeConvolutions, DepthwiseConvolutionsReachTheLastPixel) {
   SparseTensor in(DType::f16, kActivations), out(DType::f16, kActivations), weight(DType::f16, 25 * kWidth);
   for (const auto& [kernel, stride] : {std::pair(3, 1), {3, 2}, {5, 1}}) {
     SCOPED_TRACE(testing::Message() << kernel << " x " << kernel << " at stride " << stride);
-    const DepthwiseShape shape = depthwise_shape_of(kernel, stride);
+    const WindowShape shape = window_shape_of(kernel, stride);
     const std::int64_t middle = (kernel * kernel / 2 + 1) * kWidth - 1;
     // The middle of the last window: one row and one pixel before the last one at stride 2.
     const std::int64_t in_front = stride == 1 ? 0 : (kHeight + 1) * kWidth;
@@ -50,7 +50,7 @@ TEST_F(LargeConvolutions, DepthwiseConvolutionsReachTheLastPixel) {
 }
 
 // The last tap of the last window reads 2; the gradient there is 3.
-void expect_last_weight(const DepthwiseShape& shape, std::int64_t window) {
+void expect_last_weight(const WindowShape& shape, std::int64_t window) {
   SparseTensor in(DType::f32, shape.n * shape.h * shape.w * shape.c),
       d_out(DType::f32, shape.n * shape.out_h * shape.out_w * shape.c),
       d_weight(DType::f32, shape.taps() * shape.c),
@@ -64,8 +64,8 @@ void expect_last_weight(const DepthwiseShape& shape, std::int64_t window) {
 }
 
 TEST_F(LargeConvolutions, DepthwiseWeightsCountTheLastPixel) {
-  expect_last_weight(depthwise_shape_of(3, 1), kHeight + 1);  // around the second to last row and column
-  expect_last_weight(depthwise_shape_of(3, 2), 0);
+  expect_last_weight(window_shape_of(3, 1), kHeight + 1);  // around the second to last row and column
+  expect_last_weight(window_shape_of(3, 2), 0);
   expect_last_weight({.n = 175'000, .h = 7, .w = 7, .c = 512, .out_h = 1, .out_w = 1, .kernel = 7}, 0);
 }
 

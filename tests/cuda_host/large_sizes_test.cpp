@@ -174,23 +174,22 @@ TEST_F(LargeSizes, NormsBehindAMaxPoolReachTheLastPixel) {
 }
 
 void expect_last_pixel_pooled(DType dtype, TensorLayout layout) {
-  const PoolShape shape{.n = kImages,
-                        .h = kSide,
-                        .w = kSide,
-                        .c = kChannels,
-                        .out_h = 56,
-                        .out_w = 56,
-                        .kernel = 3,
-                        .stride = 2,
-                        .padding = 1,
-                        .layout = layout};
+  const WindowShape shape{.n = kImages,
+                          .h = kSide,
+                          .w = kSide,
+                          .c = kChannels,
+                          .out_h = 56,
+                          .out_w = 56,
+                          .kernel = 3,
+                          .stride = 2,
+                          .padding = 1};
   SparseTensor in(dtype, kElements), out(dtype, kElements / 4), argmax(DType::f16, kElements / 8);
   auto* const winners = reinterpret_cast<std::uint8_t*>(argmax.data());
   in.set_from_end(0, 7);
-  launch_max_pool_forward(dtype, shape, in.data(), nullptr, out.data(), winners, nullptr, nullptr);
+  launch_max_pool_forward(dtype, layout, shape, in.data(), nullptr, out.data(), winners, nullptr, nullptr);
   EXPECT_EQ(out.from_end(0), 7);
   EXPECT_EQ(winners[kElements / 4 - 1], 8);
-  launch_max_pool_backward(dtype, shape, out.data(), nullptr, winners, in.data(), nullptr);
+  launch_max_pool_backward(dtype, layout, shape, out.data(), nullptr, winners, in.data(), nullptr);
   EXPECT_EQ(in.from_end(0), 7);
   EXPECT_EQ(in.from_end(layout == TensorLayout::nhwc ? kChannels : 1), 0) << "the pixel before";
 }
@@ -205,11 +204,11 @@ void expect_last_image_averaged(DType dtype, TensorLayout layout) {
   const std::int64_t stride = layout == TensorLayout::nhwc ? kWide : 1;
   SparseTensor in(dtype, kMostImages * kSpots * kWide), mean(dtype, kMostImages * kWide);
   for (std::int64_t spot = 0; spot < kSpots; ++spot) in.set_from_end(spot * stride, 2);
-  const PoolShape shape{.n = kMostImages, .h = 7, .w = kSpots / 7, .c = kWide, .layout = layout};
-  launch_average_forward(dtype, shape, in.data(), mean.data(), nullptr);
+  const WindowShape shape{.n = kMostImages, .h = 7, .w = kSpots / 7, .c = kWide};
+  launch_average_forward(dtype, layout, shape, in.data(), mean.data(), nullptr);
   EXPECT_EQ(mean.from_end(0), 2);
   mean.set_from_end(0, 49);
-  launch_average_backward(dtype, shape, mean.data(), in.data(), nullptr);
+  launch_average_backward(dtype, layout, shape, mean.data(), in.data(), nullptr);
   EXPECT_EQ(in.from_end(0), 1);
   EXPECT_EQ(in.from_end((kSpots - 1) * stride), 1);
 }

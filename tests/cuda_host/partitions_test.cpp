@@ -53,15 +53,15 @@ TEST(DepthwisePartition, FillsAGpuAndKeepsPartialSumsSmall) {
                         {7, 512, 7, 1, 0}}) {
     SCOPED_TRACE(testing::Message() << c.side << " pixels a side, " << c.channels << " channels");
     const std::int64_t out = (c.side + 2 * c.padding - c.kernel) / c.stride + 1;
-    const DepthwiseShape shape{.n = 128,
-                               .h = c.side,
-                               .w = c.side,
-                               .c = c.channels,
-                               .out_h = out,
-                               .out_w = out,
-                               .kernel = c.kernel,
-                               .stride = c.stride,
-                               .padding = c.padding};
+    const WindowShape shape{.n = 128,
+                            .h = c.side,
+                            .w = c.side,
+                            .c = c.channels,
+                            .out_h = out,
+                            .out_w = out,
+                            .kernel = c.kernel,
+                            .stride = c.stride,
+                            .padding = c.padding};
     for (const DType dtype : {DType::f16, DType::f32}) {
       const DepthwisePartition partition = partition_depthwise(shape, dtype);
       EXPECT_GT(partition.tiles * partition.blocks, 30);

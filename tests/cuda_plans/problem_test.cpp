@@ -79,10 +79,10 @@ TEST(DepthwiseInstructions, AreDescribedPlainlyWithTheirOwnLayoutAndWorkspace) {
       ASSERT_NE(weight, uses.end()) << instruction.name;
       EXPECT_EQ(program.buffers[weight->buffer].layout, kDepthwiseLayout) << instruction.name;
       const auto* weights = instruction.as<ConvBackwardWeights>();
-      EXPECT_EQ(instruction.workspace_bytes,
-                weights ? depthwise_workspace_bytes(depthwise_shape(graph, *conv),
-                                                    program.buffers[weights->in].dtype)
-                        : 0)
+      EXPECT_EQ(
+          instruction.workspace_bytes,
+          weights ? depthwise_workspace_bytes(window_shape(graph, *conv), program.buffers[weights->in].dtype)
+                  : 0)
           << instruction.name;
     }
     EXPECT_EQ(found, 3 * 17);

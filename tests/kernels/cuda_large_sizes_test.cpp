@@ -90,7 +90,7 @@ TEST(CudaLargeSizes, DepthwisePartitionsOfBatch4096FitAGridAndAreCovered) {
   for (const Op& op : graph.ops) {
     const Conv* conv = std::get_if<Conv>(&op);
     if (!conv || !cuda::is_depthwise(graph, *conv)) continue;
-    const cuda::DepthwiseShape shape = cuda::depthwise_shape(graph, *conv);
+    const cuda::WindowShape shape = cuda::window_shape(graph, *conv);
     const cuda::DepthwisePartition partition = cuda::partition_depthwise(shape, DType::f16);
     EXPECT_LE(partition.blocks, cuda::kMostBlocksBeside) << conv->name;
     EXPECT_GE(partition.blocks * partition.items_per_block, partition.items) << conv->name;

@@ -22,16 +22,16 @@ namespace plumb::cuda {
 // else falls to its general engine 0, or to one with up to 245 MiB of workspace.
 
 // out[n, y, x, c] = sum over the window of in * weight.
-void launch_depthwise_forward(DType dtype, const DepthwiseShape& shape, const std::byte* in,
+void launch_depthwise_forward(DType dtype, const WindowShape& shape, const std::byte* in,
                               const std::byte* weight, std::byte* out, cudaStream_t stream);
 
 // d_in[n, y, x, c] = sum of d_out * weight over the windows that contain the pixel.
-void launch_depthwise_backward_data(DType dtype, const DepthwiseShape& shape, const std::byte* d_out,
+void launch_depthwise_backward_data(DType dtype, const WindowShape& shape, const std::byte* d_out,
                                     const std::byte* weight, std::byte* d_in, cudaStream_t stream);
 
 // d_weight[kh, kw, c] = sum of in * d_out over images and windows. Partial sums take
 // depthwise_workspace_bytes().
-void launch_depthwise_backward_weights(DType dtype, const DepthwiseShape& shape, const std::byte* in,
+void launch_depthwise_backward_weights(DType dtype, const WindowShape& shape, const std::byte* in,
                                        const std::byte* d_out, float* partials, std::byte* d_weight,
                                        cudaStream_t stream);
 

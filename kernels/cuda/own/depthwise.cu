@@ -68,7 +68,7 @@ __device__ void move_up(float (&sums)[kRowsHeld][kColumns][kCount]) {
 // bound by memory, at half of the issue slots. Also serves backward-data at stride 1, with the taps turned.
 template <typename T, int kStride, int kColumns>
 __global__ void __launch_bounds__(kDepthwiseThreads, 3)
-    convolve_3x3(DepthwiseShape shape, const T* in, const T* weight, bool turned, T* out) {
+    convolve_3x3(WindowShape shape, const T* in, const T* weight, bool turned, T* out) {
   constexpr int kCount = kPack<T>, kPixels = 3 + (kColumns - 1) * kStride;
   const DepthwisePlace<T> at(shape.c);
   const std::int64_t x = at.x * kColumns;
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, 3)
 // d_out from memory, writes one; half precision: 2.5 bytes. Bound by memory.
 template <typename T>
 __global__ void __launch_bounds__(kDepthwiseThreads, 3)
-    spread_3x3(DepthwiseShape shape, const T* d_out, const T* weight, T* d_in) {
+    spread_3x3(WindowShape shape, const T* d_out, const T* weight, T* d_in) {
   constexpr int kCount = kPack<T>;
   const DepthwisePlace<T> at(shape.c);
   if (at.x >= shape.out_w) return;
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, 3)
 // caches, writes one. Over a whole 7x7 image: 49 elements, 100 bytes in half precision, by few threads: bound
 // by memory latency.
 template <typename T>
-__global__ void convolve_any(DepthwiseShape shape, const T* in, const T* weight, T* out) {
+__global__ void convolve_any(WindowShape shape, const T* in, const T* weight, T* out) {
   constexpr int kCount = kPack<T>;
   const DepthwisePlace<T> at(shape.c);
   if (at.x >= shape.out_w) return;
@@ -185,7 +185,7 @@ __global__ void convolve_any(DepthwiseShape shape, const T* in, const T* weight,
 // image n of d_in. Per element: reads 1 / stride^2 element of d_out from memory and its weights from the
 // caches, writes one. Over a whole 7x7 image: 2 bytes in half precision. Bound by memory.
 template <typename T>
-__global__ void spread_any(DepthwiseShape shape, const T* d_out, const T* weight, T* d_in) {
+__global__ void spread_any(WindowShape shape, const T* d_out, const T* weight, T* d_in) {
   constexpr int kCount = kPack<T>;
   const DepthwisePlace<T> at(shape.c);
   if (at.x >= shape.w) return;
@@ -210,14 +210,14 @@ __global__ void spread_any(DepthwiseShape shape, const T* d_out, const T* weight
       sum);
 }
 
-dim3 grid_of(const DepthwiseShape& shape, std::int64_t rows, std::int64_t threads_per_row) {
+dim3 grid_of(const WindowShape& shape, std::int64_t rows, std::int64_t threads_per_row) {
   return dim3(blocks_for(threads_per_row, kDepthwiseThreads), static_cast<unsigned>(rows),
               static_cast<unsigned>(shape.n));
 }
 
 // Launches convolve_3x3 over rows of `shape`'s output.
 template <int kStride, int kColumns, typename T>
-void launch_3x3(const DepthwiseShape& shape, const T* in, const T* weight, bool turned, T* out,
+void launch_3x3(const WindowShape& shape, const T* in, const T* weight, bool turned, T* out,
                 cudaStream_t stream) {
   const std::int64_t threads = divide_up(shape.out_w, kColumns) * (shape.c / kPack<T>);
   gpu::launch(convolve_3x3<T, kStride, kColumns>,
@@ -227,7 +227,7 @@ void launch_3x3(const DepthwiseShape& shape, const T* in, const T* weight, bool 
 
 }  // namespace
 
-void launch_depthwise_forward(DType dtype, const DepthwiseShape& shape, const std::byte* in,
+void launch_depthwise_forward(DType dtype, const WindowShape& shape, const std::byte* in,
                               const std::byte* weight, std::byte* out, cudaStream_t stream) {
   with_type_of(dtype, [&]<typename T>(T) {
     if (!is_depthwise_3x3(shape))
@@ -240,7 +240,7 @@ void launch_depthwise_forward(DType dtype, const DepthwiseShape& shape, const st
   });
 }
 
-void launch_depthwise_backward_data(DType dtype, const DepthwiseShape& shape, const std::byte* d_out,
+void launch_depthwise_backward_data(DType dtype, const WindowShape& shape, const std::byte* d_out,
                                     const std::byte* weight, std::byte* d_in, cudaStream_t stream) {
   with_type_of(dtype, [&]<typename T>(T) {
     if (!is_depthwise_3x3(shape))

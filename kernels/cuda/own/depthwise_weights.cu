@@ -79,7 +79,7 @@ __device__ void add_column_at_stride_2(const Image<T>& in, const Image<T>& d_out
 // 1, 10 at stride 2. 9 multiply-adds: bound by memory.
 template <typename T, int kStride>
 __global__ void __launch_bounds__(kDepthwiseThreads, 3)
-    weights_3x3(DepthwiseShape shape, DepthwisePartition partition, const T* in, const T* d_out,
+    weights_3x3(WindowShape shape, DepthwisePartition partition, const T* in, const T* d_out,
                 float* partials) {
   constexpr int kCount = kPack<T>;
   const std::int64_t channel = std::int64_t{blockIdx.x * blockDim.x + threadIdx.x} * kCount;
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, 3)
 // overlap. Over a whole 7x7 image in half precision: 2 bytes per input element, bound by memory; otherwise
 // bound by the caches.
 template <typename T>
-__global__ void weights_any(DepthwiseShape shape, DepthwisePartition partition, const T* in, const T* d_out,
+__global__ void weights_any(WindowShape shape, DepthwisePartition partition, const T* in, const T* d_out,
                             float* partials) {
   constexpr int kCount = kPack<T>;
   const std::int64_t groups = shape.c / kCount;
@@ -143,7 +143,7 @@ __global__ void weights_any(DepthwiseShape shape, DepthwisePartition partition, 
 
 }  // namespace
 
-void launch_depthwise_backward_weights(DType dtype, const DepthwiseShape& shape, const std::byte* in,
+void launch_depthwise_backward_weights(DType dtype, const WindowShape& shape, const std::byte* in,
                                        const std::byte* d_out, float* partials, std::byte* d_weight,
                                        cudaStream_t stream) {
   const DepthwisePartition partition = partition_depthwise(shape, dtype);

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cuda/plan/blocks.h"
 #include "kernels/cuda/plan/state.h"
 #include "kernels/program/instructions/dtype.h"
 #include "kernels/program/layout.h"
@@ -15,15 +16,8 @@
 
 namespace plumb::cuda {
 
-// Windows of kernel x kernel pixels, at most 16 wide. Window (y, x) begins at (y, x) * stride - padding and
-// contains at least one pixel: padding < kernel. At most 65535 images and rows; an image has at most 4 GiB.
-struct PoolShape {
-  std::int64_t n = 0, h = 0, w = 0, c = 0;
-  std::int64_t out_h = 0, out_w = 0;
-  int kernel = 1, stride = 1, padding = 0;
-  TensorLayout layout = TensorLayout::nhwc;
-};
-
+// Pools: windows are at most 16 wide and contain at least one pixel: padding < kernel. At most 65535 images
+// and rows; an image has at most 4 GiB.
 inline constexpr std::uint8_t kNoWinner = 255;
 
 // out (n, y, x, c) = the largest of the window's pixels, argmax = its place in the window, row by row.
@@ -31,21 +25,21 @@ inline constexpr std::uint8_t kNoWinner = 255;
 // [2, c]: scale_shift[0] * in + scale_shift[1] instead of in, and then a ReLU; it may be null. The largest
 // is chosen before that is rounded to f32, and where the scale is 0 it is the largest of `in`. winners,
 // unless null = the element of `in` that won; argmax is then kNoWinner where the ReLU holds it back.
-void launch_max_pool_forward(DType dtype, const PoolShape& shape, const std::byte* in,
+void launch_max_pool_forward(DType dtype, TensorLayout layout, const WindowShape& shape, const std::byte* in,
                              const float* scale_shift, std::byte* out, std::uint8_t* argmax,
                              std::byte* winners, cudaStream_t stream);
 // d_in = per pixel the sum of d_out (+ second_d_out, unless null) over the windows that it won; summed in
 // f32, row by row.
-void launch_max_pool_backward(DType dtype, const PoolShape& shape, const std::byte* d_out,
-                              const std::byte* second_d_out, const std::uint8_t* argmax, std::byte* d_in,
-                              cudaStream_t stream);
+void launch_max_pool_backward(DType dtype, TensorLayout layout, const WindowShape& shape,
+                              const std::byte* d_out, const std::byte* second_d_out,
+                              const std::uint8_t* argmax, std::byte* d_in, cudaStream_t stream);
 
 // out[n, c] = mean of image n's pixels in channel c; d_in = d_out[n, c] / pixels. Sums are f32. These take
-// the shape's n, h, w, c and layout.
-void launch_average_forward(DType dtype, const PoolShape& shape, const std::byte* in, std::byte* out,
-                            cudaStream_t stream);
-void launch_average_backward(DType dtype, const PoolShape& shape, const std::byte* d_out, std::byte* d_in,
-                             cudaStream_t stream);
+// the shape's n, h, w and c.
+void launch_average_forward(DType dtype, TensorLayout layout, const WindowShape& shape, const std::byte* in,
+                            std::byte* out, cudaStream_t stream);
+void launch_average_backward(DType dtype, TensorLayout layout, const WindowShape& shape,
+                             const std::byte* d_out, std::byte* d_in, cudaStream_t stream);
 
 // Dropout of activations; models/dropout.h picks the elements by their order c, h, w. out = keep_scale * in
 // for elements kept in the state's iteration, else 0; forward and backward alike. Image n of the batch is

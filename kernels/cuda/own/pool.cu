@@ -32,10 +32,11 @@ struct Place {
   }
 };
 
-// Order of a max pool's tensor.
+// Order of a pool's tensor.
 template <typename Of>
 struct Images {
   std::int64_t h, w, c;
+  __device__ std::int64_t to_right() const { return kHasPlanes<Of> ? 1 : c; }
   __device__ std::int64_t at(std::int64_t n, std::int64_t y, std::int64_t x, std::int64_t channel) const {
     if constexpr (kHasPlanes<Of>) return ((n * c + channel) * h + y) * w + x;
     return ((n * h + y) * w + x) * c + channel;
@@ -50,11 +51,11 @@ __device__ inline int clamped(int at, int extent) {
 // too, so that no load waits for a branch. kKernel 0 takes the shape's kernel.
 template <typename Of, int kKernel>
 struct PoolWindow {
-  const PoolShape& shape;
+  const WindowShape& shape;
   const std::byte* image;  // the first pixel's channels
   int top, left;
 
-  __device__ PoolWindow(const PoolShape& of, const Place<Of>& at, const Element<Of>* in)
+  __device__ PoolWindow(const WindowShape& of, const Place<Of>& at, const Element<Of>* in)
       : shape(of),
         image(reinterpret_cast<const std::byte*>(
             in + Images<Of>{of.h, of.w, of.c}.at(blockIdx.z, 0, 0, at.channel))),
@@ -114,7 +115,7 @@ __device__ unsigned take_larger(Word& largest, Word word) {
 // Bound by memory.
 template <typename Of, int kKernel>
 __global__ void __launch_bounds__(kPoolThreads, kPoolBlocksAtOnce)
-    max_pool_forward(PoolShape shape, const Element<Of>* in, const float* scale_shift, Element<Of>* out,
+    max_pool_forward(WindowShape shape, const Element<Of>* in, const float* scale_shift, Element<Of>* out,
                      std::uint8_t* argmax, Element<Of>* winners) {
   using T = Element<Of>;
   constexpr int kCount = kGroup<Of>, kInWord = sizeof(unsigned) / sizeof(T), kWords = kCount / kInWord;
@@ -186,8 +187,9 @@ __global__ void __launch_bounds__(kPoolThreads, kPoolBlocksAtOnce)
 // each d_out and as many bytes of argmax from memory, writes one; 3x3 stride 2 in half precision: 0.75 (1.25
 // with two) + 2 bytes. Bound by memory.
 template <typename Of>
-__global__ void max_pool_backward(PoolShape shape, const Element<Of>* d_out, const Element<Of>* second_d_out,
-                                  const std::uint8_t* argmax, Element<Of>* d_in) {
+__global__ void max_pool_backward(WindowShape shape, const Element<Of>* d_out,
+                                  const Element<Of>* second_d_out, const std::uint8_t* argmax,
+                                  Element<Of>* d_in) {
   constexpr int kCount = kGroup<Of>;
   const Place<Of> at(shape.c, shape.w);
   const Images<Of> input{shape.h, shape.w, shape.c}, output{shape.out_h, shape.out_w, shape.c};
@@ -211,16 +213,6 @@ __global__ void max_pool_backward(PoolShape shape, const Element<Of>* d_out, con
   store<kCount>(d_in + input.at(blockIdx.z, at.y, at.x, at.channel), sum);
 }
 
-// The pixels of a thread's channels in image n of an average pool.
-struct Pixels {
-  std::int64_t first, stride;
-};
-template <typename Of>
-__device__ Pixels pixels_of(std::int64_t n, std::int64_t group, std::int64_t pixels, std::int64_t groups) {
-  if constexpr (kHasPlanes<Of>) return {(n * groups + group) * pixels, 1};
-  return {(n * pixels * groups + group) * kGroup<Of>, groups * kGroup<Of>};
-}
-
 // Block (i, n) averages 128 groups of channels of image n; a thread goes down its pixels in order. Reads each
 // element once, writes 1 / pixels of that: 2 bytes per element in half precision. Bound by memory. In NCHW
 // adjacent threads read 4 bytes of different sectors, the rest of which they take from the caches.
@@ -230,12 +222,12 @@ __global__ void average_forward(const Element<Of>* in, Element<Of>* out, std::in
   constexpr int kCount = kGroup<Of>;
   const std::int64_t group = std::int64_t{blockIdx.x} * kPoolThreads + threadIdx.x;
   if (group >= groups) return;
-  const Pixels from = pixels_of<Of>(blockIdx.y, group, pixels, groups);
-  in += from.first;
+  const Images<Of> images{1, pixels, groups * kCount};
+  in += images.at(blockIdx.y, 0, 0, group * kCount);
   float sum[kCount] = {};
   for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
     float values[kCount];
-    load<kCount>(in + pixel * from.stride, values);
+    load<kCount>(in + pixel * images.to_right(), values);
 #pragma unroll
     for (int i = 0; i < kCount; ++i) sum[i] += values[i];
   }
@@ -258,9 +250,10 @@ __global__ void average_backward(const Element<Of>* d_out, Element<Of>* d_in, st
   const float share = 1.0F / static_cast<float>(pixels);
 #pragma unroll
   for (int i = 0; i < kCount; ++i) values[i] *= share;
-  const Pixels to = pixels_of<Of>(blockIdx.y, group, pixels, groups);
-  d_in += to.first;
-  for (std::int64_t pixel = 0; pixel < pixels; ++pixel) store<kCount>(d_in + pixel * to.stride, values);
+  const Images<Of> images{1, pixels, groups * kCount};
+  d_in += images.at(blockIdx.y, 0, 0, group * kCount);
+  for (std::int64_t pixel = 0; pixel < pixels; ++pixel)
+    store<kCount>(d_in + pixel * images.to_right(), values);
 }
 
 const dim3 kMaxPoolBlock(kPoolColumns, kPoolRows);
@@ -276,10 +269,10 @@ dim3 average_grid(std::int64_t n, std::int64_t groups) {
 
 }  // namespace
 
-void launch_max_pool_forward(DType dtype, const PoolShape& shape, const std::byte* in,
+void launch_max_pool_forward(DType dtype, TensorLayout layout, const WindowShape& shape, const std::byte* in,
                              const float* scale_shift, std::byte* out, std::uint8_t* argmax,
                              std::byte* winners, cudaStream_t stream) {
-  with_layout(shape.layout, dtype, [&]<typename Of>(Of) {
+  with_layout(layout, dtype, [&]<typename Of>(Of) {
     const auto kernel = shape.kernel == 3 ? max_pool_forward<Of, 3> : max_pool_forward<Of, 0>;
     gpu::launch(kernel, max_pool_grid(shape.n, shape.out_h, shape.out_w * shape.c / kGroup<Of>),
                 kMaxPoolBlock, 0, stream, shape, as<Element<Of>>(in), scale_shift, as<Element<Of>>(out),
@@ -287,28 +280,28 @@ void launch_max_pool_forward(DType dtype, const PoolShape& shape, const std::byt
   });
 }
 
-void launch_max_pool_backward(DType dtype, const PoolShape& shape, const std::byte* d_out,
-                              const std::byte* second_d_out, const std::uint8_t* argmax, std::byte* d_in,
-                              cudaStream_t stream) {
-  with_layout(shape.layout, dtype, [&]<typename Of>(Of) {
+void launch_max_pool_backward(DType dtype, TensorLayout layout, const WindowShape& shape,
+                              const std::byte* d_out, const std::byte* second_d_out,
+                              const std::uint8_t* argmax, std::byte* d_in, cudaStream_t stream) {
+  with_layout(layout, dtype, [&]<typename Of>(Of) {
     using T = Element<Of>;
     gpu::launch(max_pool_backward<Of>, max_pool_grid(shape.n, shape.h, shape.w * shape.c / kGroup<Of>),
                 kMaxPoolBlock, 0, stream, shape, as<T>(d_out), as<T>(second_d_out), argmax, as<T>(d_in));
   });
 }
 
-void launch_average_forward(DType dtype, const PoolShape& shape, const std::byte* in, std::byte* out,
-                            cudaStream_t stream) {
-  with_layout(shape.layout, dtype, [&]<typename Of>(Of) {
+void launch_average_forward(DType dtype, TensorLayout layout, const WindowShape& shape, const std::byte* in,
+                            std::byte* out, cudaStream_t stream) {
+  with_layout(layout, dtype, [&]<typename Of>(Of) {
     const std::int64_t groups = shape.c / kGroup<Of>;
     gpu::launch(average_forward<Of>, average_grid(shape.n, groups), kPoolThreads, 0, stream,
                 as<Element<Of>>(in), as<Element<Of>>(out), shape.h * shape.w, groups);
   });
 }
 
-void launch_average_backward(DType dtype, const PoolShape& shape, const std::byte* d_out, std::byte* d_in,
-                             cudaStream_t stream) {
-  with_layout(shape.layout, dtype, [&]<typename Of>(Of) {
+void launch_average_backward(DType dtype, TensorLayout layout, const WindowShape& shape,
+                             const std::byte* d_out, std::byte* d_in, cudaStream_t stream) {
+  with_layout(layout, dtype, [&]<typename Of>(Of) {
     const std::int64_t groups = shape.c / kGroup<Of>;
     gpu::launch(average_backward<Of>, average_grid(shape.n, groups), kPoolThreads, 0, stream,
                 as<Element<Of>>(d_out), as<Element<Of>>(d_in), shape.h * shape.w, groups);

@@ -1,15 +1,24 @@
 #include "kernels/cuda/own/conv.h"
 #include "kernels/cuda/own/elements.h"
 #include "kernels/cuda/own/finish_sums.h"
-#include "kernels/cuda/own/image_tile.h"
 
 namespace plumb::cuda {
 namespace {
 
 static_assert(kStemWarps == kStemKernel, "each warp has a row of the kernel's gradient");
 
+struct ImageTile {
+  unsigned image;
+  int row, column;  // of the first output
+};
+
+// Tiles lie along a row of tiles, then down, then in the next image.
 __device__ ImageTile tile_at(const StemShape& shape, unsigned index) {
-  return image_tile_at<kStemTileRows, kStemTileColumns>(shape.out_h, shape.out_w, index);
+  const auto across = static_cast<unsigned>((shape.out_w + kStemTileColumns - 1) / kStemTileColumns);
+  const auto down = static_cast<unsigned>((shape.out_h + kStemTileRows - 1) / kStemTileRows);
+  const unsigned line = index / across;
+  return {line / down, static_cast<int>(line % down) * kStemTileRows,
+          static_cast<int>(index % across) * kStemTileColumns};
 }
 
 // The pixels that a tile's windows cover; 0 outside the image.

@@ -1,4 +1,4 @@
-// Sizes of grids and of copies. Plain C++.
+// Sizes of grids, of windows and of copies. Plain C++.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kernels/program/instructions/dtype.h"
+#include "models/graph.h"
 
 namespace plumb::cuda {
 
@@ -17,6 +18,27 @@ inline constexpr std::int64_t kMostBlocksBeside = 65535;
 
 // Threads of a block where nothing speaks for another number.
 inline constexpr int kThreads = 256;
+
+// Square windows over images of c channels: of a pool, or of a depthwise convolution. Window (y, x) begins at
+// (y, x) * stride - padding.
+struct WindowShape {
+  std::int64_t n = 0, h = 0, w = 0, c = 0;
+  std::int64_t out_h = 0, out_w = 0;
+  int kernel = 1, stride = 1, padding = 0;
+  std::int64_t taps() const { return std::int64_t{kernel} * kernel; }
+};
+WindowShape window_shape(const Graph& graph, const auto& op) {
+  const Shape &in = graph.values[op.in].shape, &out = graph.values[op.out].shape;
+  return {.n = in.n,
+          .h = in.h,
+          .w = in.w,
+          .c = in.c,
+          .out_h = out.h,
+          .out_w = out.w,
+          .kernel = op.kernel,
+          .stride = op.stride,
+          .padding = op.padding};
+}
 
 // All pixels of images of this size, or with a shift of 1 every second one of every second row.
 struct PixelGrid {

@@ -1,6 +1,6 @@
-// Shape of a depthwise convolution, the device layout of its weights, and the partition of weight gradient
-// sums. The partition depends on the shape alone, so the order of summation is the same on every GPU. Plain
-// C++.
+// Depthwise convolutions, whose shape is a WindowShape: the device layout of weights, and the partition of
+// weight gradient sums. The partition depends on the shape alone, so the order of summation is the same on
+// every GPU. Plain C++.
 #pragma once
 
 #include <algorithm>
@@ -18,34 +18,13 @@ namespace plumb::cuda {
 // tap's channels are contiguous, like a pixel's.
 inline constexpr std::string_view kDepthwiseLayout = "kh,kw,c";
 
-// c channels, each with its own kernel x kernel weights.
-struct DepthwiseShape {
-  std::int64_t n = 0, h = 0, w = 0, c = 0;
-  std::int64_t out_h = 0, out_w = 0;
-  int kernel = 1, stride = 1, padding = 0;
-  std::int64_t taps() const { return std::int64_t{kernel} * kernel; }
-};
-
 inline bool is_depthwise(const Graph& graph, const Conv& op) {
   return op.groups > 1 && op.groups == graph.values[op.in].shape.c &&
          op.groups == graph.values[op.out].shape.c;
 }
 
-inline DepthwiseShape depthwise_shape(const Graph& graph, const Conv& op) {
-  const Shape &in = graph.values[op.in].shape, &out = graph.values[op.out].shape;
-  return {.n = in.n,
-          .h = in.h,
-          .w = in.w,
-          .c = in.c,
-          .out_h = out.h,
-          .out_w = out.w,
-          .kernel = op.kernel,
-          .stride = op.stride,
-          .padding = op.padding};
-}
-
 // Kernel and padding with a fast path: threads go down an image's columns and keep rows in registers.
-inline bool is_depthwise_3x3(const DepthwiseShape& shape) {
+inline bool is_depthwise_3x3(const WindowShape& shape) {
   return shape.kernel == 3 && shape.padding == 1 && shape.stride <= 2;
 }
 
@@ -59,7 +38,7 @@ struct DepthwisePartition {
 };
 inline constexpr int kDepthwiseThreads = 128;
 
-inline DepthwisePartition partition_depthwise(const DepthwiseShape& shape, DType dtype) {
+inline DepthwisePartition partition_depthwise(const WindowShape& shape, DType dtype) {
   const bool by_columns = is_depthwise_3x3(shape);
   const std::int64_t groups = shape.c * static_cast<std::int64_t>(bytes_of(dtype)) / 16;
   DepthwisePartition partition{.items = shape.n * shape.out_w};
@@ -87,7 +66,7 @@ inline DepthwisePartition partition_depthwise(const DepthwiseShape& shape, DType
 }
 
 // For conv_backward_weights; the other instructions take none.
-inline std::size_t depthwise_workspace_bytes(const DepthwiseShape& shape, DType dtype) {
+inline std::size_t depthwise_workspace_bytes(const WindowShape& shape, DType dtype) {
   return sizeof(float) *
          static_cast<std::size_t>(partition_depthwise(shape, dtype).blocks * shape.taps() * shape.c);
 }

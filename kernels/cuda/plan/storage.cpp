@@ -118,7 +118,7 @@ std::size_t conv_workspace_bytes(const Graph& graph, const Conv& op, bool of_wei
   if (!is_depthwise(graph, op))
     return std::clamp(in.bytes + out.bytes + 4 * weight.bytes, kConvWorkspaceLeast, kConvWorkspaceMost);
   if (!of_weights) return 0;
-  return depthwise_workspace_bytes(depthwise_shape(graph, op), in.dtype);
+  return depthwise_workspace_bytes(window_shape(graph, op), in.dtype);
 }
 
 void set_library_workspaces(Program& program, std::int64_t images) {
