@@ -25,14 +25,6 @@ MarginLogits at(const Arena& arena, MarginLogits logits, const auto& margin) {
 
 }  // namespace
 
-MarginRule rule_of(const MarginLoss& op) {
-  return {.scale = static_cast<float>(op.scale),
-          .m1 = op.margins.m1,
-          .m2 = op.margins.m2,
-          .m3 = op.margins.m3,
-          .straight_through = op.gradient == MarginLoss::Gradient::straight_through};
-}
-
 Binder prepare(Context& context, Instruction& instruction, const MarginNormalize& margin) {
   return launching(context, [=, shape = context.graph.values[context.op<MarginLoss>(instruction).in].shape](
                                 const Arena& arena, cudaStream_t stream) {
@@ -101,15 +93,15 @@ Binder prepare(Context& context, Instruction& instruction, const MarginClassNorm
 Binder prepare(Context& context, Instruction& instruction, const MarginStatistics& margin) {
   const MarginLogits logits = logits_of(context, instruction, margin);
   instruction.workspace_bytes = statistics_workspace_bytes(logits.images, logits.classes, logits.dtype);
-  return launching(context, [=, rule = rule_of(context.op<MarginLoss>(instruction))](const Arena& arena,
-                                                                                     cudaStream_t stream) {
-    launch_margin_statistics(at(arena, logits, margin), rule,
-                             {.local_max = arena.as<float>(margin.local_max),
-                              .row_max = arena.as<float>(margin.row_max),
-                              .row_sums = arena.as<float>(margin.row_sums),
-                              .target_factor = arena.as<float>(margin.target_factor)},
-                             arena.workspace<RowShare>(), stream);
-  });
+  return launching(context,
+                   [=, op = context.op<MarginLoss>(instruction)](const Arena& arena, cudaStream_t stream) {
+                     launch_margin_statistics(at(arena, logits, margin), op,
+                                              {.local_max = arena.as<float>(margin.local_max),
+                                               .row_max = arena.as<float>(margin.row_max),
+                                               .row_sums = arena.as<float>(margin.row_sums),
+                                               .target_factor = arena.as<float>(margin.target_factor)},
+                                              arena.workspace<RowShare>(), stream);
+                   });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginRescale& margin) {

@@ -65,7 +65,8 @@ TEST_F(LargeHeads, SampledRowsMayBeTheLastOnes) {
 TEST_F(LargeHeads, SamplesAreDrawnFromAllClasses) {
   constexpr std::int64_t kCapacity = kClasses / 10;
   SparseTensor samples(DType::f32, kCapacity), columns(DType::f32, kHeadImages),
-      workspace(DType::f32, sample_workspace(kHeadImages, kCapacity).elements);
+      workspace(DType::f32,
+                static_cast<std::int64_t>(sample_workspace_bytes(kHeadImages, kCapacity) / sizeof(float)));
   std::vector<std::int32_t> labels(kHeadImages, static_cast<std::int32_t>(kClasses - 1));
   std::int32_t count = 0;
   const State state{};

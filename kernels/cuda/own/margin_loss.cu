@@ -126,8 +126,9 @@ __global__ void __launch_bounds__(kMarginThreads)
 // A warp combines the shares of an image and adds its target. Reads 8 bytes per share and the target's
 // product, writes 20 bytes; bound by latency.
 template <typename T>
-__global__ void finish_rows(MarginLogits at, MarginRule rule, std::int64_t share_count, std::int64_t stride,
-                            const RowShare* shares, MarginRows rows) {
+__global__ void finish_rows(MarginLogits at, float scale, Margins margins, bool straight_through,
+                            std::int64_t share_count, std::int64_t stride, const RowShare* shares,
+                            MarginRows rows) {
   const std::int64_t image = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / 32;
   if (image >= at.images) return;
   RowShare row{kNothing, 0};
@@ -137,10 +138,11 @@ __global__ void finish_rows(MarginLogits at, MarginRule rule, std::int64_t share
   if (threadIdx.x % 32 != 0) return;
   float target_logit = 0, target_factor = 0;
   if (const int column = target_column(at, image, 0, columns_in_use(at)); column >= 0) {
+    // In f64: near a cosine of 1 the derivative needs more digits than f32 has.
     const double product = to_float(as<T>(at.products)[image * stride + column]);
-    const MarginTarget<double> target = margin_target(product * at.class_inverse_norms[column], rule.m1,
-                                                      rule.m2, rule.m3, rule.straight_through);
-    target_logit = static_cast<float>(rule.scale * target.cosine);
+    const MarginTarget<double> target = margin_target(product * at.class_inverse_norms[column], margins.m1,
+                                                      margins.m2, margins.m3, straight_through);
+    target_logit = static_cast<float>(scale * target.cosine);
     target_factor = static_cast<float>(target.factor);
     const float logit[1] = {target_logit};
     add_logits(logit, row);
@@ -239,15 +241,17 @@ __global__ void margin_record(MarginRows rows, std::int64_t images, OwnImages ow
 
 }  // namespace
 
-void launch_margin_statistics(const MarginLogits& logits, const MarginRule& rule, const MarginRows& rows,
+void launch_margin_statistics(const MarginLogits& logits, const MarginLoss& loss, const MarginRows& rows,
                               RowShare* shares, cudaStream_t stream) {
   const MarginPartition partition = partition_margin(logits.images, logits.classes, logits.dtype);
   const std::int64_t stride = product_stride(logits.classes, logits.dtype);
+  const auto scale = static_cast<float>(loss.scale);
+  const bool straight_through = loss.gradient == MarginLoss::Gradient::straight_through;
   with_type_of(logits.dtype, [&]<typename T>(T) {
-    gpu::launch(margin_shares<T>, blocks_for(partition.blocks(), 1), kMarginThreads, 0, stream, logits,
-                rule.scale, partition, stride, shares);
-    gpu::launch(finish_rows<T>, blocks_for(logits.images, kWarps), kMarginThreads, 0, stream, logits, rule,
-                partition.shares, stride, shares, rows);
+    gpu::launch(margin_shares<T>, blocks_for(partition.blocks(), 1), kMarginThreads, 0, stream, logits, scale,
+                partition, stride, shares);
+    gpu::launch(finish_rows<T>, blocks_for(logits.images, kWarps), kMarginThreads, 0, stream, logits, scale,
+                loss.margins, straight_through, partition.shares, stride, shares, rows);
   });
 }
 

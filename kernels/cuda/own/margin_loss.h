@@ -17,13 +17,6 @@
 
 namespace plumb::cuda {
 
-struct MarginRule {
-  float scale = 64;
-  double m1 = 1, m2 = 0, m3 = 0;  // near a cosine of 1 the derivative needs more digits than f32 has
-  bool straight_through = false;
-};
-MarginRule rule_of(const MarginLoss& op);
-
 // Input of the softmax: logit_ij = scale * products_ij * class_inverse_norms_j, with the margin where j is
 // i's label. Columns from *sample_count on are ignored. At most 2^31 - 1 classes, and as many blocks of a
 // MarginPartition; there may be more products.
@@ -47,7 +40,7 @@ struct MarginRows {
 
 // Writes all of `rows`, row_max as local_max; on a rank without columns the maximum is the lowest finite f32.
 // `shares` is the workspace, [partition.shares, images]. A NaN among a row's products makes its sum NaN.
-void launch_margin_statistics(const MarginLogits& logits, const MarginRule& rule, const MarginRows& rows,
+void launch_margin_statistics(const MarginLogits& logits, const MarginLoss& loss, const MarginRows& rows,
                               RowShare* shares, cudaStream_t stream);
 
 // row_sums[0] *= exp(local_max - row_max).
@@ -102,7 +95,7 @@ struct MarginSample {
   std::int32_t* samples = nullptr;  // [capacity]: rows of weight, -1 behind those in use
   std::int32_t* sample_count = nullptr;
   std::int32_t* columns = nullptr;    // [images]: the label's place among the samples, -1 on other ranks
-  std::int32_t* workspace = nullptr;  // sample_workspace() elements
+  std::int32_t* workspace = nullptr;  // sample_workspace_bytes()
   PhiloxKey key{};
   std::int64_t images = 0, capacity = 0;
   std::int32_t first_class = 0, own_classes = 0;

@@ -8,17 +8,21 @@ namespace {
 constexpr int kLabels = 16;  // labels per thread at once
 constexpr int kCandidates = kCandidatesPerBlock / kThreads;
 
-// The workspace's arrays.
+// The workspace's arrays, one behind the other.
 struct Lists {
+  // [images]: labels of this rank, as rows of its centers; the image of each; 1 for a label's first
+  // occurrence
   std::int32_t *own_labels, *images, *is_first;
-  std::int32_t *own_count, *positives;
-  std::int32_t* block_counts;
+  std::int32_t *own_count, *positives;  // [1]: own labels; distinct ones
+  std::int32_t* block_counts;           // [blocks]: negatives found by each block of candidates
+  explicit Lists(const MarginSample& at)
+      : own_labels(at.workspace),
+        images(own_labels + at.images),
+        is_first(images + at.images),
+        own_count(is_first + at.images),
+        positives(own_count + 1),
+        block_counts(positives + 1) {}
 };
-__host__ __device__ Lists lists_of(const MarginSample& at, const SampleWorkspace& places) {
-  return {at.workspace + places.own_labels, at.workspace + places.images,
-          at.workspace + places.is_first,   at.workspace + places.counts,
-          at.workspace + places.counts + 1, at.workspace + places.block_counts};
-}
 
 // A single block gathers this rank's labels in the order of images. Reads 4 bytes per label, writes 4, and 8
 // per own label; bound by latency: one round per 4096 labels.
@@ -161,7 +165,7 @@ __global__ void gather_rows(GatheredRows at, std::int64_t capacity, int embeddin
 }  // namespace
 
 void launch_margin_sample(const MarginSample& at, cudaStream_t stream) {
-  const Lists lists = lists_of(at, sample_workspace(at.images, at.capacity));
+  const Lists lists(at);
   const unsigned label_blocks = blocks_for(at.images, kThreads);
   const unsigned candidate_blocks = blocks_for(at.capacity, kCandidatesPerBlock);
   gpu::launch(gather_own_labels, 1, kThreads, 0, stream, at, lists);

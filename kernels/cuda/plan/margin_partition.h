@@ -49,28 +49,13 @@ struct RowShare {
   float largest, sum;
 };
 
-// margin_sample: candidates per block, and the workspace's i32 arrays, in this order.
+// margin_sample: candidates per block.
 inline constexpr int kCandidatesPerBlock = 1024;
-struct SampleWorkspace {
-  std::int64_t own_labels = 0;    // [N]: labels of this rank, as rows of its centers
-  std::int64_t images = 0;        // [N]: the image of each own label
-  std::int64_t is_first = 0;      // [N]: 1 for the first occurrence of a label
-  std::int64_t counts = 0;        // [2]: own labels; distinct ones
-  std::int64_t block_counts = 0;  // [blocks]: negatives found by each block of candidates
-  std::int64_t elements = 0;      // in total
-};
-constexpr SampleWorkspace sample_workspace(std::int64_t images, std::int64_t capacity) {
-  return {.own_labels = 0,
-          .images = images,
-          .is_first = 2 * images,
-          .counts = 3 * images,
-          .block_counts = 3 * images + 2,
-          .elements = 3 * images + 2 + divide_up(capacity, kCandidatesPerBlock)};
-}
 
 // Workspaces in bytes.
 inline std::size_t sample_workspace_bytes(std::int64_t images, std::int64_t capacity) {
-  return static_cast<std::size_t>(sample_workspace(images, capacity).elements) * sizeof(std::int32_t);
+  return static_cast<std::size_t>(3 * images + 2 + divide_up(capacity, kCandidatesPerBlock)) *
+         sizeof(std::int32_t);
 }
 inline std::size_t statistics_workspace_bytes(std::int64_t images, std::int64_t classes, DType rows_dtype) {
   return static_cast<std::size_t>(partition_margin(images, classes, rows_dtype).shares * images) *
