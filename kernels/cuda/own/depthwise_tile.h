@@ -23,12 +23,6 @@ struct DepthwisePlace {
   }
 };
 
-template <typename T, int kCount>
-__device__ void convert(const Elements<T, kCount>& held, float (&values)[kCount]) {
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) values[i] = to_float(held.at[i]);
-}
-
 // 16 bytes of channels of each pixel of image blockIdx.z, or of the given image.
 template <typename T>
 struct Image {

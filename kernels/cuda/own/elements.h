@@ -28,12 +28,17 @@ struct alignas(kCount * sizeof(T) < 16 ? kCount * sizeof(T) : 16) Elements {
   T at[kCount];
 };
 
+template <typename T, int kCount>
+__device__ void convert(const Elements<T, kCount>& held, float (&values)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) values[i] = to_float(held.at[i]);
+}
+
 // kCount contiguous elements (a power of 2). The address is a multiple of their bytes, at most of 16.
 template <int kCount, typename T>
 __device__ void load(const T* from, float (&values)[kCount]) {
   const auto held = *reinterpret_cast<const Elements<T, kCount>*>(from);
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) values[i] = to_float(held.at[i]);
+  convert(held, values);
 }
 
 template <int kCount, typename T>
@@ -117,17 +122,6 @@ __host__ __device__ T* as(std::byte* address) {
 template <typename T>
 __host__ __device__ const T* as(const std::byte* address) {
   return reinterpret_cast<const T*>(address);
-}
-
-// Writes the channels of pixel `pixel` of image `image` (ImageBatch).
-template <typename Of, int kCount>
-__device__ void store_pixel(Element<Of>* images, std::int64_t image, std::int64_t pixel, std::int64_t pixels,
-                            int channels, const float (&values)[kCount]) {
-  if constexpr (kHasPlanes<Of>) {
-    for (int c = 0; c < channels; ++c) images[(image * channels + c) * pixels + pixel] = values[c];
-  } else {
-    store<kCount>(images + (image * pixels + pixel) * kCount, values);
-  }
 }
 
 }  // namespace plumb::cuda

@@ -80,7 +80,12 @@ __global__ void pack_batch(StagedBatch staged, Normalization normalization, cons
 #pragma unroll
   for (int c = 0; c < 3; ++c)
     values[c] = static_cast<float>(levels[c]) * normalization.factor[c] + normalization.offset[c];
-  store_pixel<Of>(images, blockIdx.y, pixel, pixels, 3, values);
+  const std::int64_t into = blockIdx.y;
+  if constexpr (kHasPlanes<Of>) {
+    for (int c = 0; c < 3; ++c) images[(into * 3 + c) * pixels + pixel] = values[c];
+  } else {
+    store(images + (into * pixels + pixel) * kHeld, values);
+  }
 }
 
 }  // namespace

@@ -4,29 +4,22 @@
 namespace plumb::cuda {
 namespace {
 
-// kCount elements of a tensor with a dtype known at run time; the same for all threads of a block.
-template <int kCount>
-__device__ void load_any(DType dtype, const std::byte* from, int first, float (&values)[kCount]) {
+// Calls use(T{}) with a tensor's type, which is known at run time; the same for all threads of a block.
+template <typename Use>
+__device__ void with_stored_type(DType dtype, const Use& use) {
   switch (dtype) {
     case DType::f16:
-      return load(as<__half>(from) + first, values);
+      return use(__half{});
     case DType::bf16:
-      return load(as<__nv_bfloat16>(from) + first, values);
+      return use(__nv_bfloat16{});
     default:
-      return load(as<float>(from) + first, values);
+      return use(float{});
   }
 }
 
 template <int kCount>
-__device__ void store_any(DType dtype, std::byte* to, int first, const float (&values)[kCount]) {
-  switch (dtype) {
-    case DType::f16:
-      return store(as<__half>(to) + first, values);
-    case DType::bf16:
-      return store(as<__nv_bfloat16>(to) + first, values);
-    default:
-      return store(as<float>(to) + first, values);
-  }
+__device__ void load_any(DType dtype, const std::byte* from, int first, float (&values)[kCount]) {
+  with_stored_type(dtype, [&]<typename T>(T) { load(as<T>(from) + first, values); });
 }
 
 // pass(integral_constant n, first) for each n elements of this thread in a chunk of `count`: kPerThread, and
@@ -83,7 +76,9 @@ __global__ void update(const UpdateChunk* chunks, const State* state, const floa
     update_elements<kNesterov>(by, weight, velocity, gradient);
     store(velocities + first, velocity);
     store(master + first, weight);
-    if (at.copy != nullptr) store_any(at.copy_dtype, gpu::in_device_memory(at.copy), first, weight);
+    if (at.copy != nullptr)
+      with_stored_type(at.copy_dtype,
+                       [&]<typename T>(T) { store(as<T>(gpu::in_device_memory(at.copy)) + first, weight); });
   });
 }
 
