@@ -6,7 +6,7 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr int kWarps = kMarginThreads / 32;
+constexpr int kWarps = kThreads / 32;
 // In place of -infinity, whose difference with itself is NaN: exp(-kNothing) times an empty sum is 0.
 constexpr float kNothing = -3.402823466e38F;
 
@@ -71,7 +71,7 @@ __device__ void add_logits(const float (&logits)[kCount], RowShare& share) {
 // or 2 bytes, 16 at a time, and per class 4 bytes of its norm for kMarginRows images; writes 8 bytes per
 // image. Bound by memory: some ten instructions per element, one of them the exponential.
 template <typename T>
-__global__ void __launch_bounds__(kMarginThreads)
+__global__ void __launch_bounds__(kThreads)
     margin_shares(MarginLogits at, float scale, MarginPartition partition, std::int64_t stride,
                   RowShare* shares) {
   constexpr int kCount = kPack<T>;
@@ -89,8 +89,7 @@ __global__ void __launch_bounds__(kMarginThreads)
     target[r] = target_column(at, image, begin, columns);
     products_here[r] = as<T>(at.products) + image * stride + begin;
   }
-  for (int first = static_cast<int>(threadIdx.x) * kCount; first < columns;
-       first += kMarginThreads * kCount) {
+  for (int first = static_cast<int>(threadIdx.x) * kCount; first < columns; first += kThreads * kCount) {
     Packed<T, kCount> products[kMarginRows];
 #pragma unroll
     for (int r = 0; r < kMarginRows; ++r) products[r] = load_packed<kCount>(products_here[r] + first);
@@ -156,7 +155,7 @@ __global__ void finish_rows(MarginLogits at, float scale, Margins margins, bool 
 
 // One image per thread: reads 12 bytes, writes 4; bound by latency.
 __global__ void margin_rescale(MarginRows rows, std::int64_t images) {
-  const std::int64_t image = std::int64_t{blockIdx.x} * kMarginThreads + threadIdx.x;
+  const std::int64_t image = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   if (image >= images) return;
   rows.row_sums[image] *= expf(rows.local_max[image] - rows.row_max[image]);
 }
@@ -165,7 +164,7 @@ __global__ void margin_rescale(MarginRows rows, std::int64_t images) {
 // reads per class 4 bytes of its norm for kMarginRows images. Bound by memory, like margin_shares; 64
 // registers allow 4 blocks per multiprocessor.
 template <typename T>
-__global__ void __launch_bounds__(kMarginThreads, 4)
+__global__ void __launch_bounds__(kThreads, 4)
     margin_gradient(MarginLogits at, float scale, MarginRows rows, const State* state, float inverse_batch,
                     MarginPartition partition, std::int64_t stride) {
   constexpr int kCount = kPack<T>;
@@ -185,8 +184,7 @@ __global__ void __launch_bounds__(kMarginThreads, 4)
     inverse_sum[r] = 1 / rows.row_sums[image];
     target[r] = target_column(at, image, begin, used);
   }
-  for (int first = static_cast<int>(threadIdx.x) * kCount; first < columns;
-       first += kMarginThreads * kCount) {
+  for (int first = static_cast<int>(threadIdx.x) * kCount; first < columns; first += kThreads * kCount) {
     Packed<T, kCount> products[kMarginRows];
 #pragma unroll
     for (int r = 0; r < kMarginRows; ++r)
@@ -225,13 +223,13 @@ __global__ void margin_record(MarginRows rows, std::int64_t images, OwnImages ow
                               IterationRecord* records) {
   double loss = 0;
   int top1 = 0;
-  for (std::int64_t image = own.first + threadIdx.x; image < own.first + own.count; image += kMarginThreads) {
+  for (std::int64_t image = own.first + threadIdx.x; image < own.first + own.count; image += kThreads) {
     const float target = rows.row_sums[images + image], largest = rows.row_max[image];
     loss += static_cast<double>(largest) + log(static_cast<double>(rows.row_sums[image])) - target;
     top1 += target >= largest ? 1 : 0;
   }
-  loss = combine_block<kMarginThreads>(loss, Sum());
-  top1 = combine_block<kMarginThreads>(top1, Sum());
+  loss = combine_block(loss, Sum());
+  top1 = combine_block(top1, Sum());
   if (threadIdx.x != 0) return;
   IterationRecord& record = records[state->step.iteration % kMetricsKept];
   record.loss = loss / static_cast<double>(own.count);
@@ -248,15 +246,15 @@ void launch_margin_statistics(const MarginLogits& logits, const MarginLoss& loss
   const auto scale = static_cast<float>(loss.scale);
   const bool straight_through = loss.gradient == MarginLoss::Gradient::straight_through;
   with_type_of(logits.dtype, [&]<typename T>(T) {
-    gpu::launch(margin_shares<T>, blocks_for(partition.blocks(), 1), kMarginThreads, 0, stream, logits, scale,
+    gpu::launch(margin_shares<T>, blocks_for(partition.blocks(), 1), kThreads, 0, stream, logits, scale,
                 partition, stride, shares);
-    gpu::launch(finish_rows<T>, blocks_for(logits.images, kWarps), kMarginThreads, 0, stream, logits, scale,
+    gpu::launch(finish_rows<T>, blocks_for(logits.images, kWarps), kThreads, 0, stream, logits, scale,
                 loss.margins, straight_through, partition.shares, stride, shares, rows);
   });
 }
 
 void launch_margin_rescale(const MarginRows& rows, std::int64_t images, cudaStream_t stream) {
-  gpu::launch(margin_rescale, blocks_for(images, kMarginThreads), kMarginThreads, 0, stream, rows, images);
+  gpu::launch(margin_rescale, blocks_for(images, kThreads), kThreads, 0, stream, rows, images);
 }
 
 void launch_margin_gradient(const MarginLogits& logits, float scale, const MarginRows& rows,
@@ -264,11 +262,11 @@ void launch_margin_gradient(const MarginLogits& logits, float scale, const Margi
                             cudaStream_t stream) {
   const MarginPartition partition = partition_margin(logits.images, logits.classes, logits.dtype);
   with_type_of(logits.dtype, [&]<typename T>(T) {
-    gpu::launch(margin_gradient<T>, blocks_for(partition.blocks(), 1), kMarginThreads, 0, stream, logits,
-                scale, rows, state, 1.0F / static_cast<float>(own.count), partition,
+    gpu::launch(margin_gradient<T>, blocks_for(partition.blocks(), 1), kThreads, 0, stream, logits, scale,
+                rows, state, 1.0F / static_cast<float>(own.count), partition,
                 product_stride(logits.classes, logits.dtype));
   });
-  gpu::launch(margin_record, 1, kMarginThreads, 0, stream, rows, logits.images, own, state, records);
+  gpu::launch(margin_record, 1, kThreads, 0, stream, rows, logits.images, own, state, records);
 }
 
 }  // namespace plumb::cuda

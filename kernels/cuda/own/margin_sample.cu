@@ -41,7 +41,7 @@ __global__ void gather_own_labels(MarginSample at, Lists lists) {
       ++count;
     }
     int total = 0;
-    int place = gathered + sum_in_front<kThreads>(count, total);
+    int place = gathered + sum_in_front(count, total);
     for (int i = 0; i < kLabels; ++i) {
       if (row[i] < 0) continue;
       lists.own_labels[place] = row[i];
@@ -121,7 +121,7 @@ __global__ void count_negatives(MarginSample at, Lists lists) {
   int rows[kCandidates], count = 0;
   draw(at, *lists.positives, sample_size(at, *lists.positives), rows);
   for (int row : rows) count += row >= 0 ? 1 : 0;
-  count = combine_block<kThreads>(count, Sum());
+  count = combine_block(count, Sum());
   if (threadIdx.x == 0) lists.block_counts[blockIdx.x] = count;
 }
 
@@ -134,8 +134,8 @@ __global__ void place_negatives(MarginSample at, Lists lists) {
   for (int row : rows) count += row >= 0 ? 1 : 0;
   for (unsigned block = threadIdx.x; block < blockIdx.x; block += kThreads)
     in_front += lists.block_counts[block];
-  in_front = combine_block<kThreads>(in_front, Sum());
-  int place = positives + in_front + sum_in_front<kThreads>(count, total);
+  in_front = combine_block(in_front, Sum());
+  int place = positives + in_front + sum_in_front(count, total);
   const std::int64_t first = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * kCandidates;
   for (int i = 0; i < kCandidates; ++i) {
     if (rows[i] >= 0 && place < size) at.samples[place] = rows[i];

@@ -310,7 +310,7 @@ __global__ void __launch_bounds__(kThreads)
   float bound = 0;
 #pragma unroll 8
   for (int k = thread; k < shape.outputs; k += kThreads) bound += from.bounds[k];
-  bound = combine_block<kThreads>(bound, Sum{});
+  bound = combine_block(bound, Sum{});
   const float power = std::is_same_v<T, float> ? 1 : power_for(bound);
   for (int row = thread / 32; row < kRows; row += kThreads / 32) {
     float of_in = 0;

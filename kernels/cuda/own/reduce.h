@@ -7,6 +7,8 @@
 #include <bit>
 #include <cstddef>
 
+#include "kernels/cuda/plan/blocks.h"
+
 namespace plumb::cuda {
 
 struct Sum {
@@ -27,8 +29,8 @@ __device__ T combine_warp(T value, Combine combine) {
   return value;
 }
 
-// `value` combined over the block; every thread gets the result.
-template <int kThreads, typename T, typename Combine>
+// `value` combined over the block of kThreads; every thread gets the result.
+template <typename T, typename Combine>
 __device__ T combine_block(T value, Combine combine) {
   constexpr int kWarps = kThreads / 32;
   __shared__ T of_warp[kWarps];
@@ -41,9 +43,8 @@ __device__ T combine_block(T value, Combine combine) {
   return value;
 }
 
-// Exclusive prefix sum of `count` over the block's threads; `total` becomes the sum over all.
-template <int kThreads>
-__device__ int sum_in_front(int count, int& total) {
+// Exclusive prefix sum of `count` over the block of kThreads; `total` becomes the sum over all.
+__device__ inline int sum_in_front(int count, int& total) {
   constexpr int kWarps = kThreads / 32;
   __shared__ int of_warp[kWarps];
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);

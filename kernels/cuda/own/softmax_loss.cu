@@ -23,13 +23,13 @@ __global__ void softmax_rows(SoftmaxOperands at, int classes, float smoothing) {
     logit_sum += logit;
     larger += logit > logit_of_label ? 1 : 0;
   }
-  largest = combine_block<kThreads>(largest, Largest());
-  logit_sum = combine_block<kThreads>(logit_sum, Sum());
-  larger = combine_block<kThreads>(larger, Sum());
+  largest = combine_block(largest, Largest());
+  logit_sum = combine_block(logit_sum, Sum());
+  larger = combine_block(larger, Sum());
 
   float sum = 0;
   for (int k = threadIdx.x; k < classes; k += kThreads) sum += expf(logits[k] - largest);
-  sum = combine_block<kThreads>(sum, Sum());
+  sum = combine_block(sum, Sum());
 
   const float factor = at.state->step.loss_scale / static_cast<float>(gridDim.x);
   const float everywhere = smoothing / static_cast<float>(classes);
@@ -57,9 +57,9 @@ __global__ void sum_rows(const RowLoss* rows, int count, const State* state, Ite
     top1 += rows[row].top1;
     top5 += rows[row].top5;
   }
-  loss = combine_block<kThreads>(loss, Sum());
-  top1 = combine_block<kThreads>(top1, Sum());
-  top5 = combine_block<kThreads>(top5, Sum());
+  loss = combine_block(loss, Sum());
+  top1 = combine_block(top1, Sum());
+  top5 = combine_block(top5, Sum());
   if (threadIdx.x != 0) return;
   IterationRecord& record = records[state->step.iteration % kMetricsKept];
   record.loss = loss / count;

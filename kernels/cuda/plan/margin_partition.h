@@ -12,7 +12,6 @@
 
 namespace plumb::cuda {
 
-inline constexpr int kMarginThreads = 256;
 inline constexpr int kMarginRows = 4;  // images per block at once: they share the data read per class
 inline constexpr std::int64_t kMarginBlocks = 1024;  // enough, like kNormBlocks; more only add partial sums
 inline constexpr std::int64_t kMarginRoundsMost = 8;
@@ -32,12 +31,12 @@ inline std::size_t product_bytes(std::int64_t images, std::int64_t classes, DTyp
 // one-dimensional: the other two dimensions are limited to 65535 blocks, fewer than the groups of 2048 GPUs
 // with 128 images each.
 struct MarginPartition {
-  std::int64_t columns = 0;  // of a share: some rounds of kMarginThreads threads with 16 bytes each
+  std::int64_t columns = 0;  // of a share: some rounds of kThreads threads with 16 bytes each
   std::int64_t shares = 0, groups = 0;
   std::int64_t blocks() const { return shares * groups; }
 };
 inline MarginPartition partition_margin(std::int64_t images, std::int64_t classes, DType dtype) {
-  const std::int64_t round = kMarginThreads * static_cast<std::int64_t>(16 / bytes_of(dtype));
+  const std::int64_t round = kThreads * static_cast<std::int64_t>(16 / bytes_of(dtype));
   const std::int64_t groups = divide_up(images, kMarginRows), rounds = divide_up(classes, round);
   const std::int64_t columns =
       round * std::clamp<std::int64_t>(rounds * groups / kMarginBlocks, 1, kMarginRoundsMost);
