@@ -82,14 +82,20 @@ struct RoundedOperand {
 NormStatistics statistics_of(const BatchNormMoments& moments, DType scale_shift_dtype, const BatchNorm& op,
                              const Arena& arena);
 
-// Addresses of what goes back through a norm, of an instruction with these operands or of one norm of a
-// BatchNormPairBackward; without a slope.
+// Addresses of what goes back through a norm, of an instruction with these operands, present or not, or of
+// one norm of a BatchNormPairBackward; without a slope.
 NormBackward backward_of(const auto& norm, const Arena& arena, float* coefficients) {
-  return {.scale = arena.as<float>(norm.scale),
-          .mean = arena.as<float>(norm.mean),
-          .inv_std = arena.as<float>(norm.inv_std),
-          .d_scale = arena.as<float>(norm.d_scale),
-          .d_bias = arena.as<float>(norm.d_bias),
+  const auto at = [&]<typename Member>(const Member& operand) {
+    if constexpr (AnOperand<Member>)
+      return arena.as<float>(operand);
+    else
+      return arena.optional<float>(operand);
+  };
+  return {.scale = at(norm.scale),
+          .mean = at(norm.mean),
+          .inv_std = at(norm.inv_std),
+          .d_scale = at(norm.d_scale),
+          .d_bias = at(norm.d_bias),
           .coefficients = coefficients};
 }
 

@@ -139,12 +139,7 @@ Binder prepare_block_end(Context& context, Instruction& instruction, const ConvB
          .norm_in = arena.optional(conv.norm_in),
          .shortcut_in = arena.optional(conv.shortcut_in),
          .partials = arena.workspace<float>()},
-        {.scale = arena.optional<float>(conv.scale),
-         .mean = arena.optional<float>(conv.mean),
-         .inv_std = arena.optional<float>(conv.inv_std),
-         .d_scale = arena.optional<float>(conv.d_scale),
-         .d_bias = arena.optional<float>(conv.d_bias),
-         .coefficients = coefficients},
+        backward_of(conv, arena, coefficients),
         {.scale = arena.optional<float>(conv.shortcut_scale),
          .mean = arena.optional<float>(conv.shortcut_mean),
          .inv_std = arena.optional<float>(conv.shortcut_inv_std),
@@ -295,13 +290,7 @@ Binder prepare(Context& context, Instruction& instruction, const BlockEndBackwar
                               .out = arena.data(end.d_in),
                               .norm_in = arena.optional(end.norm_in),
                               .partials = arena.workspace<float>()},
-                             {.scale = arena.optional<float>(end.scale),
-                              .mean = arena.optional<float>(end.mean),
-                              .inv_std = arena.optional<float>(end.inv_std),
-                              .d_scale = arena.optional<float>(end.d_scale),
-                              .d_bias = arena.optional<float>(end.d_bias),
-                              .coefficients = arena.optional<float>(end.coefficients)},
-                             stream);
+                             backward_of(end, arena, arena.optional<float>(end.coefficients)), stream);
   });
 }
 
