@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/cpu/norm_tiling.h"
+#include "kernels/cpu/norm_loops.h"
 #include "kernels/cpu/state.h"
 #include "kernels/device.h"
 #include "kernels/program/lowering.h"

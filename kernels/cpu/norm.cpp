@@ -3,12 +3,29 @@
 #include <set>
 
 #include "kernels/cpu/binding.h"
-#include "kernels/cpu/element_types.h"
 #include "kernels/cpu/norm_loops.h"
 #include "kernels/cpu/threads.h"
 
 namespace plumb::cpu {
 namespace {
+
+// Constants: the tiling, and so the order of sums, may depend on the shape only.
+constexpr std::int64_t kWantedItems = 512;  // work for many threads
+constexpr std::int64_t kLeastRows = 128;    // per slice: 8 KiB, large compared with its sums
+
+constexpr std::size_t kCoresCacheBytes = 512 * 1024;         // L2 caches have at least this size
+constexpr std::size_t kSharedCacheBytes = 16 * 1024 * 1024;  // half of the L3 cache of a Zen 4 CCD
+
+// Keeps the tensors of both passes, `bytes_per_element` in all, in a core's cache between passes, or in
+// the shared cache if a group is too large for that.
+NormOrder norm_order(const NormTiling& tiling, std::size_t bytes_per_element, int threads) {
+  const std::size_t bytes =
+      bytes_per_element * static_cast<std::size_t>(tiling.images * tiling.rows * kLanes);
+  const bool is_even = tiling.groups % threads == 0 || tiling.groups >= 8 * threads;
+  const auto fit = static_cast<std::int64_t>(kSharedCacheBytes / bytes);
+  return {.group_by_group = is_even && bytes <= kCoresCacheBytes,
+          .groups_at_once = std::clamp<std::int64_t>(fit, 1, tiling.groups)};
+}
 
 struct Prepared {
   dnnl::memory::desc layout;  // of all tensors with the input's dims
@@ -33,8 +50,10 @@ Prepared prepare_form(Context& context, BufferId in, const BatchNorm& op, std::s
                    .elements = static_cast<double>(shape.n * shape.h * shape.w)}};
 }
 
-dnnl::memory::desc sums_layout(std::size_t sums) {
-  return plain_layout({static_cast<std::int64_t>(sums * sizeof(LaneSums) / sizeof(float))});
+// `sums`: per group and slice.
+dnnl::memory::desc sums_layout(const NormTiling& tiling, std::int64_t sums) {
+  constexpr std::int64_t kFloats = sizeof(LaneSums) / sizeof(float);
+  return plain_layout({tiling.groups * tiling.slices * sums * kFloats});
 }
 
 // Empty without a PReLU.
@@ -43,6 +62,35 @@ dnnl::memory::desc slope_layout(const Context& context, const BatchNorm& op) {
 }
 
 }  // namespace
+
+std::optional<NormTiling> norm_tiling(const ChannelLayout& layout) {
+  NormTiling tiling{.channels = layout.channels, .images = layout.images};
+  std::int64_t pixels = layout.pixels;
+  if (layout.blocks() == 1) {  // images are contiguous, like more pixels
+    pixels *= tiling.images;
+    tiling.images = 1;
+  }
+  tiling.image_stride = layout.image_stride();
+  if (kLanes % layout.block == 0) {
+    const std::int64_t run = pixels * layout.block;
+    tiling.groups = layout.blocks();
+    tiling.period = static_cast<int>(layout.block);
+    tiling.rows = (run + kLanes - 1) / kLanes;
+    tiling.tail = static_cast<int>(run % kLanes);
+    tiling.group_stride = run;
+  } else if (layout.block == layout.channels) {
+    tiling.groups = (layout.channels + kLanes - 1) / kLanes;
+    tiling.rows = pixels;
+    tiling.row_stride = layout.channels;
+    tiling.group_stride = kLanes;
+  } else {
+    return std::nullopt;
+  }
+  const std::int64_t enough = (kWantedItems + tiling.groups - 1) / tiling.groups;
+  tiling.slices = std::clamp<std::int64_t>(tiling.images * tiling.rows / kLeastRows, 1,
+                                           std::max<std::int64_t>(1, enough));
+  return tiling;
+}
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormForward& norm) {
   const BatchNorm& op = context.op<BatchNorm>(instruction);
@@ -57,7 +105,7 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormForwar
   const auto mean = call.output(norm.mean, channels), inv_std = call.output(norm.inv_std, channels);
   const auto residual = call.input(norm.residual, layout);
   const auto slope = call.input(norm.slope, slope_layout(context, op));
-  const auto sums = call.scratchpad(sums_layout(norm_forward_sums(form.tiling)));
+  const auto sums = call.scratchpad(sums_layout(form.tiling, kForwardSums));
   return with_type_of(context.dtype(norm.in), [&]<typename T>(T) {
     return call.finish(
         [=, form = form, epsilon = op.epsilon, momentum = op.momentum](const BoundOperands& at) {
@@ -97,7 +145,7 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormBackwa
   const auto d_residual = call.output(norm.d_residual, layout);
   const auto slope = call.input(norm.slope, slope_layout(context, op));
   const auto d_slope = call.output(norm.d_slope, slope_layout(context, op));
-  const auto sums = call.scratchpad(sums_layout(norm_backward_sums(form.tiling)));
+  const auto sums = call.scratchpad(sums_layout(form.tiling, kBackwardSums));
   return with_type_of(context.dtype(norm.in), [&]<typename T>(T) {
     return call.finish([=, form = form](const BoundOperands& at) {
       norm_backward<T>({.form = form,

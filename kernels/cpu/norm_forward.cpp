@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "kernels/cpu/norm_lanes.h"
-#include "kernels/cpu/norm_loops.h"
 
 namespace plumb::cpu {
 namespace {
@@ -60,7 +59,7 @@ void gather_moments(const NormForward<T>& at, std::int64_t group, std::int64_t s
     for (std::int64_t first = 0; first < rows; first += kChunkRows)
       add_chunk(moments, at.in + offset + first * stride, stride, std::min(kChunkRows, rows - first), row);
   });
-  LaneSums* into = at.sums + 2 * (group * at.form.tiling.slices + slice);
+  LaneSums* into = at.sums + kForwardSums * (group * at.form.tiling.slices + slice);
   into[0] = moments.sum;
   into[1] = moments.squares;
 }
@@ -69,7 +68,7 @@ void gather_moments(const NormForward<T>& at, std::int64_t group, std::int64_t s
 // n > 1 elements per channel (PyTorch, aten/src/ATen/native/Normalization.cpp); n = 1 keeps the biased one.
 template <typename T>
 void finish_statistics(const NormForward<T>& at, std::int64_t group) {
-  const LaneSums* parts = at.sums + 2 * group * at.form.tiling.slices;
+  const LaneSums* parts = at.sums + kForwardSums * group * at.form.tiling.slices;
   const double unbiased = at.form.elements > 1 ? at.form.elements / (at.form.elements - 1) : 1;
   const auto follow = [&](float& running, double batch) {
     running = static_cast<float>((1 - at.momentum) * static_cast<double>(running) + at.momentum * batch);
@@ -77,8 +76,8 @@ void finish_statistics(const NormForward<T>& at, std::int64_t group) {
   for (int lane = 0; lane < at.form.tiling.period; ++lane) {
     const std::int64_t channel = at.form.tiling.channel(group, lane);
     if (channel < 0) break;
-    const double mean = sum_of_channel(at.form.tiling, parts, 2, lane) / at.form.elements;
-    const double squares = sum_of_channel(at.form.tiling, parts + 1, 2, lane) / at.form.elements;
+    const double mean = sum_of_channel(at.form.tiling, parts, kForwardSums, lane) / at.form.elements;
+    const double squares = sum_of_channel(at.form.tiling, parts + 1, kForwardSums, lane) / at.form.elements;
     const double variance = std::max(0.0, squares - mean * mean);
     at.mean[channel] = static_cast<float>(mean);
     at.inv_std[channel] = static_cast<float>(1 / std::sqrt(variance + at.epsilon));
@@ -96,16 +95,12 @@ Lanes activated(Lanes value, Lanes slope) {
 
 template <Activation kActivation, bool kResidual, typename T>
 void apply(const NormForward<T>& at, std::int64_t group, std::int64_t slice) {
-  const NormTiling& tiling = at.form.tiling;
-  const Lanes mean = lanes_of(tiling, group, at.mean), bias = lanes_of(tiling, group, at.bias);
-  const Lanes factor = lanes_of(tiling, group, at.scale) * lanes_of(tiling, group, at.inv_std);
-  const Lanes slope =
-      kActivation == Activation::prelu ? lanes_of(tiling, group, at.slope, at.form.one_slope) : Lanes{};
-  for_each_run(tiling, group, slice, [&](std::int64_t offset, std::int64_t rows, auto row) {
-    for (std::int64_t r = 0; r < rows; ++r, offset += tiling.row_stride) {
-      Lanes value = (row.read(at.in + offset) - mean) * factor + bias;
+  const GroupFactors by = factors_of(at, group);
+  for_each_run(at.form.tiling, group, slice, [&](std::int64_t offset, std::int64_t rows, auto row) {
+    for (std::int64_t r = 0; r < rows; ++r, offset += at.form.tiling.row_stride) {
+      Lanes value = (row.read(at.in + offset) - by.mean) * by.factor + by.bias;
       if constexpr (kResidual) value = value + row.read(at.residual + offset);
-      row.write(at.out + offset, activated<kActivation>(value, slope));
+      row.write(at.out + offset, activated<kActivation>(value, by.slope));
     }
   });
 }
@@ -120,10 +115,6 @@ void run(const NormForward<T>& at) {
 }
 
 }  // namespace
-
-std::size_t norm_forward_sums(const NormTiling& tiling) {
-  return 2 * static_cast<std::size_t>(tiling.items());
-}
 
 template <typename T>
 void norm_forward(const NormForward<T>& at) {

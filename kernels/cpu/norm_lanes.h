@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "kernels/cpu/element_types.h"
-#include "kernels/cpu/norm_tiling.h"
+#include "kernels/cpu/norm_loops.h"
 
 namespace plumb::cpu {
 
@@ -150,6 +150,18 @@ inline Lanes lanes_of(const NormTiling& tiling, std::int64_t group, const float*
     values[lane] = channel < 0 ? 0 : per_channel[one_for_all ? 0 : channel];
   }
   return load(values);
+}
+
+// By which a group's lanes are normalized, of a NormForward or NormBackward.
+struct GroupFactors {
+  Lanes mean, factor, bias, slope;
+};
+GroupFactors factors_of(const auto& at, std::int64_t group) {
+  const NormTiling& tiling = at.form.tiling;
+  return {.mean = lanes_of(tiling, group, at.mean),
+          .factor = lanes_of(tiling, group, at.scale) * lanes_of(tiling, group, at.inv_std),
+          .bias = lanes_of(tiling, group, at.bias),
+          .slope = at.slope ? lanes_of(tiling, group, at.slope, at.form.one_slope) : Lanes{}};
 }
 
 inline void add_to(LaneSums& sums, Lanes lanes) {

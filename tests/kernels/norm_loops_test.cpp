@@ -109,7 +109,7 @@ Results run(const Case& c, const Tensors& tensors, NormOrder order) {
             .d_scale = Floats(channels, unset),
             .d_bias = Floats(channels, unset),
             .d_slope = Floats(prelu ? tensors.slope.size() : 0, unset)};
-  std::vector<LaneSums> sums(std::max(norm_forward_sums(tiling), norm_backward_sums(tiling)));
+  std::vector<LaneSums> sums(static_cast<std::size_t>(kBackwardSums * tiling.groups * tiling.slices));
   norm_forward<T>({.form = form,
                    .in = in.data(),
                    .scale = tensors.scale.data(),
