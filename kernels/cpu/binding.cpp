@@ -1,9 +1,12 @@
 #include "kernels/cpu/binding.h"
 
 #include <algorithm>
+#include <concepts>
+#include <stdexcept>
 #include <utility>
 
 #include "kernels/cpu/onednn.h"
+#include "kernels/program/winograd.h"
 
 namespace plumb::cpu {
 const dnnl::memory::desc& Context::settle(BufferId buffer, const dnnl::memory::desc& wanted) {
@@ -50,24 +53,22 @@ double bf16_rate() {
 }
 
 std::optional<ChannelLayout> channel_layout(const dnnl::memory::desc& layout) {
+  using Tag = dnnl::memory::format_tag;
   const dnnl::memory::dims dims = dims_of(layout);
-  const Blocking blocking = blocking_of(layout);
-  const bool has_pixels = dims.size() == 4, is_blocked = !blocking.blocks.empty();
-  if (dims.size() != 2 && !has_pixels) return std::nullopt;
-  if (is_blocked && (blocking.blocks.size() > 1 || blocking.blocks[0].dimension != 1)) return std::nullopt;
-  const std::int64_t width = has_pixels ? dims[3] : 1, pixels = has_pixels ? dims[2] * width : 1;
-  for (const std::int64_t block :
-       is_blocked ? std::vector{blocking.blocks[0].length} : std::vector<std::int64_t>{dims[1], 1}) {
-    const ChannelLayout form{.images = dims[0], .channels = dims[1], .pixels = pixels, .block = block};
-    const bool strides_blocks = is_blocked || block == 1;
-    dnnl::memory::dims extents = dims;
-    if (strides_blocks) extents[1] = form.blocks();
-    const std::int64_t strides[]{form.image_stride(), strides_blocks ? pixels * block : 1, width * block,
-                                 block};
-    bool matches = true;
-    for (std::size_t i = 0; i < dims.size(); ++i)  // strides of dimensions of size 1 are arbitrary
-      matches = matches && (extents[i] == 1 || blocking.strides[i] == strides[i]);
-    if (matches) return form;
+  if (dims.size() != 2 && dims.size() != 4) return std::nullopt;
+  const auto is = [&](Tag tag) {
+    return layout == dnnl::memory::desc(dims, data_type_of(DType::f32), tag) ||
+           layout == dnnl::memory::desc(dims, data_type_of(DType::bf16), tag);
+  };
+  ChannelLayout form{.images = dims[0], .channels = dims[1], .block = dims[1]};
+  if (dims.size() == 2) return is(Tag::nc) ? std::optional(form) : std::nullopt;
+  form.pixels = dims[2] * dims[3];
+  for (const auto& [tag, block] : {std::pair{Tag::nhwc, dims[1]},
+                                   {Tag::nchw, std::int64_t{1}},
+                                   {Tag::nChw8c, std::int64_t{8}},
+                                   {Tag::nChw16c, std::int64_t{16}}}) {
+    form.block = block;
+    if (is(tag)) return form;
   }
   return std::nullopt;
 }
@@ -123,7 +124,7 @@ Binder Call::finish(std::function<void(const BoundOperands&)> run) {
   instruction_.workspace_bytes = std::max(instruction_.workspace_bytes, workspace_bytes_);
   return [run = std::move(run), operands = operands_, engine = context_.engine, stream = context_.stream,
           lane = instruction_.lane](const Arena& arena) -> ComputeFn {
-    BoundOperands bound;
+    BoundOperands bound(arena);
     std::vector<std::pair<dnnl::primitive, BoundOperands>> before, after;  // reorders
     for (const Operand& operand : operands) {
       const bool in_place = operand.workspace_offset == kNone;
@@ -144,6 +145,39 @@ Binder Call::finish(std::function<void(const BoundOperands&)> run) {
       for (const auto& [reorder, both] : after) both.execute(reorder, stream);
     };
   };
+}
+
+namespace {
+
+// Instructions of the runner and the communicator.
+Binder prepare(Context&, Instruction&, const LoadBatch&) {
+  return {};
+}
+Binder prepare(Context&, Instruction&, const Collective&) {
+  return {};
+}
+
+template <typename T>
+concept NotOfCpu = std::same_as<T, ConvNormBackwardData> || std::same_as<T, BatchNormStatistics> ||
+    std::same_as<T, BatchNormFinalize> || std::same_as<T, BatchNormApply> ||
+    std::same_as<T, BatchNormPairBackward> || std::same_as<T, BatchNormPoolBackward> ||
+    std::same_as<T, BatchNormBackwardApply> || std::same_as<T, SamplePixels> ||
+    std::same_as<T, ChannelProducts> || std::same_as<T, ProductNormStatistics> ||
+    std::same_as<T, BlockEndForward> || std::same_as<T, MaskedGradient> ||
+    std::same_as<T, ProductNormBackward> || std::same_as<T, BlockEndBackwardData> ||
+    std::same_as<T, FindOverflow> || std::same_as<T, Recorded>;
+
+Binder prepare(Context&, Instruction& instruction, const NotOfCpu auto&) {
+  throw std::logic_error(instruction.name + " is an instruction that no CPU runs");
+}
+
+}  // namespace
+
+Binder prepare_instruction(Context& context, Instruction& instruction) {
+  instruction.workspace_bytes = 0;  // was an estimate
+  if (instruction.engine == kWinograd) return prepare_winograd(context, instruction);
+  return std::visit([&](const auto& operation) { return prepare(context, instruction, operation); },
+                    instruction.operation);
 }
 
 }  // namespace plumb::cpu

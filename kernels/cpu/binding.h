@@ -61,12 +61,15 @@ class BoundOperands {
   struct Place {
     std::size_t index = kNone;  // kNone: the instruction lacks the operand
   };
+  explicit BoundOperands(const Arena& all = {}) : arena(all) {}
   void add(int argument, dnnl::memory memory);
   template <typename T = float>
   T* as(Place place) const {  // null if the instruction lacks the operand
     return place.index == kNone ? nullptr : static_cast<T*>(memories_[place.index].get_data_handle());
   }
   void execute(const dnnl::primitive& primitive, const dnnl::stream& stream) const;
+
+  const Arena arena;  // of operands with one layout everywhere
 
  private:
   std::vector<dnnl::memory> memories_;  // keep the handles below alive
@@ -144,9 +147,7 @@ double bf16_rate();
 Binder prepare_instruction(Context& context, Instruction& instruction);
 
 // Convolutions whose engine is kWinograd.
-Binder prepare_winograd(Context& context, Instruction& instruction, const ConvForward& conv);
-Binder prepare_winograd(Context& context, Instruction& instruction, const ConvBackwardData& conv);
-Binder prepare_winograd(Context& context, Instruction& instruction, const ConvBackwardWeights& conv);
+Binder prepare_winograd(Context& context, Instruction& instruction);
 
 // One overload per instruction; a missing one doesn't compile.
 Binder prepare(Context& context, Instruction& instruction, const PackBatch& pack);

@@ -5,7 +5,6 @@
 #include "kernels/cpu/binding.h"
 #include "kernels/cpu/conv_weights_bf16.h"
 #include "kernels/cpu/onednn.h"
-#include "kernels/program/winograd.h"
 
 namespace plumb::cpu {
 namespace {
@@ -81,8 +80,6 @@ bool sums_weights_by_own_loop(const Context& context, const Instruction& instruc
 Binder prepare(Context& context, Instruction& instruction, const ConvForward& conv) {
   if (conv.scale_shift || conv.sums)
     throw std::logic_error(instruction.name + " is fused, which no CPU runs");
-  instruction.workspace_bytes = 0;  // was an estimate
-  if (instruction.engine == kWinograd) return prepare_winograd(context, instruction, conv);
   const auto descriptor = forward_descriptor(context.engine, problem_of(context, instruction));
   Call call(context, instruction);
   call.input(DNNL_ARG_SRC, conv.in, descriptor.src_desc());
@@ -92,8 +89,6 @@ Binder prepare(Context& context, Instruction& instruction, const ConvForward& co
 }
 
 Binder prepare(Context& context, Instruction& instruction, const ConvBackwardData& conv) {
-  instruction.workspace_bytes = 0;  // was an estimate
-  if (instruction.engine == kWinograd) return prepare_winograd(context, instruction, conv);
   const auto descriptor =
       backward_descriptor<convolution_backward_data>(context.engine, problem_of(context, instruction));
   Call call(context, instruction);
@@ -104,8 +99,6 @@ Binder prepare(Context& context, Instruction& instruction, const ConvBackwardDat
 }
 
 Binder prepare(Context& context, Instruction& instruction, const ConvBackwardWeights& conv) {
-  instruction.workspace_bytes = 0;  // was an estimate
-  if (instruction.engine == kWinograd) return prepare_winograd(context, instruction, conv);
   const auto descriptor =
       backward_descriptor<convolution_backward_weights>(context.engine, problem_of(context, instruction));
   // The update is elementwise over gradient and master, so both share one layout.

@@ -66,11 +66,10 @@ Binder drop(Context& context, Instruction& instruction, BufferId from, BufferId 
   if (!channel_layout(layout)) layout = plain;
   Call call(context, instruction);
   const auto in = call.input(0, from, layout), out = call.output(0, into, layout);
-  const auto now = call.raw(0, state, plain_layout({1}));
   return with_type_of(dtype, [&]<typename T>(T) {
     return call.finish([=, form = *channel_layout(layout),
                         rule = dropout_rule(op.seed, op.name, op.probability)](const BoundOperands& at) {
-      dropout(form, at.as<const T>(in), at.as<T>(out), rule, at.as<const State>(now)->step);
+      dropout(form, at.as<const T>(in), at.as<T>(out), rule, at.arena.as<State>(state)->step);
     });
   });
 }

@@ -111,26 +111,20 @@ Binder prepare(Context& context, Instruction& instruction, const MarginNormalize
   const MarginSizes p = margin_sizes(context.graph, instruction.op);
   Call call(context, instruction);
   const auto features = call.input(0, margin.features, features_layout(context, instruction));
-  const auto labels = call.raw(1, margin.labels, plain_layout({p.own_images}));
-  const auto normalized = call.raw(2, margin.normalized, plain_layout({p.own_images, p.embedding}));
-  const auto own_labels = call.raw(3, margin.own_labels, plain_layout({p.own_images}));
-  const auto inverse_norms = call.raw(4, margin.inverse_norms, plain_layout({p.own_images}));
   return call.finish([=](const BoundOperands& at) {
-    std::copy_n(at.as<std::int32_t>(labels), p.own_images, at.as<std::int32_t>(own_labels));
-    normalize(p, at.as(features), at.as(normalized), at.as(inverse_norms));
+    std::copy_n(at.arena.as<std::int32_t>(margin.labels), p.own_images,
+                at.arena.as<std::int32_t>(margin.own_labels));
+    normalize(p, at.as(features), at.arena.as(margin.normalized), at.arena.as(margin.inverse_norms));
   });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const MarginFeaturesBackward& margin) {
   const MarginSizes p = margin_sizes(context.graph, instruction.op);
-  const memory::desc own = plain_layout({p.own_images, p.embedding});
   Call call(context, instruction);
-  const auto d_normalized = call.raw(0, margin.d_normalized, own);
-  const auto normalized = call.raw(1, margin.normalized, own);
-  const auto inverse_norms = call.raw(2, margin.inverse_norms, plain_layout({p.own_images}));
-  const auto d_features = call.output(3, margin.d_features, features_layout(context, instruction));
+  const auto d_features = call.output(0, margin.d_features, features_layout(context, instruction));
   return call.finish([=](const BoundOperands& at) {
-    features_backward(p, at.as(d_normalized), at.as(normalized), at.as(inverse_norms), at.as(d_features));
+    features_backward(p, at.arena.as(margin.d_normalized), at.arena.as(margin.normalized),
+                      at.arena.as(margin.inverse_norms), at.as(d_features));
   });
 }
 

@@ -37,10 +37,6 @@ WinogradProblem winograd_problem_of(const Context& context, const Instruction& i
           .out = images_of(op.out)};
 }
 
-Call::Place workspace_of(Call& call, const WinogradPlan& plan) {
-  return call.scratchpad(plain_layout({plan.floats}));
-}
-
 // Forward, or backward-data from the gradient of the output to that of the input.
 Binder convolve(Context& context, Instruction& instruction, ConvPass pass, Read from, Read weight,
                 BufferId into) {
@@ -49,7 +45,7 @@ Binder convolve(Context& context, Instruction& instruction, ConvPass pass, Read 
   Call call(context, instruction);
   const auto read = call.input(from, is_forward ? p.in : p.out), factors = call.input(weight, p.weight);
   const auto written = call.output(into, is_forward ? p.out : p.in);
-  const auto workspace = workspace_of(call, p.plan);
+  const auto workspace = call.scratchpad(plain_layout({p.plan.floats}));
   return with_type_of(p.dtype, [&]<typename Element>(Element) {
     return call.finish([=](const BoundOperands& at) {
       winograd_convolve(p.plan, p.threads, at.as<Element>(read), at.as<Element>(factors),
@@ -58,17 +54,7 @@ Binder convolve(Context& context, Instruction& instruction, ConvPass pass, Read 
   });
 }
 
-}  // namespace
-
-Binder prepare_winograd(Context& context, Instruction& instruction, const ConvForward& conv) {
-  return convolve(context, instruction, ConvPass::forward, conv.in, conv.weight, conv.out);
-}
-
-Binder prepare_winograd(Context& context, Instruction& instruction, const ConvBackwardData& conv) {
-  return convolve(context, instruction, ConvPass::backward_data, conv.d_out, conv.weight, conv.d_in);
-}
-
-Binder prepare_winograd(Context& context, Instruction& instruction, const ConvBackwardWeights& conv) {
+Binder sum_weights(Context& context, Instruction& instruction, const ConvBackwardWeights& conv) {
   const WinogradProblem p = winograd_problem_of(context, instruction, ConvPass::backward_weights);
   const BufferId master = context.tensors().parameters[context.op<Conv>(instruction).weight].master;
   context.settle(conv.d_weight, context.settle(master, p.d_weight));
@@ -76,13 +62,23 @@ Binder prepare_winograd(Context& context, Instruction& instruction, const ConvBa
   const auto in = call.input(DNNL_ARG_SRC, conv.in, p.in);
   const auto d_out = call.input(DNNL_ARG_DIFF_DST, conv.d_out, p.out);
   const auto d_weight = call.output(DNNL_ARG_DIFF_WEIGHTS, conv.d_weight, p.d_weight);
-  const auto workspace = workspace_of(call, p.plan);
+  const auto workspace = call.scratchpad(plain_layout({p.plan.floats}));
   return with_type_of(p.dtype, [&]<typename Element>(Element) {
     return call.finish([=](const BoundOperands& at) {
       winograd_backward_weights(p.plan, p.threads, at.as<Element>(in), at.as<Element>(d_out), at.as(d_weight),
                                 at.as(workspace));
     });
   });
+}
+
+}  // namespace
+
+Binder prepare_winograd(Context& context, Instruction& instruction) {
+  if (const auto* conv = instruction.as<ConvForward>())
+    return convolve(context, instruction, ConvPass::forward, conv->in, conv->weight, conv->out);
+  if (const auto* conv = instruction.as<ConvBackwardData>())
+    return convolve(context, instruction, ConvPass::backward_data, conv->d_out, conv->weight, conv->d_in);
+  return sum_weights(context, instruction, std::get<ConvBackwardWeights>(instruction.operation));
 }
 
 }  // namespace plumb::cpu
