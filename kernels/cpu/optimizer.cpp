@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 #include <optional>
+#include <span>
 
 #include "kernels/cpu/binding.h"
 #include "kernels/cpu/element_types.h"
@@ -23,13 +24,13 @@ struct UpdatedTensors {
 
 struct Coefficients {
   float momentum = 0, weight_decay = 0, learning_rate = 0, gradient_scale = 1;
+  bool nesterov = false;
 };
 
 constexpr std::ptrdiff_t kPart = 4096;
 
 // One thread's part. Reads 12, writes 8 bytes per element. Pointers and coefficients are passed by value:
 // possible aliasing with the writes would prevent vectorization.
-template <bool kNesterov>
 void update_part(float* weight, float* momentum, const float* gradient, std::ptrdiff_t count,
                  Coefficients by) {
 #pragma omp simd
@@ -37,16 +38,14 @@ void update_part(float* weight, float* momentum, const float* gradient, std::ptr
     const float slope = by.gradient_scale * gradient[i] + by.weight_decay * weight[i];
     const float velocity = by.momentum * momentum[i] + slope;
     momentum[i] = velocity;
-    weight[i] -= by.learning_rate * (kNesterov ? slope + by.momentum * velocity : velocity);
+    weight[i] -= by.learning_rate * (by.nesterov ? slope + by.momentum * velocity : velocity);
   }
 }
 
-template <bool kNesterov>
 void update(const UpdatedTensors& at, const Coefficients& by) {
 #pragma omp parallel for schedule(static) if (at.count >= kWorthThreads)
   for (std::ptrdiff_t i = 0; i < at.count; i += kPart)
-    update_part<kNesterov>(at.weight + i, at.momentum + i, at.gradient + i, std::min(kPart, at.count - i),
-                           by);
+    update_part(at.weight + i, at.momentum + i, at.gradient + i, std::min(kPart, at.count - i), by);
 }
 
 // A convolution's weight as oneDNN blocks it: the master in OIhw16i16o; copies in bf16 with the blocks in any
@@ -89,7 +88,6 @@ void copy_block(const float* from, std::uint32_t* into, Paired paired) {
 }
 
 // Copies each block while it is in the cache.
-template <bool kNesterov>
 void update_blocks(const UpdatedTensors& at, const Coefficients& by, const BlockedWeight& form,
                    const Arena& arena) {
   const std::int64_t all_o = form.blocks[0], all_i = form.blocks[1], all_h = form.blocks[2],
@@ -100,7 +98,7 @@ void update_blocks(const UpdatedTensors& at, const Coefficients& by, const Block
       for (std::int64_t h = 0; h < all_h; ++h)
         for (std::int64_t w = 0; w < all_w; ++w) {
           const std::ptrdiff_t begin = (((o * all_i + i) * all_h + h) * all_w + w) * kSquare;
-          update_part<kNesterov>(at.weight + begin, at.momentum + begin, at.gradient + begin, kSquare, by);
+          update_part(at.weight + begin, at.momentum + begin, at.gradient + begin, kSquare, by);
           for (const BlockedCopy& copy : form.copies)
             copy_block(at.weight + begin,
                        arena.as<std::uint32_t>(copy.buffer) + (o * copy.strides[0] + i * copy.strides[1] +
@@ -110,44 +108,29 @@ void update_blocks(const UpdatedTensors& at, const Coefficients& by, const Block
         }
 }
 
-// Maps gradient rows to rows of weight and momentum; all distinct.
-struct Rows {
-  const std::int32_t* samples = nullptr;
-  const std::int32_t* count = nullptr;
-  std::ptrdiff_t columns = 0;
-};
-
-// Same traffic per element, for the rows in use.
-template <bool kNesterov>
-void update_rows(const UpdatedTensors& at, const Rows& rows, const Coefficients& by) {
-#pragma omp parallel for schedule(static) if (*rows.count * rows.columns >= kWorthThreads)
-  for (std::ptrdiff_t i = 0; i < *rows.count; ++i) {
-    if (i + kRowsAhead < *rows.count) {
-      const std::ptrdiff_t ahead = rows.samples[i + kRowsAhead] * rows.columns;
-      prefetch_row(at.weight + ahead, rows.columns);
-      prefetch_row(at.momentum + ahead, rows.columns);
+// Gradient row i is of row rows[i] of weight and momentum; all distinct.
+void update_rows(const UpdatedTensors& at, std::span<const std::int32_t> rows, std::ptrdiff_t columns,
+                 const Coefficients& by) {
+  const auto count = static_cast<std::ptrdiff_t>(rows.size());
+#pragma omp parallel for schedule(static) if (count * columns >= kWorthThreads)
+  for (std::ptrdiff_t i = 0; i < count; ++i) {
+    if (i + kRowsAhead < count) {
+      const std::ptrdiff_t ahead = rows[static_cast<std::size_t>(i + kRowsAhead)] * columns;
+      prefetch_row(at.weight + ahead, columns);
+      prefetch_row(at.momentum + ahead, columns);
     }
-    const std::ptrdiff_t row = rows.samples[i] * rows.columns;
-    update_part<kNesterov>(at.weight + row, at.momentum + row, at.gradient + i * rows.columns, rows.columns,
-                           by);
+    const std::ptrdiff_t row = rows[static_cast<std::size_t>(i)] * columns;
+    update_part(at.weight + row, at.momentum + row, at.gradient + i * columns, columns, by);
   }
 }
 
-// Coefficients of one parameter's update in the current iteration.
-struct Rule {
-  UpdateRule rule;
-  bool decays = true;
-
-  Rule(const Context& context, ParameterId parameter)
-      : rule(context.rule), decays(context.graph.parameters[parameter].decays) {}
-  bool nesterov() const { return rule.optimizer == Optimizer::nag; }
-  Coefficients now(const StepState& state) const {
-    return {.momentum = static_cast<float>(rule.momentum),
-            .weight_decay = static_cast<float>(decays ? rule.weight_decay : 0),
-            .learning_rate = state.learning_rate,
-            .gradient_scale = state.gradient_scale};
-  }
-};
+Coefficients coefficients_of(const UpdateRule& rule, bool decays, const StepState& state) {
+  return {.momentum = static_cast<float>(rule.momentum),
+          .weight_decay = static_cast<float>(decays ? rule.weight_decay : 0),
+          .learning_rate = state.learning_rate,
+          .gradient_scale = state.gradient_scale,
+          .nesterov = rule.optimizer == Optimizer::nag};
+}
 
 bool has_blocks(const dnnl::memory::desc& layout, const std::vector<Blocking::Block>& wanted) {
   return dims_of(layout).size() == 4 && blocking_of(layout).blocks == wanted;
@@ -183,18 +166,14 @@ std::optional<BlockedWeight> blocked_weight(const Context& context, const Update
 
 Binder prepare_parameter(Context& context, const UpdatedParameter& updated, BufferId state,
                          const std::optional<BlockedWeight>& form) {
-  return bind_loop([=, rule = Rule(context, updated.parameter),
+  return bind_loop([=, rule = context.rule, decays = context.graph.parameters[updated.parameter].decays,
                     count = static_cast<std::ptrdiff_t>(context.elements(updated.master))](const Arena& at) {
     const UpdatedTensors tensors{.weight = at.as(updated.master),
                                  .momentum = at.as(updated.momentum),
                                  .gradient = at.as(updated.gradient),
                                  .count = count};
-    const Coefficients by = rule.now(at.as<State>(state)->step);
-    if (form)
-      rule.nesterov() ? update_blocks<true>(tensors, by, *form, at)
-                      : update_blocks<false>(tensors, by, *form, at);
-    else
-      rule.nesterov() ? update<true>(tensors, by) : update<false>(tensors, by);
+    const Coefficients by = coefficients_of(rule, decays, at.as<State>(state)->step);
+    form ? update_blocks(tensors, by, *form, at) : update(tensors, by);
   });
 }
 
@@ -235,15 +214,14 @@ Binder prepare(Context& context, Instruction&, const UpdateRows& updated) {
   const std::vector<std::int64_t>& dims = context.graph.parameters[updated.parameter].dims;
   context.settle(updated.master, plain_layout(dims));
   context.settle(updated.momentum, plain_layout(dims));
-  return bind_loop([=, rule = Rule(context, updated.parameter), columns = dims[1]](const Arena& at) {
+  return bind_loop([=, rule = context.rule, decays = context.graph.parameters[updated.parameter].decays,
+                    columns = dims[1]](const Arena& at) {
     const UpdatedTensors tensors{.weight = at.as(updated.master),
                                  .momentum = at.as(updated.momentum),
                                  .gradient = at.as(updated.d_rows)};
-    const Rows rows{.samples = at.as<std::int32_t>(updated.samples),
-                    .count = at.as<std::int32_t>(updated.sample_count),
-                    .columns = columns};
-    const Coefficients by = rule.now(at.as<State>(updated.state)->step);
-    rule.nesterov() ? update_rows<true>(tensors, rows, by) : update_rows<false>(tensors, rows, by);
+    const auto count = static_cast<std::size_t>(*at.as<std::int32_t>(updated.sample_count));
+    update_rows(tensors, {at.as<std::int32_t>(updated.samples), count}, columns,
+                coefficients_of(rule, decays, at.as<State>(updated.state)->step));
   });
 }
 
