@@ -19,11 +19,15 @@ struct Problem {
   memory::dims padding_after;  // at the bottom and right: gives the output its extent
 };
 
-Problem problem_of(const Graph& graph, const Pool& op, const memory::desc& in, DType dtype) {
-  const Shape &from = graph.values[op.in].shape, &to = graph.values[op.out].shape;
+// Gradients use the layouts of their values.
+Problem problem_of(Context& context, const Instruction& instruction) {
+  const Pool& op = context.op<Pool>(instruction);
+  const Shape &from = context.graph.values[op.in].shape, &to = context.graph.values[op.out].shape;
+  const BufferId value = context.tensors().values[op.in];
+  const DType dtype = context.dtype(value);
   return {
       .kind = op.kind == Pool::Kind::max ? algorithm::pooling_max : algorithm::pooling_avg_exclude_padding,
-      .in = in,
+      .in = context.settle(value, plain_layout(nchw(from), dtype)),
       .out = any_layout(nchw(to), dtype),
       .strides = {op.stride, op.stride},
       .kernel = {op.kernel, op.kernel},
@@ -52,35 +56,27 @@ pooling_forward::primitive_desc forward_descriptor(const Context& context, const
 }  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const PoolForward& pool) {
-  const Pool& op = context.op<Pool>(instruction);
-  const DType dtype = context.dtype(context.tensors().values[op.in]);
-  const memory::desc in =
-      context.settle(pool.in, plain_layout(nchw(context.graph.values[op.in].shape), dtype));
-  const auto descriptor = forward_descriptor(context, problem_of(context.graph, op, in, dtype));
+  const Problem p = problem_of(context, instruction);
+  const auto descriptor = forward_descriptor(context, p);
   Call call(context, instruction);
-  call.input(DNNL_ARG_SRC, pool.in, in);
+  call.input(DNNL_ARG_SRC, pool.in, p.in);
   call.output(DNNL_ARG_DST, pool.out, descriptor.dst_desc());
   if (pool.argmax) call.raw(DNNL_ARG_WORKSPACE, *pool.argmax, descriptor.workspace_desc());
   return call.finish<pooling_forward>(descriptor);
 }
 
-// Gradients use the layouts of their values.
 Binder prepare(Context& context, Instruction& instruction, const PoolBackward& pool) {
-  const Pool& op = context.op<Pool>(instruction);
-  const DType dtype = context.dtype(context.tensors().values[op.in]);
-  const memory::desc in = context.settle(context.tensors().values[op.in],
-                                         plain_layout(nchw(context.graph.values[op.in].shape), dtype));
-  const Problem p = problem_of(context.graph, op, in, dtype);
+  const Problem p = problem_of(context, instruction);
   const auto forward = forward_descriptor(context, p);
   const memory::desc out = forward.dst_desc();
   const auto descriptor = std::apply(
       [&](const auto&... window) {
-        return describe_backward<pooling_backward>(context.engine, forward, p.kind, in, out, window...);
+        return describe_backward<pooling_backward>(context.engine, forward, p.kind, p.in, out, window...);
       },
       windows_of(p));
   Call call(context, instruction);
   call.input(DNNL_ARG_DIFF_DST, pool.d_out, out);
-  call.output(DNNL_ARG_DIFF_SRC, pool.d_in, in);
+  call.output(DNNL_ARG_DIFF_SRC, pool.d_in, p.in);
   if (pool.argmax) call.raw(DNNL_ARG_WORKSPACE, *pool.argmax, descriptor.workspace_desc());
   return call.finish<pooling_backward>(descriptor);
 }
