@@ -174,4 +174,20 @@ struct Graph {
   }
 };
 
+// Elements of the parameters that this rank has, without class centers, trained or not: what models are
+// published with.
+std::int64_t backbone_parameter_count(const Graph& graph);
+// Elements of the class centers of all ranks; 0 if there is no margin loss.
+std::int64_t head_parameter_count(const Graph& graph);
+
+// Multiply-accumulates of one operation's forward pass for one image (convolutions and dense layers; others
+// 0).
+std::int64_t macs_per_image(const Graph& graph, const Op& op);
+// … of the whole forward pass for one image, but for class centers. A training step costs about three times
+// that.
+std::int64_t macs_per_image(const Graph& graph);
+// … of one image with the class centers of all ranks that a step takes (of a sample, rows as margin_rows
+// counts them); 0 if there is no margin loss.
+std::int64_t head_macs_per_image(const Graph& graph);
+
 }  // namespace plumb

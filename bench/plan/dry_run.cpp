@@ -21,7 +21,6 @@
 #include "comm/launched_as.h"
 #include "kernels/device.h"
 #include "kernels/program/roofline.h"
-#include "models/cost.h"
 
 namespace plumb {
 namespace {

@@ -17,7 +17,6 @@
 #include "bench/run/gpu_monitor.h"
 #include "comm/gradient_reduction.h"
 #include "kernels/program/winograd.h"
-#include "models/cost.h"
 #include "results/analysis/configuration.h"
 #include "results/simulation/collective_cost.h"
 #include "results/statistics/statistics.h"

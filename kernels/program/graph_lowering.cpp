@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "models/cost.h"
-
 namespace plumb {
 
 Instruction& GraphLowering::add(std::string name, Operation operation, Phase phase, std::size_t op) {

@@ -12,7 +12,6 @@
 #include "kernels/program/memory_plan.h"
 #include "kernels/program/roofline.h"
 #include "models/arcface.h"
-#include "models/cost.h"
 #include "models/resnet50.h"
 #include "tests/bench/expect_error.h"
 #include "tests/kernels/live_bytes.h"

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "models/arcface.h"
-#include "models/cost.h"
 #include "models/resnet50.h"
 #include "tests/golden_text.h"
 
@@ -71,8 +70,9 @@ std::string line_of(const Parameter& parameter) {
 // Totals, then a line per operation and per parameter whose name matches.
 std::vector<std::string> lines_of(const Graph& graph, const char* keeps = "") {
   const std::regex kept(keeps);
-  std::int64_t decaying = 0, channels = 0, trained = 0;
+  std::int64_t elements = 0, decaying = 0, channels = 0, trained = 0;
   for (const Parameter& parameter : graph.parameters) {
+    elements += parameter.elements();
     decaying += parameter.decays;
     trained += parameter.trained ? parameter.elements() : 0;
   }
@@ -85,7 +85,7 @@ std::vector<std::string> lines_of(const Graph& graph, const char* keeps = "") {
       fmt::format("totals head: {} parameters, {} MACs", head_parameter_count(graph),
                   head_macs_per_image(graph)),
       fmt::format("totals tensors: {} parameters of {} elements, {} trained; {} decay; {} statistics of {}",
-                  graph.parameters.size(), parameter_count(graph), trained, decaying, graph.statistics.size(),
+                  graph.parameters.size(), elements, trained, decaying, graph.statistics.size(),
                   channels)};
   for (const Op& op : graph.ops)
     if (std::regex_search(name_of(op), kept))

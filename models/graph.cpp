@@ -1,4 +1,4 @@
-#include "models/cost.h"
+#include "models/graph.h"
 
 #include "models/margin_head.h"
 
@@ -11,15 +11,12 @@ std::int64_t embedding(const Graph& graph, const MarginLoss& loss) {
 
 }  // namespace
 
-std::int64_t parameter_count(const Graph& graph) {
-  std::int64_t count = 0;
-  for (const Parameter& parameter : graph.parameters) count += parameter.elements();
-  return count;
-}
-
 std::int64_t backbone_parameter_count(const Graph& graph) {
   const MarginLoss* loss = graph.margin_loss();
-  return parameter_count(graph) - (loss ? graph.parameters[loss->weight].elements() : 0);
+  std::int64_t count = 0;
+  for (ParameterId p = 0; p < graph.parameters.size(); ++p)
+    if (!loss || p != loss->weight) count += graph.parameters[p].elements();
+  return count;
 }
 
 std::int64_t head_parameter_count(const Graph& graph) {
