@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/model_options.h"
+#include "models/arcface.h"
 
 namespace plumb {
 

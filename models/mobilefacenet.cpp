@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/text.h"
-#include "models/model_options.h"
+#include "models/arcface.h"
 
 namespace plumb {
 namespace {
