@@ -159,15 +159,14 @@ TensorFile read_file(const fs::path& path) {
   return file;
 }
 
-template <typename Element>
-Bytes bytes_of(const std::string& name, const std::vector<std::int64_t>& dims,
-               const std::vector<Element>& values) {
+template <typename Value>
+Bytes bytes_of(const std::string& name, const TensorOf<Value>& tensor) {
   std::int64_t elements = 1;
-  for (const std::int64_t dim : dims) elements *= dim;
-  if (elements != static_cast<std::int64_t>(values.size()))
+  for (const std::int64_t dim : tensor.dims) elements *= dim;
+  if (elements != std::ssize(tensor.values))
     throw Error(ExitCode::internal, "tensor {} has {} values where its shape wants {}", shown_name(name),
-                values.size(), elements);
-  return std::as_bytes(std::span(values));
+                tensor.values.size(), elements);
+  return std::as_bytes(std::span(tensor.values));
 }
 
 // Length, and JSON padded with spaces so that the data after it starts at a multiple of 8 bytes.
@@ -204,17 +203,15 @@ void write_safetensors(const fs::path& path, const TensorFile& file, const std::
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   std::vector<Bytes> data;
   std::size_t end = 0;
-  const auto add = [&](const std::string& name, const char* dtype, const std::vector<std::int64_t>& dims,
-                       Bytes bytes) {
-    header[name] = {{"dtype", dtype}, {"shape", dims}, {"data_offsets", {end, end + bytes.size()}}};
-    end += bytes.size();
-    data.push_back(bytes);
+  const auto add = [&](const char* dtype, const auto& tensors) {
+    for (const auto& [name, tensor] : tensors) {
+      const Bytes bytes = data.emplace_back(bytes_of(name, tensor));
+      header[name] = {{"dtype", dtype}, {"shape", tensor.dims}, {"data_offsets", {end, end + bytes.size()}}};
+      end += bytes.size();
+    }
   };
-  // The wider type first keeps every tensor aligned.
-  for (const auto& [name, tensor] : file.integers)
-    add(name, "I64", tensor.first, bytes_of(name, tensor.first, tensor.second));
-  for (const auto& [name, tensor] : file.floats)
-    add(name, "F32", tensor.dims, bytes_of(name, tensor.dims, tensor.values));
+  add("I64", file.integers);  // the wider type first keeps every tensor aligned
+  add("F32", file.floats);
 
   out.write(framed(header));
   for (const Bytes bytes : data) out.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});

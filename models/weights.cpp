@@ -35,15 +35,15 @@ Tensor own_rows(const Parameter& parameter, const Tensor& whole) {
 }
 
 // Takes tensors out of a file and rejects wrong ones.
-class Taker {
- public:
-  Taker(const Graph& graph, const TensorFile& file, const std::filesystem::path& path)
-      : graph_(graph), file_(file), path_(path) {}
+struct Taker {
+  const Graph& graph;
+  const TensorFile& file;
+  const std::filesystem::path& path;
 
   const Tensor& take(const std::string& name, const std::vector<std::int64_t>& dims) const {
-    if (file_.integers.contains(name)) refuse(name, "expected F32 values, found I64");
-    const auto found = file_.floats.find(name);
-    if (found == file_.floats.end())
+    if (file.integers.contains(name)) refuse(name, "expected F32 values, found I64");
+    const auto found = file.floats.find(name);
+    if (found == file.floats.end())
       refuse(name, fmt::format("expected it with shape [{}]", fmt::join(dims, ", ")));
     if (found->second.dims != dims) refuse_dims(name, found->second.dims, dims);
     const std::vector<float>& values = found->second.values;
@@ -56,25 +56,20 @@ class Taker {
 
   [[noreturn]] void refuse(const std::string& name, const std::string& what,
                            const std::string& remedy = kRemedy) const {
-    throw Error(ExitCode::bad_data, "--weights {}: tensor {}: {}{}", path_.string(), shown_name(name), what,
+    throw Error(ExitCode::bad_data, "--weights {}: tensor {}: {}{}", path.string(), shown_name(name), what,
                 remedy);
   }
 
- private:
   [[noreturn]] void refuse_dims(const std::string& name, const std::vector<std::int64_t>& found,
                                 const std::vector<std::int64_t>& wanted) const {
-    const std::optional<ParameterId> centers = class_centres(graph_);
-    if (centers && name == graph_.parameters[*centers].name && found.size() == 2 && found[1] == wanted[1]) {
+    const std::optional<ParameterId> centers = class_centres(graph);
+    if (centers && name == graph.parameters[*centers].name && found.size() == 2 && found[1] == wanted[1]) {
       refuse(name, fmt::format("it has the centers of {} classes, and {} are expected", found[0], wanted[0]),
              fmt::format("; pass --classes {}, or another file", found[0]));
     }
     refuse(name,
            fmt::format("expected shape [{1}], found [{0}]", fmt::join(found, ", "), fmt::join(wanted, ", ")));
   }
-
-  const Graph& graph_;
-  const TensorFile& file_;
-  const std::filesystem::path& path_;
 };
 
 constexpr std::size_t kDrawnByThread = std::size_t{1} << 20;  // at least: a hundredth of a second
@@ -137,7 +132,7 @@ std::vector<float> initial_values(const Statistic& statistic) {
 }
 
 TensorMap tensors_for(const Graph& graph, const TensorFile& file, const std::filesystem::path& path) {
-  const Taker taker(graph, file, path);
+  const Taker taker{graph, file, path};
   TensorMap tensors;
   for (const Parameter& parameter : graph.parameters)
     tensors.emplace(parameter.name, own_rows(parameter, taker.take(parameter.name, whole_dims(parameter))));

@@ -10,25 +10,25 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "models/graph.h"
 
 namespace plumb {
 
-// A tensor in a weights file: fp32 values, row-major (C) order of dims.
-struct Tensor {
+// A tensor in a weights file; values in row-major (C) order of dims.
+template <typename Value>
+struct TensorOf {
   std::vector<std::int64_t> dims;
-  std::vector<float> values;
+  std::vector<Value> values;
+  bool operator==(const TensorOf&) const = default;
 };
+using Tensor = TensorOf<float>;
 using TensorMap = std::map<std::string, Tensor>;
 
-// int64 tensors (labels, num_batches_tracked) are stored separately from fp32.
 struct TensorFile {
   TensorMap floats;
-  std::map<std::string, std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>>
-      integers;  // dims, values
+  std::map<std::string, TensorOf<std::int64_t>> integers;  // labels, num_batches_tracked
 };
 
 // Throws Error(bad_data) naming the file and the defect: missing, truncated, junk header, a dtype other than

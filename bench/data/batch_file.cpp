@@ -52,10 +52,10 @@ FixedBatch batch_of_file(const BatchSourceOptions& options) {
     refuse_missing(path, "int64 tensor \"labels\"", file.floats.contains("labels") ? " (found as fp32)" : "");
   const std::int64_t size = options.image_size, batch = options.batch_per_device;
   check_shape(path, "images", images->second.dims, {3, size, size}, batch);
-  check_shape(path, "labels", labels->second.first, {}, batch);
+  check_shape(path, "labels", labels->second.dims, {}, batch);
 
   const auto pixels = images->second.values.begin();
-  const auto first_label = labels->second.second.begin();
+  const auto first_label = labels->second.values.begin();
   const auto is_outside = [&](std::int64_t label) { return label < 0 || label >= options.classes; };
   const auto outside = std::find_if(first_label, first_label + batch, is_outside);
   if (outside != first_label + batch)

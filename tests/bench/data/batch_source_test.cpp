@@ -155,14 +155,14 @@ TEST_F(BatchFile, MissingTensorsAndTypesAreNamed) {
 TEST_F(BatchFile, LabelsOutsideTheClassesAreRefused) {
   for (const std::int64_t label : {-1, 10}) {
     TensorFile file = batch_tensors(3);
-    file.integers["labels"].second[1] = label;
+    file.integers["labels"].values[1] = label;
     expect_refused(file, {"label " + std::to_string(label), "row 1", "0 to 9"});
   }
 }
 
 TEST_F(BatchFile, RowsThatAreNotTakenAreNotJudged) {
   TensorFile file = batch_tensors(3);
-  file.integers["labels"].second[2] = 99;
+  file.integers["labels"].values[2] = 99;
   EXPECT_NO_THROW(make_batch_source(written(file)));
 }
 
