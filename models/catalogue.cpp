@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "models/arcface.h"
 #include "models/resnet50.h"
 
 namespace plumb {

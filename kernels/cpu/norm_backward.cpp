@@ -4,6 +4,7 @@
 // four elements for each that it writes. A second output gradient adds two reads. A residual's gradient adds
 // one write; the second pass then reads it instead of the output gradients.
 #include "kernels/cpu/norm_lanes.h"
+#include "kernels/cpu/norm_loops.h"
 
 namespace plumb::cpu {
 namespace {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/cpu/norm_lanes.h"
+#include "kernels/cpu/norm_loops.h"
 
 namespace plumb::cpu {
 namespace {
