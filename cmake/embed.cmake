@@ -1,17 +1,23 @@
 include(GNUInstallDirs)
 
-# plumb_embed(plumb_results published.csv kPublishedCsv): the bytes of a file as `extern const std::string_view
+# plumb_embed(plumb_results published.csv kPublishedCsv): the text of a file as `extern const std::string_view
 # kPublishedCsv` in namespace plumb, declared by whoever reads it; further files follow it. Changing one builds it anew.
 function(plumb_embed target file symbol)
-  list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
-  get_filename_component(path ${file} ABSOLUTE)
-  list(APPEND path ${ARGN})
+  set(text "")
+  foreach(name ${file} ${ARGN})
+    get_filename_component(path ${name} ABSOLUTE)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${path})
+    file(READ ${path} part)
+    string(APPEND text "${part}")
+  endforeach()
   set(source ${CMAKE_CURRENT_BINARY_DIR}/embedded/${symbol}.cpp)
-  add_custom_command(
-    OUTPUT ${source}
-    COMMAND ${CMAKE_COMMAND} "-DFILES=${path}" -DSYMBOL=${symbol} -DSOURCE=${source} -P ${PROJECT_SOURCE_DIR}/cmake/embed_file.cmake
-    DEPENDS ${path} ${PROJECT_SOURCE_DIR}/cmake/embed_file.cmake
-    VERBATIM)
+  file(WRITE ${source}.new "#include <string_view>
+namespace plumb {
+extern const std::string_view ${symbol};
+const std::string_view ${symbol} = R\"embedded(${text})embedded\";
+}
+")
+  configure_file(${source}.new ${source} COPYONLY)  # writes only what differs
   target_sources(${target} PRIVATE ${source})
 endfunction()
 
