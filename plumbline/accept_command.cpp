@@ -303,7 +303,7 @@ class Acceptance : private HostSteps {
   }
 
   void save_good_values() const {
-    const std::string text = to_json(good_values()).dump(1) + "\n";
+    const std::string text = fields::written(good_values()).dump(1) + "\n";
     write_output({"--output", (folder_ / kExpectationInFolder).string(), true}, text);
     if (!arguments_.save_expect.empty()) write_output({"--save-expect", arguments_.save_expect, true}, text);
   }

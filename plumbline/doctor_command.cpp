@@ -83,7 +83,7 @@ HostQuestions questions_of(const DoctorArguments& arguments) {
 // As one line.
 int print_facts(const DoctorArguments& arguments) {
   const HostFacts facts = gather_host_facts(questions_of(arguments), SignalWatch());
-  print_text(to_json(facts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  print_text(fields::written(facts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   return 0;
 }
 

@@ -31,19 +31,14 @@ int main(int argc, char** argv) {
   return write_documents(argc, argv, [](const Documents& documents) {
     documents.write_page(plumbline_man_page(plumbline_commands(), std::string(kDlperfSweep)));
     documents.write_completions("plumbline");
-    for (const Document& of : {kAnalyzeDocument, kCompareDocument, kExplainDocument, kGateDocument,
-                               kHistoryDocument, kLastWordsDocument, kLinksDocument, kPostmortemDocument,
-                               kPublishedDocument, kResultDocument, kScalingDocument})
+    for (const Document& of : {kAnalyzeDocument, kCompareDocument, kDoctorDocument, kExpectationDocument,
+                               kExplainDocument, kGateDocument, kHistoryDocument, kHostDocument,
+                               kLastWordsDocument, kLinksDocument, kPostmortemDocument, kPublishedDocument,
+                               kResultDocument, kScalingDocument, kSweepDocument, kVerdictDocument})
       // "gate" of "plumbline.gate/1"
       documents.write_schema(split(split(of.name, '.').back(), '/').front(),
                              of.make_schema(of.name, of.about));
-    documents.write_schema("doctor", doctor_schema());
     documents.write_schema("environment", environment_schema());
-    documents.write_schema("expect", expectation_schema());
-    documents.write_schema("host", host_schema());
-    documents.write_schema(
-        "sweep", json_schema<SweepIdentity>(kSweepSchema, "Which sweep a folder holds: sweep.json."));
-    documents.write_schema("verdict", verdict_schema());
     documents.write_schema("version", version_schema());
   });
 }

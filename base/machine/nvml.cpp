@@ -123,9 +123,9 @@ NvmlGpuState state_of(const Functions& call, Gpu gpu) {
   }
   call.processes(gpu, &state.processes, nullptr);  // fails where there are some, for want of room, and counts
   int now = 0, later = 0;
-  if (call.ecc_mode(gpu, &now, &later)) state.ecc = now != 0;
+  if (call.ecc_mode(gpu, &now, &later)) state.ecc = now != 0 ? "on" : "off";
   unsigned mig = 0, mig_later = 0;
-  if (call.mig_mode(gpu, &mig, &mig_later)) state.mig = mig != 0;
+  if (call.mig_mode(gpu, &mig, &mig_later)) state.mig = mig != 0 ? "on" : "off";
   unsigned long long errors = 0;
   if (call.ecc_errors(gpu, kUncorrectedErrors, kSinceDriverLoad, &errors))
     state.counters["uncorrected_errors"] = static_cast<std::int64_t>(errors);

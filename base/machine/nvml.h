@@ -44,7 +44,7 @@ struct NvmlGpuState {
   double memory_bytes = 0, used_bytes = 0;
   unsigned processes = 0;  // that compute on it
   NvmlReading reading;
-  std::optional<bool> ecc, mig;  // whether they are on
+  std::string ecc, mig;  // "on", "off", empty: it doesn't tell
   // uncorrected_errors (of ECC, since the driver was loaded), rows_{corrected,uncorrected} (memory rows
   // remapped after such errors), rows_pending (1: a reset will remap some), rows_failed (1: none is left),
   // and of add_nvml_counters. What the driver doesn't tell is not there.

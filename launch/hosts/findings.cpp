@@ -117,7 +117,7 @@ void check_gpu(const HostCheck& host, const GpuFacts& gpu, std::size_t index) {
         add(code, fmt::format("{} {}", replaced(counter, '_', " "), value));
   if (gpu.throttled)
     add("gpu-throttled", fmt::format("{}, {} MHz, {} C", fmt::join(gpu.throttle_reasons, " and "),
-                                     gpu.sm_clock_mhz, gpu.temperature_celsius));
+                                     gpu.reading.sm_clock_mhz, gpu.reading.temperature_celsius));
   if (gpu.mig == "on") add("gpu-mig");
 }
 
@@ -316,7 +316,7 @@ void HostAnswer::fields(auto& self, auto&& each) {
        Field{.about = "ahead of the host that asked", .finite = true});
   each("clock_uncertainty_seconds", of_clock(&ClockOffset::uncertainty),
        Field{.about = "half of the round trip", .finite = true});
-  each("facts", to_json(self.facts),
+  each("facts", fields::written(self.facts),
        Field{.about = "as doctor --here prints them", .written = self.answered});
 }
 
@@ -326,14 +326,11 @@ void DoctorReport::fields(auto& self, auto&& each) {
   each("notes", self.notes), each("hosts", self.hosts);
 }
 
-constexpr const char* kDoctorSchema = "plumbline.doctor/2";
+const Document kDoctorDocument =
+    document_of<DoctorReport>("plumbline.doctor/2", "What plumbline doctor --json found out about hosts.");
 
 nlohmann::ordered_json doctor_json(const DoctorReport& report) {
-  return document_json(kDoctorSchema, report);
-}
-
-nlohmann::ordered_json doctor_schema() {
-  return json_schema<DoctorReport>(kDoctorSchema, "What plumbline doctor --json found out about hosts.");
+  return document_json(kDoctorDocument.name, report);
 }
 
 }  // namespace plumb

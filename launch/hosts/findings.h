@@ -117,7 +117,7 @@ std::vector<Note> find_faults(const std::vector<HostAnswer>& answers, bool has_m
 
 // A line for each note, and a last one that counts.
 std::string doctor_text(const DoctorReport& report);
+extern const Document kDoctorDocument;
 nlohmann::ordered_json doctor_json(const DoctorReport& report);
-nlohmann::ordered_json doctor_schema();
 
 }  // namespace plumb

@@ -46,10 +46,10 @@ std::string ports_text(const HostFacts& facts) {
   return text.empty() ? "none" : text;
 }
 
-std::string gpu_switch_text(const HostFacts& facts, std::string GpuFacts::*value) {
+std::string ecc_text(const HostFacts& facts) {
   std::set<std::string> values;
   for (const GpuFacts& gpu : facts.gpus)
-    if (!(gpu.*value).empty()) values.insert(gpu.*value);
+    if (!gpu.ecc.empty()) values.insert(gpu.ecc);
   return fmt::format("{}", fmt::join(values, " and "));
 }
 
@@ -76,7 +76,7 @@ std::vector<ComparedFact> compared_facts() {
       {"cpu-model", "processor", member(&HostFacts::cpu)},
       {"cpu-count", "number of CPUs", [](const HostFacts& host) { return std::to_string(host.cpus); }},
       {"gpu-count", "GPUs", gpus_text},
-      {"gpu-ecc-mode", "ECC", [](const HostFacts& host) { return gpu_switch_text(host, &GpuFacts::ecc); }},
+      {"gpu-ecc-mode", "ECC", ecc_text},
       {"driver-version", "NVIDIA driver", member(&HostFacts::driver)},
       {"port-differs", "InfiniBand and RoCE ports", ports_text},
       {"nccl-interface", "NCCL's interface for TCP", member(&HostFacts::nccl_interface)},

@@ -16,6 +16,7 @@
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/machine/host_addresses.h"
+#include "base/machine/limits.h"
 #include "base/machine/machine.h"
 #include "base/machine/nvml.h"
 #include "base/paths.h"
@@ -26,72 +27,8 @@
 #include "base/unique_fd.h"
 #include "launch/hosts/name_lookup.h"
 #include "results/record/environment.h"
-#include "results/record/fields.h"
 
 namespace plumb {
-
-void ProgramFacts::fields(auto& self, auto&& each) {
-  each("path", self.path);
-  each("failure", self.failure, Field{"why it doesn't start, empty if it does"});
-  each("version", self.version), each("commit", self.commit), each("build_id", self.build_id);
-  each("libraries", self.libraries, Field{"versions by name"});
-}
-
-void MpiFacts::fields(auto& self, auto&& each) {
-  each("mpirun", self.mpirun, Field{"path, empty: it isn't in PATH"}), each("version", self.version);
-  each("daemon", self.daemon, Field{"path of orted or prted"});
-}
-
-void GpuFacts::fields(auto& self, auto&& each) {
-  each("name", self.name), each("uuid", self.uuid);
-  each("memory_bytes", self.memory_bytes), each("used_bytes", self.used_bytes);
-  each("processes", self.processes, Field{"that compute on it"});
-  each("ecc", self.ecc, Field{"on, off, or empty: it doesn't tell"}),
-      each("mig", self.mig, Field{"likewise"});
-  each("counters", self.counters, Field{"of links, memory and the fabric, by name"});
-  each("throttled", self.throttled), each("throttle_reasons", self.throttle_reasons);
-  each("sm_clock_mhz", self.sm_clock_mhz), each("temperature_celsius", self.temperature_celsius);
-}
-
-void PortFacts::fields(auto& self, auto&& each) {
-  each("name", self.name, Field{"as \"mlx5_0:1\""});
-  each("state", self.state), each("rate", self.rate), each("link_layer", self.link_layer);
-  each("counters", self.counters);
-}
-
-void KernelLog::fields(auto& self, auto&& each) {
-  each("reach", self.reach, Field{"boot, part: older lines are gone, or empty: it can't be read"});
-  each("xids", self.xids, Field{"by PCI address: how often, by number"});
-}
-
-void FolderFacts::fields(auto& self, auto&& each) {
-  each("path", self.path);
-  each("existing", self.existing, Field{"that folder, or the nearest one above it that is there"});
-  each("file_system", self.file_system), each("free_bytes", self.free_bytes);
-  each("writable", self.writable), each("has_marker", self.has_marker);
-}
-
-void HostFacts::fields(auto& self, auto&& each) {
-  each("schema", self.schema), each("host", self.host), each("kernel", self.kernel), each("cpu", self.cpu);
-  each("interfaces", self.interfaces), each("driver", self.driver);
-  each("boot_id", self.boot_id, Field{"the same for names of one machine"}), each("cpus", self.cpus);
-  each("memory_bytes", self.memory_bytes);
-  each("load", self.load, Field{"processes that want to run now"});
-  each("clock_seconds", self.clock_seconds, Field{"since 1970, when gathering facts began"});
-  each("gathering_seconds", self.gathering_seconds, Field{"that it took"});
-  each("program", self.program), each("others", self.others, Field{"programs next to it"});
-  each("mpi", self.mpi), each("driver_cuda", self.driver_cuda, Field{"the newest CUDA that the driver runs"});
-  each("gpus", self.gpus);
-  each("nccl_interface", self.nccl_interface, Field{"that NCCL takes for TCP"});
-  each("ports", self.ports, Field{"of InfiniBand and RoCE adapters"}), each("kernel_log", self.kernel_log);
-  each("limits", self.limits, Field{"of a process; -1: unlimited"});
-  each("shared_memory_bytes", self.shared_memory_bytes);
-  each("shared_memory_free_bytes", self.shared_memory_free_bytes), each("log_folder", self.log_folder);
-  each("addresses", self.addresses, Field{"as \"eth0=10.77.0.1/16\""});
-  each("names", self.names, Field{"that it was asked for, with their addresses"});
-  each("unreached", self.unreached, Field{"of these, hosts that gave no answer, and why"});
-}
-
 namespace {
 
 namespace fs = std::filesystem;
@@ -101,13 +38,6 @@ constexpr double kLookUpSeconds = 3;
 constexpr double kReachSeconds = 2;
 constexpr double kUnlimited = -1;
 constexpr int kCudaMajor = 1000, kCudaMinor = 10;  // 12080 is 12.8
-
-std::string first_line(const fs::path& file) {
-  std::ifstream stream(file);
-  std::string line;
-  std::getline(stream, line);
-  return line;
-}
 
 ProgramFacts program_facts(const std::string& path, const CommandEnd& end) {
   ProgramFacts facts{.path = path};
@@ -165,32 +95,14 @@ void take_programs(HostFacts& facts, const HostQuestions& questions, const Signa
   if (ends.size() > programs && ends.back().code == 0) facts.mpi.version = mpi_version_of(ends.back().output);
 }
 
-std::string switch_text(std::optional<bool> on) {
-  return !on ? "" : *on ? "on" : "off";
-}
-
-GpuFacts gpu_facts(const NvmlGpuState& state) {
-  return {.name = state.name,
-          .uuid = state.uuid,
-          .memory_bytes = state.memory_bytes,
-          .used_bytes = state.used_bytes,
-          .processes = state.processes,
-          .ecc = switch_text(state.ecc),
-          .mig = switch_text(state.mig),
-          .counters = state.counters,
-          .throttled = is_throttled(state.reading.reasons),
-          .throttle_reasons = reason_names(state.reading.reasons),
-          .sm_clock_mhz = state.reading.sm_clock_mhz,
-          .temperature_celsius = state.reading.temperature_celsius};
-}
-
 void take_gpus(HostFacts& facts) {
   const auto system = nvml_system(nvml_library_name());
   if (!system) return;
   if (!system->driver_version.empty()) facts.driver = system->driver_version;
   if (const int version = system->cuda_version; version > 0)
     facts.driver_cuda = fmt::format("{}.{}", version / kCudaMajor, version % kCudaMajor / kCudaMinor);
-  for (const NvmlGpuState& gpu : system->gpus) facts.gpus.push_back(gpu_facts(gpu));
+  for (const NvmlGpuState& gpu : system->gpus)
+    facts.gpus.push_back({gpu, is_throttled(gpu.reading.reasons), reason_names(gpu.reading.reasons)});
 }
 
 void take_limits(HostFacts& facts) {
@@ -241,7 +153,7 @@ void take_machine(HostFacts& facts) {
   facts.memory_bytes = static_cast<double>(machine.memory_bytes);
   facts.interfaces = machine.interfaces;
   facts.driver = machine.driver.value_or("");
-  facts.boot_id = first_line("/proc/sys/kernel/random/boot_id");
+  facts.boot_id = proc_value("/proc/sys/kernel/random/boot_id", "");
   facts.load = running_processes();
   for (const InterfaceAddress& one : addresses_of_this_host().addresses)
     facts.addresses.push_back(
@@ -249,6 +161,9 @@ void take_machine(HostFacts& facts) {
 }
 
 }  // namespace
+
+const Document kHostDocument =
+    document_of<HostFacts>("plumbline.host/1", "What plumbline doctor --here says of a host.");
 
 double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -281,16 +196,14 @@ std::vector<PortFacts> adapter_ports(const std::string& folder) {
   std::error_code error;
   for (const fs::path& device : visible_entries(folder, error))
     for (const fs::path& port : visible_entries(device / "ports", error)) {
-      const std::string state = first_line(port / "state");  // "4: ACTIVE"
-      const std::size_t colon = state.find(": ");
       std::map<std::string, std::int64_t> counters;
       for (const fs::path& counter : visible_entries(port / "counters", error))
         if (std::int64_t value = 0; std::ifstream(counter) >> value)
           counters[counter.filename().string()] = value;
       ports.push_back({.name = fmt::format("{}:{}", device.filename().string(), port.filename().string()),
-                       .state = colon == std::string::npos ? state : state.substr(colon + 2),
-                       .rate = first_line(port / "rate"),
-                       .link_layer = first_line(port / "link_layer"),
+                       .state = proc_value(port / "state", ""),  // the file has "4: ACTIVE"
+                       .rate = proc_value(port / "rate", ""),
+                       .link_layer = proc_value(port / "link_layer", ""),
                        .counters = std::move(counters)});
     }
   return ports;
@@ -354,20 +267,12 @@ HostFacts gather_host_facts(const HostQuestions& questions, const SignalWatch& s
 HostFacts host_facts_from_json(const std::string& text) {
   const std::string origin = "a host's answer";
   const nlohmann::ordered_json json = parse_shallow_json(text);
-  if (value_or<std::string>(json, "schema") != kHostSchema)
+  if (value_or<std::string>(json, "schema") != kHostDocument.name)
     throw Error(ExitCode::bad_data, "'{}' is not an object of {}", printable(shortened(text, 60)),
-                kHostSchema);
+                kHostDocument.name);
   HostFacts facts;
-  fields::read_all(ObjectReader(json, origin, "", kHostSchema), facts);
+  fields::read_all(ObjectReader(json, origin, "", kHostDocument.name), facts);
   return facts;
-}
-
-nlohmann::ordered_json to_json(const HostFacts& facts) {
-  return fields::written(facts);
-}
-
-nlohmann::ordered_json host_schema() {
-  return json_schema<HostFacts>(kHostSchema, "What plumbline doctor --here says of a host.");
 }
 
 }  // namespace plumb

@@ -3,16 +3,17 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/machine/nvml.h"
 #include "base/process/spawn.h"
+#include "results/record/fields.h"
 
 namespace plumb {
 
-inline constexpr const char* kHostSchema = "plumbline.host/1";
+extern const Document kHostDocument;
 
 // The program that is to run, as it answers --version --json there.
 struct ProgramFacts {
@@ -21,7 +22,12 @@ struct ProgramFacts {
   std::map<std::string, std::string> libraries;  // name and version
 
   static constexpr bool kMayLackKeys = true;
-  static void fields(auto& self, auto&& each);
+  static void fields(auto& self, auto&& each) {
+    each("path", self.path);
+    each("failure", self.failure, Field{"why it doesn't start, empty if it does"});
+    each("version", self.version), each("commit", self.commit), each("build_id", self.build_id);
+    each("libraries", self.libraries, Field{"versions by name"});
+  }
 };
 
 // Open MPI as a login without a terminal finds it; empty: it isn't in PATH.
@@ -30,21 +36,28 @@ struct MpiFacts {
   std::string daemon;           // path of orted or prted, which mpirun starts on other hosts
 
   static constexpr bool kMayLackKeys = true;
-  static void fields(auto& self, auto&& each);
+  static void fields(auto& self, auto&& each) {
+    each("mpirun", self.mpirun, Field{"path, empty: it isn't in PATH"}), each("version", self.version);
+    each("daemon", self.daemon, Field{"path of orted or prted"});
+  }
 };
 
-struct GpuFacts {
-  std::string name, uuid;
-  double memory_bytes = 0, used_bytes = 0;
-  unsigned processes = 0;                        // that compute on it
-  std::string ecc, mig;                          // "on", "off", empty: it doesn't tell
-  std::map<std::string, std::int64_t> counters;  // as NvmlGpuState
-  bool throttled = false;                        // slower than it could be, by one of the reasons
-  std::vector<std::string> throttle_reasons;     // "thermal", …
-  unsigned sm_clock_mhz = 0, temperature_celsius = 0;
+struct GpuFacts : NvmlGpuState {
+  bool throttled = false;                     // slower than it could be, by one of the reasons
+  std::vector<std::string> throttle_reasons;  // "thermal", …
 
   static constexpr bool kMayLackKeys = true;
-  static void fields(auto& self, auto&& each);
+  static void fields(auto& self, auto&& each) {
+    each("name", self.name), each("uuid", self.uuid);
+    each("memory_bytes", self.memory_bytes), each("used_bytes", self.used_bytes);
+    each("processes", self.processes, Field{"that compute on it"});
+    each("ecc", self.ecc, Field{"on, off, or empty: it doesn't tell"});
+    each("mig", self.mig, Field{"likewise"});
+    each("counters", self.counters, Field{"of links, memory and the fabric, by name"});
+    each("throttled", self.throttled), each("throttle_reasons", self.throttle_reasons);
+    each("sm_clock_mhz", self.reading.sm_clock_mhz);
+    each("temperature_celsius", self.reading.temperature_celsius);
+  }
 };
 
 // A port of an InfiniBand or RoCE adapter, as the kernel shows it.
@@ -54,7 +67,11 @@ struct PortFacts {
   std::map<std::string, std::int64_t> counters;  // those in its folder that can be read
 
   static constexpr bool kMayLackKeys = true;
-  static void fields(auto& self, auto&& each);
+  static void fields(auto& self, auto&& each) {
+    each("name", self.name, Field{"as \"mlx5_0:1\""});
+    each("state", self.state), each("rate", self.rate), each("link_layer", self.link_layer);
+    each("counters", self.counters);
+  }
 };
 
 // Xid errors, which NVIDIA's driver writes into the kernel's log.
@@ -63,7 +80,10 @@ struct KernelLog {
   std::map<std::string, std::map<std::string, int>> xids;  // of a PCI address: how often, by number
 
   static constexpr bool kMayLackKeys = true;
-  static void fields(auto& self, auto&& each);
+  static void fields(auto& self, auto&& each) {
+    each("reach", self.reach, Field{"boot, part: older lines are gone, or empty: it can't be read"});
+    each("xids", self.xids, Field{"by PCI address: how often, by number"});
+  }
 };
 
 struct FolderFacts {
@@ -73,11 +93,16 @@ struct FolderFacts {
   bool writable = false, has_marker = false;
 
   static constexpr bool kMayLackKeys = true;
-  static void fields(auto& self, auto&& each);
+  static void fields(auto& self, auto&& each) {
+    each("path", self.path);
+    each("existing", self.existing, Field{"that folder, or the nearest one above it that is there"});
+    each("file_system", self.file_system), each("free_bytes", self.free_bytes);
+    each("writable", self.writable), each("has_marker", self.has_marker);
+  }
 };
 
 struct HostFacts {
-  std::string schema{kHostSchema};
+  std::string schema{kHostDocument.name};
   std::string host, kernel, cpu, interfaces, driver;  // as in env.json
   std::string boot_id;  // of the kernel's start: the same for names of one machine
   int cpus = 0;
@@ -101,7 +126,27 @@ struct HostFacts {
   double gathering_seconds = 0;                  // how long that took
 
   static constexpr bool kMayLackKeys = true;
-  static void fields(auto& self, auto&& each);
+  static void fields(auto& self, auto&& each) {
+    each("schema", self.schema), each("host", self.host), each("kernel", self.kernel), each("cpu", self.cpu);
+    each("interfaces", self.interfaces), each("driver", self.driver);
+    each("boot_id", self.boot_id, Field{"the same for names of one machine"}), each("cpus", self.cpus);
+    each("memory_bytes", self.memory_bytes);
+    each("load", self.load, Field{"processes that want to run now"});
+    each("clock_seconds", self.clock_seconds, Field{"since 1970, when gathering facts began"});
+    each("gathering_seconds", self.gathering_seconds, Field{"that it took"});
+    each("program", self.program), each("others", self.others, Field{"programs next to it"});
+    each("mpi", self.mpi),
+        each("driver_cuda", self.driver_cuda, Field{"the newest CUDA that the driver runs"});
+    each("gpus", self.gpus);
+    each("nccl_interface", self.nccl_interface, Field{"that NCCL takes for TCP"});
+    each("ports", self.ports, Field{"of InfiniBand and RoCE adapters"}), each("kernel_log", self.kernel_log);
+    each("limits", self.limits, Field{"of a process; -1: unlimited"});
+    each("shared_memory_bytes", self.shared_memory_bytes);
+    each("shared_memory_free_bytes", self.shared_memory_free_bytes), each("log_folder", self.log_folder);
+    each("addresses", self.addresses, Field{"as \"eth0=10.77.0.1/16\""});
+    each("names", self.names, Field{"that it was asked for, with their addresses"});
+    each("unreached", self.unreached, Field{"of these, hosts that gave no answer, and why"});
+  }
 };
 
 // What a host is asked.
@@ -117,8 +162,6 @@ HostFacts gather_host_facts(const HostQuestions& questions, const SignalWatch& s
 
 // Facts of another host, which may lack keys. Throws Error(bad_data) if the text isn't such an object.
 HostFacts host_facts_from_json(const std::string& text);
-nlohmann::ordered_json to_json(const HostFacts& facts);
-nlohmann::ordered_json host_schema();
 
 // Seconds since 1970 on this host's clock.
 double wall_seconds();

@@ -40,9 +40,10 @@ void check_identity(const fs::path& path, const std::string& text, const SweepId
                     const Output& out) {
   SweepIdentity found;
   const Json json = parse_shallow_json(text);
-  fields::read_all(ObjectReader(json, path.string(), "", kSweepSchema), found);
-  if (found.schema != kSweepSchema)
-    throw Error(ExitCode::bad_data, "{}: expected {}; pass another --output", path.string(), kSweepSchema);
+  fields::read_all(ObjectReader(json, path.string(), "", kSweepDocument.name), found);
+  if (found.schema != kSweepDocument.name)
+    throw Error(ExitCode::bad_data, "{}: expected {}; pass another --output", path.string(),
+                kSweepDocument.name);
   if (found.plan != wanted.plan)
     throw cannot_create(
         out, fmt::format("the folder holds another sweep than {} asks for (its sweep.json has the file)",
@@ -52,6 +53,9 @@ void check_identity(const fs::path& path, const std::string& text, const SweepId
 }
 
 }  // namespace
+
+const Document kSweepDocument =
+    document_of<SweepIdentity>("plumbline.sweep/2", "Which sweep a folder holds: sweep.json.");
 
 SweepLock::SweepLock(const fs::path& folder, const SweepIdentity& identity, bool resume) {
   const Output out{.option = "--output", .path = folder};

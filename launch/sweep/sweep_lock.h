@@ -9,10 +9,10 @@
 
 namespace plumb {
 
-inline constexpr const char* kSweepSchema = "plumbline.sweep/2";
+extern const Document kSweepDocument;
 
 struct SweepIdentity {
-  std::string schema = kSweepSchema;
+  std::string schema = kSweepDocument.name;
   std::string plan;        // plan_hash()
   std::string build;       // build_hash(): runs of two builds are not one measurement
   std::string file, toml;  // for people

@@ -14,6 +14,9 @@
 
 namespace plumb {
 
+const Document kExpectationDocument =
+    document_of<Expectation>("plumbline.expect/1", "What hosts should reach: expect.json.");
+
 const ExpectedDevice* Expectation::find(const std::string& name) const {
   const auto found = std::ranges::find_if(
       devices, [&](const ExpectedDevice& one) { return one.name == name || names_gpu(one.name, name); });
@@ -32,8 +35,9 @@ ExpectedDevice expected_device(const std::string& text) {
 }
 
 void Expectation::check(const ObjectReader& reader) const {
-  if (schema != kExpectationSchema)
-    reader.fail("schema", fmt::format("expected '{1}', found '{0}'", printable(schema), kExpectationSchema));
+  if (schema != kExpectationDocument.name)
+    reader.fail("schema",
+                fmt::format("expected '{1}', found '{0}'", printable(schema), kExpectationDocument.name));
   for (const ExpectedDevice& device : devices)
     if (!(device.images_per_second > 0)) reader.fail("devices", "expected a speed above 0 for each device");
   for (const auto& speed : {link_bytes_per_second, within_host_bytes_per_second})
@@ -77,16 +81,8 @@ Expectation read_expectation(const std::filesystem::path& file) {
   const nlohmann::ordered_json json = parse_shallow_json(text);
   if (!json.is_object()) throw Error(ExitCode::bad_data, "{} is not JSON; {}", name, kRemedy);
   Expectation expectation;
-  fields::read_all(ObjectReader(json, name, "", kExpectationSchema), expectation);
+  fields::read_all(ObjectReader(json, name, "", kExpectationDocument.name), expectation);
   return expectation;
-}
-
-nlohmann::ordered_json to_json(const Expectation& expectation) {
-  return fields::written(expectation);
-}
-
-nlohmann::ordered_json expectation_schema() {
-  return json_schema<Expectation>(kExpectationSchema, "What hosts should reach: expect.json.");
 }
 
 }  // namespace plumb

@@ -14,7 +14,7 @@
 
 namespace plumb {
 
-inline constexpr const char* kExpectationSchema = "plumbline.expect/1";
+extern const Document kExpectationDocument;
 inline constexpr const char* kExpectationFile = "/etc/plumbline/expect.json";
 
 struct ExpectedDevice {
@@ -32,7 +32,7 @@ struct ExpectedDevice {
 };
 
 struct Expectation {
-  std::string schema = kExpectationSchema;
+  std::string schema = kExpectationDocument.name;
   std::string source;                // "accept of 4 hosts, 2026-11-27T11:42:00Z"
   std::vector<std::string> options;  // of the work that devices did
   int devices_per_host = 0;          // GPUs; 0: CPUs
@@ -64,7 +64,5 @@ Expectation measured_expectation(const std::vector<ScreenedDevice>& devices,
 
 // Throws Error(bad_data) that names the file and what is wrong with it.
 Expectation read_expectation(const std::filesystem::path& file);
-nlohmann::ordered_json to_json(const Expectation& expectation);
-nlohmann::ordered_json expectation_schema();
 
 }  // namespace plumb

@@ -21,7 +21,6 @@
 namespace plumb {
 namespace {
 
-constexpr const char* kVerdictSchema = "plumbline.verdict/1";
 constexpr std::size_t kMostRows = 14, kMostRemarks = 5, kHeadlineColumns = 80;
 
 std::string limit_text(const Check& check) {
@@ -152,21 +151,19 @@ void Verdict::fields(auto& self, auto&& each) {
        Field{.about = "between two hosts", .null_if_nothing = true});
 }
 
-nlohmann::ordered_json verdict_json(const Verdict& verdict) {
-  return document_json(kVerdictSchema, verdict);
-}
+const Document kVerdictDocument = document_of<Verdict>(
+    "plumbline.verdict/1", "A verdict on hosts: plumbline screen and check --json, accept.json.");
 
-nlohmann::ordered_json verdict_schema() {
-  return json_schema<Verdict>(kVerdictSchema,
-                              "A verdict on hosts: plumbline screen and check --json, accept.json.");
+nlohmann::ordered_json verdict_json(const Verdict& verdict) {
+  return document_json(kVerdictDocument.name, verdict);
 }
 
 nlohmann::ordered_json read_verdict(const std::filesystem::path& file) {
   constexpr const char* kRemedy = "pass the --output of plumbline accept";
   nlohmann::ordered_json json = parse_shallow_json(read_whole_file(file, {.remedy = kRemedy}));
-  if (!json.is_object() || json.value("schema", "") != kVerdictSchema || !json.contains("hosts"))
+  if (!json.is_object() || json.value("schema", "") != kVerdictDocument.name || !json.contains("hosts"))
     throw Error(ExitCode::bad_data, "file '{}' is not JSON of {}; {}", printable(file.string()),
-                kVerdictSchema, kRemedy);
+                kVerdictDocument.name, kRemedy);
   return json;
 }
 

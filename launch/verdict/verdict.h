@@ -86,8 +86,8 @@ int exit_code_of(Outcome outcome);
 std::string headline(const Verdict& verdict);
 // The table, worst checks first, at most 30 lines within 110 columns.
 std::string verdict_text(const Verdict& verdict);
+extern const Document kVerdictDocument;
 nlohmann::ordered_json verdict_json(const Verdict& verdict);
-nlohmann::ordered_json verdict_schema();
 // accept.json as it is. Throws Error(bad_data) that names the file and what is wrong with it.
 nlohmann::ordered_json read_verdict(const std::filesystem::path& file);
 // A testcase for each check.
