@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/machine/limits.h"
+#include "base/machine/machine.h"
 #include "bench/run/device_communicator.h"
 #include "kernels/cpu/state.h"
 #include "kernels/cuda/plan/state.h"

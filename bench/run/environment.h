@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/machine/limits.h"
+#include "base/machine/machine.h"
 
 namespace plumb {
 

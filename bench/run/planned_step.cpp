@@ -2,7 +2,7 @@
 #include <optional>
 
 #include "base/console/progress.h"
-#include "base/machine/limits.h"
+#include "base/machine/machine.h"
 #include "base/steady_clock.h"
 #include "base/text.h"
 #include "bench/data/image_loader.h"

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "base/machine/limits.h"
 #include "base/machine/machine.h"
 #include "bench/run/environment.h"
 #include "bench/run/stages.h"

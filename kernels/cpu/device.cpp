@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/machine/limits.h"
+#include "base/machine/machine.h"
 #include "base/text.h"
 #include "kernels/cpu/binding.h"
 #include "kernels/cpu/element_types.h"

@@ -16,7 +16,6 @@
 #include "base/environment.h"
 #include "base/error.h"
 #include "base/machine/host_addresses.h"
-#include "base/machine/limits.h"
 #include "base/machine/machine.h"
 #include "base/machine/nvml.h"
 #include "base/paths.h"

@@ -1,11 +1,10 @@
-#include "base/machine/limits.h"
-
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <string>
 
+#include "base/machine/machine.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb::cpu {

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/build.h"
-#include "base/machine/limits.h"
 #include "base/machine/machine.h"
 #include "bench/output/version.h"
 
