@@ -3,7 +3,7 @@
 #include "base/console/messages.h"
 #include "base/console/print.h"
 #include "base/options/completions.h"
-#include "base/standard_descriptors.h"
+#include "base/process/this_process.h"
 #include "bench/options/options.h"
 #include "bench/plan/dry_run.h"
 #include "bench/run/decode_rate.h"

@@ -10,7 +10,7 @@
 #include "base/console/progress.h"
 #include "base/error.h"
 #include "base/options/completions.h"
-#include "base/standard_descriptors.h"
+#include "base/process/this_process.h"
 #include "bench/data/image_folder.h"
 #include "bench/data/record_images.h"
 #include "bench/data/record_io.h"

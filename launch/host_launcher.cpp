@@ -15,11 +15,6 @@ constexpr int kUsageCode = static_cast<int>(ExitCode::usage),
 
 }  // namespace
 
-fs::path path_of_this_program() {
-  std::error_code error;
-  return fs::read_symlink("/proc/self/exe", error);
-}
-
 fs::path find_launch_run() {
   std::error_code error;
   for (fs::path folder = path_of_this_program().parent_path();; folder = folder.parent_path()) {

@@ -7,8 +7,6 @@
 
 namespace plumb {
 
-std::filesystem::path path_of_this_program();
-
 // launch/run of the build, package or bundle that this program is part of: in launch/ or
 // share/plumbline/launch/ of a folder around it. Throws Error(unavailable) if there is none.
 std::filesystem::path find_launch_run();

@@ -9,10 +9,10 @@
 
 #include "base/console/messages.h"
 #include "base/console/print.h"
-#include "base/environment.h"
 #include "base/error.h"
 #include "base/output.h"
 #include "base/process/side_by_side.h"
+#include "base/process/this_process.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "launch/host_launcher.h"

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/options/completions.h"
 #include "base/paths.h"
-#include "base/standard_descriptors.h"
+#include "base/process/this_process.h"
 #include "plumbline/command.h"
 
 namespace {

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <memory>
 #include <utility>
+
+#include "base/process/this_process.h"
 
 namespace plumb {
 namespace {
@@ -209,8 +210,8 @@ std::optional<NvmlSystem> nvml_system(const std::string& library) {
 }
 
 std::string nvml_library_name() {
-  const char* given = std::getenv("PLUMBLINE_NVML_LIBRARY");
-  return given && *given ? given : "libnvidia-ml.so.1";
+  const std::string given = environment_variable("PLUMBLINE_NVML_LIBRARY");
+  return given.empty() ? "libnvidia-ml.so.1" : given;
 }
 
 }  // namespace plumb

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,11 +15,11 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/steady_clock.h"
+#include "base/text.h"
 
 namespace plumb {
 namespace {
-
-using SteadyClock = std::chrono::steady_clock;
 
 constexpr double kEndGraceSeconds = 2, kChildGraceSeconds = 10;  // between SIGTERM and SIGKILL
 constexpr int kLongestPollMilliseconds = 200;
@@ -35,8 +36,47 @@ struct Pipe {
   UniqueFd read, write;
 };
 
-double seconds_from(SteadyClock::time_point start) {
-  return std::chrono::duration<double>(SteadyClock::now() - start).count();
+// Owns the file actions and attributes of a posix_spawnp.
+struct SpawnSettings {
+  SpawnSettings() {
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+  }
+  ~SpawnSettings() {
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+  }
+  SpawnSettings(const SpawnSettings&) = delete;
+  SpawnSettings& operator=(const SpawnSettings&) = delete;
+
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+};
+
+// Starts a program in a process group of its own with default signals and nothing to read; the first word is
+// looked for in PATH. `output`, `errors`: descriptors for what it prints. Returns its process id, or the
+// negative errno.
+pid_t spawn_program(const CommandWords& words, int output, int errors) {
+  SpawnSettings settings;
+  posix_spawn_file_actions_addopen(&settings.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&settings.actions, output, STDOUT_FILENO);
+  posix_spawn_file_actions_adddup2(&settings.actions, errors, STDERR_FILENO);
+  sigset_t none, changed;  // by this process
+  sigemptyset(&none);
+  sigemptyset(&changed);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGPIPE}) sigaddset(&changed, signal);
+  posix_spawnattr_setsigmask(&settings.attributes, &none);
+  posix_spawnattr_setsigdefault(&settings.attributes, &changed);
+  posix_spawnattr_setpgroup(&settings.attributes, 0);
+  posix_spawnattr_setflags(&settings.attributes,
+                           POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  std::vector<char*> arguments =
+      mapped(words, [](const std::string& word) { return const_cast<char*>(word.c_str()); });
+  arguments.push_back(nullptr);
+  pid_t child = 0;
+  const int error = posix_spawnp(&child, words.front().c_str(), &settings.actions, &settings.attributes,
+                                 arguments.data(), environ);
+  return error == 0 ? child : -error;
 }
 
 // A command from its start to its end; ended with its process group if that hasn't happened before.
@@ -46,11 +86,11 @@ class RunningCommand {
   RunningCommand(std::size_t index, const CommandWords& words, const UniqueFd& file) : index_(index) {
     end_.began = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
     if (file) {
-      start(words, {.output = file.get(), .errors = file.get()});
+      start(words, file.get(), file.get());
       return;
     }
     Pipe output, errors;
-    start(words, {.output = output.write.get(), .errors = errors.write.get()});
+    start(words, output.write.get(), errors.write.get());
     output_ = std::move(output.read);
     errors_ = std::move(errors.read);
     for (const UniqueFd* read : {&output_, &errors_})
@@ -83,7 +123,7 @@ class RunningCommand {
     if (::waitpid(pid_, &status, WNOHANG) != pid_) return false;
     pid_ = 0;
     end_.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    end_.seconds = seconds_from(start_);
+    end_.seconds = steady_seconds() - start_;
     read();
     return true;
   }
@@ -91,21 +131,21 @@ class RunningCommand {
   // Kills it if it doesn't end within the grace.
   void tell_to_end(int signal) {
     ::kill(-pid_, signal);
-    if (!told_to_end_) told_to_end_ = SteadyClock::now();
+    if (!told_to_end_) told_to_end_ = steady_seconds();
   }
   void end_if_late(double timeout_seconds, double grace_seconds) {
-    if (!told_to_end_ && seconds_from(start_) >= timeout_seconds) {
+    if (!told_to_end_ && steady_seconds() - start_ >= timeout_seconds) {
       end_.timed_out = true;
       tell_to_end(SIGTERM);
     }
-    if (told_to_end_ && seconds_from(*told_to_end_) > grace_seconds) ::kill(-pid_, SIGKILL);
+    if (told_to_end_ && steady_seconds() - *told_to_end_ > grace_seconds) ::kill(-pid_, SIGKILL);
   }
 
   CommandEnd take_end() { return std::move(end_); }
 
  private:
-  void start(const CommandWords& words, const ProgramStreams& streams) {
-    pid_ = spawn_program(words, streams);
+  void start(const CommandWords& words, int output, int errors) {
+    pid_ = spawn_program(words, output, errors);
     if (pid_ >= 0) return;
     end_.code = 127;
     end_.errors = words.front() + ": " + std::strerror(-pid_);
@@ -127,8 +167,8 @@ class RunningCommand {
   }
 
   std::size_t index_;
-  SteadyClock::time_point start_ = SteadyClock::now();
-  std::optional<SteadyClock::time_point> told_to_end_;
+  double start_ = steady_seconds();
+  std::optional<double> told_to_end_;
   pid_t pid_ = 0;
   UniqueFd output_, errors_;
   CommandEnd end_;
@@ -184,7 +224,7 @@ ChildEnd run_child(CommandWords words, const std::filesystem::path& output, cons
   if (!file)
     throw Error(ExitCode::cannot_create, "cannot create {}: {}; make room or pass another --output",
                 output.string(), std::strerror(errno));
-  if (!can_be_started(words.front()))
+  if (path_of_program(words.front()).empty())
     throw Error(ExitCode::unavailable, "cannot start '{}'; install it or correct the sweep file",
                 words.front());
   // util-linux before 2.33 has a setpriv without this option.

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/options/completions.h"
 #include "base/output.h"
-#include "base/standard_descriptors.h"
+#include "base/process/this_process.h"
 #include "base/steady_clock.h"
 #include "base/text.h"
 #include "base/units.h"

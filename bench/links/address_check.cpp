@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "base/environment.h"
 #include "base/machine/host_addresses.h"
+#include "base/process/this_process.h"
 
 namespace plumb {
 namespace {

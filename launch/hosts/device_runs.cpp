@@ -1,12 +1,12 @@
 #include "launch/hosts/device_runs.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 
 #include "base/output.h"
 #include "base/paths.h"
+#include "base/process/this_process.h"
 #include "base/shallow_json.h"
 #include "base/text.h"
 #include "base/text_table.h"
@@ -106,9 +106,9 @@ std::vector<std::string> small_cpu_step() {
 std::string temporary_folder() {
   std::error_code error;
   const fs::path folder = fs::temp_directory_path(error);
-  const char* const variable = std::getenv("TMPDIR");
+  const std::string variable = environment_variable("TMPDIR");
   if (error)
-    throw cannot_create({.option = "TMPDIR", .path = variable ? variable : "/tmp"},
+    throw cannot_create({.option = "TMPDIR", .path = variable.empty() ? "/tmp" : variable},
                         "cannot create a folder in it: " + error.message(), "set TMPDIR to another folder");
   return folder;
 }

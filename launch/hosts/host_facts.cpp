@@ -9,17 +9,16 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
-#include "base/environment.h"
 #include "base/error.h"
 #include "base/machine/host_addresses.h"
 #include "base/machine/machine.h"
 #include "base/machine/nvml.h"
 #include "base/paths.h"
 #include "base/process/side_by_side.h"
+#include "base/process/this_process.h"
 #include "base/shallow_json.h"
 #include "base/text.h"
 #include "base/text_table.h"

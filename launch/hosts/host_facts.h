@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/machine/nvml.h"
-#include "base/process/spawn.h"
+#include "base/process/this_process.h"
 #include "results/record/fields.h"
 
 namespace plumb {

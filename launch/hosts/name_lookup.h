@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/process/spawn.h"
+#include "base/process/this_process.h"
 
 namespace plumb {
 

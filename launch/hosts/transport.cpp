@@ -1,13 +1,12 @@
 #include "launch/hosts/transport.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 
-#include "base/environment.h"
 #include "base/error.h"
 #include "base/machine/host_addresses.h"
 #include "base/paths.h"
+#include "base/process/this_process.h"
 #include "base/text.h"
 #include "base/text_table.h"
 #include "launch/host_launcher.h"
@@ -83,7 +82,7 @@ HostTransport transport_of(const HostArguments& arguments, const std::string& us
                                                      : kDefaultAgent;
   HostTransport transport{.agent = split(command == "srun" ? kSlurmAgent : command, ' ')};
   std::erase(transport.agent, "");
-  if (transport.agent.empty() || !can_be_started(transport.agent.front()))
+  if (transport.agent.empty() || path_of_program(transport.agent.front()).empty())
     throw Error(ExitCode::unavailable, "--ssh {}: cannot start it; install it or pass another command",
                 printable(command));
   if (!user.empty()) {

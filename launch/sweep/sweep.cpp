@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <fstream>
 #include <limits>
 #include <map>
@@ -13,17 +12,13 @@
 #include "base/hash.h"
 #include "base/paths.h"
 #include "base/process/side_by_side.h"
+#include "base/steady_clock.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 void make_folder(const fs::path& path) {
   std::error_code error;
@@ -166,11 +161,11 @@ class Sweep {
     make_folder(folder_.work(run));
     const fs::path output = folder_.output(run, attempt);
     const std::optional<double> left = seconds_left();
-    const Clock::time_point start = Clock::now();
+    const double start = steady_seconds();
     const auto idle = [&] {
       SweepProgress now{
           .finished = finished_, .total = plan_.runs.size(), .run = run.name, .attempt = attempt};
-      if (left) now.seconds_left = std::max(0.0, *left - seconds_since(start));
+      if (left) now.seconds_left = std::max(0.0, *left - (steady_seconds() - start));
       listener_.progress(now);
     };
     idle();
@@ -186,7 +181,7 @@ class Sweep {
       move_tree(result_folder(folder_.work(run)), folder_.runs() / run.name);
       remove_tree(folder_.work(run));
       state.done = true;
-      state.seconds = seconds_since(start);
+      state.seconds = steady_seconds() - start;
       ++finished_;
     } else {
       keep_failed(run, attempt);
@@ -279,7 +274,7 @@ bool is_done(const SweepPlan& plan, const SweepFolder& folder, const SweepRun& r
 
 SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, const SweepListener& listener,
                        OnLostHost on_lost_host) {
-  if (!can_be_started(plan.launcher.command))
+  if (path_of_program(plan.launcher.command).empty())
     throw Error(ExitCode::unavailable,
                 "launcher '{}' does not exist; install it, or set another 'command' in [launcher]",
                 plan.launcher.command);
@@ -292,7 +287,7 @@ std::string build_hash(const SweepPlan& plan) {
     if (programs.contains(group.program)) continue;
     const fs::path path = plan.launcher.programs / group.program;
     std::ifstream stream(path, std::ios::binary);
-    if (!stream || !can_be_started(path))
+    if (!stream || path_of_program(path).empty())
       throw Error(ExitCode::unavailable,
                   "program {} does not exist; set its folder as 'programs' in [launcher]", path.string());
     std::uint64_t hash = kFnvOffset;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/console/progress.h"
-#include "base/process/spawn.h"
+#include "base/process/this_process.h"
 #include "launch/hosts/ask_hosts.h"
 #include "launch/hosts/device_runs.h"
 #include "launch/verdict/host_checks.h"
