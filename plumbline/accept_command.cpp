@@ -15,16 +15,15 @@
 #include "base/process/this_process.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "launch/host_launcher.h"
 #include "launch/hosts/ask_hosts.h"
 #include "launch/hosts/device_runs.h"
+#include "launch/programs.h"
 #include "launch/sweep/sweep.h"
 #include "launch/sweep/sweep_lock.h"
 #include "launch/verdict/accept_plan.h"
 #include "launch/verdict/host_steps.h"
 #include "launch/verdict/scaling_checks.h"
 #include "plumbline/command.h"
-#include "plumbline/engine.h"
 
 namespace plumb {
 namespace {

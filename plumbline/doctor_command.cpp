@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "launch/hosts/ask_hosts.h"
 #include "launch/hosts/findings.h"
+#include "launch/programs.h"
 #include "launch/verdict/expectation.h"
 #include "plumbline/command.h"
 

@@ -12,11 +12,10 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "base/whole_file.h"
-#include "launch/host_launcher.h"
+#include "launch/programs.h"
 #include "launch/sweep/sweep.h"
 #include "launch/sweep/sweep_lock.h"
 #include "plumbline/command.h"
-#include "plumbline/engine.h"
 #include "results/analysis/analyze.h"
 
 namespace plumb {

@@ -9,7 +9,7 @@
 #include "base/process/this_process.h"
 #include "base/shallow_json.h"
 #include "base/text.h"
-#include "base/text_table.h"
+#include "launch/programs.h"
 
 namespace plumb {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/options/option_table.h"
+#include "launch/hosts/ask_hosts.h"
 #include "launch/hosts/screening.h"
-#include "launch/hosts/transport.h"
 #include "results/published/reference.h"
 
 namespace plumb {

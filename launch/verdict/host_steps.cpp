@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "base/text_table.h"
+#include "launch/programs.h"
 
 namespace plumb {
 namespace {

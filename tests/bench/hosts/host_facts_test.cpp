@@ -6,9 +6,9 @@
 #include <filesystem>
 
 #include "base/machine/nvml.h"
+#include "launch/hosts/ask_hosts.h"
 #include "launch/hosts/findings.h"
 #include "launch/hosts/name_lookup.h"
-#include "launch/hosts/transport.h"
 #include "tests/bench/expect_error.h"
 #include "tests/bench/run/fake_nvml.h"
 #include "tests/scratch_folder.h"
