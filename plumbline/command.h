@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/console/print.h"
-#include "base/options/command.h"
+#include "base/options/completions.h"
 #include "base/options/man_page.h"
 #include "results/analysis/analyze.h"
 

@@ -6,10 +6,19 @@
 #include <string>
 #include <vector>
 
-#include "base/options/command.h"
 #include "base/options/option_table.h"
 
 namespace plumb {
+
+// A command of a program that has several.
+struct Command {
+  std::string name, help;
+  // argv[0] is the command's name. Results go to stdout, messages to stderr. Returns the exit code; throws
+  // Error.
+  std::function<int(int argc, const char* const* argv)> run;
+  // For documents: of its options only names, texts and defaults may be looked at, set and get lead nowhere.
+  std::function<OptionTable()> table;
+};
 
 // A script that the shell, one of completion_shells(), sources. It calls `PROGRAM --complete LINE [WORD]` for
 // the words that fit. If no word fits, the shell offers file names. Throws Error(usage) for another shell.
