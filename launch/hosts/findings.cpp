@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "launch/host_names.h"
-#include "results/record/fields.h"
 
 namespace plumb {
 namespace {
@@ -278,10 +277,7 @@ std::vector<Note> find_faults(const std::vector<HostAnswer>& answers, bool has_m
     if (const std::size_t gpus = answer->facts.gpus.size(); gpus < expected_gpus)
       found.add("gpu-missing", answer->name,
                 {.what = fmt::format("{} where {} are expected", counted(gpus, "GPU"), expected_gpus)});
-  compare_names(answered, found);
-  check_reach(answered, found);
   compare_hosts(answered, found);
-  compare_clocks(answered, found);
   if (has_marker) check_sharing(answered, found);
   return std::move(found).take();
 }
@@ -304,26 +300,6 @@ std::string doctor_text(const DoctorReport& report) {
   return text + fmt::format("{}{} answered in {:.1f} s: {}\n", counted(report.hosts.size(), "host"),
                             answered == std::ssize(report.hosts) ? "" : fmt::format(", {}", answered),
                             report.seconds, counts.empty() ? "all well" : counts);
-}
-
-void HostAnswer::fields(auto& self, auto&& each) {
-  each("host", self.name), each("answered", self.answered);
-  each("seconds", self.seconds, Field{.about = "until its answer", .finite = true});
-  const auto of_clock = [&](double ClockOffset::*figure) {
-    return self.clock ? std::optional(*self.clock.*figure) : std::nullopt;
-  };
-  each("clock_offset_seconds", of_clock(&ClockOffset::seconds),
-       Field{.about = "ahead of the host that asked", .finite = true});
-  each("clock_uncertainty_seconds", of_clock(&ClockOffset::uncertainty),
-       Field{.about = "half of the round trip", .finite = true});
-  each("facts", fields::written(self.facts),
-       Field{.about = "as doctor --here prints them", .written = self.answered});
-}
-
-void DoctorReport::fields(auto& self, auto&& each) {
-  each("exit_code", static_cast<int>(self.exit_code()));
-  each("seconds", self.seconds, Field{.about = "of all answers together", .finite = true});
-  each("notes", self.notes), each("hosts", self.hosts);
 }
 
 const Document kDoctorDocument =

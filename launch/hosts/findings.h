@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "launch/hosts/host_facts.h"
+#include "results/record/fields.h"
 #include "results/record/note.h"
 
 namespace plumb {
@@ -57,7 +58,19 @@ struct HostAnswer {
   // By this host's look-up; nothing: it wasn't tried, or there was no time to.
   std::optional<std::vector<std::string>> addresses;
   bool look_up_was_late = false;
-  static void fields(auto& self, auto&& each);
+  static void fields(auto& self, auto&& each) {
+    each("host", self.name), each("answered", self.answered);
+    each("seconds", self.seconds, Field{.about = "until its answer", .finite = true});
+    const auto of_clock = [&](double ClockOffset::*figure) {
+      return self.clock ? std::optional(*self.clock.*figure) : std::nullopt;
+    };
+    each("clock_offset_seconds", of_clock(&ClockOffset::seconds),
+         Field{.about = "ahead of the host that asked", .finite = true});
+    each("clock_uncertainty_seconds", of_clock(&ClockOffset::uncertainty),
+         Field{.about = "half of the round trip", .finite = true});
+    each("facts", fields::written(self.facts),
+         Field{.about = "as doctor --here prints them", .written = self.answered});
+  }
 };
 
 // What one host's finding adds to its kind.
@@ -85,21 +98,7 @@ class HostNotes {
 };
 
 // What host_comparison.cpp adds: hosts that differ from the others, and in what.
-//
-// Program, libraries, Open MPI, processor, memory, GPUs, networks, limits and file systems. Findings name the
-// odd ones against the value that most hosts have, of two hosts the second; where no value has a majority all
-// are named.
 void compare_hosts(const std::vector<const HostAnswer*>& answers, HostNotes& found);
-
-// Hosts that others don't reach over the network, even where a login does.
-void check_reach(const std::vector<const HostAnswer*>& answers, HostNotes& found);
-
-// Clocks that differ from the median of the hosts, of one or two hosts from the clock of the host that asked.
-void compare_clocks(const std::vector<const HostAnswer*>& answers, HostNotes& found);
-
-// Names: without an address, that lead to loopback or to another host's address, that hosts resolve
-// differently, and two names of one host.
-void compare_names(const std::vector<const HostAnswer*>& answers, HostNotes& found);
 
 // What plumbline doctor reports.
 struct DoctorReport {
@@ -108,7 +107,11 @@ struct DoctorReport {
   double seconds = 0;  // of all answers together
   // ok without errors and warnings; regression (1) with warnings; unavailable with errors: a run can't start.
   ExitCode exit_code() const;
-  static void fields(auto& self, auto&& each);
+  static void fields(auto& self, auto&& each) {
+    each("exit_code", static_cast<int>(self.exit_code()));
+    each("seconds", self.seconds, Field{.about = "of all answers together", .finite = true});
+    each("notes", self.notes), each("hosts", self.hosts);
+  }
 };
 
 // `answers` isn't empty; `has_marker`: a marker was put into the log folder; `expected_gpus`: of every host.

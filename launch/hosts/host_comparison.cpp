@@ -128,6 +128,8 @@ std::vector<ComparedFact> compared_libraries(const Answers& answers) {
   return facts;
 }
 
+// Against the value that most hosts have, of two hosts the first one's; where no value has a majority all are
+// named.
 void name_odd_ones(const ComparedFact& fact, const Answers& answers, HostNotes& found) {
   Answers compared;
   std::vector<std::string> values;
@@ -248,34 +250,29 @@ void check_own_address(const HostAnswer& answer, HostNotes& found) {
             {.detail = fmt::format("{}, it has {}", answer.addresses->front(), fmt::join(own, " "))});
 }
 
-}  // namespace
-
-void compare_hosts(const Answers& answers, HostNotes& found) {
-  for (const ComparedFact& fact : compared_facts()) name_odd_ones(fact, answers, found);
-  for (const ComparedFact& fact : compared_programs(answers)) name_odd_ones(fact, answers, found);
-  for (const ComparedFact& fact : compared_libraries(answers)) name_odd_ones(fact, answers, found);
-  if (!answers.empty()) compare_memory(answers, found);
-  compare_links(answers, found);
-}
-
-void compare_clocks(const Answers& answers, HostNotes& found) {
-  std::vector<double> offsets;
-  for (const HostAnswer* answer : answers)
-    if (answer->clock) offsets.push_back(answer->clock->seconds);
-  const bool among_hosts = offsets.size() > 2;
-  const double usual = among_hosts ? median(offsets) : 0;
+// Names: without an address, that lead to loopback or to another host's address, that hosts resolve
+// differently, and two names of one host.
+void compare_names(const Answers& answers, HostNotes& found) {
+  std::map<std::string, const HostAnswer*> by_name;
+  for (const HostAnswer* answer : answers) by_name.emplace(answer->name, answer);
+  std::map<std::string, const HostAnswer*> machines;
   for (const HostAnswer* answer : answers) {
-    if (!answer->clock) continue;
-    const double ahead = answer->clock->seconds - usual;
-    if (std::abs(ahead) - answer->clock->uncertainty <= kClockSeconds) continue;
-    found.add("clock", answer->name,
-              {.what = fmt::format("clock is {} {}", ahead > 0 ? "ahead of" : "behind",
-                                   among_hosts ? "most hosts' clocks" : "the asking host's clock"),
-               .detail = fmt::format("{:.3f} s, give or take {:.3f} s", std::abs(ahead),
-                                     answer->clock->uncertainty)});
+    if (answer->addresses && answer->addresses->empty()) found.add("name-unknown", answer->name);
+    if (answer->look_up_was_late) found.add("name-slow", answer->name);
+    for (const auto& [name, seen] : answer->facts.names)
+      if (const auto named = by_name.find(name);
+          named != by_name.end() && named->second->addresses && !named->second->addresses->empty())
+        check_view(*answer, *named->second, seen, found);
+    check_own_address(*answer, found);
+    if (answer->facts.boot_id.empty()) continue;
+    const auto [first, is_new] = machines.try_emplace(answer->facts.boot_id + answer->facts.host, answer);
+    if (!is_new)
+      found.add("name-twice", answer->name,
+                {.what = fmt::format("is the same host as {}", first->second->name)});
   }
 }
 
+// Hosts that others don't reach over the network, even where a login does.
 void check_reach(const Answers& answers, HostNotes& found) {
   std::map<std::string, std::size_t> failures;  // by the name of the host that isn't reached
   // Hosts that gave no facts are told of already.
@@ -299,24 +296,35 @@ void check_reach(const Answers& answers, HostNotes& found) {
     }
 }
 
-void compare_names(const Answers& answers, HostNotes& found) {
-  std::map<std::string, const HostAnswer*> by_name;
-  for (const HostAnswer* answer : answers) by_name.emplace(answer->name, answer);
-  std::map<std::string, const HostAnswer*> machines;
+// Clocks that differ from the median of the hosts, of one or two hosts from the clock of the host that asked.
+void compare_clocks(const Answers& answers, HostNotes& found) {
+  std::vector<double> offsets;
+  for (const HostAnswer* answer : answers)
+    if (answer->clock) offsets.push_back(answer->clock->seconds);
+  const bool among_hosts = offsets.size() > 2;
+  const double usual = among_hosts ? median(offsets) : 0;
   for (const HostAnswer* answer : answers) {
-    if (answer->addresses && answer->addresses->empty()) found.add("name-unknown", answer->name);
-    if (answer->look_up_was_late) found.add("name-slow", answer->name);
-    for (const auto& [name, seen] : answer->facts.names)
-      if (const auto named = by_name.find(name);
-          named != by_name.end() && named->second->addresses && !named->second->addresses->empty())
-        check_view(*answer, *named->second, seen, found);
-    check_own_address(*answer, found);
-    if (answer->facts.boot_id.empty()) continue;
-    const auto [first, is_new] = machines.try_emplace(answer->facts.boot_id + answer->facts.host, answer);
-    if (!is_new)
-      found.add("name-twice", answer->name,
-                {.what = fmt::format("is the same host as {}", first->second->name)});
+    if (!answer->clock) continue;
+    const double ahead = answer->clock->seconds - usual;
+    if (std::abs(ahead) - answer->clock->uncertainty <= kClockSeconds) continue;
+    found.add("clock", answer->name,
+              {.what = fmt::format("clock is {} {}", ahead > 0 ? "ahead of" : "behind",
+                                   among_hosts ? "most hosts' clocks" : "the asking host's clock"),
+               .detail = fmt::format("{:.3f} s, give or take {:.3f} s", std::abs(ahead),
+                                     answer->clock->uncertainty)});
   }
+}
+
+}  // namespace
+
+void compare_hosts(const Answers& answers, HostNotes& found) {
+  compare_names(answers, found);
+  check_reach(answers, found);
+  for (const auto& facts : {compared_facts(), compared_programs(answers), compared_libraries(answers)})
+    for (const ComparedFact& fact : facts) name_odd_ones(fact, answers, found);
+  if (!answers.empty()) compare_memory(answers, found);
+  compare_links(answers, found);
+  compare_clocks(answers, found);
 }
 
 }  // namespace plumb
