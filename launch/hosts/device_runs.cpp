@@ -121,15 +121,6 @@ std::vector<ScreenedDevice> screened_devices(const std::vector<HostAnswer>& host
   return devices;
 }
 
-DeviceRuns::DeviceRuns(const ScreenWork& work, const std::vector<ReferenceSpeed>& references,
-                       const HostTransport& transport, const std::vector<HostAnswer>& hosts,
-                       std::size_t most_at_once)
-    : work_(work),
-      references_(references),
-      transport_(transport),
-      hosts_(hosts),
-      most_at_once_(most_at_once) {}
-
 void DeviceRuns::alone(std::vector<ScreenedDevice>& devices) {
   alone(devices, usable(devices));
 }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/options/option_table.h"
@@ -42,9 +43,13 @@ std::vector<ScreenedDevice> screened_devices(const std::vector<HostAnswer>& host
 
 class DeviceRuns {
  public:
-  // Whatever it is given must outlive it, except `transport`.
-  DeviceRuns(const ScreenWork& work, const std::vector<ReferenceSpeed>& references,
-             const HostTransport& transport, const std::vector<HostAnswer>& hosts, std::size_t most_at_once);
+  DeviceRuns(ScreenWork work, std::vector<ReferenceSpeed> references, HostTransport transport,
+             std::vector<HostAnswer> hosts, std::size_t most_at_once)
+      : work_(std::move(work)),
+        references_(std::move(references)),
+        transport_(std::move(transport)),
+        hosts_(std::move(hosts)),
+        most_at_once_(most_at_once) {}
 
   // Devices without a failure, one of each host at a time. A device that has a run alone keeps the faster
   // one.
@@ -62,10 +67,10 @@ class DeviceRuns {
   ScreenWork bits_work(int iterations) const;
   CommandWords command_for(ScreenWork work, const ScreenedDevice& device) const;
 
-  const ScreenWork& work_;
-  const std::vector<ReferenceSpeed>& references_;
-  const HostTransport transport_;
-  const std::vector<HostAnswer>& hosts_;
+  ScreenWork work_;
+  std::vector<ReferenceSpeed> references_;
+  HostTransport transport_;
+  std::vector<HostAnswer> hosts_;
   std::size_t most_at_once_;
   SignalWatch signals_;
 };

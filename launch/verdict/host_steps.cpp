@@ -100,13 +100,13 @@ int HostSteps::devices_per_host() const {
 }
 
 DeviceRuns HostSteps::runs(double run_seconds) {
-  good_ = good_answers();
-  busy_ = busy_hosts(good_);
-  devices = screened_devices(good_);
-  timed_work_ = work;
-  timed_work_.seconds = std::min(work.seconds, run_seconds);
+  const std::vector<HostAnswer> good = good_answers();
+  busy_ = busy_hosts(good);
+  devices = screened_devices(good);
+  ScreenWork timed_work = work;
+  timed_work.seconds = std::min(work.seconds, run_seconds);
   // Hosts on one machine would take CPUs from each other.
-  return {timed_work_, references_, transport, good_,
+  return {timed_work, references_, transport, good,
           busy_.on_one_machine > 1 ? 1 : static_cast<std::size_t>(host_arguments.most_at_once)};
 }
 

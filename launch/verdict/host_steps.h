@@ -56,9 +56,7 @@ struct HostSteps {
   std::vector<std::string> slow_hosts(const BusyHosts& busy) const;
 
   std::vector<ReferenceSpeed> references_;
-  std::vector<HostAnswer> good_;  // that have passed when their devices are judged
   BusyHosts busy_;
-  ScreenWork timed_work_;
 };
 
 }  // namespace plumb
