@@ -20,9 +20,8 @@
 #include "launch/programs.h"
 #include "launch/sweep/sweep.h"
 #include "launch/sweep/sweep_lock.h"
-#include "launch/verdict/accept_plan.h"
+#include "launch/verdict/acceptance.h"
 #include "launch/verdict/host_steps.h"
-#include "launch/verdict/scaling_checks.h"
 #include "plumbline/command.h"
 
 namespace plumb {

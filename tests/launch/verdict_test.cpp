@@ -5,9 +5,8 @@
 
 #include "launch/host_names.h"
 #include "launch/hosts/screening.h"
-#include "launch/verdict/accept_plan.h"
+#include "launch/verdict/acceptance.h"
 #include "launch/verdict/host_checks.h"
-#include "launch/verdict/scaling_checks.h"
 #include "tests/results/run_folder.h"
 #include "tests/scratch_folder.h"
 
