@@ -33,6 +33,17 @@ Error cannot_write(const Output& output, const std::string& what, int error_numb
                                     "make room and try again")};
 }
 
+// Returns 0 or the error number.
+int write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return written < 0 ? errno : ENOSPC;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
 // Creates the unfinished file of `path`. Returns 0 or the error number.
 int create_part(const fs::path& path, std::string& part, UniqueFd& descriptor) {
   std::uint64_t number = 0;
@@ -152,16 +163,6 @@ std::string replace_file(const fs::path& path, std::string_view text, OnDisk on_
   if (error == 0) return "";
   if (descriptor) ::unlink(part.c_str());
   return std::strerror(error);
-}
-
-int write_all(int descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return written < 0 ? errno : ENOSPC;
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return 0;
 }
 
 bool has_name(int descriptor, const std::string& path) {

@@ -88,9 +88,6 @@ void write_output(const Output& output, std::string_view text);
 std::string replace_file(const std::filesystem::path& path, std::string_view text,
                          OnDisk on_disk = OnDisk::now);
 
-// Writes all of `bytes`. Returns 0 or the error number.
-int write_all(int descriptor, std::string_view bytes);
-
 // Whether the open file still has that name: it may have been removed or moved, and another file have the
 // name.
 bool has_name(int descriptor, const std::string& path);

@@ -22,12 +22,12 @@ struct MemoryInfo {                                          // nvmlMemory_t
 };
 constexpr std::size_t kTextBytes = 96;  // NVML_DEVICE_NAME_V2_BUFFER_SIZE, the longest of its texts here
 
-// A function of the library, or none: then it answers nothing.
+// A function of the library; without either it answers nothing.
 template <typename... Arguments>
 class Function {
  public:
   Function(void* library, const char* name)
-      : call_(reinterpret_cast<Status (*)(Arguments...)>(dlsym(library, name))) {}
+      : call_(library ? reinterpret_cast<Status (*)(Arguments...)>(dlsym(library, name)) : nullptr) {}
   // The first of two names that is there.
   Function(void* library, const char* name, const char* older_name) : Function(library, name) {
     if (!call_) *this = Function(library, older_name);
@@ -75,31 +75,26 @@ struct Functions {
 };
 
 // NVML, from its start to its end.
-class Nvml {
- public:
-  explicit Nvml(LibraryHandle library)
-      : library_(std::move(library)), call_{library_.get()}, started_(call_.start()) {}
+struct Nvml {
+  explicit Nvml(const std::string& name)
+      : library(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)), call{library.get()}, started(call.start()) {}
   ~Nvml() {
-    if (started_) call_.stop();
+    if (started) call.stop();
   }
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  bool started() const { return started_; }
-  const Functions& call() const { return call_; }
-
-  // The text that a function of the library writes; empty if it doesn't.
-  template <typename... Arguments>
-  static std::string text_of(const Function<Arguments..., char*, unsigned>& function, Arguments... of) {
-    std::array<char, kTextBytes> text{};
-    return function(of..., text.data(), text.size() - 1) ? text.data() : "";
-  }
-
- private:
-  LibraryHandle library_;
-  Functions call_;
-  bool started_;
+  LibraryHandle library;
+  Functions call;
+  bool started;  // false: there is no such library or driver
 };
+
+// The text that a function of the library writes; empty if it doesn't.
+template <typename... Arguments>
+std::string text_of(const Function<Arguments..., char*, unsigned>& function, Arguments... of) {
+  std::array<char, kTextBytes> text{};
+  return function(of..., text.data(), text.size() - 1) ? text.data() : "";
+}
 
 NvmlReading read_gpu(const Functions& call, Gpu gpu) {
   NvmlReading reading;
@@ -114,8 +109,8 @@ NvmlReading read_gpu(const Functions& call, Gpu gpu) {
 }
 
 NvmlGpuState state_of(const Functions& call, Gpu gpu) {
-  NvmlGpuState state{.name = Nvml::text_of<Gpu>(call.name, gpu),
-                     .uuid = Nvml::text_of<Gpu>(call.uuid, gpu),
+  NvmlGpuState state{.name = text_of<Gpu>(call.name, gpu),
+                     .uuid = text_of<Gpu>(call.uuid, gpu),
                      .reading = read_gpu(call, gpu)};
   MemoryInfo memory;
   if (call.memory(gpu, &memory)) {
@@ -173,20 +168,18 @@ bool is_throttled(std::uint64_t reasons) {
 }
 
 std::optional<NvmlGpu> open_nvml_gpu(const std::string& id, const std::string& library) {
-  LibraryHandle handle(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL));
-  if (!handle) return std::nullopt;
-  const auto nvml = std::make_shared<const Nvml>(std::move(handle));
-  const Functions& call = nvml->call();
+  const auto nvml = std::make_shared<const Nvml>(library);
+  const Functions& call = nvml->call;
   Gpu found = nullptr;
   const bool answers =
-      nvml->started() && (call.by_uuid(id.c_str(), &found) || call.by_pci_bus_id(id.c_str(), &found));
+      nvml->started && (call.by_uuid(id.c_str(), &found) || call.by_pci_bus_id(id.c_str(), &found));
   if (!answers || !found) return std::nullopt;
-  NvmlGpu gpu{.name = Nvml::text_of<Gpu>(call.name, found),
-              .driver_version = Nvml::text_of<>(call.driver_version),
-              .read = [nvml, found] { return read_gpu(nvml->call(), found); },
+  NvmlGpu gpu{.name = text_of<Gpu>(call.name, found),
+              .driver_version = text_of<>(call.driver_version),
+              .read = [nvml, found] { return read_gpu(nvml->call, found); },
               .energy_millijoules = [nvml, found]() -> std::optional<std::uint64_t> {
                 unsigned long long millijoules = 0;
-                if (!nvml->call().energy(found, &millijoules)) return std::nullopt;
+                if (!nvml->call.energy(found, &millijoules)) return std::nullopt;
                 return millijoules;
               }};
   if (unsigned mhz = 0; call.highest_clock(found, kSmClock, &mhz)) gpu.highest_sm_clock_mhz = mhz;
@@ -194,12 +187,10 @@ std::optional<NvmlGpu> open_nvml_gpu(const std::string& id, const std::string& l
 }
 
 std::optional<NvmlSystem> nvml_system(const std::string& library) {
-  LibraryHandle handle(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL));
-  if (!handle) return std::nullopt;
-  const Nvml nvml(std::move(handle));
-  if (!nvml.started()) return std::nullopt;
-  const Functions& call = nvml.call();
-  NvmlSystem system{.driver_version = Nvml::text_of<>(call.driver_version)};
+  const Nvml nvml(library);
+  if (!nvml.started) return std::nullopt;
+  const Functions& call = nvml.call;
+  NvmlSystem system{.driver_version = text_of<>(call.driver_version)};
   int version = 0;
   if (call.cuda_version(&version)) system.cuda_version = version;
   unsigned count = 0;
