@@ -81,6 +81,7 @@ void check_host_layout(const SweepLauncher& launcher, int nodes, int devices_per
                        const std::vector<std::string>& program) {
   constexpr double kPatienceSeconds = 120;
   std::vector<std::string> words = hosts_words(launcher, nodes, devices_per_node);
+  words.front() = find_launch_run();
   words.emplace_back("--print");
   words.insert(words.end(), program.begin(), program.end());
   const CommandEnd end = end_of(words, kPatienceSeconds);
@@ -89,8 +90,8 @@ void check_host_layout(const SweepLauncher& launcher, int nodes, int devices_per
   if (end.code == static_cast<int>(ExitCode::usage) || end.code == static_cast<int>(ExitCode::bad_data))
     throw Error(ExitCode::usage, sentence);
   throw Error(ExitCode::unavailable,
-              "{} does not work (exit code {}): {}; correct that, then start the sweep again",
-              launcher.command, end.code, sentence.empty() ? "it said nothing" : sentence);
+              "{} does not work (exit code {}): {}; correct that, then start the sweep again", words.front(),
+              end.code, sentence.empty() ? "it said nothing" : sentence);
 }
 
 }  // namespace plumb

@@ -102,21 +102,12 @@ ReportOptions options_of(const ReportArguments& arguments) {
   return options;
 }
 
-std::string text_of(const ReportArguments& arguments, const ReportData& data) {
-  return arguments.format == ReportFormat::markdown ? report_markdown(data) : html_page(data);
-}
-
 History history_of(const ReportArguments& arguments, const LoadedSamples& samples) {
   const ReportOptions report = options_of(arguments);
   HistoryOptions options{.title = report.title, .made_by = report.made_by, .created = report.created};
   options.criteria.max_regression = arguments.max_regression;
   if (arguments.baseline_last) options.baseline_last = static_cast<std::size_t>(*arguments.baseline_last);
   return collect_history(samples, options);
-}
-
-std::string text_of(const ReportArguments& arguments, const History& history) {
-  if (arguments.format == ReportFormat::json) return json_text(history_json(history));
-  return history_page(history);
 }
 
 void check_formats(const ReportArguments& arguments) {
@@ -144,7 +135,8 @@ LoadedSamples samples_of(const ReportArguments& arguments) {
 
 void write_report(const ReportArguments& arguments, const LoadedSamples& samples) {
   const ReportData data = collect_report(samples, options_of(arguments));
-  write_output(arguments.output, text_of(arguments, data));
+  write_output(arguments.output,
+               arguments.format == ReportFormat::markdown ? report_markdown(data) : html_page(data));
   // The files of `samples` come first there, and are told with their flaws.
   const auto of_runs = data.left_out.begin() + static_cast<std::ptrdiff_t>(samples.bad.size());
   std::vector<std::string> notes = samples.notes;
@@ -155,7 +147,9 @@ void write_report(const ReportArguments& arguments, const LoadedSamples& samples
 }
 
 void write_history(const ReportArguments& arguments, const LoadedSamples& samples) {
-  write_output(arguments.output, text_of(arguments, history_of(arguments, samples)));
+  const History history = history_of(arguments, samples);
+  write_output(arguments.output, arguments.format == ReportFormat::json ? json_text(history_json(history))
+                                                                        : history_page(history));
   print_messages(samples.notes, samples.bad, arguments.verbose);
 }
 

@@ -181,17 +181,8 @@ int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepId
 
 int sweep_command(const SweepArguments& arguments) {
   const std::string text = read_sweep_file(arguments.file);
-  const auto with_script = [&](SweepLauncher launcher) {
-    if (launcher.hosts) launcher.command = find_launch_run();
-    return launcher;
-  };
-  SweepPlan plan =
-      read_sweep_plan(text, arguments.file, check_options,
-                      [&](const SweepLauncher& launcher, int nodes, int devices_per_node,
-                          const std::vector<std::string>& program) {
-                        check_host_layout(with_script(launcher), nodes, devices_per_node, program);
-                      });
-  plan.launcher = with_script(plan.launcher);
+  SweepPlan plan = read_sweep_plan(text, arguments.file, check_options, check_host_layout);
+  if (plan.launcher.hosts) plan.launcher.command = find_launch_run();
   if (plan.launcher.programs.empty())
     plan.launcher.programs = fs::path(engine_program(plan.groups.front().program)).parent_path();
   const fs::path name = fs::path(arguments.file).stem();
