@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/options/option_table.h"
@@ -26,15 +25,11 @@ struct ManPage {
   std::vector<ManSection> sections;  // behind the options
 };
 
-// Roff of section 1 for man(7), UTF-8, with EXIT STATUS and ENVIRONMENT after the page's own sections.
+// Roff of section 1 for man(7), UTF-8, with EXIT STATUS and ENVIRONMENT, which are tables of docs/reference,
+// after the page's own sections.
 std::string man_page(const ManPage& page, const std::string& version);
 
 // The section that names other pages: "plumbline(1), mpirun(1)".
 ManSection see_also(const std::string& others);
-
-// Exit codes of base/error.h and their meanings, as docs/reference/exit-codes.md lists them.
-const std::vector<std::pair<std::string, std::string>>& exit_code_texts();
-// Environment variables of the programs' own, with their effect.
-const std::vector<std::pair<std::string, std::string>>& variable_texts();
 
 }  // namespace plumb
