@@ -1,4 +1,4 @@
-// A sweep file: TOML, whose unknown keys are refused. sweep_plan.h explains its keys.
+// A sweep file: TOML, whose unknown keys are refused. docs/how-to/launching.md explains its keys.
 #pragma once
 
 #include <cstdint>

@@ -1,36 +1,5 @@
 // The runs of a sweep that a TOML file describes, in the order in which they are started. Pure data.
-//
-//   [sweep]
-//   repetitions = 7              # of every case, 1 to 99; 7 and 5 are what published medians are taken over
-//   seed = 1                     # of the order
-//   retries = 2                  # more attempts of a run that failed
-//   timeout_minutes = 30         # a run that takes longer is ended, and counts as failed; 240 by itself
-//
-//   [launcher]                   # "mpirun --bind-to none -np 4 bench_resnet50 …"
-//   command = "mpirun"
-//   arguments = ["--bind-to", "none"]
-//   ranks_option = "-np"         # what comes before the number of processes
-//   programs = "/opt/plumbline/bin"   # folder of the programs; where it is left out, that of plumbline
-//
-//   [launcher]                   # over hosts: "launch/run -H node[1-4] --nodes 4 --devices 8 bench_…"
-//   hosts = "node[1-4]"          # or hostfile = "hosts", of lines "node1 slots=8"; with neither, and the
-//                                # command "launch/run": the hosts of the Slurm job
-//   command = "mpirun"           # mpirun, srun, or launch/run, which chooses
-//   arguments = []               # passed on to mpirun or srun
-//
-//   [[case]]
-//   name = "mpi"                 # tells cases apart that differ in options only
-//   model = "resnet50"           # or r50, r100, y1: ArcFace over that backbone
-//   nodes = [1, 2, 4]            # 1 where it is left out. The fewest nodes run every number of devices,
-//                                # more nodes the most of them: 1n1g, 1n2g, 1n4g, 1n8g, 2n8g, 4n8g
-//   devices_per_node = [1, 2, 4, 8]
-//   batch_sizes = [128]          # per device
-//   precisions = ["fp32", "fp16"]
-//   iterations = 120             # left out: the program's own
-//   warmup = 20
-//   options = { lr = 0.01, comm = "mpi", no-overlap = true }   # of the program, without dashes
-//
-// [[case]] must be there, with model, devices_per_node, batch_sizes and precisions.
+// The keys of such a file: docs/how-to/launching.md.
 #pragma once
 
 #include <cstdint>
