@@ -81,8 +81,7 @@ HostList read_host_file(const std::filesystem::path& file) {
 }
 
 std::string host_list_text(std::span<const std::string> hosts) {
-  std::vector<NumberedName> names;
-  for (const std::string& host : hosts) names.push_back(numbered(host));
+  const std::vector<NumberedName> names = mapped(hosts, numbered);
   std::string text;
   for (std::size_t i = 0; i < names.size();) {
     const NumberedName& first = names[i];

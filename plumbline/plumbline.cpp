@@ -49,12 +49,10 @@ int run(int argc, char** argv) {
     plumb::print_text(plumb::completions(shell, "plumbline"));
     return 0;
   }
-  std::vector<std::string> names;
-  for (const Command& command : plumb::plumbline_commands()) {
+  for (const Command& command : plumb::plumbline_commands())
     if (command.name == name) return command.run(argc - 1, argv + 1);
-    names.push_back(command.name);
-  }
-  const std::string near = plumb::nearest_name(name, names);
+  const std::string near =
+      plumb::nearest_name(name, plumb::mapped(plumb::plumbline_commands(), &Command::name));
   throw plumb::Error(plumb::ExitCode::usage,
                      name.empty()
                          ? "expected a command; see plumbline --help"

@@ -126,21 +126,19 @@ HostTransport transport_of(const HostArguments& arguments, const std::string& us
       throw Error(ExitCode::usage, "--ssh srun asks hosts as the user who calls it; leave '{}@' out", user);
     transport.agent.insert(transport.agent.end(), {"-l", user});
   }
-  for (const InterfaceAddress& one : addresses_of_this_host().addresses)
-    transport.own_addresses.push_back(one.address);
+  transport.own_addresses = mapped(addresses_of_this_host().addresses, &InterfaceAddress::address);
   return transport;
 }
 
-CommandWords words_on(const HostTransport& transport, const std::string& host,
-                      const std::vector<std::string>& host_addresses, const CommandWords& command) {
+CommandWords words_on(const HostTransport& transport, const HostAnswer& host, const CommandWords& command) {
   const bool is_this =
-      transport.agent.empty() || host == "localhost" ||
-      std::ranges::any_of(host_addresses, [&](const std::string& address) {
-        return is_loopback(address) || std::ranges::count(transport.own_addresses, address) > 0;
-      });
+      transport.agent.empty() || host.name == "localhost" ||
+      (host.addresses && std::ranges::any_of(*host.addresses, [&](const std::string& address) {
+         return is_loopback(address) || std::ranges::count(transport.own_addresses, address) > 0;
+       }));
   if (is_this) return command;
   CommandWords words = transport.agent;
-  words.push_back(host);
+  words.push_back(host.name);
   for (const std::string& word : command) words.push_back(is_srun(words) ? word : shell_text({word}));
   return words;
 }
@@ -189,8 +187,7 @@ std::vector<HostAnswer> ask_hosts(const std::vector<std::string>& hosts, const H
     if (found != addresses.end()) answers[i].addresses = found->second;
     HostQuestions own = questions;
     own.names = names_for(hosts, hosts[i]);
-    commands.push_back(words_on(
-        transport, hosts[i], answers[i].addresses.value_or(std::vector<std::string>{}), fact_command(own)));
+    commands.push_back(words_on(transport, answers[i], fact_command(own)));
   }
   const std::vector<CommandEnd> ends =
       run_side_by_side(commands,

@@ -39,8 +39,7 @@ HostTransport transport_of(const HostArguments& arguments, const std::string& us
 
 // The words that run `command` on `host`, quoted for the shell that ssh starts there; this host and srun
 // start none.
-CommandWords words_on(const HostTransport& transport, const std::string& host,
-                      const std::vector<std::string>& host_addresses, const CommandWords& command);
+CommandWords words_on(const HostTransport& transport, const HostAnswer& host, const CommandWords& command);
 
 // What a command printed, from its first "{" on: a login may print something before.
 std::string_view json_in(std::string_view said);

@@ -179,8 +179,7 @@ ScreenWork DeviceRuns::bits_work(int iterations) const {
 
 void DeviceRuns::run(const ScreenWork& work, std::vector<ScreenedDevice>& devices,
                      const std::vector<std::size_t>& indices, std::size_t at_once, const Keep& keep) {
-  std::vector<CommandWords> commands;
-  for (const std::size_t i : indices) commands.push_back(command_for(work, devices[i]));
+  const auto commands = mapped(indices, [&](std::size_t i) { return command_for(work, devices[i]); });
   const auto ends = run_side_by_side(
       commands, {.most_at_once = at_once, .timeout_seconds = work.run_timeout_seconds + kTransportSeconds},
       signals_);
@@ -211,8 +210,7 @@ CommandWords DeviceRuns::command_for(ScreenWork work, const ScreenedDevice& devi
     work.options.insert(work.options.begin(), step.begin(), step.end());
   }
   const auto host = std::ranges::find(hosts_, device.host, &HostAnswer::name);
-  return words_on(transport_, device.host, host->addresses.value_or(std::vector<std::string>{}),
-                  training_words(work, device.gpu));
+  return words_on(transport_, *host, training_words(work, device.gpu));
 }
 
 }  // namespace plumb

@@ -164,9 +164,8 @@ void name_odd_ones(const ComparedFact& fact, const Answers& answers, HostNotes& 
 }
 
 void compare_memory(const Answers& answers, HostNotes& found) {
-  std::vector<double> values;
-  for (const HostAnswer* answer : answers) values.push_back(answer->facts.memory_bytes);
-  const double usual = median(values);
+  const double usual =
+      median(mapped(answers, [](const HostAnswer* answer) { return answer->facts.memory_bytes; }));
   for (const HostAnswer* answer : answers)
     if (const double own = answer->facts.memory_bytes;
         answers.size() > 2 && std::abs(own - usual) > kMemoryShare * usual)

@@ -54,8 +54,9 @@ std::map<std::string, std::string> unreached_hosts(
 
 std::map<std::string, std::vector<std::string>> look_up_names(const std::vector<std::string>& names,
                                                               double seconds, const SignalWatch& signals) {
-  std::vector<CommandWords> commands;
-  for (const std::string& name : names) commands.push_back({"getent", "ahosts", name});
+  const auto commands = mapped(names, [](const std::string& name) {
+    return CommandWords{"getent", "ahosts", name};
+  });
   const auto ends =
       run_side_by_side(commands, {.most_at_once = kMostAtOnce, .timeout_seconds = seconds}, signals);
   std::map<std::string, std::vector<std::string>> found;

@@ -111,11 +111,9 @@ void CaseTable::check(const ObjectReader& reader) const {
     if (!std::isalnum(static_cast<unsigned char>(letter)) && letter != '-' && letter != '.')
       reader.fail("name", "expected letters, digits, '-' and '.', as it becomes part of file names");
   if (name.starts_with('.')) reader.fail("name", "expected no '.' at its begin");
-  if (find_model(model) == nullptr) {
-    std::vector<std::string> models;
-    for (const Model& one : model_catalogue()) models.emplace_back(one.name);
-    reader.fail("model", fmt::format("expected one of {}", fmt::join(models, ", ")));
-  }
+  if (find_model(model) == nullptr)
+    reader.fail("model",
+                fmt::format("expected one of {}", fmt::join(mapped(model_catalogue(), &Model::name), ", ")));
   check_list(reader, "nodes", nodes);
   check_list(reader, "devices_per_node", devices_per_node);
   check_list(reader, "batch_sizes", batch_sizes);

@@ -22,12 +22,6 @@ std::string cannot_tell_text(double limit) {
       percent_text(limit));
 }
 
-std::vector<std::string> hosts_of(const std::vector<HostAnswer>& answers) {
-  std::vector<std::string> hosts;
-  for (const HostAnswer& answer : answers) hosts.push_back(answer.name);
-  return hosts;
-}
-
 bool contains(const std::vector<std::string>& list, const std::string& item) {
   return std::ranges::find(list, item) != list.end();
 }
@@ -248,7 +242,7 @@ Check failed_link(const SlowLink& slow, const std::vector<std::string>& hosts, c
 }  // namespace
 
 void add_facts(Verdict& verdict, const std::vector<HostAnswer>& answers, const Expectation* expectation) {
-  std::vector<std::string> good = hosts_of(answers);
+  std::vector<std::string> good = mapped(answers, &HostAnswer::name);
   std::string warnings;
   const int gpus = expectation == nullptr ? 0 : expectation->devices_per_host;
   for (const Note& note : find_faults(answers, false, static_cast<std::size_t>(gpus))) {
@@ -273,7 +267,7 @@ BusyHosts busy_hosts(const std::vector<HostAnswer>& answers) {
     if (!answer.facts.boot_id.empty())
       busy.on_one_machine = std::max(busy.on_one_machine, ++names_of[answer.facts.boot_id]);
   if (busy.on_one_machine > 1) {
-    busy.names = hosts_of(answers);
+    busy.names = mapped(answers, &HostAnswer::name);
     return busy;
   }
   std::set<std::string> names;
@@ -352,8 +346,7 @@ void add_links(Verdict& verdict, const Links& links, const std::optional<Expecte
                const BusyHosts& busy) {
   constexpr const char* kOthers = "the other hosts";
   if (expected) verdict.expected_link = expected->bytes_per_second;
-  std::vector<std::string> hosts;
-  for (const LinkHost& host : links.hosts) hosts.push_back(host.name);
+  const std::vector<std::string> hosts = mapped(links.hosts, &LinkHost::name);
   std::vector<std::string> good = hosts;
   for (SlowLink& slow :
        find_slow(links, {.expected_bytes_per_second = expected ? std::optional(expected->bytes_per_second)

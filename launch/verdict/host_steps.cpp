@@ -166,8 +166,7 @@ void HostSteps::judge_insides(double patience_seconds) {
   for (const HostAnswer& answer : good_answers()) {
     if (!has_usable_gpus(answer) || answer.facts.gpus.size() < 2) continue;
     hosts.push_back(answer.name);
-    commands.push_back(words_on(transport, answer.name, answer.addresses.value_or(std::vector<std::string>()),
-                                allreduce_words(answer)));
+    commands.push_back(words_on(transport, answer, allreduce_words(answer)));
   }
   if (hosts.empty()) return;
   show("an allreduce within each host");

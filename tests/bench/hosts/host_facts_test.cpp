@@ -149,13 +149,17 @@ TEST(Findings, HaveDifferentCodesInOrderAndTexts) {
 }
 
 TEST(HostTransport, WordsAreQuotedForTheOtherHostsShellOnly) {
+  using Addresses = std::vector<std::string>;
   const HostTransport transport{.agent = {"ssh", "-p", "22"}, .own_addresses = {"10.0.0.1"}};
-  EXPECT_EQ(words_on(transport, "n2", {"10.0.0.2"}, {"a b", "$(x)", "-c"}),
+  EXPECT_EQ(words_on(transport, {.name = "n2", .addresses = Addresses{"10.0.0.2"}}, {"a b", "$(x)", "-c"}),
             (CommandWords{"ssh", "-p", "22", "n2", "'a b'", "'$(x)'", "-c"}));
-  EXPECT_EQ(words_on(transport, "n1", {"10.0.0.1"}, {"a b"}), CommandWords{"a b"})
+  EXPECT_EQ(words_on(transport, {.name = "n1", .addresses = Addresses{"10.0.0.1"}}, {"a b"}),
+            CommandWords{"a b"})
       << "this host needs no agent";
-  EXPECT_EQ(words_on(transport, "localhost", {}, {"a"}), CommandWords{"a"});
-  EXPECT_EQ(words_on(transport, "n1", {"127.0.1.1"}, {"a"}), CommandWords{"a"}) << "as Debian names itself";
+  EXPECT_EQ(words_on(transport, {.name = "localhost"}, {"a"}), CommandWords{"a"});
+  EXPECT_EQ(words_on(transport, {.name = "n1", .addresses = Addresses{"127.0.1.1"}}, {"a"}),
+            CommandWords{"a"})
+      << "as Debian names itself";
 }
 
 TEST(HostTransport, AUserIsToldToTheAgent) {
