@@ -20,14 +20,8 @@
 #
 # Exit codes: 0 done, 64 usage, 69 no programs or no PyTorch, 73 the folder exists; else that of the run that failed, or
 # of plumbline compare.
-set -Eeuo pipefail
-trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
+. "${BASH_SOURCE[0]%/*}/prelude.sh"
 root=$(cd "$(dirname "$0")/.." && pwd)
-
-give_up() {
-  echo "compare_peers.sh: $2" >&2
-  exit "$1"
-}
 
 model=resnet50 device='' bs='' precision=fp32 rounds=5 peers=eager,compiled ranks=1 iters='' warmup='' lr=0.001
 image_size='' classes='' threads='' programs='' python=python3 output=peer_comparison

@@ -3,14 +3,7 @@
 # PyPI wheels into FOLDER, whichever python3 is there: nvidia/cudnn/include/cudnn.h becomes FOLDER/include/cudnn.h. Says
 # nothing and touches nothing if FOLDER holds just that already. pip's own configuration decides where wheels come from.
 # Exit codes: 0 all there, 64 usage, 69 could not be fetched, 72 python3 has no pip; FOLDER is as it was unless 0.
-set -Eeuo pipefail
-trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
-
-# give_up CODE SENTENCE
-give_up() {
-  echo "fetch_wheels.sh: $2" >&2
-  exit "$1"
-}
+. "${BASH_SOURCE[0]%/*}/prelude.sh"
 
 [ $# -ge 3 ] ||
   give_up 64 "expected FOLDER, \"DIRECTORY…\" and at least one \"NAME==VERSION SHA256\", got $# argument(s)"

@@ -3,8 +3,7 @@
 # headers for GPUs that they lack, from PyPI into build/fetched (or $PLUMB_FETCHED). With PLUMB_TEST_PACKAGES set, also
 # what only tests use. Takes no arguments, says nothing when nothing is missing. Why each is wanted: docs/reference/dependencies.md.
 # Exit codes: 0 all there, or all but what only GPU parts or single tests want; 64 usage; 69 can't install.
-set -Eeuo pipefail
-trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
+. "${BASH_SOURCE[0]%/*}/prelude.sh"
 
 apt_packages=(
   cmake g++ libboost-dev libcli11-dev libdnnl-dev libgtest-dev libjpeg-dev libjpeg-turbo-progs libjs-chart.js
@@ -39,11 +38,6 @@ nvml_header=("nvidia-nvml-dev==13.5.37 7394fcbefa9ba537e8238cbb1caa4cd2db6bbfbff
 python_test_packages=(
   "prometheus-client==0.26.0 fa93d06737aa02bacd05794768508bb97d2fbee28cb3bca04eaae92f0ca953d6"
 )
-
-give_up() {
-  printf 'install_deps.sh: %s\n' "$@" >&2
-  exit 69
-}
 
 # Leaves in `manager` who installs packages here: apt, dnf or nobody; in the others what that means.
 choose_manager() {
@@ -92,20 +86,20 @@ install() {
 
 install_packages() {
   if [ -z "$manager" ]; then
-    give_up "neither apt nor dnf is on this machine, so nothing was installed." \
+    give_up 69 "neither apt nor dnf is on this machine, so nothing was installed." \
       "Install by hand what these Debian packages hold: ${apt_packages[*]}." \
       "Then go on with: cmake --preset release && cmake --build --preset release && ctest --preset release"
   fi
   missing_of "${packages[@]}"
   [ ${#missing[@]} -gt 0 ] || return 0
   if ! may_install; then
-    give_up "packages are missing and only root may install them. Ask for, or run as root:" \
+    give_up 69 "packages are missing and only root may install them. Ask for, or run as root:" \
       "  $installer install ${missing[*]}" \
       "then start this again."
   fi
   if ! install "${missing[@]}"; then
     tail -n 20 "$report" >&2
-    give_up "$installer could not install ${missing[*]}." \
+    give_up 69 "$installer could not install ${missing[*]}." \
       "Check the network and the package sources (what $manager said stands above), then start this again."
   fi
   [ "$manager" != dnf ] || tell_of_fedora
@@ -156,10 +150,7 @@ fetch_headers() {
     echo "install_deps.sh: going on without NVML's header: doctor will not know NVLink and PCIe of GPUs" >&2
 }
 
-if [ $# -ne 0 ]; then
-  echo "install_deps.sh: takes no arguments, got '$1'" >&2
-  exit 64
-fi
+[ $# -eq 0 ] || give_up 64 "takes no arguments, got '$1'"
 launch=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
 fetched=${PLUMB_FETCHED:-${launch%/*}/build/fetched}
 report=$(mktemp)

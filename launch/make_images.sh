@@ -2,8 +2,7 @@
 # make_images.sh FOLDER [WIDTH HEIGHT GRAIN]: a small image folder to try the input pipeline on, 4 classes of 12 JPEG
 # files of colored waves, 128 x 96 pixels, or of another size with grain of so many gray levels, which makes files as
 # large as those of photos. Does nothing if FOLDER is there. Needs cjpeg (Debian's libjpeg-turbo-progs).
-set -Eeuo pipefail
-trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
+. "${BASH_SOURCE[0]%/*}/prelude.sh"
 
 if [ $# -ne 1 ] && [ $# -ne 4 ]; then
   echo "usage: make_images.sh FOLDER [WIDTH HEIGHT GRAIN]" >&2
@@ -11,10 +10,8 @@ if [ $# -ne 1 ] && [ $# -ne 4 ]; then
 fi
 folder=$1 width=${2:-128} height=${3:-96} grain=${4:-0}
 [ ! -e "$folder" ] || exit 0
-if ! command -v cjpeg >/dev/null; then
-  echo "make_images.sh: cjpeg is not on this machine; install libjpeg-turbo-progs (launch/install_deps.sh does)" >&2
-  exit 69
-fi
+command -v cjpeg >/dev/null ||
+  give_up 69 "cjpeg is not on this machine; install libjpeg-turbo-progs (launch/install_deps.sh does)"
 
 # wave CLASS IMAGE: a picture in the text form of the PPM format.
 wave() {

@@ -3,18 +3,11 @@
 # ResNet-50 for a few iterations on 1 and on 2 ranks, on JPEG files and on synthetic data, then ArcFace with
 # MobileFaceNet on the same files packed as RecordIO. Takes no arguments; may be run again at any time, each run
 # has its own folder under build/quickstart.
-set -Eeuo pipefail
-trap 'echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2' ERR
+. "${BASH_SOURCE[0]%/*}/prelude.sh"
 
-if [ $# -ne 0 ]; then
-  echo "quickstart.sh: takes no arguments, got '$1'" >&2
-  exit 64
-fi
+[ $# -eq 0 ] || give_up 64 "takes no arguments, got '$1'"
 cd "$(dirname "$0")/.."
-if [ ! -f CMakePresets.json ]; then
-  echo "quickstart.sh: $PWD has no sources; start it in a clone of the repository" >&2
-  exit 69
-fi
+[ -f CMakePresets.json ] || give_up 69 "$PWD has no sources; start it in a clone of the repository"
 
 iterations=30
 warmup=5

@@ -10,7 +10,7 @@ back=$scratch/back # what came back
 kept=$tree/results/measured/nvidia_h100_80gb_hbm3
 mkdir -p "$tree/launch" "$tree/tests" "$tree/results" "$back" "$scratch/temporary"
 export TMPDIR=$scratch/temporary
-cp "$sources/launch/keep_runs.sh" "$tree/launch"
+cp "$sources"/launch/{keep_runs,prelude}.sh "$tree/launch"
 cp -r "$sources/tests/gpu" "$tree/tests"
 
 # made_call NAME RUN…: NAME.tgz of a call with these runs, as of an H100, and what lies in its folder already.
