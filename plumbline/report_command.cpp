@@ -1,8 +1,5 @@
 // `plumbline report`: measured runs as one page.
-#include <spdlog/fmt/chrono.h>
-
 #include <algorithm>
-#include <ctime>
 #include <filesystem>
 #include <iterator>
 #include <optional>
@@ -90,7 +87,7 @@ ReportOptions options_of(const ReportArguments& arguments) {
   ReportOptions options{.title = arguments.title,
                         .made_by = fmt::format("plumbline {} ({})", build.at("version").get<std::string>(),
                                                build.at("commit").get<std::string>()),
-                        .created = fmt::format("{:%Y-%m-%d %H:%M UTC}", fmt::gmtime(std::time(nullptr))),
+                        .created = utc_now("%Y-%m-%d %H:%M UTC"),
                         .links = links_of(arguments)};
   if (const std::string file = file_in_folders(arguments.paths, kVerdictFile); !file.empty()) {
     options.verdict = read_verdict(file);

@@ -8,9 +8,7 @@
 
 namespace plumb {
 
-// The columns of a table: kWidestTable, at least kNarrowestTable.
 inline constexpr std::size_t kNarrowestTable = 40, kWidestTable = 80;
-
 // The columns of a table on this terminal: 80, fewer where it is narrower.
 std::size_t table_columns(const Terminal& terminal);
 
