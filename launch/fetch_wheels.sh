@@ -24,28 +24,19 @@ echo "fetch_wheels.sh: fetching ${pins[*]%% *} into $folder" >&2
 for pin in "${pins[@]}"; do echo "${pin%% *} --hash=sha256:${pin##* }"; done >"$work/requirements.txt"
 platforms=()
 for libc in 2_28 2_27 2_17 2_12 2_5; do platforms+=(--platform "manylinux_${libc}_x86_64"); done
-if ! python3 -m pip download --quiet --no-deps --require-hashes --retries 1 --timeout 30 --only-binary :all: \
+if ! python3 -m pip install --quiet --no-deps --no-compile --require-hashes --retries 1 --timeout 30 --only-binary :all: \
   --python-version 3.11 --implementation cp --abi cp311 "${platforms[@]}" \
-  --dest "$work/wheels" --requirement "$work/requirements.txt" >"$work/report" 2>&1; then
+  --target "$work/packages" --requirement "$work/requirements.txt" >"$work/report" 2>&1; then
   tail -n 3 "$work/report" >&2
   give_up 69 "pip could not fetch ${pins[*]%% *} (see above); check the network and pip's index"
 fi
 
-python3 - "$work" "$directories" <<'END'
-import pathlib, re, sys, zipfile
-
-work, directories = pathlib.Path(sys.argv[1]), sys.argv[2].split()
-for wheel in sorted(work.glob("wheels/*.whl")):
-    with zipfile.ZipFile(wheel) as files:
-        for name in files.namelist():
-            path = re.sub(r"^nvidia/[^/]+/", "", name)
-            if name.endswith("/") or ".." in path or not any(path.startswith(d + "/") for d in directories):
-                continue
-            target = work / "unpacked" / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(files.read(name))
-            target.chmod(0o755 if target.parent.name == "bin" else 0o644)
-END
+for package in "$work/packages" "$work"/packages/nvidia/*; do
+  for directory in $directories; do
+    mkdir -p "$work/unpacked/$directory"
+    [ ! -d "$package/$directory" ] || cp -r "$package/$directory/." "$work/unpacked/$directory"
+  done
+done
 printf '%s\n' "$contents" >"$work/unpacked/fetched.txt"
 rm -rf "$folder"
 mv "$work/unpacked" "$folder"
