@@ -16,7 +16,7 @@ Runner::Runner(const Program& program, Device& device, Communicator* communicato
       tickets_(program.instructions.size()),
       in_flight_(program.instructions.size(), false),
       end_stamped_(program.instructions.size(), false) {
-  const auto dependencies = cross_lane_dependencies(program);
+  const auto dependencies = HappensBefore(program).waits();
   std::vector<bool> signals(program.instructions.size(), false);
   for (const std::vector<InstructionId>& before : dependencies)
     for (InstructionId id : before) signals[id] = true;

@@ -48,7 +48,7 @@ std::string text_of(const std::string& title, const Program& before,
   for (BufferId id = 0; id < program.buffers.size(); ++id)
     if (program.buffers[id].role == Role::gradient || id >= before.buffers.size())
       text += line_of(program, id) + "\n";
-  const std::vector<std::vector<InstructionId>> waits = cross_lane_dependencies(program);
+  const std::vector<std::vector<InstructionId>> waits = HappensBefore(program).waits();
   for (InstructionId id = 0; id < program.instructions.size(); ++id) {
     std::string after;
     for (const InstructionId wait : waits[id]) after += ", after " + program.instructions[wait].name;

@@ -27,7 +27,7 @@ TEST(Dependencies, WaitsAreAtMostOnePerOtherLaneAndNoneIsSuperfluous) {
   for (unsigned seed = 0; seed < 400; ++seed) {
     const Program program = random_program(seed);
     const auto order = brute_force_order(program);
-    const Waits waits = cross_lane_dependencies(program);
+    const Waits waits = HappensBefore(program).waits();
     auto by_waits = std::vector(order.size(), std::vector<bool>(order.size(), false));
     for (InstructionId instruction = 0; instruction < program.instructions.size(); ++instruction) {
       std::vector<InstructionId> before = waits[instruction];
