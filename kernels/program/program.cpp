@@ -56,16 +56,16 @@ std::string_view name_of(Phase phase) {
   return name_in({"input", "forward", "backward", "reduce", "update"}, phase);
 }
 
-std::string_view name_of(const Operation& operation) {
+std::string_view Instruction::kind() const {
   return std::visit([]<typename T>(const T&) { return T::kName; }, operation);
 }
 
-std::vector<BufferUse> uses_of(const Operation& operation) {
+std::vector<BufferUse> Instruction::uses() const {
   std::vector<BufferUse> uses;
   std::visit(
-      [&](const auto& instruction) {
-        for_each_operand(instruction, [&](std::string_view name, const auto& operand) {
-          uses.push_back({operand.buffer, operand.access(), name});
+      [&](const auto& one) {
+        for_each_operand(one, [&](std::string_view called, const auto& operand) {
+          uses.push_back({operand.buffer, operand.access(), called});
         });
       },
       operation);

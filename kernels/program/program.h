@@ -19,7 +19,6 @@
 #include "kernels/program/instructions/gradients.h"
 #include "kernels/program/instructions/layers.h"
 #include "kernels/program/instructions/margin_loss.h"
-#include "kernels/program/layout.h"
 
 namespace plumb {
 
@@ -80,11 +79,6 @@ using Operation =
                  MarginFeatureProducts, MarginWeightGradient, MarginFeaturesBackward, Accumulate, Cast,
                  Collective, FindOverflow, Update, UpdateRows, AdvanceState, Recorded>;
 
-// E.g. "conv_forward".
-std::string_view name_of(const Operation& operation);
-// In the instruction's operand order.
-std::vector<BufferUse> uses_of(const Operation& operation);
-
 // Multiply-accumulates and minimum memory traffic in bytes, for the roofline.
 struct Work {
   double macs = 0;
@@ -114,8 +108,12 @@ struct Instruction {
   std::optional<double> tuned_seconds;  // time of `engine` running alone, if measured
   ComputeFn run;  // empty until bound, and for instructions of the runner or communicator
 
-  std::string_view kind() const { return name_of(operation); }
-  std::vector<BufferUse> uses() const { return uses_of(operation); }
+  std::string_view kind() const;        // "conv_forward"
+  std::vector<BufferUse> uses() const;  // in the order of the operation's operands
+  template <typename... Operations>
+  bool is_one_of() const {
+    return (std::holds_alternative<Operations>(operation) || ...);
+  }
   // Null if the operation has another type.
   template <typename T>
   const T* as() const {

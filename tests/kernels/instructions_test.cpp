@@ -30,7 +30,7 @@ static_assert(!std::is_convertible_v<Read, Write> && !std::is_convertible_v<Writ
 
 std::vector<std::string> listed(const Operation& operation) {
   std::vector<std::string> text;
-  for (const BufferUse& use : uses_of(operation)) {
+  for (const BufferUse& use : Instruction{.operation = operation}.uses()) {
     const char* access = use.access == Access::read ? " r " : use.access == Access::write ? " w " : " rw ";
     text.push_back(std::string(use.operand) + access + std::to_string(use.buffer));
   }
@@ -135,7 +135,7 @@ void expect_all_are_listed() {
     EXPECT_TRUE(names.insert(name).second) << T::kName << ": " << name;
   });
   EXPECT_EQ(bytes, sizeof(T)) << T::kName;
-  EXPECT_EQ(uses_of(instruction).size(), places.size()) << T::kName;
+  EXPECT_EQ(Instruction{.operation = instruction}.uses().size(), places.size()) << T::kName;
 }
 
 template <typename... T>

@@ -11,7 +11,7 @@
 
 #include "kernels/cuda/own/element_types.h"
 #include "kernels/cuda/plan/blocks.h"
-#include "kernels/program/layout.h"
+#include "kernels/program/instructions/dtype.h"
 
 namespace plumb::cuda {
 

@@ -10,7 +10,6 @@
 #include "kernels/cuda/plan/state.h"
 #include "kernels/program/instructions/batch.h"
 #include "kernels/program/instructions/dtype.h"
-#include "kernels/program/layout.h"
 #include "models/graph.h"
 
 namespace plumb::cuda {

@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "kernels/cuda/plan/blocks.h"
-#include "kernels/program/layout.h"
+#include "kernels/program/instructions/dtype.h"
 #include "models/graph.h"
 
 namespace plumb::cuda {

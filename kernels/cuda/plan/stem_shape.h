@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/plan/blocks.h"
-#include "kernels/program/layout.h"
+#include "kernels/program/instructions/dtype.h"
 #include "models/graph.h"
 
 namespace plumb::cuda {

@@ -1,3 +1,4 @@
+// Types and order of tensors' elements. Plain C++.
 #pragma once
 
 #include <cstddef>
@@ -13,5 +14,13 @@ constexpr std::size_t bytes_of(DType dtype) {
 }
 
 std::string_view name_of(DType dtype);
+
+// A GPU's activations [n, h, w, c] and convolution weights [out, kh, kw, in], or [n, c, h, w] and [out, in,
+// kh, kw].
+enum class TensorLayout { nhwc, nchw };
+
+constexpr std::string_view name_of(TensorLayout layout) {
+  return layout == TensorLayout::nhwc ? "nhwc" : "nchw";
+}
 
 }  // namespace plumb
