@@ -50,10 +50,54 @@ struct InstructionTime {
 // Part of the Error(internal) message when a vendor library doesn't support an instruction.
 inline constexpr std::string_view kNoEngine = " has no engine for ";
 
-// Transfers of whole tensors between host and device, in the public dims (row-major fp32).
-class TensorAccess {
+// Staging of device buffers through page-locked host memory.
+class HostStaging {
  public:
-  virtual ~TensorAccess() = default;
+  virtual ~HostStaging() = default;
+  // Page-locked; freed with its last owner.
+  virtual std::shared_ptr<std::byte> allocate_pinned(std::size_t bytes) = 0;
+  // Enqueues on `lane`.
+  virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes, Lane lane) = 0;
+  // The end of the work enqueued on `lane` so far, and whether that work has run; neither waits.
+  virtual std::size_t mark(Lane lane) = 0;
+  virtual bool reached(std::size_t mark) = 0;
+};
+
+// One iteration as one graph launch.
+class StepCapture {
+ public:
+  virtual ~StepCapture() = default;
+  // Records the work that `enqueue` puts on the compute and communication lanes without running it.
+  virtual void capture(const std::function<void()>& enqueue) = 0;
+  // Runs it. Host-side effects of `enqueue` are not replayed.
+  virtual void replay() = 0;
+  // Call before destroying a communicator that the capture uses, also while handling a failure.
+  virtual void drop_capture() noexcept = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const DeviceLimits& limits() const = 0;
+  virtual std::string description() const = 0;  // one line for people: model, threads or driver
+  // The GPU's UUID as driver and NVML write it ("GPU-" and five groups of hex digits); empty on a CPU.
+  virtual std::string unique_id() const { return {}; }
+
+  // Finds the engines and fused patterns that train the Graph fastest. Call before prepare(): apply_tuning()
+  // copies the result into Instruction::engine. Empty if the device has no choices. Throws Error(internal)
+  // that names the engine if one makes the device unusable.
+  virtual Tuning tune(const Graph& /*graph*/, const UpdateRule& /*rule*/, const DescribeOptions& /*options*/,
+                      const TuningOptions& /*how*/) {
+    return {};
+  }
+  // First half of binding: chooses implementations and layouts, and raises the bytes of buffers and
+  // workspaces to their real sizes. Allocates no memory of the plan. Throws Error(internal) with kNoEngine.
+  virtual void prepare(const Graph& graph, const UpdateRule& rule, Program& program) = 0;
+  // Second half: allocates the arena and gives every instruction its callable. Throws Error(out_of_memory).
+  virtual void bind(Program& program, const MemoryPlan& plan) = 0;
+
+  // Transfers of whole tensors between host and device, in the public dims (row-major fp32).
+
   // Sets the master of Graph::parameters[p] and all copies on the device.
   virtual void write_parameter(ParameterId parameter, std::span<const float> values) = 0;
   // The same for some rows of class centers, of which whole ones may not fit into host memory.
@@ -73,13 +117,10 @@ class TensorAccess {
   virtual void write_state(const StepState& state) = 0;
   // `iteration` must have ended and be one of the last kMetricsKept.
   virtual IterationMetrics metrics(std::uint64_t iteration) const = 0;
-};
 
-// Ordering between lanes. On an asynchronous device (cuda), callables, stage_batch() and collectives only
-// enqueue on their lane. The defaults are those of a synchronous device (cpu).
-class LaneOrder {
- public:
-  virtual ~LaneOrder() = default;
+  // Ordering between lanes. On an asynchronous device (cuda), callables, stage_batch() and collectives only
+  // enqueue on their lane. The defaults are those of a synchronous device (cpu).
+
   // Marks `instruction` as done once everything enqueued on `lane` so far has run.
   virtual void signal(InstructionId /*instruction*/, Lane /*lane*/) {}
   // Work enqueued on `lane` after this call waits for `instruction`.
@@ -88,12 +129,9 @@ class LaneOrder {
   virtual void* queue(Lane /*lane*/) { return nullptr; }
   // Blocks the host until all lanes are idle.
   virtual void synchronize() {}
-};
 
-// Seconds on the device's own clock.
-class DeviceClock {
- public:
-  virtual ~DeviceClock() = default;
+  // Seconds on the device's own clock.
+
   // Waits until all work has ended, then sets the clock to 0.
   virtual void start_clock() = 0;
   // Call once all work of an iteration is enqueued; the next iteration's work runs after it.
@@ -107,53 +145,6 @@ class DeviceClock {
   virtual std::vector<InstructionTime> step_times() = 0;
   // Stamps the start or end of a wait of the compute lane (IterationMetrics). Works inside captures.
   virtual void stamp_wait(Wait /*what*/, bool /*after*/) {}
-};
-
-// Staging of device buffers through page-locked host memory.
-class HostStaging {
- public:
-  virtual ~HostStaging() = default;
-  // Page-locked; freed with its last owner.
-  virtual std::shared_ptr<std::byte> allocate_pinned(std::size_t bytes) = 0;
-  // Enqueues on `lane`.
-  virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes, Lane lane) = 0;
-  // The end of the work enqueued on `lane` so far, and whether that work has run; neither waits.
-  virtual std::size_t mark(Lane lane) = 0;
-  virtual bool reached(std::size_t mark) = 0;
-};
-
-// One iteration as one graph launch.
-class StepCapture {
- public:
-  virtual ~StepCapture() = default;
-  // Records the work that `enqueue` puts on the compute, weights and communication lanes without running it.
-  // The weights lane rejoins: the update, or a collective before it, waits for that lane's last gradient.
-  virtual void capture(const std::function<void()>& enqueue) = 0;
-  // Runs it. Host-side effects of `enqueue` are not replayed.
-  virtual void replay() = 0;
-  // Call before destroying a communicator that the capture uses, also while handling a failure.
-  virtual void drop_capture() noexcept = 0;
-};
-
-class Device : public TensorAccess, public LaneOrder, public DeviceClock {
- public:
-  virtual const DeviceLimits& limits() const = 0;
-  virtual std::string description() const = 0;  // one line for people: model, threads or driver
-  // The GPU's UUID as driver and NVML write it ("GPU-" and five groups of hex digits); empty on a CPU.
-  virtual std::string unique_id() const { return {}; }
-
-  // Finds the engines and fused patterns that train the Graph fastest. Call before prepare(): apply_tuning()
-  // copies the result into Instruction::engine. Empty if the device has no choices. Throws Error(internal)
-  // that names the engine if one makes the device unusable.
-  virtual Tuning tune(const Graph& /*graph*/, const UpdateRule& /*rule*/, const DescribeOptions& /*options*/,
-                      const TuningOptions& /*how*/) {
-    return {};
-  }
-  // First half of binding: chooses implementations and layouts, and raises the bytes of buffers and
-  // workspaces to their real sizes. Allocates no memory of the plan. Throws Error(internal) with kNoEngine.
-  virtual void prepare(const Graph& graph, const UpdateRule& rule, Program& program) = 0;
-  // Second half: allocates the arena and gives every instruction its callable. Throws Error(out_of_memory).
-  virtual void bind(Program& program, const MemoryPlan& plan) = 0;
 
   // First byte of a buffer in the arena, for collectives.
   virtual std::byte* data(BufferId buffer) = 0;

@@ -1,22 +1,24 @@
 // A program's instructions as a device prepared them, until they are bound to memory.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <stdexcept>
 #include <string>
 
+#include "kernels/program/memory_plan.h"
 #include "kernels/program/program.h"
 
 namespace plumb {
 
-// Binder: called with the device's arena, it returns Instruction::run; null where the device has nothing to
-// run. Binders are kept by Instruction::name, because later passes insert instructions.
-template <typename Binder>
+// Binders are null where the device has nothing to run. They are kept by Instruction::name, because later
+// passes insert instructions.
 class PreparedInstructions {
  public:
-  // Prepares all instructions, in order. `prepare(Instruction&)` may set its workspace.
-  template <typename Prepare>
-  void prepare(Program& program, Prepare prepare) {
+  using Prepare = std::function<Binder(Instruction&)>;  // may set the workspace
+
+  // Prepares all instructions, in order.
+  void prepare(Program& program, const Prepare& prepare) {
     binders_.clear();
     for (Instruction& instruction : program.instructions)
       if (!binders_.emplace(instruction.name, prepare(instruction)).second)
@@ -24,8 +26,7 @@ class PreparedInstructions {
   }
 
   // Prepares those that later passes added. They must not need workspace that the memory plan lacks.
-  template <typename Prepare>
-  void prepare_added(Program& program, Prepare prepare) {
+  void prepare_added(Program& program, const Prepare& prepare) {
     for (Instruction& instruction : program.instructions) {
       if (binders_.contains(instruction.name)) continue;
       const std::size_t planned = instruction.workspace_bytes;
@@ -35,8 +36,7 @@ class PreparedInstructions {
     }
   }
 
-  template <typename Arena>
-  void bind(Program& program, Arena& arena) const {
+  void bind(Program& program, const Arena& arena) const {
     for (Instruction& instruction : program.instructions)
       if (const Binder& bind_instruction = binders_.at(instruction.name))
         instruction.run = bind_instruction(arena);

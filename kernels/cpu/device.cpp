@@ -254,7 +254,7 @@ class CpuDevice final : public Device {
   UpdateRule rule_;
   Tensors tensors_;
   std::vector<std::optional<dnnl::memory::desc>> layouts_;
-  PreparedInstructions<Binder> prepared_;
+  PreparedInstructions prepared_;
   MemoryPlan plan_;
   bool holds_bf16_images_ = false;
   ArenaMemory memory_;

@@ -1,6 +1,5 @@
-// Turns the instructions of a Program into launches. Preparing picks plans and workspaces; finishing attaches
-// addresses once the arena is allocated. Every callable enqueues its work and returns: on the compute stream,
-// or on the weights stream for a convolution's weight gradient, if that stream exists.
+// Turns the instructions of a Program into launches. Preparing picks plans and workspaces; a Binder attaches
+// addresses once the arena is allocated. Every callable enqueues its work on the compute stream and returns.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -104,8 +103,7 @@ NormBackward backward_of(const auto& norm, const Arena& arena, float* coefficien
 Binder prepare_instruction(Context& context, Instruction& instruction);
 
 // One overload per instruction; a missing one doesn't compile.
-Binder prepare_conv(Context& context, Instruction& instruction);       // by a library's engine
-Binder prepare_depthwise(Context& context, Instruction& instruction);  // groups = channels
+Binder prepare_conv(Context& context, Instruction& instruction);  // by a library's engine
 Binder prepare_block_end(Context& context, Instruction& instruction,
                          const ConvBackwardData& conv);  // with a mask
 Binder prepare(Context& context, Instruction& instruction, const BatchNormStatistics& norm);

@@ -41,7 +41,7 @@ Binder prepare_products(Context& context, Instruction& instruction, const BlockE
                                      .out = dtype,
                                      .bias = true,
                                      .adds = true,
-                                     .mask = ProductMask::makes}};
+                                     .makes_mask = true}};
   if (end.shortcut_in)
     problems.push_back({.m = shape.pixels,
                         .n = shape.outputs,
@@ -154,7 +154,6 @@ Binder prepare(Context& context, Instruction& instruction, const SamplePixels& s
   const Conv& conv = context.op<Conv>(instruction);
   const Shape &in = context.graph.values[conv.in].shape, &out = context.graph.values[conv.out].shape;
   const NormPartition partition = partition_norm(pixels_of(out), in.c);
-  instruction.workspace_bytes = norm_partials_bytes(partition, 1);
   const DType dtype = context.dtype(sample.in);
   return launching(context, [=, stride = conv.stride, tf32 = context.is_tf32(dtype)](const Arena& arena,
                                                                                      cudaStream_t stream) {
@@ -223,10 +222,9 @@ Binder prepare(Context& context, Instruction& instruction, const BlockEndForward
   });
 }
 
-Binder prepare(Context& context, Instruction& instruction, const MaskedGradient& gradient) {
+Binder prepare(Context& context, Instruction&, const MaskedGradient& gradient) {
   const std::vector<std::int64_t>& dims = context.buffer(gradient.d_out).dims;  // n, c, h, w
   const NormPartition partition = partition_norm(dims.at(0) * dims.at(2) * dims.at(3), dims.at(1));
-  instruction.workspace_bytes = norm_partials_bytes(partition, 1);
   const bool is_sampled = gradient.second_d_out && context.buffer(*gradient.second_d_out).dims != dims;
   const PixelGrid grid{static_cast<int>(dims.at(2)), static_cast<int>(dims.at(3)), is_sampled ? 1 : 0};
   const DType dtype = context.dtype(gradient.d_out);

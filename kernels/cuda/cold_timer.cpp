@@ -1,5 +1,4 @@
-// Times GPU work as in a training step: with operands in main memory, not in the L2 cache. Also
-// fills operands with the numbers that it computes with.
+// How instruction_tuner.h times GPU work, and the numbers that operands hold meanwhile.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

@@ -1,7 +1,6 @@
 // Convolution instructions: the engine's problem and the operands of each.
 #include "kernels/cuda/vendors/conv.h"
 
-#include <algorithm>
 #include <array>
 
 #include "base/error.h"
@@ -21,33 +20,6 @@ constexpr std::array<std::string_view, 4> kPassNames{ConvForward::kName, ConvBac
 std::int64_t held_channels(const Buffer& buffer, const Shape& shape) {
   const auto pixels = static_cast<std::size_t>(shape.n * shape.h * shape.w);
   return static_cast<std::int64_t>(buffer.bytes / (pixels * bytes_of(buffer.dtype)));
-}
-
-// Sets the pass-specific fields; returns the buffer of the convolution's input or its gradient.
-BufferId set_pass(ConvProblem& problem, const ConvForward& conv, const Program& program) {
-  problem.fusion = {.normalizes_input = conv.scale_shift.has_value(),
-                    .gathers_statistics = conv.sums.has_value()};
-  if (conv.scale_shift) problem.scale_shift_dtype = program.buffers[*conv.scale_shift].dtype;
-  return conv.in;
-}
-BufferId set_pass(ConvProblem& problem, const ConvBackwardData& conv, const Program&) {
-  if (conv.relu_mask) return kNone;  // by our own kernel (block_end.h)
-  problem.pass = ConvPass::backward_data;
-  return conv.d_in;
-}
-BufferId set_pass(ConvProblem& problem, const ConvBackwardWeights& conv, const Program& program) {
-  problem.pass = ConvPass::backward_weights;
-  problem.fusion.normalizes_input = conv.scale_shift.has_value();
-  if (conv.scale_shift) problem.scale_shift_dtype = program.buffers[*conv.scale_shift].dtype;
-  return conv.in;
-}
-BufferId set_pass(ConvProblem& problem, const ConvNormBackwardData& conv, const Program&) {
-  problem.pass = ConvPass::norm_backward_data;
-  return conv.norm_in;
-}
-// Not a convolution.
-BufferId set_pass(ConvProblem&, const auto&, const Program&) {
-  return kNone;
 }
 
 }  // namespace
@@ -76,14 +48,6 @@ bool is_stem(const ConvProblem& p) {
   return is_pass && p.layout == TensorLayout::nhwc && p.dtype != DType::f32 && p.c == kStemChannels &&
          p.w % 2 == 0 && p.out_c == kStemOutputs && p.kernel == kStemKernel && p.stride == kStemStride &&
          p.padding == kStemPadding && p.groups == 1 && !p.fusion.normalizes_input;
-}
-
-void ConvCandidates::insert(std::size_t before, std::vector<ConvPlan> plans) {
-  auto at = engines.begin() + static_cast<std::ptrdiff_t>(std::min(before, engines.size()));
-  for (ConvPlan& plan : plans) {
-    std::string engine = plan.engine;
-    at = 1 + engines.insert(at, {std::move(engine), [own = std::move(plan)](std::string&) { return own; }});
-  }
 }
 
 std::shared_ptr<const ConvPlan> ConvEngine::plan(const ConvProblem& problem, std::size_t workspace_limit,
@@ -123,12 +87,29 @@ std::optional<ConvProblem> conv_problem(const Graph& graph, const Program& progr
                       .groups = op->groups,
                       .layout = program.layout.value_or(TensorLayout::nhwc),
                       .allow_tf32 = program.allow_tf32};
-  const BufferId input_id = std::visit(
-      [&](const auto& operation) { return set_pass(problem, operation, program); }, instruction.operation);
-  if (input_id == kNone) return std::nullopt;
-  const Buffer& input = program.buffers[input_id];
-  problem.c = held_channels(input, in);
-  problem.dtype = input.dtype;
+  BufferId input = kNone;  // the convolution's input, or its gradient
+  std::optional<Read> scale_shift;
+  if (const auto* forward = instruction.as<ConvForward>()) {
+    input = forward->in;
+    scale_shift = forward->scale_shift;
+    problem.fusion.gathers_statistics = forward->sums.has_value();
+  } else if (const auto* weights = instruction.as<ConvBackwardWeights>()) {
+    problem.pass = ConvPass::backward_weights;
+    input = weights->in;
+    scale_shift = weights->scale_shift;
+  } else if (const auto* norm = instruction.as<ConvNormBackwardData>()) {
+    problem.pass = ConvPass::norm_backward_data;
+    input = norm->norm_in;
+  } else if (const auto* data = instruction.as<ConvBackwardData>(); data && !data->relu_mask) {
+    problem.pass = ConvPass::backward_data;
+    input = data->d_in;
+  } else {  // not a convolution, or by our own kernel (block_end.h)
+    return std::nullopt;
+  }
+  problem.fusion.normalizes_input = scale_shift.has_value();
+  if (scale_shift) problem.scale_shift_dtype = program.buffers[*scale_shift].dtype;
+  problem.c = held_channels(program.buffers[input], in);
+  problem.dtype = program.buffers[input].dtype;
   return problem;
 }
 

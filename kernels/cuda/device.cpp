@@ -13,7 +13,6 @@
 #include "kernels/cuda/plan/gpu_choice.h"
 #include "kernels/cuda/runtime/lanes.h"
 #include "kernels/cuda/runtime/runtime.h"
-#include "kernels/cuda/runtime/select_gpu.h"
 #include "kernels/cuda/tensor_layout.h"
 #include "kernels/cuda/tuning_cache.h"
 #include "kernels/prepared_instructions.h"
@@ -34,11 +33,12 @@ void require_grid_for(std::int64_t images) {
 class CudaDevice final : public Device, HostStaging, StepCapture {
  public:
   explicit CudaDevice(const DeviceOptions& options)
-      : gpu_(select_gpu(options)),
+      : gpu_(select_gpu(options.local_rank)),
         limits_(limits_of(gpu_.properties)),
         deterministic_(options.deterministic),
         products_(make_gemm_engine()),
-        convolutions_(make_convolutions()),
+        convolutions_(with_other_candidates(make_conv_engine({.deterministic = deterministic_}), products_,
+                                            gpu_.properties.multiprocessors)),
         records_(cuda::allocate_pinned(kMetricsKept * sizeof(IterationRecord))) {
     std::memset(records_.get(), 0, kMetricsKept * sizeof(IterationRecord));
   }
@@ -50,11 +50,10 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   Tuning tune(const Graph& graph, const UpdateRule& rule, const DescribeOptions& options,
               const TuningOptions& how) override {
     require_grid_for(graph.batch());
-    std::optional<TuningCache> cache;
-    if (how.time_engines) cache.emplace(tuning_cache_folder(), tuning_environment());
-    InstructionTuner tuner(engines(), graph, rule, how, cache ? &*cache : nullptr);
-    Tuning tuning = tune_instructions(tuner, graph, options, limits_, how);
-    if (cache) tuning.remarks.insert(tuning.remarks.end(), cache->remarks().begin(), cache->remarks().end());
+    TuningCache cache(how.time_engines ? tuning_cache_folder() : "", tuning_environment());
+    InstructionTuner tuner(engines(), graph, rule, how, cache);
+    Tuning tuning = tuner.tune(options, limits_);
+    tuning.remarks = cache.remarks();
     return tuning;
   }
 
@@ -228,12 +227,6 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   cudaStream_t compute() const { return lanes_.stream(Lane::compute); }
   IterationRecord* records() const { return reinterpret_cast<IterationRecord*>(records_.get()); }
 
-  ConvEngine make_convolutions() const {
-    return with_stem_kernels(
-        with_matrix_products(make_conv_engine({.deterministic = deterministic_}), products_),
-        gpu_.properties.multiprocessors);
-  }
-
   // Everything that the times depend on.
   std::string tuning_environment() const {
     return fmt::format("{}, {}, own kernels {}{}", gpu_.properties.name, convolutions_.library,
@@ -307,7 +300,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   UpdateRule rule_;
   Tensors tensors_;
   TensorLayout layout_ = TensorLayout::nhwc;
-  PreparedInstructions<Binder> prepared_;
+  PreparedInstructions prepared_;
   std::vector<Buffer> buffers_;
   MemoryPlan plan_;
   DeviceMemory memory_;
@@ -324,8 +317,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
 std::vector<std::string> library_versions(bool load) {
   int runtime = 0;  // 13020: 13.2
   cudaRuntimeGetVersion(&runtime);
-  std::vector<std::string> versions{fmt::format("CUDA {}.{}", runtime / 1000, runtime % 1000 / 10),
-                                    conv_library()};
+  std::vector<std::string> versions{"CUDA " + version_text(runtime), conv_library()};
   if (has_gemm_library(load)) versions.push_back(gemm_library());
   return versions;
 }

@@ -1,6 +1,7 @@
 #include "kernels/cuda/instruction_tuner.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <limits>
 #include <utility>
@@ -8,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "kernels/cuda/plan/storage.h"
 
 namespace plumb::cuda {
 namespace {
@@ -20,29 +22,14 @@ constexpr std::size_t kMinEngines = 3;
 constexpr std::size_t kRoomAlignment = 256;
 constexpr const char* kNoRoom = "no memory was left to try it";
 
-bool completes_gradient(const Instruction& instruction) {
-  const auto* conv = instruction.as<ConvBackwardData>();
-  return conv && conv->relu_mask;
-}
-
 // Own kernels whose work a fused engine may do.
 bool competes_with_fusion(const Instruction& instruction) {
-  return instruction.as<BatchNormStatistics>() || instruction.as<BatchNormFinalize>() ||
-         instruction.as<BatchNormApply>() || instruction.as<BatchNormBackward>() ||
-         instruction.as<BatchNormPairBackward>() || instruction.as<BatchNormBackwardApply>() ||
-         instruction.as<SamplePixels>() || instruction.as<ChannelProducts>() ||
-         instruction.as<ProductNormStatistics>() || instruction.as<BlockEndForward>() ||
-         instruction.as<MaskedGradient>() || instruction.as<ProductNormBackward>() ||
-         instruction.as<BlockEndBackwardData>() || instruction.as<Accumulate>() ||
-         completes_gradient(instruction);
-}
-
-// A library's products, which it may not have or not within the workspace; plain instructions do the same.
-bool is_by_products(const Instruction& instruction) {
-  const auto* forward = instruction.as<BlockEndForward>();
-  const auto* data = instruction.as<BlockEndBackwardData>();
-  return instruction.as<ChannelProducts>() || (forward && forward->by_products) ||
-         (data && data->by_products);
+  const auto* conv = instruction.as<ConvBackwardData>();
+  return (conv && conv->relu_mask) ||
+         instruction.is_one_of<BatchNormStatistics, BatchNormFinalize, BatchNormApply, BatchNormBackward,
+                               BatchNormPairBackward, BatchNormBackwardApply, SamplePixels, ChannelProducts,
+                               ProductNormStatistics, BlockEndForward, MaskedGradient, ProductNormBackward,
+                               BlockEndBackwardData, Accumulate>();
 }
 
 // "norm_apply f16 256x64x56x56, f32 2x64, …", in NCHW "norm_apply nchw f32 …". Operands that are read and
@@ -76,15 +63,54 @@ std::pair<bool, double> rank_of(const EngineTrial& trial) {
 }  // namespace
 
 InstructionTuner::InstructionTuner(const Engines& device, const Graph& graph, const UpdateRule& rule,
-                                   const TuningOptions& how, TuningCache* cache)
-    : device_(device), graph_(graph), rule_(rule), time_engines_(how.time_engines), cache_(cache) {
-  if (time_engines_) timer_.emplace(device.stream);
+                                   const TuningOptions& how, TuningCache& cache)
+    : device_(device), graph_(graph), rule_(rule), how_(how), cache_(cache) {
+  if (how_.time_engines) timer_.emplace(device.stream);
+}
+
+Tuning InstructionTuner::tune(const DescribeOptions& options, const DeviceLimits& limits) {
+  try_all(options, limits);
+  const auto cost_of = [&](const Program& program, const Instruction& instruction) -> InstructionCost {
+    const std::vector<EngineTrial>& trials = trials_of(program, instruction);
+    if (trials.empty()) return {};
+    return {.seconds = trials.front().seconds.value_or(0), .failure = trials.front().failure};
+  };
+  Tuning tuning;
+  DescribeOptions chosen = options;
+  chosen.plain = tuning.plain = choose_fusion(graph_, options, limits, cost_of);
+  const Program program = cuda::describe(graph_, chosen, limits);
+  for (const Instruction& instruction : program.instructions) {
+    const std::vector<EngineTrial>& trials = trials_of(program, instruction);
+    if (!trials.empty() && trials.front().failure.empty())
+      tuning.instructions[instruction.name] = {trials.front().engine, trials.front().seconds,
+                                               problem_of(program, instruction)};
+  }
+  tuning.trials = trials_;
+  return tuning;
+}
+
+// Each problem once, in the order of the Programs.
+void InstructionTuner::try_all(const DescribeOptions& options, const DeviceLimits& limits) {
+  DescribeOptions unfused = options;
+  unfused.fuse = false;
+  const std::array programs{cuda::describe(graph_, options, limits), cuda::describe(graph_, unfused, limits)};
+  std::vector<Work> works;
+  for (const Program& program : programs)
+    for (const Instruction& instruction : program.instructions) {
+      std::string problem = problem_of(program, instruction);
+      if (!problem.empty() && std::ranges::find(works, problem, &Work::problem) == works.end())
+        works.push_back({program, instruction, std::move(problem)});
+    }
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    trials_of(works[i].program, works[i].instruction);
+    if (how_.progress) how_.progress(i + 1, works.size());
+  }
 }
 
 std::string InstructionTuner::problem_of(const Program& program, const Instruction& instruction) const {
   if (const std::optional<ConvProblem> problem = conv_problem(graph_, program, instruction))
-    return time_engines_ || is_fused(*problem) ? cuda::text_of(*problem) : "";
-  const bool is_tried = time_engines_ ? competes_with_fusion(instruction) : is_by_products(instruction);
+    return how_.time_engines || is_fused(*problem) ? cuda::text_of(*problem) : "";
+  const bool is_tried = how_.time_engines ? competes_with_fusion(instruction) : is_by_products(instruction);
   return is_tried ? text_of(program, instruction) : "";
 }
 
@@ -98,26 +124,9 @@ const std::vector<EngineTrial>& InstructionTuner::trials_of(const Program& progr
   const Work work{program, instruction, problem};
   if (!conv_problem(graph_, program, instruction))
     found->second = {try_own_kernel(work)};
-  else if (const auto* known = remembered(work))
-    found->second = *known;
   else
     found->second = try_convolution(work);
   return found->second;
-}
-
-InstructionCost InstructionTuner::cost_of(const Program& program, const Instruction& instruction) {
-  const std::vector<EngineTrial>& trials = trials_of(program, instruction);
-  if (trials.empty()) return {};
-  return {.seconds = trials.front().seconds.value_or(0), .failure = trials.front().failure};
-}
-
-const std::vector<EngineTrial>* InstructionTuner::remembered(const Work& work) {
-  const std::vector<EngineTrial>* known = cache_ ? cache_->find(work.problem) : nullptr;
-  if (!known || !known->front().seconds) return nullptr;  // what failed is tried again
-  const auto listed = device_.convolutions.candidates(
-      conv_problem(graph_, work.program, work.instruction).value(), work.instruction.workspace_bytes);
-  const bool is_there = std::ranges::count(listed.engines, known->front().engine, &ConvCandidate::engine) > 0;
-  return is_there ? known : nullptr;
 }
 
 std::vector<EngineTrial> InstructionTuner::try_convolution(const Work& work) {
@@ -128,13 +137,17 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Work& work) {
   } catch (const Error& error) {  // the library lacks the pattern
     return {{.failure = error.what()}};
   }
+  const auto* known = cache_.find(work.problem);  // what failed is tried again
+  if (known && known->front().seconds &&
+      std::ranges::count(listed.engines, known->front().engine, &ConvCandidate::engine) > 0)
+    return *known;
   std::vector<EngineTrial> trials;
   std::chrono::duration<double> building{};
   std::size_t working = 0;
   std::optional<double> best;
   const auto is_enough = [&] {
     return working >= kMaxEngines || (working >= kMinEngines && building.count() > kEnoughBuilding) ||
-           (working > 0 && !time_engines_);
+           (working > 0 && !how_.time_engines);
   };
   for (std::size_t i = 0; i < listed.engines.size() && !is_enough(); ++i) {
     const auto start = std::chrono::steady_clock::now();
@@ -155,7 +168,7 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Work& work) {
   // What was tried with too little memory is tried again.
   const bool had_room = timer_ && timer_->flushes() &&
                         std::ranges::find(trials, kNoRoom, &EngineTrial::failure) == trials.end();
-  if (cache_ && had_room) cache_->remember(work.problem, trials);
+  if (had_room) cache_.remember(work.problem, trials);
   return trials;
 }
 
@@ -163,7 +176,7 @@ EngineTrial InstructionTuner::try_plan(const ConvPlan& plan, const Work& work, s
   EngineTrial trial{.engine = plan.engine, .workspace_bytes = plan.workspace_bytes};
   const std::optional<Arena> room = make_room(work.program, work.instruction, plan.workspace_bytes);
   if (!room) {
-    if (time_engines_) trial.failure = kNoRoom;
+    if (how_.time_engines) trial.failure = kNoRoom;
     return trial;
   }
   std::vector<std::byte*> operands;
@@ -192,7 +205,7 @@ EngineTrial InstructionTuner::try_own_kernel(const Work& work) {
   const std::optional<Arena> room = make_room(alone, prepared, prepared.workspace_bytes);
   if (room)
     run(trial, work.problem, bind_instruction(*room));
-  else if (time_engines_)
+  else if (how_.time_engines)
     trial.failure = kNoRoom;
   return trial;
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/cuda/binding.h"
-#include "kernels/cuda/plan/choose_fusion.h"
+#include "kernels/cuda/plan/fusion.h"
 #include "kernels/cuda/runtime/runtime.h"
 #include "kernels/cuda/tuning_cache.h"
 #include "kernels/program/tuning.h"
@@ -45,20 +45,17 @@ class ColdTimer {
 
 class InstructionTuner {
  public:
-  // All arguments must outlive the tuner. Without a cache nothing is remembered.
+  // All arguments must outlive the tuner.
   InstructionTuner(const Engines& device, const Graph& graph, const UpdateRule& rule,
-                   const TuningOptions& how, TuningCache* cache);
+                   const TuningOptions& how, TuningCache& cache);
+
+  // Tries the instructions of the Graph's Programs with and without fused engines, then chooses layer by
+  // layer. Throws Error(internal) naming an engine that left the GPU unusable.
+  Tuning tune(const DescribeOptions& options, const DeviceLimits& limits);
 
   // Key shared by instructions with the same work; empty for an instruction without a choice of engines and
   // without a competing fused engine.
   std::string problem_of(const Program& program, const Instruction& instruction) const;
-
-  // The instruction's engines, best first; from the cache, or tried now. Empty if problem_of() is. Throws
-  // Error(internal) naming an engine that left the GPU unusable.
-  const std::vector<EngineTrial>& trials_of(const Program& program, const Instruction& instruction);
-
-  InstructionCost cost_of(const Program& program, const Instruction& instruction);
-  const std::map<std::string, std::vector<EngineTrial>>& trials() const { return trials_; }
 
  private:
   struct Work {
@@ -66,6 +63,10 @@ class InstructionTuner {
     const Instruction& instruction;
     std::string problem;
   };
+  void try_all(const DescribeOptions& options, const DeviceLimits& limits);
+  // The instruction's engines, best first; from the cache, or tried now. Empty if problem_of() is.
+  const std::vector<EngineTrial>& trials_of(const Program& program, const Instruction& instruction);
+  // The cache's trials, if their first engine still exists.
   std::vector<EngineTrial> try_convolution(const Work& work);
   // `best`: seconds of the fastest engine so far.
   EngineTrial try_plan(const ConvPlan& plan, const Work& work, std::optional<double> best);
@@ -75,8 +76,6 @@ class InstructionTuner {
   // engine's name if it left the GPU unusable.
   void run(EngineTrial& trial, const std::string& problem, const std::function<void()>& enqueue,
            std::optional<double> best = {}) const;
-  // The cache's entry, if its first engine still exists; else null.
-  const std::vector<EngineTrial>* remembered(const Work& work);
   // Memory full of random numbers for the buffers and the workspace of one instruction; nothing if memory is
   // too short.
   std::optional<Arena> make_room(const Program& program, const Instruction& instruction,
@@ -85,18 +84,14 @@ class InstructionTuner {
   Engines device_;
   const Graph& graph_;
   const UpdateRule& rule_;
-  bool time_engines_;
-  TuningCache* cache_;
+  TuningOptions how_;
+  TuningCache& cache_;
   std::optional<ColdTimer> timer_;  // if engines are timed
   std::map<std::string, std::vector<EngineTrial>> trials_;
   MemoryPlan room_;  // of the instruction being tried
   DeviceMemory memory_;
   std::size_t memory_bytes_ = 0;
 };
-
-// Tries the instructions of the Graph's Programs with and without fused engines, then chooses layer by layer.
-Tuning tune_instructions(InstructionTuner& tuner, const Graph& graph, const DescribeOptions& options,
-                         const DeviceLimits& limits, const TuningOptions& how);
 
 // Fills the operands with random numbers of either sign in [0.5, 1), and those whose role is a state with
 // zeros. Zeros elsewhere would draw less power than a step's numbers, and so be multiplied at higher clocks.

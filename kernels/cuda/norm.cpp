@@ -46,7 +46,6 @@ NormStatistics statistics_of(const BatchNormMoments& moments, DType scale_shift_
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormStatistics& norm) {
   const NormPartition partition = partition_of(context, instruction);
-  instruction.workspace_bytes = NormWorkspace{}.bytes(partition);
   return launching(context, [=, op = context.op<BatchNorm>(instruction), dtype = context.dtype(norm.in),
                              scale_shift_dtype = context.dtype(norm.moments.scale_shift)](
                                 const Arena& arena, cudaStream_t stream) {
@@ -69,7 +68,6 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormFinali
 Binder prepare(Context& context, Instruction& instruction, const BatchNormApply& norm) {
   const NormPartition partition =
       partition_of(context, instruction, norm.out_sums ? kNormBlocksAtOnce : kNormBlocks);
-  if (norm.out_sums) instruction.workspace_bytes = norm_partials_bytes(partition, 1);
   return launching(context, [=, op = context.op<BatchNorm>(instruction), dtype = context.dtype(norm.in),
                              tf32 = context.is_tf32(context.dtype(norm.in)),
                              slope_per_channel = has_slope_per_channel(context, norm.slope)](
@@ -96,7 +94,6 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormApply&
 Binder prepare(Context& context, Instruction& instruction, const BatchNormBackward& norm) {
   const NormPartition partition = partition_of(context, instruction);
   const NormWorkspace workspace = norm.slope ? kPreluWorkspace : NormWorkspace{};
-  instruction.workspace_bytes = workspace.bytes(partition);
   return launching(
       context, [=, dtype = context.dtype(norm.in),
                 scale_shift_dtype = norm.scale_shift ? context.dtype(*norm.scale_shift) : DType::f32,
@@ -129,7 +126,6 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormBackwa
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormPairBackward& pair) {
   const NormPartition partition = partition_of(context, instruction);
-  instruction.workspace_bytes = kPairWorkspace.bytes(partition);
   return launching(context, [=, dtype = context.dtype(pair.d_out)](const Arena& arena, cudaStream_t stream) {
     const auto row = [&](int index) { return of_workspace(arena, partition, index); };
     const NormGradient gradient{.in = arena.data(pair.norm.in),
@@ -154,7 +150,6 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormPairBa
 Binder prepare(Context& context, Instruction& instruction, const BatchNormPoolBackward& norm) {
   const Shape& shape = context.graph.values[context.op<BatchNorm>(instruction).in].shape;
   const NormPartition partition = partition_pooled(shape);
-  instruction.workspace_bytes = NormWorkspace{}.bytes(partition);
   return launching(
       context, [=, dtype = context.dtype(norm.in), scale_shift_dtype = context.dtype(norm.scale_shift)](
                    const Arena& arena, cudaStream_t stream) {

@@ -39,34 +39,35 @@ void split(std::int64_t elements, const Add& add) {
 struct Held {
   BufferId buffer = 0;
   DType dtype = DType::f32;
+  std::int64_t elements = 0;
   std::byte* at(const Arena& arena, std::int64_t element) const {
     return arena.data(buffer) + static_cast<std::size_t>(element) * bytes_of(dtype);
   }
 };
+Held held(const Context& context, BufferId id) {
+  return {id, context.dtype(id), context.elements_held(id)};
+}
 
 struct UpdatedTensor {
   Held master, momentum, gradient;
   std::optional<Held> copy;
-  std::int64_t elements = 0;
   bool decays = false;
 };
 
 UpdatedTensor tensor_of(const Context& context, const UpdatedParameter& updated) {
-  const auto held = [&](BufferId id) { return Held{id, context.dtype(id)}; };
-  UpdatedTensor tensor{.master = held(updated.master),
-                       .momentum = held(updated.momentum),
-                       .gradient = held(updated.gradient),
+  UpdatedTensor tensor{.master = held(context, updated.master),
+                       .momentum = held(context, updated.momentum),
+                       .gradient = held(context, updated.gradient),
                        .copy = {},
-                       .elements = context.elements_held(updated.master),
                        .decays = context.graph.parameters[updated.parameter].decays};
-  if (!updated.copies.empty()) tensor.copy = held(updated.copies.front());
+  if (!updated.copies.empty()) tensor.copy = held(context, updated.copies.front());
   return tensor;
 }
 
 std::vector<UpdateChunk> chunks_of(const std::vector<UpdatedTensor>& tensors, const Arena& arena) {
   std::vector<UpdateChunk> chunks;
   for (const UpdatedTensor& tensor : tensors) {
-    split(tensor.elements, [&](std::int64_t first, std::int32_t count) {
+    split(tensor.master.elements, [&](std::int64_t first, std::int32_t count) {
       chunks.push_back({.master = reinterpret_cast<float*>(tensor.master.at(arena, first)),
                         .momentum = reinterpret_cast<float*>(tensor.momentum.at(arena, first)),
                         .gradient = tensor.gradient.at(arena, first),
@@ -95,17 +96,15 @@ Binder prepare(Context& context, Instruction&, const Update& update) {
 }
 
 Binder prepare(Context& context, Instruction&, const FindOverflow& search) {
-  std::vector<std::pair<Held, std::int64_t>> gradients;
-  for (const BufferId gradient : search.gradients)
-    gradients.push_back({{gradient, context.dtype(gradient)}, context.elements_held(gradient)});
+  std::vector<Held> gradients;
+  for (const BufferId gradient : search.gradients) gradients.push_back(held(context, gradient));
   return [gradients = std::move(gradients), overflow = search.overflow,
           stream = context.stream](const Arena& arena) -> ComputeFn {
     std::vector<GradientChunk> chunks;
-    for (const auto& [gradient, elements] : gradients) {
-      split(elements, [&, held = gradient](std::int64_t first, std::int32_t count) {
-        chunks.push_back({.gradient = held.at(arena, first), .count = count, .dtype = held.dtype});
+    for (const Held& gradient : gradients)
+      split(gradient.elements, [&](std::int64_t first, std::int32_t count) {
+        chunks.push_back({.gradient = gradient.at(arena, first), .count = count, .dtype = gradient.dtype});
       });
-    }
     return [=, table = upload(chunks, stream), flag = arena.as<float>(overflow)] {
       launch_find_overflow(table.chunks(), table.count, flag, stream);
     };

@@ -165,8 +165,7 @@ void GraphLowering::forward(std::size_t i, const SoftmaxLoss& op) {
 
 void GraphLowering::forward(std::size_t i, const MarginLoss& op) {
   const BufferId features = as_dtype(DType::f32, value(op.in), op.name + ".cast_in", Phase::forward, i);
-  saved_[i].margin =
-      lower_margin_forward(lowering_, i, features, lowering_.weights[op.weight], lowering_.op_types[i]);
+  saved_[i].margin = lower_margin_forward(lowering_, i, features);
 }
 
 void GraphLowering::backward(std::size_t i, const MarginLoss& op) {

@@ -6,85 +6,6 @@
 #include <variant>
 
 namespace plumb {
-
-std::vector<std::int64_t> nchw(const Shape& shape) {
-  return {shape.n, shape.c, shape.h, shape.w};
-}
-
-BufferId add_buffer(Program& program, Buffer buffer) {
-  if (buffer.bytes == 0) {
-    buffer.bytes = bytes_of(buffer.dtype);
-    for (std::int64_t dim : buffer.dims) buffer.bytes *= static_cast<std::size_t>(dim);
-  }
-  program.buffers.push_back(std::move(buffer));
-  return program.buffers.size() - 1;
-}
-
-Instruction& add_instruction(Program& program, Instruction instruction) {
-  instruction.work.bytes = 0;
-  for (const BufferUse& use : instruction.uses())
-    instruction.work.bytes +=
-        static_cast<double>(program.buffers[use.buffer].bytes) * (use.access == Access::read_write ? 2 : 1);
-  program.instructions.push_back(std::move(instruction));
-  return program.instructions.back();
-}
-
-namespace {
-
-// Replaces every buffer that `tensors` names by renumber(buffer).
-void renumber_tensors(Tensors& tensors, const auto& renumber) {
-  const auto change = [&](BufferId& buffer) {
-    if (buffer != kNone) buffer = renumber(buffer);
-  };
-  for (ParameterBuffers& parameter : tensors.parameters) {
-    change(parameter.master);
-    change(parameter.momentum);
-    change(parameter.gradient);
-    for (BufferId& copy : parameter.copies) change(copy);
-  }
-  for (BufferId& statistic : tensors.statistics) change(statistic);
-  for (BufferId& value : tensors.values) change(value);
-  for (BufferId* single : {&tensors.labels, &tensors.state, &tensors.staged_images, &tensors.staged_labels})
-    change(*single);
-  for (auto& [parameter, rows] : tensors.sampled_rows) {
-    change(rows.samples);
-    change(rows.count);
-  }
-}
-
-}  // namespace
-
-void drop_unused_buffers(Program& program) {
-  std::vector<bool> used(program.buffers.size(), false);
-  for (const Instruction& instruction : program.instructions) {
-    for (const BufferUse& use : instruction.uses())
-      used[use.buffer] = used[root_of(program, use.buffer)] = true;
-  }
-  std::vector<BufferId> new_ids(program.buffers.size(), kNone);
-  std::vector<Buffer> kept;
-  for (BufferId id = 0; id < program.buffers.size(); ++id) {
-    if (!used[id]) continue;
-    new_ids[id] = kept.size();
-    kept.push_back(std::move(program.buffers[id]));
-  }
-  program.buffers = std::move(kept);
-  for (Buffer& buffer : program.buffers) {
-    if (buffer.view) buffer.view->root = new_ids[buffer.view->root];
-  }
-  const auto renumber = [&](BufferId id) { return new_ids[id]; };
-  for (Instruction& instruction : program.instructions) {
-    std::visit(
-        [&](auto& operation) {
-          for_each_operand(
-              operation, [&](std::string_view, auto& operand) { operand.buffer = renumber(operand.buffer); });
-        },
-        instruction.operation);
-    if (auto* collective = std::get_if<Collective>(&instruction.operation))
-      collective->buffer = renumber(collective->buffer);
-  }
-  renumber_tensors(program.tensors, renumber);
-}
-
 namespace {
 
 bool is_sampled(const Graph& graph, ParameterId parameter) {
@@ -120,44 +41,6 @@ void add_parameters(Lowering& lowering, const StorageTypes& types) {
         {.name = statistic.name, .role = Role::statistic, .dims = {statistic.channels}, .persistent = true}));
 }
 
-}  // namespace
-
-Lowering start_lowering(const Graph& graph, const StorageTypes& types, std::size_t state_bytes) {
-  Lowering lowering{.graph = graph,
-                    .gradients = std::vector<std::vector<Lowering::Contribution>>(graph.values.size()),
-                    .op_types = std::vector(graph.ops.size(), types.activations),
-                    .gradient_types = std::vector(graph.values.size(), types.activations)};
-  add_parameters(lowering, types);
-  for (const ParameterBuffers& buffers : lowering.tensors().parameters)
-    lowering.weights.push_back(buffers.master);
-  for (const Value& value : graph.values) {
-    const bool is_input = lowering.tensors().values.empty();
-    Buffer buffer{.name = value.name,
-                  .role = is_input ? Role::input : Role::activation,
-                  .dtype = types.activations,
-                  .dims = nchw(value.shape),
-                  .persistent = is_input};
-    if (is_input)  // channel padding counts in bytes, not in dims
-      buffer.bytes =
-          bytes_of(types.activations) *
-          static_cast<std::size_t>(value.shape.n * value.shape.h * value.shape.w * types.image_channels);
-    lowering.tensors().values.push_back(add_buffer(lowering.program, std::move(buffer)));
-  }
-  lowering.tensors().labels = add_buffer(lowering.program, {.name = "labels",
-                                                            .role = Role::input,
-                                                            .dtype = DType::i32,
-                                                            .dims = {graph.batch()},
-                                                            .persistent = true});
-  lowering.tensors().state = add_buffer(lowering.program, {.name = "state",
-                                                           .role = Role::state,
-                                                           .dtype = DType::u8,
-                                                           .dims = {static_cast<std::int64_t>(state_bytes)},
-                                                           .persistent = true});
-  return lowering;
-}
-
-namespace {
-
 void set_dtype(Buffer& buffer, DType dtype) {
   buffer.bytes = buffer.bytes / bytes_of(buffer.dtype) * bytes_of(dtype);
   buffer.dtype = dtype;
@@ -192,11 +75,71 @@ void hold_weight(Lowering& lowering, const T& op, DType dtype, DType weight_grad
 }
 
 void hold_value(Lowering& lowering, ValueId value, DType dtype) {
-  set_dtype(lowering.program.buffers[lowering.tensors().values[value]], dtype);
+  const BufferId buffer = lowering.tensors().values[value];
+  if (buffer != kNone) set_dtype(lowering.program.buffers[buffer], dtype);
   lowering.gradient_types[value] = dtype;
 }
 
 }  // namespace
+
+std::vector<std::int64_t> nchw(const Shape& shape) {
+  return {shape.n, shape.c, shape.h, shape.w};
+}
+
+BufferId add_buffer(Program& program, Buffer buffer) {
+  if (buffer.bytes == 0) {
+    buffer.bytes = bytes_of(buffer.dtype);
+    for (std::int64_t dim : buffer.dims) buffer.bytes *= static_cast<std::size_t>(dim);
+  }
+  program.buffers.push_back(std::move(buffer));
+  return program.buffers.size() - 1;
+}
+
+Instruction& add_instruction(Program& program, Instruction instruction) {
+  instruction.work.bytes = 0;
+  for (const BufferUse& use : instruction.uses())
+    instruction.work.bytes +=
+        static_cast<double>(program.buffers[use.buffer].bytes) * (use.access == Access::read_write ? 2 : 1);
+  program.instructions.push_back(std::move(instruction));
+  return program.instructions.back();
+}
+
+Lowering start_lowering(const Graph& graph, const StorageTypes& types, std::size_t state_bytes) {
+  Lowering lowering{.graph = graph,
+                    .gradients = std::vector<std::vector<Lowering::Contribution>>(graph.values.size()),
+                    .op_types = std::vector(graph.ops.size(), types.activations),
+                    .gradient_types = std::vector(graph.values.size(), types.activations)};
+  add_parameters(lowering, types);
+  for (const ParameterBuffers& buffers : lowering.tensors().parameters)
+    lowering.weights.push_back(buffers.master);
+  for (ValueId id = 0; id < graph.values.size(); ++id) {
+    BufferId& held = lowering.tensors().values.emplace_back(kNone);
+    if (types.unstored.contains(id)) continue;
+    const Value& value = graph.values[id];
+    const bool is_input = id == 0;
+    Buffer buffer{.name = value.name,
+                  .role = is_input ? Role::input : Role::activation,
+                  .dtype = types.activations,
+                  .dims = nchw(value.shape),
+                  .persistent = is_input};
+    if (is_input)  // channel padding counts in bytes, not in dims
+      buffer.bytes =
+          bytes_of(types.activations) *
+          static_cast<std::size_t>(value.shape.n * value.shape.h * value.shape.w * types.image_channels);
+    held = add_buffer(lowering.program, std::move(buffer));
+  }
+  lowering.tensors().labels = add_buffer(lowering.program, {.name = "labels",
+                                                            .role = Role::input,
+                                                            .dtype = DType::i32,
+                                                            .dims = {graph.batch()},
+                                                            .persistent = true});
+  lowering.tensors().state = add_buffer(lowering.program, {.name = "state",
+                                                           .role = Role::state,
+                                                           .dtype = DType::u8,
+                                                           .dims = {static_cast<std::int64_t>(state_bytes)},
+                                                           .persistent = true});
+  return lowering;
+}
 
 void store_in_op_types(Lowering& lowering, DType weight_gradients) {
   const Graph& graph = lowering.graph;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,9 +33,11 @@ struct StorageTypes {
   DType activations = DType::f32;
   DType weight_gradients = DType::f32;  // convolution and dense weights; norms and biases are always f32
   std::int64_t image_channels = 3;      // channels of the input after padding
+  std::set<ValueId> unstored = {};      // values without a buffer
 };
 
-// A Program with buffers for all parameters, statistics, values, labels and the state, but no instructions.
+// A Program with buffers for all parameters, statistics, stored values, labels and the state, but no
+// instructions.
 Lowering start_lowering(const Graph& graph, const StorageTypes& types, std::size_t state_bytes);
 
 // Gives each operation's output and the output's gradient the dtype of Lowering::op_types. Where that is a
@@ -58,8 +61,5 @@ UpdatedParameter updated_parameter(const Tensors& tensors, ParameterId parameter
 // momentum.
 Instruction& add_update_rows(Lowering& lowering, ParameterId parameter, const SampledRows& rows,
                              std::string name, std::optional<Read> overflow = {});
-
-// Removes buffers that no instruction uses and that have no views, and renumbers the rest.
-void drop_unused_buffers(Program& program);
 
 }  // namespace plumb

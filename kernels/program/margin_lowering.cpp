@@ -159,13 +159,13 @@ BufferId sampled_gradient(const Lowering& lowering, const MarginLowering& head, 
 
 }  // namespace
 
-MarginBuffers lower_margin_forward(Lowering& lowering, std::size_t op, BufferId features, BufferId weight,
-                                   DType rows_dtype) {
+MarginBuffers lower_margin_forward(Lowering& lowering, std::size_t op, BufferId features) {
   MarginLowering head(lowering, op);
+  const DType rows_dtype = lowering.op_types[op];
   ParameterBuffers& parameter = lowering.tensors().parameters[head.op.weight];
   MarginBuffers buffers;
   gather_features(head, buffers, features, lowering.tensors().labels);
-  buffers.rows = weight;
+  buffers.rows = lowering.weights[head.op.weight];
   if (head.sampled()) {
     sample_rows(head, buffers, parameter.master, lowering.tensors().state, rows_dtype);
     parameter.gradient = sampled_gradient(lowering, head, rows_dtype);

@@ -41,12 +41,11 @@ struct MarginBuffers {
   BufferId d_rows = 0;         // [C, E]: gradient of weight, or of the sampled rows
 };
 
-// Adds the forward instructions of the MarginLoss Graph::ops[op]. `features`: f32 [n, E]. `weight`: class
-// centers as forward reads them (f32, f16 or bf16); ignored with sampling, which gathers rows from the master
-// in `rows_dtype`. Adds collectives if world_size > 1. With sampling ParameterBuffers::gradient becomes the
-// sharded gradient of the rows, [C, E] in `rows_dtype`; the device's describe adds UpdateRows.
-MarginBuffers lower_margin_forward(Lowering& lowering, std::size_t op, BufferId features, BufferId weight,
-                                   DType rows_dtype);
+// Adds the forward instructions of the MarginLoss Graph::ops[op]. `features`: f32 [n, E]. Rows have the
+// operation's dtype; a sample's are gathered from the fp32 master. Adds collectives if world_size > 1. With
+// sampling ParameterBuffers::gradient becomes the sharded gradient of the rows, [C, E]; the device's describe
+// adds UpdateRows.
+MarginBuffers lower_margin_forward(Lowering& lowering, std::size_t op, BufferId features);
 // Adds the backward instructions. Returns the feature gradient, f32 [n, E]; its reduction overlaps with
 // computing the centers' gradient.
 BufferId lower_margin_backward(Lowering& lowering, std::size_t op, const MarginBuffers& buffers);

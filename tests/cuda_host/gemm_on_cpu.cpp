@@ -65,14 +65,13 @@ void multiply(const GemmProblem& p, const GemmOperands& operands) {
     const std::vector<float> added = read_floats(operands.added, c.size(), p.out);
     for (std::size_t i = 0; i < c.size(); ++i) c[i] += added[i];
   }
-  if (p.mask != ProductMask::none) mask(c, operands.relu_mask);
+  if (p.makes_mask) mask(c, operands.relu_mask);
   write_rows(operands.c, c, p.n, p.c_stride, p.out);
 }
 
 std::vector<GemmPlan> plans_on_cpu(const GemmProblem& problem, std::size_t, std::size_t) {
   check_problem(problem);
-  if (problem.mask != ProductMask::none &&
-      (problem.n % kMaskColumns != 0 || std::getenv("EMULATED_NO_FUSED_ENGINES")))
+  if (problem.makes_mask && (problem.n % kMaskColumns != 0 || std::getenv("EMULATED_NO_FUSED_ENGINES")))
     return {};
   const auto run = [problem, threads = cpu::threads_in_use()](cudaStream_t stream,
                                                               const GemmOperands& operands, std::byte*) {

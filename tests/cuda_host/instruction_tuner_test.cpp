@@ -85,7 +85,7 @@ TEST_F(InstructionTuning, StoresTheOutputOfABlocksConvolutionWhoseProductsHaveNo
     });
   };
   products_ = large_products([](const GemmProblem& problem) -> std::size_t {
-    return problem.mask == ProductMask::makes && problem.n == 512 ? std::size_t{1} << 40 : 0;
+    return problem.makes_mask && problem.n == 512 ? std::size_t{1} << 40 : 0;
   });
   for (const auto& [of, capability_of] :
        {std::pair{Precision::fp16, 75}, {Precision::tf32, 80}, {Precision::fp32, 90}})
@@ -114,8 +114,8 @@ TEST_F(InstructionTuning, TimesNormsInTheLayoutOfTheRun) {
 }
 
 TEST_F(InstructionTuning, AGradientThatIsAddedToAnotherIsAProblemOfItsOwn) {
-  const TuningOptions how;
-  const InstructionTuner tuner = make_tuner(how);
+  TuningCache none("", "");
+  const InstructionTuner tuner = make_tuner({}, none);
   const Program program = cuda::describe(graph_, {.precision = precision}, limits());
   int norms = 0;
   for (Instruction instruction : program.instructions) {

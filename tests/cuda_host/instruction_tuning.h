@@ -89,11 +89,12 @@ inline Graph three_convolutions() {
 class InstructionTuning : public testing::Test {
  protected:
   Tuning tune(bool time_engines, TuningCache* cache = nullptr) {
-    const TuningOptions how{.time_engines = time_engines, .progress = progress};
-    InstructionTuner tuner = make_tuner(how, cache);
-    return tune_instructions(tuner, graph_, {.precision = precision}, limits(), how);
+    TuningCache none("", "");
+    InstructionTuner tuner =
+        make_tuner({.time_engines = time_engines, .progress = progress}, cache ? *cache : none);
+    return tuner.tune({.precision = precision}, limits());
   }
-  InstructionTuner make_tuner(const TuningOptions& how, TuningCache* cache = nullptr) {
+  InstructionTuner make_tuner(const TuningOptions& how, TuningCache& cache) {
     return {{.convolutions = convolutions.engine, .products = products_, .stream = stream_.get()},
             graph_,
             rule_,

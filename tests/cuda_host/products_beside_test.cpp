@@ -15,7 +15,7 @@ namespace plumb::cuda {
 namespace {
 
 TEST(ProductsBesideConvolutions, AnswerPlain1x1ConvolutionsOfStride1) {
-  const ConvEngine both = with_matrix_products(make_conv_engine({}), make_gemm_engine());
+  const ConvEngine both = with_other_candidates(make_conv_engine({}), make_gemm_engine(), 1);
   ConvProblem problem{
       .pass = ConvPass::forward, .n = 3, .h = 5, .w = 4, .c = 8, .out_h = 5, .out_w = 4, .out_c = 16};
   EXPECT_EQ(both.candidates(problem, 1 << 20).engines.size(), 2U);
@@ -28,7 +28,7 @@ TEST(ProductsBesideConvolutions, AnswerPlain1x1ConvolutionsOfStride1) {
 
 // In all three directions the matrix product equals the convolution.
 TEST(ProductsBesideConvolutions, ComputeWhatTheConvolutionDoes) {
-  const ConvEngine both = with_matrix_products(make_conv_engine({}), make_gemm_engine());
+  const ConvEngine both = with_other_candidates(make_conv_engine({}), make_gemm_engine(), 1);
   constexpr std::size_t kRows = 3 * 5 * 4, kIn = 8, kOut = 16;
   for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_data, ConvPass::backward_weights}) {
     const ConvProblem problem{

@@ -6,7 +6,6 @@
 
 #include "base/text.h"
 #include "base/text_table.h"
-#include "kernels/cuda/plan/choose_fusion.h"
 #include "kernels/cuda/plan/fusion.h"
 #include "models/resnet50.h"
 #include "tests/golden_text.h"

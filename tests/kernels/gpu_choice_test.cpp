@@ -7,18 +7,6 @@
 namespace plumb::cuda {
 namespace {
 
-TEST(GpuChoice, LocalRanksGoRoundTheGpusThatTheySee) {
-  for (int rank = 0; rank < 8; ++rank) {
-    EXPECT_EQ(choose_gpu(8, rank), rank);
-    EXPECT_EQ(choose_gpu(2, rank), rank % 2);
-    EXPECT_EQ(choose_gpu(1, rank), 0);
-  }
-}
-
-TEST(GpuChoice, NoGpuIsUnavailableAndNamesTheRank) {
-  expect_error(ExitCode::unavailable, {"local rank 3"}, [] { choose_gpu(0, 3); });
-}
-
 TEST(GpuChoice, SaysWhyNoGpuIsVisible) {
   constexpr int kNoDriver = 0, kCuda11_4 = 11040, kCuda12_8 = 12080, kCuda13_2 = 13020;
   const std::string insufficient = "CUDA driver version is insufficient for CUDA runtime version";
@@ -63,18 +51,14 @@ TEST(GpuArchitectures, AnEmptyListRunsNowhere) {
   EXPECT_FALSE(runs_on(90, ""));
 }
 
-TEST(GpuArchitectures, OneMayEndInASeparator) {
-  const std::vector<BuiltArchitecture> built = parse_architectures("80,90-real;");
-  ASSERT_EQ(built.size(), 2u);
-  EXPECT_EQ(built[0].compute_capability, 80);
-  EXPECT_TRUE(built[0].machine_code && built[0].ptx);
-  EXPECT_EQ(built[1].compute_capability, 90);
-  EXPECT_TRUE(built[1].machine_code && !built[1].ptx);
+TEST(GpuArchitectures, AListMayEndInASeparator) {
+  EXPECT_TRUE(runs_on(120, "80,90-real;"));
+  EXPECT_FALSE(runs_on(100, "90-real;"));
 }
 
 TEST(GpuArchitectures, OtherTextIsADefectOfTheBuild) {
   for (const char* list : {"native", "80-fast", "80,,90", "a", "90x"})
-    expect_error(ExitCode::internal, {"GPU architecture"}, [&] { parse_architectures(list); });
+    expect_error(ExitCode::internal, {"GPU architecture"}, [&] { runs_on(90, list); });
 }
 
 TEST(GpuArchitectures, ATooOldGpuIsToldWhatTheProgramHolds) {

@@ -1,5 +1,5 @@
-#include "kernels/cuda/plan/choose_fusion.h"
-
+// Decides which fused engines pay. A table (fusion.h) can't know, so each pattern is compared with the plain
+// instructions, layer by layer.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -37,9 +37,9 @@ ProgramCost cost_of_program(const Program& program, const CostOf& cost_of) {
 }
 
 bool uses(const LayerFusion& layer, FusedPattern pattern) {
-  if (const auto* product = std::get_if<UnstoredConv>(&layer.how))
+  if (const auto* product = std::get_if<UnstoredConv>(&layer))
     return pattern == (product->norm_in_front ? FusedPattern::product_norm : FusedPattern::product_shortcut);
-  const auto* conv = std::get_if<FusedConv>(&layer.how);
+  const auto* conv = std::get_if<FusedConv>(&layer);
   if (!conv) return false;
   const auto* completed = std::get_if<FusedConv::CompletedGradient>(&conv->data_gradient);
   switch (pattern) {
@@ -75,49 +75,15 @@ std::string reason_for(const ProgramCost& fused, const ProgramCost& plain) {
   return fmt::format("plain instructions are {:.3f} ms faster", 1e3 * (fused.seconds - plain.seconds));
 }
 
-class Chooser {
- public:
-  Chooser(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits,
-          const CostOf& cost_of)
-      : graph_(graph), limits_(limits), cost_of_(cost_of), chosen_(choice_of(options)) {}
-
-  // The layers that are faster without the pattern, or have no other way.
-  void give_up(FusedPattern pattern) {
-    for (std::size_t op = 0; op < graph_.ops.size(); ++op) {
-      if (!is_used(chosen_, op, pattern)) continue;
-      Choice without = choice_without(chosen_, op, pattern);
-      if (without.cost < chosen_.cost) chosen_ = std::move(without);
-    }
-  }
-  std::vector<PlainLayer> plain() const { return chosen_.options.plain; }
-
- private:
-  Choice choice_of(DescribeOptions options) const {
-    ProgramCost cost = cost_of_program(cuda::describe(graph_, options, limits_), cost_of_);
-    return {std::move(options), std::move(cost)};
-  }
-  bool is_used(const Choice& choice, std::size_t op, FusedPattern pattern) const {
-    return uses(plan_fusion(graph_, choice.options, limits_)[op], pattern);
-  }
-  Choice choice_without(const Choice& with, std::size_t op, FusedPattern pattern) const {
-    DescribeOptions options = with.options;
-    options.plain.push_back({op, pattern, ""});
-    Choice without = choice_of(std::move(options));
-    without.options.plain.back().reason = reason_for(with.cost, without.cost);
-    return without;
-  }
-
-  const Graph& graph_;
-  const DeviceLimits& limits_;
-  const CostOf& cost_of_;
-  Choice chosen_;
-};
-
 }  // namespace
 
 std::vector<PlainLayer> choose_fusion(const Graph& graph, const DescribeOptions& options,
                                       const DeviceLimits& limits, const CostOf& cost_of) {
-  Chooser chooser(graph, options, limits, cost_of);
+  const auto choice_of = [&](DescribeOptions chosen) {
+    ProgramCost cost = cost_of_program(cuda::describe(graph, chosen, limits), cost_of);
+    return Choice{std::move(chosen), std::move(cost)};
+  };
+  Choice chosen = choice_of(options);
   // A block's end does without its convolution's output only where its gradient is summed. Statistics come
   // last because the other patterns need the statistics of the preceding layer: none of them is dropped with
   // the statistics for a fault of its own.
@@ -125,8 +91,16 @@ std::vector<PlainLayer> choose_fusion(const Graph& graph, const DescribeOptions&
        {FusedPattern::product_shortcut, FusedPattern::product_norm, FusedPattern::block_end_sums,
         FusedPattern::block_end_gradient, FusedPattern::normalized_input, FusedPattern::norm_backward_data,
         FusedPattern::statistics})
-    chooser.give_up(pattern);
-  return chooser.plain();
+    for (std::size_t op = 0; op < graph.ops.size(); ++op) {
+      if (!uses(plan_fusion(graph, chosen.options, limits)[op], pattern)) continue;
+      DescribeOptions plainer = chosen.options;
+      plainer.plain.push_back({op, pattern, ""});
+      Choice without = choice_of(std::move(plainer));
+      if (!(without.cost < chosen.cost)) continue;
+      without.options.plain.back().reason = reason_for(chosen.cost, without.cost);
+      chosen = std::move(without);
+    }
+  return chosen.options.plain;
 }
 
 }  // namespace plumb::cuda

@@ -1,21 +1,10 @@
-// The training step on an NVIDIA GPU (docs/explanation/gpu-fusion.md); where plan_fusion() allows, fused.
-// - Batch norm forward is two instructions: statistics, and one pass that normalizes, adds a residual (and
-//   normalizes a shortcut) and applies the ReLU. Where a convolution gathers the sums, that pass makes them
-//   statistics, too. A max pool normalizes its input itself. A norm normalized only inside a convolution is
-//   not stored.
-// - Backward is one instruction, which recomputes the ReLU mask from the norm's input or, after a residual,
-//   reads one bit per element that forward keeps (NCHW: the output). In front of a max pool it includes the
-//   pool's (NHWC); for its sums the pool keeps the elements that won: no others have a gradient.
-// - A block's end goes back through its shortcut's norm, too. Without a ReLU the gradient of any other
-//   shortcut is that of the sum itself; a norm in front of a block's first convolution adds its own to it.
-// - If a convolution completes the gradient of a block's end, the norm reads one masked gradient, which is
-//   also its residual's; else its first pass adds both and writes the masked sum.
-// - One multi-tensor update also writes the half-precision copies of the weights.
+// The training step on an NVIDIA GPU, where plan_fusion() allows fused (docs/explanation/gpu-fusion.md).
+// Batch norm forward is statistics, and one pass that normalizes, adds a residual and applies the activation.
+// Backward is one instruction. One multi-tensor update also writes the half-precision copies of the weights.
 #include "kernels/program/describe.h"
 
 #include <utility>
 
-#include "kernels/cuda/plan/depthwise_shape.h"
 #include "kernels/cuda/plan/describe_block_end.h"
 #include "kernels/cuda/plan/margin_partition.h"
 
@@ -30,30 +19,48 @@ struct Describer : BlockEndLowering {
   using GraphLowering::forward;
 
   Describer(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits)
-      : BlockEndLowering(start_storage(graph, options, limits), plan_fusion(graph, options, limits)) {
+      : BlockEndLowering(graph, options, limits, plan_fusion(graph, options, limits)) {
     lowering_.program.allow_tf32 = options.precision == Precision::tf32 || options.tf32_head;
   }
 
   Program run(const DescribeOptions& options) {
     if (options.load_batch_every_step) load_batch(options.normalization, 2);
     walk(*this);
-    set_library_workspaces(lowering_.program, graph_.batch());
-    lower_update(lowering_, options.scale_loss);
-    drop_unused_buffers(lowering_.program);  // values that no instruction stores
+    set_workspaces(graph_, lowering_.program);
+    update(options.scale_loss);
     return std::move(lowering_.program);
   }
 
-  // Sets the workspace limit; the chosen engine settles the size.
-  void set_conv_workspace(Instruction& instruction, const Conv& op) {
-    const auto buffer = [&](BufferId id) -> const Buffer& { return lowering_.program.buffers[id]; };
-    instruction.workspace_bytes =
-        conv_workspace_bytes(graph_, op, instruction.as<ConvBackwardWeights>() != nullptr,
-                             buffer(value(op.in)), buffer(value(op.out)), buffer(master(op.weight)));
+  // The end of an iteration, once every gradient is complete. One instruction searches for overflows, if the
+  // loss is scaled; one updates all trained parameters; one per set of sampled centers updates those rows.
+  void update(bool scale_loss) {
+    std::optional<BufferId> overflow;
+    if (scale_loss) overflow = find_overflow();
+    for (const auto& [parameter, rows] : tensors_.sampled_rows)
+      add_update_rows(lowering_, parameter, rows, graph_.parameters[parameter].name + ".update_rows",
+                      overflow)
+          .op = graph_.ops.size() - 1;  // the margin loss
+    Update update{.state = tensors_.state, .overflow = overflow, .parameters = {}};
+    for (ParameterId id = 0; id < graph_.parameters.size(); ++id)
+      if (graph_.parameters[id].trained && !tensors_.sampled_rows.contains(id))
+        update.parameters.push_back(updated_parameter(tensors_, id));
+    add("update", std::move(update), Phase::update);
+    add("advance_state", AdvanceState{.state = tensors_.state, .overflow = overflow}, Phase::update);
+  }
+  BufferId find_overflow() {
+    FindOverflow search{
+        .overflow = add_buffer(lowering_.program,
+                               {.name = "overflow", .role = Role::overflow, .dims = {1}, .persistent = true}),
+        .gradients = {}};
+    for (ParameterId id = 0; id < graph_.parameters.size(); ++id)
+      if (graph_.parameters[id].trained) search.gradients.emplace_back(gradient(id));
+    add("find_overflow", search, Phase::update);
+    return search.overflow;
   }
 
   void forward(std::size_t i, const Conv& op) {
-    if (const auto* product = std::get_if<UnstoredConv>(&layers_[i].how)) return forward(i, op, *product);
-    const auto& layer = std::get<FusedConv>(layers_[i].how);
+    if (const auto* product = std::get_if<UnstoredConv>(&layers_[i])) return forward(i, op, *product);
+    const auto& layer = std::get<FusedConv>(layers_[i]);
     ConvForward conv{.in = value(op.in), .weight = lowering_.weights[op.weight], .out = value(op.out)};
     if (layer.normalizes) {
       conv.in = value(norm_at(*layer.normalizes).in);
@@ -63,24 +70,24 @@ struct Describer : BlockEndLowering {
       saved_[i].sums = add_saved(op.name + ".sums", DType::f32, {2, shape(op.out).c});
       conv.sums = saved_[i].sums;
     }
-    set_conv_workspace(add(op.name + ".forward", conv, Phase::forward, i), op);
+    add(op.name + ".forward", conv, Phase::forward, i);
   }
   void backward(std::size_t i, const Conv& op) {
-    if (const auto* product = std::get_if<UnstoredConv>(&layers_[i].how)) return backward(i, op, *product);
-    const auto& layer = std::get<FusedConv>(layers_[i].how);
+    if (const auto* product = std::get_if<UnstoredConv>(&layers_[i])) return backward(i, op, *product);
+    const auto& layer = std::get<FusedConv>(layers_[i]);
     const BufferId d_out = gradient_of(op.out);
     ConvBackwardWeights weights{.in = value(op.in), .d_out = d_out, .d_weight = gradient(op.weight)};
     if (layer.normalizes) {
       weights.in = value(norm_at(*layer.normalizes).in);
       weights.scale_shift = saved_[*layer.normalizes].scale_shift;
     }
-    set_conv_workspace(add(op.name + ".backward_weights", weights, Phase::backward, i), op);
+    add(op.name + ".backward_weights", weights, Phase::backward, i);
     if (op.in == 0) return;  // no instruction reads the gradient of the images
     const BufferId d_in = new_gradient(op.in, op.name);
     const Operation data = std::visit(
         [&](const auto& way) { return Operation(data_gradient(op, way, d_out, d_in)); }, layer.data_gradient);
     contribute(op.in, d_in);
-    set_conv_workspace(add(op.name + ".backward_data", data, Phase::backward, i), op);
+    add(op.name + ".backward_data", data, Phase::backward, i);
   }
 
   ConvBackwardData data_gradient(const Conv& op, const FusedConv::PlainGradient&, BufferId d_out,
@@ -131,10 +138,7 @@ struct Describer : BlockEndLowering {
       apply.out_sums = saved.channel_sums;
       apply.counters = counters_;
     }
-    Instruction& instruction = add(op.name + ".forward", apply, Phase::forward, i);
-    if (layer.sums_output)
-      instruction.workspace_bytes =
-          norm_partials_bytes(partition_norm(shape(op.in), layout(), kNormBlocksAtOnce), 1);
+    add(op.name + ".forward", apply, Phase::forward, i);
   }
 
   // Returns what is left for the pass that stores the norm's output.
@@ -163,8 +167,7 @@ struct Describer : BlockEndLowering {
     } else {
       add(op.name + ".statistics",
           BatchNormStatistics{.in = value(op.in), .moments = moments, .counters = counters_}, Phase::forward,
-          i)
-          .workspace_bytes = NormWorkspace{}.bytes(partition_of(op));
+          i);
     }
     return {};
   }
@@ -241,9 +244,7 @@ struct Describer : BlockEndLowering {
       if (mask) second_pass_bytes += bytes(*mask);
       if (op.residual) share_with_residual(op, d_out.front());
     }
-    Instruction& instruction = add(op.name + ".backward", norm, Phase::backward, i);
-    instruction.work.bytes += second_pass_bytes;
-    instruction.workspace_bytes = (op.slope ? kPreluWorkspace : NormWorkspace{}).bytes(partition_of(op));
+    add(op.name + ".backward", norm, Phase::backward, i).work.bytes += second_pass_bytes;
     contribute(op.in, norm.d_in);
   }
 
@@ -269,15 +270,13 @@ struct Describer : BlockEndLowering {
     if (d_out.size() > 1) pair.second_d_out = d_out.back();
     double more_bytes = bytes(value(op.in)) + bytes(value(shortcut.in)) + bytes(d_out.front());
     if (set_end_mask(i, op, pair) || pair.second_d_out) more_bytes += bytes(pair.shortcut.d_in);
-    Instruction& instruction = add(op.name + ".backward", pair, Phase::backward, i);
-    instruction.work.bytes += more_bytes;
-    instruction.workspace_bytes = kPairWorkspace.bytes(partition_of(op));
+    add(op.name + ".backward", pair, Phase::backward, i).work.bytes += more_bytes;
     contribute(op.in, pair.norm.d_in);
     contribute(shortcut.in, pair.shortcut.d_in);
   }
 
   void forward(std::size_t i, const Pool& op) {
-    const auto& layer = std::get<FusedPool>(layers_[i].how);
+    const auto& layer = std::get<FusedPool>(layers_[i]);
     if (!layer.normalizes) return GraphLowering::forward(i, op);
     const BufferId in = value(norm_at(*layer.normalizes).in);
     if (layer.backward_by_norm)
@@ -286,7 +285,7 @@ struct Describer : BlockEndLowering {
     pool_forward(i, op, in, saved_[*layer.normalizes].scale_shift, saved_[i].winners);
   }
   void backward(std::size_t i, const Pool& op) {
-    if (!std::get<FusedPool>(layers_[i].how).backward_by_norm) pool_backward(i, op, saved_[i].argmax ? 2 : 1);
+    if (!std::get<FusedPool>(layers_[i]).backward_by_norm) pool_backward(i, op, saved_[i].argmax ? 2 : 1);
   }
 
   // Two passes: sums over the pool's winners and its output's gradients, then d_in from in, these gradients
@@ -309,27 +308,15 @@ struct Describer : BlockEndLowering {
     if (d_out.size() > 1) norm.second_d_out = d_out.back();
     Instruction& instruction = add(op.name + ".backward", norm, Phase::backward, i);
     for (BufferId part : d_out) instruction.work.bytes += bytes(part);
-    instruction.workspace_bytes = NormWorkspace{}.bytes(partition_pooled(shape(op.in)));
     contribute(op.in, norm.d_in);
   }
 
   void forward(std::size_t i, const MarginLoss& op) {
-    const std::size_t first = lowering_.program.instructions.size();
     GraphLowering::forward(i, op);
-    const MarginBuffers& margin = saved_[i].margin;
-    const Buffer& rows = lowering_.program.buffers[margin.rows];
-    lowering_.program.buffers[margin.products].bytes =
+    const Buffer& rows = lowering_.program.buffers[saved_[i].margin.rows];
+    lowering_.program.buffers[saved_[i].margin.products].bytes =
         product_bytes(op.world_size * graph_.batch(), rows.dims[0], rows.dtype);
-    set_margin_workspaces(lowering_.program, first, op.world_size * graph_.batch(), rows);
   }
-  void backward(std::size_t i, const MarginLoss& op) {
-    const std::size_t first = lowering_.program.instructions.size();
-    GraphLowering::backward(i, op);
-    set_margin_workspaces(lowering_.program, first, op.world_size * graph_.batch(),
-                          lowering_.program.buffers[saved_[i].margin.rows]);
-  }
-
-  NormPartition partition_of(const BatchNorm& op) const { return partition_norm(shape(op.in), layout()); }
 };
 
 }  // namespace

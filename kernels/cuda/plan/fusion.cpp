@@ -47,18 +47,18 @@ std::vector<std::size_t> makers_of_values(const Graph& graph) {
 
 class Planner {
  public:
-  Planner(const Graph& graph, FusionSupport support, TensorLayout layout,
+  Planner(const Graph& graph, const FusionSupport& support, TensorLayout layout,
           const std::vector<PlainLayer>& plain)
       : graph_(graph),
-        support_(std::move(support)),
+        support_(support),
         layout_(layout),
         plain_(plain),
         readers_(readers_of_values(graph)),
         makers_(makers_of_values(graph)),
         layers_(graph.ops.size()) {
-    for_each<Conv>([&](std::size_t i, const Conv&) { layers_[i].how = FusedConv{}; });
-    for_each<BatchNorm>([&](std::size_t i, const BatchNorm&) { layers_[i].how = FusedNorm{}; });
-    for_each<Pool>([&](std::size_t i, const Pool&) { layers_[i].how = FusedPool{}; });
+    for_each<Conv>([&](std::size_t i, const Conv&) { layers_[i] = FusedConv{}; });
+    for_each<BatchNorm>([&](std::size_t i, const BatchNorm&) { layers_[i] = FusedNorm{}; });
+    for_each<Pool>([&](std::size_t i, const Pool&) { layers_[i] = FusedPool{}; });
   }
 
   std::vector<LayerFusion> run() {
@@ -77,9 +77,9 @@ class Planner {
       if (const T* op = std::get_if<T>(&graph_.ops[i])) visit(i, *op);
   }
 
-  FusedConv& conv(std::size_t i) { return std::get<FusedConv>(layers_[i].how); }
-  FusedNorm& norm(std::size_t i) { return std::get<FusedNorm>(layers_[i].how); }
-  const FusedNorm& norm(std::size_t i) const { return std::get<FusedNorm>(layers_[i].how); }
+  FusedConv& conv(std::size_t i) { return std::get<FusedConv>(layers_[i]); }
+  FusedNorm& norm(std::size_t i) { return std::get<FusedNorm>(layers_[i]); }
+  const FusedNorm& norm(std::size_t i) const { return std::get<FusedNorm>(layers_[i]); }
 
   // Excludes a ResNet's first convolution: cuDNN has no fused engine for it, our own kernels gather its
   // statistics.
@@ -120,7 +120,7 @@ class Planner {
       norm(i).backward = FusedNorm::ByEnd{};
       norm(reader).shortcut = i;
     } else if (pool && pool->kind == Pool::Kind::max && op.activation == Activation::relu) {
-      auto& fused = std::get<FusedPool>(layers_[reader].how);
+      auto& fused = std::get<FusedPool>(layers_[reader]);
       norm(i).output = FusedNorm::Output::not_stored;
       fused.normalizes = i;
       if (!goes_back_through(*pool) || layout_ != TensorLayout::nhwc) return;
@@ -216,7 +216,7 @@ class Planner {
     if (is_excluded(product, pattern)) return false;
     norm(i).statistics = FusedNorm::Statistics::by_product;
     norm(i).conv = product;
-    layers_[product].how =
+    layers_[product] =
         UnstoredConv{.norm = i, .norm_in_front = norm_in_front, .by_products = !support_.block_end_gradient};
     return true;
   }
@@ -227,7 +227,7 @@ class Planner {
       return;
     const std::size_t reader = readers_[op.out].front();
     const Conv* by = std::get_if<Conv>(&graph_.ops[reader]);
-    FusedConv* fused = std::get_if<FusedConv>(&layers_[reader].how);
+    FusedConv* fused = std::get_if<FusedConv>(&layers_[reader]);
     if (!by || !has_fused_engine(*by) || !fused) return;
     if (support_.norm_backward_data && !is_excluded(reader, FusedPattern::norm_backward_data)) {
       norm(i).backward = FusedNorm::OnePass{};
@@ -266,15 +266,12 @@ FusionSupport fusion_support(int compute_capability, Precision precision, bool d
   return support;
 }
 
-FusionSupport support_of(const DescribeOptions& options, const DeviceLimits& limits) {
-  if (!options.fuse) return {};
-  return fusion_support(limits.compute_capability, options.precision, options.deterministic);
-}
-
 std::vector<LayerFusion> plan_fusion(const Graph& graph, const DescribeOptions& options,
                                      const DeviceLimits& limits) {
-  return Planner(graph, support_of(options, limits), choose_layout(graph, options, limits), options.plain)
-      .run();
+  FusionSupport support;
+  if (options.fuse)
+    support = fusion_support(limits.compute_capability, options.precision, options.deterministic);
+  return Planner(graph, support, choose_layout(graph, options, limits), options.plain).run();
 }
 
 }  // namespace plumb::cuda

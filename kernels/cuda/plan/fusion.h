@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <variant>
@@ -21,18 +22,10 @@ namespace plumb::cuda {
 // 56 x 56: 207 MB on sm_80, 414 MB on sm_100, 1.6 MB on sm_90): it writes the gradient there as f32 and reads
 // it again, which adds 4 passes and saves 1. sm_100 has an engine for statistics alone. Statistics are summed
 // in any order: on an H100 (cuDNN 9.19) they differ from run to run in the last bits, though only sm_100's
-// engine carries the note NONDETERMINISTIC. All its patterns need them, so --deterministic uses none. The
-// table knows no shapes. Tuning times each pattern against the plain instructions, layer by layer
-// (choose_fusion.h); a pattern without an engine for a shape is dropped there (DescribeOptions::plain).
+// engine carries the note NONDETERMINISTIC. All its patterns need them, so --deterministic uses none.
 //
-// The gradient of a block's end is completed while a product is computed, + the other gradient, masked, by
-// our own kernel (block_end.h), which also sums it for the norm that ends the block, and for its shortcut's.
-//
-// The convolution in front of the norm that ends a block can stay without an output, and then that of its
-// shortcut, too: the norm's statistics follow from its input's products
-// (kernels/program/instructions/block_end.h). The gradient of the block's output comes masked and summed, by
-// a convolution as above or by an instruction of its own. Our own kernels for halves need sm_80; elsewhere
-// cuBLASLt computes the rest, in NHWC.
+// Block ends (kernels/program/instructions/block_end.h): our own kernels for halves need sm_80; elsewhere
+// cuBLASLt computes the products, in NHWC.
 struct FusionSupport {
   bool statistics = false;                // convolution, then sums over its output (genstats)
   bool normalized_input = false;          // scale, bias, ReLU, then the above (ConvBNfprop)
@@ -43,8 +36,6 @@ struct FusionSupport {
 };
 // compute_capability: 90 for sm_90.
 FusionSupport fusion_support(int compute_capability, Precision precision, bool deterministic);
-// The same, or nothing if DescribeOptions::fuse says so.
-FusionSupport support_of(const DescribeOptions& options, const DeviceLimits& limits);
 
 // A convolution. Members that are ops are indices into Graph::ops.
 struct FusedConv {
@@ -108,12 +99,23 @@ struct FusedPool {
 };
 
 // Fusion of one operation of a Graph. Without fused engines: only what own kernels do for another norm.
-struct LayerFusion {
-  std::variant<std::monostate, FusedConv, UnstoredConv, FusedNorm, FusedPool> how;
-};
+using LayerFusion = std::variant<std::monostate, FusedConv, UnstoredConv, FusedNorm, FusedPool>;
 
 // One per op of the Graph. A norm's output goes unstored only if the weight gradient doesn't read it either.
 std::vector<LayerFusion> plan_fusion(const Graph& graph, const DescribeOptions& options,
                                      const DeviceLimits& limits);
+
+struct InstructionCost {
+  double seconds = 0;
+  std::string failure;  // why no engine computes the instruction; empty if one does
+};
+using CostOf = std::function<InstructionCost(const Program&, const Instruction&)>;
+
+// Exceptions to DescribeOptions::fuse. Greedy, pattern by pattern in the order of the Graph. A convolution
+// drops a fused pattern if the whole training step then has fewer instructions without an engine, or equally
+// many and takes less time. The cost of an instruction must depend only on the work it does, so that layers
+// of the same shape come out alike.
+std::vector<PlainLayer> choose_fusion(const Graph& graph, const DescribeOptions& options,
+                                      const DeviceLimits& limits, const CostOf& cost_of);
 
 }  // namespace plumb::cuda

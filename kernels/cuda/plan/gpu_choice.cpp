@@ -2,12 +2,19 @@
 
 #include <algorithm>
 #include <charconv>
+#include <vector>
 
 #include "base/error.h"
 #include "base/text.h"
 
 namespace plumb::cuda {
 namespace {
+
+struct BuiltArchitecture {
+  int compute_capability = 0;  // 90 for sm_90
+  bool machine_code = false;
+  bool ptx = false;
+};
 
 BuiltArchitecture parse_architecture(std::string_view text) {
   BuiltArchitecture built;
@@ -23,6 +30,16 @@ BuiltArchitecture parse_architecture(std::string_view text) {
                 "this program was built for GPU architecture '{}', which does not exist; configure with "
                 "-DPLUMB_CUDA_ARCHITECTURES=90",
                 text);
+  }
+  return built;
+}
+
+std::vector<BuiltArchitecture> parse_architectures(std::string_view list) {
+  std::vector<BuiltArchitecture> built;
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find_first_of(",;"), list.size());
+    built.push_back(parse_architecture(list.substr(0, end)));
+    list.remove_prefix(std::min(end + 1, list.size()));
   }
   return built;
 }
@@ -53,26 +70,6 @@ std::string why_no_gpu(const std::string& cuda_error, int driver, int runtime) {
     remedy = fmt::format("update the driver to CUDA {} or newer", major);
   }
   return fmt::format("--device cuda: no CUDA GPU answers ({}); {}, or use --device cpu", reason, remedy);
-}
-
-int choose_gpu(int visible_gpus, int local_rank) {
-  if (visible_gpus < 1) {
-    throw Error(ExitCode::unavailable,
-                "--device cuda: no GPU for local rank {}; check nvidia-smi and CUDA_VISIBLE_DEVICES, or use "
-                "--device cpu",
-                local_rank);
-  }
-  return local_rank % visible_gpus;
-}
-
-std::vector<BuiltArchitecture> parse_architectures(std::string_view list) {
-  std::vector<BuiltArchitecture> built;
-  while (!list.empty()) {
-    const std::size_t end = std::min(list.find_first_of(",;"), list.size());
-    built.push_back(parse_architecture(list.substr(0, end)));
-    list.remove_prefix(std::min(end + 1, list.size()));
-  }
-  return built;
 }
 
 bool runs_on(int compute_capability, std::string_view list) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ranges>
+#include <set>
 #include <variant>
 
 #include "base/error.h"
@@ -10,6 +11,7 @@
 #include "kernels/cuda/plan/norm_partition.h"
 #include "kernels/cuda/plan/state.h"
 #include "kernels/cuda/plan/stem_shape.h"
+#include "models/margin_head.h"
 
 namespace plumb::cuda {
 namespace {
@@ -37,6 +39,17 @@ StorageTypes storage_types(const Graph& graph, Precision precision, TensorLayout
   return {.activations = half, .weight_gradients = half, .image_channels = has_own_stem ? kStemChannels : 8};
 }
 
+std::set<ValueId> unstored_values(const Graph& graph, const std::vector<LayerFusion>& layers) {
+  std::set<ValueId> unstored;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const auto* norm = std::get_if<FusedNorm>(&layers[i]);
+    if (norm && norm->output != FusedNorm::Output::stored)
+      unstored.insert(std::get<BatchNorm>(graph.ops[i]).out);
+    if (std::holds_alternative<UnstoredConv>(layers[i])) unstored.insert(std::get<Conv>(graph.ops[i]).out);
+  }
+  return unstored;
+}
+
 void pad_input_channels(Lowering& lowering, const Conv& op, std::int64_t channels) {
   const ParameterBuffers& weight = lowering.tensors().parameters[op.weight];
   for (BufferId id : {weight.master, weight.momentum, weight.gradient}) {
@@ -46,15 +59,91 @@ void pad_input_channels(Lowering& lowering, const Conv& op, std::int64_t channel
   }
 }
 
-bool is_by_products(const auto* end) {
-  return end && end->by_products;
-}
-
 // Runs before copies are made; they inherit the layout.
 void set_depthwise_layout(Lowering& lowering, const Conv& op) {
   const ParameterBuffers& weight = lowering.tensors().parameters[op.weight];
   for (BufferId id : {weight.master, weight.momentum, weight.gradient})
     if (id != kNone) lowering.program.buffers[id].layout = kDepthwiseLayout;
+}
+
+// By operation.
+struct OwnWorkspace {
+  const Graph& graph;
+  const Program& program;
+  const Instruction& instruction;
+
+  std::size_t operator()(const BatchNormStatistics&) const { return NormWorkspace{}.bytes(partition()); }
+  std::size_t operator()(const BatchNormApply& norm) const {
+    return norm.out_sums ? norm_partials_bytes(partition(kNormBlocksAtOnce), 1) : 0;
+  }
+  std::size_t operator()(const BatchNormBackward& norm) const {
+    return (norm.slope ? kPreluWorkspace : NormWorkspace{}).bytes(partition());
+  }
+  std::size_t operator()(const BatchNormPairBackward&) const { return kPairWorkspace.bytes(partition()); }
+  std::size_t operator()(const BatchNormPoolBackward&) const {
+    return NormWorkspace{}.bytes(partition_pooled(graph.values[op<BatchNorm>().in].shape));
+  }
+  std::size_t operator()(const SamplePixels&) const {
+    Shape sampled = graph.values[op<Conv>().out].shape;
+    sampled.c = graph.values[op<Conv>().in].shape.c;
+    return norm_partials_bytes(partition_norm(sampled, layout()), 1);
+  }
+  std::size_t operator()(const MaskedGradient& gradient) const {
+    const std::vector<std::int64_t>& dims = program.buffers[gradient.d_out].dims;  // n, c, h, w
+    return norm_partials_bytes(partition_norm(dims.at(0) * dims.at(2) * dims.at(3), dims.at(1)), 1);
+  }
+  std::size_t operator()(const ConvBackwardWeights& conv) const {
+    if (!is_depthwise(graph, op<Conv>())) return 0;
+    return depthwise_workspace_bytes(window_shape(graph, op<Conv>()), program.buffers[conv.in].dtype);
+  }
+  std::size_t operator()(const SoftmaxCrossEntropy&) const {
+    return kLossWorkspacePerImage * static_cast<std::size_t>(graph.values[op<SoftmaxLoss>().in].shape.n);
+  }
+  std::size_t operator()(const MarginSampleClasses&) const {
+    const MarginSizes sizes = margin_sizes(graph, instruction.op);
+    return sample_workspace_bytes(sizes.images, sizes.rows);
+  }
+  std::size_t operator()(const MarginStatistics& margin) const {
+    const MarginSizes sizes = margin_sizes(graph, instruction.op);
+    return statistics_workspace_bytes(sizes.images, sizes.rows, program.buffers[margin.products].dtype);
+  }
+  std::size_t operator()(const auto&) const { return 0; }
+
+  template <typename T>
+  const T& op() const {
+    return std::get<T>(graph.ops[instruction.op]);
+  }
+  TensorLayout layout() const { return program.layout.value_or(TensorLayout::nhwc); }
+  // Of a norm's input.
+  NormPartition partition(std::int64_t blocks = kNormBlocks) const {
+    return partition_norm(graph.values[op<BatchNorm>().in].shape, layout(), blocks);
+  }
+};
+
+std::size_t library_workspace_limit(const Graph& graph, const Program& program,
+                                    const Instruction& instruction) {
+  const auto of_conv = [&](BufferId in, BufferId out) -> std::size_t {
+    const auto& op = std::get<Conv>(graph.ops[instruction.op]);
+    if (is_depthwise(graph, op)) return 0;
+    const auto bytes = [&](BufferId id) { return program.buffers[id].bytes; };
+    return std::clamp(bytes(in) + bytes(out) + 4 * bytes(program.tensors.parameters[op.weight].master),
+                      kConvWorkspaceLeast, kConvWorkspaceMost);
+  };
+  if (const auto* conv = instruction.as<ConvForward>()) return of_conv(conv->in, conv->out);
+  if (const auto* conv = instruction.as<ConvBackwardData>()) return of_conv(conv->d_in, conv->d_out);
+  if (const auto* conv = instruction.as<ConvBackwardWeights>()) return of_conv(conv->in, conv->d_out);
+  if (const auto* conv = instruction.as<ConvNormBackwardData>()) return of_conv(conv->norm_in, conv->d_out);
+  const auto with_features = [&](BufferId rows) {  // rounded to the dtype of the centers' rows
+    const MarginSizes sizes = margin_sizes(graph, instruction.op);
+    return kMarginGemmWorkspace + rounded_bytes(sizes.images * sizes.embedding, program.buffers[rows].dtype);
+  };
+  if (const auto* margin = instruction.as<MarginProducts>()) return with_features(margin->rows);
+  if (const auto* margin = instruction.as<MarginWeightGradient>()) return with_features(margin->rows);
+  if (instruction.as<MarginFeatureProducts>()) return kMarginGemmWorkspace;
+  return is_by_products(instruction) ||
+                 instruction.is_one_of<DenseForward, DenseBackwardWeights, DenseBackwardData>()
+             ? kDenseWorkspace
+             : 0;
 }
 
 }  // namespace
@@ -72,9 +161,11 @@ TensorLayout choose_layout(const Graph& graph, const DescribeOptions& options, c
   return *options.layout;
 }
 
-Lowering start_storage(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits) {
+Lowering start_storage(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits,
+                       const std::vector<LayerFusion>& layers) {
   const TensorLayout layout = choose_layout(graph, options, limits);
-  const StorageTypes types = storage_types(graph, options.precision, layout, limits);
+  StorageTypes types = storage_types(graph, options.precision, layout, limits);
+  types.unstored = unstored_values(graph, layers);
   Lowering lowering = start_lowering(graph, types, sizeof(State));
   lowering.program.layout = layout;
   if (options.fp32_head)
@@ -91,7 +182,7 @@ Lowering start_storage(const Graph& graph, const DescribeOptions& options, const
 }
 
 BufferId add_norm_counters(Program& program, const Graph& graph, const std::vector<LayerFusion>& layers) {
-  std::int64_t counters = 1;
+  std::int64_t counters = 0;
   for (std::size_t i = 0; i < graph.ops.size(); ++i) {
     const auto* norm = std::get_if<BatchNorm>(&graph.ops[i]);
     if (!norm) continue;
@@ -99,13 +190,14 @@ BufferId add_norm_counters(Program& program, const Graph& graph, const std::vect
     const auto count = [&](const Shape& shape) {
       counters = std::max(counters, norm_counters(partition_norm(shape, program.layout.value())));
     };
-    const auto& fused = std::get<FusedNorm>(layers[i].how);
+    const auto& fused = std::get<FusedNorm>(layers[i]);
     if (!fused.is_by_product() || fused.masks_gradient()) count(in);
     if (fused.is_by_product())
       in.c = graph.values[std::get<Conv>(graph.ops[fused.conv]).in].shape.c, count(in);
     if (std::holds_alternative<FusedNorm::ThroughPool>(fused.backward))
       counters = std::max(counters, norm_counters(partition_pooled(in)));
   }
+  if (counters == 0) return kNone;
   return add_buffer(program, {.name = "norm_counters",
                               .role = Role::state,
                               .dtype = DType::i32,
@@ -113,38 +205,21 @@ BufferId add_norm_counters(Program& program, const Graph& graph, const std::vect
                               .persistent = true});
 }
 
-std::size_t conv_workspace_bytes(const Graph& graph, const Conv& op, bool of_weights, const Buffer& in,
-                                 const Buffer& out, const Buffer& weight) {
-  if (!is_depthwise(graph, op))
-    return std::clamp(in.bytes + out.bytes + 4 * weight.bytes, kConvWorkspaceLeast, kConvWorkspaceMost);
-  if (!of_weights) return 0;
-  return depthwise_workspace_bytes(window_shape(graph, op), in.dtype);
+bool is_by_products(const Instruction& instruction) {
+  const auto* forward = instruction.as<BlockEndForward>();
+  const auto* data = instruction.as<BlockEndBackwardData>();
+  return instruction.as<ChannelProducts>() || (forward && forward->by_products) ||
+         (data && data->by_products);
 }
 
-void set_library_workspaces(Program& program, std::int64_t images) {
-  for (Instruction& instruction : program.instructions)
-    if (instruction.as<SoftmaxCrossEntropy>())
-      instruction.workspace_bytes = kLossWorkspacePerImage * static_cast<std::size_t>(images);
-    else if (instruction.as<DenseForward>() || instruction.as<DenseBackwardWeights>() ||
-             instruction.as<DenseBackwardData>() || instruction.as<ChannelProducts>() ||
-             is_by_products(instruction.as<BlockEndForward>()) ||
-             is_by_products(instruction.as<BlockEndBackwardData>()))
-      instruction.workspace_bytes = kDenseWorkspace;
+std::size_t own_workspace_bytes(const Graph& graph, const Program& program, const Instruction& instruction) {
+  return std::visit(OwnWorkspace{graph, program, instruction}, instruction.operation);
 }
 
-void set_margin_workspaces(Program& program, std::size_t first_instruction, std::int64_t images_of_all_ranks,
-                           const Buffer& rows) {
-  const std::size_t copy = rounded_bytes(images_of_all_ranks * rows.dims[1], rows.dtype);
-  for (std::size_t i = first_instruction; i < program.instructions.size(); ++i) {
-    Instruction& instruction = program.instructions[i];
-    if (instruction.as<MarginSampleClasses>())
-      instruction.workspace_bytes = sample_workspace_bytes(images_of_all_ranks, rows.dims[0]);
-    else if (instruction.as<MarginStatistics>())
-      instruction.workspace_bytes = statistics_workspace_bytes(images_of_all_ranks, rows.dims[0], rows.dtype);
-    else if (instruction.as<MarginProducts>() || instruction.as<MarginWeightGradient>())
-      instruction.workspace_bytes = copy + kMarginGemmWorkspace;
-    else if (instruction.as<MarginFeatureProducts>())
-      instruction.workspace_bytes = kMarginGemmWorkspace;
+void set_workspaces(const Graph& graph, Program& program) {
+  for (Instruction& instruction : program.instructions) {
+    const std::size_t own = own_workspace_bytes(graph, program, instruction);
+    instruction.workspace_bytes = own > 0 ? own : library_workspace_limit(graph, program, instruction);
   }
 }
 

@@ -1,5 +1,5 @@
 // What describe.cpp shares out: device storage of a Graph's tensors (dtypes, padded channels, half-precision
-// copies of weights), workspaces, and the update.
+// copies of weights) and workspaces.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,8 @@ namespace plumb::cuda {
 // and all tensors with the first convolution's layout, have more channels than 3: in f32 4, in half 8, as
 // libraries' tensor cores read 16 bytes at once, or 4 for our own kernels (own/conv.h). Returns the buffers
 // of a Program without instructions yet.
-Lowering start_storage(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
+Lowering start_storage(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits,
+                       const std::vector<LayerFusion>& layers);
 // DescribeOptions::layout if given. Else NCHW for strict fp32 on GPUs before compute capability 9.0: cuDNN's
 // Winograd engines, which later GPUs lack, need no copies of tensors there
 // (docs/how-to/new-gpu.md#layout-of-strict-fp32). NHWC for all other precisions, whose engines are made for
@@ -25,28 +26,20 @@ Lowering start_storage(const Graph& graph, const DescribeOptions& options, const
 // if NCHW is asked for where it isn't supported.
 TensorLayout choose_layout(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
 
-// Counters of ended blocks (norm_partition.h), as many as the norm with the most needs.
+// Counters of ended blocks (norm_partition.h), as many as the norm with the most needs; kNone without norms.
 BufferId add_norm_counters(Program& program, const Graph& graph, const std::vector<LayerFusion>& layers);
 
-// Workspace limits of instructions before a device prepares them; the chosen plans set the final sizes.
-// Engines that need more aren't chosen.
-//
-// Convolution engines may transpose their inputs and outputs, and keep partial sums of weights in fp32. Their
-// limit follows from their tensors' sizes, within bounds. in, out: of the convolution as a whole; weight: its
-// master. of_weights: the weight gradient.
-std::size_t conv_workspace_bytes(const Graph& graph, const Conv& op, bool of_weights, const Buffer& in,
-                                 const Buffer& out, const Buffer& weight);
+// A library's products at a block's end. Plain instructions do the same where it lacks one.
+bool is_by_products(const Instruction& instruction);
 
-// For the dense layers, products of block ends and the softmax loss.
-void set_library_workspaces(Program& program, std::int64_t images);
+// Bytes that our own kernel for the instruction keeps in the workspace; 0 also where its launcher says how
+// much that is (product_norm.h, block_end_shape.h).
+std::size_t own_workspace_bytes(const Graph& graph, const Program& program, const Instruction& instruction);
 
-// For the margin loss' instructions from `first_instruction` on; rows: of class centers that they work with.
-void set_margin_workspaces(Program& program, std::size_t first_instruction, std::int64_t images_of_all_ranks,
-                           const Buffer& rows);
-
-// The end of an iteration, once every gradient is complete. One instruction searches for overflows, if the
-// loss is scaled; one updates all trained parameters; one per set of sampled centers updates those rows; the
-// last one computes the next state.
-void lower_update(Lowering& lowering, bool scale_loss);
+// Sets the workspaces of all instructions: own_workspace_bytes(), or a limit for plans of libraries, which
+// set the final sizes when a device prepares them. Engines that need more aren't chosen. Convolution engines
+// may transpose their inputs and outputs, and keep partial sums of weights in fp32: their limit follows from
+// their tensors' sizes, within bounds.
+void set_workspaces(const Graph& graph, Program& program);
 
 }  // namespace plumb::cuda

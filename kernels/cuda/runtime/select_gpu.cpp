@@ -1,5 +1,3 @@
-#include "kernels/cuda/runtime/select_gpu.h"
-
 #include "base/error.h"
 #include "kernels/cuda/plan/gpu_choice.h"
 #include "kernels/cuda/runtime/runtime.h"
@@ -34,23 +32,22 @@ std::string uuid_text(const cudaUUID_t& uuid) {
 
 }  // namespace
 
-SelectedGpu select_gpu(const DeviceOptions& options) {
-  const int count = visible_gpus();
+SelectedGpu select_gpu(int local_rank) {
+  const int index = local_rank % visible_gpus();
   SelectedGpu gpu;
-  gpu.index = choose_gpu(count, options.local_rank);
-  check(cudaSetDevice(gpu.index));
+  check(cudaSetDevice(index));
   cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, gpu.index));
-  require_architecture(10 * properties.major + properties.minor, built_architectures(), properties.name);
+  check(cudaGetDeviceProperties(&properties, index));
+  require_architecture(10 * properties.major + properties.minor, PLUMB_BUILT_ARCHITECTURES, properties.name);
   gpu.uuid = uuid_text(properties.uuid);
   std::size_t total = 0;
   check(cudaMemGetInfo(&gpu.free_bytes, &total));
   // Memory transfers data twice per clock; the bus width is in bits.
-  const double memory_hz = 1e3 * attribute(cudaDevAttrMemoryClockRate, gpu.index);
+  const double memory_hz = 1e3 * attribute(cudaDevAttrMemoryClockRate, index);
   gpu.properties = {.name = properties.name,
                     .compute_capability = 10 * properties.major + properties.minor,
                     .multiprocessors = properties.multiProcessorCount,
-                    .clock_hz = 1e3 * attribute(cudaDevAttrClockRate, gpu.index),
+                    .clock_hz = 1e3 * attribute(cudaDevAttrClockRate, index),
                     .memory_bytes_per_second = 2 * memory_hz * properties.memoryBusWidth / 8,
                     .memory_bytes = static_cast<double>(gpu.free_bytes)};
   int driver = 0;

@@ -39,7 +39,10 @@ struct ConvProblem {
   DType dtype = DType::f32;  // of activations, weights and weight gradients; accumulation is f32
   TensorLayout layout = TensorLayout::nhwc;
   bool allow_tf32 = false;
-  ConvFusion fusion;
+  struct {                            // that a fused engine adds to the convolution
+    bool normalizes_input = false;    // reads relu(scale * in + shift) instead of in
+    bool gathers_statistics = false;  // sums [2, c] of its output
+  } fusion = {};
   // cuDNN 9.19 normalizes only with f16 scale and shift, and only when it gathers statistics or computes
   // weight gradients; norm_backward_data takes the batch norm's f32 scale, bias, mean and inv_std.
   DType scale_shift_dtype = DType::f32;
@@ -73,8 +76,6 @@ struct ConvCandidates {
   std::string failure = {};
 
   std::optional<ConvPlan> build(std::size_t engine) { return engines.at(engine).build(failure); }
-  // Lists the plans after the first `before` engines, which may be fewer.
-  void insert(std::size_t before, std::vector<ConvPlan> plans);
 };
 
 struct ConvEngine {
@@ -104,13 +105,12 @@ struct ConvEngineOptions {
 // version of the build, but not older than 9.0.
 ConvEngine make_conv_engine(const ConvEngineOptions& options);
 
-// `convolutions`, plus the algorithms of `products`, listed after its own first two engines, for plain 1x1
-// convolutions of stride 1 without padding in NHWC (in NCHW each image would be a product of its own).
-ConvEngine with_matrix_products(const ConvEngine& convolutions, const GemmEngine& products);
-
-// `convolutions`, plus our own kernels for a ResNet's first convolution (own/conv.h), listed first. Only GPUs
-// of compute capability 8.0 and more, this one with so many multiprocessors, have such problems: elsewhere
-// images are held with 8 channels.
-ConvEngine with_stem_kernels(ConvEngine convolutions, int multiprocessors);
+// `convolutions` with more to choose from: our own kernels for a ResNet's first convolution (own/conv.h),
+// listed first, and the algorithms of `products` for plain 1x1 convolutions of stride 1 without padding in
+// NHWC (in NCHW each image would be a product of its own), after its own first two engines. Only GPUs of
+// compute capability 8.0 and more, this one with so many multiprocessors, have the former: elsewhere images
+// are held with 8 channels.
+ConvEngine with_other_candidates(const ConvEngine& convolutions, const GemmEngine& products,
+                                 int multiprocessors);
 
 }  // namespace plumb::cuda

@@ -134,7 +134,7 @@ struct Cudnn {
 ConvCandidates list_engines(const Cudnn& cudnn, const ConvProblem& problem, std::size_t workspace_limit) {
   const std::string text = text_of(problem);
   try {
-    ConvGraph built = build_graph(problem);
+    ConvGraph built = ConvGraphBuilder(problem).build();
     fe::graph::Graph& graph = *built.graph;
     if (cudnn.properties) graph.set_device_properties(cudnn.properties);
     graph.set_cuda_graph_retention(fe::CudaGraphRetention_t::NONE);

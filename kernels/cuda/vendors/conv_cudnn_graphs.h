@@ -19,7 +19,7 @@ namespace plumb::cuda {
 
 // Location of a graph's tensor: operand of the instruction and byte offset in it.
 struct TensorPlace {
-  std::size_t operand = 0, offset = 0, bytes = 0;
+  std::size_t operand = 0, offset = 0;
 };
 
 // places[i] is the location of the tensor with unique id i + 1.
@@ -71,7 +71,7 @@ class ConvGraphBuilder {
              std::size_t operand, std::size_t part) {
     const auto [n, c, h, w] = dims;
     const std::size_t bytes = static_cast<std::size_t>(n * c * h * w) * bytes_of(dtype);
-    built_.places.push_back({operand, part * bytes, bytes});
+    built_.places.push_back({operand, part * bytes});
     tensor.set_dim({n, c, h, w})
         .set_stride(p_.layout == TensorLayout::nhwc ? Strides{c * h * w, 1, c * w, c}
                                                     : Strides{c * h * w, h * w, w, 1})
@@ -168,9 +168,5 @@ class ConvGraphBuilder {
   const ConvProblem& p_;
   ConvGraph built_;
 };
-
-inline ConvGraph build_graph(const ConvProblem& problem) {
-  return ConvGraphBuilder(problem).build();
-}
 
 }  // namespace plumb::cuda

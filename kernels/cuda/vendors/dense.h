@@ -14,10 +14,6 @@
 
 namespace plumb::cuda {
 
-// What a product does with a ReLU's mask, last: makes sets c to max(c, 0) and writes a bit 1 where c was more
-// than 0. Bit j of byte i belongs to element 8 i + j. n must be a multiple of kMaskColumns.
-enum class ProductMask { none, makes };
-
 // c[m, n] = (factor *) op(a)[m, k] * op(b)[k, n] (+ bias[n]) (+ added[m, n]), all row-major, f32
 // accumulation. op is an optional transpose: a is then stored [k, m], b [n, k]. A stride is the distance
 // between rows in elements; 0: contiguous rows.
@@ -31,7 +27,9 @@ struct GemmProblem {
   bool allow_tf32 = false;
   bool adds = false;        // `added`, which is like c and may be c itself
   bool has_factor = false;  // in device memory; not with `added`
-  ProductMask mask = ProductMask::none;
+  // c = max(c, 0), last, and a bit 1 where c was more than 0: bit j of byte i belongs to element 8 i + j. n
+  // must be a multiple of kMaskColumns.
+  bool makes_mask = false;
 };
 // cuBLASLt wants a mask's leading dimension in 128s (cublasLt.h, …_DESC_EPILOGUE_AUX_LD).
 inline constexpr std::int64_t kMaskColumns = 128;

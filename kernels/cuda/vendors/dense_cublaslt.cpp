@@ -45,11 +45,14 @@ struct LoadedFunction {
 // cuBLASLt, loaded when the first GPU is used: its 420,000 relocations would cost every start 0.1 s and 100
 // MB.
 struct CublasLt {
-  // Throws Error(unavailable) where the library or a function is missing.
-  CublasLt();
-  LoadedFunction find(const char* name) const;
+  // Throws Error(unavailable) where the library or the function is missing.
+  LoadedFunction find(const char* name) const {
+    void* const address = library ? dlsym(library, name) : nullptr;
+    if (!address) throw not_loaded();
+    return {address};
+  }
 
-  void* library;
+  void* library = opened(0);
   decltype(&cublasLtCreate) create = find("cublasLtCreate");
   decltype(&cublasLtDestroy) destroy = find("cublasLtDestroy");
   decltype(&cublasLtGetStatusString) get_status_string = find("cublasLtGetStatusString");
@@ -71,14 +74,6 @@ struct CublasLt {
   decltype(&cublasLtMatrixLayoutCreate) matrix_layout_create = find("cublasLtMatrixLayoutCreate");
   decltype(&cublasLtMatrixLayoutDestroy) matrix_layout_destroy = find("cublasLtMatrixLayoutDestroy");
 };
-
-CublasLt::CublasLt() : library(opened(0)) {}
-
-LoadedFunction CublasLt::find(const char* name) const {
-  void* const address = library ? dlsym(library, name) : nullptr;
-  if (!address) throw not_loaded();
-  return {address};
-}
 
 // Loads it at the first call, for the rest of the process.
 const CublasLt& cublaslt() {
@@ -135,8 +130,7 @@ void set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t attr
 // bit i % 8 of byte i / 8 of a column for row i (nvmath-python,
 // tests/nvmath_tests/linalg/advanced/matmul/test_epilog.py, unpack_bitmask), as masks are here.
 cublasLtEpilogue_t epilogue_of(const GemmProblem& problem) {
-  if (problem.mask == ProductMask::makes)
-    return problem.bias ? CUBLASLT_EPILOGUE_RELU_AUX_BIAS : CUBLASLT_EPILOGUE_RELU_AUX;
+  if (problem.makes_mask) return problem.bias ? CUBLASLT_EPILOGUE_RELU_AUX_BIAS : CUBLASLT_EPILOGUE_RELU_AUX;
   return problem.bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
@@ -151,7 +145,7 @@ Operation make_operation(const GemmProblem& problem) {
   set(operation, CUBLASLT_MATMUL_DESC_TRANSB, problem.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(problem));
   if (problem.bias) set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(problem.out));
-  if (problem.mask != ProductMask::none) set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, problem.n);
+  if (problem.makes_mask) set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, problem.n);
   if (problem.has_factor) set(operation, CUBLASLT_MATMUL_DESC_POINTER_MODE, CUBLASLT_POINTER_MODE_DEVICE);
   return operation;
 }
@@ -210,7 +204,7 @@ GemmPlan plan_of(const std::shared_ptr<const Product>& product,
           [=](cudaStream_t stream, const GemmOperands& operands, std::byte* workspace) {
             const Product& p = *product;
             if (p.problem.bias) set(p.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
-            if (p.problem.mask != ProductMask::none)
+            if (p.problem.makes_mask)
               set(p.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.relu_mask);
             const bool adds = p.problem.adds;
             const float one = 1, beta = adds ? 1 : 0;
@@ -232,7 +226,7 @@ std::vector<cublasLtMatmulHeuristicResult_t> algorithms_for(const Product& p, st
       CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   // Heuristics derive the alignment of bias and mask from their address, which isn't known yet.
   if (p.problem.bias) set(p.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{kAlignmentBytes});
-  if (p.problem.mask != ProductMask::none)
+  if (p.problem.makes_mask)
     set(p.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, std::uintptr_t{kAlignmentBytes});
   cublasLtMatmulPreference_t made = nullptr;
   check(cublaslt().matmul_preference_create(&made));

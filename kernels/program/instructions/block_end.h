@@ -24,8 +24,7 @@
 // Products accumulate in f32. Operands are f32 unless noted; "half" is the dtype of a, which may be f32. On
 // GPUs, in NHWC. Under TF32 (Program::allow_tf32) each instruction but ChannelProducts rounds what products
 // read, to the nearest: tensor cores would chop it, which makes a product too small, and R - s t^T / N is a
-// small difference of large numbers. Chopped, d_W was 20 times as far from double precision as by cuDNN's
-// way where gradients have a mean of a third of their deviation; rounded, it is as close.
+// small difference of large numbers.
 #pragma once
 
 #include "kernels/program/instructions/batch_norm.h"

@@ -18,12 +18,6 @@ struct ConvForward {
   }
 };
 
-// Operations that a fused engine adds to the convolution.
-struct ConvFusion {
-  bool normalizes_input = false;    // reads relu(scale * in + shift) instead of in
-  bool gathers_statistics = false;  // sums [2, c] of its output
-};
-
 // With relu_mask: of the ReLU's input, d_in = product + added where the mask's bit is 1, else 0. `added` may
 // have every stride-th pixel of every stride-th row only, and is 0 elsewhere. With norm_in: the norm before
 // that ReLU has so much of its backward done; with shortcut_in the shortcut's, too. With d_bias alone it is

@@ -1,9 +1,0 @@
-#include "kernels/cuda/plan/gpu_choice.h"
-
-namespace plumb::cuda {
-
-std::string_view built_architectures() {
-  return PLUMB_BUILT_ARCHITECTURES;
-}
-
-}  // namespace plumb::cuda
