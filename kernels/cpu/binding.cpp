@@ -33,25 +33,6 @@ dnnl::memory::desc plain_layout(const std::vector<std::int64_t>& dims, DType dty
   return {dims, data_type_of(dtype), strides};
 }
 
-namespace {
-
-bool has(dnnl::cpu_isa isa) {
-  const auto all = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-  return (all & static_cast<unsigned>(isa)) == static_cast<unsigned>(isa);
-}
-
-}  // namespace
-
-int winograd_lanes() {
-  if (has(dnnl::cpu_isa::avx512_core)) return 16;
-  return has(dnnl::cpu_isa::avx2) ? 8 : 0;
-}
-
-double bf16_rate() {
-  if (has(dnnl::cpu_isa::avx512_core_amx)) return 16;
-  return has(dnnl::cpu_isa::avx512_core_bf16) ? 2 : 0;
-}
-
 std::optional<ChannelLayout> channel_layout(const dnnl::memory::desc& layout) {
   using Tag = dnnl::memory::format_tag;
   const dnnl::memory::dims dims = dims_of(layout);

@@ -29,7 +29,7 @@ struct Context {
   Program& program;
   dnnl::engine engine;
   dnnl::stream stream;
-  int threads = 1;                                          // that the program was described for
+  const DeviceLimits& limits;
   std::vector<std::optional<dnnl::memory::desc>>& layouts;  // by BufferId; empty until chosen
 
   // The operation that the instruction computes a part of.
@@ -131,16 +131,6 @@ class Call {
   std::vector<Operand> operands_;
   std::size_t workspace_bytes_ = 0;
 };
-
-// Floats per vector in our Winograd loops for 3x3 convolutions: 16 with AVX-512, 8 with AVX2, else 0.
-// DNNL_MAX_CPU_ISA limits them as it limits oneDNN.
-int winograd_lanes();
-
-// How many times as fast as in fp32 products are in bf16, at their peak, by instructions of this CPU that
-// oneDNN uses; 0 without any. AVX512_BF16 multiplies pairs of halves (VDPBF16PS), AMX reaches 1,024 in place
-// of 64 FLOPs per cycle and core (Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter on
-// AMX).
-double bf16_rate();
 
 // Binds the instruction to a primitive or a loop. Empty for instructions of the runner (LoadBatch) and the
 // communicator.

@@ -1,9 +1,8 @@
-// Convolutions by oneDNN, in the layouts that oneDNN chooses; backward-weights in bf16 by a loop of ours.
+// Convolutions by oneDNN, in the layouts that oneDNN chooses.
 #include <stdexcept>
 #include <type_traits>
 
 #include "kernels/cpu/binding.h"
-#include "kernels/cpu/conv_weights_bf16.h"
 #include "kernels/cpu/onednn.h"
 
 namespace plumb::cpu {
@@ -56,25 +55,6 @@ typename Primitive::primitive_desc backward_descriptor(const dnnl::engine& engin
                                       problem.strides, problem.padding, problem.padding);
 }
 
-// Whether sum_weights_bf16 takes these layouts: with AVX512_BF16 it is 5 % slower to 2.3 times as fast as
-// oneDNN 2.6 (docs/explanation/cpu-winograd.md).
-bool sums_weights_by_own_loop(const Context& context, const Instruction& instruction,
-                              const convolution_backward_weights::primitive_desc& descriptor) {
-  constexpr double kVectorRate = 2;  // by AVX512_BF16; AMX is much faster, and oneDNN uses it
-  const Conv& op = context.op<Conv>(instruction);
-  if (context.dtype(context.tensors().values[op.out]) != DType::bf16 || bf16_rate() != kVectorRate ||
-      op.groups > 1 || !can_sum_weights_bf16(conv_shape(context.graph, op), context.threads))
-    return false;
-  const auto is_blocked = [](const dnnl::memory::desc& layout) {
-    const auto form = channel_layout(layout);
-    return form && form->block == 16;
-  };
-  return is_blocked(descriptor.src_desc()) && is_blocked(descriptor.diff_dst_desc()) &&
-         descriptor.diff_weights_desc() == dnnl::memory::desc(weight_dims(context.graph, op),
-                                                              dnnl::memory::data_type::f32,
-                                                              dnnl::memory::format_tag::OIhw16i16o);
-}
-
 }  // namespace
 
 Binder prepare(Context& context, Instruction& instruction, const ConvForward& conv) {
@@ -105,20 +85,10 @@ Binder prepare(Context& context, Instruction& instruction, const ConvBackwardWei
   const BufferId master = context.tensors().parameters[context.op<Conv>(instruction).weight].master;
   context.settle(conv.d_weight, context.settle(master, descriptor.diff_weights_desc()));
   Call call(context, instruction);
-  const auto in = call.input(DNNL_ARG_SRC, conv.in, descriptor.src_desc());
-  const auto d_out = call.input(DNNL_ARG_DIFF_DST, conv.d_out, descriptor.diff_dst_desc());
-  const auto d_weight = call.output(DNNL_ARG_DIFF_WEIGHTS, conv.d_weight, descriptor.diff_weights_desc());
-  if (!sums_weights_by_own_loop(context, instruction, descriptor))
-    return call.finish<convolution_backward_weights>(descriptor);
-  instruction.engine = "plumbline";
-  const ConvShape shape = conv_shape(context.graph, context.op<Conv>(instruction));
-  const int threads = context.threads;
-  const std::size_t bytes = sum_weights_bf16_workspace(shape, threads);
-  const auto workspace = call.scratchpad(plain_layout({static_cast<std::int64_t>(bytes / sizeof(float))}));
-  return call.finish([=](const BoundOperands& at) {
-    sum_weights_bf16(shape, threads, at.as<Bf16>(in), at.as<Bf16>(d_out), at.as(d_weight),
-                     at.as<std::byte>(workspace));
-  });
+  call.input(DNNL_ARG_SRC, conv.in, descriptor.src_desc());
+  call.input(DNNL_ARG_DIFF_DST, conv.d_out, descriptor.diff_dst_desc());
+  call.output(DNNL_ARG_DIFF_WEIGHTS, conv.d_weight, descriptor.diff_weights_desc());
+  return call.finish<convolution_backward_weights>(descriptor);
 }
 
 }  // namespace plumb::cpu

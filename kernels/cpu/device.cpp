@@ -31,6 +31,27 @@ double flops_per_cycle() {
   return 8;
 }
 
+bool has(dnnl::cpu_isa isa) {
+  const auto all = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
+  return (all & static_cast<unsigned>(isa)) == static_cast<unsigned>(isa);
+}
+
+// Floats per vector in our Winograd loops for 3x3 convolutions: 16 with AVX-512, 8 with AVX2, else 0.
+// DNNL_MAX_CPU_ISA limits them as it limits oneDNN.
+int winograd_lanes() {
+  if (has(dnnl::cpu_isa::avx512_core)) return 16;
+  return has(dnnl::cpu_isa::avx2) ? 8 : 0;
+}
+
+// How many times as fast as in fp32 products are in bf16, at their peak, by instructions of this CPU that
+// oneDNN uses; 0 without any. AVX512_BF16 multiplies pairs of halves (VDPBF16PS), AMX reaches 1,024 in place
+// of 64 FLOPs per cycle and core (Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter on
+// AMX).
+double bf16_rate() {
+  if (has(dnnl::cpu_isa::avx512_core_amx)) return 16;
+  return has(dnnl::cpu_isa::avx512_core_bf16) ? 2 : 0;
+}
+
 // Limits of `threads` threads of this CPU. Peak = threads x clock (cpuinfo) x FLOPs per cycle of the widest
 // vectors (two fused multiply-adds of 512 or 256 bits). Memory bandwidth is assumed; no interface reports it.
 // Both are rough, as `source` says. memory_bytes: available_bytes() now.
@@ -222,7 +243,7 @@ class CpuDevice final : public Device {
             .program = program,
             .engine = engine_,
             .stream = stream_,
-            .threads = threads_,
+            .limits = limits_,
             .layouts = layouts_};
   }
 

@@ -18,7 +18,7 @@ WinogradProblem winograd_problem_of(const Context& context, const Instruction& i
   const Conv& op = context.op<Conv>(instruction);
   const Graph& graph = context.graph;
   const DType dtype = context.dtype(context.tensors().values[op.out]);
-  const int lanes = winograd_lanes();
+  const int lanes = context.limits.winograd_lanes, threads = context.limits.threads;
   const auto images = lanes == 16 ? dnnl::memory::format_tag::nChw16c : dnnl::memory::format_tag::nChw8c;
   const auto weights =
       lanes == 16 ? dnnl::memory::format_tag::OIhw16i16o : dnnl::memory::format_tag::OIhw8i8o;
@@ -28,8 +28,8 @@ WinogradProblem winograd_problem_of(const Context& context, const Instruction& i
   const auto weight_in = [&](DType type) {
     return dnnl::memory::desc(graph.parameters[op.weight].dims, data_type_of(type), weights);
   };
-  return {.plan = plan_winograd(conv_shape(graph, op), pass, lanes, context.threads),
-          .threads = context.threads,
+  return {.plan = plan_winograd(conv_shape(graph, op), pass, lanes, threads),
+          .threads = threads,
           .dtype = dtype,
           .in = images_of(op.in),
           .weight = weight_in(dtype),
