@@ -85,8 +85,7 @@ std::vector<std::string> lines_of(const Graph& graph, const char* keeps = "") {
       fmt::format("totals head: {} parameters, {} MACs", head_parameter_count(graph),
                   head_macs_per_image(graph)),
       fmt::format("totals tensors: {} parameters of {} elements, {} trained; {} decay; {} statistics of {}",
-                  graph.parameters.size(), elements, trained, decaying, graph.statistics.size(),
-                  channels)};
+                  graph.parameters.size(), elements, trained, decaying, graph.statistics.size(), channels)};
   for (const Op& op : graph.ops)
     if (std::regex_search(name_of(op), kept))
       lines.push_back(std::visit([&](const auto& one) { return line_of(graph, one); }, op));
