@@ -14,27 +14,9 @@
 namespace plumb {
 namespace {
 
-// ITU-T T.81, table B.1.
-constexpr std::uint8_t kMark = 0xff, kEndOfImage = 0xd9, kStartOfScan = 0xda;
-
-// A progressive JPEG file is decoded once over for each of its scans. Encoders write 10, custom scan scripts
-// about 30. kMostScannedPixels: 12 scans of the largest photographs (44 megapixels), some seconds of
-// decoding.
+// A file is decoded once over for each of its scans. Encoders write 10, custom scan scripts about 30.
+// kMostScannedPixels: 12 scans of the largest photographs (44 megapixels), some seconds of decoding.
 constexpr std::int64_t kMostScans = 100, kMostScannedPixels = std::int64_t{1} << 29;
-
-// Markers without a segment: stuffed bytes, TEM, RST0 to RST7, SOI.
-bool stands_alone(std::uint8_t marker) {
-  return marker <= 0x01 || (marker >= 0xd0 && marker <= 0xd8);
-}
-
-// SOF0 to SOF15, but for DHT, JPG and DAC, which lie between them.
-bool begins_frame(std::uint8_t marker) {
-  return marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
-}
-
-bool is_progressive(std::uint8_t frame) {
-  return (frame & 0x03) == 0x02;
-}
 
 // Warnings after which pixels are invented rather than read. The rest (junk between markers, odd versions in
 // headers) leaves the pixels whole.
@@ -47,6 +29,10 @@ bool loses_pixels(int warning) {
 bool ends_as_image(std::span<const std::uint8_t> jpeg) {
   while (!jpeg.empty() && jpeg.back() == 0) jpeg = jpeg.first(jpeg.size() - 1);
   return jpeg.size() >= 2 && jpeg[jpeg.size() - 2] == 0xff && jpeg.back() == 0xd9;
+}
+
+std::int64_t pixels_of(const jpeg_decompress_struct& decompress) {
+  return std::int64_t{decompress.image_width} * decompress.image_height;
 }
 
 // Bytes of the coefficients that libjpeg holds for an image of several scans; else 0. After jpeg_read_header.
@@ -77,38 +63,10 @@ void cmyk_to_rgb(std::span<std::uint8_t> pixels, bool inks_are_inverted) {
 
 }  // namespace
 
-std::int64_t count_scans(std::span<const std::uint8_t> jpeg) {
-  std::int64_t scans = 0;
-  std::uint8_t frame = 0, components = 0;
-  for (std::size_t at = 0; at + 1 < jpeg.size();) {
-    at = static_cast<std::size_t>(std::ranges::find(jpeg.subspan(at), kMark) - jpeg.begin());
-    if (at + 1 >= jpeg.size()) break;
-    const std::uint8_t marker = jpeg[at + 1];
-    if (marker == kMark) {  // fill bytes
-      ++at;
-      continue;
-    }
-    at += 2;
-    if (stands_alone(marker)) continue;
-    if (marker == kEndOfImage || at + 2 > jpeg.size()) break;
-    const std::span<const std::uint8_t> segment = jpeg.subspan(at);
-    if (begins_frame(marker) && segment.size() > 7) {
-      frame = marker;
-      components = segment[7];
-    }
-    if (marker == kStartOfScan) {
-      ++scans;
-      const bool has_all = segment.size() > 2 && segment[2] == components;
-      if (scans == 1 && has_all && !is_progressive(frame)) return 1;
-    }
-    at += std::max<std::size_t>(2, std::size_t{segment[0]} << 8 | segment[1]);
-  }
-  return std::max<std::int64_t>(scans, 1);
-}
-
 struct ImageDecoder::Jpeg {
   jpeg_decompress_struct decompress{};
   jpeg_error_mgr errors{};
+  jpeg_progress_mgr progress{};
   std::jmp_buf on_error{};
   char reason[JMSG_LENGTH_MAX] = "";
   bool lost_pixels = false;
@@ -136,53 +94,33 @@ ImageDecoder::ImageDecoder() : jpeg_(std::make_unique<Jpeg>()) {
     state.lost_pixels = true;
     common->err->format_message(common, state.reason);
   };
+  // Called before each row of blocks in each scan.
+  jpeg_->progress.progress_monitor = [](j_common_ptr common) {
+    auto& state = *static_cast<Jpeg*>(common->client_data);
+    const std::int64_t scans = state.decompress.input_scan_number, pixels = pixels_of(state.decompress);
+    if (scans <= 1 || (scans <= kMostScans && pixels <= kMostScannedPixels / scans)) return;
+    *fmt::format_to_n(state.reason, sizeof state.reason - 1,
+                      "{} scans or more over {} pixels, more than any photograph", scans, pixels)
+         .out = '\0';
+    std::longjmp(state.on_error, 1);
+  };
   jpeg_->decompress.client_data = jpeg_.get();
-  run(Stage::create);
+  run([&] { jpeg_create_decompress(&jpeg_->decompress); });
+  jpeg_->decompress.progress = &jpeg_->progress;
 }
 
 ImageDecoder::~ImageDecoder() {
   jpeg_destroy_decompress(&jpeg_->decompress);
 }
 
-// Nothing with a destructor lives here: longjmp wouldn't run it.
-void ImageDecoder::run(Stage stage) {
-  jpeg_decompress_struct& decompress = jpeg_->decompress;
+template <typename Calls>
+void ImageDecoder::run(const Calls& calls) {
   if (setjmp(jpeg_->on_error) != 0) {
-    jpeg_abort_decompress(&decompress);
+    jpeg_abort_decompress(&jpeg_->decompress);
     if (jpeg_->errors.msg_code == JERR_OUT_OF_MEMORY) throw std::bad_alloc();
     throw CorruptImage(jpeg_->reason);
   }
-  switch (stage) {
-    case Stage::create:
-      jpeg_create_decompress(&decompress);
-      break;
-    case Stage::header:
-      jpeg_abort_decompress(&decompress);
-      jpeg_mem_src(&decompress, bytes_.data(), bytes_.size());
-      jpeg_read_header(&decompress, TRUE);
-      break;
-    case Stage::start:
-      jpeg_start_decompress(&decompress);
-      break;
-    case Stage::columns:
-      jpeg_crop_scanline(&decompress, &first_column_, &columns_);  // rounds to the decoder's blocks
-      break;
-    case Stage::rows:
-      jpeg_skip_scanlines(&decompress, first_row_);
-      read_rows(end_row_);
-      // Huffman's code of the rows below takes a tenth of all time. Only a file that has been cut short is
-      // read on, to where it ends. Skipping to its very end would read nothing.
-      if (ends_as_image(bytes_)) {
-        jpeg_abort_decompress(&decompress);
-        break;
-      }
-      if (end_row_ < decompress.output_height) {
-        jpeg_skip_scanlines(&decompress, decompress.output_height - 1 - end_row_);
-        read_rows(decompress.output_height);
-      }
-      jpeg_finish_decompress(&decompress);
-      break;
-  }
+  calls();
 }
 
 // Rows below those that are wanted all go to the one behind.
@@ -199,16 +137,15 @@ ImageSize ImageDecoder::read_header(std::span<const std::uint8_t> jpeg) {
   if (jpeg.empty()) throw CorruptImage("empty file");
   bytes_ = jpeg;
   jpeg_->lost_pixels = false;
-  run(Stage::header);
   jpeg_decompress_struct& decompress = jpeg_->decompress;
-  const std::int64_t pixels = std::int64_t{decompress.image_width} * decompress.image_height;
-  if (pixels > kMostPixels)
+  run([&] {
+    jpeg_abort_decompress(&decompress);
+    jpeg_mem_src(&decompress, bytes_.data(), bytes_.size());
+    jpeg_read_header(&decompress, TRUE);
+  });
+  if (pixels_of(decompress) > kMostPixels)
     throw CorruptImage(fmt::format("{} x {} pixels, more than any photograph", decompress.image_width,
                                    decompress.image_height));
-  const std::int64_t scans = count_scans(jpeg);
-  if (scans > kMostScans) throw CorruptImage(fmt::format("{} scans, more than any encoder writes", scans));
-  if (scans > 1 && pixels > kMostScannedPixels / scans)
-    throw CorruptImage(fmt::format("{} scans over {} pixels, more than any photograph", scans, pixels));
   coefficient_bytes_ = coefficient_bytes_of(decompress);
   if (coefficient_bytes_ > kMostCoefficientBytes)
     throw CorruptImage(fmt::format(
@@ -238,17 +175,28 @@ DecodedPart ImageDecoder::decode(const ImagePart& part, int eighths) {
   decompress.out_color_space = inks ? JCS_CMYK : JCS_EXT_RGBX;
   decompress.scale_num = static_cast<unsigned>(eighths);
   decompress.scale_denom = 8;
-  run(Stage::start);
+  run([&] { jpeg_start_decompress(&decompress); });
   const double x = static_cast<double>(decompress.output_width) / decompress.image_width;
   const double y = static_cast<double>(decompress.output_height) / decompress.image_height;
   Box box{part.left * x, part.top * y, part.size.width * x, part.size.height * y};
   choose_pixels(box);
-  run(Stage::columns);
+  run([&] { jpeg_crop_scanline(&decompress, &first_column_, &columns_); });  // rounds to the decoder's blocks
   const ImageSize size{static_cast<int>(decompress.output_width), static_cast<int>(end_row_ - first_row_)};
   const std::size_t row_bytes = std::size_t{decompress.output_width} * 4;
   const std::size_t bytes = row_bytes * (end_row_ - first_row_);
   if (pixels_.size() < bytes + row_bytes) pixels_.resize(bytes + row_bytes);
-  run(Stage::rows);
+  run([&] {
+    jpeg_skip_scanlines(&decompress, first_row_);
+    read_rows(end_row_);
+    // Huffman's code of the rows below takes a tenth of all time. Only a file that has been cut short is
+    // read on, to where it ends. Skipping to its very end would read nothing.
+    if (ends_as_image(bytes_)) return jpeg_abort_decompress(&decompress);
+    if (end_row_ < decompress.output_height) {
+      jpeg_skip_scanlines(&decompress, decompress.output_height - 1 - end_row_);
+      read_rows(decompress.output_height);
+    }
+    jpeg_finish_decompress(&decompress);
+  });
   if (jpeg_->lost_pixels) throw CorruptImage(jpeg_->reason);
   const std::span<std::uint8_t> pixels(pixels_.data(), bytes);
   if (inks) cmyk_to_rgb(pixels, decompress.saw_Adobe_marker);

@@ -43,9 +43,6 @@ class CorruptImage : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Scans that a decoder goes through, by their markers; 1 for a file whose first scan has the whole image.
-std::int64_t count_scans(std::span<const std::uint8_t> jpeg);
-
 // The smallest of 1, 2, 4 and 8 eighths at which a part of `part` pixels still covers `wanted` x `wanted`
 // pixels; 8 if none does.
 int eighths_that_cover(ImageSize part, int wanted);
@@ -77,9 +74,9 @@ class ImageDecoder {
 
  private:
   struct Jpeg;  // libjpeg's own state
-  enum class Stage { create, header, start, columns, rows };
-  // The one function into which libjpeg's errors jump.
-  void run(Stage stage);
+  // The one function into which libjpeg's errors jump. Nothing with a destructor may live in `calls`.
+  template <typename Calls>
+  void run(const Calls& calls);
   void read_rows(unsigned end);
   // The rows and columns that `box` needs.
   void choose_pixels(const Box& box);
