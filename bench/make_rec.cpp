@@ -11,8 +11,7 @@
 #include "base/error.h"
 #include "base/options/completions.h"
 #include "base/process/this_process.h"
-#include "bench/data/image_folder.h"
-#include "bench/data/record_images.h"
+#include "bench/data/encoded_images.h"
 #include "bench/data/record_io.h"
 #include "bench/output/version.h"
 #include "bench/run/run_program.h"
@@ -22,17 +21,18 @@ namespace {
 
 void make_rec(const MakeRecArguments& arguments) {
   RecordFiles files({.option = "OUT", .path = arguments.out});
-  const FolderImages images(arguments.folder, kFirstInexactLabel, {.name = "FOLDER", .alternatives = ""});
-  ProgressBar bar(stderr, terminal_of(stderr), static_cast<std::int64_t>(images.count()), 1);
+  const auto images =
+      open_folder(arguments.folder, kFirstInexactLabel, {.name = "FOLDER", .alternatives = ""});
+  ProgressBar bar(stderr, terminal_of(stderr), static_cast<std::int64_t>(images->count()), 1);
   const auto start = std::chrono::steady_clock::now();
-  const std::uint64_t bytes = write_records(images, files, [&](std::size_t done) {
+  const std::uint64_t bytes = write_records(*images, files, [&](std::size_t done) {
     bar.update(static_cast<std::int64_t>(done),
                std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   });
   bar.clear();
   const std::string written =
       fmt::format("{} ({:.1f} MiB) and {}: {}\n", files.records_name.string(),
-                  static_cast<double>(bytes) / (1 << 20), files.index_name.string(), images.description());
+                  static_cast<double>(bytes) / (1 << 20), files.index_name.string(), images->description());
   if (std::fputs(written.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
     throw Error(ExitCode::io_error,
                 "cannot write to standard output, though the two files are complete; make room");

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,5 +45,31 @@ class EncodedImages {
   // For people, e.g. "1280 images in 10 classes from photos".
   virtual std::string description() const = 0;
 };
+
+// The name of the folder's option and its alternatives, for messages.
+struct FolderArgument {
+  std::string name = "--data";
+  std::string alternatives = ", a RecordIO file that ends in .rec, or synthetic";
+};
+
+// A folder with one subfolder per class: files that end in .jpg or .jpeg (in capitals too) directly in a
+// class's folder, but for hidden ones. Classes and files are sorted by bytes, so that every rank counts them
+// alike. Throws Error(bad_data): unreadable, no classes or over `most_classes`, a link to nowhere, an empty
+// class.
+std::unique_ptr<EncodedImages> open_folder(const std::filesystem::path& path, std::int64_t most_classes,
+                                           const FolderArgument& argument = {});
+
+// A RecordIO file X.rec with its index X.idx, as MXNet's im2rec and InsightFace pack them: images in the
+// order of their keys. All records are images, unless record 0 is InsightFace's header: two labels a and b
+// and nothing else. Then the images are the records 1 to a - 1; a to b - 1 hold what is known of each
+// identity, and no image. A label is a float, or the first of an array; a label of 2^24 or more, where floats
+// can't tell neighbors apart, is refused with the record. Throws Error(bad_data): one of the files is missing
+// or empty, or they don't fit each other, a header that doesn't fit the index, more identities than classes,
+// labels without images.
+std::unique_ptr<EncodedImages> open_records(const std::filesystem::path& path, std::int64_t classes);
+
+// Records where `data` ends in .rec and isn't a folder, else a folder. Labels are in [0, classes). Throws
+// Error(bad_data) with the file or folder.
+std::unique_ptr<EncodedImages> open_images(const std::string& data, std::int64_t classes);
 
 }  // namespace plumb

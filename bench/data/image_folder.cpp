@@ -1,5 +1,3 @@
-#include "bench/data/image_folder.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -12,6 +10,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
+#include "bench/data/encoded_images.h"
 
 namespace plumb {
 namespace {
@@ -69,7 +68,43 @@ std::span<const std::uint8_t> read_file(const fs::path& path, std::vector<std::u
   return {bytes.data(), read};
 }
 
-}  // namespace
+class FolderImages : public EncodedImages {
+ public:
+  FolderImages(const fs::path& path, std::int64_t most_classes, const FolderArgument& argument);
+
+  std::size_t count() const override { return files_.size(); }
+  EncodedImage read(std::size_t image, std::vector<std::uint8_t>& buffer) const override {
+    return {read_file(path_of(image), buffer), files_[image].label};
+  }
+  std::size_t encoded_bytes(std::size_t image) const override {
+    std::error_code unreadable;
+    const std::uintmax_t bytes = fs::file_size(path_of(image), unreadable);
+    return unreadable ? 0 : bytes;
+  }
+  std::string name_of(std::size_t image) const override { return path_of(image).string(); }
+  std::size_t host_bytes() const override {
+    std::size_t bytes = files_.size() * sizeof(File);
+    for (const File& file : files_) bytes += file.name.size();
+    return bytes;
+  }
+  std::string fingerprint() const override;
+  std::string description() const override {
+    return fmt::format("{} images in {} classes from {}", files_.size(), classes_.size(), path_.string());
+  }
+
+ private:
+  struct File {
+    std::string name;  // inside its class's folder
+    std::int32_t label = 0;
+  };
+  fs::path path_of(std::size_t image) const {
+    return path_ / classes_[static_cast<std::size_t>(files_[image].label)] / files_[image].name;
+  }
+
+  fs::path path_;
+  std::vector<std::string> classes_;  // label -> name of the subfolder
+  std::vector<File> files_;
+};
 
 FolderImages::FolderImages(const fs::path& path, std::int64_t most_classes, const FolderArgument& argument)
     : path_(path) {
@@ -108,22 +143,6 @@ FolderImages::FolderImages(const fs::path& path, std::int64_t most_classes, cons
   }
 }
 
-EncodedImage FolderImages::read(std::size_t image, std::vector<std::uint8_t>& buffer) const {
-  return {read_file(path_of(image), buffer), files_[image].label};
-}
-
-std::size_t FolderImages::encoded_bytes(std::size_t image) const {
-  std::error_code unreadable;
-  const std::uintmax_t bytes = fs::file_size(path_of(image), unreadable);
-  return unreadable ? 0 : bytes;
-}
-
-std::size_t FolderImages::host_bytes() const {
-  std::size_t bytes = files_.size() * sizeof(File);
-  for (const File& file : files_) bytes += file.name.size();
-  return bytes;
-}
-
 std::string FolderImages::fingerprint() const {
   std::uint64_t hash = kFnvOffset;
   for (const File& file : files_) {
@@ -134,8 +153,18 @@ std::string FolderImages::fingerprint() const {
                      hash);
 }
 
-std::string FolderImages::description() const {
-  return fmt::format("{} images in {} classes from {}", files_.size(), classes_.size(), path_.string());
+}  // namespace
+
+std::unique_ptr<EncodedImages> open_folder(const fs::path& path, std::int64_t most_classes,
+                                           const FolderArgument& argument) {
+  return std::make_unique<FolderImages>(path, most_classes, argument);
+}
+
+std::unique_ptr<EncodedImages> open_images(const std::string& data, std::int64_t classes) {
+  std::error_code ignored;
+  if (fs::path(data).extension() == ".rec" && !fs::is_directory(data, ignored))
+    return open_records(data, classes);
+  return open_folder(data, classes);
 }
 
 }  // namespace plumb

@@ -4,13 +4,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <filesystem>
 
 #include "base/error.h"
 #include "base/steady_clock.h"
 #include "base/text.h"
-#include "bench/data/image_folder.h"
-#include "bench/data/record_images.h"
 
 namespace plumb {
 namespace {
@@ -33,8 +30,9 @@ void give_back_large_memory() {
   ::mallopt(M_TRIM_THRESHOLD, kBytesPerWorker);
 }
 
-std::uint64_t batches_ahead(std::int64_t batch, int workers) {
-  return std::max(kAhead, 1 + static_cast<std::uint64_t>((workers + batch - 1) / batch));
+std::uint64_t batches_ahead(const BatchSourceOptions& options) {
+  const std::int64_t batch = options.batch_per_device;
+  return std::max(kAhead, 1 + static_cast<std::uint64_t>((options.workers + batch - 1) / batch));
 }
 
 }  // namespace
@@ -66,20 +64,9 @@ std::uint64_t ShuffledOrder::permuted(std::uint64_t epoch, std::uint64_t number)
   return left << half_bits_ | right;
 }
 
-std::unique_ptr<EncodedImages> open_images(const std::string& data, std::int64_t classes) {
-  std::error_code ignored;
-  if (std::filesystem::path(data).extension() == ".rec" && !std::filesystem::is_directory(data, ignored))
-    return std::make_unique<RecordImages>(data, classes);
-  return std::make_unique<FolderImages>(data, classes);
-}
-
 std::int64_t corrupt_images_allowed(std::int64_t images, std::int64_t tried) {
   constexpr std::int64_t kCountedOver = 1000;
   return std::max<std::int64_t>(1, std::max(tried, std::min(images, kCountedOver)) / 100);
-}
-
-std::size_t ImageLoader::buffers(std::int64_t batch, int workers) {
-  return kBatchesHeld + batches_ahead(batch, workers);
 }
 
 std::size_t ImageLoader::batches_bytes(const BatchSourceOptions& options) {
@@ -91,7 +78,7 @@ std::size_t ImageLoader::batches_bytes(const BatchSourceOptions& options) {
   const std::size_t worker_bytes = std::max(kBytesPerWorker, kBytesPerWorker / 2 + decoded_bytes);
   return static_cast<std::size_t>(options.workers) * worker_bytes + kMostReadBytes +
          ImageDecoder::kMostCoefficientBytes +
-         buffers(options.batch_per_device, options.workers) * images * bytes_per_image;
+         (kBatchesHeld + batches_ahead(options)) * images * bytes_per_image;
 }
 
 ImageLoader::ImageLoader(const BatchSourceOptions& options)
@@ -103,8 +90,7 @@ ImageLoader::ImageLoader(const BatchSourceOptions& options)
       image_bytes_(3 * static_cast<std::size_t>(options.image_size * options.image_size)),
       states_(images_->count(), ImageState::untried) {
   give_back_large_memory();
-  while (buffers_.size() < buffers(options.batch_per_device, options.workers))
-    buffers_.push_back(make_buffer());
+  while (buffers_.size() < kBatchesHeld + batches_ahead(options)) buffers_.push_back(make_buffer());
 }
 
 ImageLoader::Buffer ImageLoader::make_buffer() const {
@@ -126,7 +112,7 @@ PixelBatch ImageLoader::next() {
     Buffer& free = buffers_[(handed_out_ - kBatchesHeld - 1) % buffers_.size()];
     free.missing = options_.batch_per_device;
   }
-  end_ = handed_out_ + batches_ahead(options_.batch_per_device, options_.workers);
+  end_ = handed_out_ + batches_ahead(options_);
   space_.notify_all();
   while (std::ssize(workers_) < options_.workers)
     workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });

@@ -13,7 +13,6 @@
 #include "base/random.h"
 #include "bench/data/augment.h"
 #include "bench/data/batch_source.h"
-#include "bench/data/byte_budget.h"
 #include "bench/data/encoded_images.h"
 #include "bench/data/resizer.h"
 
@@ -39,9 +38,38 @@ class ShuffledOrder {
   int half_bits_;
 };
 
-// A RecordIO file where `data` ends in .rec and isn't a folder, else an image folder. Labels are in [0,
-// classes). Throws Error(bad_data) with the file or folder.
-std::unique_ptr<EncodedImages> open_images(const std::string& data, std::int64_t classes);
+// Memory that threads share: a thread that needs more than is left waits for the others.
+class ByteBudget {
+ public:
+  explicit ByteBudget(std::size_t bytes) : left_(bytes) {}
+
+  // A thread's part, for as long as it lives. A thread that has one must not wait for a second.
+  class Share {
+   public:
+    // `bytes`: at most the whole budget.
+    Share(ByteBudget& budget, std::size_t bytes) : budget_(budget), bytes_(bytes) {
+      std::unique_lock lock(budget_.mutex_);
+      budget_.freed_.wait(lock, [&] { return budget_.left_ >= bytes_; });
+      budget_.left_ -= bytes_;
+    }
+    ~Share() {
+      const std::scoped_lock lock(budget_.mutex_);
+      budget_.left_ += bytes_;
+      budget_.freed_.notify_all();
+    }
+    Share(const Share&) = delete;
+    Share& operator=(const Share&) = delete;
+
+   private:
+    ByteBudget& budget_;
+    std::size_t bytes_;
+  };
+
+ private:
+  std::mutex mutex_;  // guards left_
+  std::condition_variable freed_;
+  std::size_t left_;
+};
 
 // How many of `images` images may be corrupt once `tried` of them have been read: 1 %, counted over at least
 // 1000 images (or all, where there are fewer), and always one.
@@ -53,8 +81,6 @@ std::int64_t corrupt_images_allowed(std::int64_t images, std::int64_t tried);
 // the number of workers nor their timing changes a batch. Workers load some batches ahead.
 class ImageLoader : public BatchSource {
  public:
-  // Batches that a loader holds.
-  static std::size_t buffers(std::int64_t batch, int workers);
   // Bytes of host memory for what workers decode in and for these batches.
   static std::size_t batches_bytes(const BatchSourceOptions& options);
 

@@ -1,5 +1,4 @@
-#include "bench/data/record_images.h"
-
+// A RecordIO file of images and its index.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -7,11 +6,17 @@
 
 #include "base/error.h"
 #include "base/whole_file.h"
+#include "bench/data/encoded_images.h"
+#include "bench/data/record_io.h"
 
 namespace plumb {
 namespace {
 
 namespace fs = std::filesystem;
+
+struct RecordPlace {
+  std::uint64_t key = 0, offset = 0;
+};
 
 // 42 million faces (WebFace42M) take 1 GB, 17 million (Glint360K) 0.4 GB.
 constexpr std::uint64_t kMostIndexBytes = std::uint64_t{2} << 30;
@@ -64,40 +69,43 @@ std::string shown(float number) {
   return fmt::format("{:.9g}", number);
 }
 
-constexpr std::size_t kWriteBytes = std::size_t{1} << 20;
+class RecordImages : public EncodedImages {
+ public:
+  RecordImages(const fs::path& path, std::int64_t classes);
 
-// Image header and image, not yet framed.
-void read_record(const EncodedImages& images, std::size_t number, std::vector<std::uint8_t>& buffer,
-                 std::vector<std::uint8_t>& record) {
-  try {
-    const EncodedImage image = images.read(number, buffer);
-    if (image.bytes.empty()) throw CorruptImage("empty file");
-    record.clear();
-    append_image_header(static_cast<float>(image.label), number, record);
-    record.insert(record.end(), image.bytes.begin(), image.bytes.end());
-  } catch (const CorruptImage& reason) {
-    throw Error(ExitCode::bad_data, "cannot pack {}: {}; repair or remove it", images.name_of(number),
-                reason.what());
+  std::size_t count() const override { return places_.size(); }
+  EncodedImage read(std::size_t image, std::vector<std::uint8_t>& buffer) const override;
+  std::size_t encoded_bytes(std::size_t image) const override {
+    try {
+      return file_.end_of(places_[image].offset) - places_[image].offset;
+    } catch (const CorruptImage&) {
+      return 0;
+    }
   }
-}
-
-// Gives both files their names, or neither: readers look for the .rec file, so it comes last.
-void publish(RecordFiles& files) {
-  files.index.publish();
-  try {
-    files.records.publish();
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove(files.index_name, ignored);
-    throw;
+  std::string name_of(std::size_t image) const override {
+    const RecordPlace& place = places_[image];
+    return fmt::format("{}: record {} at offset {}", path_.string(), place.key, place.offset);
   }
-}
+  std::size_t host_bytes() const override { return places_.capacity() * sizeof(RecordPlace); }
+  std::string fingerprint() const override {
+    return fmt::format("images={}\nbytes={}\n", places_.size(), file_.bytes());
+  }
+  std::string description() const override {
+    return fmt::format("{} images from {}", places_.size(), path_.string());
+  }
 
-fs::path record_path(const fs::path& name) {
-  return name.extension() == ".rec" ? name : fs::path(name.string() + ".rec");
-}
+ private:
+  void check_offsets() const;
+  void leave_out_labels();
+  // Leaves the images 1 to `end` - 1 of InsightFace's file.
+  void keep_images(float end, float identities_end);
+  bool is_image(const RecordPlace& place) const;
 
-}  // namespace
+  fs::path path_, index_path_;
+  std::int64_t classes_;
+  RecordFile file_;
+  std::vector<RecordPlace> places_;
+};
 
 RecordImages::RecordImages(const fs::path& path, std::int64_t classes)
     : path_(path),
@@ -109,19 +117,6 @@ RecordImages::RecordImages(const fs::path& path, std::int64_t classes)
   leave_out_labels();
   if (!is_image(places_.front()) && !is_image(places_.back()))
     refuse(path_, "it has labels only and no images; pack the images with their labels");
-}
-
-std::size_t RecordImages::encoded_bytes(std::size_t image) const {
-  try {
-    return file_.end_of(places_[image].offset) - places_[image].offset;
-  } catch (const CorruptImage&) {
-    return 0;
-  }
-}
-
-std::string RecordImages::name_of(std::size_t image) const {
-  const RecordPlace& place = places_[image];
-  return fmt::format("{}: record {} at offset {}", path_.string(), place.key, place.offset);
 }
 
 void RecordImages::check_offsets() const {
@@ -228,40 +223,10 @@ EncodedImage RecordImages::read(std::size_t image, std::vector<std::uint8_t>& bu
   return {record.payload, label};
 }
 
-std::string RecordImages::fingerprint() const {
-  return fmt::format("images={}\nbytes={}\n", places_.size(), file_.bytes());
-}
+}  // namespace
 
-std::string RecordImages::description() const {
-  return fmt::format("{} images from {}", places_.size(), path_.string());
-}
-
-RecordFiles::RecordFiles(const Output& output)
-    : records_name(record_path(output.path)),
-      index_name(fs::path(records_name).replace_extension(".idx")),
-      records(output, records_name),
-      index(output, index_name) {}
-
-std::uint64_t write_records(const EncodedImages& images, RecordFiles& files,
-                            const std::function<void(std::size_t)>& progress) {
-  std::vector<std::uint8_t> buffer, record, framed;
-  std::string lines;
-  std::uint64_t written_bytes = 0;
-  for (std::size_t number = 0; number < images.count(); ++number) {
-    lines += fmt::format("{}\t{}\n", number, written_bytes + framed.size());
-    read_record(images, number, buffer, record);
-    append_record(record, framed);
-    if (framed.size() >= kWriteBytes || number + 1 == images.count()) {
-      files.records.write({reinterpret_cast<const char*>(framed.data()), framed.size()});
-      files.index.write(lines);
-      written_bytes += framed.size();
-      framed.clear();
-      lines.clear();
-    }
-    progress(number + 1);
-  }
-  publish(files);
-  return written_bytes;
+std::unique_ptr<EncodedImages> open_records(const fs::path& path, std::int64_t classes) {
+  return std::make_unique<RecordImages>(path, classes);
 }
 
 }  // namespace plumb

@@ -12,12 +12,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <vector>
 
+#include "base/output.h"
 #include "base/unique_fd.h"
 
 namespace plumb {
+
+class EncodedImages;
 
 inline constexpr std::uint32_t kRecordMagic = 0xced7230a;
 // Labels are floats, so from here on two classes may have the same one.
@@ -30,7 +34,6 @@ void append_record(std::span<const std::uint8_t> record, std::vector<std::uint8_
 // A view of a record's bytes.
 struct ImageRecord {
   std::uint32_t label_count = 1;
-  std::uint64_t id = 0, id2 = 0;
   std::span<const std::uint8_t> labels;   // label_count x f32
   std::span<const std::uint8_t> payload;  // the encoded image
 
@@ -69,5 +72,21 @@ class RecordFile {
   UniqueFd file_;
   std::uint64_t bytes_ = 0;
 };
+
+// The .rec file of a name with or without that ending, and the .idx file next to it, both unfinished. Throws
+// Error(cannot_create) if either can't be made.
+struct RecordFiles {
+  explicit RecordFiles(const Output& output);
+
+  std::filesystem::path records_name, index_name;
+  OutputFile records, index;
+};
+
+// One record per image, in order, keys and ids from 0, without a header record: MXNet's ImageRecordIter takes
+// every record for an image, and InsightFace's readers take all keys where record 0 has no label array. Both
+// files get their names when both are whole; nothing is replaced. Calls progress(images written) after each.
+// Returns the bytes of the .rec file. Throws Error: cannot_create, io_error, bad_data for an unusable image.
+std::uint64_t write_records(const EncodedImages& images, RecordFiles& files,
+                            const std::function<void(std::size_t)>& progress);
 
 }  // namespace plumb

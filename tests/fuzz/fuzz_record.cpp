@@ -1,7 +1,7 @@
 // A RecordIO file and its index. Input: the index up to the first byte 0, then the records.
 #include <vector>
 
-#include "bench/data/record_images.h"
+#include "bench/data/encoded_images.h"
 #include "tests/fuzz/fuzz_input.h"
 
 using namespace plumb;
@@ -14,11 +14,11 @@ FUZZ_TARGET(record) {
   folder.write("faces.idx", index);
   folder.write("faces.rec", records);
   refuse_or([&] {
-    const RecordImages images(folder.path() / "faces.rec", kClasses);
+    const auto images = open_records(folder.path() / "faces.rec", kClasses);
     std::vector<std::uint8_t> buffer;
-    for (std::size_t i = 0; i < images.count(); ++i)
+    for (std::size_t i = 0; i < images->count(); ++i)
       refuse_or([&] {
-        const EncodedImage image = images.read(i, buffer);
+        const EncodedImage image = images->read(i, buffer);
         require(image.label >= 0 && image.label < kClasses, "a label that is not a class passes");
       });
   });

@@ -1,10 +1,10 @@
-#include "bench/data/byte_budget.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <thread>
 #include <vector>
+
+#include "bench/data/image_loader.h"
 
 namespace plumb {
 namespace {

@@ -1,5 +1,3 @@
-#include "bench/data/record_images.h"
-
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -9,6 +7,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "bench/data/encoded_images.h"
 #include "bench/data/image_loader.h"
 #include "tests/bench/expect_error.h"
 #include "tests/bench/image_files.h"
@@ -20,10 +19,10 @@ namespace {
 
 class RecordFolder : public testing::Test {
  protected:
-  RecordImages open(const Packed& packed, std::int64_t classes = 10) {
+  std::unique_ptr<EncodedImages> open(const Packed& packed, std::int64_t classes = 10) {
     write_file(folder_ / "x.rec", packed.records);
     write_text(folder_ / "x.idx", packed.index);
-    return {folder_ / "x.rec", classes};
+    return open_records(folder_ / "x.rec", classes);
   }
   void expect_refused(const Packed& packed, const std::vector<std::string>& words,
                       std::int64_t classes = 10) {
@@ -38,7 +37,7 @@ class RecordFolder : public testing::Test {
             .seed = 3,
             .workers = 2};
   }
-  std::vector<std::int64_t> labels_of(const RecordImages& images) {
+  std::vector<std::int64_t> labels_of(const EncodedImages& images) {
     std::vector<std::int64_t> labels;
     for (std::size_t i = 0; i < images.count(); ++i) labels.push_back(images.read(i, buffer_).label);
     return labels;
@@ -47,8 +46,8 @@ class RecordFolder : public testing::Test {
   // requires a file name or a reason in the message.
   bool is_refused() {
     try {
-      const RecordImages images(folder_ / "x.rec", 10);
-      for (std::size_t i = 0; i < images.count(); ++i) images.read(i, buffer_);
+      const auto images = open_records(folder_ / "x.rec", 10);
+      for (std::size_t i = 0; i < images->count(); ++i) images->read(i, buffer_);
       return false;
     } catch (const Error& error) {
       EXPECT_EQ(static_cast<int>(error.code()), static_cast<int>(ExitCode::bad_data));
@@ -71,26 +70,26 @@ TEST_F(RecordFolder, ImagesComeInTheOrderOfTheirKeys) {
     packed.add(static_cast<std::uint64_t>(key), record_of({static_cast<float>(key) / 3}, {1}));
   packed.index =
       "12\t0\n7\t" + std::to_string(packed.offsets[2]) + "\n3\t" + std::to_string(packed.offsets[1]);
-  const RecordImages images = open(packed);
-  ASSERT_EQ(images.count(), 3U);
-  EXPECT_EQ(images.read(0, buffer_).label, 1);
-  EXPECT_THROW(images.read(1, buffer_), CorruptImage);  // 7/3 isn't a label
-  EXPECT_EQ(images.read(2, buffer_).label, 4);
-  EXPECT_EQ(images.name_of(0),
+  const auto images = open(packed);
+  ASSERT_EQ(images->count(), 3U);
+  EXPECT_EQ(images->read(0, buffer_).label, 1);
+  EXPECT_THROW(images->read(1, buffer_), CorruptImage);  // 7/3 isn't a label
+  EXPECT_EQ(images->read(2, buffer_).label, 4);
+  EXPECT_EQ(images->name_of(0),
             (folder_ / "x.rec").string() + ": record 3 at offset " + std::to_string(packed.offsets[1]));
-  EXPECT_NE(images.description().find("3 images from "), std::string::npos);
+  EXPECT_NE(images->description().find("3 images from "), std::string::npos);
 }
 
 TEST_F(RecordFolder, HeaderTellsImagesFromIdentities) {
-  const RecordImages images = open(faces(5), 2);
-  EXPECT_EQ(labels_of(images), (std::vector<std::int64_t>{1, 0, 1, 0, 1}));
+  const auto images = open(faces(5), 2);
+  EXPECT_EQ(labels_of(*images), (std::vector<std::int64_t>{1, 0, 1, 0, 1}));
 }
 
 TEST_F(RecordFolder, ALabelArrayInTheFirstImageIsNoHeader) {
   Packed packed;
   packed.add(0, record_of({4, 9}, small_jpeg(1)));
   packed.add(1, record_of({5, 9}, small_jpeg(2)));
-  EXPECT_EQ(labels_of(open(packed)), (std::vector<std::int64_t>{4, 5}));
+  EXPECT_EQ(labels_of(*open(packed)), (std::vector<std::int64_t>{4, 5}));
 }
 
 TEST_F(RecordFolder, HeadersThatDoNotFitAreRefused) {
@@ -132,7 +131,7 @@ TEST_F(RecordFolder, IndexesThatAreNoneAreRefusedWithTheLine) {
   expect_refused(packed, {"x.idx", "is empty"});
   std::filesystem::remove(folder_ / "x.idx");
   expect_error(ExitCode::bad_data, {"x.idx", "cannot read", "next to"},
-               [&] { RecordImages(folder_ / "x.rec", 10); });
+               [&] { open_records(folder_ / "x.rec", 10); });
 }
 
 TEST_F(RecordFolder, IndexesOfAnotherFileAreRefused) {
@@ -152,7 +151,7 @@ TEST_F(RecordFolder, AnIndexThatIsAPipeIsRefusedAndNotWaitedFor) {
   write_file(folder_ / "x.rec", images_with_labels({1}).records);
   ASSERT_EQ(mkfifo((folder_ / "x.idx").c_str(), 0644), 0);
   expect_error(ExitCode::bad_data, {"x.idx", "expected a regular file"},
-               [&] { RecordImages(folder_ / "x.rec", 10); });
+               [&] { open_records(folder_ / "x.rec", 10); });
 }
 
 TEST_F(RecordFolder, AnIndexLargerThanAnyIsRefusedUnread) {
@@ -160,31 +159,31 @@ TEST_F(RecordFolder, AnIndexLargerThanAnyIsRefusedUnread) {
   folder_.write_sparse("x.idx");
   expect_error(ExitCode::bad_data,
                {"--data", "x.idx: expected at most 2048 MiB, found 1099511627776 bytes", "next to"},
-               [&] { RecordImages(folder_ / "x.rec", 10); });
+               [&] { open_records(folder_ / "x.rec", 10); });
 }
 
 TEST_F(RecordFolder, ALabelBeyondTheClassesEndsTheRunAndNamesTheRecord) {
   const Packed packed = images_with_labels({1, 2, 10});
-  const RecordImages images = open(packed);
-  EXPECT_EQ(images.read(0, buffer_).label, 1);
+  const auto images = open(packed);
+  EXPECT_EQ(images->read(0, buffer_).label, 1);
   expect_error(ExitCode::bad_data,
                {"--data", "x.rec: record 2 at offset", "label 10", "10 classes", "0 to 9"},
-               [&] { images.read(2, buffer_); });
+               [&] { images->read(2, buffer_); });
   expect_error(ExitCode::bad_data, {"label 10"}, [&] { ImageLoader(loading(packed, 3)).next(); });
   for (const float label : {-1.0F, 0.5F, NAN, INFINITY, 1e30F}) {
-    const RecordImages damaged = open(images_with_labels({1, label}));
-    EXPECT_THROW(damaged.read(1, buffer_), CorruptImage) << label;
+    const auto damaged = open(images_with_labels({1, label}));
+    EXPECT_THROW(damaged->read(1, buffer_), CorruptImage) << label;
   }
 }
 
 TEST_F(RecordFolder, LabelsThatFloatsCannotTellApartAreRefused) {
   constexpr std::int64_t kClasses = 100'000'000;
-  const RecordImages images = open(images_with_labels({16777215, 16777216, 99999992}), kClasses);
-  EXPECT_EQ(images.read(0, buffer_).label, 16777215);
+  const auto images = open(images_with_labels({16777215, 16777216, 99999992}), kClasses);
+  EXPECT_EQ(images->read(0, buffer_).label, 16777215);
   for (const std::size_t image : {std::size_t{1}, std::size_t{2}})
     expect_error(ExitCode::bad_data,
                  {"--data", "x.rec: record " + std::to_string(image), "floats", "from 16777216 on", "folder"},
-                 [&] { images.read(image, buffer_); });
+                 [&] { images->read(image, buffer_); });
   Packed packed;
   packed.add(0, record_of({2, 2 + 0x1p24F}, {}));
   packed.add(1, record_of({1}, small_jpeg(1)));

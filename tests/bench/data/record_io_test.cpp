@@ -123,7 +123,6 @@ TEST(ImageRecord, HasALabelOrAnArrayOfThem) {
   const ImageRecord single = parse_image_record(one);
   EXPECT_EQ(single.label_count, 1U);
   EXPECT_EQ(single.label(0), 3.0F);
-  EXPECT_EQ(single.id, (std::uint64_t{1} << 56) + 5);
   EXPECT_EQ(Bytes(single.payload.begin(), single.payload.end()), Bytes{9});
   const Bytes two = joined({{2, 0, 0, 0}, Bytes(20, 7), {0, 0, 0x80, 0x3f}, {0, 0, 0x00, 0xc0}, {8, 9}});
   const ImageRecord array = parse_image_record(two);

@@ -1,9 +1,9 @@
 
 #include <gtest/gtest.h>
 
-#include "bench/data/image_folder.h"
+#include "bench/data/encoded_images.h"
 #include "bench/data/image_loader.h"
-#include "bench/data/record_images.h"
+#include "bench/data/record_io.h"
 #include "tests/bench/expect_error.h"
 #include "tests/bench/image_files.h"
 #include "tests/scratch_folder.h"
@@ -12,9 +12,9 @@ namespace plumb {
 namespace {
 
 std::uint64_t pack(const ScratchFolder& place, const std::string& name = "packed") {
-  const FolderImages images(place / "images", 1000);
+  const auto images = open_folder(place / "images", 1000);
   RecordFiles files({.option = "OUT", .path = place / name});
-  return write_records(images, files, [](std::size_t) {});
+  return write_records(*images, files, [](std::size_t) {});
 }
 
 void expect_same_batches(const std::string& data, const std::string& other, int rank, int world_size) {
@@ -56,12 +56,12 @@ TEST(RecordWriter, BytesLabelsAndOrderAreTheFolders) {
                bytes);
   }
   pack(place, "named.rec");
-  const FolderImages folder(place / "images", 1000);
-  const RecordImages records(place / "named.rec", 2);
-  ASSERT_EQ(records.count(), 4U);
+  const auto folder = open_folder(place / "images", 1000);
+  const auto records = open_records(place / "named.rec", 2);
+  ASSERT_EQ(records->count(), 4U);
   std::vector<std::uint8_t> buffer, other;
   for (std::size_t i = 0; i < 4; ++i) {
-    const EncodedImage wanted = folder.read(i, buffer), found = records.read(i, other);
+    const EncodedImage wanted = folder->read(i, buffer), found = records->read(i, other);
     EXPECT_EQ(found.label, static_cast<std::int64_t>(i / 2));
     EXPECT_TRUE(std::ranges::equal(found.bytes, wanted.bytes)) << "image " << i;
   }
@@ -87,10 +87,10 @@ TEST(RecordWriter, ANameTakenMeanwhileIsNotReplaced) {
   for (const std::string taken : {"packed.rec", "packed.idx"}) {
     const ScratchFolder place;
     write_image_folder(place / "images", 1, 2);
-    const FolderImages images(place / "images", 1000);
+    const auto images = open_folder(place / "images", 1000);
     const auto packing = [&] {
       RecordFiles files({.option = "OUT", .path = place / "packed"});
-      write_records(images, files, [&](std::size_t) { place.write(taken, "other"); });
+      write_records(*images, files, [&](std::size_t) { place.write(taken, "other"); });
     };
     expect_error(ExitCode::cannot_create, {taken + " exists already"}, packing);
     EXPECT_EQ(read_text(place / taken), "other");
@@ -102,9 +102,9 @@ TEST(RecordWriter, TheLargestImageThatAFolderMayHoldCanBeReadAgain) {
   const ScratchFolder place;
   write_file(place / "images/a/a.jpg", std::vector<std::uint8_t>(kMostEncodedBytes, 7));
   pack(place);
-  const RecordImages records(place / "packed.rec", 1);
-  std::vector<std::uint8_t> buffer(std::min(records.encoded_bytes(0), kMostReadBytes));
-  EXPECT_EQ(records.read(0, buffer).bytes.size(), kMostEncodedBytes);
+  const auto records = open_records(place / "packed.rec", 1);
+  std::vector<std::uint8_t> buffer(std::min(records->encoded_bytes(0), kMostReadBytes));
+  EXPECT_EQ(records->read(0, buffer).bytes.size(), kMostEncodedBytes);
   EXPECT_LE(buffer.size(), kMostReadBytes);
 }
 
