@@ -43,8 +43,8 @@ MeasuredReplay measure_replay(Exchange& exchange, const Program& program, const 
   for (const Instruction& instruction : program.instructions)
     measured.bytes += static_cast<double>(instruction.as<Collective>()->bytes());
   const Job& job = exchange.job();
-  FixedBatch no_batch("nothing", {}, {});
-  Runner runner(program, exchange.device(), &exchange.communicator(), no_batch);
+  const auto unused = make_batch_source({});
+  Runner runner(program, exchange.device(), &exchange.communicator(), *unused);
   const std::vector<double> seconds =
       job.gather(exchange.time_iterations([&] { runner.run_iteration(); }, how.warmup, how.iterations));
   if (job.rank() == 0) measured.alone_seconds = times_over_ranks(seconds, job.size()).iterations;

@@ -9,7 +9,6 @@
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "bench/data/augment.h"
@@ -76,46 +75,10 @@ struct BatchSourceOptions {
 };
 
 // Reads and checks what can be checked before the first step. Throws Error(bad_data) with the file or folder.
+//
+// Synthetic pixels are standard normal and labels uniform over the classes; both depend on seed, rank and
+// position alone. A batch file is for every rank the same: `images` [n, 3, image_size, image_size] fp32,
+// already normalized, and `labels` [n] int64; the first batch_per_device rows are taken.
 std::unique_ptr<BatchSource> make_batch_source(const BatchSourceOptions& options);
-
-// One batch on the host, the same at every step.
-class FixedBatch : public BatchSource {
- public:
-  FixedBatch(std::string description, std::vector<float> images, std::vector<std::int64_t> labels)
-      : description_(std::move(description)), images_(std::move(images)), labels_(std::move(labels)) {}
-
-  void write_lasting(const WritePart& write) const override { write(0, {images_, labels_}); }
-  std::size_t host_bytes() const override {
-    return images_.size() * sizeof(float) + labels_.size() * sizeof(std::int64_t);
-  }
-  std::string description() const override { return description_; }
-
- private:
-  std::string description_;
-  std::vector<float> images_;
-  std::vector<std::int64_t> labels_;
-};
-
-// write_lasting() generates the batch in parts of at most kMostSyntheticElements, or one image. Pixels are
-// standard normal and labels uniform over the classes; both depend on seed, rank and position alone.
-class SyntheticBatch : public BatchSource {
- public:
-  explicit SyntheticBatch(const BatchSourceOptions& options) : options_(options) {}
-
-  void write_lasting(const WritePart& write) const override;
-  std::size_t host_bytes() const override;
-  std::string description() const override { return "synthetic images and labels"; }
-
- private:
-  std::int64_t image_elements() const { return 3 * options_.image_size * options_.image_size; }
-  std::int64_t images_at_once() const;
-
-  BatchSourceOptions options_;
-};
-inline constexpr std::int64_t kMostSyntheticElements = std::int64_t{1} << 23;  // at once: 32 MiB
-
-// A safetensors file, for every rank the same: `images` [n, 3, image_size, image_size] fp32, already
-// normalized, and `labels` [n] int64; the first batch_per_device rows are taken. Throws Error(bad_data).
-FixedBatch batch_of_file(const BatchSourceOptions& options);
 
 }  // namespace plumb

@@ -21,7 +21,7 @@ FUZZ_TARGET(safetensors) {
     options.batch_file = file.path();
     options.batch_per_device = 2;
     options.image_size = 2;
-    batch_of_file(options).write_lasting([](std::int64_t, const Batch& batch) {
+    make_batch_source(options)->write_lasting([](std::int64_t, const Batch& batch) {
       require(batch.images.size() == 24 && batch.labels.size() == 2, "a batch has another size");
     });
   });
