@@ -18,4 +18,11 @@ inline void check(int code, const char* call,
   if (code != MPI_SUCCESS) throw mpi_error(code, call, where);
 }
 
+// Whether the request has ended; MPI then sets it to MPI_REQUEST_NULL. Throws mpi_error().
+inline bool has_ended(MPI_Request& request) {
+  int ended = 0;
+  check(MPI_Test(&request, &ended, MPI_STATUS_IGNORE), "MPI_Test");
+  return ended != 0;
+}
+
 }  // namespace plumb

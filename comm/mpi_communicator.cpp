@@ -1,5 +1,3 @@
-#include "comm/mpi_communicator.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
@@ -8,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "comm/communicator.h"
 #include "comm/half_sum.h"
+#include "comm/job.h"
 #include "comm/mpi_check.h"
 #include "comm/ring.h"
 
@@ -94,8 +94,6 @@ class MpiCommunicator : public Communicator {
         board_(job.board()) {
     if (options_.message_bytes == 0) options_.message_bytes = message_bytes_for(job);
     requests_.reserve(kExpectedRequests);
-    tickets_.reserve(kExpectedRequests);
-    finished_.reserve(kExpectedRequests);
     under_way_.reserve(kExpectedRequests);
     recorded_.reserve(StatusBoard::kKept);
     idle_rings_.reserve(kExpectedRequests);
@@ -129,7 +127,7 @@ class MpiCommunicator : public Communicator {
   }
 
   bool done(Ticket ticket) const override {
-    return std::ranges::find(tickets_, ticket) == tickets_.end() &&
+    return std::ranges::find(requests_, ticket, &Pending::ticket) == requests_.end() &&
            std::ranges::find(under_way_, ticket, &UnderWay::ticket) == under_way_.end();
   }
 
@@ -145,6 +143,11 @@ class MpiCommunicator : public Communicator {
   static constexpr std::size_t kExpectedRequests = 256, kExpectedAtOnce = 8;
   static constexpr Ticket kTags = 32768;  // that MPI guarantees
 
+  // One of MPI's own collectives, or a part of it.
+  struct Pending {
+    Ticket ticket;
+    MPI_Request request;
+  };
   using Ring = std::unique_ptr<RingExchange>;
   struct UnderWay {
     Ticket ticket;
@@ -165,13 +168,7 @@ class MpiCommunicator : public Communicator {
       if (ended) idle_rings_.push_back(std::move(one.ring));
       return ended;
     });
-    if (requests_.empty()) return;
-    int count = 0;
-    finished_.resize(requests_.size());
-    check(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, finished_.data(),
-                       MPI_STATUSES_IGNORE),
-          "MPI_Testsome");
-    if (count > 0) drop_finished();
+    std::erase_if(requests_, [](Pending& one) { return has_ended(one.request); });
   }
 
   Ring make_ring() const { return std::make_unique<RingExchange>(ranks_, options_.message_bytes); }
@@ -189,29 +186,24 @@ class MpiCommunicator : public Communicator {
                       .element_bytes = bytes_of(collective.dtype),
                       .reduces = collective.kind != Collective::Kind::allgather,
                       .gathers = collective.kind != Collective::Kind::reduce_scatter_sum,
-                      .type = type_of(collective.dtype),
+                      .type = summed_type(collective.dtype),
                       .operation = operation_of(collective),
                       .tag = static_cast<int>(ticket % kTags)});
   }
 
-  void await(Ticket ticket, MPI_Request request) {
-    requests_.push_back(request);
-    tickets_.push_back(ticket);
-  }
-
   void start_short(Ticket ticket, const Collective& collective, std::byte* data) {
     MPI_Request request = MPI_REQUEST_NULL;
-    const auto elements = static_cast<int>(collective.elements);
-    const MPI_Datatype type = type_of(collective.dtype);
     if (collective.kind == Collective::Kind::allgather)
-      check(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, elements / size(), type,
-                           communicator_.get(), &request),
+      check(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data,
+                           static_cast<int>(collective.bytes()) / size(), MPI_BYTE, communicator_.get(),
+                           &request),
             "MPI_Iallgather");
     else
-      check(MPI_Iallreduce(MPI_IN_PLACE, data, elements, type, operation_of(collective), communicator_.get(),
+      check(MPI_Iallreduce(MPI_IN_PLACE, data, static_cast<int>(collective.elements),
+                           summed_type(collective.dtype), operation_of(collective), communicator_.get(),
                            &request),
             "MPI_Iallreduce");
-    await(ticket, request);
+    requests_.emplace_back(ticket, request);
   }
 
   // From rank 0, in pieces that a call's count can hold.
@@ -223,45 +215,17 @@ class MpiCommunicator : public Communicator {
       check(MPI_Ibcast(data + begin, static_cast<int>(std::min(kMostPerCall, bytes - begin)), MPI_BYTE, 0,
                        communicator_.get(), &request),
             "MPI_Ibcast");
-      await(ticket, request);
+      requests_.emplace_back(ticket, request);
     }
   }
 
-  MPI_Datatype type_of(DType dtype) const {
-    switch (dtype) {
-      case DType::f32:
-        return MPI_FLOAT;
-      case DType::i32:
-        return MPI_INT32_T;
-      case DType::i64:
-        return MPI_INT64_T;
-      case DType::f16:
-      case DType::bf16:
-        return half_.get();
-      case DType::u8:
-        break;
-    }
-    return MPI_BYTE;
-  }
+  MPI_Datatype summed_type(DType dtype) const { return dtype == DType::f32 ? MPI_FLOAT : half_.get(); }
 
   MPI_Op operation_of(const Collective& collective) const {
     if (collective.kind == Collective::Kind::allreduce_max) return MPI_MAX;
     if (collective.dtype == DType::f16) return f16_sum_.get();
     if (collective.dtype == DType::bf16) return bf16_sum_.get();
     return MPI_SUM;
-  }
-
-  // MPI sets finished requests to MPI_REQUEST_NULL.
-  void drop_finished() {
-    std::size_t kept = 0;
-    for (std::size_t i = 0; i < requests_.size(); ++i) {
-      if (requests_[i] == MPI_REQUEST_NULL) continue;
-      requests_[kept] = requests_[i];
-      tickets_[kept] = tickets_[i];
-      ++kept;
-    }
-    requests_.resize(kept);
-    tickets_.resize(kept);
   }
 
   CommunicatorOwner communicator_;
@@ -272,10 +236,7 @@ class MpiCommunicator : public Communicator {
   Ticket next_ticket_ = 0;
   std::vector<Ring> idle_rings_;
   std::vector<UnderWay> under_way_;
-  // Pending requests of MPI's own collectives with their tickets, and the output of MPI_Testsome.
-  std::vector<MPI_Request> requests_;
-  std::vector<Ticket> tickets_;
-  std::vector<int> finished_;
+  std::vector<Pending> requests_;
   StatusBoard* board_;                                      // may be null
   std::vector<std::pair<Ticket, std::uint64_t>> recorded_;  // with sequence numbers, in start order
 };

@@ -1,5 +1,3 @@
-#include "comm/nccl_communicator.h"
-
 #include <nccl.h>
 
 #include <cstdlib>
@@ -8,6 +6,7 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "comm/communicator.h"
 #include "comm/distinct_gpus.h"
 
 namespace plumb {

@@ -1,6 +1,6 @@
 // Replaces the NCCL communicator in a build without CUDA or NCCL.
 #include "base/error.h"
-#include "comm/nccl_communicator.h"
+#include "comm/communicator.h"
 
 namespace plumb {
 

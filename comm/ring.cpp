@@ -11,12 +11,6 @@ namespace {
 // computes.
 constexpr std::size_t kReceivesAtOnce = 16, kSendsAtOnce = 256;
 
-bool has_ended(MPI_Request& request) {
-  int ended = 0;
-  check(MPI_Test(&request, &ended, MPI_STATUS_IGNORE), "MPI_Test");
-  return ended != 0;
-}
-
 }  // namespace
 
 RingExchange::RingExchange(const RanksByHost& ranks, std::size_t message_bytes)

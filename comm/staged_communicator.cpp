@@ -1,11 +1,12 @@
-#include "comm/staged_communicator.h"
-
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "comm/communicator.h"
+#include "kernels/device.h"
 
 namespace plumb {
 namespace {

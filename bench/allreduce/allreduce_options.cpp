@@ -5,7 +5,7 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "comm/nccl_communicator.h"
+#include "comm/communicator.h"
 
 namespace plumb {
 namespace {

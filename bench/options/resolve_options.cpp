@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "bench/options/options.h"
 #include "bench/output/log_writer.h"
-#include "comm/nccl_communicator.h"
+#include "comm/communicator.h"
 
 namespace plumb {
 namespace {

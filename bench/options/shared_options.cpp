@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "bench/options/options.h"
 #include "bench/output/version.h"
-#include "comm/nccl_communicator.h"
+#include "comm/communicator.h"
 
 namespace plumb {
 

@@ -7,8 +7,8 @@
 
 #include "base/build.h"
 #include "base/text.h"
+#include "comm/communicator.h"
 #include "comm/job.h"
-#include "comm/nccl_communicator.h"
 #include "kernels/device.h"
 
 namespace plumb {

@@ -7,9 +7,6 @@
 #include <vector>
 
 #include "base/ranges.h"
-#include "comm/mpi_communicator.h"
-#include "comm/nccl_communicator.h"
-#include "comm/staged_communicator.h"
 
 namespace plumb {
 namespace {

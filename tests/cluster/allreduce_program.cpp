@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "comm/communicator.h"
 #include "comm/job.h"
-#include "comm/mpi_communicator.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "comm/staged_communicator.h"
+#include "kernels/device.h"
 
 namespace plumb {
 

@@ -1,11 +1,10 @@
-#include "comm/staged_communicator.h"
-
 #include <gtest/gtest.h>
 
 #include <set>
 #include <vector>
 
 #include "base/error.h"
+#include "comm/communicator.h"
 #include "tests/comm/manual_lane.h"
 
 namespace plumb {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "comm/nccl_communicator.h"
+#include "comm/communicator.h"
 #include "kernels/cuda/runtime/runtime.h"
 #include "tests/comm/mpi/mpi_test.h"
 

@@ -7,8 +7,7 @@
 #include <utility>
 
 #include "bench/run/runner.h"
-#include "comm/mpi_communicator.h"
-#include "comm/nccl_communicator.h"
+#include "comm/communicator.h"
 #include "kernels/program/memory_plan.h"
 #include "models/margin_head.h"
 #include "models/model_builder.h"

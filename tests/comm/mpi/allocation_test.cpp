@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "comm/mpi_communicator.h"
+#include "comm/communicator.h"
 #include "tests/comm/mpi/mpi_test.h"
 
 namespace {

@@ -8,8 +8,7 @@
 #include <thread>
 #include <type_traits>
 
-#include "comm/mpi_communicator.h"
-#include "comm/staged_communicator.h"
+#include "comm/communicator.h"
 #include "tests/comm/manual_lane.h"
 #include "tests/comm/mpi/mpi_test.h"
 

@@ -1,3 +1,5 @@
+#include "comm/communicator.h"
+
 #include <bit>
 #include <chrono>
 #include <cmath>
@@ -6,7 +8,6 @@
 #include <random>
 #include <thread>
 
-#include "comm/mpi_communicator.h"
 #include "tests/comm/mpi/mpi_test.h"
 
 namespace plumb {

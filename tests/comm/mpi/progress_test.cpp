@@ -2,7 +2,7 @@
 #include <chrono>
 #include <thread>
 
-#include "comm/mpi_communicator.h"
+#include "comm/communicator.h"
 #include "tests/comm/mpi/mpi_test.h"
 
 namespace plumb {

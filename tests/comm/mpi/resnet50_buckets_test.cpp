@@ -1,6 +1,6 @@
 // Integer patterns sum exactly in any order, so a single wrong element shows.
+#include "comm/communicator.h"
 #include "comm/gradient_reduction.h"
-#include "comm/mpi_communicator.h"
 #include "tests/comm/mpi/mpi_test.h"
 #include "tests/comm/resnet50_program.h"
 #include "tests/comm/small_program.h"
