@@ -50,27 +50,26 @@ std::string first_difference(const std::string& odd, const std::string& others) 
   return "the same entries as the others, in another order or number";
 }
 
-std::string disagreement(const std::string& what, const OddRank& odd, const std::string& host) {
-  const std::string place = fmt::format("rank {}{}", odd.rank, host.empty() ? "" : " on " + printable(host));
+std::optional<std::string> disagreement(const std::string& what, const std::vector<std::string>& texts,
+                                        const std::vector<std::string>& hosts) {
+  const auto ranks_with = [&](const std::string& text) { return std::ranges::count(texts, text); };
+  const std::string& common = *std::ranges::max_element(texts, {}, ranks_with);
+  const auto odd = std::ranges::find_if(texts, [&](const std::string& text) { return text != common; });
+  if (odd == texts.end()) return std::nullopt;
+  const auto rank = static_cast<std::size_t>(odd - texts.begin());
+  const std::string difference = first_difference(*odd, common), &host = hosts[rank];
+  const std::string place = fmt::format("rank {}{}", rank, host.empty() ? "" : " on " + printable(host));
   // The options have been compared before: only oneDNN's choices for the CPU can still differ.
   if (what == "Program")
     return fmt::format(
         "{} has another Program, {}; use hosts with the same CPU, or set DNNL_MAX_CPU_ISA alike on all",
-        place, odd.difference);
+        place, difference);
   // Every text of this commit names its host.
   if (what == "build" && host.empty())
     return fmt::format(
         "{} runs a program of another commit: it reports {}; start every rank with the same build", place,
-        odd.difference);
-  return fmt::format("{} has {}; start every rank with the same {}", place, odd.difference, what);
-}
-
-std::optional<OddRank> find_odd_rank(const std::vector<std::string>& texts) {
-  const auto ranks_with = [&](const std::string& text) { return std::ranges::count(texts, text); };
-  const std::string& common = *std::ranges::max_element(texts, {}, ranks_with);
-  for (std::size_t rank = 0; rank < texts.size(); ++rank)
-    if (texts[rank] != common) return OddRank{rank, first_difference(texts[rank], common)};
-  return std::nullopt;
+        difference);
+  return fmt::format("{} has {}; start every rank with the same {}", place, difference, what);
 }
 
 }  // namespace plumb

@@ -238,11 +238,10 @@ void Job::require_same(const std::string& what, const std::string& text) const {
   std::vector<std::string> texts = all_gather(text + kHostKey + host_);
   std::vector<std::string> hosts;
   for (std::string& of_rank : texts) hosts.push_back(take_host(of_rank));
-  const std::optional<OddRank> odd = find_odd_rank(texts);
-  if (!odd) return;
-  const std::string sentence = disagreement(what, *odd, hosts[odd->rank]);
-  if (rank_ == 0) throw Error(ExitCode::usage, sentence);
-  throw ErrorToldElsewhere(ExitCode::usage, sentence);
+  const std::optional<std::string> sentence = disagreement(what, texts, hosts);
+  if (!sentence) return;
+  if (rank_ == 0) throw Error(ExitCode::usage, *sentence);
+  throw ErrorToldElsewhere(ExitCode::usage, *sentence);
 }
 
 // Open MPI 4.1's mpirun ends the other ranks as soon as one exits ahead of MPI_Finalize. While it handles an
