@@ -20,14 +20,8 @@ struct Gradient {
 };
 
 struct Bucket {
-  std::vector<BufferId> gradients;
-  DType dtype = DType::f32;
+  std::vector<BufferId> gradients;   // of one dtype
   InstructionId complete_after = 0;  // its last gradient's
-};
-
-// Instructions added for a bucket: `start` once its gradients are complete, `finish` before the first update.
-struct Exchange {
-  std::vector<Instruction> start, finish;
 };
 
 std::size_t aligned(std::size_t bytes) {
@@ -70,8 +64,7 @@ std::vector<Bucket> make_buckets(const Program& program, const BucketOptions& op
     std::vector<std::size_t> bytes;
     for (const Gradient& gradient : gradients) bytes.push_back(program.buffers[gradient.buffer].bytes);
     for (const std::vector<std::size_t>& members : assign_buckets(bytes, options)) {
-      Bucket bucket{
-          .gradients = {}, .dtype = dtype, .complete_after = gradients[members.back()].complete_after};
+      Bucket bucket{.gradients = {}, .complete_after = gradients[members.back()].complete_after};
       for (std::size_t member : members) bucket.gradients.push_back(gradients[member].buffer);
       buckets.push_back(std::move(bucket));
     }
@@ -92,14 +85,14 @@ BufferId add_flat_buffer(Program& program, const std::string& name, DType dtype,
 }
 
 // Adds the bucket's buffer and makes its gradients views of it.
-BufferId lay_out(Program& program, const Bucket& bucket, const std::string& name) {
+BufferId lay_out(Program& program, const Bucket& bucket, DType dtype, const std::string& name) {
   const BufferId root = program.buffers.size();
   std::size_t bytes = 0;
   for (BufferId gradient : bucket.gradients) {
     program.buffers[gradient].view = View{.root = root, .offset = bytes};
     bytes += aligned(program.buffers[gradient].bytes);
   }
-  return add_flat_buffer(program, name, bucket.dtype, bytes / bytes_of(bucket.dtype), true);
+  return add_flat_buffer(program, name, dtype, bytes / bytes_of(dtype), true);
 }
 
 Instruction allreduce_instruction(const Program& program, const std::string& name,
@@ -134,19 +127,22 @@ DType reduced_dtype(ReduceDType choice, DType own) {
   return choice == ReduceDType::fp32 ? DType::f32 : choice == ReduceDType::fp16 ? DType::f16 : own;
 }
 
-Exchange add_bucket(Program& program, const Bucket& bucket, const std::string& name,
-                    const GradientReductionOptions& options) {
-  const BufferId root = lay_out(program, bucket, name);
-  const DType dtype = reduced_dtype(options.dtype, bucket.dtype);
-  if (dtype == bucket.dtype)
-    return {.start = {allreduce_instruction(program, name, {bucket.gradients.begin(), bucket.gradients.end()},
-                                            root)},
-            .finish = {}};
-  const std::size_t elements = program.buffers[root].bytes / bytes_of(bucket.dtype);
+// Adds the bucket's buffers. `start`: instructions once its gradients are complete; `finish`: before the
+// first update.
+void add_bucket(Program& program, const Bucket& bucket, const std::string& name,
+                const GradientReductionOptions& options, std::vector<Instruction>& start,
+                std::vector<Instruction>& finish) {
+  const DType own = program.buffers[bucket.gradients.front()].dtype;
+  const DType dtype = reduced_dtype(options.dtype, own);
+  const BufferId root = lay_out(program, bucket, own, name);
+  if (dtype == own)
+    return start.push_back(
+        allreduce_instruction(program, name, {bucket.gradients.begin(), bucket.gradients.end()}, root));
+  const std::size_t elements = program.buffers[root].bytes / bytes_of(own);
   const BufferId staging = add_flat_buffer(program, name + ".staging", dtype, elements, false);
-  return {.start = {cast_instruction(program, name + ".cast", root, staging, 1.0 / options.world_size),
-                    allreduce_instruction(program, name, {staging}, staging)},
-          .finish = {cast_instruction(program, name + ".cast_back", staging, root, options.world_size)}};
+  start.push_back(cast_instruction(program, name + ".cast", root, staging, 1.0 / options.world_size));
+  start.push_back(allreduce_instruction(program, name, {staging}, staging));
+  finish.push_back(cast_instruction(program, name + ".cast_back", staging, root, options.world_size));
 }
 
 InstructionId last_backward(const Program& program) {
@@ -168,11 +164,9 @@ Program add_gradient_reduction(Program program, const GradientReductionOptions& 
   if (!buckets.empty()) latest = std::max(latest, buckets.back().complete_after);
   std::vector<std::vector<Instruction>> starts_after(program.instructions.size());
   std::vector<Instruction> before_updates;
-  for (std::size_t i = 0; i < buckets.size(); ++i) {
-    Exchange exchange = add_bucket(program, buckets[i], "bucket" + std::to_string(i), options);
-    append(starts_after[options.overlap ? buckets[i].complete_after : latest], std::move(exchange.start));
-    append(before_updates, std::move(exchange.finish));
-  }
+  for (std::size_t i = 0; i < buckets.size(); ++i)
+    add_bucket(program, buckets[i], "bucket" + std::to_string(i), options,
+               starts_after[options.overlap ? buckets[i].complete_after : latest], before_updates);
   std::vector<Instruction> instructions;
   for (InstructionId id = 0; id < starts_after.size(); ++id) {
     if (program.instructions[id].phase == Phase::update)
