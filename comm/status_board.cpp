@@ -1,18 +1,10 @@
 #include "comm/status_board.h"
 
 #include <algorithm>
-#include <chrono>
+
+#include "base/steady_clock.h"
 
 namespace plumb {
-namespace {
-
-std::int64_t steady_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-}  // namespace
 
 std::string_view name_of(RunPhase phase) {
   constexpr std::array kNames{"start-up",   "preparation",     "tuning",     "warm-up",
@@ -26,13 +18,13 @@ std::string_view name_of(RecordedKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-StatusBoard::StatusBoard() : status_{.phase_since_ns = steady_ns()} {}
+StatusBoard::StatusBoard() : status_{.phase_since = steady_seconds()} {}
 
 void StatusBoard::set_phase(RunPhase phase) {
   const std::scoped_lock lock(mutex_);
   if (status_.phase == phase) return;
   status_.phase = phase;
-  status_.phase_since_ns = steady_ns();
+  status_.phase_since = steady_seconds();
 }
 
 void StatusBoard::set_iteration(std::int64_t iteration) {
@@ -41,7 +33,7 @@ void StatusBoard::set_iteration(std::int64_t iteration) {
 }
 
 std::uint64_t StatusBoard::enter(RecordedKind kind, std::string_view name, std::uint64_t bytes) {
-  EnteredCollective record{.kind = kind, .bytes = bytes, .entered_ns = steady_ns()};
+  EnteredCollective record{.kind = kind, .bytes = bytes, .entered_at = steady_seconds()};
   std::copy_n(name.begin(), std::min(name.size(), EnteredCollective::kMostNameBytes), record.name.begin());
   const std::scoped_lock lock(mutex_);
   record.sequence = ++status_.entered;
@@ -50,10 +42,10 @@ std::uint64_t StatusBoard::enter(RecordedKind kind, std::string_view name, std::
 }
 
 void StatusBoard::leave(std::uint64_t sequence) {
-  const std::int64_t now = steady_ns();
+  const double now = steady_seconds();
   const std::scoped_lock lock(mutex_);
   EnteredCollective& record = collectives_[sequence % kKept];
-  if (record.sequence == sequence) record.left_ns = now;
+  if (record.sequence == sequence) record.left_at = now;
 }
 
 RunStatus StatusBoard::status() const {

@@ -52,17 +52,16 @@ struct EnteredCollective {
   RecordedKind kind = RecordedKind::message;
   std::array<char, kMostNameBytes + 1> name{};  // "bucket3", "options"; ends in 0, longer names are cut
   std::uint64_t bytes = 0;                      // of the whole buffer; 0: not known
-  // By std::chrono::steady_clock; left_ns 0: under way.
-  std::int64_t entered_ns = 0, left_ns = 0;
+  double entered_at = 0, left_at = 0;           // by steady_seconds(); left_at 0: under way
 
-  bool under_way() const { return left_ns == 0; }
+  bool under_way() const { return left_at == 0; }
 };
 
 struct RunStatus {
   RunPhase phase = RunPhase::starting;
-  std::int64_t phase_since_ns = 0;  // by std::chrono::steady_clock
-  std::int64_t iteration = -1;      // the one under way, or the last; -1 before the first
-  std::uint64_t entered = 0;        // sequence number of the last collective entered; 0: none
+  double phase_since = 0;       // by steady_seconds()
+  std::int64_t iteration = -1;  // the one under way, or the last; -1 before the first
+  std::uint64_t entered = 0;    // sequence number of the last collective entered; 0: none
 };
 
 // Any thread may call any function; signal handlers may not. Only collectives() allocates, and no function

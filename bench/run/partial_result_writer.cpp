@@ -32,11 +32,6 @@ std::int64_t asked_iterations(const RunRecord& record) {
   return record.config.value("seconds", 0.0) > 0 ? 0 : record.iterations;
 }
 
-double seconds_since(std::int64_t steady_ns) {
-  constexpr double kSecondsPerNs = 1e-9;
-  return steady_seconds() - kSecondsPerNs * static_cast<double>(steady_ns);
-}
-
 // The disk may be full, or the memory: the computing thread says so where it matters.
 template <typename Body>
 void unless_it_fails(Body body) noexcept {
@@ -62,9 +57,9 @@ LastCollective last_collective(const EnteredCollective& entered) {
                       .name = entered.name.data(),
                       .kind = std::string(name_of(entered.kind)),
                       .bytes = entered.bytes,
-                      .entered_seconds_ago = seconds_since(entered.entered_ns),
+                      .entered_seconds_ago = steady_seconds() - entered.entered_at,
                       .left_seconds_ago = {}};
-  if (!entered.under_way()) last.left_seconds_ago = seconds_since(entered.left_ns);
+  if (!entered.under_way()) last.left_seconds_ago = steady_seconds() - entered.left_at;
   return last;
 }
 
@@ -181,7 +176,7 @@ LastWords PartialResultWriter::words(const std::string& failure, int exit_code) 
   if (const StatusBoard* const board = job_.board()) {
     const RunStatus status = board->status();
     words.phase = name_of(status.phase);
-    words.phase_seconds = seconds_since(status.phase_since_ns);
+    words.phase_seconds = steady_seconds() - status.phase_since;
     words.iteration = status.iteration;
     for (const EnteredCollective& entered : board->collectives())
       words.collectives.push_back(last_collective(entered));

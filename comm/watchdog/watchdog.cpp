@@ -154,8 +154,7 @@ void Watchdog::exchange_messages(Lock& lock) {
 // Before warm-up, and at the end. From then on ranks are watched by their collectives.
 void Watchdog::look_at_phase() {
   const RunStatus status = board_.status();
-  if (std::exchange(phase_since_ns_, status.phase_since_ns) != status.phase_since_ns)
-    phase_began_ = watched_seconds_;
+  if (std::exchange(phase_since_, status.phase_since) != status.phase_since) phase_began_ = watched_seconds_;
   const bool ends = status.phase == RunPhase::ending;
   if (!ends && status.phase >= RunPhase::warmup) return;
   const double limit =

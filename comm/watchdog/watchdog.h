@@ -92,7 +92,7 @@ class Watchdog {
   bool watches_ranks_ = false;
   std::optional<HangDetector> detector_;  // of all ranks on rank 0, elsewhere of rank 0 alone
   double watched_seconds_ = 0;            // a clock that stands still while this process is stopped
-  std::int64_t phase_since_ns_ = 0;
+  double phase_since_ = 0;                // as the board has it
   double phase_began_ = 0, sent_at_ = 0;
   RankSummary sent_;  // the last heartbeat
   std::optional<Found> found_;
