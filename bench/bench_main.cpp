@@ -11,7 +11,7 @@
 #include "bench/run/find_max_batch.h"
 #include "bench/run/run_program.h"
 #include "bench/run/training.h"
-#include "comm/launched_as.h"
+#include "comm/launcher.h"
 
 namespace plumb {
 

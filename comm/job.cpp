@@ -15,8 +15,8 @@
 #include "base/text.h"
 #include "comm/agreement.h"
 #include "comm/late_alarm.h"
+#include "comm/launcher.h"
 #include "comm/mpi_check.h"
-#include "comm/run_end.h"
 
 namespace plumb {
 namespace {
@@ -251,7 +251,7 @@ void Job::abort(int exit_code) const {
   announce_end(exit_code);
   std::fflush(nullptr);
   if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr) MPI_Abort(MPI_COMM_WORLD, exit_code);
-  finish(exit_code);
+  std::_Exit(exit_code);
 }
 
 }  // namespace plumb

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "comm/launched_as.h"
 #include "comm/status_board.h"
 
 namespace plumb {

@@ -25,7 +25,7 @@
 #include "bench/run/run_program.h"
 #include "comm/distinct_gpus.h"
 #include "comm/job.h"
-#include "comm/launched_as.h"
+#include "comm/launcher.h"
 #include "results/anomalies/flags.h"
 #include "results/anomalies/slow_links.h"
 

@@ -18,7 +18,7 @@
 #include "bench/output/program_json.h"
 #include "bench/plan/step_plan.h"
 #include "comm/gradient_reduction.h"
-#include "comm/launched_as.h"
+#include "comm/launcher.h"
 #include "kernels/device.h"
 #include "kernels/program/roofline.h"
 

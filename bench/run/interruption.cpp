@@ -6,12 +6,12 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <string_view>
 
 #include "base/text.h"
-#include "comm/run_end.h"
 #include "results/record/schema.h"
 
 namespace plumb {
@@ -50,14 +50,14 @@ bool standard_reader_is_gone() {
 [[noreturn]] void end_with(std::string_view sentence, int exit_code) {
   say_at_once(program_invocation_short_name);
   say_at_once(sentence);
-  finish(exit_code);
+  std::_Exit(exit_code);
 }
 
 // Async-signal-safe. The watching thread ends the process.
 void pass_on(int signal) {
   if (signal == SIGPIPE && standard_reader_is_gone()) return;
   const pthread_t watching = watching_thread;
-  if (watching == 0) finish(exit_code_of(signal));
+  if (watching == 0) std::_Exit(exit_code_of(signal));
   ::pthread_kill(watching, signal);
   for (;;) ::pause();
 }
@@ -86,7 +86,7 @@ void unblock(int signal) {
         exit_code_of(signal));
   unblock(signal);
   ::raise(signal);
-  finish(exit_code_of(signal));  // a library handles it
+  std::_Exit(exit_code_of(signal));  // a library handles it
 }
 
 void handle(int signal, void (*handler)(int)) {
@@ -107,6 +107,13 @@ int next_signal(const sigset_t& set, const timespec* patience) {
 
 Interrupted::Interrupted(int signal, std::int64_t ended, std::int64_t asked)
     : Error(static_cast<ExitCode>(exit_code_of(signal)), interruption_text(signal, ended, asked)) {}
+
+void say_at_once(std::string_view text) {
+  constexpr int kPatienceMilliseconds = 1000;
+  pollfd end{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  if (::poll(&end, 1, kPatienceMilliseconds) < 1) return;
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
+}
 
 int exit_code_of(int signal) {
   return signal == SIGPIPE ? static_cast<int>(ExitCode::peer_lost) : 128 + signal;
@@ -153,7 +160,7 @@ void Interruption::watch() {
   }
   ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);
   while (next_signal(ends, &patience) == SIGPIPE && !is_over_) continue;
-  if (!is_over_) finish(exit_code_of(first));
+  if (!is_over_) std::_Exit(exit_code_of(first));
 }
 
 }  // namespace plumb

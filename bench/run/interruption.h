@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <semaphore>
+#include <string_view>
 #include <thread>
 
 #include "base/error.h"
@@ -19,6 +20,10 @@ class Interrupted : public Error {
   // "interrupted by SIGINT, ended by signal 2 at iteration 12 of 120"; `asked` 0: not settled.
   Interrupted(int signal, std::int64_t ended, std::int64_t asked);
 };
+
+// Async-signal-safe: writes the text to stderr as it is, whatever lock a stuck thread holds. Drops it if the
+// reader is gone or doesn't read within a second.
+void say_at_once(std::string_view text);
 
 // 128 + signal, as if the signal had ended the process; 75 for SIGPIPE, as a peer is lost.
 int exit_code_of(int signal);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <utility>
@@ -13,7 +14,6 @@
 #include "base/console/print.h"
 #include "base/output.h"
 #include "base/steady_clock.h"
-#include "comm/run_end.h"
 
 namespace plumb {
 namespace {
@@ -166,7 +166,7 @@ void PartialResultWriter::end_by_signal(int signal) {
   if (signal == SIGPIPE)  // for other signals the shell or mpirun has its word
     say_at_once(fmt::format("{}: rank {} on {}: {}\n", program_invocation_short_name, identity_.rank,
                             identity_.host, failure));
-  finish(exit_code);
+  std::_Exit(exit_code);
 }
 
 LastWords PartialResultWriter::words(const std::string& failure, int exit_code) const {

@@ -12,8 +12,7 @@
 #include "bench/links/address_check.h"
 #include "bench/output/version.h"
 #include "bench/run/environment.h"
-#include "comm/launched_as.h"
-#include "comm/run_end.h"
+#include "comm/launcher.h"
 #include "comm/status_board.h"
 
 namespace plumb {

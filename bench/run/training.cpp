@@ -19,7 +19,7 @@
 #include "bench/run/run_program.h"
 #include "bench/run/run_record.h"
 #include "bench/run/timed_run.h"
-#include "comm/launched_as.h"
+#include "comm/launcher.h"
 #include "results/anomalies/flags.h"
 
 namespace plumb {

@@ -19,8 +19,6 @@
 #include "base/paths.h"
 #include "base/steady_clock.h"
 #include "base/text.h"
-#include "comm/launched_as.h"
-#include "comm/run_end.h"
 
 namespace plumb {
 namespace {
@@ -134,7 +132,7 @@ void Watchdog::run(const std::stop_token& stop) {
     options_.print(
         fmt::format("rank {} on {} has no memory left to watch the others ({}); use a smaller --bs", rank_,
                     own_host(), failure.what()));
-    finish(static_cast<int>(ExitCode::out_of_memory));
+    std::_Exit(static_cast<int>(ExitCode::out_of_memory));
   }
 }
 
@@ -242,7 +240,7 @@ void Watchdog::end_by(const Found& found) {
   // The rank that prints goes first, and mpirun takes its exit code.
   if (!found.prints) channel_.wait_until_closed(rank_ == 0 ? verdict.rank : 0, kPatienceWithFirst);
   if (launcher_) end_launcher_later(*launcher_, kPatienceWithLauncher);
-  finish(verdict.exit_code);
+  std::_Exit(verdict.exit_code);
 }
 
 void Watchdog::call_before_exit(const std::string& sentence, int exit_code) const {

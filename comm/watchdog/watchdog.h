@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "comm/job.h"
+#include "comm/launcher.h"
 #include "comm/status_board.h"
 #include "comm/watchdog/channel.h"
 #include "comm/watchdog/hang_detector.h"
-#include "comm/watchdog/launcher.h"
 
 namespace plumb {
 

@@ -1,9 +1,9 @@
-#include "comm/launched_as.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
 #include <string>
+
+#include "comm/launcher.h"
 
 namespace plumb {
 namespace {

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include "comm/launcher.h"
 #include "tests/comm/mpi/mpi_test.h"
 
 namespace plumb {

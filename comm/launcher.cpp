@@ -1,14 +1,17 @@
-#include "comm/launched_as.h"
+#include "comm/launcher.h"
 
+#include <signal.h>
+#include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
-#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -21,6 +24,10 @@ namespace {
 // Slurm reserves larger step ids (batch script, interactive shell, external): slurm/slurm.h,
 // SLURM_MAX_NORMAL_STEP_ID.
 constexpr std::int64_t kLastSrunStep = 0xfffffff0;
+// Of one job. PRRTE's prte and prted may serve several, Slurm's slurmstepd ends by itself.
+constexpr std::array kLaunchers{"mpirun", "mpiexec", "orterun", "prterun", "mpiexec.hydra"};
+constexpr std::array kDaemons{"orted", "hydra_pmi_proxy"};
+constexpr std::chrono::milliseconds kBetweenProcessLooks{20};
 
 std::optional<std::int64_t> number(const Environment& environment, const char* name) {
   const char* text = environment(name);
@@ -64,9 +71,8 @@ int slurm_tasks_without_launcher(const Environment& environment) {
 }
 
 std::size_t hosts_given_to_mpirun(std::span<const std::string> command) {
-  constexpr std::array launchers{"mpirun", "mpiexec", "orterun", "prterun", "mpiexec.hydra"};
   constexpr std::array options{"-H", "-host", "--host", "-hosts"};
-  if (command.empty() || !std::ranges::count(launchers, command[0].substr(command[0].rfind('/') + 1)))
+  if (command.empty() || !std::ranges::count(kLaunchers, command[0].substr(command[0].rfind('/') + 1)))
     return 0;
   std::set<std::string> hosts;
   for (std::size_t i = 1; i + 1 < command.size(); ++i)
@@ -80,6 +86,31 @@ std::vector<std::string> parents_command_line() {
   std::vector<std::string> words;
   for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
   return words;
+}
+
+std::optional<pid_t> parent_launcher() {
+  const pid_t parent = ::getppid();
+  std::string name;
+  std::ifstream file("/proc/" + std::to_string(parent) + "/comm");
+  std::getline(file, name);
+  if (!std::ranges::count(kLaunchers, name) && !std::ranges::count(kDaemons, name)) return std::nullopt;
+  return parent;
+}
+
+// _Fork() leaves out the handlers that libraries have for fork(): another thread may be stuck in one of them.
+// The child calls async-signal-safe functions only.
+void end_launcher_later(pid_t launcher, std::chrono::seconds patience) {
+  if (::_Fork() != 0) return;
+  ::setsid();  // mpirun signals the groups of its children
+  ::close_range(0, ~0u, 0);
+  ::prctl(PR_SET_NAME, "plumb-end");
+  constexpr timespec kPause{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(kBetweenProcessLooks).count()};
+  for (auto looks = patience / kBetweenProcessLooks; looks > 0; --looks) {
+    if (::kill(launcher, 0) != 0) std::_Exit(0);
+    ::nanosleep(&kPause, nullptr);
+  }
+  ::kill(launcher, SIGKILL);
+  std::_Exit(0);
 }
 
 }  // namespace plumb

@@ -1,4 +1,4 @@
-#include "comm/watchdog/launcher.h"
+#include "comm/launcher.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

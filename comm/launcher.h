@@ -1,9 +1,14 @@
-// Rank and job size from the launcher's environment, before MPI is initialized.
+// The process that started this rank: mpirun, its daemon on this host, or srun. What it says of rank and job
+// size before MPI is initialized, and its end.
 #pragma once
 
+#include <sys/types.h>
+
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -37,5 +42,13 @@ std::size_t hosts_given_to_mpirun(std::span<const std::string> command);
 
 // The command line of the process that started this one; empty where it can't be read.
 std::vector<std::string> parents_command_line();
+
+// This process's parent, if that is Open MPI's or MPICH's mpirun or a daemon of it that serves this job
+// alone.
+std::optional<pid_t> parent_launcher();
+
+// Sends the launcher SIGKILL if it still runs after `patience`: Open MPI's mpirun and orted wait for ever for
+// a host that is lost. Done by a process "plumb-end", which outlives this one until then.
+void end_launcher_later(pid_t launcher, std::chrono::seconds patience);
 
 }  // namespace plumb
