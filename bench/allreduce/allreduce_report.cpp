@@ -2,13 +2,19 @@
 
 #include <algorithm>
 
+#include "base/machine/machine.h"
 #include "base/text.h"
 #include "base/text_table.h"
 #include "base/units.h"
+#include "comm/job.h"
+#include "results/record/schema.h"
 
 namespace plumb {
 namespace {
 
+constexpr double kSteadyShare = 0.8;  // of the faster of both rings
+constexpr double kShareOfRing = 0.4;  // as the probe of runs calls a host slow
+constexpr std::int64_t kLeastBytes = std::int64_t{1} << 20;
 constexpr std::size_t kMessageColumns = 17;  // "bucket0.allreduce"
 
 std::string option_name_of(DType dtype) {
@@ -82,12 +88,75 @@ std::string replay_text(const MeasuredReplay& replay) {
                      seconds.min * kMilliseconds, seconds.max * kMilliseconds);
 }
 
+std::string pairs_text(const MeasuredPairs& measured) {
+  std::vector<TextRow> rows{{"pair", "us one way", "GB/s"}};
+  const auto row = [&](const std::string& name, const Link& link) {
+    rows.push_back({name, fmt::format("{:.1f}", link.latency_seconds * kMicrosecondsInSecond),
+                    gigabytes(link.bytes_per_second)});
+  };
+  for (const HostPair& pair : measured.links.pairs) row(pair.first + " - " + pair.second, pair.link);
+  for (const MeasuredPairs::Ring& ring : measured.rings)
+    rows.push_back(
+        {fmt::format("ring {}", fmt::join(ring.places, " - ")), "", gigabytes(ring.bytes_per_second)});
+  if (measured.links.within_host) row("within a host", *measured.links.within_host);
+  return fmt::format("links between hosts, over MPI from host memory, both ways at once\n\n{}\n{}\n",
+                     padded_table(rows, "lr", "  "), fmt::join(measured.findings, "\n"));
+}
+
 }  // namespace
+
+std::string load_warning(const Job& job) {
+  std::string mine;
+  if (job.local_rank() == 0) {
+    // The other ranks of this job wait for this one, and waiting takes a CPU.
+    const double load = running_processes() - (job.local_size() - 1);
+    if (load > kBusyLoadPerCpu * online_cpus())
+      mine = fmt::format("{} (load {:.1f} on {})", job.host(), load, counted(online_cpus(), "CPU"));
+  }
+  std::string busy;
+  for (const std::string& host : job.all_gather(mine))
+    if (!host.empty()) append_part(busy, host);
+  return busy.empty() ? "" : "other programs keep hosts busy, so times may be too long: " + busy;
+}
+
+std::optional<double> highest_busbw(std::span<const MeasuredTransfer> results) {
+  std::optional<double> highest;
+  for (const MeasuredTransfer& one : results)
+    if (one.bytes >= kLeastBytes) highest = std::max(highest.value_or(0), one.busbw_bytes_per_second());
+  return highest;
+}
+
+std::vector<std::string> ring_warnings(const ProbedRing& ring, std::optional<double> busbw) {
+  std::vector<std::string> sentences;
+  const auto [slower, faster] = std::minmax(ring.before, ring.after);
+  if (slower < kSteadyShare * faster)
+    sentences.push_back(
+        fmt::format("a ring of single messages reached {} GB/s before and {} GB/s after the collectives: "
+                    "something else used links or CPUs; measure again",
+                    gigabytes(ring.before), gigabytes(ring.after)));
+  if (busbw && *busbw < kShareOfRing * slower)
+    sentences.push_back(
+        fmt::format("collectives reached at most {} GB/s, and a ring of single messages {} GB/s: other "
+                    "programs or the sums take the time, not the links",
+                    gigabytes(*busbw), gigabytes(slower)));
+  return sentences;
+}
+
+double estimated_seconds(const AllreduceOptions& options, std::span<const std::uint64_t> sizes,
+                         int world_size, const Link& link) {
+  constexpr int kPlaces = 2, kChecks = 1;
+  const double factor = bus_factor(name_of(options.collective), world_size);
+  double seconds = 0;
+  for (const std::uint64_t bytes : sizes)
+    seconds += factor * static_cast<double>(bytes) / link.bytes_per_second +
+               factor * world_size * link.latency_seconds;
+  return seconds * kPlaces * (options.warmup + options.iterations + kChecks);
+}
 
 std::string to_text(const AllreduceReport& report) {
   std::string warnings;
   for (const std::string& warning : report.warnings) warnings += "warning: " + warning + "\n";
-  if (report.pairs) return to_text(*report.pairs) + warnings;
+  if (report.pairs) return pairs_text(*report.pairs) + warnings;
   std::string text = headline(report) + results_table(report);
   text += report.replay ? replay_text(*report.replay) : best_text(report);
   return text + warnings;

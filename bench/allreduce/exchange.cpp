@@ -29,45 +29,41 @@ Graph network_without_layers() {
 
 }  // namespace
 
-Exchange::Exchange(const Job& job, Device& device, std::string comm, int ranks_per_gpu, bool captures)
+Exchange::Exchange(const Job& job, Device& device, const std::vector<Message>& messages,
+                   const std::string& comm, int ranks_per_gpu, bool captures)
     : job_(job),
       device_(device),
-      comm_(std::move(comm)),
-      ranks_per_gpu_(ranks_per_gpu),
-      captures_(captures),
       memory_(device),
       program_(start_lowering(network_without_layers(), {}, std::max(sizeof(cpu::State), sizeof(cuda::State)))
-                   .program) {}
+                   .program),
+      first_buffer_(program_.buffers.size()) {
+  for (const auto& [name, bytes] : messages)
+    add_buffer(program_, {.name = name,
+                          .role = Role::gradient,
+                          .dtype = DType::u8,
+                          .dims = {static_cast<std::int64_t>(bytes)},
+                          .bytes = bytes,
+                          .persistent = true});
+  job_.together([&] { bind(ranks_per_gpu); });
+  communicator_ = make_communicator(job_, comm, ranks_per_gpu > 1, device_, program_);
+  captures_ = captures && communicator_->enqueues() && device_.step_capture();
+}
 
 Exchange::~Exchange() {
   if (captured_) device_.step_capture()->drop_capture();
 }
 
-BufferId Exchange::add_message(const std::string& name, std::size_t bytes) {
-  return add_buffer(program_, {.name = name,
-                               .role = Role::gradient,
-                               .dtype = DType::u8,
-                               .dims = {static_cast<std::int64_t>(bytes)},
-                               .bytes = bytes,
-                               .persistent = true});
-}
-
-void Exchange::allocate() {
-  job_.together([&] {
-    device_.prepare(network_without_layers(), {}, program_);
-    const MemoryPlan plan = plan_memory(program_);
-    const HostStaging* const staging = device_.host_staging();
-    const double share =
-        staging ? device_.limits().memory_bytes / ranks_per_gpu_
-                : std::min(device_.limits().memory_bytes / job_.local_size(), address_space_left());
-    if (static_cast<double>(plan.arena_bytes) > share)
-      throw Error(ExitCode::out_of_memory,
-                  "rank {} on {} would need {} bytes for its messages and has {}; lower --max", job_.rank(),
-                  job_.host(), plan.arena_bytes, static_cast<std::int64_t>(share));
-    device_.bind(program_, plan);
-  });
-  communicator_ = make_communicator(job_, comm_, ranks_per_gpu_ > 1, device_, program_);
-  captures_ = captures_ && communicator_->enqueues() && device_.step_capture();
+void Exchange::bind(int ranks_per_gpu) {
+  device_.prepare(network_without_layers(), {}, program_);
+  const MemoryPlan plan = plan_memory(program_);
+  const double share = device_.host_staging() ? device_.limits().memory_bytes / ranks_per_gpu
+                                              : std::min(device_.limits().memory_bytes / job_.local_size(),
+                                                         address_space_left());
+  if (static_cast<double>(plan.arena_bytes) > share)
+    throw Error(ExitCode::out_of_memory,
+                "rank {} on {} would need {} bytes for its messages and has {}; lower --max", job_.rank(),
+                job_.host(), plan.arena_bytes, static_cast<std::int64_t>(share));
+  device_.bind(program_, plan);
 }
 
 std::vector<double> Exchange::time(const Transfer& transfer, int warmup, int iterations) {

@@ -25,17 +25,20 @@ struct Transfer {
 
 class Exchange {
  public:
-  // Every rank calls it, with a device that it shares at most with `ranks_per_gpu` - 1 others.
-  Exchange(const Job& job, Device& device, std::string comm, int ranks_per_gpu, bool captures);
+  struct Message {
+    std::string name;
+    std::size_t bytes = 0;
+  };
+
+  // Every rank calls it, with a device that it shares at most with `ranks_per_gpu` - 1 others. Throws
+  // Error(out_of_memory) where the messages don't fit into the rank's share of the device's memory.
+  Exchange(const Job& job, Device& device, const std::vector<Message>& messages, const std::string& comm,
+           int ranks_per_gpu, bool captures);
   ~Exchange();
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  // Before allocate(): adds a buffer to the program that is bound then.
-  BufferId add_message(const std::string& name, std::size_t bytes);
-  // Every rank calls it, once. Throws Error(out_of_memory) where the messages don't fit into the rank's share
-  // of the device's memory.
-  void allocate();
+  BufferId buffer_of(std::size_t message) const { return first_buffer_ + message; }
 
   // Carries it out `iterations` times after `warmup` untimed ones, back to back. Returns seconds of each
   // timed iteration on this rank, by the device's clock. Collective.
@@ -54,6 +57,7 @@ class Exchange {
   bool captures() const { return captures_; }
 
  private:
+  void bind(int ranks_per_gpu);
   // Enqueues it, or on a device that doesn't run behind the host's back carries it out.
   void enqueue(const Transfer& transfer);
   void copy_input(const Transfer& transfer);
@@ -63,11 +67,10 @@ class Exchange {
 
   const Job& job_;
   Device& device_;
-  std::string comm_;
-  int ranks_per_gpu_ = 1;
   bool captures_ = false, captured_ = false;
   DeviceMemory memory_;
   Program program_;  // buffers only
+  BufferId first_buffer_;
   std::unique_ptr<Communicator> communicator_;
 };
 

@@ -16,12 +16,10 @@
 #include "base/units.h"
 #include "bench/allreduce/allreduce_options.h"
 #include "bench/allreduce/allreduce_report.h"
-#include "bench/allreduce/conditions.h"
 #include "bench/allreduce/exchange.h"
-#include "bench/allreduce/measured_transfer.h"
-#include "bench/allreduce/pairs.h"
-#include "bench/allreduce/replay.h"
+#include "bench/allreduce/measurements.h"
 #include "bench/links/host_links.h"
+#include "bench/links/link_probe.h"
 #include "bench/run/run_program.h"
 #include "comm/distinct_gpus.h"
 #include "comm/job.h"
@@ -96,8 +94,6 @@ class AllreduceRun {
     job_.require_same("device", fmt::format("kind={}\n", name_of(device_->limits().kind)));
     if (report_.ranks_per_gpu > 1) warn(shared_gpu_text(report_.ranks_per_gpu));
     report_.device_name = device_->limits().name;
-    exchange_.emplace(job_, *device_, options().comm, report_.ranks_per_gpu,
-                      options().cuda_graph != CudaGraph::off);
     if (options().replay.model)
       replay();
     else
@@ -149,11 +145,15 @@ class AllreduceRun {
                  kAllreduceProgram, counted(sizes.size(), "size").c_str(), rough_time_text(seconds).c_str());
   }
 
+  void allocate(const std::vector<Exchange::Message>& messages) {
+    exchange_.emplace(job_, *device_, messages, options().comm, report_.ranks_per_gpu,
+                      options().cuda_graph != CudaGraph::off);
+  }
+
   void sweep() {
     const std::vector<std::uint64_t> sizes = message_bytes(options(), job_.size());
-    const BufferId input = exchange_->add_message("input", sizes.back());
-    const BufferId result = exchange_->add_message("result", sizes.back());
-    exchange_->allocate();
+    allocate({{"input", sizes.back()}, {"result", sizes.back()}});
+    const BufferId input = exchange_->buffer_of(0), result = exchange_->buffer_of(1);
     say_how_long(sizes);
     for (const std::uint64_t bytes : sizes)
       for (const bool in_place : {false, true}) {
@@ -169,13 +169,15 @@ class AllreduceRun {
   void replay() {
     ReplayedProgram replayed;
     job_.together([&] { replayed = replayed_program(options(), *device_, job_.rank(), job_.size()); });
-    for (Instruction& instruction : replayed.program.instructions) {
-      auto& collective = std::get<Collective>(instruction.operation);
-      collective.buffer = exchange_->add_message(instruction.name, collective.bytes());
+    std::vector<Instruction>& instructions = replayed.program.instructions;
+    allocate(mapped(instructions, [](const Instruction& one) {
+      return Exchange::Message{one.name, one.as<Collective>()->bytes()};
+    }));
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+      auto& collective = std::get<Collective>(instructions[i].operation);
+      collective.buffer = exchange_->buffer_of(i);
+      measure_one(instructions[i].name, {.collective = collective});
     }
-    exchange_->allocate();
-    for (const Instruction& instruction : replayed.program.instructions)
-      measure_one(instruction.name, {.collective = *instruction.as<Collective>()});
     say("the step");
     by_itself([&] { report_.replay = measure_replay(*exchange_, replayed.program, how_); });
     if (!replayed.described_for.empty() && shows_)
@@ -206,7 +208,7 @@ class AllreduceRun {
 
   void finish() {
     job_.enter_phase(RunPhase::checking);
-    const std::vector<LinkHost> hosts = places_of(job_).hosts;
+    const std::vector<LinkHost> hosts = hosts_of(job_);
     job_.together([&] {
       if (job_.rank() != 0) return;
       print_text(options().json ? json_text(document_json(kAllreduceSchema, report_)) : to_text(report_));
@@ -217,8 +219,9 @@ class AllreduceRun {
     if (wrong_.empty()) return;
     const std::string sentence =
         wrong_ + "; look at that host's memory and network, this link cannot be trusted";
-    if (job_.rank() == 0) throw Error(ExitCode::verification_failed, sentence);
-    throw ErrorToldElsewhere(ExitCode::verification_failed, sentence);
+    job_.together([&] {
+      if (job_.rank() == 0) throw Error(ExitCode::verification_failed, sentence);
+    });
   }
 
   // On a terminal one line that changes, elsewhere now and then a line.

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <set>
+#include <span>
+#include <utility>
 
 #include "base/text.h"
 #include "base/units.h"
+#include "bench/links/link_probe.h"
 #include "comm/late_alarm.h"
+#include "results/anomalies/slow_links.h"
+#include "results/statistics/statistics.h"
 
 namespace plumb {
 namespace {
@@ -20,25 +24,53 @@ constexpr std::chrono::seconds kPatienceForProbe{60};
 constexpr std::size_t kMostProbeRounds = 32;
 constexpr std::size_t kMostProbedAlone = 8;
 
-std::size_t index_of(std::span<const Place> places, int rank) {
-  return static_cast<std::size_t>(std::ranges::find(places, rank, &Place::rank) - places.begin());
+// A host. One end of every pair is its first rank.
+struct Place {
+  int rank = 0;
+  LinkHost host;
+  std::optional<int> second_rank = {};
+
+  const std::string& name() const { return host.name; }
+};
+
+struct PairsEffort {
+  ProbeEffort probe;
+  std::size_t most_rounds = static_cast<std::size_t>(-1);  // fewer than places: every place has as many pairs
+  // Links that seem slow and are measured again, per attempt.
+  std::size_t most_alone = static_cast<std::size_t>(-1);
+  SlowLimits limits;
+};
+
+// In the order of their first ranks. Every rank calls it.
+std::vector<Place> places_of(const Job& job) {
+  std::vector<Place> places;
+  int rank = 0;
+  for (const std::string& text :
+       job.all_gather(fmt::format("{} {} {}", job.local_rank(), job.local_size(), job.host()))) {
+    const std::vector<std::string> words = split(text, ' ');  // local rank, local size, host
+    const int local_rank = std::stoi(words[0]);
+    if (local_rank == 0) places.push_back({rank, {words[2], std::stoi(words[1])}});
+    if (local_rank == 1) find_in(places, words[2], &Place::name)->second_rank = rank;
+    ++rank;
+  }
+  return places;
 }
 
 std::vector<MeasuredPair> measure_in_rounds(const Job& job, std::span<const Place> places,
                                             const PairsEffort& effort, const Say& say) {
-  std::vector<int> ranks;
-  for (const Place& place : places) ranks.push_back(place.rank);
-  auto rounds = pair_rounds(ranks);
+  auto rounds = pair_rounds(places.size());
   rounds.resize(std::min(rounds.size(), effort.most_rounds));
   std::vector<MeasuredPair> pairs;
   for (std::size_t round = 0; round < rounds.size(); ++round) {
     if (job.rank() == 0)
       say(fmt::format("pairs, round {} of {}: {}", round + 1, rounds.size(),
                       counted(rounds[round].size(), "pair")));
-    const std::vector<Link> links = probe_pairs(job, rounds[round], effort.probe);
-    for (std::size_t i = 0; i < rounds[round].size(); ++i)
-      pairs.push_back(
-          {index_of(places, rounds[round][i].first), index_of(places, rounds[round][i].second), links[i]});
+    const auto ranks = mapped(rounds[round], [&](const auto& pair) {
+      return RankPair{places[pair.first].rank, places[pair.second].rank};
+    });
+    const std::vector<Link> links = probe_pairs(job, ranks, effort.probe);
+    for (std::size_t i = 0; i < links.size(); ++i)
+      pairs.push_back({rounds[round][i].first, rounds[round][i].second, links[i]});
   }
   std::ranges::sort(pairs, {}, [](const MeasuredPair& pair) { return std::pair(pair.first, pair.second); });
   return pairs;
@@ -61,7 +93,7 @@ bool measure_slow_again(const Job& job, std::span<const Place> places, const Pai
     if (count == effort.most_alone || !is_blamed(pair, slow)) continue;
     ++count;
     const Place &first = places[pair.first], &second = places[pair.second];
-    if (job.rank() == 0) say(fmt::format("{} - {} once more, alone", first.name, second.name));
+    if (job.rank() == 0) say(fmt::format("{} - {} once more, alone", first.name(), second.name()));
     const RankPair ranks{first.rank, second.rank};
     const Link link = probe_pairs(job, std::span(&ranks, 1), effort.probe).front();
     gained = keep_better(pair.link, link) || gained;
@@ -69,17 +101,25 @@ bool measure_slow_again(const Job& job, std::span<const Place> places, const Pai
   return gained;
 }
 
+// Returns the pairs ordered by their places. Every rank calls it.
+std::vector<MeasuredPair> measure_pairs_of(const Job& job, std::span<const Place> places,
+                                           const PairsEffort& effort, const Say& say) {
+  std::vector<MeasuredPair> pairs = measure_in_rounds(job, places, effort, say);
+  for (int i = 0; i < kAttemptsAlone && measure_slow_again(job, places, effort, pairs, say);) ++i;
+  return pairs;
+}
+
 // Shares kProbeSeconds out over the rounds. A round takes about three times its messages, as they grow.
 PairsEffort effort_for(std::size_t hosts) {
   constexpr double kLongestMessage = 0.01, kShortestMessage = 1e-3;
   const std::size_t rounds = std::min(hosts - 1 + hosts % 2, kMostProbeRounds);
-  PairsEffort effort{.most_rounds = kMostProbeRounds, .most_alone = kMostProbedAlone, .limits = kSlowInRuns};
-  effort.probe.messages = 4;
-  effort.probe.round_trips = 20;
-  effort.probe.message_seconds =
-      std::clamp(kProbeSeconds / (3.0 * effort.probe.messages * static_cast<double>(rounds)),
-                 kShortestMessage, kLongestMessage);
-  return effort;
+  constexpr int kMessages = 4;
+  const double message_seconds = std::clamp(kProbeSeconds / (3.0 * kMessages * static_cast<double>(rounds)),
+                                            kShortestMessage, kLongestMessage);
+  return {.probe = {.round_trips = 20, .messages = kMessages, .message_seconds = message_seconds},
+          .most_rounds = kMostProbeRounds,
+          .most_alone = kMostProbedAlone,
+          .limits = kSlowInRuns};
 }
 
 // "6 pairs of hosts, 912 Mbit/s to 941 Mbit/s, 35 to 60 us one way"
@@ -106,54 +146,67 @@ std::vector<MeasuredPair> measured_in_time(const Job& job, const std::vector<Pla
   return measure_pairs_of(job, places, effort, [](const std::string&) {});
 }
 
+// Between the first two ranks of every host that has two.
+std::optional<Link> slowest_within_hosts(const Job& job, const std::vector<Place>& places) {
+  std::vector<RankPair> pairs;
+  for (const Place& place : places)
+    if (place.second_rank) pairs.push_back({place.rank, *place.second_rank});
+  const std::vector<Link> links = probe_pairs(job, pairs);
+  if (links.empty()) return std::nullopt;
+  return *std::ranges::min_element(links, {}, &Link::bytes_per_second);
+}
+
+std::vector<std::string> findings(const std::vector<std::string>& names, const std::vector<SlowLink>& slow) {
+  if (names.size() == 2) return {"two hosts have one link, and there is none to compare it with"};
+  if (slow.empty()) return {"no host or link is slower than the others"};
+  return mapped(slow, [&](const SlowLink& one) { return slow_text(one, names); });
+}
+
+MeasuredPairs::Ring ring_of(const Job& job, const std::vector<Place>& places) {
+  return {mapped(places, &Place::name), probe_ring(job, mapped(places, &Place::rank))};
+}
+
 }  // namespace
 
-std::vector<std::string> names_of(std::span<const Place> places) {
-  std::vector<std::string> names;
-  for (const Place& place : places) names.push_back(place.name);
-  return names;
+std::vector<LinkHost> hosts_of(const Job& job) {
+  return mapped(places_of(job), &Place::host);
 }
 
-JobPlaces places_of(const Job& job) {
-  JobPlaces all;
-  std::map<std::string, int> first_of_host;
-  int rank = 0;
-  for (const std::string& text :
-       job.all_gather(fmt::format("{} {} {}", job.local_rank(), job.local_size(), job.host()))) {
-    const std::vector<std::string> words = split(text, ' ');  // local rank, local size, host
-    const int local_rank = std::stoi(words[0]);
-    const std::string& host = words[2];
-    if (local_rank == 0) {
-      first_of_host.emplace(host, rank);
-      all.hosts.push_back({host, std::stoi(words[1])});
-      all.places.push_back({rank, host});
-    }
-    if (local_rank == 1) all.within_hosts.push_back({first_of_host.at(host), rank});
-    ++rank;
-  }
-  return all;
-}
-
-std::vector<MeasuredPair> measure_pairs_of(const Job& job, std::span<const Place> places,
-                                           const PairsEffort& effort, const Say& say) {
-  std::vector<MeasuredPair> pairs = measure_in_rounds(job, places, effort, say);
-  for (int i = 0; i < kAttemptsAlone && measure_slow_again(job, places, effort, pairs, say);) ++i;
-  return pairs;
+MeasuredPairs measure_pairs(const Job& job, const Say& say) {
+  const std::vector<Place> places = places_of(job);
+  const std::vector<std::string> names = mapped(places, &Place::name);
+  const std::vector<MeasuredPair> pairs = measure_pairs_of(job, places, {}, say);
+  const std::vector<SlowLink> slow = find_slow(names.size(), pairs);
+  MeasuredPairs measured{.links = {.comm = "mpi", .hosts = mapped(places, &Place::host)},
+                         .rings = {ring_of(job, places)},
+                         .findings = findings(names, slow)};
+  // Hosts that are slow as a whole leave the second ring.
+  std::vector<Place> rest = places;
+  for (const SlowLink& one : slow)
+    if (!one.other) std::erase_if(rest, [&](const Place& place) { return place.name() == names[one.place]; });
+  if (rest.size() >= 2 && rest.size() < names.size()) measured.rings.push_back(ring_of(job, rest));
+  for (const MeasuredPair& pair : pairs)
+    measured.links.pairs.push_back({names[pair.first], names[pair.second], pair.link});
+  measured.links.between_hosts = Link{
+      .latency_seconds = median(mapped(pairs, [](const auto& pair) { return pair.link.latency_seconds; })),
+      .bytes_per_second = measured.rings.front().bytes_per_second};
+  measured.links.within_host = slowest_within_hosts(job, places);
+  return measured;
 }
 
 std::optional<Links> probe_host_links(const Job& job, Messages& messages) {
   if (job.nodes() < 2) return std::nullopt;
-  const JobPlaces all = places_of(job);
-  const std::vector<std::string> names = names_of(all.places);
+  const std::vector<Place> places = places_of(job);
+  const std::vector<std::string> names = mapped(places, &Place::name);
   const PairsEffort effort = effort_for(names.size());
-  const std::vector<MeasuredPair> pairs = measured_in_time(job, all.places, effort, messages);
+  const std::vector<MeasuredPair> pairs = measured_in_time(job, places, effort, messages);
   if (job.rank() != 0) return std::nullopt;
   const std::string warning = slow_warning(find_slow(names.size(), pairs, effort.limits), names);
   if (!warning.empty()) messages.warn(warning);
   messages.detail("probe: " + probe_text(pairs));
   // links.json identifies hosts by their names.
   if (std::set<std::string>(names.begin(), names.end()).size() < names.size()) return std::nullopt;
-  Links links{.comm = "mpi", .hosts = all.hosts};
+  Links links{.comm = "mpi", .hosts = mapped(places, &Place::host)};
   for (const MeasuredPair& pair : pairs)
     if (pair.link.bytes_per_second > 0)
       links.pairs.push_back({names[pair.first], names[pair.second], pair.link});

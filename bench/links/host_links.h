@@ -2,51 +2,44 @@
 // probe before a run.
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "base/console/messages.h"
-#include "bench/links/link_probe.h"
 #include "comm/job.h"
-#include "results/anomalies/slow_links.h"
 #include "results/record/links.h"
 
 namespace plumb {
 
-// Where one end of every pair stands: a host's first rank.
-struct Place {
-  int rank = 0;
-  std::string name;  // of the host
-};
-std::vector<std::string> names_of(std::span<const Place> places);
+// Every pair of hosts, rings over them, and who is slow.
+struct MeasuredPairs {
+  struct Ring {
+    std::vector<std::string> places;  // hosts, in the ring's order
+    double bytes_per_second = 0;      // of its slowest place
+    static void fields(auto& self, auto&& each) {
+      each("places", self.places), each("bytes_per_second", self.bytes_per_second);
+    }
+  };
+  Links links;                        // as in links.json
+  std::vector<Ring> rings;            // of all hosts, then without those that are slow
+  std::vector<std::string> findings;  // one sentence each, or that nothing is slow
 
-// Places and hosts are in the order of their first ranks.
-struct JobPlaces {
-  std::vector<Place> places;
-  std::vector<LinkHost> hosts;
-  std::vector<RankPair> within_hosts;  // the first two ranks of every host that has two
-};
-// Every rank calls it.
-JobPlaces places_of(const Job& job);
-
-struct PairsEffort {
-  ProbeEffort probe;
-  std::size_t most_rounds = static_cast<std::size_t>(-1);  // fewer than places: every place has as many pairs
-  std::size_t most_alone =
-      static_cast<std::size_t>(-1);  // links that seem slow and are measured again, per attempt
-  SlowLimits limits;
+  static void fields(auto& self, auto&& each) {
+    Links::fields(self.links, each);
+    each("rings", self.rings, Field{"of all hosts, then without the slow ones"});
+    each("findings", self.findings);
+  }
 };
 
-// Measures pairs of `places` in rounds, side by side, then those that seem slow up to three times more,
-// alone, as long as that makes one faster. Returns them ordered by their places. `say`: called on rank 0
-// before each round. Every rank calls it.
-std::vector<MeasuredPair> measure_pairs_of(const Job& job, std::span<const Place> places,
-                                           const PairsEffort& effort,
-                                           const std::function<void(const std::string&)>& say);
+// The job's hosts, in the order of their first ranks. Every rank calls it.
+std::vector<LinkHost> hosts_of(const Job& job);
+
+// Measures pairs of hosts in rounds, side by side, then those that seem slow up to three times more, alone,
+// as long as that makes one faster. Over MPI, from host memory, whatever carries collectives. Every rank
+// calls it. `say`: called on rank 0 before each round with a line for people.
+MeasuredPairs measure_pairs(const Job& job, const std::function<void(const std::string&)>& say);
 
 // Before a run: measures every pair of hosts, with over 33 hosts 32 pairs of each, in about a second, and
 // warns of slow ones. Returns the links on rank 0, unless hosts share a name. Every rank calls it.

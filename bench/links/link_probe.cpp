@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/steady_clock.h"
 #include "comm/mpi_check.h"
@@ -103,16 +104,16 @@ Link probe_pair(int partner, bool begins, const ProbeEffort& effort) {
 
 }  // namespace
 
-std::vector<std::vector<RankPair>> pair_rounds(std::span<const int> places) {
-  constexpr int kRests = -1;
-  std::vector<int> circle(places.begin(), places.end());
-  if (circle.size() % 2 != 0) circle.push_back(kRests);
-  std::vector<std::vector<RankPair>> rounds;
+std::vector<std::vector<std::pair<std::size_t, std::size_t>>> pair_rounds(std::size_t places) {
+  std::vector<std::size_t> circle(places +
+                                  places % 2);  // with an odd number, whoever meets the last one rests
+  std::iota(circle.begin(), circle.end(), 0);
+  std::vector<std::vector<std::pair<std::size_t, std::size_t>>> rounds;
   for (std::size_t round = 0; round + 1 < circle.size(); ++round) {
     rounds.emplace_back();
     for (std::size_t i = 0; i < circle.size() / 2; ++i) {
       const auto [first, second] = std::minmax(circle[i], circle[circle.size() - 1 - i]);
-      if (first != kRests) rounds.back().push_back({first, second});
+      if (second < places) rounds.back().emplace_back(first, second);
     }
     std::rotate(circle.begin() + 1, circle.end() - 1, circle.end());
   }

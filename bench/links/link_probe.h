@@ -1,7 +1,9 @@
 // Latency and bandwidth of links between ranks, measured with messages from host memory over MPI.
 #pragma once
 
+#include <cstddef>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "comm/job.h"
@@ -22,9 +24,9 @@ struct ProbeEffort {
   double message_seconds = 0.02;  // messages grow from 1 MiB until they take about as long
 };
 
-// Every pair of `places` in rounds, within which no place occurs twice: places - 1 rounds, or as many as
-// places if those are odd (the circle method of tournaments).
-std::vector<std::vector<RankPair>> pair_rounds(std::span<const int> places);
+// Every pair of places, counted from 0, in rounds, within which no place occurs twice: places - 1 rounds, or
+// as many as places if those are odd (the circle method of tournaments).
+std::vector<std::vector<std::pair<std::size_t, std::size_t>>> pair_rounds(std::size_t places);
 
 // Measures the pairs side by side, both directions of each at once; no rank occurs twice. Returns the links
 // in the pairs' order, on every rank of the job, which all call it. The latency is half of the median round

@@ -28,7 +28,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kLongestShown = 10;
-constexpr std::size_t kNameColumns = 48;
+constexpr std::size_t kOpNameColumns = 48;
 constexpr std::size_t kColumns = 100, kSourceIndent = 4;  // of the list of targets
 constexpr std::array kPrecisions{Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16};
 
@@ -237,7 +237,7 @@ std::string longest_text(const DryRun& run) {
     const Instruction& instruction = run.instructions()[id];
     const double seconds = run.instruction_seconds[id];
     text += fmt::format("  {:<48}{:>10.2f}{:>10.3f}{:>14.3f}{:>6.0f} %\n",
-                        shortened(instruction.name, kNameColumns), instruction.work.macs / kGiga,
+                        shortened(instruction.name, kOpNameColumns), instruction.work.macs / kGiga,
                         instruction.work.bytes / kGiga, seconds * kMilliseconds,
                         percent(seconds, run.roofline_seconds));
   }

@@ -1,6 +1,6 @@
-#include "bench/allreduce/conditions.h"
-
 #include <gtest/gtest.h>
+
+#include "bench/allreduce/allreduce_report.h"
 
 namespace plumb {
 namespace {

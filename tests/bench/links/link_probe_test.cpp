@@ -8,19 +8,18 @@ namespace plumb {
 namespace {
 
 TEST(PairRounds, HaveEveryPairOnceAndNoPlaceTwiceInARound) {
-  for (int count = 0; count <= 9; ++count) {
-    std::vector<int> places;
-    for (int i = 0; i < count; ++i) places.push_back(10 * i);
-    std::set<std::pair<int, int>> all;
-    for (const std::vector<RankPair>& round : pair_rounds(places)) {
-      std::set<int> busy;
-      for (const RankPair& pair : round) {
-        EXPECT_LT(pair.first, pair.second);
-        EXPECT_TRUE(busy.insert(pair.first).second && busy.insert(pair.second).second);
-        EXPECT_TRUE(all.insert({pair.first, pair.second}).second);
+  for (std::size_t places = 0; places <= 9; ++places) {
+    std::set<std::pair<std::size_t, std::size_t>> all;
+    for (const auto& round : pair_rounds(places)) {
+      std::set<std::size_t> busy;
+      for (const auto& [first, second] : round) {
+        EXPECT_LT(first, second);
+        EXPECT_LT(second, places);
+        EXPECT_TRUE(busy.insert(first).second && busy.insert(second).second);
+        EXPECT_TRUE(all.insert({first, second}).second);
       }
     }
-    EXPECT_EQ(all.size(), static_cast<std::size_t>(count * (count - 1) / 2)) << count;
+    EXPECT_EQ(all.size(), places * (places - 1) / 2) << places;
   }
 }
 

@@ -1,4 +1,4 @@
-#include "bench/allreduce/measured_transfer.h"
+#include "bench/allreduce/measurements.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,11 @@
-#include "bench/allreduce/measured_transfer.h"
+#include "bench/allreduce/measurements.h"
 
 #include <algorithm>
 
 #include "base/text.h"
+#include "bench/data/batch_source.h"
+#include "bench/plan/step_plan.h"
+#include "bench/run/runner.h"
 #include "results/record/schema.h"
 #include "results/statistics/statistics.h"
 
@@ -22,6 +25,19 @@ std::string wrong_text(const Job& job, const MessagePattern::Wrong& wrong) {
   return fmt::format("{} on rank {} on {}, the first is element {}: {} instead of {}",
                      counted(wrong.elements, "wrong element"), job.rank(), job.host(), wrong.first,
                      wrong.found, wrong.wanted);
+}
+
+// A device that lacks fp16 or bf16 still carries the messages of one that has it.
+constexpr const char* kTargetOfHalves = "h200";
+
+BenchOptions run_options(const AllreduceOptions& options) {
+  BenchOptions run{.model = options.replay.model};
+  run.precision = options.replay.precision;
+  run.comm = options.comm;  // so that a single rank exchanges, too
+  run.device = options.device;
+  run.batch_per_device = options.batch_per_device;
+  if (options.bucket_mb) run.bucket_mb = *options.bucket_mb;
+  return run;
 }
 
 }  // namespace
@@ -79,6 +95,35 @@ MeasuredTransfer measure(Exchange& exchange, const Transfer& transfer, const Tra
     if (measured.wrong.empty() && !text.empty())
       measured.wrong = fmt::format("{} of {} bytes {} left {}", collective_name(collective.kind),
                                    collective.bytes(), transfer.from ? "out of place" : "in place", text);
+  return measured;
+}
+
+ReplayedProgram replayed_program(const AllreduceOptions& options, Device& device, int rank, int world_size) {
+  ReplayedProgram replayed;
+  BenchOptions run = run_options(options);
+  const bool is_able = device.limits().flops_per_second.contains(run.precision);
+  DeviceLimits limits = is_able ? device.limits() : *find_target(kTargetOfHalves);
+  if (!is_able) replayed.described_for = limits.name;
+  Preparation preparation;
+  if (is_able)
+    preparation.prepare = [&](const Graph& graph, Program& program) { device.prepare(graph, {}, program); };
+  run = resolve(run, limits, world_size);
+  replayed.program = make_step_plan(run, limits, rank, world_size, preparation).program;
+  std::erase_if(replayed.program.instructions,
+                [](const Instruction& instruction) { return !instruction.as<Collective>(); });
+  return replayed;
+}
+
+MeasuredReplay measure_replay(Exchange& exchange, const Program& program, const TransferMeasure& how) {
+  MeasuredReplay measured{.collectives = program.instructions.size()};
+  for (const Instruction& instruction : program.instructions)
+    measured.bytes += static_cast<double>(instruction.as<Collective>()->bytes());
+  const Job& job = exchange.job();
+  const auto unused = make_batch_source({});
+  Runner runner(program, exchange.device(), &exchange.communicator(), *unused);
+  const std::vector<double> seconds =
+      job.gather(exchange.time_iterations([&] { runner.run_iteration(); }, how.warmup, how.iterations));
+  if (job.rank() == 0) measured.alone_seconds = times_over_ranks(seconds, job.size()).iterations;
   return measured;
 }
 

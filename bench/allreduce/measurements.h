@@ -1,10 +1,12 @@
-// One size of one collective: timed over ranks, and checked element by element.
+// What bench_allreduce measures: one size of one collective, timed over ranks and checked element by element;
+// and the exchange of a training step, exactly the messages that training sends.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <string>
 
+#include "bench/allreduce/allreduce_options.h"
 #include "bench/allreduce/exchange.h"
 #include "results/record/fields.h"
 #include "results/statistics/statistics.h"
@@ -63,5 +65,29 @@ struct TransferMeasure {
 // Times the transfer, then carries it out once more and checks every element. Collective; only rank 0 has
 // times.
 MeasuredTransfer measure(Exchange& exchange, const Transfer& transfer, const TransferMeasure& how);
+
+// The step that --replay names: its collectives.
+struct ReplayedProgram {
+  Program program;
+  std::string described_for;  // a GPU's target where this device lacks the precision; else empty
+};
+
+// The step of the model as a run with these options would plan it.
+ReplayedProgram replayed_program(const AllreduceOptions& options, Device& device, int rank, int world_size);
+
+struct MeasuredReplay {
+  std::size_t collectives = 0;
+  double bytes = 0;          // of all of them, per step
+  ValueRange alone_seconds;  // all of them, nothing computed
+
+  static void fields(auto& self, auto&& each) {
+    each("collectives", self.collectives), each("bytes", self.bytes, Field{"of all of them, per step"});
+    each("alone_seconds", self.alone_seconds, Field{"all of them, nothing computed"});
+  }
+};
+
+// Times the steps by training's own runner. `program`: collectives in buffers of the exchange. Every rank
+// calls it; the result is complete on rank 0 only.
+MeasuredReplay measure_replay(Exchange& exchange, const Program& program, const TransferMeasure& how);
 
 }  // namespace plumb
