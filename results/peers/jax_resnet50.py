@@ -96,7 +96,7 @@ def train(args) -> tuple:
 
 def main() -> None:
     parser = pytorch_options.options(__doc__, batch=128, image_size=224, iterations=120, warmup=20, learning_rate=0.1)
-    args = pytorch_options.checked(parser, parser.parse_args())
+    args = parser.parse_args()
     job = pytorch_options.job_of()
     if job.world > 1:
         peer_result.give_up(64, "trains on one device; start it without mpirun")
@@ -106,17 +106,12 @@ def main() -> None:
         device = jax.devices()[0]
     except RuntimeError:
         peer_result.give_up(69, f"option --device: JAX has no {args.device}; give --device cpu")
-    log = peer_result.open_log(args, job, {"model": "resnet50", "framework": "JAX"})
-    try:
+    with peer_result.open_log(args, job, {"model": "resnet50", "framework": "JAX"}) as log:
         start = datetime.datetime.now()
         seconds, losses, count = train(args)
         peer_result.require_finite(losses)
         if log:
             log.write(seconds, losses, args.lr, start)
-    except BaseException:
-        if log:
-            log.discard()
-        raise
     print(json.dumps({
         "framework": "JAX", "version": jax.__version__, "model": "resnet50", "device": device.platform,
         "device_name": device.device_kind, "precision": args.precision, "batch_per_device": args.bs,

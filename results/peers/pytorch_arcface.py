@@ -23,7 +23,7 @@ def main() -> None:
     parser = pytorch_options.pytorch_options(__doc__, batch=128, image_size=112, iterations=150, warmup=50, learning_rate=0.01)
     parser.add_argument("--backbone", choices=(*IRESNET_UNITS, "y1"), default="r50")
     parser.add_argument("--classes", type=pytorch_options.number_from(2), default=85742)
-    args = pytorch_options.checked(parser, parser.parse_args())
+    args = parser.parse_args()
     pytorch_training.run(args, args.backbone, lambda: make_face(args), args.classes, momentum=0.9, decay=5e-4)
 
 

@@ -10,6 +10,12 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str):
         self.exit(64, f"{self.prog}: {message}\n")
 
+    def parse_args(self) -> argparse.Namespace:
+        args = super().parse_args()
+        if args.warmup >= args.iters:
+            self.error(f"option --warmup: {args.warmup} leaves none of {args.iters} iterations; give less")
+        return args
+
 
 def number_from(lowest: int):
     def number(text: str) -> int:
@@ -48,12 +54,6 @@ def pytorch_options(*defaults, **named) -> Parser:
     parser.add_argument("--layout", choices=("channels-last", "default"), default="channels-last")
     parser.add_argument("--trace", metavar="FILE", help="after the run, five more steps under PyTorch's profiler")
     return parser
-
-
-def checked(parser: Parser, args: argparse.Namespace) -> argparse.Namespace:
-    if args.warmup >= args.iters:
-        parser.error(f"option --warmup: {args.warmup} leaves none of {args.iters} iterations; give less")
-    return args
 
 
 @dataclasses.dataclass

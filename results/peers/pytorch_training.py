@@ -149,8 +149,7 @@ def case_of(args: argparse.Namespace, job: Job, model: str) -> dict:
 def run(args: argparse.Namespace, model: str, make_network, classes: int, momentum: float, decay: float) -> None:
     """Trains, writes log and trace, and prints one JSON object; all but the training on rank 0 alone."""
     job = join(args)
-    log = open_log(args, job, case_of(args, job, model))
-    try:
+    with open_log(args, job, case_of(args, job, model)) as log:
         training = Training(args, job, make_network, classes, momentum, decay)
         clock, losses, start = Clock(args.device), [], datetime.datetime.now()
         clock.mark()
@@ -162,10 +161,6 @@ def run(args: argparse.Namespace, model: str, make_network, classes: int, moment
         require_finite(losses)
         if log:
             log.write(seconds, losses, args.lr, start)
-    except BaseException:
-        if log:
-            log.discard()
-        raise
     description = {
         "framework": "PyTorch", "version": torch.__version__, "compiled": args.compile is not None,
         "compile_mode": args.compile, "layout": args.layout,

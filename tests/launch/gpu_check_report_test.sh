@@ -33,7 +33,7 @@ logs_of() {
   python3 -B - "$sources/results/peers" "$scratch/made/$1" "$2" "$3" <<'END'
 import datetime, sys
 sys.path.append(sys.argv[1])
-from log_file import LogFile
+from peer_result import LogFile
 case = {"model": "resnet50", "batch_per_device": 256, "precision": "fp16", "image_size": 224, "data": "synthetic",
         "framework": sys.argv[3]}
 for run in range(3):

@@ -8,7 +8,7 @@ import datetime
 import sys
 
 sys.path.append(sys.argv[1])
-from log_file import LogFile
+from peer_result import LogFile, require_finite, speed
 
 start = datetime.datetime(2025, 1, 2, 23, 59, 50, 999000)
 case = {"model": "resnet50", "batch_per_device": 32, "precision": "fp16", "image_size": 224, "data": "synthetic",
@@ -16,15 +16,14 @@ case = {"model": "resnet50", "batch_per_device": 32, "precision": "fp16", "image
 for loss, nodes, devices in ((2.5, 1, 1), (2.25, 1, 1), (2.5, 2, 8)):
     log = LogFile(sys.argv[2], nodes, devices, case, None)
     log.write([9.0] * 20 + [0.25] * 100, [loss] * 120, 0.1, start)
-LogFile(sys.argv[2], 1, 1, case, None).discard()  # of a run that failed
+with LogFile(sys.argv[2], 1, 1, case, None):
+    pass  # a run that failed
 for another, run in ((case, 2), (case | {"image_size": 64}, 3), (case | {"framework": "PyTorch compiled"}, 3)):
     try:
         LogFile(sys.argv[2], 1, 1, another, run)
         sys.exit("a log was written over, or into the folder of another configuration")
     except FileExistsError:
         pass
-from peer_result import require_finite, speed
-
 found = speed([9.0, 2.0, 1.0, 1.0, 4.0], [2.5] * 5, 2, 8)
 if found["startup_seconds"] != 9 or found["images_per_second"] != {"mean": 4, "median": 8}:
     sys.exit(f"the speed is {found}")
