@@ -161,18 +161,16 @@ void add_size(const LogFormat& format, LogFile& file, OtherFormats other_formats
 
 void refuse_misfit(const LogFormat& format, const LogFile& file) {
   LineReader lines(file.path);
-  LinePrefix prefix;
   std::string unlike;
-  while (const std::optional<std::string_view> line = lines.next()) {
-    const WrittenLine written = prefix.strip(*line);
-    const LineReading reading = format.read_line(written.text, file.name.size());
+  while (const std::optional<WrittenLine> written = lines.next_written()) {
+    const LineReading reading = format.read_line(written->text, file.name.size());
     if (reading.fit == Fit::whole) return;
     if (!unlike.empty()) continue;
     if (reading.fit == Fit::near)
       unlike = fmt::format("; line {} has '{}' where a number is expected", lines.line_number(),
                            printable(std::string(reading.misfit)));
-    else if (looks_like_training(written.text))
-      unlike = fmt::format("; line {} is '{}'", lines.line_number(), printable(written.text));
+    else if (looks_like_training(written->text))
+      unlike = fmt::format("; line {} is '{}'", lines.line_number(), printable(written->text));
   }
   throw Error(ExitCode::bad_data, "no line of '{}' fits '{}' of the log format {}{}",
               printable(file.path.string()), format.example, format.name, unlike);

@@ -4,13 +4,14 @@
 
 namespace plumb {
 namespace {
-namespace further {
 
 constexpr Window kShort{.iterations = 40, .warmup = 20};
 
+}  // namespace
+
 // deepinsight/insightface, recognition/arcface_torch/utils/utils_callbacks.py: global steps, all ranks'
 // speed.
-constexpr SpeedFormat kArcFaceTorch(
+constexpr LogFormat kArcFaceTorch(
     {.name = "arcface_torch",
      .framework = "PyTorch (arcface_torch)",
      .source = "InsightFace's arcface_torch, from each line's Speed",
@@ -21,11 +22,10 @@ constexpr SpeedFormat kArcFaceTorch(
      .loss = "Loss",
      .default_window = kShort,
      .index_step = 0,
-     .has_no_end = true},
-    {});
+     .has_no_end = true});
 
 // NVIDIA/Megatron-LM, megatron/training/training.py: means of the iterations since the line before.
-constexpr SpeedFormat kMegatron(
+constexpr LogFormat kMegatron(
     {.name = "megatron",
      .framework = "Megatron-LM",
      .source = "Megatron-LM, from each line's elapsed time per iteration",
@@ -36,11 +36,11 @@ constexpr SpeedFormat kMegatron(
      .loss = "lm loss",
      .default_window = kShort,
      .index_step = 0,
-     .has_no_end = true},
-    {.seconds = 0.001});
+     .has_no_end = true,
+     .speeds = {.seconds = 0.001}});
 
 // Oneflow-Inc/models, vision/classification/image/resnet50: each rank's own speed.
-constexpr SpeedFormat kOneflowTrain(
+constexpr LogFormat kOneflowTrain(
     {.name = "oneflow_train",
      .framework = "OneFlow",
      .source = "OneFlow's models of 2021, from each rank's throughput",
@@ -53,11 +53,11 @@ constexpr SpeedFormat kOneflowTrain(
      .index_step = 0,
      .has_no_end = true,
      .every_rank_writes = true,
-     .decimals_at_end = 2},
-    {.of = SpeedFacts::rank});
+     .decimals_at_end = 2,
+     .speeds = {.of = SpeedFacts::rank}});
 
 // mlcommons/logging: a line for each epoch or block of them.
-constexpr SpeedFormat kMllog(
+constexpr LogFormat kMllog(
     {.name = "mllog",
      .framework = "MLPerf",
      .source = "MLPerf's logging library, from the throughput of tracked_stats",
@@ -68,81 +68,36 @@ constexpr SpeedFormat kMllog(
               ":::MLLOG *\"tracked_stats\"*\"throughput\": {value}*\"epoch_num\": {iteration}",
      .default_window = {.iterations = 2, .warmup = 1},
      .index_step = 0,
-     .has_no_end = true},
-    {});
+     .has_no_end = true});
 
 // The same where no line has a throughput: ends of epochs, or of blocks of them.
-class MllogEpochs final : public StampFormat {
- public:
-  constexpr MllogEpochs()
-      : StampFormat(
-            {.name = "mllog_epochs",
-             .framework = "MLPerf",
-             .source = "MLPerf's logging library, from train_samples and the ends of epochs",
-             .example = ":::MLLOG {\"namespace\": \"\", \"time_ms\": 1700000000000, \"event_type\": "
-                        "\"INTERVAL_END\", \"key\": \"epoch_stop\", \"value\": null, \"metadata\": "
-                        "{\"file\": \"train.py\", \"lineno\": 7, \"epoch_num\": 1}}",
-             .shape = ":::MLLOG *\"time_ms\": {value},*\"epoch_stop\"*\"epoch_num\": {iteration}|"
-                      ":::MLLOG *\"time_ms\": {value},*\"block_stop\"*\"first_epoch_num\": {iteration}",
-             .default_window = {.iterations = 2, .warmup = 1},
-             .index_step = 0,
-             .has_no_end = true,
-             .is_last_choice = true,
-             .images_line = ":::MLLOG *\"train_samples\"*\"value\": {count}"},
-            StampKind::since_1970) {}
+constexpr LogFormat kMllogEpochs(
+    {.name = "mllog_epochs",
+     .framework = "MLPerf",
+     .source = "MLPerf's logging library, from train_samples and the ends of epochs",
+     .example = ":::MLLOG {\"namespace\": \"\", \"time_ms\": 1700000000000, \"event_type\": "
+                "\"INTERVAL_END\", \"key\": \"epoch_stop\", \"value\": null, \"metadata\": "
+                "{\"file\": \"train.py\", \"lineno\": 7, \"epoch_num\": 1}}",
+     .shape = ":::MLLOG *\"time_ms\": {value},*\"epoch_stop\"*\"epoch_num\": {iteration}|"
+              ":::MLLOG *\"time_ms\": {value},*\"block_stop\"*\"first_epoch_num\": {iteration}",
+     .default_window = {.iterations = 2, .warmup = 1},
+     .index_step = 0,
+     .has_no_end = true,
+     .is_last_choice = true,
+     .images_line = ":::MLLOG *\"train_samples\"*\"value\": {count}",
+     .note = "the time of an epoch includes its evaluation",
+     .stamps = StampKind::milliseconds_since_1970});
 
-  bool needs_size() const override { return false; }
-  std::string caveat(const LogSeries&, const Window&, const RunSize&) const override {
-    return "the time of an epoch includes its evaluation";
-  }
-
- protected:
-  bool read_value(std::string_view line, const Captured& captured, const RunSize& size,
-                  LineReading& reading) const override {
-    const bool has_value = StampFormat::read_value(line, captured, size, reading);
-    reading.value /= 1000;  // of milliseconds
-    return has_value;
-  }
-};
-
-// tensorflow/benchmarks, tf_cnn_benchmarks: the mean speed of all steps up to a line, which the warm-up
-// doesn't belong to. Its first line is of step 1, however far the others are apart.
-class TfCnn final : public SpeedFormat {
- public:
-  constexpr TfCnn()
-      : SpeedFormat({.name = "tf_cnn_benchmarks",
-                     .framework = "TensorFlow",
-                     .source = "tf_cnn_benchmarks and Horovod, from the mean images/sec of the last line",
-                     .example = "10\timages/sec: 322.4 +/- 0.5 (jitter = 1.2)\t7.608",
-                     .shape = "^{iteration} images/sec: {value} +/- {any} (jitter = {any})",
-                     .default_window = {.iterations = 20, .warmup = 0},
-                     .index_step = 0,
-                     .has_no_end = true},
-                    {}) {}
-
-  double speed(const LogSeries& series, const Window& /*window*/, const RunSize& /*size*/) const override {
-    return series.values.back();
-  }
-  // Means tell nothing of single steps.
-  std::vector<double> step_seconds(const LogSeries&, const Window&, const RunSize&) const override {
-    return {};
-  }
-
- protected:
-  bool read_value(std::string_view line, const Captured& captured, const RunSize& size,
-                  LineReading& reading) const override {
-    return *captured.iteration != 1 && SpeedFormat::read_value(line, captured, size, reading);
-  }
-};
-
-constexpr TfCnn kTfCnn;
-constexpr MllogEpochs kMllogEpochs;
-
-}  // namespace further
-}  // namespace
-
-const LogFormat &kArcFaceTorch = further::kArcFaceTorch, &kMegatron = further::kMegatron,
-                &kOneflowTrain = further::kOneflowTrain, &kMllog = further::kMllog,
-                &kTfCnnBenchmarks = further::kTfCnn, &kMllogEpochs = further::kMllogEpochs;
+// tensorflow/benchmarks, tf_cnn_benchmarks.
+constexpr LogFormat kTfCnnBenchmarks(
+    {.name = "tf_cnn_benchmarks",
+     .framework = "TensorFlow",
+     .source = "tf_cnn_benchmarks and Horovod, from the mean images/sec of the last line",
+     .example = "10\timages/sec: 322.4 +/- 0.5 (jitter = 1.2)\t7.608",
+     .shape = "^{iteration} images/sec: {value} +/- {any} (jitter = {any})",
+     .default_window = {.iterations = 20, .warmup = 0},
+     .index_step = 0,
+     .has_no_end = true,
+     .speeds = {.mean = SpeedFacts::so_far}});
 
 }  // namespace plumb

@@ -112,7 +112,10 @@ std::optional<std::string_view> LineReader::next() {
   }
 }
 
-WrittenLine LinePrefix::strip(std::string_view line) {
+std::optional<WrittenLine> LineReader::next_written() {
+  const std::optional<std::string_view> whole = next();
+  if (!whole) return std::nullopt;
+  std::string_view line = *whole;
   if (line.find('\x1b') != std::string_view::npos) {
     plain_.clear();
     for (std::size_t i = 0; i < line.size(); ++i) {

@@ -12,6 +12,11 @@
 
 namespace plumb {
 
+struct WrittenLine {
+  std::string_view writer;  // the rank or process that the launcher names, "3"; empty: it names none
+  std::string_view text;    // the line as the program wrote it
+};
+
 // Lines end with \n, \r\n or \r, as Python reads text. NUL and other bytes are kept.
 class LineReader {
  public:
@@ -23,6 +28,10 @@ class LineReader {
   // The next line without its end, valid until the next call; nothing at the end of the file. Throws
   // Error(bad_data) for a line above kLongestLine, Error(io_error) if reading fails.
   std::optional<std::string_view> next();
+  // The same without colors, and without prefixes of mpirun ("[1,3]<stdout>:"), torchrun ("[default3]:"),
+  // srun
+  // ("3: "), kubectl ("[pod/name/container] ") and Partial FC ("rank-id:3:") in front.
+  std::optional<WrittenLine> next_written();
 
   // False only for a last line that the file's end cuts off (or that its writer left without an end).
   bool line_had_end() const { return line_had_end_; }
@@ -35,29 +44,13 @@ class LineReader {
   std::size_t find_line_end();  // from begin_ on; the buffer's end if the line doesn't end in it
 
   UniqueFile file_;
-  std::string buffer_;
-  std::size_t begin_ = 0;    // of the text that next() has not returned yet
-  std::size_t newline_ = 0;  // the next \n, if not below begin_; the buffer's end: there is none
+  std::string buffer_, plain_;  // plain_: a line without its colors
+  std::size_t begin_ = 0;       // of the text that next() has not returned yet
+  std::size_t newline_ = 0;     // the next \n, if not below begin_; the buffer's end: there is none
   bool line_had_end_ = true;
   bool skip_newline_ = false;  // the line before ended with \r: a \n here belongs to it
   std::int64_t line_number_ = 0, bytes_read_ = 0;
   std::uint64_t hash_ = 0;
-};
-
-struct WrittenLine {
-  std::string_view writer;  // the rank or process that the launcher names, "3"; empty: it names none
-  std::string_view text;    // the line as the program wrote it
-};
-
-// Takes colors out of lines, and prefixes of mpirun ("[1,3]<stdout>:"), torchrun ("[default3]:"), srun
-// ("3: "), kubectl ("[pod/name/container] ") and Partial FC ("rank-id:3:") off their front.
-class LinePrefix {
- public:
-  // Valid until the next call, and as long as `line` is.
-  WrittenLine strip(std::string_view line);
-
- private:
-  std::string plain_;  // a line without its colors
 };
 
 }  // namespace plumb

@@ -1,6 +1,6 @@
 // A log format: how the lines of one framework's logs give a run's speed, and how Plumbline writes them. Each
-// format's file states the shape of its lines and what their numbers mean; there are lines that carry a speed
-// (SpeedFormat) and lines that carry a time stamp (StampFormat). read_log.h reads whole logs.
+// format's file states the shape of its lines and what their numbers mean: speeds, times of iterations, or
+// stamps of a clock. read_log.h reads whole logs.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "results/formats/line_shape.h"
-#include "results/formats/stamps.h"
 
 namespace plumb {
 
@@ -54,6 +53,8 @@ struct LogSeries {
   std::int64_t lead = 0;   // indices before the window's first iteration; negative: some have no line
   std::int64_t lines = 0;  // in all
 
+  // Not every iteration has a line, but lines have means of all iterations, by which those without count.
+  bool counts_means() const { return index_step > 1 && !means.empty(); }
   // The values from that index of the window on.
   std::span<const double> values_from(std::int64_t index_in_window) const;
 };
@@ -70,8 +71,11 @@ struct LoggedInterval {
   double unix_seconds = 0;      // the same, since 1970
 };
 
-// The line of every run's first log, which three published analyzers read as it is: kOwnExample.
-std::string own_line(const LoggedInterval& interval);
+// The line of every run's first log, which three published analyzers read as it is; see FormatFacts::writes.
+constexpr std::string_view kOwnLine =
+    "{stamp}-INFO: [Pass 0, train batch {last}] \tloss {loss:.5f}, acc1 {top1:.5f}, acc5 {top5:.5f}, lr "
+    "{learning_rate:.5f}, elapse {seconds:.6f} sec Epoch[0] Batch[{done}]\tSpeed: {images_per_second:.2f} "
+    "samples/sec";
 constexpr std::string_view kOwnExample =
     "2025-01-02 23:59:53,657-INFO: [Pass 0, train batch 1] \tloss 6.99900, acc1 0.00000, acc5 0.00000, lr "
     "0.10000, elapse 0.320803 sec Epoch[0] Batch[2]\tSpeed: 399.00 samples/sec";
@@ -87,6 +91,16 @@ struct SizeWords {
   std::string_view batch_per_device, devices_per_node, nodes;
 };
 
+// Lines with a speed, or with the time that an iteration took.
+struct SpeedFacts {
+  double seconds = 0;  // a value is so many seconds, 1 or 0.001; 0: it is images/s
+  int decimals = -1;   // the script rounds the speed of each line to these; negative: it doesn't
+  enum Speaker { run, node, rank } of = run;  // whose images it counts; of a rank, unless the time is there
+  // so_far: lines have the mean of all steps up to them, without the warm-up. The first line is of step 1,
+  // however far the others are apart.
+  enum Mean { speeds, times, medians_of_ranks, so_far } mean = speeds;
+};
+
 // What a format's file states. The window's members say what DLPerf's script counts.
 struct FormatFacts {
   std::string_view name;       // "paddle_speed"
@@ -94,7 +108,7 @@ struct FormatFacts {
   std::string_view source;     // what writes such lines and what reads them
   std::string_view model;      // of every log of the framework in it: "resnet50"; empty: the log's name says
   std::string_view example;    // a line
-  LineShape shape;
+  std::string_view shape;      // see match_shape()
   std::string_view loss = "loss";  // stands before a line's loss, with blanks, ':' and '=' between
   Window default_window = {};
   std::int64_t index_step = 1;      // usual iterations of a line; 0: none are
@@ -110,19 +124,35 @@ struct FormatFacts {
   std::size_t decimals_at_end = 0;  // a line ends with its value, with so many: fewer show a torn line
   Rounding rounding = Rounding::numpy;
   SizeWords size_words = {};
-  std::optional<LineShape> images_line = {};  // the line whose {count} is the images of an iteration
-  std::string_view how_to_print = {};         // a line for every iteration: " (-p 1)"
-  std::int64_t written_step = 0;   // iterations of each line that Plumbline writes; 0: it writes none
-  std::int64_t first_written = 0;  // iterations before it have no line
-  bool is_own_layout = false;      // Plumbline's first log can be read in it
-  // A line that Plumbline writes, without its end; it may be several, with ends between them.
-  std::string (*write)(const LoggedInterval& interval, const RunSize& size) = nullptr;
+  std::string_view images_line = {};   // shape of the line whose {count} is the images of an iteration
+  std::string_view how_to_print = {};  // a line for every iteration: "-p 1"
+  std::int64_t written_step = 0;       // iterations of each line that Plumbline writes; 0: it writes none
+  std::int64_t first_written = 0;      // iterations before it have no line
+  bool is_own_layout = false;          // Plumbline's first log can be read in it
+  // A line that Plumbline writes, without its end, as fmt has it, with the names of LoggedInterval and of
+  // LogFormat::line; it may be several, with ends between them.
+  std::string_view writes = {};
+  bool writes_per_rank = false;  // once for each rank
+  std::string_view note = {};    // on all of its figures; one clause
   // What the published script does with a log that has other lines per index, or another step, than it
   // assumes; one clause. The figures here are right for such logs, too.
   std::string_view script_note = {};
   enum ScriptLines { any, one, one_per_node, one_per_rank } script_lines = any;
   std::int64_t script_step = 0;  // 0: any
+  SpeedFacts speeds = {};
+  std::optional<StampKind> stamps = {};  // lines have a stamp at the end of their last iteration, no speed
 };
+// The same lines, read for another figure.
+constexpr FormatFacts read_otherwise(FormatFacts facts, std::string_view name, std::string_view source,
+                                     std::optional<StampKind> stamps) {
+  facts.name = name;
+  facts.source = source;
+  facts.shares_lines = true;
+  facts.rounding = Rounding::python_averages;
+  facts.written_step = 0;
+  facts.stamps = stamps;
+  return facts;
+}
 
 class LogFormat : public FormatFacts {
  public:
@@ -130,30 +160,32 @@ class LogFormat : public FormatFacts {
   LogFormat(const LogFormat&) = delete;
   LogFormat& operator=(const LogFormat&) = delete;
 
+  virtual constexpr ~LogFormat() {}  // defaulted, GCC 12 takes no constant of the class
+
   // `line`: without what its launcher put in front.
   LineReading read_line(std::string_view line, const RunSize& size) const;
   // Images per second from the values of as many indices, not rounded.
-  virtual double speed(const LogSeries& series, const Window& window, const RunSize& size) const = 0;
+  double speed(const LogSeries& series, const Window& window, const RunSize& size) const;
   // Seconds of each iteration of the window, a value per index.
-  virtual std::vector<double> step_seconds(const LogSeries& series, const Window& window,
-                                           const RunSize& size) const = 0;
-  // script_note where it applies, or what the format finds itself.
-  virtual std::string caveat(const LogSeries& series, const Window& window, const RunSize& size) const;
-  // FormatFacts::write, or the line of the own layout.
-  std::string line(const LoggedInterval& interval, const RunSize& size) const {
-    return write ? write(interval, size) : is_own_layout ? own_line(interval) : "";
-  }
+  std::vector<double> step_seconds(const LogSeries& series, const Window& window, const RunSize& size) const;
+  // Its note, script_note where it applies, or that means count.
+  std::string caveat(const LogSeries& series, const Window& window, const RunSize& size) const;
+  // What FormatFacts::writes makes of an interval.
+  std::string line(const LoggedInterval& interval, const RunSize& size) const;
   // Lines before the first that say the run's size, in the format's words.
   std::string header(const RunSize& size, std::string_view network) const;
-  virtual bool has_stamps() const { return false; }
   // Each line has the time of one iteration, whatever lies between it and the next.
-  virtual bool needs_every_iteration() const { return false; }
+  bool needs_every_iteration() const {
+    return !stamps && speeds.seconds > 0 && index_step == 1 && shape.find("{mean}") == shape.npos;
+  }
   // Without the size of its run a line tells no speed.
-  virtual bool needs_size() const { return true; }
+  bool needs_size() const {
+    return stamps ? images_line.empty() : speeds.seconds > 0 || speeds.of != SpeedFacts::run;
+  }
   // The clock has no year: its stamps fall at the end of one.
-  virtual bool clock_goes_around() const { return false; }
+  bool clock_goes_around() const { return stamps == StampKind::of_glog; }
 
-  std::int64_t least_warmup() const { return std::max(lowest_warmup, std::int64_t{has_stamps()}); }
+  std::int64_t least_warmup() const { return std::max(lowest_warmup, std::int64_t{stamps.has_value()}); }
   // A script of DLPerf reads such logs, and says which window counts.
   bool has_script() const { return index_step > 0 || !has_no_end; }
   bool is_table() const { return rounding == Rounding::python_table; }
@@ -166,65 +198,9 @@ class LogFormat : public FormatFacts {
   double speedup(double median, double base_median) const;  // of medians that aren't rounded yet
 
  protected:
-  constexpr ~LogFormat() = default;
-  virtual Fit match(std::string_view line, Captured& captured) const { return shape.match(line, captured); }
-  // Fills in the value; false if the line has none.
-  virtual bool read_value(std::string_view line, const Captured& captured, const RunSize& size,
-                          LineReading& reading) const = 0;
-};
-
-// Lines with a speed, or with the time that an iteration took.
-struct SpeedFacts {
-  double seconds = 0;  // a value is so many seconds, 1 or 0.001; 0: it is images/s
-  int decimals = -1;   // the script rounds the speed of each line to these; negative: it doesn't
-  enum Speaker { run, node, rank } of = run;  // whose images it counts; of a rank, unless the time is there
-  enum Mean { speeds, times, medians_of_ranks } mean = speeds;
-};
-
-class SpeedFormat : public LogFormat {
- public:
-  constexpr SpeedFormat(const FormatFacts& facts, const SpeedFacts& speed_facts)
-      : LogFormat(facts), speed_facts_(speed_facts) {}
-
-  double speed(const LogSeries& series, const Window& window, const RunSize& size) const override;
-  std::vector<double> step_seconds(const LogSeries& series, const Window& window,
-                                   const RunSize& size) const override;
-  bool needs_size() const final { return speed_facts_.seconds > 0 || speed_facts_.of != SpeedFacts::run; }
-  bool needs_every_iteration() const override { return speed_facts_.seconds > 0 && index_step == 1; }
-
- protected:
-  std::span<const double> in_window(const LogSeries& series, const Window& window) const;
-  bool read_value(std::string_view line, const Captured& captured, const RunSize& size,
-                  LineReading& reading) const override;
-
- private:
-  bool is_of_one_rank(const Captured& captured, const RunSize& size) const;
-
-  SpeedFacts speed_facts_;
-};
-
-// Lines with a time stamp at the end of their last iteration.
-class StampFormat : public LogFormat {
- public:
-  constexpr StampFormat(const FormatFacts& facts, StampKind kind) : LogFormat(facts), kind_(kind) {}
-
-  double speed(const LogSeries& series, const Window& window, const RunSize& size) const override;
-  std::vector<double> step_seconds(const LogSeries& series, const Window& window,
-                                   const RunSize& size) const override;
-  bool has_stamps() const final { return true; }
-  bool clock_goes_around() const final { return kind_ == StampKind::of_glog; }
-
- protected:
-  // The stamps of the window, the one that begins it among them; the last rank's of each index.
-  std::vector<double> in_window(const LogSeries& series, const Window& window) const;
-  bool read_value(std::string_view line, const Captured& captured, const RunSize& size,
-                  LineReading& reading) const override;
-
- private:
-  // Without a year less than a day.
-  double seconds_between(double from, double to) const;
-
-  StampKind kind_;
+  virtual Fit match(std::string_view line, Captured& captured) const {
+    return match_shape(shape, line, captured);
+  }
 };
 
 // All formats, in the order in which `auto` prefers them.
@@ -235,15 +211,12 @@ const LogFormat* find_log_format(std::string_view name);
 // The window of as many iterations as `wanted` has in whole lines of `step` iterations, with the shortest
 // warm-up of at least wanted.warmup that the format can leave out; nothing if no line remains.
 std::optional<Window> in_whole_lines(const LogFormat& format, const Window& wanted, std::int64_t step);
-// A line that every rank writes into one log.
-std::string once_per_rank(const std::string& line, const RunSize& size);
 // "iterations 21 to 120"
 std::string window_text(const LogFormat& format, const Window& window);
 
-extern const LogFormat &kPaddleSpeed, &kPaddleTime, &kMxnetRn50v1b, &kMxnetArcface, &kMxnetPartialFc,
-    &kNgcMxnetSpeed, &kNgcMxnetTime, &kNgcTfSpeed, &kNgcTfTime, &kNgcPytorchTime, &kNgcPytorchSpeed,
-    &kPytorch, &kTf2Speed, &kTf2Time, &kMindspore, &kOneflowCnn, &kOneflowFace, &kPlsc, &kMxnetNodes,
-    &kNgcMxnetDll, &kPaddleIps, &kArcFaceTorch, &kMegatron, &kOneflowTrain, &kMllog, &kMllogEpochs,
-    &kTfCnnBenchmarks;
+extern const LogFormat kPaddleSpeed, kPaddleTime, kMxnetRn50v1b, kMxnetArcface, kMxnetPartialFc,
+    kNgcMxnetSpeed, kNgcMxnetTime, kNgcTfSpeed, kNgcTfTime, kNgcPytorchTime, kNgcPytorchSpeed, kPytorch,
+    kTf2Speed, kTf2Time, kMindspore, kOneflowCnn, kOneflowFace, kPlsc, kMxnetNodes, kNgcMxnetDll, kPaddleIps,
+    kArcFaceTorch, kMegatron, kOneflowTrain, kMllog, kMllogEpochs, kTfCnnBenchmarks;
 
 }  // namespace plumb

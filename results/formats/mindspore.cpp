@@ -2,23 +2,10 @@
 // script: DLPerf c89430b, MindSpore/resnet50v1.5/extract_mindspore_logs_time.py. It takes epoch·step for the
 // number of iterations, adds the times of all lines and divides by the number of ranks, whether all of them
 // have written or not.
-#include "base/text.h"
 #include "results/formats/log_format.h"
 
 namespace plumb {
-namespace {
-namespace mindspore {
-
-// Both lines of every rank.
-std::string line(const LoggedInterval& interval, const RunSize& size) {
-  const double milliseconds = size.images_per_step / interval.images_per_second * 1000;
-  return once_per_rank(
-      fmt::format("epoch: {} step: 1, loss is {:.6f}\nepoch time: {:.3f} ms, per step time: {:.3f} ms",
-                  interval.last + 1, interval.loss, milliseconds, milliseconds),
-      size);
-}
-
-constexpr SpeedFormat kFormat(
+constexpr LogFormat kMindspore(
     {.name = "mindspore",
      .framework = "MindSpore",
      .source = "MindSpore, from each epoch's time",
@@ -30,15 +17,12 @@ constexpr SpeedFormat kFormat(
      .every_rank_writes = true,
      .rounding = Rounding::python_averages,
      .written_step = 1,
-     .write = line,
+     .writes = "epoch: {done} step: 1, loss is {loss:.6f}\nepoch time: {milliseconds:.3f} ms, per step time: "
+               "{milliseconds:.3f} ms",
+     .writes_per_rank = true,
      .script_note = "the published script divides by all ranks, even if some have not written, so its "
                     "figures differ from these",
-     .script_lines = FormatFacts::one_per_rank},
-    {.seconds = 0.001, .mean = SpeedFacts::times});
-
-}  // namespace mindspore
-}  // namespace
-
-const LogFormat& kMindspore = mindspore::kFormat;
+     .script_lines = FormatFacts::one_per_rank,
+     .speeds = {.seconds = 0.001, .mean = SpeedFacts::times}});
 
 }  // namespace plumb

@@ -9,56 +9,22 @@
 // for a line every 20 iterations with the speed of one node in them, by MXNet's Speedometer; and
 // MxNet/InsightFace/PartailFC/extract_mxnet_logs.py for Partial FC's line of rank 0 for every iteration but
 // the first, in which "it" are images, with config.frequent = 1. Lines: insightface 863a7ea9.
-#include "base/text.h"
 #include "results/formats/log_format.h"
 
 namespace plumb {
-namespace {
-namespace mxnet {
-
-std::string ngc_line(const LoggedInterval& interval, const RunSize& size) {
-  return once_per_rank(
-      fmt::format("{}:INFO: Epoch[0] Batch [{}-{}]\tSpeed: {:.2f} samples/sec\tLR: {:.6f}", interval.stamp,
-                  interval.first, interval.first, interval.images_per_second, interval.learning_rate),
-      size);
-}
-
-constexpr FormatFacts kNgc{
-    .name = "ngc_mxnet_speed",
-    .framework = "NGC MXNet",
-    .source = "NVIDIA's MXNet, from each line's Speed",
-    .model = "resnet50",
-    .example = "2020-08-01 10:00:00,123:INFO: Epoch[0] Batch [0-0]\tSpeed: 392.24 samples/sec\tLR: 0.001",
-    .shape = "INFO: Epoch[{epoch}] Batch [{iteration}]*Speed: {value} samples/sec",
-    .every_rank_writes = true,
-    .written_step = 1,
-    .write = ngc_line};
-
-constexpr FormatFacts ngc_time_facts() {
-  FormatFacts facts = kNgc;
-  facts.name = "ngc_mxnet_time";
-  facts.source = "NVIDIA's MXNet, from the lines' wall stamps";
-  facts.shares_lines = true;
-  facts.rounding = Rounding::python_averages;
-  facts.written_step = 0;
-  facts.script_note =
-      "the published script counts as many lines for an iteration as there are ranks, so its window differs";
-  facts.script_lines = FormatFacts::one_per_rank;
-  return facts;
-}
-
-constexpr SpeedFormat kGluon({.name = "mxnet_rn50v1b",
-                              .framework = "MXNet (gluon-cv)",
-                              .source = "MXNet's gluon-cv and Plumbline, from each line's Speed",
-                              .model = "rn50v1b",
-                              .example = "Epoch[0] Batch[8]\tSpeed: 384.19 samples/sec",
-                              .shape = "Epoch[{epoch}] Batch[{iteration}]*Speed: {value} samples/sec",
-                              .written_step = 1,
-                              .is_own_layout = true},
-                             {.decimals = 2});
+constexpr LogFormat kMxnetRn50v1b({.name = "mxnet_rn50v1b",
+                                   .framework = "MXNet (gluon-cv)",
+                                   .source = "MXNet's gluon-cv and Plumbline, from each line's Speed",
+                                   .model = "rn50v1b",
+                                   .example = "Epoch[0] Batch[8]\tSpeed: 384.19 samples/sec",
+                                   .shape = "Epoch[{epoch}] Batch[{iteration}]*Speed: {value} samples/sec",
+                                   .written_step = 1,
+                                   .is_own_layout = true,
+                                   .writes = kOwnLine,
+                                   .speeds = {.decimals = 2}});
 // MXNet's Module on several nodes (example/image-classification with --kv-store dist_sync): each node's own
 // speed, a line for every metric.
-constexpr SpeedFormat kNodes(
+constexpr LogFormat kMxnetNodes(
     {.name = "mxnet_nodes",
      .framework = "MXNet",
      .source = "MXNet's image-classification, from each node's Speed",
@@ -66,10 +32,10 @@ constexpr SpeedFormat kNodes(
                 "samples/sec\tTrain-accuracy=0.011",
      .shape = "Node[{writer}] Epoch[{epoch}] Batch~[{iteration}]*Speed: {value} samples/sec",
      .loss = "entropy",
-     .repeats_lines = true},
-    {.of = SpeedFacts::node});
+     .repeats_lines = true,
+     .speeds = {.of = SpeedFacts::node}});
 // DeepLearningExamples since 2021, by its DLLogger.
-constexpr StampFormat kNgcDll(
+constexpr LogFormat kNgcMxnetDll(
     {.name = "ngc_mxnet_dll",
      .framework = "NGC MXNet",
      .source = "NVIDIA's MXNet of 2021, from the lines' wall stamps",
@@ -78,19 +44,31 @@ constexpr StampFormat kNgcDll(
                 "train.ips : 1735.96  train.lr : 0.0",
      .shape = "Epoch: {epoch} Iteration: {iteration} *train.ips : {any} |"
               "Epoch: {epoch} Iteration: {iteration} *train.ips : {any}$",
-     .loss = "train.loss"},
-    StampKind::with_dot);
-constexpr SpeedFormat kNgcSpeed(kNgc, {.decimals = 2, .mean = SpeedFacts::medians_of_ranks});
-constexpr StampFormat kNgcTime(ngc_time_facts(), StampKind::with_comma);
+     .loss = "train.loss",
+     .stamps = StampKind::with_dot});
+constexpr LogFormat kNgcMxnetSpeed(
+    {.name = "ngc_mxnet_speed",
+     .framework = "NGC MXNet",
+     .source = "NVIDIA's MXNet, from each line's Speed",
+     .model = "resnet50",
+     .example = "2020-08-01 10:00:00,123:INFO: Epoch[0] Batch [0-0]\tSpeed: 392.24 samples/sec\tLR: 0.001",
+     .shape = "INFO: Epoch[{epoch}] Batch [{iteration}]*Speed: {value} samples/sec",
+     .every_rank_writes = true,
+     .written_step = 1,
+     .writes = "{stamp}:INFO: Epoch[0] Batch [{first}-{first}]\tSpeed: {images_per_second:.2f} "
+               "samples/sec\tLR: {learning_rate:.6f}",
+     .writes_per_rank = true,
+     .speeds = {.decimals = 2, .mean = SpeedFacts::medians_of_ranks}});
+constexpr LogFormat kNgcMxnetTime([] {
+  FormatFacts facts = read_otherwise(kNgcMxnetSpeed, "ngc_mxnet_time",
+                                     "NVIDIA's MXNet, from the lines' wall stamps", StampKind::with_comma);
+  facts.script_note =
+      "the published script counts as many lines for an iteration as there are ranks, so its window differs";
+  facts.script_lines = FormatFacts::one_per_rank;
+  return facts;
+}());
 
-// Numbered by the iterations done, as after them; the speed is that of one node.
-std::string arcface_line(const LoggedInterval& interval, const RunSize& size) {
-  return fmt::format("INFO:root:Epoch[0] Batch [{}]\tSpeed: {:.2f} samples/sec\tacc={:.6f}",
-                     interval.last + 1, interval.images_per_second / static_cast<double>(size.nodes),
-                     interval.top1);
-}
-
-constexpr SpeedFormat kArcFace(
+constexpr LogFormat kMxnetArcface(
     {.name = "mxnet_arcface",
      .framework = "MXNet (deepinsight)",
      .source = "InsightFace on MXNet, from the Speed of every 20 iterations",
@@ -100,17 +78,12 @@ constexpr SpeedFormat kArcFace(
      .loss = "lossvalue",
      .index_step = 20,
      .written_step = 20,
-     .write = arcface_line},
-    {.decimals = 1, .of = SpeedFacts::node});
+     // Numbered by the iterations done, as after them.
+     .writes =
+         "INFO:root:Epoch[0] Batch [{done}]\tSpeed: {node_images_per_second:.2f} samples/sec\tacc={top1:.6f}",
+     .speeds = {.decimals = 1, .of = SpeedFacts::node}});
 
-std::string partial_fc_line(const LoggedInterval& interval, const RunSize& size) {
-  return fmt::format("rank-id:0:{}-Iter:{} Rank:{:.2f} it/sec Total:{:.2f} it/sec [0][loss]:{:.2f}",
-                     interval.stamp, interval.last + 1,
-                     interval.images_per_second / static_cast<double>(size.ranks()),
-                     interval.images_per_second, interval.loss);
-}
-
-constexpr SpeedFormat kPartialFc(
+constexpr LogFormat kMxnetPartialFc(
     {.name = "mxnet_partial_fc",
      .framework = "MXNet (deepinsight partial_fc)",
      .source = "InsightFace's Partial FC on MXNet, from each line's Total",
@@ -122,15 +95,8 @@ constexpr SpeedFormat kPartialFc(
      .has_no_end = true,
      .written_step = 1,
      .first_written = 1,
-     .write = partial_fc_line},
-    {.decimals = 1});
-
-}  // namespace mxnet
-}  // namespace
-
-const LogFormat &kMxnetRn50v1b = mxnet::kGluon, &kNgcMxnetSpeed = mxnet::kNgcSpeed,
-                &kNgcMxnetTime = mxnet::kNgcTime, &kMxnetNodes = mxnet::kNodes,
-                &kNgcMxnetDll = mxnet::kNgcDll, &kMxnetArcface = mxnet::kArcFace,
-                &kMxnetPartialFc = mxnet::kPartialFc;
+     .writes = "rank-id:0:{stamp}-Iter:{done} Rank:{rank_images_per_second:.2f} it/sec "
+               "Total:{images_per_second:.2f} it/sec [0][loss]:{loss:.2f}",
+     .speeds = {.decimals = 1}});
 
 }  // namespace plumb

@@ -4,20 +4,10 @@
 // figures are the same. InsightFace (oneflow_face 1705ae5b): a line for every iteration, counted from 0.
 // Published script: OneFlow/Recognition/insightface/extract_oneflow_logs_time.py; it passes over iterations 0
 // to 5, then counts lines, and takes the 20th to the 120th: iterations 25 to 125, 101 of them.
-#include "base/text.h"
 #include "results/formats/log_format.h"
 
 namespace plumb {
-namespace {
-namespace oneflow {
-
-std::string cnn_line(const LoggedInterval& interval, const RunSize& /*size*/) {
-  return fmt::format(
-      "train: epoch 0, iter {}, loss: {:.6f}, top_1: {:.6f}, top_k: 0.000000, samples/s: {:.3f} {:.6f}",
-      interval.last + 1, interval.loss, interval.top1, interval.images_per_second, interval.unix_seconds);
-}
-
-constexpr StampFormat kCnn(
+constexpr LogFormat kOneflowCnn(
     {.name = "oneflow_cnn",
      .framework = "OneFlow",
      .source = "OneFlow's ResNet-50, from the clock of every 20 iterations",
@@ -30,29 +20,20 @@ constexpr StampFormat kCnn(
      .rounding = Rounding::python_table,
      .size_words = {"batch_size_per_device", "gpu_num_per_node", "num_nodes"},
      .written_step = 20,
-     .write = cnn_line},
-    StampKind::since_1970);
+     .writes = "train: epoch 0, iter {done}, loss: {loss:.6f}, top_1: {top1:.6f}, top_k: 0.000000, "
+               "samples/s: {images_per_second:.3f} {unix_seconds:.6f}",
+     .stamps = StampKind::since_1970});
 
-std::string face_line(const LoggedInterval& interval, const RunSize& /*size*/) {
-  return fmt::format("train: iter {}, loss {:.6f}, throughput: {:.3f}", interval.last, interval.loss,
-                     interval.images_per_second);
-}
-
-constexpr SpeedFormat kFace({.name = "oneflow_face",
-                             .framework = "OneFlow",
-                             .source = "OneFlow's InsightFace, from each iteration's throughput",
-                             .example = "train: iter 25, loss 45.2, throughput: 245.290",
-                             .shape = "train: iter {iteration}, loss {any}, throughput: {value}$",
-                             .first_counted = 6,
-                             .counts_last_warmup = true,
-                             .decimals_at_end = 3,
-                             .written_step = 1,
-                             .write = face_line},
-                            {});
-
-}  // namespace oneflow
-}  // namespace
-
-const LogFormat &kOneflowCnn = oneflow::kCnn, &kOneflowFace = oneflow::kFace;
+constexpr LogFormat kOneflowFace(
+    {.name = "oneflow_face",
+     .framework = "OneFlow",
+     .source = "OneFlow's InsightFace, from each iteration's throughput",
+     .example = "train: iter 25, loss 45.2, throughput: 245.290",
+     .shape = "train: iter {iteration}, loss {any}, throughput: {value}$",
+     .first_counted = 6,
+     .counts_last_warmup = true,
+     .decimals_at_end = 3,
+     .written_step = 1,
+     .writes = "train: iter {last}, loss {loss:.6f}, throughput: {images_per_second:.3f}"});
 
 }  // namespace plumb

@@ -21,32 +21,21 @@ struct OwnTexts {
   std::string name, framework, line;
 };
 
-// What a line's named groups are; 0: the expression has no such group.
-struct Groups {
-  int step = 0, epoch = 0, rank = 0, speed = 0, time = 0, samples = 0, loss = 0;
+constexpr std::array kGroups{"step", "epoch", "rank", "speed", "time", "samples", "loss"};
 
-  static void each(auto& self, auto&& take) {
-    take("step", self.step), take("epoch", self.epoch), take("rank", self.rank), take("speed", self.speed);
-    take("time", self.time), take("samples", self.samples), take("loss", self.loss);
-  }
-};
-
-class OwnFormat final : private OwnTexts, public SpeedFormat {
+class OwnFormat final : private OwnTexts, public LogFormat {
  public:
-  OwnFormat(OwnTexts texts, std::unique_ptr<const RE2> line, const Groups& groups, double time_unit,
-            const SpeedFacts& speed_facts)
+  OwnFormat(OwnTexts texts, std::unique_ptr<const RE2> line, double time_unit, const SpeedFacts& facts)
       : OwnTexts(std::move(texts)),
-        SpeedFormat({.name = OwnTexts::name,
-                     .framework = OwnTexts::framework,
-                     .source = "a format of one's own",
-                     .example = OwnTexts::line,
-                     .shape = "^",
-                     .default_window = {.iterations = 40, .warmup = 20},
-                     .index_step = 0,
-                     .has_no_end = true},
-                    speed_facts),
+        LogFormat({.name = OwnTexts::name,
+                   .framework = OwnTexts::framework,
+                   .source = "a format of one's own",
+                   .example = OwnTexts::line,
+                   .default_window = {.iterations = 40, .warmup = 20},
+                   .index_step = 0,
+                   .has_no_end = true,
+                   .speeds = facts}),
         line_(std::move(line)),
-        groups_(groups),
         time_unit_(time_unit) {}
 
  protected:
@@ -56,25 +45,24 @@ class OwnFormat final : private OwnTexts, public SpeedFormat {
     const re2::StringPiece text(line.data(), line.size());
     if (!line_->Match(text, 0, line.size(), RE2::UNANCHORED, parts.data(), static_cast<int>(parts.size())))
       return Fit::none;
-    const auto part = [&](int group) {
-      const re2::StringPiece& found = parts[static_cast<std::size_t>(group)];
-      return std::string_view(found.data(), found.size());
-    };
-    const auto read = [&](int group, auto& number, auto take) {
-      if (group == 0) return;
-      std::string_view rest = part(group);
+    const auto read = [&](const char* name, auto& number, auto take) {
+      const auto group = line_->NamedCapturingGroups().find(name);
+      if (group == line_->NamedCapturingGroups().end()) return;
+      const re2::StringPiece& found = parts[static_cast<std::size_t>(group->second)];
+      const std::string_view word(found.data(), found.size());
+      std::string_view rest = word;
       number = take(rest);
       if ((!number || !rest.empty()) && captured.misfit.empty())
-        captured.misfit = part(group).empty() ? "nothing" : part(group);
+        captured.misfit = word.empty() ? "nothing" : word;
     };
-    read(groups_.step, captured.iteration, take_whole_number);
-    read(groups_.epoch, captured.epoch, take_whole_number);
-    read(groups_.rank, captured.writer, take_whole_number);
-    read(groups_.speed, captured.value, take_number);
-    read(groups_.time, captured.value, take_number);
+    read("step", captured.iteration, take_whole_number);
+    read("epoch", captured.epoch, take_whole_number);
+    read("rank", captured.writer, take_whole_number);
+    read("speed", captured.value, take_number);
+    read("time", captured.value, take_number);
     std::optional<double> samples;
-    read(groups_.samples, samples, take_number);
-    read(groups_.loss, captured.loss, take_number);
+    read("samples", samples, take_number);
+    read("loss", captured.loss, take_number);
     if (!captured.misfit.empty()) return Fit::near;
     if (samples) captured.value = *samples / (*captured.value * time_unit_);
     return Fit::whole;
@@ -82,7 +70,6 @@ class OwnFormat final : private OwnTexts, public SpeedFormat {
 
  private:
   std::unique_ptr<const RE2> line_;
-  Groups groups_;
   double time_unit_;  // seconds
 };
 
@@ -112,8 +99,8 @@ toml::table table_of(const fs::path& path, const std::string& file) {
   }
 }
 
-// The expression and its groups. Throws Error(bad_data) that says what is wrong with them.
-std::unique_ptr<const RE2> compile(const std::string& line, const std::string& file, Groups& groups) {
+// Throws Error(bad_data) that says what is wrong with the expression or its groups.
+std::unique_ptr<const RE2> compile(const std::string& line, const std::string& file) {
   constexpr std::int64_t kMostBytes = 1 << 20;  // of the compiled expression
   RE2::Options options(RE2::Quiet);
   options.set_max_mem(kMostBytes);
@@ -121,22 +108,17 @@ std::unique_ptr<const RE2> compile(const std::string& line, const std::string& f
   if (!expression->ok())
     throw Error(ExitCode::bad_data, "{}: key line: {}; see github.com/google/re2/wiki/Syntax", file,
                 printable(expression->error()));
-  std::string known;
-  Groups::each(groups, [&](const char* name, int&) { append_part(known, name); });
-  for (const auto& [name, index] : expression->NamedCapturingGroups()) {
-    bool is_known = false;
-    Groups::each(groups, [&](std::string_view one, int& group) {
-      if (one == name) group = index, is_known = true;
-    });
-    if (!is_known)
-      throw Error(ExitCode::bad_data, "{}: key line: unknown group {}; use {}", file, printable(name), known);
-  }
-  if (groups.step == 0)
+  const auto& groups = expression->NamedCapturingGroups();
+  for (const auto& [name, index] : groups)
+    if (std::ranges::find(kGroups, name) == kGroups.end())
+      throw Error(ExitCode::bad_data, "{}: key line: unknown group {}; use {}", file, printable(name),
+                  fmt::join(kGroups, ", "));
+  if (!groups.contains("step"))
     throw Error(ExitCode::bad_data, "{}: key line: expected a group of the step; write (?P<step>\\d+)", file);
-  if ((groups.speed == 0) == (groups.time == 0))
+  if (groups.contains("speed") == groups.contains("time"))
     throw Error(ExitCode::bad_data,
                 "{}: key line: expected one of the groups speed and time; write (?P<speed>[0-9.,]+)", file);
-  if (groups.samples > 0 && groups.time == 0)
+  if (groups.contains("samples") && !groups.contains("time"))
     throw Error(ExitCode::bad_data, "{}: key line: group samples needs group time; add it", file);
   return expression;
 }
@@ -151,15 +133,15 @@ std::shared_ptr<const LogFormat> read_own_format(const fs::path& path) {
                  .line = text_at(table, file, "line", "")};
   const std::string unit = text_at(table, file, "unit", "seconds", {"seconds", "milliseconds"});
   const std::string of = text_at(table, file, "of", "run", {"run", "node", "rank"});
-  Groups groups;
-  std::unique_ptr<const RE2> line = compile(texts.line, file, groups);
+  std::unique_ptr<const RE2> line = compile(texts.line, file);
   const double time_unit = unit == "seconds" ? 1 : 0.001;
-  const bool is_speed = groups.time == 0 || groups.samples > 0;
+  const auto& groups = line->NamedCapturingGroups();
+  const bool is_speed = groups.contains("speed") || groups.contains("samples");
   const SpeedFacts facts{.seconds = is_speed ? 0 : time_unit,
                          .of = of == "run"    ? SpeedFacts::run
                                : of == "node" ? SpeedFacts::node
                                               : SpeedFacts::rank};
-  return std::make_shared<OwnFormat>(std::move(texts), std::move(line), groups, time_unit, facts);
+  return std::make_shared<OwnFormat>(std::move(texts), std::move(line), time_unit, facts);
 }
 
 }  // namespace plumb

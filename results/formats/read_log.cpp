@@ -20,10 +20,9 @@ namespace {
 class ImagesPerStep {
  public:
   void take(std::string_view line) {
-    constexpr LineShape kTime("elapse {value} sec"), kSpeed("Speed: {value} samples/sec");
-    Captured time, speed;
-    if (kTime.match(line, time) != Fit::whole || kSpeed.match(line, speed) != Fit::whole) return;
-    const double seconds = *time.value, images_per_second = *speed.value;
+    Captured told;
+    if (match_shape("elapse {seconds} sec*Speed: {value} samples/sec", line, told) != Fit::whole) return;
+    const double seconds = *told.seconds, images_per_second = *told.value;
     if (!(seconds > 0) || !(images_per_second > 0)) return;
     const double images = seconds * images_per_second;
     // Two decimals of the speed and six of the time are printed.
@@ -180,13 +179,11 @@ struct Findings {
 
 void take_lines(LineReader& lines, const LogFormat& format, const RunSize& size, const Stretch& stretch,
                 Findings& found) {
-  LinePrefix prefix;
   const bool may_be_two = !is_two_lines(format.example);
-  while (const std::optional<std::string_view> whole = lines.next()) {
-    const WrittenLine written = prefix.strip(*whole);
-    const std::string_view line = written.text;
+  while (const std::optional<WrittenLine> written = lines.next_written()) {
+    const std::string_view line = written->text;
     if (found.contradiction.empty()) found.contradiction = contradiction(format.size_words, line, size);
-    if (Captured says; format.images_line && format.images_line->match(line, says) == Fit::whole)
+    if (Captured says; match_shape(format.images_line, line, says) == Fit::whole)
       found.images_per_iteration = says.count;
     LineReading reading = format.read_line(line, size);
     if (reading.fit != Fit::whole) found.others.take(line, lines.line_number());
@@ -197,7 +194,7 @@ void take_lines(LineReader& lines, const LogFormat& format, const RunSize& size,
       reading.problem = "is two lines in one";
     if (!lines.line_had_end() && reading.problem.empty() && is_torn(line, format))
       reading.problem = "is cut off";
-    reading.writer = std::string(written.writer) + reading.writer;
+    reading.writer = std::string(written->writer) + reading.writer;
     found.whole.take(reading, line, lines.line_number());
     if (reading.fit != Fit::whole) continue;
     if (format.is_own_layout) found.images.take(line);
@@ -241,12 +238,11 @@ Recognition recognize_format(const fs::path& file) {
   std::map<const LogFormat*, std::int64_t> fitting;
   std::int64_t most = 0;
   LineReader lines(file);
-  LinePrefix prefix;
   while (most < kEnough && lines.line_number() < kHeaderLines) {
-    const std::optional<std::string_view> whole = lines.next();
-    if (!whole) break;
+    const std::optional<WrittenLine> written = lines.next_written();
+    if (!written) break;
     found.has_lines = true;
-    const std::string_view line = prefix.strip(*whole).text;
+    const std::string_view line = written->text;
     bool fits = false;
     for (const LogFormat* format : log_formats()) {
       if (format->shares_lines) continue;
@@ -278,11 +274,10 @@ StatedSize stated_size(const LogFormat& format, const fs::path& file) {
   constexpr std::int64_t kHeaderLines = 10000;
   StatedSize stated;
   LineReader lines(file);
-  LinePrefix prefix;
   while (lines.line_number() < kHeaderLines) {
-    const std::optional<std::string_view> whole = lines.next();
-    if (!whole) break;
-    const std::string_view line = prefix.strip(*whole).text;
+    const std::optional<WrittenLine> written = lines.next_written();
+    if (!written) break;
+    const std::string_view line = written->text;
     const SizeWords& words = format.size_words;
     if (const auto batch = number_behind(words.batch_per_device, line)) stated.batch_per_device = batch;
     if (const auto devices = number_behind(words.devices_per_node, line)) stated.devices_per_node = devices;
@@ -311,7 +306,7 @@ LogReading read_log(const LogFormat& format, const fs::path& file, const Window&
   log.iterations_per_line = series.index_step;
   if (!log.defect && size.is_known) log.defect = found.images.defect(size.images_per_step);
   if (!found.contradiction.empty() && !log.defect) log.defect = Note{"wrongly named", found.contradiction};
-  if (!log.defect && format.images_line && !found.images_per_iteration)
+  if (!log.defect && !format.images_line.empty() && !found.images_per_iteration)
     log.defect = Note{"malformed", "no line says how many images an iteration is of"};
   if (log.defect) return log;
   RunSize own = size;
@@ -322,8 +317,8 @@ LogReading read_log(const LogFormat& format, const fs::path& file, const Window&
   log.images_per_second = format.speed(series, window, own);
   if (!format.is_table()) log.images_per_second = format.round_average(log.images_per_second);
   if (!std::isfinite(log.images_per_second)) {
-    log.defect = Note{"malformed", format.has_stamps() ? "no time passes in the window"
-                                                       : "its speeds are too large to average"};
+    log.defect = Note{"malformed",
+                      format.stamps ? "no time passes in the window" : "its speeds are too large to average"};
     return log;
   }
   log.caveat = format.caveat(series, window, own);

@@ -126,14 +126,13 @@ void WholeLog::set_step(std::int64_t step) {
   if (format_.has_no_end) wanted_ = std::max(wanted_, (window_.warmup + step - 1) / step + 1);
   if (step != format_.index_step && !format_.has_no_end &&
       (window_.warmup % step != 0 || window_.warmup / step >= window_.iterations / step ||
-       (format_.has_stamps() && window_.warmup < step)))
+       (format_.stamps && window_.warmup < step)))
     misfit_ =
         fmt::format("its lines are of {} iterations, and --warmup {} and --iters {} leave no whole lines",
                     step, window_.warmup, window_.iterations);
   if (step != 1 && format_.needs_every_iteration())
     misfit_ = fmt::format(
-        "it has a line for every {} iterations, and each gives the time of one; print every iteration{}",
-        step, format_.how_to_print);
+        "it has a line for every {} iterations, and each gives the time of one; print every iteration", step);
 }
 
 std::optional<std::int64_t> WholeLog::index_of(const LineReading& reading) {
@@ -161,7 +160,7 @@ void WholeLog::take_value(const LineReading& reading, std::int64_t index, std::i
     ++indices_;
     last_ = {reading.epoch, reading.iteration};
   }
-  if (format_.has_stamps() && reading.writer.empty()) check_stamp(reading.value, is_new_index, line_number);
+  if (format_.stamps && reading.writer.empty()) check_stamp(reading.value, is_new_index, line_number);
   // Nothing is kept of indices outside the window, so that a long log takes no memory.
   const bool is_wanted = index < wanted_;
   std::size_t behind = 0;  // values of later indices

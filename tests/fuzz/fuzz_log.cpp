@@ -19,7 +19,7 @@ const LogFormat& format_named(std::string_view name) {
 Window window_for(const LogFormat& format, unsigned choice) {
   if (choice == 0) return format.default_window;
   const std::int64_t step = std::max<std::int64_t>(format.index_step, 1);
-  const std::int64_t warmup = std::max(format.lowest_warmup, format.has_stamps() ? 2 * step : step);
+  const std::int64_t warmup = std::max(format.lowest_warmup, format.stamps ? 2 * step : step);
   return {warmup + choice * step, warmup};
 }
 
