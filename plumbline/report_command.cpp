@@ -16,7 +16,6 @@
 #include "results/compare/samples.h"
 #include "results/record/links.h"
 #include "results/report/history.h"
-#include "results/report/html_page.h"
 #include "results/report/report_data.h"
 
 namespace plumb {
@@ -146,7 +145,7 @@ void write_report(const ReportArguments& arguments, const LoadedSamples& samples
 void write_history(const ReportArguments& arguments, const LoadedSamples& samples) {
   const History history = history_of(arguments, samples);
   write_output(arguments.output, arguments.format == ReportFormat::json ? json_text(history_json(history))
-                                                                        : history_page(history));
+                                                                        : html_page(history));
   print_messages(samples.notes, samples.bad, arguments.verbose);
 }
 

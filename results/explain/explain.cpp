@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/text_table.h"
 #include "base/whole_file.h"
+#include "results/record/program_format.h"
 #include "results/record/schema.h"
 
 namespace plumb {
@@ -202,7 +203,8 @@ Explanation explain_run(const fs::path& run_folder, const fs::path& trace) {
   const RunRecord record = read_result_file(run_folder / "result.json").record;
   const fs::path file = run_folder / "profile.json";
   const Json json = read_profile(file);
-  const RunProfile profile = run_profile(json, file.string(), 0);
+  RunProfile profile;
+  fields::read_all(ops_reader(json, file.string(), kProfileFormat), profile);
   check_times(profile, record, run_folder.string());
   Explanation result = explain(record, profile, read_framework_trace(trace));
   if (const double seconds = value_or<double>(json, "run_step_seconds"); seconds > 0)

@@ -17,15 +17,10 @@ Configuration work_of(const Configuration& configuration) {
   return work;
 }
 
-struct Group {
-  Configuration work;
-  std::vector<ReportBar> bars;
-};
-
-void add_own(const ReportCurve& curve, const ReportPoint& point, std::vector<Group>& groups) {
+void add_own(const ReportCurve& curve, const ReportPoint& point, std::vector<ReportBars>& groups) {
   const Configuration work = work_of(curve.configuration);
-  auto group = std::ranges::find(groups, work, &Group::work);
-  if (group == groups.end()) group = groups.insert(group, {.work = work, .bars = {}});
+  auto group = std::ranges::find(groups, work, &ReportBars::work);
+  if (group == groups.end()) group = groups.insert(group, {.label = "", .work = work, .bars = {}});
   const std::string name = curve.configuration.framework.empty() ? "unknown" : curve.configuration.framework;
   const ReportBar bar{.label = name,
                       .images_per_second = point.median_images_per_second,
@@ -79,7 +74,7 @@ ReportBar published_bar(const Configuration& work, const PublishedResult& row) {
   return bar;
 }
 
-void add_published(std::span<const PublishedResult> published, Group& group) {
+void add_published(std::span<const PublishedResult> published, ReportBars& group) {
   const PublishedResult* best = nullptr;
   for (const PublishedResult& row : published) {
     if (!is_comparable(group.work, row)) continue;
@@ -92,19 +87,15 @@ void add_published(std::span<const PublishedResult> published, Group& group) {
 }  // namespace
 
 void add_bars(std::span<const PublishedResult> published, ReportData& data) {
-  std::vector<Group> groups;
   for (const ReportCurve& curve : data.curves)
     for (const ReportPoint& point : curve.points)
-      if (point.devices == 1) add_own(curve, point, groups);
-  std::vector<Configuration> works;
-  for (Group& group : groups) {
-    add_published(published, group);
-    works.push_back(group.work);
-  }
-  const Labels labels = labels_of(works);
+      if (point.devices == 1) add_own(curve, point, data.bars);
+  const Labels labels = labels_of(mapped(data.bars, &ReportBars::work));
   data.bars_common = labels.common;
-  for (std::size_t i = 0; i < groups.size(); ++i)
-    data.bars.push_back({.label = labels.each[i], .bars = std::move(groups[i].bars)});
+  for (std::size_t i = 0; i < data.bars.size(); ++i) {
+    data.bars[i].label = labels.each[i];
+    add_published(published, data.bars[i]);
+  }
 }
 
 }  // namespace plumb

@@ -67,6 +67,6 @@ History collect_history(const LoadedSamples& samples, const HistoryOptions& opti
 Json history_json(const History& history);
 extern const Document kHistoryDocument;
 // One HTML file that needs nothing else.
-std::string history_page(const History& history);
+std::string html_page(const History& history);
 
 }  // namespace plumb

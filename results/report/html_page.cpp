@@ -1,8 +1,8 @@
-#include "results/report/html_page.h"
-
-#include "base/error.h"
+// A report or a history as one HTML file that needs nothing else: styles, scripts, Chart.js and data are
+// inside.
 #include "base/text.h"
 #include "results/report/history.h"
+#include "results/report/report_data.h"
 
 namespace plumb {
 
@@ -12,48 +12,29 @@ extern const std::string_view kFrameHtml, kPageHtml, kHistoryHtml, kPageCss, kCh
 
 namespace {
 
-// A page of the report's look. `body`: behind the header; `script`: behind what both pages share.
-std::string framed_page(const std::string& kind, const std::string& title, const std::string& made_by,
-                        std::string_view body, std::string_view script, const Json& data) {
-  return filled(kFrameHtml, {{"brand", "Plumbline " + kind},
-                             {"title", markup_escaped(title)},
-                             {"made_by", markup_escaped(made_by)},
-                             {"css", std::string(kPageCss)},
-                             {"body", std::string(body)},
-                             {"chart_js", std::string(kChartJs)},
-                             {"scripts", fmt::format("{}{}", kSharedJs, script)},
-                             {"data", script_json(data)}});
-}
-
-}  // namespace
-
+// JSON that can stand inside <script>: it can neither end the element nor open a comment, and reads back the
+// same. Bytes that aren't UTF-8 become U+FFFD.
 std::string script_json(const Json& json) {
   return replaced(json.dump(-1, ' ', false, Json::error_handler_t::replace), '<', "\\u003c");
 }
 
-std::string filled(std::string_view page, const std::map<std::string, std::string, std::less<>>& values) {
-  std::string text;
-  while (true) {
-    const std::size_t open = page.find("{{");
-    text += page.substr(0, open);
-    if (open == std::string_view::npos) return text;
-    const std::size_t close = page.find("}}", open);
-    const std::string_view name = page.substr(open + 2, close - open - 2);
-    const auto value = values.find(name);
-    if (close == std::string_view::npos || value == values.end())
-      throw Error(ExitCode::internal,
-                  "the report's page has a place '{}' that nothing fills; this is a defect, please report it",
-                  name);
-    text += value->second;
-    page.remove_prefix(close + 2);
-  }
+// A page of the report's look. `body`: behind the header; `script`: behind what both pages share.
+std::string framed_page(std::string_view kind, const std::string& title, const std::string& made_by,
+                        std::string_view body, std::string_view script, const Json& data) {
+  return fmt::format(fmt::runtime(kFrameHtml), fmt::arg("kind", kind),
+                     fmt::arg("title", markup_escaped(title)), fmt::arg("made_by", markup_escaped(made_by)),
+                     fmt::arg("css", kPageCss), fmt::arg("body", body), fmt::arg("chart_js", kChartJs),
+                     fmt::arg("shared_js", kSharedJs), fmt::arg("script", script),
+                     fmt::arg("data", script_json(data)));
 }
+
+}  // namespace
 
 std::string html_page(const ReportData& data) {
   return framed_page("report", data.title, data.made_by, kPageHtml, kReportJs, fields::written(data));
 }
 
-std::string history_page(const History& history) {
+std::string html_page(const History& history) {
   return framed_page("history", history.title, history.made_by, kHistoryHtml, kHistoryJs,
                      history_json(history));
 }

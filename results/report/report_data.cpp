@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "base/error.h"
@@ -9,6 +10,7 @@
 #include "base/units.h"
 #include "base/whole_file.h"
 #include "results/anomalies/flags.h"
+#include "results/record/program_format.h"
 #include "results/report/report_curves.h"
 
 namespace plumb {
@@ -32,16 +34,14 @@ bool has_file(const Measurement& run, const char* name) {
   return !run.run_folder.empty() && fs::is_regular_file(run.run_folder / name, ignored);
 }
 
-// Reads a file of a run with `read`; nothing, and a line in `left_out`, if that fails.
-template <typename Read>
-auto read_file(const Measurement& run, const char* name, std::vector<std::string>& left_out, const Read& read)
-    -> std::optional<decltype(read(Json(), std::string()))> {
+// Passes a file of a run, if it is there, to `take`; what is wrong with it is named in `left_out`.
+void read_file(const Measurement& run, const char* name, std::vector<std::string>& left_out,
+               const std::function<void(const Json&, const std::string& origin)>& take) {
   const fs::path path = run.run_folder / name;
   try {
-    return read(read_json(path), path.string());
+    if (has_file(run, name)) take(read_json(path), path.string());
   } catch (const Error& error) {
     left_out.push_back(error.what());
-    return {};
   }
 }
 
@@ -52,10 +52,8 @@ ReportRun run_of(const Measurement& measurement, const Sample& sample, std::vect
   run.images_per_second = measurement.images_per_second;
   run.record = measurement.record;
   if (has_file(measurement, "trace.json")) run.trace = (measurement.run_folder / "trace.json").string();
-  if (has_file(measurement, "env.json"))
-    run.environment = read_file(measurement, "env.json", left_out, [](const Json& json, const std::string&) {
-                        return json;
-                      }).value_or(Json());
+  read_file(measurement, "env.json", left_out,
+            [&](const Json& json, const std::string&) { run.environment = json; });
   return run;
 }
 
@@ -68,14 +66,24 @@ std::vector<std::size_t> by_typicality(const Sample& sample, double median) {
   return order;
 }
 
+// The `most` ops that took longest, with what the page shows of them.
+RunProfile shown_profile(const Json& json, const std::string& origin, std::size_t most) {
+  RunProfile profile;
+  fields::read_all(ops_reader(json, origin, kProfileFormat), profile);
+  std::ranges::stable_sort(profile.instructions, std::greater(), &ProfiledInstruction::seconds);
+  profile.instructions.resize(std::min(profile.instructions.size(), most));
+  profile.in_report = true;
+  for (ProfiledInstruction& instruction : profile.instructions) instruction.in_report = true;
+  return profile;
+}
+
 // The profile of the most typical run that has one.
 void add_profile(const Sample& sample, const ReportPoint& point, std::size_t most, ReportData& data) {
   for (const std::size_t i : by_typicality(sample, point.median_images_per_second)) {
-    if (!has_file(sample.runs[i], "profile.json")) continue;
     std::optional<RunProfile>& profile = data.runs[point.runs[i]].profile;
-    profile = read_file(
+    read_file(
         sample.runs[i], "profile.json", data.left_out,
-        [&](const Json& json, const std::string& origin) { return run_profile(json, origin, most); });
+        [&](const Json& json, const std::string& origin) { profile = shown_profile(json, origin, most); });
     if (profile) return;
   }
 }

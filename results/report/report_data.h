@@ -12,8 +12,8 @@
 #include "results/compare/samples.h"
 #include "results/compare/scaling_loss.h"
 #include "results/record/note.h"
+#include "results/record/profile.h"
 #include "results/record/schema.h"
-#include "results/report/run_parts.h"
 #include "results/statistics/significance.h"
 
 namespace plumb {
@@ -93,7 +93,8 @@ struct ReportBar {
 
 // The same work on one device.
 struct ReportBars {
-  std::string label;  // what tells it from the other groups: "NVIDIA H200"
+  std::string label;   // what tells it from the other groups: "NVIDIA H200"
+  Configuration work;  // of a step on one device, whoever does it and how
   std::vector<ReportBar> bars;
   static void fields(auto& self, auto&& each) { each("label", self.label), each("bars", self.bars); }
 };
@@ -158,6 +159,8 @@ ReportData collect_report(const LoadedSamples& samples, const ReportOptions& opt
 // runs, at the end the files that were left out. Neither date nor version of this program, so equal runs give
 // equal text.
 std::string report_markdown(const ReportData& data);
+// One HTML file that needs nothing else.
+std::string html_page(const ReportData& data);
 
 // Images/s with four digits at least, so that a difference of a thousandth can be seen.
 std::string speed_text(double images_per_second);
