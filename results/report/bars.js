@@ -35,15 +35,12 @@ function barsFigure(data) {
   return {
     bars: barsHeight(rows.map(({tick}) => tick)),
     label: 'Bars of throughput per device.',
-    table: {
-      caption: 'Throughput per device',
-      columns: [
-        {name: 'Who'}, {name: 'Throughput', unit: 'images/s', text: plain}, {name: 'Kind'},
-        {name: 'Differs in'}, {name: 'Source'}
-      ],
-      rows: rows.map(
-          (row) => [row.name, row.images_per_second, kBarKinds[row.kind][0], row.differences, row.source]),
-    },
+    table: tableOf('Throughput per device', rows, [
+      {name: 'Who', value: ({name}) => name},
+      {name: 'Throughput', unit: 'images/s', text: plain, value: (row) => row.images_per_second},
+      {name: 'Kind', value: ({kind}) => kBarKinds[kind][0]}, {name: 'Differs in', value: (row) => row.differences},
+      {name: 'Source', value: ({source}) => source}
+    ]),
     config: barsConfig(rows.map(({tick}) => tick), datasets, 'images/s', {
       title: ([item]) => rows[item.dataIndex].name,
       label: ({raw, dataIndex}) => [`${plain(raw)} images/s`, ...about(rows[dataIndex])]

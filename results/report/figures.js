@@ -11,28 +11,38 @@ function setDefaults() {
   tooltip.boxPadding = 4;
 }
 
-const axis = (title, more = {}) => ({title: {display: true, text: title}, ...more});
-
-function figureIsAbsent(figure, sentence) {
-  figure.classList.toggle('absent', Boolean(sentence));
-  figure.hidden = sentence === '';
-  figure.querySelector('.missing')?.remove();
-  if (sentence) figure.append(element('p', {class: 'missing'}, sentence));
+// Draws all charts with `draw`, and anew when the colors change.
+function startDrawing(draw) {
+  applyTheme(presentTheme());
+  setDefaults();
+  watchTheme(draw);
+  draw();
 }
 
-// Draws `made` = {config, table, label, bars} into the figure `id`, or takes the figure away: with nothing
-// made it says what would give it (data-absent), or is hidden if it has nothing to say. `bars`: how many lie
-// on top of each other.
+const axis = (title, more = {}) => ({title: {display: true, text: title}, ...more});
+
+// Of an axis: ticks at those of the values that it reaches, and nowhere else.
+const ticksAt = (values) => ({
+  afterBuildTicks(scale) {
+    scale.ticks = values.filter((value) => value >= scale.min && value <= scale.max).map((value) => ({value}));
+  }
+});
+
+// Draws `made` = {config, table, label, bars} into the figure `id`. With nothing made the figure says what would
+// give it (data-absent), or is hidden if it has nothing to say. `bars`: how many lie on top of each other.
 function showFigure(id, made) {
   const figure = byId(id);
   charts[id]?.destroy();
   delete charts[id];
-  figure.querySelector('.below')?.remove();
-  if (!made) return figureIsAbsent(figure, figure.dataset.absent ?? '');
-  figureIsAbsent(figure, null);
-  const canvas = byId(`chart-${id}`);
-  if (made.bars) canvas.parentElement.style.height = `${Math.max(18, 1.5 * made.bars + 5.5)}rem`;
-  canvas.setAttribute('aria-label', `${made.label} The numbers are in the table below.`);
+  for (const part of figure.querySelectorAll('.canvas, .below, .missing')) part.remove();
+  const absent = figure.dataset.absent;
+  figure.hidden = !made && !absent;
+  figure.classList.toggle('absent', !made && Boolean(absent));
+  if (!made) return absent && figure.append(element('p', {class: 'missing'}, absent));
+  const label = `${made.label} The numbers are in the table below.`;
+  const canvas = element('canvas', {role: 'img', 'aria-label': label});
+  const height = made.bars ? {style: `height: ${Math.max(18, 1.5 * made.bars + 5.5)}rem`} : {};
+  figure.append(element('div', {class: 'canvas', ...height}, canvas));
   charts[id] = new Chart(canvas, made.config);
   const below = numbersBelow(made.table, `${id}.csv`);
   below.append(pictureButton(id, made.table.caption));

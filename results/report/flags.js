@@ -16,11 +16,14 @@ const kNoteTitles = {
 };
 const kNotesShown = 3;
 
+// A sentence, and what it is about.
+const sentence = (text, subject) => element(
+    'p', {}, element('span', {class: 'sentence'}, text),
+    subject ? element('span', {class: 'subject'}, subject) : null);
+
 // Notes of one kind together; many are folded away.
 function notesItem(title, notes) {
-  const lines = notes.map(
-      ({text, subject}) => element(
-          'p', {}, element('span', {class: 'sentence'}, text), element('span', {class: 'subject'}, subject)));
+  const lines = notes.map(({text, subject}) => sentence(text, subject));
   const item = element('li', {}, element('h3', {}, title), ...lines.slice(0, kNotesShown));
   const more = lines.slice(kNotesShown);
   if (more.length)
@@ -34,10 +37,8 @@ function showAnswers(data) {
   const answered = data.curves.filter(({answer}) => answer);
   byId('answers').hidden = !answered.length;
   byId('answer-list').replaceChildren(...answered.map(({label, answer}) => {
-    const lines = [element('span', {class: 'sentence'}, answer.text)];
-    if (data.curves.length > 1) lines.push(element('span', {class: 'subject'}, label));
     const kind = {as_it_should: 'fine', not_judged: 'open', held_back: ''}[answer.kind];
-    return element('li', kind ? {class: kind} : {}, element('p', {}, ...lines));
+    return element('li', {class: kind}, sentence(answer.text, data.curves.length > 1 && label));
   }));
 }
 

@@ -39,9 +39,9 @@ const rate = (value, unit, digits = 3) =>
 const words = (name) => name.replaceAll('_', ' ');
 const plural = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
 
-// The unit in which a list of times reads best, for axes: {factor, unit}.
+// The unit in which a list of times reads best, for axes, and what columns of such times have in common.
 function timeUnit(values) {
   const largest = Math.max(...values.filter(isNumber), 0);
-  if (largest >= 1) return {factor: 1, unit: 's'};
-  return largest >= 1e-3 ? {factor: 1e3, unit: 'ms'} : {factor: 1e6, unit: 'µs'};
+  const [factor, unit] = largest >= 1 ? [1, 's'] : largest >= 1e-3 ? [1e3, 'ms'] : [1e6, 'µs'];
+  return {factor, unit, times: {unit, csvUnit: 's', text: (value) => plain(factor * value)}};
 }

@@ -46,9 +46,7 @@ const kAxes = {
       type: 'linear',
       min: -0.5,
       max: columns.labels.length - 0.5,
-      afterBuildTicks: (scale) => {
-        scale.ticks = columns.labels.map((_, value) => ({value}));
-      },
+      ...ticksAt([...columns.labels.keys()]),
       ticks: {callback: (value) => columns.labels[value], maxRotation: 0},
     }),
   },
@@ -58,17 +56,13 @@ const kAxes = {
       const all = data.lines.flatMap(({points}) => points.map(secondsOf));
       const [first, last] = [Math.min(...all), Math.max(...all)];
       const room = Math.max(0.03 * (last - first), kDay / 24);
+      const min = first - room, max = last + room;
       const step =
           [1, 2, 7, 14, 30, 91, 182, 365].find((days) => (last - first) / (days * kDay) <= 10) ?? 730;
+      const days = [];
+      for (let day = Math.ceil(min / kDay) * kDay; day <= max; day += step * kDay) days.push(day);
       return axis('date', {
-        type: 'linear',
-        min: first - room,
-        max: last + room,
-        afterBuildTicks: (scale) => {
-          scale.ticks = [];
-          for (let value = Math.ceil(scale.min / kDay) * kDay; value <= scale.max; value += step * kDay)
-            scale.ticks.push({value});
-        },
+        type: 'linear', min, max, ...ticksAt(days),
         ticks: {callback: (value) => new Date(1000 * value).toISOString().slice(0, 10), maxRotation: 0},
       });
     },
@@ -98,21 +92,18 @@ function historyDataset(one, place) {
 
 function historyTable() {
   const speed = {unit: 'images/s', text: plain};
-  return {
-    caption: 'Throughput by configuration and commit',
-    columns: [
-      {name: 'Configuration'}, {name: 'Date', short: true}, {name: 'Commit', short: true},
-      {name: 'Runs', text: count}, {name: 'Median', ...speed}, {name: 'Smallest', ...speed},
-      {name: 'Largest', ...speed}, {name: 'Change', text: signed}, {name: 'Verdict', short: true},
-      {name: 'Against the runs before'}, {name: 'Since the point before'}
-    ],
-    rows: data.lines.flatMap(
-        (line) => line.points.map(
-            (point) =>
-                [line.label, dayOf(point), commitOf(point), point.runs.length, point.median_images_per_second,
-                 point.lowest_images_per_second, point.highest_images_per_second, point.change, point.verdict,
-                 point.finding, surroundingsOf(point)])),
-  };
+  const points = data.lines.flatMap(({label, points}) => points.map((point) => ({label, ...point})));
+  return tableOf('Throughput by configuration and commit', points, [
+    {name: 'Configuration', value: ({label}) => label}, {name: 'Date', short: true, value: dayOf},
+    {name: 'Commit', short: true, value: commitOf}, {name: 'Runs', text: count, value: ({runs}) => runs.length},
+    {name: 'Median', ...speed, value: (point) => point.median_images_per_second},
+    {name: 'Smallest', ...speed, value: (point) => point.lowest_images_per_second},
+    {name: 'Largest', ...speed, value: (point) => point.highest_images_per_second},
+    {name: 'Change', text: signed, value: ({change}) => change},
+    {name: 'Verdict', short: true, value: ({verdict}) => verdict},
+    {name: 'Against the runs before', value: ({finding}) => finding},
+    {name: 'Since the point before', value: surroundingsOf}
+  ]);
 }
 
 function historyTooltip({dataset, raw: {point}}) {
@@ -150,9 +141,7 @@ function changeItem({line, point}) {
   return element(
       'li', point.verdict === 'regression' ? {} : {class: 'fine'},
       element('h3', {}, `${kVerdicts[point.verdict].sign} ${point.verdict}`),
-      element(
-          'p', {}, element('span', {class: 'sentence'}, point.finding),
-          element('span', {class: 'subject'}, subject)),
+      sentence(point.finding, subject),
       since ? element('p', {}, `Since the point before: ${since}`) : null);
 }
 
@@ -191,14 +180,11 @@ function showFrame() {
           ...Object.entries(kVerdicts).map(([name, {sign}]) => element('li', {}, `${sign} ${name}`)));
 }
 
-applyTheme(presentTheme());
-setDefaults();
 showFrame();
 showChanges();
 setUpSeries(series, showHistory);
 byId('history-axis').addEventListener('change', showHistory);
-watchTheme(showHistory);
-showHistory();
+startDrawing(showHistory);
 // For tests and for the curious: the data, and the charts by name.
 window.plumbline = {
   data,

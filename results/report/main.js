@@ -39,8 +39,8 @@ function summaryTable(points) {
     {name: 'Case', short: true, value: ({point}) => point.case},
     number('Runs', '', ({point}) => point.images_per_second.length, count),
     number('Throughput', 'images/s, median', ({point}) => point.median, plain),
-    number('from', 'images/s', ({point}) => point.interval?.low ?? null, plain),
-    number('to', 'images/s', ({point}) => point.interval?.high ?? null, plain),
+    number('from', 'images/s', ({point}) => point.interval?.low, plain),
+    number('to', 'images/s', ({point}) => point.interval?.high, plain),
     number('Per device', 'images/s', ({point}) => point.median / point.devices, plain),
     number('Speedup', '', ({point}) => point.speedup, (value) => plain(value, 3)),
     number('Efficiency', '', ({point}) => point.efficiency, percent),
@@ -54,12 +54,7 @@ function summaryTable(points) {
   const columns = wanted.filter(
       ({name, value}) => ['Speedup', 'Runs'].includes(name) ||
           points.some((one) => (value(one) ?? null) !== null));
-  return {
-    caption: 'Configurations',
-    columns,
-    whole: true,
-    rows: points.map((one) => columns.map((column) => column.value(one) ?? null))
-  };
+  return tableOf('Configurations', points, columns, {whole: true});
 }
 
 // The run itself, or another one of its configuration: a profile is kept for one run each.
@@ -136,9 +131,9 @@ function leavesOf(json, prefix = '') {
 
 function showSetup(run) {
   showOf('setup', run);
-  const fill = (id, caption, pairs, otherwise) => byId(id).replaceChildren(
-      pairs?.length ? tableElement(nameValueTable(caption, pairs)) :
-                      element('p', {class: 'missing'}, otherwise));
+  const fill = (id, caption, rows, otherwise) => byId(id).replaceChildren(
+      rows.length ? tableElement({caption, columns: [{name: 'Name'}, {name: 'Value'}], rows}) :
+                    element('p', {class: 'missing'}, otherwise));
   fill(
       'environment', `Environment of ${run.label}`, leavesOf(run.environment),
       'A run folder (--output of the benches) has env.json; this run has none.');
@@ -171,8 +166,6 @@ function drawAll() {
   showRun();
 }
 
-applyTheme(presentTheme());
-setDefaults();
 showTop();
 if (data.runs.length) {
   showSummary();
@@ -181,8 +174,7 @@ if (data.runs.length) {
 } else {
   hideRuns();
 }
-watchTheme(drawAll);
-drawAll();
+startDrawing(drawAll);
 // For tests and for the curious: the data, the charts by name, and how to look at another run.
 window.plumbline = {
   data,

@@ -3,22 +3,18 @@
 function kindsFigure(run) {
   if (!run.profile) return null;
   const {kinds} = run.profile;
-  const {factor, unit} = timeUnit(kinds.map((kind) => kind.seconds));
+  const {factor, unit, times} = timeUnit(kinds.map((kind) => kind.seconds));
   const bars = (label, value, index) => barsOf(label, kinds.map((kind) => factor * kind[value]), index, 12);
-  const time = {unit, csvUnit: 's', text: (value) => plain(factor * value)};
   const all = kinds.reduce((sum, kind) => sum + kind.seconds, 0);
   return {
     label: `Bars of time per kind of op, measured and by the roofline; the longest is ${
         words(kinds[0]?.name ?? '')}.`,
-    table: {
-      caption: `Time by kind of op of ${run.label}`,
-      columns: [
-        {name: 'Kind'}, {name: 'Ops', text: count}, {name: 'Measured', ...time},
-        {name: 'Roofline', ...time}, {name: 'Share', text: percent}
-      ],
-      rows: kinds.map(
-          (kind) => [words(kind.name), kind.ops, kind.seconds, kind.roofline_seconds, kind.seconds / all]),
-    },
+    table: tableOf(`Time by kind of op of ${run.label}`, kinds, [
+      {name: 'Kind', value: (kind) => words(kind.name)}, {name: 'Ops', text: count, value: (kind) => kind.ops},
+      {name: 'Measured', ...times, value: (kind) => kind.seconds},
+      {name: 'Roofline', ...times, value: (kind) => kind.roofline_seconds},
+      {name: 'Share', text: percent, value: (kind) => kind.seconds / all}
+    ]),
     config: barsConfig(
         kinds.map((kind) => words(kind.name)),
         [bars('measured', 'seconds', 0), bars('roofline', 'roofline_seconds', 7)], `${unit} per iteration`,
@@ -61,21 +57,16 @@ function rooflineFigure(run) {
   const time = {unit: 'µs', csvUnit: 's', text: (value) => plain(1e6 * value)};
   return {
     label: `Points of ${plural(drawn.length, 'op')}, measured time over roofline time.`,
-    table: {
-      caption: `Ops of ${run.label}, those first that lose most against the roofline`,
-      columns: [
-        {name: 'Op'}, {name: 'Kind'}, {name: 'Engine'}, {name: 'Held by'}, {name: 'Measured', ...time},
-        {name: 'Roofline', ...time}, {name: 'Lost', ...time},
-        {name: 'Achieved', unit: 'FLOP/s', text: (value) => rate(value, '')},
-        {name: 'Achieved', unit: 'B/s', text: (value) => rate(value, '')}
-      ],
-      rows: [...drawn]
-                .sort((a, b) => lost(b) - lost(a))
-                .map(
-                    (op) =>
-                        [op.name, words(op.kind), op.engine ?? '', op.bound_by, op.seconds,
-                         op.roofline_seconds, lost(op), op.flops_per_second, op.bytes_per_second]),
-    },
+    table: tableOf(
+        `Ops of ${run.label}, those first that lose most against the roofline`,
+        [...drawn].sort((a, b) => lost(b) - lost(a)), [
+          {name: 'Op', value: (op) => op.name}, {name: 'Kind', value: (op) => words(op.kind)},
+          {name: 'Engine', value: (op) => op.engine}, {name: 'Held by', value: (op) => op.bound_by},
+          {name: 'Measured', ...time, value: (op) => op.seconds},
+          {name: 'Roofline', ...time, value: (op) => op.roofline_seconds}, {name: 'Lost', ...time, value: lost},
+          {name: 'Achieved', unit: 'FLOP/s', text: (value) => rate(value, ''), value: (op) => op.flops_per_second},
+          {name: 'Achieved', unit: 'B/s', text: (value) => rate(value, ''), value: (op) => op.bytes_per_second}
+        ]),
     config: chartConfig(
         'scatter', {datasets}, {
           x: logAxis(`roofline time, ${unit}`, [low, high], tick),

@@ -6,7 +6,7 @@ function timelineFigure(run) {
   if (!run.steps) return null;
   const {steps: {iterations, warmup, seconds: steps}, distribution} = run;
   const inWindow = windowOf(run);
-  const {factor, unit} = timeUnit(inWindow);
+  const {factor, unit, times} = timeUnit(inWindow);
   // The first steps of a run may take many times as long: the window decides the range.
   const high = factor * Math.max(...inWindow), low = factor * Math.min(...inWindow);
   const cut = factor * Math.max(...steps) > high + 2 * (high - low) + 0.3 * high;
@@ -19,14 +19,13 @@ function timelineFigure(run) {
   const y = axis(
       unit,
       cut ? {min: Math.max(0, low - room), max: high + room, ticks: {includeBounds: false}} : {grace: '10%'});
-  const time = {unit, csvUnit: 's', text: (value) => plain(factor * value)};
   return {
     label: `Line of ${plural(steps.length, 'step time')}; ${
         count(warmup)} of them warm-up; median behind it ${seconds(distribution?.median)}.`,
     table: {
       caption: `Step times of ${run.label}`,
-      columns: [{name: 'Iteration', text: count}, {name: 'Step time', ...time}],
-      rows: steps.map((value, i) => [i, value]),
+      columns: [{name: 'Iteration', text: count}, {name: 'Step time', ...times}],
+      rows: [...steps.entries()],
     },
     config: chartConfig(
         'line', {
@@ -134,13 +133,25 @@ function ranksByNode(ranks, all) {
   return nodes;
 }
 
+// Medians over the window of each rank's GPU, where it tells.
+function gpuColumns(gpus) {
+  if (!gpus) return [];
+  const of = (rank) => gpus.find((one) => one.rank === rank);
+  const median = (name, unit, text, key) => ({name, unit, text, value: (rank) => of(rank)?.[key].median});
+  return [
+    median('SM clock', 'MHz', count, 'sm_clock_mhz'), median('Power', 'W', plain, 'power_watts'),
+    median('Temperature', '°C', count, 'temperature_celsius'),
+    {name: 'Held back', unit: 'of the time', text: percent, value: (rank) => of(rank)?.throttled_share}
+  ];
+}
+
 function ranksFigure(run) {
   const {rank_window_seconds: windows = [], ranks: all, gpus} = run.record ?? {};
   if (windows.length < 2) return null;
   const ranks = all?.length === windows.length ? all : null;
   const waits = ranks?.map((rank) => rank.exposed_communication_seconds);
   const shown = waits ?? windows;
-  const {factor, unit} = timeUnit(shown);
+  const {factor, unit, times} = timeUnit(shown);
   const nodes = ranksByNode(ranks, windows.length);
   const order = [...nodes.values()].flat();
   const place = [...nodes.values()].flatMap((members, node) => members.map(() => node));
@@ -152,26 +163,18 @@ function ranksFigure(run) {
       (nodes.size > 1 ? ` Grouped by node, ${plural(nodes.size, 'node')}.` :
            ranks?.[0].host ? ` All on ${ranks[0].host}.` :
                              '');
+  const perStep = {...times, unit: `${unit} per step`};
   const columns = [
-    {name: 'Rank', text: count}, ...(ranks ? [{name: 'Node', short: true}] : []),
-    {name: 'Window', unit: 's', text: (value) => plain(value, 5)}
+    {name: 'Rank', text: count, value: (i) => i}, ranks && {name: 'Node', short: true, value: (i) => ranks[i].host},
+    {name: 'Window', unit: 's', text: (value) => plain(value, 5), value: (i) => windows[i]},
+    ranks?.every((rank) => isNumber(rank.compute_seconds)) &&
+        {name: 'Computed', ...perStep, value: (i) => ranks[i].compute_seconds},
+    waits && {name: 'Waited in collectives', ...perStep, value: (i) => waits[i]}, ...gpuColumns(gpus)
   ];
-  const computes = ranks?.every((rank) => isNumber(rank.compute_seconds)) ? ranks : null;
-  const perStep = {unit: `${unit} per step`, csvUnit: 's', text: (value) => plain(factor * value)};
-  if (computes) columns.push({name: 'Computed', ...perStep});
-  if (waits) columns.push({name: 'Waited in collectives', ...perStep});
   return {
     label: `Bars of ${plural(windows.length, 'rank')}: ${
         waits ? 'how long each waited in collectives per step' : 'how long each took for the window'}.`,
-    table: {
-      caption: `Ranks of ${run.label}`,
-      columns: [...columns, ...(gpus ? kGpuColumns : [])],
-      rows: order.map(
-          (i) =>
-              [i, ...(ranks ? [ranks[i].host] : []), windows[i],
-               ...(computes ? [computes[i].compute_seconds] : []), ...(waits ? [waits[i]] : []),
-               ...gpuCells(run.record, i)])
-    },
+    table: tableOf(`Ranks of ${run.label}`, order, columns.filter(Boolean)),
     config: chartConfig(
         'bar', {
           labels: order.map((i, at) => (nodes.size > 1 && place[at] !== place[at - 1] ? [`${i}`, ranks[i].host] : `${i}`)),

@@ -47,37 +47,24 @@ const idealLine = (label, points) => ({
 // 1, 2, 4, …, which is how devices come.
 function devicesAxis(series) {
   const devices = series.flatMap(({curve}) => curve.points.map((point) => point.devices));
-  const most = Math.max(...devices, 2);
-  const ticks = [];
-  for (let value = 1; value < 2 * most; value *= 2) ticks.push({value});
   return axis('devices', {
     type: 'logarithmic',
     min: 0.9,
-    max: most * 1.12,
-    afterBuildTicks: (scale) => {
-      scale.ticks = ticks.filter(({value}) => value <= scale.max);
-    },
+    max: Math.max(...devices, 2) * 1.12,
     ticks: {callback: count, autoSkip: false},
+    ...ticksAt(Array.from({length: 31}, (_, power) => 2 ** power)),
   });
 }
 
 function logAxis(title, values, text) {
   const kept = values.filter((value) => isNumber(value) && value > 0);
-  const low = Math.min(...kept), high = Math.max(...kept);
+  const min = Math.min(...kept) / 1.25, max = Math.max(...kept) * 1.25;
   // Ticks at 1, 2 and 5 while they are few, at powers of ten where the axis is long.
-  const steps = high / low > 1e4 ? [1] : [1, 2, 5];
-  return axis(title, {
-    type: 'logarithmic',
-    min: low / 1.25,
-    max: high * 1.25,
-    afterBuildTicks: (scale) => {
-      scale.ticks = [];
-      for (let power = 10 ** Math.floor(Math.log10(scale.min)); power <= scale.max; power *= 10)
-        for (const step of steps)
-          if (step * power >= scale.min && step * power <= scale.max) scale.ticks.push({value: step * power});
-    },
-    ticks: {callback: text, autoSkip: false},
-  });
+  const steps = max / min > 1.25 ** 2 * 1e4 ? [1] : [1, 2, 5];
+  const ticks = [];
+  for (let power = 10 ** Math.floor(Math.log10(min)); power <= max; power *= 10)
+    ticks.push(...steps.map((step) => step * power));
+  return axis(title, {type: 'logarithmic', min, max, ticks: {callback: text, autoSkip: false}, ...ticksAt(ticks)});
 }
 
 // What one figure shows of a point.
@@ -116,20 +103,19 @@ function idealOf(id, series) {
 }
 
 function scalingTable(id, series, measure) {
-  const rows = series.flatMap(
-      ({curve}) => curve.points.filter((point) => isNumber(measure.value(point))).map((point) => {
-        const row = [curve.label, point.case, point.devices, measure.value(point)];
-        return id === 'throughput' ? [...row, point.interval?.low ?? null, point.interval?.high ?? null] :
-                                     row;
-      }));
-  const value = {
-    name: id[0].toUpperCase() + id.slice(1),
-    unit: id === 'throughput' ? 'images/s' : '',
-    text: measure.text
-  };
-  const columns = [{name: 'Line'}, {name: 'Case'}, {name: 'Devices', text: count}, value];
-  if (id === 'throughput') columns.push({...value, name: 'Interval from'}, {...value, name: 'Interval to'});
-  return {caption: `${value.name} by number of devices`, columns, rows};
+  const name = id[0].toUpperCase() + id.slice(1);
+  const figure = {unit: id === 'throughput' ? 'images/s' : '', text: measure.text};
+  const interval = [
+    {...figure, name: 'Interval from', value: ({point}) => point.interval?.low},
+    {...figure, name: 'Interval to', value: ({point}) => point.interval?.high}
+  ];
+  const items = series.flatMap(({curve}) => curve.points.map((point) => ({curve, point})))
+                    .filter(({point}) => isNumber(measure.value(point)));
+  return tableOf(`${name} by number of devices`, items, [
+    {name: 'Line', value: ({curve}) => curve.label}, {name: 'Case', value: ({point}) => point.case},
+    {name: 'Devices', text: count, value: ({point}) => point.devices},
+    {...figure, name, value: ({point}) => measure.value(point)}, ...(id === 'throughput' ? interval : [])
+  ]);
 }
 
 function scalingFigure(id, allSeries) {

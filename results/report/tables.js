@@ -10,30 +10,29 @@ function element(name, attributes = {}, ...children) {
   return made;
 }
 
-// A table is {caption, columns: [{name, unit, text}], rows: [[…]], whole}. A column with `text` (value to
-// text) is one of numbers, one that is `short` isn't broken; CSV files have the values themselves, whose
-// units are `csvUnit` or `unit`.
-function tableElement(table) {
-  const head = element('tr');
-  for (const column of table.columns) {
-    const cell = element('th', {scope: 'col'}, column.name);
-    if (column.unit) cell.append(element('span', {class: 'unit'}, column.unit));
-    if (column.text || column.short) cell.className = column.short ? 'short' : 'number';
-    head.append(cell);
-  }
-  const body = element('tbody');
-  for (const row of table.rows) {
-    const line = element('tr');
-    row.forEach((value, i) => {
-      const column = table.columns[i];
-      const cell = i === 0 ? element('th', {scope: 'row'}) : element('td');
-      if (column.text || column.short) cell.className = column.short ? 'short' : 'number';
-      cell.textContent = column.text ? column.text(value) : (value ?? '');
-      line.append(cell);
-    });
-    body.append(line);
-  }
-  return scrolled(table.caption, head, body, table.whole ? 'scroll whole' : 'scroll');
+// A table has a row for each item and a cell for each column: {name, value: item to value, unit, text}. A column
+// with `text` (value to text) is one of numbers, one that is `short` isn't broken; CSV files have the values
+// themselves, whose units are `csvUnit` or `unit`. `more`: whole; attributes and remarks of the rows.
+const tableOf = (caption, items, columns, more = {}) =>
+    ({caption, columns, rows: items.map((item) => columns.map(({value}) => value(item) ?? null)), ...more});
+
+function tableElement({caption, columns, rows, whole, attributes = [], remarks = []}) {
+  const kindOf = ({text, short}) => (short ? {class: 'short'} : text ? {class: 'number'} : {});
+  const heading = (column) => element(
+      'th', {scope: 'col', ...kindOf(column)}, column.name,
+      column.unit ? element('span', {class: 'unit'}, column.unit) : null);
+  const cell = (column, value, i) => element(
+      i === 0 ? 'th' : 'td', {...(i === 0 && {scope: 'row'}), ...kindOf(column)},
+      column.text ? column.text(value) : value);
+  const remark = (text) =>
+      element('tr', {class: 'remark'}, element('td'), element('td', {colspan: columns.length - 1}, text));
+  const lines = rows.flatMap((row, i) => [
+    element('tr', attributes[i], ...columns.map((column, place) => cell(column, row[place], place))),
+    ...(remarks[i] ? [remark(remarks[i])] : [])
+  ]);
+  return scrolled(
+      caption, element('tr', {}, ...columns.map(heading)), element('tbody', {}, ...lines),
+      whole ? 'scroll whole' : 'scroll');
 }
 
 function scrolled(caption, head, body, kind, attributes = {}) {
@@ -92,6 +91,3 @@ function showTiles(list, tiles) {
           'div', {}, element('dt', {}, name),
           element('dd', {}, value, remark ? element('small', {}, remark) : null))));
 }
-
-const nameValueTable = (caption, pairs) =>
-    ({caption, columns: [{name: 'Name'}, {name: 'Value'}], rows: pairs});

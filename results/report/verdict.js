@@ -24,22 +24,20 @@ function checkRows(checks) {
 }
 
 function checkTable(checks) {
-  const head = element('tr');
-  for (const name of ['Verdict', 'Check', 'Where', 'Expected', 'Measured', 'Limit', 'By'])
-    head.append(element('th', {scope: 'col'}, name));
-  const body = element('tbody');
-  for (const check of checkRows(checks)) {
-    const outcome = kOutcomes[check.verdict] ?? 'open';
-    const limit = isNumber(check.limit) ? `-${percent(check.limit, 0)}` : '';
-    const short = [check.check, hostsText(check.where), check.expected, check.measured, limit];
-    body.append(element(
-        'tr', {class: outcome}, element('th', {scope: 'row'}, check.verdict),
-        ...short.map((text) => element('td', {class: 'short'}, text)), element('td', {}, check.source)));
-    if (check.remark && check.verdict !== 'pass')
-      body.append(element(
-          'tr', {class: 'remark'}, element('td'), element('td', {colspan: 6}, check.remark)));
-  }
-  return scrolled('Checks', head, body, 'scroll whole');
+  const rows = checkRows(checks);
+  const short = (name, value) => ({name, value, short: true});
+  const columns = [
+    {name: 'Verdict', value: ({verdict}) => verdict}, short('Check', ({check}) => check),
+    short('Where', ({where}) => hostsText(where)), short('Expected', ({expected}) => expected),
+    short('Measured', ({measured}) => measured),
+    short('Limit', ({limit}) => (isNumber(limit) ? `-${percent(limit, 0)}` : '')),
+    {name: 'By', value: ({source}) => source}
+  ];
+  return tableElement(tableOf('Checks', rows, columns, {
+    whole: true,
+    attributes: rows.map(({verdict}) => ({class: kOutcomes[verdict] ?? 'open'})),
+    remarks: rows.map(({verdict, remark}) => (verdict === 'pass' ? '' : remark)),
+  }));
 }
 
 function copyLine(words) {

@@ -28,16 +28,12 @@ function waitsFigure(data) {
   return {
     bars: barsHeight(rows.map(({label}) => label)),
     label: 'Bars of a step\'s time, cut into computing, exposed communication and waiting for data.',
-    table: {
-      caption: 'Mean step by configuration',
-      columns: [
-        {name: 'Configuration'}, {name: 'Step', ...time}, {name: 'Exposed communication', ...time},
-        {name: 'Waiting for data', ...time}
-      ],
-      rows: rows.map(
-          ({label,
-            point: p}) => [label, p.step_seconds, p.exposed_communication_seconds, p.data_wait_seconds]),
-    },
+    table: tableOf('Mean step by configuration', rows, [
+      {name: 'Configuration', value: ({label}) => label},
+      {name: 'Step', ...time, value: ({point}) => point.step_seconds},
+      {name: 'Exposed communication', ...time, value: ({point}) => point.exposed_communication_seconds},
+      {name: 'Waiting for data', ...time, value: ({point}) => point.data_wait_seconds}
+    ]),
     config: barsConfig(
         rows.map(({label}) => label), datasets, `${unit} per step`,
         {label: ({dataset, raw}) => `${dataset.label}: ${plain(raw)} ${unit}`}, {stacked: true, legend: true}),
@@ -50,11 +46,10 @@ function energyFigure(data) {
   return {
     bars: barsHeight(rows.map(({label}) => label)),
     label: 'Bars of energy per image.',
-    table: {
-      caption: 'Energy per image by configuration',
-      columns: [{name: 'Configuration'}, {name: 'Energy', unit: 'J/image', text: plain}],
-      rows: rows.map(({label, point}) => [label, point.joules_per_image]),
-    },
+    table: tableOf('Energy per image by configuration', rows, [
+      {name: 'Configuration', value: ({label}) => label},
+      {name: 'Energy', unit: 'J/image', text: plain, value: ({point}) => point.joules_per_image}
+    ]),
     config: barsConfig(
         rows.map(({label}) => label), [barsOf('energy', rows.map(({point}) => point.joules_per_image), 2, 26)],
         'joules per image', {label: ({raw}) => `${plain(raw)} J per image`}),
