@@ -12,7 +12,6 @@
 #include <ctime>
 #include <map>
 #include <set>
-#include <string_view>
 #include <thread>
 
 #include "base/error.h"
@@ -40,13 +39,10 @@ bool is_running(const fs::path& run) {
 
 // N of "rank_N.json".
 std::optional<int> rank_of(const std::string& name) {
-  constexpr std::string_view kBegin = "rank_", kEnd = ".json";
-  if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) return std::nullopt;
-  int rank = -1;
-  const char* const end = name.data() + name.size() - kEnd.size();
-  const auto [stop, error] = std::from_chars(name.data() + kBegin.size(), end, rank);
-  if (error != std::errc() || stop != end || rank < 0 || last_words_file(rank) != name) return std::nullopt;
-  return rank;
+  const std::size_t digits = std::min(name.find_first_of("0123456789"), name.size());
+  int rank = 0;
+  std::from_chars(name.data() + digits, name.data() + name.size(), rank);
+  return last_words_file(rank) == name ? std::optional(rank) : std::nullopt;
 }
 
 void require_run_folder(const fs::path& run, const std::string& shown) {
@@ -101,14 +97,14 @@ std::string place_of_rank(const LastWords& words) {
                              printable(last.kind));
 }
 
-std::vector<std::pair<int, int>> missing_ranks(const Postmortem& postmortem) {
-  std::vector<std::pair<int, int>> missing;
+std::vector<RankRange> missing_ranks(const Postmortem& postmortem) {
+  std::vector<RankRange> missing;
   int next = 0;
   for (const LastWords& words : postmortem.words) {
-    if (words.rank > next) missing.emplace_back(next, words.rank - 1);
+    if (words.rank > next) missing.push_back({next, words.rank - 1});
     next = words.rank + 1;
   }
-  if (next < postmortem.record.world_size) missing.emplace_back(next, postmortem.record.world_size - 1);
+  if (next < postmortem.record.world_size) missing.push_back({next, postmortem.record.world_size - 1});
   return missing;
 }
 
@@ -131,23 +127,23 @@ std::string quoted(const std::string& text) {
 }
 
 // "rank 3", "ranks 0, 2-7 and 12 more ranges"
-std::string named_ranks(const std::vector<std::pair<int, int>>& ranges) {
+std::string named_ranks(const std::vector<RankRange>& ranges) {
   std::string text;
   for (const auto& [from, to] : std::span(ranges).first(std::min(ranges.size(), kMostNamed)))
     append_part(text, from == to ? std::to_string(from) : fmt::format("{}-{}", from, to));
   if (ranges.size() > kMostNamed) text += fmt::format(" and {} more ranges", ranges.size() - kMostNamed);
-  const bool one = ranges.size() == 1 && ranges.front().first == ranges.front().second;
+  const bool one = ranges.size() == 1 && ranges.front().from == ranges.front().to;
   return (one ? "rank " : "ranks ") + text;
 }
 
 // `ranks` ascend.
 std::string named_ranks(const std::vector<int>& ranks) {
-  std::vector<std::pair<int, int>> ranges;
+  std::vector<RankRange> ranges;
   for (const int rank : ranks)
-    if (!ranges.empty() && ranges.back().second == rank - 1)
-      ranges.back().second = rank;
+    if (!ranges.empty() && ranges.back().to == rank - 1)
+      ranges.back().to = rank;
     else
-      ranges.emplace_back(rank, rank);
+      ranges.push_back({rank, rank});
   return named_ranks(ranges);
 }
 
@@ -300,20 +296,8 @@ std::string postmortem_text(const Postmortem& postmortem) {
   return text + wordless_text(postmortem);
 }
 
-namespace {
-
-struct RankRange {
-  int from = 0, to = 0;
-  static void fields(auto& self, auto&& each) { each("from", self.from), each("to", self.to); }
-};
-
-}  // namespace
-
 void Postmortem::fields(auto& self, auto&& each) {
   const RunRecord& record = self.record;
-  const auto without_words = mapped(self.wordless, [](auto range) {
-    return RankRange{range.first, range.second};
-  });
   const auto last_words = mapped(self.words, [](const LastWords& words) { return to_json(words); });
   each("run", self.run, Field{"its folder"});
   each("status", record.status, Field{"ok or failed"}), each("failure", record.failure);
@@ -323,7 +307,7 @@ void Postmortem::fields(auto& self, auto&& each) {
        Field{.about = "rank", .null_if_nothing = true});
   each("behind", self.behind, Field{"ranks that had entered the fewest collectives"});
   each("groups", self.groups, Field{"ranks that ended at one place"});
-  each("without_words", without_words), each("last_words", last_words, Field{"as rank_<N>.json"});
+  each("without_words", self.wordless), each("last_words", last_words, Field{"as rank_<N>.json"});
 }
 
 const Document kPostmortemDocument = document_of<Postmortem>(

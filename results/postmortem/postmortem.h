@@ -5,13 +5,17 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "results/record/last_words.h"
 #include "results/record/schema.h"
 
 namespace plumb {
+
+struct RankRange {
+  int from = 0, to = 0;
+  static void fields(auto& self, auto&& each) { each("from", self.from), each("to", self.to); }
+};
 
 // Ranks that ended at one place: phase, iteration and collective are the same.
 struct RankGroup {
@@ -23,8 +27,8 @@ struct RankGroup {
 struct Postmortem {
   std::string run;  // the folder, for messages
   RunRecord record;
-  std::vector<LastWords> words;               // by rank
-  std::vector<std::pair<int, int>> wordless;  // ranks that left none, from … to
+  std::vector<LastWords> words;     // by rank
+  std::vector<RankRange> wordless;  // ranks that left none
   // The words written first, by the hosts' own clocks, in `words`; nothing without words.
   std::optional<std::size_t> first;
   // The ranks that had entered the fewest collectives, unless all had entered equally many.

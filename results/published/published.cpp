@@ -1,5 +1,6 @@
 #include "results/published/published.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <optional>
@@ -70,21 +71,6 @@ PublishedResult result_of(const std::vector<std::string>& fields, std::size_t re
   return row;
 }
 
-// Texts that rows refer to by number, each once, in the order of their first use.
-class References {
- public:
-  std::size_t number_of(const std::string& text) {
-    const auto [entry, is_new] = numbers_.emplace(text, texts_.size() + 1);
-    if (is_new) texts_.push_back(text);
-    return entry->second;
-  }
-  const std::vector<std::string>& texts() const { return texts_; }
-
- private:
-  std::map<std::string, std::size_t> numbers_;
-  std::vector<std::string> texts_;
-};
-
 std::string source_text(const PublishedResult& row) {
   return fmt::format("{}, {} {}{}{}{}{}", row.source, row.framework, row.framework_version,
                      row.notes.empty() ? "" : ": ", row.notes,
@@ -102,14 +88,18 @@ std::string throughput_text(double images_per_second) {
   return fmt::format("{:.{}f}", images_per_second, images_per_second < 1e5 ? 2 : 0);
 }
 
-TextRow table_row(const PublishedResult& row, References& sources) {
+// `sources`: those of earlier rows, each once; a row names its own by number.
+TextRow table_row(const PublishedResult& row, std::vector<std::string>& sources) {
   const Configuration& c = row.configuration;
+  const std::string source = source_text(row);
+  const auto place = std::ranges::find(sources, source) - sources.begin();
+  if (place == std::ssize(sources)) sources.push_back(source);
   return {framework_family(row.framework), c.model + (c.head == "none" ? "" : " " + c.head),
           // Of synthetic faces also their number of classes, which a data set's name implies.
           c.data == "synthetic" && c.classes > 0 ? c.data + " " + count_text(c.classes) : c.data,
           row.precision, c.batch_per_device > 0 ? std::to_string(c.batch_per_device) : "-", c.case_name(),
           throughput_text(row.images_per_second), row.speedup ? fmt::format("{:.2f}", *row.speedup) : "-",
-          fmt::format("[{}]", sources.number_of(source_text(row)))};
+          fmt::format("[{}]", place + 1)};
 }
 
 // "H200 (Hopper)"
@@ -158,7 +148,7 @@ std::string framework_family(const std::string& framework) {
 }
 
 std::string published_table(std::span<const PublishedResult> results) {
-  References sources;
+  std::vector<std::string> sources;
   const TextRow head{"framework", "model", "data", "prec", "batch", "case", "images/s", "speedup", "source"};
   std::vector<TextRow> rows{head};
   const auto groups = by_gpu(results);
@@ -173,9 +163,9 @@ std::string published_table(std::span<const PublishedResult> results) {
     for (std::size_t i = 0; i < members.size(); ++i) text += padded_row(*row++, widths, kAlignment);
   }
   text += "\n";
-  for (std::size_t i = 0; i < sources.texts().size(); ++i) {
+  for (std::size_t i = 0; i < sources.size(); ++i) {
     const std::string mark = fmt::format("[{}] ", i + 1);
-    text += hanging_lines(sources.texts()[i], std::string(mark.size(), ' '), mark);
+    text += hanging_lines(sources[i], std::string(mark.size(), ' '), mark);
   }
   return text;
 }
