@@ -11,7 +11,7 @@ namespace {
 // the mask; for each norm 2 more of its input, and 4 bytes for each sum of a channel over 128 pixels. Bound
 // by memory up to 128 outputs; above, the factors, which each block reads from the L2 cache, take as long.
 template <typename T, End kEnd, typename Tile, int kSums>
-__global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape shape, EndTensors tensors) {
+__global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape shape, EndTensors<T> tensors) {
   constexpr int kChannels = Tile::kChannels, kRowChunks = Tile::kRowChunks,
                 kStages = block_end_stages(kChannels);
   constexpr int kLeftChunks = kFactorChunks * kBlockEndRows;
@@ -38,22 +38,21 @@ __global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape s
   const int steps = second_steps + shape.outputs / kBlockEndStep;
   // The factors of each step, then what is added, then the norm's input: a stage each.
   const auto hold = [&](int item, uint4* into) {
-    const auto hold_tile = [&](const std::byte* from) {
-      hold_rows<kRowChunks, kBlockEndRows>(as<T>(from) + first(), shape.channels, rows, into);
+    const auto hold_tile = [&](const T* from) {
+      hold_rows<kRowChunks, kBlockEndRows>(from + first(), shape.channels, rows, into);
     };
-    const auto hold_factors = [&](const std::byte* left, const std::byte* weight, int outputs, int output) {
-      hold_rows<kFactorChunks, kBlockEndRows>(as<T>(left) + first_pixel * outputs + output, outputs, rows,
-                                              into);
-      hold_rows<kRowChunks, kBlockEndStep>(as<T>(weight) + output * shape.channels + first_channel,
-                                           shape.channels, kBlockEndStep, into + kLeftChunks);
+    const auto hold_factors = [&](const T* left, const T* weight, int outputs, int output) {
+      hold_rows<kFactorChunks, kBlockEndRows>(left + first_pixel * outputs + output, outputs, rows, into);
+      hold_rows<kRowChunks, kBlockEndStep>(weight + output * shape.channels + first_channel, shape.channels,
+                                           kBlockEndStep, into + kLeftChunks);
     };
     if (item < second_steps)
       hold_factors(tensors.second_left, tensors.second_weight, shape.second_outputs, item * kBlockEndStep);
     else if (item < steps)
       hold_factors(tensors.left, tensors.weight, shape.outputs, (item - second_steps) * kBlockEndStep);
     else if (kEnd == End::gradient && kSums < 3 && item == steps && shape.added_grid.shift > 0)
-      hold_grid<kRowChunks, kBlockEndRows>(as<T>(tensors.added) + first_channel, shape.added_grid,
-                                           first_pixel, shape.channels, rows, into);
+      hold_grid<kRowChunks, kBlockEndRows>(tensors.added + first_channel, shape.added_grid, first_pixel,
+                                           shape.channels, rows, into);
     else if (item < steps + kAdds + (kSums > 1))
       hold_tile(kAdds && item == steps ? tensors.added : tensors.norm_in);
   };
@@ -88,17 +87,17 @@ __global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape s
   }
   OwnPixels<T, Tile> own_shortcut_in;
   if constexpr (kSums > 2)
-    load_own<T, Tile>(as<T>(tensors.shortcut_in) + first(), shape.channels, rows, own_shortcut_in);
+    load_own<T, Tile>(tensors.shortcut_in + first(), shape.channels, rows, own_shortcut_in);
   gpu::wait_for_copy_groups<0>();
   __syncthreads();
   uint4* const held = stage(kAdds ? turn : turn_after(turn, 1));
   put_sums<T, kEnd, Tile>(sums, tensors.added_scale_shift ? line + kChannels : nullptr, held);
   __syncwarp();
-  if constexpr (kSums > 1) tensors.mean += first_channel;
-  if constexpr (kSums > 2) tensors.shortcut_mean += first_channel;
+  if constexpr (kSums > 1) tensors.means.norm += first_channel;
+  if constexpr (kSums > 2) tensors.means.shortcut += first_channel;
   if constexpr (kEnd == End::through && kSums > 0) tensors.scale_shift += first_channel;
   if constexpr (leaves_mask(kEnd)) tensors.made_mask += first() / 8;
-  tensors.out += first() * static_cast<std::int64_t>(sizeof(T));
+  tensors.out += first();
   auto* const left_sums = reinterpret_cast<float*>(stage(turn_after(turn, kStages - 1)));
   store_masked<T, kEnd, Tile, kSums>(tensors, held, reinterpret_cast<const unsigned char*>(bits),
                                      shape.channels, rows, stage(turn_after(turn, kAdds)), own_shortcut_in,
@@ -111,11 +110,29 @@ __global__ void __launch_bounds__(kBlockEndThreads, 2) block_end(BlockEndShape s
   }
 }
 
+template <typename T>
+EndTensors<T> tensors_of(const EndAddresses& at, const NormBackward& norm, const NormBackward& shortcut) {
+  return {.left = as<T>(at.left),
+          .weight = as<T>(at.weight),
+          .second_left = as<T>(at.second_left),
+          .second_weight = as<T>(at.second_weight),
+          .added = as<T>(at.added),
+          .scale_shift = at.scale_shift,
+          .added_scale_shift = at.added_scale_shift,
+          .shift = at.shift,
+          .mask = at.mask,
+          .made_mask = at.made_mask,
+          .out = as<T>(at.out),
+          .norm_in = as<T>(at.norm_in),
+          .shortcut_in = as<T>(at.shortcut_in),
+          .means = {norm.mean, shortcut.mean},
+          .partials = at.partials};
+}
+
 template <typename T, End kEnd, typename Tile, int kSums>
-void launch_end(const BlockEndShape& shape, EndTensors tensors, const NormBackward& norm,
+void launch_end(const BlockEndShape& shape, const EndAddresses& at, const NormBackward& norm,
                 const NormBackward& shortcut, cudaStream_t stream) {
-  tensors.mean = norm.mean;
-  tensors.shortcut_mean = shortcut.mean;
+  const EndTensors<T> tensors = tensors_of<T>(at, norm, shortcut);
   const std::int64_t tiles = block_end_rows(shape) * (shape.channels / Tile::kChannels);
   gpu::launch(block_end<T, kEnd, Tile, kSums>, dim3(blocks_for(tiles, 1)), dim3(kBlockEndThreads),
               static_cast<std::size_t>(block_end_shared_bytes(Tile::kChannels)), stream, shape, tensors);
@@ -129,7 +146,7 @@ using NarrowTile = EndTile<kBlockEndChannels / 2>;
 
 }  // namespace
 
-void launch_block_end(DType dtype, const BlockEndShape& shape, const EndTensors& tensors,
+void launch_block_end(DType dtype, const BlockEndShape& shape, const EndAddresses& tensors,
                       const NormBackward& norm, const NormBackward& shortcut, cudaStream_t stream) {
   with_half_type_of(dtype, [&]<typename T>(T) {
     const auto launch = tensors.shortcut_in ? launch_end<T, End::gradient, WideTile, 3>
@@ -140,7 +157,7 @@ void launch_block_end(DType dtype, const BlockEndShape& shape, const EndTensors&
   });
 }
 
-void launch_block_end_forward(DType dtype, const BlockEndShape& shape, const EndTensors& tensors,
+void launch_block_end_forward(DType dtype, const BlockEndShape& shape, const EndAddresses& tensors,
                               cudaStream_t stream) {
   with_half_type_of(dtype, [&]<typename T>(T) {
     const auto launch =
@@ -149,7 +166,7 @@ void launch_block_end_forward(DType dtype, const BlockEndShape& shape, const End
   });
 }
 
-void launch_block_end_through(DType dtype, const BlockEndShape& shape, const EndTensors& tensors,
+void launch_block_end_through(DType dtype, const BlockEndShape& shape, const EndAddresses& tensors,
                               const NormBackward& norm, cudaStream_t stream) {
   with_half_type_of(dtype, [&]<typename T>(T) {
     const bool is_wide = shape.channels % kBlockEndChannels == 0;

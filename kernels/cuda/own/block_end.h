@@ -19,44 +19,50 @@
 
 namespace plumb::cuda {
 
+struct NormMeans {
+  const float *norm, *shortcut;  // [channels]
+};
+
 // What block ends read and write, [pixels, channels] row by row where nothing else is said; null where a
-// launch has none.
+// launch has none. T is std::byte, and in kernels the elements' type.
+template <typename T>
 struct EndTensors {
-  const std::byte *left = nullptr, *weight = nullptr;  // [pixels, outputs], [outputs, channels]
-  // [pixels, second_outputs], [second_outputs, channels]
-  const std::byte *second_left = nullptr, *second_weight = nullptr;
-  const std::byte* added = nullptr;  // the other gradient, or the shortcut
-  // [2, channels]; forward, joined: of the block's last norm, through: of the one in front
-  const float* scale_shift = nullptr;
-  // [2, channels]; forward: or null; joined: of the shortcut's norm
-  const float* added_scale_shift = nullptr;
+  const T *left = nullptr, *weight = nullptr;  // [pixels, outputs], [outputs, channels]
+  const T *second_left = nullptr,
+          *second_weight = nullptr;  // [pixels, second_outputs], [second_outputs, channels]
+  const T* added = nullptr;          // the other gradient, or the shortcut
+  const float* scale_shift =
+      nullptr;  // [2, channels]; forward, joined: of the block's last norm, through: of the one in front
+  const float* added_scale_shift =
+      nullptr;                        // forward: [2, channels], or null; joined: of the shortcut's norm
   const float* shift = nullptr;       // through: [channels + 1], the last one multiplies the second product
   const std::byte* mask = nullptr;    // gradient: bit i % 8 of byte i / 8 is element i's
   std::uint8_t* made_mask = nullptr;  // forward, joined: as NormApply has it
-  std::byte* out = nullptr;
-  const std::byte *norm_in = nullptr, *shortcut_in = nullptr;
-  float* partials = nullptr;                              // block_end_workspace()
-  const float *mean = nullptr, *shortcut_mean = nullptr;  // [channels], which a launch takes from its norms
+  T* out = nullptr;
+  const T *norm_in = nullptr, *shortcut_in = nullptr;
+  NormMeans means{};          // of the norms that a launch is given
+  float* partials = nullptr;  // block_end_workspace()
 };
+using EndAddresses = EndTensors<std::byte>;
 
 // Gradient: out = left weight + added where the mask's bit is 1, else 0. With norm_in, the input of a norm
 // whose output's gradient this is, also what launch_norm_backward_sums makes of it for this norm, and with
 // shortcut_in for its shortcut's; without, norm.d_bias alone may be given: the sum of out over each channel.
 // Enqueued on the stream, as are the others.
-void launch_block_end(DType dtype, const BlockEndShape& shape, const EndTensors& tensors,
+void launch_block_end(DType dtype, const BlockEndShape& shape, const EndAddresses& tensors,
                       const NormBackward& norm, const NormBackward& shortcut, cudaStream_t stream);
 
 // Forward: the output of a block's end without the convolution's output
 // (kernels/program/instructions/block_end.h): out = relu(left weight + shift + added); joined, without
 // `added`: of both products and shifts.
-void launch_block_end_forward(DType dtype, const BlockEndShape& shape, const EndTensors& tensors,
+void launch_block_end_forward(DType dtype, const BlockEndShape& shape, const EndAddresses& tensors,
                               cudaStream_t stream);
 
 // Computes the gradient in front of a block's last convolution, behind the ReLU there.
 // out = left weight + second_left second_weight shift[channels] + shift; with norm_in where scale_shift[0] *
 // norm_in + scale_shift[1] > 0, else 0, and what launch_norm_backward_sums makes of it. Channels, as many as
 // second_outputs, are a multiple of 64.
-void launch_block_end_through(DType dtype, const BlockEndShape& shape, const EndTensors& tensors,
+void launch_block_end_through(DType dtype, const BlockEndShape& shape, const EndAddresses& tensors,
                               const NormBackward& norm, cudaStream_t stream);
 
 // Below: coefficients of a norm whose input is a product that is never stored

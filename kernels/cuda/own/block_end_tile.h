@@ -144,8 +144,8 @@ __device__ int channel_in_tile(int chunk) {
 inline constexpr int kPowerAt = 2 * kBlockEndChannels;
 static_assert((kPowerAt + 1) * sizeof(float) <= kBlockEndRows * sizeof(uint4));
 
-template <End kEnd, typename Tile>
-__device__ void hold_line(const EndTensors& tensors, int channels, int first_channel, float* line) {
+template <End kEnd, typename Tile, typename T>
+__device__ void hold_line(const EndTensors<T>& tensors, int channels, int first_channel, float* line) {
   constexpr int kChannels = Tile::kChannels;
   const int thread = static_cast<int>(threadIdx.x), channel = first_channel + thread;
   if (kEnd == End::through && thread == 0) line[kPowerAt] = tensors.shift[channels];
@@ -240,12 +240,19 @@ __device__ void load_own(const T* from, int stride, int rows, OwnPixels<T, Tile>
     pixels[i] = own.row + i * Tile::kStoredRows < rows ? load_packed<8>(from) : Packed<T, 8>{};
 }
 
-// A bit for each of 8 values that the ReLU lets pass.
-template <typename ValueOf>
-__device__ unsigned passing(const ValueOf& value_of) {
+// A bit for each of 8 elements that the ReLU lets pass: of `in`, or of scale * in + shift.
+template <typename T>
+__device__ unsigned passing(const Packed<T, 8>& in) {
   unsigned bits = 0;
 #pragma unroll
-  for (int c = 0; c < 8; ++c) bits |= static_cast<unsigned>(!(value_of(c) <= 0)) << c;
+  for (int c = 0; c < 8; ++c) bits |= static_cast<unsigned>(!(in.at(c) <= 0)) << c;
+  return bits;
+}
+template <typename T>
+__device__ unsigned passing(const Packed<T, 8>& in, const float (&scale)[8], const float (&shift)[8]) {
+  unsigned bits = 0;
+#pragma unroll
+  for (int c = 0; c < 8; ++c) bits |= static_cast<unsigned>(!(scale[c] * in.at(c) + shift[c] <= 0)) << c;
   return bits;
 }
 
@@ -253,13 +260,13 @@ __device__ unsigned passing(const ValueOf& value_of) {
 // channels 64. Leaves what the thread sums in `sums`, [kSummingThreads, kSums, kChannels]: the gradient, then
 // its products with the norms' inputs. `tensors` begin at the tile.
 template <typename T, End kEnd, typename Tile, int kSums>
-__device__ void store_masked(const EndTensors& tensors, const uint4* held, const unsigned char* bits,
+__device__ void store_masked(const EndTensors<T>& tensors, const uint4* held, const unsigned char* bits,
                              int stride, int rows, const uint4* norm_in,
                              const OwnPixels<T, Tile>& shortcut_in, float* sums) {
   const OwnPart<Tile> own;
   float center[8] = {}, shortcut_center[8] = {}, scale[8] = {}, shift[8] = {}, own_sums[kSums + 1][8] = {};
-  if constexpr (kSums > 1) load<8>(tensors.mean + own.chunk * 8, center);
-  if constexpr (kSums > 2) load<8>(tensors.shortcut_mean + own.chunk * 8, shortcut_center);
+  if constexpr (kSums > 1) load<8>(tensors.means.norm + own.chunk * 8, center);
+  if constexpr (kSums > 2) load<8>(tensors.means.shortcut + own.chunk * 8, shortcut_center);
   if constexpr (kEnd == End::through && kSums > 0) {
     load<8>(tensors.scale_shift + own.chunk * 8, scale);
     load<8>(tensors.scale_shift + stride + own.chunk * 8, shift);
@@ -269,19 +276,16 @@ __device__ void store_masked(const EndTensors& tensors, const uint4* held, const
     const int down = i * Tile::kStoredRows;
     const uint4 values = held[own.held_at(down)];
     unsigned mask = 0xff;
-    if constexpr (kEnd == End::gradient) {
+    if constexpr (kEnd == End::gradient)
       mask = bits[(own.row + down) * Tile::kRowChunks + own.chunk];
-    } else if constexpr (leaves_mask(kEnd)) {
-      const auto out = load_packed<8>(reinterpret_cast<const T*>(&values));
-      mask = passing([&](int c) { return out.at(c); });
-    } else if constexpr (kSums > 0) {
-      const auto in = load_packed<8>(reinterpret_cast<const T*>(norm_in + own.held_at(down)));
-      mask = passing([&](int c) { return scale[c] * in.at(c) + shift[c]; });
-    }
+    else if constexpr (leaves_mask(kEnd))
+      mask = passing(load_packed<8>(reinterpret_cast<const T*>(&values)));
+    else if constexpr (kSums > 0)
+      mask = passing(load_packed<8>(reinterpret_cast<const T*>(norm_in + own.held_at(down))), scale, shift);
     if (own.row + down >= rows) continue;
     const uint4 masked = make_uint4(values.x & mask_of_pair(mask), values.y & mask_of_pair(mask >> 2),
                                     values.z & mask_of_pair(mask >> 4), values.w & mask_of_pair(mask >> 6));
-    *reinterpret_cast<uint4*>(as<T>(tensors.out) + own.at(stride, down)) = masked;
+    *reinterpret_cast<uint4*>(tensors.out + own.at(stride, down)) = masked;
     if constexpr (leaves_mask(kEnd))
       tensors.made_mask[own.at(stride, down) / 8] = static_cast<unsigned char>(mask);
     if constexpr (kSums > 0) {
