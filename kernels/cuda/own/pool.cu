@@ -32,11 +32,10 @@ struct Place {
   }
 };
 
-// Order of a pool's tensor.
+// Order of a max pool's tensor.
 template <typename Of>
 struct Images {
   std::int64_t h, w, c;
-  __device__ std::int64_t to_right() const { return kHasPlanes<Of> ? 1 : c; }
   __device__ std::int64_t at(std::int64_t n, std::int64_t y, std::int64_t x, std::int64_t channel) const {
     if constexpr (kHasPlanes<Of>) return ((n * c + channel) * h + y) * w + x;
     return ((n * h + y) * w + x) * c + channel;
@@ -213,6 +212,16 @@ __global__ void max_pool_backward(WindowShape shape, const Element<Of>* d_out,
   store<kCount>(d_in + input.at(blockIdx.z, at.y, at.x, at.channel), sum);
 }
 
+// The pixels of a thread's channels in image n of an average pool.
+struct Pixels {
+  std::int64_t first, stride;
+};
+template <typename Of>
+__device__ Pixels pixels_of(std::int64_t n, std::int64_t group, std::int64_t pixels, std::int64_t groups) {
+  if constexpr (kHasPlanes<Of>) return {(n * groups + group) * pixels, 1};
+  return {(n * pixels * groups + group) * kGroup<Of>, groups * kGroup<Of>};
+}
+
 // Block (i, n) averages 128 groups of channels of image n; a thread goes down its pixels in order. Reads each
 // element once, writes 1 / pixels of that: 2 bytes per element in half precision. Bound by memory. In NCHW
 // adjacent threads read 4 bytes of different sectors, the rest of which they take from the caches.
@@ -222,12 +231,12 @@ __global__ void average_forward(const Element<Of>* in, Element<Of>* out, std::in
   constexpr int kCount = kGroup<Of>;
   const std::int64_t group = std::int64_t{blockIdx.x} * kPoolThreads + threadIdx.x;
   if (group >= groups) return;
-  const Images<Of> images{1, pixels, groups * kCount};
-  in += images.at(blockIdx.y, 0, 0, group * kCount);
+  const Pixels from = pixels_of<Of>(blockIdx.y, group, pixels, groups);
+  in += from.first;
   float sum[kCount] = {};
   for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
     float values[kCount];
-    load<kCount>(in + pixel * images.to_right(), values);
+    load<kCount>(in + pixel * from.stride, values);
 #pragma unroll
     for (int i = 0; i < kCount; ++i) sum[i] += values[i];
   }
@@ -250,10 +259,9 @@ __global__ void average_backward(const Element<Of>* d_out, Element<Of>* d_in, st
   const float share = 1.0F / static_cast<float>(pixels);
 #pragma unroll
   for (int i = 0; i < kCount; ++i) values[i] *= share;
-  const Images<Of> images{1, pixels, groups * kCount};
-  d_in += images.at(blockIdx.y, 0, 0, group * kCount);
-  for (std::int64_t pixel = 0; pixel < pixels; ++pixel)
-    store<kCount>(d_in + pixel * images.to_right(), values);
+  const Pixels to = pixels_of<Of>(blockIdx.y, group, pixels, groups);
+  d_in += to.first;
+  for (std::int64_t pixel = 0; pixel < pixels; ++pixel) store<kCount>(d_in + pixel * to.stride, values);
 }
 
 const dim3 kMaxPoolBlock(kPoolColumns, kPoolRows);
