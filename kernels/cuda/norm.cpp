@@ -72,22 +72,22 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormApply&
                              tf32 = context.is_tf32(context.dtype(norm.in)),
                              slope_per_channel = has_slope_per_channel(context, norm.slope)](
                                 const Arena& arena, cudaStream_t stream) {
-    NormApply pass{.in = arena.data(norm.in),
-                   .scale_shift = arena.as<float>(norm.line()),
-                   .out = arena.data(norm.out),
-                   .residual = arena.optional(norm.residual),
-                   .residual_scale_shift = arena.optional<float>(norm.residual_scale_shift),
-                   .mask = arena.optional<std::uint8_t>(norm.relu_mask),
-                   .relu = op.activation == Activation::relu,
-                   .slope = {arena.optional<float>(norm.slope), slope_per_channel},
-                   .out_sums = arena.optional<float>(norm.out_sums),
-                   .scratch = {arena.workspace<float>(), arena.optional<unsigned>(norm.counters)},
-                   .tf32 = tf32};
-    if (norm.finalize) {
-      pass.in_sums = arena.as<float>(norm.finalize->sums);
-      pass.statistics = statistics_of(norm.finalize->moments, DType::f32, op, arena);
-    }
-    launch_norm_apply(partition, dtype, pass, stream);
+    const NormApply pass{.in = arena.data(norm.in),
+                         .scale_shift = arena.as<float>(norm.line()),
+                         .out = arena.data(norm.out),
+                         .residual = arena.optional(norm.residual),
+                         .residual_scale_shift = arena.optional<float>(norm.residual_scale_shift),
+                         .mask = arena.optional<std::uint8_t>(norm.relu_mask),
+                         .relu = op.activation == Activation::relu,
+                         .slope = {arena.optional<float>(norm.slope), slope_per_channel},
+                         .out_sums = arena.optional<float>(norm.out_sums),
+                         .scratch = {arena.workspace<float>(), arena.optional<unsigned>(norm.counters)},
+                         .tf32 = tf32};
+    NormInputSums from;
+    if (norm.finalize)
+      from = {arena.as<float>(norm.finalize->sums),
+              statistics_of(norm.finalize->moments, DType::f32, op, arena)};
+    launch_norm_apply(partition, dtype, pass, stream, from);
   });
 }
 
@@ -154,15 +154,18 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormPoolBa
       context, [=, dtype = context.dtype(norm.in), scale_shift_dtype = context.dtype(norm.scale_shift)](
                    const Arena& arena, cudaStream_t stream) {
         const NormBackward backward = backward_of(norm, arena, of_workspace(arena, partition, 0));
-        NormGradient gradient{.in = arena.data(norm.winners),
-                              .d_out = arena.data(norm.d_out),
-                              .second_d_out = arena.optional(norm.second_d_out),
-                              .scale_shift = arena.data(norm.scale_shift),
-                              .scale_shift_dtype = scale_shift_dtype};
-        launch_norm_backward_sums(partition, dtype, gradient, nullptr,
+        const NormGradient of_winners{.in = arena.data(norm.winners),
+                                      .d_out = arena.data(norm.d_out),
+                                      .second_d_out = arena.optional(norm.second_d_out),
+                                      .scale_shift = arena.data(norm.scale_shift),
+                                      .scale_shift_dtype = scale_shift_dtype};
+        launch_norm_backward_sums(partition, dtype, of_winners, nullptr,
                                   scratch_of(arena, partition, {}, norm.counters), backward, {}, stream);
-        gradient.in = arena.data(norm.in);
-        launch_norm_pool_backward_apply(shape, dtype, gradient, arena.as<std::uint8_t>(norm.argmax),
+        launch_norm_pool_backward_apply(shape, dtype,
+                                        {.in = arena.data(norm.in),
+                                         .d_out = of_winners.d_out,
+                                         .second_d_out = of_winners.second_d_out,
+                                         .argmax = arena.as<std::uint8_t>(norm.argmax)},
                                         backward.coefficients, arena.data(norm.d_in), stream);
       });
 }

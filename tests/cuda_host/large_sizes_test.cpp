@@ -166,7 +166,8 @@ TEST_F(LargeSizes, NormsBehindAMaxPoolReachTheLastPixel) {
   in.set_from_end(0, 5);
   d_out.set_from_end(0, 3);
   for (const int row : {0, 1, 2}) coefficients.set((row + 1) * kChannels - 1, row == 2 ? 0.5F : 2);
-  launch_norm_pool_backward_apply(shape, DType::f16, {.in = in.data(), .d_out = d_out.data()}, winners,
+  launch_norm_pool_backward_apply(shape, DType::f16,
+                                  {.in = in.data(), .d_out = d_out.data(), .argmax = winners},
                                   coefficients.floats(), d_in.data(), nullptr);
   EXPECT_EQ(d_in.from_end(0), 16.5F);  // 2 * 3 + 2 * 5 + 0.5
   EXPECT_EQ(d_in.from_end(kChannels), 0.5F) << "the pixel before";

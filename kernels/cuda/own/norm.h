@@ -62,13 +62,16 @@ struct NormApply {
   float* out_sums = nullptr;  // or null; [channels], of out as stored; excludes a residual and a slope
   NormScratch scratch;        // with out_sums
   bool tf32 = false;          // with out_sums: out is rounded for tensor cores (as_factor())
-  // Of `in`, from a convolution's epilogue, or null. With these, for half types only, the pass also does
-  // launch_norm_finalize's work and applies the line that this makes.
-  const float* in_sums = nullptr;
-  NormStatistics statistics;  // with in_sums; its scale_shift is f32
 };
+// Of NormApply's input, from a convolution's epilogue, and what they become.
+struct NormInputSums {
+  const float* sums = nullptr;  // or null
+  NormStatistics statistics;    // its scale_shift is f32
+};
+// With input sums, for half types only, it also does launch_norm_finalize's work and applies the line that
+// this makes.
 void launch_norm_apply(const NormPartition& partition, DType dtype, const NormApply& pass,
-                       cudaStream_t stream);
+                       cudaStream_t stream, const NormInputSums& from = {});
 
 // The sums of a grid of pixels of `in`, [channels], and the grid's pixels themselves. In NHWC; the partition
 // is the grid's.
@@ -143,14 +146,18 @@ void launch_norm_backward_apply(const NormPartition& partition, DType dtype, con
                                 const float* coefficients, const NormInputGradient& d_in,
                                 cudaStream_t stream);
 
-// d_in = coefficients[0] * gradient + coefficients[1] * in + coefficients[2], where a max pool reads the
-// norm's output through a ReLU (NHWC, goes_back_through() in norm_partition.h). `shape` is that of `in`. The
-// gradient is per pixel the sum of d_out (+ second_d_out), of the pool's output, over the windows that it
-// won; argmax is that of launch_max_pool_forward with winners. The coefficients come from
-// launch_norm_backward_sums over partition_pooled(shape), with winners for `in`: pixels that won no window
-// add nothing to the sums.
-void launch_norm_pool_backward_apply(const Shape& shape, DType dtype, const NormGradient& gradient,
-                                     const std::uint8_t* argmax, const float* coefficients, std::byte* d_in,
-                                     cudaStream_t stream);
+// Gradient of a norm's output before its ReLU, where a max pool reads that (NHWC, goes_back_through() in
+// norm_partition.h): per pixel the sum of d_out (+ second_d_out) over the windows that it won.
+struct NormPooledGradient {
+  const std::byte* in = nullptr;
+  const std::byte* d_out = nullptr;         // of the pool's output
+  const std::byte* second_d_out = nullptr;  // or null; likewise
+  const std::uint8_t* argmax = nullptr;     // from launch_max_pool_forward with winners
+};
+// d_in = coefficients[0] * gradient + coefficients[1] * in + coefficients[2]. `shape` is that of `in`. The
+// coefficients come from launch_norm_backward_sums over partition_pooled(shape), with winners for `in`:
+// pixels that won no window add nothing to the sums.
+void launch_norm_pool_backward_apply(const Shape& shape, DType dtype, const NormPooledGradient& gradient,
+                                     const float* coefficients, std::byte* d_in, cudaStream_t stream);
 
 }  // namespace plumb::cuda

@@ -121,7 +121,7 @@ __device__ void load_line(const NormApply& pass, int channels, int channel, bool
 // Does norm_finalize's work for a block's channels, each by one thread. Every block keeps scale and shift in
 // shared memory; those of the first steps store them, with the statistics.
 template <int kChannels>
-__device__ void finalize(const NormApply& pass, const NormPartition& partition, int channel,
+__device__ void finalize(const NormInputSums& from, const NormPartition& partition, int channel,
                          OutputLine<kChannels>& line) {
   const int lane = static_cast<int>(threadIdx.x) * kChannels,
             width = static_cast<int>(blockDim.x) * kChannels;
@@ -130,10 +130,10 @@ __device__ void finalize(const NormApply& pass, const NormPartition& partition, 
   float* const lines = gpu::dynamic_shared<float>();
   if (thread < width && own < channels) {
     const std::int64_t pixels = partition.elements_per_channel;
-    const auto [mean, variance] = moments_of(pass.in_sums, pixels, channels, own);
-    const NormLine made = line_of(pass.statistics, own, mean, variance);
+    const auto [mean, variance] = moments_of(from.sums, pixels, channels, own);
+    const NormLine made = line_of(from.statistics, own, mean, variance);
     lines[thread] = made.scale, lines[width + thread] = made.shift;
-    if (blockIdx.y == 0 && blockIdx.z == 0) settle(pass.statistics, own, channels, mean, variance, pixels);
+    if (blockIdx.y == 0 && blockIdx.z == 0) settle(from.statistics, own, channels, mean, variance, pixels);
   }
   __syncthreads();
   load(lines + lane, line.scale);
@@ -147,15 +147,15 @@ __device__ void finalize(const NormApply& pass, const NormPartition& partition, 
 // Bound by memory.
 template <typename Of, bool kPrelu, bool kSums>
 __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce)
-    norm_apply(NormApply pass, NormPartition partition) {
+    norm_apply(NormApply pass, NormPartition partition, NormInputSums from) {
   using T = Element<Of>;
   const Place place = reversed_place_of<Of, kSums>(partition);
   OutputLine<kGroupChannels<Of>> line{};
   OutputSums<Of> own;
   bool has_line = false;
   if constexpr (sizeof(T) == sizeof(__half)) {
-    has_line = pass.in_sums != nullptr;
-    if (has_line) finalize(pass, partition, place.channel, line);
+    has_line = from.sums != nullptr;
+    if (has_line) finalize(from, partition, place.channel, line);
   }
   if (!kSums && place.steps == 0) return;
   if (!kSums || place.steps > 0) load_line<kPrelu>(pass, partition.channels, place.channel, has_line, line);
@@ -248,17 +248,17 @@ void launch_norm_finalize(std::int64_t pixels, int channels, const float* sums, 
 }
 
 void launch_norm_apply(const NormPartition& partition, DType dtype, const NormApply& pass,
-                       cudaStream_t stream) {
+                       cudaStream_t stream, const NormInputSums& from) {
   with_access(partition, dtype, [&]<typename Of>(Of) {
     const dim3 block = pass_block(partition);
     const auto kernel = pass.out_sums     ? norm_apply<Of, false, true>
                         : pass.slope.data ? norm_apply<Of, true, false>
                                           : norm_apply<Of, false, false>;
     const std::size_t line_bytes =
-        pass.in_sums ? 2 * sizeof(float) * block.x * kGroupChannels<Of> : std::size_t{0};
+        from.sums ? 2 * sizeof(float) * block.x * kGroupChannels<Of> : std::size_t{0};
     gpu::launch(kernel, pass_grid(partition), block,
                 std::max(line_bytes, pass.out_sums ? merge_bytes<OutputSums<Of>>(block) : 0), stream, pass,
-                partition);
+                partition, from);
   });
 }
 

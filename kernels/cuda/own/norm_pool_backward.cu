@@ -15,10 +15,10 @@ struct Window {
   Packed<T, kPack<T>> d_out, second_d_out;
   Packed<std::uint8_t, kPack<T>> argmax;
 
-  __device__ void load(const NormGradient& from, const std::uint8_t* places, std::int64_t at) {
+  __device__ void load(const NormPooledGradient& from, std::int64_t at) {
     d_out = load_packed<kPack<T>>(as<T>(from.d_out) + at);
     if constexpr (kTwo) second_d_out = load_packed<kPack<T>>(as<T>(from.second_d_out) + at);
-    argmax = load_packed<kPack<T>>(places + at);
+    argmax = load_packed<kPack<T>>(from.argmax + at);
   }
   // Adds the gradient of the pixel at `place`. A byte is compared where it lies.
   __device__ void send(unsigned place, float (&gradient)[kPack<T>]) const {
@@ -60,8 +60,8 @@ struct Quad {
 // twice that in f32, but for argmax. Bound by memory.
 template <typename T, bool kTwo>
 __global__ void __launch_bounds__(kNormThreads, 2)
-    norm_pool_backward_apply(NormGradient from, const std::uint8_t* argmax, Shape shape,
-                             const float* coefficients, T* d_in, NormPartition partition) {
+    norm_pool_backward_apply(NormPooledGradient from, Shape shape, const float* coefficients, T* d_in,
+                             NormPartition partition) {
   constexpr int kAtOnce = kPack<T>;
   const Place place = reversed_place_of<T>(partition);
   if (place.steps == 0) return;
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(kNormThreads, 2)
         const std::int64_t pixel = quad.pixel + first + (y == 0 ? 0 : quad.to_pixel_below);
 #pragma unroll
         for (int x = 0; x < 2; ++x) {
-          windows[y][x].load(from, argmax, window + (x == 0 ? 0 : quad.to_window_right));
+          windows[y][x].load(from, window + (x == 0 ? 0 : quad.to_window_right));
           in[x] = load_packed<kAtOnce>(as<T>(from.in) + pixel + (x == 0 ? 0 : quad.to_pixel_right));
         }
 #pragma unroll
@@ -108,17 +108,16 @@ __global__ void __launch_bounds__(kNormThreads, 2)
 
 }  // namespace
 
-void launch_norm_pool_backward_apply(const Shape& shape, DType dtype, const NormGradient& gradient,
-                                     const std::uint8_t* argmax, const float* coefficients, std::byte* d_in,
-                                     cudaStream_t stream) {
+void launch_norm_pool_backward_apply(const Shape& shape, DType dtype, const NormPooledGradient& gradient,
+                                     const float* coefficients, std::byte* d_in, cudaStream_t stream) {
   const NormPartition partition = partition_pooled(shape);
   if (partition.steps > std::numeric_limits<int>::max())
     throw std::logic_error("a norm behind a max pool has at most 2^31 - 1 windows");
   with_type_of(dtype, [&]<typename T>(T) {
     const auto kernel =
         gradient.second_d_out ? norm_pool_backward_apply<T, true> : norm_pool_backward_apply<T, false>;
-    gpu::launch(kernel, pass_grid(partition), pass_block(partition), 0, stream, gradient, argmax, shape,
-                coefficients, as<T>(d_in), partition);
+    gpu::launch(kernel, pass_grid(partition), pass_block(partition), 0, stream, gradient, shape, coefficients,
+                as<T>(d_in), partition);
   });
 }
 
