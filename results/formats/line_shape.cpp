@@ -44,8 +44,9 @@ std::string without_commas(std::string_view text, std::size_t& length) {
 
 // The text that a shape begins with, up to a mark.
 std::string_view first_text(std::string_view shape) {
-  constexpr std::string_view kMarks = " ~*^$|{";
-  const auto is_mark = [&](char c) { return kMarks.find(c) != std::string_view::npos; };
+  const auto is_mark = [](char c) {  // a search in " ~*^$|{" takes several times as long
+    return c == ' ' || c == '~' || c == '*' || c == '^' || c == '$' || c == '|' || c == '{';
+  };
   return {shape.begin(), std::ranges::find_if(shape, is_mark)};
 }
 
