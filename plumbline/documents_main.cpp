@@ -20,7 +20,7 @@
 #include "results/record/links.h"
 #include "results/record/schema.h"
 #include "results/report/history.h"
-#include "results/simulation/prediction_text.h"
+#include "results/simulation/scaling_verdicts.h"
 
 namespace plumb {
 extern const std::string_view kDlperfSweep;  // launch/sweeps/dlperf_resnet50.toml

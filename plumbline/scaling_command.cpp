@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "plumbline/command.h"
-#include "results/simulation/prediction_text.h"
+#include "results/simulation/scaling_verdicts.h"
 
 namespace plumb {
 namespace {
@@ -72,11 +72,6 @@ WhatIf what_if_of(const ScalingArguments& arguments) {
   return what_if;
 }
 
-std::vector<Layout> wanted_cases(const ScalingArguments& arguments, const ScalingBasis& basis,
-                                 const Links& links) {
-  return cases_up_to(arguments.to.value_or(most_devices(basis, links)), devices_per_host(links));
-}
-
 // Of --links, of a links.json in a RUN, or as the runs probed them; with what they are called.
 std::pair<Links, std::string> links_of(const ScalingArguments& arguments, const ScalingBasis& basis) {
   if (const std::string file =
@@ -92,17 +87,15 @@ std::pair<Links, std::string> links_of(const ScalingArguments& arguments, const 
 int scaling_command(const ScalingArguments& arguments) {
   if (arguments.runs.empty())
     throw Error(ExitCode::usage, "argument RUN is missing; pass a run folder with a profile.json");
-  const ScalingBasis basis = load_scaling_basis(arguments.runs);
+  ScalingBasis basis = load_scaling_basis(arguments.runs);
   const auto [links, links_name] = links_of(arguments, basis);
   if (!arguments.force) check_hosts(basis, links, links_name, true);
-  const ScalingPrediction prediction =
-      predict_scaling(basis, links, what_if_of(arguments), wanted_cases(arguments, basis, links));
-  for (const std::string& note : basis.notes) say(note);
-  for (const std::string& note : prediction.notes) say(note);
-  const std::vector<Note> verdicts = scaling_verdicts(
-      basis, prediction, arguments.link ? std::optional(*arguments.link * kGiga) : std::nullopt);
-  print_text(arguments.json ? json_text(prediction_json(basis, prediction, verdicts))
-                            : prediction_text(basis, prediction, verdicts));
+  const JudgedScaling scaling = judge_scaling(
+      std::move(basis), links, arguments.link ? std::optional(*arguments.link * kGiga) : std::nullopt,
+      what_if_of(arguments), arguments.to);
+  for (const auto* notes : {&scaling.basis.notes, &scaling.prediction.notes})
+    for (const std::string& note : *notes) say(note);
+  print_text(arguments.json ? json_text(prediction_json(scaling)) : prediction_text(scaling));
   return 0;
 }
 

@@ -61,13 +61,6 @@ std::string remark_on(const std::vector<Note>& verdicts, const std::string& name
   return text;
 }
 
-const PredictedCase* predicted_case(const ScalingPrediction& prediction, const MeasuredCase& measured) {
-  const auto found = std::ranges::find_if(prediction.cases, [&](const PredictedCase& one) {
-    return one.layout.name() == measured.layout.name();
-  });
-  return found == prediction.cases.end() ? nullptr : &*found;
-}
-
 Check against_check(const GateCase& judged, const std::string& source, bool is_busy) {
   using enum GateCase::Outcome;
   Check check{.check = "against " + judged.configuration.case_name(),
@@ -171,19 +164,14 @@ void add_against(Verdict& verdict, const std::filesystem::path& runs, const std:
 
 void add_scaling(Verdict& verdict, const ScalingJudgement& judgement) {
   try {
-    const ScalingBasis basis = load_scaling_basis({judgement.runs.string()});
-    ScalingPrediction prediction;
-    std::vector<Note> verdicts;
-    if (judgement.links) {
-      const Links& links = *judgement.links;
-      const std::vector<Layout> cases = cases_up_to(most_devices(basis, links), devices_per_host(links));
-      prediction = predict_scaling(basis, links, {}, cases);
-      verdicts = scaling_verdicts(basis, prediction, judgement.expected_link);
-    }
-    for (const MeasuredCase& measured : basis.measured) {
+    JudgedScaling scaling{.basis = load_scaling_basis({judgement.runs.string()})};
+    if (judgement.links)
+      scaling = judge_scaling(std::move(scaling.basis), *judgement.links, judgement.expected_link);
+    for (const MeasuredCase& measured : scaling.basis.measured) {
       if (measured.layout.devices() < 2) continue;
-      Check check = scaling_check(measured, predicted_case(prediction, measured));
-      if (const std::string remark = remark_on(verdicts, measured.layout.name()); !remark.empty())
+      Check check =
+          scaling_check(measured, find_in(scaling.prediction.cases, measured.layout, &PredictedCase::layout));
+      if (const std::string remark = remark_on(scaling.verdicts, measured.layout.name()); !remark.empty())
         append_part(check.remark, remark, "; ");
       if (check.outcome == Outcome::fail && judgement.shares_machine) {
         check.outcome = Outcome::skip;

@@ -27,13 +27,9 @@ std::optional<NamedLinks> links_of_file(const std::string& file, std::vector<std
 std::optional<JudgedScaling> judge(const CurveSamples& curve, const NamedLinks& links,
                                    std::optional<double> expected_link, std::vector<std::string>& left_out) {
   try {
-    JudgedScaling judged{.basis = scaling_basis(curve)};
-    check_hosts(judged.basis, links.links, links.file, false);
-    judged.prediction =
-        predict_scaling(judged.basis, links.links, {},
-                        cases_up_to(most_devices(judged.basis, links.links), devices_per_host(links.links)));
-    judged.verdicts = scaling_verdicts(judged.basis, judged.prediction, expected_link);
-    return judged;
+    ScalingBasis basis = scaling_basis(curve);
+    check_hosts(basis, links.links, links.file, false);
+    return judge_scaling(std::move(basis), links.links, expected_link);
   } catch (const Error& error) {
     left_out.push_back(error.what());
     return {};

@@ -67,61 +67,48 @@ Links with_changes(Links links, const WhatIf& what_if) {
   return links;
 }
 
-double images_of(const ScalingBasis& basis, Layout layout, double seconds) {
-  return layout.devices() * static_cast<double>(basis.configuration.batch_per_device) / seconds;
-}
-
 // Simulates one case; `jitter`: seconds by which the slowest rank's step is longer.
-class CasePredictor {
- public:
-  CasePredictor(const ScalingBasis& basis, const Links& links, const StepModel& step, Layout layout)
-      : basis_(basis), step_(step), cost_(links, layout), layout_(layout) {}
-
-  PredictedCase predict(double jitter) const {
-    PredictedCase result{.layout = layout_, .jitter_seconds = jitter, .slowest_pair = cost_.slowest_pair()};
-    const SimulatedStep likely = simulate(step_, [&](const StepCollective& one) { return seconds(one); });
-    const double alone = basis_.step.seconds();
-    result.exposed_seconds = likely.exposed_seconds;
-    result.step_seconds = likely.seconds + jitter;
-    result.collectives = likely.collectives;
-    for (const StepCollective& one : step_.collectives)
-      result.bus_bytes_per_second.push_back(bus_bandwidth(one));
-    result.fastest_seconds = simulated(basis_.fastest_seconds, [&](const StepCollective& one) {
-      return seconds(one) * cost_.spread(one.bytes).fastest;
-    });
-    result.slowest_seconds = 2 * jitter + simulated(basis_.slowest_seconds, [&](const StepCollective& one) {
-                               return seconds(one) * cost_.spread(one.bytes).slowest;
-                             });
-    result.bound_seconds = simulated(basis_.fastest_seconds, [&](const StepCollective& one) {
-      return cost_.least_seconds(one.kind, one.bytes);
-    });
-    result.images_per_second = images_of(basis_, layout_, result.step_seconds);
-    result.efficiency = alone / result.step_seconds;
-    result.low_images_per_second = images_of(basis_, layout_, result.slowest_seconds);
-    result.high_images_per_second = images_of(basis_, layout_, result.fastest_seconds);
-    result.bound_images_per_second = images_of(basis_, layout_, result.bound_seconds);
-    return result;
-  }
-
- private:
-  double seconds(const StepCollective& one) const { return cost_.seconds(one.kind, one.bytes); }
-
+PredictedCase predict_case(const ScalingBasis& basis, const Links& links, const StepModel& step,
+                           Layout layout, double jitter) {
+  const CollectiveCost cost(links, layout);
+  const double alone = basis.step.seconds(), images = basis.images_per_step(layout);
+  const auto seconds = [&](const StepCollective& one) { return cost.seconds(one.kind, one.bytes); };
   // With the step alone in another time.
-  double simulated(double alone, const std::function<double(const StepCollective&)>& seconds_of) const {
-    const double factor = basis_.step.seconds() > 0 ? alone / basis_.step.seconds() : 1;
-    return simulate(stretched_to(step_, step_.seconds() * factor), seconds_of).seconds;
-  }
-
-  double bus_bandwidth(const StepCollective& one) const {
+  const auto simulated = [&](double own, const auto& seconds_of) {
+    const double factor = alone > 0 ? own / alone : 1;
+    return simulate(stretched_to(step, step.seconds() * factor), seconds_of).seconds;
+  };
+  const SimulatedStep likely = simulate(step, seconds);
+  const double fastest = simulated(basis.fastest_seconds, [&](const StepCollective& one) {
+    return seconds(one) * cost.spread(one.bytes).fastest;
+  });
+  const double slowest = 2 * jitter + simulated(basis.slowest_seconds, [&](const StepCollective& one) {
+                           return seconds(one) * cost.spread(one.bytes).slowest;
+                         });
+  PredictedCase result{.layout = layout,
+                       .step_seconds = likely.seconds + jitter,
+                       .exposed_seconds = likely.exposed_seconds,
+                       .jitter_seconds = jitter,
+                       .slowest_pair = cost.slowest_pair()};
+  result.bound_seconds = simulated(basis.fastest_seconds, [&](const StepCollective& one) {
+    return cost.least_seconds(one.kind, one.bytes);
+  });
+  result.images_per_second = images / result.step_seconds;
+  result.efficiency = alone / result.step_seconds;
+  result.low_images_per_second = images / slowest;
+  result.high_images_per_second = images / fastest;
+  result.bound_images_per_second = images / result.bound_seconds;
+  if (const auto* measured = find_in(basis.measured, layout, &MeasuredCase::layout))
+    result.measured = {measured->images_per_second, measured->runs,
+                       measured->images_per_second / result.images_per_second};
+  for (std::size_t i = 0; layout.devices() > 1 && i < step.collectives.size(); ++i) {
+    const StepCollective& one = step.collectives[i];
     const double time = seconds(one);
-    return time > 0 ? one.bytes * bus_factor(one.kind, layout_.devices()) / time : 0;
+    result.collectives.push_back({one.name, std::llround(one.bytes), likely.collectives[i],
+                                  time > 0 ? one.bytes * bus_factor(one.kind, layout.devices()) / time : 0});
   }
-
-  const ScalingBasis& basis_;
-  const StepModel& step_;
-  CollectiveCost cost_;
-  Layout layout_;
-};
+  return result;
+}
 
 // Cost of the ranks' differences.
 struct Jitter {
@@ -138,10 +125,8 @@ Jitter measured_jitter(const ScalingBasis& basis, const std::vector<PredictedCas
   Jitter jitter;
   for (const PredictedCase& one : predicted) {
     if (one.layout.nodes > 1 || one.layout.devices() < 2) continue;
-    const MeasuredCase* measured = find_in(basis.measured, one.layout, &MeasuredCase::layout);
-    if (!measured || std::abs(measured->images_per_second / one.images_per_second - 1) > kTrustedShare)
-      continue;
-    const double step = images_of(basis, one.layout, measured->images_per_second);
+    if (!one.measured || std::abs(one.measured->ratio - 1) > kTrustedShare) continue;
+    const double step = basis.images_per_step(one.layout) / one.measured->images_per_second;
     jitter = {std::max(0.0, step - (one.step_seconds - one.jitter_seconds)), one.layout.devices()};
   }
   return jitter;
@@ -191,7 +176,7 @@ ScalingPrediction predict_scaling(const ScalingBasis& basis, const Links& links,
       .step = with_exchange(basis, what_if), .what_if = what_if, .links = with_changes(links, what_if)};
   const auto predict = [&](Layout layout, double jitter) {
     const StepModel& step = layout.devices() == 1 ? basis.step : result.step;  // alone, nothing is cast
-    PredictedCase one = CasePredictor(basis, result.links, step, layout).predict(jitter);
+    PredictedCase one = predict_case(basis, result.links, step, layout, jitter);
     one.beyond_links = layout.devices_per_node > devices_per_host(links) ||
                        static_cast<std::size_t>(layout.nodes) > links.hosts.size();
     return one;

@@ -15,7 +15,6 @@
 
 namespace plumb {
 
-// Throughput of one case, measured.
 struct MeasuredCase {
   Layout layout;
   double images_per_second = 0;  // median over the runs, all devices together
@@ -27,14 +26,17 @@ struct MeasuredCase {
 struct ScalingBasis {
   Configuration configuration;  // nodes and devices_per_node as of the profiled run
   std::string run;              // folder of the profiled run
-  StepModel step;               // takes the time of a device alone, collectives are those of its program
+  StepModel step;               // in the time of a device alone; no roofline where limits are no datasheet's
   // Seconds of a step alone: as it varies from run to run, and as its median is known.
   double fastest_seconds = 0, slowest_seconds = 0;
   double deviation_seconds = 0;        // of a rank's step from step to step
   double data_wait_seconds = 0;        // inside the step alone
-  double roofline_seconds = 0;         // of the step alone; 0: the limits are no datasheet's
   std::vector<MeasuredCase> measured;  // by devices, then nodes
   std::vector<std::string> notes;      // runs that were left out, and why
+
+  double images_per_step(Layout layout) const {
+    return layout.devices() * static_cast<double>(configuration.batch_per_device);
+  }
 };
 
 // `paths`: a run folder with program.json and profile.json, beside others of the same configuration on other
@@ -77,23 +79,38 @@ struct WhatIf {
   }
 };
 
+struct PredictedCollective {
+  std::string name;
+  std::int64_t bytes = 0;
+  SimulatedCollective time;
+  double bus_bytes_per_second = 0;  // as predicted
+  static void fields(auto& self, auto&& each);
+};
+
+struct MeasuredThroughput {
+  double images_per_second = 0;
+  int runs = 0;
+  double ratio = 0;  // to the predicted one
+  static void fields(auto& self, auto&& each);
+};
+
 struct PredictedCase {
   Layout layout;
   // step = the step alone + exposed communication + jitter.
   double step_seconds = 0, exposed_seconds = 0, jitter_seconds = 0;
-  // Ends of the interval: allreduces as fast as the fastest that was measured, the step alone at its fastest
-  // and no jitter; all of them at their slowest, and twice the jitter.
-  double fastest_seconds = 0, slowest_seconds = 0;
   // No schedule is faster: the step alone at its fastest, and every byte at full bandwidth without a start.
   double bound_seconds = 0;
   double images_per_second = 0;  // all devices together
   double efficiency = 1;         // images_per_second over devices times those of a device alone
-  double low_images_per_second = 0, high_images_per_second = 0;  // the interval
+  // Low: the step alone and allreduces at the slowest that was measured, and twice the jitter. High: all of
+  // them at their fastest, without jitter.
+  double low_images_per_second = 0, high_images_per_second = 0;
   double bound_images_per_second = 0;
-  std::vector<SimulatedCollective> collectives;  // as ScalingPrediction::step
-  std::vector<double> bus_bytes_per_second;      // of each, as predicted
+  std::optional<MeasuredThroughput> measured;
+  std::vector<PredictedCollective> collectives;  // none of a device alone
   std::string slowest_pair;                      // "node1 and node3", the link that limits the ring
   bool beyond_links = false;                     // more hosts or devices than links.json has
+  static void fields(auto& self, auto&& each);
 };
 
 struct ScalingPrediction {

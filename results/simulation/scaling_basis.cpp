@@ -124,14 +124,14 @@ ScalingBasis scaling_basis(const CurveSamples& curve) {
                 configuration_text(curve.front()->configuration));
   const RunRecord& record = *from.run->record;
   const fs::path folder = from.run->run_folder;
-  RecordedStep recorded = read_recorded_step(folder / "program.json");
-  if (recorded.step.sharded)
+  StepModel step = read_recorded_step(folder / "program.json");
+  if (step.sharded)
     throw Error(ExitCode::bad_data,
                 "file '{}' spreads class centers over its ranks, which the simulation does not follow; pass "
                 "a run of resnet50 or with --head dp",
                 printable((folder / "program.json").string()));
-  ScalingBasis basis{
-      .configuration = configuration_of(record), .run = folder.string(), .step = std::move(recorded.step)};
+  if (record.device != "cuda") step.roofline_seconds = 0;
+  ScalingBasis basis{.configuration = configuration_of(record), .run = folder.string()};
   const double throughput = median(from.sample->figures());
   const double whole =
       static_cast<double>(record.batch_per_device) * record.world_size / std::max(throughput, 1e-9);
@@ -141,9 +141,8 @@ ScalingBasis scaling_basis(const CurveSamples& curve) {
                 "'{}' has a step of {:.6g} s with {:.6g} s of exposed communication, so no time to compute; "
                 "pass another run",
                 printable(folder.string()), whole, exposed);
-  basis.step = stretched_to(std::move(basis.step), whole - exposed);
+  basis.step = stretched_to(std::move(step), whole - exposed);
   basis.data_wait_seconds = positive_or_zero(record.data_wait_seconds);
-  if (record.device == "cuda") basis.roofline_seconds = recorded.roofline_seconds;
   add_spread(basis, from);
   basis.measured = measured_cases(curve);
   return basis;

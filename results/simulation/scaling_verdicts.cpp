@@ -31,18 +31,17 @@ struct JudgedCase {
 };
 
 // By devices.
-std::vector<JudgedCase> judged_cases(const ScalingBasis& basis, const ScalingPrediction& prediction) {
+std::vector<JudgedCase> judged_cases(const JudgedScaling& scaling) {
   std::vector<JudgedCase> cases;
-  for (const MeasuredCase& measured : basis.measured)
-    if (const auto* predicted = find_in(prediction.cases, measured.layout, &PredictedCase::layout))
+  for (const MeasuredCase& measured : scaling.basis.measured)
+    if (const auto* predicted = find_in(scaling.prediction.cases, measured.layout, &PredictedCase::layout))
       cases.push_back({predicted, &measured});
   return cases;
 }
 
 // Seconds of a step: its images over the measured throughput.
 double measured_step(const ScalingBasis& basis, const MeasuredCase& measured) {
-  return measured.layout.devices() * static_cast<double>(basis.configuration.batch_per_device) /
-         measured.images_per_second;
+  return basis.images_per_step(measured.layout) / measured.images_per_second;
 }
 
 // Where a measured step takes longer than the predicted one, seconds per step, the largest part first; below
@@ -107,43 +106,42 @@ std::string slow_buckets_text(const Links& links, const MeasuredCase& measured) 
             "links, else NCCL_DEBUG=INFO shows the path that the run took");
 }
 
-void judge(const ScalingBasis& basis, const Links& links, const JudgedCase& of, std::vector<Note>& verdicts) {
+void judge(const JudgedCase& of, JudgedScaling& scaling) {
   const PredictedCase& predicted = *of.predicted;
   const double speed = of.measured->images_per_second, bound = predicted.bound_images_per_second;
   const std::string name = of.measured->layout.name();
   if (speed > (1 + kRejectAboveLinks) * bound)
-    verdicts.push_back(
+    scaling.verdicts.push_back(
         {"REJECT",
          fmt::format("{:.5g} images/s is {} % above the {:.5g} that these links allow; a device alone "
                      "computes for {}, its buckets cannot be sent before {}: the timing is wrong, or "
                      "links.json or the profile is of something else",
-                     speed, percent_text(speed / bound - 1), bound, duration_text(basis.fastest_seconds),
-                     duration_text(predicted.bound_seconds)),
+                     speed, percent_text(speed / bound - 1), bound,
+                     duration_text(scaling.basis.fastest_seconds), duration_text(predicted.bound_seconds)),
          name});
   if (speed >= (1 - kLeastLoss) * predicted.images_per_second)
     return;  // slow buckets may hide behind computing
-  verdicts.push_back({"EXPLAIN", explanation_of(basis, of), name});
-  if (const std::string slow = slow_buckets_text(links, *of.measured); !slow.empty())
-    verdicts.push_back({"EXPLAIN", slow, name});
+  scaling.verdicts.push_back({"EXPLAIN", explanation_of(scaling.basis, of), name});
+  if (const std::string slow = slow_buckets_text(scaling.prediction.links, *of.measured); !slow.empty())
+    scaling.verdicts.push_back({"EXPLAIN", slow, name});
 }
 
 // A device alone has no links; its bound is the roofline.
-void judge_alone(const ScalingBasis& basis, const MeasuredCase& measured, std::vector<Note>& verdicts) {
-  const double step = measured_step(basis, measured);
-  if (basis.roofline_seconds > (1 + kRejectAbove) * step)
-    verdicts.push_back(
+void judge_alone(const MeasuredCase& measured, JudgedScaling& scaling) {
+  const double step = measured_step(scaling.basis, measured), roofline = scaling.basis.step.roofline_seconds;
+  if (roofline > (1 + kRejectAbove) * step)
+    scaling.verdicts.push_back(
         {"REJECT",
          fmt::format(
              "a step of {} is shorter than its roofline, {}, at the device's peaks; the timing is wrong",
-             duration_text(step), duration_text(basis.roofline_seconds)),
+             duration_text(step), duration_text(roofline)),
          measured.layout.name()});
 }
 
-void compare_steps(const ScalingBasis& basis, const MeasuredCase& fewer, const MeasuredCase& more,
-                   std::vector<Note>& verdicts) {
-  const double before = measured_step(basis, fewer), after = measured_step(basis, more);
+void compare_steps(const MeasuredCase& fewer, const MeasuredCase& more, JudgedScaling& scaling) {
+  const double before = measured_step(scaling.basis, fewer), after = measured_step(scaling.basis, more);
   if (fewer.layout.devices() >= more.layout.devices() || after >= (1 - kLeastFall) * before) return;
-  verdicts.push_back(
+  scaling.verdicts.push_back(
       {"FLAG",
        fmt::format("a step takes {}, {} % less than the {} of {}, though more devices cannot shorten it; the "
                    "smaller case was held back, or one of them was timed wrongly",
@@ -153,18 +151,18 @@ void compare_steps(const ScalingBasis& basis, const MeasuredCase& fewer, const M
 }
 
 // Slow links excuse no slow step: what links of `expected` bytes/s would allow, where that is more.
-void judge_links(const ScalingBasis& basis, const ScalingPrediction& prediction, double expected,
-                 std::vector<Note>& verdicts) {
+void judge_links(double expected, JudgedScaling& scaling) {
   const ScalingPrediction by_expected =
-      predict_scaling(basis, prediction.links, {.between_bytes_per_second = expected},
-                      mapped(prediction.cases, &PredictedCase::layout));
-  for (const JudgedCase& of : judged_cases(basis, prediction)) {
+      predict_scaling(scaling.basis, scaling.prediction.links, {.between_bytes_per_second = expected},
+                      mapped(scaling.prediction.cases, &PredictedCase::layout));
+  for (const JudgedCase& of : judged_cases(scaling)) {
     const auto* better = find_in(by_expected.cases, of.measured->layout, &PredictedCase::layout);
     if (better && (1 - kLeastLoss) * better->images_per_second > of.predicted->images_per_second)
-      verdicts.push_back({"LINKS",
-                          fmt::format("links of {:.3g} GB/s, as expected, would allow {:.5g} images/s",
-                                      expected / kGiga, better->images_per_second),
-                          of.measured->layout.name()});
+      scaling.verdicts.push_back(
+          {"LINKS",
+           fmt::format("links of {:.3g} GB/s, as expected, would allow {:.5g} images/s", expected / kGiga,
+                       better->images_per_second),
+           of.measured->layout.name()});
   }
 }
 
@@ -235,21 +233,23 @@ Note unpredicted_answer(const std::string& subject, const std::vector<MeasuredCa
 
 }  // namespace
 
-std::vector<Note> scaling_verdicts(const ScalingBasis& basis, const ScalingPrediction& prediction,
-                                   std::optional<double> expected_link) {
-  std::vector<Note> verdicts;
-  if (prediction.what_if.any()) return verdicts;
-  const std::vector<JudgedCase> cases = judged_cases(basis, prediction);
+JudgedScaling judge_scaling(ScalingBasis basis, const Links& links, std::optional<double> expected_link,
+                            const WhatIf& what_if, std::optional<int> to) {
+  const auto cases = cases_up_to(to.value_or(most_devices(basis, links)), devices_per_host(links));
+  JudgedScaling scaling{.basis = std::move(basis)};
+  scaling.prediction = predict_scaling(scaling.basis, links, what_if, cases);
+  if (what_if.any()) return scaling;
+  const std::vector<JudgedCase> judged = judged_cases(scaling);
   const MeasuredCase* before = nullptr;
-  for (const MeasuredCase& measured : basis.measured) {
-    const auto of = std::ranges::find(cases, &measured, &JudgedCase::measured);
-    if (of != cases.end() && of->devices() == 1) judge_alone(basis, measured, verdicts);
-    if (of != cases.end() && of->devices() > 1) judge(basis, prediction.links, *of, verdicts);
-    if (before) compare_steps(basis, *before, measured, verdicts);
+  for (const MeasuredCase& measured : scaling.basis.measured) {
+    const JudgedCase* of = find_in(judged, &measured, &JudgedCase::measured);
+    if (of && of->devices() == 1) judge_alone(measured, scaling);
+    if (of && of->devices() > 1) judge(*of, scaling);
+    if (before) compare_steps(*before, measured, scaling);
     before = &measured;
   }
-  if (expected_link) judge_links(basis, prediction, *expected_link, verdicts);
-  return verdicts;
+  if (expected_link) judge_links(*expected_link, scaling);
+  return scaling;
 }
 
 std::optional<Note> scaling_answer(const std::string& subject, const std::vector<MeasuredCase>& measured,
@@ -258,7 +258,7 @@ std::optional<Note> scaling_answer(const std::string& subject, const std::vector
   if (measured.size() < 2 || measured.back().layout.devices() < 2 || !(per_device(measured.front()) > 0))
     return {};
   std::vector<JudgedCase> cases;
-  if (judged) cases = judged_cases(judged->basis, judged->prediction);
+  if (judged) cases = judged_cases(*judged);
   std::erase_if(cases, [](const JudgedCase& one) { return one.devices() == 1; });
   Note answer = cases.empty() ? unpredicted_answer(subject, measured, losses, reason)
                               : predicted_answer(subject, judged->verdicts, cases);

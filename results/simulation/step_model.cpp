@@ -266,7 +266,7 @@ StepModel with_buckets(StepModel step, const BucketOptions& options, double sent
   return step;
 }
 
-RecordedStep read_recorded_step(const fs::path& program_json) {
+StepModel read_recorded_step(const fs::path& program_json) {
   const fs::path profile_json = program_json.parent_path() / "profile.json";
   const Json program = read_part(program_json, "program.json", kProgramFormat, kProgramFormat1);
   std::error_code ignored;
@@ -276,11 +276,11 @@ RecordedStep read_recorded_step(const fs::path& program_json) {
   const Json profile = read_part(profile_json, "profile.json", kProfileFormat, kProfileFormat1);
   const std::string profile_origin = origin_of(profile_json);
   const ObjectReader reader = ops_reader(profile, profile_origin, kProfileFormat);
-  RecordedStep recorded{.step = step_model(program, profiled_seconds(program, profile, profile_origin),
-                                           origin_of(program_json)),
-                        .roofline_seconds = positive_or_zero(reader.number("roofline_seconds"))};
-  recorded.step.bytes_per_second = positive_or_zero(reader.number("peak_bytes_per_second"));
-  return recorded;
+  StepModel step =
+      step_model(program, profiled_seconds(program, profile, profile_origin), origin_of(program_json));
+  step.roofline_seconds = positive_or_zero(reader.number("roofline_seconds"));
+  step.bytes_per_second = positive_or_zero(reader.number("peak_bytes_per_second"));
+  return step;
 }
 
 }  // namespace plumb

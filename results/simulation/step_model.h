@@ -40,6 +40,7 @@ struct StepModel {
   std::vector<StepGradient> gradients;      // in the order in which backward completes them
   double sent_element_bytes = 0;            // of summed gradients; 0: as the gradients themselves
   double bytes_per_second = 0;              // of the device's memory; 0: not known
+  double roofline_seconds = 0;              // of the step; 0: not known
   bool sharded = false;  // class centers are shared out over the ranks: each number of them has its own step
 
   double seconds() const;  // sum over compute: the step of a device alone
@@ -64,14 +65,9 @@ StepModel stretched_to(StepModel step, double seconds);
 // casting them before and behind the collective takes the memory traffic of reading and writing each once.
 StepModel with_buckets(StepModel step, const BucketOptions& options, double sent_element_bytes = 0);
 
-// A training step as a profiled run recorded it.
-struct RecordedStep {
-  StepModel step;
-  double roofline_seconds = 0;  // of the step; 0: not known
-};
 double positive_or_zero(double value);  // 0 for NaN and infinities, too
 // program.json with the times of the profile.json beside it. Throws Error(bad_data) that names the file and
 // the remedy: it can't be read or is no such file, the profile is missing or of another program.
-RecordedStep read_recorded_step(const std::filesystem::path& program_json);
+StepModel read_recorded_step(const std::filesystem::path& program_json);
 
 }  // namespace plumb

@@ -45,9 +45,8 @@ class PredictionTest : public testing::Test {
   ScalingPrediction predict(const WhatIf& what_if = {}) const {
     return predict_scaling(basis_, slow_links(), what_if, cases_up_to(4, 1));
   }
-  std::vector<Note> verdicts() const { return scaling_verdicts(basis_, predict()); }
   Note only_verdict() const {
-    const std::vector<Note> all = verdicts();
+    const std::vector<Note> all = judge_scaling(basis_, slow_links(), {}, {}, 4).verdicts;
     EXPECT_EQ(all.size(), 1U);
     return all.empty() ? Note() : all.front();
   }

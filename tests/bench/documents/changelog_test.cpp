@@ -10,7 +10,7 @@
 #include "results/record/links.h"
 #include "results/record/program_format.h"
 #include "results/record/schema.h"
-#include "results/simulation/prediction_text.h"
+#include "results/simulation/scaling_verdicts.h"
 #include "tests/scratch_folder.h"
 
 namespace plumb {
