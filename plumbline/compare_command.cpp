@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "plumbline/command.h"
 #include "results/compare/compare.h"
-#include "results/compare/link_comparison.h"
 
 namespace plumb {
 namespace {
@@ -43,7 +42,7 @@ OptionTable compare_options(CompareArguments& arguments) {
       "shown. Only equal configurations are compared. A alone is compared with published numbers.",
       {{"Input", std::move(input)},
        {"Judgment",
-        {percent_option("--min-effect", arguments.options.criteria.min_effect,
+        {percent_option("--min-effect", arguments.options.min_effect,
                         {.lowest = 0, .highest = 1, .below_highest = true}, "ignore differences below P %"),
          flag_option("--force", arguments.options.force, true,
                      "compare different configurations too, and mark them")}},
@@ -70,7 +69,7 @@ std::vector<PublishedResult> wanted_results(const std::string& filter) {
 std::vector<PublishedBeside> published_beside(const SampleSet& own, const std::string& filter) {
   const std::vector<PublishedResult> results = wanted_results(filter);
   return mapped(own.loaded.samples, [&](const Sample& sample) {
-    return PublishedBeside{&sample,
+    return PublishedBeside{compared_sample(own, sample),
                            nearest_among(results, sample.configuration, kMostPublished, !filter.empty())};
   });
 }
@@ -95,7 +94,7 @@ int compare_command(const CompareArguments& arguments) {
   CompareReport report{.sets = sets,
                        .comparison = compare_sets(sets, arguments.options),
                        .published = {},
-                       .criteria = arguments.options.criteria};
+                       .min_effect = arguments.options.min_effect};
   if (sets.size() == 1 || !arguments.published.empty())
     report.published = published_beside(sets.front(), arguments.published);
   print_text(arguments.json ? json_text(compare_json(report)) : compare_text(report));

@@ -17,7 +17,7 @@ constexpr double kLeastChange = 0.02;
 // A change must be so many standard errors, as errors are estimated from the same few steps: of steady series
 // of 100 steps, correlated by up to 0.6, fewer than 5 in 1000 are flagged.
 constexpr double kLeastErrors = 3.7;
-// Outliers that take less of the window than two runs must differ by to differ at all (Criteria::min_effect);
+// Outliers that take less of the window than two runs must differ by to differ at all (kMinEffect);
 // a single one, which happens to any run, twice that.
 constexpr double kOutlierCost = 0.01;
 // A step counts as an outlier from here on, in deviations and in parts of the median.

@@ -34,6 +34,12 @@ bool has_twin(const Sample& own, std::span<const Sample> others) {
   return std::ranges::any_of(others, [&](const Sample& other) { return is_twin(own, other); });
 }
 
+struct SamplePair {
+  const Sample* first = nullptr;
+  const Sample* second = nullptr;
+  std::vector<Difference> differences;  // empty unless forced
+};
+
 // By first, then second.
 std::vector<SamplePair> pair_samples(std::span<const Sample> first, std::span<const Sample> second,
                                      bool force) {
@@ -97,55 +103,32 @@ std::string interval_text(const std::vector<double>& figures) {
   return fmt::format("{:.2f} to {:.2f} ({})", interval->low, interval->high, confidence_text(*interval));
 }
 
-TextRow sample_row(const std::string& label, const Sample& sample, const std::string& ratio) {
-  const std::vector<double> figures = sample.figures();
+// What a table calls a set: "A", "B", …; after "Z" "27", "28", …
+std::string label_of(std::size_t set) {
+  return set < 26 ? std::string(1, static_cast<char>('A' + set)) : std::to_string(set + 1);
+}
+
+TextRow sample_row(const std::string& label, const ComparedSample& sample, const std::string& ratio) {
   return {label,
           sample.configuration.framework.empty() ? "?" : sample.configuration.framework,
-          std::to_string(figures.size()),
-          fmt::format("{:.2f}", median(figures)),
-          interval_text(figures),
+          std::to_string(sample.figures.size()),
+          fmt::format("{:.2f}", median(sample.figures)),
+          interval_text(sample.figures),
           ratio};
 }
 
-// The first set's samples that have something beside them.
-std::vector<const Sample*> shown_samples(const CompareReport& report) {
-  std::vector<const Sample*> shown;
-  for (const Sample& sample : report.sets.front().loaded.samples) {
-    const bool is_paired = std::ranges::any_of(
-        report.comparison.pairs, [&](const ComparedPair& pair) { return pair.samples.first == &sample; });
-    if (is_paired || report.sets.size() == 1) shown.push_back(&sample);
-  }
-  return shown;
-}
-
-std::string verdict_lines(const ComparedPair& pair, const Criteria& criteria) {
-  const std::string label = label_of(pair.second_set);
-  std::string text =
-      hanging_lines(label + " against A: " + verdict_text(pair.comparison, criteria), "    ", "");
-  if (!pair.samples.differences.empty())
-    text += hanging_lines("FORCED, the configurations differ: " + differences_text(pair.samples.differences),
-                          "    ", "  ");
+std::string verdict_lines(const ComparedPair& pair) {
+  std::string text = hanging_lines(label_of(pair.second_set) + " against A: " + pair.verdict, "    ", "");
+  if (!pair.differences.empty())
+    text += hanging_lines("FORCED, the configurations differ: " + differences_text(pair.differences), "    ",
+                          "  ");
   if (!pair.settings.empty())
     text += hanging_lines("run with " + differences_text(pair.settings), "    ", "  ");
   return text;
 }
 
-std::string sample_text(const Sample& sample, const CompareReport& report) {
-  std::vector<TextRow> rows{{"", "framework", "runs", "images/s", "interval of the median", "ratio"},
-                            sample_row("A", sample, "1")};
-  std::string verdicts;
-  for (const ComparedPair& pair : report.comparison.pairs) {
-    if (pair.samples.first != &sample) continue;
-    rows.push_back(sample_row(label_of(pair.second_set), *pair.samples.second,
-                              fmt::format("{:.4f}", pair.comparison.ratio)));
-    verdicts += verdict_lines(pair, report.criteria);
-  }
-  return hanging_lines(configuration_text(sample.configuration), "  ", "") + padded_table(rows, "llrrlr") +
-         verdicts;
-}
-
 // Throughput of one device beside one, where the numbers of devices differ.
-std::string per_device_text(double ratio, const Sample& own, const PublishedResult& row) {
+std::string per_device_text(double ratio, const ComparedSample& own, const PublishedResult& row) {
   const int devices = own.configuration.devices(), others = row.configuration.devices();
   if (devices < 1 || others < 1 || devices == others) return "";
   return fmt::format(", {:.3g} times per device", ratio * others / devices);
@@ -154,8 +137,8 @@ std::string per_device_text(double ratio, const Sample& own, const PublishedResu
 std::string published_text(const PublishedBeside& beside) {
   if (beside.nearest.empty())
     return fmt::format("No result of {} is published for this kind of device.\n",
-                       beside.sample->configuration.model);
-  const double own = median(beside.sample->figures());
+                       beside.sample.configuration.model);
+  const double own = median(beside.sample.figures);
   std::string text =
       "Published for the nearest configurations (one figure each, so nothing is significant):\n";
   for (const NearestPublished& near : beside.nearest) {
@@ -163,7 +146,7 @@ std::string published_text(const PublishedBeside& beside) {
     const double ratio = own / row.images_per_second;
     text += hanging_lines(
         fmt::format("{} {}: {:.2f} images/s; A has {:.3g} times that{}", row.framework, row.framework_version,
-                    row.images_per_second, ratio, per_device_text(ratio, *beside.sample, row)),
+                    row.images_per_second, ratio, per_device_text(ratio, beside.sample, row)),
         "    ", "  ");
     text += hanging_lines(
         near.differences.empty() ? "no difference is known" : differences_text(near.differences), "      ",
@@ -172,6 +155,25 @@ std::string published_text(const PublishedBeside& beside) {
     if (!row.inconsistency.empty()) text += hanging_lines("note: " + row.inconsistency, "      ", "    ");
   }
   return text;
+}
+
+// A sample of the first set with all that stands beside it; empty if nothing does.
+std::string sample_text(std::size_t place, const CompareReport& report) {
+  const SampleSet& set = report.sets.front();
+  const ComparedSample own = compared_sample(set, set.loaded.samples[place]);
+  std::vector<TextRow> rows{{"", "framework", "runs", "images/s", "interval of the median", "ratio"},
+                            sample_row("A", own, "1")};
+  std::string verdicts;
+  for (const ComparedPair& pair : report.comparison.pairs) {
+    if (pair.sample != place) continue;
+    rows.push_back(
+        sample_row(label_of(pair.second_set), pair.second, fmt::format("{:.4f}", pair.comparison.ratio)));
+    verdicts += verdict_lines(pair);
+  }
+  if (verdicts.empty() && report.sets.size() > 1) return "";
+  return "\n" + hanging_lines(configuration_text(own.configuration), "  ", "") +
+         padded_table(rows, "llrrlr") + verdicts +
+         (report.published.empty() ? "" : published_text(report.published[place]));
 }
 
 // The verdict on a set's scaling; configurations are named where there are several.
@@ -186,55 +188,12 @@ std::string scaling_lines(const std::string& label, const SampleSet& set) {
   return text;
 }
 
-// The members of plumbline.compare/1.
-struct ComparedSample {
-  std::string path;
-  Configuration configuration;
-  std::vector<std::string> runs;
-  std::vector<double> figures;
-  static void fields(auto& self, auto&& each) {
-    each("path", self.path), each("framework", self.configuration.framework);
-    each("configuration", self.configuration), each("runs", self.runs);
-    each("images_per_second", self.figures, Field{"as many as runs"});
-    each("median", median(self.figures));
-    each("median_interval", median_interval(self.figures), Field{.null_if_nothing = true});
-  }
-};
-
-ComparedSample compared_sample(const SampleSet& set, const Sample& sample) {
-  return {set.name, sample.configuration, sample.origins(), sample.figures()};
-}
-
 std::string verdict_name(SpeedVerdict verdict) {
   static constexpr std::array kNames{"faster", "slower", "none_shown", "too_few"};
   return kNames[static_cast<std::size_t>(verdict)];
 }
 
-struct PairReport {
-  ComparedSample first, second;
-  Comparison comparison;
-  std::string text;
-  std::vector<Difference> differences, settings;
-  static void fields(auto& self, auto&& each) {
-    const Comparison& of = self.comparison;
-    each("first", self.first), each("second", self.second);
-    each("ratio", of.ratio, Field{"of the medians, second over first"});
-    each("ratio_interval", of.ratio_range);
-    each("p_two_sided", of.test.p_two_sided);
-    each("verdict", verdict_name(of.verdict), Field{"faster, slower, none_shown or too_few"});
-    each("smallest_shown", of.smallest_shown, Field{"that these runs would have shown; null: none"});
-    each("text", self.text), each("forced", !self.differences.empty());
-    each("differences", self.differences, Field{"of the configurations, if forced"});
-    each("settings", self.settings, Field{"that differ: how the work was done"});
-  }
-};
-
-struct NearestReport {
-  ComparedSample sample;
-  std::vector<NearestPublished> nearest;
-  static void fields(auto& self, auto&& each) { each("sample", self.sample), each("nearest", self.nearest); }
-};
-
+// Members of plumbline.compare/1.
 struct ScalingReport {
   std::string path;
   CurveScaling curve;
@@ -249,27 +208,10 @@ struct LeftOut {
   static void fields(auto& self, auto&& each) { each("path", self.path), each("reason", self.reason); }
 };
 
-struct CompareDocument {
-  Criteria criteria;
-  std::vector<ScalingReport> scaling;
-  std::vector<PairReport> comparisons;
-  std::vector<NearestReport> published;
-  std::vector<std::string> notes;
-  std::vector<LeftOut> left_out;
-  static void fields(auto& self, auto&& each) {
-    each("min_effect", self.criteria.min_effect), each("significance", self.criteria.significance);
-    each("scaling", self.scaling), each("comparisons", self.comparisons);
-    each("published", self.published), each("notes", self.notes), each("left_out", self.left_out);
-  }
-};
-
 }  // namespace
 
-const Document kCompareDocument =
-    document_of<CompareDocument>("plumbline.compare/1", "Runs next to runs: plumbline compare --json.");
-
-std::string label_of(std::size_t set) {
-  return set < 26 ? std::string(1, static_cast<char>('A' + set)) : std::to_string(set + 1);
+ComparedSample compared_sample(const SampleSet& set, const Sample& sample) {
+  return {set.name, sample.configuration, sample.origins(), sample.figures()};
 }
 
 SetComparison compare_sets(std::span<const SampleSet> sets, const CompareOptions& options) {
@@ -281,15 +223,24 @@ SetComparison compare_sets(std::span<const SampleSet> sets, const CompareOptions
   for (std::size_t i = 1; i < sets.size(); ++i) {
     const auto pairs = pair_samples(sets[0].loaded.samples, sets[i].loaded.samples, options.force);
     if (pairs.empty()) refuse(sets[0], sets[i]);
-    for (const SamplePair& pair : pairs)
-      result.pairs.push_back({pair, i,
-                              setting_differences(pair.first->configuration, pair.second->configuration),
-                              compare(pair.first->figures(), pair.second->figures(), options.criteria)});
+    for (const SamplePair& pair : pairs) {
+      const Comparison comparison =
+          compare(pair.first->figures(), pair.second->figures(), options.min_effect);
+      result.pairs.push_back(
+          {.sample = static_cast<std::size_t>(pair.first - sets[0].loaded.samples.data()),
+           .second_set = i,
+           .first = compared_sample(sets[0], *pair.first),
+           .second = compared_sample(sets[i], *pair.second),
+           .comparison = comparison,
+           .verdict = verdict_text(comparison, options.min_effect),
+           .differences = pair.differences,
+           .settings = setting_differences(pair.first->configuration, pair.second->configuration)});
+    }
     add_surroundings(sets[0], sets[i], pairs, result.notes);
     add_notes(sets[0], sets[i], pairs, result.notes);
     add_notes(sets[i], sets[0], pairs, result.notes);
   }
-  std::ranges::stable_sort(result.pairs, {}, [](const ComparedPair& pair) { return pair.samples.first; });
+  std::ranges::stable_sort(result.pairs, {}, &ComparedPair::sample);
   return result;
 }
 
@@ -300,33 +251,53 @@ std::string compare_text(const CompareReport& report) {
   std::string scaling;
   for (std::size_t i = 0; i < report.sets.size(); ++i) scaling += scaling_lines(label_of(i), report.sets[i]);
   if (!scaling.empty()) text += "\nscaling\n" + scaling;
-  for (const Sample* sample : shown_samples(report)) {
-    text += "\n" + sample_text(*sample, report);
-    for (const PublishedBeside& beside : report.published)
-      if (beside.sample == sample) text += published_text(beside);
-  }
+  for (std::size_t i = 0; i < report.sets.front().loaded.samples.size(); ++i) text += sample_text(i, report);
   return text;
 }
 
-Json compare_json(const CompareReport& report) {
-  const SampleSet& first = report.sets.front();
-  CompareDocument document{.criteria = report.criteria, .notes = report.comparison.notes};
-  for (const SampleSet& set : report.sets) {
+void ComparedSample::fields(auto& self, auto&& each) {
+  each("path", self.path), each("framework", self.configuration.framework);
+  each("configuration", self.configuration), each("runs", self.runs);
+  each("images_per_second", self.figures, Field{"as many as runs"});
+  each("median", median(self.figures));
+  each("median_interval", median_interval(self.figures), Field{.null_if_nothing = true});
+}
+
+void ComparedPair::fields(auto& self, auto&& each) {
+  const Comparison& of = self.comparison;
+  each("first", self.first), each("second", self.second);
+  each("ratio", of.ratio, Field{"of the medians, second over first"});
+  each("ratio_interval", of.ratio_range);
+  each("p_two_sided", of.test.p_two_sided);
+  each("verdict", verdict_name(of.verdict), Field{"faster, slower, none_shown or too_few"});
+  each("smallest_shown", of.smallest_shown, Field{"that these runs would have shown; null: none"});
+  each("text", self.verdict), each("forced", !self.differences.empty());
+  each("differences", self.differences, Field{"of the configurations, if forced"});
+  each("settings", self.settings, Field{"that differ: how the work was done"});
+}
+
+void PublishedBeside::fields(auto& self, auto&& each) {
+  each("sample", self.sample), each("nearest", self.nearest);
+}
+
+void CompareReport::fields(auto& self, auto&& each) {
+  std::vector<ScalingReport> scaling;
+  std::vector<LeftOut> left_out;
+  for (const SampleSet& set : self.sets) {
     for (CurveScaling& curve : scaling_of(set.loaded.samples))
-      document.scaling.push_back({set.name, std::move(curve)});
-    for (const Note& bad : set.loaded.bad) document.left_out.push_back({bad.subject, bad.text});
+      scaling.push_back({set.name, std::move(curve)});
+    for (const Note& bad : set.loaded.bad) left_out.push_back({bad.subject, bad.text});
   }
-  for (const ComparedPair& pair : report.comparison.pairs)
-    document.comparisons.push_back(
-        {.first = compared_sample(first, *pair.samples.first),
-         .second = compared_sample(report.sets[pair.second_set], *pair.samples.second),
-         .comparison = pair.comparison,
-         .text = verdict_text(pair.comparison, report.criteria),
-         .differences = pair.samples.differences,
-         .settings = pair.settings});
-  for (const PublishedBeside& beside : report.published)
-    document.published.push_back({compared_sample(first, *beside.sample), beside.nearest});
-  return document_json(kCompareDocument.name, document);
+  each("min_effect", self.min_effect), each("significance", kSignificance);
+  each("scaling", scaling), each("comparisons", self.comparison.pairs);
+  each("published", self.published), each("notes", self.comparison.notes), each("left_out", left_out);
+}
+
+const Document kCompareDocument =
+    document_of<CompareReport>("plumbline.compare/1", "Runs next to runs: plumbline compare --json.");
+
+Json compare_json(const CompareReport& report) {
+  return document_json(kCompareDocument.name, report);
 }
 
 }  // namespace plumb

@@ -1,7 +1,9 @@
 // Runs beside runs and published numbers: what differs in their configurations, and whether their speeds do.
+// Measured allreduces beside allreduces.
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
@@ -20,20 +22,22 @@ struct SampleSet {
   LoadedSamples loaded;
 };
 
-// What a table calls it: "A", "B", …; after "Z" "27", "28", …
-std::string label_of(std::size_t set);
-
-struct SamplePair {
-  const Sample* first = nullptr;
-  const Sample* second = nullptr;
-  std::vector<Difference> differences;  // empty unless forced
+struct ComparedSample {
+  std::string path;  // its set's name
+  Configuration configuration;
+  std::vector<std::string> runs;  // origins
+  std::vector<double> figures;    // images/s, as many as runs
+  static void fields(auto& self, auto&& each);
 };
+ComparedSample compared_sample(const SampleSet& set, const Sample& sample);
 
 struct ComparedPair {
-  SamplePair samples;
-  std::size_t second_set = 1;        // its place among the sets
-  std::vector<Difference> settings;  // how the work was done: setting_differences()
+  std::size_t sample = 0, second_set = 1;  // places: of the first sample in its set, of the other one's set
+  ComparedSample first, second;
   Comparison comparison;
+  std::string verdict;                            // for people
+  std::vector<Difference> differences, settings;  // empty unless forced; setting_differences()
+  static void fields(auto& self, auto&& each);
 };
 
 struct SetComparison {
@@ -42,28 +46,30 @@ struct SetComparison {
 };
 
 struct CompareOptions {
-  Criteria criteria;
+  double min_effect = kMinEffect;
   bool force = false;
 };
 
-// The first set against each other one, which must outlive what is returned. Each sample of the first with
-// every one of the other whose configuration differs in nothing that both know; those that also differ in
-// settings only if one of them has no counterpart of its own settings. With `force` a sample of the first
-// without such gets the one of the other that differs least. Throws Error(bad_data) that
-// names each difference where a set has nothing of the first one's configurations and `force` isn't given.
+// The first set against each other one. Each sample of the first with every one of the other whose
+// configuration differs in nothing that both know; those that also differ in settings only if one of them has
+// no counterpart of its own settings. With `force` a sample of the first without such gets the one of the
+// other that differs least. Throws Error(bad_data) that names each difference where a set has nothing of the
+// first one's configurations and `force` isn't given.
 SetComparison compare_sets(std::span<const SampleSet> sets, const CompareOptions& options);
 
 // One sample of the first set and the published results nearest to it.
 struct PublishedBeside {
-  const Sample* sample = nullptr;
+  ComparedSample sample;
   std::vector<NearestPublished> nearest;
+  static void fields(auto& self, auto&& each);
 };
 
 struct CompareReport {
   std::span<const SampleSet> sets;
   SetComparison comparison;
-  std::vector<PublishedBeside> published;
-  Criteria criteria;
+  std::vector<PublishedBeside> published;  // empty, or one for each sample of the first set
+  double min_effect = kMinEffect;
+  static void fields(auto& self, auto&& each);
 };
 
 // Within 100 columns but for long paths: the verdict on each set's scaling, per sample of the first set a
@@ -72,5 +78,13 @@ struct CompareReport {
 std::string compare_text(const CompareReport& report);
 Json compare_json(const CompareReport& report);
 extern const Document kCompareDocument;
+
+// Whether the file is a links.json or an output of nccl-tests. Throws nothing.
+bool holds_links(const std::filesystem::path& file);
+
+// A table of the allreduces that two such files share, at most 100 columns wide except for long names. The
+// ratio compares bus bandwidths by median times. Its range compares A's fastest time with B's slowest, and
+// the other way round. Throws Error(bad_data) if they share none.
+std::string link_comparison_text(const std::string& first_file, const std::string& second_file);
 
 }  // namespace plumb

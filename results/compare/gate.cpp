@@ -54,8 +54,7 @@ Match match_of(const Configuration& configuration, const std::vector<Sample>& ru
 void judge(GateCase& judged, const GateCriteria& criteria) {
   judged.slow_down = 1 - shift_ratio(judged.baseline, judged.figures);
   judged.smallest_shown = std::numeric_limits<double>::infinity();
-  if (std::min(judged.baseline.size(), judged.figures.size()) <
-      std::max<std::size_t>(criteria.least_runs, 2)) {
+  if (std::min(judged.baseline.size(), judged.figures.size()) < kLeastRuns) {
     judged.outcome = Outcome::too_few;
     return;
   }
@@ -63,10 +62,10 @@ void judge(GateCase& judged, const GateCriteria& criteria) {
   judged.p = test.p_less;
   const double shift = smallest_shift(
       judged.baseline.size(), judged.figures.size(), pooled_log_deviation(judged.baseline, judged.figures),
-      {criteria.significance, -std::log1p(-criteria.max_regression), ShownWhen::Estimate::pairs});
+      {kSignificance, -std::log1p(-criteria.max_regression), ShownWhen::Estimate::pairs});
   if (std::isfinite(shift)) judged.smallest_shown = -std::expm1(-shift);
-  const bool slower = judged.p <= criteria.significance && judged.slow_down > criteria.max_regression;
-  const bool faster = judged.slow_down < 0 && test.p_two_sided <= 2 * criteria.significance;
+  const bool slower = judged.p <= kSignificance && judged.slow_down > criteria.max_regression;
+  const bool faster = judged.slow_down < 0 && test.p_two_sided <= 2 * kSignificance;
   judged.outcome = slower                                                           ? Outcome::regression
                    : faster || judged.smallest_shown <= 2 * criteria.max_regression ? Outcome::passed
                                                                                     : Outcome::cant_tell;
@@ -304,7 +303,7 @@ void GateReport::fields(auto& self, auto&& each) {
   each("exit_code", static_cast<int>(code)), each("summary", gate_summary(self));
   each("can_tell", self.count(Outcome::cant_tell) == 0,
        Field{"whether each case would have shown twice what is allowed"});
-  each("max_regression", self.criteria.max_regression), each("significance", self.criteria.significance);
+  each("max_regression", self.criteria.max_regression), each("significance", kSignificance);
   each("cases", self.cases);
   each("only_new", mapped(self.only_new, configuration_text),
        Field{"configurations that the baseline lacks"});

@@ -15,8 +15,6 @@ namespace plumb {
 
 struct GateCriteria {
   double max_regression = 0.02;  // of the baseline's throughput
-  double significance = 0.05;    // one-sided: how often equal clusters may seem unequal
-  std::size_t least_runs = 3;    // on either side; 3 against 3 are significant only without any overlap
   bool allow_missing = false;    // cases of the baseline that weren't run are passed over
 };
 

@@ -1,5 +1,4 @@
-#include "results/compare/link_comparison.h"
-
+// Measured allreduces beside allreduces: of bench_allreduce, of another day, of nccl-tests.
 #include <algorithm>
 #include <tuple>
 
@@ -9,6 +8,7 @@
 #include "base/text_table.h"
 #include "base/units.h"
 #include "base/whole_file.h"
+#include "results/compare/compare.h"
 #include "results/record/links.h"
 #include "results/record/nccl_tests.h"
 #include "results/record/schema.h"
@@ -19,23 +19,16 @@ namespace {
 
 constexpr std::string_view kLinksPrefix = "plumbline.links/";
 
-std::string layout_name(const MeasuredAllreduce& one) {
-  return fmt::format("{}n{}g", one.hosts, one.devices_per_host);
-}
-
-double bus_bytes_per_second(const MeasuredAllreduce& one, double seconds) {
-  return static_cast<double>(one.bytes) * bus_factor("allreduce", one.hosts * one.devices_per_host) / seconds;
-}
-
 // "2n1g, 8 to 1048576 bytes", of the first layout.
 std::string extent_text(const std::vector<MeasuredAllreduce>& all) {
   if (all.empty()) return "no allreduces";
   const auto [least, most] = std::ranges::minmax_element(all, {}, &MeasuredAllreduce::bytes);
-  return fmt::format("{}, {} to {} bytes", layout_name(all.front()), least->bytes, most->bytes);
+  return fmt::format("{}, {} to {} bytes", all.front().layout().name(), least->bytes, most->bytes);
 }
 
 std::string rate_text(const MeasuredAllreduce& one) {
-  return fmt::format("{:.3f}", bus_bytes_per_second(one, one.seconds.median) / kGiga);
+  const double sent = static_cast<double>(one.bytes) * bus_factor("allreduce", one.layout().devices());
+  return fmt::format("{:.3f}", sent / one.seconds.median / kGiga);
 }
 
 std::string time_text(const MeasuredAllreduce& one) {
@@ -72,7 +65,7 @@ std::string link_comparison_text(const std::string& first_file, const std::strin
     const double ratio = a.median / b.median;
     if (ratios.empty() || ratio < std::ranges::min(ratios)) worst_bytes = one.bytes;
     ratios.push_back(ratio);
-    rows.push_back({layout_name(one), std::to_string(one.bytes), time_text(one), time_text(*other),
+    rows.push_back({one.layout().name(), std::to_string(one.bytes), time_text(one), time_text(*other),
                     rate_text(one), rate_text(*other), fmt::format("{:.3f}", ratio),
                     fmt::format("{:.3f} to {:.3f}", a.min / b.max, a.max / b.min)});
   }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "results/record/fields.h"
 #include "results/statistics/statistics.h"
 
@@ -54,11 +55,20 @@ struct HostPair {
   void check(const ObjectReader& reader) const { link.check(reader); }
 };
 
+struct Layout {
+  int nodes = 1, devices_per_node = 1;
+
+  int devices() const { return nodes * devices_per_node; }
+  std::string name() const { return fmt::format("{}n{}g", nodes, devices_per_node); }
+  bool operator==(const Layout&) const = default;
+};
+
 struct MeasuredAllreduce {
   int hosts = 1, devices_per_host = 1;
   std::int64_t bytes = 0;
   ValueRange seconds;
 
+  Layout layout() const { return {hosts, devices_per_host}; }
   static void fields(auto& self, auto&& each) {
     each("hosts", self.hosts, Field{"", 1, 1 << 20});
     each("devices_per_host", self.devices_per_host, Field{"", 1, 1024});

@@ -167,8 +167,8 @@ void HistoryLine::fields(auto& self, auto&& each) {
 
 void History::fields(auto& self, auto&& each) {
   each("title", self.title), each("made_by", self.made_by), each("created", self.created);
-  each("max_regression", self.criteria.max_regression), each("significance", self.criteria.significance);
-  each("least_runs", self.criteria.least_runs), each("baseline_last", self.baseline_last);
+  each("max_regression", self.criteria.max_regression), each("significance", kSignificance);
+  each("least_runs", kLeastRuns), each("baseline_last", self.baseline_last);
   each("lines", self.lines), each("left_out", self.left_out);
 }
 

@@ -16,10 +16,6 @@ constexpr double kNcclRingWithin = 3.4e-6, kNcclRingBetween = 9.6e-6;
 constexpr double kNcclTreeWithin = 4.0e-6, kNcclTreeBetween = 14e-6;
 constexpr double kNcclTreeBandwidth = 0.92;
 
-Layout layout_of(const MeasuredAllreduce& measured) {
-  return {measured.hosts, measured.devices_per_host};
-}
-
 // The ring over the first `nodes` hosts, from measured pairs.
 struct PairedRing {
   double hop_seconds = 0, bytes_per_second = 0;
@@ -60,7 +56,7 @@ std::optional<Link> slowest_of(const std::vector<HostPair>& pairs) {
 std::optional<Layout> nearest_measured(const Links& links, Layout layout) {
   std::optional<Layout> nearest;
   for (const MeasuredAllreduce& measured : links.allreduces) {
-    const Layout one = layout_of(measured);
+    const Layout one = measured.layout();
     if (one == layout) return one;
     if ((one.nodes == 1) == (layout.nodes == 1) && (!nearest || one.devices() > nearest->devices()))
       nearest = one;
@@ -119,8 +115,8 @@ CollectiveCost::CollectiveCost(const Links& links, Layout layout)
   const CrossedLinks crossed = crossed_links(links, layout);
   if (const std::string missing = missing_from(crossed, layout); !missing.empty())
     throw Error(ExitCode::bad_data,
-                "links.json has no {}, which {}n{}g needs; measure with bench_allreduce --output", missing,
-                layout.nodes, layout.devices_per_node);
+                "links.json has no {}, which {} needs; measure with bench_allreduce --output", missing,
+                layout.name());
   slowest_pair_ = crossed.slowest_pair;
   bytes_per_second_ = HUGE_VAL;
   if (crossed.within) {
@@ -169,7 +165,7 @@ void CollectiveCost::correct_by(const Links& links) {
   CollectiveCost there = *this;
   there.layout_ = *nearest;
   for (const MeasuredAllreduce& one : links.allreduces) {
-    if (layout_of(one) != *nearest) continue;
+    if (one.layout() != *nearest) continue;
     const double bytes = static_cast<double>(one.bytes), median = one.seconds.median;
     measured_[bytes] = {median / there.modeled("allreduce_sum", bytes),
                         {one.seconds.min / median, one.seconds.max / median}};
@@ -194,7 +190,7 @@ CollectiveCost::Spread CollectiveCost::spread(double bytes) const {
 std::optional<Link> fitted_link(const std::vector<MeasuredAllreduce>& measured, Layout layout) {
   const MeasuredAllreduce *smallest = nullptr, *largest = nullptr;
   for (const MeasuredAllreduce& one : measured) {
-    if (layout_of(one) != layout) continue;
+    if (one.layout() != layout) continue;
     if (!smallest || one.bytes < smallest->bytes) smallest = &one;
     if (!largest || one.bytes > largest->bytes) largest = &one;
   }

@@ -8,18 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/text.h"
 #include "results/record/links.h"
 
 namespace plumb {
-
-struct Layout {
-  int nodes = 1, devices_per_node = 1;
-
-  int devices() const { return nodes * devices_per_node; }
-  std::string name() const { return fmt::format("{}n{}g", nodes, devices_per_node); }
-  bool operator==(const Layout&) const = default;
-};
 
 // Seconds of an allreduce of S bytes over n = N * g ranks, a ring: start + hops + S / B * 2 (n - 1) / n. Its
 // 2 (n - 1) hops are as slow as the links that they cross, 2 (N - 1) of them between hosts. allgather and

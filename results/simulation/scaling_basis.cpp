@@ -165,10 +165,10 @@ void check_hosts(const ScalingBasis& basis, const Links& links, const std::strin
       std::string names;
       for (const LinkHost& host : links.hosts) append_part(names, printable(host.name));
       throw Error(ExitCode::bad_data,
-                  "--links {}: it has hosts {}, and the run {}n{}g was on {}; measure its links with "
+                  "--links {}: it has hosts {}, and the run {} was on {}; measure its links with "
                   "bench_allreduce --output{}",
-                  printable(file), shortened(names, 200), one.layout.nodes, one.layout.devices_per_node,
-                  printable(rank.host), may_force ? ", or pass --force" : "");
+                  printable(file), shortened(names, 200), one.layout.name(), printable(rank.host),
+                  may_force ? ", or pass --force" : "");
     }
 }
 

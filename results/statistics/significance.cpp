@@ -152,10 +152,9 @@ std::string p_text(const RankTest& test) {
 // Above 2x, print a factor instead of a percentage.
 constexpr double kPercentBelow = 2;
 
-std::string change_text(const Comparison& comparison, const Criteria& criteria) {
+std::string change_text(const Comparison& comparison) {
   const Interval& range = comparison.ratio_range;
-  const std::string confidence =
-      given_percent(range.confidence > 0 ? range.confidence : 1 - criteria.significance);
+  const std::string confidence = given_percent(range.confidence > 0 ? range.confidence : 1 - kSignificance);
   if (comparison.ratio >= kPercentBelow)
     return fmt::format("{:.2f} times as fast ({} interval {:.2f} to {:.2f}, {})", comparison.ratio,
                        confidence, range.low, range.high, p_text(comparison.test));
@@ -166,22 +165,16 @@ std::string change_text(const Comparison& comparison, const Criteria& criteria) 
                      p_text(comparison.test));
 }
 
-// "; measure 5 on either side": enough, and as many as can show a difference at all.
-std::string remedy(const Criteria& criteria) {
-  std::size_t runs = std::max(criteria.least_runs, kEnoughRuns);
-  while (2 * runs < kMostExactValues && !critical_u(runs, runs, criteria.significance / 2)) ++runs;
-  return fmt::format("; measure {} on either side", runs);
-}
-
-std::string none_text(const Comparison& comparison, const Criteria& criteria) {
-  if (comparison.test.p_two_sided <= criteria.significance)
-    return fmt::format("no difference above {} shown ({} % {}, {})", given_percent(criteria.min_effect),
+std::string none_text(const Comparison& comparison, double min_effect) {
+  if (comparison.test.p_two_sided <= kSignificance)
+    return fmt::format("no difference above {} shown ({} % {}, {})", given_percent(min_effect),
                        percent_text(std::abs(comparison.ratio - 1)),
                        comparison.ratio > 1 ? "faster" : "slower", p_text(comparison.test));
   if (!std::isfinite(comparison.smallest_shown))
-    return fmt::format("no difference shown; {} and {} runs can't show any at a significance of {}{}",
-                       comparison.first_runs, comparison.second_runs, given_percent(criteria.significance),
-                       remedy(criteria));
+    return fmt::format(
+        "no difference shown; {} and {} runs can't show any at a significance of {}; measure {} on either "
+        "side",
+        comparison.first_runs, comparison.second_runs, given_percent(kSignificance), kEnoughRuns);
   return fmt::format("no difference shown; these runs would have shown {} %",
                      percent_text(comparison.smallest_shown));
 }
@@ -297,18 +290,17 @@ double shift_ratio(std::span<const double> first, std::span<const double> second
   return std::exp(median(logarithms));
 }
 
-Comparison compare(std::span<const double> first, std::span<const double> second, const Criteria& criteria) {
+Comparison compare(std::span<const double> first, std::span<const double> second, double min_effect) {
   Comparison comparison{first.size(), second.size(), median(second) / median(first)};
-  comparison.ratio_range = ratio_interval(first, second, 1 - criteria.significance);
+  comparison.ratio_range = ratio_interval(first, second, 1 - kSignificance);
   comparison.test = mann_whitney(first, second);
   comparison.smallest_shown = std::numeric_limits<double>::infinity();
-  if (std::min(first.size(), second.size()) < std::max<std::size_t>(criteria.least_runs, 2))
-    return comparison;
+  if (std::min(first.size(), second.size()) < kLeastRuns) return comparison;
   const double shift = smallest_shift(first.size(), second.size(), pooled_log_deviation(first, second),
-                                      {criteria.significance / 2, std::log1p(criteria.min_effect)});
+                                      {kSignificance / 2, std::log1p(min_effect)});
   comparison.smallest_shown = std::expm1(shift);
-  const bool significant = comparison.test.p_two_sided <= criteria.significance;
-  const bool large = std::abs(comparison.ratio - 1) > criteria.min_effect;
+  const bool significant = comparison.test.p_two_sided <= kSignificance;
+  const bool large = std::abs(comparison.ratio - 1) > min_effect;
   comparison.verdict = !significant || !large ? SpeedVerdict::none_shown
                        : comparison.ratio > 1 ? SpeedVerdict::faster
                                               : SpeedVerdict::slower;
@@ -321,12 +313,12 @@ std::string confidence_text(const Interval& interval) {
                                                 : fmt::format("{:.1f} %", 100 * interval.confidence);
 }
 
-std::string verdict_text(const Comparison& comparison, const Criteria& criteria) {
-  if (comparison.verdict == SpeedVerdict::none_shown) return none_text(comparison, criteria);
-  if (comparison.verdict != SpeedVerdict::too_few) return change_text(comparison, criteria);
+std::string verdict_text(const Comparison& comparison, double min_effect) {
+  if (comparison.verdict == SpeedVerdict::none_shown) return none_text(comparison, min_effect);
+  if (comparison.verdict != SpeedVerdict::too_few) return change_text(comparison);
   const std::size_t runs = std::min(comparison.first_runs, comparison.second_runs);
-  return fmt::format("{} {} too few to say{}", counted(runs, "run"), runs == 1 ? "is" : "are",
-                     remedy(criteria));
+  return fmt::format("{} {} too few to say; measure {} on either side", counted(runs, "run"),
+                     runs == 1 ? "is" : "are", kEnoughRuns);
 }
 
 }  // namespace plumb

@@ -17,8 +17,14 @@ struct Interval {
   }
 };
 
+// How often equal samples may seem unequal: two-sided, the gate's one-sided.
+inline constexpr double kSignificance = 0.05;
+// Fewer runs on either side are not judged. 3 against 3 are significant, one-sided, only without any overlap.
+inline constexpr std::size_t kLeastRuns = 3;
 // As many as messages advise for one side: the interval of the median of 5 values covers it in 93.8 %.
 inline constexpr std::size_t kEnoughRuns = 5;
+// Smaller differences of speed are ignored, unless somebody gives another limit.
+inline constexpr double kMinEffect = 0.01;
 
 // Confidence interval of the median, from order statistics, for any distribution: the narrowest pair of
 // ranks, equally far from both ends, that reaches `wanted`, else smallest and largest. Those of n values
@@ -96,20 +102,14 @@ struct Comparison {
   double smallest_shown = 0;
 };
 
-struct Criteria {
-  double min_effect = 0.01;    // of the ratio: smaller differences are none worth the name
-  double significance = 0.05;  // two-sided
-  std::size_t least_runs = 3;  // on either side
-};
-
-// A difference is called one only if it is significant and above the smallest effect. Throws Error(bad_data)
-// unless all figures are finite and above 0.
+// A difference is called one only if it is significant and above `min_effect`. Throws Error(bad_data) unless
+// all figures are finite and above 0.
 Comparison compare(std::span<const double> first, std::span<const double> second,
-                   const Criteria& criteria = {});
+                   double min_effect = kMinEffect);
 
 // "7.3 % faster (95 % interval 6.9 to 7.7 %, p = 0.0006)", "2.15 times as fast (…)", "no difference shown;
 // these runs would have shown 1.4 %", "no difference above 1 % shown (0.4 % faster, p = 0.0006)" or "2 runs
 // are too few to say; measure 5 on either side".
-std::string verdict_text(const Comparison& comparison, const Criteria& criteria = {});
+std::string verdict_text(const Comparison& comparison, double min_effect);
 
 }  // namespace plumb

@@ -40,7 +40,7 @@ TEST(Gate, FindsThreePercentAndRaisesNoFalseAlarm) {
       const auto baseline = noise.figures(7, 5000, 0.008);
       const auto figures = noise.figures(7, 5000 * (1 - promise.slow_down), 0.008);
       // gate()'s criterion, without its slower computation of the smallest detectable slowdown.
-      regressions += mann_whitney(figures, baseline).p_less <= GateCriteria().significance &&
+      regressions += mann_whitney(figures, baseline).p_less <= kSignificance &&
                      1 - shift_ratio(baseline, figures) > promise.max_regression;
     }
     const double share = static_cast<double>(regressions) / kCases;

@@ -178,8 +178,7 @@ TEST(Compare, ShowsItsSmallestDifferenceFourTimesInFive) {
 
 TEST(Compare, OfManyRunsShowsLittle) {
   SimulatedNoise noise("many");
-  const Comparison many =
-      compare(noise.figures(100, 100, 0.008), noise.figures(100, 100, 0.008), {.min_effect = 0});
+  const Comparison many = compare(noise.figures(100, 100, 0.008), noise.figures(100, 100, 0.008), 0);
   EXPECT_NEAR(many.smallest_shown, 2.80 * 0.008 * std::sqrt(2 / 100.0 * 1.047), 0.0006);
 }
 
