@@ -90,7 +90,7 @@ int compare_command(const CompareArguments& arguments) {
     return compare_link_files(arguments);
   std::vector<SampleSet> sets;
   for (const std::string& path : arguments.paths)
-    sets.push_back({path, load_samples(fs::path(path), arguments.reading)});
+    sets.push_back({path, load_samples({path}, arguments.reading)});
   CompareReport report{.sets = sets,
                        .comparison = compare_sets(sets, arguments.options),
                        .published = {},

@@ -55,7 +55,7 @@ OptionTable gate_options(GateArguments& arguments) {
 }
 
 LoadedSamples load_side(const char* side, const std::string& path, const AnalyzeOptions& options) {
-  LoadedSamples loaded = load_samples(fs::path(path), options);
+  LoadedSamples loaded = load_samples({path}, options);
   for (const std::string& note : loaded.notes) say(note);
   if (loaded.bad.empty()) return loaded;
   const Note& first = loaded.bad.front();

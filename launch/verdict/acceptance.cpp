@@ -138,7 +138,7 @@ std::string plan_text(const AcceptPlan& plan) {
 bool is_settled(const std::filesystem::path& runs, const SweepRun& next) {
   if (next.repetition <= kSettledRuns) return false;
   try {
-    for (const Sample& sample : load_samples(runs).samples) {
+    for (const Sample& sample : load_samples({runs.string()}).samples) {
       const std::vector<double> speeds = sample.figures();
       if (sample.configuration.case_name() != next.case_name() || std::ssize(speeds) < kSettledRuns) continue;
       const auto [low, high] = std::ranges::minmax_element(speeds);
@@ -153,8 +153,9 @@ bool is_settled(const std::filesystem::path& runs, const SweepRun& next) {
 void add_against(Verdict& verdict, const std::filesystem::path& runs, const std::filesystem::path& earlier,
                  bool is_busy) {
   try {
-    const GateReport report = gate(load_samples(earlier).samples, load_samples(runs).samples,
-                                   {.max_regression = kAgainstLimit, .allow_missing = true});
+    const GateReport report =
+        gate(load_samples({earlier.string()}).samples, load_samples({runs.string()}).samples,
+             {.max_regression = kAgainstLimit, .allow_missing = true});
     for (const GateCase& judged : report.cases)
       verdict.add(against_check(judged, "runs of " + earlier.parent_path().parent_path().string(), is_busy));
   } catch (const Error& error) {

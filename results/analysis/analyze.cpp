@@ -83,12 +83,6 @@ Window choose_window(const LogFormat& format, const AnalyzeOptions& options) {
   return window;
 }
 
-std::string known_formats() {
-  std::string known;
-  for (const LogFormat* format : log_formats()) append_part(known, format->name);
-  return known;
-}
-
 // The format that most of the files show; without any line, the first.
 const LogFormat& recognize(const std::vector<LogFile>& files, std::vector<std::string>& notes) {
   std::map<const LogFormat*, std::int64_t> votes;
@@ -122,7 +116,8 @@ const LogFormat& choose_format(const std::string& name, const std::vector<LogFil
   if (name == "auto") return recognize(files, notes);
   if (const LogFormat* found = find_log_format(name)) return *found;
   if (name.ends_with(kOwnFormatEnd)) return *(own = read_own_format(name));
-  throw Error(ExitCode::usage, "--log-format {}: expected one of auto, {}", name, known_formats());
+  throw Error(ExitCode::usage, "--log-format {}: expected one of auto, {}", name,
+              fmt::join(mapped(log_formats(), &LogFormat::name), ", "));
 }
 
 // What results tell about logs: logs that haven't the length of the folder's window are read over the window
@@ -168,20 +163,14 @@ class RunsOfLogs {
 // Fills in the settings of runs that share a case and so may mix; a log that no result names counts as the
 // first of its case whose settings are told.
 void add_settings(RunsOfLogs& results, std::vector<LogRun>& runs) {
-  const auto is_same = [](const LogRun& a, const LogRun& b) {
-    return a.file.name.model == b.file.name.model && a.file.name.case_name == b.file.name.case_name;
-  };
-  for (auto first = runs.begin(); first != runs.end();) {
-    const auto end =
-        std::find_if(first, runs.end(), [&](const LogRun& run) { return !is_same(*first, run); });
-    if (end - first > 1) {
-      std::vector<const ToldRun*> told;
-      for (auto run = first; run != end; ++run) told.push_back(results.run_of(run->file.path));
-      const auto known = std::ranges::find_if(told, [](const ToldRun* one) { return one != nullptr; });
-      for (std::size_t i = 0; known != told.end() && i < told.size(); ++i)
-        (first + static_cast<std::ptrdiff_t>(i))->settings = (told[i] ? told[i] : *known)->settings;
-    }
-    first = end;
+  std::map<std::pair<std::string, std::string>, std::vector<LogRun*>> by_case;
+  for (LogRun& run : runs) by_case[{run.file.name.model, run.file.name.case_name}].push_back(&run);
+  for (const auto& [name, of_case] : by_case) {
+    if (of_case.size() < 2) continue;
+    const auto told = mapped(of_case, [&](const LogRun* run) { return results.run_of(run->file.path); });
+    const auto known = std::ranges::find_if(told, [](const ToldRun* one) { return one != nullptr; });
+    for (std::size_t i = 0; known != told.end() && i < told.size(); ++i)
+      of_case[i]->settings = (told[i] ? told[i] : *known)->settings;
   }
 }
 

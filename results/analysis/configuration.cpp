@@ -1,7 +1,6 @@
 #include "results/analysis/configuration.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <utility>
 
@@ -30,11 +29,6 @@ std::string config_text(const Json& config, const char* key) {
   return value == config.end() || value->is_null() ? "" : config_text(*value);
 }
 
-std::int64_t whole_number(const Json& config, const char* key) {
-  const auto value = config.find(key);
-  return value != config.end() && value->is_number_integer() ? value->get<std::int64_t>() : 0;
-}
-
 std::string data_of(const Json& config) {
   if (!config_text(config, "batch").empty()) return "batch file";
   std::string path = config_text(config, "data");
@@ -47,8 +41,10 @@ std::string head_of(const Json& config) {
   return head.empty() ? "none" : head == "pfc" && !rate.empty() ? head + " " + rate : head;
 }
 
-// Those of them that neither a head's options nor names of logs tell.
-constexpr std::array kUntoldWork{"optimizer", "dropout", "loss_scale"};
+// Whether neither a head's options nor names of logs tell this one of the options that change the work.
+bool is_untold_work(const std::string& key) {
+  return key == "optimizer" || key == "dropout" || key == "loss_scale";
+}
 
 // Options that change the work of a step. A head in half precision and loss scaling exist in half precision
 // only.
@@ -115,10 +111,6 @@ std::map<std::string, std::string> settings_of(const RunRecord& record, bool exc
     settings["comm"] = comm;
   add_length(record, settings);
   return settings;
-}
-
-bool is_untold_work(const std::string& key) {
-  return std::ranges::find(kUntoldWork, key) != kUntoldWork.end();
 }
 
 std::string spaced(const std::string& key) {
@@ -231,15 +223,16 @@ Configuration configuration_of(const RunRecord& record) {
           .batch_per_device = record.batch_per_device,
           .nodes = record.nodes,
           .devices_per_node = record.devices_per_node,
-          .image_size = whole_number(record.config, "image_size"),
+          .image_size = value_or<std::int64_t>(record.config, "image_size"),
           .head = head_of(record.config),
-          .classes = whole_number(record.config, "classes"),
+          .classes = value_or<std::int64_t>(record.config, "classes"),
           .options = work_options(record),
           .settings = settings_of(record, exchanges_gradients(record))};
 }
 
-std::map<std::string, std::string> log_settings(const RunRecord& record, bool exchanges) {
-  std::map<std::string, std::string> settings = settings_of(record, exchanges);
+std::map<std::string, std::string> log_settings(const RunRecord& record, std::optional<bool> exchanges) {
+  std::map<std::string, std::string> settings =
+      settings_of(record, exchanges.value_or(exchanges_gradients(record)));
   for (const auto& [key, value] : work_options(record))
     if (is_untold_work(key) && !is_usual(key, value)) settings[key] = value;
   settings.erase("iterations");
@@ -247,10 +240,6 @@ std::map<std::string, std::string> log_settings(const RunRecord& record, bool ex
   const std::string threads = config_text(record.config, "threads");
   if (record.device == "cpu" && !threads.empty()) settings["threads"] = threads;
   return settings;
-}
-
-std::map<std::string, std::string> log_settings(const RunRecord& record) {
-  return log_settings(record, exchanges_gradients(record));
 }
 
 void add_log_setting(const std::string& key, const std::string& value, Configuration& configuration) {

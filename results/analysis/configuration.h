@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -84,8 +85,7 @@ Configuration configuration_of(const RunRecord& record);
 // What tells runs apart that a folder of logs may not mix, beside what logs are named after: the settings but
 // for the length, which their lines tell, unusual options that change the work, and on CPUs "threads".
 // `exchanges`: whether gradients are exchanged, which a run that has begun can't tell by itself.
-std::map<std::string, std::string> log_settings(const RunRecord& record, bool exchanges);
-std::map<std::string, std::string> log_settings(const RunRecord& record);
+std::map<std::string, std::string> log_settings(const RunRecord& record, std::optional<bool> exchanges = {});
 // One of them into the configuration of a log.
 void add_log_setting(const std::string& key, const std::string& value, Configuration& configuration);
 // "--bucket-mb 4 --threads 2"; empty without any.

@@ -22,6 +22,37 @@ constexpr double kOutlierRunLevel = 0.01;
 constexpr double kFarApart = 0.1;
 // Share of a step; a shorter wait doesn't explain a slow run.
 constexpr double kLeastDataWait = 0.02;
+// Share of the window; shorter is chance: one sample of twenty.
+constexpr double kLeastThrottledShare = 0.05;
+
+std::vector<Note> failed_check_flags(const RunRecord& record) {
+  std::vector<Note> flags;
+  if (record.status != "ok") flags.push_back({"failed_check", failure_text(record)});
+  for (const auto& [name, outcome] : record.checks.items())
+    if (outcome.is_boolean() && !outcome.get<bool>())
+      flags.push_back({"failed_check", fmt::format("the check {} failed", name)});
+  return flags;
+}
+
+// At most three GPUs are named, those throttled longest; one more flag counts the others.
+std::vector<Note> throttling_flags(const std::vector<GpuRecord>& gpus) {
+  constexpr std::size_t kMostGpusNamed = 3;
+  std::vector<const GpuRecord*> throttled;
+  for (const GpuRecord& gpu : gpus)
+    if (gpu.throttled_share >= kLeastThrottledShare) throttled.push_back(&gpu);
+  std::ranges::stable_sort(throttled, std::ranges::greater{}, &GpuRecord::throttled_share);
+  std::vector<Note> flags;
+  for (const GpuRecord* gpu : throttled) {
+    if (flags.size() == kMostGpusNamed) {
+      const std::size_t more = throttled.size() - kMostGpusNamed;
+      flags.push_back({"throttling", fmt::format("{} {} throttled, too", counted(more, "more GPU"),
+                                                 more == 1 ? "was" : "were")});
+      break;
+    }
+    flags.push_back({"throttling", throttling_text(*gpu)});
+  }
+  return flags;
+}
 
 std::string figure_text(double images_per_second) {
   return fmt::format("{:.2f} images/s", images_per_second);

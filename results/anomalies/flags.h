@@ -38,13 +38,10 @@ std::optional<Note> two_modes_flag(std::span<const double> window);
 // A step of over 5 times the median; `warmup`: iterations before the window.
 std::optional<Note> stall_flag(std::span<const double> window, std::int64_t warmup);
 
-// At most three GPUs are named, those throttled longest; one more flag counts the others.
-std::vector<Note> throttling_flags(const std::vector<GpuRecord>& gpus);
 // One flag for each host with slow ranks, with the clock of the slowest one's GPU if `gpus` has it.
 // `step_seconds`: the mean step of the window, as waits are means.
 std::vector<Note> slow_rank_flags(const std::vector<RankRecord>& ranks, double step_seconds,
                                   const std::vector<GpuRecord>& gpus = {});
-std::vector<Note> failed_check_flags(const RunRecord& record);
 
 std::string whole_percent(double share);    // "9 %", "2.4 %", from 10 % on without a decimal
 std::string duration_text(double seconds);  // "124 ms", "1.52 s"

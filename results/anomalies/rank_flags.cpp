@@ -10,10 +10,6 @@
 namespace plumb {
 namespace {
 
-// Shorter is chance: one sample of twenty.
-constexpr double kLeastThrottledShare = 0.05;
-constexpr std::size_t kMostGpusNamed = 3;
-
 using Ranks = std::vector<std::size_t>;
 
 // Ranks that don't stand apart.
@@ -70,24 +66,6 @@ std::string clock_text(const SlowRanks& slow, const Ranks& slow_here, std::span<
 
 }  // namespace
 
-std::vector<Note> throttling_flags(const std::vector<GpuRecord>& gpus) {
-  std::vector<const GpuRecord*> throttled;
-  for (const GpuRecord& gpu : gpus)
-    if (gpu.throttled_share >= kLeastThrottledShare) throttled.push_back(&gpu);
-  std::ranges::stable_sort(throttled, std::ranges::greater{}, &GpuRecord::throttled_share);
-  std::vector<Note> flags;
-  for (const GpuRecord* gpu : throttled) {
-    if (flags.size() == kMostGpusNamed) {
-      const std::size_t more = throttled.size() - kMostGpusNamed;
-      flags.push_back({"throttling", fmt::format("{} {} throttled, too", counted(more, "more GPU"),
-                                                 more == 1 ? "was" : "were")});
-      break;
-    }
-    flags.push_back({"throttling", throttling_text(*gpu)});
-  }
-  return flags;
-}
-
 std::vector<Note> slow_rank_flags(const std::vector<RankRecord>& ranks, double step_seconds,
                                   const std::vector<GpuRecord>& gpus) {
   const std::vector<double> waits = rank_waits(ranks);
@@ -106,15 +84,6 @@ std::vector<Note> slow_rank_flags(const std::vector<RankRecord>& ranks, double s
                           : fmt::format("{} {}: the others wait {} of a step for {}{}", names, work, share,
                                         one ? "it" : "them", clock_text(slow, slow_here, gpus))});
   }
-  return flags;
-}
-
-std::vector<Note> failed_check_flags(const RunRecord& record) {
-  std::vector<Note> flags;
-  if (record.status != "ok") flags.push_back({"failed_check", failure_text(record)});
-  for (const auto& [name, outcome] : record.checks.items())
-    if (outcome.is_boolean() && !outcome.get<bool>())
-      flags.push_back({"failed_check", fmt::format("the check {} failed", name)});
   return flags;
 }
 

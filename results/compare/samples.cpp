@@ -124,20 +124,15 @@ Configuration configuration_of_log(const fs::path& file, const LogName& name, co
   if (case_text.empty())
     return begins_with_own_line(file) ? configuration_of(name) : configuration_of(name, format);
   Configuration configuration = configuration_of(name);
-  const auto json = parse_shallow_json(case_text);
+  const Json json = parse_shallow_json(case_text);
   if (!json.is_object()) return configuration;
-  const auto text_at = [&](const char* key) {
-    const auto value = json.find(key);
-    return value != json.end() && value->is_string() ? value->get<std::string>() : "";
-  };
-  if (const auto size = json.find("image_size"); size != json.end() && size->is_number_integer())
-    configuration.image_size = *size;
-  if (const std::string writer = text_at("framework"); !writer.empty()) configuration.framework = writer;
-  if (const std::string data = text_at("data"); data == "synthetic") configuration.data = data;
+  configuration.image_size = value_or<std::int64_t>(json, "image_size");
+  configuration.framework = value_or(json, "framework", configuration.framework);
+  if (const auto data = value_or<std::string>(json, "data"); data == "synthetic") configuration.data = data;
   if (const auto settings = json.find("settings"); settings != json.end() && settings->is_object())
     for (const auto& [key, value] : settings->items())
       if (value.is_string()) add_log_setting(key, value, configuration);
-  std::istringstream words(text_at("head"));
+  std::istringstream words(value_or<std::string>(json, "head"));
   std::string rate;
   for (std::string option, value; words >> option >> value;) {
     if (option == "--head") configuration.head = value;
@@ -328,10 +323,6 @@ LoadedSamples in_order(LoadedSamples loaded) {
 }
 
 }  // namespace
-
-LoadedSamples load_samples(const fs::path& path, const AnalyzeOptions& options) {
-  return load_samples(std::vector<std::string>{path.string()}, options);
-}
 
 LoadedSamples load_samples(const std::vector<std::string>& paths, const AnalyzeOptions& options) {
   Collection collection;

@@ -46,15 +46,12 @@ struct LoadedSamples {
   std::vector<std::string> notes;  // which folders below the named ones were read, which env.json couldn't be
 };
 
-// `path`: a run folder (it has a result.json), a result.json, a folder of run folders (`--output` of the
+// A path is a run folder (it has a result.json), a result.json, a folder of run folders (`--output` of the
 // benches), a sweep's folder, or a folder of logs (LOG_DIR/<N>n<G>g/…), which are read as `plumbline analyze`
-// does with `options`; one log; or a folder that has such ones up to two levels below.
-// Throws Error(bad_data) if it is none of these or nothing usable is in it, Error(usage) for a window or
-// format that can't be.
-LoadedSamples load_samples(const fs::path& path, const AnalyzeOptions& options = {});
-
-// Several paths as one set; samples of equal configuration join, a run given twice counts once, and of copies
-// of one run the first. Throws Error(bad_data) for the first path that load_samples would refuse alone.
+// does with `options`; one log; or a folder that has such ones up to two levels below. Samples of equal
+// configuration join, a run given twice counts once, and of copies of one run the first. Throws
+// Error(bad_data) for the first path that is none of these or in which nothing is usable, Error(usage) for a
+// window or format that can't be.
 LoadedSamples load_samples(const std::vector<std::string>& paths, const AnalyzeOptions& options = {});
 
 // One sentence if a sample's runs differ in their surroundings: in what, and how fast each group is. Empty if

@@ -117,11 +117,8 @@ constexpr std::size_t kFrameworkColumns = 28;
 
 // 1234567 -> "1234.567", in milliseconds; with a sign if wanted.
 std::string milliseconds(std::int64_t microseconds, bool sign = false) {
-  return fmt::format("{}{}.{:03}",
-                     microseconds < 0 ? "-"
-                     : sign           ? "+"
-                                      : "",
-                     std::abs(microseconds) / 1000, std::abs(microseconds) % 1000);
+  const double value = static_cast<double>(microseconds) / 1e3;
+  return sign ? fmt::format("{:+.3f}", value) : fmt::format("{:.3f}", value);
 }
 
 double share(std::int64_t part, std::int64_t whole) {
@@ -159,6 +156,29 @@ std::string notes(const Explanation& explanation) {
         "Without stamps and profiler: Plumbline's step took {} ms, the framework's as its log says.\n",
         milliseconds(std::llround(*explanation.run_step_seconds * kMicroseconds)));
   return text;
+}
+
+// As JSON has them.
+struct ComparedSeconds {
+  double ours = 0, theirs = 0, difference = 0;
+  static void fields(auto& self, auto&& each) {
+    each("ours", self.ours), each("theirs", self.theirs), each("difference", self.difference);
+  }
+};
+struct UnassignedTime {
+  std::string name;
+  double seconds = 0;
+  static void fields(auto& self, auto&& each) { each("name", self.name), each("seconds", self.seconds); }
+};
+struct OtherSide {
+  std::string what, ours, theirs;
+  static void fields(auto& self, auto&& each) {
+    each("what", self.what), each("ours", self.ours), each("theirs", self.theirs);
+  }
+};
+
+double seconds_of(std::int64_t microseconds) {
+  return static_cast<double>(microseconds) / kMicroseconds;
 }
 
 }  // namespace
@@ -229,33 +249,6 @@ std::string explanation_text(const Explanation& explanation) {
   text += padded_table(rows, "lr");
   return text + "\n" + verdict(explanation) + notes(explanation);
 }
-
-namespace {
-
-// As JSON has them.
-struct ComparedSeconds {
-  double ours = 0, theirs = 0, difference = 0;
-  static void fields(auto& self, auto&& each) {
-    each("ours", self.ours), each("theirs", self.theirs), each("difference", self.difference);
-  }
-};
-struct UnassignedTime {
-  std::string name;
-  double seconds = 0;
-  static void fields(auto& self, auto&& each) { each("name", self.name), each("seconds", self.seconds); }
-};
-struct OtherSide {
-  std::string what, ours, theirs;
-  static void fields(auto& self, auto&& each) {
-    each("what", self.what), each("ours", self.ours), each("theirs", self.theirs);
-  }
-};
-
-double seconds_of(std::int64_t microseconds) {
-  return static_cast<double>(microseconds) / kMicroseconds;
-}
-
-}  // namespace
 
 void ExplainedRow::fields(auto& self, auto&& each) {
   each("name", std::string(key_of(self.category))), each("ours_seconds", seconds_of(self.ours));

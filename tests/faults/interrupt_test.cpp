@@ -27,7 +27,7 @@ std::size_t expect_marked(const Place& place, const std::string& signal) {
   EXPECT_EQ(result.at("step_seconds").size(), static_cast<std::size_t>(lines));
   EXPECT_EQ(result.at("images_per_second").at("mean"), 0);
   try {
-    load_samples(place.file("runs"));
+    load_samples({place.file("runs")});
     ADD_FAILURE() << "an interrupted run is a sample";
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("interrupted by " + signal), std::string::npos) << error.what();

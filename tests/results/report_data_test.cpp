@@ -22,7 +22,7 @@ class ReportDataTest : public testing::Test {
     record.config["comm"] = comm;
     last_ = write_run_folder(scratch_, std::to_string(devices) + comm + std::to_string(count_++), record);
   }
-  ReportData collect() { return collect_report(load_samples(scratch_.path())); }
+  ReportData collect() { return collect_report(load_samples({scratch_.path()})); }
 
   ScratchFolder scratch_;
   std::filesystem::path last_;
