@@ -38,7 +38,9 @@ int main(int argc, char** argv) {
       // "gate" of "plumbline.gate/1"
       documents.write_schema(split(split(of.name, '.').back(), '/').front(),
                              of.make_schema(of.name, of.about));
-    documents.write_schema("environment", environment_schema());
-    documents.write_schema("version", version_schema());
+    documents.write_schema("environment", json_schema_of<EnvironmentRecord>(
+                                              "env.json", "Where a run ran: rank 0's host, then others."));
+    documents.write_schema("version",
+                           json_schema_of<BuildRecord>("--version --json", "A program and its libraries."));
   });
 }

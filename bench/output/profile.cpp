@@ -8,7 +8,7 @@
 #include "base/text_table.h"
 #include "base/units.h"
 #include "kernels/program/roofline.h"
-#include "results/record/program_format.h"
+#include "results/record/profile.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {

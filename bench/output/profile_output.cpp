@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "bench/output/profile.h"
-#include "results/record/program_format.h"
+#include "results/record/profile.h"
 
 namespace plumb {
 namespace {

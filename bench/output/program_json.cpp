@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "results/record/program_format.h"
+#include "results/record/profile.h"
 
 namespace plumb {
 namespace {

@@ -60,17 +60,20 @@ std::map<std::string, std::string> recorded_variables(const char* const* environ
 }
 
 nlohmann::ordered_json environment_json(const std::vector<std::string>& machines) {
-  EnvironmentRecord environment{.machine = machine_from_json(nlohmann::ordered_json::parse(machines.front())),
-                                .build = build_from_json(engine_build_json()),
+  const auto machine_of = [](const std::string& text) {
+    return record_of<MachineRecord>(nlohmann::ordered_json::parse(text), "a host");
+  };
+  EnvironmentRecord environment{.machine = machine_of(machines.front()),
+                                .build = record_of<BuildRecord>(engine_build_json(), "--version --json"),
                                 .variables = recorded_variables(environ)};
   std::set<std::string> hosts{environment.machine.host};
   for (const std::string& text : machines) {
-    const MachineRecord machine = machine_from_json(nlohmann::ordered_json::parse(text));
+    const MachineRecord machine = machine_of(text);
     if (!hosts.insert(machine.host).second) continue;
     if (!environment.other_hosts) environment.other_hosts.emplace();
     environment.other_hosts->push_back(machine);
   }
-  return to_json(environment);
+  return fields::written(environment);
 }
 
 std::vector<std::string> odd_hosts(const std::vector<std::string>& machines) {

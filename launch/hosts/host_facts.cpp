@@ -49,7 +49,8 @@ ProgramFacts program_facts(const std::string& path, const CommandEnd& end) {
     return facts;
   }
   try {
-    const BuildRecord build = build_from_json(nlohmann::ordered_json::parse(end.output, nullptr, false));
+    const auto build =
+        record_of<BuildRecord>(nlohmann::ordered_json::parse(end.output, nullptr, false), "--version --json");
     facts.version = build.version;
     facts.commit = build.commit;
     facts.build_id = build.build_id;
@@ -143,7 +144,7 @@ FolderFacts folder_facts(const HostQuestions& questions) {
 }
 
 void take_machine(HostFacts& facts) {
-  const MachineRecord machine = machine_from_json(machine_json());
+  const auto machine = record_of<MachineRecord>(machine_json(), "a host");
   facts.host = machine.host;
   facts.kernel = machine.kernel;
   facts.cpu = machine.cpu;

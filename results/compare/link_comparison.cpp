@@ -10,7 +10,6 @@
 #include "base/whole_file.h"
 #include "results/compare/compare.h"
 #include "results/record/links.h"
-#include "results/record/nccl_tests.h"
 #include "results/record/schema.h"
 #include "results/statistics/statistics.h"
 

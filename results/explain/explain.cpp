@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "base/text_table.h"
 #include "base/whole_file.h"
-#include "results/record/program_format.h"
+#include "results/record/profile.h"
 #include "results/record/schema.h"
 
 namespace plumb {

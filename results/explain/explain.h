@@ -12,7 +12,6 @@
 
 #include "results/analysis/configuration.h"
 #include "results/explain/framework_trace.h"
-#include "results/explain/step_categories.h"
 #include "results/record/profile.h"
 #include "results/record/schema.h"
 

@@ -1,11 +1,11 @@
-#include "results/explain/step_categories.h"
-
+// Which names belong to which category.
 #include <algorithm>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "results/explain/framework_trace.h"
 
 namespace plumb {
 namespace {

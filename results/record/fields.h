@@ -269,6 +269,14 @@ Json document_json(const char* schema, const T& record) {
   return json;
 }
 
+// Throws Error(bad_data) that names `origin`, the key and what is wrong with it.
+template <fields::Record T>
+T record_of(const Json& json, const std::string& origin, const char* schema = nullptr) {
+  T record;
+  fields::read_all(ObjectReader(json, origin, "", schema), record);
+  return record;
+}
+
 // The JSON Schema of a document without a "schema" of its own, such as a list.
 template <typename T>
 Json json_schema_of(const char* name, const char* about) {

@@ -1,11 +1,9 @@
 #include "results/record/gpu_name.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <cstdlib>
 #include <sstream>
-#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -43,27 +41,32 @@ std::string product_of(const std::string& bare) {
   return product;
 }
 
-// By the front of a product's name. Ada cards of workstations have numbers that other generations have, too.
-GpuGeneration generation_of(const std::string& product) {
-  using enum GpuGeneration;
-  static const std::vector<std::pair<GpuGeneration, std::vector<const char*>>> kFronts{
-      {volta, {"v100", "titan v", "quadro gv"}},
-      {turing, {"t4", "quadro rtx", "titan rtx", "geforce rtx 20", "geforce gtx 16"}},
-      {ampere, {"a100", "a800", "a30", "a40", "a10", "a16", "a2", "rtx a", "geforce rtx 30"}},
-      {ada, {"l4", "l20", "geforce rtx 40"}},
-      {hopper, {"h100", "h200", "h800", "h20", "gh200"}},
-      {blackwell, {"b100", "b200", "b300", "gb200", "gb300", "gb10", "rtx pro", "geforce rtx 50"}}};
-  if (product.ends_with("ada generation")) return ada;
-  for (const auto& [generation, fronts] : kFronts)
-    for (const char* front : fronts)
-      if (product.starts_with(front)) return generation;
-  return unknown;
+struct Generation {
+  const char* name;
+  int time;                         // two may share one
+  std::vector<const char*> fronts;  // of their products' names
+};
+// As GpuGeneration.
+const Generation kGenerations[]{
+    {"", 0, {}},
+    {"Volta", 1, {"v100", "titan v", "quadro gv"}},
+    {"Turing", 1, {"t4", "quadro rtx", "titan rtx", "geforce rtx 20", "geforce gtx 16"}},
+    {"Ampere", 2, {"a100", "a800", "a30", "a40", "a10", "a16", "a2", "rtx a", "geforce rtx 30"}},
+    {"Ada", 3, {"l4", "l20", "geforce rtx 40"}},
+    {"Hopper", 3, {"h100", "h200", "h800", "h20", "gh200"}},
+    {"Blackwell", 4, {"b100", "b200", "b300", "gb200", "gb300", "gb10", "rtx pro", "geforce rtx 50"}}};
+
+const Generation& known(GpuGeneration generation) {
+  return kGenerations[static_cast<std::size_t>(generation)];
 }
 
-// Generations by time: Volta and Turing, Ada and Hopper share one.
-int time_of(GpuGeneration generation) {
-  static constexpr std::array<int, 7> kTimes{0, 1, 1, 2, 3, 3, 4};
-  return kTimes[static_cast<std::size_t>(generation)];
+// Ada cards of workstations have numbers that other generations have, too.
+GpuGeneration generation_of(const std::string& product) {
+  if (product.ends_with("ada generation")) return GpuGeneration::ada;
+  for (std::size_t i = 0; i < std::size(kGenerations); ++i)
+    for (const char* front : kGenerations[i].fronts)
+      if (product.starts_with(front)) return static_cast<GpuGeneration>(i);
+  return GpuGeneration::unknown;
 }
 
 }  // namespace
@@ -73,9 +76,7 @@ GpuGeneration gpu_generation(const std::string& name) {
 }
 
 std::string generation_name(GpuGeneration generation) {
-  static constexpr std::array<const char*, 7> kNames{"",    "Volta",  "Turing",   "Ampere",
-                                                     "Ada", "Hopper", "Blackwell"};
-  return kNames[static_cast<std::size_t>(generation)];
+  return known(generation).name;
 }
 
 bool is_same_device(const std::string& a, const std::string& b) {
@@ -92,7 +93,7 @@ int gpu_distance(const std::string& own, const std::string& other) {
   if (product_of(own_name) == product_of(other_name)) return 1;
   if (mine == its) return 2;
   if (its == GpuGeneration::unknown) return kFarthest;
-  return 2 + std::max(1, std::abs(time_of(mine) - time_of(its)));
+  return 2 + std::max(1, std::abs(known(mine).time - known(its).time));
 }
 
 bool names_gpu(const std::string& wanted, const std::string& name) {

@@ -7,7 +7,6 @@
 #include "base/paths.h"
 #include "base/shallow_json.h"
 #include "base/whole_file.h"
-#include "results/record/nccl_tests.h"
 #include "results/record/schema.h"
 
 namespace plumb {
@@ -92,9 +91,7 @@ const Document kLinksDocument =
     document_of<Links>(kLinksSchema, "Latency and bandwidth of links between hosts and devices.");
 
 Links links_from_json(const Json& json, const std::string& origin) {
-  Links links;
-  fields::read_all(ObjectReader(json, origin, "", kLinksSchema), links);
-  return links;
+  return record_of<Links>(json, origin, kLinksSchema);
 }
 
 Links read_links(const fs::path& file) {

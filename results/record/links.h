@@ -8,6 +8,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/text.h"
@@ -118,6 +119,15 @@ Json to_json(const Links& links);
 extern const Document kLinksDocument;
 // Throws Error(bad_data) that names `origin`, the key and what is wrong with it.
 Links links_from_json(const Json& json, const std::string& origin);
+
+// all_reduce_perf of NVIDIA's nccl-tests (src/util.cu, 2.19): its table, and the JSON of its -J.
+bool is_nccl_tests_table(std::string_view text);
+bool is_nccl_tests_json(const Json& json);
+// The allreduces in place; of -J's per-iteration times their range. Throws Error(bad_data) that names
+// `origin` and what is wrong: another collective, wrong elements, hosts with unequal counts of devices.
+Links links_from_nccl_tests_table(std::string_view table, const std::string& origin);
+Links links_from_nccl_tests_json(const Json& json, const std::string& origin);
+
 // From a links.json, from a result.json whose run probed the links between its hosts, or from what
 // all_reduce_perf of nccl-tests printed or wrote; throws Error(bad_data) that names it and the remedy. To
 // write one: write_output of to_json(links).dump(1) and a newline (base/output.h).

@@ -1,13 +1,15 @@
-#include "results/record/nccl_tests.h"
-
+// Reads the output of all_reduce_perf of NVIDIA's nccl-tests.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
+#include <sstream>
 #include <utility>
 
 #include "base/error.h"
 #include "base/paths.h"
 #include "base/text.h"
+#include "results/record/links.h"
 
 namespace plumb {
 namespace {
@@ -63,15 +65,9 @@ Links links_of(std::vector<LinkHost> hosts, const std::vector<Row>& rows, const 
   return links;
 }
 
-std::vector<std::string> words_of(std::string_view line) {
-  std::vector<std::string> words;
-  for (std::size_t at = line.find_first_not_of(" \t\r"); at != line.npos;
-       at = line.find_first_not_of(" \t\r", at)) {
-    const std::size_t end = std::min(line.find_first_of(" \t\r", at), line.size());
-    words.emplace_back(line.substr(at, end - at));
-    at = end;
-  }
-  return words;
+std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream words(line);
+  return {std::istream_iterator<std::string>(words), {}};
 }
 
 // "#  Rank  0 Group  0 Pid 100 on node1 device  0 [0x18] NVIDIA H100". Of several groups, which ran side by

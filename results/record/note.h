@@ -4,7 +4,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "results/record/fields.h"
@@ -12,7 +11,9 @@
 namespace plumb {
 
 enum class Severity { error, warning, note };
-std::string name_of(Severity severity);
+inline std::string name_of(Severity severity) {
+  return severity == Severity::error ? "error" : severity == Severity::warning ? "warning" : "note";
+}
 
 // What a finding is about: a host itself, or one of its GPUs, ports or programs.
 struct NoteEntity {
@@ -47,10 +48,8 @@ struct Note {
 };
 
 // "runs/3: the warm-up was not over …", or the text alone.
-std::string note_text(const Note& note);
-// A list in Markdown, an item per note; empty without notes.
-std::string note_items(const std::vector<Note>& notes);
-// The first note of this kind; nullptr if none is.
-const Note* find_note(const std::vector<Note>& notes, std::string_view kind);
+inline std::string note_text(const Note& note) {
+  return note.subject.empty() ? note.text : note.subject + ": " + note.text;
+}
 
 }  // namespace plumb

@@ -1,13 +1,30 @@
-// profile.json: where the time of an iteration goes, next to the least it could take.
+// profile.json: where the time of an iteration goes, next to the least it could take. Which formats of it and
+// of program.json are written, and how both versions are read.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "results/record/fields.h"
 
 namespace plumb {
+
+inline constexpr std::string_view kComputeLane = "compute";  // the lane of instructions that compute
+
+inline constexpr const char* kProgramFormat = "plumbline.program/2";
+inline constexpr const char* kProfileFormat = "plumbline.profile/2";
+inline constexpr const char* kProgramFormat1 = "plumbline.program/1";
+inline constexpr const char* kProfileFormat1 = "plumbline.profile/1";
+
+// Reads a file of `format`, or of its version 1, in which ops are called "steps".
+inline ObjectReader ops_reader(const Json& json, const std::string& origin, const char* format) {
+  static constexpr RenamedKey kRenamedSince1[]{{"ops", "steps"}};
+  const auto found = value_or<std::string>(json, "format");
+  const bool is_version_1 = found == kProgramFormat1 || found == kProfileFormat1;
+  return {json, origin, "", format, is_version_1 ? RenamedKeys(kRenamedSince1) : RenamedKeys()};
+}
 
 struct ProfiledInstruction {
   std::string name, kind, phase, lane;

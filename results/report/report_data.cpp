@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "base/whole_file.h"
 #include "results/anomalies/flags.h"
-#include "results/record/program_format.h"
+#include "results/record/profile.h"
 #include "results/report/report_curves.h"
 
 namespace plumb {

@@ -30,6 +30,13 @@ TextRow row(const ReportCurve& curve, const ReportPoint& point) {
   return cells;
 }
 
+// A list, an item per note; empty without notes.
+std::string note_items(const std::vector<Note>& notes) {
+  std::string text;
+  for (const Note& note : notes) text += "- " + markdown_literal(note_text(note)) + "\n";
+  return text;
+}
+
 // Several as a list, with what they are about.
 std::string answers_text(const std::vector<ReportCurve>& curves) {
   std::vector<const ReportCurve*> answered;

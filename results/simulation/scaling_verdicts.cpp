@@ -183,7 +183,7 @@ Note predicted_answer(const std::string& subject, const std::vector<Note>& verdi
             fmt::format("{} doesn't scale as it should: {} of a device alone where its links allow {}; {}",
                         subject, reach_text(worst.measured->layout, worst.efficiency()),
                         whole_percent(worst.predicted->efficiency), explained->text)};
-  if (const Note* rejected = find_note(verdicts, "REJECT"))
+  if (const Note* rejected = find_in(verdicts, "REJECT", &Note::kind))
     return {"not_judged",
             fmt::format("{} cannot be judged: {} with {}", subject, rejected->subject, rejected->text)};
   const JudgedCase& largest = cases.back();

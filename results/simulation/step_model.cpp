@@ -14,7 +14,7 @@
 #include "base/ranges.h"
 #include "base/shallow_json.h"
 #include "base/whole_file.h"
-#include "results/record/program_format.h"
+#include "results/record/profile.h"
 
 namespace plumb {
 namespace {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "results/record/program_format.h"
+#include "results/record/profile.h"
 #include "results/simulation/step_model.h"
 
 namespace plumb {

@@ -8,7 +8,7 @@
 #include "bench/output/version.h"
 #include "results/record/last_words.h"
 #include "results/record/links.h"
-#include "results/record/program_format.h"
+#include "results/record/profile.h"
 #include "results/record/schema.h"
 #include "results/simulation/scaling_verdicts.h"
 #include "tests/scratch_folder.h"

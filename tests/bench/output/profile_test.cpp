@@ -6,7 +6,7 @@
 #include <random>
 
 #include "base/text.h"
-#include "results/record/program_format.h"
+#include "results/record/profile.h"
 #include "tests/bench/output/profiled_program.h"
 #include "tests/golden_text.h"
 
