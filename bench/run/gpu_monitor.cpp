@@ -11,11 +11,8 @@ namespace {
 
 constexpr double kMilli = 1e-3;
 
-ValueRange range_of(const std::vector<GpuSampleRecord>& samples, double GpuSampleRecord::*figure) {
-  if (samples.empty()) return {};
-  std::vector<double> values;
-  for (const GpuSampleRecord& sample : samples) values.push_back(sample.*figure);
-  return plumb::range_of(values);
+ValueRange range_or_zeros(const std::vector<double>& values) {
+  return values.empty() ? ValueRange() : range_of(values);
 }
 
 // `value` at `seconds`, on the line between the two samples around it.
@@ -61,21 +58,21 @@ GpuRecord summarize_gpu(std::span<const GpuSample> samples, double begin, double
   for (const GpuSample& sample : inside) {
     const NvmlReading& reading = sample.reading;
     for (const std::string& reason : reason_names(reading.reasons)) record.throttle_reasons[reason] += 1;
-    record.samples.push_back({.seconds = sample.seconds - begin,
-                              .sm_clock_mhz = static_cast<double>(reading.sm_clock_mhz),
-                              .memory_clock_mhz = static_cast<double>(reading.memory_clock_mhz),
-                              .temperature_celsius = static_cast<double>(reading.temperature_celsius),
-                              .power_watts = watts(sample),
-                              .throttled = is_throttled(reading.reasons)});
+    record.samples.seconds.push_back(sample.seconds - begin);
+    record.samples.sm_clock_mhz.push_back(reading.sm_clock_mhz);
+    record.samples.memory_clock_mhz.push_back(reading.memory_clock_mhz);
+    record.samples.temperature_celsius.push_back(reading.temperature_celsius);
+    record.samples.power_watts.push_back(watts(sample));
+    record.samples.throttled.push_back(is_throttled(reading.reasons));
   }
   const double count = std::max(1.0, static_cast<double>(inside.size()));
   for (auto& [reason, share] : record.throttle_reasons) share /= count;
-  const auto throttled = std::ranges::count(record.samples, true, &GpuSampleRecord::throttled);
+  const auto throttled = std::count(record.samples.throttled.begin(), record.samples.throttled.end(), true);
   record.throttled_share = static_cast<double>(throttled) / count;
-  record.sm_clock_mhz = range_of(record.samples, &GpuSampleRecord::sm_clock_mhz);
-  record.memory_clock_mhz = range_of(record.samples, &GpuSampleRecord::memory_clock_mhz);
-  record.temperature_celsius = range_of(record.samples, &GpuSampleRecord::temperature_celsius);
-  record.power_watts = range_of(record.samples, &GpuSampleRecord::power_watts);
+  record.sm_clock_mhz = range_or_zeros(record.samples.sm_clock_mhz);
+  record.memory_clock_mhz = range_or_zeros(record.samples.memory_clock_mhz);
+  record.temperature_celsius = range_or_zeros(record.samples.temperature_celsius);
+  record.power_watts = range_or_zeros(record.samples.power_watts);
   add_energy(samples, begin, end, record);
   return record;
 }
@@ -124,7 +121,7 @@ GpuRecord GpuMonitor::record(double begin, double end, int rank, const std::stri
 }
 
 std::vector<GpuRecord> gather_gpus(const Job& job, std::optional<GpuRecord> mine) {
-  if (mine && job.rank() != 0) mine->samples.clear();
+  if (mine && job.rank() != 0) mine->samples = {};
   std::vector<GpuRecord> gpus;
   for (const std::string& text : job.all_gather(mine ? fields::written(*mine).dump() : ""))
     if (!text.empty())

@@ -39,11 +39,6 @@ template <typename T>
 concept Record = requires(T& record) {
   T::fields(record, [](const char*, auto&, const Field& = {}) {});
 };
-// Written as {"key": [of all rows], …}.
-template <typename T>
-concept Row = Record<T> && requires {
-  requires T::kInColumns;
-};
 
 template <typename T>
 bool may_lack(const Field& field, bool is_optional) {
@@ -73,15 +68,6 @@ concept Map = std::same_as<T, std::map<std::string, Item<T>>>;
 template <typename T>
 Json written(const T& value);
 
-template <Row T>
-Json written_in_columns(const std::vector<T>& rows) {
-  Json json = Json::object();
-  for (const T& row : rows)
-    T::fields(row,
-              [&](const char* key, const auto& member, const Field& = {}) { json[key].push_back(member); });
-  return json;
-}
-
 template <typename T>
 Json written(const T& value) {
   Json json;
@@ -98,7 +84,6 @@ Json written(const T& value) {
   } else if constexpr (Optional<T>) {
     if (value) json = written(*value);
   } else if constexpr (List<T>) {
-    if constexpr (Row<Item<T>>) return written_in_columns(value);
     json = Json::array();
     for (const auto& item : value) json.push_back(written(item));
   } else if constexpr (Map<T>) {
@@ -130,25 +115,6 @@ void read_all(const ObjectReader& reader, T& record) {
   if constexpr (requires { record.check(reader); }) record.check(reader);
 }
 
-template <Row T>
-void read_columns(const ObjectReader& columns, std::vector<T>& rows) {
-  std::optional<std::size_t> size;
-  T row;
-  T::fields(row, [&](const char* key, const auto&, const Field& = {}) {
-    const std::size_t entries = columns.list(key).size();
-    if (size.value_or(entries) != entries) columns.fail(key, "expected as many entries as in other columns");
-    size = entries;
-  });
-  rows.resize(size.value());
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    T::fields(rows[i], [&]<typename M>(const char* key, M& member, const Field& = {}) {
-      const Json& entry = columns.list(key)[i];
-      if (!(std::same_as<M, bool> ? entry.is_boolean() : entry.is_number()))
-        columns.fail(key, "expected values of another type");
-      member = entry.template get<M>();
-    });
-}
-
 template <typename T>
 void read(const ObjectReader& reader, const char* key, T& value, const Field& field) {
   if constexpr (Optional<T>) {
@@ -173,11 +139,10 @@ void read(const ObjectReader& reader, const char* key, T& value, const Field& fi
     value = reader.integers(key, field.lowest, field.highest);
   } else if constexpr (std::same_as<T, std::vector<std::string>>) {
     value = reader.texts(key);
+  } else if constexpr (std::same_as<T, std::vector<bool>>) {
+    value = reader.flags(key);
   } else if constexpr (List<T>) {
-    if constexpr (Row<Item<T>>)
-      read_columns(reader.inside(key), value);
-    else
-      reader.for_each(key, [&](const ObjectReader& entry) { read_all(entry, value.emplace_back()); });
+    reader.for_each(key, [&](const ObjectReader& entry) { read_all(entry, value.emplace_back()); });
   } else if constexpr (Map<T>) {
     const ObjectReader members = reader.inside(key);
     for (const auto& [name, ignored] : reader.object(key).items())
@@ -199,10 +164,7 @@ Json record_schema() {
   Json properties = Json::object(), required = Json::array();
   T record{};
   T::fields(record, [&]<typename M>(const char* key, const M&, const Field& field = {}) {
-    if constexpr (Row<T>)
-      properties[key] = Json{{"type", "array"}, {"items", schema<M>()}, {"description", field.about}};
-    else
-      properties[key] = schema<M>(field);
+    properties[key] = schema<M>(field);
     if (!may_lack<T>(field, Optional<M>)) required.push_back(key);
   });
   return {{"type", "object"}, {"properties", std::move(properties)}, {"required", std::move(required)}};
@@ -225,7 +187,6 @@ Json schema_of_type(const Field& field) {
     if (field.finite) return {{"type", "number"}};
     return {{"type", {"number", "null"}}};
   } else if constexpr (List<T>) {
-    if constexpr (Row<Item<T>>) return record_schema<Item<T>>();
     return {{"type", "array"}, {"items", schema<Item<T>>()}};
   } else if constexpr (Map<T>) {
     Field of_item = field;

@@ -4,9 +4,21 @@
 
 #include "base/error.h"
 #include "base/paths.h"
+#include "base/ranges.h"
 #include "results/record/schema.h"
 
 namespace plumb {
+namespace {
+
+bool is_number(const Json& value) {
+  return value.is_number() || value.is_null();
+}
+
+double number_of(const Json& value) {
+  return value.is_null() ? std::nan("") : value.get<double>();
+}
+
+}  // namespace
 
 ObjectReader::ObjectReader(const Json& json, const std::string& origin, const std::string& prefix,
                            const char* schema, RenamedKeys renamed)
@@ -33,38 +45,38 @@ std::int64_t ObjectReader::integer(const std::string& key, std::int64_t lowest, 
   return integer_of(member(key, &Json::is_number_integer, "a whole number"), key, lowest, highest);
 }
 
-std::vector<std::int64_t> ObjectReader::integers(const char* key, std::int64_t lowest,
-                                                 std::int64_t highest) const {
-  std::vector<std::int64_t> values;
-  for (const Json& value : list(key)) {
-    if (!value.is_number_integer()) fail(key, "expected whole numbers only");
-    values.push_back(integer_of(value, key, lowest, highest));
-  }
-  return values;
-}
-
 double ObjectReader::number(const char* key) const {
-  const Json& value = any(key);
-  if (!value.is_number() && !value.is_null()) fail(key, "expected a number");
-  return value.is_null() ? std::nan("") : value.get<double>();
+  if (!is_number(any(key))) fail(key, "expected a number");
+  return number_of(any(key));
 }
 
 std::vector<double> ObjectReader::numbers(const char* key) const {
-  std::vector<double> values;
-  for (const Json& value : list(key)) {
-    if (!value.is_number() && !value.is_null()) fail(key, "expected numbers only");
-    values.push_back(value.is_null() ? std::nan("") : value.get<double>());
-  }
-  return values;
+  return mapped(list(key), [&](const Json& value) {
+    if (!is_number(value)) fail(key, "expected numbers only");
+    return number_of(value);
+  });
+}
+
+std::vector<std::int64_t> ObjectReader::integers(const char* key, std::int64_t lowest,
+                                                 std::int64_t highest) const {
+  return mapped(list(key), [&](const Json& value) {
+    if (!value.is_number_integer()) fail(key, "expected whole numbers only");
+    return integer_of(value, key, lowest, highest);
+  });
 }
 
 std::vector<std::string> ObjectReader::texts(const char* key) const {
-  std::vector<std::string> values;
-  for (const Json& value : list(key)) {
+  return mapped(list(key), [&](const Json& value) {
     if (!value.is_string()) fail(key, "expected texts only");
-    values.push_back(value.get<std::string>());
-  }
-  return values;
+    return value.get<std::string>();
+  });
+}
+
+std::vector<bool> ObjectReader::flags(const char* key) const {
+  return mapped(list(key), [&](const Json& value) {
+    if (!value.is_boolean()) fail(key, "expected values of another type");
+    return value.get<bool>();
+  });
 }
 
 void ObjectReader::refuse_others(const std::vector<std::string>& keys) const {

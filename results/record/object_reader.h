@@ -37,6 +37,7 @@ class ObjectReader {
   std::vector<double> numbers(const char* key) const;
   std::vector<std::int64_t> integers(const char* key, std::int64_t lowest, std::int64_t highest) const;
   std::vector<std::string> texts(const char* key) const;
+  std::vector<bool> flags(const char* key) const;
   const Json& object(const char* key) const { return member(key, &Json::is_object, "an object"); }
   // Reads the object `key`; the names of its members begin with this one's.
   ObjectReader inside(const char* key) const {
@@ -57,7 +58,6 @@ class ObjectReader {
   void refuse_others(const std::vector<std::string>& keys) const;
 
   const std::string& origin() const { return origin_; }
-  const char* schema() const { return schema_; }
 
   [[noreturn]] void fail(const std::string& key, const std::string& what) const;
 

@@ -1,6 +1,7 @@
 #include "results/record/schema.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "base/error.h"
@@ -43,12 +44,9 @@ void check_complete(const ObjectReader& reader, const RunRecord& record) {
 
 // N of "plumbline.result/N"; 0 for anything else.
 int version_of(std::string_view schema) {
-  if (!schema.starts_with(kResultSchemaPrefix) || schema.size() > kResultSchemaPrefix.size() + 8) return 0;
   int version = 0;
-  for (const char digit : schema.substr(kResultSchemaPrefix.size())) {
-    if (digit < '0' || digit > '9') return 0;
-    version = 10 * version + (digit - '0');
-  }
+  if (schema.starts_with(kResultSchemaPrefix))
+    std::from_chars(schema.data() + kResultSchemaPrefix.size(), schema.data() + schema.size(), version);
   return version;
 }
 
@@ -57,6 +55,12 @@ std::string throttled_percent(double share) {
 }
 
 }  // namespace
+
+void GpuSamples::check(const ObjectReader& reader) const {
+  fields(*this, [&](const char* key, const auto& column, const Field& = {}) {
+    if (column.size() != seconds.size()) reader.fail(key, "expected as many entries as in other columns");
+  });
+}
 
 void RunRecord::fields(auto& self, auto&& each) {
   each("status", self.status, Field{"ok or failed"});

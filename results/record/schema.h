@@ -48,18 +48,17 @@ double bus_factor(std::string_view kind, int ranks);
 CollectiveRecord collective_record(std::string name, std::string kind, std::int64_t bytes,
                                    std::span<const double> rank_seconds);
 
-// One reading, `seconds` after the window began.
-struct GpuSampleRecord {
-  double seconds = 0;
-  double sm_clock_mhz = 0, memory_clock_mhz = 0, temperature_celsius = 0, power_watts = 0;
-  bool throttled = false;
-  static constexpr bool kInColumns = true;
+// Readings, one after the other.
+struct GpuSamples {
+  std::vector<double> seconds, sm_clock_mhz, memory_clock_mhz, temperature_celsius, power_watts;
+  std::vector<bool> throttled;
   static void fields(auto& self, auto&& each) {
     each("seconds", self.seconds, Field{"since the window began"});
     each("sm_clock_mhz", self.sm_clock_mhz), each("memory_clock_mhz", self.memory_clock_mhz);
     each("temperature_celsius", self.temperature_celsius), each("power_watts", self.power_watts);
     each("throttled", self.throttled, Field{"whether the GPU gave a reason by which it was slower"});
   }
+  void check(const ObjectReader& reader) const;
 };
 
 // A GPU during the timed window: clocks and why they were low, temperature, power, energy.
@@ -72,7 +71,7 @@ struct GpuRecord {
   std::map<std::string, double> throttle_reasons;  // "power cap", "thermal", …
   double throttled_share = 0;
   std::optional<double> joules;
-  std::vector<GpuSampleRecord> samples;
+  GpuSamples samples;
   static void fields(auto& self, auto&& each) {
     each("rank", self.rank, Field{"", 0});
     each("name", self.name), each("id", self.id, Field{"the GPU's UUID"});
@@ -86,7 +85,7 @@ struct GpuRecord {
     each("throttled_share", self.throttled_share, Field{"of samples with a reason that makes it slower"});
     each("joules", self.joules, Field{.about = "of the window", .null_if_nothing = true});
     each("samples", self.samples,
-         Field{.about = "of rank 0's GPU, a list for each column", .written = !self.samples.empty()});
+         Field{.about = "of rank 0's GPU, a list for each column", .written = !self.samples.seconds.empty()});
   }
 };
 

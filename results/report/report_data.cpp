@@ -133,7 +133,7 @@ RunRecord thinned(RunRecord record) {
   if (record.loss.size() > 2) record.loss.erase(record.loss.begin() + 1, record.loss.end() - 1);
   record.loss_scale.clear();
   record.collectives.clear();
-  for (GpuRecord& gpu : record.gpus) gpu.samples.clear();
+  for (GpuRecord& gpu : record.gpus) gpu.samples = {};
   return record;
 }
 

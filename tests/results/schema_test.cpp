@@ -30,7 +30,8 @@ GpuRecord a_gpu(int rank) {
   gpu.throttle_reasons = {{"power cap", 0.75}, {"thermal", 0.02}};
   gpu.throttled_share = 0.76;
   gpu.joules = 8625;
-  if (rank == 0) gpu.samples = {{0.1, 1980, 3201, 61, 650, false}, {0.3, 1410, 3201, 62, 700.5, true}};
+  if (rank == 0)
+    gpu.samples = {{0.1, 0.3}, {1980, 1410}, {3201, 3201}, {61, 62}, {650, 700.5}, {false, true}};
   return gpu;
 }
 
@@ -64,7 +65,7 @@ TEST(RunRecord, SurvivesTheRoundTrip) {
   }
   const RunRecord back = run_record_from_json(to_json(full_example()), "x");
   EXPECT_EQ(back.loss_scale, full_example().loss_scale);
-  EXPECT_TRUE(back.gpus.at(0).samples.at(1).throttled);
+  EXPECT_TRUE(back.gpus.at(0).samples.throttled.at(1));
   EXPECT_EQ(back.gpus[1].throttle_reasons.at("power cap"), 0.75);
   EXPECT_FALSE(back.ranks.at(1).compute_seconds);
   EXPECT_EQ(back.links->pairs.at(0).link.bytes_per_second, 1.18e8);

@@ -31,7 +31,7 @@ TEST(GpuWindow, TakesEnergyFromTheCounterAtBothEnds) {
   EXPECT_NEAR(record.joules.value(), 120 * 4.75, 1e-6);
   EXPECT_EQ(record.sample_count, 5);
   EXPECT_EQ(record.window_seconds, 4.75);
-  EXPECT_EQ(record.samples.front().seconds, 0.5);
+  EXPECT_EQ(record.samples.seconds.front(), 0.5);
 }
 
 // By its own clock a GPU's window of 55 s ended 0.2 ms after the host's last sample.
@@ -61,8 +61,8 @@ TEST(GpuWindow, FindsEveryReasonAndHowOften) {
   EXPECT_EQ(record.sm_clock_mhz.min, 700);
   EXPECT_EQ(record.sm_clock_mhz.median, 1000);
   EXPECT_EQ(record.temperature_celsius.max, 90);
-  EXPECT_TRUE(record.samples[2].throttled);
-  EXPECT_FALSE(record.samples[1].throttled);
+  EXPECT_TRUE(record.samples.throttled[2]);
+  EXPECT_FALSE(record.samples.throttled[1]);
 }
 
 TEST(GpuWindow, IdleAndChosenClocksAreNoThrottling) {
