@@ -5,12 +5,9 @@
 #include "base/options/completions.h"
 #include "base/process/this_process.h"
 #include "bench/options/options.h"
-#include "bench/plan/dry_run.h"
-#include "bench/run/decode_rate.h"
 #include "bench/run/environment.h"
-#include "bench/run/find_max_batch.h"
 #include "bench/run/run_program.h"
-#include "bench/run/training.h"
+#include "bench/run/tasks.h"
 #include "comm/launcher.h"
 
 namespace plumb {
@@ -19,8 +16,7 @@ std::optional<std::string> answer_without_running(const std::string& program, co
   BenchOptions defaults = default_options(program, options.catalogue);
   if (auto answer = answer_to(options.questions, bench_option_table(defaults), options.json)) return answer;
   if (options.print_config) return json_text(options_json(options));
-  if (options.list_targets)
-    return options.json ? json_text(targets_json(targets())) : targets_text(targets());
+  if (options.list_targets) return answer_targets(options.json);
   if (options.task == Task::dry_run) return answer_dry_run(options);
   return std::nullopt;
 }

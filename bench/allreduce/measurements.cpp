@@ -104,11 +104,8 @@ ReplayedProgram replayed_program(const AllreduceOptions& options, Device& device
   const bool is_able = device.limits().flops_per_second.contains(run.precision);
   DeviceLimits limits = is_able ? device.limits() : *find_target(kTargetOfHalves);
   if (!is_able) replayed.described_for = limits.name;
-  Preparation preparation;
-  if (is_able)
-    preparation.prepare = [&](const Graph& graph, Program& program) { device.prepare(graph, {}, program); };
   run = resolve(run, limits, world_size);
-  replayed.program = make_step_plan(run, limits, rank, world_size, preparation).program;
+  replayed.program = make_step_plan(run, limits, rank, world_size, {}, is_able ? &device : nullptr).program;
   std::erase_if(replayed.program.instructions,
                 [](const Instruction& instruction) { return !instruction.as<Collective>(); });
   return replayed;

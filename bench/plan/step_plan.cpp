@@ -39,7 +39,7 @@ Graph make_graph(const BenchOptions& options, int rank, int world_size) {
                               .seed = options.seed});
 }
 
-DescribeOptions describe_options(const BenchOptions& options, std::vector<PlainLayer> plain) {
+DescribeOptions describe_options(const BenchOptions& options, const Tuning& tuning) {
   const bool same_batch_every_step = options.data == "synthetic" || !options.batch.empty();
   return {.precision = options.precision,
           .load_batch_every_step = !same_batch_every_step,
@@ -49,7 +49,7 @@ DescribeOptions describe_options(const BenchOptions& options, std::vector<PlainL
           .scale_loss = options.loss_scaling && options.loss_scaling->kind != LossScaling::Kind::none,
           .fp32_head = options.model->margin_head && options.face.head_dtype != HeadDtype::same,
           .tf32_head = options.face.head_dtype == HeadDtype::tf32,
-          .plain = std::move(plain),
+          .plain = tuning.plain,
           .winograd = options.winograd,
           .layout = options.layout};
 }
@@ -65,12 +65,18 @@ Program with_collectives(Program program, const BenchOptions& options, int world
 }  // namespace
 
 StepPlan make_step_plan(const BenchOptions& options, const DeviceLimits& limits, int rank, int world_size,
-                        const Preparation& preparation) {
-  StepPlan plan;
-  plan.graph = make_graph(options, rank, world_size);
-  plan.described_with = describe_options(options, preparation.plain);
+                        const Tuning& tuning, Device* device) {
+  StepPlan plan{.graph = make_graph(options, rank, world_size),
+                .described_with = describe_options(options, tuning),
+                .rule = {.optimizer = options.optimizer,
+                         .momentum = options.momentum,
+                         .weight_decay = options.weight_decay,
+                         .loss_scaling = options.loss_scaling.value_or(LossScaling{})}};
   plan.program = describe(plan.graph, plan.described_with, limits);
-  if (preparation.prepare) preparation.prepare(plan.graph, plan.program);
+  if (device) {
+    apply_tuning(tuning, plan.program);
+    device->prepare(plan.graph, plan.rule, plan.program);
+  }
   plan.program = with_collectives(std::move(plan.program), options, world_size);
   plan.memory = plan_memory(plan.program);
   const std::size_t copies = limits.in_host_memory ? memory_bytes(plan.program, plan.memory).parameters : 0;
@@ -93,21 +99,21 @@ std::string engines_text(const StepPlan& plan) {
 }
 
 std::int64_t largest_planned_batch(const BenchOptions& options, const DeviceLimits& limits, int rank,
-                                   int world_size, double memory_bytes,
-                                   const std::vector<PlainLayer>& plain) {
-  const auto planned_bytes = [&](std::int64_t batch) {
-    BenchOptions other = options;
+                                   int world_size, double memory_bytes, const Tuning& tuning) {
+  BenchOptions other = options;
+  const auto plan = [&](std::int64_t batch) {
     other.batch_per_device = batch;
-    return make_step_plan(other, limits, rank, world_size, {.plain = plain, .prepare = {}}).needed_bytes;
+    const double needed = make_step_plan(other, limits, rank, world_size, tuning).needed_bytes;
+    return BatchTry{.batch = batch, .ran = needed <= memory_bytes};
   };
-  return largest_batch(planned_bytes, memory_bytes);
+  return search_largest_batch(1, kMaxBatch, plan).batch;
 }
 
-std::vector<std::pair<const char*, std::size_t>> memory_parts(const MemoryBytes& memory) {
-  std::vector<std::pair<const char*, std::size_t>> parts{
-      {"parameters", memory.parameters},   {"gradients", memory.gradients}, {"optimizer", memory.optimizer},
-      {"activations", memory.activations}, {"workspace", memory.workspace}, {"planned", memory.planned}};
-  return parts;
+std::vector<std::pair<const char*, std::size_t>> memory_parts(const StepPlan& plan) {
+  const MemoryBytes memory = memory_bytes(plan.program, plan.memory);
+  return {{"parameters", memory.parameters}, {"gradients", memory.gradients},
+          {"optimizer", memory.optimizer},   {"activations", memory.activations},
+          {"workspace", memory.workspace},   {"planned", memory.planned}};
 }
 
 BatchSearch search_largest_batch(std::int64_t estimate, std::int64_t highest,
@@ -129,14 +135,6 @@ BatchSearch search_largest_batch(std::int64_t estimate, std::int64_t highest,
   }
   while (bad - search.batch > 1) try_one(std::midpoint(search.batch, bad));
   return search;
-}
-
-std::int64_t largest_batch(const std::function<double(std::int64_t batch)>& planned_bytes,
-                           double memory_bytes) {
-  const auto fits = [&](std::int64_t batch) {
-    return BatchTry{.batch = batch, .ran = planned_bytes(batch) <= memory_bytes};
-  };
-  return search_largest_batch(1, kMaxBatch, fits).batch;
 }
 
 std::string shard_text(const Graph& graph) {

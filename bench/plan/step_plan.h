@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "bench/options/options.h"
+#include "kernels/device.h"
 #include "kernels/program/describe.h"
 #include "kernels/program/memory_plan.h"
 #include "kernels/program/program.h"
 #include "kernels/program/targets.h"
+#include "kernels/program/tuning.h"
 #include "models/graph.h"
 #include "results/record/fields.h"
 
@@ -21,6 +23,7 @@ namespace plumb {
 struct StepPlan {
   Graph graph;
   DescribeOptions described_with;
+  UpdateRule rule;
   Program program;  // with its collectives, if has_collectives()
   MemoryPlan memory;
   // The arena and, on a CPU, the copies of parameters that exist next to it while start
@@ -28,30 +31,31 @@ struct StepPlan {
   double needed_bytes = 0;
 };
 
-// What a device adds to the description, before collectives and memory: nothing in a dry run.
-struct Preparation {
-  std::vector<PlainLayer> plain;  // DescribeOptions::plain, as Device::tune() found them
-  // Chooses engines and layouts (Device::prepare).
-  std::function<void(const Graph& graph, Program& program)> prepare;
-};
-
 // The step of rank `rank` of `world_size`; ranks differ where they share out class centers. `options`:
-// resolved. Throws Error(usage) for options that make no network or that the device can't do.
+// resolved. `device`: chooses engines, layouts and workspaces, as `tuning` wants; null: the step as
+// described. Throws Error(usage) for options that make no network or that the device can't do.
 StepPlan make_step_plan(const BenchOptions& options, const DeviceLimits& limits, int rank, int world_size,
-                        const Preparation& preparation = {});
+                        const Tuning& tuning = {}, Device* device = nullptr);
 
 // For --verbose: a GPU's layout, the ops of each kind by engine, and the layers whose fused engine isn't
 // used.
 std::string engines_text(const StepPlan& plan);
 
-// The largest batch per device whose step, as described, needs at most `memory_bytes`; 0 if 1 needs more.
-// `plain`: of Preparation.
+// The largest batch per device, up to kMaxBatch, whose step as described needs at most `memory_bytes`; 0 if 1
+// needs more.
 std::int64_t largest_planned_batch(const BenchOptions& options, const DeviceLimits& limits, int rank,
-                                   int world_size, double memory_bytes,
-                                   const std::vector<PlainLayer>& plain = {});
+                                   int world_size, double memory_bytes, const Tuning& tuning = {});
 
 // Keys of memory_bytes in JSON, and their bytes, in the order in which they are shown.
-std::vector<std::pair<const char*, std::size_t>> memory_parts(const MemoryBytes& memory);
+std::vector<std::pair<const char*, std::size_t>> memory_parts(const StepPlan& plan);
+
+// program.json, for the simulator, the report and for people:
+// {"format", "arena_bytes", ["layout": of a GPU: "nhwc"|"nchw"],
+//  "buffers": [{"name", "role", "dtype", "dims", "bytes", "offset", ["persistent": true],
+//               ["sharded": true], ["view": {"of": index, "offset": bytes}]}],
+//  "ops": [{"name", "kind", "phase", "lane", "uses": [{"buffer": index, "access": "r"|"w"|"rw"}],
+//             "workspace_bytes", "macs", "bytes", ["collective": {"kind", "buffer", "elements", "dtype"}]}]}
+nlohmann::ordered_json program_json(const StepPlan& plan);
 
 struct BatchTry {
   std::int64_t batch = 0;
@@ -75,11 +79,6 @@ struct BatchSearch {
 // Every batch below one that runs must run.
 BatchSearch search_largest_batch(std::int64_t estimate, std::int64_t highest,
                                  const std::function<BatchTry(std::int64_t batch)>& attempt);
-
-// The largest batch whose plan fits into `memory_bytes`, up to kMaxBatch; 0 if batch 1 doesn't.
-// `planned_bytes(batch)` describes and plans; it must not fall as the batch grows.
-std::int64_t largest_batch(const std::function<double(std::int64_t batch)>& planned_bytes,
-                           double memory_bytes);
 
 // This rank's class centers, of a model with a margin head: "501 of 1001 class centers, 50 in a step".
 std::string shard_text(const Graph& graph);

@@ -1,8 +1,5 @@
-#include "bench/run/decode_rate.h"
-
-#include <sys/resource.h>
-
 #include <algorithm>
+#include <ctime>
 
 #include "base/console/print.h"
 #include "base/paths.h"
@@ -10,19 +7,14 @@
 #include "base/text.h"
 #include "bench/run/run_record.h"
 #include "bench/run/stages.h"
+#include "bench/run/tasks.h"
 
 namespace plumb {
 namespace {
 
-double seconds_of(const timeval& time) {
-  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-}
-
 // CPU time of the whole process so far.
 double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 }
 
 DecodeRate measure_rate(const DescribedStep& step) {

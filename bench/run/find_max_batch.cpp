@@ -1,5 +1,3 @@
-#include "bench/run/find_max_batch.h"
-
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 #include "bench/run/run_program.h"
 #include "bench/run/runner.h"
 #include "bench/run/stages.h"
+#include "bench/run/tasks.h"
 #include "models/model_builder.h"
 
 namespace plumb {

@@ -33,19 +33,18 @@ BatchSourceOptions source_options(const DescribedStep& step) {
   return source;
 }
 
-// Throws Error(out_of_memory) if the step needs more bytes than this rank may use. `plain`: of Preparation.
-void require_memory(const DescribedStep& step, const std::vector<PlainLayer>& plain, double needed_bytes) {
+// Throws Error(out_of_memory) if the step needs more bytes than this rank may use.
+void require_memory(const DescribedStep& step, const Tuning& tuning, double needed_bytes) {
   const double free = step.memory_bytes();
   if (needed_bytes <= free) return;
   const Job& job = step.job;
   const DeviceLimits& limits = step.device->limits();
-  const double workspaces = needed_bytes - make_step_plan(step.options, limits, job.rank(), job.size(),
-                                                          {.plain = plain, .prepare = {}})
-                                               .needed_bytes;
+  const double workspaces =
+      needed_bytes - make_step_plan(step.options, limits, job.rank(), job.size(), tuning).needed_bytes;
   const std::int64_t fits =
-      largest_planned_batch(step.options, limits, job.rank(), job.size(), free - workspaces, plain);
+      largest_planned_batch(step.options, limits, job.rank(), job.size(), free - workspaces, tuning);
   const bool tuned_apart = step.options.autotune && !step.options.deterministic &&
-                           !plain.empty();  // unfused layers are faster, but larger
+                           !tuning.plain.empty();  // unfused layers are faster, but larger
   throw Error(ExitCode::out_of_memory, "rank {} on {} needs {} bytes for --bs {} and has {} free; {}{}{}",
               job.rank(), job.host(), static_cast<std::int64_t>(needed_bytes), *step.options.batch_per_device,
               static_cast<std::int64_t>(free),
@@ -71,13 +70,6 @@ bool has_shards(const Graph& graph) {
   return std::ranges::any_of(graph.parameters, [](const Parameter& one) { return one.shard.has_value(); });
 }
 
-UpdateRule rule_of(const BenchOptions& options) {
-  return {.optimizer = options.optimizer,
-          .momentum = options.momentum,
-          .weight_decay = options.weight_decay,
-          .loss_scaling = options.loss_scaling.value_or(LossScaling{})};
-}
-
 }  // namespace
 
 DescribedStep::DescribedStep(ResolvedRun&& run) : ResolvedRun(std::move(run)) {
@@ -95,8 +87,11 @@ DescribedStep::DescribedStep(ResolvedRun&& run) : ResolvedRun(std::move(run)) {
 
 PlannedStep::PlannedStep(DescribedStep&& step) : DescribedStep(std::move(step)) {
   tune();
-  const double needed = plan_tuned();
-  job.together([&] { require_memory(*this, tuning.plain, needed); });
+  job.together([&] {
+    plan = make_step_plan(options, device->limits(), job.rank(), job.size(), tuning, device.get());
+    const std::size_t images = device->host_staging() ? 0 : source->host_bytes();
+    require_memory(*this, tuning, plan.needed_bytes + static_cast<double>(images));
+  });
   // GPUs of several kinds may choose different ones.
   job.require_same("--layout",
                    plan.program.layout ? fmt::format("--layout={}\n", name_of(*plan.program.layout)) : "");
@@ -118,26 +113,12 @@ void PlannedStep::tune() {
                     1, "engines chosen/s");
       bar->update(static_cast<std::int64_t>(done), steady_seconds() - start);
     };
-    tuning = device->tune(plan.graph, rule_of(options), plan.described_with,
+    tuning = device->tune(plan.graph, plan.rule, plan.described_with,
                           {.time_engines = options.autotune && !options.deterministic, .progress = progress});
   });
   const std::string choices = job.all_gather(first ? choices_to_json(tuning).dump() : std::string()).front();
   if (!first) tuning = choices_from_json(nlohmann::json::parse(choices));
   job.enter_phase(RunPhase::preparing);
-}
-
-// Plans with the engines and fused patterns that tuning chose. Returns the bytes needed.
-double PlannedStep::plan_tuned() {
-  job.together([&] {
-    const auto prepare = [&](const Graph& graph, Program& program) {
-      apply_tuning(tuning, program);
-      device->prepare(graph, rule_of(options), program);
-    };
-    plan = make_step_plan(options, device->limits(), job.rank(), job.size(),
-                          {.plain = tuning.plain, .prepare = prepare});
-  });
-  const bool shares_memory = !device->host_staging();
-  return plan.needed_bytes + (shares_memory ? static_cast<double>(source->host_bytes()) : 0);
 }
 
 }  // namespace plumb

@@ -137,7 +137,7 @@ void add_plan(const PlannedStep& step, RunRecord& record) {
   record.macs_per_image = macs_per_image(graph);
   record.head_parameters = head_parameter_count(graph);
   record.head_macs_per_image = head_macs_per_image(graph);
-  for (const auto& [part, bytes] : memory_parts(memory_bytes(step.plan.program, step.plan.memory)))
+  for (const auto& [part, bytes] : memory_parts(step.plan))
     record.memory_bytes[part] = static_cast<std::int64_t>(bytes);
   for (const PlainLayer& layer : step.tuning.plain)
     record.unfused_layers.push_back(

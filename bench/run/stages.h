@@ -57,7 +57,6 @@ struct PlannedStep : DescribedStep {
 
  private:
   void tune();
-  double plan_tuned();
 };
 
 // The step with its communicator, its memory and the values of its parameters. Throws Error(out_of_memory),

@@ -1,5 +1,3 @@
-#include "bench/run/training.h"
-
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -11,13 +9,13 @@
 #include "base/console/progress.h"
 #include "base/text.h"
 #include "bench/links/host_links.h"
-#include "bench/output/program_json.h"
 #include "bench/output/summary.h"
 #include "bench/plan/step_plan.h"
 #include "bench/run/gpu_monitor.h"
 #include "bench/run/partial_result_writer.h"
 #include "bench/run/run_program.h"
 #include "bench/run/run_record.h"
+#include "bench/run/tasks.h"
 #include "bench/run/timed_run.h"
 #include "comm/launcher.h"
 #include "results/anomalies/flags.h"
@@ -172,7 +170,7 @@ void plan(Run& run, DescribedStep&& described, std::optional<BoundStep>& step) {
   run.job.together([&] {
     if (!run.first()) return;
     if (!step->tuning.trials.empty()) run.outputs.results->write_text("tuning.csv", trials_csv(step->tuning));
-    run.outputs.results->write_json("program.json", program_json(step->plan.program, step->plan.memory));
+    run.outputs.results->write_json("program.json", program_json(step->plan));
   });
 }
 

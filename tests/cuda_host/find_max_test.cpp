@@ -2,7 +2,7 @@
 #include <cstdlib>
 
 #include "base/console/print.h"
-#include "bench/run/find_max_batch.h"
+#include "bench/run/tasks.h"
 #include "tests/bench/run/small_resnet.h"
 #include "tests/comm/mpi/mpi_test.h"
 

@@ -45,11 +45,11 @@ std::vector<WantedPlan> wanted_plans(const DeviceLimits& gpu, const DescribeOpti
 
 std::int64_t largest_batch(const Workload& workload, const DeviceLimits& gpu,
                            const DescribeOptions& options) {
-  const auto planned_bytes = [&](std::int64_t batch) {
-    return static_cast<double>(
-        plan_memory(plumb::describe(make_graph(workload, batch), options, gpu)).arena_bytes);
+  const auto plan = [&](std::int64_t batch) {
+    const MemoryPlan memory = plan_memory(plumb::describe(make_graph(workload, batch), options, gpu));
+    return BatchTry{.batch = batch, .ran = static_cast<double>(memory.arena_bytes) <= gpu.memory_bytes};
   };
-  return std::min(plumb::largest_batch(planned_bytes, gpu.memory_bytes), kMostImages);
+  return search_largest_batch(1, kMostImages, plan).batch;
 }
 
 ConvEngine engine_for(const AbsentGpu& gpu, bool deterministic) {

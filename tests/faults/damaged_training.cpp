@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "bench/run/run_program.h"
-#include "bench/run/training.h"
+#include "bench/run/tasks.h"
 
 namespace {
 

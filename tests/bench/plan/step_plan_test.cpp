@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -81,33 +82,31 @@ TEST(StepPlan, AProgramOfSeveralModelsHasAnOptionThatChooses) {
 }
 
 TEST(StepPlan, CollectivesAndMemoryComeAfterTheDevice) {
-  const BenchOptions options = resolved({"--bs", "1", "--image-size", "32", "--comm", "mpi"});
-  const StepPlan described = make_step_plan(options, h200(), 0, 1);
-  bool had_collectives = true;
-  const auto prepare = [&](const Graph& graph, Program& program) {
-    EXPECT_EQ(graph.model, "resnet50");
-    had_collectives = has_step(program, ".allreduce");
-    program.buffers.front().bytes += std::size_t{1} << 30;
-  };
-  const StepPlan prepared = make_step_plan(options, h200(), 0, 1, {.prepare = prepare});
-  EXPECT_FALSE(had_collectives);
+  const std::unique_ptr<Device> device = make_device({.choice = DeviceChoice::cpu, .threads = 1});
+  const BenchOptions options = resolve(parsed_options({"--device", "cpu", "--bs", "1", "--image-size", "32",
+                                                       "--conv", "direct", "--comm", "mpi"}),
+                                       device->limits(), 1);
+  const StepPlan described = make_step_plan(options, device->limits(), 0, 1);
+  const StepPlan prepared = make_step_plan(options, device->limits(), 0, 1, {}, device.get());
   EXPECT_TRUE(has_step(prepared.program, ".allreduce"));
-  EXPECT_GE(prepared.needed_bytes, described.needed_bytes + 0x1p30);
+  EXPECT_EQ(memory_bytes(described.program, described.memory).workspace, 0u);
+  EXPECT_GT(memory_bytes(prepared.program, prepared.memory).workspace, 0u);
+  EXPECT_GT(prepared.needed_bytes, described.needed_bytes);
 }
 
 TEST(StepPlan, PlainLayersAreExceptionsToFusion) {
   const BenchOptions options = resolved({"--bs", "2", "--fp16"});
   const StepPlan fused = make_step_plan(options, h200(), 0, 1);
-  std::vector<PlainLayer> plain;
+  Tuning unfused;
   for (std::size_t op = 0; op < fused.graph.ops.size(); ++op)
-    plain.push_back({.op = op, .pattern = FusedPattern::statistics});
-  const StepPlan exceptions = make_step_plan(options, h200(), 0, 1, {.plain = plain});
-  EXPECT_EQ(exceptions.described_with.plain.size(), plain.size());
+    unfused.plain.push_back({.op = op, .pattern = FusedPattern::statistics});
+  const StepPlan exceptions = make_step_plan(options, h200(), 0, 1, unfused);
+  EXPECT_EQ(exceptions.described_with.plain.size(), unfused.plain.size());
   EXPECT_NE(exceptions.program.instructions.size(), fused.program.instructions.size());
-  const auto largest = [&](const std::vector<PlainLayer>& unfused) {
-    return largest_planned_batch(options, h200(), 0, 1, h200().memory_bytes, unfused);
+  const auto largest = [&](const Tuning& tuning) {
+    return largest_planned_batch(options, h200(), 0, 1, h200().memory_bytes, tuning);
   };
-  EXPECT_LT(largest(plain), largest({}));
+  EXPECT_LT(largest(unfused), largest({}));
 }
 
 TEST(StepPlan, LoadsBatchesUnlessTheyAreTheSame) {

@@ -1,6 +1,6 @@
-#include "bench/run/decode_rate.h"
-
 #include <gtest/gtest.h>
+
+#include "bench/run/tasks.h"
 
 namespace plumb {
 namespace {

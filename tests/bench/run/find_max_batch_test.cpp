@@ -1,8 +1,8 @@
-#include "bench/run/find_max_batch.h"
-
 #include <gtest/gtest.h>
 
 #include <set>
+
+#include "bench/run/tasks.h"
 
 namespace plumb {
 namespace {

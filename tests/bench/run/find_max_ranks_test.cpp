@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/console/print.h"
-#include "bench/run/find_max_batch.h"
+#include "bench/run/tasks.h"
 #include "tests/comm/mpi/mpi_test.h"
 
 namespace plumb {

@@ -1,7 +1,6 @@
-#include "bench/output/program_json.h"
-
 #include <array>
 
+#include "bench/plan/step_plan.h"
 #include "results/record/profile.h"
 
 namespace plumb {
@@ -48,14 +47,15 @@ nlohmann::ordered_json instruction_json(const Instruction& instruction) {
 
 }  // namespace
 
-nlohmann::ordered_json program_json(const Program& program, const MemoryPlan& plan) {
-  nlohmann::ordered_json json = {{"format", kProgramFormat}, {"arena_bytes", plan.arena_bytes}};
+nlohmann::ordered_json program_json(const StepPlan& plan) {
+  const Program& program = plan.program;
+  nlohmann::ordered_json json = {{"format", kProgramFormat}, {"arena_bytes", plan.memory.arena_bytes}};
   if (program.layout) json["layout"] = name_of(*program.layout);
   json["buffers"] = nlohmann::ordered_json::array();
   json["ops"] = nlohmann::ordered_json::array();
   for (std::size_t index = 0; index < program.buffers.size(); ++index) {
     nlohmann::ordered_json buffer = buffer_json(program.buffers[index]);
-    buffer["offset"] = plan.offsets.at(index);
+    buffer["offset"] = plan.memory.offsets.at(index);
     json["buffers"].push_back(std::move(buffer));
   }
   for (const Instruction& instruction : program.instructions)

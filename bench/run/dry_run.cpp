@@ -1,5 +1,3 @@
-#include "bench/plan/dry_run.h"
-
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -7,16 +5,15 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "base/console/print.h"
+#include "base/ranges.h"
 #include "base/text_table.h"
 #include "base/units.h"
-#include "bench/output/program_json.h"
 #include "bench/plan/step_plan.h"
+#include "bench/run/tasks.h"
 #include "comm/gradient_reduction.h"
 #include "comm/launcher.h"
 #include "kernels/device.h"
@@ -24,8 +21,6 @@
 
 namespace plumb {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kLongestShown = 10;
 constexpr std::size_t kOpNameColumns = 48;
@@ -53,28 +48,19 @@ struct DryRun {
   DeviceLimits limits;
   int world_size = 1;
   StepPlan plan;
-  std::vector<double> instruction_seconds;           // by the roofline; 0 on lanes that run next to compute
-  double roofline_seconds = 0, bandwidth_share = 0;  // of the step; the part that bandwidth sets, 0 to 1
-  std::int64_t largest_batch = 0;                    // per device; 0: not even one image fits
+  std::vector<PlannedOp> ops;
+  Roofline least;                  // of the step
+  std::int64_t largest_batch = 0;  // per device; 0: not even one image fits
 
   bool fits() const { return plan.needed_bytes <= limits.memory_bytes; }
-  const std::vector<Instruction>& instructions() const { return plan.program.instructions; }
-  std::vector<PlannedOp> ops() const {
-    std::vector<PlannedOp> ops;
-    for (const Instruction& one : instructions())
-      ops.push_back({one.name, one.phase, one.lane, one.work, instruction_seconds[ops.size()]});
-    return ops;
-  }
   std::map<std::string, std::optional<std::int64_t>> memory() const {
     std::map<std::string, std::optional<std::int64_t>> parts{{"peak", std::nullopt}};
-    for (const auto& [name, bytes] : memory_parts(memory_bytes(plan.program, plan.memory)))
-      parts[name] = static_cast<std::int64_t>(bytes);
+    for (const auto& [name, bytes] : memory_parts(plan)) parts[name] = static_cast<std::int64_t>(bytes);
     return parts;
   }
 
   static void fields(auto& self, auto&& each) {
     const Graph& graph = self.plan.graph;
-    const Program& program = self.plan.program;
     const std::int64_t of_head = head_parameter_count(graph);
     const auto if_head = [&](std::int64_t count) {
       return of_head > 0 ? std::optional(count) : std::nullopt;
@@ -89,14 +75,13 @@ struct DryRun {
     each("device_memory_bytes", static_cast<std::int64_t>(self.limits.memory_bytes));
     each("fits", self.fits());
     each("largest_batch", self.largest_batch, Field{"per device; 0: not even one image fits"});
-    each("roofline_seconds", self.roofline_seconds, Field{"of a step"});
-    each("traffic_bytes", static_cast<std::int64_t>(sent_bytes_per_rank(program, self.world_size)),
+    each("roofline_seconds", self.least.seconds, Field{"of a step"});
+    each("traffic_bytes", static_cast<std::int64_t>(sent_bytes_per_rank(self.plan.program, self.world_size)),
          Field{"sent per step and rank"});
-    each("ops", self.ops());
+    each("ops", self.ops);
     each("head_parameters", if_head(of_head), Field{"class centers of all ranks"});
     each("head_macs_per_image", if_head(head_macs_per_image(graph)));
-    each("program",
-         self.options.verbose ? std::optional(program_json(program, self.plan.memory)) : std::nullopt,
+    each("program", self.options.verbose ? std::optional(program_json(self.plan)) : std::nullopt,
          Field{"with --verbose: as in program.json"});
   }
 };
@@ -135,10 +120,7 @@ StepPlan planned_step(const DryRun& run) {
   StepPlan plan = make_step_plan(run.options, run.limits, 0, run.world_size);
   if (!run.device || run.limits.kind != DeviceKind::cpu || plan.needed_bytes > run.limits.memory_bytes)
     return plan;
-  return make_step_plan(run.options, run.limits, 0, run.world_size,
-                        {.prepare = [device = run.device.get()](const Graph& graph, Program& program) {
-                          device->prepare(graph, UpdateRule{}, program);
-                        }});
+  return make_step_plan(run.options, run.limits, 0, run.world_size, {}, run.device.get());
 }
 
 DryRun dry_run(const BenchOptions& asked) {
@@ -150,14 +132,13 @@ DryRun dry_run(const BenchOptions& asked) {
   run.plan = planned_step(run);
   const Precision precision = run.options.precision;
   const Program& program = run.plan.program;
-  const Roofline least = roofline(program, run.limits, precision);
-  run.roofline_seconds = least.seconds;
-  run.bandwidth_share = least.seconds > 0 ? least.bytes_seconds / least.seconds : 0;
-  for (const Instruction& one : program.instructions)
-    run.instruction_seconds.push_back(
-        one.lane == Lane::compute
-            ? roofline_seconds(one.work, run.limits, precision_of(program, one, precision))
-            : 0);
+  run.least = roofline(program, run.limits, precision);
+  for (const Instruction& one : program.instructions) {
+    double seconds = 0;
+    if (one.lane == Lane::compute)
+      seconds = roofline_seconds(one.work, run.limits, precision_of(program, one, precision));
+    run.ops.push_back({one.name, one.phase, one.lane, one.work, seconds});
+  }
   run.largest_batch =
       largest_planned_batch(run.options, run.limits, 0, run.world_size, run.limits.memory_bytes);
   return run;
@@ -183,9 +164,9 @@ std::string totals_text(const DryRun& run) {
     text += fmt::format("{:<20}{}\n", "  on rank 0", shard_text(graph));
   }
   text += fmt::format("{:<20}{:>16.3f} ms, {:.1f} images/s per device, {:.0f} % of it bound by bandwidth\n",
-                      "roofline step", run.roofline_seconds * kMilliseconds,
-                      run.roofline_seconds > 0 ? graph.batch() / run.roofline_seconds : 0,
-                      100 * run.bandwidth_share);
+                      "roofline step", run.least.seconds * kMilliseconds,
+                      run.least.seconds > 0 ? graph.batch() / run.least.seconds : 0,
+                      percent(run.least.bytes_seconds, run.least.seconds));
   text += fmt::format("{:<20}{:>16.3f} GB per step and rank\n", "sent to others",
                       sent_bytes_per_rank(run.plan.program, run.world_size) / kGiga);
   text += fmt::format("{:<20}{:>16} {:.2f} GiB planned of {:.2f} GiB\n", "fits", run.fits() ? "yes:" : "no:",
@@ -197,7 +178,7 @@ std::string totals_text(const DryRun& run) {
 
 std::string memory_text(const DryRun& run) {
   std::string text = fmt::format("\n{:<20}{:>16}\n", "memory", "GiB");
-  for (const auto& [name, bytes] : memory_parts(memory_bytes(run.plan.program, run.plan.memory)))
+  for (const auto& [name, bytes] : memory_parts(run.plan))
     text += fmt::format("  {:<18}{:>16.3f}\n", name, static_cast<double>(bytes) / kGiB);
   return text;
 }
@@ -208,39 +189,32 @@ std::string phases_text(const DryRun& run) {
   for (const Phase phase : {Phase::input, Phase::forward, Phase::backward, Phase::reduce, Phase::update}) {
     std::size_t count = 0;
     double macs = 0, bytes = 0, seconds = 0;
-    for (InstructionId id = 0; id < run.instructions().size(); ++id) {
-      const Instruction& instruction = run.instructions()[id];
-      if (instruction.phase != phase) continue;
+    for (const PlannedOp& op : run.ops) {
+      if (op.phase != phase) continue;
       ++count;
-      macs += instruction.work.macs;
-      bytes += instruction.work.bytes;
-      seconds += run.instruction_seconds[id];
+      macs += op.work.macs;
+      bytes += op.work.bytes;
+      seconds += op.roofline_seconds;
     }
     if (count == 0) continue;
     text += fmt::format("  {:<18}{:>8}{:>12.2f}{:>12.3f}{:>14.3f}{:>6.0f} %\n", name_of(phase), count,
                         macs / kGiga, bytes / kGiga, seconds * kMilliseconds,
-                        percent(seconds, run.roofline_seconds));
+                        percent(seconds, run.least.seconds));
   }
   return text;
 }
 
 std::string longest_text(const DryRun& run) {
-  std::vector<InstructionId> longest(run.instructions().size());
-  std::iota(longest.begin(), longest.end(), InstructionId{0});
-  std::ranges::stable_sort(longest, std::greater{},
-                           [&](InstructionId id) { return run.instruction_seconds[id]; });
-  const std::size_t shown = std::min(longest.size(), kLongestShown);
-  const std::string title = fmt::format("longest {} of {} ops", shown, longest.size());
+  std::vector<PlannedOp> longest = run.ops;
+  std::ranges::stable_sort(longest, std::greater{}, &PlannedOp::roofline_seconds);
+  longest.resize(std::min(longest.size(), kLongestShown));
+  const std::string title = fmt::format("longest {} of {} ops", longest.size(), run.ops.size());
   std::string text =
       fmt::format("\n{:<50}{:>10}{:>10}{:>14}{:>8}\n", title, "GMAC", "GB", "roofline ms", "share");
-  for (const InstructionId id : std::span(longest).first(shown)) {
-    const Instruction& instruction = run.instructions()[id];
-    const double seconds = run.instruction_seconds[id];
-    text += fmt::format("  {:<48}{:>10.2f}{:>10.3f}{:>14.3f}{:>6.0f} %\n",
-                        shortened(instruction.name, kOpNameColumns), instruction.work.macs / kGiga,
-                        instruction.work.bytes / kGiga, seconds * kMilliseconds,
-                        percent(seconds, run.roofline_seconds));
-  }
+  for (const PlannedOp& op : longest)
+    text += fmt::format("  {:<48}{:>10.2f}{:>10.3f}{:>14.3f}{:>6.0f} %\n", shortened(op.name, kOpNameColumns),
+                        op.work.macs / kGiga, op.work.bytes / kGiga, op.roofline_seconds * kMilliseconds,
+                        percent(op.roofline_seconds, run.least.seconds));
   return text + "(--json lists them all)\n";
 }
 
@@ -250,18 +224,18 @@ constexpr const char *kDryRunSchema = "plumbline.dry_run/1", *kTargetsSchema = "
 
 std::string answer_dry_run(const BenchOptions& asked) {
   const DryRun run = dry_run(asked);
-  const BenchOptions& options = run.options;
-  if (options.json) return json_text(document_json(kDryRunSchema, run));
-  const std::string engines = options.verbose ? engines_text(run.plan) : "";
+  if (asked.json) return json_text(document_json(kDryRunSchema, run));
+  const std::string engines = asked.verbose ? engines_text(run.plan) : "";
   return totals_text(run) + memory_text(run) + phases_text(run) + longest_text(run) +
          (engines.empty() ? "" : "\n" + engines);
 }
 
-std::string targets_text(const std::vector<DeviceLimits>& targets) {
+std::string answer_targets(bool json) {
+  if (json) return json_text(fields::written(mapped(targets(), [](const auto& one) { return Target{one}; })));
   std::string text = fmt::format("{:<13}{:<6}{:>11}{:>10}", "target", "kind", "memory GiB", "GB/s");
   for (const Precision precision : kPrecisions) text += fmt::format("{:>9}", name_of(precision));
   text += "  sustained TFLOP/s\n";
-  for (const DeviceLimits& target : targets) {
+  for (const DeviceLimits& target : targets()) {
     text += fmt::format("{:<13}{:<6}{:>11.1f}{:>10.0f}", target.name, name_of(target.kind),
                         target.memory_bytes / kGiB, target.bytes_per_second / 1e9);
     for (const Precision precision : kPrecisions) {
@@ -273,12 +247,6 @@ std::string targets_text(const std::vector<DeviceLimits>& targets) {
       text += std::string(kSourceIndent, ' ') + line + '\n';
   }
   return text;
-}
-
-Json targets_json(const std::vector<DeviceLimits>& targets) {
-  std::vector<Target> records;
-  for (const DeviceLimits& target : targets) records.push_back({target});
-  return fields::written(records);
 }
 
 Json dry_run_schema() {
