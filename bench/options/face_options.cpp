@@ -1,7 +1,6 @@
-#include "bench/options/face_options.h"
-
 #include "base/error.h"
 #include "base/text.h"
+#include "bench/options/options.h"
 #include "models/arcface.h"
 
 namespace plumb {

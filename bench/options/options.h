@@ -12,7 +12,6 @@
 
 #include "base/option_defaults.h"
 #include "base/options/option_table.h"
-#include "bench/options/face_options.h"
 #include "comm/gradient_reduction.h"
 #include "kernels/device.h"
 #include "models/catalogue.h"
@@ -44,12 +43,33 @@ std::vector<OptionSpec> question_options(Questions& questions);
 // The answer, if one is asked for. `table`: with the defaults.
 std::optional<std::string> answer_to(const Questions& questions, const OptionTable& table, bool json);
 
+enum class FaceLoss { arcface, cosface, combined };
+
+// In half precision, of the last dense layer, the last norm and the class centers. tf32: stored in fp32.
+enum class HeadDtype { fp32, tf32, same };
+
+// Of models with a margin head. What is empty here has a default that depends on another option (see
+// resolve_face()).
+struct FaceOptions {
+  std::int64_t classes = 85742;           // of MS1M, as PLSC's benchmark has them
+  std::optional<std::int64_t> embedding;  // the model's
+  bool prelu_per_layer = false;
+  std::optional<double> dropout;  // the model's
+  Head head = Head::sharded;
+  std::optional<double> sample_rate;  // 0.1 with Head::sampled
+  FaceLoss loss = FaceLoss::arcface;
+  std::optional<Margins> margins;  // those of the loss
+  double scale = 64;
+  MarginLoss::Gradient margin_gradient = MarginLoss::Gradient::exact;
+  HeadDtype head_dtype = HeadDtype::fp32;
+};
+
 // Options of a bench program. Defaults are those of the model's recipe; what is empty is decided by the
 // device and the model (see resolve()).
 struct BenchOptions {
   std::span<const Model> catalogue = model_catalogue();
-  const Model* model = &catalogue.front();       // one of the catalogue
-  FaceOptions face;                              // of models with a margin head
+  const Model* model = &catalogue.front();  // one of the catalogue
+  FaceOptions face;
   std::optional<std::int64_t> batch_per_device;  // default 128 on cuda, 8 on cpu
   Precision precision = Precision::fp32;
   std::int64_t iterations = model->recipe.iterations, warmup = model->recipe.warmup;
@@ -115,6 +135,16 @@ OptionTable bench_option_table(BenchOptions& options);
 // asked for. Throws Error(usage); Error(unavailable) for a communicator that this build lacks.
 BenchOptions parse_options(int argc, const char* const* argv, std::string_view program = "bench_resnet50",
                            std::span<const Model> catalogue = model_catalogue());
+
+// `models`: those that the program trains.
+std::vector<OptionSpec> backbone_options(FaceOptions& options, const std::vector<const Model*>& models);
+OptionGroup margin_group(FaceOptions& options);
+
+// Throws Error(usage) for options that contradict each other, or that `model`, one of `models`, has not.
+void check_face(const FaceOptions& options, const Model& model, const std::vector<const Model*>& models);
+
+// Fills in what is empty: what a run has is what its "config" says.
+FaceOptions resolve_face(FaceOptions options, const Model& model);
 
 // Throws Error(usage) for options that exclude each other.
 void check_together(const BenchOptions& options);

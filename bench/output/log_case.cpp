@@ -1,5 +1,3 @@
-#include "bench/output/log_case.h"
-
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -16,37 +14,37 @@
 
 #include "base/paths.h"
 #include "base/text.h"
+#include "bench/output/log_writer.h"
 #include "results/analysis/configuration.h"
+#include "results/record/fields.h"
 
 namespace plumb {
+
+void LogCase::fields(auto& self, auto&& each) {
+  each("model", self.model), each("batch_per_device", self.batch_per_device);
+  each("precision", self.precision), each("image_size", self.image_size);
+  each("data", self.data, Field{.written = true});
+  each("head", self.head, Field{.written = !self.head.empty()});
+  each("settings", self.settings, Field{.written = !self.settings.empty()});
+}
+
 namespace {
 
 constexpr const char* kCaseFile = ".plumbline-case";
 
 std::string case_text(const LogCase& log_case) {
-  nlohmann::ordered_json json = {{"model", log_case.model},
-                                 {"batch_per_device", log_case.batch_per_device},
-                                 {"precision", log_case.precision},
-                                 {"image_size", log_case.image_size},
-                                 {"data", log_case.data}};
-  if (!log_case.head.empty()) json["head"] = log_case.head;
-  if (!log_case.settings.empty()) json["settings"] = log_case.settings;
-  return json.dump() + "\n";
+  return fields::written(log_case).dump() + "\n";
 }
 
 // Parses a case file; nothing if it isn't one.
 std::optional<LogCase> parse_case(const std::string& text) {
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const auto json = Json::parse(text, nullptr, false);
   if (!json.is_object() || json.contains("framework")) return std::nullopt;  // of results/peers: not ours
   try {
-    return LogCase{.model = json.at("model"),
-                   .precision = json.at("precision"),
-                   .batch_per_device = json.at("batch_per_device"),
-                   .image_size = json.at("image_size"),
-                   .data = json.value("data", "synthetic"),
-                   .head = json.value("head", ""),
-                   .settings = json.value("settings", std::map<std::string, std::string>())};
-  } catch (const nlohmann::json::exception&) {
+    LogCase log_case;
+    fields::read_all(ObjectReader(json, kCaseFile), log_case);
+    return log_case;
+  } catch (const Error&) {
     return std::nullopt;
   }
 }

@@ -117,24 +117,6 @@ void PartialLog::withdraw() noexcept {
   if (published_ && rename_new(path_, part_path()) == 0) published_ = false;
 }
 
-std::string format_lines(const LogFormat& format, const LogLine& last, std::int64_t iterations,
-                         double seconds, const RunSize& size, system_clock::time_point start_wall_time) {
-  const WallClock clock = wall_clock(start_wall_time, last.end_seconds);
-  return format.line({.first = last.iteration - iterations + 1,
-                      .last = last.iteration,
-                      .images_per_second = size.images_per_step * static_cast<double>(iterations) / seconds,
-                      .seconds = seconds,
-                      .loss = last.loss,
-                      .top1 = last.top1,
-                      .top5 = last.top5,
-                      .learning_rate = last.learning_rate,
-                      .stamp = clock.stamp,
-                      .fine_stamp = clock.fine_stamp,
-                      .unix_seconds = clock.unix_seconds},
-                     size) +
-         "\n";
-}
-
 std::vector<std::string> written_formats() {
   std::vector<std::string> names;
   for (const LogFormat* format : log_formats())
@@ -164,7 +146,7 @@ std::vector<const LogFormat*> formats_to_write(const std::string& names, std::in
 LogWriter::LogWriter(const std::string& log_dir, const LogCase& log_case, std::optional<int> run,
                      const std::vector<const LogFormat*>& further)
     : case_(log_case) {
-  std::vector<const LogFormat*> formats{plumb::log_formats().front()};
+  std::vector<const LogFormat*> formats{log_formats().front()};
   formats.insert(formats.end(), further.begin(), further.end());
   const Output output{.option = "--log-dir", .path = log_dir};
   std::vector<OutputFolder> made;
@@ -176,10 +158,15 @@ LogWriter::LogWriter(const std::string& log_dir, const LogCase& log_case, std::o
   }
   const int last = run.value_or(kMostRuns);
   std::string name;
-  std::vector<Log> logs;
+  std::vector<Log> logs;  // goes before the folders
   for (run_ = run.value_or(1); run_ <= last && logs.empty(); ++run_) {
     name = fmt::format("{}{}.log", case_.stem(), run_);
-    logs = create(output, folders, name, formats);
+    for (std::size_t i = 0; i < folders.size(); ++i) {
+      std::optional<PartialLog> file = PartialLog::create(output, folders[i] + "/" + name);
+      if (!file) break;
+      logs.push_back({formats[i], std::move(*file)});
+    }
+    if (logs.size() < folders.size()) logs.clear();
   }
   --run_;
   if (logs.empty()) {
@@ -193,18 +180,6 @@ LogWriter::LogWriter(const std::string& log_dir, const LogCase& log_case, std::o
   logs_ = std::move(logs);
 }
 
-std::vector<LogWriter::Log> LogWriter::create(const Output& log_dir, const std::vector<std::string>& folders,
-                                              const std::string& name,
-                                              const std::vector<const LogFormat*>& formats) {
-  std::vector<Log> logs;
-  for (std::size_t i = 0; i < folders.size(); ++i) {
-    std::optional<PartialLog> file = PartialLog::create(log_dir, folders[i] + "/" + name);
-    if (!file) return {};
-    logs.push_back({formats[i], std::move(*file)});
-  }
-  return logs;
-}
-
 std::vector<std::string> LogWriter::paths() const {
   std::vector<std::string> paths;
   for (const Log& log : logs_)
@@ -214,15 +189,27 @@ std::vector<std::string> LogWriter::paths() const {
 
 void LogWriter::write(const LogLine& line, system_clock::time_point start_wall_time) {
   const RunSize size = case_.size();
+  const WallClock clock = wall_clock(start_wall_time, line.end_seconds);
   for (Log& log : logs_) {
     const LogFormat& format = *log.format;
     if (line.iteration < format.first_written) continue;
     ++log.iterations;
     log.seconds += line.seconds;
     if (log.iterations < format.written_step) continue;
-    log.file.write((log.file.is_empty() ? format.header(size, case_.model) : "") +
-                       format_lines(format, line, log.iterations, log.seconds, size, start_wall_time),
-                   line.iteration);
+    const double images = size.images_per_step * static_cast<double>(log.iterations);
+    const LoggedInterval interval{.first = line.iteration - log.iterations + 1,
+                                  .last = line.iteration,
+                                  .images_per_second = images / log.seconds,
+                                  .seconds = log.seconds,
+                                  .loss = line.loss,
+                                  .top1 = line.top1,
+                                  .top5 = line.top5,
+                                  .learning_rate = line.learning_rate,
+                                  .stamp = clock.stamp,
+                                  .fine_stamp = clock.fine_stamp,
+                                  .unix_seconds = clock.unix_seconds};
+    const std::string header = log.file.is_empty() ? format.header(size, case_.model) : "";
+    log.file.write(header + format.line(interval, size) + "\n", line.iteration);
     log.iterations = 0;
     log.seconds = 0;
   }

@@ -6,15 +6,45 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/output.h"
-#include "bench/output/log_case.h"
 #include "results/formats/log_format.h"
 
 namespace plumb {
+
+// The configuration of a run. A folder of logs holds runs of one configuration, which its file
+// ".plumbline-case" has as one line of JSON.
+struct LogCase {
+  std::string model, precision;  // "resnet50", "fp32"
+  std::int64_t batch_per_device = 1;
+  std::int64_t image_size = 224;
+  std::string data = "synthetic";  // "synthetic", "images" (a folder of them) or "batch" (a file)
+  std::string head;                // head_options()
+  std::map<std::string, std::string> settings;  // log_settings()
+  int nodes = 1, devices_per_node = 1;
+
+  RunSize size() const;
+  std::string folder() const;  // "4n8g"
+  std::string stem() const;    // "resnet50_b128_fp32_", of the names of its logs
+  static void fields(auto& self, auto&& each);
+};
+
+// The options of a head, which tell runs of one backbone apart: "--head pfc --classes 85742 --embedding 512
+// --sample-rate 0.1", then --prelu and --head-dtype where they are unusual; empty without a head.
+std::string head_options(const nlohmann::ordered_json& config);
+
+// Makes `log_case` the configuration of the folders, unless it is already. Call it when each folder holds
+// this run's log, `own_log`, so that other runs see it. The first folder is the same in all runs and stays
+// locked meanwhile. `log_dir`: the option for messages. Throws Error(cannot_create) if a folder holds
+// finished logs of another configuration, if a run of another configuration is writing there, if another
+// program holds the lock for 30 s, or if a case file can't be written or is not a regular file.
+void settle_case(const Output& log_dir, const std::vector<std::string>& folders, const LogCase& log_case,
+                 const std::string& own_log);
 
 struct LogLine {
   std::int64_t iteration = 0;  // from 0
@@ -24,12 +54,6 @@ struct LogLine {
   double seconds = 0;      // of this iteration
   double end_seconds = 0;  // from start_wall_time to its end
 };
-
-// The lines of the `iterations` up to `last`, which took `seconds`, with their end. Stamps are in local time,
-// with the offset from UTC that held at `start_wall_time`.
-std::string format_lines(const LogFormat& format, const LogLine& last, std::int64_t iterations,
-                         double seconds, const RunSize& size,
-                         std::chrono::system_clock::time_point start_wall_time);
 
 // The formats that --log-format names, "A,B", in the order of log_formats() and each once; those that read
 // the first log add nothing. Throws Error(usage): a name that no format has or that can't be written,
@@ -89,7 +113,8 @@ class LogWriter {
   std::vector<std::string> paths() const;
   int run() const { return run_; }
 
-  // Iterations come one after the other, from 0. Throws Error(io_error).
+  // Iterations come one after the other, from 0. Stamps are in local time, with the offset from UTC that held
+  // at `start_wall_time`. Throws Error(io_error).
   void write(const LogLine& line, std::chrono::system_clock::time_point start_wall_time);
   // Makes all logs last and gives them their names, or none of them. Throws Error(io_error),
   // Error(cannot_create) if somebody has made such a file meanwhile.
@@ -102,9 +127,6 @@ class LogWriter {
     std::int64_t iterations = 0;  // of the line that isn't written yet
     double seconds = 0;
   };
-  // The logs of run K, all or none.
-  static std::vector<Log> create(const Output& log_dir, const std::vector<std::string>& folders,
-                                 const std::string& name, const std::vector<const LogFormat*>& formats);
 
   LogCase case_;
   int run_ = 0;

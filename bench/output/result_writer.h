@@ -1,12 +1,14 @@
-// The folder of one run under --output: result.json, env.json, program.json. Never an old one, never
-// overwritten by another run.
+// The result of a run: its folder under --output with result.json, env.json, program.json, and the table on
+// stdout.
 #pragma once
 
 #include <chrono>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "base/output.h"
+#include "results/published/reference.h"
 #include "results/record/schema.h"
 
 namespace plumb {
@@ -14,6 +16,7 @@ namespace plumb {
 // "resnet50_1n2g_b8_fp32_20250102-235953", local time.
 std::string run_folder_name(const RunRecord& record, std::chrono::system_clock::time_point start);
 
+// A new folder, never an old one, never overwritten by another run.
 class ResultWriter {
  public:
   // Makes `out_dir`/`name`_<n>, n the first that is free, and writes result.json with `record` marked as
@@ -40,5 +43,13 @@ class ResultWriter {
   std::string folder_;
   UniqueFd lock_;
 };
+
+// The table of a run; one that isn't ok has its reason, and no throughput. Words longer than `columns` (at
+// least 40) stand alone.
+std::string summary_table(const RunRecord& record, const std::vector<ReferenceSpeed>& references,
+                          std::size_t columns = 80);
+
+// The table, or with `as_json` the object of result.json, to stdout.
+void print_result(const RunRecord& record, const std::vector<ReferenceSpeed>& references, bool as_json);
 
 }  // namespace plumb

@@ -1,12 +1,11 @@
-#include "bench/output/summary.h"
-
 #include <algorithm>
 #include <cstdio>
 
 #include "base/console/print.h"
 #include "base/text_table.h"
 #include "base/units.h"
-#include "bench/output/log_case.h"
+#include "bench/output/log_writer.h"
+#include "bench/output/result_writer.h"
 #include "results/analysis/configuration.h"
 #include "results/anomalies/flags.h"
 #include "results/published/published.h"
@@ -80,10 +79,7 @@ std::string exchange_text(const RunRecord& record) {
 
 // A run that isn't ok has no throughput, and its waits aren't known.
 void add_timing(const RunRecord& record, SummaryRows& rows) {
-  const std::size_t warmup = std::min(static_cast<std::size_t>(std::max<std::int64_t>(0, record.warmup)),
-                                      record.step_seconds.size());
-  std::vector<double> window(record.step_seconds.begin() + static_cast<std::ptrdiff_t>(warmup),
-                             record.step_seconds.end());
+  std::vector<double> window(record.window().begin(), record.window().end());
   if (window.empty()) return;
   std::ranges::sort(window);
   const bool ok = record.status == "ok";

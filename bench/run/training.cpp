@@ -9,7 +9,6 @@
 #include "base/console/progress.h"
 #include "base/text.h"
 #include "bench/links/host_links.h"
-#include "bench/output/summary.h"
 #include "bench/plan/step_plan.h"
 #include "bench/run/gpu_monitor.h"
 #include "bench/run/partial_result_writer.h"

@@ -109,7 +109,7 @@ void add_result(Collection& collection, const fs::path& file, const fs::path& or
   }
 }
 
-// What Plumbline writes beside its logs (bench/output/log_case.h); empty if it isn't there.
+// What Plumbline writes beside its logs (bench/output/log_writer.h); empty if it isn't there.
 std::string read_case_file(const fs::path& folder) {
   const fs::path file = folder / kCaseFile;
   std::error_code error;

@@ -1,7 +1,6 @@
-#include "bench/options/face_options.h"
-
 #include <gtest/gtest.h>
 
+#include "bench/options/options.h"
 #include "kernels/program/targets.h"
 #include "tests/bench/parsed_options.h"
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/output/log_writer.h"
+#include "tests/scratch_folder.h"
 
 namespace plumb {
 
@@ -33,10 +34,12 @@ inline double seconds_of(std::int64_t iteration) {
 }
 
 // A line of the first log, with its newline.
-inline std::string format_log_line(const LogLine& line, double images_per_step,
+inline std::string format_log_line(const LogLine& line, std::int64_t batch,
                                    std::chrono::system_clock::time_point start) {
-  return format_lines(*log_formats().front(), line, 1, line.seconds, {.images_per_step = images_per_step},
-                      start);
+  const ScratchFolder folder;
+  LogWriter log(folder.path(), {.model = "resnet50", .precision = "fp32", .batch_per_device = batch}, {});
+  log.write(line, start);
+  return read_text(log.path() + ".part");
 }
 
 inline void write_lines(LogWriter& log, int count) {

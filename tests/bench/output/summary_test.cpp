@@ -1,9 +1,8 @@
-#include "bench/output/summary.h"
-
 #include <gtest/gtest.h>
 
 #include "base/console/print.h"
 #include "base/text.h"
+#include "bench/output/result_writer.h"
 #include "tests/golden_text.h"
 #include "tests/results/run_folder.h"
 
