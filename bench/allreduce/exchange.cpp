@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "base/machine/machine.h"
-#include "bench/run/device_communicator.h"
 #include "kernels/cpu/state.h"
 #include "kernels/cuda/plan/state.h"
 #include "kernels/program/lowering.h"

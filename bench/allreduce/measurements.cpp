@@ -14,9 +14,9 @@ namespace {
 
 void fill_messages(Exchange& exchange, const Transfer& transfer, const MessagePattern& pattern) {
   const Collective& collective = transfer.collective;
-  fill_message(exchange.memory(), collective, pattern, transfer.from.value_or(collective.buffer));
+  exchange.memory().fill(collective, pattern, transfer.from.value_or(collective.buffer));
   // The result must not be left over. The pattern has no such value.
-  if (transfer.from) overwrite_message(exchange.memory(), collective, std::byte{0x33});
+  if (transfer.from) exchange.memory().overwrite(collective, std::byte{0x33});
 }
 
 // "rank 1 on node2: element 17 of 1,048,576 is 3 and should be 6"; empty if nothing is wrong.
@@ -89,7 +89,7 @@ MeasuredTransfer measure(Exchange& exchange, const Transfer& transfer, const Tra
   if (job.rank() == 0) measured.times = times_over_ranks(all, job.size());
   fill_messages(exchange, transfer, pattern);
   exchange.carry_out(transfer);
-  const MessagePattern::Wrong wrong = check_message(exchange.memory(), collective, pattern, how.damage);
+  const MessagePattern::Wrong wrong = exchange.memory().check(collective, pattern, how.damage);
   measured.wrong_elements = static_cast<std::int64_t>(job.sum({static_cast<double>(wrong.elements)}).front());
   for (const std::string& text : job.all_gather(wrong_text(job, wrong)))
     if (measured.wrong.empty() && !text.empty())

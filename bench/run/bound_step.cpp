@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "bench/run/device_communicator.h"
+#include "bench/run/device_memory.h"
 #include "bench/run/stages.h"
 
 namespace plumb {

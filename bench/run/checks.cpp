@@ -1,48 +1,61 @@
 // What must hold before and after a run for its numbers to be believed.
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <tuple>
 
 #include "base/hash.h"
 #include "base/text.h"
-#include "bench/run/device_communicator.h"
+#include "bench/run/device_memory.h"
 #include "bench/run/run_record.h"
 
 namespace plumb {
 namespace {
 
-bool finite(const std::vector<float>& values) {
-  return std::ranges::all_of(values, [](float value) { return std::isfinite(value); });
-}
-
-// The first running statistic that holds NaN or infinity; empty if none does.
-std::string statistic_not_finite(const Graph& graph, const Device& device) {
-  std::vector<float> values;
-  for (StatisticId s = 0; s < graph.statistics.size(); ++s) {
-    values.resize(static_cast<std::size_t>(graph.statistics[s].channels));
-    device.read_statistic(s, values);
-    if (!finite(values)) return graph.statistics[s].name;
-  }
-  return "";
-}
-
-struct Message {
-  std::string name;  // "bucket0.allreduce"
-  Collective collective;
+// Parameters and running statistics on the device, in public order and layout.
+struct ModelState {
+  std::uint64_t checksum = kFnvOffset;  // of parameters that all ranks have alike
+  std::string not_finite;               // the first tensor that holds NaN or infinity
+  std::vector<TensorChecksum> tensors;  // of a deterministic run's parameters and their last gradients
 };
 
-// One for each kind, dtype and size.
-std::vector<Message> distinct_messages(const Program& program) {
-  std::vector<Message> messages;
-  for (const Instruction& instruction : program.instructions) {
-    const auto* collective = instruction.as<Collective>();
-    if (!collective) continue;
-    const auto is_same = [&](const Message& other) {
-      return other.collective.kind == collective->kind && other.collective.dtype == collective->dtype &&
-             other.collective.elements == collective->elements;
-    };
-    if (std::ranges::none_of(messages, is_same)) messages.push_back({instruction.name, *collective});
+ModelState read_state(const BoundStep& step, bool after_training) {
+  const Graph& graph = step.plan.graph;
+  ModelState state;
+  std::vector<float> values;
+  const auto note_if_not_finite = [&](const std::string& name) {
+    if (state.not_finite.empty() &&
+        !std::ranges::all_of(values, [](float value) { return std::isfinite(value); }))
+      state.not_finite = name;
+  };
+  for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
+    const Parameter& parameter = graph.parameters[p];
+    values.resize(static_cast<std::size_t>(parameter.elements()));
+    step.device->read_parameter(p, values);
+    if (!parameter.shard) state.checksum = fnv1a(values, state.checksum);
+    note_if_not_finite(parameter.name);
+    if (!after_training || !step.options.deterministic) continue;
+    const std::uint64_t sum = fnv1a(values);
+    step.device->read_gradient(p, values);
+    state.tensors.push_back(
+        {parameter.name, fmt::format("{:016x}", sum), fmt::format("{:016x}", fnv1a(values))});
   }
-  return messages;
+  for (StatisticId s = 0; s < graph.statistics.size(); ++s) {
+    values.resize(static_cast<std::size_t>(graph.statistics[s].channels));
+    step.device->read_statistic(s, values);
+    note_if_not_finite(graph.statistics[s].name);
+  }
+  return state;
+}
+
+// One collective for each kind, dtype and size.
+std::vector<const Instruction*> distinct_collectives(const Program& program) {
+  std::set<std::tuple<Collective::Kind, DType, std::size_t>> seen;
+  std::vector<const Instruction*> distinct;
+  for (const Instruction& instruction : program.instructions)
+    if (const auto* one = instruction.as<Collective>())
+      if (seen.emplace(one->kind, one->dtype, one->elements).second) distinct.push_back(&instruction);
+  return distinct;
 }
 
 void carry_out(BoundStep& step, const Collective& collective, DeviceMemory& memory) {
@@ -56,72 +69,44 @@ void carry_out(BoundStep& step, const Collective& collective, DeviceMemory& memo
   }
 }
 
-void require_right(const BoundStep& step, const Message& message, const MessagePattern::Wrong& wrong) {
-  if (wrong.elements == 0) return;
-  throw Error(ExitCode::verification_failed,
-              "{0} ({1} {2} over {3}) is wrong on rank {4} on {5}: element {6} is {7} instead of {8}; {9} "
-              "are wrong: run bench_allreduce, or try another --comm",
-              message.name, message.collective.elements, name_of(message.collective.dtype),
-              step.communicator->name(), step.job.rank(), step.job.host(), wrong.first, wrong.found,
-              wrong.wanted, wrong.elements);
-}
-
-void check(BoundStep& step, const Message& message, DeviceMemory& memory, const MessageDamage& damage) {
-  const Collective& collective = message.collective;
+void check(BoundStep& step, const Instruction& instruction, DeviceMemory& memory,
+           const MessageDamage& damage) {
+  const Collective& collective = *instruction.as<Collective>();
   const MessagePattern pattern(collective, step.job.rank(), step.job.size());
-  fill_message(memory, collective, pattern, collective.buffer);
+  memory.fill(collective, pattern, collective.buffer);
   carry_out(step, collective, memory);
-  const MessagePattern::Wrong wrong = check_message(memory, collective, pattern, damage);
-  overwrite_message(memory, collective, std::byte{0});  // gaps between gradients must hold zeros
-  step.job.together([&] { require_right(step, message, wrong); });
+  const MessagePattern::Wrong wrong = memory.check(collective, pattern, damage);
+  memory.overwrite(collective, std::byte{0});  // gaps between gradients must hold zeros
+  step.job.together([&] {
+    if (wrong.elements > 0)
+      throw Error(
+          ExitCode::verification_failed,
+          "{0} ({1} {2} over {3}) is wrong on rank {4} on {5}: element {6} is {7} instead of {8}; {9} "
+          "are wrong: run bench_allreduce, or try another --comm",
+          instruction.name, collective.elements, name_of(collective.dtype), step.communicator->name(),
+          step.job.rank(), step.job.host(), wrong.first, wrong.found, wrong.wanted, wrong.elements);
+  });
 }
 
 }  // namespace
 
 void check_exchange(BoundStep& step, const MessageDamage& damage) {
   DeviceMemory memory(*step.device);
-  for (const Message& message : distinct_messages(step.plan.program)) check(step, message, memory, damage);
+  for (const Instruction* instruction : distinct_collectives(step.plan.program))
+    check(step, *instruction, memory, damage);
 }
 
-ParameterState read_parameter_state(const Graph& graph, const Device& device) {
-  ParameterState state{.checksum = kFnvOffset};
-  std::vector<float> values;
-  for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
-    const Parameter& parameter = graph.parameters[p];
-    values.resize(static_cast<std::size_t>(parameter.elements()));
-    device.read_parameter(p, values);
-    if (!parameter.shard) state.checksum = fnv1a(values, state.checksum);
-    if (state.not_finite.empty() && !finite(values)) state.not_finite = parameter.name;
-  }
-  return state;
-}
-
-std::vector<TensorChecksum> tensor_checksums(const Graph& graph, const Device& device) {
-  const auto checksum = [](const std::vector<float>& values) {
-    return fmt::format("{:016x}", fnv1a(values));
-  };
-  std::vector<TensorChecksum> tensors;
-  std::vector<float> values, gradient;
-  for (ParameterId p = 0; p < graph.parameters.size(); ++p) {
-    const Parameter& parameter = graph.parameters[p];
-    values.resize(static_cast<std::size_t>(parameter.elements()));
-    gradient.resize(values.size());
-    device.read_parameter(p, values);
-    device.read_gradient(p, gradient);
-    tensors.push_back({parameter.name, checksum(values), checksum(gradient)});
-  }
-  return tensors;
+std::uint64_t parameter_checksum(const BoundStep& step) {
+  return read_state(step, false).checksum;
 }
 
 void check_run(const BoundStep& step, std::uint64_t initial_checksum, RunRecord& record) {
   const Job& job = step.job;
   const BenchOptions& options = step.options;
-  const Graph& graph = step.plan.graph;
   // The loss alone doesn't show NaN: one that meets a ReLU becomes 0 there.
-  const ParameterState state = read_parameter_state(graph, *step.device);
-  if (options.deterministic) record.tensors = tensor_checksums(graph, *step.device);
-  const std::vector<std::string> not_finite =
-      job.all_gather(state.not_finite.empty() ? statistic_not_finite(graph, *step.device) : state.not_finite);
+  const ModelState state = read_state(step, true);
+  record.tensors = state.tensors;
+  const std::vector<std::string> not_finite = job.all_gather(state.not_finite);
   const std::vector<std::string> checksums = job.all_gather(std::to_string(state.checksum));
   const auto odd =
       std::ranges::find_if(checksums, [&](const std::string& sum) { return sum != checksums.front(); });

@@ -1,81 +1,75 @@
 #include "bench/run/device_memory.h"
 
 #include <algorithm>
-#include <cstring>
+#include <chrono>
+#include <thread>
 #include <vector>
+
+#include "base/ranges.h"
+#include "comm/mpi_communicator.h"
+#include "comm/nccl_communicator.h"
+#include "comm/staged_communicator.h"
 
 namespace plumb {
 namespace {
 
-constexpr std::size_t kStagingBytes = std::size_t{16} << 20;
-constexpr std::size_t kPieceElements = std::size_t{1} << 20;  // filled and checked at a time
-
-// Calls `each(first element, byte offset, bytes)` for pieces of the message; `bytes` is scratch memory.
-template <typename Each>
-void in_pieces(const Collective& collective, Each each) {
-  const std::size_t element_bytes = bytes_of(collective.dtype);
-  std::vector<std::byte> scratch(std::min(collective.elements, kPieceElements) * element_bytes);
-  for (std::size_t first = 0; first < collective.elements; first += kPieceElements) {
-    const std::size_t count = std::min(kPieceElements, collective.elements - first);
-    each(first, first * element_bytes, std::span(scratch).first(count * element_bytes));
-  }
-}
+constexpr std::size_t kPieceBytes = std::size_t{8} << 20;
+constexpr std::chrono::microseconds kBetweenLaneQuestions{20};
 
 }  // namespace
 
-std::byte* DeviceMemory::staging() {
-  if (!staging_) staging_ = device_.host_staging()->allocate_pinned(kStagingBytes);
-  return staging_.get();
+std::unique_ptr<Communicator> make_communicator(const Job& job, const std::string& comm, bool shares_gpu,
+                                                Device& device, const Program& program) {
+  if (comm == "nccl") return make_nccl_communicator(job, device.queue(Lane::communication), shares_gpu);
+  std::vector<std::string> names = mapped(program.buffers, &Buffer::name);
+  std::unique_ptr<Communicator> mpi = make_mpi_communicator(job, {.buffer_names = std::move(names)});
+  HostStaging* staging = device.host_staging();
+  return staging ? make_staged_communicator(std::move(mpi), *staging) : std::move(mpi);
 }
 
-void DeviceMemory::write(BufferId buffer, std::size_t offset, std::span<const std::byte> bytes) {
-  std::byte* const to = device_.data(buffer) + offset;
-  if (!device_.host_staging()) {
-    std::memcpy(to, bytes.data(), bytes.size());
-    return;
+void wait_for_lane(Device& device, Communicator* communicator, Lane lane) {
+  HostStaging* const staging = device.host_staging();
+  if (!staging) return;  // nothing is enqueued there
+  const std::size_t end = staging->mark(lane);
+  while (!staging->reached(end)) {
+    if (communicator) communicator->progress();
+    std::this_thread::sleep_for(kBetweenLaneQuestions);
   }
-  for (std::size_t at = 0; at < bytes.size(); at += kStagingBytes) {
-    const std::size_t now = std::min(kStagingBytes, bytes.size() - at);
-    std::memcpy(staging(), bytes.data() + at, now);
-    device_.host_staging()->copy(to + at, staging(), now, Lane::communication);
+}
+
+// Calls `each(first element, bytes)` for pieces of the message, where the host may touch them.
+template <typename Each>
+void DeviceMemory::in_pieces(const Collective& collective, BufferId buffer, Access access, Each each) {
+  HostStaging* const staging = device_.host_staging();
+  if (staging && !staging_) staging_ = staging->allocate_pinned(kPieceBytes);
+  const auto copy = [&](std::byte* to, const std::byte* from, std::size_t bytes) {
+    staging->copy(to, from, bytes, Lane::communication);
     device_.synchronize();
+  };
+  for (std::size_t begin = 0; begin < collective.bytes(); begin += kPieceBytes) {
+    std::byte* const there = device_.data(buffer) + begin;
+    std::byte* const here = staging ? staging_.get() : there;
+    const std::size_t bytes = std::min(kPieceBytes, collective.bytes() - begin);
+    if (staging && access == Access::read) copy(here, there, bytes);
+    each(begin / bytes_of(collective.dtype), std::span(here, bytes));
+    if (staging && access == Access::write) copy(there, here, bytes);
   }
 }
 
-void DeviceMemory::read(BufferId buffer, std::size_t offset, std::span<std::byte> bytes) {
-  const std::byte* const from = device_.data(buffer) + offset;
-  if (!device_.host_staging()) {
-    std::memcpy(bytes.data(), from, bytes.size());
-    return;
-  }
-  for (std::size_t at = 0; at < bytes.size(); at += kStagingBytes) {
-    const std::size_t now = std::min(kStagingBytes, bytes.size() - at);
-    device_.host_staging()->copy(staging(), from + at, now, Lane::communication);
-    device_.synchronize();
-    std::memcpy(bytes.data() + at, staging(), now);
-  }
+void DeviceMemory::fill(const Collective& collective, const MessagePattern& pattern, BufferId buffer) {
+  in_pieces(collective, buffer, Access::write,
+            [&](std::size_t first, std::span<std::byte> bytes) { pattern.fill(bytes, first); });
 }
 
-void fill_message(DeviceMemory& memory, const Collective& collective, const MessagePattern& pattern,
-                  BufferId buffer) {
-  in_pieces(collective, [&](std::size_t first, std::size_t offset, std::span<std::byte> bytes) {
-    pattern.fill(bytes, first);
-    memory.write(buffer, offset, bytes);
-  });
+void DeviceMemory::overwrite(const Collective& collective, std::byte byte) {
+  in_pieces(collective, collective.buffer, Access::write,
+            [&](std::size_t, std::span<std::byte> bytes) { std::ranges::fill(bytes, byte); });
 }
 
-void overwrite_message(DeviceMemory& memory, const Collective& collective, std::byte byte) {
-  in_pieces(collective, [&](std::size_t, std::size_t offset, std::span<std::byte> bytes) {
-    std::ranges::fill(bytes, byte);
-    memory.write(collective.buffer, offset, bytes);
-  });
-}
-
-MessagePattern::Wrong check_message(DeviceMemory& memory, const Collective& collective,
-                                    const MessagePattern& pattern, const MessageDamage& damage) {
+MessagePattern::Wrong DeviceMemory::check(const Collective& collective, const MessagePattern& pattern,
+                                          const MessageDamage& damage) {
   MessagePattern::Wrong all;
-  in_pieces(collective, [&](std::size_t first, std::size_t offset, std::span<std::byte> bytes) {
-    memory.read(collective.buffer, offset, bytes);
+  in_pieces(collective, collective.buffer, Access::read, [&](std::size_t first, std::span<std::byte> bytes) {
     if (damage && first == 0) damage(bytes);
     const MessagePattern::Wrong wrong = pattern.check(bytes, first);
     const std::size_t elements = all.elements + wrong.elements;

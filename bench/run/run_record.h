@@ -55,16 +55,9 @@ std::string write_profile(const BoundStep& step, const RunRecord& record,
 // buffers. Throws Error(verification_failed), on all ranks.
 void check_exchange(BoundStep& step, const MessageDamage& damage = {});
 
-struct ParameterState {
-  // fnv1a over every parameter that all ranks have alike, in public order and layout: not of rows that the
-  // ranks share out.
-  std::uint64_t checksum = 0;
-  std::string not_finite;  // the first parameter that holds NaN or infinity
-};
-ParameterState read_parameter_state(const Graph& graph, const Device& device);
-
-// Checksums of every parameter and its last gradient, in public order.
-std::vector<TensorChecksum> tensor_checksums(const Graph& graph, const Device& device);
+// fnv1a over every parameter that all ranks have alike, in public order and layout: not of rows that the
+// ranks share out.
+std::uint64_t parameter_checksum(const BoundStep& step);
 
 // Notes the checks of a run in the record, and the tensors of a deterministic one; every rank calls it.
 // Throws Error(verification_failed), on all ranks, for the first check that doesn't hold; with --no-check

@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "bench/run/device_communicator.h"
+#include "bench/run/device_memory.h"
 
 namespace plumb {
 namespace {

@@ -284,7 +284,7 @@ void run_training(const Job& job, const BenchOptions& options, const TrainingHoo
   try {
     plan(run, std::move(described), step);
     check_sums(run, *step);
-    const std::uint64_t initial_checksum = read_parameter_state(step->plan.graph, *step->device).checksum;
+    const std::uint64_t initial_checksum = parameter_checksum(*step);
     measure(run, *step);
     job.enter_phase(RunPhase::checking);
     add_measurements(*step, run.measured, run.record);
