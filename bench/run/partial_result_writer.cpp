@@ -73,12 +73,12 @@ PartialResultWriter::PartialResultWriter(const Job& job, const RunRecord& record
       results_(outputs.results ? &*outputs.results : nullptr),
       folder_(outputs.folder),
       asked_iterations_(asked_iterations(record)),
+      identity_{.run_id = record.run_id,
+                .rank = job.rank(),
+                .world_size = job.size(),
+                .host = job.host(),
+                .pid = ::getpid()},
       record_(record) {
-  identity_.run_id = record.run_id;
-  identity_.rank = job.rank();
-  identity_.world_size = job.size();
-  identity_.host = job.host();
-  identity_.pid = ::getpid();
   const auto expected = static_cast<std::size_t>(std::min(record.iterations, kMostReserved));
   step_seconds_.reserve(expected);
   loss_.reserve(expected);
@@ -107,9 +107,34 @@ void PartialResultWriter::note(double step_seconds, double loss) {
   loss_.push_back(loss);
 }
 
-void PartialResultWriter::hand_over_result() {
+void PartialResultWriter::succeed(const RunRecord& record) {
   const std::lock_guard lock(writing_);
   handed_over_ = true;
+  results_->write_result(record);
+  says_ok_ = true;
+}
+
+void PartialResultWriter::fail(const Error& error, RunRecord& record) {
+  leave_words(error.what(), static_cast<int>(error.code()));
+  if (!results_) return;
+  mark_failed(error.what(), record);
+  record.log_files.clear();
+  const std::lock_guard lock(writing_);
+  handed_over_ = true;
+  try {
+    results_->write_result(record);
+  } catch (const Error&) {
+    // The same disk may be what failed. The result.json from the start says failed, too.
+    if (says_ok_) results_->remove_result();
+  }
+}
+
+void PartialResultWriter::mark_failed(const std::string& failure, RunRecord& record) const {
+  record.status = "failed";
+  record.failure = failure;
+  const std::lock_guard lock(mutex_);
+  if (record.step_seconds.empty()) record.step_seconds = step_seconds_;
+  if (record.loss.empty()) record.loss = loss_;
 }
 
 std::int64_t PartialResultWriter::ended() const {
@@ -124,11 +149,8 @@ void PartialResultWriter::write_partial_result(const std::string& failure, OnDis
   {
     const std::lock_guard snapshot(mutex_);
     partial = record_;
-    partial.step_seconds = step_seconds_;
-    partial.loss = loss_;
   }
-  partial.status = "failed";
-  partial.failure = failure;
+  mark_failed(failure, partial);
   results_->write_result(partial, on_disk);
 }
 

@@ -36,11 +36,11 @@ class PartialResultWriter {
   // An iteration has ended.
   void note(double step_seconds, double loss);
 
-  // From now on only the caller writes result.json.
-  void hand_over_result();
-  // Writes this rank's rank_<N>.json, the first time only: into the run's folder, or where this host has none
-  // into a temporary folder, which a line on stderr names.
-  void leave_words(const std::string& failure, int exit_code);
+  // Writes the result of a run that is well. From now on only the caller's thread writes result.json.
+  void succeed(const RunRecord& record);
+  // Marks the record as failed, with the steps so far, and leaves it as result.json, and the last words. From
+  // now on likewise.
+  void fail(const Error& error, RunRecord& record);
   // What can still be saved before the process ends by _exit(): a result.json that says failed, with the
   // steps so far, and the last words. For any thread, whatever the others are stuck in; it waits for a lock
   // 2 s at most.
@@ -51,6 +51,10 @@ class PartialResultWriter {
   void end_by_signal(int signal);
   // A renewal goes to the disk later, the last one at once.
   void write_partial_result(const std::string& failure, OnDisk on_disk);
+  void mark_failed(const std::string& failure, RunRecord& record) const;
+  // Writes this rank's rank_<N>.json, the first time only: into the run's folder, or where this host has none
+  // into a temporary folder, which a line on stderr names.
+  void leave_words(const std::string& failure, int exit_code);
   LastWords words(const std::string& failure, int exit_code) const;
   std::int64_t ended() const;
 
@@ -61,14 +65,14 @@ class PartialResultWriter {
   const std::string folder_;
   const std::int64_t asked_iterations_;
   const double began_ = steady_seconds();
-  LastWords identity_;
+  const LastWords identity_;
 
   mutable std::mutex mutex_;  // never held while anything is waited for
   RunRecord record_;
   std::vector<double> step_seconds_, loss_;
 
   std::mutex writing_;  // of result.json
-  bool handed_over_ = false;
+  bool handed_over_ = false, says_ok_ = false;
   std::mutex saying_;  // of the last words
   bool said_ = false;
   std::atomic<bool> is_over_{false}, stops_{false};

@@ -183,14 +183,6 @@ std::string corrupt_text(const CorruptFiles& corrupt) {
                      counted(corrupt.count, "corrupt image"), corrupt.first.front());
 }
 
-void add_failure(const Error& error, const Measurements& measured, RunRecord& record) {
-  record.status = "failed";
-  record.failure = error.what();
-  if (record.step_seconds.empty()) record.step_seconds = measured.timer.step_seconds();
-  if (record.loss.empty()) record.loss = losses_of(measured);
-  record.log_files.clear();
-}
-
 RunOutputs open_outputs(const ResolvedRun& run, RunRecord& record) {
   const Job& job = run.job;
   const BenchOptions& options = run.options;

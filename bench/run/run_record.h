@@ -28,8 +28,6 @@ void add_measurements(const BoundStep& step, const Measurements& measured, RunRe
 CorruptFiles corrupt_of_all_ranks(const Job& job, const BatchSource& source);
 // `corrupt`: some.
 std::string corrupt_text(const CorruptFiles& corrupt);
-// What a run that failed has measured so far.
-void add_failure(const Error& error, const Measurements& measured, RunRecord& record);
 
 // Logs, and the folder with result.json: rank 0 has them.
 struct RunOutputs {

@@ -69,7 +69,6 @@ struct Run {
   RunOutputs outputs;
   Measurements measured;
   PartialResultWriter keeper;
-  bool result_says_ok = false;  // on disk
 };
 
 // "training resnet50 fp16 on NVIDIA H200, 2 ranks, batch 128 each"; the table has what --verbose adds.
@@ -120,24 +119,11 @@ void require_no_signal(const Run& run) {
   throw Interrupted(signal, run.measured.timer.iterations(), open_end ? 0 : run.options.iterations);
 }
 
-void report_failure(Run& run, const Error& error) {
-  run.keeper.leave_words(error.what(), static_cast<int>(error.code()));
-  if (!run.outputs.results) return;
-  run.keeper.hand_over_result();
-  add_failure(error, run.measured, run.record);
-  try {
-    run.outputs.results->write_result(run.record);
-  } catch (const Error&) {
-    // The same disk may be what failed. The result.json from the start says failed, too.
-    if (run.result_says_ok) run.outputs.results->remove_result();
-  }
-}
-
 // Shows what rank 0 measured, and ends the other ranks without a word: a launcher that ends a job because
 // some rank failed sends rank 0 a signal too, and that rank's sentence is to stay the last.
 void end_interrupted(Run& run, const Interrupted& interrupted) {
   run.job.announce_end(static_cast<int>(interrupted.code()));
-  report_failure(run, interrupted);
+  run.keeper.fail(interrupted, run.record);
   run.outputs.log.reset();
   try {
     if (run.first()) print_result(run.record, run.references, run.options.json);
@@ -149,7 +135,7 @@ void end_interrupted(Run& run, const Interrupted& interrupted) {
 
 // For failures that other ranks may not see.
 [[noreturn]] void end_alone(Run& run, const Error& error) {
-  report_failure(run, error);
+  run.keeper.fail(error, run.record);
   run.outputs.log.reset();  // an empty log goes
   end_for_all(std::string(run.options.model->program), run.job, error);
   throw FailureOfThisRank(error);
@@ -205,8 +191,8 @@ void run_iterations(Run& run, BoundStep& step, TimedRun& timed) {
   const std::unique_ptr<GpuMonitor> monitor = watch_gpu(step.device->unique_id());
   int not_finite = 0;
   const auto ended = [&](std::int64_t iteration) {
-    if (run.outputs.log) log_iteration(run.options, measured, *run.outputs.log);
     run.keeper.note(measured.timer.step_seconds().back(), measured.metrics.back().loss);
+    if (run.outputs.log) log_iteration(run.options, measured, *run.outputs.log);
     require_finite_loss(run, iteration, not_finite);
     bar.update(measured.timer.iterations(), measured.timer.elapsed_seconds());
     if (run.hooks.after_iteration) run.hooks.after_iteration(iteration, step);
@@ -250,10 +236,8 @@ std::string finish(Run& run, const BoundStep& step) {
     run.record.log_files = run.outputs.log->paths();
     run.record.status = "ok";
     for (const Note& flag : run_flags(run.record)) run.record.warnings.push_back(flag.text);
-    run.keeper.hand_over_result();
     // Before the log gets its name: no .log without a result that says ok.
-    run.outputs.results->write_result(run.record);
-    run.result_says_ok = true;
+    run.keeper.succeed(run.record);
     run.outputs.log->finish();
   });
   return profile;
@@ -293,7 +277,7 @@ void run_training(const Job& job, const BenchOptions& options, const TrainingHoo
     check_run(*step, initial_checksum, run.record);
     profile = finish(run, *step);
   } catch (const Error& error) {
-    report_failure(run, error);
+    run.keeper.fail(error, run.record);
     throw;
   }
   print(run, *step, profile);
