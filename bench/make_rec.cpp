@@ -1,6 +1,5 @@
 #include "bench/make_rec.h"
 
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -11,9 +10,10 @@
 #include "base/error.h"
 #include "base/options/completions.h"
 #include "base/process/this_process.h"
+#include "base/steady_clock.h"
 #include "bench/data/encoded_images.h"
 #include "bench/data/record_io.h"
-#include "bench/output/version.h"
+#include "bench/run/environment.h"
 #include "bench/run/run_program.h"
 
 namespace plumb {
@@ -24,10 +24,9 @@ void make_rec(const MakeRecArguments& arguments) {
   const auto images =
       open_folder(arguments.folder, kFirstInexactLabel, {.name = "FOLDER", .alternatives = ""});
   ProgressBar bar(stderr, terminal_of(stderr), static_cast<std::int64_t>(images->count()), 1);
-  const auto start = std::chrono::steady_clock::now();
+  const double start = steady_seconds();
   const std::uint64_t bytes = write_records(*images, files, [&](std::size_t done) {
-    bar.update(static_cast<std::int64_t>(done),
-               std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    bar.update(static_cast<std::int64_t>(done), steady_seconds() - start);
   });
   bar.clear();
   const std::string written =

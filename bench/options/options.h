@@ -40,8 +40,6 @@ struct Questions {
 };
 // --completions, --version, --help and --help-all.
 std::vector<OptionSpec> question_options(Questions& questions);
-// The answer, if one is asked for. `table`: with the defaults.
-std::optional<std::string> answer_to(const Questions& questions, const OptionTable& table, bool json);
 
 enum class FaceLoss { arcface, cosface, combined };
 

@@ -1,21 +1,14 @@
 // Options that the bench programs share.
-#include <algorithm>
-
-#include "base/build.h"
-#include "base/console/print.h"
 #include "base/error.h"
-#include "base/options/completions.h"
+#include "base/ranges.h"
 #include "base/text.h"
 #include "bench/options/options.h"
-#include "bench/output/version.h"
 #include "comm/communicator.h"
 
 namespace plumb {
 
 std::vector<std::string> target_names() {
-  std::vector<std::string> names;
-  for (const DeviceLimits& limits : targets()) names.push_back(limits.name);
-  return names;
+  return mapped(targets(), &DeviceLimits::name);
 }
 
 OptionSpec communicator_option(std::string& target, const std::string& help) {
@@ -72,16 +65,6 @@ std::vector<OptionSpec> question_options(Questions& questions) {
       stop_option("--version", questions.version, "print version and libraries").rare()};
   for (OptionSpec& spec : help_options(questions.help)) options.push_back(std::move(spec));
   return options;
-}
-
-std::optional<std::string> answer_to(const Questions& questions, const OptionTable& table, bool json) {
-  if (questions.help) return help_text(table, *questions.help);
-  if (questions.version) {
-    const nlohmann::ordered_json build = engine_build_json(true);
-    return json ? json_text(build) : version_text(table.program, build);
-  }
-  if (!questions.completions.empty()) return completions(questions.completions, table.program);
-  return std::nullopt;
 }
 
 std::string fingerprint_of(const nlohmann::ordered_json& config) {

@@ -1,5 +1,7 @@
 #include "bench/run/environment.h"
 
+#include <dnnl.h>
+#include <jpeglib.h>
 #include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -14,12 +16,16 @@
 #include <sstream>
 #include <utility>
 
+#include "base/build.h"
 #include "base/error.h"
+#include "base/machine/limits.h"
 #include "base/machine/machine.h"
 #include "base/paths.h"
 #include "base/text.h"
-#include "bench/output/version.h"
 #include "comm/agreement.h"
+#include "comm/job.h"
+#include "comm/nccl_communicator.h"
+#include "kernels/device.h"
 #include "results/record/environment.h"
 
 namespace plumb {
@@ -44,7 +50,35 @@ OMP_THREAD_LIMIT OMP_WAIT_POLICY
 SLURM_CPUS_PER_TASK SLURM_JOB_ID SLURM_JOB_NUM_NODES SLURM_NNODES SLURM_NTASKS SLURM_NTASKS_PER_NODE
 UCX_NET_DEVICES)";
 
+std::string dotted(long major, long minor, long patch) {
+  return fmt::format("{}.{}.{}", major, minor, patch);
+}
+
 }  // namespace
+
+nlohmann::ordered_json engine_build_json(bool load) {
+  const dnnl_version_t* onednn = dnnl_version();
+  constexpr long kJpeg = LIBJPEG_TURBO_VERSION_NUMBER;  // 2001005 for 2.1.5
+  nlohmann::ordered_json libraries;
+  libraries["oneDNN"] = dotted(onednn->major, onednn->minor, onednn->patch);
+  libraries["MPI"] = mpi_library();
+  libraries["libjpeg-turbo"] = dotted(kJpeg / 1'000'000, kJpeg / 1000 % 1000, kJpeg % 1000);
+  for (const std::string& library : cuda::library_versions(load))
+    if (const std::size_t blank = library.rfind(' '); blank != std::string::npos)
+      libraries[library.substr(0, blank)] = library.substr(blank + 1);
+  if (const std::string nccl = nccl_version(); !nccl.empty()) libraries["NCCL"] = nccl;
+  return build_json(std::move(libraries));
+}
+
+std::string build_lines() {
+  nlohmann::ordered_json entries = engine_build_json().flatten();
+  const auto commit = entries.at("/commit").get<std::string>();
+  std::string lines = fmt::format("commit={}\n", commit);
+  entries.erase("/commit");
+  for (const auto& [name, value] : entries.items())
+    lines += fmt::format("{}={}\n", name.substr(name.rfind('/') + 1), value.get<std::string>());
+  return lines;
+}
 
 std::map<std::string, std::string> recorded_variables(const char* const* environment) {
   std::istringstream words(kRecordedVariables);
@@ -102,9 +136,10 @@ std::vector<std::string> odd_hosts(const std::vector<std::string>& machines) {
   return sentences;
 }
 
-void require_address_space(double bytes) {
+void require_address_space() {
   // 440 to 520 MiB were seen with two ranks, by Open MPI's threads and shared memory, and by cuDNN.
   constexpr double kNeeded = 640.0 * 1024 * 1024;
+  const double bytes = address_space_left();
   if (std::isfinite(bytes)) ::mallopt(M_ARENA_MAX, 1);
   if (bytes >= kNeeded) return;
   throw Error(ExitCode::out_of_memory,
@@ -120,10 +155,6 @@ void require_open_files() {
     throw Error(ExitCode::unavailable,
                 "ulimit -n {}: expected at least {} open files for MPI and the libraries; raise that limit",
                 limit.rlim_cur, kNeeded);
-}
-
-std::string placement_text(const std::string& host, const std::vector<int>& cpus) {
-  return host + " " + cpu_list_text(cpus);
 }
 
 ThreadShare threads_for_this_rank(const std::vector<std::string>& placements, int rank, int cpus,

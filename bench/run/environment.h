@@ -1,4 +1,5 @@
-// The surroundings of a run (env.json), and how this process shares the machine's CPUs with others.
+// The surroundings of a run: its build and machine (env.json), and how this process shares the CPUs with
+// others.
 #pragma once
 
 #include <map>
@@ -6,9 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "base/machine/machine.h"
-
 namespace plumb {
+
+// build_json() with oneDNN, MPI, libjpeg-turbo … as they are found at run time, where they tell; with `load`
+// also those that only GPUs need.
+nlohmann::ordered_json engine_build_json(bool load = false);
+// Lines of name=value, the commit first, for Job::require_same.
+std::string build_lines();
 
 // The variables that env.json keeps, by whole names: a prefix could let a secret through. `environment`: as
 // ::environ.
@@ -21,15 +26,12 @@ nlohmann::ordered_json environment_json(const std::vector<std::string>& machines
 // rank, interfaces or driver. It names the first difference. If there are two hosts, the second one counts as
 // different. `machines`: as above, with "threads".
 std::vector<std::string> odd_hosts(const std::vector<std::string>& machines);
-// Before MPI_Init. Throws Error(out_of_memory) if `bytes`, which the process may still map, are fewer than
-// MPI and the libraries need: Open MPI 4.1 hangs or crashes then. Under a limit all threads share one of
-// malloc's arenas: each of their own would count with 64 MiB and more.
-void require_address_space(double bytes = address_space_left());
+// Before MPI_Init. Throws Error(out_of_memory) if the process may map fewer bytes than MPI and the libraries
+// need: Open MPI 4.1 hangs or crashes then. Under a limit all threads share one of malloc's arenas: each of
+// their own would count with 64 MiB and more.
+void require_address_space();
 // Throws Error(unavailable) if the process may open so few files that MPI_Init fails without saying why.
 void require_open_files();
-
-// Where a rank runs, as every rank gives it to Job::all_gather: "host cpu-list".
-std::string placement_text(const std::string& host, const std::vector<int>& cpus);
 
 struct ThreadShare {
   int threads = 1;
@@ -37,7 +39,7 @@ struct ThreadShare {
 };
 
 // The `cpus` of the rank's mask, divided by the ranks on the same host with the same mask (the first ones
-// take what is left over), at least 1. `placements`: every rank's placement_text, in rank order.
+// take what is left over), at least 1. `placements`: every rank's "host cpu-list", in rank order.
 ThreadShare threads_for_this_rank(const std::vector<std::string>& placements, int rank, int cpus,
                                   int host_cpus, int host_cpus_per_core);
 

@@ -77,7 +77,7 @@ ResolvedRun::ResolvedRun(const Job& its_job, const BenchOptions& asked) : job(it
   job.enter_phase(RunPhase::preparing);
   const std::vector<int> cpus = affinity_cpus();
   const ThreadShare share =
-      threads_for_this_rank(job.all_gather(placement_text(job.host(), cpus)), job.rank(),
+      threads_for_this_rank(job.all_gather(fmt::format("{} {}", job.host(), cpu_list_text(cpus))), job.rank(),
                             static_cast<int>(cpus.size()), online_cpus(), cpus_per_core());
   job.together([&] {
     require_cpus(job, asked);

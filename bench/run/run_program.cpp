@@ -5,12 +5,14 @@
 #include <optional>
 #include <thread>
 
+#include "base/build.h"
+#include "base/console/print.h"
 #include "base/current_error.h"
 #include "base/machine/host_addresses.h"
+#include "base/options/completions.h"
 #include "base/paths.h"
 #include "base/text.h"
 #include "bench/links/address_check.h"
-#include "bench/output/version.h"
 #include "bench/run/environment.h"
 #include "comm/launcher.h"
 #include "comm/status_board.h"
@@ -126,6 +128,16 @@ int run_program(const std::string& program, const std::function<void()>& body) {
     tell(program, error.what());
     return static_cast<int>(error.code());
   }
+}
+
+std::optional<std::string> answer_to(const Questions& questions, const OptionTable& table, bool json) {
+  if (questions.help) return help_text(table, *questions.help);
+  if (questions.version) {
+    const nlohmann::ordered_json build = engine_build_json(true);
+    return json ? json_text(build) : version_text(table.program, build);
+  }
+  if (!questions.completions.empty()) return completions(questions.completions, table.program);
+  return std::nullopt;
 }
 
 void run_job(const std::string& program, const JobOptions& options, int* argc, char*** argv,

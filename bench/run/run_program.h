@@ -1,8 +1,9 @@
-// The frame of a program that trains: a failure becomes one sentence on stderr and an exit code; ranks start,
-// watch each other and end.
+// The frame of a program that trains: what it answers without a job; a failure becomes one sentence on stderr
+// and an exit code; ranks start, watch each other and end.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "base/console/messages.h"
@@ -23,6 +24,9 @@ class FailureOfThisRank : public Error {
 // Runs `body` and returns the exit code. For failures before there is a job: rank 0 prints one that all ranks
 // of a launcher meet, else the rank that met it does. A std::exception is a defect (70).
 int run_program(const std::string& program, const std::function<void()>& body);
+
+// The answer, if one is asked for. `table`: with the defaults.
+std::optional<std::string> answer_to(const Questions& questions, const OptionTable& table, bool json);
 
 struct JobOptions {
   WatchOptions watch;

@@ -5,7 +5,6 @@
 
 #include "base/build.h"
 #include "bench/allreduce/allreduce_report.h"
-#include "bench/output/version.h"
 #include "results/record/last_words.h"
 #include "results/record/links.h"
 #include "results/record/profile.h"

@@ -8,7 +8,6 @@
 
 #include "base/build.h"
 #include "base/machine/machine.h"
-#include "bench/output/version.h"
 
 namespace plumb {
 namespace {
