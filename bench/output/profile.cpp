@@ -1,7 +1,7 @@
 #include "bench/output/profile.h"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <functional>
 #include <map>
 
@@ -50,16 +50,14 @@ struct LaneTime {
 };
 LaneTime compute_time(const Program& program, std::span<const InstructionTime> iteration) {
   LaneTime time;
-  double first = 0, last = 0;
-  bool any = false;
+  double first = HUGE_VAL, last = -HUGE_VAL;
   for (const InstructionTime& instruction : iteration) {
     if (program.instructions[instruction.instruction].lane != Lane::compute) continue;
-    first = any ? std::min(first, instruction.begin) : instruction.begin;
-    last = any ? std::max(last, instruction.end) : instruction.end;
-    any = true;
+    first = std::min(first, instruction.begin);
+    last = std::max(last, instruction.end);
     time.busy += seconds_of(instruction);
   }
-  time.span = last - first;
+  time.span = std::max(0.0, last - first);
   return time;
 }
 
@@ -185,7 +183,7 @@ std::vector<double> collective_seconds(const Program& program, std::span<const I
   for (const InstructionId id : collectives_of(program)) {
     std::vector<double> seconds;
     for (const InstructionTime& time : times)
-      if (time.instruction == id) seconds.push_back(std::max(0.0, time.end - time.begin));
+      if (time.instruction == id) seconds.push_back(seconds_of(time));
     medians.push_back(seconds.empty() ? 0 : median(seconds));
   }
   return medians;

@@ -11,8 +11,6 @@
 namespace plumb {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr double kMiB = 1024.0 * 1024;
 constexpr std::size_t kNameColumns = 37, kEngineColumns = 31;
 
@@ -144,7 +142,6 @@ std::string other_lanes_text(const RunProfile& profile) {
   return text;
 }
 
-constexpr double kMicroseconds = 1e6;
 constexpr int kRank = 0, kIterationsThread = 0;
 // Collectives overlap: they take as many threads, from this one on, as are in flight at once.
 constexpr int kCommunicationThread = 1 + static_cast<int>(Lane::communication);
@@ -196,8 +193,8 @@ Json complete_event(int thread, const std::string& name, double begin, double en
   return {{"ph", "X"},
           {"pid", kRank},
           {"tid", thread},
-          {"ts", begin * kMicroseconds},
-          {"dur", std::max(0.0, end - begin) * kMicroseconds},
+          {"ts", begin * kMicrosecondsInSecond},
+          {"dur", std::max(0.0, end - begin) * kMicrosecondsInSecond},
           {"name", name}};
 }
 

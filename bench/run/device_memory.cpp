@@ -6,9 +6,7 @@
 #include <vector>
 
 #include "base/ranges.h"
-#include "comm/mpi_communicator.h"
-#include "comm/nccl_communicator.h"
-#include "comm/staged_communicator.h"
+#include "comm/communicator.h"
 
 namespace plumb {
 namespace {

@@ -18,13 +18,12 @@
 
 #include "base/build.h"
 #include "base/error.h"
-#include "base/machine/limits.h"
 #include "base/machine/machine.h"
 #include "base/paths.h"
 #include "base/text.h"
 #include "comm/agreement.h"
+#include "comm/communicator.h"
 #include "comm/job.h"
-#include "comm/nccl_communicator.h"
 #include "kernels/device.h"
 #include "results/record/environment.h"
 

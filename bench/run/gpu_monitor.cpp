@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "base/machine/machine.h"
+#include "base/ranges.h"
 
 namespace plumb {
 namespace {

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <limits>
 #include <random>
-#include <span>
 
 #include "base/machine/machine.h"
 #include "base/output.h"
@@ -24,22 +23,16 @@
 namespace plumb {
 namespace {
 
-std::vector<double> losses_of(const Measurements& measured) {
-  std::vector<double> values;
-  for (const IterationMetrics& metrics : measured.metrics) values.push_back(metrics.loss);
-  return values;
-}
-
 // Rank 0's record gets them all.
 void add_ranks(const Job& job, const Measurements& measured, RunRecord& record) {
   const std::vector<std::string> hosts = job.all_gather(job.host());
-  const double waits[]{measured.exposed_communication_seconds, measured.data_wait_seconds};
+  const double exposed = measured.exposed_communication_seconds, data = measured.data_wait_seconds;
   const double step =
       measured.timer.window_seconds(record.warmup) / static_cast<double>(record.iterations - record.warmup);
-  const std::vector<double> exposed = job.gather({waits[0]}), data = job.gather({waits[1]});
-  const std::vector<double> computes = job.gather({std::max(0.0, step - waits[0] - waits[1])});
-  for (std::size_t rank = 0; rank < exposed.size(); ++rank)
-    record.ranks.push_back({hosts[rank], exposed[rank], computes[rank], data[rank], static_cast<int>(rank)});
+  const std::vector<double> all = job.gather({exposed, std::max(0.0, step - exposed - data), data});
+  for (std::size_t rank = 0; 3 * rank < all.size(); ++rank)
+    record.ranks.push_back(
+        {hosts[rank], all[3 * rank], all[3 * rank + 1], all[3 * rank + 2], static_cast<int>(rank)});
 }
 
 // Seconds of a step in which collectives were under way on the rank that waited for others least in them, as
@@ -155,7 +148,7 @@ void add_measurements(const BoundStep& step, const Measurements& measured, RunRe
   const Job& job = step.job;
   record.iterations = measured.timer.iterations();
   record.step_seconds = measured.timer.step_seconds();
-  record.loss = job.sum(losses_of(measured));
+  record.loss = job.sum(mapped(measured.metrics, &IterationMetrics::loss));
   for (double& loss : record.loss) loss /= job.size();
   record.rank_window_seconds = job.gather({measured.timer.window_seconds(record.warmup)});
   if (job.rank() == 0)
@@ -241,10 +234,8 @@ std::string write_profile(const BoundStep& step, const RunRecord& record,
   const Program& program = step.plan.program;
   std::string table;
   if (step.options.profile) {
-    const auto window = std::span(record.step_seconds).subspan(static_cast<std::size_t>(record.warmup));
-    const double step_seconds = median({window.begin(), window.end()});
-    const RunProfile profile =
-        make_profile(program, stamped, step.device->limits(), step.options.precision, step_seconds);
+    const RunProfile profile = make_profile(program, stamped, step.device->limits(), step.options.precision,
+                                            median(record.window()));
     results.write_json("profile.json", profile_json(profile));
     table = profile_text(profile);
     if (!record.collectives.empty()) table += "\n" + collectives_text(record.collectives);

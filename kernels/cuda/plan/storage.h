@@ -33,7 +33,7 @@ BufferId add_norm_counters(Program& program, const Graph& graph, const std::vect
 bool is_by_products(const Instruction& instruction);
 
 // Bytes that our own kernel for the instruction keeps in the workspace; 0 also where its launcher says how
-// much that is (product_norm.h, block_end_shape.h).
+// much that is (own/block_end.h, block_end_shape.h).
 std::size_t own_workspace_bytes(const Graph& graph, const Program& program, const Instruction& instruction);
 
 // Sets the workspaces of all instructions: own_workspace_bytes(), or a limit for plans of libraries, which
