@@ -1,6 +1,5 @@
 // profile.json of a run; for the simulator, of a program with the same steps.
 #include "results/record/profile.h"
-#include "results/record/profile.h"
 #include "results/simulation/step_model.h"
 #include "tests/fuzz/fuzz_input.h"
 
