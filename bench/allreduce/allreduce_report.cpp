@@ -130,10 +130,10 @@ std::vector<std::string> ring_warnings(const ProbedRing& ring, std::optional<dou
   std::vector<std::string> sentences;
   const auto [slower, faster] = std::minmax(ring.before, ring.after);
   if (slower < kSteadyShare * faster)
-    sentences.push_back(
-        fmt::format("a ring of single messages reached {} GB/s before and {} GB/s after the collectives: "
-                    "something else used links or CPUs; measure again",
-                    gigabytes(ring.before), gigabytes(ring.after)));
+    sentences.push_back(fmt::format(
+        "a ring of single messages reached {} before and {} after the collectives: something else "
+        "used links or CPUs; measure again",
+        gigabytes(ring.before) + " GB/s", gigabytes(ring.after) + " GB/s"));
   if (busbw && *busbw < kShareOfRing * slower)
     sentences.push_back(
         fmt::format("collectives reached at most {} GB/s, and a ring of single messages {} GB/s: other "

@@ -109,7 +109,7 @@ void check_gpu(const HostCheck& host, const GpuFacts& gpu, std::size_t index) {
   };
   if (gpu.processes > 0 || gpu.used_bytes > kUsedGpuShare * gpu.memory_bytes)
     add("gpu-busy",
-        fmt::format("{}, {:.1f} GiB of memory", counted(gpu.processes, "process"), gpu.used_bytes / kGiB));
+        fmt::format("{}, {:.1f} GiB of memory", counted(gpu.processes, "program"), gpu.used_bytes / kGiB));
   for (const auto& [counter, value] : gpu.counters)
     for (const auto& [begin, least, code] : kGpuLimits)
       if (counter.starts_with(begin) && value >= least)

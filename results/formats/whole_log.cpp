@@ -132,7 +132,9 @@ void WholeLog::set_step(std::int64_t step) {
                     step, window_.warmup, window_.iterations);
   if (step != 1 && format_.needs_every_iteration())
     misfit_ = fmt::format(
-        "it has a line for every {} iterations, and each gives the time of one; print every iteration", step);
+        "it has a line for every {} iterations, and each gives the time of one; print every iteration "
+        "(PyTorch: -p 1)",
+        step);
 }
 
 std::optional<std::int64_t> WholeLog::index_of(const LineReading& reading) {
