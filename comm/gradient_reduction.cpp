@@ -127,8 +127,8 @@ DType reduced_dtype(ReduceDType choice, DType own) {
   return choice == ReduceDType::fp32 ? DType::f32 : choice == ReduceDType::fp16 ? DType::f16 : own;
 }
 
-// Adds the bucket's buffers. `start`: instructions once its gradients are complete; `finish`: before the
-// first update.
+// Adds the bucket's buffers. Appends to `start` what runs once its gradients are complete, and to `finish`
+// what runs before the first update.
 void add_bucket(Program& program, const Bucket& bucket, const std::string& name,
                 const GradientReductionOptions& options, std::vector<Instruction>& start,
                 std::vector<Instruction>& finish) {

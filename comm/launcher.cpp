@@ -24,7 +24,8 @@ namespace {
 // Slurm reserves larger step ids (batch script, interactive shell, external): slurm/slurm.h,
 // SLURM_MAX_NORMAL_STEP_ID.
 constexpr std::int64_t kLastSrunStep = 0xfffffff0;
-// Of one job. PRRTE's prte and prted may serve several, Slurm's slurmstepd ends by itself.
+// Programs that serve a single job. PRRTE's prte and prted may serve several, and Slurm's slurmstepd ends by
+// itself.
 constexpr std::array kLaunchers{"mpirun", "mpiexec", "orterun", "prterun", "mpiexec.hydra"};
 constexpr std::array kDaemons{"orted", "hydra_pmi_proxy"};
 constexpr std::chrono::milliseconds kBetweenProcessLooks{20};

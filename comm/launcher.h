@@ -1,5 +1,5 @@
-// The process that started this rank: mpirun, its daemon on this host, or srun. What it says of rank and job
-// size before MPI is initialized, and its end.
+// The process that started this rank: mpirun, its daemon on this host, or srun. Reads rank and job size from
+// its environment before MPI is initialized, and ends it after a failure.
 #pragma once
 
 #include <sys/types.h>

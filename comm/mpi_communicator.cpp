@@ -93,7 +93,9 @@ class MpiCommunicator : public Communicator {
         options_(options),
         board_(job.board()) {
     if (options_.message_bytes == 0) options_.message_bytes = message_bytes_for(job);
+    tickets_.reserve(kExpectedRequests);
     requests_.reserve(kExpectedRequests);
+    finished_.reserve(kExpectedRequests);
     under_way_.reserve(kExpectedRequests);
     recorded_.reserve(StatusBoard::kKept);
     idle_rings_.reserve(kExpectedRequests);
@@ -127,7 +129,7 @@ class MpiCommunicator : public Communicator {
   }
 
   bool done(Ticket ticket) const override {
-    return std::ranges::find(requests_, ticket, &Pending::ticket) == requests_.end() &&
+    return std::ranges::find(tickets_, ticket) == tickets_.end() &&
            std::ranges::find(under_way_, ticket, &UnderWay::ticket) == under_way_.end();
   }
 
@@ -143,11 +145,6 @@ class MpiCommunicator : public Communicator {
   static constexpr std::size_t kExpectedRequests = 256, kExpectedAtOnce = 8;
   static constexpr Ticket kTags = 32768;  // that MPI guarantees
 
-  // One of MPI's own collectives, or a part of it.
-  struct Pending {
-    Ticket ticket;
-    MPI_Request request;
-  };
   using Ring = std::unique_ptr<RingExchange>;
   struct UnderWay {
     Ticket ticket;
@@ -168,7 +165,17 @@ class MpiCommunicator : public Communicator {
       if (ended) idle_rings_.push_back(std::move(one.ring));
       return ended;
     });
-    std::erase_if(requests_, [](Pending& one) { return has_ended(one.request); });
+    if (requests_.empty()) return;
+    int count = 0;
+    finished_.resize(requests_.size());
+    check(MPI_Testsome(static_cast<int>(requests_.size()), requests_.data(), &count, finished_.data(),
+                       MPI_STATUSES_IGNORE),
+          "MPI_Testsome");
+    if (count <= 0) return;
+    std::erase_if(tickets_, [&](const Ticket& one) {
+      return requests_[static_cast<std::size_t>(&one - tickets_.data())] == MPI_REQUEST_NULL;
+    });
+    std::erase(requests_, MPI_REQUEST_NULL);
   }
 
   Ring make_ring() const { return std::make_unique<RingExchange>(ranks_, options_.message_bytes); }
@@ -191,6 +198,11 @@ class MpiCommunicator : public Communicator {
                       .tag = static_cast<int>(ticket % kTags)});
   }
 
+  void await(Ticket ticket, MPI_Request request) {
+    tickets_.push_back(ticket);
+    requests_.push_back(request);
+  }
+
   void start_short(Ticket ticket, const Collective& collective, std::byte* data) {
     MPI_Request request = MPI_REQUEST_NULL;
     if (collective.kind == Collective::Kind::allgather)
@@ -203,7 +215,7 @@ class MpiCommunicator : public Communicator {
                            summed_type(collective.dtype), operation_of(collective), communicator_.get(),
                            &request),
             "MPI_Iallreduce");
-    requests_.emplace_back(ticket, request);
+    await(ticket, request);
   }
 
   // From rank 0, in pieces that a call's count can hold.
@@ -215,7 +227,7 @@ class MpiCommunicator : public Communicator {
       check(MPI_Ibcast(data + begin, static_cast<int>(std::min(kMostPerCall, bytes - begin)), MPI_BYTE, 0,
                        communicator_.get(), &request),
             "MPI_Ibcast");
-      requests_.emplace_back(ticket, request);
+      await(ticket, request);
     }
   }
 
@@ -236,7 +248,11 @@ class MpiCommunicator : public Communicator {
   Ticket next_ticket_ = 0;
   std::vector<Ring> idle_rings_;
   std::vector<UnderWay> under_way_;
-  std::vector<Pending> requests_;
+  // MPI's own collectives under way, or parts of them: request i belongs to ticket i. MPI_Testsome writes
+  // finished_.
+  std::vector<Ticket> tickets_;
+  std::vector<MPI_Request> requests_;
+  std::vector<int> finished_;
   StatusBoard* board_;                                      // may be null
   std::vector<std::pair<Ticket, std::uint64_t>> recorded_;  // with sequence numbers, in start order
 };

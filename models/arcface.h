@@ -1,5 +1,5 @@
-// Face recognition as a Graph: a backbone, and a margin loss over class centers that may be sharded; and
-// the options of all networks, of which each uses what it has.
+// Face recognition as a Graph: a backbone, and a margin loss over class centers that may be sharded. Also
+// the options of all networks; each network uses those that apply to it.
 #pragma once
 
 #include <cstdint>

@@ -72,7 +72,8 @@ WhatIf what_if_of(const ScalingArguments& arguments) {
   return what_if;
 }
 
-// Of --links, of a links.json in a RUN, or as the runs probed them; with what they are called.
+// Takes links from --links, from a links.json in a RUN, or as the runs probed them. Returns them with a name
+// for messages.
 std::pair<Links, std::string> links_of(const ScalingArguments& arguments, const ScalingBasis& basis) {
   if (const std::string file =
           arguments.links.empty() ? file_in_folders(arguments.runs, kLinksFile) : arguments.links;

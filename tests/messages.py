@@ -11,7 +11,7 @@ import sys
 
 FOLDERS = 'base models kernels comm results launch plumbline bench'.split()
 SUFFIXES = ('.cpp', '.h', '.cu', '.sh', '')
-OTHER_TEXT = re.compile(r'man_pages?\.cpp$|completions\.cpp$|^kernels/cuda/native/')
+OTHER_TEXT = re.compile(r'man_page\.cpp$|completions\.cpp$|^kernels/cuda/native/')
 CALL = re.compile(r'\b(?:(?P<error>Error|refuse\w*|fail|unusable_\w+|cannot_\w+)|\w*option|\w*flag|positional|OptionTable \w+)\s*\(')
 TOKEN = re.compile(r'R"\((?:.*?)\)"|"((?:[^"\\\n]|\\.)*)"|\'(?:[^\'\\\n]|\\.)*\'|//[^\n]*|/\*.*?\*/|[(){}\[\]]', re.S)
 SHELL = re.compile(r'\b(?:refuse|give_up) \S+ "((?:[^"\\]|\\.)*)"')

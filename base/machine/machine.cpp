@@ -33,7 +33,8 @@ struct GroupFiles {
 constexpr GroupFiles kVersion2{"memory.max", "memory.current", "inactive_file"},
     kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
 
-// Infinite where there is no group or no limit. Version 2 writes "max" then, version 1 a number near 2^63.
+// Returns infinity if the process is in no group, or its group has no limit: version 2 of control groups then
+// writes "max", version 1 a number near 2^63.
 double left_in_group(const std::string& folder, const GroupFiles& names) {
   const double limit = number_or(proc_value(folder + "/" + names.limit, ""), kUnlimited);
   if (limit == kUnlimited) return kUnlimited;

@@ -86,7 +86,7 @@ struct Nvml {
 
   LibraryHandle library;
   Functions call;
-  bool started;  // false: there is no such library or driver
+  bool started;  // false if there is no library or no driver
 };
 
 // The text that a function of the library writes; empty if it doesn't.

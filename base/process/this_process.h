@@ -17,8 +17,8 @@ std::string environment_variable(const char* name);
 std::string path_of_program(const std::string& program);
 std::filesystem::path path_of_this_program();
 
-// Opens those of the descriptors 0, 1 and 2 that are closed on /dev/null, before any other file is opened: a
-// log or a socket that got one of their numbers would take in what anybody prints.
+// Opens /dev/null as descriptor 0, 1 or 2 where that one is closed. Call it before any other file is opened:
+// a log or a socket with one of these numbers would receive everything that is printed.
 void open_standard_descriptors();
 
 // While this lives, SIGINT, SIGTERM, SIGHUP and the end of a child are held back from the process and read by

@@ -1,5 +1,5 @@
-// What bench_allreduce prints: a table, or plumbline.allreduce/2, and warnings of what may have spoiled the
-// measurement: other programs on the hosts, links that changed meanwhile.
+// The output of bench_allreduce, a table or plumbline.allreduce/2, with warnings about anything that may have
+// spoiled the measurement, such as other programs on the hosts or links that changed.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

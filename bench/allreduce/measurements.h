@@ -1,5 +1,5 @@
-// What bench_allreduce measures: one size of one collective, timed over ranks and checked element by element;
-// and the exchange of a training step, exactly the messages that training sends.
+// The measurements of bench_allreduce. It times one size of one collective across ranks and checks every
+// element, or it times a training step's collectives, with the messages that training sends.
 #pragma once
 
 #include <cstdint>

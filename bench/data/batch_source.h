@@ -77,8 +77,8 @@ struct BatchSourceOptions {
 // Reads and checks what can be checked before the first step. Throws Error(bad_data) with the file or folder.
 //
 // Synthetic pixels are standard normal and labels uniform over the classes; both depend on seed, rank and
-// position alone. A batch file is for every rank the same: `images` [n, 3, image_size, image_size] fp32,
-// already normalized, and `labels` [n] int64; the first batch_per_device rows are taken.
+// position alone. Every rank reads the same batch file: `images` [n, 3, image_size, image_size] fp32,
+// already normalized, and `labels` [n] int64; the first batch_per_device rows are used.
 std::unique_ptr<BatchSource> make_batch_source(const BatchSourceOptions& options);
 
 }  // namespace plumb

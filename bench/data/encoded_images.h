@@ -53,19 +53,19 @@ struct FolderArgument {
 };
 
 // A folder with one subfolder per class: files that end in .jpg or .jpeg (in capitals too) directly in a
-// class's folder, but for hidden ones. Classes and files are sorted by bytes, so that every rank counts them
-// alike. Throws Error(bad_data): unreadable, no classes or over `most_classes`, a link to nowhere, an empty
+// class's folder, except hidden ones. Classes and files are sorted by bytes, so that every rank counts them
+// alike. Throws Error(bad_data): unreadable, no classes or over `most_classes`, a broken link, an empty
 // class.
 std::unique_ptr<EncodedImages> open_folder(const std::filesystem::path& path, std::int64_t most_classes,
                                            const FolderArgument& argument = {});
 
 // A RecordIO file X.rec with its index X.idx, as MXNet's im2rec and InsightFace pack them: images in the
 // order of their keys. All records are images, unless record 0 is InsightFace's header: two labels a and b
-// and nothing else. Then the images are the records 1 to a - 1; a to b - 1 hold what is known of each
-// identity, and no image. A label is a float, or the first of an array; a label of 2^24 or more, where floats
-// can't tell neighbors apart, is refused with the record. Throws Error(bad_data): one of the files is missing
-// or empty, or they don't fit each other, a header that doesn't fit the index, more identities than classes,
-// labels without images.
+// and nothing else. Then the images are the records 1 to a - 1; a to b - 1 describe the
+// identities and contain no images. A label is a float, or the first of an array; a label of 2^24 or more,
+// where floats can't tell neighbors apart, is refused with the record. Throws Error(bad_data): one of the
+// files is missing or empty, or they don't match, a header that doesn't fit the index, more identities than
+// classes, labels without images.
 std::unique_ptr<EncodedImages> open_records(const std::filesystem::path& path, std::int64_t classes);
 
 // Records where `data` ends in .rec and isn't a folder, else a folder. Labels are in [0, classes). Throws

@@ -14,8 +14,9 @@
 namespace plumb {
 namespace {
 
-// A file is decoded once over for each of its scans. Encoders write 10, custom scan scripts about 30.
-// kMostScannedPixels: 12 scans of the largest photographs (44 megapixels), some seconds of decoding.
+// Each scan of a file takes another pass over the whole image. Encoders write 10, custom scan scripts
+// about 30. kMostScannedPixels: 12 scans of the largest photographs (44 megapixels), some seconds of
+// decoding.
 constexpr std::int64_t kMostScans = 100, kMostScannedPixels = std::int64_t{1} << 29;
 
 // Warnings after which pixels are invented rather than read. The rest (junk between markers, odd versions in
@@ -100,7 +101,7 @@ ImageDecoder::ImageDecoder() : jpeg_(std::make_unique<Jpeg>()) {
     const std::int64_t scans = state.decompress.input_scan_number, pixels = pixels_of(state.decompress);
     if (scans <= 1 || (scans <= kMostScans && pixels <= kMostScannedPixels / scans)) return;
     *fmt::format_to_n(state.reason, sizeof state.reason - 1,
-                      "{} scans or more over {} pixels, more than any photograph", scans, pixels)
+                      "{} or more scans of {} pixels each, more than any photograph needs", scans, pixels)
          .out = '\0';
     std::longjmp(state.on_error, 1);
   };

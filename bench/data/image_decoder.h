@@ -74,7 +74,8 @@ class ImageDecoder {
 
  private:
   struct Jpeg;  // libjpeg's own state
-  // The one function into which libjpeg's errors jump. Nothing with a destructor may live in `calls`.
+  // libjpeg's errors jump back into this function only. `calls` must not create objects with destructors: the
+  // jump skips them.
   template <typename Calls>
   void run(const Calls& calls);
   void read_rows(unsigned end);

@@ -24,11 +24,11 @@ constexpr std::chrono::seconds kPatienceForProbe{60};
 constexpr std::size_t kMostProbeRounds = 32;
 constexpr std::size_t kMostProbedAlone = 8;
 
-// A host. One end of every pair is its first rank.
+// A host. Its first rank measures the links to other hosts, its second rank the link within the host.
 struct Place {
   int rank = 0;
   LinkHost host;
-  std::optional<int> second_rank = {};
+  std::optional<int> second_rank = {};  // none on a host with one rank
 
   const std::string& name() const { return host.name; }
 };
@@ -50,7 +50,9 @@ std::vector<Place> places_of(const Job& job) {
     const std::vector<std::string> words = split(text, ' ');  // local rank, local size, host
     const int local_rank = std::stoi(words[0]);
     if (local_rank == 0) places.push_back({rank, {words[2], std::stoi(words[1])}});
-    if (local_rank == 1) find_in(places, words[2], &Place::name)->second_rank = rank;
+    if (local_rank == 1)
+      if (std::optional<int>& second = find_in(places, words[2], &Place::name)->second_rank; !second)
+        second = rank;
     ++rank;
   }
   return places;
@@ -83,7 +85,7 @@ bool is_blamed(const MeasuredPair& pair, const std::vector<SlowLink>& slow) {
   });
 }
 
-// Keeps the better figures. Returns whether a link that seemed slow became faster.
+// Keeps the better figures. Returns whether a link that seemed slow gained more than a tenth.
 bool measure_slow_again(const Job& job, std::span<const Place> places, const PairsEffort& effort,
                         std::vector<MeasuredPair>& pairs, const Say& say) {
   const std::vector<SlowLink> slow = find_slow(places.size(), pairs, effort.limits);
@@ -96,7 +98,8 @@ bool measure_slow_again(const Job& job, std::span<const Place> places, const Pai
     if (job.rank() == 0) say(fmt::format("{} - {} once more, alone", first.name(), second.name()));
     const RankPair ranks{first.rank, second.rank};
     const Link link = probe_pairs(job, std::span(&ranks, 1), effort.probe).front();
-    gained = keep_better(pair.link, link) || gained;
+    const bool is_sooner = 1.1 * link.latency_seconds < pair.link.latency_seconds;
+    gained = keep_better(pair.link, link) || is_sooner || gained;
   }
   return gained;
 }

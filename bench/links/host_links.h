@@ -13,11 +13,11 @@
 
 namespace plumb {
 
-// Every pair of hosts, rings over them, and who is slow.
+// The links between all pairs of hosts, rings across the hosts, and which hosts or links are slow.
 struct MeasuredPairs {
   struct Ring {
     std::vector<std::string> places;  // hosts, in the ring's order
-    double bytes_per_second = 0;      // of its slowest place
+    double bytes_per_second = 0;      // of its slowest link
     static void fields(auto& self, auto&& each) {
       each("places", self.places), each("bytes_per_second", self.bytes_per_second);
     }
@@ -36,9 +36,9 @@ struct MeasuredPairs {
 // The job's hosts, in the order of their first ranks. Every rank calls it.
 std::vector<LinkHost> hosts_of(const Job& job);
 
-// Measures pairs of hosts in rounds, side by side, then those that seem slow up to three times more, alone,
-// as long as that makes one faster. Over MPI, from host memory, whatever carries collectives. Every rank
-// calls it. `say`: called on rank 0 before each round with a line for people.
+// Measures pairs of hosts in rounds, side by side. Pairs that seem slow are measured again, alone, up to
+// three times, as long as one gains more than a tenth. Uses MPI from host memory, whatever carries
+// collectives. Every rank calls it. `say`: called on rank 0 before each round with a line for people.
 MeasuredPairs measure_pairs(const Job& job, const std::function<void(const std::string&)>& say);
 
 // Before a run: measures every pair of hosts, with over 33 hosts 32 pairs of each, in about a second, and

@@ -104,11 +104,11 @@ Link probe_pair(int partner, bool begins, const ProbeEffort& effort) {
 
 }  // namespace
 
-std::vector<std::vector<std::pair<std::size_t, std::size_t>>> pair_rounds(std::size_t places) {
-  std::vector<std::size_t> circle(places +
-                                  places % 2);  // with an odd number, whoever meets the last one rests
+std::vector<std::vector<PlacePair>> pair_rounds(std::size_t places) {
+  // If the number is odd, one more place is added, and the place that meets it rests for that round.
+  std::vector<std::size_t> circle(places + places % 2);
   std::iota(circle.begin(), circle.end(), 0);
-  std::vector<std::vector<std::pair<std::size_t, std::size_t>>> rounds;
+  std::vector<std::vector<PlacePair>> rounds;
   for (std::size_t round = 0; round + 1 < circle.size(); ++round) {
     rounds.emplace_back();
     for (std::size_t i = 0; i < circle.size() / 2; ++i) {

@@ -14,7 +14,6 @@ namespace plumb {
 // Two ranks that are measured.
 struct RankPair {
   int first = 0, second = 0;
-  bool operator==(const RankPair&) const = default;
 };
 
 // How long a pair is measured.
@@ -24,9 +23,11 @@ struct ProbeEffort {
   double message_seconds = 0.02;  // messages grow from 1 MiB until they take about as long
 };
 
-// Every pair of places, counted from 0, in rounds, within which no place occurs twice: places - 1 rounds, or
-// as many as places if those are odd (the circle method of tournaments).
-std::vector<std::vector<std::pair<std::size_t, std::size_t>>> pair_rounds(std::size_t places);
+using PlacePair = std::pair<std::size_t, std::size_t>;  // places are counted from 0
+
+// Every pair of places, in rounds. No place occurs twice in a round: there are places - 1 rounds, or as many
+// as places if their number is odd (the circle method of tournaments).
+std::vector<std::vector<PlacePair>> pair_rounds(std::size_t places);
 
 // Measures the pairs side by side, both directions of each at once; no rank occurs twice. Returns the links
 // in the pairs' order, on every rank of the job, which all call it. The latency is half of the median round

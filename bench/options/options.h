@@ -46,7 +46,7 @@ enum class FaceLoss { arcface, cosface, combined };
 // In half precision, of the last dense layer, the last norm and the class centers. tf32: stored in fp32.
 enum class HeadDtype { fp32, tf32, same };
 
-// Of models with a margin head. What is empty here has a default that depends on another option (see
+// Options of models with a margin head. An empty value has a default that depends on another option (see
 // resolve_face()).
 struct FaceOptions {
   std::int64_t classes = 85742;           // of MS1M, as PLSC's benchmark has them
@@ -56,7 +56,7 @@ struct FaceOptions {
   Head head = Head::sharded;
   std::optional<double> sample_rate;  // 0.1 with Head::sampled
   FaceLoss loss = FaceLoss::arcface;
-  std::optional<Margins> margins;  // those of the loss
+  std::optional<Margins> margins;  // default: the loss's own
   double scale = 64;
   MarginLoss::Gradient margin_gradient = MarginLoss::Gradient::exact;
   HeadDtype head_dtype = HeadDtype::fp32;

@@ -158,7 +158,7 @@ LogWriter::LogWriter(const std::string& log_dir, const LogCase& log_case, std::o
   }
   const int last = run.value_or(kMostRuns);
   std::string name;
-  std::vector<Log> logs;  // goes before the folders
+  std::vector<Log> logs;  // declared after the folders, so destroyed before them
   for (run_ = run.value_or(1); run_ <= last && logs.empty(); ++run_) {
     name = fmt::format("{}{}.log", case_.stem(), run_);
     for (std::size_t i = 0; i < folders.size(); ++i) {

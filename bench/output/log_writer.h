@@ -17,8 +17,8 @@
 
 namespace plumb {
 
-// The configuration of a run. A folder of logs holds runs of one configuration, which its file
-// ".plumbline-case" has as one line of JSON.
+// The configuration of a run. A folder of logs holds runs of one configuration; its file ".plumbline-case"
+// contains it as one line of JSON.
 struct LogCase {
   std::string model, precision;  // "resnet50", "fp32"
   std::int64_t batch_per_device = 1;

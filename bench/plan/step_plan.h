@@ -32,8 +32,8 @@ struct StepPlan {
 };
 
 // The step of rank `rank` of `world_size`; ranks differ where they share out class centers. `options`:
-// resolved. `device`: chooses engines, layouts and workspaces, as `tuning` wants; null: the step as
-// described. Throws Error(usage) for options that make no network or that the device can't do.
+// resolved. `device`: chooses engines, layouts and workspaces, according to `tuning`; if null, the step
+// stays as described. Throws Error(usage) for options that make no network or that the device can't do.
 StepPlan make_step_plan(const BenchOptions& options, const DeviceLimits& limits, int rank, int world_size,
                         const Tuning& tuning = {}, Device* device = nullptr);
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/ranges.h"
-#include "comm/communicator.h"
 
 namespace plumb {
 namespace {

@@ -26,7 +26,8 @@ std::unique_ptr<Communicator> make_communicator(const Job& job, const std::strin
 // there is one: NCCL's collectives wait for a lost rank without end.
 void wait_for_lane(Device& device, Communicator* communicator, Lane lane);
 
-// Changes what a rank reads of a message's first elements, before they are checked. For tests.
+// Changes a message's first elements before they are checked: a copy of them on a GPU, the buffer itself on a
+// CPU. For tests.
 using MessageDamage = std::function<void(std::span<std::byte> message)>;
 
 // Messages in a device's buffers. Copies go through pinned memory where the device needs that, and wait until

@@ -4,8 +4,6 @@
 #include <chrono>
 #include <utility>
 
-#include "base/ranges.h"
-
 namespace plumb {
 namespace {
 

@@ -27,7 +27,7 @@ constexpr std::int64_t kMostReserved = 1 << 20;
 constexpr int kPeriodOverRenewal = 1000;
 constexpr std::chrono::seconds kPatienceForResult{2};
 
-// Of --iters; 0 with --seconds, as how many were to come isn't settled.
+// Returns the value of --iters, or 0 with --seconds, which leaves the number open.
 std::int64_t asked_iterations(const RunRecord& record) {
   return record.config.value("seconds", 0.0) > 0 ? 0 : record.iterations;
 }

@@ -36,10 +36,10 @@ class PartialResultWriter {
   // An iteration has ended.
   void note(double step_seconds, double loss);
 
-  // Writes the result of a run that is well. From now on only the caller's thread writes result.json.
+  // Writes the result of a successful run. From now on only the caller's thread writes result.json.
   void succeed(const RunRecord& record);
-  // Marks the record as failed, with the steps so far, and leaves it as result.json, and the last words. From
-  // now on likewise.
+  // Marks the record as failed, adds the steps so far, and writes result.json and the last words. From now on
+  // only the caller's thread writes result.json.
   void fail(const Error& error, RunRecord& record);
   // What can still be saved before the process ends by _exit(): a result.json that says failed, with the
   // steps so far, and the last words. For any thread, whatever the others are stuck in; it waits for a lock

@@ -1,5 +1,5 @@
-// The frame of a program that trains: what it answers without a job; a failure becomes one sentence on stderr
-// and an exit code; ranks start, watch each other and end.
+// The frame of a program that trains. It answers questions that need no job, turns a failure into one
+// sentence on stderr and an exit code, and starts, watches and ends ranks.
 #pragma once
 
 #include <functional>

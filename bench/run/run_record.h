@@ -53,8 +53,8 @@ std::string write_profile(const BoundStep& step, const RunRecord& record,
 // buffers. Throws Error(verification_failed), on all ranks.
 void check_exchange(BoundStep& step, const MessageDamage& damage = {});
 
-// fnv1a over every parameter that all ranks have alike, in public order and layout: not of rows that the
-// ranks share out.
+// Returns fnv1a over all parameters that are the same on every rank, in public order and layout. Sharded rows
+// don't count.
 std::uint64_t parameter_checksum(const BoundStep& step);
 
 // Notes the checks of a run in the record, and the tensors of a deterministic one; every rank calls it.

@@ -1,5 +1,6 @@
 // What a bench program does (Task): it plans a step without a job, trains, looks for the largest batch, or
-// only loads images. Every rank of a job calls the function.
+// only loads images. In a job, every rank calls these functions; answer_…() and
+// …_schema() need no job.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,6 @@
 #include <sys/types.h>
 
 #include <condition_variable>
-#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -92,7 +91,7 @@ class Watchdog {
   bool watches_ranks_ = false;
   std::optional<HangDetector> detector_;  // of all ranks on rank 0, elsewhere of rank 0 alone
   double watched_seconds_ = 0;            // a clock that stands still while this process is stopped
-  double phase_since_ = 0;                // as the board has it
+  double phase_since_ = 0;                // RunStatus::phase_since at the last look
   double phase_began_ = 0, sent_at_ = 0;
   RankSummary sent_;  // the last heartbeat
   std::optional<Found> found_;

@@ -69,7 +69,7 @@ class BoundOperands {
   }
   void execute(const dnnl::primitive& primitive, const dnnl::stream& stream) const;
 
-  const Arena arena;  // of operands with one layout everywhere
+  const Arena arena;  // for operands whose layout is always plain
 
  private:
   std::vector<dnnl::memory> memories_;  // keep the handles below alive

@@ -152,7 +152,7 @@ inline Lanes lanes_of(const NormTiling& tiling, std::int64_t group, const float*
   return load(values);
 }
 
-// By which a group's lanes are normalized, of a NormForward or NormBackward.
+// Factors that normalize a group's lanes; `at` is a NormForward or a NormBackward.
 struct GroupFactors {
   Lanes mean, factor, bias, slope;
 };

@@ -108,7 +108,7 @@ void update_blocks(const UpdatedTensors& at, const Coefficients& by, const Block
         }
 }
 
-// Gradient row i is of row rows[i] of weight and momentum; all distinct.
+// Row i of the gradient belongs to row rows[i] of weight and momentum; all rows are distinct.
 void update_rows(const UpdatedTensors& at, std::span<const std::int32_t> rows, std::ptrdiff_t columns,
                  const Coefficients& by) {
   const auto count = static_cast<std::ptrdiff_t>(rows.size());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/cuda/binding.h"
+#include "kernels/cuda/plan/storage.h"
 #include "kernels/cuda/runtime/runtime.h"
 
 namespace plumb::cuda {
@@ -152,8 +153,8 @@ Binder prepare_block_end(Context& context, Instruction& instruction, const ConvB
 
 Binder prepare(Context& context, Instruction& instruction, const SamplePixels& sample) {
   const Conv& conv = context.op<Conv>(instruction);
-  const Shape &in = context.graph.values[conv.in].shape, &out = context.graph.values[conv.out].shape;
-  const NormPartition partition = partition_norm(pixels_of(out), in.c);
+  const Shape& in = context.graph.values[conv.in].shape;
+  const NormPartition partition = norm_partition(context.graph, context.program, instruction);
   const DType dtype = context.dtype(sample.in);
   return launching(context, [=, stride = conv.stride, tf32 = context.is_tf32(dtype)](const Arena& arena,
                                                                                      cudaStream_t stream) {
@@ -222,9 +223,9 @@ Binder prepare(Context& context, Instruction& instruction, const BlockEndForward
   });
 }
 
-Binder prepare(Context& context, Instruction&, const MaskedGradient& gradient) {
+Binder prepare(Context& context, Instruction& instruction, const MaskedGradient& gradient) {
   const std::vector<std::int64_t>& dims = context.buffer(gradient.d_out).dims;  // n, c, h, w
-  const NormPartition partition = partition_norm(dims.at(0) * dims.at(2) * dims.at(3), dims.at(1));
+  const NormPartition partition = norm_partition(context.graph, context.program, instruction);
   const bool is_sampled = gradient.second_d_out && context.buffer(*gradient.second_d_out).dims != dims;
   const PixelGrid grid{static_cast<int>(dims.at(2)), static_cast<int>(dims.at(3)), is_sampled ? 1 : 0};
   const DType dtype = context.dtype(gradient.d_out);

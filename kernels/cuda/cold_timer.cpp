@@ -1,4 +1,4 @@
-// How instruction_tuner.h times GPU work, and the numbers that operands hold meanwhile.
+// ColdTimer and fill_operands() of instruction_tuner.h.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Convolutions by other means than a library's engines for them, next to these: a ResNet's first one by our
-// own kernels, 1x1 convolutions of stride 1 as matrix products.
+// More candidates for convolutions than a library's engines: our own kernels for a ResNet's first
+// convolution, and matrix products for 1x1 convolutions of stride 1.
 #include <algorithm>
 #include <utility>
 

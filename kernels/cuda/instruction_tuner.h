@@ -45,7 +45,7 @@ class ColdTimer {
 
 class InstructionTuner {
  public:
-  // All arguments must outlive the tuner.
+  // graph, rule and cache must outlive the tuner.
   InstructionTuner(const Engines& device, const Graph& graph, const UpdateRule& rule,
                    const TuningOptions& how, TuningCache& cache);
 
@@ -66,7 +66,7 @@ class InstructionTuner {
   void try_all(const DescribeOptions& options, const DeviceLimits& limits);
   // The instruction's engines, best first; from the cache, or tried now. Empty if problem_of() is.
   const std::vector<EngineTrial>& trials_of(const Program& program, const Instruction& instruction);
-  // The cache's trials, if their first engine still exists.
+  // Returns the cache's trials if their first engine still exists; else tries the engines.
   std::vector<EngineTrial> try_convolution(const Work& work);
   // `best`: seconds of the fastest engine so far.
   EngineTrial try_plan(const ConvPlan& plan, const Work& work, std::optional<double> best);

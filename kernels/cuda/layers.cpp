@@ -1,4 +1,4 @@
-// Instructions that are one launch of a kernel of our own: pooling, dropout, the softmax loss, batches, sums
+// Instructions that call one launcher of our own kernels: pooling, dropout, the softmax loss, batches, sums
 // and casts.
 #include "kernels/cuda/own/layers.h"
 

@@ -3,15 +3,13 @@
 #include <optional>
 
 #include "kernels/cuda/binding.h"
+#include "kernels/cuda/plan/storage.h"
 
 namespace plumb::cuda {
 namespace {
 
-// Partition for a norm's input.
-NormPartition partition_of(const Context& context, const Instruction& instruction,
-                           std::int64_t blocks = kNormBlocks) {
-  return partition_norm(context.graph.values[context.op<BatchNorm>(instruction).in].shape, context.layout(),
-                        blocks);
+NormPartition partition_of(const Context& context, const Instruction& instruction) {
+  return norm_partition(context.graph, context.program, instruction);
 }
 // Row `row` of the workspace: coefficients, with a PReLU the gradients of slopes, then the partial sums.
 float* of_workspace(const Arena& arena, const NormPartition& partition, int row) {
@@ -66,8 +64,7 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormFinali
 }
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormApply& norm) {
-  const NormPartition partition =
-      partition_of(context, instruction, norm.out_sums ? kNormBlocksAtOnce : kNormBlocks);
+  const NormPartition partition = partition_of(context, instruction);
   return launching(context, [=, op = context.op<BatchNorm>(instruction), dtype = context.dtype(norm.in),
                              tf32 = context.is_tf32(context.dtype(norm.in)),
                              slope_per_channel = has_slope_per_channel(context, norm.slope)](
@@ -149,7 +146,7 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormPairBa
 
 Binder prepare(Context& context, Instruction& instruction, const BatchNormPoolBackward& norm) {
   const Shape& shape = context.graph.values[context.op<BatchNorm>(instruction).in].shape;
-  const NormPartition partition = partition_pooled(shape);
+  const NormPartition partition = partition_of(context, instruction);
   return launching(
       context, [=, dtype = context.dtype(norm.in), scale_shift_dtype = context.dtype(norm.scale_shift)](
                    const Arena& arena, cudaStream_t stream) {

@@ -9,7 +9,7 @@ void merge(LaneCounts& into, const LaneCounts& from) {
   for (std::size_t lane = 0; lane < kLanes; ++lane) into[lane] = std::max(into[lane], from[lane]);
 }
 
-// By lane, the number of the latest instruction that touched a buffer; lane order covers earlier ones.
+// For each lane, the number of the latest instruction that touched a buffer; lane order covers earlier ones.
 struct LatestUses {
   LaneCounts read{}, write{};
 };

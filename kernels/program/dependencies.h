@@ -29,8 +29,8 @@ class HappensBefore {
 
  private:
   LaneCounts ended_after(InstructionId id) const;
-  // Of the last of the `needed` instructions of each lane, those that neither `known` nor another one
-  // implies.
+  // Takes the last `needed` instruction of each lane, and returns those that neither `known` nor another of
+  // them implies.
   std::vector<InstructionId> necessary(const LaneCounts& needed, const LaneCounts& known) const;
 
   std::array<std::vector<InstructionId>, kLanes> of_lane_;

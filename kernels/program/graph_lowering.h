@@ -34,7 +34,7 @@ class GraphLowering {
     BufferId mean = 0, inv_std = 0;
     BufferId sums = 0, scale_shift = 0, coefficients = 0;  // if convolutions compute parts of the norm
     std::optional<BufferId> relu_mask, argmax, winners;
-    // Of a convolution without an output (instructions/block_end.h); product_in is its a or b.
+    // Buffers of a convolution without an output (instructions/block_end.h); product_in is its a or b.
     BufferId product_in = 0, products = 0, channel_sums = 0;
     BufferId scaled = 0, scaled_transposed = 0, deviations = 0;
     BufferId d_out = 0, d_out_sums = 0;  // of its norm: the gradient of the block's output

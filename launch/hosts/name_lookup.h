@@ -13,8 +13,8 @@ namespace plumb {
 std::map<std::string, std::vector<std::string>> look_up_names(const std::vector<std::string>& names,
                                                               double seconds, const SignalWatch& signals);
 
-// Of the hosts, by name with their addresses, those that give no answer to a TCP connection within `seconds`,
-// each with the reason; a refused connection is an answer. Loopback addresses are not tried.
+// Tries a TCP connection to each host (names with their addresses), and returns the hosts that give no answer
+// within `seconds`, with the reason. A refused connection is an answer. Loopback addresses are not tried.
 std::map<std::string, std::string> unreached_hosts(
     const std::map<std::string, std::vector<std::string>>& hosts, double seconds, const SignalWatch& signals);
 

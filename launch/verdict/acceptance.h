@@ -18,7 +18,7 @@ struct AcceptPlan {
   double budget_seconds = 600;
   double start_seconds = 15;  // that a run takes besides its steps: start, tuning, probe
 
-  // Of every timed run, without its start.
+  // How long each run is timed; its start is not included.
   double run_seconds() const;
   // One device, all devices of a host, then 2, 4, … hosts and all of them.
   std::vector<Layout> cases() const;

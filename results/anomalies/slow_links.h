@@ -34,8 +34,8 @@ struct SlowLimits {
   std::optional<double> expected_bytes_per_second = {};
 };
 
-// Of the probe before a run: a busy host or a busy network must not look like a slow one, and a rank that
-// waits for its CPU answers some milliseconds late.
+// Limits of the probe before a run: a busy host or a busy network must not look like a slow one, and a rank
+// that waits for its CPU answers some milliseconds late.
 inline constexpr SlowLimits kSlowInRuns{
     .bandwidth_share = 0.4, .latency_factor = 10, .latency_seconds = 0.02};
 

@@ -95,7 +95,7 @@ TextRow table_row(const PublishedResult& row, std::vector<std::string>& sources)
   const auto place = std::ranges::find(sources, source) - sources.begin();
   if (place == std::ssize(sources)) sources.push_back(source);
   return {framework_family(row.framework), c.model + (c.head == "none" ? "" : " " + c.head),
-          // Of synthetic faces also their number of classes, which a data set's name implies.
+          // Synthetic faces have their number of classes behind them; a data set's name implies it.
           c.data == "synthetic" && c.classes > 0 ? c.data + " " + count_text(c.classes) : c.data,
           row.precision, c.batch_per_device > 0 ? std::to_string(c.batch_per_device) : "-", c.case_name(),
           throughput_text(row.images_per_second), row.speedup ? fmt::format("{:.2f}", *row.speedup) : "-",

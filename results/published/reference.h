@@ -17,12 +17,12 @@ struct ReferenceSpeed {
   std::string source;  // folder of the runs
 };
 
-// Of a file with the columns of reference.csv; empty: of Plumbline's own. Throws Error(bad_data) that names
-// the file and what is wrong with it.
+// Reads a file with the columns of reference.csv, by default Plumbline's own. Throws Error(bad_data) that
+// names the file and what is wrong with it.
 std::vector<ReferenceSpeed> reference_speeds(const std::string& file = "");
 
-// That of the same device, model, precision, batch and options, with default settings but for the number of
-// iterations; nullptr if there is none, or if `own` is on several devices.
+// Finds the reference with the same device, model, precision, batch and options, and default settings but for
+// the number of iterations. Returns nullptr if there is none, or if `own` is on several devices.
 const ReferenceSpeed* find_reference(const std::vector<ReferenceSpeed>& references, const Configuration& own);
 
 // "97.3 % of 9502.2 images/s, which NVIDIA H100 80GB HBM3 reached (median of 5 runs)".

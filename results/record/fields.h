@@ -23,7 +23,7 @@ namespace plumb {
 
 struct Field {
   const char* about = "";  // meaning and unit
-  // Of a whole number.
+  // The range of a whole number.
   std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
   std::int64_t highest = std::numeric_limits<std::int64_t>::max();
   // Whether this record's key is written. Without it: if the member isn't a std::nullopt. A file may lack the

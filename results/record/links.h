@@ -24,8 +24,8 @@ inline constexpr const char* kLinksFile = "links.json";
 struct Link {
   // From the start of a small message on one device to its arrival on the other: one hop of a ring.
   double latency_seconds = 0;
-  // Of large messages. Between hosts: all interfaces of a host together. For a ring of allreduces this is bus
-  // bandwidth, bytes / seconds * 2 (n - 1) / n.
+  // Measured with large messages. Between hosts: all interfaces of a host together. For a ring of allreduces
+  // this is bus bandwidth, bytes / seconds * 2 (n - 1) / n.
   double bytes_per_second = 0;
 
   static void fields(auto& self, auto&& each) {

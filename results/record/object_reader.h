@@ -43,7 +43,7 @@ class ObjectReader {
   ObjectReader inside(const char* key) const {
     return {object(key), origin_, name_of(key), schema_, renamed_};
   }
-  // Of the objects in the list `key`; their members' names begin with "key[0]".
+  // Reads the objects in the list `key`; their members' names begin with "key[0]".
   void for_each(const char* key, const auto& read) const {
     std::size_t index = 0;
     for (const Json& entry : list(key))

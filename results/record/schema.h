@@ -169,7 +169,7 @@ struct RunRecord {
   std::vector<double> loss_scale;          // empty without loss scaling
   std::int64_t skipped_iterations = 0;
   ImagesPerSecond images_per_second;
-  // Of the iterations behind the warm-up.
+  // Seconds of the iterations that follow the warm-up.
   std::span<const double> window() const {
     return std::span(step_seconds).subspan(std::min(static_cast<std::size_t>(warmup), step_seconds.size()));
   }

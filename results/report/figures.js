@@ -21,7 +21,7 @@ function startDrawing(draw) {
 
 const axis = (title, more = {}) => ({title: {display: true, text: title}, ...more});
 
-// Of an axis: ticks at those of the values that it reaches, and nowhere else.
+// Puts an axis' ticks at these values, as far as it reaches them, and nowhere else.
 const ticksAt = (values) => ({
   afterBuildTicks(scale) {
     scale.ticks = values.filter((value) => value >= scale.min && value <= scale.max).map((value) => ({value}));

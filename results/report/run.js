@@ -62,7 +62,7 @@ function niceAtLeast(value) {
   return power * ([1, 2, 5].find((factor) => factor * power >= value * (1 - 1e-9)) ?? 10);
 }
 
-// Of a run's window; null without steps. Percentiles need 100 steps. Bins are near Freedman and Diaconis' rule
+// The distribution of step times in a run's window; null without steps. Percentiles need 100 steps. Bins are near Freedman and Diaconis' rule
 // (2 IQR / cbrt(n)); steps far above the rest don't stretch them, they are counted in `above`.
 function distributionOf(run) {
   const sorted = run.steps ? windowOf(run).filter((value) => value > 0).sort((a, b) => a - b) : [];

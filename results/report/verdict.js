@@ -54,7 +54,7 @@ function copyLine(words) {
 const shareColor = (share) =>
     `color-mix(in srgb, var(--bad) ${Math.round(100 * Math.min(1, Math.max(0, (1 - share) / 0.5)))}%, var(--good))`;
 
-// Of many hosts, those with the slowest links.
+// The hosts of the matrix: if there are many, those with the slowest links.
 function matrixHosts({hosts, pairs}) {
   const names = hosts.map(({name}) => name);
   if (names.length <= kMostMatrixHosts) return names;
@@ -110,7 +110,7 @@ function deviceStrip(devices) {
       element('div', {class: 'strip', role: 'img', 'aria-label': text}, ...bars, limit));
 }
 
-// Of an accept the verdict has them.
+// The page of an accept shows them with its verdict.
 function showLinks({verdict, links}) {
   const section = byId('links');
   section.hidden = Boolean(verdict) || (links?.pairs ?? []).length < 2;

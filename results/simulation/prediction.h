@@ -54,7 +54,8 @@ bool has_profile(const CurveSamples& curve);
 std::vector<MeasuredCase> measured_cases(const CurveSamples& curve);
 
 inline constexpr const char* kProbedLinks = "links that the runs probed";
-// Of the case on the most hosts; links over which its collectives didn't go say nothing.
+// The links that the case on the most hosts probed. A case whose collectives went another way (--comm) is
+// passed over.
 std::optional<Links> probed_links(const std::vector<MeasuredCase>& measured);
 
 // Throws Error(bad_data) if runs took place on hosts that `links` don't have. `file`: links.json;

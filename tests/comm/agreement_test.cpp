@@ -7,7 +7,7 @@
 namespace plumb {
 namespace {
 
-// Of ranks on hosts n0, n1 and so on.
+// The message for ranks on hosts n0, n1 and so on; empty if all agree.
 std::string told_of(const std::string& what, const std::vector<std::string>& texts) {
   std::vector<std::string> hosts;
   while (hosts.size() < texts.size()) hosts.push_back(fmt::format("n{}", hosts.size()));

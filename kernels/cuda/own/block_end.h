@@ -65,8 +65,9 @@ void launch_block_end_forward(DType dtype, const BlockEndShape& shape, const End
 void launch_block_end_through(DType dtype, const BlockEndShape& shape, const EndAddresses& tensors,
                               const NormBackward& norm, cudaStream_t stream);
 
-// Below: coefficients of a norm whose input is a product that is never stored
-// (kernels/program/instructions/block_end.h, which has the formulas); in f32, f16 or bf16. f32 unless noted.
+// Below, for every GPU: coefficients of a norm whose input is a product that is never stored
+// (kernels/program/instructions/block_end.h has the formulas). dtype is f32, f16 or bf16; tensors are f32
+// unless noted.
 struct ProductNormShape {
   std::int64_t pixels = 0;
   int inputs = 0;   // channels of the convolution's input: a multiple of 64, at most 1024

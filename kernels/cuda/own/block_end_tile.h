@@ -33,7 +33,7 @@ struct EndTile {
   static constexpr int kSummingThreads = kBlockEndThreads / kRowChunks;  // that sum the same channels
   static constexpr int kOwnPixels = kWarpRows / kStoredRows;             // that a thread stores
 
-  // Of the warp's part.
+  // Where the warp's part begins.
   __device__ static int first_row() { return own_warp() / 2 * kWarpRows; }
   __device__ static int first_chunk() { return own_warp() % 2 * kWarpChunks; }
 };

@@ -47,12 +47,6 @@ void launch_average_backward(DType dtype, TensorLayout layout, const WindowShape
 void launch_dropout(DType dtype, const Shape& shape, const std::byte* in, std::byte* out,
                     const DropoutRule& rule, const State* state, cudaStream_t stream);
 
-// A row's part of the sum over the batch; the workspace has one per row.
-struct RowLoss {
-  double loss = 0;
-  std::int32_t top1 = 0, top5 = 0;
-};
-
 struct SoftmaxOperands {
   const float* logits = nullptr;         // [rows, classes]
   const std::int32_t* labels = nullptr;  // [rows]

@@ -8,7 +8,7 @@ namespace {
 constexpr int kLabels = 16;  // labels per thread at once
 constexpr int kCandidates = kCandidatesPerBlock / kThreads;
 
-// The workspace's arrays, one behind the other.
+// The arrays in the workspace, in this order.
 struct Lists {
   // [images]: labels of this rank, as rows of its centers; the image of each; 1 for a label's first
   // occurrence

@@ -63,7 +63,7 @@ struct NormApply {
   NormScratch scratch;        // with out_sums
   bool tf32 = false;          // with out_sums: out is rounded for tensor cores (as_factor())
 };
-// Of NormApply's input, from a convolution's epilogue, and what they become.
+// Sums of NormApply's input, from a convolution's epilogue, and the statistics that follow from them.
 struct NormInputSums {
   const float* sums = nullptr;  // or null
   NormStatistics statistics;    // its scale_shift is f32

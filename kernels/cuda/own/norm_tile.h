@@ -156,7 +156,7 @@ struct NormSums {
   }
 };
 template <typename Of>
-using OutputSums = NormSums<Of, 1>;  // of what a pass stores
+using OutputSums = NormSums<Of, 1>;  // sums of what a pass stores
 
 // `own` combined over the block's rows, then over the blocks with the same tile, in the same order whichever
 // ends first: the last of kNormFanIn neighbors combines theirs, the last block to have done so combines
@@ -229,7 +229,7 @@ __device__ void settle_sums(OutputSums<Of>& own, const NormPartition& partition,
   if (channel >= 0) into[channel] = sums[0];
 }
 
-// Of a channel: out = scale * in + shift.
+// A channel's norm: out = scale * in + shift.
 struct NormLine {
   float inv_std, scale, shift;
 };
@@ -239,7 +239,7 @@ __device__ inline NormLine line_of(const NormStatistics& into, int channel, floa
   return {inv_std, scale, into.bias[channel] - mean * scale};
 }
 
-// Of a batch's mean and biased variance over `elements`.
+// Stores what follows from a batch's mean and biased variance over `elements`.
 __device__ inline void settle(const NormStatistics& into, int channel, int channels, float mean,
                               float variance, std::int64_t elements) {
   // Read before anything is written, which might be at the same address for all the compiler knows.
@@ -262,7 +262,8 @@ __device__ inline void settle(const NormStatistics& into, int channel, int chann
   }
 }
 
-// Of the sums over a channel's `elements`: of the gradient, and of its product with (in - mean).
+// Stores what follows from two sums over a channel's `elements`: the gradient, and its product with (in -
+// mean).
 __device__ inline void settle(const NormBackward& into, int channel, int channels, float gradient,
                               float product, std::int64_t elements) {
   const auto count = static_cast<float>(elements);

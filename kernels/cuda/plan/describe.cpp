@@ -1,4 +1,4 @@
-// The training step on an NVIDIA GPU, where plan_fusion() allows fused (docs/explanation/gpu-fusion.md).
+// The training step on an NVIDIA GPU, fused where plan_fusion() allows it (docs/explanation/gpu-fusion.md).
 // Batch norm forward is statistics, and one pass that normalizes, adds a residual and applies the activation.
 // Backward is one instruction. One multi-tensor update also writes the half-precision copies of the weights.
 #include "kernels/program/describe.h"

@@ -75,7 +75,7 @@ class BlockEndLowering : public GraphLowering {
     contribute(op.in, data.d_in);
   }
 
-  // The norm behind it.
+  // Statistics of the norm after a convolution whose output is not stored.
   void statistics_of_product(std::size_t i, const BatchNormMoments& moments) {
     const std::size_t product = fused(i).conv;
     const Conv& conv = std::get<Conv>(graph_.ops[product]);
@@ -125,8 +125,8 @@ class BlockEndLowering : public GraphLowering {
       instruction.work.bytes += 2 * bytes(end.out);
   }
 
-  // Of a block's end whose convolution's output is not stored: its gradient, masked and summed by a
-  // convolution or here, goes to its product and to its shortcut.
+  // For a block's end whose convolution's output is not stored: the gradient, masked and summed by a
+  // convolution or here, goes to the product and to the shortcut.
   void backward(std::size_t i, const BatchNorm& op, const FusedNorm::ByProduct& by) {
     if (by.masks_gradient) mask_gradient(i, op);
     saved_[i].d_out = gradient_of(op.out);
@@ -217,7 +217,7 @@ class BlockEndLowering : public GraphLowering {
     if (sample.out) instruction.work.bytes += bytes(*sample.out) - bytes(sample.in);  // reads these pixels
   }
 
-  // Of the pixels that a 1x1 convolution reads.
+  // The shape of the pixels that a 1x1 convolution reads.
   Shape sampled_shape(const Conv& op) const {
     Shape sampled = shape(op.out);
     sampled.c = shape(op.in).c;

@@ -51,7 +51,7 @@ struct RowShare {
 // margin_sample: candidates per block.
 inline constexpr int kCandidatesPerBlock = 1024;
 
-// Workspaces in bytes.
+// Workspaces in bytes. The first one holds the arrays of Lists (own/margin_sample.cu).
 inline std::size_t sample_workspace_bytes(std::int64_t images, std::int64_t capacity) {
   return static_cast<std::size_t>(3 * images + 2 + divide_up(capacity, kCandidatesPerBlock)) *
          sizeof(std::int32_t);

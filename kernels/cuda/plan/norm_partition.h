@@ -22,7 +22,7 @@ inline constexpr int kNormStepsAtOnce = 4;
 // 8 for each of an H200's 132 multiprocessors, which run 3 or 4 at a time. Enough for the last ones to end
 // together, few enough for partial sums to be 1 % of a large tensor's traffic.
 inline constexpr std::int64_t kNormBlocks = 1024;
-// Of a pass that stores a tensor and sums what it stores: all blocks of a large GPU run at once. A block
+// How many blocks a pass has that stores a tensor and sums it: all run at once on a large GPU. A block
 // waits for its stores before it hands on its sums, 2 to 3 us in which it asks for nothing.
 inline constexpr std::int64_t kNormBlocksAtOnce = 256;
 

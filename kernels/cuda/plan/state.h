@@ -25,4 +25,10 @@ struct IterationRecord {
   std::uint64_t exposed_ns = 0, data_wait_ns = 0;
 };
 
+// A row's part of the softmax loss of the batch; the workspace has one per row.
+struct RowLoss {
+  double loss = 0;
+  std::int32_t top1 = 0, top5 = 0;
+};
+
 }  // namespace plumb::cuda

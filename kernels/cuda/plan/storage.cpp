@@ -20,8 +20,6 @@ constexpr int kFirstWithoutWinograd = 90;  // compute capability
 constexpr std::size_t kConvWorkspaceLeast = std::size_t{32} << 20;
 constexpr std::size_t kConvWorkspaceMost = std::size_t{256} << 20;
 constexpr std::size_t kDenseWorkspace = std::size_t{32} << 20;  // cuBLASLt's recommendation for sm_90
-// Loss (f64), and whether the label is the largest or among the five largest (i32 each).
-constexpr std::size_t kLossWorkspacePerImage = 16;
 
 bool has_conv(const Graph& graph, const auto& is_wanted) {
   return std::ranges::any_of(graph.ops, [&](const Op& op) {
@@ -66,7 +64,7 @@ void set_depthwise_layout(Lowering& lowering, const Conv& op) {
     if (id != kNone) lowering.program.buffers[id].layout = kDepthwiseLayout;
 }
 
-// By operation.
+// The workspace of our own kernel for each operation; see own_workspace_bytes().
 struct OwnWorkspace {
   const Graph& graph;
   const Program& program;
@@ -74,30 +72,21 @@ struct OwnWorkspace {
 
   std::size_t operator()(const BatchNormStatistics&) const { return NormWorkspace{}.bytes(partition()); }
   std::size_t operator()(const BatchNormApply& norm) const {
-    return norm.out_sums ? norm_partials_bytes(partition(kNormBlocksAtOnce), 1) : 0;
+    return norm.out_sums ? norm_partials_bytes(partition(), 1) : 0;
   }
   std::size_t operator()(const BatchNormBackward& norm) const {
     return (norm.slope ? kPreluWorkspace : NormWorkspace{}).bytes(partition());
   }
   std::size_t operator()(const BatchNormPairBackward&) const { return kPairWorkspace.bytes(partition()); }
-  std::size_t operator()(const BatchNormPoolBackward&) const {
-    return NormWorkspace{}.bytes(partition_pooled(graph.values[op<BatchNorm>().in].shape));
-  }
-  std::size_t operator()(const SamplePixels&) const {
-    Shape sampled = graph.values[op<Conv>().out].shape;
-    sampled.c = graph.values[op<Conv>().in].shape.c;
-    return norm_partials_bytes(partition_norm(sampled, layout()), 1);
-  }
-  std::size_t operator()(const MaskedGradient& gradient) const {
-    const std::vector<std::int64_t>& dims = program.buffers[gradient.d_out].dims;  // n, c, h, w
-    return norm_partials_bytes(partition_norm(dims.at(0) * dims.at(2) * dims.at(3), dims.at(1)), 1);
-  }
+  std::size_t operator()(const BatchNormPoolBackward&) const { return NormWorkspace{}.bytes(partition()); }
+  std::size_t operator()(const SamplePixels&) const { return norm_partials_bytes(partition(), 1); }
+  std::size_t operator()(const MaskedGradient&) const { return norm_partials_bytes(partition(), 1); }
   std::size_t operator()(const ConvBackwardWeights& conv) const {
     if (!is_depthwise(graph, op<Conv>())) return 0;
     return depthwise_workspace_bytes(window_shape(graph, op<Conv>()), program.buffers[conv.in].dtype);
   }
   std::size_t operator()(const SoftmaxCrossEntropy&) const {
-    return kLossWorkspacePerImage * static_cast<std::size_t>(graph.values[op<SoftmaxLoss>().in].shape.n);
+    return sizeof(RowLoss) * static_cast<std::size_t>(graph.values[op<SoftmaxLoss>().in].shape.n);
   }
   std::size_t operator()(const MarginSampleClasses&) const {
     const MarginSizes sizes = margin_sizes(graph, instruction.op);
@@ -113,11 +102,7 @@ struct OwnWorkspace {
   const T& op() const {
     return std::get<T>(graph.ops[instruction.op]);
   }
-  TensorLayout layout() const { return program.layout.value_or(TensorLayout::nhwc); }
-  // Of a norm's input.
-  NormPartition partition(std::int64_t blocks = kNormBlocks) const {
-    return partition_norm(graph.values[op<BatchNorm>().in].shape, layout(), blocks);
-  }
+  NormPartition partition() const { return norm_partition(graph, program, instruction); }
 };
 
 std::size_t library_workspace_limit(const Graph& graph, const Program& program,
@@ -179,6 +164,24 @@ Lowering start_storage(const Graph& graph, const DescribeOptions& options, const
   }
   store_in_op_types(lowering, types.weight_gradients);
   return lowering;
+}
+
+NormPartition norm_partition(const Graph& graph, const Program& program, const Instruction& instruction) {
+  const TensorLayout layout = program.layout.value_or(TensorLayout::nhwc);
+  const Op& op = graph.ops[instruction.op];
+  if (const auto* gradient = instruction.as<MaskedGradient>()) {
+    const std::vector<std::int64_t>& dims = program.buffers[gradient->d_out].dims;  // n, c, h, w
+    return partition_norm(dims.at(0) * dims.at(2) * dims.at(3), dims.at(1));
+  }
+  if (instruction.as<SamplePixels>()) {
+    Shape sampled = graph.values[std::get<Conv>(op).out].shape;
+    sampled.c = graph.values[std::get<Conv>(op).in].shape.c;
+    return partition_norm(sampled, layout);
+  }
+  const Shape& in = graph.values[std::get<BatchNorm>(op).in].shape;
+  if (instruction.as<BatchNormPoolBackward>()) return partition_pooled(in);
+  const auto* apply = instruction.as<BatchNormApply>();
+  return partition_norm(in, layout, apply && apply->out_sums ? kNormBlocksAtOnce : kNormBlocks);
 }
 
 BufferId add_norm_counters(Program& program, const Graph& graph, const std::vector<LayerFusion>& layers) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/cuda/plan/fusion.h"
+#include "kernels/cuda/plan/norm_partition.h"
 #include "kernels/program/describe.h"
 #include "kernels/program/lowering.h"
 
@@ -26,14 +27,18 @@ Lowering start_storage(const Graph& graph, const DescribeOptions& options, const
 // if NCHW is asked for where it isn't supported.
 TensorLayout choose_layout(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
 
+// How our kernel for a norm, for sampled pixels or for a masked gradient divides its tensor among blocks.
+NormPartition norm_partition(const Graph& graph, const Program& program, const Instruction& instruction);
+
 // Counters of ended blocks (norm_partition.h), as many as the norm with the most needs; kNone without norms.
 BufferId add_norm_counters(Program& program, const Graph& graph, const std::vector<LayerFusion>& layers);
 
-// A library's products at a block's end. Plain instructions do the same where it lacks one.
+// Whether a library's products compute this part of a block's end. If the library has none, plain
+// instructions do the same.
 bool is_by_products(const Instruction& instruction);
 
-// Bytes that our own kernel for the instruction keeps in the workspace; 0 also where its launcher says how
-// much that is (own/block_end.h, block_end_shape.h).
+// Bytes of workspace that our own kernel for the instruction needs. 0 if it needs none, and for block ends,
+// whose prepare() sets the size (own/block_end.h, block_end_shape.h).
 std::size_t own_workspace_bytes(const Graph& graph, const Program& program, const Instruction& instruction);
 
 // Sets the workspaces of all instructions: own_workspace_bytes(), or a limit for plans of libraries, which

@@ -39,7 +39,7 @@ struct ConvProblem {
   DType dtype = DType::f32;  // of activations, weights and weight gradients; accumulation is f32
   TensorLayout layout = TensorLayout::nhwc;
   bool allow_tf32 = false;
-  struct {                            // that a fused engine adds to the convolution
+  struct {                            // operations that a fused engine adds to the convolution
     bool normalizes_input = false;    // reads relu(scale * in + shift) instead of in
     bool gathers_statistics = false;  // sums [2, c] of its output
   } fusion = {};
@@ -49,7 +49,8 @@ struct ConvProblem {
 };
 std::string text_of(const ConvProblem& problem);  // for messages and as a key: pass, shape, dtype, fusion
 bool is_fused(const ConvProblem& problem);
-bool is_stem(const ConvProblem& problem);  // what our own kernels compute: forward or the weights' gradient
+bool is_stem(
+    const ConvProblem& problem);  // whether our own kernels compute it: forward or the weights' gradient
 // The instruction's convolution with its buffers' padded channels; nothing for depthwise convolutions and for
 // other instructions.
 std::optional<ConvProblem> conv_problem(const Graph& graph, const Program& program,
@@ -105,11 +106,11 @@ struct ConvEngineOptions {
 // version of the build, but not older than 9.0.
 ConvEngine make_conv_engine(const ConvEngineOptions& options);
 
-// `convolutions` with more to choose from: our own kernels for a ResNet's first convolution (own/conv.h),
-// listed first, and the algorithms of `products` for plain 1x1 convolutions of stride 1 without padding in
-// NHWC (in NCHW each image would be a product of its own), after its own first two engines. Only GPUs of
-// compute capability 8.0 and more, this one with so many multiprocessors, have the former: elsewhere images
-// are held with 8 channels.
+// Adds candidates to `convolutions`. Our own kernels for a ResNet's first convolution (own/conv.h) come
+// first; only GPUs of compute capability 8.0 and more have that problem, because others hold images with 8
+// channels. The algorithms of `products` come after the first two engines, for plain 1x1 convolutions of
+// stride 1 without padding in NHWC (in NCHW each image would be a product of its own). `multiprocessors`: of
+// the GPU.
 ConvEngine with_other_candidates(const ConvEngine& convolutions, const GemmEngine& products,
                                  int multiprocessors);
 
