@@ -72,24 +72,22 @@ PROGRAM
     mkdir package
     cp "$programs/plumbline" package/
     export PLUMBLINE_NVML_LIBRARY=$programs/../tests/bench/libfake_nvml.so
-    for trained in small_resnet small_resnet_emulated; do
-      precision=(--fp32)
-      [ $trained = small_resnet ] || precision=(--fp16 --loss-scale 128)
-      [ -x "$programs/$trained" ] || continue
-      cat >package/bench_resnet50 <<PROGRAM
+    # GPUs where they are emulated: verdict.sh has CPUs.
+    trained=small_resnet precision=(--fp32)
+    [ ! -x "$programs/small_resnet_emulated" ] || trained=small_resnet_emulated precision=(--fp16 --loss-scale 128)
+    cat >package/bench_resnet50 <<PROGRAM
 #!/bin/sh
 [ "\$(hostname)" != n2 ] || export LD_PRELOAD=$programs/../tests/cluster/libodd_bits.so
 exec "$programs/$trained" "\$@"
 PROGRAM
-      chmod +x package/bench_resnet50
-      code=0
-      "$CLUSTER" on n1 package/plumbline screen --ssh "$CLUSTER ssh" -H 'n[1-3]' --seconds 0.1 -- --image-size 32 --bs 4 \
-        --iters 5 --warmup 2 --lr 0.001 "${precision[@]}" >screen.txt 2>&1 || code=$?
-      cat screen.txt
-      [ $code = 1 ] || fail "$trained: exit code $code"
-      grep -q "n2.* computes other bits than most devices of its kind: .*, first in [^ ]*weight's gradient" <<<"$(tr -s ' \n' ' ' <screen.txt)" ||
-        fail "$trained: n2's tensor isn't named"
-    done
+    chmod +x package/bench_resnet50
+    code=0
+    "$CLUSTER" on n1 package/plumbline screen --ssh "$CLUSTER ssh" -H 'n[1-3]' --seconds 0.1 -- --image-size 32 --bs 4 \
+      --iters 2 --warmup 1 --lr 0.001 "${precision[@]}" >screen.txt 2>&1 || code=$?
+    cat screen.txt
+    [ $code = 1 ] || fail "exit code $code"
+    grep -q "n2.* computes other bits than most devices of its kind: .*, first in [^ ]*weight's gradient" <<<"$(tr -s ' \n' ' ' <screen.txt)" ||
+      fail "n2's tensor isn't named"
     ;;
   *) fail "no scenario $scenario" ;;
 esac
