@@ -17,7 +17,7 @@ std::optional<std::string> answer_without_running(const std::string& program, co
   if (auto answer = answer_to(options.questions, bench_option_table(defaults), options.json)) return answer;
   if (options.print_config) return json_text(options_json(options));
   if (options.list_targets) return answer_targets(options.json);
-  if (options.task == Task::dry_run) return answer_dry_run(options);
+  if (options.dry_run) return answer_dry_run(options);
   return std::nullopt;
 }
 
@@ -39,12 +39,7 @@ int run_bench(const std::string& program, int argc, char** argv, std::span<const
     }
     run_job(program, {options.watch, options.probe, options.quiet}, &argc, &argv,
             [&](const Job& job, Interruption& interruption, Watchdog* watchdog) {
-              if (options.task == Task::find_max_batch)
-                report_max_batch(job, options);
-              else if (options.task == Task::decode_only)
-                report_decode_rate(job, options);
-              else
-                run_training(job, options, {.interruption = interruption, .watchdog = watchdog});
+              run_training(job, options, {.interruption = interruption, .watchdog = watchdog});
             });
   });
 }

@@ -60,12 +60,7 @@ void write_all(const Documents& documents) {
   documents.write_completions(kAllreduceProgram);
   documents.write_schema(
       "allreduce", json_schema<AllreduceReport>(kAllreduceSchema, "What bench_allreduce --json measured."));
-  documents.write_schema(
-      "decode", json_schema<DecodeRate>(kDecodeSchema, "How fast images are loaded: --decode-only --json."));
   documents.write_schema("dry_run", dry_run_schema());
-  documents.write_schema(
-      "max_batch",
-      json_schema<MaxBatch>(kMaxBatchSchema, "The largest batch that runs: --find-max-bs --json."));
   documents.write_schema("targets", targets_schema());
   MakeRecArguments make_rec;
   documents.write_page(page_of(make_rec_options(make_rec),

@@ -64,7 +64,7 @@ RunLength check_options(const fs::path& program, std::vector<std::string> argume
   arguments.emplace_back("--print-config");
   const Json options =
       ask_engine(engine_program(program.filename().string(), program.parent_path()), arguments);
-  if (!options.is_object() || options.at("dry_run") == true || options.at("find_max_bs") == true)
+  if (!options.is_object() || options.at("dry_run") == true)
     throw Error(ExitCode::usage, "an option of the sweep asks for something else than a run; leave it out");
   if (options.at("save_weights") != "")
     throw Error(ExitCode::usage,

@@ -257,25 +257,14 @@ OptionGroup output_group(BenchOptions& o) {
                .rare()}};
 }
 
-OptionSpec task_flag(BenchOptions& o, const std::string& name, Task task, const std::string& help) {
-  OptionSpec spec = make_option(name, "", help);
-  spec.exclusive_set = "task";
-  spec.set = [&o, task](const std::string&) { o.task = task; };
-  spec.get = [&o, task] { return nlohmann::ordered_json(o.task == task); };
-  return spec;
-}
-
 OptionGroup information_group(BenchOptions& o) {
   OptionSpec print_config =
       flag_option("--print-config", o.print_config, true, "print the values of all options as JSON").rare();
   print_config.config_key.clear();
   OptionGroup group{
       "Without running",
-      {task_flag(o, "--dry-run", Task::dry_run,
-                 "print parameters, MACs, memory and roofline; needs no device"),
-       task_flag(o, "--find-max-bs", Task::find_max_batch, "find the largest --bs that runs a step").rare(),
-       task_flag(o, "--decode-only", Task::decode_only, "load the images of --data and print the rate")
-           .rare(),
+      {flag_option("--dry-run", o.dry_run, true,
+                   "print parameters, MACs, memory, the largest batch and roofline; needs no device"),
        target_option(o.target, "device of a dry run; see --list-targets").with_default("this one"),
        stop_option("--list-targets", o.list_targets, "print the devices of --target with their limits")
            .rare(),

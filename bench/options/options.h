@@ -29,7 +29,6 @@ struct WatchOptions {
 };
 
 // What a program does with its options.
-enum class Task { train, dry_run, find_max_batch, decode_only };
 
 // Answered by main; nothing else is checked then.
 struct Questions {
@@ -105,7 +104,7 @@ struct BenchOptions {
   std::uint64_t seed = 0;
   bool deterministic = kDefaults.deterministic;
   bool json = false, quiet = false, verbose = false;
-  Task task = Task::train;
+  bool dry_run = false;
   std::string target;  // of a dry run: a name of targets(); empty: this machine's device
   bool list_targets = false, print_config = false;  // answered by main, too
   Questions questions;

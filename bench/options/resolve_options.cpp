@@ -64,14 +64,8 @@ void check_together(const BenchOptions& o) {
     throw Error(kUsage,
                 "--head-dtype tf32 needs --fp16 or --bf16, and this run is in fp32; leave it out, or pass "
                 "--tf32 for all products");
-  if (o.task == Task::find_max_batch && o.batch_per_device)
-    throw Error(kUsage, "--find-max-bs and --bs {} exclude each other; leave --bs out", *o.batch_per_device);
-  if (o.task == Task::find_max_batch && !o.batch.empty())
-    throw Error(kUsage, "--find-max-bs and --batch-file exclude each other; leave --batch-file out");
-  if (o.task == Task::decode_only && o.data == "synthetic")
-    throw Error(kUsage, "--decode-only needs image files to load; pass --data FOLDER or --data X.rec");
   if (o.model->margin_head) check_face(o.face, *o.model, models_of(o.model->program, o.catalogue));
-  if (!o.target.empty() && o.task != Task::dry_run)
+  if (!o.target.empty() && !o.dry_run)
     throw Error(kUsage, "--target {} needs --dry-run, as a run uses this machine's device; add it", o.target);
 }
 

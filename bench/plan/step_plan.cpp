@@ -16,9 +16,6 @@
 namespace plumb {
 namespace {
 
-// A plan is off by a few percent at most; the first stride is this share of it.
-constexpr std::int64_t kStrideShare = 32;
-
 Graph make_graph(const BenchOptions& options, int rank, int world_size) {
   const FaceOptions& face = options.face;
   return options.model->make({.batch = *options.batch_per_device,
@@ -101,12 +98,20 @@ std::string engines_text(const StepPlan& plan) {
 std::int64_t largest_planned_batch(const BenchOptions& options, const DeviceLimits& limits, int rank,
                                    int world_size, double memory_bytes, const Tuning& tuning) {
   BenchOptions other = options;
-  const auto plan = [&](std::int64_t batch) {
+  const auto fits = [&](std::int64_t batch) {
     other.batch_per_device = batch;
-    const double needed = make_step_plan(other, limits, rank, world_size, tuning).needed_bytes;
-    return BatchTry{.batch = batch, .ran = needed <= memory_bytes};
+    return make_step_plan(other, limits, rank, world_size, tuning).needed_bytes <= memory_bytes;
   };
-  return search_largest_batch(1, kMaxBatch, plan).batch;
+  std::int64_t largest = 0, too_large = 1;
+  while (too_large <= kMaxBatch && fits(too_large)) {
+    largest = too_large;
+    too_large = std::min(2 * too_large, kMaxBatch + 1);
+  }
+  while (too_large - largest > 1) {
+    const std::int64_t middle = std::midpoint(largest, too_large);
+    (fits(middle) ? largest : too_large) = middle;
+  }
+  return largest;
 }
 
 std::vector<std::pair<const char*, std::size_t>> memory_parts(const StepPlan& plan) {
@@ -114,27 +119,6 @@ std::vector<std::pair<const char*, std::size_t>> memory_parts(const StepPlan& pl
   return {{"parameters", memory.parameters}, {"gradients", memory.gradients},
           {"optimizer", memory.optimizer},   {"activations", memory.activations},
           {"workspace", memory.workspace},   {"planned", memory.planned}};
-}
-
-BatchSearch search_largest_batch(std::int64_t estimate, std::int64_t highest,
-                                 const std::function<BatchTry(std::int64_t batch)>& attempt) {
-  BatchSearch search;
-  std::int64_t bad = highest + 1;
-  const auto try_one = [&](std::int64_t batch) {
-    search.tries.push_back(attempt(batch));
-    const bool ran = search.tries.back().ran;
-    (ran ? search.batch : bad) = batch;
-    return ran;
-  };
-  const std::int64_t start = std::clamp<std::int64_t>(estimate, 1, highest);
-  std::int64_t stride = std::max<std::int64_t>(1, start / kStrideShare);
-  if (try_one(start)) {
-    while (search.batch < highest && try_one(std::min(highest, search.batch + stride))) stride *= 2;
-  } else {
-    while (bad > 1 && !try_one(std::max<std::int64_t>(1, bad - stride))) stride *= 2;
-  }
-  while (bad - search.batch > 1) try_one(std::midpoint(search.batch, bad));
-  return search;
 }
 
 std::string shard_text(const Graph& graph) {

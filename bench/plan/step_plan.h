@@ -1,9 +1,7 @@
-// From options to the plan of a training step: the one way that runs, dry runs, the search for the largest
-// batch and sweeps share.
+// From options to the plan of a training step: the one way that runs and dry runs share.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +14,6 @@
 #include "kernels/program/targets.h"
 #include "kernels/program/tuning.h"
 #include "models/graph.h"
-#include "results/record/fields.h"
 
 namespace plumb {
 
@@ -56,29 +53,6 @@ std::vector<std::pair<const char*, std::size_t>> memory_parts(const StepPlan& pl
 //  "ops": [{"name", "kind", "phase", "lane", "uses": [{"buffer": index, "access": "r"|"w"|"rw"}],
 //             "workspace_bytes", "macs", "bytes", ["collective": {"kind", "buffer", "elements", "dtype"}]}]}
 nlohmann::ordered_json program_json(const StepPlan& plan);
-
-struct BatchTry {
-  std::int64_t batch = 0;
-  bool ran = false;
-  bool no_engine = false;  // failed because no engine computes it, not for lack of memory
-  double seconds = 0;      // that it took
-  static void fields(auto& self, auto&& each) {
-    each("batch", self.batch), each("ran", self.ran);
-    each("no_engine", self.no_engine, Field{.about = "no engine computes it", .written = self.no_engine});
-    each("seconds", self.seconds, Field{.written = self.seconds > 0});
-  }
-};
-
-struct BatchSearch {
-  std::int64_t batch = 0;  // the largest that ran; 0: not even 1 did
-  std::vector<BatchTry> tries;
-};
-
-// The largest batch from 1 to `highest` whose `attempt` runs. Starts at `estimate`, walks away from it in
-// growing strides until the answer lies between two tries, then bisects; a good estimate takes few tries.
-// Every batch below one that runs must run.
-BatchSearch search_largest_batch(std::int64_t estimate, std::int64_t highest,
-                                 const std::function<BatchTry(std::int64_t batch)>& attempt);
 
 // This rank's class centers, of a model with a margin head: "501 of 1001 class centers, 50 in a step".
 std::string shard_text(const Graph& graph);

@@ -18,6 +18,7 @@
 #include "comm/launcher.h"
 #include "kernels/device.h"
 #include "kernels/program/roofline.h"
+#include "results/record/fields.h"
 
 namespace plumb {
 namespace {

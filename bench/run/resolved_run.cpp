@@ -14,7 +14,6 @@ constexpr const char* kOneVector =
 // Threads for images: the CPUs of this rank that training leaves. A GPU wants one for the thread that
 // enqueues.
 int most_workers(const BenchOptions& options, int cpus_of_rank) {
-  if (options.task == Task::decode_only) return cpus_of_rank;
   return std::max(1, cpus_of_rank - (options.device == DeviceChoice::cuda ? 1 : options.threads));
 }
 

@@ -106,15 +106,6 @@ class CpuDevice final : public Device {
       limits_.flops_per_second[Precision::bf16] = rate * limits_.flops_per_second[Precision::fp32];
   }
 
-  // oneDNN caches primitives with the code of their kernels, which took 20 MB per batch that --find-max-bs
-  // tried.
-  ~CpuDevice() override {
-    int capacity = 0;
-    dnnl_get_primitive_cache_capacity(&capacity);
-    dnnl_set_primitive_cache_capacity(0);
-    dnnl_set_primitive_cache_capacity(capacity);
-  }
-
   const DeviceLimits& limits() const override { return limits_; }
   std::string description() const override {
     const dnnl_version_t* version = dnnl_version();

@@ -1,7 +1,6 @@
 // The emulated GPU's convolutions: oneDNN's in f32; the prologues and epilogues of fused
 // engines are plain loops. Formulas: kernels/program/instructions/conv.h.
 //
-// EMULATED_CONV_MOST_ELEMENTS=n: no engine for a convolution with an input or output of more elements.
 // EMULATED_NO_FUSED_ENGINES: none for fused convolutions.
 #include <algorithm>
 #include <cstdlib>
@@ -231,8 +230,6 @@ ConvPlan plan_on_cpu(const ConvProblem& problem) {
 
 ConvCandidates candidates_on_cpu(const ConvProblem& problem, std::size_t) {
   const auto build = [problem](std::string&) -> std::optional<ConvPlan> {
-    const char* most = std::getenv("EMULATED_CONV_MOST_ELEMENTS");
-    if (most && std::max(input_elements(problem), output_elements(problem)) > std::stoull(most)) return {};
     if (is_fused(problem) && std::getenv("EMULATED_NO_FUSED_ENGINES")) return {};
     return plan_on_cpu(problem);
   };

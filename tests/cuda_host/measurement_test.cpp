@@ -1,8 +1,6 @@
-// Measurements of bench_resnet50 other than time, on emulated GPUs: energy through NVML's stand-in, and the
-// largest batch that fits GPU memory.
+// Measurements of bench_resnet50 other than time, on emulated GPUs: energy through NVML's stand-in.
 #include <gtest/gtest.h>
 
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -43,21 +41,6 @@ TEST(CudaMeasurements, AbsentNvmlIsNoError) {
   const nlohmann::ordered_json result = place.result();
   EXPECT_TRUE(result.at("energy_joules_per_image").is_null());
   EXPECT_FALSE(result.contains("gpus"));
-}
-
-TEST(CudaMeasurements, LargestBatchIsTheLastOneThatTheGpuHolds) {
-  const Place place;
-  const Ended ended = place.run(place.resnet50(kOnGpu + "--find-max-bs --json") + " >found.json",
-                                "EMULATED_GPUS=1 EMULATED_GPU_MEMORY=100000000");
-  ASSERT_EQ(ended.exit_code, 0);
-  const auto found = nlohmann::ordered_json::parse(read_text(place.file("found.json")));
-  const std::int64_t batch = found.at("batch_per_device");
-  EXPECT_GE(batch, 2);
-  EXPECT_LE(found.at("memory_bytes").at("peak").get<double>(), 100000000);
-  std::map<std::int64_t, bool> tries;
-  for (const auto& one : found.at("tries")) tries[one.at("batch")] = one.at("ran");
-  EXPECT_TRUE(tries.at(batch));
-  EXPECT_FALSE(tries.at(batch + 1));
 }
 
 }  // namespace

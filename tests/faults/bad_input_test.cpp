@@ -129,11 +129,6 @@ TEST(HostileNames, OfCorruptImagesDoNotReachTheTerminal) {
   write_image_folder(place.file("images"), 2, 4);
   write_text(place.file("images/class_1000/\x1b[2J\nforged.jpg"), "no image");
   expect_named(0, "skipped 1 corrupt image");
-  const Ended loaded = place.run(place.resnet50(kSmallImages + "--iters 8 --data images --decode-only"));
-  EXPECT_NE(loaded.output.find("skipped 1 corrupt image (every rank counts those it met), the first is "
-                               "images/class_1000/?[2J?forged.jpg (Not a JPEG"),
-            std::string::npos)
-      << loaded.output;
   write_text(place.file("images/class_1001/\x1b[2J\nforged.jpg"), "no image");
   expect_named(kBadData, "images are corrupt, more than 1 %");
 }

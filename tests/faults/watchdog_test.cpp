@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "base/machine/host_addresses.h"
-#include "tests/bench/image_files.h"
 #include "tests/faults/started_program.h"
 
 namespace plumb {
@@ -190,25 +189,20 @@ bool watch_each_other(const StartedProgram& program) {
   });
 }
 
-// bench_allreduce, and images that are only decoded.
 TEST(Watchdog, NamesALostRankOfAMeasurement) {
-  for (const bool decodes : {false, true})
-    for (const int signal : {SIGKILL, SIGSTOP}) {
-      const Place place;
-      if (decodes) write_image_folder(place.file("photos"), 2, 8);
-      const std::string command =
-          decodes ? place.resnet50("--data photos --decode-only --bs 8 --iters 10000000 --data-workers 1 ")
-                  : place.allreduce("-b 1M -e 1M -n 1000000 ");
-      StartedProgram program = place.start(Place::mpirun(2, command + "--timeout-s 2"), kPatientMpirun);
-      EXPECT_TRUE(reaches([&] { return watch_each_other(program) || !program.running(); }));
-      std::this_thread::sleep_for(500ms);
-      program.send(1, signal);
-      const Ended ended = program.wait();
-      expect_peer_lost(ended);
-      expect_named(ended, {decodes ? "bench_resnet50: rank 1 on " : "bench_allreduce: rank 1 on ",
-                           signal == SIGKILL ? "is gone" : "has sent nothing for "});
-      expect_all_gone(program);
-    }
+  for (const int signal : {SIGKILL, SIGSTOP}) {
+    const Place place;
+    const std::string command = place.allreduce("-b 1M -e 1M -n 1000000 --timeout-s 2");
+    StartedProgram program = place.start(Place::mpirun(2, command), kPatientMpirun);
+    EXPECT_TRUE(reaches([&] { return watch_each_other(program) || !program.running(); }));
+    std::this_thread::sleep_for(500ms);
+    program.send(1, signal);
+    const Ended ended = program.wait();
+    expect_peer_lost(ended);
+    expect_named(ended,
+                 {"bench_allreduce: rank 1 on ", signal == SIGKILL ? "is gone" : "has sent nothing for "});
+    expect_all_gone(program);
+  }
 }
 
 TEST(Watchdog, LeavesNoProcessBehindAKilledMpirun) {

@@ -25,9 +25,6 @@ rehearse_run() {
   [[ ${given[*]} == */parity/* || $program != bench_resnet50 || ! -x $programs/small_resnet ]] || small=small_resnet
   if may_be_emulated "${given[@]}"; then
     emulated=yes device=cuda
-    ! has --find-max-bs "${given[@]}" || start=(env EMULATED_GPU_MEMORY="$([ $small = small_resnet ] && echo 48000000 || echo 380000000)")
-  elif has --find-max-bs "${given[@]}"; then
-    return 0 # a CPU's memory would take it hours
   fi
   in_small "${given[@]}"
   start+=("$programs/$small$([ $emulated = no ] || echo _emulated)" --device "$device" "${small_arguments[@]}")
@@ -43,11 +40,7 @@ rehearse_run() {
 
 # dry NAME ARGUMENT…: does the program take this command line?
 dry() {
-  local arguments=() argument
-  for argument in "${@:2}"; do
-    [ "$argument" = --find-max-bs ] || arguments+=("$argument")
-  done
-  attempt "$1" "$programs/$program" --dry-run --target h200 --json "${arguments[@]}"
+  attempt "$1" "$programs/$program" --dry-run --target h200 --json "${@:2}"
 }
 
 # Not where it takes long: profiles (7 to 20 s each, on the CPU here), measured runs of faces, and whole networks.
@@ -61,10 +54,6 @@ may_be_emulated() {
 in_small() {
   local of_peer=no
   small_arguments=() saved=''
-  if has --find-max-bs "$@"; then
-    small_arguments=(--fp16 --find-max-bs --no-autotune --image-size 64)
-    return
-  fi
   [[ $* != */parity/* ]] || of_peer=yes
   ! has --save-weights "$@" || saved=later
   while [ $# -gt 0 ]; do

@@ -215,10 +215,9 @@ attempt() {
   running=''
 }
 
-# figure FILE: images/s or the largest batch out of a result's JSON, or the sentence of a comparison, or nothing.
+# figure FILE: images/s out of a result's JSON, or the sentence of a comparison, or nothing.
 figure() {
   sed -n -e '/"images_per_second"/,/}/s/.*"mean": *\([0-9]*\.[0-9]\)[0-9]*.*/\1 images\/s/p' \
-    -e '/plumbline.max_batch/,$s/^ *"batch_per_device": *\([0-9]*\).*/largest batch \1/p' \
     -e 's/.*"summary": "\([^"]*\)".*/\1/p' "$1" 2>/dev/null | sed '2,$d' || true
 }
 

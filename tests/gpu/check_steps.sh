@@ -20,7 +20,6 @@ steps=(
   'full_load: a minute of fp16'
   'energy: ceilings, joules per byte and FLOP; does a vanishing gradient change the speed of faces'
   'counters: of own kernels, by Nsight Compute'
-  'largest: the largest batch'
   'peers_again: as peers, twice more'
   'jax: in fp16 and bf16'
   'precisions: bf16, TF32, fp32'
@@ -284,8 +283,6 @@ peers_again() {
   in_turn 3 20 30
   in_turn 4 20 30
 }
-
-largest() { bench largest_fp16 20 --fp16 --find-max-bs --no-autotune; }
 
 repeat() {
   local run=(--fp16 --bs 256 --iters 8 --warmup 2 --deterministic --no-autotune)

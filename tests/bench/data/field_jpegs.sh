@@ -47,7 +47,8 @@ for folder in "$scratch"/used_* "$scratch"/skipped_*; do
   cp "$scratch"/good/wave_0/[012].jpg "$folder/a"
   cp "$scratch"/good/wave_1/[012].jpg "$folder/b"
   message="(${folder##*/})"
-  try "$program" --device cpu --threads 1 --data "$folder" --decode-only --image-size 32 --bs 7 --iters 2 --warmup 1
+  try "$program" --device cpu --threads 1 --data "$folder" --image-size 32 --bs 7 --iters 2 --warmup 1 --lr 0 \
+    --log-dir "$scratch/logs" --output "$scratch/runs"
   expect_code 0
   case $folder in
     */used_*) [[ $output != *skipped* ]] || fail "${folder##*/} is skipped: $output" ;;

@@ -256,27 +256,6 @@ TEST(TrainingRuns, ProfileAndTraceHoldEveryStepAndLeaveTheRunAsItIs) {
   EXPECT_LE(reduced_bytes, 1.02 * gradient_bytes);  // gaps that align many small gradients
 }
 
-// Limits the process's writable memory, so the host really refuses memory. (CUDA's libraries would exhaust a
-// limit on address space.)
-TEST(TrainingRuns, FindTheLargestBatchThatTheHostGivesMemoryFor) {
-  if (!std::string(PLUMB_TEST_SANITIZERS).empty()) GTEST_SKIP() << "sanitizers reserve the address space";
-  const ScratchFolder folder;
-  const ProgramRun run = run_small(folder.path(), 1, "--image-size 32 --find-max-bs", "ulimit -d 700000; ");
-  ASSERT_EQ(run.exit_code, 0) << run.messages;
-  const auto found = nlohmann::ordered_json::parse(run.output);
-  const std::int64_t batch = found.at("batch_per_device");
-  EXPECT_GE(batch, 1);
-  const auto planned = found.at("memory_bytes").at("planned").get<double>();
-  EXPECT_LT(planned, 700000.0 * 1024);
-  EXPECT_GT(planned, 0.7 * 700000 * 1024) << "batches that didn't run have kept memory";
-  std::map<std::int64_t, bool> tries;
-  for (const auto& one : found.at("tries")) tries[one.at("batch")] = one.at("ran");
-  EXPECT_TRUE(tries.at(batch));
-  EXPECT_FALSE(tries.at(batch + 1));
-  EXPECT_FALSE(std::filesystem::exists(folder / "runs"));
-  EXPECT_FALSE(std::filesystem::exists(folder / "logs"));
-}
-
 // Memory outside the arena: libraries, oneDNN's code, MPI's buffers, the batch on the host.
 constexpr double kProcessBytes = 112.0 * (1 << 20);
 
