@@ -26,9 +26,7 @@ struct CompareArguments {
 OptionTable compare_options(CompareArguments& arguments) {
   AnalyzeOptions& reading = arguments.reading;
   std::vector<OptionSpec> input{
-      positional("PATH…", arguments.paths,
-                 "A, B, …: run folders, folders of runs or logs, or single logs\n"
-                 "or two files of links: links.json or an output of nccl-tests")
+      positional("PATH…", arguments.paths, "A, B, …: run folders, folders of runs or logs, or single logs")
           .as_required(),
       text_option("--published", "FILTER", arguments.published,
                   "show published numbers with all of these words, as in oneflow,fp32, or all")
@@ -74,20 +72,7 @@ std::vector<PublishedBeside> published_beside(const SampleSet& own, const std::s
   });
 }
 
-int compare_link_files(const CompareArguments& arguments) {
-  if (arguments.json)
-    throw Error(ExitCode::usage,
-                "--json does not apply to files of links; leave it out, or read links.json itself");
-  if (arguments.paths.size() > 2)
-    throw Error(ExitCode::usage, "{} files of links: expected two; compare two at a time",
-                arguments.paths.size());
-  print_text(link_comparison_text(arguments.paths.front(), arguments.paths.back()));
-  return 0;
-}
-
 int compare_command(const CompareArguments& arguments) {
-  if (arguments.paths.size() > 1 && std::ranges::all_of(arguments.paths, holds_links))
-    return compare_link_files(arguments);
   std::vector<SampleSet> sets;
   for (const std::string& path : arguments.paths)
     sets.push_back({path, load_samples({path}, arguments.reading)});

@@ -38,13 +38,13 @@ OptionSpec log_format_option(std::string& target) {
 OptionSpec warmup_option(WindowChoice& window) {
   return number_option("--warmup", "N", window.warmup, {0, kMostIterations},
                        "leading iterations of a log that averages leave out")
-      .with_default("20; plsc 50; tf2 100; result.json's for a log of another length");
+      .with_default("20; plsc 50; tf2 100");
 }
 
 OptionSpec iterations_option(WindowChoice& window) {
   return number_option("--iters", "N", window.iterations, {1, kMostIterations},
                        "iterations of a log to read, warm-up included")
-      .with_default("120; plsc 150; tf2 600; likewise");
+      .with_default("120; plsc 150; tf2 600");
 }
 
 std::vector<OptionSpec> one_log_options(AnalyzeOptions& options) {

@@ -35,8 +35,7 @@ std::string tables_text(const Analysis& analysis, const std::string& head,
     std::string title = summary.model;
     if (summary.batch_per_device > 0) title += fmt::format(", batch {} per device", summary.batch_per_device);
     if (!summary.precision.empty()) title += ", " + summary.precision;
-    title += fmt::format(": images/s of {}, read as {}",
-                         summary.window.empty() ? analysis.window : summary.window, analysis.log_format);
+    title += fmt::format(": images/s of {}, read as {}", analysis.window, analysis.log_format);
     if (title != last) text += (text.empty() ? "" : "\n") + title + "\n" + head;
     last = title;
     text += line_of(row_of(summary));

@@ -14,23 +14,15 @@
 namespace plumb {
 namespace {
 
-// Batch, precision, iterations and warm-up of runs that are read over their own, and settings.
-using Kind = std::tuple<std::int64_t, std::string, std::int64_t, std::int64_t, std::string>;
+// Batch and precision.
+using Kind = std::pair<std::int64_t, std::string>;
 
-Kind kind_of(const LogRun& run) {
-  const Window own = run.own_window.value_or(Window{0, 0});
-  return {run.file.name.batch_per_device, run.file.name.precision, own.iterations, own.warmup, run.settings};
+Kind kind_of(const LogName& name) {
+  return {name.batch_per_device, name.precision};
 }
 
-std::string text_of(std::int64_t batch, const std::string& precision) {
-  return fmt::format("b{}_{}", batch, precision);
-}
-
-std::string text_of(const Kind& kind, bool with_settings) {
-  const auto& [batch, precision, iterations, warmup, settings] = kind;
-  const std::string length =
-      iterations > 0 ? fmt::format(" of {} iterations with {} of warm-up", iterations, warmup) : "";
-  return text_of(batch, precision) + length + (with_settings && !settings.empty() ? " with " + settings : "");
+std::string text_of(const Kind& kind) {
+  return fmt::format("b{}_{}", kind.first, kind.second);
 }
 
 // A stretch of given iterations counts whole, but for what the format needs before its first figure.
@@ -120,74 +112,18 @@ const LogFormat& choose_format(const std::string& name, const std::vector<LogFil
               fmt::join(mapped(log_formats(), &LogFormat::name), ", "));
 }
 
-// What results tell about logs: logs that haven't the length of the folder's window are read over the window
-// that their runs had.
-class RunsOfLogs {
- public:
-  RunsOfLogs(const fs::path& dir, const AnalyzeOptions& options)
-      : dir_(dir), choice_(options.window), is_whole_(options.stretch.is_whole()) {}
-
-  // Reads the log over its run's own window and returns that; nothing, and `log` stays, where that isn't
-  // known or --iters is given. `read`: what format and window gave `log`.
-  std::optional<Window> reread(const ReadLogs& read, const LogFile& file, LogReading& log) {
-    if (!is_whole_ || choice_.iterations || log.iterations == read.window.iterations || log.iterations <= 0)
-      return std::nullopt;
-    const ToldRun* const told = run_of(file.path);
-    const std::int64_t step = log.iterations_per_line;
-    if (!told || told->length.iterations / step * step != log.iterations) return std::nullopt;
-    const Window& own = told->length;
-    const std::optional<Window> window =
-        in_whole_lines(*read.format, {own.iterations, choice_.warmup.value_or(own.warmup)}, step);
-    if (!window) return std::nullopt;
-    LogReading again = read_log(*read.format, file.path, *window, file.name.size());
-    if (again.defect) return std::nullopt;
-    log = std::move(again);
-    return window;
-  }
-
-  // Null where no result names the log.
-  const ToldRun* run_of(const fs::path& log) {
-    if (!told_) told_ = told_runs(dir_);
-    std::error_code error;
-    const auto found = told_->find(fs::canonical(log, error));
-    return found == told_->end() ? nullptr : &found->second;
-  }
-
- private:
-  const fs::path& dir_;
-  const WindowChoice& choice_;
-  bool is_whole_;
-  std::optional<std::map<fs::path, ToldRun>> told_;  // read when they are first asked for
-};
-
-// Fills in the settings of runs that share a case and so may mix; a log that no result names counts as the
-// first of its case whose settings are told.
-void add_settings(RunsOfLogs& results, std::vector<LogRun>& runs) {
-  std::map<std::pair<std::string, std::string>, std::vector<LogRun*>> by_case;
-  for (LogRun& run : runs) by_case[{run.file.name.model, run.file.name.case_name}].push_back(&run);
-  for (const auto& [name, of_case] : by_case) {
-    if (of_case.size() < 2) continue;
-    const auto told = mapped(of_case, [&](const LogRun* run) { return results.run_of(run->file.path); });
-    const auto known = std::ranges::find_if(told, [](const ToldRun* one) { return one != nullptr; });
-    for (std::size_t i = 0; known != told.end() && i < told.size(); ++i)
-      of_case[i]->settings = (told[i] ? told[i] : *known)->settings;
-  }
-}
-
 OtherFormats other_formats(const AnalyzeOptions& options) {
   return options.log_format == "auto" ? OtherFormats::refuse : OtherFormats::pass_over;
 }
 
 // Reads every file. A file with a defect and a copy of an earlier file go to the bad ones.
 void read_runs(const LogTree& tree, const fs::path& dir, const AnalyzeOptions& options, ReadLogs& read) {
-  RunsOfLogs results(dir, options);
   std::set<std::string> caveats;
   std::vector<std::string> oddities;
   std::map<std::pair<std::int64_t, std::uint64_t>, std::string> seen;
   for (const LogFile& file : tree.files) {
-    LogReading log = read_log(*read.format, file.path, read.window, file.name.size(), options.stretch,
-                              other_formats(options));
-    const std::optional<Window> own_window = results.reread(read, file, log);
+    const LogReading log = read_log(*read.format, file.path, read.window, file.name.size(), options.stretch,
+                                    other_formats(options));
     const std::string path = display_path(file.path, dir);
     if (log.defect) {
       read.bad.push_back({log.defect->kind, log.defect->text, path});
@@ -198,14 +134,13 @@ void read_runs(const LogTree& tree, const fs::path& dir, const AnalyzeOptions& o
       read.bad.push_back({"duplicated", "it is a copy of " + first->second, path});
       continue;
     }
-    read.runs.push_back({file, log.images_per_second, log.hash, own_window, ""});
+    read.runs.push_back({file, log.images_per_second, log.hash});
     if (!log.caveat.empty())
       caveats.insert((file.name.case_name == kNoCase ? path : file.name.case_name) + ": " + log.caveat);
     if (!log.stall.empty()) oddities.push_back(path + " " + log.stall);
     if (!log.change.empty()) oddities.push_back(path + ": " + log.change);
     if (!log.divergence.empty()) oddities.push_back(path + ": " + log.divergence);
   }
-  add_settings(results, read.runs);
   read.notes.insert(read.notes.end(), oddities.begin(), oddities.end());
   read.notes.insert(read.notes.end(), caveats.begin(), caveats.end());
 }
@@ -224,22 +159,21 @@ void keep_one_configuration(std::vector<LogRun>& runs, const fs::path& dir, std:
   std::map<std::pair<std::string, std::string>, std::map<Kind, std::int64_t>> in_case;
   std::map<std::string, std::map<Kind, std::int64_t>> in_model;
   for (const LogRun& run : runs) {
-    ++in_case[{run.file.name.model, run.file.name.case_name}][kind_of(run)];
-    ++in_model[run.file.name.model][kind_of(run)];
+    const LogName& name = run.file.name;
+    ++in_case[{name.model, name.case_name}][kind_of(name)];
+    ++in_model[name.model][kind_of(name)];
   }
   const auto weight = [&](const LogName& name, const Kind& kind) {
     return std::pair(in_case[{name.model, name.case_name}].at(kind), in_model[name.model].at(kind));
   };
   const auto is_outweighed = [&](const LogRun& run) {
     const LogName& name = run.file.name;
-    const Kind own = kind_of(run);
+    const Kind own = kind_of(name);
     std::optional<Kind> heaviest;  // of the others
     for (const auto& [other, count] : in_case[{name.model, name.case_name}])
       if (other != own && (!heaviest || weight(name, other) > weight(name, *heaviest))) heaviest = other;
     if (!heaviest || weight(name, own) > weight(name, *heaviest)) return false;
-    const bool differ = std::get<4>(own) != std::get<4>(*heaviest);
-    bad.push_back({"mixed",
-                   fmt::format("it is {} among runs of {}", text_of(own, differ), text_of(*heaviest, differ)),
+    bad.push_back({"mixed", fmt::format("it is {} among runs of {}", text_of(own), text_of(*heaviest)),
                    display_path(run.file.path, dir)});
     return true;
   };
@@ -272,8 +206,6 @@ std::vector<CaseSummary> summarise_cases(const std::vector<LogRun>& runs, const 
     for (const LogRun& run : runs)
       if (is_same(run.file.name)) figures.push_back(run.images_per_second);
     cases.push_back(summarize(name, figures, format));
-    if (first.own_window)
-      cases.back().window = window_text(format, *first.own_window) + " (the runs' own length)";
   }
   std::ranges::stable_sort(
       cases, {}, [](const CaseSummary& c) { return std::tie(c.model, c.batch_per_device, c.precision); });
@@ -292,7 +224,7 @@ void add_speedups(std::vector<CaseSummary>& cases, const LogFormat& format, std:
       summary.speedup = format.speedup(summary.exact_median, base->exact_median);
     else
       without.insert(
-          fmt::format("{}_{}", summary.model, text_of(summary.batch_per_device, summary.precision)));
+          fmt::format("{}_{}", summary.model, text_of({summary.batch_per_device, summary.precision})));
   }
   for (const std::string& name : without)
     notes.push_back(fmt::format("no speedup for {}: it has no usable 1n1g run", name));

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,8 +16,7 @@
 
 namespace plumb {
 
-// Where it is empty: the run's own, if the log hasn't the format's default length and a result.json tells
-// another one (told_runs); else the format's default.
+// Where it is empty: the format's default.
 struct WindowChoice {
   std::optional<std::int64_t> iterations, warmup;
 };
@@ -32,10 +30,8 @@ struct AnalyzeOptions {
 
 struct LogRun {
   LogFile file;
-  double images_per_second = 0;      // rounded to 2 decimals
-  std::uint64_t hash = 0;            // of the file's bytes
-  std::optional<Window> own_window;  // the run's own, instead of ReadLogs::window
-  std::string settings;  // settings_text() of the run, where a result.json tells them; else its neighbors'
+  double images_per_second = 0;  // rounded to 2 decimals
+  std::uint64_t hash = 0;        // of the file's bytes
 };
 
 // Every log of a folder, before cases are made of them.
@@ -59,7 +55,6 @@ struct CaseSummary {
   std::int64_t runs = 0;
   Json average, median, speedup;  // images/s, images/s, ratio; null: not known
   double exact_median = 0;        // before rounding
-  std::string window = {};        // what counts; empty: as Analysis::window says
 };
 
 // A number as an analyzer prints it, a whole one without ".0"; null: not known.
@@ -98,16 +93,6 @@ struct Analysis {
 // Error: bad_data if the folder isn't there or nothing usable is in it, usage for an impossible window or an
 // unknown format.
 Analysis analyze_logs(const fs::path& path, const AnalyzeOptions& options);
-
-struct ToldRun {
-  Window length;         // iterations and warm-up
-  std::string settings;  // settings_text() of its log_settings()
-};
-
-// The finished runs whose result.json names logs that are there, by the canonical path of each log. Reads
-// folders named "runs", the default of --output: beside `log_dir`, one level above it and in the working
-// directory. If several runs name one log, the latest counts. A result that can't be read is passed over.
-std::map<fs::path, ToldRun> told_runs(const fs::path& log_dir);
 
 // A heading per model, batch and precision; columns case, runs, average, median, speedup.
 std::string table_text(const Analysis& analysis);

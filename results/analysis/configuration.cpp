@@ -87,8 +87,11 @@ std::set<std::pair<std::string, std::string>> usual_values() {
 
 // Notes the iterations of a run that has neither --seconds nor its model's default length.
 void add_length(const RunRecord& record, std::map<std::string, std::string>& settings) {
-  const std::string length = unusual_length(record.model, record.iterations, record.warmup);
-  if (!length.empty() && !settings.contains("seconds")) settings["iterations"] = length;
+  const Model* known = find_model(network_of_log(record.model));
+  const Recipe usual = known == nullptr ? Recipe{} : known->recipe;
+  const bool is_usual_length = record.iterations == usual.iterations && record.warmup == usual.warmup;
+  if (!is_usual_length && !settings.contains("seconds"))
+    settings["iterations"] = fmt::format("{}, {} of them warm-up", record.iterations, record.warmup);
 }
 
 // A single rank does so over a communicator that was asked for by name ("auto" otherwise). Older results name
@@ -203,13 +206,6 @@ std::string configuration_text(const Configuration& configuration) {
     for (const auto& [key, value] : *options)
       if (!is_usual(key, value)) add(spaced(key) + " " + value);
   return text;
-}
-
-std::string unusual_length(const std::string& model, std::int64_t iterations, std::int64_t warmup) {
-  const Model* known = find_model(network_of_log(model));
-  const Recipe usual = known == nullptr ? Recipe{} : known->recipe;
-  if (iterations == usual.iterations && warmup == usual.warmup) return "";
-  return fmt::format("{}, {} of them warm-up", iterations, warmup);
 }
 
 Configuration configuration_of(const RunRecord& record) {

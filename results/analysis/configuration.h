@@ -77,10 +77,6 @@ std::string configuration_text(const Configuration& configuration);
 // Whether an option has the value that it has unless another one is given: "fusion" "auto".
 bool is_usual(const std::string& key, const std::string& value);
 
-// "40, 10 of them warm-up": iterations in a configuration's settings; empty for the usual length of runs of
-// `model`, as a run or a log names it.
-std::string unusual_length(const std::string& model, std::int64_t iterations, std::int64_t warmup);
-
 Configuration configuration_of(const RunRecord& record);
 // What tells runs apart that a folder of logs may not mix, beside what logs are named after: the settings but
 // for the length, which their lines tell, unusual options that change the work, and on CPUs "threads".

@@ -1,9 +1,7 @@
 // Runs beside runs and published numbers: what differs in their configurations, and whether their speeds do.
-// Measured allreduces beside allreduces.
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
@@ -78,13 +76,5 @@ struct CompareReport {
 std::string compare_text(const CompareReport& report);
 Json compare_json(const CompareReport& report);
 extern const Document kCompareDocument;
-
-// Whether the file is a links.json or an output of nccl-tests. Throws nothing.
-bool holds_links(const std::filesystem::path& file);
-
-// A table of the allreduces that two such files share, at most 100 columns wide except for long names. The
-// ratio compares bus bandwidths by median times. Its range compares A's fastest time with B's slowest, and
-// the other way round. Throws Error(bad_data) if they share none.
-std::string link_comparison_text(const std::string& first_file, const std::string& second_file);
 
 }  // namespace plumb

@@ -143,12 +143,6 @@ Configuration configuration_of_log(const fs::path& file, const LogName& name, co
   return configuration;
 }
 
-// The length of a log that was read over its run's own window, as a result states it.
-void add_length(const Window& own, Configuration& configuration) {
-  const std::string length = unusual_length(configuration.model, own.iterations, own.warmup);
-  if (!length.empty()) configuration.settings["iterations"] = length;
-}
-
 // `path`: a folder of logs, or one log.
 void add_logs(Collection& collection, const fs::path& path, const AnalyzeOptions& options) {
   ReadLogs logs = read_logs(path, options);
@@ -162,7 +156,6 @@ void add_logs(Collection& collection, const fs::path& path, const AnalyzeOptions
       kind = "wrongly named";
       Configuration configuration =
           configuration_of_log(run.file.path, run.file.name, *logs.format, case_text);
-      if (run.own_window) add_length(*run.own_window, configuration);
       take(collection, std::move(configuration),
            {.origin = shown(run.file.path),
             .images_per_second = run.images_per_second,
@@ -283,8 +276,7 @@ void add_path(Collection& collection, const fs::path& path, const AnalyzeOptions
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status))
     throw Error(ExitCode::bad_data,
-                "path '{}' does not exist{}; pass run folders, folders of logs, single logs or links.json",
-                shown(path),
+                "path '{}' does not exist{}; pass run folders, folders of logs or single logs", shown(path),
                 error && status.type() == fs::file_type::none ? fmt::format(" ({})", error.message()) : "");
   const std::size_t taken = collection.taken.size(), met_again = collection.met_again;
   const std::size_t bad = collection.loaded.bad.size();

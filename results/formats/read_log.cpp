@@ -302,8 +302,6 @@ LogReading read_log(const LogFormat& format, const fs::path& file, const Window&
   log.defect = log.bytes == 0 ? Note{"empty", "it is empty"} : found.others.defect();
   if (!log.defect) log.defect = found.whole.defect();
   const LogSeries& series = found.whole.series();
-  log.iterations = found.whole.iterations();
-  log.iterations_per_line = series.index_step;
   if (!log.defect && size.is_known) log.defect = found.images.defect(size.images_per_step);
   if (!found.contradiction.empty() && !log.defect) log.defect = Note{"wrongly named", found.contradiction};
   if (!log.defect && !format.images_line.empty() && !found.images_per_iteration)

@@ -31,9 +31,7 @@ struct LogReading {
   std::string stall;             // see stall_text; empty: no step of the window stalled
   std::string change;            // a lasting fall or rise of the speed; empty: none
   std::string divergence;        // see divergence_text
-  std::int64_t iterations = 0;   // the most that Window::iterations may be for this log
-  std::int64_t iterations_per_line = 1;
-  std::int64_t bytes = 0;  // with `hash`: two equal files are one file copied
+  std::int64_t bytes = 0;        // with `hash`: two equal files are one file copied
   std::uint64_t hash = 0;
 };
 // other_formats: whether lines of another format make it a mixture, unless somebody chose the format.

@@ -26,8 +26,6 @@ class WholeLog {
 
   // To be called once, after the last line.
   std::optional<Note> defect();
-  // The most that Window::iterations may be for this log.
-  std::int64_t iterations() const;
   const LogSeries& series() const { return series_; }
 
  private:
@@ -53,6 +51,8 @@ class WholeLog {
   void check_stamp(double stamp, bool is_new_index, std::int64_t line_number);
   void note_gap(const LineReading& reading, std::int64_t line_number);
   void note_repeat(const LineReading& reading, std::int64_t line_number);
+  // The most that Window::iterations may be for this log.
+  std::int64_t iterations() const;
   std::string how_to_read() const;
   std::optional<Note> uneven_ranks();
 
