@@ -1,23 +1,31 @@
 // Figures: a chart, its numbers below it, and what stands there if it has none.
 
-const charts = {};  // by the canvas's name without "chart-"
+const kSeries = 8;
+const kMarkers = ['circle', 'rect', 'triangle', 'rectRot', 'crossRot', 'star', 'rectRounded', 'cross'];
+// Likewise, as text.
+const kSigns = ['●', '■', '▲', '◆', '✕', '✳', '▣', '✚'];
+const kDashes = [[7, 4], [2, 3], [9, 3, 2, 3], [4, 2], [12, 4], [2, 6], [6, 2, 2, 2, 2, 2], [1, 2]];
+
+const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const seriesColor = (index) => color(`series-${index % kSeries}`);
 
 function setDefaults() {
   const {font, plugins: {legend, tooltip}} = Chart.defaults;
-  Object.assign(Chart.defaults, {animation: false, maintainAspectRatio: false});
+  Object.assign(Chart.defaults, {
+    animation: false,
+    maintainAspectRatio: false,
+    color: color('soft'),
+    borderColor: color('grid'),
+    backgroundColor: color('shade'),
+  });
   Object.assign(font, {family: getComputedStyle(document.body).fontFamily, size: 12});
   Object.assign(legend, {position: 'top', align: 'start'});
   Object.assign(legend.labels, {usePointStyle: true, boxHeight: 7});
   tooltip.boxPadding = 4;
 }
+setDefaults();
 
-// Draws all charts with `draw`, and anew when the colors change.
-function startDrawing(draw) {
-  applyTheme(presentTheme());
-  setDefaults();
-  watchTheme(draw);
-  draw();
-}
+const charts = {};  // by the canvas's name without "chart-"
 
 const axis = (title, more = {}) => ({title: {display: true, text: title}, ...more});
 
@@ -44,28 +52,17 @@ function showFigure(id, made) {
   const height = made.bars ? {style: `height: ${Math.max(18, 1.5 * made.bars + 5.5)}rem`} : {};
   figure.append(element('div', {class: 'canvas', ...height}, canvas));
   charts[id] = new Chart(canvas, made.config);
-  const below = numbersBelow(made.table, `${id}.csv`);
-  below.append(pictureButton(id, made.table.caption));
-  figure.append(below);
+  figure.append(numbersBelow(made.table, `${id}.csv`));
 }
 
-// Saves the chart as it is drawn, in its size on the screen.
-function pictureButton(id, caption) {
-  const button = element('button', {type: 'button', class: 'picture'}, 'Save picture');
-  button.setAttribute('aria-label', `Save the chart of “${caption}” as PNG`);
-  button.addEventListener('click', () => download(`${id}.png`, charts[id].toBase64Image()));
-  return button;
-}
-
-// `tooltip`: {title, label} of an item; `more`: options of Chart.js, the plugins' legend and ranges apart.
+// `tooltip`: {title, label} of an item; `more`: options of Chart.js, the legend's apart.
 const chartConfig = (type, data, scales, tooltip, {
   legend = {
     display: false
   },
-  ranges,
   ...more
 } = {}) =>
-    ({type, data, options: {scales, plugins: {legend, ranges, tooltip: {callbacks: tooltip}}, ...more}});
+    ({type, data, options: {scales, plugins: {legend, tooltip: {callbacks: tooltip}}, ...more}});
 
 // Lines that have room beside a chart, cut behind commas, else between words.
 function wrapped(text) {

@@ -12,7 +12,6 @@ const kVerdicts = {
   'too few runs': {sign: '○', pointStyle: 'circle', rotation: 0, radius: 5, filled: false},
   first: {sign: '□', pointStyle: 'rect', rotation: 0, radius: 6, filled: false},
 };
-const kDay = 86400;
 
 const isChange = ({verdict}) => verdict === 'regression' || verdict === 'improvement';
 const signed = (share) => (isNumber(share) ? `${share > 0 ? '+' : ''}${percent(share)}` : kMissing);
@@ -38,38 +37,9 @@ function columnsOf(lines) {
 }
 const columns = columnsOf(data.lines);
 
-// The two ways to lay out points, by the choice's value.
-const kAxes = {
-  commits: {
-    place: (point) => columns.index.get(point.commit ?? dayOf(point)),
-    scale: () => axis('commit and day of its first run', {
-      type: 'linear',
-      min: -0.5,
-      max: columns.labels.length - 0.5,
-      ...ticksAt([...columns.labels.keys()]),
-      ticks: {callback: (value) => columns.labels[value], maxRotation: 0},
-    }),
-  },
-  dates: {
-    place: secondsOf,
-    scale: () => {
-      const all = data.lines.flatMap(({points}) => points.map(secondsOf));
-      const [first, last] = [Math.min(...all), Math.max(...all)];
-      const room = Math.max(0.03 * (last - first), kDay / 24);
-      const min = first - room, max = last + room;
-      const step =
-          [1, 2, 7, 14, 30, 91, 182, 365].find((days) => (last - first) / (days * kDay) <= 10) ?? 730;
-      const days = [];
-      for (let day = Math.ceil(min / kDay) * kDay; day <= max; day += step * kDay) days.push(day);
-      return axis('date', {
-        type: 'linear', min, max, ...ticksAt(days),
-        ticks: {callback: (value) => new Date(1000 * value).toISOString().slice(0, 10), maxRotation: 0},
-      });
-    },
-  },
-};
+const placeOf = (point) => columns.index.get(point.commit ?? dayOf(point));
 
-function historyDataset(one, place) {
+function historyDataset(one) {
   const line = one.curve;
   const colorOfLine = seriesColor(one.style.color);
   const looks = line.points.map(({verdict}) => kVerdicts[verdict]);
@@ -77,7 +47,7 @@ function historyDataset(one, place) {
     ...lineOf(one),
     label: line.label,
     borderWidth: 1.5,
-    data: line.points.map((point) => ({x: place(point), y: point.median_images_per_second, point})),
+    data: line.points.map((point) => ({x: placeOf(point), y: point.median_images_per_second, point})),
     intervals: line.points.map(
         (point) => (point.runs.length > 1 ? [point.lowest_images_per_second, point.highest_images_per_second] :
                                             null)),
@@ -116,19 +86,25 @@ function historyTooltip({dataset, raw: {point}}) {
 }
 
 function historyFigure() {
-  const {place, scale} = kAxes[byId('history-axis').value];
-  const datasets = series.filter(({shown}) => shown).map((one) => historyDataset(one, place));
+  const datasets = series.filter(({shown}) => shown).map(historyDataset);
   const values =
       datasets.flatMap(({data: points, intervals}) => [...points.map(({y}) => y), ...intervals.flat()])
           .filter(isNumber);
   const y = Math.max(...values) > 8 * Math.min(...values) ?
       logAxis('images/s', values, (value) => plain(value, 1)) :
       axis('images/s', {grace: '8%', ticks: {callback: (value) => plain(value)}});
+  const x = axis('commit and day of its first run', {
+    type: 'linear',
+    min: -0.5,
+    max: columns.labels.length - 0.5,
+    ...ticksAt([...columns.labels.keys()]),
+    ticks: {callback: (value) => columns.labels[value], maxRotation: 0},
+  });
   return {
     label: `Lines of throughput over commits: ${data.lines.map(({label}) => label).join('; ')}.`,
     table: historyTable(),
     config: chartConfig(
-        'line', {datasets}, {x: scale(), y}, {title: () => '', label: historyTooltip},
+        'line', {datasets}, {x, y}, {title: () => '', label: historyTooltip},
         {interaction: {mode: 'nearest', intersect: false}}),
   };
 }
@@ -183,8 +159,7 @@ function showFrame() {
 showFrame();
 showChanges();
 setUpSeries(series, showHistory);
-byId('history-axis').addEventListener('change', showHistory);
-startDrawing(showHistory);
+showHistory();
 // For tests and for the curious: the data, and the charts by name.
 window.plumbline = {
   data,

@@ -97,15 +97,10 @@ function showRun() {
   const device = run.configuration_text.includes(name) ? '' : name;
   byId('run-note').textContent = [run.configuration_text, device, run.origin].filter(Boolean).join(' · ');
   showTiles(byId('run-figures'), runTiles(run));
-  for (const [id, make] of Object.entries({
-         timeline: timelineFigure,
-         histogram: histogramFigure,
-         ranks: ranksFigure
-       }))
-    showFigure(id, make(run));
+  showFigure('timeline', timelineFigure(run));
+  showFigure('ranks', ranksFigure(run));
   const profiled = runWith(presentRun, 'profile');
   showFigure('kinds', kindsFigure(profiled));
-  showFigure('roofline', rooflineFigure(profiled));
   showOf('ops', run, profiled.label && profiled.label !== run.label ? profiled : null);
   const traced = runWith(presentRun, 'trace').trace;
   byId('trace-note').textContent = traced ?
@@ -159,10 +154,11 @@ function hideRuns() {
 
 function drawAll() {
   if (!data.runs.length) return;
-  showBars(data);
+  const bars = barsFigure(data);
+  byId('one-device').hidden = !bars;
+  showFigure('bars', bars);
   showScaling(series);
   showFigure('waits', waitsFigure(data));
-  showFigure('energy', energyFigure(data));
   showRun();
 }
 
@@ -174,7 +170,7 @@ if (data.runs.length) {
 } else {
   hideRuns();
 }
-startDrawing(drawAll);
+drawAll();
 // For tests and for the curious: the data, the charts by name, and how to look at another run.
 window.plumbline = {
   data,

@@ -122,10 +122,20 @@ void make_unique(std::vector<ReportCurve>& curves) {
 }
 
 std::string name_curves(std::vector<ReportCurve>& curves) {
-  Labels labels = labels_of(mapped(curves, &ReportCurve::configuration));
-  for (std::size_t i = 0; i < curves.size(); ++i) curves[i].label = std::move(labels.each[i]);
+  if (curves.empty()) return "";
+  std::map<Property, std::size_t> counts;
+  for (const ReportCurve& curve : curves)
+    for (const Property& property : properties_of(curve.configuration)) ++counts[property];
+  const auto is_shared = [&](const Property& property) { return counts.at(property) == curves.size(); };
+  for (ReportCurve& curve : curves) {
+    curve.label = joined_properties(curve.configuration, std::not_fn(is_shared));
+    if (curve.label.empty())
+      curve.label = joined_properties(curve.configuration, [](const Property& property) {
+        return property.what == "framework" || property.what == "precision" || property.what == "batch";
+      });
+  }
   make_unique(curves);
-  return labels.common;
+  return joined_properties(curves.front().configuration, is_shared);
 }
 
 std::vector<ReportCurve> own_curves(const std::vector<CurveSamples>& groups) {
@@ -145,25 +155,6 @@ std::vector<ReportCurve> own_curves(const std::vector<CurveSamples>& groups) {
     curves.push_back(std::move(curve));
   }
   return curves;
-}
-
-Labels labels_of(const std::vector<Configuration>& configurations) {
-  if (configurations.empty()) return {};
-  std::map<Property, std::size_t> counts;
-  for (const Configuration& c : configurations)
-    for (const Property& property : properties_of(c)) ++counts[property];
-  const auto is_shared = [&](const Property& property) {
-    return counts.at(property) == configurations.size();
-  };
-  Labels labels{.each = {}, .common = joined_properties(configurations.front(), is_shared)};
-  for (const Configuration& c : configurations) {
-    labels.each.push_back(joined_properties(c, std::not_fn(is_shared)));
-    if (labels.each.back().empty())
-      labels.each.back() = joined_properties(c, [](const Property& property) {
-        return property.what == "framework" || property.what == "precision" || property.what == "batch";
-      });
-  }
-  return labels;
 }
 
 }  // namespace plumb

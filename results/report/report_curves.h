@@ -1,5 +1,5 @@
 // Curves of a report: throughput, speedup and efficiency over numbers of devices, own ones, predicted and
-// published ones; and throughput of one device as bars.
+// published ones.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,9 @@ std::vector<ReportCurve> own_curves(const std::vector<CurveSamples>& groups);
 std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
                                           std::span<const PublishedResult> published, std::size_t most);
 
-// Gives own curves labels that tell them apart, and returns what all of them share.
+// Gives own curves labels that tell them apart ("fp16, batch 128, NVIDIA H200"), and returns what all of them
+// share ("Plumbline, synthetic"). A single curve, and curves that differ in nothing that is known, have
+// framework, precision and batch. Devices are not counted; values that are usual for a model are not named.
 std::string name_curves(std::vector<ReportCurve>& curves);
 
 // Speedups that no point states yet, against `one_device` images/s, and efficiencies.
@@ -37,21 +39,5 @@ void make_unique(std::vector<ReportCurve>& curves);
 // Fills in answer, predicted and verdicts of data.curves, which are those of `groups`, and data.links.
 // What can't be used is named in data.left_out.
 void add_predictions(const std::vector<CurveSamples>& groups, const ReportOptions& options, ReportData& data);
-
-// Fills data.bars and bars_common from the points of data.curves on one device. Of several settings of the
-// same work each framework has its fastest. Without such a point there are no bars.
-void add_bars(std::span<const PublishedResult> published, ReportData& data);
-
-// Names for the configurations of one report: what tells them apart, and what they share.
-struct Labels {
-  // One for each configuration: "fp16, batch 128, NVIDIA H200". Of a single configuration, and of those that
-  // differ in nothing that is known, framework, precision and batch.
-  std::vector<std::string> each;
-  // What all have: "Plumbline, synthetic". Empty if they share nothing.
-  std::string common;
-};
-
-// Devices are not counted. Values that are usual for a model are not named.
-Labels labels_of(const std::vector<Configuration>& configurations);
 
 }  // namespace plumb

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <numeric>
 
 #include "base/error.h"
 #include "base/shallow_json.h"
@@ -16,11 +15,9 @@
 namespace plumb {
 namespace {
 
-// Together the profiles of 20 configurations and the steps of their runs take about 2 MB of a page; of more,
-// each takes less.
-constexpr std::size_t kMostDetails = 6000, kMostSteps = 40'000;
+// The steps of all runs take less than 1 MB of a page.
+constexpr std::size_t kMostSteps = 40'000, kMostStepsPerRun = 3000;
 constexpr std::size_t kMostPublished = 3;  // per curve
-constexpr std::size_t kMostPerRun = 500, kMostStepsPerRun = 3000;
 
 Json read_json(const fs::path& path) {
   Json json = parse_shallow_json(read_whole_file(path, {.remedy = "run again or remove the file"}));
@@ -57,33 +54,18 @@ ReportRun run_of(const Measurement& measurement, const Sample& sample, std::vect
   return run;
 }
 
-// The runs of a sample, the one nearest to the median first.
-std::vector<std::size_t> by_typicality(const Sample& sample, double median) {
-  std::vector<std::size_t> order(sample.runs.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(
-      order, {}, [&](std::size_t run) { return std::fabs(sample.runs[run].images_per_second - median); });
-  return order;
-}
-
-// The `most` ops that took longest, with what the page shows of them.
-RunProfile shown_profile(const Json& json, const std::string& origin, std::size_t most) {
-  RunProfile profile;
-  fields::read_all(ops_reader(json, origin, kProfileFormat), profile);
-  std::ranges::stable_sort(profile.instructions, std::greater(), &ProfiledInstruction::seconds);
-  profile.instructions.resize(std::min(profile.instructions.size(), most));
-  profile.in_report = true;
-  for (ProfiledInstruction& instruction : profile.instructions) instruction.in_report = true;
-  return profile;
-}
-
-// The profile of the most typical run that has one.
-void add_profile(const Sample& sample, const ReportPoint& point, std::size_t most, ReportData& data) {
-  for (const std::size_t i : by_typicality(sample, point.median_images_per_second)) {
+// The profile of the first run that has one.
+void add_profile(const Sample& sample, const ReportPoint& point, ReportData& data) {
+  for (std::size_t i = 0; i < sample.runs.size(); ++i) {
     std::optional<RunProfile>& profile = data.runs[point.runs[i]].profile;
-    read_file(
-        sample.runs[i], "profile.json", data.left_out,
-        [&](const Json& json, const std::string& origin) { profile = shown_profile(json, origin, most); });
+    read_file(sample.runs[i], "profile.json", data.left_out,
+              [&](const Json& json, const std::string& origin) {
+                RunProfile read;
+                fields::read_all(ops_reader(json, origin, kProfileFormat), read);
+                read.in_report = true;
+                read.instructions.clear();
+                profile = std::move(read);
+              });
     if (profile) return;
   }
 }
@@ -112,7 +94,7 @@ void add_steps(ReportData& data) {
   }
 }
 
-void add_runs(const std::vector<CurveSamples>& groups, std::size_t most, ReportData& data) {
+void add_runs(const std::vector<CurveSamples>& groups, ReportData& data) {
   for (std::size_t c = 0; c < groups.size(); ++c)
     for (std::size_t p = 0; p < groups[c].size(); ++p) {
       const Sample& sample = *groups[c][p];
@@ -122,7 +104,7 @@ void add_runs(const std::vector<CurveSamples>& groups, std::size_t most, ReportD
         data.runs.back().label = fmt::format("{}, {}{}", data.curves[c].label, point.case_name,
                                              sample.runs.size() > 1 ? fmt::format(", run {}", i + 1) : "");
       }
-      add_profile(sample, point, most, data);
+      add_profile(sample, point, data);
       add_flags(sample, data.curves[c].label + ", " + point.case_name, point, data);
     }
 }
@@ -176,9 +158,7 @@ ReportData collect_report(const LoadedSamples& samples, const ReportOptions& opt
   const std::vector<CurveSamples> groups = group_by_curve(samples.samples);
   data.curves = own_curves(groups);
   data.common = name_curves(data.curves);
-  const std::vector<PublishedResult> published = published_results();
-  data.published = published_curves(data.curves, published, kMostPublished);
-  add_bars(published, data);
+  data.published = published_curves(data.curves, published_results(), kMostPublished);
   data.title = !options.title.empty()    ? options.title
                : !data.verdict.is_null() ? "Verdict on " + counted(data.verdict.at("hosts").size(), "host")
                                          : "Training throughput of " + subject_of(data.curves);
@@ -187,8 +167,7 @@ ReportData collect_report(const LoadedSamples& samples, const ReportOptions& opt
   for (const ReportCurve& curve : data.curves)
     for (const Note& verdict : curve.verdicts)
       data.notes.push_back({verdict.kind, verdict.text, curve.label});
-  const std::size_t configurations = std::max<std::size_t>(1, samples.samples.size());
-  add_runs(groups, std::clamp<std::size_t>(kMostDetails / configurations, 50, kMostPerRun), data);
+  add_runs(groups, data);
   add_steps(data);
   data.shown_run = run_to_show(data.runs);
   return data;

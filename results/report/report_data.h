@@ -1,7 +1,6 @@
 // The content of a report as plain data: the page and its tables are drawn from this.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -70,35 +69,6 @@ struct ReportCurve {
   }
 };
 
-// Images/s of one device, of a framework or of what others publish for that device.
-struct ReportBar {
-  enum class Kind {
-    own,        // measured
-    published,  // of the same work
-    best        // the best that is published for this device, whatever its batch, data and number of devices
-  };
-  Kind kind = Kind::own;
-  std::string label;             // "Plumbline", "PyTorch 2.11.0"
-  double images_per_second = 0;  // per device; the median of `runs`
-  std::size_t runs = 1;
-  std::string differences;  // of `best` ones, from what was measured: "ImageNet, batch 400, on 8 devices"
-  std::string source;       // of published ones
-  static void fields(auto& self, auto&& each) {
-    static constexpr std::array kKinds{"own", "published", "best"};
-    each("kind", kKinds[static_cast<std::size_t>(self.kind)]), each("label", self.label);
-    each("images_per_second", self.images_per_second), each("runs", self.runs);
-    each("differences", self.differences), each("source", self.source);
-  }
-};
-
-// The same work on one device.
-struct ReportBars {
-  std::string label;   // what tells it from the other groups: "NVIDIA H200"
-  Configuration work;  // of a step on one device, whoever does it and how
-  std::vector<ReportBar> bars;
-  static void fields(auto& self, auto&& each) { each("label", self.label), each("bars", self.bars); }
-};
-
 // One run folder or log.
 struct ReportRun {
   std::string label;  // unique: "resnet50 fp16, batch 128, 4n8g, run 2"
@@ -109,7 +79,7 @@ struct ReportRun {
   std::optional<RunRecord> record;
   std::vector<double> step_seconds;   // warm-up and the first steps after it
   Json environment;                   // env.json; null without
-  std::optional<RunProfile> profile;  // of the run of its configuration that is nearest to the median
+  std::optional<RunProfile> profile;  // of the first run of its configuration that has one; without its ops
   std::string trace;                  // path of its trace.json; empty: it has none
 };
 // With the record as in result.json, but for its lists of steps, collectives and samples of GPUs.
@@ -125,8 +95,6 @@ struct ReportData {
   std::string common;                  // what all own curves have: "Plumbline, synthetic"
   std::vector<ReportCurve> curves;     // own ones
   std::vector<ReportCurve> published;  // the nearest ones
-  std::vector<ReportBars> bars;        // own results on one device beside published ones
-  std::string bars_common;             // what all groups have: "resnet50 fp16, batch 256, synthetic"
   std::vector<ReportRun> runs;         // in the order of the points
   std::size_t shown_run = 0;           // that pictures of one run show until another is chosen
   std::vector<std::string> left_out;   // "path: why"
@@ -135,7 +103,7 @@ struct ReportData {
   static void fields(auto& self, auto&& each) {
     each("title", self.title), each("made_by", self.made_by), each("created", self.created);
     each("notes", self.notes), each("common", self.common), each("curves", self.curves);
-    each("published", self.published), each("bars", self.bars), each("bars_common", self.bars_common);
+    each("published", self.published);
     each("runs", self.runs), each("shown_run", self.shown_run), each("left_out", self.left_out);
     each("verdict", self.verdict, Field{.written = !self.verdict.is_null()});
     each("links", self.links, Field{.written = !self.links.is_null()});

@@ -1,4 +1,4 @@
-// One run: step times, ranks, GPU clocks.
+// One run: step times and ranks.
 
 const windowOf = ({steps}) => steps.seconds.slice(steps.warmup);
 
@@ -14,8 +14,9 @@ function timelineFigure(run) {
   byId('timeline-note').textContent =
       (steps.length < iterations ? `The first ${count(steps.length)} of ${count(iterations)} iterations` :
                                    'Every iteration') +
-      ', rank 0. Shaded: warm-up, which no average counts.' +
+      ', rank 0. Gray: warm-up, which no average counts.' +
       (cut ? ' Its longest steps reach beyond the top.' : '');
+  const colorOf = (step) => (step < warmup ? color('soft') : seriesColor(0));
   const y = axis(
       unit,
       cut ? {min: Math.max(0, low - room), max: high + room, ticks: {includeBounds: false}} : {grace: '10%'});
@@ -32,8 +33,10 @@ function timelineFigure(run) {
           datasets: [{
             label: 'step',
             data: steps.map((value, x) => ({x, y: factor * value})),
+            segment: {borderColor: ({p1DataIndex}) => colorOf(p1DataIndex)},
             borderColor: seriesColor(0),
-            backgroundColor: seriesColor(0),
+            pointBorderColor: steps.map((_, x) => colorOf(x)),
+            pointBackgroundColor: steps.map((_, x) => colorOf(x)),
             borderWidth: 1.5,
             pointRadius: steps.length > 150 ? 0 : 2
           }]
@@ -46,41 +49,22 @@ function timelineFigure(run) {
           title: ([item]) => `iteration ${count(item.raw.x)}`,
           label: ({raw}) => `${plain(raw.y)} ${unit}`
         },
-        {
-          interaction: {mode: 'index', intersect: false},
-          ranges: {x: warmup ? [[0, warmup - 0.5, 'warm-up']] : []}
-        }),
+        {interaction: {mode: 'index', intersect: false}}),
   };
 }
 
 // Nearest rank: the smallest value that at least `share` of all are not above.
 const quantile = (sorted, share) => sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
 
-// 1, 2 or 5 times a power of ten, at least `value`.
-function niceAtLeast(value) {
-  const power = 10 ** Math.floor(Math.log10(value));
-  return power * ([1, 2, 5].find((factor) => factor * power >= value * (1 - 1e-9)) ?? 10);
-}
-
-// The distribution of step times in a run's window; null without steps. Percentiles need 100 steps. Bins are near Freedman and Diaconis' rule
-// (2 IQR / cbrt(n)); steps far above the rest don't stretch them, they are counted in `above`.
+// Of the steps in a run's window; null without steps. Percentiles need 100 steps.
 function distributionOf(run) {
   const sorted = run.steps ? windowOf(run).filter((value) => value > 0).sort((a, b) => a - b) : [];
   if (!sorted.length) return null;
-  const [min, max, half] = [sorted[0], sorted.at(-1), sorted.length >> 1];
-  const median = sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
-  const upper = quantile(sorted, 0.75), range = upper - quantile(sorted, 0.25);
-  const high = range > 0 ? sorted.findLast((value) => value <= upper + 8 * range) : max;
-  // A thousandth of the shortest where all steps are alike: bins need some width.
-  const width = niceAtLeast(Math.max(2 * range / Math.cbrt(sorted.length), (high - min) / 58, 1e-3 * min));
-  const binOf = (value) => Math.floor(value / width * (1 + 1e-12));
-  const counts = Array(binOf(high) - binOf(min) + 1).fill(0);
-  for (const value of sorted)
-    if (binOf(value) <= binOf(high)) ++counts[binOf(value) - binOf(min)];
+  const half = sorted.length >> 1;
   return {
-    min, max, median, width, counts,
-    low: binOf(min) * width,
-    above: sorted.filter((value) => binOf(value) > binOf(high)).length,
+    min: sorted[0],
+    max: sorted.at(-1),
+    median: sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2,
     ...(sorted.length >= 100 && {p1: quantile(sorted, 0.01), p99: quantile(sorted, 0.99)}),
     ...(run.steps.seconds.length < run.steps.iterations && {firsts: sorted.length}),
   };
@@ -91,37 +75,6 @@ const spreadText = ({min, max, p1, p99, firsts}) =>
     (isNumber(p99) ? `1st to 99th percentile ${seconds(p1)} to ${seconds(p99)}` :
                      `${seconds(min)} to ${seconds(max)} in all`) +
     (firsts ? `, of the first ${count(firsts)} iterations after the warm-up` : '');
-
-function histogramFigure({label, distribution}) {
-  if (!distribution) return null;
-  const {low, width, counts, above, median} = distribution;
-  const {factor, unit} = timeUnit([low + width * counts.length]);
-  const decimals = Math.max(0, Math.ceil(-Math.log10(factor * width) - 1e-9));
-  const edge = (bin) => (factor * (low + bin * width)).toFixed(Math.min(decimals, 9));
-  const rows = counts.map((number, bin) => [`${edge(bin)} to ${edge(bin + 1)}`, number]);
-  if (above) rows.push([`above ${edge(counts.length)}`, above]);
-  byId('histogram-note').textContent =
-      `Iterations behind the warm-up. Median ${seconds(median)}, ${spreadText(distribution)}.` +
-      (above ? ` ${plural(above, 'step')} above the last bar ${above === 1 ? 'is' : 'are'} not drawn.` : '');
-  return {
-    label: `Histogram of step times: median ${seconds(median)}, ${spreadText(distribution)}.`,
-    table: {
-      caption: `Distribution of step times of ${label}`,
-      columns: [{name: `Step time in ${unit}`}, {name: 'Iterations', text: count}],
-      rows
-    },
-    config: chartConfig(
-        'bar', {
-          labels: rows.slice(0, counts.length).map(([name]) => name),
-          datasets: [{...barsOf('steps', counts, 0), categoryPercentage: 1, barPercentage: 0.96}]
-        },
-        {
-          x: axis(unit, {grid: {display: false}, ticks: {callback: (bin) => edge(bin)}}),
-          y: axis('iterations', {beginAtZero: true, grace: '5%', ticks: {precision: 0}})
-        },
-        {title: ([item]) => `${item.label} ${unit}`, label: ({raw}) => plural(raw, 'iteration')}),
-  };
-}
 
 // Host to its ranks, hosts in the order of their first ranks; one of no name where hosts aren't known.
 function ranksByNode(ranks, all) {

@@ -1,4 +1,4 @@
-// Throughput, speedup and efficiency over the number of devices, and the choice of lines.
+// Throughput and efficiency over the number of devices, and the choice of lines.
 
 // [{curve, published, name, style, shown}]: own curves first, each in front of its prediction.
 function makeSeries(data) {
@@ -70,7 +70,6 @@ function logAxis(title, values, text) {
 // What one figure shows of a point.
 const kMeasures = {
   throughput: {value: (point) => point.median, title: 'images/s', text: plain},
-  speedup: {value: (point) => point.speedup, title: 'speedup', text: (value) => plain(value, 3)},
   efficiency: {value: (point) => point.efficiency, title: 'efficiency', text: percent},
 };
 
@@ -94,7 +93,6 @@ function scalingDataset(series, measure) {
 function idealOf(id, series) {
   const most = Math.max(...series.flatMap(({curve}) => curve.points.map((point) => point.devices)), 1);
   if (id === 'efficiency') return idealLine('ideal', [{x: 0.9, y: 1}, {x: most * 1.12, y: 1}]);
-  if (id === 'speedup') return idealLine('ideal', [{x: 1, y: 1}, {x: most, y: most}]);
   const first = series.find(({published, curve}) => !published && curve.points[0]?.devices === 1);
   if (!first) return null;
   const one = first.curve.points[0].median;
@@ -129,12 +127,11 @@ function scalingFigure(id, allSeries) {
       datasets.flatMap((dataset) => [...dataset.data.map(({y}) => y), ...(dataset.intervals ?? []).flat()]);
   const ideal = idealOf(id, series);
   if (ideal) datasets.push(ideal);
-  const most = Math.max(...series.flatMap(({curve}) => curve.points.map((point) => point.devices)));
   const y = id === 'efficiency' ?
       axis(
           measure.title,
           {beginAtZero: true, suggestedMax: 1.05, ticks: {callback: (value) => percent(value, 0)}}) :
-      logAxis(measure.title, id === 'speedup' ? [1, most, ...values] : values, (value) => plain(value, 1));
+      logAxis(measure.title, values, (value) => plain(value, 1));
   const label = ({dataset, raw}) => [`${dataset.label}: ${raw.case ?? ''} ${measure.text(raw.y)} ${
                                          id === 'throughput' ? 'images/s' : ''}`,
                                      raw.source]

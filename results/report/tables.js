@@ -58,16 +58,12 @@ function csvText(table) {
   return lines.map((line) => line.map(csvField).join(',')).join('\r\n') + '\r\n';
 }
 
-function download(fileName, address) {
+function downloadText(fileName, text) {
+  const address = URL.createObjectURL(new Blob([text], {type: 'text/csv'}));
   const link = element('a', {download: fileName, href: address});
   document.body.append(link);
   link.click();
   link.remove();
-}
-
-function downloadText(fileName, text) {
-  const address = URL.createObjectURL(new Blob([text], {type: 'text/csv'}));
-  download(fileName, address);
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
 

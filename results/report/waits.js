@@ -1,4 +1,4 @@
-// Per configuration: where a step's time goes, and energy.
+// Per configuration: where a step's time goes.
 
 // [{curve, point, label}] of all own curves; the label names the curve where there are several.
 function allPoints(data) {
@@ -37,21 +37,5 @@ function waitsFigure(data) {
     config: barsConfig(
         rows.map(({label}) => label), datasets, `${unit} per step`,
         {label: ({dataset, raw}) => `${dataset.label}: ${plain(raw)} ${unit}`}, {stacked: true, legend: true}),
-  };
-}
-
-function energyFigure(data) {
-  const rows = allPoints(data).filter(({point}) => isNumber(point.joules_per_image));
-  if (!rows.length) return null;
-  return {
-    bars: barsHeight(rows.map(({label}) => label)),
-    label: 'Bars of energy per image.',
-    table: tableOf('Energy per image by configuration', rows, [
-      {name: 'Configuration', value: ({label}) => label},
-      {name: 'Energy', unit: 'J/image', text: plain, value: ({point}) => point.joules_per_image}
-    ]),
-    config: barsConfig(
-        rows.map(({label}) => label), [barsOf('energy', rows.map(({point}) => point.joules_per_image), 2, 26)],
-        'joules per image', {label: ({raw}) => `${plain(raw)} J per image`}),
   };
 }

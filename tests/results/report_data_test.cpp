@@ -82,20 +82,15 @@ TEST_F(ReportDataTest, TheRunOfWhichMostIsKnownIsShown) {
   EXPECT_EQ(data.shown_run, 0U);
 }
 
-TEST_F(ReportDataTest, ProfilesBeginWithTheLongestOps) {
+TEST_F(ReportDataTest, ProfilesOfWhichATimeIsMissingAreLeftOut) {
   add_run(1, 100);
-  const auto op = [](const char* name, double seconds) {
-    return Json{{"name", name},          {"kind", "conv_forward"},  {"phase", "forward"},
-                {"lane", "compute"},     {"seconds", seconds},      {"roofline_seconds", 1e-6},
-                {"flops_per_second", 1}, {"bytes_per_second", 2.5}, {"bound_by", "compute"}};
-  };
-  Json json{{"device", "some GPU"}, {"kinds", Json::array()}, {"ops", {op("a", 1e-6), op("b", 2e-6)}}};
+  Json json{{"device", "some GPU"}, {"kinds", Json::array()}, {"ops", Json::array()}};
   for (const char* key : {"peak_flops_per_second", "peak_bytes_per_second", "iteration_seconds",
                           "busy_seconds", "gap_seconds", "roofline_seconds"})
     json[key] = 1.0;
   write_text(last_ / "profile.json", json.dump());
-  EXPECT_EQ(collect().runs.at(0).profile.value().instructions.at(0).name, "b");
-  json["ops"][0]["seconds"] = nullptr;
+  EXPECT_TRUE(collect().runs.at(0).profile);
+  json["roofline_seconds"] = nullptr;
   write_text(last_ / "profile.json", json.dump());
   EXPECT_NE(collect().left_out.at(0).find("seconds"), std::string::npos);
 }

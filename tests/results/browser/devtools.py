@@ -117,7 +117,7 @@ class Browser:
 class Page:
     """One tab. Console messages, exceptions and requests are recorded from before its first byte is loaded."""
 
-    def __init__(self, browser, width=1400, height=900, color_scheme="light"):
+    def __init__(self, browser, width=1400, height=900):
         self.browser = browser
         target = browser.send("Target.createTarget", url="about:blank")["targetId"]
         self._target = target
@@ -125,7 +125,7 @@ class Page:
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.send(domain + ".enable")
         self.resize(width, height)
-        self.emulate(color_scheme)
+        self.emulate()
 
     def send(self, method, **parameters):
         return self.browser.send(method, self.session, **parameters)
@@ -137,9 +137,8 @@ class Page:
         self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
                   mobile=False)
 
-    def emulate(self, color_scheme, medium=""):
-        features = [{"name": "prefers-color-scheme", "value": color_scheme},
-                    {"name": "prefers-reduced-motion", "value": "reduce"}]
+    def emulate(self, medium=""):
+        features = [{"name": "prefers-reduced-motion", "value": "reduce"}]
         self.send("Emulation.setEmulatedMedia", media=medium, features=features)
 
     def open(self, path):
@@ -204,10 +203,6 @@ class Page:
                 return os.path.join(self._downloads, state["guid"])
             if state["state"] == "canceled":
                 raise Failed("a download was canceled")
-
-    def pdf(self):
-        """The page on paper, as bytes."""
-        return base64.b64decode(self.send("Page.printToPDF", printBackground=True)["data"])
 
     def screenshot(self, path, whole=True, clip=None):
         """clip: {x, y, width, height} in pixels of the page; default: all of it."""

@@ -1,4 +1,4 @@
-"""What a reader meets on the page, whatever its figures are: quiet console, no network, themes, narrow screens, paper,
+"""What a reader meets on the page, whatever its figures are: quiet console, no network, colors, narrow screens, paper,
 keyboard, screen reader."""
 
 import os
@@ -7,8 +7,7 @@ import unittest
 from devtools import Page
 
 MOST_BYTES = 2_000_000
-FIGURES = ("bars", "throughput", "speedup", "efficiency", "waits", "energy", "timeline", "histogram", "ranks", "kinds",
-           "roofline")
+FIGURES = ("bars", "throughput", "efficiency", "waits", "timeline", "ranks", "kinds")
 # Roles that say nothing without a name.
 NAMED_ROLES = ("button", "checkbox", "link", "combobox", "image", "img", "region", "navigation", "table",
                "slider")
@@ -152,52 +151,21 @@ class Page1400(ReportCase):
                       page.evaluate("document.getElementById('run-note').textContent"))
 
 
-class Themes(ReportCase):
-    def test_text_can_be_read_in_both(self):
-        for theme, canvas in (("light", [255, 255, 255]), ("dark", [18, 18, 18])):
-            page = self.open(color_scheme=theme)
-            page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
-            self.assertEqual(page.evaluate("document.documentElement.dataset.theme"), theme)
-            seen = page.evaluate(f"pageChecks.poorContrast({canvas})")
-            self.assertGreater(seen["looked"], 200)
-            self.assertEqual(seen["poor"], [], theme)
-            chart_text = page.evaluate(f"pageChecks.chartTextContrast({canvas})")
-            self.assertGreaterEqual(chart_text, 4.5, theme)
-
-    def test_follow_the_system_and_the_button(self):
-        page = self.open(color_scheme="dark")
-        self.keep_screenshot(page, "dark_1400")
-        background = "pageChecks.brightness()"
-        self.assertLess(page.evaluate(background), 0.2)
-        page.emulate("light")
-        page.settle()
-        self.assertGreater(page.evaluate(background), 0.8)
-        ticks = "plumbline.charts.throughput.scales.x.options.ticks.color"
-        light = page.evaluate(ticks)
-        page.evaluate("document.getElementById('theme').focus()")
-        page.press("Enter")
-        self.assertLess(page.evaluate(background), 0.2)
-        self.assertNotEqual(page.evaluate(ticks), light)
-
-    def test_paper_is_white(self):
-        page = self.open(color_scheme="dark")
-        page.evaluate("""window.themes = [];
-          for (const when of ['beforeprint', 'afterprint'])
-            addEventListener(when, () => themes.push(document.documentElement.dataset.theme));
-          undefined""")
-        pdf = page.pdf()
-        self.assertTrue(pdf.startswith(b"%PDF"))
-        self.assertEqual(page.evaluate("themes"), ["light", "dark"])
-        if self.screenshots:
-            with open(os.path.join(self.screenshots, "paper.pdf"), "wb") as file:
-                file.write(pdf)
+class Colors(ReportCase):
+    def test_text_can_be_read(self):
+        page = self.open()
+        page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+        seen = page.evaluate("pageChecks.poorContrast([255, 255, 255])")
+        self.assertGreater(seen["looked"], 200)
+        self.assertEqual(seen["poor"], [])
+        self.assertGreaterEqual(page.evaluate("pageChecks.chartTextContrast([255, 255, 255])"), 4.5)
 
     def test_paper_loses_nothing_at_its_edge(self):
         page = self.open(width=717, height=1000)  # A4 between the margins that browsers leave
-        page.emulate("light", "print")
+        page.emulate("print")
         page.settle()
         self.assertEqual(page.evaluate("pageChecks.tooWide()"), [])
-        self.assertEqual(page.evaluate("[...document.querySelectorAll('nav, .below button, #theme')].filter((e) => e.checkVisibility()).length"), 0)
+        self.assertEqual(page.evaluate("[...document.querySelectorAll('nav, .below button')].filter((e) => e.checkVisibility()).length"), 0)
 
 
 class Narrow(ReportCase):

@@ -65,8 +65,6 @@ window.pageChecks = (() => {
       .map((color) => ratio(over(rgba(color), behind), behind));
   }));
 
-  const brightness = () => luminance(background(document.body, [255, 255, 255]));
-
   // Where the axes put the middle of a point or rectangle, or the end of a bar that stands on its own: [x, y], null
   // where that says nothing.
   const placeOf = (chart, raw) => {
@@ -143,5 +141,5 @@ window.pageChecks = (() => {
     return [...ends.values()].filter((end) => end < box.getBoundingClientRect().right - 3).map(() => name(box));
   });
 
-  return {poorContrast, chartTextContrast, brightness, painted, headings, focusable: () => focusable().map(name), focused, tooWide, halfEmptyRows};
+  return {poorContrast, chartTextContrast, painted, headings, focusable: () => focusable().map(name), focused, tooWide, halfEmptyRows};
 })();

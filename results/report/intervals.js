@@ -1,0 +1,31 @@
+// What Chart.js lacks: intervals.
+
+// A dataset's `intervals` = [[low, high] or null, …]: a bar behind each point.
+const intervalsPlugin = {
+  id: 'intervals',
+  beforeDatasetsDraw(chart) {
+    const {ctx: context, scales} = chart;
+    chart.data.datasets.forEach((dataset, index) => {
+      if (!dataset.intervals || !chart.isDatasetVisible(index)) return;
+      context.save();
+      context.strokeStyle = dataset.borderColor;
+      context.lineWidth = 1.5;
+      dataset.intervals.forEach((interval, i) => {
+        if (!interval) return;
+        const x = scales.x.getPixelForValue(dataset.data[i].x);
+        const [low, high] = interval.map((value) => scales.y.getPixelForValue(value));
+        context.beginPath();
+        for (const y of [low, high]) {
+          context.moveTo(x - 5, y);
+          context.lineTo(x + 5, y);
+        }
+        context.moveTo(x, low);
+        context.lineTo(x, high);
+        context.stroke();
+      });
+      context.restore();
+    });
+  },
+};
+
+Chart.register(intervalsPlugin);
