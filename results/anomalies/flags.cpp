@@ -64,17 +64,6 @@ std::optional<Note> data_wait_flag(const RunRecord& record, double step_seconds)
                                   whole_percent(record.data_wait_seconds / step_seconds))};
 }
 
-// Waits lie within the window; where they don't add up, a clock or the file is wrong.
-std::optional<Note> impossible_wait_flag(const RunRecord& record, double mean_step_seconds) {
-  constexpr double kRounding = 1.001;
-  const double waits = record.exposed_communication_seconds + record.data_wait_seconds;
-  if (!(waits > kRounding * mean_step_seconds)) return std::nullopt;
-  return Note{"note",
-              fmt::format("rank 0 waits {} a step by its record, which is longer than the mean step of {}: "
-                          "don't trust its shares",
-                          duration_text(waits), duration_text(mean_step_seconds))};
-}
-
 std::optional<Note> loss_flag(const RunRecord& record) {
   if (record.loss.empty()) return std::nullopt;
   const std::string text = divergence_text(record.loss.front(), record.loss.back());
@@ -137,17 +126,15 @@ std::vector<Note> run_flags(const RunRecord& record) {
   const auto is_time = [](double step) { return step > 0 && std::isfinite(step); };
   if (window.empty() || !std::ranges::all_of(window, is_time)) return flags;
   const double mean_step_seconds = mean(window);
-  append(slow_rank_flags(record.ranks, mean_step_seconds, record.gpus));
+  append(slow_rank_flags(record.ranks, mean_step_seconds));
   for (const std::string& host : record.odd_hosts) flags.push_back({"note", host});
-  // A warm-up that isn't over explains slow steps at the start, and a second level explains steps far off.
+  // A warm-up that isn't over explains slow steps at the start, and a stall explains steps far off.
   const auto too_early = warmup_flag(window, record.warmup);
   const std::span<const double> warm = too_early ? settled(window) : window;
-  const auto two_modes = two_modes_flag(warm);
   const auto stall = stall_flag(window, record.warmup);
-  const auto outliers = two_modes || stall ? std::nullopt : outliers_flag(warm);
+  const auto outliers = stall ? std::nullopt : outliers_flag(warm);
   for (const auto& flag :
-       {stall, too_early, drift_flag(window), two_modes, outliers, data_wait_flag(record, mean_step_seconds),
-        impossible_wait_flag(record, mean_step_seconds)})
+       {stall, too_early, drift_flag(window), outliers, data_wait_flag(record, mean_step_seconds)})
     if (flag) flags.push_back(*flag);
   return flags;
 }

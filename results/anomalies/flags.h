@@ -12,10 +12,10 @@
 
 namespace plumb {
 
-// Kinds: "warmup_not_over", "drift", "outliers", "two_modes", "throttling", "slow_rank", "slow_link",
-// "outlier_run", "failed_check", "note".
+// Kinds: "warmup_not_over", "drift", "outliers", "throttling", "slow_rank", "slow_link", "outlier_run",
+// "failed_check", "note".
 // Within one run: the first steps behind the warm-up slower than the rest, a drift over the window, steps far
-// off, two modes, GPU clocks held back, ranks that share a GPU, a rank for which the others wait
+// off, GPU clocks held back, ranks that share a GPU, a rank for which the others wait
 // (RunRecord::ranks), a slow host or link (RunRecord::links), a loss that diverged.
 std::vector<Note> run_flags(const RunRecord& record);
 // "2 ranks share one GPU: a check, not a speed"; empty if no GPU has several ranks. `ranks_per_gpu`: on the
@@ -33,15 +33,12 @@ std::span<const double> settled(std::span<const double> window);
 std::optional<Note> warmup_flag(std::span<const double> window, std::int64_t warmup);
 std::optional<Note> drift_flag(std::span<const double> window);
 std::optional<Note> outliers_flag(std::span<const double> window);
-std::optional<Note> two_modes_flag(std::span<const double> window);
 
 // A step of over 5 times the median; `warmup`: iterations before the window.
 std::optional<Note> stall_flag(std::span<const double> window, std::int64_t warmup);
 
-// One flag for each host with slow ranks, with the clock of the slowest one's GPU if `gpus` has it.
-// `step_seconds`: the mean step of the window, as waits are means.
-std::vector<Note> slow_rank_flags(const std::vector<RankRecord>& ranks, double step_seconds,
-                                  const std::vector<GpuRecord>& gpus = {});
+// One flag for each host with slow ranks. `step_seconds`: the mean step of the window, as waits are means.
+std::vector<Note> slow_rank_flags(const std::vector<RankRecord>& ranks, double step_seconds);
 
 std::string whole_percent(double share);    // "9 %", "2.4 %", from 10 % on without a decimal
 std::string duration_text(double seconds);  // "124 ms", "1.52 s"

@@ -45,29 +45,9 @@ std::string work_text(const SlowRanks& slow, const Ranks& slow_here, std::span<c
                      duration_text(*computes), duration_text(*usual));
 }
 
-const GpuRecord* gpu_of(std::size_t rank, std::span<const GpuRecord> gpus) {
-  return find_in(gpus, static_cast<int>(rank), &GpuRecord::rank);
-}
-
-// "; rank 3's GPU ran at 1410 MHz (power cap 83 %), the others' at 1980 MHz", of the slowest rank; empty
-// where GPUs don't tell.
-std::string clock_text(const SlowRanks& slow, const Ranks& slow_here, std::span<const GpuRecord> gpus) {
-  const auto is_here = [&](std::size_t rank) { return std::ranges::count(slow_here, rank) > 0; };
-  const std::size_t slowest = *std::ranges::find_if(slow.by_wait, is_here);
-  std::vector<double> clocks;
-  for (const std::size_t rank : other_ranks(slow))
-    if (const GpuRecord* gpu = gpu_of(rank, gpus)) clocks.push_back(gpu->sm_clock_mhz.median);
-  const GpuRecord* gpu = gpu_of(slowest, gpus);
-  if (gpu == nullptr || clocks.empty()) return "";
-  const std::string reasons = throttle_reasons_text(*gpu);
-  return fmt::format("; rank {}'s GPU ran at {:.0f} MHz{}, the others' at {:.0f} MHz", slowest,
-                     gpu->sm_clock_mhz.median, reasons.empty() ? "" : " (" + reasons + ")", median(clocks));
-}
-
 }  // namespace
 
-std::vector<Note> slow_rank_flags(const std::vector<RankRecord>& ranks, double step_seconds,
-                                  const std::vector<GpuRecord>& gpus) {
+std::vector<Note> slow_rank_flags(const std::vector<RankRecord>& ranks, double step_seconds) {
   const std::vector<double> waits = rank_waits(ranks);
   if (waits.size() < 2 || !(step_seconds > 0)) return {};
   const SlowRanks slow = slow_ranks(waits, step_seconds);
@@ -78,11 +58,10 @@ std::vector<Note> slow_rank_flags(const std::vector<RankRecord>& ranks, double s
     const std::string share = whole_percent(median(differences) / step_seconds);
     const std::string names = ranks_on_host_text(slow_here, host), work = work_text(slow, slow_here, ranks);
     const bool one = slow_here.size() == 1;
-    flags.push_back(
-        {"slow_rank", work.empty()
-                          ? fmt::format("{} {} {} slower than the others", names, one ? "is" : "are", share)
-                          : fmt::format("{} {}: the others wait {} of a step for {}{}", names, work, share,
-                                        one ? "it" : "them", clock_text(slow, slow_here, gpus))});
+    flags.push_back({"slow_rank", work.empty() ? fmt::format("{} {} {} slower than the others", names,
+                                                             one ? "is" : "are", share)
+                                               : fmt::format("{} {}: the others wait {} of a step for {}",
+                                                             names, work, share, one ? "it" : "them")});
   }
   return flags;
 }

@@ -22,9 +22,6 @@ constexpr double kLeastErrors = 3.7;
 constexpr double kOutlierCost = 0.01;
 // A step counts as an outlier from here on, in deviations and in parts of the median.
 constexpr double kOutlierDeviations = 5, kOutlierExcess = 0.1;
-// Two groups that are one step apart by less are too near to matter; see TwoGroups::separation.
-constexpr std::size_t kLeastModeSteps = 50;
-constexpr double kLeastModeDistance = 0.03, kLeastSeparation = 4.2;
 
 bool rises(const Trend& trend, std::size_t count) {
   const double rise = std::abs(trend.slope) * static_cast<double>(count);
@@ -114,18 +111,6 @@ std::optional<Note> stall_flag(std::span<const double> window, std::int64_t warm
   const Stalls stalls = find_stalls(window);
   if (stalls.count == 0) return std::nullopt;
   return Note{"outliers", "the run " + stall_text(stalls, warmup + std::int64_t(stalls.longest))};
-}
-
-std::optional<Note> two_modes_flag(std::span<const double> window) {
-  if (window.size() < kLeastModeSteps) return std::nullopt;
-  const auto groups = two_groups({window.begin(), window.end()});
-  if (!groups || groups->separation < kLeastSeparation ||
-      groups->high < (1 + kLeastModeDistance) * groups->low)
-    return std::nullopt;
-  return Note{"two_modes",
-              fmt::format("steps have two levels: {} of {} take about {}, the others {}, which is {} longer",
-                          groups->low_count, window.size(), duration_text(groups->low),
-                          duration_text(groups->high), whole_percent(groups->high / groups->low - 1))};
 }
 
 }  // namespace plumb

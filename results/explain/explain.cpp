@@ -19,21 +19,6 @@ namespace {
 using enum StepCategory;
 constexpr double kMicroseconds = 1e6, kNanosecondsPerMicrosecond = 1e3;
 
-// Whole numbers with the sum of `parts`, rounded, each less than 1 from its part: the largest remainders are
-// rounded up.
-ByCategory<std::int64_t> in_whole_numbers(const ByCategory<double>& parts) {
-  const double sum = std::accumulate(parts.begin(), parts.end(), 0.0);
-  ByCategory<std::int64_t> whole{};
-  ByCategory<std::size_t> order{};
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  const auto remainder = [&](std::size_t i) { return parts[i] - std::floor(parts[i]); };
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return remainder(a) > remainder(b); });
-  for (std::size_t i = 0; i < parts.size(); ++i) whole[i] = static_cast<std::int64_t>(std::floor(parts[i]));
-  std::int64_t missing = std::llround(sum) - std::accumulate(whole.begin(), whole.end(), std::int64_t{0});
-  for (std::size_t i = 0; missing > 0; i = (i + 1) % order.size(), --missing) ++whole[order[i]];
-  return whole;
-}
-
 // Microseconds of one of our steps.
 ByCategory<double> our_step(const RunRecord& record, const RunProfile& profile) {
   ByCategory<double> time{};
@@ -199,13 +184,12 @@ Explanation explain(const RunRecord& record, const RunProfile& profile, const Fr
   } else {
     move_time(theirs, conv_backward, unassigned);
   }
-  const ByCategory<std::int64_t> our_parts = in_whole_numbers(ours), their_parts = in_whole_numbers(theirs);
   for (std::size_t i = 0; i < kStepCategories; ++i) {
-    result.ours += our_parts[i];
-    result.theirs += their_parts[i];
-    const auto category = static_cast<StepCategory>(i);
-    if (our_parts[i] != 0 || their_parts[i] != 0 || category == gaps || category == unassigned)
-      result.rows.push_back({category, our_parts[i], their_parts[i]});
+    const ExplainedRow row{static_cast<StepCategory>(i), std::llround(ours[i]), std::llround(theirs[i])};
+    result.ours += row.ours;
+    result.theirs += row.theirs;
+    if (row.ours != 0 || row.theirs != 0 || row.category == gaps || row.category == unassigned)
+      result.rows.push_back(row);
   }
   const auto per_step = [&](std::int64_t nanoseconds) {
     return std::llround(static_cast<double>(nanoseconds) / static_cast<double>(trace.steps) /

@@ -9,7 +9,6 @@ const kNoteTitles = {
   throttling: 'GPUs held back',
   warmup_not_over: 'Warm-up that was not over',
   drift: 'Drift',
-  two_modes: 'Two speeds',
   outlier_run: 'Runs far off',
   outliers: 'Steps far off',
   note: 'Notes',

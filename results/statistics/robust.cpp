@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "base/ranges.h"
 #include "results/statistics/statistics.h"
@@ -63,34 +62,6 @@ Trend trend_of(std::span<const double> values) {
   trend.deviation = median_deviation(residuals, 0);
   trend.correlation = neighbor_correlation(residuals, trend.deviation);
   return trend;
-}
-
-std::optional<TwoGroups> two_groups(std::vector<double> values) {
-  constexpr std::size_t kLeastValues = 20, kClippedPart = 50, kLeastPart = 10;
-  const std::size_t count = values.size();
-  if (count < kLeastValues) return std::nullopt;
-  std::sort(values.begin(), values.end());
-  const std::size_t clipped = (count + kClippedPart - 1) / kClippedPart;
-  const double lowest = values[clipped], highest = values[count - 1 - clipped], middle = values[count / 2];
-  std::vector<double> sums{0}, squares{0};  // of the first i values, around `middle`
-  for (const double value : values) {
-    const double distance = std::clamp(value, lowest, highest) - middle;
-    sums.push_back(sums.back() + distance);
-    squares.push_back(squares.back() + distance * distance);
-  }
-  TwoGroups best;
-  double least_inside = std::numeric_limits<double>::infinity();
-  for (std::size_t split = count / kLeastPart; split <= count - count / kLeastPart; ++split) {
-    const auto low_count = static_cast<double>(split), high_count = static_cast<double>(count - split);
-    const double low = sums[split] / low_count, high = (sums[count] - sums[split]) / high_count;
-    const double low_squares = std::max(0.0, squares[split] - low * low * low_count);
-    const double high_squares = std::max(0.0, squares[count] - squares[split] - high * high * high_count);
-    if (low_squares + high_squares >= least_inside) continue;
-    least_inside = low_squares + high_squares;
-    const double deviation = std::sqrt((low_squares / low_count + high_squares / high_count) / 2);
-    best = {low + middle, high + middle, split, high == low ? 0 : (high - low) / deviation};
-  }
-  return best;
 }
 
 }  // namespace plumb

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cmath>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -32,18 +31,5 @@ struct Trend {
 // Theil and Sen's line through the medians of up to 20 blocks in a row: a fifth of the blocks may be
 // anything. Needs at least 10 values.
 Trend trend_of(std::span<const double> values);
-
-// Values in two groups: below and above the split that leaves the least variance inside the groups (Otsu
-// 1979), with at least a tenth of the values on either side; the outermost fiftieth on either end counts as
-// no farther out than the next.
-struct TwoGroups {
-  double low = 0, high = 0;  // means of the groups
-  std::size_t low_count = 0;
-  // Distance of the means in standard deviations of a group (root of the mean variance; Ashman et al. 1994):
-  // 2.65 for normal values, 3.5 for even ones, above 4 only for two groups.
-  double separation = 0;
-};
-// Nothing for fewer than 20 values.
-std::optional<TwoGroups> two_groups(std::vector<double> values);
 
 }  // namespace plumb

@@ -31,7 +31,6 @@ TEST(StepFlags, AreRareOnSteadyRuns) {
     const std::string where = std::to_string(steady.deviation) + ", " + std::to_string(steady.correlation);
     EXPECT_LE(flagged_share(warmup_after_20, kSeries, 100, steady), 0.005) << where;
     EXPECT_LE(flagged_share(drift_flag, kSeries, 100, steady), 0.005) << where;
-    EXPECT_LE(flagged_share(two_modes_flag, kSeries, 100, steady), 0.005) << where;
     EXPECT_LE(flagged_share(outliers_flag, kSeries, 100, steady), 0.02) << where;
   }
 }
@@ -41,7 +40,6 @@ TEST(StepFlags, AreRareOnShortRunsToo) {
   for (const StepNoise& steady : kSteady) {
     EXPECT_LE(flagged_share(warmup_after_20, kSeries, 30, steady), 0.02);
     EXPECT_LE(flagged_share(drift_flag, kSeries, 30, steady), 0.02);
-    EXPECT_LE(flagged_share(two_modes_flag, kSeries, 50, steady), 0.02);
     EXPECT_LE(flagged_share(outliers_flag, kSeries, 30, steady), 0.02);
   }
 }
@@ -49,14 +47,12 @@ TEST(StepFlags, AreRareOnShortRunsToo) {
 TEST(StepFlags, SayNothingOfAFewSteps) {
   std::vector<double> steps(29, 0.1);
   for (std::size_t i = 0; i < 10; ++i) steps[i] = 1;
-  for (const Flagger flag : {&warmup_after_20, &drift_flag, &two_modes_flag, &outliers_flag})
-    EXPECT_FALSE(flag(steps));
+  for (const Flagger flag : {&warmup_after_20, &drift_flag, &outliers_flag}) EXPECT_FALSE(flag(steps));
 }
 
 TEST(StepFlags, SayNothingOfEqualSteps) {
   const std::vector<double> steps(100, 0.1);
-  for (const Flagger flag : {&warmup_after_20, &drift_flag, &two_modes_flag, &outliers_flag})
-    EXPECT_FALSE(flag(steps));
+  for (const Flagger flag : {&warmup_after_20, &drift_flag, &outliers_flag}) EXPECT_FALSE(flag(steps));
 }
 
 TEST(WarmupFlag, FindsAStartThatIsSlower) {
@@ -81,17 +77,6 @@ TEST(DriftFlag, FindsStepsThatBecomeSlower) {
   EXPECT_EQ(flag->text, "steps became 7.7 % slower over the window (from 102 ms to 109.9 ms)");
 }
 
-TEST(TwoModesFlag, FindsTwoLevels) {
-  const auto every_third = [](std::size_t i) { return i % 3 == 0 ? 1.08 : 1.0; };
-  EXPECT_GE(flagged_share(two_modes_flag, 300, 100, {0.01, 0.3}, every_third), 0.99);
-  std::vector<double> steps;
-  for (std::size_t i = 0; i < 99; ++i) steps.push_back(i % 3 == 0 ? 0.11 : 0.1);
-  const auto flag = two_modes_flag(steps);
-  ASSERT_TRUE(flag);
-  EXPECT_EQ(flag->text,
-            "steps have two levels: 66 of 99 take about 100 ms, the others 110 ms, which is 10 % longer");
-}
-
 TEST(OutliersFlag, FindsAHangOfOneStep) {
   EXPECT_GE(
       flagged_share(outliers_flag, 300, 100, {0.03, 0.3}, [](std::size_t i) { return i == 50 ? 4.0 : 1.0; }),
@@ -108,15 +93,6 @@ TEST(Trend, FitsALineThroughNoise) {
   EXPECT_NEAR(trend.at(0), 5, 0.05);
   EXPECT_NEAR(trend.deviation, 0.2, 0.015);
   EXPECT_LT(trend.correlation, 0.1);
-}
-
-TEST(TwoGroups, OfNormalValuesAreNotApart) {
-  SimulatedNoise noise("normal");
-  std::vector<double> values;
-  for (int i = 0; i < 20000; ++i) values.push_back(noise.normal());
-  const auto groups = two_groups(values);
-  EXPECT_NEAR(groups->separation, 2.65, 0.15);
-  EXPECT_NEAR(static_cast<double>(groups->low_count), 10000, 600);
 }
 
 }  // namespace
