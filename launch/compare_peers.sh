@@ -9,7 +9,7 @@
 #   --bs N                          images per device and step; default 128, on a CPU 8
 #   --precision fp32|tf32|fp16|bf16 default fp32
 #   --rounds N                      runs of each; default 5
-#   --peers eager,compiled,reduce-overhead,jax   PyTorch in three ways, and JAX (ResNet-50); default the first two
+#   --peers eager,compiled,reduce-overhead   PyTorch in three ways; default the first two
 #   --ranks N                       through mpirun; default 1
 #   --iters N, --warmup N           default 120 and 20, of faces 150 and 50
 #   --image-size N, --classes N, --threads N, --lr X    as the programs take them; lr: 0.001
@@ -23,48 +23,36 @@
 . "${BASH_SOURCE[0]%/*}/prelude.sh"
 root=$(cd "$(dirname "$0")/.." && pwd)
 
-model=resnet50 device='' bs='' precision=fp32 rounds=5 peers=eager,compiled ranks=1 iters='' warmup='' lr=0.001
-image_size='' classes='' threads='' programs='' python=python3 output=peer_comparison
+model=resnet50 device=cpu bs='' precision=fp32 rounds=5 peers=eager,compiled ranks=1 iters='' warmup='' lr=0.001
+programs='' python=python3 output=peer_comparison others=()
+! nvidia-smi -L >/dev/null 2>&1 || device=cuda
 while [ $# -gt 0 ]; do
+  [ "$1" != --help ] || { sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0" && exit 0; }
+  [ $# -gt 1 ] || give_up 64 "$1 needs a value; see --help"
   case $1 in
-    --model | --device | --bs | --precision | --rounds | --peers | --ranks | --iters | --warmup | --lr | --image-size | --classes | --threads | --programs | --python | --output | --out | -o)
-      [ $# -gt 1 ] || give_up 64 "$1 needs a value; see --help"
-      name=${1#--}
-      case $1 in -o | --out) name=output ;; esac
-      printf -v "${name//-/_}" %s "$2"
-      shift
+    --model | --device | --bs | --precision | --rounds | --peers | --ranks | --iters | --warmup | --lr | --programs | --python | --output)
+      printf -v "${1#--}" %s "$2"
       ;;
-    --help)
-      sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"
-      exit 0
-      ;;
+    --out | -o) output=$2 ;;
+    --image-size | --classes | --threads) others+=("$1" "$2") ;;
     *) give_up 64 "'$1' is not an option; see --help" ;;
   esac
-  shift
+  shift 2
 done
 
-[[ $model =~ ^(resnet50|r50|r100|y1)$ ]] || give_up 64 "--model $model: expected resnet50, r50, r100 or y1"
-[[ ${device:-cpu} =~ ^(cuda|cpu)$ ]] || give_up 64 "--device $device: expected cuda or cpu"
-[[ $precision =~ ^(fp32|tf32|fp16|bf16)$ ]] || give_up 64 "--precision $precision: expected fp32, tf32, fp16 or bf16"
 IFS=, read -ra peer_list <<<"$peers"
-[ ${#peer_list[@]} -gt 0 ] || give_up 64 "--peers: expected one or more of eager, compiled, reduce-overhead and jax"
-for peer in "${peer_list[@]}"; do
-  [[ $peer =~ ^(eager|compiled|reduce-overhead|jax)$ ]] || give_up 64 "--peers $peer: expected eager, compiled, reduce-overhead or jax"
-done
-[[ $model = resnet50 || ,$peers, != *,jax,* ]] || give_up 64 "--peers jax: JAX runs ResNet-50 only; pass --model resnet50"
+[[ $peers, =~ ^((eager|compiled|reduce-overhead),)+$ ]] ||
+  give_up 64 "--peers $peers: expected one or more of eager, compiled and reduce-overhead"
 for name in rounds ranks; do
   [[ ${!name} =~ ^[1-9][0-9]{0,5}$ ]] || give_up 64 "--$name ${!name}: expected a whole number of at least 1"
 done
 
-if [ -z "$device" ]; then
-  device=cpu
-  ! nvidia-smi -L >/dev/null 2>&1 || device=cuda
+[ -n "$bs" ] || { [ "$device" = cpu ] && bs=8 || bs=128; }
+if [ "$model" = resnet50 ]; then
+  program=bench_resnet50 script=pytorch_resnet50.py iters=${iters:-120} warmup=${warmup:-20} model_options=()
+else
+  program=bench_arcface script=pytorch_arcface.py iters=${iters:-150} warmup=${warmup:-50} model_options=(--backbone "$model")
 fi
-[ -n "$bs" ] || { [ $device = cpu ] && bs=8 || bs=128; }
-program=bench_resnet50 script=pytorch_resnet50.py model_options=()
-[ "$model" = resnet50 ] || { program=bench_arcface script=pytorch_arcface.py model_options=(--backbone "$model"); }
-[ -n "$iters" ] || { [ "$model" = resnet50 ] && iters=120 || iters=150; }
-[ -n "$warmup" ] || { [ "$model" = resnet50 ] && warmup=20 || warmup=50; }
 
 if [ -z "$programs" ]; then
   programs=$root/build/release/bin
@@ -74,9 +62,8 @@ for name in "$program" plumbline; do
   [ -x "$programs/$name" ] || give_up 69 "cannot find $name in $programs; build it, or pass its folder as --programs"
 done
 command -v "$python" >/dev/null || give_up 69 "cannot find '$python'; pass a Python with PyTorch as --python"
-[ "$peers" = jax ] || "$python" -c 'import torch' 2>/dev/null ||
+"$python" -c 'import torch' 2>/dev/null ||
   give_up 69 "PyTorch is missing, as '$python' cannot import torch; install it (pip install torch), or pass another --python"
-scripts=$root/results/peers
 
 launcher=()
 if [ "$ranks" -gt 1 ]; then
@@ -90,10 +77,7 @@ mkdir -p "$output" || give_up 73 "--output $output: cannot create it; pass anoth
 
 own=() # with several ranks PyTorch's class centers are all on each of them
 [ "$model" = resnet50 ] || [ "$ranks" -eq 1 ] || own=(--head dp)
-common=("${model_options[@]}" --device "$device" --bs "$bs" "--$precision" --iters "$iters" --warmup "$warmup" --lr "$lr")
-[ -z "$image_size" ] || common+=(--image-size "$image_size")
-[ -z "$classes" ] || common+=(--classes "$classes")
-[ -z "$threads" ] || common+=(--threads "$threads")
+common=("${model_options[@]}" --device "$device" --bs "$bs" "--$precision" --iters "$iters" --warmup "$warmup" --lr "$lr" "${others[@]}")
 
 # one_run NAME COMMAND…: messages and results in OUT/NAME_ROUND.txt.
 one_run() {
@@ -111,16 +95,11 @@ for ((round = 1; round <= rounds; ++round)); do
   one_run plumbline "$programs/$program" "${own[@]}" --output "$output/runs"
   for peer in "${peer_list[@]}"; do
     case $peer in
-      eager) one_run pytorch_eager "$python" -B "$scripts/$script" ;;
-      compiled) one_run pytorch_compiled "$python" -B "$scripts/$script" --compile ;;
-      reduce-overhead) one_run pytorch_reduce-overhead "$python" -B "$scripts/$script" --compile reduce-overhead ;;
-      jax) one_run jax "$python" -B "$scripts/jax_resnet50.py" ;;
+      eager) how=() ;;
+      compiled) how=(--compile) ;;
+      *) how=(--compile "$peer") ;;
     esac
+    one_run "pytorch_$peer" "$python" -B "$root/results/peers/$script" "${how[@]}"
   done
 done
-
-folders=("$output/plumbline")
-for peer in "${peer_list[@]}"; do
-  [ "$peer" = jax ] && folders+=("$output/jax") || folders+=("$output/pytorch_$peer")
-done
-exec "$programs/plumbline" compare "${folders[@]}" --iters "$iters" --warmup "$warmup"
+exec "$programs/plumbline" compare "$output/plumbline" "${peer_list[@]/#/$output/pytorch_}" --iters "$iters" --warmup "$warmup"

@@ -1,29 +1,20 @@
 #!/usr/bin/env bash
-# Installs what Plumbline is built from: packages of Debian and its kin (apt) or of Fedora and its kin (dnf), and the
-# headers for GPUs that they lack, from PyPI into build/fetched (or $PLUMB_FETCHED). With PLUMB_TEST_PACKAGES set, also
-# what only tests use. Takes no arguments, says nothing when nothing is missing. Why each is wanted: docs/reference/dependencies.md.
+# Installs what Plumbline is built from: packages of Debian and its derivatives, by apt, and the headers for GPUs that
+# they lack, from PyPI into build/fetched (or $PLUMB_FETCHED). With PLUMB_TEST_PACKAGES set, also what only tests use.
+# Takes no arguments, says nothing when nothing is missing. Why each is wanted: docs/reference/dependencies.md.
 # Exit codes: 0 all there, or all but what only GPU parts or single tests want; 64 usage; 69 can't install.
 . "${BASH_SOURCE[0]%/*}/prelude.sh"
 
-apt_packages=(
+packages=(
   cmake g++ libboost-dev libcli11-dev libdnnl-dev libgtest-dev libjpeg-dev libjpeg-turbo-progs libjs-chart.js
   libopenmpi-dev libre2-dev libspdlog-dev libtomlplusplus-dev ninja-build nlohmann-json3-dev ocl-icd-opencl-dev
   openmpi-bin zlib1g-dev
 )
 
-# The same on Fedora, and with EPEL on its kin. None of them has Chart.js.
-dnf_packages=(
-  boost-devel cli11-devel cmake fmt-devel gcc-c++ gtest-devel json-devel libjpeg-turbo-devel libjpeg-turbo-utils
-  ninja-build onednn-devel openmpi-devel re2-devel spdlog-devel tomlplusplus-devel zlib-devel
-)
-
 # With PLUMB_TEST_PACKAGES. Tests are skipped if theirs is missing.
-apt_test_packages=(
+test_packages=(
   chromium clang-16 clang-format-14 dpkg-dev fish groff-base iproute2 munge procps python3
   python3-jsonschema python3-yaml shellcheck slurm-client slurmctld slurmd
-)
-dnf_test_packages=(
-  chromium-headless iproute-tc python3 python3-jsonschema
 )
 
 # With a CUDA toolkit: the library over cuDNN's graph API. Without: CUDA's own headers, for the tests on an emulated GPU.
@@ -39,29 +30,16 @@ python_test_packages=(
   "prometheus-client==0.26.0 fa93d06737aa02bacd05794768508bb97d2fbee28cb3bca04eaae92f0ca953d6"
 )
 
-# Leaves in `manager` who installs packages here: apt, dnf or nobody; in the others what that means.
-choose_manager() {
-  manager='' installer='' packages=() test_packages=()
-  if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
-    manager=apt installer=apt-get packages=("${apt_packages[@]}") test_packages=("${apt_test_packages[@]}")
-  elif command -v rpm >/dev/null && command -v dnf >/dev/null; then
-    manager=dnf installer=dnf packages=("${dnf_packages[@]}") test_packages=("${dnf_test_packages[@]}")
-  fi
-}
-
-is_installed() {
-  if [ "$manager" = dnf ]; then
-    rpm --query --quiet --whatprovides "$1" >/dev/null 2>&1
-  else
-    [[ $(dpkg-query --show --showformat='${db:Status-Abbrev}' "$1" 2>/dev/null || true) == ?i* ]]
-  fi
-}
+has_apt() { command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; }
 
 # missing_of PACKAGE…: those that are not installed, in `missing`.
 missing_of() {
   local package
   missing=()
-  for package in "$@"; do is_installed "$package" || missing+=("$package"); done
+  for package in "$@"; do
+    [[ $(dpkg-query --show --showformat='${db:Status-Abbrev}' "$package" 2>/dev/null || true) == ?i* ]] ||
+      missing+=("$package")
+  done
 }
 
 # Whether this user may install; leaves how in `as_root`.
@@ -76,44 +54,29 @@ apt() { ${as_root[@]+"${as_root[@]}"} env DEBIAN_FRONTEND=noninteractive apt-get
 
 install() {
   echo "install_deps.sh: installing $*" >&2
-  if [ "$manager" = dnf ]; then
-    ${as_root[@]+"${as_root[@]}"} dnf install -y --setopt=install_weak_deps=False "$@" >>"$report" 2>&1
-    return
-  fi
   apt update || true # lists that are there already may do
   apt install -y --no-install-recommends "$@"
 }
 
 install_packages() {
-  if [ -z "$manager" ]; then
-    give_up 69 "neither apt nor dnf is on this machine, so nothing was installed." \
-      "Install by hand what these Debian packages hold: ${apt_packages[*]}." \
-      "Then go on with: cmake --preset release && cmake --build --preset release && ctest --preset release"
-  fi
+  has_apt || give_up 69 "apt is missing, so install by hand what these Debian packages hold: ${packages[*]}"
   missing_of "${packages[@]}"
   [ ${#missing[@]} -gt 0 ] || return 0
   if ! may_install; then
     give_up 69 "packages are missing and only root may install them. Ask for, or run as root:" \
-      "  $installer install ${missing[*]}" \
+      "  apt-get install ${missing[*]}" \
       "then start this again."
   fi
   if ! install "${missing[@]}"; then
     tail -n 20 "$report" >&2
-    give_up 69 "$installer could not install ${missing[*]}." \
-      "Check the network and the package sources (what $manager said stands above), then start this again."
+    give_up 69 "apt-get could not install ${missing[*]}." \
+      "Check the network and the package sources (what apt-get said stands above), then start this again."
   fi
-  [ "$manager" != dnf ] || tell_of_fedora
-}
-
-# What its packages leave to do.
-tell_of_fedora() {
-  echo "install_deps.sh: put Open MPI into PATH (module load mpi/openmpi-x86_64), and give CMake a chart.min.js of" \
-    "Chart.js 3, which dnf doesn't have: cmake --preset release -D PLUMB_CHART_JS=/path/to/chart.min.js" >&2
 }
 
 install_test_packages() {
   local package
-  [ -n "$manager" ] || return 0
+  has_apt || return 0
   missing_of "${test_packages[@]}"
   [ ${#missing[@]} -gt 0 ] || return 0
   # A release that lacks one of them has the others.
@@ -130,7 +93,7 @@ fetch() {
   local no_pip=72 code=0 wheels
   wheels=("$launch/fetch_wheels.sh" "$fetched/$1" "${@:2}")
   "${wheels[@]}" || code=$?
-  if [ $code -eq $no_pip ] && [ -n "$manager" ] && may_install && install python3-pip; then
+  if [ $code -eq $no_pip ] && has_apt && may_install && install python3-pip; then
     code=0
     "${wheels[@]}" || code=$?
   fi
@@ -155,7 +118,6 @@ launch=$(cd "${BASH_SOURCE[0]%/*}" && pwd)
 fetched=${PLUMB_FETCHED:-${launch%/*}/build/fetched}
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
-choose_manager
 fetch_headers
 install_packages
 if [ -n "${PLUMB_TEST_PACKAGES-}" ]; then

@@ -18,7 +18,7 @@
 namespace plumb {
 namespace {
 
-constexpr std::size_t kLongestName = 256, kMostNames = 1 << 16, kMostTraceEvents = 20'000'000;
+constexpr std::size_t kLongestName = 256, kMostTraceNames = 1 << 16, kMostTraceEvents = 20'000'000;
 constexpr double kLargestMicroseconds = 2e15;  // 63 years; begins and ends differ by less than 2^63 ns
 constexpr const char* kDescription = "plumbline_peer";
 constexpr std::size_t kChunk = 1 << 16, kLongestEscape = 6;  // \u0041
@@ -161,7 +161,7 @@ class EventCollector {
   std::uint32_t index_of_name(const std::string& name) {
     const auto found = index_of_.find(name);
     if (found != index_of_.end()) return found->second;
-    if (events_.names.size() >= kMostNames) return 0;
+    if (events_.names.size() >= kMostTraceNames) return 0;
     if (events_.names.empty()) events_.names.emplace_back("others");
     const auto index = static_cast<std::uint32_t>(events_.names.size());
     index_of_.emplace(name, index);

@@ -66,7 +66,7 @@ write_comparison() {
   local model folder logs
   for model in "$1"/gpu_check*/logs/*; do
     logs=()
-    for folder in "$model"/{plumbline,pytorch_eager,pytorch_compiled,pytorch_reduce-overhead,jax}; do
+    for folder in "$model"/{plumbline,pytorch_eager,pytorch_compiled,pytorch_reduce-overhead}; do
       ! compgen -G "$folder/*/*.log" >/dev/null || logs+=("$folder")
     done
     [ ${#logs[@]} -ge 2 ] || continue
@@ -105,7 +105,7 @@ describe() {
         ncu.csv | machine.txt | ceilings.json) kind='' ;;
       esac
       if [ ! -s "$file" ] || [ -d "$folder/measured/$(basename "$file" .json)" ]; then continue; fi
-      ! grep -q '"framework": *"\(PyTorch\|JAX\)' "$file" || kind=peers/
+      ! grep -q '"framework": *"PyTorch' "$file" || kind=peers/
       cp "$file" "$to/$kind"
       [ "${file##*/}" != ncu.csv ] || shorten "$to/ncu.csv"
     done

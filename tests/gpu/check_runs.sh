@@ -91,7 +91,7 @@ pack() {
   disk_full "$out/gpu_check.tgz" "${why:-no space}"
 }
 
-# pack_caches: of Inductor and JAX, for the next machine of this kind.
+# pack_caches: of Inductor, for the next machine of this kind.
 pack_caches() {
   [ $action = run ] && [ -n "$(ls -A "$caches")" ] || return 0
   tar -I 'gzip -1' -C "$caches" -cf "$out/gpu_check_caches.tgz.part" . 2>/dev/null &&

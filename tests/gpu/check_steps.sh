@@ -21,7 +21,6 @@ steps=(
   'energy: ceilings, joules per byte and FLOP; does a vanishing gradient change the speed of faces'
   'counters: of own kernels, by Nsight Compute'
   'peers_again: as peers, twice more'
-  'jax: in fp16 and bf16'
   'precisions: bf16, TF32, fp32'
   'batches: other batches and ways of fp16'
   'faces: r50, r100, y1 in fp16, with profiles'
@@ -269,13 +268,6 @@ peers_at_their_best() {
   logs=$of/pytorch_reduce-overhead peer torch pytorch_resnet50.py reduce_overhead 30 --fp16 --bs 256 --compile reduce-overhead
   logs=$bf16/plumbline measure ours_bf16 11 --bf16 --bs 256
   logs=$bf16/pytorch_compiled peer torch pytorch_resnet50.py compiled_bf16 30 --bf16 --bs 256 --compile
-  pack_caches
-}
-
-jax() {
-  local logs_of=$results/logs
-  logs=$logs_of/fp16_bs256/jax peer flax jax_resnet50.py jax_fp16 45 --fp16 --bs 256
-  logs=$logs_of/bf16_bs256/jax peer flax jax_resnet50.py jax_bf16 45 --bf16 --bs 256
   pack_caches
 }
 

@@ -115,8 +115,7 @@ results=$work/gpu_check scratch=$work/scratch caches=${TMPDIR:-/tmp}/plumbline_p
 mkdir -p "$results" "$scratch/like" "$caches" && cd "$results" || give_up 74 "$work: cannot be written; set TMPDIR"
 export XDG_CACHE_HOME=$results/cache
 # Of the same name in every call: compiled code may name it.
-export TORCHINDUCTOR_CACHE_DIR=$caches/inductor JAX_COMPILATION_CACHE_DIR=$caches/jax
-export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0
+export TORCHINDUCTOR_CACHE_DIR=$caches/inductor
 ulimit -c 0
 
 # stop SIGNAL: ends the run, so that all runs after it are named as left out.

@@ -81,7 +81,7 @@ expect_word "busbw"
 # The check of a GPU, as far as it goes without one, from the bundle.
 ONLY='cpu|gpu_fp32' "$jail/plumbline/gpu_check.sh" "$jail/checked" --rehearse --dirty || fail "gpu_check.sh of the bundle"
 [ -s "$jail/checked/gpu_check.tgz" ] || fail "gpu_check.sh of the bundle left nothing"
-for script in pytorch_resnet50 jax_resnet50 make_arcface; do
+for script in pytorch_resnet50 make_arcface; do
   [ -x "$jail/plumbline/$script.py" ] || fail "the bundle has no $script.py"
 done
 

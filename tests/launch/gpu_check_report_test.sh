@@ -51,7 +51,6 @@ first=$scratch/made/gpu_check/gpu_check second=$scratch/made/gpu_check_2/gpu_che
 logs_of gpu_check/gpu_check/logs/fp16_bs256/plumbline Plumbline 0.1
 logs_of gpu_check/gpu_check/logs/fp16_bs256/pytorch_compiled "PyTorch compiled" 0.2
 logs_of gpu_check/gpu_check/logs/fp16_bs256/pytorch_reduce-overhead "PyTorch reduce-overhead" 0.15
-logs_of gpu_check/gpu_check/logs/fp16_bs256/jax JAX 0.2
 logs_of gpu_check_2/gpu_check/logs/fp16_r50/plumbline Plumbline 0.1
 logs_of gpu_check_2/gpu_check/logs/fp16_r50/pytorch_eager PyTorch 0.2
 for call in first second; do
@@ -79,7 +78,7 @@ holds "$kept/resnet50_1n1g_1/tuning.csv" eng0
 cmp "$first/measured/resnet50_1n1g_1/resnet50_1n1g_1/result.json" "$kept/resnet50_1n1g_1/result.json"
 holds "$kept/ops.md" '^| layer0.conv.backward_data | - | [0-9.]* | [0-9.]* | 1.43 | [0-9.]* | compute |$'
 [ "$(grep -c '^## check' "$kept/ops.md")" -eq 2 ] || fail "not both profiles: $(grep '^## ' "$kept/ops.md")"
-for framework in 'PyTorch' 'PyTorch compiled' 'PyTorch reduce-overhead' 'JAX'; do
+for framework in 'PyTorch' 'PyTorch compiled' 'PyTorch reduce-overhead'; do
   holds "$kept/pytorch.txt" "$framework  *3 "
 done
 [ -z "$(ls "$TMPDIR")" ] || fail "left in the temporary folder: $(ls "$TMPDIR")"

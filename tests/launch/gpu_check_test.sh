@@ -174,17 +174,17 @@ case $behavior in
     ;;
   peers_run_in_turn)
     needs python3 python3
-    for name in torch torchvision flax; do echo >"$scratch/$name.py"; done
-    for name in ceilings pytorch_resnet50 jax_resnet50; do
+    for name in torch torchvision; do echo >"$scratch/$name.py"; done
+    for name in ceilings pytorch_resnet50; do
       printf 'import os, sys\nopen(os.environ["CALLS"], "a").write("%s " + " ".join(sys.argv[1:]) + "\\n")\nprint("{}")\n' $name \
         >"$bundle/$name.py"
     done
     echo 'open(os.environ["TORCHINDUCTOR_CACHE_DIR"] + "_kernel", "w").write("compiled")' >>"$bundle/pytorch_resnet50.py"
-    check PYTHONPATH="$scratch" ONLY='peers|peers_at_their_best|jax'
+    check PYTHONPATH="$scratch" ONLY='peers|peers_at_their_best'
     expect_code 0
-    order=$(sed -n '2,$ { s/^bench_.*/p/p; s/.*--compile reduce.*/r/p; s/^pytorch.*--compile .*/c/p; s/^pytorch.*/e/p; s/^jax.*/j/p }' \
+    order=$(sed -n '2,$ { s/^bench_.*/p/p; s/.*--compile reduce.*/r/p; s/^pytorch.*--compile .*/c/p; s/^pytorch.*/e/p }' \
       "$CALLS" | tr -d '\n')
-    [ "$order" = pecpecrpcjj ] || fail "runs were in the order $order"
+    [ "$order" = pecpecrpc ] || fail "runs were in the order $order"
     expect_call "pytorch_resnet50 --fp16 --bs 256 --compile --log-dir $TMPDIR/"
     tar -xzOf "$out/gpu_check_caches.tgz" ./inductor_kernel >/dev/null || fail "compiled code isn't packed"
     # Compilers in the background: what an earlier call has compiled isn't among it.
@@ -194,10 +194,9 @@ case $behavior in
     rm -r "$TMPDIR/plumbline_peer_caches" "$out/gpu_check_caches.tgz"
     check PYTHONPATH="$scratch" ONLY='compile_ahead|compilers_end'
     expect_call "pytorch_resnet50 --fp16 --compile --bs 256 --iters 1"
-    check PYTHONPATH=/nowhere ONLY='peers|jax|parity'
+    check PYTHONPATH=/nowhere ONLY='peers|parity'
     expect_code 0
     python3 -c 'import torch' 2>/dev/null || expect_word "eager_1: python3 has no torch"
-    python3 -c 'import flax' 2>/dev/null || expect_word "jax_fp16: python3 has no flax"
     python3 -c 'import torchvision' 2>/dev/null || expect_word "resnet50_fp32: there is no resnet50_start.safetensors to start from"
     ;;
   *) fail "unknown behavior $behavior" ;;
