@@ -17,9 +17,9 @@ constexpr int kMostSimulatedDevices = 1 << 20;
 
 struct ScalingArguments {
   std::vector<std::string> runs;
-  std::string links, reduce_dtype;
+  std::string links;
   std::optional<int> to;
-  std::optional<double> link, bandwidth, latency, bucket_mb;  // GB/s, GB/s, µs, MiB
+  std::optional<double> link, bandwidth, latency;  // GB/s, GB/s, µs
   bool force = false, json = false;
 };
 
@@ -48,16 +48,7 @@ OptionTable scaling_options(ScalingArguments& arguments) {
                          "bandwidth of a host's links, instead of the measured one"),
          quantity_option("--latency", "5us", arguments.latency,
                          {{"us", 1}, {"ns", 1e-3}, {"ms", 1e3}, {"s", 1e6}}, {.lowest = 0, .highest = 1e6},
-                         "latency of a hop between hosts, instead of the measured one"),
-         number_option("--bucket-mb", "X", arguments.bucket_mb,
-                       {.lowest = 0, .highest = 1e6, .above_lowest = true},
-                       "largest bucket of gradients, in MiB")
-             .with_default("as in the runs")
-             .rare(),
-         choice_option("--reduce-dtype", arguments.reduce_dtype, {"same", "fp32", "fp16"},
-                       "type in which gradients are summed")
-             .with_default("as in the runs")
-             .rare()}},
+                         "latency of a hop between hosts, instead of the measured one")}},
        {"Output",
         {flag_option("--json", arguments.json, true, "print one JSON object instead of the tables")}}},
       {"plumbline scaling runs --links links.json --link 25Gbit/s # do they scale, and should they?",
@@ -66,7 +57,7 @@ OptionTable scaling_options(ScalingArguments& arguments) {
 }
 
 WhatIf what_if_of(const ScalingArguments& arguments) {
-  WhatIf what_if{.bucket_mb = arguments.bucket_mb, .reduce_dtype = arguments.reduce_dtype};
+  WhatIf what_if;
   if (arguments.bandwidth) what_if.between_bytes_per_second = *arguments.bandwidth * kGiga;
   if (arguments.latency) what_if.between_latency_seconds = *arguments.latency * 1e-6;
   return what_if;

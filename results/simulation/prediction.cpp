@@ -33,25 +33,19 @@ StepModel without_overlap(StepModel step) {
 }
 
 // The exchange of the runs that were measured on several devices, else as the run alone would have it.
-StepModel with_exchange(const ScalingBasis& basis, const WhatIf& what_if) {
-  const bool has_sums = std::ranges::any_of(basis.step.collectives, &StepCollective::sums_gradients);
-  if (has_sums && !what_if.changes_exchange()) return basis.step;
+StepModel with_exchange(const ScalingBasis& basis) {
+  if (std::ranges::any_of(basis.step.collectives, &StepCollective::sums_gradients)) return basis.step;
   const Json config = config_of(basis);
-  const double bucket_mb =
-      what_if.bucket_mb.value_or(value_or<double>(config, "bucket_mb", kDefaults.bucket_mb));
-  const std::string dtype = what_if.reduce_dtype.empty()
-                                ? value_or<std::string>(config, "reduce_dtype", "same")
-                                : what_if.reduce_dtype;
+  const double bucket_mb = value_or<double>(config, "bucket_mb", kDefaults.bucket_mb);
+  const std::string dtype = value_or<std::string>(config, "reduce_dtype", "same");
   BucketOptions buckets;
   buckets.bucket_bytes = static_cast<std::size_t>(std::llround(bucket_mb * (1 << 20)));
-  StepModel step = basis.step;
-  if (what_if.reduce_dtype == "same") step.sent_element_bytes = 0;
-  step = with_buckets(std::move(step), buckets, dtype == "fp16" ? 2 : dtype == "fp32" ? 4 : 0);
+  StepModel step = with_buckets(basis.step, buckets, dtype == "fp16" ? 2 : dtype == "fp32" ? 4 : 0);
   return config.contains("overlap") && config["overlap"] == false ? without_overlap(std::move(step)) : step;
 }
 
 Links with_changes(Links links, const WhatIf& what_if) {
-  if (!what_if.changes_links()) return links;
+  if (!what_if.any()) return links;
   const Layout all{std::max(2, static_cast<int>(links.hosts.size())), devices_per_host(links)};
   Link between = links.between_hosts.value_or(Link{});
   if (!links.between_hosts && missing_link(links, all).empty()) {
@@ -173,7 +167,7 @@ std::vector<Layout> cases_up_to(int to, int devices_per_host) {
 ScalingPrediction predict_scaling(const ScalingBasis& basis, const Links& links, const WhatIf& what_if,
                                   const std::vector<Layout>& cases) {
   ScalingPrediction result{
-      .step = with_exchange(basis, what_if), .what_if = what_if, .links = with_changes(links, what_if)};
+      .step = with_exchange(basis), .what_if = what_if, .links = with_changes(links, what_if)};
   const auto predict = [&](Layout layout, double jitter) {
     const StepModel& step = layout.devices() == 1 ? basis.step : result.step;  // alone, nothing is cast
     PredictedCase one = predict_case(basis, result.links, step, layout, jitter);

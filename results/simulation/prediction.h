@@ -62,21 +62,15 @@ std::optional<Links> probed_links(const std::vector<MeasuredCase>& measured);
 // `may_force`: there is an option --force.
 void check_hosts(const ScalingBasis& basis, const Links& links, const std::string& file, bool may_force);
 
-// Changes of the links or of the exchange; empty: as measured, as the run had it.
+// Other links between hosts; empty: as measured.
 struct WhatIf {
   std::optional<double> between_bytes_per_second, between_latency_seconds;
-  std::optional<double> bucket_mb;
-  std::string reduce_dtype;  // "same", "fp16", "fp32"
 
-  bool changes_links() const { return between_bytes_per_second || between_latency_seconds; }
-  bool changes_exchange() const { return bucket_mb || !reduce_dtype.empty(); }
-  bool any() const { return changes_links() || changes_exchange(); }
+  bool any() const { return between_bytes_per_second || between_latency_seconds; }
   static void fields(auto& self, auto&& each) {
     const Field null{.null_if_nothing = true};
     each("between_bytes_per_second", self.between_bytes_per_second, null);
     each("between_latency_seconds", self.between_latency_seconds, null);
-    each("bucket_mb", self.bucket_mb, null);
-    each("reduce_dtype", self.reduce_dtype, null);
   }
 };
 

@@ -39,15 +39,6 @@ std::string links_text(const Links& links) {
   return text;
 }
 
-// The links have its bandwidth and latency.
-std::string what_if_text(const WhatIf& what_if) {
-  std::string text;
-  if (what_if.changes_links()) append_part(text, "these links between hosts");
-  if (what_if.bucket_mb) append_part(text, fmt::format("buckets of {:.4g} MiB", *what_if.bucket_mb));
-  if (!what_if.reduce_dtype.empty()) append_part(text, "gradients sent as " + what_if.reduce_dtype);
-  return text;
-}
-
 TextRow case_row(const PredictedCase& one) {
   return {one.layout.name() + (one.beyond_links ? " *" : ""),
           std::to_string(one.layout.devices()),
@@ -174,8 +165,7 @@ std::string prediction_text(const JudgedScaling& scaling) {
                                     printable(basis.run)),
                         "  ", "");
   text += hanging_lines(links_text(prediction.links), "  ", "");
-  if (prediction.what_if.any())
-    text += hanging_lines("what if: " + what_if_text(prediction.what_if), "  ", "");
+  if (prediction.what_if.any()) text += "what if: these links between hosts\n";
   text += "\n" + cases_table(prediction.cases);
   if (const PredictedCase* shown = shown_case(prediction.cases)) text += buckets_table(*shown);
   return text + verdicts_text(scaling);

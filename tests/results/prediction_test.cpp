@@ -42,9 +42,7 @@ class PredictionTest : public testing::Test {
     return basis_.measured.back();
   }
 
-  ScalingPrediction predict(const WhatIf& what_if = {}) const {
-    return predict_scaling(basis_, slow_links(), what_if, cases_up_to(4, 1));
-  }
+  ScalingPrediction predict() const { return predict_scaling(basis_, slow_links(), {}, cases_up_to(4, 1)); }
   Note only_verdict() const {
     const std::vector<Note> all = judge_scaling(basis_, slow_links(), {}, {}, 4).verdicts;
     EXPECT_EQ(all.size(), 1U);
@@ -84,7 +82,6 @@ TEST_F(PredictionTest, TheExchangeIsThatOfTheMeasuredRuns) {
   const StepModel step = predict().step;
   for (const StepCollective& one : step.collectives) EXPECT_EQ(one.after, 4U);  // behind backward
   EXPECT_EQ(step.sent_element_bytes, 2);
-  EXPECT_EQ(predict({.reduce_dtype = "same"}).step.collectives.back().bytes, 2 << 20);
 }
 
 TEST_F(PredictionTest, StepsThatGetShorterAreFlagged) {
