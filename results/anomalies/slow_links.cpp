@@ -65,31 +65,21 @@ std::vector<SlowLink> find_slow(std::size_t places, std::span<const MeasuredPair
 }
 
 std::string slow_text(const SlowLink& slow, std::span<const std::string> names) {
-  const std::string who =
-      slow.other ? fmt::format("the link {} - {} is slow: it", names[slow.place], names[*slow.other])
-                 : fmt::format("{} is slow: its best link", names[slow.place]);
+  const std::string who = slow.other ? fmt::format("the link {} - {}", names[slow.place], names[*slow.other])
+                                     : fmt::format("host {}", names[slow.place]);
   if (slow.what == SlowLink::What::bandwidth)
-    return fmt::format("{} reaches {:.3g} GB/s, others {:.3g} GB/s", who, slow.value / kGiga,
-                       slow.usual / kGiga);
-  return fmt::format("{} takes {:.3g} us for a small message, others {:.3g} us", who,
+    return fmt::format("{} reaches {} where others reach {}", who, bits_text(slow.value),
+                       bits_text(slow.usual));
+  return fmt::format("{} takes {:.3g} us for a small message where others take {:.3g} us", who,
                      slow.value * kMicrosecondsInSecond, slow.usual * kMicrosecondsInSecond);
 }
 
 std::string slow_warning(std::span<const SlowLink> slow, std::span<const std::string> names) {
   constexpr std::size_t kMostNamed = 3;
+  if (slow.empty()) return "";
   std::string text;
-  for (const SlowLink& one : slow.first(std::min(slow.size(), kMostNamed))) {
-    const std::string who = one.other ? fmt::format("the link {} - {}", names[one.place], names[*one.other])
-                                      : fmt::format("host {}", names[one.place]);
-    append_part(text,
-                one.what == SlowLink::What::bandwidth
-                    ? fmt::format("{} reaches {} where others reach {}", who, bits_text(one.value),
-                                  bits_text(one.usual))
-                    : fmt::format("{} takes {:.0f} us for a small message where others take {:.0f} us", who,
-                                  one.value * kMicrosecondsInSecond, one.usual * kMicrosecondsInSecond),
-                "; ");
-  }
-  if (text.empty()) return "";
+  for (const SlowLink& one : slow.first(std::min(slow.size(), kMostNamed)))
+    append_part(text, slow_text(one, names), "; ");
   if (slow.size() > kMostNamed) text += fmt::format("; and {} more", slow.size() - kMostNamed);
   return text + ": every step waits for it; check its cable, port and network card, or leave the host out";
 }

@@ -48,7 +48,7 @@ std::vector<SlowLink> find_slow(std::size_t places, std::span<const MeasuredPair
 // The same of the pairs of `links`; places are its hosts.
 std::vector<SlowLink> find_slow(const Links& links, const SlowLimits& limits = {});
 
-// "node3 is slow: its best link reaches 0.012 GB/s, the others' 0.117 GB/s".
+// "host n3 reaches 96 Mbit/s where others reach 940 Mbit/s".
 std::string slow_text(const SlowLink& slow, std::span<const std::string> names);
 
 // For a run, one sentence: "host n3 reaches 96 Mbit/s where others reach 940 Mbit/s, and every step waits for

@@ -33,7 +33,7 @@ TEST(SlowLinks, ASlowHostIsNamedOnceAndNotItsLinks) {
       EXPECT_FALSE(found[0].other);
     }
   EXPECT_EQ(slow_text(find_slow(4, with_slow_place(4, 2))[0], kNames),
-            "node3 is slow: its best link reaches 0.012 GB/s, others 0.117 GB/s");
+            "host node3 reaches 96 Mbit/s where others reach 936 Mbit/s");
 }
 
 TEST(SlowLinks, ASlowLinkBetweenGoodHostsIsNamedWithBothEnds) {
@@ -43,7 +43,7 @@ TEST(SlowLinks, ASlowLinkBetweenGoodHostsIsNamedWithBothEnds) {
   const std::vector<SlowLink> found = find_slow(4, pairs);
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(slow_text(found[0], kNames),
-            "the link node2 - node4 is slow: it reaches 0.04 GB/s, others 0.117 GB/s");
+            "the link node2 - node4 reaches 320 Mbit/s where others reach 936 Mbit/s");
 }
 
 TEST(SlowLinks, ALateHostIsFoundByItsLatency) {
@@ -54,7 +54,7 @@ TEST(SlowLinks, ALateHostIsFoundByItsLatency) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].what, SlowLink::What::latency);
   EXPECT_EQ(slow_text(found[0], kNames),
-            "node4 is slow: its best link takes 500 us for a small message, others 50 us");
+            "host node4 takes 500 us for a small message where others take 50 us");
 }
 
 TEST(SlowLinks, SmallDifferencesAreNone) {
