@@ -33,26 +33,24 @@ struct ProfiledInstruction {
   double flops_per_second = 0, bytes_per_second = 0;  // achieved; of the bytes that can't be avoided
   std::string bound_by = "-";                         // "compute", "bandwidth", "latency", "-"
   std::string engine;                                 // of a convolution or product; empty: not named
-  // A report leaves out what follows.
-  bool in_report = false;
-  double min_seconds = 0, max_seconds = 0;  // over all iterations
-  double share = 0;                         // of the time of all that compute; 0 on other lanes
-  double roofline_share = 0;                // roofline_seconds / seconds: 1 can't be beaten
+  double min_seconds = 0, max_seconds = 0;            // over all iterations
+  double share = 0;                                   // of the time of all that compute; 0 on other lanes
+  double roofline_share = 0;                          // roofline_seconds / seconds: 1 can't be beaten
   std::size_t workspace_bytes = 0;
   std::optional<double> tuned_seconds;  // alone, when it was tuned
   double lost_seconds() const { return seconds - roofline_seconds; }
   static void fields(auto& self, auto&& each) {
-    const Field further{.written = !self.in_report};
+    const Field further{.written = true};  // files of earlier versions lack it
     each("name", self.name), each("kind", self.kind), each("phase", self.phase), each("lane", self.lane);
     each("seconds", self.seconds, Field{.finite = true});
     each("roofline_seconds", self.roofline_seconds, Field{.finite = true});
     each("flops_per_second", self.flops_per_second), each("bytes_per_second", self.bytes_per_second);
     each("bound_by", self.bound_by);
-    each("engine", self.engine, Field{.written = !self.in_report || !self.engine.empty()});
+    each("engine", self.engine, further);
     each("min_seconds", self.min_seconds, further), each("max_seconds", self.max_seconds, further);
     each("share", self.share, further), each("roofline_share", self.roofline_share, further);
     each("workspace_bytes", self.workspace_bytes, further);
-    each("tuned_seconds", self.tuned_seconds, Field{.written = !self.in_report, .null_if_nothing = true});
+    each("tuned_seconds", self.tuned_seconds, Field{.written = true, .null_if_nothing = true});
   }
 };
 

@@ -1,9 +1,10 @@
-// Throughput per device: own results on one device, and the smallest case of each published line.
+// Throughput per device: own results on one device, and the smallest case of each published line of such a device.
 
 function barsFigure(data) {
   const own = data.curves.filter(({points}) => points[0].devices === 1);
   if (!own.length) return null;
-  const rows = [...own, ...data.published].map((curve, i) => {
+  const published = data.published.filter(({differences}) => !/(^|, )device /.test(differences));
+  const rows = [...own, ...published].map((curve, i) => {
     const [{median, devices, source}] = curve.points;
     return {
       label: devices === 1 ? curve.label : `${curve.label}, on ${plural(devices, 'device')}`,

@@ -15,8 +15,7 @@
 namespace plumb {
 namespace {
 
-// The steps of all runs take less than 1 MB of a page.
-constexpr std::size_t kMostSteps = 40'000, kMostStepsPerRun = 3000;
+constexpr std::size_t kMostSteps = 1000;   // per run, after the warm-up: they take 12 KB of a page
 constexpr std::size_t kMostPublished = 3;  // per curve
 
 Json read_json(const fs::path& path) {
@@ -83,13 +82,11 @@ void add_flags(const Sample& sample, const std::string& subject, const ReportPoi
 
 // Nine decimals are enough to see, and shorter in a page.
 void add_steps(ReportData& data) {
-  const std::size_t most =
-      std::clamp<std::size_t>(kMostSteps / std::max<std::size_t>(1, data.runs.size()), 100, kMostStepsPerRun);
   for (ReportRun& run : data.runs) {
     if (!run.record) continue;
     run.step_seconds = run.record->step_seconds;
-    const std::size_t kept = static_cast<std::size_t>(run.record->warmup) + most;
-    if (run.step_seconds.size() > kept) run.step_seconds.resize(kept);
+    const std::size_t kept = static_cast<std::size_t>(run.record->warmup) + kMostSteps;
+    run.step_seconds.resize(std::min(run.step_seconds.size(), kept));
     for (double& seconds : run.step_seconds) seconds = std::round(seconds * 1e9) / 1e9;
   }
 }

@@ -76,13 +76,10 @@ const spreadText = ({min, max, p1, p99, firsts}) =>
                      `${seconds(min)} to ${seconds(max)} in all`) +
     (firsts ? `, of the first ${count(firsts)} iterations after the warm-up` : '');
 
-// Host to its ranks, hosts in the order of their first ranks; one of no name where hosts aren't known.
-function ranksByNode(ranks, all) {
+// Host to its ranks, hosts in the order of their first ranks.
+function ranksByNode(ranks) {
   const nodes = new Map();
-  for (let rank = 0; rank < all; ++rank) {
-    const host = ranks?.[rank].host ?? '';
-    nodes.set(host, [...(nodes.get(host) ?? []), rank]);
-  }
+  ranks.forEach(({host}, rank) => nodes.set(host, [...(nodes.get(host) ?? []), rank]));
   return nodes;
 }
 
@@ -99,41 +96,31 @@ function gpuColumns(gpus) {
 }
 
 function ranksFigure(run) {
-  const {rank_window_seconds: windows = [], ranks: all, gpus} = run.record ?? {};
-  if (windows.length < 2) return null;
-  const ranks = all?.length === windows.length ? all : null;
-  const waits = ranks?.map((rank) => rank.exposed_communication_seconds);
-  const shown = waits ?? windows;
-  const {factor, unit, times} = timeUnit(shown);
-  const nodes = ranksByNode(ranks, windows.length);
+  const {rank_window_seconds: windows = [], ranks = [], gpus} = run.record ?? {};
+  if (ranks.length < 2 || ranks.length !== windows.length) return null;
+  const waits = ranks.map((rank) => rank.exposed_communication_seconds);
+  const {factor, unit, times} = timeUnit(waits);
+  const nodes = ranksByNode(ranks);
   const order = [...nodes.values()].flat();
   const place = [...nodes.values()].flatMap((members, node) => members.map(() => node));
-  const title = waits ? `${unit} waited per step` : `${unit} for the window`;
-  byId('ranks-note').textContent =
-      (waits ?
-           'Per step of the window: how long each rank waited in collectives. The one that the others wait for waits least.' :
-           'How long the window took on each rank; this run didn\'t keep how long ranks waited for each other.') +
-      (nodes.size > 1 ? ` Grouped by node, ${plural(nodes.size, 'node')}.` :
-           ranks?.[0].host ? ` All on ${ranks[0].host}.` :
-                             '');
+  const title = `${unit} waited per step`;
   const perStep = {...times, unit: `${unit} per step`};
   const columns = [
-    {name: 'Rank', text: count, value: (i) => i}, ranks && {name: 'Node', short: true, value: (i) => ranks[i].host},
+    {name: 'Rank', text: count, value: (i) => i}, {name: 'Node', short: true, value: (i) => ranks[i].host},
     {name: 'Window', unit: 's', text: (value) => plain(value, 5), value: (i) => windows[i]},
-    ranks?.every((rank) => isNumber(rank.compute_seconds)) &&
+    ranks.every((rank) => isNumber(rank.compute_seconds)) &&
         {name: 'Computed', ...perStep, value: (i) => ranks[i].compute_seconds},
-    waits && {name: 'Waited in collectives', ...perStep, value: (i) => waits[i]}, ...gpuColumns(gpus)
+    {name: 'Waited in collectives', ...perStep, value: (i) => waits[i]}, ...gpuColumns(gpus)
   ];
   return {
-    label: `Bars of ${plural(windows.length, 'rank')}: ${
-        waits ? 'how long each waited in collectives per step' : 'how long each took for the window'}.`,
+    label: `Bars of ${plural(ranks.length, 'rank')}: how long each waited in collectives per step.`,
     table: tableOf(`Ranks of ${run.label}`, order, columns.filter(Boolean)),
     config: chartConfig(
         'bar', {
           labels: order.map((i, at) => (nodes.size > 1 && place[at] !== place[at - 1] ? [`${i}`, ranks[i].host] : `${i}`)),
           datasets: [{
             label: title,
-            data: order.map((i) => factor * shown[i]),
+            data: order.map((i) => factor * waits[i]),
             backgroundColor: place.map((node) => seriesColor(1 + 4 * (node % 2))),
             maxBarThickness: 34
           }]
@@ -143,9 +130,7 @@ function ranksFigure(run) {
           y: axis(title, {beginAtZero: true})
         },
         {
-          title: ([item]) => ['rank ' + order[item.dataIndex], ranks?.[order[item.dataIndex]].host]
-                                 .filter(Boolean)
-                                 .join(' on '),
+          title: ([{dataIndex}]) => `rank ${order[dataIndex]} on ${ranks[order[dataIndex]].host}`,
           label: ({raw}) => `${plain(raw)} ${unit}`
         }),
   };
