@@ -213,9 +213,6 @@ const std::vector<Conflict> kConflicts = {
     {"FolderOfADialectAfterTheFirst",
      kDialect + "--log-dir half --output new",
      {"--log-dir half: cannot create half/pytorch/1n1g: Not a directory"}},
-    {"CaseFileOfADialectAfterTheFirst",
-     kDialect + "--log-dir cases --output new",
-     {"--log-dir cases: cases/pytorch/1n1g/.plumbline-case is not a regular file"}},
 };
 
 class ConflictingOutputs : public testing::TestWithParam<Conflict> {};
@@ -229,7 +226,6 @@ TEST_P(ConflictingOutputs, AreRefusedAtOnceAndLeaveNothing) {
              "{\"model\":\"resnet50\",\"batch_per_device\":2,\"precision\":\"fp32\",\"image_size\":32}\n");
   fs::create_directory(place.file("half"));
   write_text(place.file("half/pytorch"), "");
-  fs::create_directories(place.file("cases/pytorch/1n1g/.plumbline-case"));
   const std::vector<std::string> before = place.contents();
   expect_one_sentence(place.run(place.resnet50(kRun + GetParam().arguments)), kCannotCreate,
                       GetParam().words);
