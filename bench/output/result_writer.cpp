@@ -60,8 +60,8 @@ void ResultWriter::discard() {
   out_folder_.remove_empty();
 }
 
-void ResultWriter::write_result(const RunRecord& record, OnDisk on_disk) const {
-  write_text(kResultFile, json_text(to_json(record)), on_disk);
+void ResultWriter::write_result(const RunRecord& record) const {
+  write_text(kResultFile, json_text(to_json(record)));
 }
 
 void ResultWriter::remove_result() const {
@@ -73,9 +73,9 @@ void ResultWriter::write_json(const std::string& file, const nlohmann::ordered_j
   write_text(file, json_text(json));
 }
 
-void ResultWriter::write_text(const std::string& file, const std::string& text, OnDisk on_disk) const {
+void ResultWriter::write_text(const std::string& file, const std::string& text) const {
   const std::string path = folder_ + "/" + file;
-  if (const std::string why = replace_file(path, text, on_disk); !why.empty())
+  if (const std::string why = replace_file(path, text); !why.empty())
     throw Error(ExitCode::io_error, "--output {}: cannot write {}: {}; free space or pass another --output",
                 out_.path, path, why);
 }

@@ -30,12 +30,11 @@ class ResultWriter {
   void discard();
 
   // Replaces result.json at once and whole. Throws Error(io_error).
-  void write_result(const RunRecord& record, OnDisk on_disk = OnDisk::now) const;
+  void write_result(const RunRecord& record) const;
   void remove_result() const;
   // Writes or replaces another file of the folder, likewise: "env.json", "program.json".
   void write_json(const std::string& file, const nlohmann::ordered_json& json) const;
-  void write_text(const std::string& file, const std::string& text,  // "tuning.csv"
-                  OnDisk on_disk = OnDisk::now) const;
+  void write_text(const std::string& file, const std::string& text) const;  // "tuning.csv"
 
  private:
   Output out_;

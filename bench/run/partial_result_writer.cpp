@@ -22,9 +22,7 @@ namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kShortestPeriod{2000}, kLongestPeriod{10'000};
 constexpr std::int64_t kMostReserved = 1 << 20;
-constexpr int kPeriodOverRenewal = 1000;
 constexpr std::chrono::seconds kPatienceForResult{2};
 
 // Returns the value of --iters, or 0 with --seconds, which leaves the number open.
@@ -142,38 +140,27 @@ std::int64_t PartialResultWriter::ended() const {
   return static_cast<std::int64_t>(step_seconds_.size());
 }
 
-void PartialResultWriter::write_partial_result(const std::string& failure, OnDisk on_disk) {
+void PartialResultWriter::write_partial_result(const std::string& failure) {
   const std::unique_lock lock = locked_within(kPatienceForResult, writing_);
-  if (!results_ || !lock || handed_over_ || (on_disk == OnDisk::later && is_over_)) return;
+  if (!results_ || !lock || handed_over_) return;
   RunRecord partial;
   {
     const std::lock_guard snapshot(mutex_);
     partial = record_;
   }
   mark_failed(failure, partial);
-  results_->write_result(partial, on_disk);
+  results_->write_result(partial);
 }
 
 void PartialResultWriter::watch() {
-  milliseconds period = kShortestPeriod;
-  for (auto next = steady_clock::now() + period; !stops_;) {
-    interruption_.wait(
-        std::max(milliseconds(0), std::chrono::ceil<milliseconds>(next - steady_clock::now())));
+  while (!stops_) {
+    interruption_.wait(std::chrono::hours(1));
     if (const int signal = interruption_.signal_unseen(); signal != 0) end_by_signal(signal);
     if (const int signal = interruption_.signal(); signal != 0 && !is_over_) {
       // The computing thread will look at it, unless it is stuck.
       before_exit(Interrupted(signal, ended(), asked_iterations_).what(), exit_code_of(signal));
       job_.announce_end(exit_code_of(signal));
     }
-    if (stops_ || steady_clock::now() < next) continue;
-    const auto start = steady_clock::now();
-    unless_it_fails([&] {
-      write_partial_result(fmt::format("{} before it ended, at iteration {}", kInterrupted, ended()),
-                           OnDisk::later);
-    });
-    const auto took = std::chrono::ceil<milliseconds>(kPeriodOverRenewal * (steady_clock::now() - start));
-    period = std::clamp(took, kShortestPeriod, kLongestPeriod);
-    next = steady_clock::now() + period;
   }
 }
 
@@ -233,7 +220,7 @@ void PartialResultWriter::leave_words(const std::string& failure, int exit_code)
 
 void PartialResultWriter::before_exit(const std::string& failure, int exit_code) noexcept {
   if (is_over_.exchange(true)) return;  // nothing may write over the reason
-  unless_it_fails([&] { write_partial_result(failure, OnDisk::now); });
+  unless_it_fails([&] { write_partial_result(failure); });
   unless_it_fails([&] { leave_words(failure, exit_code); });
 }
 

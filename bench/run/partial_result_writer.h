@@ -1,5 +1,5 @@
 // Keeps what was measured, and where each rank was, of a run whose end its computing thread can't see to: a
-// kill, a signal, a shut connection, a rank that is stuck.
+// signal, a shut connection, a rank that is stuck.
 #pragma once
 
 #include <atomic>
@@ -18,9 +18,7 @@
 
 namespace plumb {
 
-// A thread of its own renews rank 0's result.json every two seconds or, if that takes long, more rarely,
-// marked as failed, and ends every rank's process by a signal that comes while the run doesn't look at
-// signals.
+// A thread of its own ends every rank's process by a signal that comes while the run doesn't look at signals.
 class PartialResultWriter {
  public:
   // On every rank, by the thread that computes, after open_outputs(). All must outlive it. `watchdog` may be
@@ -31,7 +29,7 @@ class PartialResultWriter {
   PartialResultWriter(const PartialResultWriter&) = delete;
   PartialResultWriter& operator=(const PartialResultWriter&) = delete;
 
-  // What renewals say from now on.
+  // What a partial result says from now on.
   void update(const RunRecord& record);
   // An iteration has ended.
   void note(double step_seconds, double loss);
@@ -49,8 +47,7 @@ class PartialResultWriter {
  private:
   void watch();
   void end_by_signal(int signal);
-  // A renewal goes to the disk later, the last one at once.
-  void write_partial_result(const std::string& failure, OnDisk on_disk);
+  void write_partial_result(const std::string& failure);
   void mark_failed(const std::string& failure, RunRecord& record) const;
   // Writes this rank's rank_<N>.json, the first time only: into the run's folder, or where this host has none
   // into a temporary folder, which a line on stderr names.
