@@ -11,8 +11,7 @@
 namespace plumb {
 namespace {
 
-constexpr double kMiB = 1024.0 * 1024;
-constexpr std::size_t kNameColumns = 37, kEngineColumns = 31;
+constexpr std::size_t kNameColumns = 37;
 
 std::string totals_text(const RunProfile& profile) {
   std::string text = fmt::format("profile of {} iterations, {}, {}\n", profile.iterations, profile.precision,
@@ -92,25 +91,6 @@ std::vector<ProfiledInstruction> by_loss(const RunProfile& profile) {
   return instructions;
 }
 
-// Which engine runs each of the instructions shown, and what it took alone when it was tuned. Empty where the
-// device has no engines to choose from.
-std::string engines_text(std::span<const ProfiledInstruction> instructions) {
-  std::string rows;
-  for (const ProfiledInstruction& instruction : instructions) {
-    if (instruction.engine.empty()) continue;
-    rows += fmt::format(
-        "  {:<37}{:>9.3f}{:>9}{:>10.1f}  {}\n", shortened(instruction.name, kNameColumns),
-        instruction.seconds * kMilliseconds,
-        instruction.tuned_seconds ? fmt::format("{:.3f}", *instruction.tuned_seconds * kMilliseconds) : "",
-        static_cast<double>(instruction.workspace_bytes) / kMiB,
-        shortened(instruction.engine, kEngineColumns));
-  }
-  if (rows.empty()) return "";
-  return fmt::format("\n{:<39}{:>9}{:>9}{:>10}  {}\n", "engines of these ops", "ms", "alone ms", "work MiB",
-                     "engine") +
-         rows;
-}
-
 std::string ops_text(const RunProfile& profile, std::size_t shown) {
   const std::vector<ProfiledInstruction> instructions = by_loss(profile);
   const std::size_t rows = std::min(shown, instructions.size());
@@ -121,24 +101,6 @@ std::string ops_text(const RunProfile& profile, std::size_t shown) {
     text += instruction_row(shortened(instruction.name, kNameColumns), instruction, instruction.bound_by);
   const std::span<const ProfiledInstruction> rest = std::span(instructions).subspan(rows);
   if (!rest.empty()) text += instruction_row(fmt::format("{} others", rest.size()), sum_of(rest), "");
-  return text + engines_text(std::span(instructions).first(rows));
-}
-
-// Other lanes run beside the compute lane; the run's own figures show the time that they cost.
-std::string other_lanes_text(const RunProfile& profile) {
-  std::string text;
-  for (const Lane lane : {Lane::input, Lane::communication}) {
-    double seconds = 0;
-    std::size_t count = 0;
-    for (const ProfiledInstruction& instruction : profile.instructions) {
-      if (instruction.lane != name_of(lane)) continue;
-      seconds += instruction.seconds;
-      ++count;
-    }
-    if (count > 0)
-      text += fmt::format("\n{} lane, at the same time: {}, {:.3f} ms\n", name_of(lane), counted(count, "op"),
-                          seconds * kMilliseconds);
-  }
   return text;
 }
 
@@ -202,8 +164,7 @@ Json complete_event(int thread, const std::string& name, double begin, double en
 
 std::string profile_text(const RunProfile& profile, std::size_t shown) {
   return totals_text(profile) + groups_text("phase", profile.phases, profile.busy_seconds) +
-         groups_text("kind of op", profile.kinds, profile.busy_seconds) + ops_text(profile, shown) +
-         other_lanes_text(profile);
+         groups_text("kind of op", profile.kinds, profile.busy_seconds) + ops_text(profile, shown);
 }
 
 Json profile_json(const RunProfile& profile) {

@@ -142,18 +142,10 @@ std::string checks_text(const RunRecord& record) {
   return text;
 }
 
-// "65536, 32768 from iteration 1, 16384 from iteration 2; 2 iterations skipped".
+// "65536 at first, 16384 at last; 2 iterations skipped".
 std::string loss_scale_text(const RunRecord& record) {
-  constexpr std::size_t kMostShown = 4;
-  std::vector<std::string> changes;
-  for (std::size_t i = 0; i < record.loss_scale.size(); ++i)
-    if (i > 0 && record.loss_scale[i] != record.loss_scale[i - 1])
-      changes.push_back(fmt::format("{} from iteration {}", record.loss_scale[i], i));
-  std::string text = fmt::format("{}", record.loss_scale.front());
-  const std::size_t left_out = changes.size() > kMostShown ? changes.size() - kMostShown : 0;
-  if (left_out > 0) text += fmt::format(", {} changes", left_out);
-  for (std::size_t i = left_out; i < changes.size(); ++i) text += ", " + changes[i];
-  return fmt::format("{}; {} skipped", text, counted(record.skipped_iterations, "iteration"));
+  return fmt::format("{} at first, {} at last; {} skipped", record.loss_scale.front(),
+                     record.loss_scale.back(), counted(record.skipped_iterations, "iteration"));
 }
 
 // What Plumbline itself reached on such a device.
