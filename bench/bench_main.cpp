@@ -1,6 +1,5 @@
 #include "bench/bench_main.h"
 
-#include "base/console/messages.h"
 #include "base/console/print.h"
 #include "base/options/completions.h"
 #include "base/process/this_process.h"
@@ -31,9 +30,6 @@ int run_bench(const std::string& program, int argc, char** argv, std::span<const
     const BenchOptions options = parse_options(argc, argv, program, catalogue);
     if (const auto answer = answer_without_running(program, options)) {
       if (launched_as().rank != 0) return;
-      if (const std::string note = target_note(options.target); !note.empty())
-        Messages(stderr, terminal_of(stderr), options.quiet ? Loudness::quiet : Loudness::usual)
-            .say(program + ": " + note);
       print_text(*answer);
       return;
     }

@@ -12,11 +12,8 @@
 #include <cstdlib>
 #include <fstream>
 #include <limits>
-#include <set>
 #include <string_view>
 #include <utility>
-
-#include "base/text.h"
 
 namespace plumb {
 namespace {
@@ -69,24 +66,6 @@ int slurm_tasks_without_launcher(const Environment& environment) {
   if (has_launcher(environment) || !environment("SLURM_JOB_ID") || slurm_step_size(environment)) return 0;
   const std::int64_t tasks = number(environment, "SLURM_NTASKS").value_or(0);
   return tasks > 1 ? static_cast<int>(std::min<std::int64_t>(tasks, std::numeric_limits<int>::max())) : 0;
-}
-
-std::size_t hosts_given_to_mpirun(std::span<const std::string> command) {
-  constexpr std::array options{"-H", "-host", "--host", "-hosts"};
-  if (command.empty() || !std::ranges::count(kLaunchers, command[0].substr(command[0].rfind('/') + 1)))
-    return 0;
-  std::set<std::string> hosts;
-  for (std::size_t i = 1; i + 1 < command.size(); ++i)
-    if (std::ranges::count(options, command[i]))
-      for (const std::string& host : split(command[i + 1], ',')) hosts.insert(host.substr(0, host.find(':')));
-  return hosts.size();
-}
-
-std::vector<std::string> parents_command_line() {
-  std::ifstream file("/proc/" + std::to_string(::getppid()) + "/cmdline");
-  std::vector<std::string> words;
-  for (std::string word; std::getline(file, word, '\0');) words.push_back(word);
-  return words;
 }
 
 std::optional<pid_t> parent_launcher() {

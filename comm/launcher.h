@@ -5,11 +5,9 @@
 #include <sys/types.h>
 
 #include <chrono>
-#include <cstddef>
 #include <cstdlib>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -35,13 +33,6 @@ bool has_launcher(const Environment& environment = ::getenv);
 // Tasks of the Slurm job in which this process was started without a launcher, as a batch script or an
 // interactive shell does that forgets srun or mpirun; 0 where there is a launcher, no job, or one task.
 int slurm_tasks_without_launcher(const Environment& environment = ::getenv);
-
-// How many hosts -H or --host names in this command line of Open MPI's or MPICH's mpirun, the launcher's name
-// first; 0 if it isn't one. A host that is named twice counts once.
-std::size_t hosts_given_to_mpirun(std::span<const std::string> command);
-
-// The command line of the process that started this one; empty where it can't be read.
-std::vector<std::string> parents_command_line();
 
 // This process's parent, if that is Open MPI's or MPICH's mpirun or a daemon of it that serves this job
 // alone.

@@ -119,9 +119,6 @@ std::vector<std::string> target_names();  // of targets()
 // --target: one of these, or the first words of several.
 OptionSpec target_option(std::string& target, const std::string& help);
 
-// A sentence that names the target used, if `target` is only the first words of several names; else empty.
-std::string target_note(const std::string& target);
-
 // Defaults of the program's first model, before a command line is read.
 BenchOptions default_options(std::string_view program, std::span<const Model> catalogue = model_catalogue());
 

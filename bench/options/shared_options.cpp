@@ -1,7 +1,6 @@
 // Options that the bench programs share.
 #include "base/error.h"
 #include "base/ranges.h"
-#include "base/text.h"
 #include "bench/options/options.h"
 #include "comm/communicator.h"
 
@@ -29,15 +28,6 @@ OptionSpec target_option(std::string& target, const std::string& help) {
     target = text;
   };
   return spec;
-}
-
-std::string target_note(const std::string& target) {
-  const std::optional<DeviceLimits> used = find_target(target);
-  if (!used || used->name == target) return "";
-  std::string matches;
-  for (const std::string& name : target_names())
-    if (name.starts_with(target + "-")) append_part(matches, name);
-  return fmt::format("--target {}: matches {}; using {}", target, matches, used->name);
 }
 
 OptionGroup watchdog_options(WatchOptions& watch) {

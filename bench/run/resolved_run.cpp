@@ -17,15 +17,6 @@ int most_workers(const BenchOptions& options, int cpus_of_rank) {
   return std::max(1, cpus_of_rank - (options.device == DeviceChoice::cuda ? 1 : options.threads));
 }
 
-// "no GPU answers (…)" of "--device cuda: no GPU answers (…); install …": with --device auto the remedy is
-// not needed.
-std::string reason_of(const std::string& sentence) {
-  const std::size_t colon = sentence.starts_with("--device ") ? sentence.find(": ") : std::string::npos;
-  const std::size_t begin = colon == std::string::npos ? 0 : colon + 2;
-  const std::size_t end = sentence.find("); ", begin);
-  return sentence.substr(begin, end == std::string::npos ? end : end + 1 - begin);
-}
-
 // --nodes and --devices-per-node, from the job where they aren't given. Throws Error(usage) if they make
 // another number of devices than there are ranks.
 void fill_in_layout(const Job& job, BenchOptions& options) {
@@ -87,7 +78,7 @@ ResolvedRun::ResolvedRun(const Job& its_job, const BenchOptions& asked) : job(it
                           .local_rank = job.local_rank(),
                           .deterministic = asked.deterministic},
                          &why_not_cuda);
-    why_no_gpu = reason_of(why_not_cuda);
+    why_no_gpu = why_not_cuda;
     options = resolve(asked, device->limits(), job.size());
     options.threads = threads;
     fill_in_layout(job, options);

@@ -90,21 +90,13 @@ struct WatchedJob {
   std::optional<Job> job;
 };
 
-// Warns of a Slurm job of several tasks in which this process runs alone, started without srun or mpirun, and
-// of an mpirun that was given more hosts than ranks.
-void warn_of_idle_places(const Warn& warn) {
+// Warns of a Slurm job of several tasks in which this process runs alone, started without srun or mpirun.
+void warn_of_idle_tasks(const Warn& warn) {
   if (const int tasks = slurm_tasks_without_launcher(); tasks > 0)
     warn(
         fmt::format("this Slurm job has {} tasks, but this process runs as a single rank; start it with srun "
                     "or mpirun to use them all",
                     tasks));
-  const auto [rank, ranks] = launched_as();
-  const std::size_t hosts = hosts_given_to_mpirun(parents_command_line());
-  if (rank == 0 && hosts > static_cast<std::size_t>(ranks))
-    warn(
-        fmt::format("mpirun was given {} hosts but starts {}, so hosts without a rank stay idle; pass -np {} "
-                    "or more to use them all",
-                    hosts, counted(ranks, "rank"), hosts));
 }
 
 }  // namespace
@@ -146,8 +138,7 @@ void run_job(const std::string& program, const JobOptions& options, int* argc, c
   const Warn warn = [quiet = options.quiet](const std::string& sentence) {
     Messages(stderr, terminal_of(stderr), quiet ? Loudness::quiet : Loudness::usual).warn(sentence);
   };
-  warn_of_idle_places(warn);
-  require_open_files();
+  warn_of_idle_tasks(warn);
   require_address_space();
   const auto messages_are_late = [&] {
     warn(late_messages_text(addresses_of_this_host(), kPatienceForFirstMessages));

@@ -80,7 +80,7 @@ std::string begin_text(const ResolvedRun& step, const RunRecord& record) {
                                  options.verbose ? name : shortened(name, kNameColumns),
                                  counted(step.job.size(), "rank"), record.batch_per_device);
   if (!step.why_no_gpu.empty())
-    text += options.verbose ? fmt::format(" (--device auto: {})", step.why_no_gpu) : " (no usable GPU)";
+    text += options.verbose ? fmt::format(" (no usable GPU: {})", step.why_no_gpu) : " (no usable GPU)";
   if (!options.verbose) return text;
   if (options.image_size != options.model->image_size) text += fmt::format(", {} px", options.image_size);
   const std::string head = head_options(record.config);

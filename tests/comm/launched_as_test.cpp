@@ -86,27 +86,5 @@ TEST(LaunchedAs, ALauncherInsideSlurmLeavesNoTaskIdle) {
   EXPECT_EQ(idle_tasks({{"SLURM_JOB_ID", "17"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_ID", "0"}}), 0);
 }
 
-std::size_t hosts_of(const std::vector<std::string>& command) {
-  return hosts_given_to_mpirun(command);
-}
-
-TEST(HostsGivenToMpirun, AreCountedOnceEach) {
-  EXPECT_EQ(hosts_of({"mpirun", "-np", "1", "-H", "n1,n2", "./bench_resnet50"}), 2u);
-  EXPECT_EQ(hosts_of({"/usr/bin/mpirun", "--host", "n1:4,n2:4,n1", "./bench_resnet50"}), 2u);
-  EXPECT_EQ(hosts_of({"mpiexec.hydra", "-hosts", "n1,n2,n3", "./bench_resnet50"}), 3u);
-  EXPECT_EQ(hosts_of({"mpirun", "-H", "n1", "./a", ":", "-H", "n2", "./a"}), 2u);
-}
-
-TEST(HostsGivenToMpirun, AreNoneWithoutTheOptionOrTheLauncher) {
-  EXPECT_EQ(hosts_of({"mpirun", "-np", "1", "./bench_resnet50"}), 0u);
-  EXPECT_EQ(hosts_of({"mpirun", "-H"}), 0u);
-  EXPECT_EQ(hosts_of({"ssh", "-H", "n1,n2"}), 0u);
-  EXPECT_EQ(hosts_of({}), 0u);
-}
-
-TEST(ParentsCommandLine, IsThatOfTheProcessThatStartedThisOne) {
-  EXPECT_FALSE(parents_command_line().empty());
-}
-
 }  // namespace
 }  // namespace plumb
