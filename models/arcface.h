@@ -61,7 +61,8 @@ inline ValueId add_embedding(ModelBuilder& net, const std::string& dense, const 
 }
 
 // The Graph is named after its backbone; its last parameter is "head.weight". Image sizes are multiples of
-// 16; published results use 112. Throws Error(usage).
+// 16; published results use 112. Throws Error(usage) for an embedding that is not a multiple of 8, or fewer
+// classes than ranks that share them.
 Graph make_arcface(const ModelOptions& options);
 
 }  // namespace plumb

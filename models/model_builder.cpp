@@ -3,8 +3,6 @@
 #include <cmath>
 #include <utility>
 
-#include "base/error.h"
-
 namespace plumb {
 namespace {
 
@@ -24,13 +22,6 @@ std::int64_t elements_per_image(const Shape& shape) {
 }
 
 }  // namespace
-
-void require_between(std::int64_t value, std::int64_t least, std::int64_t most, const std::string& what,
-                     const std::string& option) {
-  if (value >= least && value <= most) return;
-  throw Error(ExitCode::usage, "{} {} is out of range: give {} from {} to {}", what, value, option, least,
-              most);
-}
 
 Initializer he_fan_out(std::int64_t outputs, std::int64_t window) {
   return {Initializer::Kind::normal,

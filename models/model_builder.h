@@ -15,10 +15,6 @@ namespace plumb {
 inline constexpr std::int64_t kMaxBatch = std::int64_t{1} << 24;
 inline constexpr std::int64_t kMaxRanks = std::int64_t{1} << 18;
 
-// Throws Error(usage): "<what> <value> is out of range: give <option> from <least> to <most>".
-void require_between(std::int64_t value, std::int64_t least, std::int64_t most, const std::string& what,
-                     const std::string& option);
-
 // Which parameters weight decay applies to. all: each tensor. no_bn: all but those with "bn" or "batchnorm"
 // in their name (NVIDIA DeepLearningExamples, PyTorch: norms of the shortcuts are called downsample.1 and do
 // decay). weights_only: weights of convolutions and dense layers, and class centers.

@@ -1,15 +1,12 @@
 #include "models/resnet50.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <string>
 
-#include "base/error.h"
-
 namespace plumb {
 namespace {
-
-constexpr std::int64_t kMinImageSize = 32, kMaxImageSize = 8192;
-constexpr std::int64_t kMaxClasses = std::int64_t{1} << 24;
 
 constexpr Activation kRelu = Activation::relu;
 
@@ -43,14 +40,6 @@ DenseInitializers torch_linear(std::int64_t inputs) {
 }  // namespace
 
 Graph make_resnet50(const ResNet50Options& options) {
-  require_between(options.batch, 1, kMaxBatch, "batch per device", "--bs");
-  require_between(options.image_size, kMinImageSize, kMaxImageSize, "image size", "--image-size");
-  require_between(options.classes, 1, kMaxClasses, "number of classes", "a number");
-  if (!(options.label_smoothing >= 0 && options.label_smoothing < 1))
-    throw Error(ExitCode::usage,
-                "label smoothing {:f} is out of range: give --label-smoothing from 0 to below 1.",
-                options.label_smoothing);
-
   ModelBuilder net("resnet50", options.decay);
   ValueId value = net.images(options.batch, options.image_size);
   value = net.conv("conv1", value, {.channels = 64, .kernel = 7, .stride = 2, .padding = 3});

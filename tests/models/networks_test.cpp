@@ -5,7 +5,6 @@
 #include <cmath>
 #include <regex>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "models/arcface.h"
 #include "models/resnet50.h"
@@ -165,28 +164,6 @@ TEST(Networks, Heads) {
                       lines_of(make_arcface(options), "head"));
     }
   expect_golden("networks/heads.txt", cases.text());
-}
-
-TEST(ResNet50, RefusesOptionsThatMakeNoNetwork) {
-  const auto with = [](auto change) {
-    ResNet50Options options;
-    change(options);
-    try {
-      make_resnet50(options);
-    } catch (const Error& error) {
-      return error.code();
-    }
-    return ExitCode::ok;
-  };
-  EXPECT_EQ(with([](auto& o) { o.batch = 0; }), ExitCode::usage);
-  EXPECT_EQ(with([](auto& o) { o.batch = -1; }), ExitCode::usage);
-  EXPECT_EQ(with([](auto& o) { o.image_size = 31; }), ExitCode::usage);
-  EXPECT_EQ(with([](auto& o) { o.image_size = 1 << 20; }), ExitCode::usage);
-  EXPECT_EQ(with([](auto& o) { o.classes = 0; }), ExitCode::usage);
-  EXPECT_EQ(with([](auto& o) { o.label_smoothing = 1; }), ExitCode::usage);
-  EXPECT_EQ(with([](auto& o) { o.label_smoothing = std::nan(""); }), ExitCode::usage);
-  EXPECT_EQ(with([](auto& o) { o.image_size = 32; }), ExitCode::ok);
-  EXPECT_EQ(with([](auto& o) { o.batch = 1000000; }), ExitCode::ok);
 }
 
 }  // namespace
