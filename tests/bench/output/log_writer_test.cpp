@@ -271,7 +271,7 @@ TEST(LogWriter, AFolderWithoutFinishedLogsTakesANewConfiguration) {
     }
     const LogWriter log(folder.path(), other, {});
     EXPECT_EQ(log.run(), lines == 0 ? 1 : 2);
-    expect_refused(folder.path(), {"--image-size 64", "--image-size 224"});
+    expect_refused(folder.path(), {"\"image_size\":64", "\"image_size\":224"});
   }
 }
 
