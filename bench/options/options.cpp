@@ -264,7 +264,7 @@ OptionGroup information_group(BenchOptions& o) {
   OptionGroup group{
       "Without running",
       {flag_option("--dry-run", o.dry_run, true,
-                   "print parameters, MACs, memory, the largest batch and roofline; needs no device"),
+                   "print memory, largest batch, MACs and roofline; needs no device"),
        target_option(o.target, "device of a dry run; see --list-targets").with_default("this one"),
        stop_option("--list-targets", o.list_targets, "print the devices of --target with their limits")
            .rare(),
