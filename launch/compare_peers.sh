@@ -20,7 +20,7 @@
 #
 # Exit codes: 0 done, 64 usage, 69 no programs or no PyTorch, 73 the folder exists; else that of the run that failed, or
 # of plumbline compare.
-. "${BASH_SOURCE[0]%/*}/prelude.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/prelude.sh" || exit
 root=$(cd "$(dirname "$0")/.." && pwd)
 
 model=resnet50 device=cpu bs='' precision=fp32 rounds=5 peers=eager,compiled ranks=1 iters='' warmup='' lr=0.001

@@ -3,7 +3,7 @@
 # PyPI wheels into FOLDER, whichever python3 is there: nvidia/cudnn/include/cudnn.h becomes FOLDER/include/cudnn.h. Says
 # nothing and touches nothing if FOLDER holds just that already. pip's own configuration decides where wheels come from.
 # Exit codes: 0 all there, 64 usage, 69 could not be fetched, 72 python3 has no pip; FOLDER is as it was unless 0.
-. "${BASH_SOURCE[0]%/*}/prelude.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/prelude.sh" || exit
 
 [ $# -ge 3 ] ||
   give_up 64 "expected FOLDER, \"DIRECTORY…\" and at least one \"NAME==VERSION SHA256\", got $# argument(s)"

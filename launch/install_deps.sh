@@ -3,7 +3,7 @@
 # they lack, from PyPI into build/fetched (or $PLUMB_FETCHED). With PLUMB_TEST_PACKAGES set, also what only tests use.
 # Takes no arguments, says nothing when nothing is missing. Why each is wanted: docs/reference/dependencies.md.
 # Exit codes: 0 all there, or all but what only GPU parts or single tests want; 64 usage; 69 can't install.
-. "${BASH_SOURCE[0]%/*}/prelude.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/prelude.sh" || exit
 
 packages=(
   cmake g++ libboost-dev libcli11-dev libdnnl-dev libgtest-dev libjpeg-dev libjpeg-turbo-progs libjs-chart.js

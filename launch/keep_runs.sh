@@ -3,7 +3,7 @@
 # writes: of each folder result.json (every sample), env.json (the machine, by its host name, too) and, where they are,
 # profile.json and tuning.csv.
 # NAME: the machine, for readers. Exit codes: 0 kept; 64 usage; 65 no finished run; 73 kept already.
-. "${BASH_SOURCE[0]%/*}/prelude.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/prelude.sh" || exit
 
 [ $# -ge 2 ] || give_up 64 "expected a name for the machine and run folders; start it as launch/keep_runs.sh epyc_2_cpus runs/*"
 case $1 in

@@ -2,7 +2,7 @@
 # make_images.sh FOLDER [WIDTH HEIGHT GRAIN]: a small image folder to try the input pipeline on, 4 classes of 12 JPEG
 # files of colored waves, 128 x 96 pixels, or of another size with grain of so many gray levels, which makes files as
 # large as those of photos. Does nothing if FOLDER is there. Needs cjpeg (Debian's libjpeg-turbo-progs).
-. "${BASH_SOURCE[0]%/*}/prelude.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/prelude.sh" || exit
 
 if [ $# -ne 1 ] && [ $# -ne 4 ]; then
   echo "usage: make_images.sh FOLDER [WIDTH HEIGHT GRAIN]" >&2

@@ -3,7 +3,7 @@
 # ResNet-50 for a few iterations on 1 and on 2 ranks, on JPEG files and on synthetic data, then ArcFace with
 # MobileFaceNet on the same files packed as RecordIO. Takes no arguments; may be run again at any time, each run
 # has its own folder under build/quickstart.
-. "${BASH_SOURCE[0]%/*}/prelude.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/prelude.sh" || exit
 
 [ $# -eq 0 ] || give_up 64 "takes no arguments, got '$1'"
 cd "$(dirname "$0")/.."

@@ -261,8 +261,9 @@ class Acceptance : private HostSteps {
     const SweepPlan plan = scaling_plan();
     show(fmt::format("scaling: {}", counted(plan.runs.size(), "run")));
     const SweepFolder folder{folder_ / kRuns};
-    const SweepLock lock(folder.path, {.plan = plan_hash(plan), .build = build_hash(plan), .file = "accept"},
-                         arguments_.resume);
+    const UniqueFd lock = claim_sweep_folder(
+        folder.path, {.plan = plan_hash(plan), .build = build_hash(plan), .file = "accept"},
+        arguments_.resume);
     const SweepOutcome outcome =
         run_sweep(plan, folder,
                   {.progress =

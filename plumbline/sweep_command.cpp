@@ -25,8 +25,8 @@ extern const std::string_view kCpuSweep, kDlperfSweep, kDlperfHostsSweep;  // la
 namespace {
 
 struct SweepArguments {
-  std::string file, output, on_lost_host = "retry";
-  bool resume = false, dry_run = false, quiet = false, markdown = false;
+  std::string file, output;
+  bool resume = false, dry_run = false, quiet = false;
 };
 
 OptionTable sweep_options(SweepArguments& arguments) {
@@ -41,10 +41,6 @@ OptionTable sweep_options(SweepArguments& arguments) {
              .as_required(),
          flag_option("--resume", arguments.resume, true,
                      "continue the sweep in --output: keep finished runs, try failed ones again"),
-         choice_option("--on-lost-host", arguments.on_lost_host, {"retry", "skip"},
-                       "after a run over several hosts that ended with exit code 75\nretry: try it again\n"
-                       "skip: leave it, and all runs over as many hosts or more, for --resume")
-             .rare(),
          flag_option("--dry-run", arguments.dry_run, true,
                      "print the commands in their order, and start nothing")}},
        {"Output",
@@ -52,7 +48,6 @@ OptionTable sweep_options(SweepArguments& arguments) {
                      "new folder for logs, runs, output, failed runs and sweep.json")
              .with_default("sweeps/<name of FILE>")
              .also_called("--out"),
-         flag_option("--markdown", arguments.markdown, true, "print the table in Markdown").rare(),
          flag_option("--quiet", arguments.quiet, true, "print failures and results only").rare()}}},
       {"plumbline sweep cpu --dry-run # what an example would run",
        "plumbline sweep my.toml -o sweeps/monday # run a file of yours",
@@ -115,8 +110,7 @@ std::string plan_text(const SweepPlan& plan, const SweepFolder& folder, const Sw
 }
 
 // One table per configuration, and what failed.
-std::string result_text(const SweepPlan& plan, const SweepFolder& folder, const SweepOutcome& outcome,
-                        bool markdown) {
+std::string result_text(const SweepPlan& plan, const SweepFolder& folder, const SweepOutcome& outcome) {
   std::string text;
   std::set<std::string> measured;
   for (const SweepRun& run : plan.runs)
@@ -129,18 +123,18 @@ std::string result_text(const SweepPlan& plan, const SweepFolder& folder, const 
       const Analysis analysis = analyze_logs(
           folder.logs(group),
           {.log_format = "paddle_speed", .window = {group.length.iterations, group.length.warmup}});
-      table = markdown ? markdown_text(analysis) : table_text(analysis);
+      table = table_text(analysis);
       for (const std::string& message : message_lines(analysis.notes, analysis.bad, 0))
         table += message + "\n";
     } catch (const Error& error) {
       table = std::string(error.what()) + "\n";
     }
-    text += fmt::format("{}{}\n{}{}", text.empty() ? "" : "\n", group.name, markdown ? "\n" : "", table);
+    text += fmt::format("{}{}\n{}", text.empty() ? "" : "\n", group.name, table);
   }
   if (!outcome.failed.empty()) text += (text.empty() ? "" : "\n") + std::string("Failed:\n");
   for (const FailedRun& run : outcome.failed)
-    text += fmt::format("{} {}: {}, code {}, {}\n", markdown ? "-" : " ", run.name,
-                        counted(run.failures, "attempt"), run.code, run.reason);
+    text += fmt::format("  {}: {}, code {}, {}\n", run.name, counted(run.failures, "attempt"), run.code,
+                        run.reason);
   return text;
 }
 
@@ -152,7 +146,7 @@ std::string progress_text(const SweepProgress& progress) {
 
 int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepIdentity& identity,
                  const SweepArguments& arguments) {
-  const SweepLock lock(folder.path, identity, arguments.resume);
+  const UniqueFd lock = claim_sweep_folder(folder.path, identity, arguments.resume);
   LiveLine line(stderr, arguments.quiet ? Terminal{} : terminal_of(stderr));
   Messages messages(stderr, terminal_of(stderr), arguments.quiet ? Loudness::quiet : Loudness::usual);
   const std::string again =
@@ -165,10 +159,9 @@ int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepId
             messages.warn("plumbline: " + sentence);
           }};
   messages.say(fmt::format("plumbline: {} runs in {}", plan.runs.size(), folder.path.string()));
-  const OnLostHost on_lost_host = arguments.on_lost_host == "skip" ? OnLostHost::skip : OnLostHost::retry;
-  const SweepOutcome outcome = run_sweep(plan, folder, listener, on_lost_host);
+  const SweepOutcome outcome = run_sweep(plan, folder, listener);
   line.clear();
-  print_text(result_text(plan, folder, outcome, arguments.markdown));
+  print_text(result_text(plan, folder, outcome));
   messages.last(
       fmt::format("plumbline: {} of {} runs finished, {} failed; {}", outcome.finished, outcome.total,
                   outcome.failed.size(),

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <optional>
 
 #include "base/error.h"
 #include "base/options/option_table.h"
@@ -119,28 +118,6 @@ std::vector<std::string> take_words_behind_dashes(const OptionTable& table,
   return words;
 }
 
-struct FlagWithValue {
-  std::string name, value;
-};
-
-// Takes out of the command line what gives a flag a value, and returns the first such.
-std::optional<FlagWithValue> take_flags_with_values(const OptionTable& table,
-                                                    std::vector<const char*>& arguments) {
-  std::optional<FlagWithValue> first;
-  const std::vector<const OptionSpec*> specs = all_options(table);
-  std::erase_if(arguments, [&](const std::string& argument) {
-    const std::size_t equals = argument.find('=');
-    if (equals == std::string::npos) return false;
-    const std::string name = argument.substr(0, equals);
-    const bool is_flag = std::ranges::any_of(specs, [&](const OptionSpec* spec) {
-      return spec->is_flag() && std::ranges::count(spec->names, name) > 0;
-    });
-    if (is_flag && !first) first = {name, argument.substr(equals + 1)};
-    return is_flag;
-  });
-  return first;
-}
-
 void check_exclusive_sets(const std::vector<Registered>& given) {
   std::map<std::string, std::string> chosen;
   for (const Registered& item : given) {
@@ -194,7 +171,6 @@ void parse_command_line(const OptionTable& table, int argc, const char* const* a
   const std::vector<Registered> registered = register_options(app, table);
   std::vector<const char*> arguments(argv, argv + argc);
   const std::vector<std::string> behind_dashes = take_words_behind_dashes(table, arguments);
-  const std::optional<FlagWithValue> misused = take_flags_with_values(table, arguments);
   try {
     app.parse(static_cast<int>(arguments.size()), arguments.data());
   } catch (const CLI::ParseError& error) {
@@ -208,9 +184,6 @@ void parse_command_line(const OptionTable& table, int argc, const char* const* a
       if (item.spec->is_flag() || item.spec->ends_parsing) apply(item);  // --version --json
     return;
   }
-  if (misused)
-    throw Error(ExitCode::usage, "{0} accepts no value, got '{1}'; pass {0} alone", misused->name,
-                misused->value);
   if (const std::vector<std::string> extras = app.remaining(); !extras.empty()) refuse_unknown(table, extras);
   check_exclusive_sets(given);
   for (const Registered& item : given) apply(item);

@@ -79,7 +79,6 @@ std::vector<ComparedFact> compared_facts() {
       {"gpu-ecc-mode", "ECC", ecc_text},
       {"driver-version", "NVIDIA driver", member(&HostFacts::driver)},
       {"port-differs", "InfiniBand and RoCE ports", ports_text},
-      {"nccl-interface", "NCCL's interface for TCP", member(&HostFacts::nccl_interface)},
       {"interfaces", "interfaces", member(&HostFacts::interfaces)},
       {"kernel-version", "kernel", member(&HostFacts::kernel)},
       {"log-file-system", "file system of the log folder",

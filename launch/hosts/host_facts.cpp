@@ -168,28 +168,6 @@ double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-std::string nccl_interface(const std::vector<std::string>& interfaces, const std::string& variable) {
-  const auto first_of = [&](const auto& fits) {
-    const auto found = std::ranges::find_if(interfaces, fits);
-    return found == interfaces.end() ? "" : *found;
-  };
-  if (!variable.empty()) {
-    const bool excludes = variable.starts_with('^');
-    const bool is_exact = variable.starts_with(excludes ? "^=" : "=");
-    const std::vector<std::string> words =
-        split(variable.substr((excludes ? 1U : 0U) + (is_exact ? 1U : 0U)), ',');
-    return first_of([&](const std::string& name) {
-      return excludes != std::ranges::any_of(words, [&](const std::string& word) {
-               return is_exact ? name == word : name.starts_with(word);
-             });
-    });
-  }
-  const auto is_docker = [](const std::string& name) { return name.starts_with("docker"); };
-  std::string chosen = first_of([](const std::string& name) { return name.starts_with("ib"); });
-  if (chosen.empty()) chosen = first_of([&](const std::string& name) { return !is_docker(name); });
-  return chosen.empty() ? first_of(is_docker) : chosen;
-}
-
 std::vector<PortFacts> adapter_ports(const std::string& folder) {
   std::vector<PortFacts> ports;
   std::error_code error;
@@ -247,9 +225,6 @@ HostFacts gather_host_facts(const HostQuestions& questions, const SignalWatch& s
   take_limits(facts);
   facts.ports = adapter_ports("/sys/class/infiniband");
   facts.kernel_log = read_kernel_log("/dev/kmsg");
-  std::vector<std::string> interfaces = split(facts.interfaces, ',');
-  for (std::string& name : interfaces) name.erase(0, name.find_first_not_of(' '));
-  facts.nccl_interface = nccl_interface(interfaces, environment_variable("NCCL_SOCKET_IFNAME"));
   struct statvfs space {};
   if (statvfs("/dev/shm", &space) == 0) {
     facts.shared_memory_bytes = static_cast<double>(space.f_blocks) * static_cast<double>(space.f_frsize);

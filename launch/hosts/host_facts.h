@@ -113,7 +113,6 @@ struct HostFacts {
   MpiFacts mpi;
   std::string driver_cuda;  // the newest CUDA that the driver runs, "12.8"; empty without a driver
   std::vector<GpuFacts> gpus;
-  std::string nccl_interface;  // that NCCL takes for TCP and for its set-up
   std::vector<PortFacts> ports;
   KernelLog kernel_log;
   std::map<std::string, double> limits;  // "open files", "processes", "locked memory", "stack"; -1: unlimited
@@ -138,7 +137,6 @@ struct HostFacts {
     each("mpi", self.mpi),
         each("driver_cuda", self.driver_cuda, Field{"the newest CUDA that the driver runs"});
     each("gpus", self.gpus);
-    each("nccl_interface", self.nccl_interface, Field{"that NCCL takes for TCP"});
     each("ports", self.ports, Field{"of InfiniBand and RoCE adapters"}), each("kernel_log", self.kernel_log);
     each("limits", self.limits, Field{"of a process; -1: unlimited"});
     each("shared_memory_bytes", self.shared_memory_bytes);
@@ -165,10 +163,6 @@ HostFacts host_facts_from_json(const std::string& text);
 
 // Seconds since 1970 on this host's clock.
 double wall_seconds();
-
-// NCCL's choice among interfaces that are up, by NCCL_SOCKET_IFNAME ("eth0,ib", "^docker0", "=eth0") or,
-// without it: ib's, then others, then docker's (NCCL's documentation, NCCL_SOCKET_IFNAME). May be empty.
-std::string nccl_interface(const std::vector<std::string>& interfaces, const std::string& variable);
 
 // The ports below /sys/class/infiniband or another folder, by name.
 std::vector<PortFacts> adapter_ports(const std::string& folder);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
-#include <limits>
 #include <map>
 #include <system_error>
 #include <utility>
@@ -86,13 +85,8 @@ struct RunState {
 
 class Sweep {
  public:
-  Sweep(const SweepPlan& plan, const SweepFolder& folder, const SweepListener& listener,
-        OnLostHost on_lost_host)
-      : plan_(plan),
-        folder_(folder),
-        listener_(listener),
-        on_lost_host_(on_lost_host),
-        states_(plan.runs.size()) {}
+  Sweep(const SweepPlan& plan, const SweepFolder& folder, const SweepListener& listener)
+      : plan_(plan), folder_(folder), listener_(listener), states_(plan.runs.size()) {}
 
   SweepOutcome run() {
     for (const char* name : {"logs", "runs", "output"}) make_folder(folder_.path / name);
@@ -100,8 +94,7 @@ class Sweep {
     for (std::size_t i = 0; i < plan_.runs.size(); ++i) finished_ += settle(i) ? 1 : 0;
     for (std::size_t i = 0; i < plan_.runs.size(); ++i) {
       const SweepRun& run = plan_.runs[i];
-      if (outcome.signal == 0 && run.nodes <= most_nodes_ && !states_[i].done &&
-          (!listener_.is_wanted || listener_.is_wanted(run)))
+      if (outcome.signal == 0 && !states_[i].done && (!listener_.is_wanted || listener_.is_wanted(run)))
         outcome.signal = attempt_until_done(i);
       const RunState& state = states_[i];
       if (!state.done && state.failures > 0)
@@ -138,21 +131,8 @@ class Sweep {
     for (int attempt = 0; attempt <= plan_.retries; ++attempt) {
       if (const int signal = attempt_once(index); signal != 0) return signal;
       if (state.done || state.code == static_cast<int>(ExitCode::usage)) break;  // which no retry mends
-      if (lost_a_host(plan_.runs[index], state)) break;
     }
     return 0;
-  }
-
-  // Then runs over as many hosts are left out from now on.
-  bool lost_a_host(const SweepRun& run, const RunState& state) {
-    if (on_lost_host_ == OnLostHost::retry || run.nodes < 2 ||
-        state.code != static_cast<int>(ExitCode::peer_lost))
-      return false;
-    most_nodes_ = run.nodes - 1;
-    listener_.warn(
-        fmt::format("runs over {} hosts or more are left out, as {} lost one; --resume tries them again",
-                    run.nodes, run.name));
-    return true;
   }
 
   int attempt_once(std::size_t index) {
@@ -212,34 +192,19 @@ class Sweep {
     for (const fs::path& log : logs_of(plan_, folder_, run)) move_tree(log, kept / log.filename());
   }
 
-  // The time of the open runs, by the means of runs done now of the same case, else group, else of all.
+  // The time of the open runs, each as long as the mean of those done now.
   std::optional<double> seconds_left() const {
-    using Seconds = std::vector<double>;
-    std::map<std::pair<std::size_t, std::string>, Seconds> of_case;
-    std::map<std::size_t, Seconds> of_group;
-    Seconds of_all;
-    for (std::size_t i = 0; i < states_.size(); ++i)
-      if (const SweepRun& run = plan_.runs[i]; states_[i].seconds > 0)
-        for (Seconds* done : {&of_case[{run.group, run.case_name()}], &of_group[run.group], &of_all})
-          done->push_back(states_[i].seconds);
-    if (of_all.empty()) return std::nullopt;
-    double seconds = 0;
-    for (std::size_t i = 0; i < states_.size(); ++i) {
-      if (states_[i].done) continue;
-      const SweepRun& run = plan_.runs[i];
-      const Seconds& same_case = of_case[{run.group, run.case_name()}];
-      const Seconds& same_group = of_group[run.group];
-      seconds += mean(!same_case.empty() ? same_case : !same_group.empty() ? same_group : of_all);
-    }
-    return seconds;
+    std::vector<double> seconds;
+    for (const RunState& state : states_)
+      if (state.seconds > 0) seconds.push_back(state.seconds);
+    if (seconds.empty()) return std::nullopt;
+    return mean(seconds) * static_cast<double>(std::ranges::count(states_, false, &RunState::done));
   }
 
   const SweepPlan& plan_;
   const SweepFolder& folder_;
   const SweepListener& listener_;
-  OnLostHost on_lost_host_;
   std::vector<RunState> states_;
-  int most_nodes_ = std::numeric_limits<int>::max();  // of runs that are started
   SignalWatch signals_;
   std::size_t finished_ = 0;
 };
@@ -272,13 +237,12 @@ bool is_done(const SweepPlan& plan, const SweepFolder& folder, const SweepRun& r
          fs::exists(folder.runs() / run.name / "result.json", error);
 }
 
-SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, const SweepListener& listener,
-                       OnLostHost on_lost_host) {
+SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, const SweepListener& listener) {
   if (path_of_program(plan.launcher.command).empty())
     throw Error(ExitCode::unavailable,
                 "launcher '{}' does not exist; install it, or set another 'command' in [launcher]",
                 plan.launcher.command);
-  return Sweep(plan, folder, listener, on_lost_host).run();
+  return Sweep(plan, folder, listener).run();
 }
 
 std::string build_hash(const SweepPlan& plan) {

@@ -36,19 +36,14 @@ struct SweepListener {
   std::function<bool(const SweepRun&)> is_wanted;         // asked before each run; empty: all are
 };
 
-// What a run over several hosts does to the others if it ends with code 75: a host may be lost. skip: it
-// isn't tried again, and runs over as many hosts or more stay open for --resume.
-enum class OnLostHost { retry, skip };
-
 // The sentence of a program that failed, or of launch/run; without one, what mpirun says of a process that
 // ended, or its first line (of launch/run the second one).
 std::string reason_in(const std::filesystem::path& output, const std::string& program, bool over_hosts);
 
 // Does the runs that aren't done: failed ones get 1 + retries attempts anew. What unfinished attempts left is
-// removed first. The caller holds a SweepLock. Throws Error(unavailable) if the launcher or a program isn't
-// there, Error(io_error).
-SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, const SweepListener& listener,
-                       OnLostHost on_lost_host = OnLostHost::retry);
+// removed first. The caller has claimed the folder. Throws Error(unavailable) if the launcher or a program
+// isn't there, Error(io_error).
+SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, const SweepListener& listener);
 
 // Whether the run's log and result are there.
 bool is_done(const SweepPlan& plan, const SweepFolder& folder, const SweepRun& run);

@@ -24,14 +24,6 @@ constexpr std::array<std::string_view, 15> kOptionsOfTheSweep{
     "bs",    "batch-per-device", "fp32",     "tf32", "fp16",    "bf16", "iters", "warmup",
     "nodes", "devices-per-node", "backbone", "run",  "log-dir", "out",  "output"};
 
-// Options that launch/run itself passes to mpirun and srun.
-constexpr std::array<std::string_view, 17> kSetByLaunchRun{
-    "-np",       "--np",       "-n",           "-c",
-    "-N",        "-H",         "-host",        "--host",
-    "-hostfile", "--hostfile", "-machinefile", "--machinefile",
-    "--map-by",  "--nodes",    "--ntasks",     "--nodelist",
-    "-w"};
-
 bool contains(const auto& list, std::string_view item) {
   return std::ranges::find(list, item) != list.end();
 }
@@ -100,10 +92,6 @@ void LauncherTable::check(const ObjectReader& reader) const {
     reader.fail("command",
                 fmt::format("with hosts, expected mpirun, srun, or {}, which chooses", kLaunchRun));
   if (ranks_option) reader.fail("ranks_option", "with hosts, every device gets a rank");
-  for (const std::string& word : arguments.value_or(std::vector<std::string>{}))
-    if (contains(kSetByLaunchRun, word.substr(0, word.find('='))))
-      reader.fail("arguments",
-                  fmt::format("hosts, nodes and devices_per_node stand for '{}'", printable(word)));
 }
 
 void CaseTable::check(const ObjectReader& reader) const {

