@@ -4,7 +4,6 @@
 #include <functional>
 #include <limits>
 #include <numeric>
-#include <stdexcept>
 
 #include "kernels/program/dependencies.h"
 
@@ -41,33 +40,6 @@ std::vector<Lifetime> lifetimes_of_roots(const Program& program) {
 
 bool ends_before(const Lifetime& a, const Lifetime& b) {
   return std::ranges::equal(a.end, b.begin, std::ranges::less_equal());
-}
-
-void check_views(const Program& program) {
-  for (const Buffer& buffer : program.buffers) {
-    if (!buffer.view) continue;
-    const Buffer& root = program.buffers.at(buffer.view->root);
-    if (root.view) throw std::logic_error(buffer.name + " is a view of a view, " + root.name);
-    if (buffer.view->offset + buffer.bytes > root.bytes) {
-      throw std::logic_error(buffer.name + " reaches past the end of " + root.name);
-    }
-  }
-}
-
-void check_written_before_read(const Program& program) {
-  std::vector<bool> written(program.buffers.size(), false);
-  for (const Instruction& instruction : program.instructions) {
-    for (const BufferUse& use : instruction.uses()) {
-      const BufferId root = root_of(program, use.buffer);
-      if (use.reads() && !written[root] && !program.buffers[root].persistent) {
-        throw std::logic_error(instruction.name + " reads " + program.buffers[use.buffer].name +
-                               " before any instruction has written it");
-      }
-    }
-    for (const BufferUse& use : instruction.uses()) {
-      if (use.writes()) written[root_of(program, use.buffer)] = true;
-    }
-  }
 }
 
 std::vector<BufferId> persistent_roots(const Program& program) {
@@ -120,8 +92,6 @@ std::size_t place_in_order(const std::vector<BufferId>& order, const Program& pr
 }  // namespace
 
 MemoryPlan plan_memory(const Program& program, std::size_t alignment) {
-  check_views(program);
-  check_written_before_read(program);
   const std::vector<Lifetime> lifetimes = lifetimes_of_roots(program);
 
   MemoryPlan plan;

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <stdexcept>
-
 #include "tests/kernels/live_bytes.h"
 #include "tests/kernels/random_program.h"
 
@@ -98,27 +96,6 @@ TEST(MemoryPlan, AnUnusedBufferTakesMemoryOnlyIfItIsPersistent) {
   program.buffers = {{.name = "kept", .bytes = 5000, .persistent = true}, {.name = "unused", .bytes = 5000}};
   EXPECT_EQ(plan_memory(program).arena_bytes, 8192u);
   EXPECT_EQ(largest_live_bytes(program), 5000u);
-}
-
-TEST(MemoryPlan, RefusesAReadOfWhatNobodyWrote) {
-  Program program;
-  program.buffers = {{.name = "a", .bytes = 4096}};
-  program.instructions = {{.name = "reader", .operation = Recorded{{{0, kRead}}}}};
-  EXPECT_THROW(plan_memory(program), std::logic_error);
-  program.instructions = {{.name = "reader", .operation = Recorded{{{0, Access::read_write}}}}};
-  EXPECT_THROW(plan_memory(program), std::logic_error);
-  program.buffers[0].persistent = true;
-  EXPECT_NO_THROW(plan_memory(program));
-}
-
-TEST(MemoryPlan, RefusesViewsThatDontFit) {
-  Program program;
-  program.buffers = {{.name = "root", .bytes = 10}, {.name = "view", .bytes = 8, .view = View{0, 4}}};
-  EXPECT_THROW(plan_memory(program), std::logic_error);
-  program.buffers[1] = {.name = "view", .bytes = 6, .view = View{0, 4}};
-  EXPECT_NO_THROW(plan_memory(program));
-  program.buffers.push_back({.name = "view of a view", .bytes = 1, .view = View{1, 0}});
-  EXPECT_THROW(plan_memory(program), std::logic_error);
 }
 
 TEST(MemoryBytes, RolesAddUpToTheArena) {
