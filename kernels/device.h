@@ -7,7 +7,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -46,9 +45,6 @@ struct InstructionTime {
   InstructionId instruction = 0;
   double begin = 0, end = 0;
 };
-
-// Part of the Error(internal) message when a vendor library doesn't support an instruction.
-inline constexpr std::string_view kNoEngine = " has no engine for ";
 
 // Staging of device buffers through page-locked host memory.
 class HostStaging {
@@ -91,7 +87,8 @@ class Device {
     return {};
   }
   // First half of binding: chooses implementations and layouts, and raises the bytes of buffers and
-  // workspaces to their real sizes. Allocates no memory of the plan. Throws Error(internal) with kNoEngine.
+  // workspaces to their real sizes. Allocates no memory of the plan. Throws Error(internal) if a
+  // vendor library has no engine for an instruction.
   virtual void prepare(const Graph& graph, const UpdateRule& rule, Program& program) = 0;
   // Second half: allocates the arena and gives every instruction its callable. Throws Error(out_of_memory).
   virtual void bind(Program& program, const MemoryPlan& plan) = 0;

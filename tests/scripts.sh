@@ -9,7 +9,7 @@ root=$1
 # Every bash script has one of these below its comment on top.
 # shellcheck disable=SC2016 # the script's own variables
 on_failure='trap '\''echo "${BASH_SOURCE[0]}:$LINENO: exit code $?: $BASH_COMMAND" >&2'\'' ERR'
-prelude='^\. "\$\{BASH_SOURCE\[0\]%/\*\}/(\.\./)*prelude\.sh"$'
+prelude='^\. "\$\(dirname "\$\{BASH_SOURCE\[0\]\}"\)/prelude\.sh" \|\| exit$|^\. "\$\{BASH_SOURCE\[0\]%/\*\}/(\.\./)*prelude\.sh"$'
 
 # scripts DIRECTORY: every shell script below it, build folders left out.
 scripts() {

@@ -174,7 +174,12 @@ void parse_command_line(const OptionTable& table, int argc, const char* const* a
   try {
     app.parse(static_cast<int>(arguments.size()), arguments.data());
   } catch (const CLI::ParseError& error) {
-    throw Error(ExitCode::usage, "{}; see {} --help", error.what(), table.program);
+    const std::string text = error.what();
+    if (text.ends_with(" flag override")) {
+      const std::string flag = "--" + text.substr(0, text.find(' '));
+      throw Error(ExitCode::usage, "{0} accepts no value; pass {0} alone", flag);
+    }
+    throw Error(ExitCode::usage, "{}; see {} --help", text, table.program);
   }
   std::vector<Registered> given;
   for (const Registered& item : registered)

@@ -53,15 +53,10 @@ ColdTimer::ColdTimer(cudaStream_t stream)
       flush_columns_(static_cast<std::int64_t>(kCacheSizesRead * cache_bytes() / sizeof(float)) / kFlushRows),
       begin_(make_event(cudaEventDefault)),
       end_(make_event(cudaEventDefault)) {
-  try {
-    const std::size_t row_bytes = static_cast<std::size_t>(flush_columns_) * sizeof(float);
-    sums_ = allocate_device(row_bytes);
-    flush_ = allocate_device(kFlushRows * row_bytes);
-    check(cudaMemsetAsync(flush_.get(), 0, kFlushRows * row_bytes, stream_));
-  } catch (const Error& error) {
-    if (error.code() != ExitCode::out_of_memory) throw;
-    cudaGetLastError();
-  }
+  const std::size_t row_bytes = static_cast<std::size_t>(flush_columns_) * sizeof(float);
+  sums_ = allocate_device(row_bytes);
+  flush_ = allocate_device(kFlushRows * row_bytes);
+  check(cudaMemsetAsync(flush_.get(), 0, kFlushRows * row_bytes, stream_));
   using HostClock = std::chrono::steady_clock;
   const auto start = HostClock::now();
   while (std::chrono::duration<double>(HostClock::now() - start).count() < kWarmUpSeconds)
@@ -83,9 +78,8 @@ double ColdTimer::seconds(const std::function<void()>& enqueue, std::optional<do
 }
 
 double ColdTimer::seconds_of_one(const std::function<void()>& enqueue) const {
-  if (flush_)
-    launch_column_sums(DType::f32, flush_.get(), reinterpret_cast<float*>(sums_.get()), kFlushRows,
-                       flush_columns_, stream_);
+  launch_column_sums(DType::f32, flush_.get(), reinterpret_cast<float*>(sums_.get()), kFlushRows,
+                     flush_columns_, stream_);
   check(cudaEventRecord(begin_.get(), stream_));
   enqueue();
   check(cudaEventRecord(end_.get(), stream_));

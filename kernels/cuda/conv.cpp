@@ -65,7 +65,7 @@ std::shared_ptr<const ConvPlan> ConvEngine::plan(const ConvProblem& problem, std
     known = plan;
     return plan;
   }
-  throw Error(ExitCode::internal, "{}{}{} within {} MiB of workspace{}{}; {}", library, kNoEngine, text,
+  throw Error(ExitCode::internal, "{} has no engine for {} within {} MiB of workspace{}{}; {}", library, text,
               workspace_limit >> 20, listed.failure.empty() ? "" : ": ", listed.failure,
               is_fused(problem) ? "--fusion off does without it" : "try another precision");
 }

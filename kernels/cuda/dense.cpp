@@ -4,7 +4,6 @@
 #include "kernels/cuda/vendors/dense.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 #include "base/error.h"
@@ -32,11 +31,6 @@ std::string text_of(const GemmProblem& problem) {
 }
 
 }  // namespace
-
-void check_problem(const GemmProblem& problem) {
-  if (problem.has_factor && problem.adds)
-    throw std::logic_error("a product has a factor in device memory, or adds to another tensor");
-}
 
 GemmPlan GemmEngine::plan(const GemmProblem& problem, std::size_t workspace_limit) const {
   std::vector<GemmPlan> best = plans(problem, workspace_limit, 1);

@@ -20,7 +20,6 @@ constexpr std::size_t kMaxEngines = 10;  // engines that work, best first by heu
 constexpr double kEnoughBuilding = 0.5;
 constexpr std::size_t kMinEngines = 3;
 constexpr std::size_t kRoomAlignment = 256;
-constexpr const char* kNoRoom = "no memory was left to try it";
 
 // Own kernels whose work a fused engine may do.
 bool competes_with_fusion(const Instruction& instruction) {
@@ -165,24 +164,17 @@ std::vector<EngineTrial> InstructionTuner::try_convolution(const Work& work) {
     append_part(failure, listed.failure, ": ");
     return {{.failure = failure}};
   }
-  // What was tried with too little memory is tried again.
-  const bool had_room = timer_ && timer_->flushes() &&
-                        std::ranges::find(trials, kNoRoom, &EngineTrial::failure) == trials.end();
-  if (had_room) cache_.remember(work.problem, trials);
+  if (timer_) cache_.remember(work.problem, trials);
   return trials;
 }
 
 EngineTrial InstructionTuner::try_plan(const ConvPlan& plan, const Work& work, std::optional<double> best) {
   EngineTrial trial{.engine = plan.engine, .workspace_bytes = plan.workspace_bytes};
-  const std::optional<Arena> room = make_room(work.program, work.instruction, plan.workspace_bytes);
-  if (!room) {
-    if (how_.time_engines) trial.failure = kNoRoom;
-    return trial;
-  }
+  const Arena room = make_room(work.program, work.instruction, plan.workspace_bytes);
   std::vector<std::byte*> operands;
-  for (const BufferUse& use : work.instruction.uses()) operands.push_back(room->data(use.buffer));
+  for (const BufferUse& use : work.instruction.uses()) operands.push_back(room.data(use.buffer));
   run(
-      trial, work.problem, [&] { plan.run(device_.stream, operands, room->workspace()); }, best);
+      trial, work.problem, [&] { plan.run(device_.stream, operands, room.workspace()); }, best);
   return trial;
 }
 
@@ -202,11 +194,8 @@ EngineTrial InstructionTuner::try_own_kernel(const Work& work) {
     return {.failure = failure.substr(0, failure.find("; "))};
   }
   EngineTrial trial{.engine = prepared.engine, .workspace_bytes = prepared.workspace_bytes};
-  const std::optional<Arena> room = make_room(alone, prepared, prepared.workspace_bytes);
-  if (room)
-    run(trial, work.problem, bind_instruction(*room));
-  else if (how_.time_engines)
-    trial.failure = kNoRoom;
+  const Arena room = make_room(alone, prepared, prepared.workspace_bytes);
+  run(trial, work.problem, bind_instruction(room));
   return trial;
 }
 
@@ -229,8 +218,8 @@ void InstructionTuner::run(EngineTrial& trial, const std::string& problem,
   }
 }
 
-std::optional<Arena> InstructionTuner::make_room(const Program& program, const Instruction& instruction,
-                                                 std::size_t workspace_bytes) {
+Arena InstructionTuner::make_room(const Program& program, const Instruction& instruction,
+                                  std::size_t workspace_bytes) {
   room_ = {};
   room_.offsets.resize(program.buffers.size());
   for (const BufferUse& use : instruction.uses()) {
@@ -241,14 +230,7 @@ std::optional<Arena> InstructionTuner::make_room(const Program& program, const I
   room_.arena_bytes += aligned(workspace_bytes + 1);
   if (room_.arena_bytes > memory_bytes_) {
     memory_.reset();
-    memory_bytes_ = 0;
-    try {
-      memory_ = allocate_device(room_.arena_bytes);
-    } catch (const Error& error) {
-      if (error.code() != ExitCode::out_of_memory) throw;
-      cudaGetLastError();
-      return std::nullopt;
-    }
+    memory_ = allocate_device(room_.arena_bytes);
     memory_bytes_ = room_.arena_bytes;
   }
   Arena room(memory_.get(), room_);

@@ -20,16 +20,14 @@ namespace plumb::cuda {
 class ColdTimer {
  public:
   // Allocates four times the current GPU's L2 cache, to flush it by reading: writes would leave it full of
-  // lines that the timed work must write back. Doesn't flush if memory is too short. Keeps the GPU busy for
-  // kWarmUpSeconds because an idle GPU's clocks are low.
+  // lines that the timed work must write back. Keeps the GPU busy for kWarmUpSeconds because an idle GPU's
+  // clocks are low. Throws Error(out_of_memory).
   explicit ColdTimer(cudaStream_t stream);
 
   // Median seconds of the work that `enqueue` puts on the stream, by events, over at least kMinRuns and until
   // kEnoughSeconds or kMaxRuns, after one warm-up run; of one run if it takes kHopeless times `best`. Passes
   // on any Error thrown by enqueuing or running.
   double seconds(const std::function<void()>& enqueue, std::optional<double> best = {}) const;
-
-  bool flushes() const { return static_cast<bool>(flush_); }
 
   static constexpr int kMinRuns = 3, kMaxRuns = 11;
   static constexpr double kEnoughSeconds = 0.05, kWarmUpSeconds = 0.2, kHopeless = 2;
@@ -50,7 +48,7 @@ class InstructionTuner {
                    const TuningOptions& how, TuningCache& cache);
 
   // Tries the instructions of the Graph's Programs with and without fused engines, then chooses layer by
-  // layer. Throws Error(internal) naming an engine that left the GPU unusable.
+  // layer. Throws Error(internal) naming an engine that left the GPU unusable, and Error(out_of_memory).
   Tuning tune(const DescribeOptions& options, const DeviceLimits& limits);
 
   // Key shared by instructions with the same work; empty for an instruction without a choice of engines and
@@ -76,10 +74,9 @@ class InstructionTuner {
   // engine's name if it left the GPU unusable.
   void run(EngineTrial& trial, const std::string& problem, const std::function<void()>& enqueue,
            std::optional<double> best = {}) const;
-  // Memory full of random numbers for the buffers and the workspace of one instruction; nothing if memory is
-  // too short.
-  std::optional<Arena> make_room(const Program& program, const Instruction& instruction,
-                                 std::size_t workspace_bytes);
+  // Memory full of random numbers for the buffers and the workspace of one instruction: less than the step
+  // needs. Throws Error(out_of_memory).
+  Arena make_room(const Program& program, const Instruction& instruction, std::size_t workspace_bytes);
 
   Engines device_;
   const Graph& graph_;

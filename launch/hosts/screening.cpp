@@ -102,9 +102,9 @@ std::string device_text(const ScreenedDevice& device) {
   return device.gpu.empty() ? device.host : fmt::format("{} GPU {}", device.host, device.index);
 }
 
-std::string odd_text(const OddBits& odd, const std::vector<ScreenedDevice>& devices) {
+std::string odd_text(const OddBits& odd) {
   return fmt::format(
-      "{} computes other bits than most devices of its kind: {}{}", device_text(devices[odd.device]),
+      "computes other bits than most devices of its kind: {}{}",
       odd.loss == odd.usual
           ? fmt::format("its parameters differ after {}", counted(odd.iteration, "iteration"))
           : fmt::format("loss {} against {} in iteration {}", odd.loss, odd.usual, odd.iteration),

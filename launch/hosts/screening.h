@@ -75,7 +75,7 @@ std::map<std::string, DeviceKind> kinds_of(const std::vector<ScreenedDevice>& de
 
 // By majority: without one among three or more devices of a name nothing is said.
 std::vector<OddBits> find_odd_bits(const std::vector<ScreenedDevice>& devices);
-std::string odd_text(const OddBits& odd, const std::vector<ScreenedDevice>& devices);
+std::string odd_text(const OddBits& odd);
 // "n7 GPU 3", or the host of CPUs.
 std::string device_text(const ScreenedDevice& device);
 

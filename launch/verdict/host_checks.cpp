@@ -295,7 +295,7 @@ void add_devices(Verdict& verdict, const std::vector<ScreenedDevice>& devices, c
                  .measured = odd.loss == odd.usual ? "other bits" : fmt::format("{:.6g}", odd.loss),
                  .source = "most of its kind",
                  .outcome = Outcome::fail,
-                 .remark = odd_text(odd, devices) + "; have it replaced, as its results are wrong",
+                 .remark = odd_text(odd) + "; have it replaced, as its results are wrong",
                  .runs = 1});
   add_unknown_bits(verdict, devices);
   for (const DeviceCheck& which : {kAlone, kTogether}) add_speeds(verdict, devices, which, expectation, busy);

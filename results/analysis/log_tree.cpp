@@ -31,10 +31,6 @@ bool is_word(std::string_view text) {
   });
 }
 
-std::string in_quotes(std::string_view text) {
-  return fmt::format("'{}'", printable(std::string(text)));
-}
-
 // `case_name`: of the folder that the file lies in; empty for the folder of logs itself.
 void take_file(const fs::path& dir, const fs::path& path, const std::string& case_name, LogTree& tree) {
   const std::string file_name = path.filename().string();
@@ -43,12 +39,11 @@ void take_file(const fs::path& dir, const fs::path& path, const std::string& cas
   };
   if (file_name.ends_with(kPart)) return leave_out("unfinished", "the run is unfinished or failed");
   if (!file_name.ends_with(kLog)) return;
-  if (case_name.empty()) return leave_out("wrongly named", "it lies beside the case folders, not in one");
-  std::variant<LogName, std::string> name = parse_log_name(case_name, file_name);
-  if (auto* good = std::get_if<LogName>(&name))
-    tree.files.push_back({path, std::move(*good)});
+  if (std::optional<LogName> name = parse_log_name(case_name, file_name))
+    tree.files.push_back({path, std::move(*name)});
   else
-    leave_out("wrongly named", std::get<std::string>(name));
+    leave_out("wrongly named",
+              "expected <N>n<G>g/<model>_b<BS>_<prec>_<run>.log, as 1n8g/rn50_b128_fp32_1.log");
 }
 
 }  // namespace
@@ -64,26 +59,15 @@ bool parse_case_name(std::string_view text, int& nodes, int& devices_per_node) {
   return true;
 }
 
-std::variant<LogName, std::string> parse_log_name(std::string_view case_name, std::string_view file_name) {
-  LogName name;
-  name.case_name = case_name;
-  if (!parse_case_name(case_name, name.nodes, name.devices_per_node))
-    return fmt::format("its folder {} is not named <N>n<G>g, e.g. 1n8g", in_quotes(case_name));
-  if (!file_name.ends_with(kLog)) return "its name does not end in .log";
+std::optional<LogName> parse_log_name(std::string_view case_name, std::string_view file_name) {
+  LogName name{.case_name = std::string(case_name)};
+  if (!parse_case_name(case_name, name.nodes, name.devices_per_node) || !file_name.ends_with(kLog))
+    return std::nullopt;
   const std::vector<std::string> fields = split(file_name.substr(0, file_name.size() - kLog.size()), '_');
-  if (fields.size() != 4)
-    return fmt::format("its name has {} fields between '_', not the four of <model>_b<BS>_<prec>_<run>.log",
-                       fields.size());
-  const auto batch = fields[1].starts_with('b')
-                         ? plain_number(std::string_view(fields[1]).substr(1), 1, kHighestBatch)
-                         : std::nullopt;
+  if (fields.size() != 4 || !fields[1].starts_with('b')) return std::nullopt;
+  const auto batch = plain_number(std::string_view(fields[1]).substr(1), 1, kHighestBatch);
   const auto run = plain_number(fields[3], 0, kHighestBatch);
-  if (!is_word(fields[0]))
-    return fmt::format("its model {} is not a word of letters, digits, '.' and '-'", in_quotes(fields[0]));
-  if (!batch) return fmt::format("its batch {} is not b<number>, e.g. b128", in_quotes(fields[1]));
-  if (!is_word(fields[2]))
-    return fmt::format("its precision {} is not a word, e.g. fp32", in_quotes(fields[2]));
-  if (!run) return fmt::format("its run {} is not a plain number", in_quotes(fields[3]));
+  if (!is_word(fields[0]) || !batch || !is_word(fields[2]) || !run) return std::nullopt;
   name.model = fields[0];
   name.batch_per_device = *batch;
   name.precision = fields[2];
@@ -128,7 +112,7 @@ LogName name_of_log(const fs::path& file, const OneLog& told) {
       parse_log_name(fs::absolute(file).parent_path().filename().string(), file.filename().string());
   LogName name{
       .case_name = kNoCase, .nodes = 1, .devices_per_node = 1, .model = file.stem().string(), .run = -1};
-  if (const auto* parsed = std::get_if<LogName>(&by_path)) name = *parsed;
+  if (by_path) name = *by_path;
   if (!told.case_name.empty()) {
     name.case_name = told.case_name;
     if (!parse_case_name(told.case_name, name.nodes, name.devices_per_node))

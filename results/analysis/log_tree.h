@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "base/paths.h"
@@ -32,9 +32,8 @@ struct LogName {
   }
 };
 
-// The name, or what is wrong with it. Numbers are plain decimals without leading zeros and at least 1 (run:
-// 0).
-std::variant<LogName, std::string> parse_log_name(std::string_view case_name, std::string_view file_name);
+// Nothing for other names. Numbers are plain decimals without leading zeros and at least 1 (run: 0).
+std::optional<LogName> parse_log_name(std::string_view case_name, std::string_view file_name);
 // True for "<N>n<G>g"; fills nodes and devices.
 bool parse_case_name(std::string_view text, int& nodes, int& devices_per_node);
 

@@ -253,24 +253,6 @@ bool is_sweep(const fs::path& dir) {
          fs::is_directory(dir / "runs", error);
 }
 
-// The finished runs of a sweep, whose logs tell of them once more; runs that failed for good are left out.
-void add_sweep(Collection& collection, const fs::path& dir, const AnalyzeOptions& options) {
-  add_own_entries(collection, dir / "runs", entries_of(dir / "runs"), options);
-  std::error_code error;
-  for (const fs::path& attempt : visible_entries(dir / "failed", error)) {  // <run>_attempt<number>
-    const std::string name = attempt.filename(), run = name.substr(0, name.rfind("_attempt"));
-    if (fs::exists(dir / "runs" / run, error)) continue;
-    const std::vector<fs::path> left = visible_entries(attempt, error);
-    const auto result = std::ranges::find_if(
-        left, [](const fs::path& entry) { return content_of(entry) == Content::run_folder; });
-    if (result != left.end())
-      add_result(collection, *result / kResultFile, *result);
-    else
-      leave_out(collection, attempt, "unfinished",
-                fmt::format("the run failed; see {}", shown(dir / "output" / (name + ".txt"))));
-  }
-}
-
 void add_path(Collection& collection, const fs::path& path, const AnalyzeOptions& options) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
@@ -287,8 +269,8 @@ void add_path(Collection& collection, const fs::path& path, const AnalyzeOptions
       add_result(collection, path, path);
   } else if (fs::exists(path / kResultFile, error)) {
     add_result(collection, path / kResultFile, path);
-  } else if (is_sweep(path)) {
-    add_sweep(collection, path, options);
+  } else if (is_sweep(path)) {  // whose logs tell of its runs once more
+    add_own_entries(collection, path / "runs", entries_of(path / "runs"), options);
   } else {
     add_folder(collection, path, options);
   }

@@ -37,51 +37,27 @@ bool is_running(const fs::path& run) {
   return false;
 }
 
-// N of "rank_N.json".
-std::optional<int> rank_of(const std::string& name) {
+// "rank_N.json"
+bool is_last_words(const std::string& name) {
   const std::size_t digits = std::min(name.find_first_of("0123456789"), name.size());
   int rank = 0;
   std::from_chars(name.data() + digits, name.data() + name.size(), rank);
-  return last_words_file(rank) == name ? std::optional(rank) : std::nullopt;
+  return last_words_file(rank) == name;
 }
 
 void require_run_folder(const fs::path& run, const std::string& shown) {
   std::error_code error;
-  const fs::file_type type = fs::status(run, error).type();
-  std::string wrong;
-  if (type == fs::file_type::not_found)
-    wrong = "it does not exist";
-  else if (type == fs::file_type::none)
-    wrong = fmt::format("cannot be read ({})", error.message());
-  else if (type != fs::file_type::directory)
-    wrong = "it is not a folder";
-  else if (fs::status(run / kResultFile, error).type() == fs::file_type::not_found)
-    wrong = "it has no result.json";
-  if (wrong.empty()) return;
-  throw Error(ExitCode::bad_data, "RUN {}: {}; pass the folder of a run, by default one in runs/", shown,
-              wrong);
+  if (!fs::exists(run / kResultFile, error))
+    throw Error(ExitCode::bad_data,
+                "RUN {}: no result.json can be read in it; pass the folder of a run, by default one in runs/",
+                shown);
 }
 
-LastWords read_words(const fs::path& file, int rank) {
+LastWords read_words(const fs::path& file) {
   const auto json = parse_shallow_json(read_whole_file(file, {.remedy = "pass a rank_<N>.json"}));
   const std::string origin = fmt::format("file '{}'", printable(file.string()));
   if (!json.is_object()) throw Error(ExitCode::bad_data, "{} is not a JSON object; remove it", origin);
-  LastWords words = last_words_from_json(json, origin);
-  if (words.rank != rank)
-    throw Error(ExitCode::bad_data, "{} belongs to rank {}; rename it to that rank's file", origin,
-                words.rank);
-  return words;
-}
-
-void require_this_job(const Postmortem& postmortem) {
-  const RunRecord& record = postmortem.record;
-  for (const LastWords& words : postmortem.words)
-    if (words.run_id != record.run_id || words.world_size != record.world_size)
-      throw Error(ExitCode::bad_data,
-                  "file '{}/{}' belongs to run {} of {} ranks, and result.json to run {} of {}; remove it, "
-                  "or pass the folder of its own run",
-                  postmortem.run, last_words_file(words.rank), printable(words.run_id), words.world_size,
-                  printable(record.run_id), record.world_size);
+  return last_words_from_json(json, origin);
 }
 
 std::uint64_t entered(const LastWords& words) {
@@ -236,7 +212,6 @@ std::string wordless_text(const Postmortem& postmortem) {
 
 Postmortem make_postmortem(const std::string& run, RunRecord record, std::vector<LastWords> words) {
   Postmortem postmortem{.run = run, .record = std::move(record), .words = std::move(words)};
-  require_this_job(postmortem);
   std::ranges::sort(postmortem.words, {}, &LastWords::rank);
   postmortem.wordless = missing_ranks(postmortem);
   postmortem.groups = groups_of(postmortem.words);
@@ -280,7 +255,7 @@ Postmortem read_postmortem(const fs::path& folder) {
   std::vector<LastWords> words;
   std::error_code error;
   for (const fs::path& entry : visible_entries(run, error))
-    if (const auto rank = rank_of(entry.filename())) words.push_back(read_words(entry, *rank));
+    if (is_last_words(entry.filename())) words.push_back(read_words(entry));
   if (error)
     throw Error(ExitCode::bad_data, "cannot list folder '{}': {}; allow reading it", shown, error.message());
   return make_postmortem(shown, std::move(record), std::move(words));

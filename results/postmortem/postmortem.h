@@ -39,9 +39,9 @@ struct Postmortem {
 
 // Reads a run's folder, or that of the latest failed run in a folder of runs. Throws Error(bad_data) that
 // names the file and what is wrong: no result.json, a run that is still running (its process holds the
-// folder's lock), words of another job's rank, a file that Plumbline did not write.
+// folder's lock), a file that Plumbline did not write.
 Postmortem read_postmortem(const std::filesystem::path& folder);
-// The same for what was read. Throws Error(bad_data) for words of another run.
+// The same for what was read.
 Postmortem make_postmortem(const std::string& run, RunRecord record, std::vector<LastWords> words);
 
 // At most ten lines, whatever the files say and however many ranks there were.

@@ -86,7 +86,7 @@ PROGRAM
       --iters 2 --warmup 1 --lr 0.001 "${precision[@]}" >screen.txt 2>&1 || code=$?
     cat screen.txt
     [ $code = 1 ] || fail "exit code $code"
-    grep -q "n2.* computes other bits than most devices of its kind: .*, first in [^ ]*weight's gradient" <<<"$(tr -s ' \n' ' ' <screen.txt)" ||
+    grep -q "n2.*: computes other bits than most devices of its kind: .*, first in [^ ]*weight's gradient" <<<"$(tr -s ' \n' ' ' <screen.txt)" ||
       fail "n2's tensor isn't named"
     ;;
   *) fail "no scenario $scenario" ;;

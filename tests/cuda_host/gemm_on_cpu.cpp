@@ -70,7 +70,6 @@ void multiply(const GemmProblem& p, const GemmOperands& operands) {
 }
 
 std::vector<GemmPlan> plans_on_cpu(const GemmProblem& problem, std::size_t, std::size_t) {
-  check_problem(problem);
   if (problem.makes_mask && (problem.n % kMaskColumns != 0 || std::getenv("EMULATED_NO_FUSED_ENGINES")))
     return {};
   const auto run = [problem, threads = cpu::threads_in_use()](cudaStream_t stream,

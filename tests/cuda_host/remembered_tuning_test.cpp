@@ -17,24 +17,6 @@ TEST_F(InstructionTuning, ANextRunTakesTheCacheAndTriesNothing) {
   EXPECT_EQ(chosen(second), chosen(first));
 }
 
-TEST_F(InstructionTuning, RemembersNothingThatWasTriedWithoutRoom) {
-  convolutions.plain = {{.name = "engine"}};
-  TuningCache cache(folder_.path(), "gpu");
-  std::size_t free = 0, total = 0;
-  check(cudaMemGetInfo(&free, &total));
-  {
-    const DeviceMemory taken = allocate_device(free - 4096);
-    const Tuning tuning = tune(true, &cache);
-    ASSERT_FALSE(tuning.trials.empty());
-    for (const auto& [problem, trials] : tuning.trials)
-      EXPECT_EQ(trials.front().failure, "no memory was left to try it") << problem;
-  }
-  convolutions.counts = {};
-  TuningCache next(folder_.path(), "gpu");
-  tune(true, &next);
-  EXPECT_GT(convolutions.counts.run, 0);
-}
-
 TEST_F(InstructionTuning, AnEngineThatTheLibraryNoLongerHasIsTimedAgain) {
   convolutions.plain = {{.name = "old"}, {.name = "slow", .seconds = 3}};
   TuningCache cache(folder_.path(), "gpu");

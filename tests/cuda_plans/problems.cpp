@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <ranges>
 #include <set>
 
 #include "base/error.h"
-#include "bench/plan/step_plan.h"
 #include "kernels/program/memory_plan.h"
 #include "models/catalogue.h"
 
@@ -45,11 +45,11 @@ std::vector<WantedPlan> wanted_plans(const DeviceLimits& gpu, const DescribeOpti
 
 std::int64_t largest_batch(const Workload& workload, const DeviceLimits& gpu,
                            const DescribeOptions& options) {
-  const auto plan = [&](std::int64_t batch) {
+  const auto fits = [&](std::int64_t batch) {
     const MemoryPlan memory = plan_memory(plumb::describe(make_graph(workload, batch), options, gpu));
-    return BatchTry{.batch = batch, .ran = static_cast<double>(memory.arena_bytes) <= gpu.memory_bytes};
+    return static_cast<double>(memory.arena_bytes) <= gpu.memory_bytes;
   };
-  return search_largest_batch(1, kMostImages, plan).batch;
+  return *std::ranges::partition_point(std::views::iota(std::int64_t{1}, kMostImages + 1), fits) - 1;
 }
 
 ConvEngine engine_for(const AbsentGpu& gpu, bool deterministic) {

@@ -136,8 +136,8 @@ TEST(Verdict, TheFirstOddTensorInBackwardsOrderIsNamed) {
   const auto found = find_odd_bits(devices);
   ASSERT_EQ(found.size(), 1u) << "though its losses agree";
   EXPECT_EQ(
-      odd_text(found.front(), devices),
-      "n2 computes other bits than most devices of its kind: its parameters differ after 1 iteration, first "
+      odd_text(found.front()),
+      "computes other bits than most devices of its kind: its parameters differ after 1 iteration, first "
       "in bn1.weight's gradient");
 }
 

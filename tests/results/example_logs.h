@@ -64,8 +64,8 @@ inline std::vector<ExampleLog> whole_logs(const LogFormat& format, std::size_t m
   for (const std::filesystem::path& path : paths) {
     if (found.size() == most) break;
     const auto name = parse_log_name(path.parent_path().filename().string(), path.filename().string());
-    if (!std::holds_alternative<LogName>(name)) continue;
-    ExampleLog log{path, std::get<LogName>(name).size(), text_lines(read_text(path))};
+    if (!name) continue;
+    ExampleLog log{path, name->size(), text_lines(read_text(path))};
     if (!found.empty() && found.front().size.devices_per_node == log.size.devices_per_node) continue;
     if (!figure(log.lines, log.size)) continue;
     Lines& lines = log.lines;

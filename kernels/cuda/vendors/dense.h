@@ -59,8 +59,6 @@ struct GemmEngine {
   // The first plan. Throws Error(internal) naming the product if there is none.
   GemmPlan plan(const GemmProblem& problem, std::size_t workspace_limit) const;
 };
-// Throws std::logic_error for what GemmProblem excludes.
-void check_problem(const GemmProblem& problem);
 // The library that makes engines, with its version: "cuBLASLt 13.1.0".
 std::string gemm_library();
 bool has_gemm_library(bool load);  // whether it is loaded, or with `load` can be

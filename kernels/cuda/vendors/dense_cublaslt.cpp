@@ -135,7 +135,6 @@ cublasLtEpilogue_t epilogue_of(const GemmProblem& problem) {
 }
 
 Operation make_operation(const GemmProblem& problem) {
-  check_problem(problem);
   const bool tf32 = problem.allow_tf32 && problem.in == DType::f32;
   cublasLtMatmulDesc_t made = nullptr;
   check(cublaslt().matmul_desc_create(&made, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
