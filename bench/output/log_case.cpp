@@ -37,6 +37,23 @@ bool is_case(const std::string& text, const LogCase& log_case) {
   return found == nlohmann::json(case_json(log_case));
 }
 
+// " (batch_per_device 2, not 3)": what of the case file differs from this run; empty if nothing can be read.
+std::string differences(const std::string& text, const LogCase& log_case) {
+  const auto theirs = nlohmann::json::parse(text, nullptr, false);
+  if (!theirs.is_object()) return "";
+  const nlohmann::json ours = case_json(log_case);
+  nlohmann::json all = theirs;
+  all.update(ours);
+  std::string list;
+  for (const auto& [key, either] : all.items()) {
+    const auto their = theirs.value(key, nlohmann::json()), our = ours.value(key, nlohmann::json());
+    if (their != our)
+      append_part(list, fmt::format("{} {}, not {}", printable(key), printable(their.dump()), our.dump()),
+                  "; ");
+  }
+  return list.empty() ? "" : fmt::format(" ({})", list);
+}
+
 // A run holds the lock of its log (PartialLog) as long as it lives.
 bool is_being_written(const std::filesystem::path& part) {
   const UniqueFd file(::open(part.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
@@ -67,16 +84,14 @@ std::string read_case(const std::string& path) {
 // Whether the folder has this configuration. Throws Error(cannot_create) if it can't become its own.
 bool has_case(const Output& log_dir, const std::string& folder, const LogCase& log_case,
               const std::string& own_log) {
-  std::string text = read_case(fmt::format("{}/{}", folder, kCaseFile));
+  const std::string text = read_case(fmt::format("{}/{}", folder, kCaseFile));
   if (is_case(text, log_case)) return true;
   for (const std::string& name : other_logs(folder, own_log)) {
     // Without a case file: older ones of ours, and runs that come here next and will find one.
     const bool may_be_ours = name.starts_with(log_case.stem()) || name.ends_with(".part");
     if (text.empty() && may_be_ours) continue;
-    while (text.ends_with('\n')) text.pop_back();
-    throw cannot_create(log_dir, fmt::format("{} holds {} of {}, and this run is {}", folder, name,
-                                             text.empty() ? "another configuration" : printable(text),
-                                             case_json(log_case).dump()));
+    throw cannot_create(log_dir, fmt::format("{} holds {} of another configuration{}", folder, name,
+                                             differences(text, log_case)));
   }
   return false;
 }

@@ -269,8 +269,9 @@ TEST(Outputs, CaseFolderOfAnotherConfigurationIsRefused) {
   for (const std::string other :
        {"--image-size 32 --bs 3", "--image-size 64 --bs 2", "--image-size 32 --bs 2 --data images"}) {
     const Ended ended = place.run("rm -f ../messages; " + place.resnet50(common + other));
-    expect_one_sentence(ended, kCannotCreate,
-                        {"logs/1n1g holds resnet50 runs with --bs 2", "pass another --log-dir"});
+    expect_one_sentence(
+        ended, kCannotCreate,
+        {"logs/1n1g holds resnet50_b2_fp32_1.log of another configuration (", "pass another --log-dir"});
     EXPECT_EQ(place.contents(), before) << other;
   }
 }

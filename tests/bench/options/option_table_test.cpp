@@ -107,7 +107,7 @@ TEST(OptionTable, ReadsAShareAsPercentOrAsANumber) {
 }
 
 TEST(OptionTable, FlagsTakeNoValue) {
-  expect_sample_refused({"--no-check=1"}, {"--no-check", "flag override"});
+  expect_sample_refused({"--no-check=1"}, {"--no-check accepts no value"});
   expect_sample_refused({"--no-check=false", "--count", "3"}, {"--no-check"});
   EXPECT_EQ(parse_sample({"--path=--loud=1"}).path, "--loud=1");
 }
