@@ -3,6 +3,7 @@
 #include <dnnl.h>
 #include <jpeglib.h>
 #include <malloc.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -144,6 +145,15 @@ void require_address_space() {
               "MPI and the libraries need {1:.0f} bytes of address space, and {0:.0f} are left; raise the "
               "limit (ulimit -v, ulimit -d)",
               bytes, kNeeded);
+}
+
+void require_open_files() {
+  constexpr rlim_t kNeeded = 64;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < kNeeded)
+    throw Error(ExitCode::unavailable,
+                "ulimit -n {}: expected at least {} open files for MPI and the libraries; raise that limit",
+                limit.rlim_cur, kNeeded);
 }
 
 ThreadShare threads_for_this_rank(const std::vector<std::string>& placements, int rank, int cpus,

@@ -30,6 +30,8 @@ std::vector<std::string> odd_hosts(const std::vector<std::string>& machines);
 // need: Open MPI 4.1 hangs or crashes then. Under a limit all threads share one of malloc's arenas: each of
 // their own would count with 64 MiB and more.
 void require_address_space();
+// Throws Error(unavailable) if the process may open so few files that MPI_Init fails without saying why.
+void require_open_files();
 
 struct ThreadShare {
   int threads = 1;

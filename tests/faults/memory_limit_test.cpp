@@ -61,6 +61,12 @@ TEST(MemoryLimitOfManyThreads, IsToldBeforeOneCannotBeStarted) {
   EXPECT_GT(trained, 0);
 }
 
+TEST(OpenFiles, TooFewAreReportedBeforeMpiStarts) {
+  const Place place;
+  expect_one_sentence(place.run("sh -c 'ulimit -n 32 && exec " + place.bench(kOne + "--iters 2") + "'"),
+                      kUnavailable, {"ulimit -n 32", "64 open files", "raise that limit"});
+}
+
 // Each takes 92 MiB of coefficients, which two workers may not have at once.
 TEST(ProgressivePhotographs, AreDecodedInTheMemoryThatIsPlanned) {
   if (!std::string(PLUMB_TEST_SANITIZERS).empty()) GTEST_SKIP() << "sanitizers keep freed memory";
