@@ -62,7 +62,7 @@ TEST(Stall, IsNamedInTableResultAndAnalysis) {
   double window = 0;
   for (std::size_t i = 1; i < 12; ++i) window += result.at("step_seconds")[i].get<double>();
   EXPECT_LE(result.at("exposed_communication_seconds").get<double>(), window / 11);
-  const Ended analysis = place.run(place.plumbline("analyze logs"));
+  const Ended analysis = place.run(place.plumbline("analyze logs --iters 12 --warmup 1"));
   ASSERT_EQ(analysis.exit_code, 0);
   EXPECT_TRUE(std::ranges::any_of(analysis.lines, [](const std::string& line) {
     return line.find("y1_b2_fp32_1.log stalled") != std::string::npos &&
@@ -76,7 +76,7 @@ TEST(Divergence, IsNamedInTableResultAndAnalysis) {
   ASSERT_EQ(ended.exit_code, 0) << ended.launcher_messages;
   EXPECT_NE(words_of(ended.output).find("note the loss grew from "), std::string::npos) << ended.output;
   EXPECT_TRUE(any_has(place.result().at("warnings"), "training diverges")) << place.result().at("warnings");
-  const Ended analysis = place.run(place.plumbline("analyze logs"));
+  const Ended analysis = place.run(place.plumbline("analyze logs --iters 4 --warmup 1"));
   ASSERT_EQ(analysis.exit_code, 0);
   EXPECT_TRUE(std::ranges::any_of(analysis.lines, [](const std::string& line) {
     return line.find("resnet50_b2_fp32_1.log: the loss grew from ") != std::string::npos;
