@@ -1,6 +1,7 @@
 #include "base/output.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <ranges>
+#include <thread>
 
 namespace plumb {
 namespace {
@@ -55,9 +57,8 @@ int create_part(const fs::path& path, std::string& part, UniqueFd& descriptor) {
 }
 
 // Gives the unfinished file its name. Returns 0 or the error number.
-int publish_part(const std::string& part, const UniqueFd& descriptor, const fs::path& path, bool replace,
-                 OnDisk on_disk) {
-  const bool failed = on_disk == OnDisk::now && ::fsync(descriptor.get()) != 0;
+int publish_part(const std::string& part, const UniqueFd& descriptor, const fs::path& path, bool replace) {
+  const bool failed = ::fsync(descriptor.get()) != 0;
   if (failed && errno != EINVAL && errno != EROFS) return errno;  // these two: there is nothing to sync
   if (!replace) return rename_new(part, path);
   return std::rename(part.c_str(), path.c_str()) == 0 ? 0 : errno;
@@ -106,8 +107,8 @@ void OutputFile::write(std::string_view bytes) {
     throw cannot_write(output_, named(output_, file_, "file"), error);
 }
 
-void OutputFile::publish(OnDisk on_disk) {
-  const int error = publish_part(part_, descriptor_, file_, existing_ == Existing::replace, on_disk);
+void OutputFile::publish() {
+  const int error = publish_part(part_, descriptor_, file_, existing_ == Existing::replace);
   if (error == EEXIST) throw cannot_create_it(error);
   if (error != 0) throw cannot_write(output_, named(output_, file_, "file"), error);
   descriptor_.reset();
@@ -154,15 +155,26 @@ void write_output(const Output& output, std::string_view text) {
   file.publish();
 }
 
-std::string replace_file(const fs::path& path, std::string_view text, OnDisk on_disk) {
+std::string replace_file(const fs::path& path, std::string_view text) {
   std::string part;
   UniqueFd descriptor;
   int error = create_part(path, part, descriptor);
   if (error == 0) error = write_all(descriptor.get(), text);
-  if (error == 0) error = publish_part(part, descriptor, path, true, on_disk);
+  if (error == 0) error = publish_part(part, descriptor, path, true);
   if (error == 0) return "";
   if (descriptor) ::unlink(part.c_str());
   return std::strerror(error);
+}
+
+int lock_within(int descriptor, std::chrono::milliseconds patience) {
+  constexpr std::chrono::milliseconds kBetweenTries{10};
+  const auto start = std::chrono::steady_clock::now();
+  while (::flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EINTR && errno != EWOULDBLOCK) return errno;
+    if (std::chrono::steady_clock::now() - start >= patience) return EWOULDBLOCK;
+    std::this_thread::sleep_for(kBetweenTries);
+  }
+  return 0;
 }
 
 bool has_name(int descriptor, const std::string& path) {

@@ -2,6 +2,7 @@
 // file has its name only when it is whole, and a refused output leaves nothing.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -27,10 +28,6 @@ Error cannot_create(const Output& output, std::string_view why, std::string_view
 // What happens to a file that has the output's name. ask: it is refused, and the sentence offers --overwrite.
 enum class Existing { refuse, ask, replace };
 
-// now: on disk when the call returns. later: when the system gets to it. If the process is killed the file is
-// whole either way; if the host loses power, only with `now`.
-enum class OnDisk { now, later };
-
 // A file that is called .<name>.<random number>.part until it is whole, in the same folder.
 class OutputFile {
  public:
@@ -47,8 +44,9 @@ class OutputFile {
 
   // Throws Error(io_error).
   void write(std::string_view bytes);
-  // Gives the file its name. Throws Error(io_error), or Error(cannot_create) if the name was taken meanwhile.
-  void publish(OnDisk on_disk = OnDisk::now);
+  // Syncs the file to disk and gives it its name. Throws Error(io_error), or Error(cannot_create) if the name
+  // was taken meanwhile.
+  void publish();
 
  private:
   Error cannot_create_it(int error_number) const;
@@ -85,8 +83,11 @@ void write_output(const Output& output, std::string_view text);
 
 // Replaces a file that no user named, as OutputFile does. Several processes and hosts may do so at once.
 // Returns "" or why it cannot be written; then `path` is as before.
-std::string replace_file(const std::filesystem::path& path, std::string_view text,
-                         OnDisk on_disk = OnDisk::now);
+std::string replace_file(const std::filesystem::path& path, std::string_view text);
+
+// Locks an open file or folder for this descriptor, and waits at most `patience` for another program that
+// holds the lock. Returns 0 or the error number: EWOULDBLOCK if that program still holds it.
+int lock_within(int descriptor, std::chrono::milliseconds patience);
 
 // Whether the open file still has that name: it may have been removed or moved, and another file have the
 // name.

@@ -87,8 +87,8 @@ class Device {
     return {};
   }
   // First half of binding: chooses implementations and layouts, and raises the bytes of buffers and
-  // workspaces to their real sizes. Allocates no memory of the plan. Throws Error(internal) if a
-  // vendor library has no engine for an instruction.
+  // workspaces to their real sizes. Allocates no memory of the plan. Throws Error(internal) if a vendor
+  // library has no engine for an instruction.
   virtual void prepare(const Graph& graph, const UpdateRule& rule, Program& program) = 0;
   // Second half: allocates the arena and gives every instruction its callable. Throws Error(out_of_memory).
   virtual void bind(Program& program, const MemoryPlan& plan) = 0;

@@ -19,7 +19,7 @@ void Documents::write(const std::string& name, const std::string& text) const {
   const OutputFolder made(output, file.parent_path());
   OutputFile written(output, file, Existing::replace);
   written.write(text);
-  written.publish(OnDisk::later);
+  written.publish();
 }
 
 void Documents::write_schema(const std::string& name, const nlohmann::ordered_json& schema) const {

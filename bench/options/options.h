@@ -28,8 +28,6 @@ struct WatchOptions {
   double timeout_seconds = 30, startup_timeout_seconds = 600;
 };
 
-// What a program does with its options.
-
 // Answered by main; nothing else is checked then.
 struct Questions {
   std::optional<Shown> help;

@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -18,6 +18,7 @@ namespace plumb {
 namespace {
 
 constexpr const char* kCaseFile = ".plumbline-case";
+constexpr std::chrono::seconds kPatience{30};
 
 Json case_json(const LogCase& log_case) {
   Json json{{"model", log_case.model},
@@ -77,8 +78,11 @@ std::vector<std::string> other_logs(const std::string& folder, const std::string
 std::string read_case(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return "";
+  std::string text(4096, '\0');  // more than any configuration needs
   std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  file.read(text.data(), std::ssize(text));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
 }
 
 // Whether the folder has this configuration. Throws Error(cannot_create) if it can't become its own.
@@ -129,7 +133,9 @@ void settle_case(const Output& log_dir, const std::vector<std::string>& folders,
                  const std::string& own_log) {
   // Where folders can't be locked, two configurations that begin at once may get one folder.
   const UniqueFd first(::open(folders.front().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  while (::flock(first.get(), LOCK_EX) != 0 && errno == EINTR) continue;
+  if (lock_within(first.get(), kPatience) == EWOULDBLOCK)
+    throw cannot_create(log_dir, fmt::format("another program holds the lock of {}", folders.front()),
+                        "end that program (fuser prints its number) or pass another --log-dir");
   std::vector<std::string> others = folders;
   std::erase_if(others, [&](const auto& folder) { return has_case(log_dir, folder, log_case, own_log); });
   for (const std::string& folder : others) {

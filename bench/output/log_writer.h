@@ -40,8 +40,8 @@ std::string head_options(const nlohmann::ordered_json& config);
 // Makes `log_case` the configuration of the folders, unless it is already. Call it when each folder holds
 // this run's log, `own_log`, so that other runs see it. The first folder is the same in all runs and stays
 // locked meanwhile. `log_dir`: the option for messages. Throws Error(cannot_create) if a folder holds
-// finished logs of another configuration, if a run of another configuration is writing there, or if a case
-// file can't be written.
+// finished logs of another configuration, if a run of another configuration is writing there, if another
+// program holds the lock for 30 s, or if a case file can't be written.
 void settle_case(const Output& log_dir, const std::vector<std::string>& folders, const LogCase& log_case,
                  const std::string& own_log);
 

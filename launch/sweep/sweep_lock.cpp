@@ -1,11 +1,9 @@
 #include "launch/sweep/sweep_lock.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <thread>
 
 #include "base/error.h"
 #include "base/output.h"
@@ -17,8 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kTries = 50;
-constexpr std::chrono::milliseconds kBetweenTries{100};  // mpirun takes seconds to end its ranks
+constexpr std::chrono::seconds kPatience{5};  // mpirun takes seconds to end its ranks
 
 void check_identity(const fs::path& path, const std::string& text, const SweepIdentity& wanted,
                     const Output& out) {
@@ -49,12 +46,9 @@ UniqueFd claim_sweep_folder(const fs::path& folder, const SweepIdentity& identit
   UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT, 0644));  // programs inherit it
   const auto cannot_write = [&] { return cannot_create(out, "cannot write " + path.string()); };
   if (!file) throw cannot_write();
-  for (int attempt = 1; ::flock(file.get(), LOCK_EX | LOCK_NB) != 0; ++attempt) {
-    if (attempt == kTries)
-      throw cannot_create(out, "another sweep that is still running uses the folder",
-                          "wait for it, or pass another --output on a local disk");
-    std::this_thread::sleep_for(kBetweenTries);
-  }
+  if (lock_within(file.get(), kPatience) != 0)
+    throw cannot_create(out, "another sweep that is still running uses the folder",
+                        "wait for it, or pass another --output on a local disk");
   if (const std::string text = read_whole_file(path, {.remedy = "pass another --output"}); !text.empty()) {
     if (!resume)
       throw cannot_create(out, "the folder holds a sweep already",

@@ -3,7 +3,7 @@
 function barsFigure(data) {
   const own = data.curves.filter(({points}) => points[0].devices === 1);
   if (!own.length) return null;
-  const published = data.published.filter(({differences}) => !/(^|, )device /.test(differences));
+  const published = data.published.filter((curve) => curve.same_device);
   const rows = [...own, ...published].map((curve, i) => {
     const [{median, devices, source}] = curve.points;
     return {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "results/record/gpu_name.h"
 #include "results/report/report_curves.h"
 #include "results/statistics/statistics.h"
 
@@ -112,6 +113,7 @@ std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
       ReportCurve found = curve_of_table(table_of(near.result), published, models.size() > 1);
       if (found.points.empty()) continue;
       found.differences = differences_text(differences(curve.configuration, found.configuration, false));
+      found.same_device = is_same_device(curve.configuration.device, found.configuration.device);
       curves.push_back(std::move(found));
     }
   }

@@ -59,13 +59,15 @@ struct ReportCurve {
   std::vector<Note> verdicts;  // of scaling_verdicts()
   bool published = false;
   // For published curves:
-  std::string source;       // file and line, or the folder or file of all its points
-  std::string differences;  // from the own curve it is nearest to: "batch per device 128 against 256"
+  std::string source;        // file and line, or the folder or file of all its points
+  std::string differences;   // from the own curve it is nearest to: "batch per device 128 against 256"
+  bool same_device = false;  // as that curve's
   std::vector<std::string> notes;
   static void fields(auto& self, auto&& each) {
     each("label", self.label), each("points", self.points), each("answer", self.answer);
     each("predicted", self.predicted, Field{.written = !self.predicted.empty()});
-    each("source", self.source), each("differences", self.differences), each("notes", self.notes);
+    each("source", self.source), each("differences", self.differences);
+    each("same_device", self.same_device, Field{.written = self.same_device}), each("notes", self.notes);
   }
 };
 

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -145,6 +146,16 @@ TEST(AtomicFile, IsReplacedWholeAndRenamedWithoutReplacing) {
   EXPECT_NE(replace_file("/nowhere/file", "text").find("No such file"), std::string::npos);
 }
 
+TEST(LockWithin, WaitsForAnotherHolderAndNoLonger) {
+  const ScratchFolder folder;
+  UniqueFd first(::open(folder.path().c_str(), O_RDONLY)), second(::open(folder.path().c_str(), O_RDONLY));
+  EXPECT_EQ(lock_within(first.get(), std::chrono::milliseconds(0)), 0);
+  EXPECT_EQ(lock_within(second.get(), std::chrono::milliseconds(20)), EWOULDBLOCK);
+  first.reset();
+  EXPECT_EQ(lock_within(second.get(), std::chrono::milliseconds(0)), 0);
+  EXPECT_EQ(lock_within(-1, std::chrono::milliseconds(20)), EBADF);
+}
+
 // As of ranks and jobs that share a home.
 TEST(AtomicFile, IsWholeHoweverManyReplaceItAtOnce) {
   const ScratchFolder folder;
@@ -153,8 +164,8 @@ TEST(AtomicFile, IsWholeHoweverManyReplaceItAtOnce) {
     for (int writer = 0; writer < 4; ++writer)
       writers.emplace_back([&folder, writer] {
         const std::string text(50'000, static_cast<char>('a' + writer));
-        for (int turn = 0; turn < 50; ++turn) {
-          EXPECT_EQ(replace_file(folder / "a", text, OnDisk::later), "");
+        for (int turn = 0; turn < 20; ++turn) {
+          EXPECT_EQ(replace_file(folder / "a", text), "");
           const std::string found = read_text(folder / "a");
           EXPECT_EQ(found, std::string(text.size(), found.front()));
         }
