@@ -72,24 +72,19 @@ OptionSpec loss_scale_option(BenchOptions& o) {
 }
 
 OptionGroup cuda_group(BenchOptions& o) {
-  return rare(
-      {"GPUs (--device cuda)",
-       {enum_option<CudaGraph>(
-            "--cuda-graph", o.cuda_graph,
-            {{"auto", CudaGraph::automatic}, {"on", CudaGraph::on}, {"off", CudaGraph::off}},
-            "capture a step once and replay it\nauto: on, unless gradients go over mpi"),
-        enum_option<bool>("--fusion", o.fuse, {{"auto", true}, {"off", false}},
-                          "use cuDNN's fused engines where the GPU and the precision have them"),
-        enum_option<std::optional<TensorLayout>>(
-            "--layout", o.layout, {{"auto", {}}, {"nhwc", TensorLayout::nhwc}, {"nchw", TensorLayout::nchw}},
-            "layout of tensors in strict fp32; other precisions use nhwc\n"
-            "auto: nchw on GPUs before compute capability 9.0"),
-        flag_option("--no-autotune", o.autotune, false,
-                    "use the engines that heuristics choose instead of timing all once per GPU")
-            .with_key("autotune"),
-        loss_scale_option(o),
-        flag_option("--share-gpu", o.share_gpu, true,
-                    "let ranks share a GPU, to check communication and not speed")}});
+  return rare({"GPUs (--device cuda)",
+               {enum_option<CudaGraph>(
+                    "--cuda-graph", o.cuda_graph,
+                    {{"auto", CudaGraph::automatic}, {"on", CudaGraph::on}, {"off", CudaGraph::off}},
+                    "capture a step once and replay it\nauto: on, unless gradients go over mpi"),
+                enum_option<bool>("--fusion", o.fuse, {{"auto", true}, {"off", false}},
+                                  "use cuDNN's fused engines where the GPU and the precision have them"),
+                flag_option("--no-autotune", o.autotune, false,
+                            "use the engines that heuristics choose instead of timing all once per GPU")
+                    .with_key("autotune"),
+                loss_scale_option(o),
+                flag_option("--share-gpu", o.share_gpu, true,
+                            "let ranks share a GPU, to check communication and not speed")}});
 }
 
 OptionGroup device_group(BenchOptions& o) {

@@ -80,7 +80,6 @@ struct BenchOptions {
   bool share_gpu = kDefaults.share_gpu;
   CudaGraph cuda_graph = CudaGraph::automatic;
   bool fuse = true, autotune = kDefaults.autotune;  // cuda: engines of convolutions
-  std::optional<TensorLayout> layout;               // cuda: of strict fp32; empty: by the GPU
   std::optional<LossScaling> loss_scaling;          // default: dynamic with fp16, none elsewhere
   std::string data = "synthetic";
   int data_workers = 0;  // 0: the CPUs that training leaves

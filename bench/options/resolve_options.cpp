@@ -33,9 +33,6 @@ std::string why_not_on(const DeviceLimits& limits, const BenchOptions& options) 
     return fmt::format("--comm nccl: expected GPUs, and device {} is a cpu; pass --comm mpi", limits.name);
   if (options.cuda_graph == CudaGraph::on)
     return fmt::format("--cuda-graph on: expected a GPU, and device {} is a cpu; leave it out", limits.name);
-  if (options.layout)
-    return fmt::format("--layout {}: expected a GPU, and device {} is a cpu; leave it out",
-                       name_of(*options.layout), limits.name);
   return "";
 }
 
@@ -56,9 +53,6 @@ void check_together(const BenchOptions& o) {
                 o.batch, o.data);
   if (o.loss_scaling && o.loss_scaling->kind != LossScaling::Kind::none && o.precision != Precision::fp16)
     throw Error(kUsage, "--loss-scale needs --fp16, and this run is in {}; leave it out",
-                name_of(o.precision));
-  if (o.layout == TensorLayout::nchw && o.precision != Precision::fp32)
-    throw Error(kUsage, "--layout nchw needs --fp32, and this run is in {}; leave it out",
                 name_of(o.precision));
   if (o.face.head_dtype == HeadDtype::tf32 && o.precision == Precision::fp32)
     throw Error(kUsage,

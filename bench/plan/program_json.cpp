@@ -50,7 +50,6 @@ nlohmann::ordered_json instruction_json(const Instruction& instruction) {
 nlohmann::ordered_json program_json(const StepPlan& plan) {
   const Program& program = plan.program;
   nlohmann::ordered_json json = {{"format", kProgramFormat}, {"arena_bytes", plan.memory.arena_bytes}};
-  if (program.layout) json["layout"] = name_of(*program.layout);
   json["buffers"] = nlohmann::ordered_json::array();
   json["ops"] = nlohmann::ordered_json::array();
   for (std::size_t index = 0; index < program.buffers.size(); ++index) {

@@ -47,8 +47,7 @@ DescribeOptions describe_options(const BenchOptions& options, const Tuning& tuni
           .fp32_head = options.model->margin_head && options.face.head_dtype != HeadDtype::same,
           .tf32_head = options.face.head_dtype == HeadDtype::tf32,
           .plain = tuning.plain,
-          .winograd = options.winograd,
-          .layout = options.layout};
+          .winograd = options.winograd};
 }
 
 Program with_collectives(Program program, const BenchOptions& options, int world_size) {
@@ -87,8 +86,7 @@ std::string engines_text(const StepPlan& plan) {
     ++ops[{std::string(instruction.kind()), instruction.engine}];
   std::vector<TextRow> rows{{"kind", "ops", "engine"}};
   for (const auto& [what, count] : ops) rows.push_back({what.first, std::to_string(count), what.second});
-  std::string text = plan.program.layout ? fmt::format("layout: {}\n", name_of(*plan.program.layout)) : "";
-  text += padded_table(rows, "lrl");
+  std::string text = padded_table(rows, "lrl");
   for (const PlainLayer& layer : plan.described_with.plain)
     text += fmt::format("{} without {}: {}\n", name_of(plan.graph.ops[layer.op]), name_of(layer.pattern),
                         layer.reason);

@@ -34,8 +34,7 @@ struct StepPlan {
 StepPlan make_step_plan(const BenchOptions& options, const DeviceLimits& limits, int rank, int world_size,
                         const Tuning& tuning = {}, Device* device = nullptr);
 
-// For --verbose: a GPU's layout, the ops of each kind by engine, and the layers whose fused engine isn't
-// used.
+// For --verbose: the ops of each kind by engine, and the layers whose fused engine isn't used.
 std::string engines_text(const StepPlan& plan);
 
 // The largest batch per device, up to kMaxBatch, whose step as described needs at most `memory_bytes`; 0 if 1
@@ -47,7 +46,7 @@ std::int64_t largest_planned_batch(const BenchOptions& options, const DeviceLimi
 std::vector<std::pair<const char*, std::size_t>> memory_parts(const StepPlan& plan);
 
 // program.json, for the simulator, the report and for people:
-// {"format", "arena_bytes", ["layout": of a GPU: "nhwc"|"nchw"],
+// {"format", "arena_bytes",
 //  "buffers": [{"name", "role", "dtype", "dims", "bytes", "offset", ["persistent": true],
 //               ["sharded": true], ["view": {"of": index, "offset": bytes}]}],
 //  "ops": [{"name", "kind", "phase", "lane", "uses": [{"buffer": index, "access": "r"|"w"|"rw"}],

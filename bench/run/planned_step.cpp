@@ -92,9 +92,6 @@ PlannedStep::PlannedStep(DescribedStep&& step) : DescribedStep(std::move(step)) 
     const std::size_t images = device->host_staging() ? 0 : source->host_bytes();
     require_memory(*this, tuning, plan.needed_bytes + static_cast<double>(images));
   });
-  // GPUs of several kinds may choose different ones.
-  job.require_same("--layout",
-                   plan.program.layout ? fmt::format("--layout={}\n", name_of(*plan.program.layout)) : "");
   job.require_same("Program", fmt::format("hash={}\n", reduction_hash(plan.program)));
 }
 

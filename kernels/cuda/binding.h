@@ -40,7 +40,6 @@ struct Context : Engines {
   }
   // Whether products read elements of this dtype as TF32.
   bool is_tf32(DType dtype) const { return program.allow_tf32 && dtype == DType::f32; }
-  TensorLayout layout() const { return program.layout.value_or(TensorLayout::nhwc); }
   const Buffer& buffer(BufferId id) const { return program.buffers[id]; }
   DType dtype(BufferId id) const { return program.buffers[id].dtype; }
   std::int64_t elements_held(BufferId id) const {  // padding included

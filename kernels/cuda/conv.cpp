@@ -31,7 +31,6 @@ std::string text_of(const ConvProblem& p) {
   if (p.groups > 1) text += fmt::format(", groups {}", p.groups);
   text += fmt::format(", {}", name_of(p.dtype));
   if (p.allow_tf32 && p.dtype == DType::f32) text += " as tf32";
-  if (p.layout != TensorLayout::nhwc) text += fmt::format(", {}", name_of(p.layout));
   if (p.fusion.normalizes_input)
     text += fmt::format(", normalizes its input by {} factors", name_of(p.scale_shift_dtype));
   if (p.fusion.gathers_statistics) text += ", gathers statistics";
@@ -45,8 +44,8 @@ bool is_fused(const ConvProblem& problem) {
 
 bool is_stem(const ConvProblem& p) {
   const bool is_pass = p.pass == ConvPass::forward || p.pass == ConvPass::backward_weights;
-  return is_pass && p.layout == TensorLayout::nhwc && p.dtype != DType::f32 && p.c == kStemChannels &&
-         p.w % 2 == 0 && p.out_c == kStemOutputs && p.kernel == kStemKernel && p.stride == kStemStride &&
+  return is_pass && p.dtype != DType::f32 && p.c == kStemChannels && p.w % 2 == 0 &&
+         p.out_c == kStemOutputs && p.kernel == kStemKernel && p.stride == kStemStride &&
          p.padding == kStemPadding && p.groups == 1 && !p.fusion.normalizes_input;
 }
 
@@ -85,7 +84,6 @@ std::optional<ConvProblem> conv_problem(const Graph& graph, const Program& progr
                       .stride = op->stride,
                       .padding = op->padding,
                       .groups = op->groups,
-                      .layout = program.layout.value_or(TensorLayout::nhwc),
                       .allow_tf32 = program.allow_tf32};
   BufferId input = kNone;  // the convolution's input, or its gradient
   std::optional<Read> scale_shift;

@@ -18,8 +18,7 @@ constexpr std::size_t kMaxAlgorithms = 4;
 constexpr std::size_t kEnginesBefore = 2;
 
 bool is_product(const ConvProblem& p) {
-  return p.layout == TensorLayout::nhwc && p.kernel == 1 && p.stride == 1 && p.padding == 0 &&
-         p.groups == 1 && !is_fused(p);
+  return p.kernel == 1 && p.stride == 1 && p.padding == 0 && p.groups == 1 && !is_fused(p);
 }
 
 // out = in weight^T, d_in = d_out weight, d_weight = d_out^T in.

@@ -1,6 +1,6 @@
 // The dense layer as three matrix products: out = in weight^T + bias, d_in = d_out weight, d_weight = d_out^T
 // in; d_bias is the column sums of d_out. Rows are images, in any number. Elements of an image and of a
-// weight's row are in the order h, w, c, in NCHW c, h, w (tensor_layout.h).
+// weight's row are in the order h, w, c (tensor_layout.h).
 #include "kernels/cuda/vendors/dense.h"
 
 #include <algorithm>

@@ -63,7 +63,6 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     rule_ = rule;
     tensors_ = program.tensors;
     Context context{engines(), graph_, rule_, program};
-    layout_ = context.layout();
     prepared_.prepare(program,
                       [&](Instruction& instruction) { return prepare_instruction(context, instruction); });
   }
@@ -95,8 +94,8 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     for (BufferId copy : held.copies) {
       Buffer part = buffers_[copy];
       part.bytes = rows.size() * bytes_of(part.dtype);
-      upload(at(copy), to_device_layout(rows, {static_cast<std::int64_t>(rows.size()) / columns, columns},
-                                        part, layout_));
+      upload(at(copy),
+             to_device_layout(rows, {static_cast<std::int64_t>(rows.size()) / columns, columns}, part));
     }
   }
   void read_parameter(ParameterId parameter, std::span<float> values) const override {
@@ -126,8 +125,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
     const std::size_t image_bytes = held.bytes / static_cast<std::size_t>(graph_.batch());
     held.bytes = image_bytes * labels.size();
     const auto first = static_cast<std::size_t>(first_image);
-    upload(arena_.data(tensors_.values[0]) + first * image_bytes,
-           to_device_layout(images, nchw(part), held, layout_));
+    upload(arena_.data(tensors_.values[0]) + first * image_bytes, to_device_layout(images, nchw(part), held));
     const std::vector<std::int32_t> narrow(labels.begin(), labels.end());
     upload(arena_.data(tensors_.labels) + first * sizeof(std::int32_t), std::as_bytes(std::span(narrow)));
   }
@@ -255,7 +253,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   }
 
   void upload(BufferId buffer, std::span<const float> values, const std::vector<std::int64_t>& dims) {
-    upload(arena_.data(buffer), to_device_layout(values, dims, buffers_[buffer], layout_));
+    upload(arena_.data(buffer), to_device_layout(values, dims, buffers_[buffer]));
   }
   void upload(std::byte* to, std::span<const std::byte> held) {
     check(cudaMemcpyAsync(to, held.data(), held.size(), cudaMemcpyHostToDevice, compute()));
@@ -263,7 +261,7 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   }
   void download(BufferId buffer, std::span<float> values, const std::vector<std::int64_t>& dims) const {
     lanes_.synchronize();
-    from_device_layout(download<std::byte>(buffer), dims, buffers_[buffer], layout_, values);
+    from_device_layout(download<std::byte>(buffer), dims, buffers_[buffer], values);
   }
   template <typename T>
   std::vector<T> download(BufferId buffer) const {
@@ -299,7 +297,6 @@ class CudaDevice final : public Device, HostStaging, StepCapture {
   Graph graph_;
   UpdateRule rule_;
   Tensors tensors_;
-  TensorLayout layout_ = TensorLayout::nhwc;
   PreparedInstructions prepared_;
   std::vector<Buffer> buffers_;
   MemoryPlan plan_;

@@ -31,7 +31,7 @@ bool competes_with_fusion(const Instruction& instruction) {
                                BlockEndBackwardData, Accumulate>();
 }
 
-// "norm_apply f16 256x64x56x56, f32 2x64, …", in NCHW "norm_apply nchw f32 …". Operands that are read and
+// "norm_apply f16 256x64x56x56, f32 2x64, …". Operands that are read and
 // written, as sums that are added to, end in " rw".
 std::string text_of(const Program& program, const Instruction& instruction) {
   std::vector<std::string> operands;
@@ -40,8 +40,7 @@ std::string text_of(const Program& program, const Instruction& instruction) {
     operands.push_back(fmt::format("{} {}{}", name_of(buffer.dtype), fmt::join(buffer.dims, "x"),
                                    use.access == Access::read_write ? " rw" : ""));
   }
-  return fmt::format("{}{} {}", instruction.kind(), program.layout == TensorLayout::nchw ? " nchw" : "",
-                     fmt::join(operands, ", "));
+  return fmt::format("{} {}", instruction.kind(), fmt::join(operands, ", "));
 }
 
 std::size_t aligned(std::size_t bytes) {
@@ -182,8 +181,7 @@ EngineTrial InstructionTuner::try_own_kernel(const Work& work) {
   Program alone{.buffers = work.program.buffers,
                 .instructions = {work.instruction},
                 .tensors = {},
-                .allow_tf32 = work.program.allow_tf32,
-                .layout = work.program.layout};
+                .allow_tf32 = work.program.allow_tf32};
   Context context{device_, graph_, rule_, alone};
   Instruction& prepared = alone.instructions.front();
   Binder bind_instruction;

@@ -10,11 +10,8 @@ namespace {
 
 Binder drop(Context& context, Instruction& instruction, BufferId from, BufferId into, BufferId state) {
   const Dropout& op = context.op<Dropout>(instruction);
-  Shape shape = context.graph.values[op.in].shape;
-  // The kernel counts elements in the order c, h, w. NCHW has them in that order: like channels of one pixel,
-  // each of which takes a random block for itself.
-  if (context.layout() == TensorLayout::nchw) shape = {.n = shape.n, .c = shape.c * shape.h * shape.w};
-  return launching(context, [=, rule = dropout_rule(op.seed, op.name, op.probability),
+  return launching(context, [=, shape = context.graph.values[op.in].shape,
+                             rule = dropout_rule(op.seed, op.name, op.probability),
                              dtype = context.dtype(from)](const Arena& arena, cudaStream_t stream) {
     launch_dropout(dtype, shape, arena.data(from), arena.data(into), rule, arena.as<State>(state), stream);
   });
@@ -25,29 +22,25 @@ Binder drop(Context& context, Instruction& instruction, BufferId from, BufferId 
 Binder prepare(Context& context, Instruction& instruction, const PoolForward& pool) {
   const Pool& op = context.op<Pool>(instruction);
   return launching(context, [=, is_max = op.kind == Pool::Kind::max, shape = window_shape(context.graph, op),
-                             layout = context.layout(),
                              dtype = context.dtype(pool.in)](const Arena& arena, cudaStream_t stream) {
     if (is_max)
-      launch_max_pool_forward(dtype, layout, shape, arena.data(pool.in),
-                              arena.optional<float>(pool.scale_shift), arena.data(pool.out),
-                              arena.optional<std::uint8_t>(pool.argmax), arena.optional(pool.winners),
-                              stream);
+      launch_max_pool_forward(dtype, shape, arena.data(pool.in), arena.optional<float>(pool.scale_shift),
+                              arena.data(pool.out), arena.optional<std::uint8_t>(pool.argmax),
+                              arena.optional(pool.winners), stream);
     else
-      launch_average_forward(dtype, layout, shape, arena.data(pool.in), arena.data(pool.out), stream);
+      launch_average_forward(dtype, shape, arena.data(pool.in), arena.data(pool.out), stream);
   });
 }
 
 Binder prepare(Context& context, Instruction& instruction, const PoolBackward& pool) {
   const Pool& op = context.op<Pool>(instruction);
   return launching(context, [=, is_max = op.kind == Pool::Kind::max, shape = window_shape(context.graph, op),
-                             layout = context.layout(),
                              dtype = context.dtype(pool.d_out)](const Arena& arena, cudaStream_t stream) {
     if (is_max)
-      launch_max_pool_backward(dtype, layout, shape, arena.data(pool.d_out),
-                               arena.optional(pool.second_d_out), arena.optional<std::uint8_t>(pool.argmax),
-                               arena.data(pool.d_in), stream);
+      launch_max_pool_backward(dtype, shape, arena.data(pool.d_out), arena.optional(pool.second_d_out),
+                               arena.optional<std::uint8_t>(pool.argmax), arena.data(pool.d_in), stream);
     else
-      launch_average_backward(dtype, layout, shape, arena.data(pool.d_out), arena.data(pool.d_in), stream);
+      launch_average_backward(dtype, shape, arena.data(pool.d_out), arena.data(pool.d_in), stream);
   });
 }
 
@@ -93,20 +86,19 @@ Binder prepare(Context& context, Instruction&, const Cast& cast) {
 }
 
 Binder prepare(Context& context, Instruction&, const PackBatch& pack) {
-  return launching(context, [=, shape = context.graph.values.front().shape,
-                             dtype = context.dtype(pack.images), held = context.elements_held(pack.images),
-                             layout = context.layout()](const Arena& arena, cudaStream_t stream) {
-    launch_pack_batch({.pixels = arena.as<std::uint8_t>(pack.staged_images),
-                       .labels = arena.as<std::int32_t>(pack.staged_labels)},
-                      pack.normalization, arena.as<State>(pack.state),
-                      {.images = arena.data(pack.images),
-                       .labels = arena.as<std::int32_t>(pack.labels),
-                       .shape = shape,
-                       .held_channels = held / (shape.n * shape.h * shape.w),
-                       .dtype = dtype,
-                       .layout = layout},
-                      stream);
-  });
+  return launching(context,
+                   [=, shape = context.graph.values.front().shape, dtype = context.dtype(pack.images),
+                    held = context.elements_held(pack.images)](const Arena& arena, cudaStream_t stream) {
+                     launch_pack_batch({.pixels = arena.as<std::uint8_t>(pack.staged_images),
+                                        .labels = arena.as<std::int32_t>(pack.staged_labels)},
+                                       pack.normalization, arena.as<State>(pack.state),
+                                       {.images = arena.data(pack.images),
+                                        .labels = arena.as<std::int32_t>(pack.labels),
+                                        .shape = shape,
+                                        .held_channels = held / (shape.n * shape.h * shape.w),
+                                        .dtype = dtype},
+                                       stream);
+                   });
 }
 
 }  // namespace plumb::cuda

@@ -105,7 +105,6 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormBackwa
                                       .d_out = arena.data(norm.d_out),
                                       .second_d_out = arena.optional(norm.second_d_out),
                                       .mask = arena.optional<std::uint8_t>(norm.relu_mask),
-                                      .activated = arena.optional(norm.out),
                                       .scale_shift = arena.optional(norm.scale_shift),
                                       .scale_shift_dtype = scale_shift_dtype,
                                       .slope = {arena.optional<float>(norm.slope), slope_per_channel}};
@@ -129,10 +128,9 @@ Binder prepare(Context& context, Instruction& instruction, const BatchNormPairBa
                                 .d_out = arena.data(pair.d_out),
                                 .second_d_out = arena.optional(pair.second_d_out),
                                 .shortcut_in = arena.data(pair.shortcut.in),
-                                .mask = arena.optional<std::uint8_t>(pair.relu_mask),
-                                .activated = arena.optional(pair.out)};
+                                .mask = arena.optional<std::uint8_t>(pair.relu_mask)};
     // The first pass leaves the sum of a gradient in parts here; the second reads it and writes over it.
-    const bool has_parts = pair.second_d_out || pair.relu_mask || pair.out;
+    const bool has_parts = pair.second_d_out || pair.relu_mask;
     std::byte* const d_shortcut = arena.data(pair.shortcut.d_in);
     const NormGradient sum{.in = gradient.in, .d_out = d_shortcut, .shortcut_in = gradient.shortcut_in};
     launch_norm_backward_sums(partition, dtype, gradient, has_parts ? d_shortcut : nullptr,

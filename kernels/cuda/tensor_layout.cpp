@@ -14,9 +14,9 @@ struct Shape4 {
   bool taps_outside = false;  // for a depthwise convolution
 };
 
-Shape4 shape_of(const std::vector<std::int64_t>& dims, const Buffer& buffer, TensorLayout layout) {
+Shape4 shape_of(const std::vector<std::int64_t>& dims, const Buffer& buffer) {
   Shape4 shape;
-  if (dims.size() == 4 && layout == TensorLayout::nhwc)
+  if (dims.size() == 4)
     shape = {.out = dims[0], .in = dims[1], .kh = dims[2], .kw = dims[3]};
   else
     for (std::int64_t dim : dims) shape.in *= dim;
@@ -52,9 +52,9 @@ std::vector<std::int64_t> layout_dims(const Graph& graph, ParameterId parameter)
 }
 
 std::vector<std::byte> to_device_layout(std::span<const float> values, const std::vector<std::int64_t>& dims,
-                                        const Buffer& buffer, TensorLayout layout) {
+                                        const Buffer& buffer) {
   std::vector<std::byte> held(buffer.bytes);
-  const Shape4 shape = shape_of(dims, buffer, layout);
+  const Shape4 shape = shape_of(dims, buffer);
   with_type_of(buffer.dtype, [&]<typename Element>(Element) {
     const auto elements = reinterpret_cast<Element*>(held.data());
     for_each_row(shape, [&](std::int64_t outside, std::int64_t stride, std::int64_t inside) {
@@ -66,8 +66,8 @@ std::vector<std::byte> to_device_layout(std::span<const float> values, const std
 }
 
 void from_device_layout(std::span<const std::byte> held, const std::vector<std::int64_t>& dims,
-                        const Buffer& buffer, TensorLayout layout, std::span<float> values) {
-  const Shape4 shape = shape_of(dims, buffer, layout);
+                        const Buffer& buffer, std::span<float> values) {
+  const Shape4 shape = shape_of(dims, buffer);
   with_type_of(buffer.dtype, [&]<typename Element>(Element) {
     const auto elements = reinterpret_cast<const Element*>(held.data());
     for_each_row(shape, [&](std::int64_t outside, std::int64_t stride, std::int64_t inside) {

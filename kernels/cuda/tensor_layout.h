@@ -1,6 +1,6 @@
 // Converts tensors to and from the CUDA device's layout: [out, in, kh, kw] in fp32 outside; inside, in the
-// buffer's dtype, the same in NCHW, and in NHWC [out, kh, kw, in] with padded in-channels ([kh, kw, out] if
-// Buffer::layout is kDepthwiseLayout). Vectors and matrices stay unchanged. Runs on the host.
+// buffer's dtype, [out, kh, kw, in] with padded in-channels ([kh, kw, out] if Buffer::layout is
+// kDepthwiseLayout). Vectors and matrices stay unchanged. Runs on the host.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@
 namespace plumb::cuda {
 
 // A parameter's dims for the functions below: its public ones, except [out, c, h, w] instead of [out, c * h *
-// w] for a dense layer that flattens an image. In NHWC the device holds that weight as [out, h, w, c], so
-// that products read activations directly.
+// w] for a dense layer that flattens an image. The device holds that weight as [out, h, w, c], so that
+// products read activations directly.
 std::vector<std::int64_t> layout_dims(const Graph& graph, ParameterId parameter);
 
 // Padding is zeros. `buffer` gives the size in bytes and the dtype (f32, f16, bf16).
 std::vector<std::byte> to_device_layout(std::span<const float> values, const std::vector<std::int64_t>& dims,
-                                        const Buffer& buffer, TensorLayout layout);
+                                        const Buffer& buffer);
 void from_device_layout(std::span<const std::byte> held, const std::vector<std::int64_t>& dims,
-                        const Buffer& buffer, TensorLayout layout, std::span<float> values);
+                        const Buffer& buffer, std::span<float> values);
 
 }  // namespace plumb::cuda

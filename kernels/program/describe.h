@@ -48,11 +48,9 @@ struct DescribeOptions {
   bool tf32_head = false;         // cuda, with fp32_head: their products round inputs to TF32
   std::vector<PlainLayer> plain;  // exceptions to `fuse`
   Winograd winograd = Winograd::where_faster;  // cpu
-  std::optional<TensorLayout> layout;          // cuda; empty: kernels/cuda/plan/storage.h decides
 };
 
-// Throws Error(usage) naming the supported precisions if the device lacks this one, and for a layout that the
-// Graph or the precision can't have.
+// Throws Error(usage) naming the supported precisions if the device lacks this one.
 Program describe(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
 
 namespace cpu {

@@ -91,7 +91,6 @@ std::uint64_t reduction_hash(const Program& program) {
     if (program.buffers[id].view) views[root_of(program, id)].push_back(id);
   }
   std::uint64_t hash = kFnvOffset;
-  if (program.layout) hash = fnv1a(name_of(*program.layout), hash);
   for (const Instruction& instruction : program.instructions) {
     const Collective* collective = instruction.as<Collective>();
     if (!collective) continue;

@@ -148,14 +148,13 @@ struct Program {
   std::vector<Buffer> buffers;
   std::vector<Instruction> instructions;
   Tensors tensors;
-  bool allow_tf32 = false;             // f32 products may round inputs to TF32; otherwise strict fp32
-  std::optional<TensorLayout> layout;  // of a GPU; a CPU chooses one per buffer (Buffer::layout)
+  bool allow_tf32 = false;  // f32 products may round inputs to TF32; otherwise strict fp32
 };
 
 // The buffer that owns the memory of `id`: `id` itself, or the root of its view.
 BufferId root_of(const Program& program, BufferId id);
 
-// Hash (FNV-1a, 64 bit) over everything that ranks must agree on: a GPU's layout, each collective's kind,
+// Hash (FNV-1a, 64 bit) over everything that ranks must agree on: each collective's kind,
 // dtype and elements, and name, layout and bytes of each buffer in it, in order. If each rank owns a part
 // (has_parts), the hash skips the part's place, which differs per rank.
 std::uint64_t reduction_hash(const Program& program);

@@ -33,9 +33,7 @@ class GpuBlockEnds : public Conformance {
   // GPUs from sm_80 on end blocks alike, and those before by a library's products.
   static void for_each_offer(const std::function<void(const Offer&)>& use) {
     for (const Offer& offer : offers())
-      if (offer.describe.fuse && !offer.describe.fp32_head && offer.describe.layout != TensorLayout::nchw &&
-          offer.compute_capability < 80)
-        use(offer);
+      if (offer.describe.fuse && !offer.describe.fp32_head && offer.compute_capability < 80) use(offer);
   }
   static void expect_blocks(const Size& size, const std::function<void(const Graph&, TestTensors&)>& change) {
     SCOPED_TRACE(testing::Message() << size.batch << " x " << size.side << " x " << size.side << ", "

@@ -180,7 +180,7 @@ Doubles CheckedProgram::read(BufferId id) {
   }
   const std::vector<std::byte> bytes = download(plan_.offsets[id], buffer.bytes);
   if (buffer.dtype == DType::u8) {
-    const bool is_nhwc = buffer.dims.size() == 4 && program_.layout == TensorLayout::nhwc;
+    const bool is_nhwc = buffer.dims.size() == 4 && device_.limits().kind == DeviceKind::cuda;
     const Doubles stored = decoded<std::uint8_t>(bytes, is_nhwc ? count : buffer.bytes);
     if (!is_nhwc) return stored;
     const Shape shape{buffer.dims[0], buffer.dims[2], buffer.dims[3], buffer.dims[1]};

@@ -30,9 +30,7 @@ std::vector<Offer> Conformance::offers() {
     }
     return offers;
   }
-  add("fp32 nhwc", Precision::fp32).describe.layout = TensorLayout::nhwc;
-  add("fp32 nchw", Precision::fp32).describe.layout = TensorLayout::nchw;
-  for (const Precision precision : {Precision::tf32, Precision::fp16, Precision::bf16})
+  for (const Precision precision : {Precision::fp32, Precision::tf32, Precision::fp16, Precision::bf16})
     if (limits.flops_per_second.contains(precision)) add(std::string(name_of(precision)), precision);
   add("fp16 unfused", Precision::fp16).describe.fuse = false;
   add("fp16, fp32 head", Precision::fp16).describe.fp32_head = true;
@@ -41,35 +39,26 @@ std::vector<Offer> Conformance::offers() {
   return offers;
 }
 
-std::vector<Conformance::Storage> Conformance::storages() {
-  if (!on_gpu()) {
-    std::vector<Storage> storages{{DType::f32, {}}};
-    if (device()->limits().flops_per_second.contains(Precision::bf16)) storages.push_back({DType::bf16, {}});
-    return storages;
-  }
-  return {{DType::f32, TensorLayout::nhwc},
-          {DType::f32, TensorLayout::nchw},
-          {DType::f16, TensorLayout::nhwc},
-          {DType::bf16, TensorLayout::nhwc}};
+std::vector<DType> Conformance::storages() {
+  if (on_gpu()) return {DType::f32, DType::f16, DType::bf16};
+  std::vector<DType> storages{DType::f32};
+  if (device()->limits().flops_per_second.contains(Precision::bf16)) storages.push_back(DType::bf16);
+  return storages;
 }
 
 bool Conformance::fits(const Graph& graph, const Offer& offer) {
   if (offer.describe.fp32_head && graph.head_begin == 0) return false;
   if (!on_gpu()) return true;
-  const bool is_nchw = offer.describe.layout == TensorLayout::nchw;
   return std::ranges::all_of(graph.ops, [&](const Op& op) {
     if (const Conv* conv = std::get_if<Conv>(&op)) {
       const std::int64_t in = graph.values[conv->in].shape.c, out = graph.values[conv->out].shape.c;
-      if (is_nchw)
-        return conv->groups == 1 || conv->groups != in || conv->groups != out;  // has no depthwise kernels
       return out % 8 == 0 && (conv->in == 0 || in % 8 == 0);
     }
     if (const Dense* dense = std::get_if<Dense>(&op))  // images have more channels in memory
-      return is_nchw || dense->in != 0 || graph.values[0].shape.h * graph.values[0].shape.w == 1;
+      return dense->in != 0 || graph.values[0].shape.h * graph.values[0].shape.w == 1;
     if (std::holds_alternative<SoftmaxLoss>(op) || std::holds_alternative<MarginLoss>(op)) return true;
     const Shape& in = graph.values[std::visit([](const auto& one) { return one.in; }, op)].shape;
-    if (std::holds_alternative<Dropout>(op) && is_nchw) return in.h * in.w * in.c % 8 == 0;
-    return (is_nchw && in.h * in.w > 1) || in.c % 8 == 0;
+    return in.c % 8 == 0;
   });
 }
 

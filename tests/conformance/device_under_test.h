@@ -28,7 +28,7 @@ DeviceUnderTest make_device_under_test();
 struct Offer {
   DescribeOptions describe;
   int compute_capability = 0;  // described for this GPU; 0: the device itself
-  std::string name;            // "fp16", "fp32 nchw"
+  std::string name;            // "fp16", "fp16 unfused"
   float loss_scale = 1;
 };
 
@@ -41,15 +41,11 @@ class Conformance : public testing::Test {
   static Device* device() { return under_test().device.get(); }
   static bool on_gpu() { return device()->limits().kind == DeviceKind::cuda; }
 
-  // Every precision and layout; of GPUs also unfused, and as described for GPUs that the device can stand
+  // Every precision; of GPUs also unfused, and as described for GPUs that the device can stand
   // for.
   static std::vector<Offer> offers();
-  // The dtypes of activations, and for f32 both layouts: for Programs made by hand.
-  struct Storage {
-    DType dtype = DType::f32;
-    std::optional<TensorLayout> layout;
-  };
-  static std::vector<Storage> storages();
+  // The dtypes of activations: for Programs made by hand.
+  static std::vector<DType> storages();
 
   static Doubles to_doubles(const std::vector<float>& values) { return {values.begin(), values.end()}; }
 

@@ -20,15 +20,14 @@ class SoftmaxLosses : public Conformance {
   // The loss by itself, over f32 logits; gradients in every dtype.
   static void for_each_dtype(const Case& by, const Doubles& logits, const Doubles& labels,
                              const std::function<void(CheckedProgram&, BufferId)>& check) {
-    for (const Storage& storage : storages()) {
-      SCOPED_TRACE(testing::Message() << name_of(storage.dtype) << " " << by.rows << " x " << by.classes);
+    for (const DType dtype : storages()) {
+      SCOPED_TRACE(testing::Message() << name_of(dtype) << " " << by.rows << " x " << by.classes);
       Graph graph;
       graph.values = {{"images", {by.rows, 1, 1, 3}}, {"logits", {by.rows, 1, 1, by.classes}}};
       graph.ops = {SoftmaxLoss{.name = "loss", .in = 1, .label_smoothing = by.smoothing}};
       HandMade made(std::move(graph));
-      made.program.layout = storage.layout;
       const BufferId in = made.add(DType::f32, {by.rows, by.classes}),
-                     d_logits = made.add(storage.dtype, {by.rows, by.classes});
+                     d_logits = made.add(dtype, {by.rows, by.classes});
       made.program.tensors.values[1] = in;
       made.add(SoftmaxCrossEntropy{
           .logits = in, .labels = made.program.tensors.labels, .d_logits = d_logits, .state = made.state()});

@@ -13,9 +13,8 @@ namespace plumb {
 // A norm's tensors with their numbers; the instructions of a device over them.
 class NormTensors {
  public:
-  NormTensors(Device& device, const Shape& extent, DType dtype, std::optional<TensorLayout> layout)
+  NormTensors(Device& device, const Shape& extent, DType dtype)
       : device_(device), extent_(extent), dtype_(dtype), made_(graph_of(extent)) {
-    made_.program.layout = layout;
     made_.program.tensors.values[1] = tensor(1, true);
     for (ParameterId p : {0, 1}) made_.program.tensors.parameters[p].master = channels(2 + p, p == 0 ? 1 : 0);
     for (const double initial : {0.25, 2.0}) {
@@ -31,7 +30,6 @@ class NormTensors {
   BufferId bias() const { return made_.program.tensors.parameters[1].master; }
   const Shape& extent() const { return extent_; }
   DType dtype() const { return dtype_; }
-  bool is_nhwc() const { return made_.program.layout == TensorLayout::nhwc; }
 
   // Standard normal values; `spread`: channel c has mean 0.5 c - 1 and deviation 1 + c / 4 (c modulo 8).
   BufferId tensor(std::uint64_t seed, bool spread = false) {
@@ -64,6 +62,14 @@ class NormTensors {
     return id;
   }
   BufferId counters() { return made_.add(DType::i32, {4096}); }
+  // Bits of no order.
+  BufferId mask() {
+    const BufferId id = unwritten_mask();
+    Doubles bits((size(extent_.elements()) + 7) / 8);
+    for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<double>((i * 2654435761U >> 7) % 256);
+    made_.write(id, std::move(bits));
+    return id;
+  }
   BufferId unwritten_mask() { return made_.add(DType::u8, {(extent_.elements() + 7) / 8}, false); }
   void write(BufferId id, Doubles values) { made_.write(id, std::move(values)); }
 

@@ -9,16 +9,10 @@ namespace {
 
 class Norms : public Conformance {
  protected:
-  // In NHWC: one pixel, fewer than a block has rows, one and a bit of several blocks, more than one block
-  // combines at once; a group of 8 channels, three of them, several, more than one tile. In NCHW: planes that
-  // 4 divides and others; of less than a warp, one block and several, the last not full; one image, and more
-  // than one block of images; any number of channels.
-  static std::vector<Shape> extents(const Storage& storage) {
-    if (storage.layout == TensorLayout::nchw)
-      return {{1, 2, 2, 8},    {1, 7, 7, 5},   {3, 7, 7, 24},  {50, 7, 7, 3},
-              {2200, 2, 2, 1}, {7, 6, 6, 72},  {2, 9, 7, 24},  {1, 14, 14, 16},
-              {2, 4, 263, 3},  {3, 1, 601, 2}, {2, 56, 56, 8}, {1, 200, 170, 2}};
-    if (!storage.layout)
+  // On a GPU: one pixel, fewer than a block has rows, one and a bit of several blocks, more than one block
+  // combines at once; a group of 8 channels, three of them, several, more than one tile.
+  static std::vector<Shape> extents() {
+    if (!on_gpu())
       return {{1, 1, 1, 17},   {2, 5, 5, 3},   {3, 9, 7, 24},   {40, 7, 7, 64},
               {2, 1, 1, 2048}, {3, 4, 40, 37}, {5, 30, 30, 16}, {1, 90, 100, 1}};
     return {{1, 1, 1, 8},     {1, 1, 1, 72},   {7, 1, 1, 24},    {7, 1, 1, 2048},  {3, 19, 9, 8},
@@ -26,11 +20,11 @@ class Norms : public Conformance {
             {130, 2, 2, 512}, {2, 7, 7, 2048}, {11, 10, 10, 264}};
   }
   static void for_each(const std::function<void(NormTensors&)>& check) {
-    for (const Storage& storage : storages())
-      for (const Shape& extent : extents(storage)) {
-        SCOPED_TRACE(testing::Message() << name_of(storage.dtype) << " " << extent.n << " x " << extent.h
-                                        << " x " << extent.w << " x " << extent.c);
-        NormTensors norm(*device(), extent, storage.dtype, storage.layout);
+    for (const DType dtype : storages())
+      for (const Shape& extent : extents()) {
+        SCOPED_TRACE(testing::Message() << name_of(dtype) << " " << extent.n << " x " << extent.h << " x "
+                                        << extent.w << " x " << extent.c);
+        NormTensors norm(*device(), extent, dtype);
         check(norm);
       }
   }
@@ -68,7 +62,7 @@ TEST_F(Norms, Forward) {
                    residual = norm.tensor(6);
     for (const Activation activation : {none, relu})
       for (const bool keeps_mask : {false, true}) {
-        if (keeps_mask && (activation == none || !norm.is_nhwc())) continue;
+        if (keeps_mask && activation == none) continue;
         BatchNormApply apply{.in = norm.in(), .out = norm.unwritten_tensor(), .scale_shift = line};
         if (keeps_mask) apply.relu_mask = norm.unwritten_mask();
         add(activation, apply);
@@ -88,7 +82,6 @@ TEST_F(Norms, Forward) {
 
 TEST_F(GpuNorms, SumTheirOutput) {
   for_each([](NormTensors& norm) {
-    if (!norm.is_nhwc()) return;
     BatchNormApply apply{
         .in = norm.in(), .out = norm.unwritten_tensor(), .scale_shift = norm.channels(7, 0, 2)};
     for (const Activation activation : {Activation::none, Activation::relu}) {
@@ -119,7 +112,7 @@ BufferId gathered_sums(NormTensors& norm) {
 TEST_F(GpuNorms, FromSumsThatAConvolutionGathered) {
   for (const DType line : {DType::f32, DType::f16})
     for (const std::int64_t channels : {8, 72, 304}) {
-      NormTensors norm(*device(), {3, 19, 9, channels}, DType::f16, TensorLayout::nhwc);
+      NormTensors norm(*device(), {3, 19, 9, channels}, DType::f16);
       norm.add(BatchNormFinalize{.sums = gathered_sums(norm), .moments = norm.moments(line)},
                Activation::none);
       norm.check();
@@ -167,49 +160,46 @@ TEST_F(GpuNorms, NormaliseFromSumsThatAConvolutionGathered) {
 
 // The second moment is a million times the variance: in f32 nothing is left of their difference.
 TEST_F(Norms, KeepASmallVarianceNextToALargeMean) {
-  for (const Storage& storage : storages()) {
-    if (storage.dtype != DType::f32) continue;
-    for (const Shape& extent : {Shape{50, 10, 10, 16}, {100, 7, 7, 72}, {2, 56, 56, 8}}) {
-      NormTensors norm(*device(), extent, DType::f32, storage.layout);
-      Doubles values = normal_values(DType::f32, static_cast<std::size_t>(extent.elements()), 2);
-      for (double& value : values) value = 100 + 0.1 * value;
-      values[0] = 0;  // neither does the first element help to guess the mean
-      norm.write(norm.in(), values);
-      const BatchNormMoments at = norm.moments();
-      if (on_gpu())
-        norm.add(BatchNormStatistics{.in = norm.in(), .moments = at, .counters = norm.counters()},
-                 Activation::none);
-      else
-        norm.add(BatchNormForward{.in = norm.in(),
-                                  .scale = at.scale,
-                                  .bias = at.bias,
-                                  .running_mean = at.running_mean,
-                                  .running_variance = at.running_variance,
-                                  .out = norm.unwritten_tensor(),
-                                  .mean = *at.mean,
-                                  .inv_std = at.inv_std},
-                 Activation::none);
-      const auto program = norm.start();
-      program->run(0);
-      const Doubles& in = program->held(norm.in());
-      const auto plane = static_cast<std::size_t>(extent.h * extent.w),
-                 channels = static_cast<std::size_t>(extent.c);
-      const auto elements = static_cast<double>(in.size()) / static_cast<double>(channels);
-      for (std::size_t c = 0; c < channels; ++c) {
-        double mean = 0, variance = 0;
-        for (std::size_t i = 0; i < in.size(); ++i)
-          if (i / plane % channels == c) mean += in[i] / elements;
-        for (std::size_t i = 0; i < in.size(); ++i)
-          if (i / plane % channels == c) variance += (in[i] - mean) * (in[i] - mean) / elements;
-        const double inv_std = program->held(at.inv_std)[c];
-        EXPECT_NEAR((1 / (inv_std * inv_std) - 1e-5) / variance, 1, 1e-3) << "channel " << c;
-      }
+  for (const Shape& extent : {Shape{50, 10, 10, 16}, {100, 7, 7, 72}, {2, 56, 56, 8}}) {
+    NormTensors norm(*device(), extent, DType::f32);
+    Doubles values = normal_values(DType::f32, static_cast<std::size_t>(extent.elements()), 2);
+    for (double& value : values) value = 100 + 0.1 * value;
+    values[0] = 0;  // neither does the first element help to guess the mean
+    norm.write(norm.in(), values);
+    const BatchNormMoments at = norm.moments();
+    if (on_gpu())
+      norm.add(BatchNormStatistics{.in = norm.in(), .moments = at, .counters = norm.counters()},
+               Activation::none);
+    else
+      norm.add(BatchNormForward{.in = norm.in(),
+                                .scale = at.scale,
+                                .bias = at.bias,
+                                .running_mean = at.running_mean,
+                                .running_variance = at.running_variance,
+                                .out = norm.unwritten_tensor(),
+                                .mean = *at.mean,
+                                .inv_std = at.inv_std},
+               Activation::none);
+    const auto program = norm.start();
+    program->run(0);
+    const Doubles& in = program->held(norm.in());
+    const auto plane = static_cast<std::size_t>(extent.h * extent.w),
+               channels = static_cast<std::size_t>(extent.c);
+    const auto elements = static_cast<double>(in.size()) / static_cast<double>(channels);
+    for (std::size_t c = 0; c < channels; ++c) {
+      double mean = 0, variance = 0;
+      for (std::size_t i = 0; i < in.size(); ++i)
+        if (i / plane % channels == c) mean += in[i] / elements;
+      for (std::size_t i = 0; i < in.size(); ++i)
+        if (i / plane % channels == c) variance += (in[i] - mean) * (in[i] - mean) / elements;
+      const double inv_std = program->held(at.inv_std)[c];
+      EXPECT_NEAR((1 / (inv_std * inv_std) - 1e-5) / variance, 1, 1e-3) << "channel " << c;
     }
   }
 }
 
 TEST_F(GpuNorms, LetANotANumberThrough) {
-  NormTensors norm(*device(), {2, 1, 1, 8}, DType::f32, TensorLayout::nhwc);
+  NormTensors norm(*device(), {2, 1, 1, 8}, DType::f32);
   Doubles values(16, 1.0);
   values[1] = std::nan("");
   norm.write(norm.in(), values);
@@ -252,11 +242,11 @@ TEST_F(Norms, Backward) {
     add(none, [&](BatchNormBackward& at) { at.second_d_out = second; });
     add(none,
         [&](BatchNormBackward& at) { at.second_d_out = second, at.d_residual = norm.unwritten_tensor(); });
-    add(relu, [&](BatchNormBackward& at) { at.out = out, at.d_residual = norm.unwritten_tensor(); });
-    add(relu, [&](BatchNormBackward& at) {
-      at.out = out, at.second_d_out = second, at.d_residual = norm.unwritten_tensor();
-    });
     if (!on_gpu()) {
+      add(relu, [&](BatchNormBackward& at) { at.out = out, at.d_residual = norm.unwritten_tensor(); });
+      add(relu, [&](BatchNormBackward& at) {
+        at.out = out, at.second_d_out = second, at.d_residual = norm.unwritten_tensor();
+      });
       add(relu, [](BatchNormBackward&) {});
       add(prelu, [&](BatchNormBackward& at) {
         at.slope = norm.program().tensors.parameters[2].master, at.d_slope = norm.unwritten_channels();
@@ -269,18 +259,12 @@ TEST_F(Norms, Backward) {
       const BufferId half = norm.channels(26, 0, 2, DType::f16);
       add(relu, [&](BatchNormBackward& at) { at.scale_shift = half; });
     }
-    if (norm.is_nhwc()) {
-      const BufferId mask = norm.unwritten_mask();
-      Doubles bits((static_cast<std::size_t>(norm.extent().elements()) + 7) / 8);
-      for (std::size_t i = 0; i < bits.size(); ++i)
-        bits[i] = static_cast<double>((i * 2654435761U >> 7) % 256);
-      norm.write(mask, bits);
-      for (const bool two : {false, true})
-        add(relu, [&](BatchNormBackward& at) {
-          at.relu_mask = mask, at.d_residual = norm.unwritten_tensor();
-          if (two) at.second_d_out = second;
-        });
-    }
+    const BufferId mask = norm.mask();
+    for (const bool two : {false, true})
+      add(relu, [&](BatchNormBackward& at) {
+        at.relu_mask = mask, at.d_residual = norm.unwritten_tensor();
+        if (two) at.second_d_out = second;
+      });
     for (const bool per_channel : {true, false})
       add(prelu, [&](BatchNormBackward& at) {
         at.scale_shift = line;
@@ -295,7 +279,7 @@ TEST_F(Norms, Backward) {
 // A block's end and its shortcut's norm at once, and the second pass alone.
 TEST_F(GpuNorms, BackwardOfAPair) {
   for_each([](NormTensors& norm) {
-    const BufferId d_out = norm.tensor(23), out = norm.tensor(25), second = norm.tensor(24),
+    const BufferId d_out = norm.tensor(23), mask = norm.mask(), second = norm.tensor(24),
                    shortcut_in = norm.tensor(28, true);
     const auto of = [&](BufferId in, std::uint64_t seed) {
       return BatchNormPairBackward::Norm{.in = in,
@@ -313,7 +297,7 @@ TEST_F(GpuNorms, BackwardOfAPair) {
                                    .d_out = d_out,
                                    .counters = norm.counters()};
         if (two) pair.second_d_out = second;
-        if (masked) pair.out = out;
+        if (masked) pair.relu_mask = mask;
         norm.add(pair, masked ? Activation::relu : Activation::none);
       }
     BatchNormBackwardApply apply{.d_activated = d_out,
@@ -331,8 +315,8 @@ TEST_F(GpuNorms, BackwardOfAPair) {
 
 // On every device, in whatever order threads and blocks run.
 TEST_F(Norms, RepeatBitForBit) {
-  for (const Storage& storage : storages()) {
-    NormTensors norm(*device(), {11, 10, 10, 264}, storage.dtype, storage.layout);
+  for (const DType dtype : storages()) {
+    NormTensors norm(*device(), {11, 10, 10, 264}, dtype);
     const BufferId d_in = norm.unwritten_tensor(), d_scale = norm.unwritten_channels();
     BatchNormBackward backward{.in = norm.in(),
                                .d_out = norm.tensor(23),

@@ -163,7 +163,7 @@ void Run::of(const BlockEndForward& end) {
   Doubles bytes(made(end.relu_mask).size());
   for (std::size_t i = 0; i < expected.values.size(); ++i) {
     double& y = expected.values[i];
-    const std::size_t place = layout() == TensorLayout::nhwc ? nhwc_position(to, i) : i;
+    const std::size_t place = on_gpu() ? nhwc_position(to, i) : i;
     bool passes = !(made(end.out)[i] <= 0);
     // An output that is 0 as stored may be more than 0 before it is rounded.
     if (!passes && y > -expected.slack[i] && y <= expected.slack[i] + 0x1p-24)

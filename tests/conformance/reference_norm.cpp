@@ -40,7 +40,7 @@ std::vector<bool> Run::bits(BufferId mask, const Shape& extent) const {
   const Doubles& bytes = in(mask);
   std::vector<bool> passed(static_cast<std::size_t>(extent.elements()));
   for (std::size_t i = 0; i < passed.size(); ++i) {
-    const std::size_t place = layout() == TensorLayout::nhwc ? nhwc_position(extent, i) : i;
+    const std::size_t place = on_gpu() ? nhwc_position(extent, i) : i;
     passed[i] = static_cast<unsigned>(bytes[place / 8]) >> place % 8 & 1U;
   }
   return passed;
@@ -178,7 +178,7 @@ void Run::of(const BatchNormApply& norm) {
   if (norm.relu_mask) {
     Doubles bytes((x.size() + 7) / 8);
     for (std::size_t i = 0; i < x.size(); ++i) {
-      const std::size_t place = layout() == TensorLayout::nhwc ? nhwc_position(extent, i) : i;
+      const std::size_t place = on_gpu() ? nhwc_position(extent, i) : i;
       if (!(made(norm.out)[i] <= 0)) bytes[place / 8] += 1U << place % 8;
     }
     expect(*norm.relu_mask, {std::move(bytes)});
@@ -294,7 +294,7 @@ void Run::of(const BatchNormPairBackward& pair) {
   std::vector<bool> passed(gradient.values.size(), true);
   if (pair.relu_mask) passed = bits(*pair.relu_mask, extent);
   for (std::size_t i = 0; i < passed.size(); ++i)
-    if (!passed[i] || (pair.out && !(in(*pair.out)[i] > 0))) gradient.values[i] = 0;
+    if (!passed[i]) gradient.values[i] = 0;
   for (const BatchNormPairBackward::Norm* norm : {&pair.norm, &pair.shortcut})
     norm_backward({norm->in, norm->scale, norm->mean, norm->inv_std, norm->d_in, norm->d_scale, norm->d_bias},
                   extent, gradient);

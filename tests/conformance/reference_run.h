@@ -133,7 +133,6 @@ class Run {
   }
   double roundoff(BufferId buffer) const { return unit_roundoff(dtype(buffer)); }
   bool on_gpu() const { return reference_.kind_ == DeviceKind::cuda; }
-  TensorLayout layout() const { return reference_.program_.layout.value_or(TensorLayout::nchw); }
   // Roundings of a sum of so many products of these dtypes, per magnitude added up.
   double product_units(std::size_t products) const;
   Expected of_convolution(Sums&& sums, std::size_t products, double more_units = 0) const;

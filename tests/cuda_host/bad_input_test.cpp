@@ -117,17 +117,6 @@ TEST(CudaBadInput, ARankThatIsLostInACapturedStepIsNamed) {
   }
 }
 
-TEST(CudaBadInput, GpusOfTwoKindsThatChooseDifferentLayouts) {
-  const Place place;
-  const std::string command = place.resnet50(kCuda + "--comm mpi");
-  const std::string older = Place::mpirun(1, "env EMULATED_GPU_CAPABILITY=75 " + command);
-  const Ended ended = place.run(older + " : -np 1 " + command, "EMULATED_GPUS=2");
-  EXPECT_EQ(ended.exit_code, 64);
-  EXPECT_TRUE(says(ended, {"--layout=nchw", "--layout=nhwc", "start every rank with the same --layout"}))
-      << testing::PrintToString(ended.lines);
-  expect_no_score(place);
-}
-
 TEST(CudaBadInput, AGpuThatOnlyOneRankHas) {
   const Place place;
   const std::string command = place.resnet50(kSmallImages + "--no-autotune --comm mpi --cuda-graph off");

@@ -38,8 +38,8 @@ class Product {
  public:
   explicit Product(const ConvProblem& p)
       : engine_(dnnl::engine::kind::cpu, 0),
-        in_({p.n, p.c, p.h, p.w}, memory::data_type::f32, tag_of(p.layout)),
-        out_({p.n, p.out_c, p.out_h, p.out_w}, memory::data_type::f32, tag_of(p.layout)),
+        in_({p.n, p.c, p.h, p.w}, memory::data_type::f32, Tag::nhwc),
+        out_({p.n, p.out_c, p.out_h, p.out_w}, memory::data_type::f32, Tag::nhwc),
         weight_(weight_dims(p), memory::data_type::f32, weight_tag(p)) {
     const memory::desc any(weight_dims(p), memory::data_type::f32, memory::format_tag::any);
     const memory::dims strides{p.stride, p.stride}, padding{p.padding, p.padding};
@@ -89,11 +89,7 @@ class Product {
 
  private:
   using Tag = memory::format_tag;
-  static Tag tag_of(TensorLayout layout) { return layout == TensorLayout::nhwc ? Tag::nhwc : Tag::nchw; }
-  static Tag weight_tag(const ConvProblem& p) {
-    if (p.layout == TensorLayout::nchw) return p.groups > 1 ? Tag::goihw : Tag::oihw;
-    return p.groups > 1 ? Tag::gohwi : Tag::ohwi;
-  }
+  static Tag weight_tag(const ConvProblem& p) { return p.groups > 1 ? Tag::gohwi : Tag::ohwi; }
   static memory::dims weight_dims(const ConvProblem& p) {
     if (p.groups == 1) return {p.out_c, p.c, p.kernel, p.kernel};
     return {p.groups, p.out_c / p.groups, p.c / p.groups, p.kernel, p.kernel};

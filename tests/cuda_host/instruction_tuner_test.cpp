@@ -95,24 +95,6 @@ TEST_F(InstructionTuning, StoresTheOutputOfABlocksConvolutionWhoseProductsHaveNo
     }
 }
 
-TEST_F(InstructionTuning, TimesNormsInTheLayoutOfTheRun) {
-  const Shape shape{.n = 8, .h = 32, .w = 32, .c = 16};
-  GraphBuilder builder(shape);
-  graph_ = builder.classify(builder.norm(builder.conv(GraphBuilder::kImages, shape.c, {}), Activation::relu));
-  convolutions.plain = {{.name = "plain"}};
-  precision = Precision::fp32;
-  int norms = 0;
-  for (const auto& [problem, trials] : tune(true).trials) {
-    if (problem.starts_with("conv_") || trials.front().workspace_bytes == 0) continue;
-    EXPECT_EQ(trials.front().workspace_bytes,
-              NormWorkspace{}.bytes(partition_norm(shape, TensorLayout::nchw)))
-        << problem;
-    EXPECT_NE(problem.find(" nchw "), std::string::npos) << problem;
-    ++norms;
-  }
-  EXPECT_EQ(norms, 2) << "forward and backward";
-}
-
 TEST_F(InstructionTuning, AGradientThatIsAddedToAnotherIsAProblemOfItsOwn) {
   TuningCache none("", "");
   const InstructionTuner tuner = make_tuner({}, none);

@@ -40,9 +40,9 @@ TEST_F(LargeSizes, ColumnSumsReachTheLastRow) {
   EXPECT_EQ(sums.from_end(0), 5);
 }
 
-void expect_last_image(DType dtype, TensorLayout layout, std::int64_t channels_held) {
+void expect_last_image(std::int64_t channels_held) {
   const Shape shape{.n = kMostImages, .h = 160, .w = 160, .c = 3};
-  SparseTensor bytes(DType::f16, shape.elements()), images(dtype, shape.elements() / 3 * channels_held);
+  SparseTensor bytes(DType::f16, shape.elements()), images(DType::f16, shape.elements() / 3 * channels_held);
   SparseTensor labels(DType::f32, shape.n), staged_labels(DType::f32, 2 * shape.n);
   auto* pixels = reinterpret_cast<std::uint8_t*>(bytes.data());  // of both halves
   pixels[2 * shape.elements() - 1] = 5;                          // the last channel of the last pixel
@@ -51,8 +51,7 @@ void expect_last_image(DType dtype, TensorLayout layout, std::int64_t channels_h
                          .labels = reinterpret_cast<std::int32_t*>(labels.data()),
                          .shape = shape,
                          .held_channels = channels_held,
-                         .dtype = dtype,
-                         .layout = layout};
+                         .dtype = DType::f16};
   launch_pack_batch({.pixels = pixels, .labels = reinterpret_cast<std::int32_t*>(staged_labels.data())}, {},
                     &state, batch, nullptr);
   const std::int64_t padding = channels_held - shape.c;
@@ -60,9 +59,8 @@ void expect_last_image(DType dtype, TensorLayout layout, std::int64_t channels_h
 }
 
 TEST_F(LargeSizes, BatchesReachTheLastImage) {
-  expect_last_image(DType::f16, TensorLayout::nhwc, 8);
-  expect_last_image(DType::f16, TensorLayout::nhwc, 4);
-  expect_last_image(DType::f32, TensorLayout::nchw, 3);
+  expect_last_image(8);
+  expect_last_image(4);
 }
 
 TEST_F(LargeSizes, SoftmaxReachesTheLastRow) {
@@ -82,14 +80,14 @@ TEST_F(LargeSizes, SoftmaxReachesTheLastRow) {
   EXPECT_FLOAT_EQ(d_logits.from_end(0), 0.001F);
 }
 
-// A mask of what passed the ReLU is for NHWC; in NCHW the stored output tells.
-void expect_last_pixel_normalized(const NormPartition& partition, DType dtype) {
+TEST_F(LargeSizes, NormsReachTheLastPixel) {
+  constexpr DType dtype = DType::f16;
+  const NormPartition partition = partition_norm(kPixels, kChannels);
   SparseTensor in(dtype, kElements), out(dtype, kElements), d_out(dtype, kElements), d_in(dtype, kElements),
-      partials(DType::f32, std::int64_t{partition.partial_blocks()} * 2 * kChannels),
+      partials(DType::f32, std::int64_t{partition.step_blocks} * 2 * kChannels),
       scale_shift(DType::f32, 3 * kChannels);
   SparseTensor mask(DType::f16, kElements / 16 + 1);
-  const std::int64_t in_last_block =
-      partition.elements_per_channel - partition.elements_before(partition.partial_blocks() - 1);
+  const std::int64_t in_last_block = partition.steps - partition.steps_before(partition.step_blocks - 1);
   in.set_from_end(0, 5);
   std::vector<float> statistics(8 * kChannels);
   const auto channel_values = [&](int i) { return statistics.data() + i * kChannels; };
@@ -110,15 +108,10 @@ void expect_last_pixel_normalized(const NormPartition& partition, DType dtype) {
   scale_shift.set(2 * kChannels - 1, 1);
   NormApply apply{.in = in.data(), .scale_shift = scale_shift.floats(), .out = out.data(), .relu = true};
   NormGradient gradient{.in = in.data(), .d_out = d_out.data()};
-  if (partition.plane == 1)
-    gradient.mask = apply.mask = reinterpret_cast<std::uint8_t*>(mask.data());
-  else
-    gradient.activated = out.data();
+  gradient.mask = apply.mask = reinterpret_cast<std::uint8_t*>(mask.data());
   launch_norm_apply(partition, dtype, apply, nullptr);
   EXPECT_EQ(out.from_end(0), 11);
-  if (apply.mask) {
-    EXPECT_EQ(apply.mask[kElements / 8 - 1], 0x80);
-  }
+  EXPECT_EQ(apply.mask[kElements / 8 - 1], 0x80);
 
   d_out.set_from_end(0, 3);
   std::fill(counters.begin(), counters.end(), 0U);  // of blocks that didn't run
@@ -134,7 +127,7 @@ void expect_last_pixel_normalized(const NormPartition& partition, DType dtype) {
 
   // With the norm of a shortcut, whose input is `out`.
   SparseTensor d_shortcut(dtype, kElements), coefficients(DType::f32, 6 * kChannels),
-      of_both(DType::f32, std::int64_t{partition.partial_blocks()} * 3 * kChannels);
+      of_both(DType::f32, std::int64_t{partition.step_blocks} * 3 * kChannels);
   gradient.shortcut_in = out.data();
   std::fill(counters.begin(), counters.end(), 0U);
   launch_norm_backward_sums(partition, dtype, gradient, nullptr, {of_both.floats(), counters.data()},
@@ -147,14 +140,6 @@ void expect_last_pixel_normalized(const NormPartition& partition, DType dtype) {
                              {.data = d_in.data(), .shortcut = d_shortcut.data()}, nullptr);
   EXPECT_EQ(d_in.from_end(0), 0);
   EXPECT_EQ(d_shortcut.from_end(0), 28.5F);  // 2 * 3 + 2 * 11 + 0.5
-}
-
-TEST_F(LargeSizes, NormsReachTheLastPixel) {
-  expect_last_pixel_normalized(partition_norm(kPixels, kChannels), DType::f16);
-}
-
-TEST_F(LargeSizes, NormsInNchwReachTheLastPixel) {
-  expect_last_pixel_normalized(partition_norm(kImages, kChannels, kSide * kSide), DType::f32);
 }
 
 TEST_F(LargeSizes, NormsBehindAMaxPoolReachTheLastPixel) {
@@ -173,7 +158,8 @@ TEST_F(LargeSizes, NormsBehindAMaxPoolReachTheLastPixel) {
   EXPECT_EQ(d_in.from_end(kChannels), 0.5F) << "the pixel before";
 }
 
-void expect_last_pixel_pooled(DType dtype, TensorLayout layout) {
+TEST_F(LargeSizes, PoolsReachTheLastPixel) {
+  constexpr DType dtype = DType::f16;
   const WindowShape shape{.n = kImages,
                           .h = kSide,
                           .w = kSide,
@@ -186,48 +172,35 @@ void expect_last_pixel_pooled(DType dtype, TensorLayout layout) {
   SparseTensor in(dtype, kElements), out(dtype, kElements / 4), argmax(DType::f16, kElements / 8);
   auto* const winners = reinterpret_cast<std::uint8_t*>(argmax.data());
   in.set_from_end(0, 7);
-  launch_max_pool_forward(dtype, layout, shape, in.data(), nullptr, out.data(), winners, nullptr, nullptr);
+  launch_max_pool_forward(dtype, shape, in.data(), nullptr, out.data(), winners, nullptr, nullptr);
   EXPECT_EQ(out.from_end(0), 7);
   EXPECT_EQ(winners[kElements / 4 - 1], 8);
-  launch_max_pool_backward(dtype, layout, shape, out.data(), nullptr, winners, in.data(), nullptr);
+  launch_max_pool_backward(dtype, shape, out.data(), nullptr, winners, in.data(), nullptr);
   EXPECT_EQ(in.from_end(0), 7);
-  EXPECT_EQ(in.from_end(layout == TensorLayout::nhwc ? kChannels : 1), 0) << "the pixel before";
-}
-
-TEST_F(LargeSizes, PoolsReachTheLastPixel) {
-  expect_last_pixel_pooled(DType::f16, TensorLayout::nhwc);
-  expect_last_pixel_pooled(DType::f32, TensorLayout::nchw);
-}
-
-void expect_last_image_averaged(DType dtype, TensorLayout layout) {
-  constexpr std::int64_t kWide = 2048, kSpots = 49;
-  const std::int64_t stride = layout == TensorLayout::nhwc ? kWide : 1;
-  SparseTensor in(dtype, kMostImages * kSpots * kWide), mean(dtype, kMostImages * kWide);
-  for (std::int64_t spot = 0; spot < kSpots; ++spot) in.set_from_end(spot * stride, 2);
-  const WindowShape shape{.n = kMostImages, .h = 7, .w = kSpots / 7, .c = kWide};
-  launch_average_forward(dtype, layout, shape, in.data(), mean.data(), nullptr);
-  EXPECT_EQ(mean.from_end(0), 2);
-  mean.set_from_end(0, 49);
-  launch_average_backward(dtype, layout, shape, mean.data(), in.data(), nullptr);
-  EXPECT_EQ(in.from_end(0), 1);
-  EXPECT_EQ(in.from_end((kSpots - 1) * stride), 1);
+  EXPECT_EQ(in.from_end(kChannels), 0) << "the pixel before";
 }
 
 TEST_F(LargeSizes, AveragesReachTheLastImage) {
-  expect_last_image_averaged(DType::f16, TensorLayout::nhwc);
-  expect_last_image_averaged(DType::f32, TensorLayout::nchw);
+  constexpr DType dtype = DType::f16;
+  constexpr std::int64_t kWide = 2048, kSpots = 49;
+  SparseTensor in(dtype, kMostImages * kSpots * kWide), mean(dtype, kMostImages * kWide);
+  for (std::int64_t spot = 0; spot < kSpots; ++spot) in.set_from_end(spot * kWide, 2);
+  const WindowShape shape{.n = kMostImages, .h = 7, .w = kSpots / 7, .c = kWide};
+  launch_average_forward(dtype, shape, in.data(), mean.data(), nullptr);
+  EXPECT_EQ(mean.from_end(0), 2);
+  mean.set_from_end(0, 49);
+  launch_average_backward(dtype, shape, mean.data(), in.data(), nullptr);
+  EXPECT_EQ(in.from_end(0), 1);
+  EXPECT_EQ(in.from_end((kSpots - 1) * kWide), 1);
 }
 
-// In NCHW a "pixel" with as many channels as the image has elements (dropout.cpp).
 TEST_F(LargeSizes, DropoutReachesTheLastImage) {
-  for (const Shape& shape : {Shape{.n = kMostImages, .h = 40, .w = 40, .c = 64},
-                             Shape{.n = kMostImages, .h = 1, .w = 1, .c = 102400}}) {
-    SparseTensor in(DType::f16, shape.elements()), out(DType::f16, shape.elements());
-    in.set_from_end(0, 5);
-    const State state{};
-    launch_dropout(DType::f16, shape, in.data(), out.data(), dropout_rule(1, "dropout", 0), &state, nullptr);
-    EXPECT_EQ(out.from_end(0), 5);
-  }
+  const Shape shape{.n = kMostImages, .h = 40, .w = 40, .c = 64};
+  SparseTensor in(DType::f16, shape.elements()), out(DType::f16, shape.elements());
+  in.set_from_end(0, 5);
+  const State state{};
+  launch_dropout(DType::f16, shape, in.data(), out.data(), dropout_rule(1, "dropout", 0), &state, nullptr);
+  EXPECT_EQ(out.from_end(0), 5);
 }
 
 }  // namespace

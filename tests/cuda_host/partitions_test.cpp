@@ -11,19 +11,14 @@
 namespace plumb::cuda {
 namespace {
 
-// Pixels and channels of a norm's tensor. plane 1: NHWC; else NCHW with so many pixels per image.
 struct NormSize {
-  std::int64_t pixels, channels, plane = 1;
+  std::int64_t pixels, channels;
 };
 
 TEST(NormPartition, FillsALargeGpu) {
-  for (const NormSize& size : {NormSize{256 * 112 * 112, 64},
-                               {256 * 56 * 56, 256},
-                               {256 * 7 * 7, 2048},
-                               {128 * 112 * 112, 64, 112 * 112},
-                               {128 * 56 * 56, 256, 56 * 56}}) {
-    const NormPartition partition = partition_norm(size.pixels / size.plane, size.channels, size.plane);
-    const int blocks = partition.tiles * partition.partial_blocks();
+  for (const NormSize& size : {NormSize{256 * 112 * 112, 64}, {256 * 56 * 56, 256}, {256 * 7 * 7, 2048}}) {
+    const NormPartition partition = partition_norm(size.pixels, size.channels);
+    const int blocks = partition.tiles * partition.step_blocks;
     EXPECT_GT(blocks, 3 * 132) << size.channels;
     EXPECT_LE(blocks, kNormBlocks) << size.channels;
   }
@@ -32,7 +27,7 @@ TEST(NormPartition, FillsALargeGpu) {
 TEST(NormPartition, OfAPassWithSumsRunsAtOnceOnAnA100) {
   for (const NormSize& size :
        {NormSize{256 * 56 * 56, 64}, {256 * 28 * 28, 128}, {256 * 14 * 14, 256}, {256 * 7 * 7, 512}}) {
-    const NormPartition partition = partition_norm(size.pixels, size.channels, 1, kNormBlocksAtOnce);
+    const NormPartition partition = partition_norm(size.pixels, size.channels, kNormBlocksAtOnce);
     EXPECT_LE(partition.tiles * partition.step_blocks, 3 * 108) << size.channels;
     EXPECT_GT(partition.tiles * partition.step_blocks, 132) << size.channels;
   }

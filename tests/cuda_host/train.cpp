@@ -107,8 +107,7 @@ GraphRun train_on_gpu(const Graph& graph, const TestTensors& tensors, const Trai
                  .deterministic = options.deterministic,
                  .scale_loss = options.rule.loss_scaling.kind != LossScaling::Kind::none,
                  .fp32_head = options.fp32_head,
-                 .plain = options.plain,
-                 .layout = options.layout});
+                 .plain = options.plain});
   }
   EXPECT_EQ(gpu::emulated::leaks(), "");
   return run;

@@ -20,7 +20,6 @@ struct TrainOptions {
   bool deterministic = false;
   bool fp32_head = false;
   std::vector<PlainLayer> plain;
-  std::optional<TensorLayout> layout;
   int compute_capability = 90;  // target of the Program
   UpdateRule rule;
   float learning_rate = 0.02F;

@@ -60,22 +60,14 @@ TrainOptions fp32_steps(int iterations) {
   return {.rule = kTestedRule, .iterations = iterations};
 }
 
-// In NHWC the first norm goes back through the max pool, over 10 x 10 and 13 x 13 pixels; in NCHW the pool
-// has a backward of its own.
+// The first norm goes back through the max pool, over 10 x 10 and 13 x 13 pixels.
 TEST(EmulatedTraining, Fp32MatchesTheCpuDevice) {
   for (const Graph& graph : {small_resnet(), small_resnet(2, 26), odd_network(), small_face_net()}) {
-    const bool is_depthwise =
-        graph.ops.size() == small_face_net().ops.size();  // which NCHW has no kernels for
     const TestTensors tensors = random_tensors(graph, 3);
     for (int iterations : {1, 3}) {
-      TrainOptions options = fp32_steps(iterations);
+      const TrainOptions options = fp32_steps(iterations);
       const GraphRun truth = train_on_cpu(graph, tensors, options);
-      for (const TensorLayout layout : {TensorLayout::nhwc, TensorLayout::nchw}) {
-        SCOPED_TRACE(name_of(layout));
-        if (is_depthwise && layout == TensorLayout::nchw) continue;
-        options.layout = layout;
-        expect_same_training(graph, train_on_gpu(graph, tensors, options), truth, 1e-4);
-      }
+      expect_same_training(graph, train_on_gpu(graph, tensors, options), truth, 1e-4);
     }
   }
 }
@@ -212,13 +204,10 @@ TEST(EmulatedTraining, BatchesArriveInTurn) {
   TrainOptions options = fp32_steps(6);
   options.other_batches = true;
   const GraphRun truth = train_on_cpu(graph, tensors, options);
-  for (const TensorLayout layout : {TensorLayout::nhwc, TensorLayout::nchw}) {
-    for (bool capture : {false, true}) {
-      SCOPED_TRACE(std::string(name_of(layout)) + (capture ? ", replayed" : ", step by step"));
-      options.layout = layout;
-      options.capture = capture;
-      expect_same_training(graph, train_on_gpu(graph, tensors, options), truth, 1e-4);
-    }
+  for (bool capture : {false, true}) {
+    SCOPED_TRACE(capture ? "replayed" : "step by step");
+    options.capture = capture;
+    expect_same_training(graph, train_on_gpu(graph, tensors, options), truth, 1e-4);
   }
 }
 

@@ -2,7 +2,6 @@
 // precision, at the usual batch and at the smallest and largest.
 #include <gtest/gtest.h>
 
-#include <optional>
 #include <set>
 
 #include "absent_gpu.h"
@@ -15,20 +14,16 @@ namespace {
 struct Case {
   AbsentGpu (*gpu)();
   Precision precision;
-  std::optional<TensorLayout> layout = {};  // else the GPU's own
 };
 
 std::string name_of_case(const testing::TestParamInfo<Case>& info) {
-  const std::string name = test_name(info.param.gpu(), info.param.precision);
-  return info.param.layout ? name + "_" + std::string(name_of(*info.param.layout)) : name;
+  return test_name(info.param.gpu(), info.param.precision);
 }
 
 class ConvolutionPlans : public testing::TestWithParam<Case> {
  protected:
   DescribeOptions options(const Workload& workload, bool fuse) const {
-    DescribeOptions options = describe_options(workload, GetParam().precision, fuse);
-    if (workload.model != "y1") options.layout = GetParam().layout;  // depthwise: NHWC only
-    return options;
+    return describe_options(workload, GetParam().precision, fuse);
   }
 
   // This workload's instructions, fused and plain.
@@ -82,14 +77,11 @@ INSTANTIATE_TEST_SUITE_P(OnGpus, ConvolutionPlansOnHopper, testing::Values(Case{
                          name_of_case);
 INSTANTIATE_TEST_SUITE_P(
     OnGpus, ConvolutionPlans,
-    testing::Values(Case{t4, Precision::fp16}, Case{t4, Precision::fp32},
-                    Case{t4, Precision::fp32, TensorLayout::nhwc}, Case{a100, Precision::fp16},
+    testing::Values(Case{t4, Precision::fp16}, Case{t4, Precision::fp32}, Case{a100, Precision::fp16},
                     Case{a100, Precision::bf16}, Case{a100, Precision::tf32}, Case{a100, Precision::fp32},
-                    Case{a100, Precision::fp32, TensorLayout::nhwc}, Case{l40s, Precision::fp16},
-                    Case{h200, Precision::fp16}, Case{h200, Precision::bf16}, Case{h200, Precision::tf32},
-                    Case{h200, Precision::fp32}, Case{h200, Precision::fp32, TensorLayout::nchw},
-                    Case{b200, Precision::fp16}, Case{b200, Precision::bf16}, Case{b200, Precision::tf32},
-                    Case{b200, Precision::fp32}),
+                    Case{l40s, Precision::fp16}, Case{h200, Precision::fp16}, Case{h200, Precision::bf16},
+                    Case{h200, Precision::tf32}, Case{h200, Precision::fp32}, Case{b200, Precision::fp16},
+                    Case{b200, Precision::bf16}, Case{b200, Precision::tf32}, Case{b200, Precision::fp32}),
     name_of_case);
 
 }  // namespace

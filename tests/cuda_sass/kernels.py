@@ -66,11 +66,6 @@ TABLE = (
     Row("max_pool_backward<*f16>", loads=2, narrow="load 8"),
     Row("average_forward<*f*>", loads=4),
     Row("average_backward<*f*>", stores=4),
-    # Norms in NCHW. Planes of 7 x 7 pixels are accessed element by element (Planes<1>).
-    Row("norm_statistics<Planes<4>>", loads=4),
-    Row("norm_apply<Planes<4>,*>", loads=4, stores=4),
-    Row("norm_backward_sums<Planes<4>,*>", loads=4),
-    Row("norm_backward_apply<Planes<4>,*>", loads=4, stores=2),
     # The update, and the search for overflows.
     Row("update<*>", loads=5, stores=5),
     Row("find_overflow", loads=2),

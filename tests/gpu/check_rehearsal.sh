@@ -62,7 +62,7 @@ in_small() {
       *no--deterministic) small_arguments+=(--threads 1) ;; # with several ranks each has one
       yes*--classes | yes*--backbone | yes*--dropout | yes*--image-size) small_arguments+=("$1" "$2") && shift ;;
       yes*--iters) small_arguments+=(--iters 2) && shift ;;
-      no*--dropout | *--device | *--layout | *--loss-scale | *--seconds | *--image-size | *--classes | *--bs) shift ;;
+      no*--dropout | *--device | *--loss-scale | *--seconds | *--image-size | *--classes | *--bs) shift ;;
       *no--fusion | *no--cuda-graph | *no--comm) shift ;;
       no*--backbone) small_arguments+=(--backbone y1) && shift ;; # r50 and r100 would take minutes
       *--lr | *--momentum | *--weight-decay | *--iters | *--warmup)

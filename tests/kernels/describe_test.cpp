@@ -207,16 +207,5 @@ TEST(Describe, TellsStepsAndBuffersOfFacesApart) {
     }
 }
 
-TEST(Describe, RefusesNchwWhereNothingComputesIt) {
-  const Graph y1 = make_arcface({.backbone = kMobileFaceNet, .batch = 2, .embedding = 128, .classes = 10});
-  expect_error(ExitCode::usage, {"--layout", "nchw", "y1", "depthwise", "leave it out"},
-               [&] { describe(y1, {.layout = TensorLayout::nchw}, *find_target("v100-16gb")); });
-  const Graph resnet = make_resnet50({.batch = 2, .image_size = 64});
-  for (const Precision precision : {Precision::tf32, Precision::fp16, Precision::bf16})
-    expect_error(ExitCode::usage, {"--layout", "nchw", std::string(name_of(precision))}, [&] {
-      describe(resnet, {.precision = precision, .layout = TensorLayout::nchw}, *find_target("h200"));
-    });
-}
-
 }  // namespace
 }  // namespace plumb

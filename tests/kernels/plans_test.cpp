@@ -48,9 +48,7 @@ class PlanText {
     const Program program = describe(graph, options, target(gpu));
     const std::vector<std::string> lines = program_lines(
         program, [&](std::string_view name) { return std::regex_search(name.begin(), name.end(), keeps_); });
-    cases_.add(title + (program.allow_tf32 ? ", tf32" : "") +
-                   (program.layout ? ", " + std::string(name_of(*program.layout)) : ""),
-               lines);
+    cases_.add(title + (program.allow_tf32 ? ", tf32" : ""), lines);
   }
   const std::string& text() const { return cases_.text(); }
 
@@ -170,13 +168,12 @@ TEST(Plans, HeadsOfSeveralRanks) {
 TEST(Plans, MemoryAndTraffic) {
   constexpr std::int64_t kPerDevice = 128;
   std::vector<TextRow> rows{
-      {"network", "target", "precision", "plan", "layout", "MB per image", "images/s", "planned MiB"}};
+      {"network", "target", "precision", "plan", "MB per image", "images/s", "planned MiB"}};
   const auto add = [&](const Graph& graph, const std::string& gpu, const DescribeOptions& options,
                        const std::string& plan) {
     const Program program = describe(graph, options, target(gpu));
     const Roofline total = roofline(program, target(gpu), options.precision);
     rows.push_back({graph.model, gpu, std::string(name_of(options.precision)), plan,
-                    std::string(name_of(*program.layout)),
                     fmt::format("{:.1f}", total.bytes / kPerDevice / 1e6),
                     fmt::format("{:.0f}", kPerDevice / total.seconds),
                     fmt::format("{:.0f}", static_cast<double>(plan_memory(program).arena_bytes) / 0x1p20)});

@@ -50,8 +50,7 @@ __device__ void draw(const Tile& tile, const DropoutRule& rule, const StepState&
 // time in half precision, 128 contiguous bytes of a pixel. A random block of some 90 instructions serves four
 // elements in different pixels, exchanged through shared memory. For 7 x 7 pixels it takes 13 or 14 blocks
 // per channel instead of 12.25: 25 instructions per element for 4 bytes of memory traffic in half precision.
-// Half precision is bound by arithmetic, within twice the traffic's time on an H200, f32 by memory. With one
-// pixel, as in NCHW, a random block serves one element: four times the arithmetic.
+// Half precision is bound by arithmetic, within twice the traffic's time on an H200, f32 by memory.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     dropout(const T* in, T* out, std::int64_t pixels, int channels, DropoutRule rule, const State* state) {

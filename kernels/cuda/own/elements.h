@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <stdexcept>
 #include <type_traits>
 
 #include "kernels/cuda/own/element_types.h"
@@ -84,35 +83,6 @@ struct alignas(kCount * sizeof(T) < 16 ? kCount * sizeof(T) : 16) Packed {
 template <int kCount, typename T>
 __device__ Packed<T, kCount> load_packed(const T* from) {
   return *reinterpret_cast<const Packed<T, kCount>*>(from);
-}
-
-// A kernel's template argument `Of` is an element type, for NHWC: a thread accesses adjacent channels of a
-// pixel. Or it is Planes, for NCHW in f32: a thread accesses kElements adjacent pixels of a channel.
-template <int kElements>
-struct Planes {};
-template <typename Of>
-struct AccessOf {
-  using Element = Of;
-  static constexpr int in_plane = 0;
-};
-template <int kElements>
-struct AccessOf<Planes<kElements>> {
-  using Element = float;
-  static constexpr int in_plane = kElements;
-};
-template <typename Of>
-using Element = typename AccessOf<Of>::Element;
-template <typename Of>
-inline constexpr int kInPlane = AccessOf<Of>::in_plane;  // pixels of a channel; 0 for NHWC
-template <typename Of>
-inline constexpr bool kHasPlanes = AccessOf<Of>::in_plane != 0;
-
-// Calls use(Of{}), for NCHW with single elements. Throws std::logic_error for NCHW in a half type.
-template <typename Use>
-void with_layout(TensorLayout layout, DType dtype, const Use& use) {
-  if (layout == TensorLayout::nhwc) return with_type_of(dtype, use);
-  if (dtype != DType::f32) throw std::logic_error("kernels for NCHW are f32");
-  use(Planes<1>{});
 }
 
 template <typename T>

@@ -68,9 +68,9 @@ __global__ void column_sums(const T* matrix, float* sums, std::int64_t rows, std
 
 // Block (p, n) packs 256 pixels of image n. Reads 3 bytes per pixel, a byte at a time but side by side with
 // its neighbors', and writes 8 to 16: bound by memory. Its first thread copies the label.
-template <typename Of, int kHeld>
-__global__ void pack_batch(StagedBatch staged, Normalization normalization, const State* state,
-                           Element<Of>* images, std::int32_t* labels, std::int64_t pixels) {
+template <typename T, int kHeld>
+__global__ void pack_batch(StagedBatch staged, Normalization normalization, const State* state, T* images,
+                           std::int32_t* labels, std::int64_t pixels) {
   const std::int64_t image = static_cast<std::int64_t>(state->step.iteration % 2) * gridDim.y + blockIdx.y;
   if (blockIdx.x == 0 && threadIdx.x == 0) labels[blockIdx.y] = staged.labels[image];
   const std::int64_t pixel = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
@@ -81,11 +81,7 @@ __global__ void pack_batch(StagedBatch staged, Normalization normalization, cons
   for (int c = 0; c < 3; ++c)
     values[c] = static_cast<float>(levels[c]) * normalization.factor[c] + normalization.offset[c];
   const std::int64_t into = blockIdx.y;
-  if constexpr (kHasPlanes<Of>) {
-    for (int c = 0; c < 3; ++c) images[(into * 3 + c) * pixels + pixel] = values[c];
-  } else {
-    store(images + (into * pixels + pixel) * kHeld, values);
-  }
+  store(images + (into * pixels + pixel) * kHeld, values);
 }
 
 }  // namespace
@@ -118,12 +114,12 @@ void launch_column_sums(DType dtype, const std::byte* matrix, float* sums, std::
 
 void launch_pack_batch(const StagedBatch& staged, const Normalization& normalization, const State* state,
                        const ImageBatch& batch, cudaStream_t stream) {
-  with_layout(batch.layout, batch.dtype, [&]<typename Of>(Of) {
+  with_type_of(batch.dtype, [&]<typename T>(T) {
     const std::int64_t pixels = batch.shape.h * batch.shape.w;
     const dim3 grid(blocks_for(pixels, kThreads), static_cast<unsigned>(batch.shape.n));
-    const auto kernel = batch.held_channels == 4 ? pack_batch<Of, 4> : pack_batch<Of, kPack<Element<Of>>>;
-    gpu::launch(kernel, grid, kThreads, 0, stream, staged, normalization, state,
-                as<Element<Of>>(batch.images), batch.labels, pixels);
+    const auto kernel = batch.held_channels == 4 ? pack_batch<T, 4> : pack_batch<T, kPack<T>>;
+    gpu::launch(kernel, grid, kThreads, 0, stream, staged, normalization, state, as<T>(batch.images),
+                batch.labels, pixels);
   });
 }
 

@@ -1,5 +1,5 @@
-// Pooling, dropout and the softmax loss, NHWC in f32, f16 or bf16, pools also NCHW in f32. NHWC's channels
-// are a multiple of 16 bytes. Everything is enqueued on the stream; addresses are multiples of 16 bytes.
+// Pooling, dropout and the softmax loss, NHWC in f32, f16 or bf16. Channels are a multiple of 16 bytes.
+// Everything is enqueued on the stream; addresses are multiples of 16 bytes.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -24,21 +24,21 @@ inline constexpr std::uint8_t kNoWinner = 255;
 // [2, c]: scale_shift[0] * in + scale_shift[1] instead of in, and then a ReLU; it may be null. The largest
 // is chosen before that is rounded to f32, and where the scale is 0 it is the largest of `in`. winners,
 // unless null = the element of `in` that won; argmax is then kNoWinner where the ReLU holds it back.
-void launch_max_pool_forward(DType dtype, TensorLayout layout, const WindowShape& shape, const std::byte* in,
+void launch_max_pool_forward(DType dtype, const WindowShape& shape, const std::byte* in,
                              const float* scale_shift, std::byte* out, std::uint8_t* argmax,
                              std::byte* winners, cudaStream_t stream);
 // d_in = per pixel the sum of d_out (+ second_d_out, unless null) over the windows that it won; summed in
 // f32, row by row.
-void launch_max_pool_backward(DType dtype, TensorLayout layout, const WindowShape& shape,
-                              const std::byte* d_out, const std::byte* second_d_out,
-                              const std::uint8_t* argmax, std::byte* d_in, cudaStream_t stream);
+void launch_max_pool_backward(DType dtype, const WindowShape& shape, const std::byte* d_out,
+                              const std::byte* second_d_out, const std::uint8_t* argmax, std::byte* d_in,
+                              cudaStream_t stream);
 
 // out[n, c] = mean of image n's pixels in channel c; d_in = d_out[n, c] / pixels. Sums are f32. These take
 // the shape's n, h, w and c.
-void launch_average_forward(DType dtype, TensorLayout layout, const WindowShape& shape, const std::byte* in,
-                            std::byte* out, cudaStream_t stream);
-void launch_average_backward(DType dtype, TensorLayout layout, const WindowShape& shape,
-                             const std::byte* d_out, std::byte* d_in, cudaStream_t stream);
+void launch_average_forward(DType dtype, const WindowShape& shape, const std::byte* in, std::byte* out,
+                            cudaStream_t stream);
+void launch_average_backward(DType dtype, const WindowShape& shape, const std::byte* d_out, std::byte* d_in,
+                             cudaStream_t stream);
 
 // Dropout of activations; models/dropout.h picks the elements by their order c, h, w. out = keep_scale * in
 // for elements kept in the state's iteration, else 0; forward and backward alike. Image n of the batch is

@@ -10,10 +10,10 @@ namespace {
 template <typename T>
 __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce)
     masked_gradient(GradientMask from, NormPartition partition) {
-  Place place = place_of<T>(partition, blockIdx);
+  Place place = place_of(partition, blockIdx);
   place.first = (place.first - place.channel) / partition.channels;  // in pixels
   place.stride = partition.rows;
-  OutputSums<T> own;
+  OutputSums own;
   for_steps<kAtOnceOfSeveral<T>>(place, [&](auto at_once, std::int64_t first) {
     const auto pixel = [&](int u) { return first + u * place.stride; };
     const auto element = [&](std::int64_t of_pixel) { return of_pixel * partition.channels + place.channel; };
@@ -53,7 +53,7 @@ void launch_masked_gradient(const NormPartition& partition, DType dtype, const G
                             cudaStream_t stream) {
   with_type_of(dtype, [&]<typename T>(T) {
     const dim3 block = pass_block(partition);
-    gpu::launch(masked_gradient<T>, pass_grid(partition), block, merge_bytes<OutputSums<T>>(block), stream,
+    gpu::launch(masked_gradient<T>, pass_grid(partition), block, merge_bytes<OutputSums>(block), stream,
                 gradient, partition);
   });
 }

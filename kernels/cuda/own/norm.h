@@ -101,16 +101,15 @@ void launch_masked_gradient(const NormPartition& partition, DType dtype, const G
                             cudaStream_t stream);
 
 // Gradient of a norm's output before its ReLU: d_out (+ second_d_out) where the mask's bit is set, or where
-// `activated`, the stored output, is > 0, or where scale_shift[0] * in + scale_shift[1] is > 0; everywhere
-// without any of the three. Before its PReLU: slope * d_out where that expression is not > 0. scale_shift
-// excludes shortcut_in, and a slope second_d_out; the second pass takes no second_d_out with scale_shift.
+// scale_shift[0] * in + scale_shift[1] is > 0; everywhere without either. Before its PReLU: slope * d_out
+// where that expression is not > 0. scale_shift excludes shortcut_in, and a slope second_d_out; the second
+// pass takes no second_d_out with scale_shift.
 struct NormGradient {
   const std::byte* in = nullptr;
   const std::byte* d_out = nullptr;
   const std::byte* second_d_out = nullptr;  // or null
   const std::byte* shortcut_in = nullptr;   // or null; of a second norm with this gradient
-  const std::uint8_t* mask = nullptr;       // or null; with planes of 1 only
-  const std::byte* activated = nullptr;     // or null
+  const std::uint8_t* mask = nullptr;       // or null
   const std::byte* scale_shift = nullptr;   // or null
   DType scale_shift_dtype = DType::f32;     // or f16
   NormSlope slope;                          // or null; with scale_shift

@@ -7,8 +7,7 @@
 namespace plumb::cuda {
 namespace {
 
-// How a kernel finds the gradient: from one d_out, masked by bits or by the stored output, unless it says
-// otherwise.
+// How a kernel finds the gradient: from one d_out, masked by bits, unless it says otherwise.
 struct OneGradient {
   static constexpr bool kTwo = false;      // adds second_d_out
   static constexpr bool kByLine = false;   // masked where scale * in + shift is not positive
@@ -44,8 +43,8 @@ inline constexpr int kBlocks = kHasThirdSum<Source> ? 2 : kBlocksAtOnce;
 
 // Sums of the gradient, of its product with (in - mean), and of the slope's gradient or of the product with
 // (shortcut_in - its mean).
-template <typename Of, typename Source>
-using GradientSums = NormSums<Of, kHasThirdSum<Source> ? kMostNormSums : kNormSums>;
+template <typename Source>
+using GradientSums = NormSums<kHasThirdSum<Source> ? kMostNormSums : kNormSums>;
 
 // Passes where scale * in + shift > 0 or NaN, else through a PReLU's slope.
 template <int kChannels>
@@ -63,61 +62,50 @@ __device__ void load_line(const NormGradient& from, int channels, int channel, I
 }
 
 // A thread's loads for one step, as stored.
-template <typename Of, typename Source>
+template <typename T, typename Source>
 struct Loaded {
-  Group<Of> in, d_out, second_d_out, activated, shortcut_in;
+  Group<T> in, d_out, second_d_out, shortcut_in;
   unsigned passed = 0xff;  // mask bits
 
-  __device__ void gradient(const NormGradient& from, const InputLine<kGroupChannels<Of>>& line,
-                           float (&values)[kGroupElements<Of>]) const {
+  __device__ void gradient(const NormGradient& from, const InputLine<kNormGroup>& line,
+                           float (&values)[kNormGroup]) const {
 #pragma unroll
-    for (int j = 0; j < kGroupElements<Of>; ++j) values[j] = d_out.at(j);
+    for (int j = 0; j < kNormGroup; ++j) values[j] = d_out.at(j);
     if (Source::kTwo || (Source::kPair && from.second_d_out)) {
 #pragma unroll
-      for (int j = 0; j < kGroupElements<Of>; ++j) values[j] += second_d_out.at(j);
+      for (int j = 0; j < kNormGroup; ++j) values[j] += second_d_out.at(j);
     }
     if constexpr (Source::kByLine) {
 #pragma unroll
-      for (int j = 0; j < kGroupElements<Of>; ++j) {
-        const int c = channel_of<Of>(j);
-        const float held_back = Source::kPrelu ? line.slope[c] * values[j] : 0;
-        values[j] = line.at(c, in.at(j)) <= 0 ? held_back : values[j];
+      for (int j = 0; j < kNormGroup; ++j) {
+        const float held_back = Source::kPrelu ? line.slope[j] * values[j] : 0;
+        values[j] = line.at(j, in.at(j)) <= 0 ? held_back : values[j];
       }
       return;
     }
-    unsigned bits = passed;
-    if (from.activated) {
 #pragma unroll
-      for (int j = 0; j < kGroupElements<Of>; ++j)
-        bits &= ~(static_cast<unsigned>(activated.at(j) <= 0) << j);
-    }
-#pragma unroll
-    for (int j = 0; j < kGroupElements<Of>; ++j) values[j] = (bits >> j & 1U) != 0 ? values[j] : 0;
+    for (int j = 0; j < kNormGroup; ++j) values[j] = (passed >> j & 1U) != 0 ? values[j] : 0;
   }
 };
 
-template <typename Of, typename Source>
-__device__ void load_step(const NormGradient& from, std::int64_t at, Loaded<Of, Source>& into) {
-  using T = Element<Of>;
-  into.in = load_packed<kGroupElements<Of>>(as<T>(from.in) + at);
-  into.d_out = load_packed<kGroupElements<Of>>(as<T>(from.d_out) + at);
-  if constexpr (Source::kPair)
-    into.shortcut_in = load_packed<kGroupElements<Of>>(as<T>(from.shortcut_in) + at);
+template <typename T, typename Source>
+__device__ void load_step(const NormGradient& from, std::int64_t at, Loaded<T, Source>& into) {
+  into.in = load_packed<kNormGroup>(as<T>(from.in) + at);
+  into.d_out = load_packed<kNormGroup>(as<T>(from.d_out) + at);
+  if constexpr (Source::kPair) into.shortcut_in = load_packed<kNormGroup>(as<T>(from.shortcut_in) + at);
   if (Source::kTwo || (Source::kPair && from.second_d_out))
-    into.second_d_out = load_packed<kGroupElements<Of>>(as<T>(from.second_d_out) + at);
+    into.second_d_out = load_packed<kNormGroup>(as<T>(from.second_d_out) + at);
   if constexpr (Source::kByLine) return;
-  if (from.activated) into.activated = load_packed<kGroupElements<Of>>(as<T>(from.activated) + at);
-  if (!kHasPlanes<Of> && from.mask) into.passed = from.mask[at / kNormGroup];
+  if (from.mask) into.passed = from.mask[at / kNormGroup];
 }
 
 // The last tile to be settled adds up the slopes' gradients of all channels, with one warp.
-template <typename Of>
 __device__ void sum_slopes(const NormBackward& into, const NormPartition& partition,
                            const NormScratch& scratch) {
   if (!is_last_block(scratch.counters + norm_counters(partition) - 1, partition.tiles)) return;
   const int thread = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
   if (thread >= 32) return;
-  constexpr int kAtOnce = kHasPlanes<Of> ? 1 : 4;
+  constexpr int kAtOnce = 4;
   float sum = 0;
   for (int channel = kAtOnce * thread; channel < partition.channels; channel += kAtOnce * 32) {
     float slopes[kAtOnce];
@@ -130,47 +118,44 @@ __device__ void sum_slopes(const NormBackward& into, const NormPartition& partit
 }
 
 // A block reduces its channels over its part of the tensor. Per element in a half type: reads 4 bytes and 1/8
-// of mask, 2 more for a second d_out, for the output instead of the mask or for a shortcut, and writes 2 for
-// a residual's gradient; twice that in f32. Bound by memory. The last block of a tile settles its channels,
-// some 5 us after the last read.
-template <typename Of, typename Source>
+// of mask, 2 more for a second d_out or for a shortcut, and writes 2 for a residual's gradient; twice that in
+// f32. Bound by memory. The last block of a tile settles its channels, some 5 us after the last read.
+template <typename T, typename Source>
 __global__ void __launch_bounds__(kNormThreads, kBlocks<Source>)
     norm_backward_sums(NormGradient from, std::byte* d_residual, NormScratch scratch, NormPartition partition,
                        NormBackward into, NormBackward shortcut) {
-  const Place place = place_of<Of>(partition, blockIdx);
-  float center[kGroupChannels<Of>] = {}, shortcut_center[kGroupChannels<Of>] = {};
+  const Place place = place_of(partition, blockIdx);
+  float center[kNormGroup] = {}, shortcut_center[kNormGroup] = {};
   if (place.steps > 0) load(into.mean + place.channel, center);
   if (Source::kPair && place.steps > 0) load(shortcut.mean + place.channel, shortcut_center);
-  InputLine<kGroupChannels<Of>> line = {};
+  InputLine<kNormGroup> line = {};
   if (place.steps > 0) load_line<Source>(from, partition.channels, place.channel, line);
-  GradientSums<Of, Source> own;
-  for_steps<kAtOnceOfSeveral<Of>>(place, [&](auto at_once, std::int64_t at) {
-    Loaded<Of, Source> loaded[at_once.value];
+  GradientSums<Source> own;
+  for_steps<kAtOnceOfSeveral<T>>(place, [&](auto at_once, std::int64_t at) {
+    Loaded<T, Source> loaded[at_once.value];
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u) load_step(from, at + u * place.stride, loaded[u]);
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u) {
-      float gradient[kGroupElements<Of>];
+      float gradient[kNormGroup];
       loaded[u].gradient(from, line, gradient);
-      if (!Source::kByLine && d_residual)
-        store(as<Element<Of>>(d_residual) + at + u * place.stride, gradient);
+      if (!Source::kByLine && d_residual) store(as<T>(d_residual) + at + u * place.stride, gradient);
 #pragma unroll
-      for (int j = 0; j < kGroupElements<Of>; ++j) {
-        const int c = channel_of<Of>(j);
+      for (int j = 0; j < kNormGroup; ++j) {
         const float in = loaded[u].in.at(j);
-        own.of[0][c] += gradient[j];
-        own.of[1][c] += gradient[j] * (in - center[c]);
+        own.of[0][j] += gradient[j];
+        own.of[1][j] += gradient[j] * (in - center[j]);
         if constexpr (Source::kPrelu) {
-          const float y = line.at(c, in);
-          own.of[2][c] += y <= 0 ? loaded[u].d_out.at(j) * y : 0;
+          const float y = line.at(j, in);
+          own.of[2][j] += y <= 0 ? loaded[u].d_out.at(j) * y : 0;
         }
         if constexpr (Source::kPair)
-          own.of[2][c] += gradient[j] * (loaded[u].shortcut_in.at(j) - shortcut_center[c]);
+          own.of[2][j] += gradient[j] * (loaded[u].shortcut_in.at(j) - shortcut_center[j]);
       }
     }
   });
   if (!combine_blocks(own, partition, scratch)) return;
-  float totals[GradientSums<Of, Source>::kSums];
+  float totals[GradientSums<Source>::kSums];
   const int channel = spread_channels(own, partition, totals);
   if (channel >= 0) {
     const std::int64_t count = partition.elements_per_channel;
@@ -179,7 +164,7 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<Source>)
     if constexpr (Source::kPrelu) into.d_slope[channel] = totals[2];
   }
   if constexpr (Source::kPrelu) {
-    if (into.d_shared_slope) sum_slopes<Of>(into, partition, scratch);
+    if (into.d_shared_slope) sum_slopes(into, partition, scratch);
   }
 }
 
@@ -187,43 +172,42 @@ __global__ void __launch_bounds__(kNormThreads, kBlocks<Source>)
 // channels in registers. Per element in a half type: reads 4 bytes, 1/8 of mask and 2 for a second d_out
 // (with a residual, its gradient instead of these three) or for the sum to add to, writes 2; 4 more with a
 // shortcut; twice that in f32. Bound by memory.
-template <typename Of, typename Source>
+template <typename T, typename Source>
 __global__ void __launch_bounds__(kNormThreads, kBlocks<Source>)
     norm_backward_apply(NormGradient from, const float* coefficients, NormInputGradient into,
                         NormPartition partition) {
-  const Place place = reversed_place_of<Of>(partition);
+  const Place place = reversed_place_of<false>(partition);
   if (place.steps == 0) return;
   const std::int64_t channels = partition.channels;
-  Coefficients<kGroupChannels<Of>> own, of_shortcut;
+  Coefficients<kNormGroup> own, of_shortcut;
   own.load(coefficients, channels, place.channel);
   if constexpr (Source::kPair) of_shortcut.load(coefficients + 3 * channels, channels, place.channel);
-  InputLine<kGroupChannels<Of>> line = {};
+  InputLine<kNormGroup> line = {};
   load_line<Source>(from, partition.channels, place.channel, line);
-  for_steps<kAtOnceOfSeveral<Of>>(place, [&](auto at_once, std::int64_t at) {
-    Loaded<Of, Source> loaded[at_once.value];
+  for_steps<kAtOnceOfSeveral<T>>(place, [&](auto at_once, std::int64_t at) {
+    Loaded<T, Source> loaded[at_once.value];
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u) load_step(from, at + u * place.stride, loaded[u]);
     if constexpr (Source::kIntoSum) {
 #pragma unroll
       for (int u = 0; u < at_once.value; ++u)
-        loaded[u].second_d_out =
-            load_packed<kGroupElements<Of>>(as<Element<Of>>(into.data) + at + u * place.stride);
+        loaded[u].second_d_out = load_packed<kNormGroup>(as<T>(into.data) + at + u * place.stride);
     }
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u) {
-      float gradient[kGroupElements<Of>], d_in[kGroupElements<Of>];
+      float gradient[kNormGroup], d_in[kNormGroup];
       loaded[u].gradient(from, line, gradient);
 #pragma unroll
-      for (int j = 0; j < kGroupElements<Of>; ++j) {
-        d_in[j] = own.d_in(channel_of<Of>(j), gradient[j], loaded[u].in.at(j));
+      for (int j = 0; j < kNormGroup; ++j) {
+        d_in[j] = own.d_in(j, gradient[j], loaded[u].in.at(j));
         if constexpr (Source::kIntoSum) d_in[j] += loaded[u].second_d_out.at(j);
       }
-      store(as<Element<Of>>(into.data) + at + u * place.stride, d_in);
+      store(as<T>(into.data) + at + u * place.stride, d_in);
       if constexpr (Source::kPair) {
 #pragma unroll
-        for (int j = 0; j < kGroupElements<Of>; ++j)
-          d_in[j] = of_shortcut.d_in(channel_of<Of>(j), gradient[j], loaded[u].shortcut_in.at(j));
-        store(as<Element<Of>>(into.shortcut) + at + u * place.stride, d_in);
+        for (int j = 0; j < kNormGroup; ++j)
+          d_in[j] = of_shortcut.d_in(j, gradient[j], loaded[u].shortcut_in.at(j));
+        store(as<T>(into.shortcut) + at + u * place.stride, d_in);
       }
     }
   });
@@ -245,12 +229,12 @@ void with_source_of(const NormGradient& gradient, Use&& use) {
 void launch_norm_backward_sums(const NormPartition& partition, DType dtype, const NormGradient& gradient,
                                std::byte* d_residual, const NormScratch& scratch, const NormBackward& into,
                                const NormBackward& shortcut, cudaStream_t stream) {
-  with_access(partition, dtype, [&]<typename Of>(Of) {
+  with_type_of(dtype, [&]<typename T>(T) {
     with_source_of(gradient, [&]<typename Source>(Source) {
       const dim3 block = pass_block(partition);
-      gpu::launch(norm_backward_sums<Of, Source>, pass_grid(partition), block,
-                  merge_bytes<GradientSums<Of, Source>>(block), stream, gradient, d_residual, scratch,
-                  partition, into, shortcut);
+      gpu::launch(norm_backward_sums<T, Source>, pass_grid(partition), block,
+                  merge_bytes<GradientSums<Source>>(block), stream, gradient, d_residual, scratch, partition,
+                  into, shortcut);
     });
   });
 }
@@ -258,12 +242,12 @@ void launch_norm_backward_sums(const NormPartition& partition, DType dtype, cons
 void launch_norm_backward_apply(const NormPartition& partition, DType dtype, const NormGradient& gradient,
                                 const float* coefficients, const NormInputGradient& d_in,
                                 cudaStream_t stream) {
-  with_access(partition, dtype, [&]<typename Of>(Of) {
+  with_type_of(dtype, [&]<typename T>(T) {
     const auto launch = [&]<typename Source>(Source) {
       if constexpr (Source::kTwo && Source::kByLine)
         throw std::logic_error("only sums have two gradients that a norm's scale and shift mask");
       else
-        gpu::launch(norm_backward_apply<Of, Source>, pass_grid(partition), pass_block(partition), 0, stream,
+        gpu::launch(norm_backward_apply<T, Source>, pass_grid(partition), pass_block(partition), 0, stream,
                     gradient, coefficients, d_in, partition);
     };
     if (d_in.adds) return launch(IntoSum{});

@@ -5,20 +5,19 @@ namespace plumb::cuda {
 namespace {
 
 // Per channel: the mean, and the sum of squared differences from it.
-template <typename Of>
-struct Moments : NormSums<Of, kNormSums> {
+struct Moments : NormSums<kNormSums> {
   // Source: T. F. Chan, G. H. Golub, R. J. LeVeque, "Updating formulae and a pairwise algorithm for computing
   // sample variances", 1979.
   __device__ void merge(const Moments& other) {
-    const float total = this->count + other.count;
+    const float total = count + other.count;
     const float share = total > 0 ? other.count / total : 0;
 #pragma unroll
-    for (int c = 0; c < kGroupChannels<Of>; ++c) {
-      const float difference = other.of[0][c] - this->of[0][c];
-      this->of[0][c] += difference * share;
-      this->of[1][c] += other.of[1][c] + difference * difference * (this->count * share);
+    for (int c = 0; c < kNormGroup; ++c) {
+      const float difference = other.of[0][c] - of[0][c];
+      of[0][c] += difference * share;
+      of[1][c] += other.of[1][c] + difference * difference * (count * share);
     }
-    this->count = total;
+    count = total;
   }
 };
 
@@ -26,34 +25,32 @@ struct Moments : NormSums<Of, kNormSums> {
 // element, so that a large mean costs a small variance no precision. Reads each element once: 2 bytes in a
 // half type, 4 in f32; bound by memory (3 additions or multiply-adds per element). The last block of a tile
 // settles its channels, 2 to 5 us after the last read (results/appendix/gpu_measured.md).
-template <typename Of>
+template <typename T>
 __global__ void __launch_bounds__(kNormThreads, 4)
     norm_statistics(const std::byte* in, NormScratch scratch, NormPartition partition, NormStatistics into) {
-  const Place place = place_of<Of>(partition, blockIdx);
-  const auto* const elements = as<Element<Of>>(in);
-  float shift[kGroupChannels<Of>] = {}, sum[kGroupChannels<Of>] = {};
-  Moments<Of> own;
+  const Place place = place_of(partition, blockIdx);
+  const auto* const elements = as<T>(in);
+  float shift[kNormGroup] = {}, sum[kNormGroup] = {};
+  Moments own;
   if (place.steps > 0) load(elements + place.first, shift);
-  for_steps<kAtOnceAlone<Of>>(place, [&](auto at_once, std::int64_t at) {
-    Group<Of> x[at_once.value];
+  for_steps<kAtOnceAlone<T>>(place, [&](auto at_once, std::int64_t at) {
+    Group<T> x[at_once.value];
 #pragma unroll
-    for (int u = 0; u < at_once.value; ++u)
-      x[u] = load_packed<kGroupElements<Of>>(elements + at + u * place.stride);
+    for (int u = 0; u < at_once.value; ++u) x[u] = load_packed<kNormGroup>(elements + at + u * place.stride);
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u) {
 #pragma unroll
-      for (int j = 0; j < kGroupElements<Of>; ++j) {
-        const int c = channel_of<Of>(j);
-        const float difference = x[u].at(j) - shift[c];
-        sum[c] += difference;
-        own.of[1][c] += difference * difference;
+      for (int j = 0; j < kNormGroup; ++j) {
+        const float difference = x[u].at(j) - shift[j];
+        sum[j] += difference;
+        own.of[1][j] += difference * difference;
       }
     }
   });
   if (place.steps > 0) {
-    own.count = static_cast<float>(place.steps * (kGroupElements<Of> / kGroupChannels<Of>));
+    own.count = static_cast<float>(place.steps);
 #pragma unroll
-    for (int c = 0; c < kGroupChannels<Of>; ++c) {
+    for (int c = 0; c < kNormGroup; ++c) {
       const float offset = sum[c] / own.count;
       own.of[0][c] = shift[c] + offset;
       own.of[1][c] = fmaxf(own.of[1][c] - offset * sum[c], 0);
@@ -133,7 +130,7 @@ __device__ void finalize(const NormInputSums& from, const NormPartition& partiti
     const auto [mean, variance] = moments_of(from.sums, pixels, channels, own);
     const NormLine made = line_of(from.statistics, own, mean, variance);
     lines[thread] = made.scale, lines[width + thread] = made.shift;
-    if (blockIdx.y == 0 && blockIdx.z == 0) settle(from.statistics, own, channels, mean, variance, pixels);
+    if (blockIdx.y == 0) settle(from.statistics, own, channels, mean, variance, pixels);
   }
   __syncthreads();
   load(lines + lane, line.scale);
@@ -145,13 +142,12 @@ __device__ void finalize(const NormInputSums& from, const NormPartition& partiti
 // bytes per channel. With out_sums the last block of a tile settles them, as norm_statistics does. Per
 // element in a half type: reads 2 bytes (4 with a residual), writes 2 and 1/8 of mask; twice that in f32.
 // Bound by memory.
-template <typename Of, bool kPrelu, bool kSums>
+template <typename T, bool kPrelu, bool kSums>
 __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce)
     norm_apply(NormApply pass, NormPartition partition, NormInputSums from) {
-  using T = Element<Of>;
-  const Place place = reversed_place_of<Of, kSums>(partition);
-  OutputLine<kGroupChannels<Of>> line{};
-  OutputSums<Of> own;
+  const Place place = reversed_place_of<kSums>(partition);
+  OutputLine<kNormGroup> line{};
+  OutputSums own;
   bool has_line = false;
   if constexpr (sizeof(T) == sizeof(__half)) {
     has_line = from.sums != nullptr;
@@ -159,37 +155,36 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce)
   }
   if (!kSums && place.steps == 0) return;
   if (!kSums || place.steps > 0) load_line<kPrelu>(pass, partition.channels, place.channel, has_line, line);
-  for_steps<kAtOnceAlone<Of>>(place, [&](auto at_once, std::int64_t at) {
-    Group<Of> x[at_once.value], residual[at_once.value];
+  for_steps<kAtOnceAlone<T>>(place, [&](auto at_once, std::int64_t at) {
+    Group<T> x[at_once.value], residual[at_once.value];
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u)
-      x[u] = load_packed<kGroupElements<Of>>(as<T>(pass.in) + at + u * place.stride);
+      x[u] = load_packed<kNormGroup>(as<T>(pass.in) + at + u * place.stride);
     if (!kPrelu && !kSums && pass.residual) {
 #pragma unroll
       for (int u = 0; u < at_once.value; ++u)
-        residual[u] = load_packed<kGroupElements<Of>>(as<T>(pass.residual) + at + u * place.stride);
+        residual[u] = load_packed<kNormGroup>(as<T>(pass.residual) + at + u * place.stride);
     }
 #pragma unroll
     for (int u = 0; u < at_once.value; ++u) {
-      float y[kGroupElements<Of>];
+      float y[kNormGroup];
       unsigned passed = 0;
 #pragma unroll
-      for (int j = 0; j < kGroupElements<Of>; ++j) {
-        const int c = channel_of<Of>(j);
-        y[j] = line.scale[c] * x[u].at(j) + line.bias[c];
+      for (int j = 0; j < kNormGroup; ++j) {
+        y[j] = line.scale[j] * x[u].at(j) + line.bias[j];
         if constexpr (kPrelu) {
-          y[j] *= y[j] <= 0 ? line.residual_scale[c] : 1;
+          y[j] *= y[j] <= 0 ? line.residual_scale[j] : 1;
         } else {
-          if (!kSums && pass.residual) y[j] += line.residual_scale[c] * residual[u].at(j);
+          if (!kSums && pass.residual) y[j] += line.residual_scale[j] * residual[u].at(j);
           passed |= static_cast<unsigned>(activate(y[j], pass.relu)) << j;
         }
         if constexpr (kSums) {
           y[j] = as_factor<T>(y[j], pass.tf32);
-          own.of[0][c] += to_float(from_float<T>(y[j]));
+          own.of[0][j] += to_float(from_float<T>(y[j]));
         }
       }
-      store<kGroupElements<Of>>(as<T>(pass.out) + at + u * place.stride, y);
-      if (!kPrelu && !kHasPlanes<Of> && pass.mask)
+      store<kNormGroup>(as<T>(pass.out) + at + u * place.stride, y);
+      if (!kPrelu && pass.mask)
         pass.mask[(at + u * place.stride) / kNormGroup] = static_cast<std::uint8_t>(passed);
     }
   });
@@ -204,10 +199,10 @@ __global__ void __launch_bounds__(kNormThreads, kBlocksAtOnce)
 template <typename T>
 __global__ void __launch_bounds__(kNormThreads, 4)
     sample_pixels(PixelSample sample, NormPartition partition) {
-  Place place = place_of<T>(partition, blockIdx);
+  Place place = place_of(partition, blockIdx);
   place.first = (place.first - place.channel) / partition.channels;  // in pixels
   place.stride = partition.rows;
-  OutputSums<T> own;
+  OutputSums own;
   for_steps<kAtOnceAlone<T>>(place, [&](auto at_once, std::int64_t at) {
     Group<T> x[at_once.value];
     const auto element_of = [&](std::int64_t pixel) { return pixel * partition.channels + place.channel; };
@@ -233,9 +228,9 @@ __global__ void __launch_bounds__(kNormThreads, 4)
 
 void launch_norm_statistics(const NormPartition& partition, DType dtype, const std::byte* in,
                             const NormScratch& scratch, const NormStatistics& into, cudaStream_t stream) {
-  with_access(partition, dtype, [&]<typename Of>(Of) {
+  with_type_of(dtype, [&]<typename T>(T) {
     const dim3 block = pass_block(partition);
-    gpu::launch(norm_statistics<Of>, pass_grid(partition), block, merge_bytes<Moments<Of>>(block), stream, in,
+    gpu::launch(norm_statistics<T>, pass_grid(partition), block, merge_bytes<Moments>(block), stream, in,
                 scratch, partition, into);
   });
 }
@@ -249,15 +244,14 @@ void launch_norm_finalize(std::int64_t pixels, int channels, const float* sums, 
 
 void launch_norm_apply(const NormPartition& partition, DType dtype, const NormApply& pass,
                        cudaStream_t stream, const NormInputSums& from) {
-  with_access(partition, dtype, [&]<typename Of>(Of) {
+  with_type_of(dtype, [&]<typename T>(T) {
     const dim3 block = pass_block(partition);
-    const auto kernel = pass.out_sums     ? norm_apply<Of, false, true>
-                        : pass.slope.data ? norm_apply<Of, true, false>
-                                          : norm_apply<Of, false, false>;
-    const std::size_t line_bytes =
-        from.sums ? 2 * sizeof(float) * block.x * kGroupChannels<Of> : std::size_t{0};
+    const auto kernel = pass.out_sums     ? norm_apply<T, false, true>
+                        : pass.slope.data ? norm_apply<T, true, false>
+                                          : norm_apply<T, false, false>;
+    const std::size_t line_bytes = from.sums ? 2 * sizeof(float) * block.x * kNormGroup : std::size_t{0};
     gpu::launch(kernel, pass_grid(partition), block,
-                std::max(line_bytes, pass.out_sums ? merge_bytes<OutputSums<Of>>(block) : 0), stream, pass,
+                std::max(line_bytes, pass.out_sums ? merge_bytes<OutputSums>(block) : 0), stream, pass,
                 partition, from);
   });
 }
@@ -266,8 +260,8 @@ void launch_sample_pixels(const NormPartition& partition, DType dtype, const Pix
                           cudaStream_t stream) {
   with_type_of(dtype, [&]<typename T>(T) {
     const dim3 block = pass_block(partition);
-    gpu::launch(sample_pixels<T>, pass_grid(partition), block, merge_bytes<OutputSums<T>>(block), stream,
-                sample, partition);
+    gpu::launch(sample_pixels<T>, pass_grid(partition), block, merge_bytes<OutputSums>(block), stream, sample,
+                partition);
   });
 }
 

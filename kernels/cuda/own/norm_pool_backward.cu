@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kNormThreads, 2)
     norm_pool_backward_apply(NormPooledGradient from, Shape shape, const float* coefficients, T* d_in,
                              NormPartition partition) {
   constexpr int kAtOnce = kPack<T>;
-  const Place place = reversed_place_of<T>(partition);
+  const Place place = reversed_place_of<false>(partition);
   if (place.steps == 0) return;
   Coefficients<kNormGroup> own;
   own.load(coefficients, shape.c, place.channel);

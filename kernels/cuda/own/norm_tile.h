@@ -16,37 +16,16 @@
 
 namespace plumb::cuda {
 
-// A group is what a thread accesses at once: 8 channels of a pixel, or pixels of a plane. So many elements,
-// and so many per-channel values that go with them.
-template <typename Of>
-inline constexpr int kGroupElements = kHasPlanes<Of> ? kInPlane<Of> : kNormGroup;
-template <typename Of>
-inline constexpr int kGroupChannels = kHasPlanes<Of> ? 1 : kNormGroup;
-template <typename Of>
-using Group = Packed<Element<Of>, kGroupElements<Of>>;
-// The channel of a group's element.
-template <typename Of>
-__device__ constexpr int channel_of(int element) {
-  return kHasPlanes<Of> ? 0 : element;
-}
+// What a thread accesses at once: 8 channels of a pixel.
+template <typename T>
+using Group = Packed<T, kNormGroup>;
 
-// Calls use(Of{}) for the partition's tensors. Throws std::logic_error for planes that aren't f32.
-template <typename Use>
-void with_access(const NormPartition& partition, DType dtype, const Use& use) {
-  if (partition.plane == 1) return with_type_of(dtype, use);
-  if (dtype != DType::f32) throw std::logic_error("a norm's kernels for NCHW are f32");
-  if (partition.group == 1) return use(Planes<1>{});
-  use(Planes<4>{});
-}
-
-// Steps that a thread loads before it computes: 64 bytes per tensor in passes over one tensor, 32 with
-// several, so that registers allow 3 or 4 blocks per multiprocessor; half of that where groups are 4 bytes.
-template <typename Of>
-inline constexpr int kGroupBytes = static_cast<int>(sizeof(Element<Of>)) * kGroupElements<Of>;
-template <typename Of>
-inline constexpr int kAtOnceAlone = std::min(8, 64 / kGroupBytes<Of>);
-template <typename Of>
-inline constexpr int kAtOnceOfSeveral = std::min(4, 32 / kGroupBytes<Of>);
+// Pixels that a thread loads before it computes: 64 bytes per tensor in passes over one tensor, 32 with
+// several, so that registers allow 3 or 4 blocks per multiprocessor.
+template <typename T>
+inline constexpr int kAtOnceAlone = 64 / (kNormGroup * static_cast<int>(sizeof(T)));
+template <typename T>
+inline constexpr int kAtOnceOfSeveral = kAtOnceAlone<T> / 2;
 inline constexpr int kBlocksAtOnce = 3;  // per multiprocessor; limits registers to 80
 
 // A thread's elements: a group at each of `steps` places, `stride` apart.
@@ -55,42 +34,29 @@ struct Place {
   int channel = 0, steps = 0;
 };
 
-template <typename Of>
-__device__ int first_channel(const uint3& block) {
-  return kHasPlanes<Of> ? static_cast<int>(block.x)
-                        : static_cast<int>(block.x * blockDim.x + threadIdx.x) * kNormGroup;
+__device__ inline int first_channel(const uint3& block) {
+  return static_cast<int>(block.x * blockDim.x + threadIdx.x) * kNormGroup;
 }
 
-template <typename Of>
-__device__ Place place_of(const NormPartition& partition, const uint3& block) {
+__device__ inline Place place_of(const NormPartition& partition, const uint3& block) {
   const std::int64_t begin = block.y * partition.steps_per_block;
   const std::int64_t end = min(begin + partition.steps_per_block, partition.steps);
-  const int thread = static_cast<int>(threadIdx.y);
-  const int row = kHasPlanes<Of> ? thread / partition.lanes : thread;
+  const int row = static_cast<int>(threadIdx.y);
   Place place;
-  place.channel = first_channel<Of>(block);
+  place.channel = first_channel(block);
   place.first = (begin + row) * partition.channels + place.channel;
   place.stride = std::int64_t{partition.rows} * partition.channels;
-  bool is_inside = place.channel < partition.channels;
-  if constexpr (kHasPlanes<Of>) {
-    const std::int64_t in_plane =
-        (block.z * partition.lanes + thread % partition.lanes) * std::int64_t{kGroupElements<Of>};
-    place.first = place.first * partition.plane + in_plane;
-    place.stride *= partition.plane;
-    is_inside = in_plane < partition.plane;
-  }
-  if (is_inside && begin + row < end)
+  if (place.channel < partition.channels && begin + row < end)
     place.steps = static_cast<int>((end - begin - row + partition.rows - 1) / partition.rows);
   return place;
 }
 
 // For the second pass over a tensor: blocks and their steps in reverse, to begin with the data that the first
 // pass left in the L2 cache. With kOwnTile a block keeps its channels, as combine_blocks() wants them.
-template <typename Of, bool kOwnTile = false>
+template <bool kOwnTile>
 __device__ Place reversed_place_of(const NormPartition& partition) {
-  const uint3 block{kOwnTile ? blockIdx.x : gridDim.x - 1 - blockIdx.x, gridDim.y - 1 - blockIdx.y,
-                    gridDim.z - 1 - blockIdx.z};
-  Place place = place_of<Of>(partition, block);
+  const uint3 block{kOwnTile ? blockIdx.x : gridDim.x - 1 - blockIdx.x, gridDim.y - 1 - blockIdx.y, 0};
+  Place place = place_of(partition, block);
   place.first += (place.steps - 1) * place.stride;
   place.stride = -place.stride;
   return place;
@@ -120,9 +86,7 @@ __device__ void load_floats(const T* from, float (&values)[kCount]) {
 }
 template <int kCount>
 __device__ void load_floats(const std::byte* data, DType dtype, std::int64_t index, float (&values)[kCount]) {
-  if constexpr (kCount == 1) {
-    values[0] = as<float>(data)[index];
-  } else if (dtype == DType::f16) {
+  if (dtype == DType::f16) {
     load_floats(as<__half>(data) + index, values);
   } else if (dtype == DType::bf16) {
     load_floats(as<__nv_bfloat16>(data) + index, values);
@@ -139,24 +103,22 @@ __device__ void load_slopes(const NormSlope& slope, int channel, float (&values)
   for (int j = 0; j < kCount; ++j) values[j] = slope.data[0];
 }
 
-// A thread's sums for its channels over `count` elements. With 8 channels an odd number of floats: spreads
-// over all banks of shared memory.
-template <typename Tensors, int kCount>
+// A thread's sums for its channels over `count` elements. An odd number of floats: spreads over all banks of
+// shared memory.
+template <int kCount>
 struct NormSums {
-  using Of = Tensors;
   static constexpr int kSums = kCount;
-  float of[kCount][kGroupChannels<Of>] = {};
+  float of[kCount][kNormGroup] = {};
   float count = 0;
   __device__ void merge(const NormSums& other) {
 #pragma unroll
     for (int i = 0; i < kSums; ++i) {
 #pragma unroll
-      for (int c = 0; c < kGroupChannels<Of>; ++c) of[i][c] += other.of[i][c];
+      for (int c = 0; c < kNormGroup; ++c) of[i][c] += other.of[i][c];
     }
   }
 };
-template <typename Of>
-using OutputSums = NormSums<Of, 1>;  // sums of what a pass stores
+using OutputSums = NormSums<1>;  // of what a pass stores
 
 // `own` combined over the block's rows, then over the blocks with the same tile, in the same order whichever
 // ends first: the last of kNormFanIn neighbors combines theirs, the last block to have done so combines
@@ -166,13 +128,12 @@ template <typename Sums>
 __device__ bool combine_blocks(Sums& own, const NormPartition& partition, const NormScratch& scratch) {
   merge_rows(own);
   const int row = static_cast<int>(threadIdx.y);
-  const int channel = first_channel<typename Sums::Of>(blockIdx);
+  const int channel = first_channel(blockIdx);
   const bool is_channel = channel < partition.channels;
-  constexpr bool kPlanes = kHasPlanes<typename Sums::Of>;  // else there is one chunk
-  const int blocks = kPlanes ? partition.partial_blocks() : partition.step_blocks;
+  const int blocks = partition.step_blocks;
   unsigned* counters = scratch.counters + static_cast<int>(blockIdx.x) * norm_counters_per_tile(partition);
   int count = blocks;  // of this level's sums
-  int index = static_cast<int>(kPlanes ? blockIdx.z * gridDim.y + blockIdx.y : blockIdx.y);
+  int index = static_cast<int>(blockIdx.y);
   for (int blocks_each = 1; count > 1; blocks_each *= kNormFanIn, index /= kNormFanIn) {
     const auto sums_at = [&](int i, int k) {
       const std::int64_t slot = std::int64_t{i} * blocks_each * Sums::kSums + k;
@@ -189,8 +150,8 @@ __device__ bool combine_blocks(Sums& own, const NormPartition& partition, const 
       Sums other;
 #pragma unroll
       for (int k = 0; k < Sums::kSums; ++k) load_from_l2(sums_at(i, k), other.of[k]);
-      other.count = static_cast<float>(partition.elements_before(min((i + 1) * blocks_each, blocks)) -
-                                       partition.elements_before(i * blocks_each));
+      other.count = static_cast<float>(partition.steps_before(min((i + 1) * blocks_each, blocks)) -
+                                       partition.steps_before(i * blocks_each));
       own.merge(other);
     }
     merge_rows(own);
@@ -203,13 +164,12 @@ __device__ bool combine_blocks(Sums& own, const NormPartition& partition, const 
 // Hands row 0's sums to the block's first threads, one channel each. Returns the thread's channel, or -1.
 template <typename Sums>
 __device__ int spread_channels(const Sums& own, const NormPartition& partition, float (&sums)[Sums::kSums]) {
-  constexpr int kChannels = kGroupChannels<typename Sums::Of>;
   float* const held = gpu::dynamic_shared<float>();
-  const int width = static_cast<int>(blockDim.x) * kChannels;
+  const int width = static_cast<int>(blockDim.x) * kNormGroup;
   if (threadIdx.y == 0) {
 #pragma unroll
     for (int i = 0; i < Sums::kSums; ++i)
-      store(held + i * width + static_cast<int>(threadIdx.x) * kChannels, own.of[i]);
+      store(held + i * width + static_cast<int>(threadIdx.x) * kNormGroup, own.of[i]);
   }
   __syncthreads();
   const int thread = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
@@ -220,9 +180,8 @@ __device__ int spread_channels(const Sums& own, const NormPartition& partition, 
   return channel;
 }
 
-template <typename Of>
-__device__ void settle_sums(OutputSums<Of>& own, const NormPartition& partition, const NormScratch& scratch,
-                            float* into) {
+__device__ inline void settle_sums(OutputSums& own, const NormPartition& partition,
+                                   const NormScratch& scratch, float* into) {
   if (!combine_blocks(own, partition, scratch)) return;
   float sums[1];
   const int channel = spread_channels(own, partition, sums);
@@ -293,13 +252,10 @@ struct Coefficients {
 };
 
 inline dim3 pass_grid(const NormPartition& partition) {
-  return dim3(static_cast<unsigned>(partition.tiles), static_cast<unsigned>(partition.step_blocks),
-              static_cast<unsigned>(partition.chunks));
+  return dim3(static_cast<unsigned>(partition.tiles), static_cast<unsigned>(partition.step_blocks));
 }
-// With planes all threads share a channel: one column.
 inline dim3 pass_block(const NormPartition& partition) {
-  const auto lanes = static_cast<unsigned>(partition.lanes), rows = static_cast<unsigned>(partition.rows);
-  return partition.plane == 1 ? dim3(lanes, rows) : dim3(1, lanes * rows);
+  return dim3(static_cast<unsigned>(partition.lanes), static_cast<unsigned>(partition.rows));
 }
 
 }  // namespace plumb::cuda

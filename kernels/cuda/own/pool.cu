@@ -9,35 +9,25 @@ constexpr int kPoolThreads = 128;
 constexpr int kPoolRows = 4, kPoolColumns = kPoolThreads / kPoolRows;
 constexpr int kPoolBlocksAtOnce = 5;  // per multiprocessor; 96 registers hold all of a 3x3 window
 
-// Elements that a thread accesses at once: 16 bytes of channels, or one pixel of a plane.
-template <typename Of>
-inline constexpr int kGroup = kHasPlanes<Of> ? kInPlane<Of> : kPack<Of>;
-
-// A thread's pixel and channels in a max pool, in image blockIdx.z. Adjacent threads have adjacent elements.
-template <typename Of>
+// A thread's pixel and 16 bytes of channels in a max pool, in image blockIdx.z. Adjacent threads have
+// adjacent elements.
+template <typename T>
 struct Place {
   std::int64_t channel = 0, x = 0;
   int y;
-  __device__ Place(std::int64_t channels, std::int64_t width)
+  __device__ explicit Place(std::int64_t channels)
       : y(static_cast<int>(blockIdx.y * kPoolRows + threadIdx.y)) {
     const unsigned index = blockIdx.x * kPoolColumns + threadIdx.x;
-    if constexpr (kHasPlanes<Of>) {
-      channel = index / static_cast<unsigned>(width);
-      x = channel < channels ? index % static_cast<unsigned>(width) : width;
-    } else {
-      const auto groups = static_cast<unsigned>(channels / kGroup<Of>);
-      channel = std::int64_t{index % groups} * kGroup<Of>;
-      x = index / groups;
-    }
+    const auto groups = static_cast<unsigned>(channels / kPack<T>);
+    channel = std::int64_t{index % groups} * kPack<T>;
+    x = index / groups;
   }
 };
 
 // Order of a max pool's tensor.
-template <typename Of>
 struct Images {
   std::int64_t h, w, c;
   __device__ std::int64_t at(std::int64_t n, std::int64_t y, std::int64_t x, std::int64_t channel) const {
-    if constexpr (kHasPlanes<Of>) return ((n * c + channel) * h + y) * w + x;
     return ((n * h + y) * w + x) * c + channel;
   }
 };
@@ -48,16 +38,16 @@ __device__ inline int clamped(int at, int extent) {
 
 // A window of a thread's channels. A place in the padding reads the adjacent pixel, which is in the window,
 // too, so that no load waits for a branch. kKernel 0 takes the shape's kernel.
-template <typename Of, int kKernel>
+template <typename T, int kKernel>
 struct PoolWindow {
   const WindowShape& shape;
   const std::byte* image;  // the first pixel's channels
   int top, left;
 
-  __device__ PoolWindow(const WindowShape& of, const Place<Of>& at, const Element<Of>* in)
+  __device__ PoolWindow(const WindowShape& of, const Place<T>& at, const T* in)
       : shape(of),
-        image(reinterpret_cast<const std::byte*>(
-            in + Images<Of>{of.h, of.w, of.c}.at(blockIdx.z, 0, 0, at.channel))),
+        image(reinterpret_cast<const std::byte*>(in +
+                                                 Images{of.h, of.w, of.c}.at(blockIdx.z, 0, 0, at.channel))),
         top(at.y * of.stride - of.padding),
         left(static_cast<int>(at.x) * of.stride - of.padding) {}
 
@@ -66,7 +56,7 @@ struct PoolWindow {
   __device__ void visit(const Take& take) const {
     [[maybe_unused]] constexpr int kUnroll = kKernel > 0 ? kKernel : 1;
     const int kernel = kKernel > 0 ? kKernel : shape.kernel;
-    const auto to_right = static_cast<unsigned>(sizeof(Element<Of>) * (kHasPlanes<Of> ? 1 : shape.c));
+    const auto to_right = static_cast<unsigned>(sizeof(T) * shape.c);
     const auto to_below = static_cast<unsigned>(shape.w) * to_right;
 #pragma unroll kUnroll
     for (int row = 0; row < kernel; ++row) {
@@ -74,7 +64,7 @@ struct PoolWindow {
 #pragma unroll kUnroll
       for (int column = 0; column < kernel; ++column) {
         const int x = clamped(left + column, static_cast<int>(shape.w));
-        take(load_packed<kGroup<Of>>(as<Element<Of>>(image + (y * to_below + x * to_right))),
+        take(load_packed<kPack<T>>(as<T>(image + (y * to_below + x * to_right))),
              static_cast<unsigned>((y - top) * kernel + x - left), row == 0 && column == 0);
       }
     }
@@ -112,15 +102,14 @@ __device__ unsigned take_larger(Word& largest, Word word) {
 // winner is normalized. Per output element: reads stride^2 input elements from memory (windows overlap in the
 // caches), writes one (two with winners) and one byte; 3x3 stride 2 in half precision: 8 + 2 (4) + 1 bytes.
 // Bound by memory.
-template <typename Of, int kKernel>
+template <typename T, int kKernel>
 __global__ void __launch_bounds__(kPoolThreads, kPoolBlocksAtOnce)
-    max_pool_forward(WindowShape shape, const Element<Of>* in, const float* scale_shift, Element<Of>* out,
-                     std::uint8_t* argmax, Element<Of>* winners) {
-  using T = Element<Of>;
-  constexpr int kCount = kGroup<Of>, kInWord = sizeof(unsigned) / sizeof(T), kWords = kCount / kInWord;
-  const Place<Of> at(shape.c, shape.out_w);
+    max_pool_forward(WindowShape shape, const T* in, const float* scale_shift, T* out, std::uint8_t* argmax,
+                     T* winners) {
+  constexpr int kCount = kPack<T>, kInWord = sizeof(unsigned) / sizeof(T), kWords = kCount / kInWord;
+  const Place<T> at(shape.c);
   if (at.x >= shape.out_w || at.y >= shape.out_h) return;
-  const PoolWindow<Of, kKernel> window(shape, at, in);
+  const PoolWindow<T, kKernel> window(shape, at, in);
   float scale[kCount], shift[kCount] = {};
 #pragma unroll
   for (int i = 0; i < kCount; ++i) scale[i] = 1;
@@ -143,8 +132,7 @@ __global__ void __launch_bounds__(kPoolThreads, kPoolBlocksAtOnce)
       places[i] = (wins & (kInWord == 2 ? 0x10001 * place : place)) | (~wins & places[i]);
     }
   });
-  const std::int64_t to =
-      Images<Of>{shape.out_h, shape.out_w, shape.c}.at(blockIdx.z, at.y, at.x, at.channel);
+  const std::int64_t to = Images{shape.out_h, shape.out_w, shape.c}.at(blockIdx.z, at.y, at.x, at.channel);
   Packed<T, kCount> won;
 #pragma unroll
   for (int i = 0; i < kWords; ++i) {
@@ -185,13 +173,12 @@ __global__ void __launch_bounds__(kPoolThreads, kPoolBlocksAtOnce)
 // over it (1, 2 or 4 for 3x3 stride 2) for those it won. Per d_in element: reads 1 / stride^2 elements of
 // each d_out and as many bytes of argmax from memory, writes one; 3x3 stride 2 in half precision: 0.75 (1.25
 // with two) + 2 bytes. Bound by memory.
-template <typename Of>
-__global__ void max_pool_backward(WindowShape shape, const Element<Of>* d_out,
-                                  const Element<Of>* second_d_out, const std::uint8_t* argmax,
-                                  Element<Of>* d_in) {
-  constexpr int kCount = kGroup<Of>;
-  const Place<Of> at(shape.c, shape.w);
-  const Images<Of> input{shape.h, shape.w, shape.c}, output{shape.out_h, shape.out_w, shape.c};
+template <typename T>
+__global__ void max_pool_backward(WindowShape shape, const T* d_out, const T* second_d_out,
+                                  const std::uint8_t* argmax, T* d_in) {
+  constexpr int kCount = kPack<T>;
+  const Place<T> at(shape.c);
+  const Images input{shape.h, shape.w, shape.c}, output{shape.out_h, shape.out_w, shape.c};
   if (at.x >= shape.w || at.y >= shape.h) return;
   const int y = at.y + shape.padding, x = static_cast<int>(at.x) + shape.padding;
   const int first_row = y < shape.kernel ? 0 : (y - shape.kernel) / shape.stride + 1;
@@ -216,22 +203,19 @@ __global__ void max_pool_backward(WindowShape shape, const Element<Of>* d_out,
 struct Pixels {
   std::int64_t first, stride;
 };
-template <typename Of>
+template <typename T>
 __device__ Pixels pixels_of(std::int64_t n, std::int64_t group, std::int64_t pixels, std::int64_t groups) {
-  if constexpr (kHasPlanes<Of>) return {(n * groups + group) * pixels, 1};
-  return {(n * pixels * groups + group) * kGroup<Of>, groups * kGroup<Of>};
+  return {(n * pixels * groups + group) * kPack<T>, groups * kPack<T>};
 }
 
 // Block (i, n) averages 128 groups of channels of image n; a thread goes down its pixels in order. Reads each
-// element once, writes 1 / pixels of that: 2 bytes per element in half precision. Bound by memory. In NCHW
-// adjacent threads read 4 bytes of different sectors, the rest of which they take from the caches.
-template <typename Of>
-__global__ void average_forward(const Element<Of>* in, Element<Of>* out, std::int64_t pixels,
-                                std::int64_t groups) {
-  constexpr int kCount = kGroup<Of>;
+// element once, writes 1 / pixels of that: 2 bytes per element in half precision. Bound by memory.
+template <typename T>
+__global__ void average_forward(const T* in, T* out, std::int64_t pixels, std::int64_t groups) {
+  constexpr int kCount = kPack<T>;
   const std::int64_t group = std::int64_t{blockIdx.x} * kPoolThreads + threadIdx.x;
   if (group >= groups) return;
-  const Pixels from = pixels_of<Of>(blockIdx.y, group, pixels, groups);
+  const Pixels from = pixels_of<T>(blockIdx.y, group, pixels, groups);
   in += from.first;
   float sum[kCount] = {};
   for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
@@ -247,11 +231,10 @@ __global__ void average_forward(const Element<Of>* in, Element<Of>* out, std::in
 }
 
 // Block (i, n) spreads 128 groups of channels of image n. Writes each element once, reads 1 / pixels of that:
-// 2 bytes per element in half precision. Bound by memory; in NCHW as above.
-template <typename Of>
-__global__ void average_backward(const Element<Of>* d_out, Element<Of>* d_in, std::int64_t pixels,
-                                 std::int64_t groups) {
-  constexpr int kCount = kGroup<Of>;
+// 2 bytes per element in half precision. Bound by memory.
+template <typename T>
+__global__ void average_backward(const T* d_out, T* d_in, std::int64_t pixels, std::int64_t groups) {
+  constexpr int kCount = kPack<T>;
   const std::int64_t group = std::int64_t{blockIdx.x} * kPoolThreads + threadIdx.x;
   if (group >= groups) return;
   float values[kCount];
@@ -259,7 +242,7 @@ __global__ void average_backward(const Element<Of>* d_out, Element<Of>* d_in, st
   const float share = 1.0F / static_cast<float>(pixels);
 #pragma unroll
   for (int i = 0; i < kCount; ++i) values[i] *= share;
-  const Pixels to = pixels_of<Of>(blockIdx.y, group, pixels, groups);
+  const Pixels to = pixels_of<T>(blockIdx.y, group, pixels, groups);
   d_in += to.first;
   for (std::int64_t pixel = 0; pixel < pixels; ++pixel) store<kCount>(d_in + pixel * to.stride, values);
 }
@@ -277,42 +260,40 @@ dim3 average_grid(std::int64_t n, std::int64_t groups) {
 
 }  // namespace
 
-void launch_max_pool_forward(DType dtype, TensorLayout layout, const WindowShape& shape, const std::byte* in,
+void launch_max_pool_forward(DType dtype, const WindowShape& shape, const std::byte* in,
                              const float* scale_shift, std::byte* out, std::uint8_t* argmax,
                              std::byte* winners, cudaStream_t stream) {
-  with_layout(layout, dtype, [&]<typename Of>(Of) {
-    const auto kernel = shape.kernel == 3 ? max_pool_forward<Of, 3> : max_pool_forward<Of, 0>;
-    gpu::launch(kernel, max_pool_grid(shape.n, shape.out_h, shape.out_w * shape.c / kGroup<Of>),
-                kMaxPoolBlock, 0, stream, shape, as<Element<Of>>(in), scale_shift, as<Element<Of>>(out),
-                argmax, as<Element<Of>>(winners));
+  with_type_of(dtype, [&]<typename T>(T) {
+    const auto kernel = shape.kernel == 3 ? max_pool_forward<T, 3> : max_pool_forward<T, 0>;
+    gpu::launch(kernel, max_pool_grid(shape.n, shape.out_h, shape.out_w * shape.c / kPack<T>), kMaxPoolBlock,
+                0, stream, shape, as<T>(in), scale_shift, as<T>(out), argmax, as<T>(winners));
   });
 }
 
-void launch_max_pool_backward(DType dtype, TensorLayout layout, const WindowShape& shape,
-                              const std::byte* d_out, const std::byte* second_d_out,
-                              const std::uint8_t* argmax, std::byte* d_in, cudaStream_t stream) {
-  with_layout(layout, dtype, [&]<typename Of>(Of) {
-    using T = Element<Of>;
-    gpu::launch(max_pool_backward<Of>, max_pool_grid(shape.n, shape.h, shape.w * shape.c / kGroup<Of>),
+void launch_max_pool_backward(DType dtype, const WindowShape& shape, const std::byte* d_out,
+                              const std::byte* second_d_out, const std::uint8_t* argmax, std::byte* d_in,
+                              cudaStream_t stream) {
+  with_type_of(dtype, [&]<typename T>(T) {
+    gpu::launch(max_pool_backward<T>, max_pool_grid(shape.n, shape.h, shape.w * shape.c / kPack<T>),
                 kMaxPoolBlock, 0, stream, shape, as<T>(d_out), as<T>(second_d_out), argmax, as<T>(d_in));
   });
 }
 
-void launch_average_forward(DType dtype, TensorLayout layout, const WindowShape& shape, const std::byte* in,
-                            std::byte* out, cudaStream_t stream) {
-  with_layout(layout, dtype, [&]<typename Of>(Of) {
-    const std::int64_t groups = shape.c / kGroup<Of>;
-    gpu::launch(average_forward<Of>, average_grid(shape.n, groups), kPoolThreads, 0, stream,
-                as<Element<Of>>(in), as<Element<Of>>(out), shape.h * shape.w, groups);
+void launch_average_forward(DType dtype, const WindowShape& shape, const std::byte* in, std::byte* out,
+                            cudaStream_t stream) {
+  with_type_of(dtype, [&]<typename T>(T) {
+    const std::int64_t groups = shape.c / kPack<T>;
+    gpu::launch(average_forward<T>, average_grid(shape.n, groups), kPoolThreads, 0, stream, as<T>(in),
+                as<T>(out), shape.h * shape.w, groups);
   });
 }
 
-void launch_average_backward(DType dtype, TensorLayout layout, const WindowShape& shape,
-                             const std::byte* d_out, std::byte* d_in, cudaStream_t stream) {
-  with_layout(layout, dtype, [&]<typename Of>(Of) {
-    const std::int64_t groups = shape.c / kGroup<Of>;
-    gpu::launch(average_backward<Of>, average_grid(shape.n, groups), kPoolThreads, 0, stream,
-                as<Element<Of>>(d_out), as<Element<Of>>(d_in), shape.h * shape.w, groups);
+void launch_average_backward(DType dtype, const WindowShape& shape, const std::byte* d_out, std::byte* d_in,
+                             cudaStream_t stream) {
+  with_type_of(dtype, [&]<typename T>(T) {
+    const std::int64_t groups = shape.c / kPack<T>;
+    gpu::launch(average_backward<T>, average_grid(shape.n, groups), kPoolThreads, 0, stream, as<T>(d_out),
+                as<T>(d_in), shape.h * shape.w, groups);
   });
 }
 

@@ -122,7 +122,7 @@ struct Describer : BlockEndLowering {
     Saved& saved = saved_[i];
     BatchNormApply apply{.in = value(op.in), .out = value(op.out), .finalize = finalize};
     if (!finalize) apply.scale_shift = saved.scale_shift;
-    if (op.activation == Activation::relu && op.residual && layout() == TensorLayout::nhwc) {
+    if (op.activation == Activation::relu && op.residual) {
       saved.relu_mask = add_saved(op.name + ".mask", DType::u8, {(shape(op.in).elements() + 7) / 8});
       apply.relu_mask = saved.relu_mask;
     }
@@ -202,10 +202,9 @@ struct Describer : BlockEndLowering {
     if (op.activation == Activation::none) return {};
     return norm.scale_shift = saved.scale_shift, saved.scale_shift;
   }
-  // At a block's end: none if its gradient comes masked, the output in NCHW, else bits.
+  // At a block's end: none if its gradient comes masked, else bits.
   std::optional<BufferId> set_end_mask(std::size_t i, const BatchNorm& op, auto& norm) const {
     if (op.activation == Activation::none || fused(i).gradient_comes_masked) return {};
-    if (layout() == TensorLayout::nchw) return norm.out = value(op.out), value(op.out);
     norm.relu_mask = saved_[i].relu_mask;
     return saved_[i].relu_mask;
   }

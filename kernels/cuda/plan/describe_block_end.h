@@ -187,7 +187,6 @@ class BlockEndLowering : public GraphLowering {
 
   const FusedNorm& fused(std::size_t norm) const { return std::get<FusedNorm>(layers_[norm]); }
   const BatchNorm& norm_at(std::size_t i) const { return std::get<BatchNorm>(graph_.ops[i]); }
-  TensorLayout layout() const { return lowering_.program.layout.value(); }
 
   BufferId add_coefficients(const BatchNorm& norm, std::int64_t norms) {
     return add_saved(norm.name + ".coefficients", DType::f32, {3 * norms, shape(norm.in).c});

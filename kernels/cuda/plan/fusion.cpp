@@ -47,11 +47,9 @@ std::vector<std::size_t> makers_of_values(const Graph& graph) {
 
 class Planner {
  public:
-  Planner(const Graph& graph, const FusionSupport& support, TensorLayout layout,
-          const std::vector<PlainLayer>& plain)
+  Planner(const Graph& graph, const FusionSupport& support, const std::vector<PlainLayer>& plain)
       : graph_(graph),
         support_(support),
-        layout_(layout),
         plain_(plain),
         readers_(readers_of_values(graph)),
         makers_(makers_of_values(graph)),
@@ -108,8 +106,7 @@ class Planner {
   }
 
   // By our own kernels, on any GPU: a block's end normalizes its shortcut and goes back through its norm; a
-  // max pool normalizes its input, and the norm goes back through the pool. That kernel has only NHWC: in
-  // NCHW windows begin at addresses of every alignment.
+  // max pool normalizes its input, and the norm goes back through the pool.
   void normalize_on_the_way(std::size_t i, const BatchNorm& op) {
     if (op.residual || readers_[op.out].size() != 1) return;
     const std::size_t reader = readers_[op.out].front();
@@ -123,7 +120,7 @@ class Planner {
       auto& fused = std::get<FusedPool>(layers_[reader]);
       norm(i).output = FusedNorm::Output::not_stored;
       fused.normalizes = i;
-      if (!goes_back_through(*pool) || layout_ != TensorLayout::nhwc) return;
+      if (!goes_back_through(*pool)) return;
       norm(i).backward = FusedNorm::ThroughPool{reader};
       fused.backward_by_norm = true;
     }
@@ -153,8 +150,8 @@ class Planner {
   // the output of a norm. Our own kernel takes that norm's sums with the convolution's data gradient.
   void leave_out_product(std::size_t i, const BatchNorm& op) {
     const bool masks_gradient = !norm(i).gradient_comes_masked;
-    if (!support_.product_norm || layout_ != TensorLayout::nhwc || !op.residual ||
-        op.activation != Activation::relu || readers_[op.out].size() > 2 ||
+    if (!support_.product_norm || !op.residual || op.activation != Activation::relu ||
+        readers_[op.out].size() > 2 ||
         !(masks_gradient || std::holds_alternative<FusedNorm::OnePass>(norm(i).backward)))
       return;
     const Conv* product = product_of(op);
@@ -242,7 +239,6 @@ class Planner {
 
   const Graph& graph_;
   FusionSupport support_;
-  TensorLayout layout_;
   const std::vector<PlainLayer>& plain_;
   std::vector<Readers> readers_;     // by ValueId
   std::vector<std::size_t> makers_;  // likewise
@@ -271,7 +267,7 @@ std::vector<LayerFusion> plan_fusion(const Graph& graph, const DescribeOptions& 
   FusionSupport support;
   if (options.fuse)
     support = fusion_support(limits.compute_capability, options.precision, options.deterministic);
-  return Planner(graph, support, choose_layout(graph, options, limits), options.plain).run();
+  return Planner(graph, support, options.plain).run();
 }
 
 }  // namespace plumb::cuda

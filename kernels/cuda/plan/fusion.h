@@ -25,14 +25,14 @@ namespace plumb::cuda {
 // engine carries the note NONDETERMINISTIC. All its patterns need them, so --deterministic uses none.
 //
 // Block ends (kernels/program/instructions/block_end.h): our own kernels for halves need sm_80; elsewhere
-// cuBLASLt computes the products, in NHWC.
+// cuBLASLt computes the products.
 struct FusionSupport {
   bool statistics = false;                // convolution, then sums over its output (genstats)
   bool normalized_input = false;          // scale, bias, ReLU, then the above (ConvBNfprop)
   bool normalized_input_weights = false;  // scale, bias, ReLU, then the weights' gradient (ConvBNwgrad)
   bool norm_backward_data = false;        // backward-data, ReLU, the norm's sums (DgradDreluBNBwdWeight)
   bool block_end_gradient = false;        // backward-data, the other gradient, ReLU; 1x1 with stride 1 only
-  bool product_norm = false;              // a block's end without its convolutions' outputs; NHWC
+  bool product_norm = false;              // a block's end without its convolutions' outputs
 };
 // compute_capability: 90 for sm_90.
 FusionSupport fusion_support(int compute_capability, Precision precision, bool deterministic);

@@ -8,12 +8,11 @@
 #include <stdexcept>
 
 #include "kernels/cuda/plan/blocks.h"
-#include "kernels/program/instructions/dtype.h"
 #include "models/graph.h"
 
 namespace plumb::cuda {
 
-inline constexpr int kNormGroup = 8;  // contiguous channels per thread in NHWC
+inline constexpr int kNormGroup = 8;  // contiguous channels per thread
 inline constexpr int kNormLanes =
     32;  // groups side by side in a block, at most: 256 channels, 512 bytes in half
 inline constexpr int kNormThreads = 256;
@@ -26,68 +25,43 @@ inline constexpr std::int64_t kNormBlocks = 1024;
 // waits for its stores before it hands on its sums, 2 to 3 us in which it asks for nothing.
 inline constexpr std::int64_t kNormBlocksAtOnce = 256;
 
-// A tensor [steps, channels, plane]: NHWC has pixels as steps and planes of 1, NCHW has images as steps and
-// their pixels as planes. A thread stays at one place [channel, plane] and walks over steps.
-//
-// Planes of 1: block (tile, b) has the channels from tile * lanes * kNormGroup on and the steps from b *
-// steps_per_block on; its thread (lane, row) takes 8 channels of every rows-th step. Larger planes: block
-// (channel, b, chunk) has one channel and the groups from chunk * lanes on of its plane; a group is `group`
-// contiguous elements.
+// A tensor [steps, channels], NHWC with pixels as steps. Block (tile, b) has the channels from tile * lanes *
+// kNormGroup on and the steps from b * steps_per_block on; its thread (lane, row) takes 8 channels of every
+// rows-th step.
 struct NormPartition {
   std::int64_t steps = 0;
   std::int64_t steps_per_block = 0;
-  std::int64_t plane = 1;
   std::int64_t elements_per_channel = 0;
   int channels = 0;
-  int group = 0;
   int lanes = 0, rows = 0;
-  int tiles = 0, step_blocks = 0, chunks = 1;  // of the grid
+  int tiles = 0, step_blocks = 0;  // of the grid
 
-  constexpr int partial_blocks() const { return step_blocks * chunks; }
-  // Elements per channel of the blocks in front of `block`, which is chunk * step_blocks + b.
-  constexpr std::int64_t elements_before(int block) const {
-    const int chunk = block / step_blocks;
-    const std::int64_t width = plane == 1 ? 1 : std::int64_t{lanes} * group;
-    const std::int64_t covered = chunk < chunks ? chunk * width : plane;
-    const std::int64_t left = plane - covered, walked = block % step_blocks * steps_per_block;
-    return covered * steps + (left < width ? left : width) * (walked < steps ? walked : steps);
+  // Of the blocks in front of `block` of a tile.
+  constexpr std::int64_t steps_before(int block) const {
+    const std::int64_t walked = block * steps_per_block;
+    return walked < steps ? walked : steps;
   }
 };
 
-// Throws std::logic_error if planes are 1 and the channels no multiple of kNormGroup.
-constexpr NormPartition partition_norm(std::int64_t steps, std::int64_t channels, std::int64_t plane = 1,
+// Throws std::logic_error if the channels are no multiple of kNormGroup.
+constexpr NormPartition partition_norm(std::int64_t steps, std::int64_t channels,
                                        std::int64_t blocks = kNormBlocks) {
-  NormPartition part{.steps = steps,
-                     .plane = plane,
-                     .elements_per_channel = steps * plane,
-                     .channels = static_cast<int>(channels)};
-  if (plane == 1) {
-    if (channels % kNormGroup != 0) throw std::logic_error("a GPU's kernels want channels in eights");
-    const std::int64_t groups = channels / kNormGroup;
-    part.group = kNormGroup;
-    part.lanes = static_cast<int>(std::min<std::int64_t>(groups, kNormLanes));
-    part.tiles = static_cast<int>(divide_up(groups, part.lanes));
-  } else {
-    part.group = plane % 4 == 0 ? 4 : 1;  // 16 bytes per access if planes begin at multiples of that
-    const std::int64_t groups = plane / part.group;
-    part.chunks = static_cast<int>(divide_up(groups, kNormThreads));
-    part.lanes = static_cast<int>(divide_up(groups, part.chunks));
-    part.tiles = part.channels;
-  }
+  if (channels % kNormGroup != 0) throw std::logic_error("a GPU's kernels want channels in eights");
+  NormPartition part{.steps = steps, .elements_per_channel = steps, .channels = static_cast<int>(channels)};
+  const std::int64_t groups = channels / kNormGroup;
+  part.lanes = static_cast<int>(std::min<std::int64_t>(groups, kNormLanes));
+  part.tiles = static_cast<int>(divide_up(groups, part.lanes));
   part.rows = kNormThreads / part.lanes;
   const std::int64_t at_least = std::int64_t{part.rows} * kNormStepsAtOnce;
-  const std::int64_t wanted_blocks =
-      std::max<std::int64_t>(1, blocks / (std::int64_t{part.tiles} * part.chunks));
+  const std::int64_t wanted_blocks = std::max<std::int64_t>(1, blocks / part.tiles);
   part.steps_per_block = at_least * divide_up(divide_up(steps, at_least), wanted_blocks);
   part.step_blocks = static_cast<int>(divide_up(steps, part.steps_per_block));
   return part;
 }
 
 // The partition of a norm's input.
-constexpr NormPartition partition_norm(const Shape& in, TensorLayout layout,
-                                       std::int64_t blocks = kNormBlocks) {
-  return layout == TensorLayout::nchw ? partition_norm(in.n, in.c, in.h * in.w, blocks)
-                                      : partition_norm(in.n * in.h * in.w, in.c, 1, blocks);
+constexpr NormPartition partition_norm(const Shape& in, std::int64_t blocks = kNormBlocks) {
+  return partition_norm(in.n * in.h * in.w, in.c, blocks);
 }
 
 // The windows of a max pool that a norm goes back through, and its partition of the pool's output.
@@ -110,7 +84,7 @@ inline constexpr int kNormFanIn = 32;
 // more for the tiles.
 constexpr int norm_counters_per_tile(const NormPartition& partition) {
   int counters = 0;
-  for (std::int64_t left = partition.partial_blocks(); left > 1; left = divide_up(left, kNormFanIn))
+  for (std::int64_t left = partition.step_blocks; left > 1; left = divide_up(left, kNormFanIn))
     counters += static_cast<int>(divide_up(left, kNormFanIn));
   return counters;
 }
@@ -118,13 +92,13 @@ constexpr std::int64_t norm_counters(const NormPartition& partition) {
   return std::int64_t{partition.tiles} * norm_counters_per_tile(partition) + 1;
 }
 
-// Partial sums per channel and block, [partial_blocks, sums, channels] in f32: two, and a third for the
+// Partial sums per channel and block, [step_blocks, sums, channels] in f32: two, and a third for the
 // gradient of a PReLU's slope, or for the norm of a shortcut.
 inline constexpr int kNormSums = 2;
 inline constexpr int kMostNormSums = 3;
 constexpr std::size_t norm_partials_bytes(const NormPartition& partition, int sums = kNormSums) {
-  return static_cast<std::size_t>(sums) * sizeof(float) *
-         static_cast<std::size_t>(partition.partial_blocks()) * static_cast<std::size_t>(partition.channels);
+  return static_cast<std::size_t>(sums) * sizeof(float) * static_cast<std::size_t>(partition.step_blocks) *
+         static_cast<std::size_t>(partition.channels);
 }
 // Workspace of norm_statistics (partial sums), norm_backward (rows of f32 [channels], then partial sums) and
 // norm_pair_backward (likewise).

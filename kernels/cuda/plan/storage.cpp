@@ -16,7 +16,6 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr int kFirstWithoutWinograd = 90;  // compute capability
 constexpr std::size_t kConvWorkspaceLeast = std::size_t{32} << 20;
 constexpr std::size_t kConvWorkspaceMost = std::size_t{256} << 20;
 constexpr std::size_t kDenseWorkspace = std::size_t{32} << 20;  // cuBLASLt's recommendation for sm_90
@@ -28,9 +27,7 @@ bool has_conv(const Graph& graph, const auto& is_wanted) {
   });
 }
 
-StorageTypes storage_types(const Graph& graph, Precision precision, TensorLayout layout,
-                           const DeviceLimits& limits) {
-  if (layout == TensorLayout::nchw) return {};
+StorageTypes storage_types(const Graph& graph, Precision precision, const DeviceLimits& limits) {
   if (precision == Precision::fp32 || precision == Precision::tf32) return {.image_channels = 4};
   const DType half = precision == Precision::fp16 ? DType::f16 : DType::bf16;
   const bool has_own_stem = limits.compute_capability >= kStemComputeCapability && has_conv(graph, is_stem);
@@ -133,26 +130,11 @@ std::size_t library_workspace_limit(const Graph& graph, const Program& program,
 
 }  // namespace
 
-TensorLayout choose_layout(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits) {
-  const bool possible = options.precision == Precision::fp32 && !has_conv(graph, is_depthwise);
-  if (!options.layout)
-    return possible && limits.compute_capability < kFirstWithoutWinograd ? TensorLayout::nchw
-                                                                         : TensorLayout::nhwc;
-  if (*options.layout == TensorLayout::nchw && !possible)
-    throw Error(
-        ExitCode::usage,
-        "--layout nchw needs --fp32 and no depthwise convolutions, and this is {} in {}; leave it out",
-        graph.model, name_of(options.precision));
-  return *options.layout;
-}
-
 Lowering start_storage(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits,
                        const std::vector<LayerFusion>& layers) {
-  const TensorLayout layout = choose_layout(graph, options, limits);
-  StorageTypes types = storage_types(graph, options.precision, layout, limits);
+  StorageTypes types = storage_types(graph, options.precision, limits);
   types.unstored = unstored_values(graph, layers);
   Lowering lowering = start_lowering(graph, types, sizeof(State));
-  lowering.program.layout = layout;
   if (options.fp32_head)
     std::ranges::fill(lowering.op_types | std::views::drop(graph.head_begin), DType::f32);
   for (const Op& op : graph.ops) {
@@ -167,7 +149,6 @@ Lowering start_storage(const Graph& graph, const DescribeOptions& options, const
 }
 
 NormPartition norm_partition(const Graph& graph, const Program& program, const Instruction& instruction) {
-  const TensorLayout layout = program.layout.value_or(TensorLayout::nhwc);
   const Op& op = graph.ops[instruction.op];
   if (const auto* gradient = instruction.as<MaskedGradient>()) {
     const std::vector<std::int64_t>& dims = program.buffers[gradient->d_out].dims;  // n, c, h, w
@@ -176,12 +157,12 @@ NormPartition norm_partition(const Graph& graph, const Program& program, const I
   if (instruction.as<SamplePixels>()) {
     Shape sampled = graph.values[std::get<Conv>(op).out].shape;
     sampled.c = graph.values[std::get<Conv>(op).in].shape.c;
-    return partition_norm(sampled, layout);
+    return partition_norm(sampled);
   }
   const Shape& in = graph.values[std::get<BatchNorm>(op).in].shape;
   if (instruction.as<BatchNormPoolBackward>()) return partition_pooled(in);
   const auto* apply = instruction.as<BatchNormApply>();
-  return partition_norm(in, layout, apply && apply->out_sums ? kNormBlocksAtOnce : kNormBlocks);
+  return partition_norm(in, apply && apply->out_sums ? kNormBlocksAtOnce : kNormBlocks);
 }
 
 BufferId add_norm_counters(Program& program, const Graph& graph, const std::vector<LayerFusion>& layers) {
@@ -191,7 +172,7 @@ BufferId add_norm_counters(Program& program, const Graph& graph, const std::vect
     if (!norm) continue;
     Shape in = graph.values[norm->in].shape;
     const auto count = [&](const Shape& shape) {
-      counters = std::max(counters, norm_counters(partition_norm(shape, program.layout.value())));
+      counters = std::max(counters, norm_counters(partition_norm(shape)));
     };
     const auto& fused = std::get<FusedNorm>(layers[i]);
     if (!fused.is_by_product() || fused.masks_gradient()) count(in);

@@ -14,18 +14,12 @@ namespace plumb::cuda {
 // fp16 and bf16 hold activations, their gradients, convolution and dense weights (a copy beside the fp32
 // master) and those weights' gradients in half. Masters, momentum, norms, biases, statistics and the logits
 // of a softmax loss are f32 in every precision. With DescribeOptions::fp32_head everything that the head's
-// operations read and write is f32, weights and gradients included, without copies. In NHWC the images,
-// and all tensors with the first convolution's layout, have more channels than 3: in f32 4, in half 8, as
-// libraries' tensor cores read 16 bytes at once, or 4 for our own kernels (own/conv.h). Returns the buffers
-// of a Program without instructions yet.
+// operations read and write is f32, weights and gradients included, without copies. The images, and all
+// tensors with the first convolution's layout, have more channels than 3: in f32 4, in half 8, as libraries'
+// tensor cores read 16 bytes at once, or 4 for our own kernels (own/conv.h). Returns the buffers of a Program
+// without instructions yet.
 Lowering start_storage(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits,
                        const std::vector<LayerFusion>& layers);
-// DescribeOptions::layout if given. Else NCHW for strict fp32 on GPUs before compute capability 9.0: cuDNN's
-// Winograd engines, which later GPUs lack, need no copies of tensors there
-// (docs/how-to/new-gpu.md#layout-of-strict-fp32). NHWC for all other precisions, whose engines are made for
-// it, and for networks with depthwise convolutions, for which our kernels have only NHWC. Throws Error(usage)
-// if NCHW is asked for where it isn't supported.
-TensorLayout choose_layout(const Graph& graph, const DescribeOptions& options, const DeviceLimits& limits);
 
 // How our kernel for a norm, for sampled pixels or for a masked gradient divides its tensor among blocks.
 NormPartition norm_partition(const Graph& graph, const Program& program, const Instruction& instruction);

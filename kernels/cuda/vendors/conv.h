@@ -37,7 +37,6 @@ struct ConvProblem {
   std::int64_t out_h = 0, out_w = 0, out_c = 0;
   int kernel = 1, stride = 1, padding = 0, groups = 1;
   DType dtype = DType::f32;  // of activations, weights and weight gradients; accumulation is f32
-  TensorLayout layout = TensorLayout::nhwc;
   bool allow_tf32 = false;
   struct {                            // operations that a fused engine adds to the convolution
     bool normalizes_input = false;    // reads relu(scale * in + shift) instead of in
@@ -109,7 +108,7 @@ ConvEngine make_conv_engine(const ConvEngineOptions& options);
 // Adds candidates to `convolutions`. Our own kernels for a ResNet's first convolution (own/conv.h) come
 // first; only GPUs of compute capability 8.0 and more have that problem, because others hold images with 8
 // channels. The algorithms of `products` come after the first two engines, for plain 1x1 convolutions of
-// stride 1 without padding in NHWC (in NCHW each image would be a product of its own). `multiprocessors`: of
+// stride 1 without padding. `multiprocessors`: of
 // the GPU.
 ConvEngine with_other_candidates(const ConvEngine& convolutions, const GemmEngine& products,
                                  int multiprocessors);

@@ -73,8 +73,7 @@ class ConvGraphBuilder {
     const std::size_t bytes = static_cast<std::size_t>(n * c * h * w) * bytes_of(dtype);
     built_.places.push_back({operand, part * bytes});
     tensor.set_dim({n, c, h, w})
-        .set_stride(p_.layout == TensorLayout::nhwc ? Strides{c * h * w, 1, c * w, c}
-                                                    : Strides{c * h * w, h * w, w, 1})
+        .set_stride({c * h * w, 1, c * w, c})
         .set_data_type(type_of(dtype))
         .set_uid(static_cast<std::int64_t>(built_.places.size()));
   }

@@ -87,9 +87,9 @@ struct BatchNormApply {
   }
 };
 
-// The ReLU or PReLU mask comes from one of relu_mask (a bit per element), out (> 0) and scale_shift (scale *
-// in + shift > 0). With none of them the CPU recomputes it from in, mean, inv_std, scale and bias, and a GPU
-// applies none: there is no activation, or d_out is masked already.
+// The ReLU or PReLU mask comes from one of relu_mask (a bit per element), out (> 0, on a CPU) and scale_shift
+// (scale * in + shift > 0). With none of them the CPU recomputes it from in, mean, inv_std, scale and bias,
+// and a GPU applies none: there is no activation, or d_out is masked already.
 struct BatchNormBackward {
   static constexpr std::string_view kName = "norm_backward";
   Read in, d_out, scale, bias, mean, inv_std;
@@ -111,7 +111,7 @@ struct BatchNormBackward {
 };
 
 // Backward of a norm and of the one that normalizes its residual, both of which have the gradient d_out (+
-// second_d_out), masked by relu_mask or by out > 0 if there is one.
+// second_d_out), masked by relu_mask if there is one.
 struct BatchNormPairBackward {
   static constexpr std::string_view kName = "norm_pair_backward";
   struct Norm {
@@ -120,7 +120,7 @@ struct BatchNormPairBackward {
   };
   Norm norm, shortcut;
   Read d_out;
-  std::optional<Read> second_d_out, relu_mask, out;
+  std::optional<Read> second_d_out, relu_mask;
   ReadWrite counters;  // as BatchNormStatistics has them
   static void operands(auto& self, auto&& each) {
     each("in", self.norm.in, "scale", self.norm.scale, "mean", self.norm.mean, "inv_std", self.norm.inv_std,
@@ -128,8 +128,8 @@ struct BatchNormPairBackward {
     each("shortcut_in", self.shortcut.in, "shortcut_scale", self.shortcut.scale, "shortcut_mean",
          self.shortcut.mean, "shortcut_inv_std", self.shortcut.inv_std, "d_shortcut_in", self.shortcut.d_in,
          "d_shortcut_scale", self.shortcut.d_scale, "d_shortcut_bias", self.shortcut.d_bias);
-    each("d_out", self.d_out, "second_d_out", self.second_d_out, "relu_mask", self.relu_mask, "out", self.out,
-         "counters", self.counters);
+    each("d_out", self.d_out, "second_d_out", self.second_d_out, "relu_mask", self.relu_mask, "counters",
+         self.counters);
   }
 };
 

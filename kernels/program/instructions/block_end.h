@@ -22,7 +22,7 @@
 // shifts).
 //
 // Products accumulate in f32. Operands are f32 unless noted; "half" is the dtype of a, which may be f32. On
-// GPUs, in NHWC. Under TF32 (Program::allow_tf32) each instruction but ChannelProducts rounds what products
+// GPUs. Under TF32 (Program::allow_tf32) each instruction but ChannelProducts rounds what products
 // read, to the nearest: tensor cores would chop it, which makes a product too small, and R - s t^T / N is a
 // small difference of large numbers.
 #pragma once

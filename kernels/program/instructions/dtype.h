@@ -15,12 +15,4 @@ constexpr std::size_t bytes_of(DType dtype) {
 
 std::string_view name_of(DType dtype);
 
-// A GPU's activations [n, h, w, c] and convolution weights [out, kh, kw, in], or [n, c, h, w] and [out, in,
-// kh, kw].
-enum class TensorLayout { nhwc, nchw };
-
-constexpr std::string_view name_of(TensorLayout layout) {
-  return layout == TensorLayout::nhwc ? "nhwc" : "nchw";
-}
-
 }  // namespace plumb
