@@ -32,15 +32,11 @@ Binder prepare(Context& context, Instruction& instruction, const PoolForward& po
   });
 }
 
+// Of an average: a norm goes back through a max pool.
 Binder prepare(Context& context, Instruction& instruction, const PoolBackward& pool) {
-  const Pool& op = context.op<Pool>(instruction);
-  return launching(context, [=, is_max = op.kind == Pool::Kind::max, shape = window_shape(context.graph, op),
+  return launching(context, [=, shape = window_shape(context.graph, context.op<Pool>(instruction)),
                              dtype = context.dtype(pool.d_out)](const Arena& arena, cudaStream_t stream) {
-    if (is_max)
-      launch_max_pool_backward(dtype, shape, arena.data(pool.d_out), arena.optional(pool.second_d_out),
-                               arena.optional<std::uint8_t>(pool.argmax), arena.data(pool.d_in), stream);
-    else
-      launch_average_backward(dtype, shape, arena.data(pool.d_out), arena.data(pool.d_in), stream);
+    launch_average_backward(dtype, shape, arena.data(pool.d_out), arena.data(pool.d_in), stream);
   });
 }
 

@@ -107,10 +107,10 @@ void GraphLowering::pool_forward(std::size_t i, const Pool& op, BufferId in, std
   add(op.name + ".forward", pool, Phase::forward, i);
 }
 
-void GraphLowering::pool_backward(std::size_t i, const Pool& op, std::size_t most) {
-  const std::vector<BufferId> d_out = gradients_of(op.out, most);
-  PoolBackward pool{.d_out = d_out.front(), .d_in = new_gradient(op.in, op.name), .argmax = saved_[i].argmax};
-  if (d_out.size() > 1) pool.second_d_out = d_out.back();
+void GraphLowering::backward(std::size_t i, const Pool& op) {
+  const PoolBackward pool{.d_out = gradients_of(op.out, 1).front(),
+                          .d_in = new_gradient(op.in, op.name),
+                          .argmax = saved_[i].argmax};
   add(op.name + ".backward", pool, Phase::backward, i);
   contribute(op.in, pool.d_in);
 }

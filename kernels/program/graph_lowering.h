@@ -18,7 +18,7 @@ namespace plumb {
 class GraphLowering {
  public:
   void forward(std::size_t i, const Pool& op) { pool_forward(i, op, value(op.in), {}, {}); }
-  void backward(std::size_t i, const Pool& op) { pool_backward(i, op, 1); }
+  void backward(std::size_t i, const Pool& op);
   void forward(std::size_t i, const Dense& op);
   void backward(std::size_t i, const Dense& op);
   void forward(std::size_t i, const Dropout& op);
@@ -60,8 +60,6 @@ class GraphLowering {
   Instruction& add(std::string name, Operation operation, Phase phase, std::size_t op = kNone);
   void pool_forward(std::size_t i, const Pool& op, BufferId in, std::optional<Read> scale_shift,
                     std::optional<Write> winners);
-  // `most`: of the gradients that the instruction adds up.
-  void pool_backward(std::size_t i, const Pool& op, std::size_t most);
   // Without the operands that give a mask, and the residual's gradient. d_out: one buffer or two.
   BatchNormBackward norm_backward(std::size_t i, const BatchNorm& op, const std::vector<BufferId>& d_out,
                                   WriteOrAdd d_in) const;

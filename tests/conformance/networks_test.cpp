@@ -122,7 +122,7 @@ TEST_F(Networks, BlocksOfResNet) {
   }
 }
 
-// In NHWC a GPU goes back through norm and max pool at once, of even and odd extents.
+// A GPU goes back through norm and max pool at once, of even and odd extents.
 TEST_F(Networks, StemOfResNet) {
   for (const std::int64_t side : {21, 26}) {
     GraphBuilder b({2, side, side, 3});
@@ -186,7 +186,7 @@ TEST_F(Networks, UpdateByEveryRule) {
   const ValueId first = b.norm(b.conv(kImages, 24, {.kernel = 3, .padding = 1}), Activation::relu);
   const ValueId second = b.norm(b.conv(first, 24, {.kernel = 3, .padding = 1, .groups = 3}));
   const ValueId third = b.norm(b.conv(second, 24, {.kernel = 3, .padding = 1}), Activation::relu, first);
-  Graph graph = b.classify(b.max_pool(third, 2, 2, 0), 7);
+  Graph graph = b.classify(third, 7);
   for (std::size_t p = 0; p < graph.parameters.size(); p += 2) graph.parameters[p].decays = false;
   for (const Optimizer optimizer : {Optimizer::sgd, Optimizer::nag})
     for (const double momentum : {0.875, 0.0})

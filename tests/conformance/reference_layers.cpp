@@ -63,7 +63,7 @@ void Run::of(const PoolForward& pool) {
 void Run::of(const PoolBackward& pool) {
   const Pool& op = this->op<Pool>();
   const Shape &from = shape(op.in), &to = shape(op.out);
-  const Doubles d_out = summed(pool.d_out, pool.second_d_out);
+  const Doubles& d_out = in(pool.d_out);
   Sums d_in(static_cast<std::size_t>(from.elements()));
   if (op.kind == Pool::Kind::global_average) {
     for_each_element(from, [&](auto n, auto c, auto y, auto x) {
@@ -72,13 +72,7 @@ void Run::of(const PoolBackward& pool) {
   } else {
     for_each_element(to, [&](auto n, auto c, auto y, auto x) {
       const std::size_t window = at(to, n, c, y, x);
-      std::size_t winner = on_gpu() ? 0 : reference_.winners_.at(instruction_.op)[window];
-      if (on_gpu()) {
-        const auto place = static_cast<std::int64_t>(in(*pool.argmax)[window]);
-        winner = at(from, n, c, y * op.stride - op.padding + place / op.kernel,
-                    x * op.stride - op.padding + place % op.kernel);
-      }
-      d_in.add(winner, d_out[window]);
+      d_in.add(reference_.winners_.at(instruction_.op)[window], d_out[window]);
     });
   }
   // oneDNN adds up windows in bf16.

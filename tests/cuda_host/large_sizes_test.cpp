@@ -159,7 +159,6 @@ TEST_F(LargeSizes, NormsBehindAMaxPoolReachTheLastPixel) {
 }
 
 TEST_F(LargeSizes, PoolsReachTheLastPixel) {
-  constexpr DType dtype = DType::f16;
   const WindowShape shape{.n = kImages,
                           .h = kSide,
                           .w = kSide,
@@ -169,15 +168,17 @@ TEST_F(LargeSizes, PoolsReachTheLastPixel) {
                           .kernel = 3,
                           .stride = 2,
                           .padding = 1};
-  SparseTensor in(dtype, kElements), out(dtype, kElements / 4), argmax(DType::f16, kElements / 8);
-  auto* const winners = reinterpret_cast<std::uint8_t*>(argmax.data());
+  SparseTensor in(DType::f16, kElements), out(DType::f16, kElements / 4), winners(DType::f16, kElements / 4),
+      argmax(DType::f16, kElements / 8);
+  auto* const places = reinterpret_cast<std::uint8_t*>(argmax.data());
+  std::vector<float> scale_shift(2 * kChannels);
+  scale_shift[kChannels - 1] = 2;
   in.set_from_end(0, 7);
-  launch_max_pool_forward(dtype, shape, in.data(), nullptr, out.data(), winners, nullptr, nullptr);
-  EXPECT_EQ(out.from_end(0), 7);
-  EXPECT_EQ(winners[kElements / 4 - 1], 8);
-  launch_max_pool_backward(dtype, shape, out.data(), nullptr, winners, in.data(), nullptr);
-  EXPECT_EQ(in.from_end(0), 7);
-  EXPECT_EQ(in.from_end(kChannels), 0) << "the pixel before";
+  launch_max_pool_forward(DType::f16, shape, in.data(), scale_shift.data(), out.data(), places,
+                          winners.data(), nullptr);
+  EXPECT_EQ(out.from_end(0), 14);
+  EXPECT_EQ(winners.from_end(0), 7);
+  EXPECT_EQ(places[kElements / 4 - 1], 8);
 }
 
 TEST_F(LargeSizes, AveragesReachTheLastImage) {

@@ -31,7 +31,7 @@ Graph odd_network() {
       b.norm(b.conv(GraphBuilder::kImages, 24, {.kernel = 3, .padding = 1}), Activation::relu);
   const ValueId second = b.norm(b.conv(first, 24, {.kernel = 3, .padding = 1, .groups = 3}));
   const ValueId third = b.norm(b.conv(second, 24, {.kernel = 3, .padding = 1}), Activation::relu, first);
-  return b.classify(b.max_pool(third, 2, 2, 0), 7);
+  return b.classify(third, 7);
 }
 
 // What backbones of faces are made of: norms in front of convolutions, PReLUs, depthwise convolutions, sums

@@ -60,10 +60,8 @@ TABLE = (
     Row("norm_pool_backward_apply<f32,*>", loads=12, stores=4, narrow="load 4"),
     Row("norm_pool_backward_apply<*f16,true>", loads=12, stores=4, narrow="load 8"),
     Row("norm_pool_backward_apply<*f16,false>", loads=8, stores=4, narrow="load 8"),
-    Row("max_pool_forward<f32,3>", loads=9, stores=2, narrow="store 4", straight=True),
-    Row("max_pool_forward<*f16,3>", loads=9, stores=2, narrow="store 8", straight=True),
-    Row("max_pool_backward<f32>", loads=2, narrow="load 4"),
-    Row("max_pool_backward<*f16>", loads=2, narrow="load 8"),
+    Row("max_pool_forward<f32>", loads=9, stores=2, narrow="store 4", straight=True),
+    Row("max_pool_forward<*f16>", loads=9, stores=2, narrow="store 8", straight=True),
     Row("average_forward<*f*>", loads=4),
     Row("average_backward<*f*>", stores=4),
     # The update, and the search for overflows.

@@ -15,23 +15,17 @@
 
 namespace plumb::cuda {
 
-// Pools: windows are at most 16 wide and contain at least one pixel: padding < kernel. At most 65535 images
-// and rows; an image has at most 4 GiB.
+// Pools: at most 65535 images and rows; an image has at most 4 GiB.
 inline constexpr std::uint8_t kNoWinner = 255;
 
-// out (n, y, x, c) = the largest of the window's pixels, argmax = its place in the window, row by row.
-// Padding never wins, the first of equals does, and a NaN always does (PyTorch's MaxPool2d). With scale_shift
-// [2, c]: scale_shift[0] * in + scale_shift[1] instead of in, and then a ReLU; it may be null. The largest
-// is chosen before that is rounded to f32, and where the scale is 0 it is the largest of `in`. winners,
-// unless null = the element of `in` that won; argmax is then kNoWinner where the ReLU holds it back.
+// Of a window of 3 x 3 pixels at every second one (goes_back_through() in plan/norm_partition.h), x =
+// scale_shift[0] * in + scale_shift[1]: out (n, y, x, c) = relu(the largest x), winners = the element of `in`
+// that won, argmax = its place in the window, row by row, or kNoWinner where the ReLU holds it back. Padding
+// never wins, the first of equals does, and a NaN always does (PyTorch's MaxPool2d). The largest is chosen
+// before x is rounded to f32, and where the scale is 0 it is the largest of `in`. scale_shift: [2, c].
 void launch_max_pool_forward(DType dtype, const WindowShape& shape, const std::byte* in,
                              const float* scale_shift, std::byte* out, std::uint8_t* argmax,
                              std::byte* winners, cudaStream_t stream);
-// d_in = per pixel the sum of d_out (+ second_d_out, unless null) over the windows that it won; summed in
-// f32, row by row.
-void launch_max_pool_backward(DType dtype, const WindowShape& shape, const std::byte* d_out,
-                              const std::byte* second_d_out, const std::uint8_t* argmax, std::byte* d_in,
-                              cudaStream_t stream);
 
 // out[n, c] = mean of image n's pixels in channel c; d_in = d_out[n, c] / pixels. Sums are f32. These take
 // the shape's n, h, w and c.

@@ -1,5 +1,6 @@
 #include "kernels/cuda/own/elements.h"
 #include "kernels/cuda/own/layers.h"
+#include "kernels/cuda/plan/norm_partition.h"
 
 namespace plumb::cuda {
 namespace {
@@ -37,8 +38,8 @@ __device__ inline int clamped(int at, int extent) {
 }
 
 // A window of a thread's channels. A place in the padding reads the adjacent pixel, which is in the window,
-// too, so that no load waits for a branch. kKernel 0 takes the shape's kernel.
-template <typename T, int kKernel>
+// too, so that no load waits for a branch.
+template <typename T>
 struct PoolWindow {
   const WindowShape& shape;
   const std::byte* image;  // the first pixel's channels
@@ -48,24 +49,22 @@ struct PoolWindow {
       : shape(of),
         image(reinterpret_cast<const std::byte*>(in +
                                                  Images{of.h, of.w, of.c}.at(blockIdx.z, 0, 0, at.channel))),
-        top(at.y * of.stride - of.padding),
-        left(static_cast<int>(at.x) * of.stride - of.padding) {}
+        top(at.y * kPooledStride - kPooledPadding),
+        left(static_cast<int>(at.x) * kPooledStride - kPooledPadding) {}
 
   // take(elements, their place, whether it is the first) for all places.
   template <typename Take>
   __device__ void visit(const Take& take) const {
-    [[maybe_unused]] constexpr int kUnroll = kKernel > 0 ? kKernel : 1;
-    const int kernel = kKernel > 0 ? kKernel : shape.kernel;
     const auto to_right = static_cast<unsigned>(sizeof(T) * shape.c);
     const auto to_below = static_cast<unsigned>(shape.w) * to_right;
-#pragma unroll kUnroll
-    for (int row = 0; row < kernel; ++row) {
+#pragma unroll
+    for (int row = 0; row < kPooledWindow; ++row) {
       const int y = clamped(top + row, static_cast<int>(shape.h));
-#pragma unroll kUnroll
-      for (int column = 0; column < kernel; ++column) {
+#pragma unroll
+      for (int column = 0; column < kPooledWindow; ++column) {
         const int x = clamped(left + column, static_cast<int>(shape.w));
         take(load_packed<kPack<T>>(as<T>(image + (y * to_below + x * to_right))),
-             static_cast<unsigned>((y - top) * kernel + x - left), row == 0 && column == 0);
+             static_cast<unsigned>((y - top) * kPooledWindow + x - left), row == 0 && column == 0);
       }
     }
   }
@@ -99,24 +98,19 @@ __device__ unsigned take_larger(Word& largest, Word word) {
 
 // Block (i, y, n) computes 32 groups of rows 4 y to 4 y + 3 of output n. Normalizing keeps the order of
 // elements or reverses it, so elements are compared as stored, times the sign of the scale, and only the
-// winner is normalized. Per output element: reads stride^2 input elements from memory (windows overlap in the
-// caches), writes one (two with winners) and one byte; 3x3 stride 2 in half precision: 8 + 2 (4) + 1 bytes.
-// Bound by memory.
-template <typename T, int kKernel>
+// winner is normalized. Per output element: reads 4 input elements from memory (windows overlap in the
+// caches), writes two and one byte; in half precision: 8 + 4 + 1 bytes. Bound by memory.
+template <typename T>
 __global__ void __launch_bounds__(kPoolThreads, kPoolBlocksAtOnce)
     max_pool_forward(WindowShape shape, const T* in, const float* scale_shift, T* out, std::uint8_t* argmax,
                      T* winners) {
   constexpr int kCount = kPack<T>, kInWord = sizeof(unsigned) / sizeof(T), kWords = kCount / kInWord;
   const Place<T> at(shape.c);
   if (at.x >= shape.out_w || at.y >= shape.out_h) return;
-  const PoolWindow<T, kKernel> window(shape, at, in);
-  float scale[kCount], shift[kCount] = {};
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) scale[i] = 1;
-  if (scale_shift) {
-    load<kCount>(scale_shift + at.channel, scale);
-    load<kCount>(scale_shift + shape.c + at.channel, shift);
-  }
+  const PoolWindow<T> window(shape, at, in);
+  float scale[kCount], shift[kCount];
+  load<kCount>(scale_shift + at.channel, scale);
+  load<kCount>(scale_shift + shape.c + at.channel, shift);
   Elements<T, kCount> signs;
 #pragma unroll
   for (int i = 0; i < kCount; ++i) signs.at[i] = from_float<T>(copysignf(1, scale[i]));
@@ -139,7 +133,7 @@ __global__ void __launch_bounds__(kPoolThreads, kPoolBlocksAtOnce)
     largest[i] = largest[i] * as_word<T>(sign.words[i]);
     memcpy(&won.words[i], &largest[i], sizeof(unsigned));
   }
-  if (winners) *reinterpret_cast<Packed<T, kCount>*>(winners + to) = won;
+  *reinterpret_cast<Packed<T, kCount>*>(winners + to) = won;
   float values[kCount];
   Elements<std::uint8_t, kCount> winner;
   bool has_nan = false;
@@ -157,46 +151,14 @@ __global__ void __launch_bounds__(kPoolThreads, kPoolBlocksAtOnce)
         winner.at[i] = raw.at(i) != raw.at(i) ? static_cast<std::uint8_t>(place) : winner.at[i];
     });
   }
-  if (scale_shift) {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      const float value = scale[i] * values[i] + shift[i];
-      values[i] = value <= 0 ? 0 : value;
-      winner.at[i] = value <= 0 && winners ? kNoWinner : winner.at[i];
-    }
+  for (int i = 0; i < kCount; ++i) {
+    const float value = scale[i] * values[i] + shift[i];
+    values[i] = value <= 0 ? 0 : value;
+    winner.at[i] = value <= 0 ? kNoWinner : winner.at[i];
   }
   store<kCount>(out + to, values);
   *reinterpret_cast<Elements<std::uint8_t, kCount>*>(argmax + to) = winner;
-}
-
-// Block (i, y, n) computes 32 groups of rows 4 y to 4 y + 3 of the input's gradient: each checks the windows
-// over it (1, 2 or 4 for 3x3 stride 2) for those it won. Per d_in element: reads 1 / stride^2 elements of
-// each d_out and as many bytes of argmax from memory, writes one; 3x3 stride 2 in half precision: 0.75 (1.25
-// with two) + 2 bytes. Bound by memory.
-template <typename T>
-__global__ void max_pool_backward(WindowShape shape, const T* d_out, const T* second_d_out,
-                                  const std::uint8_t* argmax, T* d_in) {
-  constexpr int kCount = kPack<T>;
-  const Place<T> at(shape.c);
-  const Images input{shape.h, shape.w, shape.c}, output{shape.out_h, shape.out_w, shape.c};
-  if (at.x >= shape.w || at.y >= shape.h) return;
-  const int y = at.y + shape.padding, x = static_cast<int>(at.x) + shape.padding;
-  const int first_row = y < shape.kernel ? 0 : (y - shape.kernel) / shape.stride + 1;
-  const int first_column = x < shape.kernel ? 0 : (x - shape.kernel) / shape.stride + 1;
-  float sum[kCount] = {};
-  for (int row = first_row; row * shape.stride <= y && row < shape.out_h; ++row) {
-    for (int column = first_column; column * shape.stride <= x && column < shape.out_w; ++column) {
-      const int place = (y - row * shape.stride) * shape.kernel + x - column * shape.stride;
-      const std::int64_t from = output.at(blockIdx.z, row, column, at.channel);
-      const auto winner = *reinterpret_cast<const Elements<std::uint8_t, kCount>*>(argmax + from);
-      float values[kCount], more[kCount] = {};
-      load<kCount>(d_out + from, values);
-      if (second_d_out) load<kCount>(second_d_out + from, more);
-#pragma unroll
-      for (int i = 0; i < kCount; ++i) sum[i] += winner.at[i] == place ? values[i] + more[i] : 0.0F;
-    }
-  }
-  store<kCount>(d_in + input.at(blockIdx.z, at.y, at.x, at.channel), sum);
 }
 
 // The pixels of a thread's channels in image n of an average pool.
@@ -264,18 +226,8 @@ void launch_max_pool_forward(DType dtype, const WindowShape& shape, const std::b
                              const float* scale_shift, std::byte* out, std::uint8_t* argmax,
                              std::byte* winners, cudaStream_t stream) {
   with_type_of(dtype, [&]<typename T>(T) {
-    const auto kernel = shape.kernel == 3 ? max_pool_forward<T, 3> : max_pool_forward<T, 0>;
-    gpu::launch(kernel, max_pool_grid(shape.n, shape.out_h, shape.out_w * shape.c / kPack<T>), kMaxPoolBlock,
-                0, stream, shape, as<T>(in), scale_shift, as<T>(out), argmax, as<T>(winners));
-  });
-}
-
-void launch_max_pool_backward(DType dtype, const WindowShape& shape, const std::byte* d_out,
-                              const std::byte* second_d_out, const std::uint8_t* argmax, std::byte* d_in,
-                              cudaStream_t stream) {
-  with_type_of(dtype, [&]<typename T>(T) {
-    gpu::launch(max_pool_backward<T>, max_pool_grid(shape.n, shape.h, shape.w * shape.c / kPack<T>),
-                kMaxPoolBlock, 0, stream, shape, as<T>(d_out), as<T>(second_d_out), argmax, as<T>(d_in));
+    gpu::launch(max_pool_forward<T>, max_pool_grid(shape.n, shape.out_h, shape.out_w * shape.c / kPack<T>),
+                kMaxPoolBlock, 0, stream, shape, as<T>(in), scale_shift, as<T>(out), argmax, as<T>(winners));
   });
 }
 

@@ -275,16 +275,17 @@ struct Describer : BlockEndLowering {
   }
 
   void forward(std::size_t i, const Pool& op) {
-    const auto& layer = std::get<FusedPool>(layers_[i]);
-    if (!layer.normalizes) return GraphLowering::forward(i, op);
-    const BufferId in = value(norm_at(*layer.normalizes).in);
-    if (layer.backward_by_norm)
-      saved_[i].winners =
-          add_saved(op.name + ".winners", lowering_.program.buffers[in].dtype, nchw(shape(op.out)));
-    pool_forward(i, op, in, saved_[*layer.normalizes].scale_shift, saved_[i].winners);
+    if (op.kind == Pool::Kind::global_average) return GraphLowering::forward(i, op);
+    const auto* fused = std::get_if<FusedPool>(&layers_[i]);
+    if (!fused)
+      throw std::logic_error(op.name + ": a GPU's max pool is 3 x 3, at every second pixel, behind a ReLU");
+    const BufferId in = value(norm_at(fused->norm).in);
+    saved_[i].winners =
+        add_saved(op.name + ".winners", lowering_.program.buffers[in].dtype, nchw(shape(op.out)));
+    pool_forward(i, op, in, saved_[fused->norm].scale_shift, saved_[i].winners);
   }
   void backward(std::size_t i, const Pool& op) {
-    if (!std::get<FusedPool>(layers_[i]).backward_by_norm) pool_backward(i, op, saved_[i].argmax ? 2 : 1);
+    if (op.kind == Pool::Kind::global_average) GraphLowering::backward(i, op);
   }
 
   // Two passes: sums over the pool's winners and its output's gradients, then d_in from in, these gradients

@@ -56,7 +56,6 @@ class Planner {
         layers_(graph.ops.size()) {
     for_each<Conv>([&](std::size_t i, const Conv&) { layers_[i] = FusedConv{}; });
     for_each<BatchNorm>([&](std::size_t i, const BatchNorm&) { layers_[i] = FusedNorm{}; });
-    for_each<Pool>([&](std::size_t i, const Pool&) { layers_[i] = FusedPool{}; });
   }
 
   std::vector<LayerFusion> run() {
@@ -116,13 +115,10 @@ class Planner {
       norm(i).output = FusedNorm::Output::not_stored;
       norm(i).backward = FusedNorm::ByEnd{};
       norm(reader).shortcut = i;
-    } else if (pool && pool->kind == Pool::Kind::max && op.activation == Activation::relu) {
-      auto& fused = std::get<FusedPool>(layers_[reader]);
+    } else if (pool && goes_back_through(*pool) && op.activation == Activation::relu) {
       norm(i).output = FusedNorm::Output::not_stored;
-      fused.normalizes = i;
-      if (!goes_back_through(*pool)) return;
       norm(i).backward = FusedNorm::ThroughPool{reader};
-      fused.backward_by_norm = true;
+      layers_[reader] = FusedPool{i};
     }
   }
 

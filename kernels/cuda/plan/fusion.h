@@ -93,9 +93,9 @@ struct FusedNorm {
   }
 };
 
+// A max pool.
 struct FusedPool {
-  std::optional<std::size_t> normalizes;  // norm in front
-  bool backward_by_norm = false;          // which goes back through the pool
+  std::size_t norm;  // in front; the pool normalizes its input, and the norm goes back through the pool
 };
 
 // Fusion of one operation of a Graph. Without fused engines: only what own kernels do for another norm.

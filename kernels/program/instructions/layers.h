@@ -22,9 +22,9 @@ struct PoolBackward {
   static constexpr std::string_view kName = "pool_backward";
   Read d_out;
   Write d_in;
-  std::optional<Read> argmax, second_d_out;  // d_out is the sum of both
+  std::optional<Read> argmax;
   static void operands(auto& self, auto&& each) {
-    each("d_out", self.d_out, "d_in", self.d_in, "argmax", self.argmax, "second_d_out", self.second_d_out);
+    each("d_out", self.d_out, "d_in", self.d_in, "argmax", self.argmax);
   }
 };
 
