@@ -55,45 +55,26 @@ dnnl::memory::dims dims_of(const Layout& layout) {
     return layout.dims();
 }
 
-// The order of elements: strides of the outer dimensions, then blocks, outermost first.
-struct Blocking {
-  struct Block {
-    std::int64_t dimension = 0, length = 1;
-    bool operator==(const Block&) const = default;
-  };
-  std::vector<std::int64_t> strides;
-  std::vector<Block> blocks;
-};
-
-template <typename Layout>
-Blocking blocking_of(const Layout& layout) {
-  Blocking result;
-  const auto add = [&](const auto& strides, auto dims, const auto& lengths, const auto& block_dims,
-                       auto blocks) {
-    for (int i = 0; i < dims; ++i) result.strides.push_back(strides[i]);
-    for (int i = 0; i < blocks; ++i) result.blocks.push_back({block_dims[i], lengths[i]});
-  };
-  if constexpr (requires { layout.get_strides(); }) {
-    add(layout.get_strides(), layout.get_ndims(), layout.get_inner_blks(), layout.get_inner_idxs(),
-        layout.get_inner_nblks());
-  } else {
-    const auto& blocking = layout.data.format_desc.blocking;
-    add(blocking.strides, layout.data.ndims, blocking.inner_blks, blocking.inner_idxs, blocking.inner_nblks);
-  }
-  return result;
-}
-
-// The blocking as text, blocks as dimension x length: "4608,1152,384,128/1x8,0x16".
+// The order of elements: strides of the outer dimensions, then blocks, outermost first, as dimension x
+// length: "4608,1152,384,128/1x8,0x16".
 template <typename Layout>
 std::string layout_text(const Layout& layout) {
-  const Blocking blocking = blocking_of(layout);
-  std::string text;
-  for (std::size_t i = 0; i < blocking.strides.size(); ++i)
-    text += (i ? "," : "") + std::to_string(blocking.strides[i]);
-  for (std::size_t i = 0; i < blocking.blocks.size(); ++i)
-    text += (i ? "," : "/") + std::to_string(blocking.blocks[i].dimension) + "x" +
-            std::to_string(blocking.blocks[i].length);
-  return text;
+  const auto text_of = [](const auto& strides, auto dims, const auto& lengths, const auto& block_dims,
+                          auto blocks) {
+    std::string text;
+    for (int i = 0; i < dims; ++i) text += (i ? "," : "") + std::to_string(strides[i]);
+    for (int i = 0; i < blocks; ++i)
+      text += (i ? "," : "/") + std::to_string(block_dims[i]) + "x" + std::to_string(lengths[i]);
+    return text;
+  };
+  if constexpr (requires { layout.get_strides(); }) {
+    return text_of(layout.get_strides(), layout.get_ndims(), layout.get_inner_blks(), layout.get_inner_idxs(),
+                   layout.get_inner_nblks());
+  } else {
+    const auto& blocking = layout.data.format_desc.blocking;
+    return text_of(blocking.strides, layout.data.ndims, blocking.inner_blks, blocking.inner_idxs,
+                   blocking.inner_nblks);
+  }
 }
 
 }  // namespace plumb::cpu
