@@ -3,7 +3,6 @@
 // writes 4). Threads take blocks of kBlock classes; blocks are summed in a fixed order, so results don't
 // depend on the number of threads. Formulas: kernels/program/margin_lowering.h, models/margin_head.h.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -18,9 +17,7 @@ namespace {
 
 // Classes per fp32 partial sum.
 constexpr std::ptrdiff_t kBlock = 1024;
-// Images that a thread processes together.
-constexpr std::ptrdiff_t kTogether = 4;
-// Consecutive blocks of the same images per task: long enough for hardware prefetch, short enough to keep the
+// Consecutive blocks of an image per task: long enough for hardware prefetch, short enough to keep the
 // inverse norms in the L2 cache for the next images.
 constexpr std::ptrdiff_t kRun = 8;
 constexpr float kNothing = -std::numeric_limits<float>::infinity();  // the maximum of no logits
@@ -34,7 +31,6 @@ struct Problem {
   float scale = 0;
   Margins margins;
   bool straight_through = false;
-  std::ptrdiff_t groups() const { return (images + kTogether - 1) / kTogether; }
   std::ptrdiff_t blocks() const { return (classes + kBlock - 1) / kBlock; }
   std::ptrdiff_t runs() const { return (blocks() + kRun - 1) / kRun; }
 };
@@ -79,8 +75,7 @@ struct Part {
   float largest = kNothing, sum = 0, shift = 0;
 };
 
-// SIMD lanes of partial sums. Fixed, so the summation order doesn't depend on the number of images processed
-// together.
+// SIMD lanes of partial sums.
 constexpr std::ptrdiff_t kSideBySide = 16;
 
 // Adds at most kSideBySide logits to as many partial sums. A NaN never becomes the maximum; it shows in the
@@ -95,33 +90,21 @@ inline void add_lanes(const float* products, const float* inverse_norms, std::pt
   }
 }
 
-// The parts of kImages rows of products, `stride` apart, over the same classes. Several rows give several
-// memory streams in parallel.
-template <int kImages>
-std::array<Part, kImages> sum_up(const float* products, std::ptrdiff_t stride, const float* inverse_norms,
-                                 std::ptrdiff_t count, float scale, std::array<float, kImages> shifts) {
+Part sum_up(const float* products, const float* inverse_norms, std::ptrdiff_t count, float scale,
+            float shift) {
   const float scale_of_two = scale * kLog2E;
-  float largest[kImages][kSideBySide], sums[kImages][kSideBySide];
-  for (int image = 0; image < kImages; ++image) {
-    std::fill_n(largest[image], kSideBySide, kNothing);
-    std::fill_n(sums[image], kSideBySide, 0.0f);
-  }
+  float largest[kSideBySide], sums[kSideBySide]{};
+  std::fill_n(largest, kSideBySide, kNothing);
   std::ptrdiff_t j = 0;
-  for (; j + kSideBySide <= count; j += kSideBySide)
-    for (int image = 0; image < kImages; ++image)
-      add_lanes(products + image * stride + j, inverse_norms + j, kSideBySide, scale_of_two, shifts[image],
-                largest[image], sums[image]);
-  std::array<Part, kImages> parts;
-  for (int image = 0; image < kImages; ++image) {
-    add_lanes(products + image * stride + j, inverse_norms + j, count - j, scale_of_two, shifts[image],
-              largest[image], sums[image]);
-    Part& part = parts[image] = {kNothing, 0, shifts[image]};
-    for (std::ptrdiff_t lane = 0; lane < kSideBySide; ++lane) {
-      part.largest = std::max(part.largest, scale * largest[image][lane]);
-      part.sum += sums[image][lane];
-    }
+  for (; j + kSideBySide <= count; j += kSideBySide)  // a constant count: one vector
+    add_lanes(products + j, inverse_norms + j, kSideBySide, scale_of_two, shift, largest, sums);
+  add_lanes(products + j, inverse_norms + j, count - j, scale_of_two, shift, largest, sums);
+  Part part{kNothing, 0, shift};
+  for (std::ptrdiff_t lane = 0; lane < kSideBySide; ++lane) {
+    part.largest = std::max(part.largest, scale * largest[lane]);
+    part.sum += sums[lane];
   }
-  return parts;
+  return part;
 }
 
 float largest_of(const float* products, const float* inverse_norms, std::ptrdiff_t count) {
@@ -134,23 +117,16 @@ float largest_of(const float* products, const float* inverse_norms, std::ptrdiff
   return largest;
 }
 
-// One pass: the shift is the maximum of the first kFew logits. Repeats a row if its maximum is more than kFar
+// One pass: the shift is the maximum of the first kFew logits. Repeats it if the maximum is more than kFar
 // (base 2) above the shift.
-template <int kImages>
-std::array<Part, kImages> parts_of(const float* products, std::ptrdiff_t stride, const float* inverse_norms,
-                                   std::ptrdiff_t count, float scale) {
+Part part_of(const float* products, const float* inverse_norms, std::ptrdiff_t count, float scale) {
   constexpr std::ptrdiff_t kFew = 64;
   constexpr float kFar = 100;  // sums of 2^10 terms stay below fp32's 2^128
   if (count <= 0) return {};
-  std::array<float, kImages> shifts;
-  for (int image = 0; image < kImages; ++image)
-    shifts[image] =
-        scale * kLog2E * largest_of(products + image * stride, inverse_norms, std::min(kFew, count));
-  auto parts = sum_up<kImages>(products, stride, inverse_norms, count, scale, shifts);
-  for (int image = 0; image < kImages; ++image)
-    if (const float shift = parts[image].largest * kLog2E; shift - shifts[image] > kFar)
-      parts[image] = sum_up<1>(products + image * stride, stride, inverse_norms, count, scale, {shift})[0];
-  return parts;
+  const float guess = scale * kLog2E * largest_of(products, inverse_norms, std::min(kFew, count));
+  const Part part = sum_up(products, inverse_norms, count, scale, guess);
+  const float shift = part.largest * kLog2E;
+  return shift - guess > kFar ? sum_up(products, inverse_norms, count, scale, shift) : part;
 }
 
 struct Target {
@@ -200,39 +176,18 @@ void gather_block(const Problem& problem, const Logits& logits, std::ptrdiff_t i
   const bool inside = target >= begin && target < end;
   const std::ptrdiff_t until = inside ? target : end, from = inside ? target + 1 : end;
   Part* two = parts + (image * problem.blocks() + block) * kParts;
-  two[0] = parts_of<1>(products + begin, 0, logits.inverse_norms + begin, until - begin, problem.scale)[0];
-  two[1] = parts_of<1>(products + from, 0, logits.inverse_norms + from, end - from, problem.scale)[0];
-}
-
-// One block of kTogether images without any of their targets.
-void gather_blocks(const Problem& problem, const Logits& logits, std::ptrdiff_t first, std::ptrdiff_t block,
-                   Part* parts) {
-  const std::ptrdiff_t begin = block * kBlock, end = std::min(begin + kBlock, logits.used(problem));
-  const auto together =
-      parts_of<kTogether>(logits.products + first * problem.classes + begin, problem.classes,
-                          logits.inverse_norms + begin, end - begin, problem.scale);
-  for (int i = 0; i < kTogether; ++i) {
-    Part* two = parts + ((first + i) * problem.blocks() + block) * kParts;
-    two[0] = together[i];
-    two[1] = {};
-  }
+  two[0] = part_of(products + begin, logits.inverse_norms + begin, until - begin, problem.scale);
+  two[1] = part_of(products + from, logits.inverse_norms + from, end - from, problem.scale);
 }
 
 void gather_statistics(const Problem& problem, const Logits& logits, Part* parts, const Statistics& to) {
   const std::ptrdiff_t blocks = problem.blocks();
   const bool worth = problem.images * problem.classes >= kWorthThreads;
 #pragma omp parallel for schedule(static) if (worth)
-  for (std::ptrdiff_t task = 0; task < problem.groups() * problem.runs(); ++task) {
-    const std::ptrdiff_t first = task % problem.groups() * kTogether, run = task / problem.groups();
-    const std::ptrdiff_t last = std::min(first + kTogether, problem.images);
-    for (std::ptrdiff_t block = run * kRun; block < std::min((run + 1) * kRun, blocks); ++block) {
-      bool alone = last - first < kTogether;
-      for (std::ptrdiff_t image = first; image < last; ++image)
-        alone |= logits.target(problem, image) / kBlock == block;  // -1 / kBlock is 0: only slower
-      if (!alone) gather_blocks(problem, logits, first, block, parts);
-      for (std::ptrdiff_t image = first; alone && image < last; ++image)
-        gather_block(problem, logits, image, block, parts);
-    }
+  for (std::ptrdiff_t task = 0; task < problem.images * problem.runs(); ++task) {
+    const std::ptrdiff_t image = task % problem.images, run = task / problem.images;
+    for (std::ptrdiff_t block = run * kRun; block < std::min((run + 1) * kRun, blocks); ++block)
+      gather_block(problem, logits, image, block, parts);
   }
 #pragma omp parallel for schedule(static) if (worth)
   for (std::ptrdiff_t image = 0; image < problem.images; ++image)
@@ -262,15 +217,6 @@ inline void put_gradient(float* products, const float* inverse_norms, std::ptrdi
   }
 }
 
-template <int kImages>
-void put_gradient(float* products, std::ptrdiff_t stride, const float* inverse_norms, std::ptrdiff_t count,
-                  float scale, std::array<Slope, kImages> of) {
-  for (std::ptrdiff_t j = 0; j < count; j += kSideBySide)
-    for (int image = 0; image < kImages; ++image)
-      put_gradient(products + image * stride + j, inverse_norms + j, std::min(kSideBySide, count - j), scale,
-                   of[image].shift, of[image].slope);
-}
-
 void put_target(const Problem& problem, const Logits& logits, const Statistics& statistics,
                 std::ptrdiff_t image, float slope) {
   const std::ptrdiff_t target = logits.target(problem, image);
@@ -281,32 +227,22 @@ void put_target(const Problem& problem, const Logits& logits, const Statistics& 
       (probability - 1) * slope * logits.inverse_norms[target] * statistics.target_factor[image]);
 }
 
-// The gradient of kImages images starting at `first`, over one run of classes.
-template <int kImages>
-void put_run(const Problem& problem, const Logits& logits, const Statistics& statistics, std::ptrdiff_t first,
+// The gradient of an image over one run of classes.
+void put_run(const Problem& problem, const Logits& logits, const Statistics& statistics, std::ptrdiff_t image,
              std::ptrdiff_t run, float slope) {
   const std::ptrdiff_t begin = run * kRun * kBlock, end = std::min(begin + kRun * kBlock, problem.classes);
   const std::ptrdiff_t used_end = std::clamp(logits.used(problem), begin, end);
-  std::array<Slope, kImages> slopes;
-  for (int i = 0; i < kImages; ++i) slopes[i] = slope_of(statistics, first + i, slope);
-  float* rows = logits.products + first * problem.classes;
-  put_gradient<kImages>(rows + begin, problem.classes, logits.inverse_norms + begin, used_end - begin,
-                        problem.scale * kLog2E, slopes);
-  for (int i = 0; i < kImages; ++i)
-    std::fill(rows + i * problem.classes + used_end, rows + i * problem.classes + end, 0.0f);
+  const Slope of = slope_of(statistics, image, slope);
+  float* row = logits.products + image * problem.classes;
+  put_gradient(row + begin, logits.inverse_norms + begin, used_end - begin, problem.scale * kLog2E, of.shift,
+               of.slope);
+  std::fill(row + used_end, row + end, 0.0f);
 }
 
 void put_gradients(const Problem& problem, const Logits& logits, const Statistics& statistics, float slope) {
 #pragma omp parallel for schedule(static) if (problem.images * problem.classes >= kWorthThreads)
-  for (std::ptrdiff_t task = 0; task < problem.groups() * problem.runs(); ++task) {
-    const std::ptrdiff_t first = task % problem.groups() * kTogether, run = task / problem.groups();
-    const std::ptrdiff_t last = std::min(first + kTogether, problem.images);
-    if (last - first == kTogether)
-      put_run<kTogether>(problem, logits, statistics, first, run, slope);
-    else
-      for (std::ptrdiff_t image = first; image < last; ++image)
-        put_run<1>(problem, logits, statistics, image, run, slope);
-  }
+  for (std::ptrdiff_t task = 0; task < problem.images * problem.runs(); ++task)
+    put_run(problem, logits, statistics, task % problem.images, task / problem.images, slope);
   for (std::ptrdiff_t image = 0; image < problem.images; ++image)
     put_target(problem, logits, statistics, image, slope);
 }
