@@ -11,7 +11,6 @@ namespace {
 TEST(MannWhitney, GivesScipysExactValues) {
   const std::vector<double> five{101.2, 99.8, 100.4, 102.0, 98.9}, other{103.1, 101.5, 104.0, 102.2, 100.9};
   RankTest test = mann_whitney(five, other);
-  EXPECT_TRUE(test.exact);
   EXPECT_EQ(test.u, 3);
   EXPECT_NEAR(test.p_less, 0.027777777777777776, 1e-15);
   EXPECT_NEAR(test.p_two_sided, 0.05555555555555555, 1e-15);
@@ -35,7 +34,6 @@ TEST(MannWhitney, IsExactForFiftyValues) {
     b.push_back(103.03 + i * 0.41);
   }
   const RankTest test = mann_whitney(a, b);
-  EXPECT_TRUE(test.exact);
   EXPECT_EQ(test.u, 128);
   EXPECT_NEAR(test.p_less, 0.00011025518503356886, 1e-17);
   EXPECT_NEAR(test.p_two_sided, 0.00022051037006713773, 1e-17);
@@ -45,7 +43,6 @@ TEST(MannWhitney, IsExactForFiftyValues) {
 TEST(MannWhitney, CountsOrdersWithTiesToo) {
   const RankTest test =
       mann_whitney(std::vector<double>{3, 5, 5, 6, 8}, std::vector<double>{5, 7, 8, 8, 9, 9});
-  EXPECT_TRUE(test.exact);
   EXPECT_EQ(test.u, 5);
   EXPECT_NEAR(test.p_less, 0.03896103896103896, 1e-15);
   EXPECT_NEAR(test.p_two_sided, 0.07792207792207792, 1e-15);
@@ -57,7 +54,6 @@ TEST(MannWhitney, OfManyValuesIsScipysNormalApproximation) {
   for (int i = 0; i < 30; ++i) a.push_back(100 + i * 7 % 31 * 0.5);
   for (int i = 0; i < 28; ++i) b.push_back(101.5 + i * 11 % 29 * 0.5);
   const RankTest test = mann_whitney(a, b);
-  EXPECT_FALSE(test.exact);
   EXPECT_EQ(test.u, 362);
   EXPECT_NEAR(test.p_less, 0.18536957062948772, 1e-12);
   EXPECT_NEAR(test.p_two_sided, 0.37073914125897545, 1e-12);
@@ -75,19 +71,6 @@ TEST(MannWhitney, SeesNothingInEqualValues) {
 
 TEST(MannWhitney, TakesNoNaN) {
   EXPECT_THROW(mann_whitney(std::vector<double>{1, std::nan("")}, std::vector<double>{2}), Error);
-}
-
-// Mann & Whitney 1947, table of the 5 % and 2.5 % points, as in textbooks: U' = n1 n2 - U of 5/5: 2
-// (two-sided), 7/7: 8, 10/10: 23, 7/7 one-sided: 11, 3/3 one-sided: 0.
-TEST(CriticalU, IsThatOfThePublishedTables) {
-  EXPECT_EQ(critical_u(5, 5, 0.025), 25u - 2);
-  EXPECT_EQ(critical_u(7, 7, 0.025), 49u - 8);
-  EXPECT_EQ(critical_u(10, 10, 0.025), 100u - 23);
-  EXPECT_EQ(critical_u(7, 7, 0.05), 49u - 11);
-  EXPECT_EQ(critical_u(3, 3, 0.05), 9u);
-  EXPECT_FALSE(critical_u(3, 3, 0.025));
-  EXPECT_FALSE(critical_u(0, 9, 0.5));
-  EXPECT_FALSE(critical_u(26, 25, 0.025));
 }
 
 TEST(MannWhitney, IsWrongNoMoreOftenThanItSays) {

@@ -99,35 +99,25 @@ TEST(ShiftRatio, DoesNotFollowThreeRunsOfSeven) {
   EXPECT_NEAR(shift_ratio(first, second), 0.97, 0.02);
 }
 
-TEST(RatioInterval, IsTheSameEachTimeAndHoldsTheRatio) {
+TEST(RatioInterval, HoldsTheRatio) {
   SimulatedNoise noise("ratio");
   const auto first = noise.figures(7, 100, 0.008), second = noise.figures(7, 103, 0.008);
-  const Interval interval = ratio_interval(first, second), again = ratio_interval(first, second);
-  EXPECT_EQ(interval.low, again.low);
-  EXPECT_EQ(interval.high, again.high);
+  const Interval interval = ratio_interval(first, second);
   const double ratio = median(second) / median(first);
   EXPECT_LT(interval.low, ratio);
   EXPECT_GT(interval.high, ratio);
   EXPECT_LT(ratio_interval(first, second, 0.5).high, interval.high);
 }
 
-// The C++ standard fixes the generator, our code how indices are drawn: equal on every machine.
-TEST(RatioInterval, DrawsWhatItAlwaysDrew) {
-  const std::vector<double> first{1, 2, 4, 8, 16}, second{3, 9, 27, 81, 243};
-  const Interval interval = ratio_interval(first, second, 0.9, 200, 7);
-  EXPECT_EQ(interval.low, 0.75);
-  EXPECT_EQ(interval.high, 40.5);
-}
-
 TEST(RatioInterval, CoversAboutAsOftenAsItsCommentSays) {
   constexpr int kBenchmarks = 1000;
-  for (const auto& [runs, said] : {std::pair{3, 0.90}, {5, 0.97}, {7, 0.97}}) {
-    SimulatedNoise noise("bootstrap");
+  for (const auto& [runs, said] : {std::pair{3, 0.90}, {5, 0.95}, {7, 0.95}}) {
+    SimulatedNoise noise("interval");
     int covered = 0;
     for (int i = 0; i < kBenchmarks; ++i) {
       const auto first = noise.figures(static_cast<std::size_t>(runs), 100, 0.008);
       const auto second = noise.figures(static_cast<std::size_t>(runs), 103, 0.008);
-      const Interval interval = ratio_interval(first, second, 0.95, 400, static_cast<std::uint64_t>(i));
+      const Interval interval = ratio_interval(first, second);
       covered += interval.low <= 1.03 && 1.03 <= interval.high;
     }
     EXPECT_NEAR(static_cast<double>(covered) / kBenchmarks, said, 0.025) << runs;
@@ -146,16 +136,6 @@ TEST(Compare, TakesNothingButThroughputs) {
     const std::vector<double> broken{100, bad, 101};
     EXPECT_THROW(compare(std::vector<double>{100, 99}, broken), Error) << bad;
     EXPECT_THROW(ratio_interval(broken, broken), Error) << bad;
-  }
-}
-
-// Many runs use a formula, few runs simulation: at the transition both agree.
-TEST(SmallestShift, OfManyRunsFollowsThatOfFew) {
-  for (const auto estimate : {ShownWhen::Estimate::medians, ShownWhen::Estimate::pairs}) {
-    const ShownWhen shown{0.025, 0.02, estimate};
-    const double few = smallest_shift(25, 25, 0.008, shown), many = smallest_shift(26, 26, 0.008, shown);
-    EXPECT_NEAR(many, few, 0.0003);
-    EXPECT_GT(smallest_shift(500, 500, 0.008, shown), 0.02);
   }
 }
 
@@ -180,6 +160,7 @@ TEST(Compare, OfManyRunsShowsLittle) {
   SimulatedNoise noise("many");
   const Comparison many = compare(noise.figures(100, 100, 0.008), noise.figures(100, 100, 0.008), 0);
   EXPECT_NEAR(many.smallest_shown, 2.80 * 0.008 * std::sqrt(2 / 100.0 * 1.047), 0.0006);
+  EXPECT_TRUE(std::isinf(compare(noise.figures(3, 100, 0.008), noise.figures(3, 100, 0.008)).smallest_shown));
 }
 
 }  // namespace
