@@ -1,11 +1,11 @@
 #include "results/anomalies/flags.h"
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 
 #include "base/text.h"
 #include "results/anomalies/slow_links.h"
+#include "results/statistics/robust.h"
 #include "results/statistics/significance.h"
 #include "results/statistics/stalls.h"
 #include "results/statistics/statistics.h"
@@ -14,9 +14,10 @@ namespace plumb {
 namespace {
 
 // Smaller differences occur between any two days.
-constexpr double kLeastRunDistance = 0.03;
-// In one of a hundred samples of normal values some run is called an outlier for nothing.
-constexpr double kOutlierRunLevel = 0.01;
+constexpr double kLeastRunDistance = 0.05;
+// A run is an outlier from so many deviations (median_deviation) on: of samples of normal values that vary by
+// 2 %, some run is called one in under two of a hundred.
+constexpr double kOutlierRunDeviations = 6;
 // Fewer runs than kEnoughRuns can't tell which one is off, only that they are this far apart: with a
 // run-to-run spread of 2 %, four are once in 200 samples.
 constexpr double kFarApart = 0.1;
@@ -34,24 +35,14 @@ std::vector<Note> failed_check_flags(const RunRecord& record) {
   return flags;
 }
 
-// At most three GPUs are named, those throttled longest; one more flag counts the others.
-std::vector<Note> throttling_flags(const std::vector<GpuRecord>& gpus) {
-  constexpr std::size_t kMostGpusNamed = 3;
-  std::vector<const GpuRecord*> throttled;
-  for (const GpuRecord& gpu : gpus)
-    if (gpu.throttled_share >= kLeastThrottledShare) throttled.push_back(&gpu);
-  std::ranges::stable_sort(throttled, std::ranges::greater{}, &GpuRecord::throttled_share);
-  std::vector<Note> flags;
-  for (const GpuRecord* gpu : throttled) {
-    if (flags.size() == kMostGpusNamed) {
-      const std::size_t more = throttled.size() - kMostGpusNamed;
-      flags.push_back({"throttling", fmt::format("{} {} throttled, too", counted(more, "more GPU"),
-                                                 more == 1 ? "was" : "were")});
-      break;
-    }
-    flags.push_back({"throttling", throttling_text(*gpu)});
-  }
-  return flags;
+// Names the GPU that was throttled longest, and counts the others.
+std::optional<Note> throttling_flag(const std::vector<GpuRecord>& gpus) {
+  const auto is_throttled = [](const GpuRecord& gpu) { return gpu.throttled_share >= kLeastThrottledShare; };
+  const auto worst = std::ranges::max_element(gpus, {}, &GpuRecord::throttled_share);
+  if (worst == gpus.end() || !is_throttled(*worst)) return std::nullopt;
+  const auto more = static_cast<std::size_t>(std::ranges::count_if(gpus, is_throttled) - 1);
+  return Note{"throttling", throttling_text(*worst) +
+                                (more > 0 ? fmt::format("; so were {}", counted(more, "more GPU")) : "")};
 }
 
 std::string figure_text(double images_per_second) {
@@ -70,32 +61,20 @@ std::optional<Note> loss_flag(const RunRecord& record) {
   return text.empty() ? std::nullopt : std::optional(Note{"note", text + ", lower --lr"});
 }
 
-// By how many of the others' standard deviations one of `runs` normal values is beside the mean of the others
-// at least, for kOutlierRunLevel (the deleted residual, with Bonferroni's bound: Grubbs 1950).
-double outlier_limit(std::size_t runs) {
-  const auto count = static_cast<double>(runs);
-  const boost::math::students_t student(count - 2);
-  return quantile(complement(student, kOutlierRunLevel / (2 * count))) * std::sqrt(count / (count - 1));
-}
-
 std::vector<Note> outlier_run_flags(const Sample& sample) {
   const std::vector<double> figures = sample.figures();
   std::vector<Note> flags;
   if (figures.size() < kEnoughRuns) return flags;
+  const double level = median(figures);
+  const double limit =
+      std::max(kLeastRunDistance * level, kOutlierRunDeviations * median_deviation(figures, level));
   for (std::size_t i = 0; i < figures.size(); ++i) {
-    std::vector<double> others = figures;
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-    const double level = mean(others), distance = std::abs(figures[i] - level);
-    double squares = 0;
-    for (const double other : others) squares += (other - level) * (other - level);
-    const double deviation = std::sqrt(squares / static_cast<double>(others.size() - 1));
-    if (distance < kLeastRunDistance * level || distance < outlier_limit(figures.size()) * deviation)
-      continue;
-    flags.push_back(
-        {"outlier_run",
-         fmt::format("{} is {} {} than the mean of the other {} runs ({} against {})", sample.runs[i].origin,
-                     whole_percent(distance / level), figures[i] < level ? "slower" : "faster", others.size(),
-                     figure_text(figures[i]), figure_text(level))});
+    const double distance = std::abs(figures[i] - level);
+    if (distance < limit) continue;
+    flags.push_back({"outlier_run", fmt::format("{} is {} {} than the median of the {} runs ({} against {})",
+                                                sample.runs[i].origin, whole_percent(distance / level),
+                                                figures[i] < level ? "slower" : "faster", figures.size(),
+                                                figure_text(figures[i]), figure_text(level))});
   }
   return flags;
 }
@@ -118,7 +97,7 @@ std::vector<Note> run_flags(const RunRecord& record) {
   const auto append = [&](std::vector<Note> more) { flags.insert(flags.end(), more.begin(), more.end()); };
   if (const std::string text = shared_gpu_text(record.ranks_per_gpu); !text.empty())
     flags.push_back({"note", text});
-  append(throttling_flags(record.gpus));
+  if (const auto throttled = throttling_flag(record.gpus)) flags.push_back(*throttled);
   if (const auto diverged = loss_flag(record)) flags.push_back(*diverged);
   if (const std::string text = record.links ? slow_warning(*record.links) : ""; !text.empty())
     flags.push_back({"slow_link", text});
