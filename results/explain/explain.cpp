@@ -40,12 +40,8 @@ ByCategory<double> our_step(const RunRecord& record, const RunProfile& profile) 
   return time;
 }
 
-ByCategory<double> their_step(const FrameworkTrace& trace) {
-  ByCategory<double> time{};
-  std::ranges::transform(trace.time, time.begin(), [&](std::int64_t nanoseconds) {
-    return static_cast<double>(nanoseconds) / static_cast<double>(trace.steps) / kNanosecondsPerMicrosecond;
-  });
-  return time;
+double microseconds_of_step(std::int64_t nanoseconds, const FrameworkTrace& trace) {
+  return static_cast<double>(nanoseconds) / static_cast<double>(trace.steps) / kNanosecondsPerMicrosecond;
 }
 
 void move_time(ByCategory<double>& time, StepCategory from, StepCategory to) {
@@ -83,22 +79,11 @@ std::string framework_of(const Json& told) {
 // Times that a step can have: no NaN, nothing negative, no year.
 void check_times(const RunProfile& profile, const RunRecord& record, const std::string& origin) {
   constexpr double kLongestSeconds = 1e6;
-  std::vector<double> times{profile.iteration_seconds, profile.busy_seconds,
-                            record.exposed_communication_seconds, record.data_wait_seconds};
-  for (const ProfiledKind& kind : profile.kinds) times.push_back(kind.seconds);
-  for (const double time : times)
+  for (const double time : {profile.iteration_seconds, profile.busy_seconds,
+                            record.exposed_communication_seconds, record.data_wait_seconds})
     if (!(time >= 0 && time <= kLongestSeconds))
       throw Error(ExitCode::bad_data, "{} has a time of {:f} s; run again with --profile", origin, time);
 }
-
-Json read_profile(const fs::path& file) {
-  Json json = parse_shallow_json(read_whole_file(file, {.remedy = "pass a run with --profile"}));
-  if (!json.is_object())
-    throw Error(ExitCode::bad_data, "{} is not a JSON object; run again with --profile", file.string());
-  return json;
-}
-
-constexpr std::size_t kFrameworkColumns = 28;
 
 // 1234567 -> "1234.567", in milliseconds; with a sign if wanted.
 std::string milliseconds(std::int64_t microseconds, bool sign = false) {
@@ -131,9 +116,6 @@ std::string notes(const Explanation& explanation) {
   text +=
       "Norm: Plumbline's norms include the activation and the addition after them; add up norm and "
       "elementwise.\n";
-  if (explanation.hidden_communication > 0)
-    text += fmt::format("Communication beside other work, not in the table: {} ms of the framework's.\n",
-                        milliseconds(explanation.hidden_communication));
   for (const auto& [name, time] : explanation.unassigned)
     text += fmt::format("Unassigned: {} ms in {}\n", milliseconds(time), name.substr(0, 60));
   if (explanation.run_step_seconds)
@@ -173,8 +155,10 @@ Explanation explain(const RunRecord& record, const RunProfile& profile, const Fr
                      .framework = framework_of(trace.description),
                      .differences = differences_of(record, trace),
                      .on_gpu = trace.on_gpu,
-                     .traced_steps = trace.steps};
-  ByCategory<double> ours = our_step(record, profile), theirs = their_step(trace);
+                     .traced_steps = trace.steps,
+                     .run_step_seconds = profile.run_step_seconds};
+  ByCategory<double> ours = our_step(record, profile), theirs{};
+  for (std::size_t i = 0; i < kStepCategories; ++i) theirs[i] = microseconds_of_step(trace.time[i], trace);
   const double step = std::accumulate(theirs.begin(), theirs.end(), 0.0);
   result.merged_backward = theirs[index_of(conv_backward)] > kUntoldShare * step;
   if (result.merged_backward) {
@@ -191,12 +175,8 @@ Explanation explain(const RunRecord& record, const RunProfile& profile, const Fr
     if (row.ours != 0 || row.theirs != 0 || row.category == gaps || row.category == unassigned)
       result.rows.push_back(row);
   }
-  const auto per_step = [&](std::int64_t nanoseconds) {
-    return std::llround(static_cast<double>(nanoseconds) / static_cast<double>(trace.steps) /
-                        kNanosecondsPerMicrosecond);
-  };
-  for (const auto& [name, time] : trace.unassigned) result.unassigned.emplace_back(name, per_step(time));
-  result.hidden_communication = per_step(trace.hidden_communication);
+  for (const auto& [name, time] : trace.unassigned)
+    result.unassigned.emplace_back(name, std::llround(microseconds_of_step(time, trace)));
   return result;
 }
 
@@ -206,14 +186,12 @@ Explanation explain_run(const fs::path& run_folder, const fs::path& trace) {
                 run_folder.string());
   const RunRecord record = read_result_file(run_folder / "result.json").record;
   const fs::path file = run_folder / "profile.json";
-  const Json json = read_profile(file);
+  const Json json = parse_shallow_json(read_whole_file(file, {.remedy = "pass a run with --profile"}));
+  const std::string origin = file.string();
   RunProfile profile;
-  fields::read_all(ops_reader(json, file.string(), kProfileFormat), profile);
+  fields::read_all(ops_reader(json, origin, kProfileFormat), profile);
   check_times(profile, record, run_folder.string());
-  Explanation result = explain(record, profile, read_framework_trace(trace));
-  if (const double seconds = value_or<double>(json, "run_step_seconds"); seconds > 0)
-    result.run_step_seconds = seconds;
-  return result;
+  return explain(record, profile, read_framework_trace(trace));
 }
 
 std::string explanation_text(const Explanation& explanation) {
@@ -222,8 +200,7 @@ std::string explanation_text(const Explanation& explanation) {
     text += fmt::format("DIFFERENT: {}\n", differences_text(explanation.differences));
   text += fmt::format("ms of a step; the framework's: mean of {} steps{}\n\n", explanation.traced_steps,
                       explanation.on_gpu ? " of its GPU" : "");
-  std::vector<TextRow> rows{
-      {"", "Plumbline", shortened(explanation.framework, kFrameworkColumns), "difference"}};
+  std::vector<TextRow> rows{{"", "Plumbline", explanation.framework, "difference"}};
   const auto add = [&](std::string_view name, std::int64_t ours, std::int64_t theirs) {
     rows.push_back(
         {std::string(name), milliseconds(ours), milliseconds(theirs), milliseconds(theirs - ours, true)});
@@ -253,8 +230,6 @@ void Explanation::fields(auto& self, auto&& each) {
   each("unassigned_share", share(self.rows.empty() ? 0 : self.rows.back().theirs, self.theirs),
        Field{"of the framework's step"});
   each("unassigned", unassigned, Field{"the framework's, by name"});
-  each("hidden_communication_seconds", seconds_of(self.hidden_communication),
-       Field{"the framework's, during other work"});
   each("run_step_seconds", self.run_step_seconds,
        Field{.about = "of our run without stamps", .null_if_nothing = true});
 }

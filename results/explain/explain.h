@@ -36,7 +36,6 @@ struct Explanation {
   std::vector<ExplainedRow> rows;  // what either has, and gaps and unassigned, in the order of StepCategory
   bool merged_backward = false;    // convolutions' gradients of data and weights stand in one row
   std::vector<std::pair<std::string, std::int64_t>> unassigned;  // the framework's, by name, µs
-  std::int64_t hidden_communication = 0;                         // the framework's, beside other work, µs
   std::optional<double> run_step_seconds;                        // of our run, which nobody stamped
   static void fields(auto& self, auto&& each);
 };

@@ -16,7 +16,7 @@ using enum StepCategory;
 struct CategorizedTime {
   TimeSpan time;
   StepCategory category = unassigned;
-  std::uint32_t name = 0;
+  std::string name;
 };
 
 bool says_something(const std::optional<StepCategory>& category) {
@@ -42,11 +42,9 @@ SortedOperators sort_operators(std::vector<OperatorEvent>& operators) {
       open.pop_back();
     const bool inside =
         !open.empty() && says_something(open.back()->category) && event.time.end <= open.back()->time.end;
-    const bool a_half = event.category == conv_backward_data || event.category == conv_backward_weights;
-    const bool says_more = a_half && inside && open.back()->category == conv_backward;
-    if (inside && !says_more)
+    if (inside)
       event.category = open.back()->category;
-    else if (event.category != gaps && !inside)
+    else if (event.category != gaps)
       sorted.outermost.push_back({event.time, event.category.value_or(unassigned), event.name});
     if (event.id != 0) sorted.launchers.push_back(&event);
     open.push_back(&event);
@@ -90,18 +88,24 @@ std::vector<TimeSpan> device_steps(const std::vector<TimeSpan>& host_steps,
   return steps;
 }
 
-// Calls found(begin, end, index of the interval that counts), in order and without overlap. `intervals` by
-// begin.
+// Calls found(nanoseconds, interval that counts) for the parts of intervals inside the spans. Both by begin.
 template <typename Found>
-void sweep(const std::vector<CategorizedTime>& intervals, Found found) {
+void sweep(const std::vector<CategorizedTime>& intervals, const std::vector<TimeSpan>& spans, Found found) {
+  std::size_t span = 0;
+  const auto count = [&](std::int64_t begin, std::int64_t end, const CategorizedTime& interval) {
+    while (span < spans.size() && spans[span].end <= begin) ++span;
+    for (std::size_t i = span; i < spans.size() && spans[i].begin < end; ++i)
+      found(std::max<std::int64_t>(0, std::min(end, spans[i].end) - std::max(begin, spans[i].begin)),
+            interval);
+  };
   using Key = std::tuple<int, std::int64_t, std::size_t>;  // the smallest counts
   std::priority_queue<Key, std::vector<Key>, std::greater<>> active;
   std::int64_t now = 0;
   const auto advance = [&](std::int64_t until) {
     while (!active.empty()) {
-      const std::size_t index = std::get<2>(active.top());
-      const std::int64_t end = intervals[index].time.end;
-      if (end > now) found(now, std::min(end, until), index);
+      const CategorizedTime& interval = intervals[std::get<2>(active.top())];
+      const std::int64_t end = interval.time.end;
+      if (end > now) count(now, std::min(end, until), interval);
       if (end > until) break;
       now = std::max(now, end);
       active.pop();
@@ -117,36 +121,10 @@ void sweep(const std::vector<CategorizedTime>& intervals, Found found) {
   advance(std::numeric_limits<std::int64_t>::max());
 }
 
-// Calls found(nanoseconds, interval that counts) for the parts of intervals inside the spans. Both by begin.
-template <typename Found>
-void sweep_inside(const std::vector<CategorizedTime>& intervals, const std::vector<TimeSpan>& spans,
-                  Found found) {
-  std::size_t span = 0;
-  sweep(intervals, [&](std::int64_t begin, std::int64_t end, std::size_t index) {
-    while (span < spans.size() && spans[span].end <= begin) ++span;
-    for (std::size_t i = span; i < spans.size() && spans[i].begin < end; ++i)
-      found(std::max<std::int64_t>(0, std::min(end, spans[i].end) - std::max(begin, spans[i].begin)),
-            intervals[index]);
-  });
-}
-
-// Steps that don't overlap, as marks of one thread can't.
-std::vector<TimeSpan> checked_steps(std::vector<TimeSpan> steps, const std::string& origin) {
-  if (steps.empty())
-    throw Error(ExitCode::bad_data,
-                "{} has no ProfilerStep marks; call the profiler's step() after each step of training, or "
-                "use the scripts of results/peers",
-                origin);
-  for (std::size_t i = 0; i + 1 < steps.size(); ++i)
-    steps[i].end = std::min(steps[i].end, steps[i + 1].begin);
-  return steps;
-}
-
 std::vector<std::pair<std::string, std::int64_t>> longest(
-    const std::map<std::uint32_t, std::int64_t>& by_name, const std::vector<std::string>& names) {
+    const std::map<std::string, std::int64_t>& by_name) {
   constexpr std::size_t kMost = 10;
-  std::vector<std::pair<std::string, std::int64_t>> list;
-  for (const auto& [name, time] : by_name) list.emplace_back(names[name], time);
+  std::vector<std::pair<std::string, std::int64_t>> list(by_name.begin(), by_name.end());
   std::ranges::stable_sort(list, std::greater<>(), &std::pair<std::string, std::int64_t>::second);
   list.resize(std::min(list.size(), kMost));
   return list;
@@ -157,7 +135,12 @@ std::vector<std::pair<std::string, std::int64_t>> longest(
 FrameworkTrace read_framework_trace(const std::filesystem::path& file) {
   const std::string origin = "trace " + file.string();
   TraceEvents events = read_trace_events(file, origin);
-  std::vector<TimeSpan> steps = checked_steps(std::move(events.steps), origin);
+  std::vector<TimeSpan> steps = std::move(events.steps);
+  if (steps.empty())
+    throw Error(ExitCode::bad_data,
+                "{} has no ProfilerStep marks; call the profiler's step() after each step of training, or "
+                "use the scripts of results/peers",
+                origin);
   SortedOperators sorted = sort_operators(events.operators);
   std::vector<CategorizedTime> intervals = std::move(sorted.outermost);
   FrameworkTrace trace;
@@ -175,9 +158,9 @@ FrameworkTrace read_framework_trace(const std::filesystem::path& file) {
 
   trace.steps = steps.size();
   for (const TimeSpan& step : steps) trace.total += step.end - step.begin;
-  std::map<std::uint32_t, std::int64_t> unknown;
+  std::map<std::string, std::int64_t> unknown;
   std::int64_t assigned = 0;
-  sweep_inside(intervals, steps, [&](std::int64_t time, const CategorizedTime& interval) {
+  sweep(intervals, steps, [&](std::int64_t time, const CategorizedTime& interval) {
     trace.time[index_of(interval.category)] += time;
     assigned += time;
     if (interval.category == unassigned) unknown[interval.name] += time;
@@ -186,13 +169,7 @@ FrameworkTrace read_framework_trace(const std::filesystem::path& file) {
     throw Error(ExitCode::bad_data,
                 "{} has steps without operators or kernels; let the profiler record CPU and CUDA", origin);
   trace.time[index_of(gaps)] = trace.total - assigned;
-  trace.unassigned = longest(unknown, events.names);
-
-  std::erase_if(intervals,
-                [](const CategorizedTime& interval) { return interval.category != communication; });
-  sweep_inside(intervals, steps,
-               [&](std::int64_t time, const CategorizedTime&) { trace.hidden_communication += time; });
-  trace.hidden_communication -= trace.time[index_of(communication)];
+  trace.unassigned = longest(unknown);
   return trace;
 }
 

@@ -65,7 +65,6 @@ struct FrameworkTrace {
   // before communication, communication before data, and those before unassigned time; within a class the one
   // that began first.
   ByCategory<std::int64_t> time{};
-  std::int64_t hidden_communication = 0;  // ns in which communication ran beside something else that counted
   std::vector<std::pair<std::string, std::int64_t>>
       unassigned;                      // names and ns, the longest first, at most 10
   nlohmann::ordered_json description;  // of the run, as results/peers wrote it into the trace; null without
@@ -90,7 +89,7 @@ struct OperatorEvent {
   TimeSpan time;
   std::uint64_t thread = 0, id = 0;  // id: by which kernels name it; 0: none
   std::optional<StepCategory> category;
-  std::uint32_t name = 0;  // index into TraceEvents::names
+  std::string name;  // of one without a category
 };
 
 // A kernel or copy on a GPU.
@@ -99,20 +98,18 @@ struct KernelEvent {
   std::uint64_t launched_by = 0;  // OperatorEvent::id
   // By its name alone: what it computes; failing that, how.
   std::optional<StepCategory> category, form;
-  std::uint32_t name = 0;
+  std::string name;  // of one without both
 };
 
 struct TraceEvents {
   std::vector<OperatorEvent> operators;
   std::vector<KernelEvent> kernels;
-  std::vector<TimeSpan> steps;  // by begin: profiler.step() from one to the next
-  std::vector<std::string> names;
+  std::vector<TimeSpan> steps;         // by begin: profiler.step() from one to the next
   nlohmann::ordered_json description;  // what results/peers wrote into it; null without
 };
 
 // Streams `file`. Throws Error(bad_data), which begins with `origin`, if it can't be read, isn't JSON or ends
-// too early, has no traceEvents, more than 20 million operators and kernels, or an event without a usable
-// time.
+// too early, has no traceEvents, or an event without a usable time.
 TraceEvents read_trace_events(const std::filesystem::path& file, const std::string& origin);
 
 }  // namespace plumb

@@ -28,9 +28,7 @@ const Rule kOperatorRules[] = {
     {gaps,
      {"CompiledFunction", "CompiledFxGraph", "Torch-Compiled Region", "TorchDynamo", "AOTDispatcher",
       "Pregraph bytecode"}},
-    // convolutions, the separate halves of older versions first
-    {conv_backward_data, {"convolution_backward_input"}},
-    {conv_backward_weights, {"convolution_backward_weight"}},
+    // convolutions
     {conv_backward, {"ConvolutionBackward", "convolution_backward", "conv2d_backward"}},
     {conv_forward,
      {"aten::conv", "aten::_conv", "cudnn_conv", "miopen_conv", "mkldnn_conv", "mkldnn::_conv", "slow_conv",
@@ -42,23 +40,12 @@ const Rule kOperatorRules[] = {
     {dense,
      {"aten::linear", "aten::addmm", "aten::mm", "aten::bmm", "aten::matmul", "AddmmBackward", "MmBackward",
       "LinearBackward", "mkldnn::_linear", "mkl::_mkl_linear"}},
-    {elementwise, {"_fused_", "AccumulateGrad"}},  // other fused kernels of torch.compile; sums of gradients
+    // other fused kernels of torch.compile; sums of gradients; what else PyTorch does element by element,
+    // reduces, copies or only looks at in another way in these networks
+    {elementwise, {"_fused_", "AccumulateGrad", "aten::"}},
     // callers: nodes of the backward pass; their operators have the categories
     {gaps, {"autograd::engine::evaluate_function", "Backward"}},
 };
-
-// What PyTorch does element by element, reduces, copies or only looks at in another way in these networks,
-// each without its namespace, the '_' of in-place operators and its overload.
-constexpr std::string_view kElementwiseOperators =
-    " _copy_from _local_scalar_dense _prelu_kernel _prelu_kernel_backward _reshape_alias _to_copy "
-    "_unsafe_view abs acos add alias any arange as_strided bernoulli broadcast_to cat chunk clamp clamp_max "
-    "clamp_min clone contiguous copy cos detach div dropout empty empty_like empty_strided eq exp expand "
-    "expand_as fill flatten full full_like gather gather_backward ge gt index is_nonzero isfinite item le "
-    "lift_fresh linalg_vector_norm logical_and lt masked_fill max mean min mul narrow native_dropout "
-    "native_dropout_backward ne neg new_empty new_empty_strided new_zeros norm ones ones_like permute pow "
-    "prelu reciprocal relu reshape resize resolve_conj resolve_neg result_type rsqrt rsub scalar_tensor "
-    "scatter scatter_add select select_backward set sin slice slice_backward split sqrt squeeze sub sum t "
-    "threshold threshold_backward to transpose unsqueeze view view_as where zero zeros zeros_like ";
 
 const Rule kKernelRules[] = {
     {communication, {"nccl"}},
@@ -132,14 +119,6 @@ std::optional<StepCategory> first_match(std::span<const Rule> rules, std::string
   return std::nullopt;
 }
 
-bool is_elementwise(std::string_view name) {
-  if (const std::size_t space = name.rfind("::"); space != std::string_view::npos)
-    name.remove_prefix(space + 2);
-  name = name.substr(0, name.find('.'));
-  if (name.ends_with('_')) name.remove_suffix(1);
-  return kElementwiseOperators.find(" " + std::string(name) + " ") != std::string_view::npos;
-}
-
 }  // namespace
 
 std::string_view name_of(StepCategory category) {
@@ -158,8 +137,7 @@ StepCategory category_of_instruction(std::string_view kind) {
 }
 
 std::optional<StepCategory> category_of_operator(std::string_view name) {
-  if (const auto category = first_match(kOperatorRules, name)) return category;
-  return is_elementwise(name) ? std::optional(elementwise) : std::nullopt;
+  return first_match(kOperatorRules, name);
 }
 
 std::optional<StepCategory> category_of_kernel(std::string_view name) {
