@@ -81,7 +81,7 @@ int scaling_command(const ScalingArguments& arguments) {
     throw Error(ExitCode::usage, "argument RUN is missing; pass a run folder with a profile.json");
   ScalingBasis basis = load_scaling_basis(arguments.runs);
   const auto [links, links_name] = links_of(arguments, basis);
-  if (!arguments.force) check_hosts(basis, links, links_name, true);
+  if (!arguments.force) check_hosts(basis, links, links_name);
   const JudgedScaling scaling = judge_scaling(
       std::move(basis), links, arguments.link ? std::optional(*arguments.link * kGiga) : std::nullopt,
       what_if_of(arguments), arguments.to);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 #include <set>
 #include <utility>
 
@@ -18,15 +17,12 @@ namespace {
 constexpr std::size_t kMostLossesNamed = 3;
 constexpr double kLeastShareNamed = 0.0005;  // of efficiency; less is 0.0 points
 
-// The names that most of the runs with slow ranks agree in; empty if no such names.
+// The names that all runs with slow ranks agree in; empty if they differ.
 std::string common_names(const std::vector<StepWaits>& runs) {
-  std::map<std::string, std::size_t> counts;
-  std::size_t slow_runs = 0;
+  std::set<std::string> names;
   for (const StepWaits& run : runs)
-    if (!run.slow_rank_names.empty()) ++counts[run.slow_rank_names], ++slow_runs;
-  for (const auto& [names, count] : counts)
-    if (2 * count > slow_runs) return names;
-  return "";
+    if (!run.slow_rank_names.empty()) names.insert(run.slow_rank_names);
+  return names.size() == 1 ? *names.begin() : "";
 }
 
 // Medians over the runs of a case.
@@ -56,7 +52,6 @@ std::optional<CaseMedians> medians_of(const Sample& one) {
     medians.waits = StepWaits{.communication = median(mapped(runs, &StepWaits::communication)),
                               .slow_ranks = median(mapped(runs, &StepWaits::slow_ranks)),
                               .data = median(mapped(runs, &StepWaits::data)),
-                              .ranks_known = std::ranges::all_of(runs, &StepWaits::ranks_known),
                               .slow_rank_names = common_names(runs)};
   return medians;
 }
@@ -70,13 +65,10 @@ ScalingLoss::Noise noise_between(const CaseMedians& smaller, const CaseMedians& 
 // `per_second`: lost efficiency per second that a step takes longer.
 LossParts parts_between(const StepWaits& smaller, const StepWaits& larger, double per_second, double lost) {
   const auto lost_in = [&](double StepWaits::*wait) { return per_second * (larger.*wait - smaller.*wait); };
-  LossParts parts{.communication = lost_in(&StepWaits::communication), .data = lost_in(&StepWaits::data)};
-  const double slow_ranks = lost_in(&StepWaits::slow_ranks);
-  if (smaller.ranks_known && larger.ranks_known)
-    parts.slow_ranks = slow_ranks;
-  else
-    parts.communication += slow_ranks;
-  parts.computing = lost - parts.communication - parts.slow_ranks.value_or(0) - parts.data;
+  LossParts parts{.communication = lost_in(&StepWaits::communication),
+                  .slow_ranks = lost_in(&StepWaits::slow_ranks),
+                  .data = lost_in(&StepWaits::data)};
+  parts.computing = lost - parts.communication - parts.slow_ranks - parts.data;
   return parts;
 }
 
@@ -96,9 +88,8 @@ ScalingLoss loss_between(const CaseMedians& fewest, const CaseMedians& smaller, 
 // "19.3 in communication, 8.0 waiting for rank 13, -2.0 in computing"
 std::string parts_text(const LossParts& parts, const std::string& slow_ranks) {
   std::vector<std::pair<double, std::string>> named{
-      {parts.communication,
-       parts.slow_ranks ? "in communication" : "in communication and waiting for other ranks"},
-      {parts.slow_ranks.value_or(0), "waiting for " + (slow_ranks.empty() ? "slow ranks" : slow_ranks)},
+      {parts.communication, "in communication"},
+      {parts.slow_ranks, "waiting for " + (slow_ranks.empty() ? "slow ranks" : slow_ranks)},
       {parts.data, "waiting for data"},
       {parts.computing, "in computing"}};
   std::ranges::stable_sort(named, std::ranges::greater(), &std::pair<double, std::string>::first);

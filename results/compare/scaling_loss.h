@@ -19,14 +19,12 @@ inline constexpr double kLeastLoss = 0.1;
 struct LossParts {
   // Waits for collectives that nothing hid, as long as the rank waited that waits least.
   double communication = 0;
-  // What the other ranks waited beyond that, where some ranks stand apart as slow (slow_ranks.h). Nothing if
-  // a run didn't keep its ranks' waits: then communication includes it.
-  std::optional<double> slow_ranks;
+  // What the other ranks waited beyond that, where some ranks stand apart as slow (slow_ranks.h).
+  double slow_ranks = 0;
   double data = 0;       // waits for a batch, rank 0; in slow_ranks where the others wait for rank 0
   double computing = 0;  // the rest
   static void fields(auto& self, auto&& each) {
-    each("communication", self.communication);
-    each("slow_ranks", self.slow_ranks, Field{.null_if_nothing = true});
+    each("communication", self.communication), each("slow_ranks", self.slow_ranks);
     each("data", self.data), each("computing", self.computing);
   }
 };
@@ -35,7 +33,7 @@ struct LossParts {
 struct ScalingLoss {
   enum class Noise {
     above,    // the loss is larger than the runs' spread explains
-    within,   // the 95 % interval of the ratio of medians (ratio_interval) covers 1
+    within,   // the 95 % interval of the ratio (ratio_interval) covers 1
     unknown,  // a side has one run
   };
 

@@ -28,7 +28,7 @@ std::optional<JudgedScaling> judge(const CurveSamples& curve, const NamedLinks& 
                                    std::optional<double> expected_link, std::vector<std::string>& left_out) {
   try {
     ScalingBasis basis = scaling_basis(curve);
-    check_hosts(basis, links.links, links.file, false);
+    check_hosts(basis, links.links, links.file);
     return judge_scaling(std::move(basis), links.links, expected_link);
   } catch (const Error& error) {
     left_out.push_back(error.what());

@@ -16,7 +16,7 @@ constexpr double kNcclRingWithin = 3.4e-6, kNcclRingBetween = 9.6e-6;
 constexpr double kNcclTreeWithin = 4.0e-6, kNcclTreeBetween = 14e-6;
 constexpr double kNcclTreeBandwidth = 0.92;
 
-// The ring over the first `nodes` hosts, from measured pairs.
+// The ring over the first `nodes` hosts, of more than there are over all, from measured pairs.
 struct PairedRing {
   double hop_seconds = 0, bytes_per_second = 0;
   std::string slowest;
@@ -24,8 +24,8 @@ struct PairedRing {
 
 // Nothing unless every neighboring pair was measured.
 std::optional<PairedRing> paired_ring(const Links& links, int nodes) {
-  const auto count = static_cast<std::size_t>(nodes);
-  if (nodes < 2 || count > links.hosts.size()) return {};
+  const std::size_t count = std::min(static_cast<std::size_t>(nodes), links.hosts.size());
+  if (count < 2) return {};
   PairedRing ring;
   for (std::size_t i = 0; i < count; ++i) {
     const std::string &from = links.hosts[i].name, &to = links.hosts[(i + 1) % count].name;
@@ -33,22 +33,12 @@ std::optional<PairedRing> paired_ring(const Links& links, int nodes) {
       return (one.first == from && one.second == to) || (one.first == to && one.second == from);
     });
     if (pair == links.pairs.end()) return {};
-    ring.hop_seconds += pair->link.latency_seconds / nodes;
+    ring.hop_seconds += pair->link.latency_seconds / static_cast<double>(count);
     if (!ring.slowest.empty() && pair->link.bytes_per_second >= ring.bytes_per_second) continue;
     ring.bytes_per_second = pair->link.bytes_per_second;
     ring.slowest = printable(from) + " and " + printable(to);
   }
   return ring;
-}
-
-std::optional<Link> slowest_of(const std::vector<HostPair>& pairs) {
-  if (pairs.empty()) return {};
-  Link slowest = pairs.front().link;
-  for (const HostPair& pair : pairs) {
-    slowest.latency_seconds = std::max(slowest.latency_seconds, pair.link.latency_seconds);
-    slowest.bytes_per_second = std::min(slowest.bytes_per_second, pair.link.bytes_per_second);
-  }
-  return slowest;
 }
 
 // The measured layout that tells most about `layout`: itself, else the largest of those that leave a host, or
@@ -91,10 +81,9 @@ CrossedLinks crossed_links(const Links& links, Layout layout) {
   const std::optional<PairedRing> ring = paired_ring(links, layout.nodes);
   const bool is_part = static_cast<std::size_t>(layout.nodes) < links.hosts.size();
   if (ring) crossed.slowest_pair = ring->slowest;
-  if (ring && (is_part || !links.between_hosts))
+  crossed.between = links.between_hosts;
+  if (ring && (is_part || !crossed.between))
     crossed.between = Link{ring->hop_seconds, ring->bytes_per_second};
-  if (!crossed.between) crossed.between = links.between_hosts;
-  if (!crossed.between) crossed.between = slowest_of(links.pairs);
   if (!crossed.between) crossed.between = link_by_allreduces(links, layout);
   return crossed;
 }

@@ -23,15 +23,6 @@ Json config_of(const ScalingBasis& basis) {
   return config;
 }
 
-// All collectives of gradients behind the last gradient: --no-overlap.
-StepModel without_overlap(StepModel step) {
-  std::size_t last = 0;
-  for (const StepGradient& gradient : step.gradients) last = std::max(last, gradient.after);
-  for (StepCollective& one : step.collectives)
-    if (one.sums_gradients) one.after = std::max(one.after, last);
-  return step;
-}
-
 // The exchange of the runs that were measured on several devices, else as the run alone would have it.
 StepModel with_exchange(const ScalingBasis& basis) {
   if (std::ranges::any_of(basis.step.collectives, &StepCollective::sums_gradients)) return basis.step;
@@ -40,8 +31,7 @@ StepModel with_exchange(const ScalingBasis& basis) {
   const std::string dtype = value_or<std::string>(config, "reduce_dtype", "same");
   BucketOptions buckets;
   buckets.bucket_bytes = static_cast<std::size_t>(std::llround(bucket_mb * (1 << 20)));
-  StepModel step = with_buckets(basis.step, buckets, dtype == "fp16" ? 2 : dtype == "fp32" ? 4 : 0);
-  return config.contains("overlap") && config["overlap"] == false ? without_overlap(std::move(step)) : step;
+  return with_buckets(basis.step, buckets, dtype == "fp16" ? 2 : dtype == "fp32" ? 4 : 0);
 }
 
 Links with_changes(Links links, const WhatIf& what_if) {

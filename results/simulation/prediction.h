@@ -58,9 +58,8 @@ inline constexpr const char* kProbedLinks = "links that the runs probed";
 // passed over.
 std::optional<Links> probed_links(const std::vector<MeasuredCase>& measured);
 
-// Throws Error(bad_data) if runs took place on hosts that `links` don't have. `file`: links.json;
-// `may_force`: there is an option --force.
-void check_hosts(const ScalingBasis& basis, const Links& links, const std::string& file, bool may_force);
+// Throws Error(bad_data) if runs took place on hosts that `links` don't have. `file`: links.json.
+void check_hosts(const ScalingBasis& basis, const Links& links, const std::string& file);
 
 // Other links between hosts; empty: as measured.
 struct WhatIf {

@@ -66,15 +66,6 @@ bool is_judged(const PredictedCase& one) {
   return one.layout.devices() > 1 && one.measured;
 }
 
-// The case whose buckets are shown: the largest one that was measured, else the largest.
-const PredictedCase* shown_case(const std::vector<PredictedCase>& cases) {
-  const PredictedCase* shown = nullptr;
-  for (const PredictedCase& one : cases)
-    if (is_judged(one)) shown = &one;
-  if (!shown && !cases.empty() && cases.back().layout.devices() > 1) shown = &cases.back();
-  return shown;
-}
-
 std::string buckets_table(const PredictedCase& shown) {
   std::vector<TextRow> rows{{"collective", "MiB", "ready ms", "start", "end", "exposed", "bus GB/s"}};
   for (const PredictedCollective& one : shown.collectives)
@@ -167,7 +158,8 @@ std::string prediction_text(const JudgedScaling& scaling) {
   text += hanging_lines(links_text(prediction.links), "  ", "");
   if (prediction.what_if.any()) text += "what if: these links between hosts\n";
   text += "\n" + cases_table(prediction.cases);
-  if (const PredictedCase* shown = shown_case(prediction.cases)) text += buckets_table(*shown);
+  if (!prediction.cases.empty() && prediction.cases.back().layout.devices() > 1)
+    text += buckets_table(prediction.cases.back());
   return text + verdicts_text(scaling);
 }
 

@@ -65,26 +65,19 @@ MeasuredCase measured_case(const Sample& sample) {
 // The interval of the step alone, and how much it varies from step to step.
 void add_spread(ScalingBasis& basis, const ProfiledRun& from) {
   const double seconds = basis.step.seconds();
-  double least = 1, most = 1;
-  const auto widen = [&](double factor) {
-    least = std::min(least, factor);
-    most = std::max(most, factor);
-  };
-  const std::span<const double> steps = from.run->record->window();
-  const std::vector<double> window(steps.begin(), steps.end());
+  std::vector<double> factors{1};
+  const std::span<const double> window = from.run->record->window();
   const double middle = window.empty() ? 0 : median(window);
   if (middle > 0) {
     basis.deviation_seconds = median_deviation(window, middle) / middle * seconds;
-    if (const auto interval = median_interval(window)) {
-      widen(interval->low / middle);
-      widen(interval->high / middle);
-    }
+    if (const auto interval = median_interval(window))
+      factors.insert(factors.end(), {interval->low / middle, interval->high / middle});
   }
   const double typical = median(from.sample->figures());
   for (const double figure : from.sample->figures())
-    if (figure > 0) widen(typical / figure);
-  basis.fastest_seconds = seconds * least;
-  basis.slowest_seconds = seconds * most;
+    if (figure > 0) factors.push_back(typical / figure);
+  basis.fastest_seconds = seconds * std::ranges::min(factors);
+  basis.slowest_seconds = seconds * std::ranges::max(factors);
 }
 
 void add_notes(ScalingBasis& basis, const LoadedSamples& loaded, const CurveSamples& curve) {
@@ -156,7 +149,7 @@ ScalingBasis load_scaling_basis(const std::vector<std::string>& paths) {
   return basis;
 }
 
-void check_hosts(const ScalingBasis& basis, const Links& links, const std::string& file, bool may_force) {
+void check_hosts(const ScalingBasis& basis, const Links& links, const std::string& file) {
   for (const MeasuredCase& one : basis.measured)
     for (const RankRecord& rank : one.record.ranks) {
       if (rank.host.empty() ||
@@ -166,9 +159,8 @@ void check_hosts(const ScalingBasis& basis, const Links& links, const std::strin
       for (const LinkHost& host : links.hosts) append_part(names, printable(host.name));
       throw Error(ExitCode::bad_data,
                   "--links {}: it has hosts {}, and the run {} was on {}; measure its links with "
-                  "bench_allreduce --output{}",
-                  printable(file), shortened(names, 200), one.layout.name(), printable(rank.host),
-                  may_force ? ", or pass --force" : "");
+                  "bench_allreduce --output",
+                  printable(file), shortened(names, 200), one.layout.name(), printable(rank.host));
     }
 }
 

@@ -53,10 +53,9 @@ std::vector<std::pair<double, std::string>> lost_time(const ScalingBasis& basis,
       record.step_seconds.empty() ? std::nullopt : step_waits(record, step);  // empty: of a log
   if (!waits) return {{longer, "in parts that its log does not show; pass its run folder"}};
   const double jitter = of.predicted->jitter_seconds;
-  const bool together = !waits->ranks_known || waits->slow_ranks <= 0;
+  const bool together = waits->slow_ranks <= 0;
   std::vector<std::pair<double, std::string>> parts{
-      {waits->communication - of.predicted->exposed_seconds - (together ? jitter : 0),
-       waits->ranks_known ? kExposed : "in exposed communication and waiting for ranks"},
+      {waits->communication - of.predicted->exposed_seconds - (together ? jitter : 0), kExposed},
       {waits->data - basis.data_wait_seconds, "waiting for data"}};
   if (!together)
     parts.emplace_back(
@@ -97,13 +96,9 @@ std::string slow_buckets_text(const Links& links, const MeasuredCase& measured) 
   }
   if (!(seconds > 0) || !(expected > 0) || expected / seconds >= kLeastBusShare) return "";
   return fmt::format(
-      "the run's own buckets reached {:.3g} GB/s of bus bandwidth, {:.2f} of the {:.3g} GB/s that links.json "
-      "gives for their sizes; {}",
-      bytes / seconds / kGiga, expected / seconds, bytes / expected / kGiga,
-      measured.record.device == "cpu"
-          ? "the CPUs that send also compute"
-          : "run bench_allreduce again: if it is slower now, too, something else uses the "
-            "links, else NCCL_DEBUG=INFO shows the path that the run took");
+      "its buckets reached {:.3g} GB/s of bus bandwidth, {:.2f} of the {:.3g} GB/s that links.json gives for "
+      "these sizes; if bench_allreduce is slower now, too, something else uses the links",
+      bytes / seconds / kGiga, expected / seconds, bytes / expected / kGiga);
 }
 
 void judge(const JudgedCase& of, JudgedScaling& scaling) {

@@ -152,15 +152,6 @@ StepCollective bucket_of(std::span<const StepGradient> gradients, const std::vec
   return bucket;
 }
 
-// Adds the time of casting a bucket to what computes just before and just behind its collective.
-void add_casts(StepModel& step, const StepCollective& bucket, double own_bytes, double sent_bytes) {
-  if (!(step.bytes_per_second > 0)) return;
-  const double elements = bucket.bytes / sent_bytes;
-  const double seconds = elements * (own_bytes + sent_bytes) / step.bytes_per_second;
-  if (bucket.after > 0) step.compute[bucket.after - 1].seconds += seconds;
-  if (bucket.before < step.compute.size()) step.compute[bucket.before].seconds += seconds;
-}
-
 std::string origin_of(const fs::path& file) {
   return fmt::format("file '{}'", printable(file.string()));
 }
@@ -168,13 +159,9 @@ std::string origin_of(const fs::path& file) {
 // `kind`: the file's usual name, "program.json".
 Json read_part(const fs::path& file, const char* kind, const char* format, const char* format_1) {
   const Json json = parse_shallow_json(read_whole_file(file, {.remedy = std::string("pass a ") + kind}));
-  if (!json.is_object())
-    throw Error(ExitCode::bad_data, "{} is not a JSON object; run again with --profile", origin_of(file));
-  const auto found = json.find("format");
-  if (found == json.end() || (*found != format && *found != format_1))
-    throw Error(ExitCode::bad_data,
-                "{0}: expected a {1} of format {3}, found {2}; pass one of a run with --profile",
-                origin_of(file), kind, found == json.end() ? "missing" : found->dump(), format);
+  if (const auto found = value_or<std::string>(json, "format"); found != format && found != format_1)
+    throw Error(ExitCode::bad_data, "{}: expected a {} of format {}; pass one of a run with --profile",
+                origin_of(file), kind, format);
   return json;
 }
 
@@ -198,20 +185,12 @@ std::vector<double> profiled_seconds(const Json& program, const Json& profile, c
   std::vector<double> seconds(ops.size());
   std::size_t index = 0;
   const auto skip_to = [&](const std::optional<std::string>& name) {
-    for (; index < ops.size(); ++index) {
-      const auto& [own, computes] = ops[index];
-      if (own == name) return;
-      if (computes)
-        throw Error(ExitCode::bad_data,
-                    "{} belongs to another program than the program.json next to it: it has {}, and that has "
-                    "'{}'; run again with --profile",
-                    origin, name ? "'" + *name + "'" : "nothing", own);
-    }
-    if (name)
+    while (index < ops.size() && ops[index].first != name && !ops[index].second) ++index;
+    const bool fits = name ? index < ops.size() && ops[index].first == *name : index == ops.size();
+    if (!fits)
       throw Error(ExitCode::bad_data,
-                  "{} belongs to another program than the program.json next to it, which has no '{}'; run "
-                  "again with --profile",
-                  origin, *name);
+                  "{} belongs to another program than the program.json next to it; run again with --profile",
+                  origin);
   };
   ops_reader(profile, origin, kProfileFormat).for_each("ops", [&](const ObjectReader& op) {
     skip_to(op.text("name"));
@@ -244,25 +223,18 @@ StepModel stretched_to(StepModel step, double seconds) {
 }
 
 StepModel with_buckets(StepModel step, const BucketOptions& options, double sent_element_bytes) {
-  const double sent_before = step.sent_element_bytes;
-  const double sent = sent_element_bytes > 0 ? sent_element_bytes : sent_before;
+  if (sent_element_bytes > 0) step.sent_element_bytes = sent_element_bytes;
   std::erase_if(step.collectives, [](const StepCollective& one) { return one.sums_gradients; });
   std::map<std::size_t, std::vector<StepGradient>> by_type;
   for (const StepGradient& gradient : step.gradients) by_type[gradient.element_bytes].push_back(gradient);
   std::vector<StepCollective> buckets;
-  for (const auto& [element_bytes, gradients] : by_type) {
-    const double own = static_cast<double>(element_bytes);
-    const bool is_cast = sent > 0 && sent != own && (sent_before == 0 || sent_before == own);
-    for (const auto& members : assign_buckets(mapped(gradients, &StepGradient::bytes), options)) {
-      buckets.push_back(bucket_of(gradients, members, sent));
-      if (is_cast) add_casts(step, buckets.back(), own, sent);
-    }
-  }
+  for (const auto& [element_bytes, gradients] : by_type)
+    for (const auto& members : assign_buckets(mapped(gradients, &StepGradient::bytes), options))
+      buckets.push_back(bucket_of(gradients, members, step.sent_element_bytes));
   std::ranges::stable_sort(buckets, {}, &StepCollective::after);
   for (std::size_t i = 0; i < buckets.size(); ++i) buckets[i].name = fmt::format("bucket{}.allreduce", i);
   step.collectives.insert(step.collectives.end(), buckets.begin(), buckets.end());
   std::ranges::stable_sort(step.collectives, {}, &StepCollective::after);
-  step.sent_element_bytes = sent;
   return step;
 }
 
@@ -279,7 +251,6 @@ StepModel read_recorded_step(const fs::path& program_json) {
   StepModel step =
       step_model(program, profiled_seconds(program, profile, profile_origin), origin_of(program_json));
   step.roofline_seconds = positive_or_zero(reader.number("roofline_seconds"));
-  step.bytes_per_second = positive_or_zero(reader.number("peak_bytes_per_second"));
   return step;
 }
 

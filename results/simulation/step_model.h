@@ -39,7 +39,6 @@ struct StepModel {
   std::vector<StepCollective> collectives;  // in the order in which they start
   std::vector<StepGradient> gradients;      // in the order in which backward completes them
   double sent_element_bytes = 0;            // of summed gradients; 0: as the gradients themselves
-  double bytes_per_second = 0;              // of the device's memory; 0: not known
   double roofline_seconds = 0;              // of the step; 0: not known
   bool sharded = false;  // class centers are shared out over the ranks: each number of them has its own step
 
@@ -61,8 +60,7 @@ StepModel step_model(const nlohmann::ordered_json& program, std::span<const doub
 StepModel stretched_to(StepModel step, double seconds);
 
 // Sums gradients in other buckets (comm/buckets.h, as a run lays them out), sent as `sent_element_bytes`
-// each; 0: as the model's own. Where gradients are sent in another type than they have, and weren't before,
-// casting them before and behind the collective takes the memory traffic of reading and writing each once.
+// each; 0: as the model's own.
 StepModel with_buckets(StepModel step, const BucketOptions& options, double sent_element_bytes = 0);
 
 double positive_or_zero(double value);  // 0 for NaN and infinities, too
