@@ -84,14 +84,6 @@ const char* word(Outcome outcome) {
   return kWords[static_cast<std::size_t>(outcome)];
 }
 
-// Before a number of cases.
-std::string phrase(Outcome outcome) {
-  return outcome == Outcome::regression  ? "a regression in "
-         : outcome == Outcome::cant_tell ? "can't tell in "
-         : outcome == Outcome::too_few   ? "too few runs in "
-                                         : "no runs of ";
-}
-
 std::string finding_of(const GateCase& judged, const GateCriteria& criteria) {
   const std::string change = fmt::format("{} % {} (p {}{})", percent_text(std::abs(judged.slow_down)),
                                          judged.slow_down >= 0 ? "slower" : "faster",
@@ -245,7 +237,7 @@ std::string gate_summary(const GateReport& report) {
     if (cases == 0) continue;
     const GateCase& example = *std::ranges::find(report.cases, outcome, &GateCase::outcome);
     append(fmt::format("{}{}: {}",
-                       cases == 1 ? "" : fmt::format("{}{} cases, first ", phrase(outcome), cases),
+                       cases == 1 ? "" : fmt::format("{} in {} cases, first ", word(outcome), cases),
                        configuration_text(example.configuration), example.finding));
   }
   const std::size_t passed = report.count(Outcome::passed);

@@ -76,16 +76,6 @@ std::int64_t started_at(const fs::path& path) {
   return ::stat(path.c_str(), &status) == 0 ? status.st_mtime : 0;
 }
 
-// Not known, and a note, if env.json can't be read.
-std::optional<Surroundings> surroundings_of(Collection& collection, const fs::path& run_folder) {
-  try {
-    return read_surroundings(run_folder);
-  } catch (const Error& error) {
-    collection.loaded.notes.push_back(error.what());
-    return std::nullopt;
-  }
-}
-
 // `origin`: the run's name for the user, its folder or the file itself.
 void add_result(Collection& collection, const fs::path& file, const fs::path& origin) {
   if (!is_new(collection, file)) return;
@@ -101,7 +91,7 @@ void add_result(Collection& collection, const fs::path& file, const fs::path& or
       Configuration configuration = configuration_of(result.record);
       take(collection, std::move(configuration),
            {shown(origin), figure, std::move(result.record), file.parent_path(),
-            surroundings_of(collection, file.parent_path()), started_at(file.parent_path())},
+            read_surroundings(file.parent_path()), started_at(file.parent_path())},
            result.hash);
     }
   } catch (const Error& error) {
@@ -179,13 +169,6 @@ Content content_of(const fs::path& entry) {
   return parse_case_name(entry.filename().string(), nodes, devices) ? Content::log_folder : Content::other;
 }
 
-// Whether an absolute path is below a folder of a case: then the folder around it is the one to name.
-std::string better_folder(const fs::path& dir) {
-  std::error_code error;
-  const fs::path absolute = fs::canonical(dir, error);
-  return !error && content_of(absolute) == Content::log_folder ? ", such as the folder around it" : "";
-}
-
 std::vector<fs::path> entries_of(const fs::path& dir) {
   std::error_code error;
   std::vector<fs::path> entries = visible_entries(dir, error);
@@ -236,12 +219,12 @@ void add_folder(Collection& collection, const fs::path& dir, const AnalyzeOption
   if (add_own_entries(collection, dir, entries, options)) return;
   constexpr int kLevelsBelow = 2;
   std::vector<std::string> found;
-  if (better_folder(dir).empty()) add_below(collection, entries, kLevelsBelow, options, found);
+  add_below(collection, entries, kLevelsBelow, options, found);
   if (found.empty())
     throw Error(ExitCode::bad_data,
                 "folder '{}' has no runs (result.json) or logs (1n1g, 1n8g, …), nor have the two levels "
-                "below; pass one that has{}",
-                shown(dir), better_folder(dir));
+                "below; pass one that has",
+                shown(dir));
   collection.loaded.notes.push_back(fmt::format("'{}' holds no runs itself; read {} below it: {}", shown(dir),
                                                 counted(found.size(), "folder"), fmt::join(found, ", ")));
 }

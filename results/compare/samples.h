@@ -43,7 +43,7 @@ struct Sample {
 struct LoadedSamples {
   std::vector<Sample> samples;     // by model, precision, batch, head, devices
   std::vector<Note> bad;           // failed, unreadable, newer schema, …: left out, each with its reason
-  std::vector<std::string> notes;  // which folders below the named ones were read, which env.json couldn't be
+  std::vector<std::string> notes;  // which folders below the named ones were read
 };
 
 // A path is a run folder (it has a result.json), a result.json, a folder of run folders (`--output` of the
