@@ -1,15 +1,12 @@
 #include "results/postmortem/postmortem.h"
 
 #include <fcntl.h>
-#include <spdlog/fmt/chrono.h>
 #include <sys/file.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <cmath>
-#include <ctime>
 #include <map>
 #include <set>
 #include <thread>
@@ -55,9 +52,7 @@ void require_run_folder(const fs::path& run, const std::string& shown) {
 
 LastWords read_words(const fs::path& file) {
   const auto json = parse_shallow_json(read_whole_file(file, {.remedy = "pass a rank_<N>.json"}));
-  const std::string origin = fmt::format("file '{}'", printable(file.string()));
-  if (!json.is_object()) throw Error(ExitCode::bad_data, "{} is not a JSON object; remove it", origin);
-  return last_words_from_json(json, origin);
+  return last_words_from_json(json, fmt::format("file '{}'", printable(file.string())));
 }
 
 std::uint64_t entered(const LastWords& words) {
@@ -137,15 +132,6 @@ std::string hosts_text(const std::set<std::string>& hosts) {
                                    : text;
 }
 
-// "14:03:22.123", local time.
-std::string clock_text(double unix_seconds) {
-  constexpr double kLastYear = 253402300799.0;  // 9999-12-31
-  if (!(unix_seconds >= 0) || unix_seconds > kLastYear) return "an impossible time";
-  const double whole = std::floor(unix_seconds);
-  return fmt::format("{:%Y-%m-%d %H:%M:%S}.{:03.0f}", fmt::localtime(static_cast<std::time_t>(whole)),
-                     std::floor(1000 * (unix_seconds - whole)));
-}
-
 std::string state_text(const Postmortem& postmortem) {
   const RunRecord& record = postmortem.record;
   if (record.status == "ok")
@@ -168,9 +154,9 @@ std::string kept_text(const RunRecord& record) {
 std::string first_text(const Postmortem& postmortem) {
   if (!postmortem.first) return "";
   const LastWords& first = postmortem.words[*postmortem.first];
-  return fmt::format("first to end, by the hosts' clocks: rank {} on {} (process {}) at {}, code {}: {}\n",
-                     first.rank, shortened(printable(first.host), 64), first.pid,
-                     clock_text(first.unix_seconds), first.exit_code, quoted(first.failure));
+  return fmt::format("first to end, by the hosts' clocks: rank {} on {} (process {}), code {}: {}\n",
+                     first.rank, shortened(printable(first.host), 64), first.pid, first.exit_code,
+                     quoted(first.failure));
 }
 
 std::string behind_text(const Postmortem& postmortem) {

@@ -23,10 +23,6 @@ bool is_digit(char letter) {
   return std::isdigit(static_cast<unsigned char>(letter)) != 0;
 }
 
-bool is_letter(char letter) {
-  return std::isalpha(static_cast<unsigned char>(letter)) != 0;
-}
-
 bool is_memory_or_slot(const std::string& word) {
   for (const char* slot : {"sxm", "pcie", "nvl", "hbm", "mig"})
     if (word.starts_with(slot)) return true;
@@ -102,8 +98,7 @@ bool names_gpu(const std::string& wanted, const std::string& name) {
   if (part.empty()) return true;
   for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
     const std::size_t end = at + part.size();
-    const bool inside = at > 0 && ((is_letter(text[at - 1]) && is_letter(text[at])) ||
-                                   (is_digit(text[at - 1]) && is_digit(text[at])));
+    const bool inside = at > 0 && text[at - 1] != ' ';
     const bool cuts_number = end < text.size() && is_digit(text[end - 1]) && is_digit(text[end]);
     if (!inside && !cuts_number) return true;
   }

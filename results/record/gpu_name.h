@@ -20,8 +20,8 @@ bool is_same_device(const std::string& a, const std::string& b);
 // without a generation. If `own` itself has none, everything else is 1 away.
 int gpu_distance(const std::string& own, const std::string& other);
 
-// `wanted` is part of the name, whatever their case, or of the generation's. It begins at a word or a number
-// and doesn't end inside a number: "h200" is in "NVIDIA H200" but not in "GH200", "a10" in "A10G" but not in
+// `wanted` is part of the name, whatever their case, or of the generation's. It begins with a word and
+// doesn't end inside a number: "h200" is in "NVIDIA H200" but not in "GH200", "a10" in "A10G" but not in
 // "A100".
 bool names_gpu(const std::string& wanted, const std::string& name);
 
