@@ -20,7 +20,7 @@ def make_face(args) -> nn.Module:
 
 
 def main() -> None:
-    parser = pytorch_options.pytorch_options(__doc__, batch=128, image_size=112, iterations=150, warmup=50, learning_rate=0.01)
+    parser = pytorch_options.options(__doc__, batch=128, image_size=112, iterations=150, warmup=50, learning_rate=0.01)
     parser.add_argument("--backbone", choices=(*IRESNET_UNITS, "y1"), default="r50")
     parser.add_argument("--classes", type=pytorch_options.number_from(2), default=85742)
     args = parser.parse_args()

@@ -42,16 +42,9 @@ def options(description: str, batch: int, image_size: int, iterations: int, warm
     parser.add_argument("--log-dir", help="log at LOG_DIR/<N>n<G>g/<model>_b<BS>_<precision>_<K>.log")
     parser.add_argument("--run", type=number_from(1), help="number K of the log (the next free one)")
     parser.set_defaults(precision="fp32")
-    return parser
-
-
-def pytorch_options(*defaults, **named) -> Parser:
-    """With what only PyTorch can do."""
-    parser = options(*defaults, **named)
     parser.add_argument("--threads", type=number_from(1), help="of a CPU, per rank")
     parser.add_argument("--compile", nargs="?", const="default", choices=("default", "reduce-overhead"),
                         help="through torch.compile, in its default mode or with CUDA graphs (reduce-overhead)")
-    parser.add_argument("--layout", choices=("channels-last", "default"), default="channels-last")
     parser.add_argument("--trace", metavar="FILE", help="after the run, five more steps under PyTorch's profiler")
     return parser
 

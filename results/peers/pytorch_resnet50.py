@@ -42,7 +42,7 @@ def resnet50() -> nn.Module:
 
 
 def main() -> None:
-    parser = pytorch_options.pytorch_options(__doc__, batch=128, image_size=224, iterations=120, warmup=20, learning_rate=0.1)
+    parser = pytorch_options.options(__doc__, batch=128, image_size=224, iterations=120, warmup=20, learning_rate=0.1)
     args = parser.parse_args()
     criterion = nn.CrossEntropyLoss(label_smoothing=0.1)
     pytorch_training.run(args, "resnet50", lambda: pytorch_training.WithLoss(resnet50(), criterion), classes=1000,

@@ -90,13 +90,12 @@ class Training:
         torch.manual_seed(args.seed)  # the same parameters on all ranks
         torch.backends.cudnn.benchmark = True
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = args.precision == "tf32"
-        memory_format = torch.channels_last if args.layout == "channels-last" else torch.contiguous_format
-        network = make_network().to(args.device, memory_format=memory_format).train()
+        network = make_network().to(args.device, memory_format=torch.channels_last).train()
         trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
         self.parameters = sum(parameter.numel() for parameter in trained)
         torch.manual_seed(args.seed + 1 + job.rank)
         images = torch.randn(args.bs, 3, args.image_size, args.image_size, device=args.device)
-        self.images = images.contiguous(memory_format=memory_format)
+        self.images = images.contiguous(memory_format=torch.channels_last)
         self.labels = torch.randint(classes, (args.bs,), device=args.device)
         self.optimizer = make_optimizer(trained, args.lr, momentum, decay)
         self.scaler = torch.amp.GradScaler(args.device, enabled=args.precision == "fp16")
@@ -163,7 +162,7 @@ def run(args: argparse.Namespace, model: str, make_network, classes: int, moment
             log.write(seconds, losses, args.lr, start)
     description = {
         "framework": "PyTorch", "version": torch.__version__, "compiled": args.compile is not None,
-        "compile_mode": args.compile, "layout": args.layout,
+        "compile_mode": args.compile, "layout": "channels-last",
         "model": model, "device": args.device, "device_name": device_name(args), "precision": args.precision,
         "batch_per_device": args.bs, "image_size": args.image_size, "world_size": job.world,
         "classes": classes}
