@@ -106,7 +106,7 @@ std::string verdict(const Explanation& explanation) {
   return fmt::format("{}: a step takes {} ms {} ({:.0f} %), the largest part in {} ({} ms).\n",
                      explanation.framework, milliseconds(std::abs(difference)),
                      difference > 0 ? "more" : "less", 100 * share(std::abs(difference), explanation.ours),
-                     name_of(largest->category), milliseconds(largest->difference(), true));
+                     key_of(largest->category), milliseconds(largest->difference(), true));
 }
 
 std::string notes(const Explanation& explanation) {
@@ -205,7 +205,7 @@ std::string explanation_text(const Explanation& explanation) {
     rows.push_back(
         {std::string(name), milliseconds(ours), milliseconds(theirs), milliseconds(theirs - ours, true)});
   };
-  for (const ExplainedRow& row : explanation.rows) add(name_of(row.category), row.ours, row.theirs);
+  for (const ExplainedRow& row : explanation.rows) add(key_of(row.category), row.ours, row.theirs);
   add("step", explanation.ours, explanation.theirs);
   text += padded_table(rows, "lr");
   return text + "\n" + verdict(explanation) + notes(explanation);

@@ -34,8 +34,7 @@ enum class StepCategory {
 };
 inline constexpr std::size_t kStepCategories = static_cast<std::size_t>(StepCategory::unassigned) + 1;
 
-std::string_view name_of(StepCategory category);  // "convolution forward", for people
-std::string_view key_of(StepCategory category);   // "conv_forward", for JSON
+std::string_view key_of(StepCategory category);  // "conv_forward"
 
 template <typename T>
 using ByCategory = std::array<T, kStepCategories>;

@@ -68,49 +68,35 @@ const Rule kKernelFormRules[] = {
       "nchwToNhwc", "nhwcToNchw", "Memcpy DtoD", "Memset", "at::native", "DtoH"}},
 };
 
-// Whole names.
 const Rule kInstructionKinds[] = {
     {data, {"load_batch", "pack_batch"}},
+    {dense, {"dense_", "margin_products", "margin_feature_products", "margin_weight_gradient"}},
     {conv_forward, {"conv_forward", "block_end_forward"}},
-    {conv_backward_data, {"conv_backward_data", "conv_norm_backward_data", "block_end_backward_data"}},
-    {conv_backward_weights, {"conv_backward_weights", "channel_products"}},
-    {norm,
-     {"norm_forward", "norm_statistics", "norm_finalize", "norm_apply", "norm_backward_apply",
-      "norm_backward", "norm_pair_backward", "norm_pool_backward", "product_norm_statistics",
-      "product_norm_backward"}},
-    {pooling, {"pool_forward", "pool_backward"}},
-    {dense,
-     {"dense_forward", "dense_backward_data", "dense_backward_weights", "margin_products",
-      "margin_feature_products", "margin_weight_gradient"}},
-    {elementwise,
-     {"sample_pixels", "masked_gradient", "dropout_forward", "dropout_backward", "accumulate", "cast"}},
-    {loss,
-     {"softmax_loss", "margin_features", "margin_sample", "margin_gather", "margin_class_norms",
-      "margin_statistics", "margin_rescale", "margin_gradient", "margin_features_backward"}},
+    {conv_backward_data, {"backward_data"}},
+    {conv_backward_weights, {"backward_weights", "channel_products"}},
+    {norm, {"norm_"}},
+    {pooling, {"pool_"}},
+    {loss, {"softmax_loss", "margin_"}},
+    {elementwise, {"sample_pixels", "masked_gradient", "dropout_", "accumulate", "cast"}},
     {communication, {"reduce"}},
-    {optimizer, {"find_overflow", "update", "update_rows", "advance_state"}},
+    {optimizer, {"find_overflow", "update", "advance_state"}},
 };
 
-struct CategoryName {
-  std::string_view name, key;
-};
-constexpr CategoryName kNames[] = {
-    {"convolution forward", "conv_forward"},
-    {"convolution backward, data", "conv_backward_data"},
-    {"convolution backward, weights", "conv_backward_weights"},
-    {"convolution backward", "conv_backward"},
-    {"norm", "norm"},
-    {"elementwise and copies", "elementwise"},
-    {"dense layers and products", "dense"},
-    {"pooling", "pooling"},
-    {"loss", "loss"},
-    {"optimizer", "optimizer"},
-    {"communication, exposed", "communication"},
-    {"data", "data"},
-    {"gaps", "gaps"},
-    {"unassigned", "unassigned"},
-};
-static_assert(std::size(kNames) == kStepCategories);
+constexpr std::string_view kKeys[] = {"conv_forward",
+                                      "conv_backward_data",
+                                      "conv_backward_weights",
+                                      "conv_backward",
+                                      "norm",
+                                      "elementwise",
+                                      "dense",
+                                      "pooling",
+                                      "loss",
+                                      "optimizer",
+                                      "communication",
+                                      "data",
+                                      "gaps",
+                                      "unassigned"};
+static_assert(std::size(kKeys) == kStepCategories);
 
 std::optional<StepCategory> first_match(std::span<const Rule> rules, std::string_view name) {
   for (const Rule& rule : rules)
@@ -121,17 +107,12 @@ std::optional<StepCategory> first_match(std::span<const Rule> rules, std::string
 
 }  // namespace
 
-std::string_view name_of(StepCategory category) {
-  return kNames[index_of(category)].name;
-}
-
 std::string_view key_of(StepCategory category) {
-  return kNames[index_of(category)].key;
+  return kKeys[index_of(category)];
 }
 
 StepCategory category_of_instruction(std::string_view kind) {
-  for (const Rule& rule : kInstructionKinds)
-    if (std::ranges::find(rule.parts, kind) != rule.parts.end()) return rule.category;
+  if (const auto category = first_match(kInstructionKinds, kind)) return *category;
   throw Error(ExitCode::bad_data,
               "profile.json has an op of unknown kind '{}'; use the plumbline that belongs to the run", kind);
 }
