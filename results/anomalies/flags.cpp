@@ -37,12 +37,12 @@ std::vector<Note> failed_check_flags(const RunRecord& record) {
 
 // Names the GPU that was throttled longest, and counts the others.
 std::optional<Note> throttling_flag(const std::vector<GpuRecord>& gpus) {
-  const auto is_throttled = [](const GpuRecord& gpu) { return gpu.throttled_share >= kLeastThrottledShare; };
-  const auto worst = std::ranges::max_element(gpus, {}, &GpuRecord::throttled_share);
-  if (worst == gpus.end() || !is_throttled(*worst)) return std::nullopt;
-  const auto more = static_cast<std::size_t>(std::ranges::count_if(gpus, is_throttled) - 1);
-  return Note{"throttling", throttling_text(*worst) +
-                                (more > 0 ? fmt::format("; so were {}", counted(more, "more GPU")) : "")};
+  const auto throttled = std::ranges::count_if(
+      gpus, [](const GpuRecord& gpu) { return gpu.throttled_share >= kLeastThrottledShare; });
+  if (throttled == 0) return std::nullopt;
+  const GpuRecord& worst = *std::ranges::max_element(gpus, {}, &GpuRecord::throttled_share);
+  return Note{"throttling",
+              throttling_text(worst) + (throttled > 1 ? fmt::format("; {} GPUs in all", throttled) : "")};
 }
 
 std::string figure_text(double images_per_second) {
