@@ -17,8 +17,6 @@
 namespace plumb {
 namespace {
 
-constexpr const char* kCommitName = "commit";
-
 std::string local_time(std::int64_t seconds, fmt::format_string<std::tm> format) {
   return seconds == 0 ? "" : fmt::format(format, fmt::localtime(static_cast<std::time_t>(seconds)));
 }
@@ -26,7 +24,7 @@ std::string local_time(std::int64_t seconds, fmt::format_string<std::tm> format)
 std::string commit_of(const Measurement& run) {
   if (!run.surroundings) return "";
   const auto found =
-      std::ranges::find(*run.surroundings, std::string(kCommitName), &Surroundings::value_type::first);
+      std::ranges::find(*run.surroundings, std::string("commit"), &Surroundings::value_type::first);
   return found == run.surroundings->end() || found->second == "unknown" ? "" : found->second;
 }
 
@@ -45,15 +43,6 @@ std::vector<Sample> grouped_by_commit(const Sample& sample) {
   }
   std::ranges::stable_sort(sorted, {}, [](const Sample& group) { return group.runs.front().started; });
   return sorted;
-}
-
-// With what the gate looks at alone: results of long histories are large.
-Sample figures_alone(const Sample& sample) {
-  Sample light{sample.configuration, {}};
-  for (const Measurement& run : sample.runs)
-    light.runs.push_back(
-        {.origin = run.origin, .images_per_second = run.images_per_second, .started = run.started});
-  return light;
 }
 
 HistoryPoint history_point(const Sample& group) {
@@ -111,18 +100,12 @@ std::string trend_text(const HistoryPoint& point, const GateCriteria& criteria) 
 }
 
 std::vector<HistoryPoint> history_points(const Sample& sample, const HistoryOptions& options) {
-  const std::vector<Sample> groups = grouped_by_commit(sample);
-  const Sample all = figures_alone(sample);
   std::vector<HistoryPoint> points;
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    points.push_back(history_point(groups[i]));
-    const Sample group = figures_alone(groups[i]);
-    judge_trend(latest_before({all}, {group}, options.baseline_last), group, options.criteria, points.back());
+  for (const Sample& group : grouped_by_commit(sample)) {
+    points.push_back(history_point(group));
+    judge_trend(latest_before({sample}, {group}, options.baseline_last), group, options.criteria,
+                points.back());
     points.back().finding = trend_text(points.back(), options.criteria);
-    if (i == 0) continue;
-    std::vector<Difference>& surroundings = points.back().surroundings;
-    surroundings = surrounding_differences(groups[i - 1], groups[i]);
-    std::erase_if(surroundings, [](const Difference& one) { return one.what == kCommitName; });
   }
   return points;
 }
@@ -133,7 +116,9 @@ std::string HistoryPoint::began() const {
   return local_time(started, "{:%FT%T}");
 }
 
-History collect_history(const LoadedSamples& samples, const HistoryOptions& options) {
+History collect_history(LoadedSamples samples, const HistoryOptions& options) {
+  for (Sample& sample : samples.samples)  // the gate looks at figures alone, and long histories are large
+    for (Measurement& run : sample.runs) run.record.reset();
   const std::vector<CurveSamples> groups = group_by_curve(samples.samples);
   std::vector<ReportCurve> curves = own_curves(groups);
   name_curves(curves);
@@ -156,8 +141,7 @@ void HistoryPoint::fields(auto& self, auto&& each) {
   each("highest_images_per_second", self.highest), each("verdict", trend_word(self.verdict));
   each("finding", self.finding), each("baseline_runs", self.baseline_runs);
   each("change", self.change, null), each("p", self.p, null);
-  each("smallest_change_shown", self.smallest_shown, null);
-  each("surroundings", sides_json(self.surroundings)), each("runs", self.runs);
+  each("smallest_change_shown", self.smallest_shown, null), each("runs", self.runs);
 }
 
 void HistoryLine::fields(auto& self, auto&& each) {

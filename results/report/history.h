@@ -32,8 +32,6 @@ struct HistoryPoint {
   // One-sided, in the direction of `change`, and the smallest change that these runs would have shown four
   // times in five; nothing for too few runs, or where they could show none.
   std::optional<double> p, smallest_shown;
-  // How the runs were made in another way than those of the point before, the commit apart.
-  std::vector<Difference> surroundings;
 
   std::string began() const;  // "2026-01-31T13:45:00", local time; empty: not known
   static void fields(auto& self, auto&& each);
@@ -61,7 +59,7 @@ struct History : HistoryOptions {
 
 // A point is a regression if the gate fails its runs against the `baseline_last` latest ones that began
 // before it, an improvement if the gate would fail those against it.
-History collect_history(const LoadedSamples& samples, const HistoryOptions& options = {});
+History collect_history(LoadedSamples samples, const HistoryOptions& options = {});
 
 // plumbline.history/1. Times are local, as the names of run folders are.
 Json history_json(const History& history);

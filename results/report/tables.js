@@ -12,7 +12,7 @@ function element(name, attributes = {}, ...children) {
 
 // A table has a row for each item and a cell for each column: {name, value: item to value, unit, text}. A column
 // with `text` (value to text) is one of numbers, one that is `short` isn't broken; CSV files have the values
-// themselves, whose units are `csvUnit` or `unit`. `more`: whole; attributes and remarks of the rows.
+// themselves, whose units are `csvUnit` or `unit`. `more`: whole, open; attributes and remarks of the rows.
 const tableOf = (caption, items, columns, more = {}) =>
     ({caption, columns, rows: items.map((item) => columns.map(({value}) => value(item) ?? null)), ...more});
 
@@ -73,7 +73,8 @@ function numbersBelow(table, fileName) {
   button.setAttribute('aria-label', `Download the numbers of “${table.caption}” as CSV`);
   button.addEventListener('click', () => downloadText(fileName, csvText(table)));
   const summary = element('summary', {}, `Numbers (${plural(table.rows.length, 'row')})`);
-  return element('div', {class: 'below'}, element('details', {}, summary, tableElement(table)), button);
+  const details = element('details', table.open ? {open: ''} : {}, summary, tableElement(table));
+  return element('div', {class: 'below'}, details, button);
 }
 
 // Figures with a name: [[name, value, remark], …].

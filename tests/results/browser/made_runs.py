@@ -190,7 +190,7 @@ def make_history(folder, runs_per_night=5):
                 os.makedirs(path)
                 write(path, "result.json", record)
                 machine = environment()
-                machine["build"].update(commit=f"{night:x}" * 12, libraries={"cuDNN": "9.12" if night == len(NIGHTS) - 1 else "9.10"})
+                machine["build"].update(commit=f"{night:x}" * 12)
                 if (night, devices) != (UNKNOWN_NIGHT, 8):
                     write(path, "env.json", machine)
             made.setdefault(devices, []).append(figures)
