@@ -1,7 +1,5 @@
 // `plumbline report`: measured runs as one page.
-#include <algorithm>
 #include <filesystem>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -136,9 +134,7 @@ void write_report(const ReportArguments& arguments, const LoadedSamples& samples
   // The files of `samples` come first there, and are told with their flaws.
   const auto of_runs = data.left_out.begin() + static_cast<std::ptrdiff_t>(samples.bad.size());
   std::vector<std::string> notes = samples.notes;
-  std::copy_if(of_runs, data.left_out.end(), std::back_inserter(notes), [&](const std::string& told) {
-    return std::ranges::find(samples.notes, told) == samples.notes.end();  // an env.json, read twice
-  });
+  notes.insert(notes.end(), of_runs, data.left_out.end());
   print_messages(notes, samples.bad, arguments.verbose);
 }
 

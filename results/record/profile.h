@@ -75,8 +75,6 @@ struct RunProfile {
   double roofline_seconds = 0;                    // sum over its instructions
   std::vector<ProfiledKind> kinds;                // of lanes that compute, the longest first
   std::vector<ProfiledInstruction> instructions;  // of all lanes
-  // A report leaves out what follows.
-  bool in_report = false;
   std::string precision;
   std::int64_t iterations = 0;             // that were stamped
   std::int64_t averaged_iterations = 0;    // those of middle length: every time is a mean over them
@@ -84,7 +82,7 @@ struct RunProfile {
   double step_seconds = 0;                 // as busy_seconds
   std::vector<ProfiledKind> phases;
   static void fields(auto& self, auto&& each) {
-    const Field further{.written = !self.in_report};
+    const Field further{.written = true};  // files of earlier versions lack it
     each("device", self.device), each("peak_flops_per_second", self.peak_flops_per_second);
     each("peak_bytes_per_second", self.peak_bytes_per_second);
     each("iteration_seconds", self.iteration_seconds), each("busy_seconds", self.busy_seconds);
@@ -92,8 +90,7 @@ struct RunProfile {
     each("roofline_seconds", self.roofline_seconds, Field{.finite = true});
     each("precision", self.precision, further), each("iterations", self.iterations, further);
     each("averaged_iterations", self.averaged_iterations, further);
-    each("run_step_seconds", self.run_step_seconds,
-         Field{.written = !self.in_report, .null_if_nothing = true});
+    each("run_step_seconds", self.run_step_seconds, Field{.written = true, .null_if_nothing = true});
     each("step_seconds", self.step_seconds, further), each("phases", self.phases, further);
     each("kinds", self.kinds), each("ops", self.instructions);
   }

@@ -3,24 +3,17 @@
 function barsFigure(data) {
   const own = data.curves.filter(({points}) => points[0].devices === 1);
   if (!own.length) return null;
-  const published = data.published.filter((curve) => curve.same_device);
-  const rows = [...own, ...published].map((curve, i) => {
+  const rows = [...own, ...data.published.filter((curve) => curve.same_device)].map((curve) => {
     const [{median, devices, source}] = curve.points;
-    return {
-      label: devices === 1 ? curve.label : `${curve.label}, on ${plural(devices, 'device')}`,
-      published: i >= own.length,
-      speed: median / devices,
-      differences: curve.differences,
-      source: source ?? curve.source,
-    };
+    const label = devices === 1 ? curve.label : `${curve.label}, on ${plural(devices, 'device')}`;
+    return {label, speed: median / devices, differences: curve.differences, source};
   });
-  const bars = (title, published, index) => ({
-    ...barsOf(title, rows.map((row) => (row.published === published ? row.speed : null)), index, 26),
+  const bars = (title, index, isOne) => ({
+    ...barsOf(title, rows.map(({speed}, i) => (isOne(i) ? speed : null)), index, 26),
     grouped: false,
   });
-  const labels = rows.map(({label}) => label);
   return {
-    bars: barsHeight(labels),
+    bars: rows.length,
     label: 'Bars of throughput per device.',
     table: tableOf('Throughput per device', rows, [
       {name: 'Line', value: ({label}) => label},
@@ -28,10 +21,8 @@ function barsFigure(data) {
       {name: 'Differs in', value: ({differences}) => differences}, {name: 'Source', value: ({source}) => source}
     ]),
     config: barsConfig(
-        labels, [bars('measured', false, 0), bars('published', true, 1)], 'images/s', {
-          label: ({raw, dataIndex}) =>
-              [`${plain(raw)} images/s`, rows[dataIndex].differences, rows[dataIndex].source].filter(Boolean)
-        },
-        {legend: true}),
+        rows.map(({label}) => label),
+        [bars('measured', 0, (i) => i < own.length), bars('published', 1, (i) => i >= own.length)], 'images/s',
+        {label: ({raw}) => `${plain(raw)} images/s`}, {legend: true}),
   };
 }

@@ -49,7 +49,7 @@ function showFigure(id, made) {
   if (!made) return absent && figure.append(element('p', {class: 'missing'}, absent));
   const label = `${made.label} The numbers are in the table below.`;
   const canvas = element('canvas', {role: 'img', 'aria-label': label});
-  const height = made.bars ? {style: `height: ${Math.max(18, 1.5 * made.bars + 5.5)}rem`} : {};
+  const height = made.bars ? {style: `height: ${Math.max(18, 3 * made.bars + 5.5)}rem`} : {};
   figure.append(element('div', {class: 'canvas', ...height}, canvas));
   charts[id] = new Chart(canvas, made.config);
   figure.append(numbersBelow(made.table, `${id}.csv`));
@@ -82,10 +82,6 @@ const barTicks = {
   autoSkip: false,
   callback(index) { return wrapped(this.getLabelForValue(index)); }
 };
-
-// In bars of one line each.
-const barsHeight = (labels) =>
-    labels.length * (0.25 + 0.75 * Math.max(...labels.map((label) => wrapped(label).length)));
 
 // Bars that lie on top of each other, named by `labels`. `stacked`: the datasets end to end; `legend`: there
 // is one.

@@ -23,33 +23,26 @@ const sentence = (text, subject) => element(
 // Notes of one kind together; many are folded away.
 function notesItem(title, notes) {
   const lines = notes.map(({text, subject}) => sentence(text, subject));
-  const item = element('li', {}, element('h3', {}, title), ...lines.slice(0, kNotesShown));
-  const more = lines.slice(kNotesShown);
-  if (more.length)
-    item.append(
-        element('details', {}, element('summary', {}, `${count(more.length)} more of this kind`), ...more));
-  return item;
+  const more = lines.splice(kNotesShown);
+  const summary = element('summary', {}, `${count(more.length)} more of this kind`);
+  const folded = more.length ? element('details', {}, summary, ...more) : null;
+  return element('li', {}, element('h3', {}, title), ...lines, folded);
 }
 
 // Does it scale as it should? A sentence per line that was run on several numbers of devices.
-function showAnswers(data) {
-  const answered = data.curves.filter(({answer}) => answer);
-  byId('answers').hidden = !answered.length;
-  byId('answer-list').replaceChildren(...answered.map(({label, answer}) => {
+function answerItems(curves) {
+  return curves.filter(({answer}) => answer).map(({label, answer}) => {
     const kind = {as_it_should: 'fine', not_judged: 'open', held_back: ''}[answer.kind];
-    return element('li', {class: kind}, sentence(answer.text, data.curves.length > 1 && label));
-  }));
+    return element('li', {class: `${kind} answer`}, sentence(answer.text, curves.length > 1 ? label : ''));
+  });
 }
 
 function showNotes(data) {
   const of = (kind) => data.notes.filter((note) => note.kind === kind);
   const kinds = Object.keys(kNoteTitles).filter((kind) => of(kind).length);
-  const fine = data.runs.some((run) => run.steps) ?
-      'Nothing odd was found: no drift, no outliers, no rank or GPU behind the others.' :
-      'Nothing odd was found between the runs; what happened within one, logs don\'t tell.';
   const items = kinds.length ? kinds.map((kind) => notesItem(kNoteTitles[kind], of(kind))) :
-                               [element('li', {class: 'fine'}, fine)];
-  byId('flag-list').replaceChildren(...items);
+                               [element('li', {class: 'fine'}, 'Nothing odd was found in these runs.')];
+  byId('flag-list').replaceChildren(...answerItems(data.curves), ...items);
 }
 
 function showLeftOut(leftOut) {

@@ -3,10 +3,14 @@
 const data = JSON.parse(byId('data').textContent);
 const series = data.lines.map((line, i) => ({curve: line, shown: true, style: {color: i, marker: i}}));
 
-// Verdicts that stand out, as classes of rows; their points are larger, in the class's color.
+// The classes of rows, and the colors of the larger points, of verdicts that stand out.
 const kChanges = {
   regression: 'bad',
   improvement: 'fine'
+};
+const kInks = {
+  regression: 'bad-ink',
+  improvement: 'good-ink'
 };
 
 const dayOf = (point) => point.began?.slice(0, 10) ?? 'day not known';
@@ -19,13 +23,13 @@ const places = [...new Set(data.lines.flatMap(({points}) => points).sort(byStart
 function historyDataset(one) {
   const {label, points} = one.curve;
   const line = lineOf(one);
-  const inks = points.map(({verdict}) => (kChanges[verdict] ? color(`${kChanges[verdict]}-ink`) : line.borderColor));
+  const inks = points.map(({verdict}) => (kInks[verdict] ? color(kInks[verdict]) : line.borderColor));
   return {
     ...line,
     label,
     data: points.map((point) => ({x: placeOf(point), y: point.median_images_per_second, point})),
     intervals: points.map((point) => [point.lowest_images_per_second, point.highest_images_per_second]),
-    pointRadius: points.map(({verdict}) => (kChanges[verdict] ? 9 : 5)),
+    pointRadius: points.map(({verdict}) => (kInks[verdict] ? 9 : 5)),
     pointBackgroundColor: inks,
     pointBorderColor: inks,
   };

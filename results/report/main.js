@@ -12,7 +12,6 @@ function showTop() {
   ].filter(Boolean).join(' · ');
   showVerdict(data);
   showLinks(data);
-  showAnswers(data);
   showNotes(data);
   showLeftOut(data.left_out);
 }
@@ -57,30 +56,21 @@ function summaryTable(points) {
   return tableOf('Configurations', points, columns, {whole: true});
 }
 
-// The run itself, or another one of its configuration: a profile is kept for one run each.
-function runWith(index, key) {
-  const point = data.curves.flatMap((curve) => curve.points).find(({runs}) => runs.includes(index));
-  const found = data.runs[index][key] ? index : point?.runs.find((other) => data.runs[other][key]);
-  return found === undefined ? {} : data.runs[found];
-}
-
-function runTiles({distribution, images_per_second: speed, record}) {
+function runTiles({images_per_second: speed, record}) {
   const throughput = imagesPerSecond(speed);
   if (!record) return [['Throughput', throughput, 'read from a log']];
   const {images_per_second: speeds, loss} = record;
+  const images = record.batch_per_device * record.world_size;
   const checks = Object.entries(record.checks);
   const failed = checks.filter(([, value]) => value === false).map(([name]) => words(name));
   const {peak} = record.memory_bytes;
-  const underWay = record.sent_bytes_per_step / record.bus_bytes_per_second;
   return [
-    ['Throughput', throughput, `steps from ${plain(speeds.min)} to ${plain(speeds.max)}`],
-    distribution && ['Step time', seconds(distribution.median), `median; ${spreadText(distribution)}`],
+    ['Throughput', throughput, 'of all devices'],
+    [
+      'Step time', seconds(images / speeds.median),
+      `median; ${seconds(images / speeds.max)} to ${seconds(images / speeds.min)} in all`
+    ],
     ['Exposed communication', seconds(record.exposed_communication_seconds, 3), 'per step, rank 0'],
-    isNumber(record.modeled_communication_seconds) &&
-        [
-          'Exchange by the links', seconds(record.modeled_communication_seconds, 3),
-          isNumber(underWay) ? `per step; ${seconds(underWay, 3)} under way` : 'per step'
-        ],
     ['Waiting for data', seconds(record.data_wait_seconds, 3), 'per step, rank 0'],
     isNumber(peak) && ['Peak memory', bytes(peak), 'of a device'],
     isNumber(record.energy_joules_per_image) &&
@@ -92,49 +82,15 @@ function runTiles({distribution, images_per_second: speed, record}) {
 }
 
 function showRun() {
-  const run = {...data.runs[presentRun], distribution: distributionOf(data.runs[presentRun])};
-  const name = run.record?.device_name ?? '';
-  const device = run.configuration_text.includes(name) ? '' : name;
-  byId('run-note').textContent = [run.configuration_text, device, run.origin].filter(Boolean).join(' · ');
+  const run = data.runs[presentRun];
+  byId('run-note').textContent = `${run.configuration_text} · ${run.origin}`;
   showTiles(byId('run-figures'), runTiles(run));
   showFigure('timeline', timelineFigure(run));
   showFigure('ranks', ranksFigure(run));
-  const profiled = runWith(presentRun, 'profile');
-  showFigure('kinds', kindsFigure(profiled));
-  showOf('ops', run, profiled.label && profiled.label !== run.label ? profiled : null);
-  const traced = runWith(presentRun, 'trace').trace;
-  byId('trace-note').textContent = traced ?
-      `Open ${traced} at ui.perfetto.dev or chrome://tracing to see when every instruction began and ended.` :
+  showFigure('kinds', kindsFigure(run));
+  byId('trace-note').textContent = run.trace ?
+      `Open ${run.trace} at ui.perfetto.dev or chrome://tracing to see when every instruction began and ended.` :
       'Run with --trace to see when every instruction began and ended.';
-  showSetup(run);
-}
-
-// Which run a section shows. `other`: the one of its configuration for which the profile is kept.
-function showOf(section, run, other = null) {
-  document.querySelector(`#${section} .of-run`).textContent =
-      other ? `Profile of ${other.label}, the run of this configuration for which it is kept.` : `Of ${run.label}.`;
-}
-
-// {build: {version: …}} as [['build.version', …]].
-function leavesOf(json, prefix = '') {
-  return Object.entries(json ?? {})
-      .flatMap(
-          ([key, value]) => (value && value.constructor === Object ? leavesOf(value, `${prefix}${key}.`) : [
-            [prefix + key, typeof value === 'string' ? value : JSON.stringify(value)]
-          ]));
-}
-
-function showSetup(run) {
-  showOf('setup', run);
-  const fill = (id, caption, rows, otherwise) => byId(id).replaceChildren(
-      rows.length ? tableElement({caption, columns: [{name: 'Name'}, {name: 'Value'}], rows}) :
-                    element('p', {class: 'missing'}, otherwise));
-  fill(
-      'environment', `Environment of ${run.label}`, leavesOf(run.environment),
-      'A run folder (--output of the benches) has env.json; this run has none.');
-  fill(
-      'config', `Options of ${run.label}`, leavesOf(run.record?.config),
-      'Options are kept in run folders (--output of the benches), not in logs.');
 }
 
 function setUpRuns() {

@@ -38,14 +38,6 @@ TableKey table_of(const PublishedResult& row) {
           table_notes(row.notes)};
 }
 
-// "a/b.md:7" and "a/b.md:8" have "a/b.md" in common.
-std::string common_source(const std::string& a, const std::string& b) {
-  if (a == b) return a;
-  const auto differing = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first;
-  const std::string common(a.begin(), differing);
-  return common.substr(0, std::min(common.find_last_of(":/"), common.size()));
-}
-
 // Single runs of one case are one point.
 void add_point(const PublishedResult& row, ReportCurve& curve) {
   const std::string case_name = row.configuration.case_name();
@@ -66,7 +58,6 @@ ReportCurve published_curve(const PublishedResult& row, bool several_models) {
   curve.published = true;
   curve.configuration = row.configuration;
   curve.configuration.nodes = curve.configuration.devices_per_node = 0;
-  curve.source = row.source;
   curve.label = fmt::format("{}{} {}", row.framework, several_models ? " " + row.configuration.model : "",
                             row.configuration.precision);
   if (row.batch_per_device) curve.label += fmt::format(", batch {}", *row.batch_per_device);
@@ -81,12 +72,7 @@ ReportCurve curve_of_table(const TableKey& table, std::span<const PublishedResul
     if (row.configuration.devices() < 1 || row.images_per_second <= 0 || table_of(row) != table) continue;
     if (curve.points.empty()) curve = published_curve(row, several_models);
     add_point(row, curve);
-    curve.source = common_source(curve.source, row.source);
-    for (const std::string& note : {row.notes, row.inconsistency})
-      if (!note.empty() && std::ranges::count(curve.notes, note) == 0) curve.notes.push_back(note);
   }
-  for (ReportPoint& point : curve.points)
-    if (point.source == curve.source) point.source.clear();
   std::ranges::stable_sort(curve.points, {}, &ReportPoint::devices);
   if (!curve.points.empty() && curve.points.front().devices == 1)
     add_speedups(curve, curve.points.front().median_images_per_second);

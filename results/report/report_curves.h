@@ -36,8 +36,8 @@ std::string subject_of(const std::vector<ReportCurve>& curves);
 // Numbers the labels that are used twice: "… (2)".
 void make_unique(std::vector<ReportCurve>& curves);
 
-// Fills in answer, predicted and verdicts of data.curves, which are those of `groups`, and data.links.
-// What can't be used is named in data.left_out.
+// Fills in answer and predicted of data.curves, which are those of `groups`, and data.links; adds the
+// verdicts to data.notes. What can't be used is named in data.left_out.
 void add_predictions(const std::vector<CurveSamples>& groups, const ReportOptions& options, ReportData& data);
 
 }  // namespace plumb

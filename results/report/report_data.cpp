@@ -1,21 +1,18 @@
 #include "results/report/report_data.h"
 
 #include <algorithm>
-#include <cmath>
-#include <functional>
 
 #include "base/error.h"
 #include "base/shallow_json.h"
 #include "base/units.h"
 #include "base/whole_file.h"
 #include "results/anomalies/flags.h"
-#include "results/record/profile.h"
 #include "results/report/report_curves.h"
 
 namespace plumb {
 namespace {
 
-constexpr std::size_t kMostSteps = 1000;   // per run, after the warm-up: they take 12 KB of a page
+constexpr std::size_t kMostSteps = 1000;   // per run, after the warm-up: they take 20 KB of a page
 constexpr std::size_t kMostPublished = 3;  // per curve
 
 Json read_json(const fs::path& path) {
@@ -25,20 +22,11 @@ Json read_json(const fs::path& path) {
   return json;
 }
 
-bool has_file(const Measurement& run, const char* name) {
+// The path of a file of the run; empty if it has none.
+std::string file_of(const Measurement& run, const char* name) {
   std::error_code ignored;
-  return !run.run_folder.empty() && fs::is_regular_file(run.run_folder / name, ignored);
-}
-
-// Passes a file of a run, if it is there, to `take`; what is wrong with it is named in `left_out`.
-void read_file(const Measurement& run, const char* name, std::vector<std::string>& left_out,
-               const std::function<void(const Json&, const std::string& origin)>& take) {
-  const fs::path path = run.run_folder / name;
-  try {
-    if (has_file(run, name)) take(read_json(path), path.string());
-  } catch (const Error& error) {
-    left_out.push_back(error.what());
-  }
+  const fs::path file = run.run_folder / name;
+  return !run.run_folder.empty() && fs::is_regular_file(file, ignored) ? file.string() : "";
 }
 
 ReportRun run_of(const Measurement& measurement, const Sample& sample, std::vector<std::string>& left_out) {
@@ -47,26 +35,17 @@ ReportRun run_of(const Measurement& measurement, const Sample& sample, std::vect
   run.configuration = sample.configuration;
   run.images_per_second = measurement.images_per_second;
   run.record = measurement.record;
-  if (has_file(measurement, "trace.json")) run.trace = (measurement.run_folder / "trace.json").string();
-  read_file(measurement, "env.json", left_out,
-            [&](const Json& json, const std::string&) { run.environment = json; });
-  return run;
-}
-
-// The profile of the first run that has one.
-void add_profile(const Sample& sample, const ReportPoint& point, ReportData& data) {
-  for (std::size_t i = 0; i < sample.runs.size(); ++i) {
-    std::optional<RunProfile>& profile = data.runs[point.runs[i]].profile;
-    read_file(sample.runs[i], "profile.json", data.left_out,
-              [&](const Json& json, const std::string& origin) {
-                RunProfile read;
-                fields::read_all(ops_reader(json, origin, kProfileFormat), read);
-                read.in_report = true;
-                read.instructions.clear();
-                profile = std::move(read);
-              });
-    if (profile) return;
+  run.trace = file_of(measurement, "trace.json");
+  try {
+    if (const std::string file = file_of(measurement, "profile.json"); !file.empty()) {
+      RunProfile profile;
+      fields::read_all(ops_reader(read_json(file), file, kProfileFormat), profile);
+      run.kinds = std::move(profile.kinds);
+    }
+  } catch (const Error& error) {
+    left_out.push_back(error.what());
   }
+  return run;
 }
 
 // The page shows labels instead of the runs' origins.
@@ -80,17 +59,6 @@ void add_flags(const Sample& sample, const std::string& subject, const ReportPoi
   }
 }
 
-// Nine decimals are enough to see, and shorter in a page.
-void add_steps(ReportData& data) {
-  for (ReportRun& run : data.runs) {
-    if (!run.record) continue;
-    run.step_seconds = run.record->step_seconds;
-    const std::size_t kept = static_cast<std::size_t>(run.record->warmup) + kMostSteps;
-    run.step_seconds.resize(std::min(run.step_seconds.size(), kept));
-    for (double& seconds : run.step_seconds) seconds = std::round(seconds * 1e9) / 1e9;
-  }
-}
-
 void add_runs(const std::vector<CurveSamples>& groups, ReportData& data) {
   for (std::size_t c = 0; c < groups.size(); ++c)
     for (std::size_t p = 0; p < groups[c].size(); ++p) {
@@ -101,7 +69,6 @@ void add_runs(const std::vector<CurveSamples>& groups, ReportData& data) {
         data.runs.back().label = fmt::format("{}, {}{}", data.curves[c].label, point.case_name,
                                              sample.runs.size() > 1 ? fmt::format(", run {}", i + 1) : "");
       }
-      add_profile(sample, point, data);
       add_flags(sample, data.curves[c].label + ", " + point.case_name, point, data);
     }
 }
@@ -119,7 +86,7 @@ RunRecord thinned(RunRecord record) {
 // That pictures of one run show: the last one of which most is known, so of the largest case.
 std::size_t run_to_show(const std::vector<ReportRun>& runs) {
   const auto known = [](const ReportRun& run) {
-    return !run.step_seconds.empty() + run.profile.has_value() + !run.trace.empty();
+    return run.record.has_value() + !run.kinds.empty() + !run.trace.empty();
   };
   std::size_t shown = 0;
   for (std::size_t i = 0; i < runs.size(); ++i)
@@ -136,13 +103,11 @@ Json to_json(const ReportRun& run) {
             {"images_per_second", run.images_per_second}};
   if (run.record) {
     json["record"] = to_json(thinned(*run.record));
-    json["environment"] = run.environment;
+    std::vector<double> steps = run.record->step_seconds;
+    steps.resize(std::min(steps.size(), static_cast<std::size_t>(run.record->warmup) + kMostSteps));
+    json["steps"] = {{"warmup", run.record->warmup}, {"seconds", std::move(steps)}};
   }
-  if (!run.step_seconds.empty())
-    json["steps"] = {{"iterations", run.record->step_seconds.size()},
-                     {"warmup", run.record->warmup},
-                     {"seconds", run.step_seconds}};
-  if (run.profile) json["profile"] = fields::written(*run.profile);
+  if (!run.kinds.empty()) json["profile"] = {{"kinds", fields::written(run.kinds)}};
   if (!run.trace.empty()) json["trace"] = run.trace;
   return json;
 }
@@ -161,11 +126,7 @@ ReportData collect_report(const LoadedSamples& samples, const ReportOptions& opt
                                          : "Training throughput of " + subject_of(data.curves);
   for (const Note& bad : samples.bad) data.left_out.push_back(note_text(bad));
   add_predictions(groups, options, data);
-  for (const ReportCurve& curve : data.curves)
-    for (const Note& verdict : curve.verdicts)
-      data.notes.push_back({verdict.kind, verdict.text, curve.label});
   add_runs(groups, data);
-  add_steps(data);
   data.shown_run = run_to_show(data.runs);
   return data;
 }

@@ -32,7 +32,7 @@ struct ReportPoint {
   std::optional<double> joules_per_image;         // median over the runs that have it
   std::optional<std::int64_t> peak_memory_bytes;  // the largest of any run, per device
   std::vector<std::size_t> runs;                  // indices into ReportData::runs; empty for published ones
-  std::string source;  // of published ones: file and line, if that isn't the curve's
+  std::string source;                             // of published ones: file and line
   static void fields(auto& self, auto&& each) {
     each("case", self.case_name), each("devices", self.devices);
     each("images_per_second", self.images_per_second, Field{.written = !self.runs.empty()});
@@ -56,18 +56,15 @@ struct ReportCurve {
   std::optional<Note> answer;
   // By a profile and the links: throughput by devices, interval from the slowest to the fastest.
   std::vector<ReportPoint> predicted;
-  std::vector<Note> verdicts;  // of scaling_verdicts()
   bool published = false;
   // For published curves:
-  std::string source;        // file and line, or the folder or file of all its points
   std::string differences;   // from the own curve it is nearest to: "batch per device 128 against 256"
   bool same_device = false;  // as that curve's
-  std::vector<std::string> notes;
   static void fields(auto& self, auto&& each) {
     each("label", self.label), each("points", self.points), each("answer", self.answer);
     each("predicted", self.predicted, Field{.written = !self.predicted.empty()});
-    each("source", self.source), each("differences", self.differences);
-    each("same_device", self.same_device, Field{.written = self.same_device}), each("notes", self.notes);
+    each("differences", self.differences);
+    each("same_device", self.same_device, Field{.written = self.same_device});
   }
 };
 
@@ -79,10 +76,8 @@ struct ReportRun {
   double images_per_second = 0;
   // All below: run folders only.
   std::optional<RunRecord> record;
-  std::vector<double> step_seconds;   // warm-up and the first steps after it
-  Json environment;                   // env.json; null without
-  std::optional<RunProfile> profile;  // of the first run of its configuration that has one; without its ops
-  std::string trace;                  // path of its trace.json; empty: it has none
+  std::vector<ProfiledKind> kinds;  // of its profile.json; empty: it has none
+  std::string trace;                // path of its trace.json; empty: it has none
 };
 // With the record as in result.json, but for its lists of steps, collectives and samples of GPUs.
 Json to_json(const ReportRun& run);
@@ -120,19 +115,15 @@ struct ReportOptions {
   Json verdict;                         // accept.json, whose runs these are; null: of none
 };
 
-// Reads env.json and profile.json of the runs too, and links.json; one that is
-// there and can't be read, or is of other hosts or of another program, is named in left_out.
+// Reads profile.json of the runs too, and links.json; one that is there and can't be read, or is of other
+// hosts or of another program, is named in left_out.
 ReportData collect_report(const LoadedSamples& samples, const ReportOptions& options = {});
 
-// The answers to the question whether it scales; a heading line, the verdict on its scaling and a table per
-// own curve: case, runs, median, its interval, per device, speedup, efficiency; below it the flags of its
-// runs, at the end the files that were left out. Neither date nor version of this program, so equal runs give
-// equal text.
+// The answers to the question whether it scales; a table of all points: configuration, case, runs, median,
+// its interval, per device, speedup, efficiency, prediction; the notes, and the files that were left out.
+// Neither date nor version of this program, so equal runs give equal text.
 std::string report_markdown(const ReportData& data);
 // One HTML file that needs nothing else.
 std::string html_page(const ReportData& data);
-
-// Images/s with four digits at least, so that a difference of a thousandth can be seen.
-std::string speed_text(double images_per_second);
 
 }  // namespace plumb

@@ -67,19 +67,19 @@ std::optional<NamedLinks> probed_by(const CurveSamples& curve) {
 }
 
 void add_prediction(const CurveSamples& curve, const std::optional<NamedLinks>& links,
-                    std::optional<double> expected_link, ReportCurve& shown,
-                    std::vector<std::string>& left_out) {
+                    std::optional<double> expected_link, ReportCurve& shown, ReportData& data) {
+  std::vector<std::string>& left_out = data.left_out;
   const bool profiled = has_profile(curve);
   std::optional<JudgedScaling> judged;
   if (links && profiled) judged = judge(curve, *links, expected_link, left_out);
   if (judged) {
     for (const PredictedCase& one : judged->prediction.cases) shown.predicted.push_back(predicted_point(one));
     for (const Note& verdict : judged->verdicts)
-      shown.verdicts.push_back({"prediction", verdict.kind + " " + note_text(verdict)});
+      data.notes.push_back({"prediction", verdict.kind + " " + note_text(verdict), shown.label});
     for (const std::string& note : judged->prediction.notes) left_out.push_back(links->file + ": " + note);
   }
   for (const std::string& sentence : scaling_verdict(shown.scaling))
-    shown.verdicts.push_back({"scaling", sentence});
+    data.notes.push_back({"scaling", sentence, shown.label});
   shown.answer =
       scaling_answer(answered_subject(shown.configuration), measured_cases(curve), shown.scaling,
                      judged ? &*judged : nullptr, reason_of(profiled, links.has_value(), judged, left_out));
@@ -96,7 +96,7 @@ void add_predictions(const std::vector<CurveSamples>& groups, const ReportOption
     if (curve.size() < 2) continue;
     const std::optional<NamedLinks> links = named ? named : probed_by(curve);
     if (links && data.links.is_null()) data.links = to_json(links->links);
-    add_prediction(curve, links, options.expected_link, data.curves[i], data.left_out);
+    add_prediction(curve, links, options.expected_link, data.curves[i], data);
   }
 }
 

@@ -1,28 +1,17 @@
 // One run: step times and ranks.
 
-const windowOf = ({steps}) => steps.seconds.slice(steps.warmup);
-
 function timelineFigure(run) {
-  if (!run.steps) return null;
-  const {steps: {iterations, warmup, seconds: steps}, distribution} = run;
-  const inWindow = windowOf(run);
+  const {warmup, seconds: steps} = run.steps ?? {seconds: []};
+  const inWindow = steps.slice(warmup);
+  if (!inWindow.length) return null;
   const {factor, unit, times} = timeUnit(inWindow);
   // The first steps of a run may take many times as long: the window decides the range.
   const high = factor * Math.max(...inWindow), low = factor * Math.min(...inWindow);
-  const cut = factor * Math.max(...steps) > high + 2 * (high - low) + 0.3 * high;
   const room = Math.max(high - low, 0.02 * high);
-  byId('timeline-note').textContent =
-      (steps.length < iterations ? `The first ${count(steps.length)} of ${count(iterations)} iterations` :
-                                   'Every iteration') +
-      ', rank 0. Gray: warm-up, which no average counts.' +
-      (cut ? ' Its longest steps reach beyond the top.' : '');
   const colorOf = (step) => (step < warmup ? color('soft') : seriesColor(0));
-  const y = axis(
-      unit,
-      cut ? {min: Math.max(0, low - room), max: high + room, ticks: {includeBounds: false}} : {grace: '10%'});
+  const y = axis(unit, {min: Math.max(0, low - room), max: high + room, ticks: {includeBounds: false}});
   return {
-    label: `Line of ${plural(steps.length, 'step time')}; ${
-        count(warmup)} of them warm-up; median behind it ${seconds(distribution?.median)}.`,
+    label: `Line of ${plural(steps.length, 'step time')}; ${count(warmup)} of them warm-up.`,
     table: {
       caption: `Step times of ${run.label}`,
       columns: [{name: 'Iteration', text: count}, {name: 'Step time', ...times}],
@@ -53,36 +42,6 @@ function timelineFigure(run) {
   };
 }
 
-// Nearest rank: the smallest value that at least `share` of all are not above.
-const quantile = (sorted, share) => sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)];
-
-// Of the steps in a run's window; null without steps. Percentiles need 100 steps.
-function distributionOf(run) {
-  const sorted = run.steps ? windowOf(run).filter((value) => value > 0).sort((a, b) => a - b) : [];
-  if (!sorted.length) return null;
-  const half = sorted.length >> 1;
-  return {
-    min: sorted[0],
-    max: sorted.at(-1),
-    median: sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2,
-    ...(sorted.length >= 100 && {p1: quantile(sorted, 0.01), p99: quantile(sorted, 0.99)}),
-    ...(run.steps.seconds.length < run.steps.iterations && {firsts: sorted.length}),
-  };
-}
-
-// Percentiles where there are enough steps for them, else all.
-const spreadText = ({min, max, p1, p99, firsts}) =>
-    (isNumber(p99) ? `1st to 99th percentile ${seconds(p1)} to ${seconds(p99)}` :
-                     `${seconds(min)} to ${seconds(max)} in all`) +
-    (firsts ? `, of the first ${count(firsts)} iterations after the warm-up` : '');
-
-// Host to its ranks, hosts in the order of their first ranks.
-function ranksByNode(ranks) {
-  const nodes = new Map();
-  ranks.forEach(({host}, rank) => nodes.set(host, [...(nodes.get(host) ?? []), rank]));
-  return nodes;
-}
-
 // Medians over the window of each rank's GPU, where it tells.
 function gpuColumns(gpus) {
   if (!gpus) return [];
@@ -100,9 +59,7 @@ function ranksFigure(run) {
   if (ranks.length < 2 || ranks.length !== windows.length) return null;
   const waits = ranks.map((rank) => rank.exposed_communication_seconds);
   const {factor, unit, times} = timeUnit(waits);
-  const nodes = ranksByNode(ranks);
-  const order = [...nodes.values()].flat();
-  const place = [...nodes.values()].flatMap((members, node) => members.map(() => node));
+  const hosts = [...new Set(ranks.map(({host}) => host))];
   const title = `${unit} waited per step`;
   const perStep = {...times, unit: `${unit} per step`};
   const columns = [
@@ -114,14 +71,14 @@ function ranksFigure(run) {
   ];
   return {
     label: `Bars of ${plural(ranks.length, 'rank')}: how long each waited in collectives per step.`,
-    table: tableOf(`Ranks of ${run.label}`, order, columns.filter(Boolean)),
+    table: tableOf(`Ranks of ${run.label}`, [...ranks.keys()], columns.filter(Boolean)),
     config: chartConfig(
         'bar', {
-          labels: order.map((i, at) => (nodes.size > 1 && place[at] !== place[at - 1] ? [`${i}`, ranks[i].host] : `${i}`)),
+          labels: [...ranks.keys()],
           datasets: [{
             label: title,
-            data: order.map((i) => factor * waits[i]),
-            backgroundColor: place.map((node) => seriesColor(1 + 4 * (node % 2))),
+            data: waits.map((wait) => factor * wait),
+            backgroundColor: ranks.map(({host}) => seriesColor(hosts.indexOf(host))),
             maxBarThickness: 34
           }]
         },
@@ -130,7 +87,7 @@ function ranksFigure(run) {
           y: axis(title, {beginAtZero: true})
         },
         {
-          title: ([{dataIndex}]) => `rank ${order[dataIndex]} on ${ranks[order[dataIndex]].host}`,
+          title: ([{dataIndex}]) => `rank ${dataIndex} on ${ranks[dataIndex].host}`,
           label: ({raw}) => `${plain(raw)} ${unit}`
         }),
   };

@@ -59,11 +59,9 @@ function devicesAxis(series) {
 function logAxis(title, values, text) {
   const kept = values.filter((value) => isNumber(value) && value > 0);
   const min = Math.min(...kept) / 1.25, max = Math.max(...kept) * 1.25;
-  // Ticks at 1, 2 and 5 while they are few, at powers of ten where the axis is long.
-  const steps = max / min > 1.25 ** 2 * 1e4 ? [1] : [1, 2, 5];
   const ticks = [];
   for (let power = 10 ** Math.floor(Math.log10(min)); power <= max; power *= 10)
-    ticks.push(...steps.map((step) => step * power));
+    ticks.push(power, 2 * power, 5 * power);
   return axis(title, {type: 'logarithmic', min, max, ticks: {callback: text, autoSkip: false}, ...ticksAt(ticks)});
 }
 
@@ -77,12 +75,7 @@ function scalingDataset(series, measure) {
   const points = series.curve.points.filter((point) => isNumber(measure.value(point)));
   const dataset = {
     label: series.curve.label,
-    data: points.map((point) => ({
-                       x: point.devices,
-                       y: measure.value(point),
-                       case: point.case,
-                       source: point.source ?? series.curve.source
-                     })),
+    data: points.map((point) => ({x: point.devices, y: measure.value(point), point})),
     ...lineOf(series),
   };
   if (measure === kMeasures.throughput && !series.published)
@@ -132,10 +125,8 @@ function scalingFigure(id, allSeries) {
           measure.title,
           {beginAtZero: true, suggestedMax: 1.05, ticks: {callback: (value) => percent(value, 0)}}) :
       logAxis(measure.title, values, (value) => plain(value, 1));
-  const label = ({dataset, raw}) => [`${dataset.label}: ${raw.case ?? ''} ${measure.text(raw.y)} ${
-                                         id === 'throughput' ? 'images/s' : ''}`,
-                                     raw.source]
-                                        .filter(Boolean);
+  const label = ({dataset, raw}) =>
+      [`${dataset.label}: ${measure.text(raw.y)}`, raw.point?.source].filter(Boolean);
   return {
     label: `Lines of ${id} over the number of devices: ${series.map(({curve}) => curve.label).join('; ')}.`,
     table: scalingTable(id, series, measure),
@@ -164,12 +155,9 @@ function choiceOf(series, changed) {
     series.shown = box.checked;
     changed();
   });
-  const {curve} = series;
-  const about = [curve.differences, ...(curve.notes ?? []), curve.source].filter(Boolean).join(' · ');
-  const label =
-      element('label', about ? {title: about} : {}, box, swatch(series), element('span', {}, curve.label));
-  const differs = series.published && curve.differences ? ` differs: ${curve.differences}` : '';
-  return element('li', {}, label, differs ? element('span', {class: 'differs'}, differs) : null);
+  const {label, differences} = series.curve;
+  const differs = differences ? element('span', {class: 'differs'}, ` differs: ${differences}`) : null;
+  return element('li', {}, element('label', {}, box, swatch(series), element('span', {}, label)), differs);
 }
 
 const setUpSeries = (allSeries, changed) =>

@@ -58,32 +58,19 @@ function csvText(table) {
   return lines.map((line) => line.map(csvField).join(',')).join('\r\n') + '\r\n';
 }
 
-function downloadText(fileName, text) {
-  const address = URL.createObjectURL(new Blob([text], {type: 'text/csv'}));
-  const link = element('a', {download: fileName, href: address});
-  document.body.append(link);
-  link.click();
-  link.remove();
-  setTimeout(() => URL.revokeObjectURL(address), 1000);
-}
-
 // What stands below a chart: its numbers, closed at first, and as a file.
 function numbersBelow(table, fileName) {
-  const button = element('button', {type: 'button', class: 'csv'}, 'Download CSV');
-  button.setAttribute('aria-label', `Download the numbers of “${table.caption}” as CSV`);
-  button.addEventListener('click', () => downloadText(fileName, csvText(table)));
+  const link = element('a', {class: 'csv', download: fileName}, 'Download CSV');
+  link.setAttribute('aria-label', `Download the numbers of “${table.caption}” as CSV`);
+  link.href = `data:text/csv;charset=utf-8,${encodeURIComponent(csvText(table))}`;
   const summary = element('summary', {}, `Numbers (${plural(table.rows.length, 'row')})`);
   const details = element('details', table.open ? {open: ''} : {}, summary, tableElement(table));
-  return element('div', {class: 'below'}, details, button);
+  return element('div', {class: 'below'}, details, link);
 }
 
 // Figures with a name: [[name, value, remark], …].
 function showTiles(list, tiles) {
-  const shown = tiles.filter(Boolean);
-  // Rows of about as many each, which fill the width.
-  const rows = Math.ceil(shown.length / 6);
-  list.style.setProperty('--columns', Math.ceil(shown.length / rows));
-  list.replaceChildren(...shown.map(
+  list.replaceChildren(...tiles.filter(Boolean).map(
       ([name, value, remark]) => element(
           'div', {}, element('dt', {}, name),
           element('dd', {}, value, remark ? element('small', {}, remark) : null))));

@@ -26,7 +26,7 @@ function waitsFigure(data) {
           barsOf(label, rows.map(({point}) => Math.max(0, factor * value(point))), index, 26));
   const time = {unit: '', csvUnit: 's', text: seconds};
   return {
-    bars: barsHeight(rows.map(({label}) => label)),
+    bars: rows.length,
     label: 'Bars of a step\'s time, cut into computing, exposed communication and waiting for data.',
     table: tableOf('Mean step by configuration', rows, [
       {name: 'Configuration', value: ({label}) => label},
