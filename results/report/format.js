@@ -3,22 +3,15 @@ const kMissing = 'n/a';
 
 const isNumber = (value) => typeof value === 'number' && Number.isFinite(value);
 
-// Making a format takes far longer than using it.
-const kFormats = Array.from(
-    {length: 7},
-    (_, decimals) =>
-        new Intl.NumberFormat('en-US', {minimumFractionDigits: decimals, maximumFractionDigits: decimals}));
-const kCount = new Intl.NumberFormat('en-US');
-
 // Thousands apart, with `digits` significant digits where it has fewer than that before the point.
 function plain(value, digits = 4) {
   if (!isNumber(value)) return kMissing;
   const whole = Math.abs(value) < 1 ? 0 : Math.floor(Math.log10(Math.abs(value))) + 1;
   const decimals = value === 0 ? 0 : Math.max(0, Math.min(digits - whole, 6));
-  return kFormats[decimals].format(value);
+  return value.toLocaleString('en-US', {minimumFractionDigits: decimals, maximumFractionDigits: decimals});
 }
 
-const count = (value) => (isNumber(value) ? kCount.format(value) : kMissing);
+const count = (value) => (isNumber(value) ? value.toLocaleString('en-US') : kMissing);
 const percent = (share, decimals = 1) =>
     (isNumber(share) ? `${(100 * share).toFixed(decimals)} %` : kMissing);
 

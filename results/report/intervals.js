@@ -9,16 +9,12 @@ const intervalsPlugin = {
       if (!dataset.intervals || !chart.isDatasetVisible(index)) return;
       context.save();
       context.strokeStyle = dataset.borderColor;
-      context.lineWidth = 1.5;
+      context.lineWidth = 3;
       dataset.intervals.forEach((interval, i) => {
         if (!interval) return;
         const x = scales.x.getPixelForValue(dataset.data[i].x);
         const [low, high] = interval.map((value) => scales.y.getPixelForValue(value));
         context.beginPath();
-        for (const y of [low, high]) {
-          context.moveTo(x - 5, y);
-          context.lineTo(x + 5, y);
-        }
         context.moveTo(x, low);
         context.lineTo(x, high);
         context.stroke();

@@ -2,7 +2,6 @@
 
 const data = JSON.parse(byId('data').textContent);
 const series = makeSeries(data);
-let presentRun = data.shown_run;
 
 function showTop() {
   const hosts = new Set(data.runs.flatMap(({record}) => (record?.ranks ?? []).map(({host}) => host)));
@@ -14,12 +13,6 @@ function showTop() {
   showLinks(data);
   showNotes(data);
   showLeftOut(data.left_out);
-}
-
-function imagesPerSecond(value) {
-  const whole = document.createDocumentFragment();
-  whole.append(plain(value), element('span', {class: 'unit'}, ' images/s'));
-  return whole;
 }
 
 function showSummary() {
@@ -57,15 +50,15 @@ function summaryTable(points) {
 }
 
 function runTiles({images_per_second: speed, record}) {
-  const throughput = imagesPerSecond(speed);
-  if (!record) return [['Throughput', throughput, 'read from a log']];
+  const throughput = plain(speed);
+  if (!record) return [['Throughput', throughput, 'images/s, read from a log']];
   const {images_per_second: speeds, loss} = record;
   const images = record.batch_per_device * record.world_size;
   const checks = Object.entries(record.checks);
   const failed = checks.filter(([, value]) => value === false).map(([name]) => words(name));
   const {peak} = record.memory_bytes;
   return [
-    ['Throughput', throughput, 'of all devices'],
+    ['Throughput', throughput, 'images/s, of all devices'],
     [
       'Step time', seconds(images / speeds.median),
       `median; ${seconds(images / speeds.max)} to ${seconds(images / speeds.min)} in all`
@@ -81,8 +74,9 @@ function runTiles({images_per_second: speed, record}) {
   ];
 }
 
-function showRun() {
-  const run = data.runs[presentRun];
+function showRun(index) {
+  const run = data.runs[index];
+  byId('run-choice').value = String(index);
   byId('run-note').textContent = `${run.configuration_text} · ${run.origin}`;
   showTiles(byId('run-figures'), runTiles(run));
   showFigure('timeline', timelineFigure(run));
@@ -93,48 +87,34 @@ function showRun() {
       'Run with --trace to see when every instruction began and ended.';
 }
 
-function setUpRuns() {
-  const choice = byId('run-choice');
-  choice.replaceChildren(...data.runs.map((run, i) => element('option', {value: i}, run.label)));
-  choice.value = String(presentRun);
-  choice.addEventListener('change', () => {
-    presentRun = Number(choice.value);
-    showRun();
-  });
-}
-
 // An accept that failed before its runs has a verdict only.
 function hideRuns() {
   for (const part of document.querySelectorAll('main > section:not(#verdict), nav')) part.hidden = true;
 }
 
-function drawAll() {
-  if (!data.runs.length) return;
+function showRuns() {
+  showSummary();
   const bars = barsFigure(data);
   byId('one-device').hidden = !bars;
   showFigure('bars', bars);
+  setUpSeries(series, () => showScaling(series));
   showScaling(series);
   showFigure('waits', waitsFigure(data));
-  showRun();
+  const choice = byId('run-choice');
+  choice.replaceChildren(...data.runs.map((run, i) => element('option', {value: i}, run.label)));
+  choice.addEventListener('change', () => showRun(Number(choice.value)));
+  showRun(data.shown_run);
 }
 
 showTop();
-if (data.runs.length) {
-  showSummary();
-  setUpSeries(series, () => showScaling(series));
-  setUpRuns();
-} else {
+if (data.runs.length)
+  showRuns();
+else
   hideRuns();
-}
-drawAll();
 // For tests and for the curious: the data, the charts by name, and how to look at another run.
 window.plumbline = {
   data,
   charts,
-  showRun: (index) => {
-    presentRun = index;
-    byId('run-choice').value = String(index);
-    showRun();
-  },
+  showRun,
   ready: true,
 };
