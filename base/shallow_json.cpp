@@ -1,12 +1,7 @@
 #include "base/shallow_json.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <utility>
 #include <vector>
-
-#include "base/paths.h"
 
 namespace plumb {
 namespace {
@@ -39,32 +34,11 @@ bool keeps_limits(std::string_view text) {
   return true;
 }
 
-bool is_printable(const std::string& text) {
-  return printable(text) == text;
-}
-
-void make_printable(Json& value) {
-  if (value.is_string()) {
-    auto& text = value.get_ref<std::string&>();
-    if (!is_printable(text)) text = printable(text);
-  }
-  if (!value.is_structured()) return;
-  for (Json& member : value) make_printable(member);
-  if (!value.is_object()) return;
-  const auto& members = value.get_ref<const Json::object_t&>();
-  if (std::ranges::all_of(members, [](const auto& member) { return is_printable(member.first); })) return;
-  Json renamed = Json::object();
-  for (auto& [key, member] : value.items()) renamed[printable(key)] = std::move(member);
-  value = std::move(renamed);
-}
-
 }  // namespace
 
 Json parse_shallow_json(std::string_view text) {
   if (!keeps_limits(text)) return Json(Json::value_t::discarded);
-  Json json = Json::parse(text, nullptr, false);
-  make_printable(json);
-  return json;
+  return Json::parse(text, nullptr, false);
 }
 
 }  // namespace plumb

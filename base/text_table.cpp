@@ -56,11 +56,11 @@ std::string markdown_literal(const std::string& text) {
   return literal;
 }
 
-std::vector<std::string> wrapped_lines(const std::string& text, std::size_t width, LongWords long_words) {
+std::vector<std::string> wrapped_lines(const std::string& text, std::size_t width) {
   std::istringstream stream(text);
   std::vector<std::string> words;
   for (std::string word; stream >> word;) {
-    while (long_words == LongWords::cut_paths && word.size() > width) {
+    while (word.size() > width) {
       const std::size_t slash = word.rfind('/', width - 1);
       if (slash == std::string::npos) break;
       words.push_back(word.substr(0, slash + 1));
@@ -87,7 +87,7 @@ std::string last_line(const std::string& text) {
 std::string hanging_lines(const std::string& text, const std::string& indent,
                           const std::string& first_indent) {
   std::string lines;
-  for (const std::string& line : wrapped_lines(text, 100 - indent.size(), LongWords::cut_paths))
+  for (const std::string& line : wrapped_lines(text, 100 - indent.size()))
     lines += (lines.empty() ? first_indent : indent) + line + "\n";
   return lines;
 }

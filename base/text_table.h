@@ -28,17 +28,14 @@ std::string markdown_table(std::span<const TextRow> rows, std::string_view align
 // Text in which Markdown finds nothing to act on, on one line.
 std::string markdown_literal(const std::string& text);
 
-// A word longer than a line stands alone, or a path is cut behind the last '/' that fits.
-enum class LongWords { stand_alone, cut_paths };
-
-// The words of `text` in as few lines of at most `width` columns as it takes. No words: one empty line.
-std::vector<std::string> wrapped_lines(const std::string& text, std::size_t width,
-                                       LongWords long_words = LongWords::stand_alone);
+// The words of `text` in as few lines of at most `width` columns as it takes. A path longer than a line is
+// cut behind the last '/' that fits, another such word stands alone. No words: one empty line.
+std::vector<std::string> wrapped_lines(const std::string& text, std::size_t width);
 
 // The last line that isn't blank, without '\r'; empty: there is none.
 std::string last_line(const std::string& text);
 
-// `text` in lines of at most 100 columns with their ends, paths cut: the first behind `first_indent`, the
+// `text` in lines of at most 100 columns with their ends: the first behind `first_indent`, the
 // others behind `indent`, which is at least as long.
 std::string hanging_lines(const std::string& text, const std::string& indent,
                           const std::string& first_indent);

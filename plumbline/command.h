@@ -52,8 +52,8 @@ Command make_command(const std::string& name, const std::string& help, OptionTab
   return {name, help, parse_and_run, table_alone};
 }
 
-// The manual page; `example_sweep`: the text of a sweep file.
-ManPage plumbline_man_page(const std::vector<Command>& commands, const std::string& example_sweep);
+// The manual page.
+ManPage plumbline_man_page(const std::vector<Command>& commands);
 
 // What several commands share.
 

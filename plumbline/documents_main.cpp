@@ -1,6 +1,5 @@
 // plumbline_documents FOLDER: writes plumbline's manual page and completions, and the schemas of files.
 #include <string>
-#include <string_view>
 
 #include "base/options/documents.h"
 #include "launch/hosts/findings.h"
@@ -22,14 +21,10 @@
 #include "results/report/history.h"
 #include "results/simulation/scaling_verdicts.h"
 
-namespace plumb {
-extern const std::string_view kDlperfSweep;  // launch/sweeps/dlperf_resnet50.toml
-}
-
 int main(int argc, char** argv) {
   using namespace plumb;
   return write_documents(argc, argv, [](const Documents& documents) {
-    documents.write_page(plumbline_man_page(plumbline_commands(), std::string(kDlperfSweep)));
+    documents.write_page(plumbline_man_page(plumbline_commands()));
     documents.write_completions("plumbline");
     for (const Document& of : {kAnalyzeDocument, kCompareDocument, kDoctorDocument, kExpectationDocument,
                                kExplainDocument, kGateDocument, kHistoryDocument, kHostDocument,

@@ -2,13 +2,10 @@
 
 #include <spdlog/sinks/ansicolor_sink.h>
 
-#include <algorithm>
 #include <limits>
 #include <memory>
 
 #include "base/paths.h"
-#include "base/text.h"
-#include "base/text_table.h"
 
 namespace plumb {
 namespace {
@@ -34,15 +31,8 @@ level::level_enum least_level(Loudness loudness) {
 
 }  // namespace
 
-std::string lines_on(const Terminal& terminal, const std::string& text) {
-  if (!terminal.is_terminal) return text;
-  const auto columns = static_cast<std::size_t>(std::max(1, terminal.columns));
-  return fmt::format("{}", fmt::join(wrapped_lines(text, columns), "\n"));
-}
-
 Messages::Messages(std::FILE* stream, const Terminal& terminal, Loudness loudness, const std::string& origin)
     : logger_("", sink_to(stream, terminal)),
-      terminal_(terminal),
       lines_left_(terminal.is_terminal ? std::numeric_limits<int>::max() : kLinesOffTerminal),
       origin_(origin) {
   logger_.set_level(least_level(loudness));
@@ -54,7 +44,7 @@ void Messages::log_keeping(int lines_kept, level::level_enum level, const std::s
   if (!logger_.should_log(level) || lines_left_ <= lines_kept) return;
   --lines_left_;
   const std::string line = printable(sentence);  // names of files may hold anything
-  logger_.log(level, level == kLast ? line : lines_on(terminal_, origin_ + line));
+  logger_.log(level, level == kLast ? line : origin_ + line);
 }
 
 void Messages::warn(const std::string& sentence) {

@@ -13,9 +13,6 @@ namespace plumb {
 // --quiet, neither, --verbose.
 enum class Loudness { quiet, usual, verbose };
 
-// `text` in lines that end between words where the terminal does; as it is off a terminal.
-std::string lines_on(const Terminal& terminal, const std::string& text);
-
 // Off a terminal at most four lines in all, of which one is kept for warn() and one for last().
 class Messages {
  public:
@@ -35,7 +32,6 @@ class Messages {
   void log_keeping(int lines_kept, spdlog::level::level_enum level, const std::string& sentence);
 
   spdlog::logger logger_;
-  Terminal terminal_;
   int lines_left_;
   std::string origin_;
   bool warned_ = false;

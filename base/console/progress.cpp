@@ -14,7 +14,6 @@ namespace {
 
 constexpr double kSecondsBetweenDraws = 0.2;
 constexpr double kSecondsBetweenLines = 10, kShareBetweenLines = 0.1, kLeastSecondsForLines = 60;
-constexpr const char *kGreen = "\x1b[32m", *kPlain = "\x1b[0m";
 
 std::string clock_text(double seconds) {
   const long long whole = std::llround(std::clamp(seconds, 0.0, 1e9));
@@ -53,11 +52,7 @@ std::string progress_line(std::int64_t done, std::int64_t total, double per_seco
 void LiveLine::draw(const std::string& line) {
   if (!terminal_.is_terminal) return;
   const auto columns = static_cast<std::size_t>(std::max(1, terminal_.columns - 1));
-  std::string shown = line.substr(0, columns);
-  // The filled part of a bar.
-  if (const std::size_t end = shown.find_last_of('='); terminal_.colors && end != std::string::npos)
-    shown = shown.substr(0, 1) + kGreen + shown.substr(1, end) + kPlain + shown.substr(end + 1);
-  std::fputs(fmt::format("\r{}\x1b[K", shown).c_str(), stream_);
+  std::fputs(fmt::format("\r{}\x1b[K", line.substr(0, columns)).c_str(), stream_);
   std::fflush(stream_);
   visible_ = true;
 }

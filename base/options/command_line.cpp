@@ -32,24 +32,6 @@ std::vector<std::string> dashed_names(const OptionTable& table) {
   return names;
 }
 
-// What scripts of frameworks and users of nccl-tests call our options.
-const std::map<std::string, std::string> kWordsOfOthers{{"--amp", "--fp16"},
-                                                        {"--datatype", "--dtype"},
-                                                        {"--epochs", "--iters"},
-                                                        {"--gpus", "--devices-per-node"},
-                                                        {"--half", "--fp16"},
-                                                        {"--iterations", "--iters"},
-                                                        {"--learning-rate", "--lr"},
-                                                        {"--max-steps", "--iters"},
-                                                        {"--maxbytes", "--max"},
-                                                        {"--minbytes", "--min"},
-                                                        {"--num-workers", "--data-workers"},
-                                                        {"--stepfactor", "--factor"},
-                                                        {"--steps", "--iters"},
-                                                        {"--train-batch-size", "--bs"},
-                                                        {"--warmup_iters", "--warmup"},
-                                                        {"--workers", "--data-workers"}};
-
 // Refuses an option of another program, with its answer. "-g8" is "-g".
 void refuse_foreign(const OptionTable& table, const std::string& name,
                     const std::vector<std::string>& extras) {
@@ -70,10 +52,7 @@ void refuse_foreign(const OptionTable& table, const std::string& name,
     throw Error(ExitCode::usage, "argument '{}' is not expected; see {} --help", argument, table.program);
   const std::string name = argument.substr(0, argument.find('='));
   refuse_foreign(table, name, extras);
-  const std::vector<std::string> known = dashed_names(table);
-  const auto word = kWordsOfOthers.find(name);
-  const bool is_known = word != kWordsOfOthers.end() && std::ranges::find(known, word->second) != known.end();
-  const std::string near = is_known ? word->second : nearest_name(name, known);
+  const std::string near = nearest_name(name, dashed_names(table));
   if (near.empty())
     throw Error(ExitCode::usage, "{} is not an option; see {} --help-all", name, table.program);
   throw Error(ExitCode::usage, "{} is not an option; did you mean {}?", name, near);

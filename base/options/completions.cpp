@@ -67,9 +67,7 @@ std::vector<std::string> candidates(const std::string& line, const OptionTable& 
   for (const OptionSpec* spec : all_options(used)) {
     if (spec->is_positional()) continue;
     if (!spec->values.empty() && std::ranges::count(spec->names, before) > 0) {
-      const std::size_t begin = equals < word.size() ? equals + 1 : 0;
-      const std::size_t comma = spec->joins_values ? word.rfind(',') : std::string::npos;
-      const std::string kept = word.substr(0, comma < word.size() ? comma + 1 : begin);
+      const std::string kept = word.substr(0, equals < word.size() ? equals + 1 : 0);
       offered = mapped(spec->values, [&](const std::string& value) { return kept + value; });
       break;
     }

@@ -57,7 +57,6 @@ std::string section_text(const ManSection& section) {
   std::string text = ".SH " + quoted(section.title) + "\n";
   for (std::size_t i = 0; i < section.paragraphs.size(); ++i)
     text += (i > 0 ? ".PP\n" : "") + escaped(section.paragraphs[i]) + "\n";
-  if (!section.example.empty()) text += unfilled(section.example);
   return text;
 }
 

@@ -8,11 +8,10 @@
 
 namespace plumb {
 
-// A section of paragraphs, each plain text, or an example that is set as it is.
+// A section of paragraphs, each plain text.
 struct ManSection {
   std::string title;
   std::vector<std::string> paragraphs;
-  std::string example;  // empty: none
 };
 
 struct ManPage {

@@ -24,7 +24,6 @@ struct OptionSpec {
   std::vector<std::string> aliases;  // further names that are accepted, but shown nowhere
   std::string value_name;            // "N", "auto|cpu|cuda"; empty for a flag
   std::vector<std::string> values;  // those that completions offer, though others may be allowed; empty: none
-  bool joins_values = false;        // takes several of them with commas between
   std::string help;  // one sentence, then a line for each value that needs one: "what\nauto: this\noff: that"
   Shown shown = Shown::in_help;
   std::string default_text;   // shown by --help; empty: nothing is shown

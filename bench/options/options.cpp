@@ -217,7 +217,6 @@ OptionSpec written_formats_option(BenchOptions& o) {
   spec.config_key = "dialect";
   spec.aliases = {"--dialect"};
   spec.values = written_formats();
-  spec.joins_values = true;
   return spec;
 }
 

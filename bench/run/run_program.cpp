@@ -26,7 +26,7 @@ namespace {
 constexpr std::chrono::seconds kRankZeroTells{3};
 
 std::string line_of(const std::string& program, const std::string& sentence) {
-  return lines_on(terminal_of(stderr), program + ": " + sentence) + "\n";
+  return program + ": " + sentence + "\n";
 }
 
 void tell(const std::string& program, const std::string& sentence) {

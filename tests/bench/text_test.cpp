@@ -28,10 +28,9 @@ TEST(WrappedLines, LeaveALongerWordAlone) {
   EXPECT_EQ(wrapped_lines("a considerable b", 5), (Lines{"a", "considerable", "b"}));
 }
 
-TEST(WrappedLines, CutLongPathsBehindASlashIfAsked) {
-  EXPECT_EQ(wrapped_lines("a one/two/three b", 8), (Lines{"a", "one/two/three", "b"}));
-  EXPECT_EQ(wrapped_lines("a one/two/three b", 8, LongWords::cut_paths), (Lines{"a", "one/two/", "three b"}));
-  EXPECT_EQ(wrapped_lines("a/considerable b", 5, LongWords::cut_paths), (Lines{"a/", "considerable", "b"}));
+TEST(WrappedLines, CutLongPathsBehindASlash) {
+  EXPECT_EQ(wrapped_lines("a one/two/three b", 8), (Lines{"a", "one/two/", "three b"}));
+  EXPECT_EQ(wrapped_lines("a/considerable b", 5), (Lines{"a/", "considerable", "b"}));
 }
 
 TEST(WrappedLines, AreOneEmptyLineWithoutWords) {
