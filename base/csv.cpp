@@ -6,44 +6,29 @@
 namespace plumb {
 
 std::vector<std::vector<std::string>> csv_records(std::string_view text, const std::string& origin) {
-  enum class Place { line_begin, field_begin, field, quotes, after_quotes };
-  Place place = Place::line_begin;
-  std::int64_t line = 1;
   std::vector<std::vector<std::string>> records;
-  const auto refuse = [&](const char* what) {
-    throw Error(ExitCode::bad_data, "{}:{}: {}", origin, line, what);
-  };
+  std::int64_t line = 1;
+  bool begins_line = true, in_quotes = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char letter = text[i];
-    const bool ends_line = letter == '\n' || text.substr(i).starts_with("\r\n");
-    if (place == Place::quotes) {
-      if (letter == '\n') ++line;
-      if (letter != '"')
-        records.back().back() += letter;
-      else if (text.substr(i).starts_with("\"\""))
-        records.back().back() += text[++i];
-      else
-        place = Place::after_quotes;
-    } else if (ends_line) {
-      if (letter == '\r') ++i;
-      ++line;
-      place = Place::line_begin;
-    } else {
-      if (place == Place::line_begin) records.push_back({""});
-      if (letter == ',') {
-        records.back().emplace_back();
-        place = Place::field_begin;
-      } else if (letter == '"' && place != Place::field && place != Place::after_quotes) {
-        place = Place::quotes;
-      } else if (place == Place::after_quotes) {
-        refuse("expected a comma or the line's end after a closing quote");
-      } else {
-        records.back().back() += letter;
-        place = Place::field;
-      }
+    if (letter == '\n') ++line;
+    if (!in_quotes && (letter == '\n' || letter == '\r')) {
+      begins_line = true;
+      continue;
     }
+    if (begins_line) records.push_back({""});
+    begins_line = false;
+    std::vector<std::string>& record = records.back();
+    if (in_quotes && text.substr(i).starts_with("\"\""))
+      record.back() += text[++i];
+    else if (letter == '"')
+      in_quotes = !in_quotes;
+    else if (letter == ',' && !in_quotes)
+      record.emplace_back();
+    else
+      record.back() += letter;
   }
-  if (place == Place::quotes) refuse("expected a closing quote");
+  if (in_quotes) throw Error(ExitCode::bad_data, "{}:{}: expected a closing quote", origin, line);
   return records;
 }
 

@@ -8,7 +8,7 @@
 namespace plumb {
 
 // Records end with \n or \r\n, fields may be quoted; empty lines are none. Throws Error(bad_data) that names
-// `origin` and the line for a quote that isn't closed or a character behind a closing one.
+// `origin` and the line for a quote that isn't closed.
 std::vector<std::vector<std::string>> csv_records(std::string_view text, const std::string& origin);
 
 // The field, quoted where it must be.

@@ -1,13 +1,12 @@
 #include "results/published/published.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "base/csv.h"
-#include "base/error.h"
+#include "base/options/option_table.h"
 #include "base/text.h"
 #include "base/text_table.h"
 #include "models/catalogue.h"
@@ -19,42 +18,28 @@ extern const std::string_view kPublishedCsv;
 
 namespace {
 
-const std::vector<std::string> kHeader = split(
-    "source,framework,framework_version,model,dataset_or_mode,precision,batch_size_per_device,nodes,"
-    "gpus_per_node,throughput_samples_per_s,speedup,notes,inconsistency,gpu,classes,network,"
-    "compared_precision,head",
-    ',');
-
-[[noreturn]] void refuse(std::size_t record, const std::string& what) {
-  throw Error(ExitCode::bad_data, "published.csv:{}: {}", record, what);
-}
+constexpr std::ptrdiff_t kOwnColumns = 3;  // the last ones of the file, for comparisons only
 
 template <typename Number>
-std::optional<Number> number_of(const std::string& text, std::size_t record, const std::string& column) {
-  if (text.empty()) return std::nullopt;
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !(value > 0))
-    refuse(record, fmt::format("{} '{}': expected a number above 0", column, text));
-  return value;
+std::optional<Number> number_of(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(parse_number<Number>("published.csv", text, {}));
 }
 
-PublishedResult result_of(const std::vector<std::string>& fields, std::size_t record) {
-  if (fields.size() != kHeader.size())
-    refuse(record, fmt::format("expected {1} fields, found {0}", fields.size(), kHeader.size()));
+PublishedResult result_of(const std::vector<std::string>& fields) {
   PublishedResult row{.source = fields[0],
                       .framework = fields[1],
                       .framework_version = fields[2],
                       .model = fields[3],
                       .dataset_or_mode = fields[4],
                       .precision = fields[5],
-                      .batch_per_device = number_of<std::int64_t>(fields[6], record, kHeader[6]),
-                      .nodes = number_of<int>(fields[7], record, kHeader[7]),
-                      .devices_per_node = number_of<int>(fields[8], record, kHeader[8]),
-                      .images_per_second = number_of<double>(fields[9], record, kHeader[9]).value_or(0),
-                      .speedup = number_of<double>(fields[10], record, kHeader[10]),
+                      .batch_per_device = number_of<std::int64_t>(fields[6]),
+                      .nodes = number_of<int>(fields[7]),
+                      .devices_per_node = number_of<int>(fields[8]),
+                      .images_per_second = number_of<double>(fields[9]).value_or(0),
+                      .speedup = number_of<double>(fields[10]),
                       .notes = fields[11],
-                      .inconsistency = fields[12]};
+                      .inconsistency = fields[12],
+                      .csv = fields};
   const Model* trained = find_model(fields[15]);  // null: by other frameworks only
   const std::string data = row.dataset_or_mode.substr(0, row.dataset_or_mode.find(';'));
   row.configuration = {.framework = row.framework,
@@ -67,7 +52,7 @@ PublishedResult result_of(const std::vector<std::string>& fields, std::size_t re
                        .devices_per_node = row.devices_per_node.value_or(0),
                        .image_size = trained != nullptr ? trained->image_size : 224,
                        .head = fields[17],
-                       .classes = number_of<std::int64_t>(fields[14], record, kHeader[14]).value_or(0)};
+                       .classes = number_of<std::int64_t>(fields[14]).value_or(0)};
   return row;
 }
 
@@ -123,23 +108,12 @@ std::map<std::pair<int, std::string>, std::vector<const PublishedResult*>> by_gp
   return groups;
 }
 
-template <typename Number>
-std::string text_or_none(const std::optional<Number>& number) {
-  return number ? fmt::format("{}", *number) : "";
-}
-
 }  // namespace
 
-std::vector<PublishedResult> published_results_of(std::string_view csv) {
-  const auto records = csv_records(csv, "published.csv");
-  if (records.empty() || records.front() != kHeader) refuse(1, "expected the header");
-  std::vector<PublishedResult> results;
-  for (std::size_t i = 1; i < records.size(); ++i) results.push_back(result_of(records[i], i + 1));
-  return results;
-}
-
 std::vector<PublishedResult> published_results() {
-  return published_results_of(kPublishedCsv);
+  std::vector<std::vector<std::string>> records = csv_records(kPublishedCsv, "published.csv");
+  records.erase(records.begin());
+  return mapped(records, result_of);
 }
 
 std::string framework_family(const std::string& framework) {
@@ -171,15 +145,9 @@ std::string published_table(std::span<const PublishedResult> results) {
 }
 
 std::string published_csv(std::span<const PublishedResult> results) {
-  std::string text = csv_record({kHeader.begin(), kHeader.end() - 3});
-  for (const PublishedResult& row : results) {
-    const Configuration& c = row.configuration;
-    text += csv_record(
-        {row.source, row.framework, row.framework_version, row.model, row.dataset_or_mode, row.precision,
-         text_or_none(row.batch_per_device), text_or_none(row.nodes), text_or_none(row.devices_per_node),
-         row.images_per_second > 0 ? fmt::format("{}", row.images_per_second) : "", text_or_none(row.speedup),
-         row.notes, row.inconsistency, c.device, c.classes > 0 ? std::to_string(c.classes) : ""});
-  }
+  std::string text = std::string(kPublishedCsv.substr(0, kPublishedCsv.find(",network"))) + "\n";
+  for (const PublishedResult& row : results)
+    text += csv_record({row.csv.begin(), row.csv.end() - kOwnColumns});
   return text;
 }
 

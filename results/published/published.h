@@ -10,7 +10,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "results/analysis/configuration.h"
@@ -37,8 +36,9 @@ struct PublishedResult {
   double images_per_second = 0;  // over all devices; 0: none, the row tells how many classes fit
   std::optional<double> speedup;
   std::string notes;
-  Configuration configuration;  // in our terms: "resnet50", "fp16", "V100-SXM2-16GB"
-  std::string inconsistency;    // a sentence, where published tables contradict each other here; else empty
+  Configuration configuration;   // in our terms: "resnet50", "fp16", "V100-SXM2-16GB"
+  std::string inconsistency;     // a sentence, where published tables contradict each other here; else empty
+  std::vector<std::string> csv;  // its fields in published.csv
   static void fields(auto& self, auto&& each) {
     const Field null{.null_if_nothing = true};
     each("source", self.source), each("framework", self.framework);
@@ -56,8 +56,6 @@ struct PublishedResult {
 
 // In the order of the file; read once per call.
 std::vector<PublishedResult> published_results();
-// Results from a text like results/published/published.csv. Throws Error(bad_data) that names the line.
-std::vector<PublishedResult> published_results_of(std::string_view csv);
 
 // "MXNet (gluon-cv)" and "MXNet (deepinsight)" are "MXNet", "NGC PyTorch (Lambda)" is "NGC PyTorch", "NGC
 // TensorFlow 1.x" is "NGC TensorFlow".
