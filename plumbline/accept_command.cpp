@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "base/console/messages.h"
 #include "base/console/print.h"
 #include "base/error.h"
 #include "base/output.h"
@@ -38,7 +37,7 @@ struct AcceptArguments {
   std::string expect, against, device, save_expect, output;
   std::optional<double> link;  // GB/s
   double budget_minutes = 10;
-  bool resume = false, dry_run = false, json = false, quiet = false;
+  bool resume = false, dry_run = false, json = false;
 };
 
 OptionTable accept_options(AcceptArguments& arguments) {
@@ -73,35 +72,24 @@ OptionTable accept_options(AcceptArguments& arguments) {
              .rare(),
          flag_option("--dry-run", arguments.dry_run, true,
                      "print the steps and their time, and start nothing"),
-         flag_option("--json", arguments.json, true, "print accept.json instead of the table").rare(),
-         flag_option("--quiet", arguments.quiet, true, "print the verdict only").rare()}}},
+         flag_option("--json", arguments.json, true, "print accept.json instead of the table").rare()}}},
       {"plumbline accept -H node[1-4] --dry-run # what it would do, and how long it would take",
        "plumbline accept -H node[1-4] --save-expect expect.json # judge the hosts by each other",
        "plumbline accept --hostfile hosts --expect expect.json -- --bs 256 --fp16 # by what is expected"}};
-}
-
-// expect.json in the folder of an earlier accept.
-fs::path earlier_expectation(const std::string& folder) {
-  fs::path file = fs::path(folder) / kExpectationInFolder;
-  if (std::error_code error; !fs::exists(file, error))
-    throw Error(ExitCode::bad_data, "--against {}: expected {} in it; pass the --output of an earlier accept",
-                printable(folder), kExpectationInFolder);
-  return file;
 }
 
 // The steps of `plumbline accept`, after those that it shares with others.
 class Acceptance : private HostSteps {
  public:
   explicit Acceptance(const AcceptArguments& arguments)
-      : HostSteps(arguments.work, arguments.quiet ? Terminal{} : terminal_of(stderr)),
+      : HostSteps(arguments.work, terminal_of(stderr)),
         arguments_(arguments),
-        hosts_(named_hosts(arguments.hosts)),
-        messages_(stderr, terminal_of(stderr), arguments.quiet ? Loudness::quiet : Loudness::usual) {
+        hosts_(named_hosts(arguments.hosts)) {
     asks_others = work.program.empty();
     if (!arguments.expect.empty())
       expectation = read_expectation(arguments.expect);
     else if (!arguments.against.empty())
-      expectation = read_expectation(earlier_expectation(arguments.against));
+      expectation = read_expectation(fs::path(arguments.against) / kExpectationInFolder);
     if (expectation && work.options.empty()) work.options = expectation->options;
     if (!arguments.device.empty()) {
       if (!expectation) expectation.emplace();
@@ -130,9 +118,8 @@ class Acceptance : private HostSteps {
     make_folder();
     show("facts of " + counted(hosts_.names.size(), "host"));
     ask();
-    messages_.say(fmt::format("plumbline: about {:.1f} min for {}; files in {}",
-                              plan_for(hosts_.names.size()).seconds() / 60,
-                              counted(hosts_.names.size(), "host"), folder_.string()));
+    say(fmt::format("about {:.1f} min for {}; files in {}", plan_for(hosts_.names.size()).seconds() / 60,
+                    counted(hosts_.names.size(), "host"), folder_.string()));
     judge_facts();
     judge_devices(plan_for(verdict.kept().size()).run_seconds(), devices_per_host() > 1);
     judge_insides(kInsidePatienceSeconds);
@@ -332,7 +319,6 @@ class Acceptance : private HostSteps {
   const AcceptArguments& arguments_;
   HostList hosts_;
   bool is_in_slurm_ = false;  // without -H: its hosts, reached by srun
-  Messages messages_;
   fs::path folder_;
   std::optional<Links> links_;
 };

@@ -54,13 +54,9 @@ OptionTable gate_options(GateArguments& arguments) {
        "plumbline gate runs/new --baseline runs/old --junit gate.xml # for a CI server"}};
 }
 
-LoadedSamples load_side(const char* side, const std::string& path, const AnalyzeOptions& options) {
+LoadedSamples load_side(const std::string& path, const AnalyzeOptions& options) {
   LoadedSamples loaded = load_samples({path}, options);
-  for (const std::string& note : loaded.notes) say(note);
-  if (loaded.bad.empty()) return loaded;
-  const Note& first = loaded.bad.front();
-  say(fmt::format("{} of {} left out ({}), first {}: {}", loaded.bad.size(), side, count_flaws(loaded.bad),
-                  first.subject, first.text));
+  print_messages(loaded.notes, loaded.bad, false);
   return loaded;
 }
 
@@ -78,8 +74,8 @@ int gate_command(const GateArguments& arguments) {
   if (arguments.baseline_last == 0 && fs::equivalent(arguments.run, arguments.baseline, error))
     throw Error(ExitCode::usage, "RUN and --baseline are both '{}'; pass earlier runs as the baseline",
                 printable(arguments.run));
-  LoadedSamples baseline = load_side("--baseline", arguments.baseline, arguments.options);
-  const LoadedSamples runs = load_side("RUN", arguments.run, arguments.options);
+  LoadedSamples baseline = load_side(arguments.baseline, arguments.options);
+  const LoadedSamples runs = load_side(arguments.run, arguments.options);
   if (arguments.baseline_last > 0) {
     baseline.samples = latest_before(std::move(baseline.samples), runs.samples,
                                      static_cast<std::size_t>(arguments.baseline_last));

@@ -24,7 +24,7 @@ enum class ReportFormat { html, markdown, json };
 struct ReportArguments {
   std::vector<std::string> paths;
   Output output{.option = "-o", .path = ""};
-  std::string title, links;
+  std::string links;
   std::optional<double> link;  // GB/s
   ReportFormat format = ReportFormat::html;
   std::optional<std::int64_t> baseline_last;
@@ -63,9 +63,6 @@ OptionTable report_options(ReportArguments& arguments) {
                       {"markdown", ReportFormat::markdown},
                       {"json", ReportFormat::json}},
                      "what to write\nhtml: the page\nmarkdown: medians\njson: the points of --history"),
-         text_option("--title", "TEXT", arguments.title, "heading of the page")
-             .with_default("what was run, and on what")
-             .rare(),
          flag_option("--verbose", arguments.verbose, true, "list every file that is left out").rare()}}},
       {"plumbline report runs -o report.html # runs as a page",
        "plumbline report runs --links links.json -o report.html # and whether they scale as they should",
@@ -81,8 +78,7 @@ std::string links_of(const ReportArguments& arguments) {
 
 ReportOptions options_of(const ReportArguments& arguments) {
   const Json build = build_json();
-  ReportOptions options{.title = arguments.title,
-                        .made_by = fmt::format("plumbline {} ({})", build.at("version").get<std::string>(),
+  ReportOptions options{.made_by = fmt::format("plumbline {} ({})", build.at("version").get<std::string>(),
                                                build.at("commit").get<std::string>()),
                         .created = utc_now("%Y-%m-%d %H:%M UTC"),
                         .links = links_of(arguments)};
@@ -98,7 +94,7 @@ ReportOptions options_of(const ReportArguments& arguments) {
 
 History history_of(const ReportArguments& arguments, const LoadedSamples& samples) {
   const ReportOptions report = options_of(arguments);
-  HistoryOptions options{.title = report.title, .made_by = report.made_by, .created = report.created};
+  HistoryOptions options{.made_by = report.made_by, .created = report.created};
   options.criteria.max_regression = arguments.max_regression;
   if (arguments.baseline_last) options.baseline_last = static_cast<std::size_t>(*arguments.baseline_last);
   return collect_history(samples, options);

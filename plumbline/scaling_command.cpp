@@ -31,8 +31,8 @@ OptionTable scaling_options(ScalingArguments& arguments) {
       "predicted; FLAG: steps that get shorter as devices are added; LINKS: what links of --link would "
       "allow.",
       {{"Input",
-        {positional("RUN…", arguments.runs,
-                    "folder of a run with --profile, or of runs of one configuration"),
+        {positional("RUN…", arguments.runs, "folder of a run with --profile, or of runs of one configuration")
+             .as_required(),
          text_option("--links", "FILE", arguments.links,
                      "links.json of bench_allreduce, or an output of nccl-tests")
              .with_default("links.json in a RUN, else the runs' own probes"),
@@ -77,8 +77,6 @@ std::pair<Links, std::string> links_of(const ScalingArguments& arguments, const 
 }
 
 int scaling_command(const ScalingArguments& arguments) {
-  if (arguments.runs.empty())
-    throw Error(ExitCode::usage, "argument RUN is missing; pass a run folder with a profile.json");
   ScalingBasis basis = load_scaling_basis(arguments.runs);
   const auto [links, links_name] = links_of(arguments, basis);
   if (!arguments.force) check_hosts(basis, links, links_name);

@@ -123,7 +123,7 @@ History collect_history(LoadedSamples samples, const HistoryOptions& options) {
   std::vector<ReportCurve> curves = own_curves(groups);
   name_curves(curves);
   History history{options};
-  if (options.title.empty()) history.title = "Throughput history of " + subject_of(curves);
+  history.title = "Throughput history of " + subject_of(curves);
   for (std::size_t c = 0; c < groups.size(); ++c)
     for (std::size_t p = 0; p < groups[c].size(); ++p) {
       const Sample& sample = *groups[c][p];

@@ -45,13 +45,13 @@ struct HistoryLine {
 };
 
 struct HistoryOptions {
-  std::string title;  // empty: made from what was run
   std::string made_by, created;
   GateCriteria criteria;
   std::size_t baseline_last = 14;  // runs before a point that it is held against
 };
 
 struct History : HistoryOptions {
+  std::string title;                  // from what was run
   std::vector<HistoryLine> lines;     // one per configuration
   std::vector<std::string> left_out;  // "path: why"
   static void fields(auto& self, auto&& each);

@@ -53,31 +53,26 @@ void add_point(const PublishedResult& row, ReportCurve& curve) {
   point->median_images_per_second = median(point->images_per_second);
 }
 
-ReportCurve published_curve(const PublishedResult& row, bool several_models) {
+ReportCurve published_curve(const PublishedResult& row) {
   ReportCurve curve;
-  curve.published = true;
   curve.configuration = row.configuration;
   curve.configuration.nodes = curve.configuration.devices_per_node = 0;
-  curve.label = fmt::format("{}{} {}", row.framework, several_models ? " " + row.configuration.model : "",
-                            row.configuration.precision);
+  curve.label = fmt::format("{} {} {}", row.framework, row.configuration.model, row.configuration.precision);
   if (row.batch_per_device) curve.label += fmt::format(", batch {}", *row.batch_per_device);
   if (!row.configuration.device.empty()) curve.label += ", " + row.configuration.device;
   return curve;
 }
 
-ReportCurve curve_of_table(const TableKey& table, std::span<const PublishedResult> published,
-                           bool several_models) {
+ReportCurve curve_of_table(const TableKey& table, std::span<const PublishedResult> published) {
   ReportCurve curve;
   for (const PublishedResult& row : published) {
     if (row.configuration.devices() < 1 || row.images_per_second <= 0 || table_of(row) != table) continue;
-    if (curve.points.empty()) curve = published_curve(row, several_models);
+    if (curve.points.empty()) curve = published_curve(row);
     add_point(row, curve);
   }
   std::ranges::stable_sort(curve.points, {}, &ReportPoint::devices);
-  if (!curve.points.empty() && curve.points.front().devices == 1)
-    add_speedups(curve, curve.points.front().median_images_per_second);
-  else
-    add_speedups(curve, {});
+  const ReportPoint* alone = find_in(curve.points, 1, &ReportPoint::devices);
+  add_speedups(curve, alone ? std::optional(alone->median_images_per_second) : std::nullopt);
   return curve;
 }
 
@@ -85,18 +80,15 @@ ReportCurve curve_of_table(const TableKey& table, std::span<const PublishedResul
 
 std::vector<ReportCurve> published_curves(std::span<const ReportCurve> own,
                                           std::span<const PublishedResult> published, std::size_t most) {
-  std::set<std::string> models;
-  for (const ReportCurve& curve : own) models.insert(curve.configuration.model);
   std::vector<ReportCurve> curves;
   std::set<TableKey> tables;
   for (const ReportCurve& curve : own) {
-    if (curve.points.empty()) continue;
     Configuration configuration = curve.configuration;
     configuration.nodes = 1;
     configuration.devices_per_node = curve.points.back().devices;
     for (const NearestPublished& near : nearest_among(published, configuration, most)) {
       if (!tables.insert(table_of(near.result)).second) continue;
-      ReportCurve found = curve_of_table(table_of(near.result), published, models.size() > 1);
+      ReportCurve found = curve_of_table(table_of(near.result), published);
       if (found.points.empty()) continue;
       found.differences = differences_text(differences(curve.configuration, found.configuration, false));
       found.same_device = is_same_device(curve.configuration.device, found.configuration.device);

@@ -121,9 +121,8 @@ ReportData collect_report(const LoadedSamples& samples, const ReportOptions& opt
   data.curves = own_curves(groups);
   data.common = name_curves(data.curves);
   data.published = published_curves(data.curves, published_results(), kMostPublished);
-  data.title = !options.title.empty()    ? options.title
-               : !data.verdict.is_null() ? "Verdict on " + counted(data.verdict.at("hosts").size(), "host")
-                                         : "Training throughput of " + subject_of(data.curves);
+  data.title = data.verdict.is_null() ? "Training throughput of " + subject_of(data.curves)
+                                      : "Verdict on " + counted(data.verdict.at("hosts").size(), "host");
   for (const Note& bad : samples.bad) data.left_out.push_back(note_text(bad));
   add_predictions(groups, options, data);
   add_runs(groups, data);

@@ -56,7 +56,6 @@ struct ReportCurve {
   std::optional<Note> answer;
   // By a profile and the links: throughput by devices, interval from the slowest to the fastest.
   std::vector<ReportPoint> predicted;
-  bool published = false;
   // For published curves:
   std::string differences;   // from the own curve it is nearest to: "batch per device 128 against 256"
   bool same_device = false;  // as that curve's
@@ -108,7 +107,6 @@ struct ReportData {
 };
 
 struct ReportOptions {
-  std::string title;  // empty: made from what was run
   std::string made_by, created;
   std::string links;                    // links.json to predict from; empty: what the runs themselves probed
   std::optional<double> expected_link;  // bytes/s that a link between hosts should reach

@@ -46,7 +46,8 @@ std::string report_markdown(const ReportData& data) {
   std::vector<TextRow> rows{{"configuration", "case", "runs", "images/s, median", "interval of the median",
                              "per device", "speedup", "efficiency", "predicted"}};
   for (const ReportCurve& curve : data.curves) {
-    if (curve.answer) answers.push_back(curve.label + ": " + curve.answer->text);
+    const std::string subject = data.curves.size() > 1 ? curve.label + ": " : "";
+    if (curve.answer) answers.push_back(subject + curve.answer->text);
     for (const ReportPoint& point : curve.points) rows.push_back(row(curve, point));
   }
   return list_text(answers) + fmt::format("All: {}.\n\n", markdown_literal(data.common)) +
