@@ -4,7 +4,6 @@ const kSeries = 8;
 const kMarkers = ['circle', 'rect', 'triangle', 'rectRot', 'crossRot', 'star', 'rectRounded', 'cross'];
 // Likewise, as text.
 const kSigns = ['●', '■', '▲', '◆', '✕', '✳', '▣', '✚'];
-const kDashes = [[7, 4], [2, 3], [9, 3, 2, 3], [4, 2], [12, 4], [2, 6], [6, 2, 2, 2, 2, 2], [1, 2]];
 
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const seriesColor = (index) => color(`series-${index % kSeries}`);
@@ -49,7 +48,7 @@ function showFigure(id, made) {
   if (!made) return absent && figure.append(element('p', {class: 'missing'}, absent));
   const label = `${made.label} The numbers are in the table below.`;
   const canvas = element('canvas', {role: 'img', 'aria-label': label});
-  const height = made.bars ? {style: `height: ${Math.max(18, 3 * made.bars + 5.5)}rem`} : {};
+  const height = made.bars ? {style: `height: ${Math.max(18, 4 * made.bars + 5.5)}rem`} : {};
   figure.append(element('div', {class: 'canvas', ...height}, canvas));
   charts[id] = new Chart(canvas, made.config);
   figure.append(numbersBelow(made.table, `${id}.csv`));
@@ -64,23 +63,10 @@ const chartConfig = (type, data, scales, tooltip, {
 } = {}) =>
     ({type, data, options: {scales, plugins: {legend, tooltip: {callbacks: tooltip}}, ...more}});
 
-// Lines that have room beside a chart, cut behind commas, else between words.
-function wrapped(text) {
-  const longest = 22;
-  const parts = text.split(/(?<=,) /).flatMap((part) => (part.length > longest ? part.split(' ') : [part]));
-  const lines = [''];
-  for (const part of parts) {
-    const line = `${lines.at(-1)} ${part}`.trim();
-    if (line.length > longest && lines.at(-1))
-      lines.push(part);
-    else
-      lines[lines.length - 1] = line;
-  }
-  return lines;
-}
+// A line for each part of a label.
 const barTicks = {
   autoSkip: false,
-  callback(index) { return wrapped(this.getLabelForValue(index)); }
+  callback(index) { return this.getLabelForValue(index).split(/(?<=,) /); }
 };
 
 // Bars that lie on top of each other, named by `labels`. `stacked`: the datasets end to end; `legend`: there

@@ -1,7 +1,7 @@
 // The page of a history: one line per configuration over commits or dates, with the gate's verdicts.
 
 const data = JSON.parse(byId('data').textContent);
-const series = data.lines.map((line, i) => ({curve: line, shown: true, style: {color: i, marker: i}}));
+const series = data.lines.map((line, i) => ({curve: line, index: i, shown: true}));
 
 // The classes of rows, and the colors of the larger points, of verdicts that stand out.
 const kChanges = {

@@ -15,13 +15,6 @@ namespace {
 constexpr std::size_t kMostSteps = 1000;   // per run, after the warm-up: they take 20 KB of a page
 constexpr std::size_t kMostPublished = 3;  // per curve
 
-Json read_json(const fs::path& path) {
-  Json json = parse_shallow_json(read_whole_file(path, {.remedy = "run again or remove the file"}));
-  if (!json.is_object())
-    throw Error(ExitCode::bad_data, "'{}' is not a JSON object; run again or remove the file", path.string());
-  return json;
-}
-
 // The path of a file of the run; empty if it has none.
 std::string file_of(const Measurement& run, const char* name) {
   std::error_code ignored;
@@ -39,7 +32,8 @@ ReportRun run_of(const Measurement& measurement, const Sample& sample, std::vect
   try {
     if (const std::string file = file_of(measurement, "profile.json"); !file.empty()) {
       RunProfile profile;
-      fields::read_all(ops_reader(read_json(file), file, kProfileFormat), profile);
+      const Json json = parse_shallow_json(read_whole_file(file, {.remedy = "run again or remove the file"}));
+      fields::read_all(ops_reader(json, file, kProfileFormat), profile);
       run.kinds = std::move(profile.kinds);
     }
   } catch (const Error& error) {

@@ -1,48 +1,32 @@
 // Throughput and efficiency over the number of devices, and the choice of lines.
 
-// [{curve, published, name, style, shown}]: own curves first, each in front of its prediction.
+// [{curve, index, shown, published, predicted}]: own curves first, each in front of its prediction. `index`: of
+// color and marker.
 function makeSeries(data) {
-  const own = data.curves.flatMap((curve, i) => {
-    const series = {curve, published: false, shown: true, style: {color: i, marker: i}};
-    if (!curve.predicted) return [series];
+  const own = data.curves.flatMap((curve, index) => {
     const predicted = {label: `${curve.label}, predicted`, points: curve.predicted};
-    return [series, {...series, curve: predicted, predicted: true, style: {...series.style, dash: 0}}];
+    const measured = {curve, index, shown: true};
+    return curve.predicted ? [measured, {curve: predicted, index, shown: true, predicted: true}] : [measured];
   });
-  const published = data.published.map((curve, i) => ({
-                                         curve,
-                                         published: true,
-                                         shown: true,
-                                         style: {color: data.curves.length + i, marker: data.curves.length + i, dash: i},
-                                       }));
+  const published =
+      data.published.map((curve, i) => ({curve, index: data.curves.length + i, shown: true, published: true}));
   return [...own, ...published];
 }
 
-function lineOf(series) {
-  const line = seriesColor(series.style.color);
-  const measured = !series.published && !series.predicted;
+function lineOf({index, published, predicted}) {
+  const line = seriesColor(index);
+  const measured = !published && !predicted;
   return {
     borderColor: line,
-    backgroundColor: series.predicted ? color('card') : line,  // hollow
+    backgroundColor: predicted ? color('card') : line,  // hollow
     borderWidth: measured ? 2.5 : 1.5,
-    borderDash: measured ? [] : kDashes[series.style.dash % kDashes.length],
-    pointStyle: kMarkers[series.style.marker % kMarkers.length],
+    borderDash: measured ? [] : [7, 4],
+    pointStyle: kMarkers[index % kMarkers.length],
     pointRadius: measured ? 5 : 4,
     pointHoverRadius: 7,
     tension: 0,
   };
 }
-
-const idealLine = (label, points) => ({
-  label,
-  data: points,
-  borderColor: color('soft'),
-  backgroundColor: color('soft'),
-  borderWidth: 1,
-  borderDash: [1, 4],
-  pointStyle: 'line',
-  pointRadius: 0,
-  pointHitRadius: 0,
-});
 
 // 1, 2, 4, …, which is how devices come.
 function devicesAxis(series) {
@@ -83,14 +67,21 @@ function scalingDataset(series, measure) {
   return dataset;
 }
 
-function idealOf(id, series) {
-  const most = Math.max(...series.flatMap(({curve}) => curve.points.map((point) => point.devices)), 1);
-  if (id === 'efficiency') return idealLine('ideal', [{x: 0.9, y: 1}, {x: most * 1.12, y: 1}]);
+// As many times the throughput as devices.
+function idealOf(series) {
   const first = series.find(({published, curve}) => !published && curve.points[0]?.devices === 1);
   if (!first) return null;
+  const most = Math.max(...series.flatMap(({curve}) => curve.points.map((point) => point.devices)));
   const one = first.curve.points[0].median;
-  return idealLine(
-      `ideal from one device of ${first.curve.label}`, [{x: 1, y: one}, {x: most, y: one * most}]);
+  return {
+    label: `ideal from one device of ${first.curve.label}`,
+    data: [{x: 1, y: one}, {x: most, y: one * most}],
+    borderColor: color('soft'),
+    borderWidth: 1,
+    borderDash: [1, 4],
+    pointRadius: 0,
+    pointHitRadius: 0,
+  };
 }
 
 function scalingTable(id, series, measure) {
@@ -118,7 +109,7 @@ function scalingFigure(id, allSeries) {
   if (!datasets.length || (!ownHas && id !== 'throughput')) return null;
   const values =
       datasets.flatMap((dataset) => [...dataset.data.map(({y}) => y), ...(dataset.intervals ?? []).flat()]);
-  const ideal = idealOf(id, series);
+  const ideal = id === 'throughput' ? idealOf(series) : null;
   if (ideal) datasets.push(ideal);
   const y = id === 'efficiency' ?
       axis(
@@ -141,11 +132,11 @@ const showScaling = (series) =>
     Object.keys(kMeasures).forEach((id) => showFigure(id, scalingFigure(id, series)));
 
 // The line's marker, in its color.
-const swatch = ({style: {color: place, marker}}) => element('span', {
+const swatch = ({index}) => element('span', {
   'aria-hidden': 'true',
   class: 'sign',
-  'data-sign': kSigns[marker % kSigns.length],
-  style: `color: var(--series-${place % kSeries})`
+  'data-sign': kSigns[index % kSigns.length],
+  style: `color: var(--series-${index % kSeries})`
 });
 
 function choiceOf(series, changed) {

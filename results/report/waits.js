@@ -1,16 +1,8 @@
 // Per configuration: where a step's time goes.
 
-// [{curve, point, label}] of all own curves; the label names the curve where there are several.
-function allPoints(data) {
-  return data.curves.flatMap(
-      (curve) => curve.points.map(
-          (point) => ({
-            curve,
-            point,
-            label: data.curves.length > 1 ? `${point.case} · ${curve.label}` :
-                                            point.case,
-          })));
-}
+// [{curve, point, label}] of all own curves.
+const allPoints = (data) => data.curves.flatMap(
+    (curve) => curve.points.map((point) => ({curve, point, label: `${point.case}, ${curve.label}`})));
 
 function waitsFigure(data) {
   const rows = allPoints(data).filter(({point}) => isNumber(point.step_seconds));
