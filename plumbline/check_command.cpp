@@ -41,9 +41,9 @@ OptionTable check_options(CheckArguments& arguments) {
                        "seconds that all of it may take")}},
        {"Output",
         {choice_option(
-             "--exit-codes", arguments.exit_codes, {"plumbline", "npd", "slurm", "sysexits"},
+             "--exit-codes", arguments.exit_codes, {"plumbline", "npd", "slurm"},
              "exit codes of pass, fail and can't tell\nplumbline, npd (Kubernetes' node problem detector): "
-             "0, 1, 2\nslurm: 0, 1, 0, so that only a failure drains the node\nsysexits: 0, 69, 65"),
+             "0, 1, 2\nslurm: 0, 1, 0, so that only a failure drains the node"),
          flag_option("--json", arguments.json, true, "print one JSON object instead of the lines"),
          flag_option("--verbose", arguments.verbose, true, "print the table of all checks too")}}},
       {"plumbline check # judge this host by /etc/plumbline/expect.json",
@@ -76,19 +76,12 @@ Verdict judge_this_host(const CheckArguments& arguments) {
   return verdict;
 }
 
-int told_exit_code(Outcome outcome, const std::string& convention) {
-  const int code = exit_code_of(outcome);
-  if (convention == "slurm") return outcome == Outcome::fail ? code : 0;
-  if (convention != "sysexits" || code == 0) return code;
-  return static_cast<int>(outcome == Outcome::fail ? ExitCode::unavailable : ExitCode::bad_data);
-}
-
 // A scheduler must not drain a host for a file that can't be read: with its exit codes that can't tell.
 Verdict judged(const CheckArguments& arguments) {
   try {
     return judge_this_host(arguments);
   } catch (const Error& error) {
-    if (arguments.exit_codes == "plumbline" || arguments.exit_codes == "sysexits") throw;
+    if (arguments.exit_codes == "plumbline") throw;
     Verdict verdict{.hosts = {own_host()}, .began = utc_now()};
     verdict.add(
         {.check = "check", .where = verdict.hosts, .outcome = Outcome::unknown, .remark = error.what()});
@@ -100,12 +93,13 @@ int check_command(const CheckArguments& arguments) {
   const Verdict verdict = judged(arguments);
   const Outcome outcome = verdict.outcome();
   const std::string line = headline(verdict) + "\n";
-  if (arguments.exit_codes == "slurm" && outcome == Outcome::unknown) std::fputs(line.c_str(), stderr);
+  const bool passes_unknown = arguments.exit_codes == "slurm" && outcome == Outcome::unknown;
+  if (passes_unknown) std::fputs(line.c_str(), stderr);
   if (arguments.json)
     print_text(json_text(verdict_json(verdict)));
   else
     print_text(line + (arguments.verbose ? verdict_text(verdict) : ""));
-  return told_exit_code(outcome, arguments.exit_codes);
+  return passes_unknown ? 0 : exit_code_of(outcome);
 }
 
 }  // namespace

@@ -41,12 +41,8 @@ int run(int argc, char** argv) {
     plumb::print_text(as_json ? plumb::json_text(build) : plumb::version_text("plumbline", build));
     return 0;
   }
-  const std::string completions_option = "--completions";
-  if (name == completions_option || name.starts_with(completions_option + "=")) {
-    const std::string shell = name != completions_option ? name.substr(completions_option.size() + 1)
-                              : argc > 2                 ? argv[2]
-                                                         : "";
-    plumb::print_text(plumb::completions(shell, "plumbline"));
+  if (name == "--completions") {
+    plumb::print_text(plumb::completions(argc > 2 ? argv[2] : "", "plumbline"));
     return 0;
   }
   for (const Command& command : plumb::plumbline_commands())

@@ -10,7 +10,7 @@
 #include "base/console/print.h"
 #include "base/console/progress.h"
 #include "base/error.h"
-#include "base/text.h"
+#include "base/units.h"
 #include "base/whole_file.h"
 #include "launch/programs.h"
 #include "launch/sweep/sweep.h"
@@ -80,11 +80,6 @@ std::string read_sweep_file(const std::string& path) {
              .most_bytes = 1 << 20});
 }
 
-std::string duration_text(double seconds) {
-  const auto whole = static_cast<long long>(seconds + 0.5);
-  return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
-}
-
 // Groups that plumbline scaling can't judge, a line each.
 std::string unjudged_text(const SweepPlan& plan) {
   std::string text;
@@ -139,9 +134,10 @@ std::string result_text(const SweepPlan& plan, const SweepFolder& folder, const 
 }
 
 std::string progress_text(const SweepProgress& progress) {
-  return fmt::format("{}/{}  {}  {}{}", progress.finished, progress.total,
-                     progress.seconds_left ? duration_text(*progress.seconds_left) + " left" : "time unknown",
-                     progress.run, progress.attempt > 1 ? fmt::format(", attempt {}", progress.attempt) : "");
+  return fmt::format(
+      "{}/{}  {}  {}{}", progress.finished, progress.total,
+      progress.seconds_left ? rough_time_text(*progress.seconds_left) + " left" : "time unknown",
+      progress.run, progress.attempt > 1 ? fmt::format(", attempt {}", progress.attempt) : "");
 }
 
 int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepIdentity& identity,
