@@ -63,10 +63,10 @@ const chartConfig = (type, data, scales, tooltip, {
 } = {}) =>
     ({type, data, options: {scales, plugins: {legend, tooltip: {callbacks: tooltip}}, ...more}});
 
-// A line for each part of a label.
+// A line for every two parts of a label.
 const barTicks = {
   autoSkip: false,
-  callback(index) { return this.getLabelForValue(index).split(/(?<=,) /); }
+  callback(index) { return this.getLabelForValue(index).match(/[^,]+(, [^,]+)?,? ?/g); }
 };
 
 // Bars that lie on top of each other, named by `labels`. `stacked`: the datasets end to end; `legend`: there

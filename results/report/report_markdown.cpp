@@ -50,9 +50,10 @@ std::string report_markdown(const ReportData& data) {
     if (curve.answer) answers.push_back(subject + curve.answer->text);
     for (const ReportPoint& point : curve.points) rows.push_back(row(curve, point));
   }
-  return list_text(answers) + fmt::format("All: {}.\n\n", markdown_literal(data.common)) +
-         markdown_table(rows, "llr") + "\n" + list_text(mapped(data.notes, note_text)) +
-         (data.left_out.empty() ? "" : "Left out:\n\n") + list_text(data.left_out);
+  const std::string common = data.common.empty() ? "" : "All: " + markdown_literal(data.common) + ".\n\n";
+  return list_text(answers) + common + markdown_table(rows, "llr") + "\n" +
+         list_text(mapped(data.notes, note_text)) + (data.left_out.empty() ? "" : "Left out:\n\n") +
+         list_text(data.left_out);
 }
 
 }  // namespace plumb
