@@ -14,7 +14,6 @@ struct OptionDefaults {
   const char* cuda_graph = "auto";
   const char* fusion = "auto";
   const char* conv = "auto";
-  const char* layout = "auto";
   const char* loss_scale = "dynamic";  // with fp16
   const char* prelu = "channel";
   const char* head_dtype = "fp32";

@@ -71,7 +71,6 @@ std::set<std::pair<std::string, std::string>> usual_values() {
                                                       {"cuda_graph", config_text(d.cuda_graph)},
                                                       {"fusion", config_text(d.fusion)},
                                                       {"conv", config_text(d.conv)},
-                                                      {"layout", config_text(d.layout)},
                                                       {"autotune", config_text(d.autotune)},
                                                       {"share_gpu", config_text(d.share_gpu)},
                                                       {"deterministic", config_text(d.deterministic)},
@@ -102,7 +101,7 @@ bool exchanges_gradients(const RunRecord& record) {
 
 std::map<std::string, std::string> settings_of(const RunRecord& record, bool exchanges) {
   std::vector<const char*> keys{"fusion", "conv", "cuda_graph", "deterministic", "seconds"};
-  if (record.device == "cuda") keys.insert(keys.end(), {"autotune", "layout"});
+  if (record.device == "cuda") keys.push_back("autotune");
   if (exchanges) keys.insert(keys.end(), {"bucket_mb", "overlap", "reduce_dtype", "share_gpu"});
   std::map<std::string, std::string> settings;
   for (const char* key : keys)

@@ -89,7 +89,6 @@ TEST(BenchOptions, DefaultsAreThoseThatResultsCallUsual) {
   EXPECT_EQ(config.at("reduce_dtype"), kDefaults.reduce_dtype);
   EXPECT_EQ(config.at("cuda_graph"), kDefaults.cuda_graph);
   EXPECT_EQ(config.at("fusion"), kDefaults.fusion);
-  EXPECT_EQ(config.at("layout"), kDefaults.layout);
   EXPECT_EQ(config.at("prelu"), kDefaults.prelu);
   EXPECT_EQ(config.at("head_dtype"), kDefaults.head_dtype);
   EXPECT_EQ(options_json(resolve(parsed_options({"--fp16"}), a_gpu(), 1)).at("loss_scale"),
