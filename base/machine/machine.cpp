@@ -1,7 +1,6 @@
 #include "base/machine/machine.h"
 
 #include <sched.h>
-#include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -184,24 +183,6 @@ double available_bytes(const MemoryFiles& files) {
     }
   }
   return bytes;
-}
-
-double address_space_left() {
-  // proc_value()'s unit is kB.
-  const auto left = [](int resource, const char* used) {
-    rlimit limit{};
-    if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnlimited;
-    return std::max(0.0, static_cast<double>(limit.rlim_cur) -
-                             1024 * number_or(proc_value("/proc/self/status", used), 0));
-  };
-  return std::min(left(RLIMIT_AS, "VmSize"), left(RLIMIT_DATA, "VmData"));
-}
-
-double stack_bytes() {
-  constexpr double kWithoutLimit = 2 << 20;  // glibc, x86-64
-  rlimit limit{};
-  const bool is_limited = getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-  return is_limited ? static_cast<double>(limit.rlim_cur) : kWithoutLimit;
 }
 
 }  // namespace plumb

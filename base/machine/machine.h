@@ -52,10 +52,4 @@ struct MemoryFiles {
 // the kernel calls free.
 double available_bytes(const MemoryFiles& files = {});
 
-// Bytes that this process may still map (RLIMIT_AS, "ulimit -v", and RLIMIT_DATA, "ulimit -d"); infinite
-// without a limit.
-double address_space_left();
-// Bytes of that which a thread's stack takes (RLIMIT_STACK).
-double stack_bytes();
-
 }  // namespace plumb

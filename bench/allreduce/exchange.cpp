@@ -55,9 +55,8 @@ Exchange::~Exchange() {
 void Exchange::bind(int ranks_per_gpu) {
   device_.prepare(network_without_layers(), {}, program_);
   const MemoryPlan plan = plan_memory(program_);
-  const double share = device_.host_staging() ? device_.limits().memory_bytes / ranks_per_gpu
-                                              : std::min(device_.limits().memory_bytes / job_.local_size(),
-                                                         address_space_left());
+  const double share =
+      device_.limits().memory_bytes / (device_.host_staging() ? ranks_per_gpu : job_.local_size());
   if (static_cast<double>(plan.arena_bytes) > share)
     throw Error(ExitCode::out_of_memory,
                 "rank {} on {} would need {} bytes for its messages and has {}; lower --max", job_.rank(),

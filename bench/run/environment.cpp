@@ -2,12 +2,10 @@
 
 #include <dnnl.h>
 #include <jpeglib.h>
-#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
@@ -133,18 +131,6 @@ std::vector<std::string> odd_hosts(const std::vector<std::string>& machines) {
       sentences.push_back(fmt::format("host {} is unlike the others: {}", printable(hosts[i]),
                                       first_difference(texts[i], usual)));
   return sentences;
-}
-
-void require_address_space() {
-  // 440 to 520 MiB were seen with two ranks, by Open MPI's threads and shared memory, and by cuDNN.
-  constexpr double kNeeded = 640.0 * 1024 * 1024;
-  const double bytes = address_space_left();
-  if (std::isfinite(bytes)) ::mallopt(M_ARENA_MAX, 1);
-  if (bytes >= kNeeded) return;
-  throw Error(ExitCode::out_of_memory,
-              "MPI and the libraries need {1:.0f} bytes of address space, and {0:.0f} are left; raise the "
-              "limit (ulimit -v, ulimit -d)",
-              bytes, kNeeded);
 }
 
 void require_open_files() {

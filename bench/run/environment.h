@@ -26,10 +26,6 @@ nlohmann::ordered_json environment_json(const std::vector<std::string>& machines
 // rank, interfaces or driver. It names the first difference. If there are two hosts, the second one counts as
 // different. `machines`: as above, with "threads".
 std::vector<std::string> odd_hosts(const std::vector<std::string>& machines);
-// Before MPI_Init. Throws Error(out_of_memory) if the process may map fewer bytes than MPI and the libraries
-// need: Open MPI 4.1 hangs or crashes then. Under a limit all threads share one of malloc's arenas: each of
-// their own would count with 64 MiB and more.
-void require_address_space();
 // Throws Error(unavailable) if the process may open so few files that MPI_Init fails without saying why.
 void require_open_files();
 

@@ -57,7 +57,7 @@ void require_memory(const DescribedStep& step, const Tuning& tuning, double need
 void require_host_memory(const DescribedStep& step, const BatchSourceOptions& source) {
   const Job& job = step.job;
   const auto needed = static_cast<double>(ImageLoader::batches_bytes(source));
-  const double free = std::min(available_bytes() / job.local_size(), step.address_space_bytes());
+  const double free = available_bytes() / job.local_size();
   if (needed > free)
     throw Error(ExitCode::out_of_memory,
                 "rank {} on {} needs {} bytes of host memory for images with {}, and has {} free; pass a "

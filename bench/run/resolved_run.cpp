@@ -94,14 +94,7 @@ ResolvedRun::ResolvedRun(const Job& its_job, const BenchOptions& asked) : job(it
 }
 
 double ResolvedRun::memory_bytes() const {
-  const bool is_host_memory = !device->host_staging();
-  const double share = device->limits().memory_bytes / (is_host_memory ? job.local_size() : ranks_per_gpu);
-  return is_host_memory ? std::min(share, address_space_bytes()) : share;
-}
-
-double ResolvedRun::address_space_bytes() const {
-  const int decoding = options.data == "synthetic" ? 0 : options.data_workers;
-  return address_space_left() - (options.threads - 1 + decoding) * stack_bytes();
+  return device->limits().memory_bytes / (device->host_staging() ? ranks_per_gpu : job.local_size());
 }
 
 }  // namespace plumb

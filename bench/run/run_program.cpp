@@ -140,7 +140,6 @@ void run_job(const std::string& program, const JobOptions& options, int* argc, c
   };
   warn_of_idle_tasks(warn);
   require_open_files();
-  require_address_space();
   const auto messages_are_late = [&] {
     warn(late_messages_text(addresses_of_this_host(), kPatienceForFirstMessages));
   };

@@ -22,11 +22,8 @@ namespace plumb {
 struct ResolvedRun {
   ResolvedRun(const Job& job, const BenchOptions& asked);
 
-  // Free bytes of the device; ranks that share its memory get equal parts. On a CPU, at most the bytes that
-  // the process may map (ulimit -v, ulimit -d).
+  // Free bytes of the device; ranks that share its memory get equal parts.
   double memory_bytes() const;
-  // Bytes that the process may map, without the stacks of threads that compute or decode.
-  double address_space_bytes() const;
 
   const Job& job;
   BenchOptions options;  // resolved, with threads, data_workers and the layout of nodes

@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <string>
@@ -85,24 +84,6 @@ TEST_F(AvailableBytes, AreLimitedByGroupsOfVersion1) {
   folder_.write("cgroup/memory/job/memory.stat",
                 "inactive_file 1\ntotal_inactive_file " + bytes_text(250) + "\n");
   EXPECT_DOUBLE_EQ(available_mib(), 350);
-}
-
-TEST(AddressSpace, IsWhatTheLimitsLeave) {
-  if (std::string(PLUMB_TEST_SANITIZERS) == "thread")
-    GTEST_SKIP() << "ThreadSanitizer maps more than 2^46 bytes";
-  for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
-    rlimit before{};
-    ASSERT_EQ(getrlimit(resource, &before), 0);
-    rlimit small = before;
-    small.rlim_cur = rlim_t{1} << 46;
-    if (before.rlim_max != RLIM_INFINITY && before.rlim_max < small.rlim_cur)
-      GTEST_SKIP() << "a limit is set";
-    ASSERT_EQ(setrlimit(resource, &small), 0);
-    const double left = address_space_left();
-    setrlimit(resource, &before);
-    EXPECT_LT(left, 0x1p46) << resource;
-    EXPECT_GT(left, 0x1p40) << resource;  // AddressSanitizer maps 2^44
-  }
 }
 
 TEST(ProcValue, StandsAfterKeyAndColon) {
