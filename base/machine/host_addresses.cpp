@@ -86,13 +86,6 @@ std::string hosts_text(const std::vector<std::string>& hosts) {
   return all ? text : fmt::format("{} and {} more", text, hosts.size() - kMostHostsNamed);
 }
 
-std::string how_to_name(const InterfaceAddress& one) {
-  return fmt::format(
-      "OMPI_MCA_btl_tcp_if_include={0} (Open MPI), FI_TCP_IFACE={1} or UCX_NET_DEVICES={1} (MPICH) and "
-      "NCCL_SOCKET_IFNAME={1} (NCCL)",
-      one.network, printable(one.interface));
-}
-
 struct AddressHolders {
   std::vector<std::string> hosts;
   std::string interface;  // of the first
@@ -124,51 +117,6 @@ std::string take_same_addresses(AddressesByHost& chosen) {
   for (auto& [host, addresses] : chosen)
     std::erase_if(addresses, [&](const InterfaceAddress& one) { return holders.contains(one.address); });
   return holders.empty() ? "" : same_addresses_text(holders);
-}
-
-// Networks of a host and the interface in each; one network per interface.
-using Networks = std::map<std::string, std::string>;
-
-Networks networks_of(const std::vector<InterfaceAddress>& addresses) {
-  Networks networks;
-  std::set<std::string> interfaces;
-  for (const InterfaceAddress& one : addresses)
-    if (interfaces.insert(one.interface).second) networks.emplace(one.network, one.interface);
-  return networks;
-}
-
-Networks in_both(const Networks& first, const Networks& second) {
-  Networks both;
-  for (const auto& [network, interface] : first)
-    if (second.contains(network)) both.emplace(network, interface);
-  return both;
-}
-
-std::string networks_text(const std::vector<std::string>& hosts, const Networks& shared) {
-  std::string networks;
-  for (const auto& [network, interface] : shared)
-    append_part(networks, fmt::format("{} ({})", network, printable(interface)), " and ");
-  return fmt::format(
-      "{} share {} networks, {}, and Open MPI's TCP spreads messages over all of them, however slow one is: "
-      "name one by {}",
-      hosts_text(hosts), shared.size(), networks,
-      how_to_name({.interface = shared.begin()->second, .network = shared.begin()->first}));
-}
-
-// A warning of the first hosts that share several networks, or nothing.
-std::string shared_networks_warning(const AddressesByHost& chosen) {
-  std::map<std::string, Networks> by_host;
-  for (const auto& [host, addresses] : chosen) by_host.emplace(host, networks_of(addresses));
-  for (auto first = by_host.begin(); first != by_host.end(); ++first)
-    for (auto second = std::next(first); second != by_host.end(); ++second) {
-      const Networks shared = in_both(first->second, second->second);
-      if (shared.size() < 2) continue;
-      std::vector<std::string> hosts;
-      for (const auto& [host, networks] : by_host)
-        if (in_both(shared, networks).size() == shared.size()) hosts.push_back(host);
-      return networks_text(hosts, shared);
-    }
-  return "";
 }
 
 }  // namespace
@@ -204,28 +152,23 @@ HostAddresses host_addresses_of(std::string_view text) {
   return host;
 }
 
-std::vector<std::string> shared_address_warnings(std::span<const HostAddresses> hosts,
-                                                 const InterfaceChoice& choice) {
+std::string same_address_warning(std::span<const HostAddresses> hosts, const InterfaceChoice& choice) {
   AddressesByHost chosen = chosen_addresses(hosts, choice);
-  // In this order: shared networks are those that are left.
-  std::vector<std::string> warnings{take_same_addresses(chosen)};
-  if (choice.uses_all) warnings.push_back(shared_networks_warning(chosen));
-  std::erase(warnings, "");
-  return warnings;
+  return take_same_addresses(chosen);
 }
 
 std::map<std::string, std::string> reachable_addresses(std::span<const HostAddresses> hosts,
                                                        const InterfaceChoice& choice) {
   AddressesByHost chosen = chosen_addresses(hosts, choice);
   take_same_addresses(chosen);
-  std::map<std::string, std::size_t> hosts_in_network;
+  std::map<std::string, std::set<std::string>> hosts_in_network;
   for (const auto& [host, addresses] : chosen)
-    for (const auto& [network, interface] : networks_of(addresses)) ++hosts_in_network[network];
+    for (const InterfaceAddress& one : addresses) hosts_in_network[one.network].insert(host);
   std::map<std::string, std::string> reachable;
   for (const auto& [host, addresses] : chosen) {
     if (addresses.empty()) continue;
     const auto shared = std::ranges::find_if(addresses, [&](const InterfaceAddress& one) {
-      return hosts_in_network[one.network] == chosen.size();
+      return hosts_in_network[one.network].size() == chosen.size();
     });
     reachable[host] = (shared != addresses.end() ? *shared : addresses.front()).address;
   }
@@ -241,8 +184,12 @@ std::string late_messages_text(const HostAddresses& own, std::chrono::seconds wa
       "started, hosts can't reach each other, or two of them have the same address",
       printable(own.host), waited.count());
   if (own.addresses.empty()) return text;
-  return text + fmt::format("; this host has {}: name the network that joins all hosts, as by {}", addresses,
-                            how_to_name(own.addresses.front()));
+  const InterfaceAddress& first = own.addresses.front();
+  return text + fmt::format(
+                    "; this host has {0}: name the network that joins all hosts, as by "
+                    "OMPI_MCA_btl_tcp_if_include={1} (Open MPI), FI_TCP_IFACE={2} or UCX_NET_DEVICES={2} "
+                    "(MPICH) and NCCL_SOCKET_IFNAME={2} (NCCL)",
+                    addresses, first.network, printable(first.interface));
 }
 
 }  // namespace plumb

@@ -1,5 +1,4 @@
-// Network addresses of the hosts of a job, and what makes MPI's TCP hang or crawl: an address that two hosts
-// have, networks that they share.
+// Network addresses of the hosts of a job. An address that two hosts have makes MPI's TCP hang.
 #pragma once
 
 #include <chrono>
@@ -35,12 +34,10 @@ HostAddresses host_addresses_of(std::string_view text);
 // btl_tcp_if_include and btl_tcp_if_exclude have them. Empty: no choice was made.
 struct InterfaceChoice {
   std::string include, exclude;
-  bool uses_all = true;  // Open MPI sends over all chosen networks at once
 };
-// A sentence with the remedy if hosts have the same address, and one if hosts share several networks that are
-// all used. Hosts of one name count as one. Interfaces that weren't chosen are left out.
-std::vector<std::string> shared_address_warnings(std::span<const HostAddresses> hosts,
-                                                 const InterfaceChoice& choice);
+// A sentence with the remedy if hosts have the same address; else empty. Hosts of one name count as one.
+// Interfaces that weren't chosen are left out.
+std::string same_address_warning(std::span<const HostAddresses> hosts, const InterfaceChoice& choice);
 
 // The address at which others reach each host, by host name: one in a network shared by all hosts if there
 // is one, else the host's first. Skips interfaces that weren't chosen and addresses of more than one host; a

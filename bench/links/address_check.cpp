@@ -14,8 +14,7 @@ InterfaceChoice chosen_interfaces() {
     return {environment_variable("OMPI_MCA_btl_tcp_if_include"),
             environment_variable("OMPI_MCA_btl_tcp_if_exclude")};
   const std::string by_libfabric = environment_variable("FI_TCP_IFACE");
-  return {.include = by_libfabric.empty() ? environment_variable("UCX_NET_DEVICES") : by_libfabric,
-          .uses_all = false};
+  return {.include = by_libfabric.empty() ? environment_variable("UCX_NET_DEVICES") : by_libfabric};
 }
 
 // False where UCX or another carrier than TCP is asked of Open MPI: addresses don't matter to it.
@@ -41,7 +40,8 @@ void check_addresses(const Job& job, const Warn& warn) {
   if (job.nodes() < 2) return;
   const std::vector<HostAddresses> hosts = host_addresses(job);
   if (job.rank() != 0 || !uses_tcp()) return;
-  for (const std::string& sentence : shared_address_warnings(hosts, chosen_interfaces())) warn(sentence);
+  if (const std::string sentence = same_address_warning(hosts, chosen_interfaces()); !sentence.empty())
+    warn(sentence);
 }
 
 std::string reachable_address(const Job& job) {

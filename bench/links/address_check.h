@@ -1,4 +1,4 @@
-// The addresses of a job's hosts: addresses and networks that hosts share may keep messages from arriving
+// The addresses of a job's hosts: those that hosts share may keep messages from arriving
 // (base/machine/host_addresses.h).
 #pragma once
 
@@ -11,7 +11,7 @@ namespace plumb {
 
 using Warn = std::function<void(const std::string& sentence)>;
 
-// Warns on rank 0 of addresses and networks that hosts share. Every rank calls it.
+// Warns on rank 0 of addresses that hosts share. Every rank calls it.
 void check_addresses(const Job& job, const Warn& warn);
 
 // The address at which other ranks reach this host; empty if it has none of its own. Every rank calls it.
