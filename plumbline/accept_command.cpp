@@ -12,6 +12,7 @@
 #include "base/output.h"
 #include "base/process/side_by_side.h"
 #include "base/process/this_process.h"
+#include "base/steady_clock.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "launch/hosts/ask_hosts.h"
@@ -109,7 +110,7 @@ class Acceptance : private HostSteps {
   }
 
   int run() {
-    const double start = wall_seconds();
+    const double start = steady_seconds();
     if (arguments_.dry_run) {
       ask();
       print_text(plan_text(plan_for(hosts_.names.size())));
@@ -125,7 +126,7 @@ class Acceptance : private HostSteps {
     judge_insides(kInsidePatienceSeconds);
     if (verdict.kept().size() > 1) attempt("links", &Acceptance::judge_links);
     if (!verdict.kept().empty()) attempt("scaling", &Acceptance::judge_scaling);
-    verdict.seconds = wall_seconds() - start;
+    verdict.seconds = steady_seconds() - start;
     verdict.folder = folder_.string();
     return tell();
   }

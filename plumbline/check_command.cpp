@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/machine/host_addresses.h"
 #include "base/output.h"
+#include "base/steady_clock.h"
 #include "base/text.h"
 #include "launch/verdict/host_steps.h"
 #include "plumbline/command.h"
@@ -52,7 +53,7 @@ OptionTable check_options(CheckArguments& arguments) {
 }
 
 Verdict judge_this_host(const CheckArguments& arguments) {
-  const double start = wall_seconds();
+  const double start = steady_seconds();
   HostSteps steps({.program = arguments.program, .reference = arguments.reference}, Terminal{});
   const std::string file = arguments.expect.empty() ? kExpectationFile : arguments.expect;
   if (std::error_code error; !arguments.expect.empty() || fs::exists(file, error))
@@ -72,7 +73,7 @@ Verdict judge_this_host(const CheckArguments& arguments) {
   steps.judge_devices_once(steps.work.seconds);
   if (steps.expectation && steps.expectation->within_host_bytes_per_second)
     steps.judge_insides(arguments.budget_seconds);
-  verdict.seconds = wall_seconds() - start;
+  verdict.seconds = steady_seconds() - start;
   return verdict;
 }
 

@@ -9,6 +9,7 @@
 #include "base/console/print.h"
 #include "base/console/progress.h"
 #include "base/paths.h"
+#include "base/steady_clock.h"
 #include "base/text.h"
 #include "launch/hosts/ask_hosts.h"
 #include "launch/hosts/findings.h"
@@ -29,7 +30,7 @@ OptionTable doctor_options(DoctorArguments& arguments) {
   return {
       "plumbline doctor",
       "Finds what would stop or slow a run on these hosts, and prints what to do: program and libraries, "
-      "MPI, GPUs, networks, limits, memory, disk, names and clocks. Exit code 0: nothing, or notes; 1: "
+      "MPI, GPUs, networks, limits, memory, disk and names. Exit code 0: nothing, or notes; 1: "
       "warnings; 69: a host cannot be reached, cannot start the program or lacks a GPU. All hosts need "
       "plumbline at the same path.",
       {host_options(arguments.hosts),
@@ -94,7 +95,7 @@ int doctor_command(const DoctorArguments& arguments) {
   const int gpus = arguments.expect.empty() ? 0 : read_expectation(arguments.expect).devices_per_host;
   const SignalWatch signals;
   const auto [hosts, user] = named_hosts(arguments.hosts);
-  const double start = wall_seconds();
+  const double start = steady_seconds();
   std::vector<HostAnswer> answers;
   bool has_marker = false;
   if (hosts.empty()) {
@@ -106,12 +107,12 @@ int doctor_command(const DoctorArguments& arguments) {
     has_marker = !questions.marker.empty();
     ProgressBar bar(stderr, terminal_of(stderr), std::ssize(hosts), 1, "hosts/s");
     const auto told = [&](std::size_t ended) {
-      bar.update(static_cast<std::int64_t>(ended), wall_seconds() - start);
+      bar.update(static_cast<std::int64_t>(ended), steady_seconds() - start);
     };
     answers = ask_hosts(hosts, arguments.hosts, transport, questions, told, signals);
     bar.clear();
   }
-  const double seconds = wall_seconds() - start;
+  const double seconds = steady_seconds() - start;
   const DoctorReport report{.notes = find_faults(answers, has_marker, static_cast<std::size_t>(gpus)),
                             .hosts = std::move(answers),
                             .seconds = seconds};

@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "base/console/print.h"
+#include "base/steady_clock.h"
 #include "launch/verdict/host_steps.h"
 #include "plumbline/command.h"
 
@@ -28,7 +29,7 @@ OptionTable screen_options(ScreenArguments& arguments) {
 }
 
 int screen_command(const ScreenArguments& arguments) {
-  const double start = wall_seconds();
+  const double start = steady_seconds();
   HostSteps steps(arguments.work, terminal_of(stderr));
   if (const HostList hosts = named_hosts(arguments.hosts); !hosts.names.empty())
     steps.set_hosts(arguments.hosts, hosts);
@@ -37,7 +38,7 @@ int screen_command(const ScreenArguments& arguments) {
   steps.judge_devices(arguments.work.seconds, true);
   steps.line.clear();
   Verdict& verdict = steps.verdict;
-  verdict.seconds = wall_seconds() - start;
+  verdict.seconds = steady_seconds() - start;
   print_text(arguments.json ? json_text(verdict_json(verdict)) : verdict_text(verdict));
   return exit_code_of(verdict.outcome());
 }

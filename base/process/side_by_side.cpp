@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <limits>
@@ -88,7 +87,6 @@ class RunningCommand {
   RunningCommand(const RunningCommand&) = delete;
   RunningCommand& operator=(const RunningCommand&) = delete;
 
-  double began() const { return began_; }
   double seconds() const { return steady_seconds() - start_; }
   bool timed_out() const { return timed_out_; }
 
@@ -114,7 +112,6 @@ class RunningCommand {
   }
 
  private:
-  double began_ = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   double start_ = steady_seconds();
   bool timed_out_ = false;
   std::optional<double> told_to_end_;
@@ -158,7 +155,6 @@ std::vector<CommandEnd> run_side_by_side(const std::vector<CommandWords>& comman
       if (code)
         ends[one->index] = {.code = *code,
                             .timed_out = command.timed_out(),
-                            .began = command.began(),
                             .seconds = command.seconds(),
                             .output = text_in(one->output, false),
                             .errors = text_in(one->errors, true)};

@@ -16,7 +16,6 @@ using CommandWords = std::vector<std::string>;
 struct CommandEnd {
   int code = -1;  // its exit code, or 128 + n if signal n ended it; -1: it wasn't started
   bool timed_out = false;
-  double began = 0;            // seconds since 1970
   double seconds = 0;          // from its start to its end
   std::string output, errors;  // at most kMostOutputBytes of either; of longer errors the end
 };

@@ -7,6 +7,7 @@
 #include "base/machine/host_addresses.h"
 #include "base/paths.h"
 #include "base/process/this_process.h"
+#include "base/steady_clock.h"
 #include "base/text.h"
 #include "base/text_table.h"
 #include "launch/host_names.h"
@@ -66,19 +67,10 @@ CommandWords fact_command(const HostQuestions& questions) {
   return words;
 }
 
-// NTP's offset and half of its round trip, by the four times of a question and its answer (RFC 5905, 8): the
-// other clock was read at the begin and end of gathering facts.
-ClockOffset clock_of(const HostFacts& facts, const CommandEnd& end) {
-  const double begin = facts.clock_seconds, last = begin + facts.gathering_seconds;
-  const double asked = end.began, answered = end.began + end.seconds;
-  return {((begin - asked) + (last - answered)) / 2, ((answered - asked) - (last - begin)) / 2};
-}
-
 void take_answer(HostAnswer& answer, const CommandEnd& end) {
   const std::vector<std::string> lines = split(end.output, '\n');  // a login may print some
   const auto line = std::ranges::find_if(lines, [](const std::string& one) { return one.starts_with('{'); });
   answer.facts = host_facts_from_json(line == lines.end() ? "" : *line);
-  answer.clock = clock_of(answer.facts, end);
   answer.answered = true;
 }
 
@@ -207,10 +199,10 @@ std::vector<HostAnswer> ask_hosts(const std::vector<std::string>& hosts, const H
 }
 
 HostAnswer ask_this_host(const HostQuestions& questions, const SignalWatch& signals) {
-  const double start = wall_seconds();
+  const double start = steady_seconds();
   HostAnswer answer{.answered = true, .facts = gather_host_facts(questions, signals)};
   answer.name = answer.facts.host;
-  answer.seconds = wall_seconds() - start;
+  answer.seconds = steady_seconds() - start;
   return answer;
 }
 

@@ -40,12 +40,6 @@ struct FindingCode {
   }
 };
 
-// A host's clock beside the one of the host that asked.
-struct ClockOffset {
-  double seconds = 0;      // how far it is ahead
-  double uncertainty = 0;  // half of the round trip
-};
-
 // How one host answered.
 struct HostAnswer {
   std::string name;
@@ -54,20 +48,12 @@ struct HostAnswer {
   std::string failure, failure_detail, remedy;
   double seconds = 0;  // until its answer
   HostFacts facts;
-  std::optional<ClockOffset> clock;
   // By this host's look-up; nothing: it wasn't tried, or there was no time to.
   std::optional<std::vector<std::string>> addresses;
   bool look_up_was_late = false;
   static void fields(auto& self, auto&& each) {
     each("host", self.name), each("answered", self.answered);
     each("seconds", self.seconds, Field{.about = "until its answer", .finite = true});
-    const auto of_clock = [&](double ClockOffset::*figure) {
-      return self.clock ? std::optional(*self.clock.*figure) : std::nullopt;
-    };
-    each("clock_offset_seconds", of_clock(&ClockOffset::seconds),
-         Field{.about = "ahead of the host that asked", .finite = true});
-    each("clock_uncertainty_seconds", of_clock(&ClockOffset::uncertainty),
-         Field{.about = "half of the round trip", .finite = true});
     each("facts", fields::written(self.facts),
          Field{.about = "as doctor --here prints them", .written = self.answered});
   }

@@ -17,8 +17,6 @@ namespace plumb {
 namespace {
 
 constexpr double kMemoryShare = 0.05;  // of memory that differs from the median
-constexpr double kClockSeconds =
-    0.5;  // stamps in logs and on shared disks; hosts with NTP differ by milliseconds
 
 using Answers = std::vector<const HostAnswer*>;
 
@@ -294,25 +292,6 @@ void check_reach(const Answers& answers, HostNotes& found) {
     }
 }
 
-// Clocks that differ from the median of the hosts, of one or two hosts from the clock of the host that asked.
-void compare_clocks(const Answers& answers, HostNotes& found) {
-  std::vector<double> offsets;
-  for (const HostAnswer* answer : answers)
-    if (answer->clock) offsets.push_back(answer->clock->seconds);
-  const bool among_hosts = offsets.size() > 2;
-  const double usual = among_hosts ? median(offsets) : 0;
-  for (const HostAnswer* answer : answers) {
-    if (!answer->clock) continue;
-    const double ahead = answer->clock->seconds - usual;
-    if (std::abs(ahead) - answer->clock->uncertainty <= kClockSeconds) continue;
-    found.add("clock", answer->name,
-              {.what = fmt::format("clock is {} {}", ahead > 0 ? "ahead of" : "behind",
-                                   among_hosts ? "most hosts' clocks" : "the asking host's clock"),
-               .detail = fmt::format("{:.3f} s, give or take {:.3f} s", std::abs(ahead),
-                                     answer->clock->uncertainty)});
-  }
-}
-
 }  // namespace
 
 void compare_hosts(const Answers& answers, HostNotes& found) {
@@ -322,7 +301,6 @@ void compare_hosts(const Answers& answers, HostNotes& found) {
     for (const ComparedFact& fact : facts) name_odd_ones(fact, answers, found);
   if (!answers.empty()) compare_memory(answers, found);
   compare_links(answers, found);
-  compare_clocks(answers, found);
 }
 
 }  // namespace plumb

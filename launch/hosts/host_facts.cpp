@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -164,10 +163,6 @@ void take_machine(HostFacts& facts) {
 const Document kHostDocument =
     document_of<HostFacts>("plumbline.host/1", "What plumbline doctor --here says of a host.");
 
-double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 std::vector<PortFacts> adapter_ports(const std::string& folder) {
   std::vector<PortFacts> ports;
   std::error_code error;
@@ -218,7 +213,7 @@ std::string nearest_folder(const std::string& path) {
 }
 
 HostFacts gather_host_facts(const HostQuestions& questions, const SignalWatch& signals) {
-  HostFacts facts{.clock_seconds = wall_seconds()};
+  HostFacts facts;
   take_machine(facts);
   take_programs(facts, questions, signals);
   take_gpus(facts);
@@ -234,7 +229,6 @@ HostFacts gather_host_facts(const HostQuestions& questions, const SignalWatch& s
   facts.log_folder = folder_facts(questions);
   facts.names = look_up_names(questions.names, kLookUpSeconds, signals);
   facts.unreached = unreached_hosts(facts.names, kReachSeconds, signals);
-  facts.gathering_seconds = wall_seconds() - facts.clock_seconds;
   return facts;
 }
 

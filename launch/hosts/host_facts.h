@@ -121,8 +121,6 @@ struct HostFacts {
   std::vector<std::string> addresses;                     // of its interfaces, "eth0=10.77.0.1/16"
   std::map<std::string, std::vector<std::string>> names;  // names that it was asked for, with their addresses
   std::map<std::string, std::string> unreached;  // of these names, hosts that gave no answer, and why
-  double clock_seconds = 0;                      // since 1970, when gathering facts began
-  double gathering_seconds = 0;                  // how long that took
 
   static constexpr bool kMayLackKeys = true;
   static void fields(auto& self, auto&& each) {
@@ -131,8 +129,6 @@ struct HostFacts {
     each("boot_id", self.boot_id, Field{"the same for names of one machine"}), each("cpus", self.cpus);
     each("memory_bytes", self.memory_bytes);
     each("load", self.load, Field{"processes that want to run now"});
-    each("clock_seconds", self.clock_seconds, Field{"since 1970, when gathering facts began"});
-    each("gathering_seconds", self.gathering_seconds, Field{"that it took"});
     each("program", self.program), each("others", self.others, Field{"programs next to it"});
     each("mpi", self.mpi),
         each("driver_cuda", self.driver_cuda, Field{"the newest CUDA that the driver runs"});
@@ -160,9 +156,6 @@ HostFacts gather_host_facts(const HostQuestions& questions, const SignalWatch& s
 
 // Facts of another host, which may lack keys. Throws Error(bad_data) if the text isn't such an object.
 HostFacts host_facts_from_json(const std::string& text);
-
-// Seconds since 1970 on this host's clock.
-double wall_seconds();
 
 // The ports below /sys/class/infiniband or another folder, by name.
 std::vector<PortFacts> adapter_ports(const std::string& folder);
