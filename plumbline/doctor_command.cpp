@@ -1,9 +1,5 @@
 // `plumbline doctor`: what is wrong with hosts before a run, and what to do.
-#include <unistd.h>
-
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "base/console/print.h"
@@ -22,7 +18,7 @@ namespace {
 
 struct DoctorArguments {
   HostArguments hosts;
-  std::string program, expect, log_folder = "logs", marker, names;
+  std::string program, expect, log_folder = "logs", names;
   bool here = false, json = false;
 };
 
@@ -39,13 +35,10 @@ OptionTable doctor_options(DoctorArguments& arguments) {
              .with_default("all programs next to plumbline"),
          text_option("--expect", "FILE", arguments.expect,
                      "file of accept --save-expect, which has the number of GPUs"),
-         text_option("--log-dir", "D", arguments.log_folder,
-                     "folder of its logs and results, which the hosts should share")}},
+         text_option("--log-dir", "D", arguments.log_folder, "folder of its logs and results")}},
        {"Output",
         {flag_option("--json", arguments.json, true, "print one JSON object instead of the lines"),
          flag_option("--here", arguments.here, true, "print the facts of this host as one line of JSON")
-             .internal(),
-         text_option("--marker", "FILE", arguments.marker, "with --here: report whether this file exists")
              .internal(),
          text_option("--names", "A,B", arguments.names, "with --here: report the addresses of these names")
              .internal()}}},
@@ -53,31 +46,10 @@ OptionTable doctor_options(DoctorArguments& arguments) {
        "plumbline doctor --hostfile hosts --log-dir /shared/logs # and the folder of logs"}};
 }
 
-// A file in the log folder for as long as hosts are asked whether they see it.
-class FolderMarker {
- public:
-  explicit FolderMarker(const std::string& folder)
-      : path_(fs::path(nearest_folder(folder)) / fmt::format(".plumbline-doctor-{}", ::getpid())) {
-    if (std::ofstream stream(path_); !stream) path_.clear();
-  }
-  ~FolderMarker() {
-    std::error_code error;
-    if (!path_.empty()) fs::remove(path_, error);
-  }
-  FolderMarker(const FolderMarker&) = delete;
-  FolderMarker& operator=(const FolderMarker&) = delete;
-
-  std::string path() const { return path_.string(); }  // empty: none could be made
-
- private:
-  fs::path path_;
-};
-
 HostQuestions questions_of(const DoctorArguments& arguments) {
   HostQuestions questions{.program = program_path(arguments.program, "bench_resnet50"),
                           .others = arguments.program.empty(),
-                          .log_folder = absolute_path(arguments.log_folder).lexically_normal().string(),
-                          .marker = arguments.marker};
+                          .log_folder = absolute_path(arguments.log_folder).lexically_normal().string()};
   if (!arguments.names.empty()) questions.names = split(arguments.names, ',');
   return questions;
 }
@@ -91,20 +63,16 @@ int print_facts(const DoctorArguments& arguments) {
 
 int doctor_command(const DoctorArguments& arguments) {
   if (arguments.here) return print_facts(arguments);
-  HostQuestions questions = questions_of(arguments);
+  const HostQuestions questions = questions_of(arguments);
   const int gpus = arguments.expect.empty() ? 0 : read_expectation(arguments.expect).devices_per_host;
   const SignalWatch signals;
   const auto [hosts, user] = named_hosts(arguments.hosts);
   const double start = steady_seconds();
   std::vector<HostAnswer> answers;
-  bool has_marker = false;
   if (hosts.empty()) {
     answers.push_back(ask_this_host(questions, signals));
   } else {
     const HostTransport transport = transport_of(arguments.hosts, user);
-    const FolderMarker marker(questions.log_folder);
-    questions.marker = marker.path();
-    has_marker = !questions.marker.empty();
     ProgressBar bar(stderr, terminal_of(stderr), std::ssize(hosts), 1, "hosts/s");
     const auto told = [&](std::size_t ended) {
       bar.update(static_cast<std::int64_t>(ended), steady_seconds() - start);
@@ -113,7 +81,7 @@ int doctor_command(const DoctorArguments& arguments) {
     bar.clear();
   }
   const double seconds = steady_seconds() - start;
-  const DoctorReport report{.notes = find_faults(answers, has_marker, static_cast<std::size_t>(gpus)),
+  const DoctorReport report{.notes = find_faults(answers, static_cast<std::size_t>(gpus)),
                             .hosts = std::move(answers),
                             .seconds = seconds};
   print_text(arguments.json ? json_text(doctor_json(report)) : doctor_text(report));

@@ -61,7 +61,6 @@ CommandWords fact_command(const HostQuestions& questions) {
   CommandWords words{own_program(), "doctor", "--here", "--log-dir", questions.log_folder};
   // Without its option doctor asks for all programs.
   if (!questions.others) words.insert(words.end(), {"--program", questions.program});
-  if (!questions.marker.empty()) words.insert(words.end(), {"--marker", questions.marker});
   if (!questions.names.empty())
     words.insert(words.end(), {"--names", fmt::format("{}", fmt::join(questions.names, ","))});
   return words;

@@ -199,25 +199,6 @@ void check_load(const HostCheck& host) {
              {.detail = fmt::format("load {:.1f} on {}", facts.load, counted(facts.cpus, "CPU"))});
 }
 
-// Whether the other hosts see what is in the log folder of the host that asked.
-void check_sharing(const std::vector<const HostAnswer*>& answers, HostNotes& found) {
-  const auto seeing = std::ranges::count_if(
-      answers, [](const HostAnswer* answer) { return answer->facts.log_folder.has_marker; });
-  if (answers.size() < 2 || seeing == std::ssize(answers)) return;
-  // The host that asked may be one of them.
-  const bool is_shared_by_some = seeing > 1;
-  for (const HostAnswer* answer : answers) {
-    const FolderFacts& folder = answer->facts.log_folder;
-    if (folder.has_marker) continue;
-    if (is_shared_by_some)
-      found.add("log-not-shared", answer->name,
-                {.what = folder.path + " is not the folder that others share"});
-    else
-      found.add("log-elsewhere", answer->name,
-                {.what = folder.path + " is not the same folder as on the asking host"});
-  }
-}
-
 }  // namespace
 
 void HostNotes::add(FindingCode code, const std::string& host, const FindingDetails& details) {
@@ -258,8 +239,7 @@ std::vector<Note> HostNotes::take() && {
   return notes;
 }
 
-std::vector<Note> find_faults(const std::vector<HostAnswer>& answers, bool has_marker,
-                              std::size_t expected_gpus) {
+std::vector<Note> find_faults(const std::vector<HostAnswer>& answers, std::size_t expected_gpus) {
   HostNotes found;
   std::vector<const HostAnswer*> answered;
   for (const HostAnswer& answer : answers) {
@@ -278,7 +258,6 @@ std::vector<Note> find_faults(const std::vector<HostAnswer>& answers, bool has_m
       found.add("gpu-missing", answer->name,
                 {.what = fmt::format("{} where {} are expected", counted(gpus, "GPU"), expected_gpus)});
   compare_hosts(answered, found);
-  if (has_marker) check_sharing(answered, found);
   return std::move(found).take();
 }
 

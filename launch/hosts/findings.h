@@ -100,9 +100,8 @@ struct DoctorReport {
   }
 };
 
-// `answers` isn't empty; `has_marker`: a marker was put into the log folder; `expected_gpus`: of every host.
-std::vector<Note> find_faults(const std::vector<HostAnswer>& answers, bool has_marker,
-                              std::size_t expected_gpus = 0);
+// `answers` isn't empty; `expected_gpus`: of every host.
+std::vector<Note> find_faults(const std::vector<HostAnswer>& answers, std::size_t expected_gpus = 0);
 
 // A line for each note, and a last one that counts.
 std::string doctor_text(const DoctorReport& report);

@@ -78,9 +78,7 @@ std::vector<ComparedFact> compared_facts() {
       {"driver-version", "NVIDIA driver", member(&HostFacts::driver)},
       {"port-differs", "InfiniBand and RoCE ports", ports_text},
       {"interfaces", "interfaces", member(&HostFacts::interfaces)},
-      {"kernel-version", "kernel", member(&HostFacts::kernel)},
-      {"log-file-system", "file system of the log folder",
-       [](const HostFacts& host) { return host.log_folder.file_system; }}};
+      {"kernel-version", "kernel", member(&HostFacts::kernel)}};
   for (const char* const name : {"open files", "processes", "locked memory", "stack"})
     facts.push_back({"limit-differs", fmt::format("limit of {}", name),
                      [name](const HostFacts& host) { return limit_text(host, name); }});

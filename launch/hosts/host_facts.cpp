@@ -115,27 +115,17 @@ void take_limits(HostFacts& facts) {
   }
 }
 
-// The type of the file system that was mounted last at the longest path above `folder`.
-std::string file_system_of(const std::string& folder) {
-  std::ifstream mounts("/proc/self/mounts");
-  std::string device, point, type, rest, found;
-  std::size_t longest = 0;
-  while (mounts >> device >> point >> type && std::getline(mounts, rest)) {
-    const bool holds = point == "/" || folder == point || folder.starts_with(point + "/");
-    if (!holds || point.size() < longest) continue;
-    longest = point.size();
-    found = type;
-  }
-  return found;
+// The folder, or the nearest one above that exists.
+std::string nearest_folder(const std::string& path) {
+  fs::path folder = absolute_path(path).lexically_normal();
+  std::error_code error;
+  while (!fs::is_directory(folder, error) && folder != folder.parent_path()) folder = folder.parent_path();
+  return folder.string();
 }
 
-FolderFacts folder_facts(const HostQuestions& questions) {
-  FolderFacts facts{.path = questions.log_folder, .existing = nearest_folder(questions.log_folder)};
-  std::error_code error;
-  const fs::path real = fs::canonical(facts.existing, error);
-  facts.file_system = file_system_of(error ? facts.existing : real.string());
+FolderFacts folder_facts(const std::string& path) {
+  FolderFacts facts{.path = path, .existing = nearest_folder(path)};
   facts.writable = ::access(facts.existing.c_str(), W_OK) == 0;
-  facts.has_marker = !questions.marker.empty() && fs::exists(questions.marker, error);
   struct statvfs space {};
   if (statvfs(facts.existing.c_str(), &space) == 0)
     facts.free_bytes = static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize);
@@ -205,13 +195,6 @@ KernelLog read_kernel_log(const std::string& file) {
   return log;
 }
 
-std::string nearest_folder(const std::string& path) {
-  fs::path folder = absolute_path(path).lexically_normal();
-  std::error_code error;
-  while (!fs::is_directory(folder, error) && folder != folder.parent_path()) folder = folder.parent_path();
-  return folder.string();
-}
-
 HostFacts gather_host_facts(const HostQuestions& questions, const SignalWatch& signals) {
   HostFacts facts;
   take_machine(facts);
@@ -226,7 +209,7 @@ HostFacts gather_host_facts(const HostQuestions& questions, const SignalWatch& s
     facts.shared_memory_free_bytes =
         static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize);
   }
-  facts.log_folder = folder_facts(questions);
+  facts.log_folder = folder_facts(questions.log_folder);
   facts.names = look_up_names(questions.names, kLookUpSeconds, signals);
   facts.unreached = unreached_hosts(facts.names, kReachSeconds, signals);
   return facts;

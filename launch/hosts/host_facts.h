@@ -88,16 +88,14 @@ struct KernelLog {
 
 struct FolderFacts {
   std::string path, existing;  // existing: the folder or the nearest one above it that is there
-  std::string file_system;     // type, "ext4", "nfs4"
   double free_bytes = 0;
-  bool writable = false, has_marker = false;
+  bool writable = false;
 
   static constexpr bool kMayLackKeys = true;
   static void fields(auto& self, auto&& each) {
     each("path", self.path);
     each("existing", self.existing, Field{"that folder, or the nearest one above it that is there"});
-    each("file_system", self.file_system), each("free_bytes", self.free_bytes);
-    each("writable", self.writable), each("has_marker", self.has_marker);
+    each("free_bytes", self.free_bytes), each("writable", self.writable);
   }
 };
 
@@ -148,7 +146,6 @@ struct HostQuestions {
   std::string program;             // path
   bool others = false;             // whether the package's other programs are asked for their builds, too
   std::string log_folder;          // path
-  std::string marker;              // path of a file that shows whether the log folder is shared; may be empty
   std::vector<std::string> names;  // to be looked up
 };
 
@@ -162,8 +159,5 @@ std::vector<PortFacts> adapter_ports(const std::string& folder);
 
 // `file`: /dev/kmsg; its records begin "priority,sequence,microseconds" (Documentation/ABI/testing/dev-kmsg).
 KernelLog read_kernel_log(const std::string& file);
-
-// The folder, or the nearest one above that exists.
-std::string nearest_folder(const std::string& path);
 
 }  // namespace plumb

@@ -245,7 +245,7 @@ void add_facts(Verdict& verdict, const std::vector<HostAnswer>& answers, const E
   std::vector<std::string> good = mapped(answers, &HostAnswer::name);
   std::string warnings;
   const int gpus = expectation == nullptr ? 0 : expectation->devices_per_host;
-  for (const Note& note : find_faults(answers, false, static_cast<std::size_t>(gpus))) {
+  for (const Note& note : find_faults(answers, static_cast<std::size_t>(gpus))) {
     if (note.severity == Severity::warning && note.kind != "load")
       append_part(warnings, note.hosts == good ? note.text : note_text(note), "; ");
     if (note.severity != Severity::error) continue;
@@ -271,7 +271,7 @@ BusyHosts busy_hosts(const std::vector<HostAnswer>& answers) {
     return busy;
   }
   std::set<std::string> names;
-  for (const Note& note : find_faults(answers, false))
+  for (const Note& note : find_faults(answers))
     if (note.code == "cpu-load" || note.code == "gpu-busy")
       names.insert(note.hosts.begin(), note.hosts.end());
   busy.names = {names.begin(), names.end()};
