@@ -173,9 +173,8 @@ std::vector<HostAnswer> ask_hosts(const std::vector<std::string>& hosts, const H
   std::vector<CommandWords> commands;
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     answers[i].name = hosts[i];
-    const auto found = addresses.find(hosts[i]);
-    answers[i].look_up_was_late = found == addresses.end();
-    if (found != addresses.end()) answers[i].addresses = found->second;
+    if (const auto found = addresses.find(hosts[i]); found != addresses.end())
+      answers[i].addresses = found->second;
     HostQuestions own = questions;
     own.names = names_for(hosts, hosts[i]);
     commands.push_back(words_on(transport, answers[i], fact_command(own)));

@@ -50,7 +50,6 @@ struct HostAnswer {
   HostFacts facts;
   // By this host's look-up; nothing: it wasn't tried, or there was no time to.
   std::optional<std::vector<std::string>> addresses;
-  bool look_up_was_late = false;
   static void fields(auto& self, auto&& each) {
     each("host", self.name), each("answered", self.answered);
     each("seconds", self.seconds, Field{.about = "until its answer", .finite = true});

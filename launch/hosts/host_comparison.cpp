@@ -199,19 +199,8 @@ void compare_links(const Answers& answers, HostNotes& found) {
       }
 }
 
-// "10.77.0.1" out of "eth0=10.77.0.1/16".
-std::set<std::string> own_addresses(const HostFacts& facts) {
-  std::set<std::string> addresses;
-  for (const std::string& word : facts.addresses) {
-    const std::size_t begin = word.find('=') + 1;
-    addresses.insert(word.substr(begin, word.find('/', begin) - begin));
-  }
-  return addresses;
-}
-
-bool share_any(const std::vector<std::string>& first, const auto& second) {
-  return std::ranges::any_of(first,
-                             [&](const std::string& one) { return std::ranges::count(second, one) > 0; });
+bool share_any(const std::vector<std::string>& first, const std::vector<std::string>& second) {
+  return std::ranges::find_first_of(first, second) != first.end();
 }
 
 // A host's own view on a name, beside that of the host that asked.
@@ -235,29 +224,18 @@ void check_view(const HostAnswer& viewer, const HostAnswer& named, const std::ve
   }
 }
 
-void check_own_address(const HostAnswer& answer, HostNotes& found) {
-  const std::set<std::string> own = own_addresses(answer.facts);
-  if (!answer.addresses || answer.addresses->empty() || own.empty() || share_any(*answer.addresses, own) ||
-      std::ranges::all_of(*answer.addresses, is_loopback))
-    return;
-  found.add("name-foreign", answer.name,
-            {.detail = fmt::format("{}, it has {}", answer.addresses->front(), fmt::join(own, " "))});
-}
-
-// Names: without an address, that lead to loopback or to another host's address, that hosts resolve
-// differently, and two names of one host.
+// Names: without an address, that lead to loopback, that hosts resolve differently, and two names of one
+// host.
 void compare_names(const Answers& answers, HostNotes& found) {
   std::map<std::string, const HostAnswer*> by_name;
   for (const HostAnswer* answer : answers) by_name.emplace(answer->name, answer);
   std::map<std::string, const HostAnswer*> machines;
   for (const HostAnswer* answer : answers) {
     if (answer->addresses && answer->addresses->empty()) found.add("name-unknown", answer->name);
-    if (answer->look_up_was_late) found.add("name-slow", answer->name);
     for (const auto& [name, seen] : answer->facts.names)
       if (const auto named = by_name.find(name);
           named != by_name.end() && named->second->addresses && !named->second->addresses->empty())
         check_view(*answer, *named->second, seen, found);
-    check_own_address(*answer, found);
     if (answer->facts.boot_id.empty()) continue;
     const auto [first, is_new] = machines.try_emplace(answer->facts.boot_id + answer->facts.host, answer);
     if (!is_new)

@@ -12,7 +12,6 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "base/machine/host_addresses.h"
 #include "base/machine/machine.h"
 #include "base/machine/nvml.h"
 #include "base/paths.h"
@@ -143,9 +142,6 @@ void take_machine(HostFacts& facts) {
   facts.driver = machine.driver.value_or("");
   facts.boot_id = proc_value("/proc/sys/kernel/random/boot_id", "");
   facts.load = running_processes();
-  for (const InterfaceAddress& one : addresses_of_this_host().addresses)
-    facts.addresses.push_back(
-        fmt::format("{}={}{}", one.interface, one.address, one.network.substr(one.network.find('/'))));
 }
 
 }  // namespace

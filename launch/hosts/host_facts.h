@@ -116,7 +116,6 @@ struct HostFacts {
   std::map<std::string, double> limits;  // "open files", "processes", "locked memory", "stack"; -1: unlimited
   double shared_memory_bytes = 0, shared_memory_free_bytes = 0;
   FolderFacts log_folder;
-  std::vector<std::string> addresses;                     // of its interfaces, "eth0=10.77.0.1/16"
   std::map<std::string, std::vector<std::string>> names;  // names that it was asked for, with their addresses
   std::map<std::string, std::string> unreached;  // of these names, hosts that gave no answer, and why
 
@@ -135,7 +134,6 @@ struct HostFacts {
     each("limits", self.limits, Field{"of a process; -1: unlimited"});
     each("shared_memory_bytes", self.shared_memory_bytes);
     each("shared_memory_free_bytes", self.shared_memory_free_bytes), each("log_folder", self.log_folder);
-    each("addresses", self.addresses, Field{"as \"eth0=10.77.0.1/16\""});
     each("names", self.names, Field{"that it was asked for, with their addresses"});
     each("unreached", self.unreached, Field{"of these, hosts that gave no answer, and why"});
   }
