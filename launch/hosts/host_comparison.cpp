@@ -51,12 +51,6 @@ std::string ecc_text(const HostFacts& facts) {
   return fmt::format("{}", fmt::join(values, " and "));
 }
 
-std::string limit_text(const HostFacts& facts, const std::string& name) {
-  const auto found = facts.limits.find(name);
-  if (found == facts.limits.end()) return "";
-  return found->second < 0 ? "unlimited" : fmt::format("{:.0f}", found->second);
-}
-
 std::string build_text(const ProgramFacts& program) {
   return program.build_id.empty() ? ""
                                   : fmt::format("{} ({}, commit {})", program.build_id.substr(0, 12),
@@ -67,22 +61,15 @@ std::vector<ComparedFact> compared_facts() {
   const auto member = [](std::string HostFacts::*value) {
     return [value](const HostFacts& facts) { return facts.*value; };
   };
-  std::vector<ComparedFact> facts{
-      {"program-build", "build", [](const HostFacts& host) { return build_text(host.program); },
-       [](const HostFacts& host) { return host.program.path; }},
-      {"mpi-differs", "Open MPI of mpirun", [](const HostFacts& host) { return host.mpi.version; }},
-      {"cpu-model", "processor", member(&HostFacts::cpu)},
-      {"cpu-count", "number of CPUs", [](const HostFacts& host) { return std::to_string(host.cpus); }},
-      {"gpu-count", "GPUs", gpus_text},
-      {"gpu-ecc-mode", "ECC", ecc_text},
-      {"driver-version", "NVIDIA driver", member(&HostFacts::driver)},
-      {"port-differs", "InfiniBand and RoCE ports", ports_text},
-      {"interfaces", "interfaces", member(&HostFacts::interfaces)},
-      {"kernel-version", "kernel", member(&HostFacts::kernel)}};
-  for (const char* const name : {"open files", "processes", "locked memory", "stack"})
-    facts.push_back({"limit-differs", fmt::format("limit of {}", name),
-                     [name](const HostFacts& host) { return limit_text(host, name); }});
-  return facts;
+  return {{"program-build", "build", [](const HostFacts& host) { return build_text(host.program); },
+           [](const HostFacts& host) { return host.program.path; }},
+          {"mpi-differs", "Open MPI of mpirun", [](const HostFacts& host) { return host.mpi.version; }},
+          {"cpu-model", "processor", member(&HostFacts::cpu)},
+          {"cpu-count", "number of CPUs", [](const HostFacts& host) { return std::to_string(host.cpus); }},
+          {"gpu-count", "GPUs", gpus_text},
+          {"gpu-ecc-mode", "ECC", ecc_text},
+          {"driver-version", "NVIDIA driver", member(&HostFacts::driver)},
+          {"port-differs", "InfiniBand and RoCE ports", ports_text}};
 }
 
 // One per program that any host has next to the one of the run. Where that isn't the usual one, the whole

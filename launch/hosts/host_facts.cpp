@@ -104,9 +104,7 @@ void take_gpus(HostFacts& facts) {
 
 void take_limits(HostFacts& facts) {
   const std::pair<const char*, int> kLimits[]{{"open files", RLIMIT_NOFILE},
-                                              {"processes", RLIMIT_NPROC},
-                                              {"locked memory", RLIMIT_MEMLOCK},
-                                              {"stack", RLIMIT_STACK}};
+                                              {"locked memory", RLIMIT_MEMLOCK}};
   for (const auto& [name, resource] : kLimits) {
     rlimit limit{};
     if (getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) == 0)

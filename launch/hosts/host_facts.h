@@ -113,7 +113,7 @@ struct HostFacts {
   std::vector<GpuFacts> gpus;
   std::vector<PortFacts> ports;
   KernelLog kernel_log;
-  std::map<std::string, double> limits;  // "open files", "processes", "locked memory", "stack"; -1: unlimited
+  std::map<std::string, double> limits;  // "open files", "locked memory"; -1: unlimited
   double shared_memory_bytes = 0, shared_memory_free_bytes = 0;
   FolderFacts log_folder;
   std::map<std::string, std::vector<std::string>> names;  // names that it was asked for, with their addresses
