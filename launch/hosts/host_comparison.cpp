@@ -110,8 +110,7 @@ std::vector<ComparedFact> compared_libraries(const Answers& answers) {
   return facts;
 }
 
-// Against the value that most hosts have, of two hosts the first one's; where no value has a majority all are
-// named.
+// Against the value that most hosts have, else against the first host's.
 void name_odd_ones(const ComparedFact& fact, const Answers& answers, HostNotes& found) {
   Answers compared;
   std::vector<std::string> values;
@@ -121,28 +120,16 @@ void name_odd_ones(const ComparedFact& fact, const Answers& answers, HostNotes& 
       values.push_back(std::move(value));
     }
   if (std::set<std::string>(values.begin(), values.end()).size() < 2) return;
-  const std::string usual = usual_value(values);
-  const auto add = [&](const HostAnswer& answer, const std::string& what) {
-    found.add(fact.code, answer.name, {.entity = fact.entity ? fact.entity(answer.facts) : "", .what = what});
-  };
-  if (!usual.empty()) {
-    const std::string others = compared.size() == 2 ? compared.front()->name + " has" : "most hosts have";
-    for (std::size_t i = 0; i < compared.size(); ++i)
-      if (values[i] != usual)
-        add(*compared[i], fmt::format("{} {} where {} {}", fact.noun, values[i], others, usual));
-    return;
+  std::string usual = usual_value(values), others = "most hosts have";
+  if (usual.empty() || compared.size() == 2) {
+    usual = values.front();
+    others = compared.front()->name + " has";
   }
-  constexpr std::size_t kMostValues = 4;
-  std::map<std::string, std::vector<std::string>> hosts_of;
-  for (std::size_t i = 0; i < compared.size(); ++i) hosts_of[values[i]].push_back(compared[i]->name);
-  std::string list;
-  std::size_t named = 0;
-  for (const auto& [value, hosts] : hosts_of)
-    if (named++ < kMostValues)
-      append_part(list, fmt::format("{} on {}", value, short_host_list_text(hosts)), "; ");
-  if (named > kMostValues) list += "; …";
-  for (const HostAnswer* answer : compared)
-    add(*answer, fmt::format("{}: {} different ones, {}", fact.noun, hosts_of.size(), list));
+  for (std::size_t i = 0; i < compared.size(); ++i)
+    if (values[i] != usual)
+      found.add(fact.code, compared[i]->name,
+                {.entity = fact.entity ? fact.entity(compared[i]->facts) : "",
+                 .what = fmt::format("{} {} where {} {}", fact.noun, values[i], others, usual)});
 }
 
 void compare_memory(const Answers& answers, HostNotes& found) {
