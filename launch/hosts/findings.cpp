@@ -46,16 +46,10 @@ constexpr const char* kPortErrors[]{
 
 // By the immediate actions of NVIDIA's Xid catalog
 // (docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html), as github.com/leptonai/gpud copied them in
-// October 2025. Faults: reset the GPU, restart the host,
-// check mechanicals, and workflows for 48, 74 and 144 to 150; also 94, for which DCGM warns. Programs:
-// restart the application, or ignore. Doctor doesn't judge the others.
+// October 2025: reset the GPU, restart the host, check mechanicals, and workflows for 48, 74 and 144 to 150;
+// also 94, for which DCGM warns. Doctor doesn't judge the others.
 constexpr int kFaultXids[]{46,  48,  54,  62,  64,  74,  79,  94,  95,  109, 110, 119, 120,
                            136, 140, 143, 144, 145, 146, 147, 148, 149, 150, 155, 156, 158};
-constexpr int kProgramXids[]{8,   11,  13,  14,  25,  31,  32,  37,  38,  39,  40,  41,  43,  44,
-                             60,  63,  66,  67,  68,  69,  70,  71,  72,  75,  76,  77,  80,  82,
-                             83,  84,  85,  86,  88,  89,  92,  93,  96,  97,  98,  99,  100, 101,
-                             102, 103, 104, 105, 106, 107, 108, 121, 126, 127, 128, 129, 130, 131,
-                             132, 133, 134, 135, 137, 139, 141, 152, 153, 157, 160, 161};
 
 // Collects what one host's facts alone tell.
 struct HostCheck {
@@ -140,15 +134,11 @@ void check_xids(const HostCheck& host) {
   const KernelLog& log = host.facts().kernel_log;
   if (log.reach.empty() && !host.facts().gpus.empty()) host.add("gpu-xid-unknown");
   for (const auto& [gpu, counts] : log.xids)
-    for (const auto& [number, count] : counts) {
-      const int xid = std::atoi(number.c_str());
-      const FindingDetails details{
-          .entity = gpu, .detail = fmt::format("GPU {}: Xid {}, {}", gpu, xid, counted(count, "time"))};
-      if (std::ranges::count(kFaultXids, xid) > 0)
-        host.add("gpu-xid", details);
-      else if (std::ranges::count(kProgramXids, xid) == 0)
-        host.add("gpu-xid-other", details);
-    }
+    for (const auto& [number, count] : counts)
+      if (std::ranges::count(kFaultXids, std::atoi(number.c_str())) > 0)
+        host.add("gpu-xid",
+                 {.entity = gpu,
+                  .detail = fmt::format("GPU {}: Xid {}, {}", gpu, number, counted(count, "time"))});
 }
 
 void check_ports(const HostCheck& host) {
