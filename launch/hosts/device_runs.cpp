@@ -18,8 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostTogether = 256;  // devices that start at once
 constexpr double kBitsSeconds = 1e-6;       // iterations alone decide their length
-constexpr int kComparedIterations = 10;
-constexpr double kTransportSeconds = 20;  // that a run's way there and back may take on top
+constexpr double kTransportSeconds = 20;    // that a run's way there and back may take on top
 
 // Runs the words that follow its time limit, with a folder for the files of that run, which goes with it.
 constexpr const char* kRunInScratchFolder = R"(
@@ -144,21 +143,17 @@ void DeviceRuns::together(std::vector<ScreenedDevice>& devices) {
 
 void DeviceRuns::compare_bits(std::vector<ScreenedDevice>& devices) {
   std::vector<ScreenedDevice> compared = devices;  // a run that fails says nothing about speed
-  run(bits_work(kComparedIterations), compared, usable(devices), kMostTogether,
+  run(bits_work(), compared, usable(devices), kMostTogether,
       [](ScreenedDevice& device, const RunRecord& record) {
-        device.bits = {.losses = record.loss, .after_run = record.tensors};
+        device.bits = {.losses = record.loss, .tensors = record.tensors};
       });
-  // Which tensor it was shows after one iteration only: then all of them differ.
-  if (!find_odd_bits(compared).empty())
-    run(bits_work(1), compared, usable(compared), kMostTogether,
-        [](ScreenedDevice& device, const RunRecord& record) { device.bits.after_first = record.tensors; });
   for (std::size_t i = 0; i < devices.size(); ++i) {
     devices[i].bits = std::move(compared[i].bits);
     if (devices[i].bits.losses.empty()) devices[i].bits.failure = compared[i].failure;
   }
 }
 
-ScreenWork DeviceRuns::bits_work(int iterations) const {
+ScreenWork DeviceRuns::bits_work() const {
   ScreenWork work = work_;
   work.seconds = kBitsSeconds;
   const auto give = [&](const char* option, std::initializer_list<std::string> values) {
@@ -168,7 +163,7 @@ ScreenWork DeviceRuns::bits_work(int iterations) const {
     work.options.insert(work.options.end(), values);
   };
   give("--deterministic", {});
-  give("--iters", {std::to_string(iterations)});
+  give("--iters", {"10"});
   give("--warmup", {"0"});
   // Steps that neither overflow nor diverge, which would leave nothing to compare.
   give("--lr", {"0.001"});

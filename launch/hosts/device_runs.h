@@ -64,7 +64,7 @@ class DeviceRuns {
   using Keep = std::function<void(ScreenedDevice& device, const RunRecord& record)>;
   void run(const ScreenWork& work, std::vector<ScreenedDevice>& devices,
            const std::vector<std::size_t>& indices, std::size_t at_once, const Keep& keep);
-  ScreenWork bits_work(int iterations) const;
+  ScreenWork bits_work() const;
   CommandWords command_for(ScreenWork work, const ScreenedDevice& device) const;
 
   ScreenWork work_;

@@ -14,7 +14,7 @@ namespace {
 constexpr double kLeastEffect = 0.05, kDeviations = 3.5;
 
 bool agree(const ComputedBits& one, const ComputedBits& other) {
-  return one.losses == other.losses && one.after_run == other.after_run;
+  return one.losses == other.losses && one.tensors == other.tensors;
 }
 
 // The bits that more than half of the devices computed; null without a majority, or with fewer than three.
@@ -29,17 +29,6 @@ const ComputedBits* majority(const std::vector<ScreenedDevice>& devices,
   return nullptr;
 }
 
-// Backward computes gradients in about the reverse of public order.
-std::string first_odd_tensor(const std::vector<TensorChecksum>& own,
-                             const std::vector<TensorChecksum>& usual) {
-  if (own.size() != usual.size()) return "";
-  for (std::size_t i = own.size(); i-- > 0;)
-    if (own[i].gradient != usual[i].gradient) return own[i].name + "'s gradient";
-  for (std::size_t i = own.size(); i-- > 0;)
-    if (own[i].parameter != usual[i].parameter) return own[i].name;
-  return "";
-}
-
 OddBits odd_bits(std::size_t device, const ComputedBits& own, const ComputedBits& usual) {
   OddBits odd{.device = device,
               .iteration = own.losses.size(),
@@ -51,7 +40,6 @@ OddBits odd_bits(std::size_t device, const ComputedBits& own, const ComputedBits
            .iteration = static_cast<std::size_t>(got - own.losses.begin()),
            .loss = *got,
            .usual = *expected};
-  odd.tensor = first_odd_tensor(own.after_first, usual.after_first);
   return odd;
 }
 
@@ -104,11 +92,10 @@ std::string device_text(const ScreenedDevice& device) {
 
 std::string odd_text(const OddBits& odd) {
   return fmt::format(
-      "computes other bits than most devices of its kind: {}{}",
+      "computes other bits than most devices of its kind: {}",
       odd.loss == odd.usual
           ? fmt::format("its parameters differ after {}", counted(odd.iteration, "iteration"))
-          : fmt::format("loss {} against {} in iteration {}", odd.loss, odd.usual, odd.iteration),
-      odd.tensor.empty() ? "" : ", first in " + odd.tensor);
+          : fmt::format("loss {} against {} in iteration {}", odd.loss, odd.usual, odd.iteration));
 }
 
 }  // namespace plumb

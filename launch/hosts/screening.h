@@ -25,8 +25,8 @@ ScreenRun screen_run_of(const RunRecord& record, const std::vector<ReferenceSpee
 // What a short deterministic run with a fixed seed computed; empty: there was none.
 struct ComputedBits {
   std::vector<double> losses;
-  std::vector<TensorChecksum> after_run, after_first;  // of all iterations, and of a run of one iteration
-  std::string failure;                                 // why there was none
+  std::vector<TensorChecksum> tensors;  // after the last iteration
+  std::string failure;                  // why there was none
 };
 
 // A device whose losses or tensors are not, to the bit, those of most devices of its name.
@@ -34,9 +34,6 @@ struct OddBits {
   std::size_t device = 0;     // index
   std::size_t iteration = 0;  // the first one whose loss differs; their number: only tensors do
   double loss = 0, usual = 0;
-  // "layer2.0.conv1.weight's gradient": the first that differs after one iteration, in backward's order.
-  // Empty: none does.
-  std::string tensor;
 };
 
 // A GPU, or a host's CPUs.

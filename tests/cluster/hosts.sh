@@ -67,7 +67,7 @@ PROGRAM
     grep -q '^FAIL *device alone *n3 ' screen.txt || fail "n3 isn't named"
     grep -q -- '--exclude=n3 | mpirun -H n1,n2,n4$' screen.txt || fail "no lists for Slurm and mpirun"
     ;;
-  screen_names_the_tensor_of_odd_bits)
+  screen_names_a_device_of_odd_bits)
     on_cluster 3 none
     mkdir package
     cp "$programs/plumbline" package/
@@ -86,8 +86,8 @@ PROGRAM
       --iters 2 --warmup 1 --lr 0.001 "${precision[@]}" >screen.txt 2>&1 || code=$?
     cat screen.txt
     [ $code = 1 ] || fail "exit code $code"
-    grep -q "n2.*: computes other bits than most devices of its kind: .*, first in [^ ]*weight's gradient" <<<"$(tr -s ' \n' ' ' <screen.txt)" ||
-      fail "n2's tensor isn't named"
+    grep -q "n2.*: computes other bits than most devices of its kind: " <<<"$(tr -s ' \n' ' ' <screen.txt)" ||
+      fail "n2's bits aren't named"
     ;;
   *) fail "no scenario $scenario" ;;
 esac
