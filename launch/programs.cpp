@@ -1,6 +1,8 @@
 #include "launch/programs.h"
 
 #include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/paths.h"
@@ -11,10 +13,6 @@ namespace plumb {
 namespace {
 
 namespace fs = std::filesystem;
-
-CommandEnd end_of(const CommandWords& words, double timeout_seconds) {
-  return run_side_by_side({words}, {.timeout_seconds = timeout_seconds}, SignalWatch()).front();
-}
 
 // The first line of what the program said, without its name in front.
 std::string sentence_of(const CommandEnd& end, const std::string& program) {
@@ -53,7 +51,8 @@ nlohmann::ordered_json ask_engine(const std::string& program, const std::vector<
   constexpr double kPatienceSeconds = 60;
   CommandWords words{program};
   words.insert(words.end(), arguments.begin(), arguments.end());
-  const CommandEnd end = end_of(words, kPatienceSeconds);
+  const CommandEnd end =
+      run_side_by_side({words}, {.timeout_seconds = kPatienceSeconds}, SignalWatch()).front();
   if (end.timed_out)
     throw Error(ExitCode::unavailable, "{} did not answer within {} s; start it by hand", program,
                 kPatienceSeconds);
@@ -77,21 +76,18 @@ fs::path find_launch_run() {
               kLaunchRun, path_of_this_program().string());
 }
 
-void check_host_layout(const SweepLauncher& launcher, int nodes, int devices_per_node,
-                       const std::vector<std::string>& program) {
-  constexpr double kPatienceSeconds = 120;
-  std::vector<std::string> words = hosts_words(launcher, nodes, devices_per_node);
-  words.front() = find_launch_run();
-  words.emplace_back("--print");
-  words.insert(words.end(), program.begin(), program.end());
-  const CommandEnd end = end_of(words, kPatienceSeconds);
-  if (end.code == 0) return;
-  const std::string sentence = sentence_of(end, kLaunchRun);
-  if (end.code == static_cast<int>(ExitCode::usage) || end.code == static_cast<int>(ExitCode::bad_data))
-    throw Error(ExitCode::usage, sentence);
-  throw Error(ExitCode::unavailable,
-              "{} does not work (exit code {}): {}; correct that, then start the sweep again", words.front(),
-              end.code, sentence.empty() ? "it said nothing" : sentence);
+void check_hosts(const SweepPlan& plan, const std::string& file) {
+  std::set<std::pair<int, int>> layouts;
+  for (const SweepRun& run : plan.runs) layouts.emplace(run.nodes, run.devices_per_node);
+  std::vector<CommandWords> commands;
+  for (const auto& [nodes, devices] : layouts) {
+    commands.push_back(hosts_words(plan.launcher, nodes, devices));
+    commands.back().insert(commands.back().end(), {"--print", "program"});
+  }
+  for (const CommandEnd& end : run_side_by_side(commands, {.timeout_seconds = 120}, SignalWatch()))
+    if (end.code != 0)
+      throw Error(ExitCode::bad_data, "{}: the hosts cannot run a case: {}", file,
+                  sentence_of(end, kLaunchRun));
 }
 
 }  // namespace plumb

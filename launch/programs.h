@@ -29,10 +29,8 @@ nlohmann::ordered_json ask_engine(const std::string& program, const std::vector<
 // share/plumbline/launch/ of a folder around it. Throws Error(unavailable) if there is none.
 std::filesystem::path find_launch_run();
 
-// Throws Error(usage) with the sentence of launch/run if it can't start `devices_per_node` ranks of
-// `program`, its name and options, on each of `nodes` of the hosts; Error(unavailable) if it doesn't work at
-// all. It starts nothing.
-void check_host_layout(const SweepLauncher& launcher, int nodes, int devices_per_node,
-                       const std::vector<std::string>& program);
+// Throws Error(bad_data) with `file` and the sentence of launch/run if it can't start runs of a sweep on its
+// hosts. It starts nothing.
+void check_hosts(const SweepPlan& plan, const std::string& file);
 
 }  // namespace plumb

@@ -170,8 +170,11 @@ int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepId
 
 int sweep_command(const SweepArguments& arguments) {
   const std::string text = read_sweep_file(arguments.file);
-  SweepPlan plan = read_sweep_plan(text, arguments.file, check_options, check_host_layout);
-  if (plan.launcher.hosts) plan.launcher.command = find_launch_run();
+  SweepPlan plan = read_sweep_plan(text, arguments.file, check_options);
+  if (plan.launcher.hosts) {
+    plan.launcher.command = find_launch_run();
+    check_hosts(plan, arguments.file);
+  }
   if (plan.launcher.programs.empty())
     plan.launcher.programs = fs::path(engine_program(plan.groups.front().program)).parent_path();
   const fs::path name = fs::path(arguments.file).stem();

@@ -73,25 +73,6 @@ std::vector<SweepRun> layouts_of(const CaseTable& table) {
   return layouts;
 }
 
-// Why the launcher can't start the case's runs; empty: it can.
-std::string layout_fault(const Case& c, const SweepLauncher& launcher, const CheckLayout& check) {
-  std::vector<std::string> program{c.program};
-  program.insert(program.end(), c.words.begin(), c.words.end());
-  for (const SweepRun& layout : c.layouts) {
-    if (!launcher.hosts && layout.nodes > 1)
-      return fmt::format("{} needs {} hosts; list them in [launcher], as hosts = \"node[1-{}]\"",
-                         layout.case_name(), layout.nodes, layout.nodes);
-    if (!launcher.hosts || !check) continue;
-    try {
-      check(launcher, layout.nodes, layout.devices_per_node, program);
-    } catch (const Error& error) {
-      if (error.code() != ExitCode::usage) throw;
-      return fmt::format("cannot run {}: {}", layout.case_name(), error.what());
-    }
-  }
-  return "";
-}
-
 Case case_of(const CaseTable& table) {
   const Model& model = *find_model(table.model);
   Case c{.table = table, .program = std::string(model.program), .layouts = layouts_of(table)};
@@ -132,8 +113,7 @@ void shuffle(std::vector<Element>& elements, std::mt19937_64& engine) {
 
 }  // namespace
 
-SweepPlan read_sweep_plan(std::string_view text, const std::string& file, const CheckOptions& check,
-                          const CheckLayout& check_layout) {
+SweepPlan read_sweep_plan(std::string_view text, const std::string& file, const CheckOptions& check) {
   const SweepFile sweep = read_sweep_file(text, file);
   SweepPlan plan{.repetitions = sweep.sweep.repetitions,
                  .seed = static_cast<std::uint64_t>(sweep.sweep.seed),
@@ -144,8 +124,11 @@ SweepPlan read_sweep_plan(std::string_view text, const std::string& file, const 
   std::set<std::string> names;
   for (std::size_t index = 0; index < sweep.cases.size(); ++index) {
     const Case c = case_of(sweep.cases[index]);
-    if (const std::string fault = layout_fault(c, plan.launcher, check_layout); !fault.empty())
-      refuse_case(file, index, fault);
+    const SweepRun& most = *std::ranges::max_element(c.layouts, {}, &SweepRun::nodes);
+    if (most.nodes > 1 && !plan.launcher.hosts)
+      refuse_case(file, index,
+                  fmt::format("{} needs {} hosts; list them in [launcher], as hosts = \"node[1-{}]\"",
+                              most.case_name(), most.nodes, most.nodes));
     const std::size_t more = c.table.batch_sizes.size() * c.table.precisions.size() * c.layouts.size();
     if ((cases.size() + more) * static_cast<std::size_t>(plan.repetitions) > kMostRuns)
       refuse_case(file, index,

@@ -70,16 +70,9 @@ struct SweepPlan {
 using CheckOptions =
     std::function<RunLength(const std::string& program, const std::vector<std::string>& arguments)>;
 
-// Asks whether the launcher's hosts can run a case; `program`: its name and options. Throws Error(usage) with
-// the sentence of launch/run if they can't.
-using CheckLayout = std::function<void(const SweepLauncher& launcher, int nodes, int devices_per_node,
-                                       const std::vector<std::string>& program)>;
-
-// `file`: its name in messages, and what relative `programs` and `hostfile` are relative to. `check_layout`
-// is asked about every case of a sweep over hosts, once. Throws Error(bad_data) that names the file and the
-// key or case.
-SweepPlan read_sweep_plan(std::string_view text, const std::string& file, const CheckOptions& check,
-                          const CheckLayout& check_layout = {});
+// `file`: its name in messages, and what relative `programs` and `hostfile` are relative to. Throws
+// Error(bad_data) that names the file and the key or case.
+SweepPlan read_sweep_plan(std::string_view text, const std::string& file, const CheckOptions& check);
 
 // Where the results of a sweep lie.
 struct SweepFolder {

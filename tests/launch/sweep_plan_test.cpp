@@ -78,20 +78,6 @@ TEST(SweepPlan, DriftMeetsSmallAndLargeCasesAlike) {
   for (const auto& [devices, sum] : place_sum) EXPECT_NEAR(sum / (99 * 4), 7.5, 0.9) << devices << " devices";
 }
 
-using Names = std::vector<std::string>;
-
-TEST(SweepPlan, EveryCaseOverHostsIsAskedForOnce) {
-  Names asked;
-  const std::string text =
-      "[launcher]\nhosts = 'n[1-2]'\n" + kCase + "nodes = [1, 2]\noptions = { share-gpu = true }\n";
-  read_sweep_plan(text, "x.toml", accept_all,
-                  [&](const SweepLauncher& launcher, int nodes, int devices, const Names& program) {
-                    asked.push_back(fmt::format("{} {}n{}g", launcher.hosts->list, nodes, devices));
-                    EXPECT_EQ(shell_text(program), "bench_resnet50 --share-gpu");
-                  });
-  EXPECT_EQ(asked, (Names{"n[1-2] 1n1g", "n[1-2] 1n2g", "n[1-2] 1n4g", "n[1-2] 1n8g", "n[1-2] 2n8g"}));
-}
-
 TEST(SweepPlan, ShellTextQuotesWhatAShellWouldTakeApart) {
   EXPECT_EQ(shell_text({"a", "", "b c", "it's", "$x"}), "a '' 'b c' 'it'\\''s' '$x'");
 }
