@@ -1,26 +1,17 @@
-# Read by launch/run, and inside plumbline: host names from a list or a host file into `hosts`, their slots, where known, into `slots_of`,
-# and whom to log in as, where they name one, into `user`.
+# Read by launch/run, and inside plumbline: host names from a list or a host file into `hosts`, their slots, where known, into `slots_of`.
 # add_list adds to them under the name `origin`, with `slots` each, and refuses a mistake with exit code `origin_code`.
 # shellcheck shell=bash
 readonly most_hosts=10000
-hosts=() user='' origin='' origin_code=64 slots='' hint='' # `hint` ends what a name is refused with
+hosts=() origin='' origin_code=64 slots='' hint='' # `hint` ends what a name is refused with
 declare -A slots_of=()
 
-# add_host [USER@]NAME[:SLOTS]
+# add_host NAME[:SLOTS]
 add_host() {
   local LC_ALL=C # ranges of letters
   if [[ $1 =~ ^(.+):([1-9][0-9]{0,5})$ ]]; then
     local slots=${BASH_REMATCH[2]}
     set -- "${BASH_REMATCH[1]}"
   fi
-  local login=
-  if [[ $1 =~ ^([A-Za-z0-9_][A-Za-z0-9._-]*)@(.*)$ ]]; then
-    login=${BASH_REMATCH[1]}
-    set -- "${BASH_REMATCH[2]}"
-  fi
-  [ ${#hosts[@]} -eq 0 ] || [ "$login" = "$user" ] ||
-    refuse $origin_code "$origin: hosts ${hosts[0]} and $1 have different users ('$user' and '$login'); use one for all, or write each User into ~/.ssh/config"
-  user=$login
   [[ $1 =~ ^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$ && $1 != *..* ]] ||
     refuse $origin_code "$origin: ${1@Q} is not a host name; write node[1-4], node1..4 or n1,n2$hint"
   [ -z "${slots_of[$1]+named}" ] || refuse $origin_code "$origin: host $1 is listed twice; list it once$hint"
@@ -98,7 +89,6 @@ read_hostfile() {
       [ -n "${BASH_REMATCH[1]}" ] || slots=${BASH_REMATCH[2]}
     done
     host=${fields[0]-}
-    host=${host##*@}
     if [ ${#fields[@]} -eq 1 ] && [ -n "${slots_of[$host]+named}" ]; then
       slots_of[$host]=$((${slots_of[$host]:-1} + 1)) # PBS names a host once for each slot
     elif [ ${#fields[@]} -gt 0 ]; then

@@ -24,9 +24,10 @@ long number_of(std::string_view numerals) {
 }
 
 // Calls `reader`, a function of the script, with one argument.
-HostList hosts_by_script(const char* reader, std::string_view origin, std::string_view argument) {
+std::vector<std::string> hosts_by_script(const char* reader, std::string_view origin,
+                                         std::string_view argument) {
   constexpr const char* kCall =
-      "\nrefuse() { echo \"$2\"; exit \"$1\"; }\norigin=$1\n\"$2\" \"$3\"\nprintf '%s\\n' \"$user\" "
+      "\nrefuse() { echo \"$2\"; exit \"$1\"; }\norigin=$1\n\"$2\" \"$3\"\nprintf '%s\\n' "
       "\"${hosts[@]}\"";
   const CommandEnd answer = run_side_by_side({{"bash", "-c", std::string(kHostListScript) + kCall, "bash",
                                                std::string(origin), reader, std::string(argument)}},
@@ -39,10 +40,8 @@ HostList hosts_by_script(const char* reader, std::string_view origin, std::strin
                 lines.empty() || lines.front().empty()
                     ? "cannot start bash, which reads lists of hosts; install it"
                     : printable(lines.front()));
-  HostList hosts{.user = lines.front()};
   std::erase(lines, "");
-  hosts.names.assign(lines.begin() + (hosts.user.empty() ? 0 : 1), lines.end());
-  return hosts;
+  return lines;
 }
 
 // A name around its last number; without one all of it is `before`.
@@ -72,11 +71,11 @@ std::size_t range_length(std::span<const NumberedName> names) {
 
 }  // namespace
 
-HostList read_host_list(const std::string& origin, std::string_view list) {
+std::vector<std::string> read_host_list(const std::string& origin, std::string_view list) {
   return hosts_by_script("add_list", origin, list);
 }
 
-HostList read_host_file(const std::filesystem::path& file) {
+std::vector<std::string> read_host_file(const std::filesystem::path& file) {
   return hosts_by_script("read_hostfile", "", file.string());
 }
 

@@ -10,18 +10,12 @@
 
 namespace plumb {
 
-struct HostList {
-  std::vector<std::string> names;
-  std::string user;  // to log in as, from USER@HOST; empty: no other one than here
-};
-
-// "node[1-4]", "node[01-04,7]", "rack[1-2]node[1-8]", "node1..4", "n1,n2", in their order, and each with the
-// same "USER@" or none. Throws Error(usage) that begins with `origin` ("-H"); Error(unavailable) without
-// bash.
-HostList read_host_list(const std::string& origin, std::string_view list);
+// "node[1-4]", "node[01-04,7]", "rack[1-2]node[1-8]", "node1..4", "n1,n2", in their order. Throws
+// Error(usage) that begins with `origin` ("-H"); Error(unavailable) without bash.
+std::vector<std::string> read_host_list(const std::string& origin, std::string_view list);
 
 // Open MPI's host file: lines "HOST slots=N". Throws Error(bad_data).
-HostList read_host_file(const std::filesystem::path& file);
+std::vector<std::string> read_host_file(const std::filesystem::path& file);
 
 // The names as read_host_list and Slurm read them: "node[1-4,7],login"; in their order.
 std::string host_list_text(std::span<const std::string> hosts);

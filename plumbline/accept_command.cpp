@@ -97,12 +97,12 @@ class Acceptance : private HostSteps {
       expectation->devices.insert(expectation->devices.begin(), expected_device(arguments.device));
     }
     HostArguments way = arguments.hosts;
-    is_in_slurm_ = hosts_.names.empty() && !environment_variable("SLURM_JOB_NODELIST").empty();
+    is_in_slurm_ = hosts_.empty() && !environment_variable("SLURM_JOB_NODELIST").empty();
     if (is_in_slurm_) {
       hosts_ = read_host_list("SLURM_JOB_NODELIST", environment_variable("SLURM_JOB_NODELIST"));
       if (way.ssh.empty()) way.ssh = "srun";
     }
-    if (hosts_.names.empty())
+    if (hosts_.empty())
       throw Error(ExitCode::usage,
                   "no hosts given; pass -H node[1-4] or --hostfile, or start it in a Slurm job");
     set_hosts(way, hosts_);
@@ -113,14 +113,14 @@ class Acceptance : private HostSteps {
     const double start = steady_seconds();
     if (arguments_.dry_run) {
       ask();
-      print_text(plan_text(plan_for(hosts_.names.size())));
+      print_text(plan_text(plan_for(hosts_.size())));
       return 0;
     }
     make_folder();
-    show("facts of " + counted(hosts_.names.size(), "host"));
+    show("facts of " + counted(hosts_.size(), "host"));
     ask();
-    say(fmt::format("about {:.1f} min for {}; files in {}", plan_for(hosts_.names.size()).seconds() / 60,
-                    counted(hosts_.names.size(), "host"), folder_.string()));
+    say(fmt::format("about {:.1f} min for {}; files in {}", plan_for(hosts_.size()).seconds() / 60,
+                    counted(hosts_.size(), "host"), folder_.string()));
     judge_facts();
     judge_devices(plan_for(verdict.kept().size()).run_seconds(), devices_per_host() > 1);
     judge_insides(kInsidePatienceSeconds);
@@ -165,10 +165,8 @@ class Acceptance : private HostSteps {
   SweepLauncher launcher() const {
     SweepLauncher launcher{.command = find_launch_run().string(), .arguments = {}};
     launcher.programs = fs::path(screened_program(work)).parent_path();
-    const std::string user = hosts_.user.empty() ? "" : hosts_.user + "@";
-    std::string list;
-    for (const std::string& host : verdict.kept()) append_part(list, user + host, ",");
-    launcher.hosts = SweepHosts{.list = list, .via = is_in_slurm_ ? "srun" : ""};
+    launcher.hosts = SweepHosts{.list = fmt::format("{}", fmt::join(verdict.kept(), ",")),
+                                .via = is_in_slurm_ ? "srun" : ""};
     if (const std::string& ssh = arguments_.hosts.ssh; !ssh.empty() && !ssh.starts_with("srun"))
       launcher.arguments = {"--mca", "plm_rsh_agent", ssh};
     return launcher;
@@ -318,7 +316,7 @@ class Acceptance : private HostSteps {
   }
 
   const AcceptArguments& arguments_;
-  HostList hosts_;
+  std::vector<std::string> hosts_;
   bool is_in_slurm_ = false;  // without -H: its hosts, reached by srun
   fs::path folder_;
   std::optional<Links> links_;

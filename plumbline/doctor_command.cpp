@@ -66,13 +66,13 @@ int doctor_command(const DoctorArguments& arguments) {
   const HostQuestions questions = questions_of(arguments);
   const int gpus = arguments.expect.empty() ? 0 : read_expectation(arguments.expect).devices_per_host;
   const SignalWatch signals;
-  const auto [hosts, user] = named_hosts(arguments.hosts);
+  const std::vector<std::string> hosts = named_hosts(arguments.hosts);
   const double start = steady_seconds();
   std::vector<HostAnswer> answers;
   if (hosts.empty()) {
     answers.push_back(ask_this_host(questions, signals));
   } else {
-    const HostTransport transport = transport_of(arguments.hosts, user);
+    const HostTransport transport = transport_of(arguments.hosts);
     ProgressBar bar(stderr, terminal_of(stderr), std::ssize(hosts), 1, "hosts/s");
     const auto told = [&](std::size_t ended) {
       bar.update(static_cast<std::int64_t>(ended), steady_seconds() - start);

@@ -31,7 +31,7 @@ OptionTable screen_options(ScreenArguments& arguments) {
 int screen_command(const ScreenArguments& arguments) {
   const double start = steady_seconds();
   HostSteps steps(arguments.work, terminal_of(stderr));
-  if (const HostList hosts = named_hosts(arguments.hosts); !hosts.names.empty())
+  if (const auto hosts = named_hosts(arguments.hosts); !hosts.empty())
     steps.set_hosts(arguments.hosts, hosts);
   steps.ask();
   steps.judge_facts();

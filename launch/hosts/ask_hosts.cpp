@@ -78,8 +78,7 @@ void take_answer(HostAnswer& answer, const CommandEnd& end) {
 OptionGroup host_options(HostArguments& arguments) {
   return {
       "Hosts",
-      {text_option("-H,--hosts", "HOSTS", arguments.hosts,
-                   "node[1-4], node[01-04,7], node1..4, n1,n2 or USER@HOST")
+      {text_option("-H,--hosts", "HOSTS", arguments.hosts, "node[1-4], node[01-04,7], node1..4 or n1,n2")
            .with_default("this host"),
        text_option("--hostfile", "FILE", arguments.hostfile, "file of lines HOST slots=N, as for mpirun"),
        text_option(
@@ -95,14 +94,14 @@ OptionGroup host_options(HostArguments& arguments) {
            .rare()}};
 }
 
-HostList named_hosts(const HostArguments& arguments) {
+std::vector<std::string> named_hosts(const HostArguments& arguments) {
   if (!arguments.hosts.empty() && !arguments.hostfile.empty())
     throw Error(ExitCode::usage, "-H and --hostfile exclude each other; pass only one");
   if (!arguments.hostfile.empty()) return read_host_file(arguments.hostfile);
-  return arguments.hosts.empty() ? HostList{} : read_host_list("-H", arguments.hosts);
+  return arguments.hosts.empty() ? std::vector<std::string>{} : read_host_list("-H", arguments.hosts);
 }
 
-HostTransport transport_of(const HostArguments& arguments, const std::string& user) {
+HostTransport transport_of(const HostArguments& arguments) {
   const std::string of_mpi = environment_variable("OMPI_MCA_plm_rsh_agent");
   const std::string command = !arguments.ssh.empty() ? arguments.ssh
                               : !of_mpi.empty()      ? of_mpi
@@ -112,11 +111,6 @@ HostTransport transport_of(const HostArguments& arguments, const std::string& us
   if (transport.agent.empty() || path_of_program(transport.agent.front()).empty())
     throw Error(ExitCode::unavailable, "--ssh {}: cannot start it; install it or pass another command",
                 printable(command));
-  if (!user.empty()) {
-    if (is_srun(transport.agent))
-      throw Error(ExitCode::usage, "--ssh srun asks hosts as the user who calls it; leave '{}@' out", user);
-    transport.agent.insert(transport.agent.end(), {"-l", user});
-  }
   transport.own_addresses = mapped(addresses_of_this_host().addresses, &InterfaceAddress::address);
   return transport;
 }

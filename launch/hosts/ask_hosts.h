@@ -26,7 +26,7 @@ struct HostArguments {
 OptionGroup host_options(HostArguments& arguments);
 
 // The hosts that -H or --hostfile names; empty: neither was given. Throws Error(usage) or Error(bad_data).
-HostList named_hosts(const HostArguments& arguments);
+std::vector<std::string> named_hosts(const HostArguments& arguments);
 
 struct HostTransport {
   CommandWords agent;                      // empty: only to this host
@@ -34,8 +34,8 @@ struct HostTransport {
 };
 
 // By --ssh, else by Open MPI's variable OMPI_MCA_plm_rsh_agent, else ssh without questions. Throws
-// Error(unavailable) if there is no such program, Error(usage) if it can't log in as `user` (empty: as here).
-HostTransport transport_of(const HostArguments& arguments, const std::string& user);
+// Error(unavailable) if there is no such program.
+HostTransport transport_of(const HostArguments& arguments);
 
 // The words that run `command` on `host`, quoted for the shell that ssh starts there; this host and srun
 // start none.

@@ -58,10 +58,10 @@ HostSteps::HostSteps(ScreenWork work_of_devices, const Terminal& terminal)
       verdict{.began = utc_now()},
       references_(reference_speeds(work.reference)) {}
 
-void HostSteps::set_hosts(const HostArguments& of_hosts, const HostList& hosts) {
+void HostSteps::set_hosts(const HostArguments& of_hosts, const std::vector<std::string>& hosts) {
   host_arguments = of_hosts;
-  transport = transport_of(host_arguments, hosts.user);
-  verdict.hosts = hosts.names;
+  transport = transport_of(host_arguments);
+  verdict.hosts = hosts;
 }
 
 void HostSteps::ask() {

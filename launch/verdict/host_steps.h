@@ -18,7 +18,7 @@ struct HostSteps {
   HostSteps(ScreenWork work_of_devices, const Terminal& terminal);
 
   // These hosts instead of this one. Throws Error if there is no way to them.
-  void set_hosts(const HostArguments& arguments, const HostList& hosts);
+  void set_hosts(const HostArguments& arguments, const std::vector<std::string>& hosts);
   void ask();
   void judge_facts();
   // Each device of the hosts that passed so far alone, then all at once if `together`. Devices that seem slow

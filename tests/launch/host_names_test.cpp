@@ -14,17 +14,10 @@ namespace {
 
 TEST(HostNames, AreReadInTheirOrder) {
   const auto names = [](const char* list) {
-    return fmt::format("{}", fmt::join(read_host_list("", list).names, " "));
+    return fmt::format("{}", fmt::join(read_host_list("", list), " "));
   };
   EXPECT_EQ(names("rack[1-2]n[1-2].lan,login"), "rack1n1.lan rack1n2.lan rack2n1.lan rack2n2.lan login");
   EXPECT_EQ(names("gpu-09..10.lan,x"), "gpu-09.lan gpu-10.lan x");
-}
-
-TEST(HostNames, AUserIsTheSameForAll) {
-  const HostList list = read_host_list("", "me@n[1-2],me@n3:4");
-  EXPECT_EQ(list.names, (std::vector<std::string>{"n1", "n2", "n3"}));
-  EXPECT_EQ(list.user, "me");
-  EXPECT_EQ(read_host_list("", "n1").user, "");
 }
 
 TEST(HostNames, AMistakeIsNamedWithItsRemedy) {
@@ -39,9 +32,6 @@ TEST(HostNames, AMistakeIsNamedWithItsRemedy) {
   };
   EXPECT_EQ(refusal("n1,n1"), "-H: host n1 is listed twice; list it once");
   EXPECT_EQ(refusal("$(reboot)"), "-H: '$(reboot)' is not a host name; write node[1-4], node1..4 or n1,n2");
-  EXPECT_EQ(refusal("me@n[1-2],n3"),
-            "-H: hosts n1 and n3 have different users ('me' and ''); use one for all, or write each User "
-            "into ~/.ssh/config");
   EXPECT_EQ(refusal("@n1"), "-H: '@n1' is not a host name; write node[1-4], node1..4 or n1,n2");
   EXPECT_EQ(refusal("n[4-1]"), "-H: range 4-1 goes down; write 1-4");
 }
@@ -49,7 +39,7 @@ TEST(HostNames, AMistakeIsNamedWithItsRemedy) {
 TEST(HostNames, AreWrittenAsShortAndReadBack) {
   for (const std::string list :
        {"n[1-4,7]", "node[01-03,07]", "a,b,n1", "n[8-10],x[1-2].lan", "n[2,1]", "10.0.0.[1-3]"}) {
-    const std::vector<std::string> hosts = read_host_list("", list).names;
+    const std::vector<std::string> hosts = read_host_list("", list);
     EXPECT_EQ(host_list_text(hosts), list);
   }
   EXPECT_EQ(host_list_text(std::vector<std::string>{"n1"}), "n1");
@@ -62,14 +52,14 @@ TEST(HostNames, ALongListIsCut) {
   const std::string text = short_host_list_text(hosts);
   EXPECT_LT(text.size(), 80u);
   EXPECT_TRUE(text.starts_with("host[0,3,6,") && text.ends_with(" more")) << text;
-  EXPECT_EQ(short_host_list_text(read_host_list("", "n[1-1000]").names), "n[1-1000]");
+  EXPECT_EQ(short_host_list_text(read_host_list("", "n[1-1000]")), "n[1-1000]");
 }
 
 TEST(HostNames, AHostFileGivesItsHosts) {
   const ScratchFolder folder;
   const auto file = folder / "hosts";
   std::ofstream(file) << "# two\nn1 slots=4\n\nn[2-3]  slots=4 max_slots=8 # more\nn4\n";
-  EXPECT_EQ(host_list_text(read_host_file(file).names), "n[1-4]");
+  EXPECT_EQ(host_list_text(read_host_file(file)), "n[1-4]");
   for (const char* const text : {"n1 slot=4\n", "n1 slots=\n", "n[2-1]\n", "\n"}) {
     std::ofstream(file) << text;
     EXPECT_THROW(read_host_file(file), Error) << text;
