@@ -47,19 +47,6 @@ add_item() {
   fi
 }
 
-# add_counts TEXT: Slurm's ranks per host, such as "8(x2),4", for the hosts in their order.
-add_counts() {
-  local item items host=0 times
-  mapfile -d , -t items < <(printf '%s,' "$1")
-  for item in "${items[@]}"; do
-    [[ $item =~ ^([1-9][0-9]{0,5})(\(x([1-9][0-9]{0,5})\))?$ ]] ||
-      refuse $origin_code "$origin: ${item@Q}: expected a number of ranks; write 8 or 8(x2)"
-    for ((times = ${BASH_REMATCH[3]:-1}; times > 0 && host < ${#hosts[@]}; --times)); do
-      slots_of[${hosts[host++]}]=${BASH_REMATCH[1]}
-    done
-  done
-}
-
 # add_list TEXT: items between commas; a comma inside brackets is part of its item.
 add_list() {
   local parts part item=
