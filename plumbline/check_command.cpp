@@ -18,7 +18,7 @@ namespace plumb {
 namespace {
 
 struct CheckArguments {
-  std::string expect, exit_codes = "plumbline", program, reference;
+  std::string expect, exit_codes = "plumbline", program;
   double budget_seconds = 20;
   bool json = false, verbose = false;
 };
@@ -32,10 +32,6 @@ OptionTable check_options(CheckArguments& arguments) {
         {text_option("--expect", "FILE", arguments.expect,
                      "what this host should reach, written by accept --save-expect")
              .with_default(std::string(kExpectationFile)),
-         text_option("--reference", "FILE", arguments.reference,
-                     "what such devices reached, as results/published/reference.csv has it")
-             .with_default("Plumbline's own runs")
-             .rare(),
          text_option("--program", "PATH", arguments.program, "program that the devices run")
              .with_default("bench_resnet50 next to plumbline"),
          number_option("--budget", "S", arguments.budget_seconds, {.lowest = 4, .highest = 3600},
@@ -54,7 +50,7 @@ OptionTable check_options(CheckArguments& arguments) {
 
 Verdict judge_this_host(const CheckArguments& arguments) {
   const double start = steady_seconds();
-  HostSteps steps({.program = arguments.program, .reference = arguments.reference}, Terminal{});
+  HostSteps steps({.program = arguments.program}, Terminal{});
   const std::string file = arguments.expect.empty() ? kExpectationFile : arguments.expect;
   if (std::error_code error; !arguments.expect.empty() || fs::exists(file, error))
     steps.expectation = read_expectation(file);

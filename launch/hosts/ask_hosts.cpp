@@ -76,22 +76,19 @@ void take_answer(HostAnswer& answer, const CommandEnd& end) {
 }  // namespace
 
 OptionGroup host_options(HostArguments& arguments) {
-  return {
-      "Hosts",
-      {text_option("-H,--hosts", "HOSTS", arguments.hosts, "node[1-4], node[01-04,7], node1..4 or n1,n2")
-           .with_default("this host"),
-       text_option("--hostfile", "FILE", arguments.hostfile, "file of lines HOST slots=N, as for mpirun"),
-       text_option(
-           "--ssh", "COMMAND", arguments.ssh,
-           "command that starts another one on a host: 'ssh -p 2222', 'rsh', or 'srun' in a Slurm job")
-           .with_default("OMPI_MCA_plm_rsh_agent, else " + std::string(kDefaultAgent))
-           .rare(),
-       number_option("--at-once", "N", arguments.most_at_once, {1, 1000}, "hosts that are asked at a time")
-           .rare(),
-       number_option("--timeout-s", "X", arguments.timeout_seconds,
-                     {.lowest = 0, .highest = 86400, .above_lowest = true},
-                     "seconds that a host may take to answer")
-           .rare()}};
+  return {"Hosts",
+          {text_option("-H,--hosts", "HOSTS", arguments.hosts, "node[1-4], node[01-04,7], node1..4 or n1,n2")
+               .with_default("this host"),
+           text_option("--hostfile", "FILE", arguments.hostfile, "file of lines HOST slots=N, as for mpirun"),
+           text_option(
+               "--ssh", "COMMAND", arguments.ssh,
+               "command that starts another one on a host: 'ssh -p 2222', 'rsh', or 'srun' in a Slurm job")
+               .with_default("OMPI_MCA_plm_rsh_agent, else " + std::string(kDefaultAgent))
+               .rare(),
+           number_option("--timeout-s", "X", arguments.timeout_seconds,
+                         {.lowest = 0, .highest = 86400, .above_lowest = true},
+                         "seconds that a host may take to answer")
+               .rare()}};
 }
 
 std::vector<std::string> named_hosts(const HostArguments& arguments) {
@@ -174,11 +171,7 @@ std::vector<HostAnswer> ask_hosts(const std::vector<std::string>& hosts, const H
     commands.push_back(words_on(transport, answers[i], fact_command(own)));
   }
   const std::vector<CommandEnd> ends =
-      run_side_by_side(commands,
-                       {.most_at_once = static_cast<std::size_t>(arguments.most_at_once),
-                        .timeout_seconds = arguments.timeout_seconds,
-                        .told = told},
-                       signals);
+      run_side_by_side(commands, {.timeout_seconds = arguments.timeout_seconds, .told = told}, signals);
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     answers[i].seconds = ends[i].seconds;
     try {

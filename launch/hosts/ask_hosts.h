@@ -18,11 +18,10 @@ namespace plumb {
 struct HostArguments {
   std::string hosts, hostfile;
   std::string ssh;  // words of a command that takes a host and a command line, as ssh does
-  int most_at_once = 128;
   double timeout_seconds = 20;
 };
 
-// -H, --hostfile, --ssh, --at-once and --timeout-s.
+// -H, --hostfile, --ssh and --timeout-s.
 OptionGroup host_options(HostArguments& arguments);
 
 // The hosts that -H or --hostfile names; empty: neither was given. Throws Error(usage) or Error(bad_data).

@@ -80,10 +80,6 @@ OptionGroup screen_work_options(ScreenWork& work) {
            text_option("--program", "PATH", work.program, "program that the devices run")
                .with_default("bench_resnet50 next to plumbline")
                .rare(),
-           text_option("--reference", "FILE", work.reference,
-                       "what such devices reached, as results/published/reference.csv has it")
-               .with_default("Plumbline's own runs")
-               .rare(),
            number_option("--seconds", "X", work.seconds,
                          {.lowest = 0, .highest = 86400, .above_lowest = true}, "shortest time of a run"),
            number_option("--run-timeout-s", "X", work.run_timeout_seconds,

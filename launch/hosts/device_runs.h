@@ -16,7 +16,6 @@ namespace plumb {
 struct ScreenWork {
   std::string program;               // empty: bench_resnet50 next to this program
   std::vector<std::string> options;  // of the program; empty: a short step that fits the device
-  std::string reference;             // file of what such devices reached; empty: Plumbline's own
   double seconds = 5;                // least length of a run
   double run_timeout_seconds = 300;
 };
@@ -43,10 +42,9 @@ std::vector<ScreenedDevice> screened_devices(const std::vector<HostAnswer>& host
 
 class DeviceRuns {
  public:
-  DeviceRuns(ScreenWork work, std::vector<ReferenceSpeed> references, HostTransport transport,
-             std::vector<HostAnswer> hosts, std::size_t most_at_once)
+  DeviceRuns(ScreenWork work, HostTransport transport, std::vector<HostAnswer> hosts,
+             std::size_t most_at_once)
       : work_(std::move(work)),
-        references_(std::move(references)),
         transport_(std::move(transport)),
         hosts_(std::move(hosts)),
         most_at_once_(most_at_once) {}
@@ -68,7 +66,7 @@ class DeviceRuns {
   CommandWords command_for(ScreenWork work, const ScreenedDevice& device) const;
 
   ScreenWork work_;
-  std::vector<ReferenceSpeed> references_;
+  std::vector<ReferenceSpeed> references_ = reference_speeds("");
   HostTransport transport_;
   std::vector<HostAnswer> hosts_;
   std::size_t most_at_once_;

@@ -53,10 +53,7 @@ InsideOfHost inside_of(const std::string& host, const CommandEnd& end) {
 }  // namespace
 
 HostSteps::HostSteps(ScreenWork work_of_devices, const Terminal& terminal)
-    : work(std::move(work_of_devices)),
-      line(stderr, terminal),
-      verdict{.began = utc_now()},
-      references_(reference_speeds(work.reference)) {}
+    : work(std::move(work_of_devices)), line(stderr, terminal), verdict{.began = utc_now()} {}
 
 void HostSteps::set_hosts(const HostArguments& of_hosts, const std::vector<std::string>& hosts) {
   host_arguments = of_hosts;
@@ -106,8 +103,7 @@ DeviceRuns HostSteps::runs(double run_seconds) {
   ScreenWork timed_work = work;
   timed_work.seconds = std::min(work.seconds, run_seconds);
   // Hosts on one machine would take CPUs from each other.
-  return {timed_work, references_, transport, good,
-          busy_.on_one_machine > 1 ? 1 : static_cast<std::size_t>(host_arguments.most_at_once)};
+  return {timed_work, transport, good, busy_.on_one_machine > 1 ? 1 : SideBySideOptions().most_at_once};
 }
 
 // Hosts with a device that would fail now, if the hosts in `busy` count as busy.
@@ -171,10 +167,7 @@ void HostSteps::judge_insides(double patience_seconds) {
   if (hosts.empty()) return;
   show("an allreduce within each host");
   const std::vector<CommandEnd> ends =
-      run_side_by_side(commands,
-                       {.most_at_once = static_cast<std::size_t>(host_arguments.most_at_once),
-                        .timeout_seconds = patience_seconds},
-                       signals);
+      run_side_by_side(commands, {.timeout_seconds = patience_seconds}, signals);
   for (std::size_t i = 0; i < ends.size(); ++i) insides.push_back(inside_of(hosts[i], ends[i]));
   add_insides(verdict, insides, expected());
 }

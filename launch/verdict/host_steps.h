@@ -55,7 +55,6 @@ struct HostSteps {
   void judge(DeviceRuns& runs);
   std::vector<std::string> slow_hosts(const BusyHosts& busy) const;
 
-  std::vector<ReferenceSpeed> references_;
   BusyHosts busy_;
 };
 
