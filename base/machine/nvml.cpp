@@ -127,10 +127,8 @@ NvmlGpuState state_of(const Functions& call, Gpu gpu) {
     state.counters["uncorrected_errors"] = static_cast<std::int64_t>(errors);
   unsigned corrected = 0, uncorrected = 0, pending = 0, failed = 0;
   if (call.remapped_rows(gpu, &corrected, &uncorrected, &pending, &failed))
-    state.counters.insert({{"rows_corrected", corrected},
-                           {"rows_uncorrected", uncorrected},
-                           {"rows_pending", pending},
-                           {"rows_failed", failed}});
+    state.counters.insert(
+        {{"rows_uncorrected", uncorrected}, {"rows_pending", pending}, {"rows_failed", failed}});
   add_nvml_counters(call.library, gpu, state.counters);
   return state;
 }

@@ -45,9 +45,9 @@ struct NvmlGpuState {
   unsigned processes = 0;  // that compute on it
   NvmlReading reading;
   std::string ecc, mig;  // "on", "off", empty: it doesn't tell
-  // uncorrected_errors (of ECC, since the driver was loaded), rows_{corrected,uncorrected} (memory rows
-  // remapped after such errors), rows_pending (1: a reset will remap some), rows_failed (1: none is left),
-  // and of add_nvml_counters. What the driver doesn't tell is not there.
+  // uncorrected_errors (of ECC, since the driver was loaded), rows_uncorrected (memory rows remapped after
+  // such errors), rows_pending (1: a reset will remap some), rows_failed (1: none is left), and of
+  // add_nvml_counters. What the driver doesn't tell is not there.
   std::map<std::string, std::int64_t> counters;
 };
 
@@ -61,10 +61,10 @@ struct NvmlSystem {
 std::optional<NvmlSystem> nvml_system(const std::string& library);
 
 // Adds counters of the GPU (nvmlDevice_t): nvlinks, nvlinks_up, and sums of their errors
-// (nvlink_{replay,recovery,crc}_errors; from Blackwell on nvlink_recoveries{,_failed}); fabric_unready (0 or
-// 1, with NVSwitches); pcie_{width,generation} now, which sink in a GPU at rest, and with _max; pcie_replays;
-// pages_{retired,pending}, before Ampere; recovery_action (nvmlDeviceGpuRecoveryAction_t). Needs structs of
-// NVML's header: nothing in a build without it.
+// (nvlink_{replay,recovery}_errors; from Blackwell on nvlink_recoveries_failed); fabric_unready (0 or 1, with
+// NVSwitches); pcie_width now and pcie_generation_max; pages_{retired,pending}, before Ampere;
+// recovery_action (nvmlDeviceGpuRecoveryAction_t). Needs structs of NVML's header: nothing in a build without
+// it.
 void add_nvml_counters(void* library, void* gpu, std::map<std::string, std::int64_t>& counters);
 
 // Takes the library from the environment variable PLUMBLINE_NVML_LIBRARY, else the name under which drivers

@@ -24,18 +24,13 @@ constexpr struct {
             {"pages_retired", NVML_FI_DEV_RETIRED_SBE, false},
             {"pages_retired", NVML_FI_DEV_RETIRED_DBE, false},
             {"pages_pending", NVML_FI_DEV_RETIRED_PENDING, false},
-            {"pcie_replays", NVML_FI_DEV_PCIE_REPLAY_COUNTER, false},
             {"nvlink_replay_errors", NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY, true},
             {"nvlink_recovery_errors", NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY, true},
-            {"nvlink_crc_errors", NVML_FI_DEV_NVLINK_ERROR_DL_CRC, true},
-            {"nvlink_recoveries", NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS, true},
             {"nvlink_recoveries_failed", NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS, true}};
 
 constexpr struct {
   const char *key, *function;
 } kPcie[]{{"pcie_width", "nvmlDeviceGetCurrPcieLinkWidth"},
-          {"pcie_width_max", "nvmlDeviceGetMaxPcieLinkWidth"},
-          {"pcie_generation", "nvmlDeviceGetCurrPcieLinkGeneration"},
           {"pcie_generation_max", "nvmlDeviceGetMaxPcieLinkGeneration"}};
 
 void add_links(void* library, nvmlDevice_t gpu, Counters& counters) {
