@@ -91,7 +91,6 @@ void LauncherTable::check(const ObjectReader& reader) const {
   if (command && command != kLaunchRun && command != "mpirun" && command != "srun")
     reader.fail("command",
                 fmt::format("with hosts, expected mpirun, srun, or {}, which chooses", kLaunchRun));
-  if (ranks_option) reader.fail("ranks_option", "with hosts, every device gets a rank");
 }
 
 void CaseTable::check(const ObjectReader& reader) const {

@@ -26,14 +26,13 @@ struct SweepTable {
 };
 
 struct LauncherTable {
-  std::optional<std::string> command, ranks_option, programs, hosts, hostfile;
+  std::optional<std::string> command, programs, hosts, hostfile;
   std::optional<std::vector<std::string>> arguments;
 
   static constexpr bool kMayLackKeys = true, kHasNoOtherKeys = true;
   static void fields(auto& self, auto&& each) {
     each("command", self.command), each("arguments", self.arguments);
-    each("ranks_option", self.ranks_option), each("programs", self.programs);
-    each("hosts", self.hosts), each("hostfile", self.hostfile);
+    each("programs", self.programs), each("hosts", self.hosts), each("hostfile", self.hostfile);
   }
   bool is_over_hosts() const;
   void check(const ObjectReader& reader) const;

@@ -47,7 +47,6 @@ SweepLauncher launcher_of(const LauncherTable& table, const std::string& file) {
     launcher.command = kLaunchRun;
     launcher.arguments.clear();
   }
-  launcher.ranks_option = table.ranks_option.value_or(launcher.ranks_option);
   launcher.arguments = table.arguments.value_or(launcher.arguments);
   if (table.programs) launcher.programs = folder / *table.programs;
   return launcher;
@@ -201,7 +200,8 @@ std::vector<std::string> command_of(const SweepPlan& plan, const SweepRun& run, 
   } else {
     words.push_back(launcher.command);
     words.insert(words.end(), launcher.arguments.begin(), launcher.arguments.end());
-    words.insert(words.end(), {launcher.ranks_option, std::to_string(run.devices())});
+    words.insert(words.end(), {fs::path(launcher.command).filename() == "srun" ? "-n" : "-np",
+                               std::to_string(run.devices())});
   }
   words.push_back((launcher.programs / group.program).string());
   words.insert(words.end(), group.options.begin(), group.options.end());

@@ -25,7 +25,7 @@ struct SweepHosts {
 };
 
 struct SweepLauncher {
-  std::string command = "mpirun", ranks_option = "-np";
+  std::string command = "mpirun";
   std::vector<std::string> arguments = {"--bind-to", "none"};
   std::filesystem::path programs;   // empty: not named in the file
   std::optional<SweepHosts> hosts;  // then `command` is launch/run, the only one that reads host names
