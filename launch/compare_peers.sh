@@ -10,7 +10,6 @@
 #   --precision fp32|tf32|fp16|bf16 default fp32
 #   --rounds N                      runs of each; default 5
 #   --peers eager,compiled,reduce-overhead   PyTorch in three ways; default the first two
-#   --ranks N                       through mpirun; default 1
 #   --iters N, --warmup N           default 120 and 20, of faces 150 and 50
 #   --image-size N, --classes N, --threads N, --lr X    as the programs take them; lr: 0.001
 #   --programs FOLDER               of bench_resnet50, bench_arcface and plumbline; default build/release/bin, or
@@ -23,14 +22,14 @@
 . "$(dirname "${BASH_SOURCE[0]}")/prelude.sh" || exit
 root=$(cd "$(dirname "$0")/.." && pwd)
 
-model=resnet50 device=cpu bs='' precision=fp32 rounds=5 peers=eager,compiled ranks=1 iters='' warmup='' lr=0.001
+model=resnet50 device=cpu bs='' precision=fp32 rounds=5 peers=eager,compiled iters='' warmup='' lr=0.001
 programs='' python=python3 output=peer_comparison others=()
 ! nvidia-smi -L >/dev/null 2>&1 || device=cuda
 while [ $# -gt 0 ]; do
   [ "$1" != --help ] || { sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0" && exit 0; }
   [ $# -gt 1 ] || give_up 64 "$1 needs a value; see --help"
   case $1 in
-    --model | --device | --bs | --precision | --rounds | --peers | --ranks | --iters | --warmup | --lr | --programs | --python | --output)
+    --model | --device | --bs | --precision | --rounds | --peers | --iters | --warmup | --lr | --programs | --python | --output)
       printf -v "${1#--}" %s "$2"
       ;;
     --out | -o) output=$2 ;;
@@ -43,9 +42,7 @@ done
 IFS=, read -ra peer_list <<<"$peers"
 [[ $peers, =~ ^((eager|compiled|reduce-overhead),)+$ ]] ||
   give_up 64 "--peers $peers: expected one or more of eager, compiled and reduce-overhead"
-for name in rounds ranks; do
-  [[ ${!name} =~ ^[1-9][0-9]{0,5}$ ]] || give_up 64 "--$name ${!name}: expected a whole number of at least 1"
-done
+[[ $rounds =~ ^[1-9][0-9]{0,5}$ ]] || give_up 64 "--rounds $rounds: expected a whole number of at least 1"
 
 [ -n "$bs" ] || { [ "$device" = cpu ] && bs=8 || bs=128; }
 if [ "$model" = resnet50 ]; then
@@ -65,25 +62,16 @@ command -v "$python" >/dev/null || give_up 69 "cannot find '$python'; pass a Pyt
 "$python" -c 'import torch' 2>/dev/null ||
   give_up 69 "PyTorch is missing, as '$python' cannot import torch; install it (pip install torch), or pass another --python"
 
-launcher=()
-if [ "$ranks" -gt 1 ]; then
-  command -v mpirun >/dev/null || give_up 69 "--ranks $ranks needs mpirun; install Open MPI"
-  launcher=(mpirun -np "$ranks" --bind-to none)
-  [ "$(id -u)" -ne 0 ] || launcher+=(--allow-run-as-root)
-fi
-
 [ ! -e "$output" ] || give_up 73 "--output $output: it exists already; pass another"
 mkdir -p "$output" || give_up 73 "--output $output: cannot create it; pass another"
 
-own=() # with several ranks PyTorch's class centers are all on each of them
-[ "$model" = resnet50 ] || [ "$ranks" -eq 1 ] || own=(--head dp)
 common=("${model_options[@]}" --device "$device" --bs "$bs" "--$precision" --iters "$iters" --warmup "$warmup" --lr "$lr" "${others[@]}")
 
 # one_run NAME COMMAND…: messages and results in OUT/NAME_ROUND.txt.
 one_run() {
   local name=$1 code=0 begin=$SECONDS messages=$output/$1_$round.txt
   shift
-  "${launcher[@]}" "$@" "${common[@]}" --log-dir "$output/$name" --run "$round" >"$messages" 2>&1 || code=$?
+  "$@" "${common[@]}" --log-dir "$output/$name" --run "$round" >"$messages" 2>&1 || code=$?
   if [ $code -ne 0 ]; then
     tail -n 5 "$messages" >&2
     give_up $code "round $round of $name failed with exit code $code; see $messages"
@@ -92,7 +80,7 @@ one_run() {
 }
 
 for ((round = 1; round <= rounds; ++round)); do
-  one_run plumbline "$programs/$program" "${own[@]}" --output "$output/runs"
+  one_run plumbline "$programs/$program" --output "$output/runs"
   for peer in "${peer_list[@]}"; do
     case $peer in
       eager) how=() ;;
