@@ -10,6 +10,7 @@
 #include "base/console/print.h"
 #include "base/console/progress.h"
 #include "base/error.h"
+#include "base/steady_clock.h"
 #include "base/units.h"
 #include "base/whole_file.h"
 #include "launch/programs.h"
@@ -133,11 +134,13 @@ std::string result_text(const SweepPlan& plan, const SweepFolder& folder, const 
   return text;
 }
 
-std::string progress_text(const SweepProgress& progress) {
-  return fmt::format(
-      "{}/{}  {}  {}{}", progress.finished, progress.total,
-      progress.seconds_left ? rough_time_text(*progress.seconds_left) + " left" : "time unknown",
-      progress.run, progress.attempt > 1 ? fmt::format(", attempt {}", progress.attempt) : "");
+// `done`: runs that these seconds took.
+std::string progress_text(const SweepProgress& progress, std::size_t done, double seconds) {
+  const double each = seconds / static_cast<double>(done);
+  const auto open = static_cast<double>(progress.total - progress.finished);
+  return fmt::format("{}/{}  {}  {}{}", progress.finished, progress.total,
+                     done > 0 ? rough_time_text(open * each) + " left" : "time unknown", progress.run,
+                     progress.attempt > 1 ? fmt::format(", attempt {}", progress.attempt) : "");
 }
 
 int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepIdentity& identity,
@@ -147,8 +150,14 @@ int run_and_tell(const SweepPlan& plan, const SweepFolder& folder, const SweepId
   Messages messages(stderr, terminal_of(stderr), arguments.quiet ? Loudness::quiet : Loudness::usual);
   const std::string again =
       fmt::format("plumbline sweep {} --resume --output {}", arguments.file, folder.path.string());
+  std::optional<std::size_t> before;
+  const double start = steady_seconds();
   const SweepListener listener{
-      .progress = [&](const SweepProgress& progress) { line.draw(progress_text(progress)); },
+      .progress =
+          [&](const SweepProgress& progress) {
+            if (!before) before = progress.finished;
+            line.draw(progress_text(progress, progress.finished - *before, steady_seconds() - start));
+          },
       .warn =
           [&](const std::string& sentence) {
             line.clear();

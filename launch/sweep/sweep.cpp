@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
-#include <map>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -11,8 +11,7 @@
 #include "base/hash.h"
 #include "base/paths.h"
 #include "base/process/side_by_side.h"
-#include "base/steady_clock.h"
-#include "results/statistics/statistics.h"
+#include "base/whole_file.h"
 
 namespace plumb {
 namespace {
@@ -78,7 +77,6 @@ int next_attempt(const SweepFolder& folder, const SweepRun& run) {
 // How a run went since this program began.
 struct RunState {
   bool done = false;
-  double seconds = 0;  // of its attempt; 0: it was done before
   int failures = 0, code = 0;
   std::string reason;
 };
@@ -140,14 +138,7 @@ class Sweep {
     const int attempt = next_attempt(folder_, run);
     make_folder(folder_.work(run));
     const fs::path output = folder_.output(run, attempt);
-    const std::optional<double> left = seconds_left();
-    const double start = steady_seconds();
-    const auto idle = [&] {
-      SweepProgress now{
-          .finished = finished_, .total = plan_.runs.size(), .run = run.name, .attempt = attempt};
-      if (left) now.seconds_left = std::max(0.0, *left - (steady_seconds() - start));
-      listener_.progress(now);
-    };
+    const auto idle = [&] { listener_.progress({finished_, plan_.runs.size(), run.name, attempt}); };
     idle();
     ChildEnd end = run_child(command_of(plan_, run, folder_), output, signals_, plan_.timeout_seconds, idle);
     if (end.timed_out) end.code = static_cast<int>(ExitCode::peer_lost);
@@ -161,7 +152,6 @@ class Sweep {
       move_tree(result_folder(folder_.work(run)), folder_.runs() / run.name);
       remove_tree(folder_.work(run));
       state.done = true;
-      state.seconds = steady_seconds() - start;
       ++finished_;
     } else {
       keep_failed(run, attempt);
@@ -190,15 +180,6 @@ class Sweep {
     remove_tree(kept);
     move_tree(folder_.work(run), kept);
     for (const fs::path& log : logs_of(plan_, folder_, run)) move_tree(log, kept / log.filename());
-  }
-
-  // The time of the open runs, each as long as the mean of those done now.
-  std::optional<double> seconds_left() const {
-    std::vector<double> seconds;
-    for (const RunState& state : states_)
-      if (state.seconds > 0) seconds.push_back(state.seconds);
-    if (seconds.empty()) return std::nullopt;
-    return mean(seconds) * static_cast<double>(std::ranges::count(states_, false, &RunState::done));
   }
 
   const SweepPlan& plan_;
@@ -246,22 +227,15 @@ SweepOutcome run_sweep(const SweepPlan& plan, const SweepFolder& folder, const S
 }
 
 std::string build_hash(const SweepPlan& plan) {
-  std::map<std::string, std::uint64_t> programs;
-  for (const SweepGroup& group : plan.groups) {
-    if (programs.contains(group.program)) continue;
-    const fs::path path = plan.launcher.programs / group.program;
-    std::ifstream stream(path, std::ios::binary);
-    if (!stream || path_of_program(path).empty())
+  std::set<fs::path> programs;
+  for (const SweepGroup& group : plan.groups) programs.insert(plan.launcher.programs / group.program);
+  std::uint64_t hash = kFnvOffset;
+  for (const fs::path& path : programs) {
+    if (path_of_program(path).empty())
       throw Error(ExitCode::unavailable,
                   "program {} does not exist; set its folder as 'programs' in [launcher]", path.string());
-    std::uint64_t hash = kFnvOffset;
-    std::vector<char> bytes(1 << 20);
-    while (stream.read(bytes.data(), static_cast<std::streamsize>(bytes.size())), stream.gcount() > 0)
-      hash = fnv1a({bytes.data(), static_cast<std::size_t>(stream.gcount())}, hash);
-    programs[group.program] = hash;
+    hash = fnv1a(read_whole_file(path, {.remedy = "make it readable"}), hash);
   }
-  std::uint64_t hash = kFnvOffset;
-  for (const auto& [program, bytes] : programs) hash = fnv1a(program + std::to_string(bytes), hash);
   return fmt::format("{:016x}", hash);
 }
 

@@ -15,7 +15,6 @@ struct SweepProgress {
   std::size_t finished = 0, total = 0;  // runs
   std::string run;                      // under way
   int attempt = 1;
-  std::optional<double> seconds_left;  // of the whole sweep; nothing until a run has ended
 };
 
 struct FailedRun {
