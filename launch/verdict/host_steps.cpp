@@ -106,20 +106,17 @@ DeviceRuns HostSteps::runs(double run_seconds) {
   return {timed_work, transport, good, busy_.on_one_machine > 1 ? 1 : SideBySideOptions().most_at_once};
 }
 
-// Hosts with a device that would fail now, if the hosts in `busy` count as busy.
-std::vector<std::string> HostSteps::slow_hosts(const BusyHosts& busy) const {
+// Hosts with a device that would fail now.
+std::vector<std::string> HostSteps::slow_hosts() const {
   Verdict so_far{.hosts = verdict.kept()};
-  add_devices(so_far, devices, expected(), busy);
+  add_devices(so_far, devices, expected(), {});
   return so_far.excluded();
 }
 
 void HostSteps::run_alone(DeviceRuns& runs) {
   runs.alone(devices);
   for (int again = 0; again < kAgain; ++again) {
-    std::vector<std::string> slow = slow_hosts({});
-    // What is far off twice stays so.
-    if (again > 0)
-      for (const std::string& host : slow_hosts({.names = verdict.kept()})) std::erase(slow, host);
+    const std::vector<std::string> slow = slow_hosts();
     const bool vary =
         !expectation && std::ranges::any_of(kinds_of(devices, &ScreenedDevice::alone), [](const auto& named) {
           return named.second.was_judged() && !named.second.can_tell();

@@ -53,7 +53,7 @@ struct HostSteps {
   DeviceRuns runs(double run_seconds);
   void run_alone(DeviceRuns& runs);
   void judge(DeviceRuns& runs);
-  std::vector<std::string> slow_hosts(const BusyHosts& busy) const;
+  std::vector<std::string> slow_hosts() const;
 
   BusyHosts busy_;
 };
