@@ -34,13 +34,10 @@ struct KnownMessage {
 constexpr KnownMessage kKnownMessages[]{
     {"Permission denied", "let this user log in without a password (ssh-copy-id HOST)"},
     {"Host key verification failed", "log in by hand once, or add the host's key to known_hosts"},
-    {"REMOTE HOST IDENTIFICATION HAS CHANGED", "find out why its key changed, then ssh-keygen -R HOST"},
     {"Could not resolve hostname", "correct its name, or add it to DNS or /etc/hosts"},
     {"Name or service not known", "correct its name, or add it to DNS or /etc/hosts"},
-    {"name resolution", "correct its name, or find out why the name server doesn't answer"},
     {"Connection refused", "start sshd there, or name another way by --ssh"},
     {"No route to host", "check that it is up and its cable is in"},
-    {"Network is unreachable", "check this host's network"},
     {"timed out", "check that it is up and its cable is in"},
     {"Invalid node name", "name hosts as sinfo shows them"},
     {"is not a command", "copy the same package to it: its plumbline is an older one"}};
