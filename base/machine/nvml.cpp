@@ -49,8 +49,6 @@ struct Functions {
   Function<> start{library, "nvmlInit_v2", "nvmlInit"};
   Function<> stop{library, "nvmlShutdown"};
   Function<const char*, Gpu*> by_uuid{library, "nvmlDeviceGetHandleByUUID"};
-  Function<const char*, Gpu*> by_pci_bus_id{library, "nvmlDeviceGetHandleByPciBusId_v2",
-                                            "nvmlDeviceGetHandleByPciBusId"};
   Function<char*, unsigned> driver_version{library, "nvmlSystemGetDriverVersion"};
   Function<Gpu, char*, unsigned> name{library, "nvmlDeviceGetName"};
   Function<Gpu, int, unsigned*> clock{library, "nvmlDeviceGetClockInfo"};
@@ -165,13 +163,11 @@ bool is_throttled(std::uint64_t reasons) {
       kReasons, [&](const NamedReason& reason) { return reason.throttles && (reasons & reason.bit) != 0; });
 }
 
-std::optional<NvmlGpu> open_nvml_gpu(const std::string& id, const std::string& library) {
+std::optional<NvmlGpu> open_nvml_gpu(const std::string& uuid, const std::string& library) {
   const auto nvml = std::make_shared<const Nvml>(library);
   const Functions& call = nvml->call;
   Gpu found = nullptr;
-  const bool answers =
-      nvml->started && (call.by_uuid(id.c_str(), &found) || call.by_pci_bus_id(id.c_str(), &found));
-  if (!answers || !found) return std::nullopt;
+  if (!nvml->started || !call.by_uuid(uuid.c_str(), &found) || !found) return std::nullopt;
   NvmlGpu gpu{.name = text_of<Gpu>(call.name, found),
               .driver_version = text_of<>(call.driver_version),
               .read = [nvml, found] { return read_gpu(nvml->call, found); },

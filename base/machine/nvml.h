@@ -34,9 +34,9 @@ struct NvmlGpu {
   std::function<std::optional<std::uint64_t>()> energy_millijoules;
 };
 
-// The GPU with this UUID ("GPU-3f…") or PCI bus id ("00000000:3B:00.0"), from `library`. Nothing if there is
-// no such library or GPU, or it can't start: a run needs none of this.
-std::optional<NvmlGpu> open_nvml_gpu(const std::string& gpu, const std::string& library);
+// The GPU with this UUID ("GPU-3f…"), from `library`. Nothing if there is no such library or GPU, or it can't
+// start: a run needs none of this.
+std::optional<NvmlGpu> open_nvml_gpu(const std::string& uuid, const std::string& library);
 
 // A GPU between runs; what the driver doesn't tell keeps its start value.
 struct NvmlGpuState {

@@ -48,10 +48,6 @@ int nvmlDeviceGetHandleByUUID(const char* uuid, void** gpu) {
       gpu);
 }
 
-int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, void** gpu) {
-  return find(bus_id == std::string_view(plumb::kFakePciBusId), gpu);
-}
-
 int nvmlSystemGetDriverVersion(char* text, unsigned bytes) {
   return write_text("580.00", text, bytes);
 }

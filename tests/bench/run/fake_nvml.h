@@ -19,7 +19,6 @@ struct FakeNvml {
 };
 
 inline constexpr const char* kFakeGpu = "GPU-fa4e0000-0000-0000-0000-000000000001";
-inline constexpr const char* kFakePciBusId = "00000000:3B:00.0";
 inline constexpr const char* kEmulatedGpus = "GPU-656d756c";  // how their UUIDs begin: "emul"
 
 }  // namespace plumb

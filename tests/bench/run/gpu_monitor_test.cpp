@@ -131,7 +131,7 @@ TEST(GpuMonitor, SamplesAThrottlingGpuUntilItIsStopped) {
 
 TEST(GpuMonitor, GivesTheLibraryBack) {
   const FakeLibrary library(PLUMB_FAKE_NVML);
-  watch_gpu(kFakePciBusId, clocked_by(library)).reset();
+  watch_gpu(kFakeGpu, clocked_by(library)).reset();
   EXPECT_EQ(library->starts, 1);
   EXPECT_EQ(library->ends, 1);
 }
