@@ -44,13 +44,6 @@ std::string ports_text(const HostFacts& facts) {
   return text.empty() ? "none" : text;
 }
 
-std::string ecc_text(const HostFacts& facts) {
-  std::set<std::string> values;
-  for (const GpuFacts& gpu : facts.gpus)
-    if (!gpu.ecc.empty()) values.insert(gpu.ecc);
-  return fmt::format("{}", fmt::join(values, " and "));
-}
-
 std::string build_text(const ProgramFacts& program) {
   return program.build_id.empty() ? ""
                                   : fmt::format("{} ({}, commit {})", program.build_id.substr(0, 12),
@@ -67,7 +60,6 @@ std::vector<ComparedFact> compared_facts() {
           {"cpu-model", "processor", member(&HostFacts::cpu)},
           {"cpu-count", "number of CPUs", [](const HostFacts& host) { return std::to_string(host.cpus); }},
           {"gpu-count", "GPUs", gpus_text},
-          {"gpu-ecc-mode", "ECC", ecc_text},
           {"driver-version", "NVIDIA driver", member(&HostFacts::driver)},
           {"port-differs", "InfiniBand and RoCE ports", ports_text}};
 }
