@@ -14,7 +14,6 @@
 #include "base/current_error.h"
 #include "base/text.h"
 #include "comm/agreement.h"
-#include "comm/late_alarm.h"
 #include "comm/launcher.h"
 #include "comm/mpi_check.h"
 
@@ -109,8 +108,6 @@ Job::Job(int* argc, char*** argv, const JobStart& start)
     check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
     if (launched.size > size_) throw Error(ExitCode::usage, rank_outside_its_job(launched, size_));
-    const LateAlarm alarm(kPatienceForFirstMessages,
-                          rank_ == 0 && size_ > 1 ? start.messages_are_late : std::function<void()>());
     find_places();
   } catch (...) {
     MPI_Finalize();
@@ -146,7 +143,7 @@ void Job::find_places() {
 }
 
 std::vector<std::string> Job::all_gather(const std::string& mine) const {
-  const CollectiveScope entered(board_, RecordedKind::message, "all_gather");
+  const CollectiveScope entered(board_, "all_gather");
   const int length = mpi_count(mine.size(), "a text to gather");
   std::vector<int> lengths(static_cast<std::size_t>(size_));
   check(MPI_Allgather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, MPI_COMM_WORLD), "MPI_Allgather");
@@ -166,7 +163,7 @@ std::vector<std::string> Job::all_gather(const std::string& mine) const {
 }
 
 std::vector<double> Job::gather(const std::vector<double>& mine) const {
-  const CollectiveScope entered(board_, RecordedKind::message, "gather");
+  const CollectiveScope entered(board_, "gather");
   const int count = mpi_count(mine.size(), "a list of numbers to gather");
   std::vector<double> all(rank_ == 0 ? mine.size() * static_cast<std::size_t>(size_) : 0);
   check(MPI_Gather(mine.data(), count, MPI_DOUBLE, all.data(), count, MPI_DOUBLE, 0, MPI_COMM_WORLD),
@@ -195,7 +192,7 @@ std::vector<float> Job::concatenate(const std::vector<float>& mine) const {
 }
 
 std::vector<double> Job::sum(const std::vector<double>& mine) const {
-  const CollectiveScope entered(board_, RecordedKind::message, "sum");
+  const CollectiveScope entered(board_, "sum");
   std::vector<double> total(mine.size());
   check(MPI_Allreduce(mine.data(), total.data(), mpi_count(mine.size(), "a list of numbers to sum"),
                       MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD),
@@ -204,7 +201,7 @@ std::vector<double> Job::sum(const std::vector<double>& mine) const {
 }
 
 void Job::broadcast_bytes(void* data, std::size_t bytes, int from) const {
-  const CollectiveScope entered(board_, RecordedKind::message, "broadcast", bytes);
+  const CollectiveScope entered(board_, "broadcast", bytes);
   constexpr std::size_t kMostBytesPerCall = std::size_t{1} << 30;
   for (std::size_t sent = 0; sent < bytes;) {
     const std::size_t now = std::min(bytes - sent, kMostBytesPerCall);
@@ -216,13 +213,13 @@ void Job::broadcast_bytes(void* data, std::size_t bytes, int from) const {
 }
 
 void Job::barrier() const {
-  const CollectiveScope entered(board_, RecordedKind::message, "barrier");
+  const CollectiveScope entered(board_, "barrier");
   check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
 }
 
 void Job::together(const std::function<void()>& set_up) const {
   const std::optional<Error> mine = error_of(set_up);
-  const CollectiveScope entered(board_, RecordedKind::message, "agreement");
+  const CollectiveScope entered(board_, "agreement");
   const int failed_rank = mine ? rank_ : size_;
   int first = size_;
   check(MPI_Allreduce(&failed_rank, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD), "MPI_Allreduce");

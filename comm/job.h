@@ -2,7 +2,6 @@
 // results; training's collectives go through a Communicator.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -27,16 +26,11 @@ class ErrorToldElsewhere : public Error {
 
 // What a program does while its job starts and ends. All may be empty.
 struct JobStart {
-  // Called on rank 0 by another thread if the first messages take over kPatienceForFirstMessages: they may
-  // never arrive.
-  std::function<void()> messages_are_late;
   // Where the job's messages are recorded; outlives the job.
   StatusBoard* board = nullptr;
   // What announce_end() does.
   std::function<void(int exit_code)> before_end;
 };
-
-inline constexpr std::chrono::seconds kPatienceForFirstMessages{30};
 
 // Owns MPI_Init and MPI_Finalize: `main` creates exactly one, first, and destroys it last. Only the creating
 // thread may call its methods. They throw Error(peer_lost), or Error(internal) if MPI rejects the arguments.

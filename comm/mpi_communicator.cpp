@@ -155,7 +155,7 @@ class MpiCommunicator : public Communicator {
     const auto& names = options_.buffer_names;
     const std::string_view name =
         collective.buffer < names.size() ? std::string_view(names[collective.buffer]) : std::string_view();
-    recorded_.emplace_back(ticket, board_->enter(recorded_kind(collective.kind), name, collective.bytes()));
+    recorded_.emplace_back(ticket, board_->enter(name_of(collective.kind), name, collective.bytes()));
   }
 
   void advance() {

@@ -1,6 +1,6 @@
 #include "comm/status_board.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
 #include "base/steady_clock.h"
 
@@ -10,12 +10,6 @@ std::string_view name_of(RunPhase phase) {
   constexpr std::array kNames{"start-up",   "preparation",     "tuning",     "warm-up",
                               "the window", "the measurement", "the checks", "the end"};
   return kNames[static_cast<std::size_t>(phase)];
-}
-
-std::string_view name_of(RecordedKind kind) {
-  constexpr std::array kNames{
-      "allreduce", "allreduce of maxima", "allgather", "reduce-scatter", "broadcast", "message", "iteration"};
-  return kNames[static_cast<std::size_t>(kind)];
 }
 
 StatusBoard::StatusBoard() : status_{.phase_since = steady_seconds()} {}
@@ -32,9 +26,9 @@ void StatusBoard::set_iteration(std::int64_t iteration) {
   status_.iteration = iteration;
 }
 
-std::uint64_t StatusBoard::enter(RecordedKind kind, std::string_view name, std::uint64_t bytes) {
-  EnteredCollective record{.kind = kind, .bytes = bytes, .entered_at = steady_seconds()};
-  std::copy_n(name.begin(), std::min(name.size(), EnteredCollective::kMostNameBytes), record.name.begin());
+std::uint64_t StatusBoard::enter(std::string_view kind, std::string_view name, std::uint64_t bytes) {
+  EnteredCollective record{.bytes = bytes, .entered_at = steady_seconds()};
+  fmt::format_to_n(record.name.begin(), EnteredCollective::kMostNameBytes, "{} {}", kind, name);
   const std::scoped_lock lock(mutex_);
   record.sequence = ++status_.entered;
   collectives_[record.sequence % kKept] = record;

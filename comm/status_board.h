@@ -9,8 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/program/program.h"
-
 namespace plumb {
 
 // In the order of a run. `measuring`: anything but training, of which some ranks may have more to do.
@@ -26,33 +24,16 @@ enum class RunPhase : std::uint8_t {
 };
 std::string_view name_of(RunPhase phase);  // "start-up", "the window"
 
-// Training's collectives, as Collective::Kind has them, messages of Job, and on a device that carries
-// collectives itself a whole iteration.
-enum class RecordedKind : std::uint8_t {
-  allreduce_sum,
-  allreduce_max,
-  allgather,
-  reduce_scatter_sum,
-  broadcast,
-  message,
-  iteration
-};
-
-constexpr RecordedKind recorded_kind(Collective::Kind kind) {
-  return static_cast<RecordedKind>(kind);
-}
-static_assert(recorded_kind(Collective::Kind::broadcast) == RecordedKind::broadcast);
-std::string_view name_of(RecordedKind kind);
-
+// A collective of training, a message of Job, or on a device that carries collectives itself an iteration.
 struct EnteredCollective {
-  static constexpr std::size_t kMostNameBytes = 23;
+  static constexpr std::size_t kMostNameBytes = 39;
 
   // From 1 on. All ranks of a job enter the same collectives in the same order, so numbers can be compared.
   std::uint64_t sequence = 0;
-  RecordedKind kind = RecordedKind::message;
-  std::array<char, kMostNameBytes + 1> name{};  // "bucket3", "options"; ends in 0, longer names are cut
-  std::uint64_t bytes = 0;                      // of the whole buffer; 0: not known
-  double entered_at = 0, left_at = 0;           // by steady_seconds(); left_at 0: under way
+  // "allreduce_sum bucket3", "message barrier"; ends in 0, longer ones are cut.
+  std::array<char, kMostNameBytes + 1> name{};
+  std::uint64_t bytes = 0;             // of the whole buffer; 0: not known
+  double entered_at = 0, left_at = 0;  // by steady_seconds(); left_at 0: under way
 
   bool under_way() const { return left_at == 0; }
 };
@@ -78,7 +59,7 @@ class StatusBoard {
   void set_iteration(std::int64_t iteration);
 
   // Returns the sequence number, for leave().
-  std::uint64_t enter(RecordedKind kind, std::string_view name, std::uint64_t bytes);
+  std::uint64_t enter(std::string_view kind, std::string_view name, std::uint64_t bytes);
   // Does nothing for one that isn't among the last kKept any more.
   void leave(std::uint64_t sequence);
 
@@ -92,11 +73,11 @@ class StatusBoard {
   std::array<EnteredCollective, kKept> collectives_{};
 };
 
-// While it lives, a collective is under way on the board. A null board: nothing.
+// While it lives, a message is under way on the board. A null board: nothing.
 class CollectiveScope {
  public:
-  CollectiveScope(StatusBoard* board, RecordedKind kind, std::string_view name, std::uint64_t bytes = 0)
-      : board_(board), sequence_(board ? board->enter(kind, name, bytes) : 0) {}
+  CollectiveScope(StatusBoard* board, std::string_view name, std::uint64_t bytes = 0)
+      : board_(board), sequence_(board ? board->enter("message", name, bytes) : 0) {}
   ~CollectiveScope() {
     if (board_) board_->leave(sequence_);
   }

@@ -175,14 +175,15 @@ std::map<std::string, std::string> reachable_addresses(std::span<const HostAddre
   return reachable;
 }
 
-std::string late_messages_text(const HostAddresses& own, std::chrono::seconds waited) {
+std::string late_messages_text(const HostAddresses& own, double waited_seconds) {
   std::string addresses;
   for (const InterfaceAddress& one : own.addresses)
     append_part(addresses, fmt::format("{} {} in {}", printable(one.interface), one.address, one.network));
   std::string text = fmt::format(
-      "rank 0 on {} has waited {} s for the first message of another rank, and waits on: another rank hasn't "
+      "rank 0 on {} has waited {:.0f} s for the first message of another rank, and waits on: another rank "
+      "hasn't "
       "started, hosts can't reach each other, or two of them have the same address",
-      printable(own.host), waited.count());
+      printable(own.host), waited_seconds);
   if (own.addresses.empty()) return text;
   const InterfaceAddress& first = own.addresses.front();
   return text + fmt::format(

@@ -1,7 +1,6 @@
 // Network addresses of the hosts of a job. An address that two hosts have makes MPI's TCP hang.
 #pragma once
 
-#include <chrono>
 #include <map>
 #include <span>
 #include <string>
@@ -46,6 +45,6 @@ std::map<std::string, std::string> reachable_addresses(std::span<const HostAddre
                                                        const InterfaceChoice& choice);
 
 // That first messages haven't arrived for so long, with the addresses of this host and the remedy.
-std::string late_messages_text(const HostAddresses& own, std::chrono::seconds waited);
+std::string late_messages_text(const HostAddresses& own, double waited_seconds);
 
 }  // namespace plumb

@@ -1,7 +1,6 @@
 #include "bench/links/host_links.h"
 
 #include <algorithm>
-#include <chrono>
 #include <set>
 #include <span>
 #include <utility>
@@ -9,7 +8,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "bench/links/link_probe.h"
-#include "comm/late_alarm.h"
 #include "results/anomalies/slow_links.h"
 #include "results/statistics/statistics.h"
 
@@ -20,7 +18,6 @@ using Say = std::function<void(const std::string&)>;
 
 constexpr int kAttemptsAlone = 3;
 constexpr double kProbeSeconds = 1;  // in all, without connecting and very slow links
-constexpr std::chrono::seconds kPatienceForProbe{60};
 constexpr std::size_t kMostProbeRounds = 32;
 constexpr std::size_t kMostProbedAlone = 8;
 
@@ -137,18 +134,6 @@ std::string probe_text(const std::vector<MeasuredPair>& pairs) {
                      latency(*latest) * kMicrosecondsInSecond);
 }
 
-// Says so if it takes far longer than kProbeSeconds: a pair that can't meet waits for ever.
-std::vector<MeasuredPair> measured_in_time(const Job& job, const std::vector<Place>& places,
-                                           const PairsEffort& effort, Messages& messages) {
-  const LateAlarm alarm(kPatienceForProbe, [&messages] {
-    messages.warn(
-        fmt::format("hosts do not reach each other, or links are very slow: their probe has run for {} s; "
-                    "see docs/reference/environment.md, or pass --no-probe",
-                    kPatienceForProbe.count()));
-  });
-  return measure_pairs_of(job, places, effort, [](const std::string&) {});
-}
-
 // Between the first two ranks of every host that has two.
 std::optional<Link> slowest_within_hosts(const Job& job, const std::vector<Place>& places) {
   std::vector<RankPair> pairs;
@@ -202,7 +187,7 @@ std::optional<Links> probe_host_links(const Job& job, Messages& messages) {
   const std::vector<Place> places = places_of(job);
   const std::vector<std::string> names = mapped(places, &Place::name);
   const PairsEffort effort = effort_for(names.size());
-  const std::vector<MeasuredPair> pairs = measured_in_time(job, places, effort, messages);
+  const std::vector<MeasuredPair> pairs = measure_pairs_of(job, places, effort, [](const std::string&) {});
   if (job.rank() != 0) return std::nullopt;
   const std::string warning = slow_warning(find_slow(names.size(), pairs, effort.limits), names);
   if (!warning.empty()) messages.warn(warning);

@@ -53,7 +53,6 @@ std::unique_lock<std::mutex> locked_within(milliseconds patience, std::mutex& mu
 LastCollective last_collective(const EnteredCollective& entered) {
   LastCollective last{.sequence = entered.sequence,
                       .name = entered.name.data(),
-                      .kind = std::string(name_of(entered.kind)),
                       .bytes = entered.bytes,
                       .entered_seconds_ago = steady_seconds() - entered.entered_at,
                       .left_seconds_ago = {}};

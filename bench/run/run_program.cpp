@@ -53,17 +53,19 @@ void require_one_build(const Job& job) {
 // The job, the board that its ranks write and, unless WatchOptions say otherwise, the watchdog, which watches
 // this process from the constructor to the end of the destructor.
 struct WatchedJob {
-  WatchedJob(const std::string& program, const WatchOptions& options, int* argc, char*** argv,
-             JobStart start) {
+  WatchedJob(const std::string& program, const WatchOptions& options, const Warn& warn, int* argc,
+             char*** argv) {
+    JobStart start{.board = &board};
     if (options.on) {
-      watchdog.emplace(board,
-                       WatchdogOptions{.limits = {options.timeout_seconds, options.startup_timeout_seconds},
-                                       .print = [program](const std::string& sentence) {
-                                         say_at_once(line_of(program, sentence));
-                                       }});
+      watchdog.emplace(
+          board,
+          WatchdogOptions{
+              .limits = {options.timeout_seconds, options.startup_timeout_seconds},
+              .print = [program](const std::string& text) { say_at_once(line_of(program, text)); },
+              .messages_are_late =
+                  [warn](double waited) { warn(late_messages_text(addresses_of_this_host(), waited)); }});
       start.before_end = [this](int exit_code) { watchdog->announce_end(exit_code); };
     }
-    start.board = &board;
     job.emplace(argc, argv, start);
   }
   ~WatchedJob() {
@@ -140,10 +142,7 @@ void run_job(const std::string& program, const JobOptions& options, int* argc, c
   };
   warn_of_idle_tasks(warn);
   require_open_files();
-  const auto messages_are_late = [&] {
-    warn(late_messages_text(addresses_of_this_host(), kPatienceForFirstMessages));
-  };
-  WatchedJob watched(program, options.watch, argc, argv, {.messages_are_late = messages_are_late});
+  WatchedJob watched(program, options.watch, warn, argc, argv);
   const Job& job = *watched.job;
   const auto end = [&](const Error& error) {
     end_for_all(program, job, error);

@@ -79,7 +79,7 @@ void TimedRun::enter_iteration() {
   board->set_iteration(started_);
   if (step_.communicator && step_.communicator->enqueues())
     recorded_[static_cast<std::size_t>(started_) % recorded_.size()] =
-        board->enter(RecordedKind::iteration, std::to_string(started_), bytes_per_iteration_);
+        board->enter("iteration", std::to_string(started_), bytes_per_iteration_);
 }
 
 void TimedRun::leave_iteration(std::int64_t iteration) {

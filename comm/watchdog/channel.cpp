@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <random>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -27,12 +26,11 @@ using std::chrono::steady_clock;
 constexpr int kBacklog = 1024;
 constexpr int kMostQueuedBytes = 8192;  // less than any socket's buffer, so that a message fits as a whole
 constexpr int kMessageBytes = sizeof(Verdict);
-constexpr milliseconds kBetweenTries{100}, kPatienceWithStranger{200};
 static_assert(std::is_trivially_copyable_v<Verdict>);
 
 // A connection's first bytes.
 struct Hello {
-  Token token{};
+  Token token = 0;
   std::int32_t rank = 0;
 };
 
@@ -50,17 +48,11 @@ UniqueFd socket_for(const Addresses& at) {
   return UniqueFd(at ? ::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1);
 }
 
-// At least 1 ms: a socket's patience of 0 has no end.
-milliseconds until(steady_clock::time_point end) {
-  return std::max(1ms, std::chrono::ceil<milliseconds>(end - steady_clock::now()));
-}
-
-// `which`: SO_RCVTIMEO, also of accept(2), or SO_SNDTIMEO, also of connect(2).
-void set_patience(const UniqueFd& socket, int which, milliseconds patience) {
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(patience);
-  const timeval limit{.tv_sec = seconds.count(),
-                      .tv_usec = std::chrono::microseconds(patience - seconds).count()};
-  ::setsockopt(socket.get(), SOL_SOCKET, which, &limit, sizeof limit);
+// Of accept(2), connect(2) and recv(2).
+void limit_waits(const UniqueFd& socket) {
+  constexpr timeval kLongest{.tv_sec = 0, .tv_usec = 200'000};
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kLongest, sizeof kLongest);
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &kLongest, sizeof kLongest);
 }
 
 // poll(2) waits for whole messages, and they leave at once: a process may end right after it has sent one.
@@ -71,11 +63,6 @@ void carry_messages(const UniqueFd& socket) {
 }
 
 }  // namespace
-
-Token random_token() {
-  std::random_device random;
-  return {random(), random(), random(), random()};
-}
 
 Listener listen_at(const std::string& address) {
   const Addresses at = addresses_of({address, 0});
@@ -92,17 +79,14 @@ Listener listen_at(const std::string& address) {
 }
 
 // One at a time: a rank sends its hello at once.
-Channel::Channel(const Listener& listener, int ranks, const Token& token, milliseconds patience)
+Channel::Channel(const Listener& listener, int ranks, Token token, milliseconds patience)
     : peers_(static_cast<std::size_t>(ranks)) {
   int missing = ranks - 1;
+  limit_waits(listener.socket);
   for (const auto end = steady_clock::now() + patience; missing > 0 && steady_clock::now() < end;) {
-    set_patience(listener.socket, SO_RCVTIMEO, until(end));
     UniqueFd socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!socket) {
-      std::this_thread::sleep_for(kBetweenTries);
-      continue;
-    }
-    set_patience(socket, SO_RCVTIMEO, kPatienceWithStranger);
+    if (!socket) continue;
+    limit_waits(socket);
     Hello hello;
     const bool is_whole = ::recv(socket.get(), &hello, sizeof hello, MSG_WAITALL) == sizeof hello;
     if (!is_whole || hello.token != token || hello.rank < 1 || hello.rank >= ranks) continue;
@@ -113,20 +97,19 @@ Channel::Channel(const Listener& listener, int ranks, const Token& token, millis
   }
 }
 
-Channel::Channel(const SocketAddress& rank_0, int rank, const Token& token, milliseconds patience)
-    : peers_(1) {
+Channel::Channel(const SocketAddress& rank_0, int rank, Token token, milliseconds patience) : peers_(1) {
   const Addresses to = addresses_of(rank_0);
   const Hello hello{.token = token, .rank = rank};
   for (const auto end = steady_clock::now() + patience; steady_clock::now() < end;) {
     UniqueFd socket = socket_for(to);
-    set_patience(socket, SO_SNDTIMEO, until(end));
+    limit_waits(socket);
     if (socket && ::connect(socket.get(), to->ai_addr, to->ai_addrlen) == 0 &&
         ::send(socket.get(), &hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello) {
       carry_messages(socket);
       peers_.front() = std::move(socket);
       return;
     }
-    std::this_thread::sleep_for(std::min(kBetweenTries, until(end)));
+    std::this_thread::sleep_for(100ms);
   }
 }
 
@@ -159,11 +142,6 @@ void Channel::send_to_all(const Verdict& message) {
     if (::ioctl(peer.get(), TIOCOUTQ, &queued) == 0 && queued <= kMostQueuedBytes)
       ::send(peer.get(), &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL);
   }
-}
-
-void Channel::wait_until_closed(int rank, milliseconds patience) const {
-  pollfd end{.fd = peers_[static_cast<std::size_t>(rank)].get(), .events = POLLRDHUP, .revents = 0};
-  if (end.fd >= 0) ::poll(&end, 1, static_cast<int>(patience.count()));
 }
 
 }  // namespace plumb

@@ -4,7 +4,6 @@
 
 #include <poll.h>
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -28,10 +27,9 @@ struct Listener {
 };
 Listener listen_at(const std::string& address);
 
-// Random bytes that rank 0 sends to all ranks over MPI. They stop port scans and other jobs, but not a reader
-// of the hosts' traffic.
-using Token = std::array<std::uint32_t, 4>;
-Token random_token();
+// A random number that rank 0 sends to all ranks over MPI. It stops port scans and other jobs, but not a
+// reader of the hosts' traffic.
+using Token = std::uint64_t;
 
 // One rank's connections. Not thread-safe.
 class Channel {
@@ -44,9 +42,9 @@ class Channel {
   Channel() = default;  // to no rank
   // On rank 0: accepts connections until all other ranks have shown the token, or `patience` is over. A
   // stranger gets nothing, and 200 ms to show it.
-  Channel(const Listener& listener, int ranks, const Token& token, std::chrono::milliseconds patience);
+  Channel(const Listener& listener, int ranks, Token token, std::chrono::milliseconds patience);
   // On another rank: connects to rank 0, and tries again until `patience` is over.
-  Channel(const SocketAddress& rank_0, int rank, const Token& token, std::chrono::milliseconds patience);
+  Channel(const SocketAddress& rank_0, int rank, Token token, std::chrono::milliseconds patience);
 
   bool is_connected(int rank) const { return static_cast<bool>(peers_[static_cast<std::size_t>(rank)]); }
   // For poll(2), which may run while another thread sends.
@@ -55,8 +53,6 @@ class Channel {
   void receive(const std::vector<pollfd>& polled, const Events& events);
   // Never waits. A rank that is not connected, or does not read its messages, misses some.
   void send_to_all(const Verdict& message);
-  // Waits for the end of the connection.
-  void wait_until_closed(int rank, std::chrono::milliseconds patience) const;
 
  private:
   std::vector<UniqueFd> peers_;  // by rank: on rank 0 to all others, elsewhere to rank 0 alone

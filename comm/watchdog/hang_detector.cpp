@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string_view>
 #include <utility>
 
 #include "base/paths.h"
@@ -14,34 +13,17 @@ namespace {
 constexpr double kBytesPerSecond = 1e6;
 constexpr double kQuietShare = 0.4;  // of the timeout
 
-// "allreduce bucket3 (number 57, 4194304 bytes)"
+// "allreduce_sum bucket3 (number 57)"
 std::string text_of(const EnteredCollective& one) {
-  std::string text(name_of(one.kind));
-  if (one.name.front() != 0) append_part(text, printable(one.name.data()), " ");
-  return text + (one.bytes == 0 ? fmt::format(" (number {})", one.sequence)
-                                : fmt::format(" (number {}, {} bytes)", one.sequence, one.bytes));
+  return fmt::format("{} (number {})", printable(one.name.data()), one.sequence);
 }
 
-// "in the window, iteration 17, with allreduce bucket3 (number 57, 4194304 bytes) under way"
+// "in the window, iteration 17, with allreduce_sum bucket3 (number 57) under way"
 std::string place_text(const RankSummary& last) {
   std::string text = fmt::format("in {}", name_of(last.phase));
   if (last.iteration >= 0) text += fmt::format(", iteration {}", last.iteration);
-  if (last.oldest.sequence != 0)
-    text += fmt::format(", with {} under way", text_of(last.oldest));
-  else if (last.entered != 0)
-    text += fmt::format(", after {} collectives", last.entered);
+  if (last.oldest.sequence != 0) text += fmt::format(", with {} under way", text_of(last.oldest));
   return text;
-}
-
-std::string overdue_text(const std::string& who, std::int64_t pid, const Verdict& verdict) {
-  const RunPhase phase = verdict.last.phase;
-  const std::string_view remedy =
-      phase == RunPhase::starting ? "see whether every rank runs this program, and whether one crashed"
-      : phase == RunPhase::ending ? "see whether the other ranks and their launchers still run"
-                                  : "see what it waits for, as for a file that another process has locked";
-  return fmt::format("{} has been in {} for {:.0f} s; {} (gdb -p {}), or raise {}", who, name_of(phase),
-                     verdict.seconds, remedy, pid,
-                     phase == RunPhase::ending ? "--timeout-s" : "--startup-timeout-s");
 }
 
 }  // namespace
@@ -69,13 +51,9 @@ std::string sentence_of(const Verdict& verdict, const RankIdentity& rank, const 
           who, where);
     case Verdict::Kind::silent:
       return fmt::format(
-          "{} has sent nothing for {:.0f} s{}: it is stopped, or its host or link is lost; it was {}; check "
+          "{} has sent nothing for {:.0f} s: it is stopped, or its host or link is lost; it was {}; check "
           "that host, or raise --timeout-s {:g}",
-          who, verdict.seconds,
-          verdict.others > 0
-              ? fmt::format(", nor {} {} more", verdict.others > 1 ? "have" : "has", verdict.others)
-              : "",
-          where, limits.timeout_seconds);
+          who, verdict.seconds, where, limits.timeout_seconds);
     case Verdict::Kind::not_entered:
       return fmt::format(
           "{} has not entered {} for {:.0f} s, in which other ranks wait; it is {}; see what it does there "
@@ -83,10 +61,9 @@ std::string sentence_of(const Verdict& verdict, const RankIdentity& rank, const 
           who, what, verdict.seconds, where, rank.pid, limits.timeout_seconds);
     case Verdict::Kind::not_ended:
       return fmt::format(
-          "{} has not ended on {}{} for {:.0f} s although every rank has entered it; it is {}; check that "
-          "all hosts reach each other, or raise --timeout-s {:g}",
-          what, who, verdict.others > 0 ? fmt::format(" and {} more", verdict.others) : "", verdict.seconds,
-          where, limits.timeout_seconds);
+          "{} has not ended on {} for {:.0f} s although every rank has entered it; it is {}; check that all "
+          "hosts reach each other, or raise --timeout-s {:g}",
+          what, who, verdict.seconds, where, limits.timeout_seconds);
     case Verdict::Kind::signal: {
       const char* const name = ::sigabbrev_np(verdict.exit_code - kExitOfSignal);
       return fmt::format("{} was ended by SIG{}, {}; find out who sent that signal", who, name ? name : "?",
@@ -96,7 +73,11 @@ std::string sentence_of(const Verdict& verdict, const RankIdentity& rank, const 
       return fmt::format("{} ended the job with exit code {}, {}; see its rank_{}.json", who,
                          verdict.exit_code, where, verdict.rank);
     case Verdict::Kind::overdue:
-      return overdue_text(who, rank.pid, verdict);
+      return fmt::format(
+          "{} has been in {} for {:.0f} s; see what it waits for (gdb -p {}) and whether every rank "
+          "runs this program, or raise {}",
+          who, name_of(verdict.last.phase), verdict.seconds, rank.pid,
+          verdict.last.phase == RunPhase::ending ? "--timeout-s" : "--startup-timeout-s");
     default:
       return fmt::format("the launcher that started {} is gone, which was {}; start the job again", who,
                          where);
@@ -149,7 +130,6 @@ std::optional<Verdict> HangDetector::silent(double now) const {
     if (ranks_[i].there && seconds > limits_.timeout_seconds && (!worst || seconds > worst->seconds))
       worst = Verdict{.kind = Verdict::Kind::silent,
                       .rank = static_cast<std::int32_t>(i),
-                      .others = quiet_ones(now) - 1,
                       .seconds = seconds,
                       .last = ranks_[i].summary};
   }
@@ -187,11 +167,9 @@ std::optional<Verdict> HangDetector::late_or_stuck(double now) const {
                   .seconds = now - moved_,
                   .missing = {.sequence = entered ? summary.oldest.sequence : summary.entered + 1},
                   .last = summary};
-  for (const Rank& rank : ranks_) {
-    if (!rank.there || rank.summary.oldest.sequence != verdict.missing.sequence) continue;
-    verdict.missing = rank.summary.oldest;
-    if (entered && &rank != last) ++verdict.others;
-  }
+  for (const Rank& rank : ranks_)
+    if (rank.there && rank.summary.oldest.sequence == verdict.missing.sequence)
+      verdict.missing = rank.summary.oldest;
   return verdict;
 }
 

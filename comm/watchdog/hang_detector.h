@@ -36,15 +36,15 @@ struct Verdict {
     ended,          // it ends the job itself, with a sentence of its own
     signal,         // a signal ended it, and no other rank
     closed,         // its connection ended without a goodbye
-    silent,         // no heartbeat for too long; `others` have been quiet for a while, too
+    silent,         // no heartbeat for too long
     not_entered,    // others wait for it in a collective
-    not_ended,      // a collective that all have entered doesn't end on this rank, and `others` more
+    not_ended,      // a collective that all have entered doesn't end on this rank
     overdue,        // a phase outside of training takes too long
     launcher_gone,  // its mpirun or orted ended
   };
   Kind kind = Kind::alive;
   std::int32_t exit_code = 75;  // with which all ranks end
-  std::int32_t rank = 0, others = 0;
+  std::int32_t rank = 0;
   double seconds = 0;
   EnteredCollective missing;  // or the one that doesn't end
   RankSummary last;

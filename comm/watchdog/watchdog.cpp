@@ -10,8 +10,7 @@
 #include <exception>
 #include <future>
 #include <memory>
-#include <span>
-#include <system_error>
+#include <random>
 #include <utility>
 
 #include "base/error.h"
@@ -28,9 +27,9 @@ constexpr double kHeartbeatSeconds = 1, kHeartbeatShare = 0.25;    // of the tim
 constexpr std::chrono::seconds kPatienceToConnect{20};
 // Extra grace, so that the rank that can say most prints first, and its launcher ends the others.
 constexpr double kGraceForRank0 = 2, kGraceForVerdict = 10, kGraceForLowerRanks = 8;
-constexpr double kGraceForMessages = 2;  // that are on their way
-constexpr double kSignalOfAllRanks = 1;  // within which it reaches rank 0, too
-constexpr std::chrono::seconds kPatienceWithCall{5}, kPatienceWithFirst{6}, kPatienceWithLauncher{5},
+constexpr double kGraceForMessages = 2, kPatienceForMessages = 30;  // on their way; the first ones
+constexpr double kSignalOfAllRanks = 1;                             // within which it reaches rank 0, too
+constexpr std::chrono::seconds kPatienceWithCall{5}, kPauseForFirst{1}, kPatienceWithLauncher{5},
     kPatienceWithOthers{30};
 constexpr int kPeerLost = static_cast<int>(ExitCode::peer_lost);
 
@@ -70,8 +69,9 @@ std::string Watchdog::connect(const Job& job, const std::string& address) {
     if (identities.empty()) rank_0_at = {fields.at(2), std::atoi(fields.at(3).c_str())};
     identities.push_back({fields.at(0), std::atoll(fields.at(1).c_str())});
   }
-  Token token = random_token();
-  job.broadcast(std::as_writable_bytes(std::span(token)));
+  std::random_device random;
+  Token token = Token{random()} << 32 | random();
+  job.broadcast(token);
   if (rank_0_at.port == 0) return why;
   Channel channel = job.rank() == 0 ? Channel(listener, job.size(), token, kPatienceToConnect)
                                     : Channel(rank_0_at, job.rank(), token, kPatienceToConnect);
@@ -149,17 +149,22 @@ void Watchdog::exchange_messages(Lock& lock) {
                             .closed = [this](int from) { closed(from); }});
 }
 
-// Before warm-up, and at the end. From then on ranks are watched by their collectives.
+// Before warm-up, and at the end. In between ranks are watched by their collectives.
 void Watchdog::look_at_phase() {
   const RunStatus status = board_.status();
   if (std::exchange(phase_since_, status.phase_since) != status.phase_since) phase_began_ = watched_seconds_;
+  const double seconds = watched_seconds_ - phase_began_;
+  const bool starts = rank_ == 0 && status.phase == RunPhase::starting && status.entered == 0;
+  if (starts && seconds > kPatienceForMessages && options_.messages_are_late &&
+      !std::exchange(is_late_, true))
+    options_.messages_are_late(seconds);
   const bool ends = status.phase == RunPhase::ending;
   if (!ends && status.phase >= RunPhase::warmup) return;
   const double limit =
       ends ? options_.limits.timeout_seconds
            : options_.limits.startup_timeout_seconds + (watches_ranks_ ? kGraceForVerdict : 0);
   Verdict verdict = of_this_rank(Verdict::Kind::overdue, kPeerLost);
-  verdict.seconds = watched_seconds_ - phase_began_;
+  verdict.seconds = seconds;
   if (verdict.seconds >= limit + (rank_ == 0 ? 0 : kGraceForLowerRanks)) find(verdict, 0);
 }
 
@@ -237,8 +242,8 @@ void Watchdog::end_by(const Found& found) {
   channel_.send_to_all(verdict);  // rank 0 reads it, too, if it was stopped and goes on
   if (found.prints) options_.print(sentence);
   call_before_exit(sentence, verdict.exit_code);
-  // The rank that prints goes first, and mpirun takes its exit code.
-  if (!found.prints) channel_.wait_until_closed(rank_ == 0 ? verdict.rank : 0, kPatienceWithFirst);
+  // The rank that prints goes first: its launcher ends the others.
+  if (!found.prints) std::this_thread::sleep_for(kPauseForFirst);
   if (launcher_) end_launcher_later(*launcher_, kPatienceWithLauncher);
   std::_Exit(verdict.exit_code);
 }
@@ -247,11 +252,7 @@ void Watchdog::call_before_exit(const std::string& sentence, int exit_code) cons
   if (!before_exit_) return;
   const auto call =
       std::make_shared<std::packaged_task<void()>>([=, this] { before_exit_(sentence, exit_code); });
-  try {
-    std::thread([call] { (*call)(); }).detach();
-  } catch (const std::system_error&) {  // as many threads as there may be
-    (*call)();
-  }
+  std::thread([call] { (*call)(); }).detach();
   call->get_future().wait_for(kPatienceWithCall);
 }
 

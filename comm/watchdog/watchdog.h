@@ -23,7 +23,10 @@ namespace plumb {
 
 struct WatchdogOptions {
   WatchLimits limits;
-  std::function<void(const std::string& sentence)> print;  // may be called by another thread
+  // May be called by another thread, as may what follows.
+  std::function<void(const std::string& sentence)> print;
+  // Rank 0's, once, if its job has sent no message for so long. May be empty.
+  std::function<void(double seconds)> messages_are_late = {};
 };
 
 // On a verdict every rank calls before_exit and ends with the verdict's exit code, 75 for a lost rank. If
@@ -98,6 +101,7 @@ class Watchdog {
   std::optional<int> own_end_;  // the code that was announced
   double leaves_at_ = 0;
   bool leaves_ = false, settled_ = false;  // other ranks were told; they know
+  bool is_late_ = false;                   // messages_are_late was called
   std::function<void(const std::string&, int)> before_exit_;
   std::jthread thread_;  // last: ends before what it uses
 };

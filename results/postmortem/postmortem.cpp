@@ -64,8 +64,7 @@ std::string place_of_rank(const LastWords& words) {
   if (words.iteration >= 0) place += fmt::format(", iteration {}", words.iteration);
   if (words.collectives.empty()) return place;
   const LastCollective& last = words.collectives.back();
-  return place + fmt::format(", {} {} ({})", last.left_seconds_ago ? "after" : "in", printable(last.name),
-                             printable(last.kind));
+  return place + fmt::format(", {} {}", last.left_seconds_ago ? "after" : "in", printable(last.name));
 }
 
 std::vector<RankRange> missing_ranks(const Postmortem& postmortem) {

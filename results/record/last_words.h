@@ -16,13 +16,13 @@ inline constexpr const char* kLastWordsSchema = "plumbline.last_words/1";
 // A collective that the rank had entered. Seconds are before the words were written.
 struct LastCollective {
   std::uint64_t sequence = 0;  // counts up from 1, alike on all ranks of a job
-  std::string name, kind;
-  std::uint64_t bytes = 0;  // 0: not known
+  std::string name;            // "allreduce_sum bucket3", "message barrier"
+  std::uint64_t bytes = 0;     // 0: not known
   double entered_seconds_ago = 0;
   std::optional<double> left_seconds_ago;  // nothing: it was still in it
   static void fields(auto& self, auto&& each) {
     each("sequence", self.sequence, Field{"counts up from 1, alike on all ranks", 1});
-    each("name", self.name), each("kind", self.kind);
+    each("name", self.name);
     each("bytes", self.bytes, Field{"0: not known", 0});
     each("entered_seconds_ago", self.entered_seconds_ago, Field{.finite = true});
     each("left_seconds_ago", self.left_seconds_ago, Field{.about = "none: still in it", .finite = true});

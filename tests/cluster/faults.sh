@@ -17,7 +17,7 @@ case $scenario in
     start_endless "$CLUSTER" mpirun -np 6 -H n1:2,n2:2,n3:2
     ip -n n1 link del eth0
     # Its own ranks used that link, too.
-    expect_ended '75 137' 'rank [1-5] on n[1-3] (pid [0-9]*) has sent nothing for [0-9]* s, nor have 4 more'
+    expect_ended '75 137' 'rank [1-5] on n[1-3] (pid [0-9]*) has sent nothing for'
     ;;
   steps_longer_than_the_timeout_are_no_alarm)
     on_cluster 2 10mbit

@@ -141,7 +141,7 @@ TEST(Watchdog, NamesARankThatNeverEntersACollective) {
   StartedProgram program = place.start(Place::mpirun(2, place.damaged(kEndless)), "PLUMB_DAMAGE=hang");
   const Ended ended = program.wait();
   expect_peer_lost(ended);
-  expect_named(ended, {"rank 1 on ", "has not entered allreduce bucket", "in the window, iteration 3"});
+  expect_named(ended, {"rank 1 on ", "has not entered allreduce_sum bucket", "in the window, iteration 3"});
   expect_all_gone(program);
   expect_no_score(place, "rank 1 on ");
 }

@@ -77,7 +77,7 @@ TEST(HostAddresses, ThisHostHasNoLoopbackAmongThem) {
 TEST(HostAddresses, FirstMessagesThatDoNotArriveAreToldWithTheRemedy) {
   EXPECT_EQ(
       late_messages_text(host_addresses_of("n1 eth0 10.77.0.1 10.77.0.0/16 docker0 172.17.0.1 172.17.0.0/16"),
-                         std::chrono::seconds(30)),
+                         30),
       "rank 0 on n1 has waited 30 s for the first message of another rank, and waits on: another rank "
       "hasn't started, hosts can't reach each other, or two of them have the same address; this host "
       "has eth0 10.77.0.1 in 10.77.0.0/16, docker0 172.17.0.1 in 172.17.0.0/16: name the network that "

@@ -55,7 +55,7 @@ std::pair<std::optional<Verdict>, int> next(Channel& channel) {
 class ConnectedAt : public testing::TestWithParam<std::string> {};
 
 TEST_P(ConnectedAt, RanksHearEachOtherAndSeeAnEnd) {
-  const Token token = random_token();
+  constexpr Token token = 0x1234567890abcdef;
   Listener listener = listen_at(GetParam());
   const SocketAddress at = listener.at;
   auto pending = channel_of_rank_0(std::move(listener), 3, token);
@@ -92,14 +92,14 @@ UniqueFd stranger_at(const SocketAddress& at, std::span<const std::byte> says) {
 }
 
 TEST(Strangers, GetNothingAndKeepNoRankOut) {
-  const Token token = random_token();
+  constexpr Token token = 0x1234567890abcdef;
   Listener listener = listen_at("127.0.0.1");
   const SocketAddress at = listener.at;
   auto pending = channel_of_rank_0(std::move(listener), 2, token);
   std::vector<UniqueFd> strangers;
   for (const std::size_t bytes : {0, 1, 19, 20, 5000})  // silent, and junk
     strangers.push_back(stranger_at(at, std::vector<std::byte>(bytes, std::byte{7})));
-  const Channel wrong_token(at, 1, random_token(), 20s), wrong_rank(at, 2, token, 20s);
+  const Channel wrong_token(at, 1, token + 1, 20s), wrong_rank(at, 2, token, 20s);
   Channel rank(at, 1, token, 20s);
   Channel rank_0 = pending.get();
   rank.send_to_all(heartbeat_at(42));
@@ -111,7 +111,7 @@ TEST(Strangers, GetNothingAndKeepNoRankOut) {
 }
 
 TEST(Channel, WaitsNoLongerThanItsPatience) {
-  const Token token = random_token();
+  constexpr Token token = 0x1234567890abcdef;
   Listener listener = listen_at("127.0.0.1");
   const SocketAddress at = listener.at;
   EXPECT_FALSE(channel_of_rank_0(std::move(listener), 2, token, 50ms).get().is_connected(1));
@@ -121,7 +121,7 @@ TEST(Channel, WaitsNoLongerThanItsPatience) {
 
 // As one that is stopped: what is queued for it stays small.
 TEST(Channel, DropsMessagesOfARankThatDoesNotRead) {
-  const Token token = random_token();
+  constexpr Token token = 0x1234567890abcdef;
   Listener listener = listen_at("127.0.0.1");
   const SocketAddress at = listener.at;
   auto pending = channel_of_rank_0(std::move(listener), 2, token);
