@@ -64,11 +64,6 @@ std::uint64_t ShuffledOrder::permuted(std::uint64_t epoch, std::uint64_t number)
   return left << half_bits_ | right;
 }
 
-std::int64_t corrupt_images_allowed(std::int64_t images, std::int64_t tried) {
-  constexpr std::int64_t kCountedOver = 1000;
-  return std::max<std::int64_t>(1, std::max(tried, std::min(images, kCountedOver)) / 100);
-}
-
 std::size_t ImageLoader::batches_bytes(const BatchSourceOptions& options) {
   const auto images = static_cast<std::size_t>(options.batch_per_device);
   const auto pixels = static_cast<std::size_t>(options.image_size * options.image_size);
@@ -87,8 +82,7 @@ ImageLoader::ImageLoader(const BatchSourceOptions& options)
       order_(options.seed, images_->count()),
       augmentation_key_(stream_key(options.seed, "augmentation")),
       batch_(static_cast<std::uint64_t>(options.batch_per_device)),
-      image_bytes_(3 * static_cast<std::size_t>(options.image_size * options.image_size)),
-      states_(images_->count(), ImageState::untried) {
+      image_bytes_(3 * static_cast<std::size_t>(options.image_size * options.image_size)) {
   give_back_large_memory();
   while (buffers_.size() < kBatchesHeld + batches_ahead(options)) buffers_.push_back(make_buffer());
 }
@@ -129,7 +123,7 @@ CorruptFiles ImageLoader::corrupt_files() const {
 }
 
 std::size_t ImageLoader::host_bytes() const {
-  return images_->host_bytes() + states_.size() * sizeof(ImageState) + batches_bytes(options_);
+  return images_->host_bytes() + batches_bytes(options_);
 }
 
 std::string ImageLoader::description() const {
@@ -171,7 +165,6 @@ void ImageLoader::load_sample(Worker& worker, std::uint64_t sample) {
       const EncodedImage encoded = images_->read(number, is_large ? large : worker.bytes);
       decode(worker, encoded, sample, buffer.pixels.subspan(row * image_bytes_, image_bytes_));
       buffer.labels[row] = static_cast<std::int32_t>(encoded.label);
-      note_good(number);
       return;
     } catch (const CorruptImage& reason) {
       note_corrupt(number, reason.what());
@@ -208,27 +201,17 @@ void ImageLoader::rethrow_failure() const {
   if (failure_) std::rethrow_exception(failure_);
 }
 
-void ImageLoader::note_good(std::size_t image) {
-  const std::scoped_lock lock(mutex_);
-  if (states_[image] != ImageState::untried) return;
-  states_[image] = ImageState::good;
-  ++tried_;
-}
-
 void ImageLoader::note_corrupt(std::size_t image, const std::string& reason) {
   const std::scoped_lock lock(mutex_);
-  if (states_[image] == ImageState::corrupt) return;
-  if (states_[image] == ImageState::untried) ++tried_;
-  states_[image] = ImageState::corrupt;
+  if (!corrupt_images_.insert(image).second) return;
   ++corrupt_.count;
   if (corrupt_.first.size() < kCorruptFilesNamed)
     corrupt_.first.push_back(fmt::format("{} ({})", images_->name_of(image), reason));
   const auto images = static_cast<std::int64_t>(images_->count());
-  const std::int64_t allowed = std::min(corrupt_images_allowed(images, tried_), images - 1);
-  if (corrupt_.count <= allowed) return;
+  if (corrupt_.count <= std::min(std::max<std::int64_t>(1, images / 100), images - 1)) return;
   throw Error(ExitCode::bad_data,
               "--data {}: {} of {} images are corrupt, more than 1 %: {}; repair or remove them",
-              options_.data, corrupt_.count, tried_, fmt::join(corrupt_.first, ", "));
+              options_.data, corrupt_.count, images, fmt::join(corrupt_.first, ", "));
 }
 
 }  // namespace plumb

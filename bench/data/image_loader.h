@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -71,10 +72,6 @@ class ByteBudget {
   std::size_t left_;
 };
 
-// How many of `images` images may be corrupt once `tried` of them have been read: 1 %, counted over at least
-// 1000 images (or all, where there are fewer), and always one.
-std::int64_t corrupt_images_allowed(std::int64_t images, std::int64_t tried);
-
 // The job goes through the shuffled images again and again; sample g of this endless row belongs to rank
 // g % world_size, and batches run across the ends of epochs. A corrupt image is replaced by the one that
 // follows in the rank's row (which still gets its own turn). Crops and flips are keyed by (seed, g): neither
@@ -101,7 +98,6 @@ class ImageLoader : public BatchSource {
     std::span<std::int32_t> labels;
     std::int64_t missing = 0;  // samples that aren't there yet
   };
-  enum class ImageState : std::uint8_t { untried, good, corrupt };
   // State that a worker reuses from image to image.
   struct Worker {
     Resizer resizer;
@@ -122,8 +118,7 @@ class ImageLoader : public BatchSource {
   std::size_t image_at(std::uint64_t sample) const;
   // Rethrows another worker's failure.
   void rethrow_failure() const;
-  void note_good(std::size_t image);
-  // Throws Error(bad_data) if that is one too many.
+  // Throws Error(bad_data) if more than one image and more than 1 % of all are corrupt, or all of them.
   void note_corrupt(std::size_t image, const std::string& reason);
   Buffer& buffer_of(std::uint64_t sample) { return buffers_[sample / batch_ % buffers_.size()]; }
 
@@ -144,8 +139,7 @@ class ImageLoader : public BatchSource {
   std::uint64_t handed_out_ = 0;       // batches, the one that the caller waits for included
   std::uint64_t end_ = 0;              // of the batches that may be loaded
   std::uint64_t next_sample_ = 0;
-  std::vector<ImageState> states_;
-  std::int64_t tried_ = 0;
+  std::set<std::size_t> corrupt_images_;
   CorruptFiles corrupt_;
   std::exception_ptr failure_;
 
