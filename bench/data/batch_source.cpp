@@ -80,8 +80,8 @@ template <typename... Values>
               fmt::format(what, std::forward<Values>(values)...));
 }
 
-[[noreturn]] void refuse_missing(const std::string& path, const char* tensor, const char* found_as) {
-  refuse(path, "expected {}{}; use images [n, 3, H, W] fp32 and labels [n] int64", tensor, found_as);
+[[noreturn]] void refuse_missing(const std::string& path, const char* tensor) {
+  refuse(path, "expected {}; use images [n, 3, H, W] fp32 and labels [n] int64", tensor);
 }
 
 // The tensor's shape but for the number of rows is `row`.
@@ -106,12 +106,9 @@ std::unique_ptr<BatchSource> batch_of_file(const BatchSourceOptions& options) {
   const std::string& path = options.batch_file;
   const TensorFile file = read_safetensors(path, "--batch-file");
   const auto images = file.floats.find("images");
-  if (images == file.floats.end())
-    refuse_missing(path, "fp32 tensor \"images\"",
-                   file.integers.contains("images") ? " (found as int64)" : "");
+  if (images == file.floats.end()) refuse_missing(path, "fp32 tensor \"images\"");
   const auto labels = file.integers.find("labels");
-  if (labels == file.integers.end())
-    refuse_missing(path, "int64 tensor \"labels\"", file.floats.contains("labels") ? " (found as fp32)" : "");
+  if (labels == file.integers.end()) refuse_missing(path, "int64 tensor \"labels\"");
   const std::int64_t size = options.image_size, batch = options.batch_per_device;
   check_shape(path, "images", images->second.dims, {3, size, size}, batch);
   check_shape(path, "labels", labels->second.dims, {}, batch);

@@ -62,10 +62,9 @@ std::unique_ptr<EncodedImages> open_folder(const std::filesystem::path& path, st
 // A RecordIO file X.rec with its index X.idx, as MXNet's im2rec and InsightFace pack them: images in the
 // order of their keys. All records are images, unless record 0 is InsightFace's header: two labels a and b
 // and nothing else. Then the images are the records 1 to a - 1; a to b - 1 describe the
-// identities and contain no images. A label is a float, or the first of an array; a label of 2^24 or more,
-// where floats can't tell neighbors apart, is refused with the record. Throws Error(bad_data): one of the
-// files is missing or empty, or they don't match, a header that doesn't fit the index, more identities than
-// classes, labels without images.
+// identities and contain no images. A label is a float, or the first of an array. Throws Error(bad_data): one
+// of the files is missing or empty, or they don't match, a header that doesn't fit the index, more identities
+// than classes, or more classes than floats can tell apart.
 std::unique_ptr<EncodedImages> open_records(const std::filesystem::path& path, std::int64_t classes);
 
 // Records where `data` ends in .rec and isn't a folder, else a folder. Labels are in [0, classes). Throws

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <iterator>
 
 #include "base/error.h"
 #include "base/whole_file.h"
@@ -99,7 +98,6 @@ class RecordImages : public EncodedImages {
   void leave_out_labels();
   // Leaves the images 1 to `end` - 1 of InsightFace's file.
   void keep_images(float end, float identities_end);
-  bool is_image(const RecordPlace& place) const;
 
   fs::path path_, index_path_;
   std::int64_t classes_;
@@ -113,10 +111,13 @@ RecordImages::RecordImages(const fs::path& path, std::int64_t classes)
       classes_(classes),
       file_(path),
       places_(read_record_index(index_path_)) {
+  if (classes > kFirstInexactLabel)
+    refuse(path_,
+           "expected at most {} --classes, found {}: its labels are floats, which skip numbers above; use an "
+           "image folder",
+           kFirstInexactLabel, classes);
   check_offsets();
   leave_out_labels();
-  if (!is_image(places_.front()) && !is_image(places_.back()))
-    refuse(path_, "it has labels only and no images; pack the images with their labels");
 }
 
 void RecordImages::check_offsets() const {
@@ -128,13 +129,7 @@ void RecordImages::check_offsets() const {
   if (wrong != places_.end())
     refuse(path_, "record {} begins at byte {} according to {}, which is impossible in a file of {} bytes{}",
            wrong->key, wrong->offset, index, file_.bytes(), kOddPair);
-  std::vector<RecordPlace> by_offset = places_;
-  std::ranges::sort(by_offset, {}, &RecordPlace::offset);
-  if (const auto twice = std::ranges::adjacent_find(by_offset, {}, &RecordPlace::offset);
-      twice != by_offset.end())
-    refuse(path_, "records {} and {} both begin at byte {} according to {}; write the index again",
-           twice->key, std::next(twice)->key, twice->offset, index);
-  const RecordPlace& last = by_offset.back();
+  const RecordPlace& last = *std::ranges::max_element(places_, {}, &RecordPlace::offset);
   std::uint64_t end = 0;
   try {
     end = file_.end_of(last.offset);
@@ -174,32 +169,14 @@ void RecordImages::keep_images(float end, float identities_end) {
            "it has {} identities, and the network has {} classes; use a file with fewer or, for faces, pass "
            "more --classes",
            static_cast<std::int64_t>(identities_end - end), classes_);
-  if (identities_end - end >= static_cast<float>(kFirstInexactLabel))
-    refuse(path_,
-           "its header announces {} identities, and labels are floats, which skip numbers from {} on; use an "
-           "image folder",
-           shown(identities_end - end), kFirstInexactLabel);
   const auto image_end = static_cast<std::uint64_t>(end);
   const auto stop = std::ranges::lower_bound(places_, image_end, {}, &RecordPlace::key);
   places_.erase(stop, places_.end());
   places_.erase(places_.begin());
   if (places_.size() != image_end - 1)
-    refuse(path_, "its header announces the images 1 to {}, and {} has {} of them; {}", image_end - 1,
-           index_path_.string(), places_.size(),
-           image_end >= static_cast<std::uint64_t>(kFirstInexactLabel)
-               ? fmt::format("leave out the header and the identities, as its floats skip numbers from {} on",
-                             kFirstInexactLabel)
-               : "write the index again");
+    refuse(path_, "its header announces the images 1 to {}, and {} has {} of them; write the index again",
+           image_end - 1, index_path_.string(), places_.size());
   if (places_.empty()) refuse(path_, "it has labels only and no images; pack the images with their labels");
-}
-
-bool RecordImages::is_image(const RecordPlace& place) const {
-  std::vector<std::uint8_t> buffer;
-  try {
-    return !parse_image_record(file_.read(place.offset, buffer)).payload.empty();
-  } catch (const CorruptImage&) {
-    return true;  // counted when its turn comes
-  }
 }
 
 EncodedImage RecordImages::read(std::size_t image, std::vector<std::uint8_t>& buffer) const {
@@ -215,11 +192,6 @@ EncodedImage RecordImages::read(std::size_t image, std::vector<std::uint8_t>& bu
                 "--data {}: label {}, and the network has {} classes; use labels 0 to {} or, for faces, pass "
                 "more --classes",
                 name_of(image), label, classes_, classes_ - 1);
-  if (label >= kFirstInexactLabel)
-    throw Error(ExitCode::bad_data,
-                "--data {}: label {} can stand for its neighbor, as labels are floats, which skip numbers "
-                "from {} on; use an image folder",
-                name_of(image), label, kFirstInexactLabel);
   return {record.payload, label};
 }
 
