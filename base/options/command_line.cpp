@@ -32,27 +32,13 @@ std::vector<std::string> dashed_names(const OptionTable& table) {
   return names;
 }
 
-// Refuses an option of another program, with its answer. "-g8" is "-g".
-void refuse_foreign(const OptionTable& table, const std::string& name,
-                    const std::vector<std::string>& extras) {
-  const std::string known_as = name.starts_with("--") ? name : name.substr(0, 2);
-  for (const ForeignOption& foreign : table.foreign) {
-    const std::vector<std::string> names = split(foreign.names, ',');
-    if (std::ranges::find(names, known_as) == names.end()) continue;
-    const bool has_value = extras.front() == known_as && extras.size() > 1 && !extras[1].starts_with('-');
-    throw Error(ExitCode::usage, "{}{}: {}", extras.front(), has_value ? " " + extras[1] : "",
-                foreign.answer);
-  }
-}
-
 // `extras`: what no option took, with the first unknown option or stray word in front.
 [[noreturn]] void refuse_unknown(const OptionTable& table, const std::vector<std::string>& extras) {
   const std::string& argument = extras.front();
   if (!argument.starts_with('-'))
     throw Error(ExitCode::usage, "argument '{}' is not expected; see {} --help", argument, table.program);
   const std::string name = argument.substr(0, argument.find('='));
-  refuse_foreign(table, name, extras);
-  const std::string near = nearest_name(name, dashed_names(table));
+  const std::string near = name.starts_with("--") ? nearest_name(name, dashed_names(table)) : "";
   if (near.empty())
     throw Error(ExitCode::usage, "{} is not an option; see {} --help-all", name, table.program);
   throw Error(ExitCode::usage, "{} is not an option; did you mean {}?", name, near);

@@ -73,18 +73,11 @@ struct OptionGroup {
   std::vector<OptionSpec> options;
 };
 
-// Options of another program that users type here, and what to do instead.
-struct ForeignOption {
-  std::string names;   // "-g,--ngpus"
-  std::string answer;  // "every rank has one GPU; start N ranks with mpirun -np N"
-};
-
 struct OptionTable {
   std::string program;      // "bench_resnet50", "plumbline analyze"
   std::string description;  // one or two sentences
   std::vector<OptionGroup> groups;
-  std::vector<std::string> examples = {};   // command lines, each with its meaning after " # "
-  std::vector<ForeignOption> foreign = {};  // not in --help
+  std::vector<std::string> examples = {};  // command lines, each with its meaning after " # "
 };
 
 template <typename Number>

@@ -134,23 +134,6 @@ OptionGroup answers_group(AllreduceOptions& o) {
   return group;
 }
 
-// Options of nccl-tests (src/common.cu) that have no equal here; "did you mean" knows the others.
-std::vector<ForeignOption> nccl_tests_options() {
-  return {{"-g,--ngpus,-t,--nthreads",
-           "every rank has one GPU; leave it out and start N ranks with mpirun -np N"},
-          {"-i,--stepbytes", "message sizes grow by a factor only; use -f"},
-          {"-o,--op", "reductions are sums only; leave it out"},
-          {"-r,--root", "broadcasts start at rank 0 only; leave it out"},
-          {"-c,--check", "every element is checked in every run; leave it out"},
-          {"-a,--average", "the slowest rank's time always counts; leave it out"},
-          {"-m,--agg_iters", "every collective is timed by itself; leave it out"},
-          {"-G,--cudagraph", "a captured collective is replayed every iteration; use --cuda-graph on"},
-          {"-T,--timeout", "a rank that hangs ends the run; use --timeout-s"},
-          {"-J,--output_file", "JSON goes to standard output; use --json"},
-          {"-p,--parallel_init,-z,--blocking,-y,--stream_null,-C,--report_cputime,-R,--local_register",
-           "it has no counterpart here; leave it out"}};
-}
-
 void check_together(const AllreduceOptions& o) {
   const auto refuse = [](const std::string& sentence) { throw Error(ExitCode::usage, sentence); };
   if (o.max_bytes < o.min_bytes)
@@ -207,8 +190,7 @@ OptionTable allreduce_option_table(AllreduceOptions& options) {
       .examples = {"mpirun -np 8 bench_allreduce -b 1M -e 1G # time allreduces of 1 MiB to 1 GiB",
                    "mpirun -np 8 bench_allreduce --replay resnet50:fp16 # time the messages of a step",
                    "mpirun -np 3 -H n1,n2,n3 bench_allreduce --pairs --output links.json # find the slow "
-                   "host or link"},
-      .foreign = nccl_tests_options()};
+                   "host or link"}};
 }
 
 AllreduceOptions parse_allreduce_options(int argc, const char* const* argv) {

@@ -285,8 +285,7 @@ OptionTable bench_option_table(BenchOptions& options) {
       .groups = {length_group(options), precision_group(options)},
       .examples = {program + " --warmup 5 --iters 25 # try it on this machine",
                    "mpirun -np 8 " + program + " --bs 256 --fp16 # train on the 8 GPUs of a host",
-                   program + " --dry-run --target h200 --bf16 # plan a step of another device"},
-      .foreign = {{"--decode", "CPUs decode all images; leave it out"}}};  // of 0.2
+                   program + " --dry-run --target h200 --bf16 # plan a step of another device"}};
   if (OptionGroup network = network_group(options); !network.options.empty())
     table.groups.push_back(std::move(network));
   if (options.model->margin_head) table.groups.push_back(margin_group(options.face));
