@@ -42,9 +42,6 @@ OptionGroup messages_group(AllreduceOptions& o) {
                               {{"fp32", DType::f32},
                                {"fp16", DType::f16},
                                {"bf16", DType::bf16},
-                               {"int32", DType::i32},
-                               {"int64", DType::i64},
-                               {"uint8", DType::u8},
                                {"float", DType::f32},
                                {"half", DType::f16},
                                {"bfloat16", DType::bf16}},
@@ -65,11 +62,6 @@ OptionGroup carrier_group(AllreduceOptions& o) {
        communicator_option(
            o.comm,
            "library that runs the collectives\nauto: nccl between GPUs that ranks do not share, else mpi"),
-       enum_option<CudaGraph>(
-           "--cuda-graph", o.cuda_graph,
-           {{"auto", CudaGraph::automatic}, {"on", CudaGraph::on}, {"off", CudaGraph::off}},
-           "capture a collective once and replay it\nauto: on with nccl")
-           .rare(),
        flag_option("--share-gpu", o.share_gpu, true,
                    "let ranks share a GPU, to check communication and not speed")
            .rare()}};
@@ -93,8 +85,8 @@ ReplayedModel parse_replay(const std::string& text) {
 }
 
 OptionSpec replay_option(AllreduceOptions& o) {
-  OptionSpec spec = make_option("--replay", "MODEL[:fp16]",
-                                "send the messages of a training step, each alone and then all together");
+  OptionSpec spec =
+      make_option("--replay", "MODEL[:fp16]", "send the messages of a training step, one by one");
   for (const Model& model : model_catalogue()) {
     spec.values.emplace_back(model.name);
     spec.values.push_back(std::string(model.name) + ":fp16");
@@ -139,10 +131,6 @@ void check_together(const AllreduceOptions& o) {
   if (o.max_bytes < o.min_bytes)
     throw Error(ExitCode::usage, "--min {} and --max {} leave no message to send; pass a larger --max",
                 bytes_text(o.min_bytes), bytes_text(o.max_bytes));
-  const bool sums =
-      o.collective == Collective::Kind::allreduce_sum || o.collective == Collective::Kind::reduce_scatter_sum;
-  if (sums && o.dtype != DType::f32 && o.dtype != DType::f16 && o.dtype != DType::bf16)
-    refuse("--dtype: only fp32, fp16 and bf16 can be summed; pass one of them, or --collective allgather");
   if (o.pairs && o.replay.model) refuse("--pairs and --replay exclude each other; pass only one");
   if (o.pairs && o.comm == "nccl")
     refuse("--pairs and --comm nccl exclude each other, as pairs use MPI; leave --comm out");
@@ -212,9 +200,6 @@ AllreduceOptions resolve(AllreduceOptions options, const DeviceLimits& limits) {
   if (!is_gpu && options.comm == "nccl")
     throw Error(ExitCode::usage, "--comm nccl: expected GPUs, and device {} is a cpu; pass --comm mpi",
                 limits.name);
-  if (options.cuda_graph == CudaGraph::on && options.comm == "mpi")
-    throw Error(ExitCode::usage,
-                "--cuda-graph on: expected NCCL, and device {} uses --comm mpi; leave it out", limits.name);
   return options;
 }
 

@@ -29,7 +29,6 @@ struct AllreduceOptions {
   DType dtype = DType::f32;
   DeviceChoice device = DeviceChoice::automatic;
   std::string comm = "auto";  // resolved: "nccl" or "mpi"
-  CudaGraph cuda_graph = CudaGraph::automatic;
   bool share_gpu = false;
   ReplayedModel replay;
   std::optional<std::int64_t> batch_per_device;

@@ -18,7 +18,7 @@ constexpr std::int64_t kLeastBytes = std::int64_t{1} << 20;
 constexpr std::size_t kMessageColumns = 17;  // "bucket0.allreduce"
 
 std::string option_name_of(DType dtype) {
-  constexpr const char* kNames[]{"fp32", "fp16", "bf16", "int32", "int64", "uint8"};
+  constexpr const char* kNames[]{"fp32", "fp16", "bf16"};
   return kNames[static_cast<std::size_t>(dtype)];
 }
 
@@ -35,10 +35,10 @@ std::string headline(const AllreduceReport& report) {
   const std::string what = options.replay.model ? fmt::format("messages of {}", options.replay.text)
                                                 : fmt::format("{} of {}", collective_name(options.collective),
                                                               option_name_of(options.dtype));
-  std::string text = fmt::format("{} over {}{}, {} on {}, {} timed of {}\n", what, options.comm,
-                                 report.captured ? " in CUDA graphs" : "", counted(report.world_size, "rank"),
-                                 counted(report.nodes, "host"), options.iterations,
-                                 counted(options.iterations + options.warmup, "iteration"));
+  std::string text =
+      fmt::format("{} over {}, {} on {}, {} timed of {}\n", what, options.comm,
+                  counted(report.world_size, "rank"), counted(report.nodes, "host"), options.iterations,
+                  counted(options.iterations + options.warmup, "iteration"));
   if (report.world_size == 1)
     text += "one rank sends nothing: times are those of the calls and copies, bus bandwidth is 0\n";
   return text;
@@ -78,14 +78,6 @@ std::string best_text(const AllreduceReport& report) {
                                : "";
   return fmt::format("\nlargest bus bandwidth: {} GB/s at {} bytes{}\n",
                      gigabytes(best->busbw_bytes_per_second()), best->bytes, ring);
-}
-
-std::string replay_text(const MeasuredReplay& replay) {
-  const ValueRange& seconds = replay.alone_seconds;
-  return fmt::format("\na step sends {}, {:.1f} MB\n  {:<32}{:>12.3f} ms   {:.3f} to {:.3f}\n",
-                     counted(replay.collectives, "message"), replay.bytes / 1e6,
-                     "all of them, nothing computed", seconds.median * kMilliseconds,
-                     seconds.min * kMilliseconds, seconds.max * kMilliseconds);
 }
 
 std::string pairs_text(const MeasuredPairs& measured) {
@@ -157,9 +149,7 @@ std::string to_text(const AllreduceReport& report) {
   std::string warnings;
   for (const std::string& warning : report.warnings) warnings += "warning: " + warning + "\n";
   if (report.pairs) return pairs_text(*report.pairs) + warnings;
-  std::string text = headline(report) + results_table(report);
-  text += report.replay ? replay_text(*report.replay) : best_text(report);
-  return text + warnings;
+  return headline(report) + results_table(report) + best_text(report) + warnings;
 }
 
 Links links_of(const AllreduceReport& report, const std::vector<LinkHost>& hosts) {

@@ -34,9 +34,7 @@ struct AllreduceReport {
   int world_size = 1, nodes = 1, devices_per_node = 1;
   int ranks_per_gpu = 1;  // on the fullest GPU
   std::string device_name;
-  bool captured = false;  // collectives were replayed as a CUDA graph
   std::vector<MeasuredTransfer> results;
-  std::optional<MeasuredReplay> replay;
   std::optional<MeasuredPairs> pairs;
   std::optional<ProbedRing> ring;     // over several hosts and MPI
   std::optional<Links> probed;        // likewise: the pairs of hosts
@@ -49,9 +47,8 @@ struct AllreduceReport {
     each("ranks_per_gpu", self.ranks_per_gpu, Field{.about = "with --share-gpu", .written = shares});
     each("warnings", self.warnings, Field{.written = !self.warnings.empty()});
     each("device_name", self.device_name), each("comm", options.comm);
-    each("cuda_graph", self.captured, Field{"whether collectives were replayed as a CUDA graph"});
     each("config", config_json(allreduce_option_table(options)), Field{"every option, resolved"});
-    each("results", self.results), each("replay", self.replay, Field{"of --replay"});
+    each("results", self.results);
     each("ring", self.ring, Field{"over several hosts and MPI"});
     each("links", self.pairs, Field{"of --pairs"});
   }

@@ -29,7 +29,7 @@ Graph network_without_layers() {
 }  // namespace
 
 Exchange::Exchange(const Job& job, Device& device, const std::vector<Message>& messages,
-                   const std::string& comm, int ranks_per_gpu, bool captures)
+                   const std::string& comm, int ranks_per_gpu)
     : job_(job),
       device_(device),
       memory_(device),
@@ -45,11 +45,6 @@ Exchange::Exchange(const Job& job, Device& device, const std::vector<Message>& m
                           .persistent = true});
   job_.together([&] { bind(ranks_per_gpu); });
   communicator_ = make_communicator(job_, comm, ranks_per_gpu > 1, device_, program_);
-  captures_ = captures && communicator_->enqueues() && device_.step_capture();
-}
-
-Exchange::~Exchange() {
-  if (captured_) device_.step_capture()->drop_capture();
 }
 
 void Exchange::bind(int ranks_per_gpu) {
@@ -65,16 +60,6 @@ void Exchange::bind(int ranks_per_gpu) {
 }
 
 std::vector<double> Exchange::time(const Transfer& transfer, int warmup, int iterations) {
-  prepare(transfer);
-  const auto launch_and_end = [&] {
-    launch(transfer);
-    device_.end_iteration();
-  };
-  return time_iterations(launch_and_end, warmup, iterations);
-}
-
-std::vector<double> Exchange::time_iterations(const std::function<void()>& iteration, int warmup,
-                                              int iterations) {
   const auto all = static_cast<std::size_t>(warmup) + static_cast<std::size_t>(iterations);
   std::vector<double> ends;
   ends.reserve(all);
@@ -93,7 +78,8 @@ std::vector<double> Exchange::time_iterations(const std::function<void()>& itera
   job_.barrier();
   device_.start_clock();
   for (std::size_t i = 0; i < all; ++i) {
-    iteration();
+    enqueue(transfer);
+    device_.end_iteration();
     collect(i + 1, kIterationsAhead);
   }
   collect(all, 0);
@@ -104,7 +90,7 @@ std::vector<double> Exchange::time_iterations(const std::function<void()>& itera
 }
 
 void Exchange::carry_out(const Transfer& transfer) {
-  launch(transfer);
+  enqueue(transfer);
   device_.synchronize();
 }
 
@@ -134,21 +120,6 @@ void Exchange::copy_input(const Transfer& transfer) {
     staging->copy(to, from, bytes, Lane::communication);
   else
     std::memcpy(to, from, bytes);
-}
-
-void Exchange::prepare(const Transfer& transfer) {
-  if (!captures_) return;
-  if (std::exchange(captured_, false)) device_.step_capture()->drop_capture();
-  carry_out(transfer);  // libraries load at first use, which can't be captured
-  device_.step_capture()->capture([&] { enqueue(transfer); });
-  captured_ = true;
-}
-
-void Exchange::launch(const Transfer& transfer) {
-  if (captured_)
-    device_.step_capture()->replay();
-  else
-    enqueue(transfer);
 }
 
 }  // namespace plumb

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,8 +32,7 @@ class Exchange {
   // Every rank calls it, with a device that it shares at most with `ranks_per_gpu` - 1 others. Throws
   // Error(out_of_memory) where the messages don't fit into the rank's share of the device's memory.
   Exchange(const Job& job, Device& device, const std::vector<Message>& messages, const std::string& comm,
-           int ranks_per_gpu, bool captures);
-  ~Exchange();
+           int ranks_per_gpu);
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
@@ -43,8 +41,6 @@ class Exchange {
   // Carries it out `iterations` times after `warmup` untimed ones, back to back. Returns seconds of each
   // timed iteration on this rank, by the device's clock. Collective.
   std::vector<double> time(const Transfer& transfer, int warmup, int iterations);
-  // The same of `iteration`, which enqueues one and calls Device::end_iteration().
-  std::vector<double> time_iterations(const std::function<void()>& iteration, int warmup, int iterations);
   // Once, until it has ended.
   void carry_out(const Transfer& transfer);
 
@@ -52,22 +48,15 @@ class Exchange {
   DeviceMemory& memory() { return memory_; }
 
   const Job& job() const { return job_; }
-  Device& device() { return device_; }
-  Communicator& communicator() { return *communicator_; }
-  bool captures() const { return captures_; }
 
  private:
   void bind(int ranks_per_gpu);
   // Enqueues it, or on a device that doesn't run behind the host's back carries it out.
   void enqueue(const Transfer& transfer);
   void copy_input(const Transfer& transfer);
-  // Drops what was captured before, and captures the transfer if collectives are captured.
-  void prepare(const Transfer& transfer);
-  void launch(const Transfer& transfer);
 
   const Job& job_;
   Device& device_;
-  bool captures_ = false, captured_ = false;
   DeviceMemory memory_;
   Program program_;  // buffers only
   BufferId first_buffer_;

@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
-#include "bench/data/batch_source.h"
 #include "bench/plan/step_plan.h"
-#include "bench/run/runner.h"
 #include "results/record/schema.h"
 #include "results/statistics/statistics.h"
 
@@ -26,9 +24,6 @@ std::string wrong_text(const Job& job, const MessagePattern::Wrong& wrong) {
                      counted(wrong.elements, "wrong element"), job.rank(), job.host(), wrong.first,
                      wrong.found, wrong.wanted);
 }
-
-// A device that lacks fp16 or bf16 still carries the messages of one that has it.
-constexpr const char* kTargetOfHalves = "h200";
 
 BenchOptions run_options(const AllreduceOptions& options) {
   BenchOptions run{.model = options.replay.model};
@@ -98,30 +93,16 @@ MeasuredTransfer measure(Exchange& exchange, const Transfer& transfer, const Tra
   return measured;
 }
 
-ReplayedProgram replayed_program(const AllreduceOptions& options, Device& device, int rank, int world_size) {
-  ReplayedProgram replayed;
-  BenchOptions run = run_options(options);
-  const bool is_able = device.limits().flops_per_second.contains(run.precision);
-  DeviceLimits limits = is_able ? device.limits() : *find_target(kTargetOfHalves);
-  if (!is_able) replayed.described_for = limits.name;
-  run = resolve(run, limits, world_size);
-  replayed.program = make_step_plan(run, limits, rank, world_size, {}, is_able ? &device : nullptr).program;
-  std::erase_if(replayed.program.instructions,
+Program replayed_program(const AllreduceOptions& options, Device& device, int rank, int world_size) {
+  const BenchOptions run = run_options(options);
+  if (!device.limits().flops_per_second.contains(run.precision))
+    throw Error(ExitCode::usage, "--replay {}: device {} does not support {}; replay another precision",
+                options.replay.text, device.limits().name, name_of(run.precision));
+  const BenchOptions resolved = resolve(run, device.limits(), world_size);
+  Program program = make_step_plan(resolved, device.limits(), rank, world_size, {}, &device).program;
+  std::erase_if(program.instructions,
                 [](const Instruction& instruction) { return !instruction.as<Collective>(); });
-  return replayed;
-}
-
-MeasuredReplay measure_replay(Exchange& exchange, const Program& program, const TransferMeasure& how) {
-  MeasuredReplay measured{.collectives = program.instructions.size()};
-  for (const Instruction& instruction : program.instructions)
-    measured.bytes += static_cast<double>(instruction.as<Collective>()->bytes());
-  const Job& job = exchange.job();
-  const auto unused = make_batch_source({});
-  Runner runner(program, exchange.device(), &exchange.communicator(), *unused);
-  const std::vector<double> seconds =
-      job.gather(exchange.time_iterations([&] { runner.run_iteration(); }, how.warmup, how.iterations));
-  if (job.rank() == 0) measured.alone_seconds = times_over_ranks(seconds, job.size()).iterations;
-  return measured;
+  return program;
 }
 
 }  // namespace plumb

@@ -1,5 +1,5 @@
 // The measurements of bench_allreduce. It times one size of one collective across ranks and checks every
-// element, or it times a training step's collectives, with the messages that training sends.
+// element; the messages of a training step are such collectives, too.
 #pragma once
 
 #include <cstdint>
@@ -66,28 +66,8 @@ struct TransferMeasure {
 // times.
 MeasuredTransfer measure(Exchange& exchange, const Transfer& transfer, const TransferMeasure& how);
 
-// The step that --replay names: its collectives.
-struct ReplayedProgram {
-  Program program;
-  std::string described_for;  // a GPU's target where this device lacks the precision; else empty
-};
-
-// The step of the model as a run with these options would plan it.
-ReplayedProgram replayed_program(const AllreduceOptions& options, Device& device, int rank, int world_size);
-
-struct MeasuredReplay {
-  std::size_t collectives = 0;
-  double bytes = 0;          // of all of them, per step
-  ValueRange alone_seconds;  // all of them, nothing computed
-
-  static void fields(auto& self, auto&& each) {
-    each("collectives", self.collectives), each("bytes", self.bytes, Field{"of all of them, per step"});
-    each("alone_seconds", self.alone_seconds, Field{"all of them, nothing computed"});
-  }
-};
-
-// Times the steps by training's own runner. `program`: collectives in buffers of the exchange. Every rank
-// calls it; the result is complete on rank 0 only.
-MeasuredReplay measure_replay(Exchange& exchange, const Program& program, const TransferMeasure& how);
+// The collectives of the step that --replay names, as a run with these options would plan it. Throws
+// Error(usage) if the device lacks the precision.
+Program replayed_program(const AllreduceOptions& options, Device& device, int rank, int world_size);
 
 }  // namespace plumb

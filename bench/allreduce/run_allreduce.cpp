@@ -98,7 +98,6 @@ class AllreduceRun {
       replay();
     else
       sweep();
-    report_.captured = exchange_->captures();
     probe_again();
   }
 
@@ -146,8 +145,7 @@ class AllreduceRun {
   }
 
   void allocate(const std::vector<Exchange::Message>& messages) {
-    exchange_.emplace(job_, *device_, messages, options().comm, report_.ranks_per_gpu,
-                      options().cuda_graph != CudaGraph::off);
+    exchange_.emplace(job_, *device_, messages, options().comm, report_.ranks_per_gpu);
   }
 
   void sweep() {
@@ -167,9 +165,9 @@ class AllreduceRun {
   }
 
   void replay() {
-    ReplayedProgram replayed;
+    Program replayed;
     job_.together([&] { replayed = replayed_program(options(), *device_, job_.rank(), job_.size()); });
-    std::vector<Instruction>& instructions = replayed.program.instructions;
+    std::vector<Instruction>& instructions = replayed.instructions;
     allocate(mapped(instructions, [](const Instruction& one) {
       return Exchange::Message{one.name, one.as<Collective>()->bytes()};
     }));
@@ -178,12 +176,6 @@ class AllreduceRun {
       collective.buffer = exchange_->buffer_of(i);
       measure_one(instructions[i].name, {.collective = collective});
     }
-    say("the step");
-    by_itself([&] { report_.replay = measure_replay(*exchange_, replayed.program, how_); });
-    if (!replayed.described_for.empty() && shows_)
-      notes_ =
-          fmt::format("device {} has no {}: the messages are those of a run on {}", device_->limits().name,
-                      name_of(options().replay.precision), replayed.described_for);
   }
 
   void measure_one(const std::string& name, const Transfer& transfer) {
@@ -212,7 +204,6 @@ class AllreduceRun {
     job_.together([&] {
       if (job_.rank() != 0) return;
       print_text(options().json ? json_text(document_json(kAllreduceSchema, report_)) : to_text(report_));
-      if (!notes_.empty()) Messages(stderr, terminal_of(stderr), Loudness::usual).say(notes_);
       if (!options().output.empty() && wrong_.empty())
         write_output(output(), to_json(links_of(report_, hosts)).dump(1) + "\n");
     });
@@ -239,7 +230,7 @@ class AllreduceRun {
   LiveLine line_;
   bool shows_ = false;
   double said_at_seconds_ = steady_seconds();
-  std::string notes_, wrong_;
+  std::string wrong_;
   std::unique_ptr<Device> device_;
   std::optional<Exchange> exchange_;  // ends before the device
 };

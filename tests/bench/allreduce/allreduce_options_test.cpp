@@ -52,11 +52,6 @@ TEST(AllreduceOptions, RoundSizesToWholeElementsOfEveryRank) {
             (Sizes{12, 24, 60}));
 }
 
-TEST(AllreduceOptions, GatherAndBroadcastEveryDtype) {
-  for (const char* collective : {"allgather", "broadcast"})
-    EXPECT_EQ(parsed({"--collective", collective, "--dtype", "uint8"}).dtype, DType::u8);
-}
-
 TEST(AllreduceOptions, ReplayAModelInAPrecision) {
   EXPECT_EQ(parsed({"--replay", "resnet50"}).replay.precision, Precision::fp32);
   const ReplayedModel replay = parsed({"--replay", "y1:fp16"}).replay;

@@ -64,9 +64,8 @@ TEST_F(AllreduceRuns, EveryCollectiveIsMeasuredInAndOutOfPlaceWithoutAWrongEleme
   }
 }
 
-TEST_F(AllreduceRuns, HalvesAndIntegersAreExact) {
-  for (const char* what : {"--dtype fp16", "--dtype bf16", "--dtype int64 --collective allgather",
-                           "--dtype uint8 --collective broadcast"}) {
+TEST_F(AllreduceRuns, HalvesAreExact) {
+  for (const char* what : {"--dtype fp16", "--dtype bf16", "--dtype bf16 --collective allgather"}) {
     const Json json = measure_well(2, kShort + what).json;
     for (const Json& result : json.at("results")) EXPECT_EQ(result.at("wrong_elements"), 0) << what;
   }
@@ -173,8 +172,6 @@ TEST_F(ReplayedRun, SendsExactlyTheBucketsOfResnet50) {
   const Json json = measure_well(2, "--replay resnet50 -n 1 -w 0").json;
   EXPECT_EQ(replayed(json), sent_by(program_of(run)));
   EXPECT_GT(replayed(json).size(), 4u);
-  EXPECT_EQ(json.at("replay").at("collectives"), replayed(json).size());
-  EXPECT_GT(json.at("replay").at("alone_seconds").at("median"), 0);
 }
 
 TEST_F(ReplayedRun, SendsTheBucketsAndTheHeadsMessagesOfFaces) {
@@ -182,14 +179,6 @@ TEST_F(ReplayedRun, SendsTheBucketsAndTheHeadsMessagesOfFaces) {
   const Json json = measure_well(2, "--replay y1 --bs 1 -n 1 -w 0").json;
   EXPECT_EQ(replayed(json), sent_by(program_of(run)));
   for (const Json& result : json.at("results")) EXPECT_EQ(result.at("wrong_elements"), 0);
-}
-
-TEST_F(ReplayedRun, SendsHalvesOfModelsThatThisDeviceCannotTrainInHalf) {
-  const Json json = measure_well(2, "--replay y1:fp16 -n 1 -w 0").json;
-  std::int64_t halves = 0;
-  for (const Json& result : json.at("results"))
-    if (result.at("dtype") == "f16") halves += result.at("bytes").get<std::int64_t>();
-  EXPECT_GT(halves, 2 * 900'000) << "y1 has a million weights";
 }
 
 }  // namespace
