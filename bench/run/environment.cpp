@@ -12,14 +12,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
-#include <utility>
 
 #include "base/build.h"
 #include "base/error.h"
 #include "base/machine/machine.h"
 #include "base/paths.h"
 #include "base/text.h"
-#include "comm/agreement.h"
 #include "comm/communicator.h"
 #include "comm/job.h"
 #include "kernels/device.h"
@@ -105,32 +103,6 @@ nlohmann::ordered_json environment_json(const std::vector<std::string>& machines
     environment.other_hosts->push_back(machine);
   }
   return fields::written(environment);
-}
-
-std::vector<std::string> odd_hosts(const std::vector<std::string>& machines) {
-  constexpr std::size_t kMostNamed = 3;
-  constexpr std::pair<const char*, const char*> kCompared[]{{"cpu", "processor"},
-                                                            {"cpus", "CPUs"},
-                                                            {"threads", "threads per rank"},
-                                                            {"interfaces", "interfaces"},
-                                                            {"driver", "driver"}};
-  std::vector<std::string> hosts, texts, sentences;
-  for (const std::string& text : machines) {
-    const auto machine = nlohmann::ordered_json::parse(text);
-    const auto host = machine.at("host").get<std::string>();
-    if (std::ranges::count(hosts, host) > 0) continue;
-    hosts.push_back(host);
-    std::string& lines = texts.emplace_back();
-    for (const auto& [property, name] : kCompared)
-      if (machine.contains(property))
-        lines += fmt::format("{}={}\n", name, printable(machine[property].dump()));
-  }
-  const std::string usual = usual_value(texts);
-  for (std::size_t i = 0; i < hosts.size() && !usual.empty() && sentences.size() < kMostNamed; ++i)
-    if (texts[i] != usual)
-      sentences.push_back(fmt::format("host {} is unlike the others: {}", printable(hosts[i]),
-                                      first_difference(texts[i], usual)));
-  return sentences;
 }
 
 void require_open_files() {

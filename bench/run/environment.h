@@ -22,10 +22,6 @@ std::map<std::string, std::string> recorded_variables(const char* const* environ
 // env.json: the machine of rank 0, {"build", "variables"} of this process, and as "other_hosts" those of
 // other hosts. `machines`: every rank's machine_json as text, in rank order.
 nlohmann::ordered_json environment_json(const std::vector<std::string>& machines);
-// A sentence for each host, at most three, that differs from most hosts in its processor, CPUs, threads per
-// rank, interfaces or driver. It names the first difference. If there are two hosts, the second one counts as
-// different. `machines`: as above, with "threads".
-std::vector<std::string> odd_hosts(const std::vector<std::string>& machines);
 // Throws Error(unavailable) if the process may open so few files that MPI_Init fails without saying why.
 void require_open_files();
 

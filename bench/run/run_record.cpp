@@ -192,7 +192,6 @@ RunOutputs open_outputs(const ResolvedRun& run, RunRecord& record) {
   machine["threads"] = options.threads;
   constexpr auto kNotUtf8 = nlohmann::ordered_json::error_handler_t::replace;  // a name of the kernel's
   const std::vector<std::string> machines = job.all_gather(machine.dump(-1, ' ', false, kNotUtf8));
-  record.odd_hosts = odd_hosts(machines);
   job.together([&] {
     if (job.rank() != 0) return;
     if (!options.save_weights.empty())

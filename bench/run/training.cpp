@@ -149,7 +149,6 @@ void plan(Run& run, DescribedStep&& described, std::optional<BoundStep>& step) {
     run.messages.warn(fmt::format("{}", fmt::join(remarks, "; ")));
   run.messages.detail(plan_text(*step));
   if (!step->remark.empty()) run.messages.say(step->remark);
-  for (const std::string& host : run.record.odd_hosts) run.messages.warn(host);
   add_plan(*step, run.record);
   run.keeper.update(run.record);
   run.job.together([&] {

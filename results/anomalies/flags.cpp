@@ -106,7 +106,6 @@ std::vector<Note> run_flags(const RunRecord& record) {
   if (window.empty() || !std::ranges::all_of(window, is_time)) return flags;
   const double mean_step_seconds = mean(window);
   append(slow_rank_flags(record.ranks, mean_step_seconds));
-  for (const std::string& host : record.odd_hosts) flags.push_back({"note", host});
   // A warm-up that isn't over explains slow steps at the start, and a stall explains steps far off.
   const auto too_early = warmup_flag(window, record.warmup);
   const std::span<const double> warm = too_early ? settled(window) : window;

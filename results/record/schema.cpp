@@ -118,8 +118,6 @@ void RunRecord::fields(auto& self, auto&& each) {
   each("collectives", self.collectives,
        Field{.about = "of --profile and --trace", .written = !self.collectives.empty()});
   each("gpus", self.gpus, Field{.about = "that NVML could read", .written = !self.gpus.empty()});
-  each("odd_hosts", self.odd_hosts,
-       Field{.about = "a sentence for each host unlike the others", .written = !self.odd_hosts.empty()});
   each("warnings", self.warnings,
        Field{.about = "a sentence for each odd thing about the run", .written = !self.warnings.empty()});
   each("tensors", self.tensors,

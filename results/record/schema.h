@@ -197,7 +197,7 @@ struct RunRecord {
   std::vector<std::string> winograd_ops;
   std::vector<CollectiveRecord> collectives;  // of two ranks or more, in the order of the step
   std::vector<GpuRecord> gpus;                // in the order of their ranks
-  std::vector<std::string> odd_hosts, warnings;
+  std::vector<std::string> warnings;
   std::vector<TensorChecksum> tensors;  // in public order
   std::optional<Links> links;           // over MPI; nothing for a single host
   static void fields(auto& self, auto&& each);

@@ -53,7 +53,6 @@ RunRecord full_example() {
   record.modeled_communication_seconds = 0.07;
   record.winograd_ops = {"layer1.0.conv2.forward"};
   record.ranks_per_gpu = 2;
-  record.odd_hosts = {"host n3 is unlike the others"};
   record.warnings = {"a warning"};
   return record;
 }

@@ -105,24 +105,6 @@ TEST(Environment, NamesEveryOtherHostOnce) {
   EXPECT_FALSE(environment_json({host("n1"), host("n1")}).contains("other_hosts"));
 }
 
-std::string machine_with(const char* host, int cpus, const char* interfaces = "eth0") {
-  return nlohmann::ordered_json{
-      {"host", host}, {"cpu", "some"}, {"cpus", cpus}, {"threads", 2}, {"interfaces", interfaces}}
-      .dump();
-}
-
-TEST(OddHosts, AreNamedWithTheirDifferences) {
-  const std::string n1 = machine_with("n1", 8), n2 = machine_with("n2", 8), n3 = machine_with("n3", 8);
-  EXPECT_TRUE(odd_hosts({n1, n1, n2, n3}).empty());
-  EXPECT_TRUE(odd_hosts({n1}).empty());
-  EXPECT_EQ(odd_hosts({n1, machine_with("n2", 4, "eth1"), n3}),
-            std::vector<std::string>{"host n2 is unlike the others: CPUs=4 where the others have CPUs=8"});
-  EXPECT_EQ(odd_hosts({n1, machine_with("n2", 4)}),
-            std::vector<std::string>{"host n2 is unlike the others: CPUs=4 where the others have CPUs=8"});
-  EXPECT_TRUE(odd_hosts({n1, machine_with("n2", 8, "a"), machine_with("n3", 8, "b")}).size() == 0)
-      << "no two have the same, so none is odd";
-}
-
 TEST(Environment, KnowsTheBuildById) {
   const std::string id = build_id();
   EXPECT_GE(id.size(), 16u);
