@@ -57,24 +57,11 @@ std::string headline(const RunRecord& record, std::size_t columns) {
   return lines;
 }
 
-// "102.23 MB per step at 0.11 GB/s bus bandwidth, 92 % of the 0.12 GB/s that the probe found over MPI"
+// "102.23 MB per step at 0.11 GB/s bus bandwidth"
 std::string sent_text(const RunRecord& record) {
-  std::string text = fmt::format("{:.2f} MB per step", record.sent_bytes_per_step / 1e6);
+  const std::string text = fmt::format("{:.2f} MB per step", record.sent_bytes_per_step / 1e6);
   if (!record.bus_bytes_per_second) return text + "; --profile times it";
-  text += fmt::format(" at {:.2f} GB/s bus bandwidth", *record.bus_bytes_per_second / kGiga);
-  if (!record.probed_bytes_per_second) return text;
-  return text + fmt::format(", {:.0f} % of the {:.2f} GB/s that the probe found over MPI",
-                            percent(*record.bus_bytes_per_second, *record.probed_bytes_per_second),
-                            *record.probed_bytes_per_second / kGiga);
-}
-
-// "862.132 ms per step under way, 818.402 ms by the probed links"
-std::string exchange_text(const RunRecord& record) {
-  const std::string modeled =
-      fmt::format("{:.3f} ms by the probed links", kMilliseconds * *record.modeled_communication_seconds);
-  const std::optional<double> seconds = exchange_seconds(record);
-  return seconds ? fmt::format("{:.3f} ms per step under way, {}", kMilliseconds * *seconds, modeled)
-                 : modeled;
+  return text + fmt::format(" at {:.2f} GB/s bus bandwidth", *record.bus_bytes_per_second / kGiga);
 }
 
 // A run that isn't ok has no throughput, and its waits aren't known.
@@ -107,7 +94,6 @@ void add_timing(const RunRecord& record, SummaryRows& rows) {
   }
   add_wait("waiting for data", record.data_wait_seconds);
   if (record.sent_bytes_per_step > 0) rows.add("sent per rank", "{}", sent_text(record));
-  if (record.modeled_communication_seconds) rows.add("exchange", "{}", exchange_text(record));
 }
 
 // "INTERRUPTED by SIGINT after 12 of 120 iterations: no score"

@@ -17,7 +17,6 @@
 #include "comm/gradient_reduction.h"
 #include "kernels/program/winograd.h"
 #include "results/analysis/configuration.h"
-#include "results/simulation/collective_cost.h"
 #include "results/statistics/statistics.h"
 
 namespace plumb {
@@ -51,20 +50,6 @@ void add_traffic(const Job& job, const Program& program, const Measurements& mea
   if (job.rank() != 0 || record.sent_bytes_per_step == 0) return;
   if (const auto seconds = shortest_communication(communicating, record.collectives))
     record.bus_bytes_per_second = record.sent_bytes_per_step / *seconds;
-}
-
-// By the links that were probed, if hosts have equally many ranks.
-void add_model(const Program& program, RunRecord& record) {
-  if (!record.links || record.sent_bytes_per_step == 0) return;
-  const int hosts = static_cast<int>(record.links->hosts.size());
-  if (hosts < 2 || record.world_size % hosts != 0) return;
-  const CollectiveCost cost(*record.links, {hosts, record.world_size / hosts});
-  record.probed_bytes_per_second = cost.bytes_per_second();
-  double seconds = 0;
-  for (const Instruction& instruction : program.instructions)
-    if (const auto* one = instruction.as<Collective>())
-      seconds += cost.seconds(name_of(one->kind), static_cast<double>(one->bytes()));
-  record.modeled_communication_seconds = seconds;
 }
 
 // Every rank stamps, or none.
@@ -157,7 +142,6 @@ void add_measurements(const BoundStep& step, const Measurements& measured, RunRe
   add_ranks(job, measured, record);
   add_collectives(job, step.plan.program, measured.stamped, record);
   add_traffic(job, step.plan.program, measured, record);
-  add_model(step.plan.program, record);
   add_loss_scale(step.options, measured, record);
   add_energy(job, measured.gpu, record);
 }

@@ -20,7 +20,6 @@ constexpr RenamedKey kRenamedSince1[]{{"warnings", "remarks"},
                                       {"samples", "moments"},
                                       {"sample_count", "samples"},
                                       {"throttle_reasons", "clock_reasons"},
-                                      {"modeled_communication_seconds", "modelled_exchange_seconds"},
                                       {"winograd_ops", "winograd_steps"}};
 
 void check_entries(const ObjectReader& reader, const char* key, std::size_t entries, std::size_t wanted,
@@ -90,10 +89,6 @@ void RunRecord::fields(auto& self, auto&& each) {
   each("sent_bytes_per_step", self.sent_bytes_per_step,
        Field{.about = "that a rank sends in a step's collectives", .written = self.sent_bytes_per_step > 0});
   each("bus_bytes_per_second", self.bus_bytes_per_second, Field{"of the step's collectives"});
-  each("probed_bytes_per_second", self.probed_bytes_per_second,
-       Field{"of the slowest probed link in a ring over the hosts"});
-  each("modeled_communication_seconds", self.modeled_communication_seconds,
-       Field{"of a step's collectives over the probed links, one after the other"});
   each("parameters", self.parameters, Field{"without class centers", 0});
   each("macs_per_image", self.macs_per_image, Field{"multiply-adds of forward, without class centers", 0});
   const bool has_head = self.head_parameters > 0;
@@ -164,11 +159,6 @@ ResultFile read_result_file(const fs::path& path) {
       refuse(path, fmt::format("its schema {} is newer than {}, which this plumbline reads; update plumbline",
                                name, kResultSchema));
   return {run_record_from_json(json, fmt::format("file '{}'", printable(path.string()))), fnv1a(text)};
-}
-
-std::optional<double> exchange_seconds(const RunRecord& record) {
-  if (!record.bus_bytes_per_second || !(*record.bus_bytes_per_second > 0)) return std::nullopt;
-  return record.sent_bytes_per_step / *record.bus_bytes_per_second;
 }
 
 std::string failure_text(const RunRecord& record) {

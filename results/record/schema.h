@@ -181,9 +181,6 @@ struct RunRecord {
   // collectives, and times them with --profile or --trace only.
   double sent_bytes_per_step = 0;
   std::optional<double> bus_bytes_per_second;
-  // The slowest probed link that a ring over the hosts crosses, and the seconds of a step's collectives over
-  // the probed links, one after the other (CollectiveCost). Nothing (no keys): links weren't probed.
-  std::optional<double> probed_bytes_per_second, modeled_communication_seconds;
   std::int64_t parameters = 0, macs_per_image = 0;  // without class centers: what models are published with
   std::int64_t head_parameters = 0, head_macs_per_image = 0;
   // activations, gradients, optimizer, parameters, peak, planned, workspace
@@ -202,10 +199,6 @@ struct RunRecord {
   std::optional<Links> links;           // over MPI; nothing for a single host
   static void fields(auto& self, auto&& each);
 };
-
-// Seconds of a step in which collectives were under way, on the rank that spent least so: the sent bytes over
-// the bus bandwidth. Nothing where that wasn't timed.
-std::optional<double> exchange_seconds(const RunRecord& record);
 
 // NaN and infinities become null when the JSON is written.
 Json to_json(const RunRecord& record);

@@ -49,8 +49,6 @@ RunRecord full_example() {
       collective_record("bucket0.allreduce", "allreduce_sum", 4000, std::vector<double>{0.5, 0.25})};
   record.sent_bytes_per_step = 102e6;
   record.bus_bytes_per_second = 1.25e9;
-  record.probed_bytes_per_second = 1.5e9;
-  record.modeled_communication_seconds = 0.07;
   record.winograd_ops = {"layer1.0.conv2.forward"};
   record.ranks_per_gpu = 2;
   record.warnings = {"a warning"};
@@ -69,8 +67,6 @@ TEST(RunRecord, SurvivesTheRoundTrip) {
   EXPECT_FALSE(back.ranks.at(1).compute_seconds);
   EXPECT_EQ(back.links->pairs.at(0).link.bytes_per_second, 1.18e8);
   EXPECT_EQ(back.collectives.at(0).seconds.median, 0.375);
-  EXPECT_DOUBLE_EQ(exchange_seconds(back).value(), 102e6 / 1.25e9);
-  EXPECT_FALSE(exchange_seconds(example_run(100)));
 }
 
 TEST(RunRecord, IsReadFromVersion1) {
@@ -82,7 +78,6 @@ TEST(RunRecord, IsReadFromVersion1) {
   };
   old["schema"] = "plumbline.result/1";
   rename(old, "warnings", "remarks");
-  rename(old, "modeled_communication_seconds", "modelled_exchange_seconds");
   rename(old, "winograd_ops", "winograd_steps");
   for (Json& gpu : old["gpus"]) {
     if (gpu.contains("samples")) rename(gpu, "samples", "moments");

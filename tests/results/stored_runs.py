@@ -17,7 +17,7 @@ for schema in schemas.values():
 failed = False
 
 NAMES_SINCE_1 = {"remarks": "warnings", "moments": "samples", "samples": "sample_count", "clock_reasons": "throttle_reasons",
-                 "modelled_exchange_seconds": "modeled_communication_seconds", "winograd_steps": "winograd_ops"}
+                 "winograd_steps": "winograd_ops"}
 
 
 def renamed(record):

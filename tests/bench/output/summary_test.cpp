@@ -78,12 +78,6 @@ TEST(Summary, OfCommunication) {
   tables.add("bytes alone", record);
   record.bus_bytes_per_second = 1.424e9;
   tables.add("bandwidth", record);
-  record.bus_bytes_per_second = {};
-  record.probed_bytes_per_second = 0.12e9;
-  record.modeled_communication_seconds = 0.8522;
-  tables.add("probed links", record);
-  record.bus_bytes_per_second = 0.11e9;
-  tables.add("bandwidth and probed links", record);
   record = a_record();
   const std::vector<double> slow{0.02, 0.02}, fast{0.01, 0.01};
   record.collectives = {collective_record("bucket0.allreduce", "allreduce_sum", 50'000'000, fast),
