@@ -25,20 +25,11 @@ const std::string* find_key(const std::vector<std::string>& lines, const std::st
   return line == lines.end() ? nullptr : &*line;
 }
 
-bool have_a_common_key(const std::vector<std::string>& lines, const std::vector<std::string>& others) {
-  return std::ranges::any_of(lines, [&](const std::string& line) {
-    return line.find('=') != std::string::npos && find_key(others, key_of(line)) != nullptr;
-  });
-}
-
 }  // namespace
 
 std::string first_difference(const std::string& odd, const std::string& others) {
   const std::vector<std::string> odd_lines = lines_of(odd);
   const std::vector<std::string> other_lines = lines_of(others);
-  if (!odd_lines.empty() && !other_lines.empty() && !have_a_common_key(odd_lines, other_lines))
-    return fmt::format("'{}' where the others have '{}'", printable(odd_lines.front()),
-                       printable(other_lines.front()));
   for (const std::string& line : odd_lines) {
     const std::string* other = find_key(other_lines, key_of(line));
     if (!other) return fmt::format("{} where the others have no {}", line, key_of(line));
@@ -57,18 +48,13 @@ std::optional<std::string> disagreement(const std::string& what, const std::vect
   const auto odd = std::ranges::find_if(texts, [&](const std::string& text) { return text != common; });
   if (odd == texts.end()) return std::nullopt;
   const auto rank = static_cast<std::size_t>(odd - texts.begin());
-  const std::string difference = first_difference(*odd, common), &host = hosts[rank];
-  const std::string place = fmt::format("rank {}{}", rank, host.empty() ? "" : " on " + printable(host));
+  const std::string difference = first_difference(*odd, common);
+  const std::string place = fmt::format("rank {} on {}", rank, printable(hosts[rank]));
   // The options have been compared before: only oneDNN's choices for the CPU can still differ.
   if (what == "Program")
     return fmt::format(
         "{} has another Program, {}; use hosts with the same CPU, or set DNNL_MAX_CPU_ISA alike on all",
         place, difference);
-  // Every text of this commit names its host.
-  if (what == "build" && host.empty())
-    return fmt::format(
-        "{} runs a program of another commit: it reports {}; start every rank with the same build", place,
-        difference);
   return fmt::format("{} has {}; start every rank with the same {}", place, difference, what);
 }
 

@@ -67,10 +67,10 @@ int mpi_count(std::size_t count, const char* what) {
 // Behind a text that ranks compare, in front of the rank's host.
 constexpr const char* kHostKey = "\nhost=";
 
-// Removes the host from the text; empty if there is none, as in texts of other commits.
+// Removes the host from the text.
 std::string take_host(std::string& text) {
   const std::size_t begin = text.rfind(kHostKey);
-  if (begin == std::string::npos) return "";
+  if (begin == std::string::npos) return "an unknown host";  // of another commit
   const std::string host = text.substr(begin + std::string_view(kHostKey).size());
   text.resize(begin);
   return host;

@@ -33,7 +33,7 @@ struct JobStart {
 };
 
 // Owns MPI_Init and MPI_Finalize: `main` creates exactly one, first, and destroys it last. Only the creating
-// thread may call its methods. They throw Error(peer_lost), or Error(internal) if MPI rejects the arguments.
+// thread may call its methods. They throw Error(peer_lost).
 class Job {
  public:
   // Throws Error(usage) if the launcher started more processes than MPI sees in its job, i.e. launcher and

@@ -9,8 +9,8 @@
 
 namespace plumb {
 
-// The error for a code other than MPI_SUCCESS: internal if MPI rejects our arguments, out_of_memory if it
-// lacks memory, else peer_lost. The message gives `call`'s name, MPI's message and the source location.
+// The error for a code other than MPI_SUCCESS: out_of_memory if it lacks memory, else peer_lost. The message
+// gives `call`'s name, MPI's message and the source location.
 Error mpi_error(int code, const char* call, const std::source_location& where);
 
 inline void check(int code, const char* call,

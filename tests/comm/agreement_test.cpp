@@ -39,19 +39,6 @@ TEST(Agreement, NamesALineThatOneSideLacks) {
   EXPECT_EQ(first_difference("a=1\nc=3\n", "a=1\nb=2\nc=3\n"), "no b where the others have b=2");
 }
 
-TEST(Agreement, TextsOfAnotherFormAreQuoted) {
-  EXPECT_EQ(
-      first_difference("bench 0.1.0 (commit 402f18, Release)\ncompiler: GNU\n", "commit=b3d6ca\nversion=1\n"),
-      "'bench 0.1.0 (commit 402f18, Release)' where the others have 'commit=b3d6ca'");
-}
-
-TEST(Agreement, ARankWhoseBuildNamesNoHostIsOfAnotherCommit) {
-  EXPECT_EQ(
-      disagreement("build", {"commit=2\n", "commit=2\n", "n2 0-7\n"}, {"n0", "n1", ""}),
-      "rank 2 runs a program of another commit: it reports 'n2 0-7' where the others have 'commit=2'; start "
-      "every rank with the same build");
-}
-
 TEST(Agreement, ValuesMayHoldEqualSigns) {
   EXPECT_EQ(first_difference("flags=-O2 -std=c++20\n", "flags=-O2 -std=c++17\n"),
             "flags=-O2 -std=c++20 where the others have flags=-O2 -std=c++17");
