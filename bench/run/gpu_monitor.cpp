@@ -13,43 +13,25 @@ ValueRange range_or_zeros(const std::vector<double>& values) {
   return values.empty() ? ValueRange() : range_of(values);
 }
 
-// `value` at `seconds`, on the line between the two samples around it.
-template <typename Value>
-double at(std::span<const GpuSample> samples, double seconds, Value value) {
-  const auto after = std::ranges::lower_bound(samples, seconds, {}, &GpuSample::seconds);
-  if (after == samples.begin()) return value(*after);
-  const GpuSample &left = *(after - 1), &right = *after;
-  const double share = (seconds - left.seconds) / (right.seconds - left.seconds);
-  return value(left) + share * (value(right) - value(left));
-}
-
 double watts(const GpuSample& sample) {
   return kMilli * sample.reading.power_milliwatts;
 }
 
-// A GPU's clock, by which a window ends, and the host's differ by some millionths, so the last sample may lie
-// before the end.
-constexpr double kClockDrift = 1e-4;
-
-void add_energy(std::span<const GpuSample> samples, double begin, double end, GpuRecord& record) {
-  if (samples.empty() || samples.front().seconds > begin) return;
-  if (end - samples.back().seconds > kClockDrift * (end - begin)) return;
-  end = std::min(end, samples.back().seconds);
-  const auto counts = [](const GpuSample& sample) { return sample.energy_millijoules.has_value(); };
-  if (!std::ranges::all_of(samples, counts)) return;
-  // From the first count on: the counter's own value is too large for the difference of two doubles.
-  const std::uint64_t first = *samples.front().energy_millijoules;
-  const auto joules = [first](const GpuSample& sample) {
-    return kMilli * static_cast<double>(static_cast<std::int64_t>(*sample.energy_millijoules - first));
-  };
-  record.joules = at(samples, end, joules) - at(samples, begin, joules);
+// By the counter's mean rate. `around`: the samples in the window, one before it and one after it.
+void add_energy(std::span<const GpuSample> around, GpuRecord& record) {
+  if (around.size() < 2) return;
+  const GpuSample &first = around.front(), &last = around.back();
+  if (!first.energy_millijoules || !last.energy_millijoules) return;
+  const auto joules = kMilli * static_cast<double>(*last.energy_millijoules - *first.energy_millijoules);
+  record.joules = joules * record.window_seconds / (last.seconds - first.seconds);
 }
 
 }  // namespace
 
 GpuRecord summarize_gpu(std::span<const GpuSample> samples, double begin, double end) {
-  const std::span inside(std::ranges::lower_bound(samples, begin, {}, &GpuSample::seconds),
-                         std::ranges::upper_bound(samples, end, {}, &GpuSample::seconds));
+  const auto first = std::ranges::lower_bound(samples, begin, {}, &GpuSample::seconds);
+  const auto last = std::ranges::upper_bound(samples, end, {}, &GpuSample::seconds);
+  const std::span inside(first, last);
   GpuRecord record;
   record.window_seconds = end - begin;
   record.sample_count = std::ssize(inside);
@@ -71,7 +53,7 @@ GpuRecord summarize_gpu(std::span<const GpuSample> samples, double begin, double
   record.memory_clock_mhz = range_or_zeros(record.samples.memory_clock_mhz);
   record.temperature_celsius = range_or_zeros(record.samples.temperature_celsius);
   record.power_watts = range_or_zeros(record.samples.power_watts);
-  add_energy(samples, begin, end, record);
+  add_energy({first - (first > samples.begin()), last + (last < samples.end())}, record);
   return record;
 }
 

@@ -26,10 +26,8 @@ struct GpuSample {
   std::optional<std::uint64_t> energy_millijoules;
 };
 
-// Figures over the samples in [begin, end], seconds on the samples' clock; values at its ends are
-// interpolated. Energy is the difference of the counter at both ends; nothing without one (GPUs before
-// Volta), or if the samples don't reach around the window. rank, name, id and the like are left for the
-// caller to fill in.
+// Figures over the samples in [begin, end], seconds on the samples' clock. No energy without two samples, or
+// without a counter (GPUs before Volta). rank, name, id and the like are left for the caller to fill in.
 GpuRecord summarize_gpu(std::span<const GpuSample> samples, double begin, double end);
 
 struct GpuMonitorOptions {
