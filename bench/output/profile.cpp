@@ -5,8 +5,6 @@
 #include <functional>
 #include <map>
 
-#include "base/text_table.h"
-#include "base/units.h"
 #include "kernels/program/roofline.h"
 #include "results/record/profile.h"
 #include "results/statistics/statistics.h"
@@ -89,29 +87,11 @@ std::vector<ProfiledKind> totals(const std::vector<ProfiledInstruction>& instruc
   return sorted;
 }
 
-constexpr std::size_t kCollectiveNameColumns = 23;
-
 std::vector<InstructionId> collectives_of(const Program& program) {
   std::vector<InstructionId> ids;
   for (InstructionId id = 0; id < program.instructions.size(); ++id)
     if (program.instructions[id].as<Collective>()) ids.push_back(id);
   return ids;
-}
-
-TextRow collective_row(const CollectiveRecord& record) {
-  const auto milliseconds = [](double seconds) { return fmt::format("{:.3f}", seconds * kMilliseconds); };
-  const auto speed = [](double bytes_per_second) { return fmt::format("{:.2f}", bytes_per_second / kGiga); };
-  const ValueRange &time = record.seconds, &bus = record.bus_bytes_per_second;
-  return {shortened(record.name, kCollectiveNameColumns),
-          fmt::format("{:.2f}", static_cast<double>(record.bytes) / (1 << 20)),
-          milliseconds(time.min),
-          milliseconds(time.median),
-          milliseconds(time.max),
-          speed(bus.min),
-          speed(bus.median),
-          speed(bus.max),
-          std::to_string(record.slowest_rank),
-          std::to_string(record.last_rank)};
 }
 
 }  // namespace
@@ -201,16 +181,6 @@ std::vector<CollectiveRecord> collective_records(const Program& program, std::sp
                                         static_cast<std::int64_t>(collective.bytes()), of_ranks));
   }
   return records;
-}
-
-std::string collectives_text(std::span<const CollectiveRecord> collectives) {
-  if (collectives.empty()) return "";
-  std::vector<TextRow> rows{
-      {"collective", "MiB", "ms: min", "median", "max", "GB/s: min", "median", "max", "slowest", "last"}};
-  for (const CollectiveRecord& record : collectives) rows.push_back(collective_row(record));
-  return "collectives over the ranks: time from start to end, bus bandwidth as nccl-tests defines it;\n"
-         "the slowest rank waited longest, the last one was waited for\n\n" +
-         padded_table(rows, "lr", "  ");
 }
 
 }  // namespace plumb

@@ -51,7 +51,4 @@ std::vector<double> collective_seconds(const Program& program, std::span<const I
 // `seconds`: collective_seconds() of every rank, one rank behind the other. Nothing without collectives.
 std::vector<CollectiveRecord> collective_records(const Program& program, std::span<const double> seconds);
 
-// One row per collective, at most 100 columns. Empty without collectives.
-std::string collectives_text(std::span<const CollectiveRecord> collectives);
-
 }  // namespace plumb

@@ -54,34 +54,6 @@ std::string groups_text(const char* title, const std::vector<ProfiledKind>& tota
   return text;
 }
 
-std::string instruction_row(const std::string& name, const ProfiledInstruction& instruction,
-                            std::string_view bound) {
-  return fmt::format("  {:<37}{:>9.3f}{:>6.1f} %{:>9.0f}{:>8.1f}{:>9.3f}{:>8} {:>9}\n", name,
-                     instruction.seconds * kMilliseconds, 100 * instruction.share,
-                     instruction.flops_per_second / kGiga, instruction.bytes_per_second / kGiga,
-                     instruction.lost_seconds() * kMilliseconds, roofline_share(instruction.roofline_share),
-                     bound);
-}
-
-// Several instructions as one.
-ProfiledInstruction sum_of(std::span<const ProfiledInstruction> instructions) {
-  ProfiledInstruction sum;
-  double flops = 0, bytes = 0;
-  for (const ProfiledInstruction& instruction : instructions) {
-    sum.seconds += instruction.seconds;
-    sum.share += instruction.share;
-    sum.roofline_seconds += instruction.roofline_seconds;
-    flops += instruction.flops_per_second * instruction.seconds;
-    bytes += instruction.bytes_per_second * instruction.seconds;
-  }
-  if (sum.seconds > 0) {
-    sum.flops_per_second = flops / sum.seconds;
-    sum.bytes_per_second = bytes / sum.seconds;
-    sum.roofline_share = sum.roofline_seconds / sum.seconds;
-  }
-  return sum;
-}
-
 // Instructions that compute, most lost first.
 std::vector<ProfiledInstruction> by_loss(const RunProfile& profile) {
   std::vector<ProfiledInstruction> instructions = profile.instructions;
@@ -98,9 +70,11 @@ std::string ops_text(const RunProfile& profile, std::size_t shown) {
                                  fmt::format("{} of {} ops, most lost first", rows, instructions.size()),
                                  "ms", "share", "GFLOP/s", "GB/s", "lost ms", "of roof", "bound by");
   for (const ProfiledInstruction& instruction : std::span(instructions).first(rows))
-    text += instruction_row(shortened(instruction.name, kNameColumns), instruction, instruction.bound_by);
-  const std::span<const ProfiledInstruction> rest = std::span(instructions).subspan(rows);
-  if (!rest.empty()) text += instruction_row(fmt::format("{} others", rest.size()), sum_of(rest), "");
+    text += fmt::format("  {:<37}{:>9.3f}{:>6.1f} %{:>9.0f}{:>8.1f}{:>9.3f}{:>8} {:>9}\n",
+                        shortened(instruction.name, kNameColumns), instruction.seconds * kMilliseconds,
+                        100 * instruction.share, instruction.flops_per_second / kGiga,
+                        instruction.bytes_per_second / kGiga, instruction.lost_seconds() * kMilliseconds,
+                        roofline_share(instruction.roofline_share), instruction.bound_by);
   return text;
 }
 

@@ -221,7 +221,6 @@ std::string write_profile(const BoundStep& step, const RunRecord& record,
                                             median(record.window()));
     results.write_json("profile.json", profile_json(profile));
     table = profile_text(profile);
-    if (!record.collectives.empty()) table += "\n" + collectives_text(record.collectives);
   }
   if (step.options.trace) results.write_text("trace.json", trace_text(program, stamped, record.device_name));
   return table;
