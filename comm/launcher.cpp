@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
-#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -60,12 +59,6 @@ LaunchedAs launched_as(const Environment& environment) {
 bool has_launcher(const Environment& environment) {
   return std::ranges::any_of(std::array{"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_FD", "PMIX_RANK"},
                              environment);
-}
-
-int slurm_tasks_without_launcher(const Environment& environment) {
-  if (has_launcher(environment) || !environment("SLURM_JOB_ID") || slurm_step_size(environment)) return 0;
-  const std::int64_t tasks = number(environment, "SLURM_NTASKS").value_or(0);
-  return tasks > 1 ? static_cast<int>(std::min<std::int64_t>(tasks, std::numeric_limits<int>::max())) : 0;
 }
 
 std::optional<pid_t> parent_launcher() {

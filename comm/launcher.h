@@ -30,10 +30,6 @@ LaunchedAs launched_as(const Environment& environment = ::getenv);
 // Whether mpirun, MPICH's mpiexec, or srun with PMI or PMIx started this process.
 bool has_launcher(const Environment& environment = ::getenv);
 
-// Tasks of the Slurm job in which this process was started without a launcher, as a batch script or an
-// interactive shell does that forgets srun or mpirun; 0 where there is a launcher, no job, or one task.
-int slurm_tasks_without_launcher(const Environment& environment = ::getenv);
-
 // This process's parent, if that is Open MPI's or MPICH's mpirun or a daemon of it that serves this job
 // alone.
 std::optional<pid_t> parent_launcher();

@@ -92,15 +92,6 @@ struct WatchedJob {
   std::optional<Job> job;
 };
 
-// Warns of a Slurm job of several tasks in which this process runs alone, started without srun or mpirun.
-void warn_of_idle_tasks(const Warn& warn) {
-  if (const int tasks = slurm_tasks_without_launcher(); tasks > 0)
-    warn(
-        fmt::format("this Slurm job has {} tasks, but this process runs as a single rank; start it with srun "
-                    "or mpirun to use them all",
-                    tasks));
-}
-
 }  // namespace
 
 int run_program(const std::string& program, const std::function<void()>& body) {
@@ -140,7 +131,6 @@ void run_job(const std::string& program, const JobOptions& options, int* argc, c
   const Warn warn = [quiet = options.quiet](const std::string& sentence) {
     Messages(stderr, terminal_of(stderr), quiet ? Loudness::quiet : Loudness::usual).warn(sentence);
   };
-  warn_of_idle_tasks(warn);
   require_open_files();
   WatchedJob watched(program, options.watch, warn, argc, argv);
   const Job& job = *watched.job;

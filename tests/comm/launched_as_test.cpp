@@ -17,10 +17,6 @@ Environment environment_of(const Variables& variables) {
   };
 }
 
-int idle_tasks(const Variables& variables) {
-  return slurm_tasks_without_launcher(environment_of(variables));
-}
-
 TEST(LaunchedAs, KnowsALauncherByItsVariables) {
   EXPECT_FALSE(has_launcher(environment_of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}})));
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_FD", "PMIX_RANK"})
@@ -69,21 +65,6 @@ TEST(LaunchedAs, ReadsTheVariablesOfLaunchers) {
     EXPECT_EQ(as.rank, one.rank) << one.what;
     EXPECT_EQ(as.size, one.size) << one.what;
   }
-}
-
-TEST(LaunchedAs, ABatchScriptThatForgetsSrunLeavesTasksIdle) {
-  const Variables batch{{"SLURM_JOB_ID", "17"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_ID", "4294967291"}};
-  EXPECT_EQ(idle_tasks(batch), 8);
-  EXPECT_EQ(idle_tasks({{"SLURM_JOB_ID", "17"}, {"SLURM_NTASKS", "8"}}), 8);
-  EXPECT_EQ(idle_tasks({{"SLURM_JOB_ID", "17"}, {"SLURM_NTASKS", "1"}}), 0);
-  EXPECT_EQ(idle_tasks({{"SLURM_JOB_ID", "17"}}), 0);
-  EXPECT_EQ(idle_tasks({}), 0);
-}
-
-TEST(LaunchedAs, ALauncherInsideSlurmLeavesNoTaskIdle) {
-  for (const char* launcher : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_FD", "PMIX_RANK"})
-    EXPECT_EQ(idle_tasks({{"SLURM_JOB_ID", "17"}, {"SLURM_NTASKS", "8"}, {launcher, "1"}}), 0) << launcher;
-  EXPECT_EQ(idle_tasks({{"SLURM_JOB_ID", "17"}, {"SLURM_NTASKS", "8"}, {"SLURM_STEP_ID", "0"}}), 0);
 }
 
 }  // namespace
