@@ -39,33 +39,11 @@ OptionSpec margins_option(FaceOptions& o) {
   return spec;
 }
 
-// "512; y1 128": the first model's default, and the others that differ from it.
-template <typename Number>
-std::string default_of_models(const std::vector<const Model*>& models, Number Model::*member) {
-  const Number first = models.front()->*member;
-  std::string text = fmt::format("{}", first);
-  for (const Model* model : models)
-    if (const Number value = model->*member; value != first)
-      text +=
-          value == 0 ? fmt::format("; {} has none", model->name) : fmt::format("; {} {}", model->name, value);
-  return text;
-}
-
-// "r50 or r100": models in which the member is not zero.
-template <typename Member>
-std::string names_with(const std::vector<const Model*>& models, Member Model::*member,
-                       const std::string& between) {
-  std::string names;
-  for (const Model* model : models)
-    if (model->*member != Member{}) append_part(names, model->name, between);
-  return names;
-}
-
 }  // namespace
 
-std::vector<OptionSpec> backbone_options(FaceOptions& o, const std::vector<const Model*>& models) {
+std::vector<OptionSpec> backbone_options(FaceOptions& o) {
   return {number_option("--embedding", "N", o.embedding, {1, kMaxEmbedding}, "features of a face")
-              .with_default(default_of_models(models, &Model::embedding))
+              .with_default("512; y1 128")
               .rare(),
           enum_option<bool>("--prelu", o.prelu_per_layer, {{"channel", false}, {"layer", true}},
                             "slopes of PReLUs\nchannel: one per channel\n"
@@ -73,7 +51,7 @@ std::vector<OptionSpec> backbone_options(FaceOptions& o, const std::vector<const
               .rare(),
           number_option("--dropout", "P", o.dropout, {.lowest = 0, .highest = 1, .below_highest = true},
                         "share of features dropped before the last dense layer")
-              .with_default(default_of_models(models, &Model::dropout))
+              .with_default("0.4; y1 has none")
               .rare()};
 }
 
@@ -112,17 +90,14 @@ OptionGroup margin_group(FaceOptions& o) {
            .rare()}};
 }
 
-void check_face(const FaceOptions& o, const Model& model, const std::vector<const Model*>& models) {
+void check_face(const FaceOptions& o, const Model& model) {
   if (o.sample_rate && o.head != Head::sampled)
     throw Error(ExitCode::usage,
                 "--sample-rate needs --head pfc, as other heads use all classes; leave it out");
   if (model.dropout == 0 && o.dropout.value_or(0) > 0)
-    throw Error(ExitCode::usage, "--dropout: {} has no dropout; leave it out, or pass --backbone {}",
-                model.name, names_with(models, &Model::dropout, " or "));
+    throw Error(ExitCode::usage, "--dropout: {} has no dropout; leave it out", model.name);
   if (!model.prelu_per_layer && o.prelu_per_layer)
-    throw Error(ExitCode::usage,
-                "--prelu layer needs --backbone {}, as {} has slopes per channel; leave it out",
-                names_with(models, &Model::prelu_per_layer, " and "), model.name);
+    throw Error(ExitCode::usage, "--prelu layer: {} has slopes per channel; leave it out", model.name);
 }
 
 FaceOptions resolve_face(FaceOptions o, const Model& model) {

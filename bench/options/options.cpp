@@ -163,7 +163,7 @@ OptionGroup network_group(BenchOptions& o) {
         enum_option(std::string(model_option(*o.model)), o.model, names, titles_of(models)));
   }
   if (o.model->margin_head)
-    for (OptionSpec& spec : backbone_options(o.face, models)) group.options.push_back(std::move(spec));
+    for (OptionSpec& spec : backbone_options(o.face)) group.options.push_back(std::move(spec));
   return group;
 }
 

@@ -127,12 +127,11 @@ OptionTable bench_option_table(BenchOptions& options);
 BenchOptions parse_options(int argc, const char* const* argv, std::string_view program = "bench_resnet50",
                            std::span<const Model> catalogue = model_catalogue());
 
-// `models`: those that the program trains.
-std::vector<OptionSpec> backbone_options(FaceOptions& options, const std::vector<const Model*>& models);
+std::vector<OptionSpec> backbone_options(FaceOptions& options);
 OptionGroup margin_group(FaceOptions& options);
 
-// Throws Error(usage) for options that contradict each other, or that `model`, one of `models`, has not.
-void check_face(const FaceOptions& options, const Model& model, const std::vector<const Model*>& models);
+// Throws Error(usage) for options that contradict each other, or that the model does not have.
+void check_face(const FaceOptions& options, const Model& model);
 
 // Fills in what is empty: what a run has is what its "config" says.
 FaceOptions resolve_face(FaceOptions options, const Model& model);

@@ -58,7 +58,7 @@ void check_together(const BenchOptions& o) {
     throw Error(kUsage,
                 "--head-dtype tf32 needs --fp16 or --bf16, and this run is in fp32; leave it out, or pass "
                 "--tf32 for all products");
-  if (o.model->margin_head) check_face(o.face, *o.model, models_of(o.model->program, o.catalogue));
+  if (o.model->margin_head) check_face(o.face, *o.model);
   if (!o.target.empty() && !o.dry_run)
     throw Error(kUsage, "--target {} needs --dry-run, as a run uses this machine's device; add it", o.target);
 }
