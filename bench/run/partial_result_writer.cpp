@@ -184,20 +184,12 @@ LastWords PartialResultWriter::words(const std::string& failure, int exit_code) 
   if (const StatusBoard* const board = job_.board()) {
     const RunStatus status = board->status();
     words.phase = name_of(status.phase);
-    words.phase_seconds = steady_seconds() - status.phase_since;
     words.iteration = status.iteration;
     for (const EnteredCollective& entered : board->collectives())
       words.collectives.push_back(last_collective(entered));
   }
-  {
-    const std::lock_guard lock(mutex_);
-    words.iterations_kept = static_cast<std::int64_t>(step_seconds_.size());
-    if (!step_seconds_.empty()) words.last_step_seconds = step_seconds_.back();
-    if (!loss_.empty()) words.last_loss = loss_.back();
-  }
   words.unix_seconds =
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  words.run_seconds = steady_seconds() - began_;
   return words;
 }
 

@@ -9,7 +9,6 @@
 #include <thread>
 #include <vector>
 
-#include "base/steady_clock.h"
 #include "bench/run/interruption.h"
 #include "bench/run/run_record.h"
 #include "comm/job.h"
@@ -61,7 +60,6 @@ class PartialResultWriter {
   const ResultWriter* results_;  // null: another rank writes it
   const std::string folder_;
   const std::int64_t asked_iterations_;
-  const double began_ = steady_seconds();
   const LastWords identity_;
 
   mutable std::mutex mutex_;  // never held while anything is waited for

@@ -25,13 +25,9 @@ void LastWords::fields(auto& self, auto&& each) {
   each("host", self.host), each("pid", self.pid, Field{"", 0});
   each("failure", self.failure, Field{"one sentence, as in result.json"});
   each("exit_code", self.exit_code, Field{"", 0, 255});
-  each("phase", self.phase),
-      each("phase_seconds", self.phase_seconds, Field{.about = "since it began", .finite = true});
+  each("phase", self.phase);
   each("iteration", self.iteration, Field{"under way, or the last; -1: before the first", -1});
-  each("iterations_kept", self.iterations_kept, Field{"that had ended", 0});
-  each("last_step_seconds", self.last_step_seconds, Field{.finite = true}), each("last_loss", self.last_loss);
   each("unix_seconds", self.unix_seconds, Field{.about = "this host's wall clock now", .finite = true});
-  each("run_seconds", self.run_seconds, Field{.about = "since the run began", .finite = true});
   each("collectives", self.collectives, Field{"the last 64, the latest at the end"});
 }
 

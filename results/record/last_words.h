@@ -37,12 +37,8 @@ struct LastWords {
   std::string failure;  // one sentence, as result.json has it
   int exit_code = 0;
   std::string phase;
-  double phase_seconds = 0;          // since the phase began
-  std::int64_t iteration = -1;       // the one under way, or the last; -1: before the first
-  std::int64_t iterations_kept = 0;  // that had ended
-  std::optional<double> last_step_seconds, last_loss;
+  std::int64_t iteration = -1;              // the one under way, or the last; -1: before the first
   double unix_seconds = 0;                  // this host's wall clock when the words were written
-  double run_seconds = 0;                   // since the run began, on a steady clock
   std::vector<LastCollective> collectives;  // the last 64 at most, the latest at the end
   static void fields(auto& self, auto&& each);
 };
