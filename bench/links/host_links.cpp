@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/text.h"
-#include "base/units.h"
 #include "bench/links/link_probe.h"
 #include "results/anomalies/slow_links.h"
 #include "results/statistics/statistics.h"
@@ -17,9 +16,6 @@ namespace {
 using Say = std::function<void(const std::string&)>;
 
 constexpr int kAttemptsAlone = 3;
-constexpr double kProbeSeconds = 1;  // in all, without connecting and very slow links
-constexpr std::size_t kMostProbeRounds = 32;
-constexpr std::size_t kMostProbedAlone = 8;
 
 // A host. Its first rank measures the links to other hosts, its second rank the link within the host.
 struct Place {
@@ -109,30 +105,11 @@ std::vector<MeasuredPair> measure_pairs_of(const Job& job, std::span<const Place
   return pairs;
 }
 
-// Shares kProbeSeconds out over the rounds. A round takes about three times its messages, as they grow.
-PairsEffort effort_for(std::size_t hosts) {
-  constexpr double kLongestMessage = 0.01, kShortestMessage = 1e-3;
-  const std::size_t rounds = std::min(hosts - 1 + hosts % 2, kMostProbeRounds);
-  constexpr int kMessages = 4;
-  const double message_seconds = std::clamp(kProbeSeconds / (3.0 * kMessages * static_cast<double>(rounds)),
-                                            kShortestMessage, kLongestMessage);
-  return {.probe = {.round_trips = 20, .messages = kMessages, .message_seconds = message_seconds},
-          .most_rounds = kMostProbeRounds,
-          .most_alone = kMostProbedAlone,
-          .limits = kSlowInRuns};
-}
-
-// "6 pairs of hosts, 912 Mbit/s to 941 Mbit/s, 35 to 60 us one way"
-std::string probe_text(const std::vector<MeasuredPair>& pairs) {
-  const auto bandwidth = [](const MeasuredPair& pair) { return pair.link.bytes_per_second; };
-  const auto latency = [](const MeasuredPair& pair) { return pair.link.latency_seconds; };
-  const auto [slowest, fastest] = std::ranges::minmax_element(pairs, {}, bandwidth);
-  const auto [soonest, latest] = std::ranges::minmax_element(pairs, {}, latency);
-  return fmt::format("{} of hosts over MPI, {} to {}, {:.0f} to {:.0f} us one way",
-                     counted(pairs.size(), "pair"), bits_text(bandwidth(*slowest)),
-                     bits_text(bandwidth(*fastest)), latency(*soonest) * kMicrosecondsInSecond,
-                     latency(*latest) * kMicrosecondsInSecond);
-}
+// Before a run: a second or so in all, without connecting and very slow links.
+constexpr PairsEffort kEffortBeforeRun{.probe = {.round_trips = 20, .messages = 4, .message_seconds = 0.003},
+                                       .most_rounds = 32,
+                                       .most_alone = 8,
+                                       .limits = kSlowInRuns};
 
 // Between the first two ranks of every host that has two.
 std::optional<Link> slowest_within_hosts(const Job& job, const std::vector<Place>& places) {
@@ -186,12 +163,10 @@ std::optional<Links> probe_host_links(const Job& job, Messages& messages) {
   if (job.nodes() < 2) return std::nullopt;
   const std::vector<Place> places = places_of(job);
   const std::vector<std::string> names = mapped(places, &Place::name);
-  const PairsEffort effort = effort_for(names.size());
-  const std::vector<MeasuredPair> pairs = measure_pairs_of(job, places, effort, [](const std::string&) {});
+  const auto pairs = measure_pairs_of(job, places, kEffortBeforeRun, [](const std::string&) {});
   if (job.rank() != 0) return std::nullopt;
-  const std::string warning = slow_warning(find_slow(names.size(), pairs, effort.limits), names);
+  const std::string warning = slow_warning(find_slow(names.size(), pairs, kEffortBeforeRun.limits), names);
   if (!warning.empty()) messages.warn(warning);
-  messages.detail("probe: " + probe_text(pairs));
   // links.json identifies hosts by their names.
   if (std::set<std::string>(names.begin(), names.end()).size() < names.size()) return std::nullopt;
   Links links{.comm = "mpi", .hosts = mapped(places, &Place::host)};

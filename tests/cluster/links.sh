@@ -81,11 +81,10 @@ case $scenario in
     ;;
   equal_hosts_are_not_called_slow)
     on_cluster 4 1gbit
-    model='--backbone y1 --head dp --classes 100 --iters 3 --verbose'
+    model='--backbone y1 --head dp --classes 100 --iters 3'
     for i in 1 2 3; do
       train "equal$i" bench_arcface -np 4 -H n1,n2,n3,n4
       ! grep -E 'every step waits|same address' "equal$i.txt" || fail "a false alarm"
-      grep -q 'probe: 6 pairs of hosts over MPI' "equal$i.txt" || { cat "equal$i.txt" && fail "no probe is told"; }
     done
     [ "$(grep -c '"first": ' equal1/runs/*/result.json)" = 6 ] || fail "result.json has not 6 links"
     model="$model --no-probe"
