@@ -31,11 +31,8 @@ Json case_json(const LogCase& log_case) {
   return json;
 }
 
-// A case file without a source of data, of an early version, is of synthetic data.
 bool is_case(const std::string& text, const LogCase& log_case) {
-  auto found = nlohmann::json::parse(text, nullptr, false);
-  if (found.is_object() && !found.contains("data")) found["data"] = "synthetic";
-  return found == nlohmann::json(case_json(log_case));
+  return nlohmann::json::parse(text, nullptr, false) == nlohmann::json(case_json(log_case));
 }
 
 // " (batch_per_device 2, not 3)": what of the case file differs from this run; empty if nothing can be read.

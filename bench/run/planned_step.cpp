@@ -43,13 +43,10 @@ void require_memory(const DescribedStep& step, const Tuning& tuning, double need
       needed_bytes - make_step_plan(step.options, limits, job.rank(), job.size(), tuning).needed_bytes;
   const std::int64_t fits =
       largest_planned_batch(step.options, limits, job.rank(), job.size(), free - workspaces, tuning);
-  const bool tuned_apart = step.options.autotune && !step.options.deterministic &&
-                           !tuning.plain.empty();  // unfused layers are faster, but larger
-  throw Error(ExitCode::out_of_memory, "rank {} on {} needs {} bytes for --bs {} and has {} free; {}{}{}",
+  throw Error(ExitCode::out_of_memory, "rank {} on {} needs {} bytes for --bs {} and has {} free; {}{}",
               job.rank(), job.host(), static_cast<std::int64_t>(needed_bytes), *step.options.batch_per_device,
               static_cast<std::int64_t>(free),
               fits > 0 ? fmt::format("according to the plan --bs {} fits", fits) : "not even --bs 1 fits",
-              tuned_apart ? "; --no-autotune fuses more layers and may need less memory" : "",
               step.options.model->margin_head ? "; fewer --classes need less" : "");
 }
 

@@ -8,9 +8,6 @@
 namespace plumb {
 namespace {
 
-constexpr const char* kOneVector =
-    "--bs 1 leaves the last norm one vector, which it makes zero: times are right, losses mean nothing";
-
 // Threads for images: the CPUs of this rank that training leaves. A GPU wants one for the thread that
 // enqueues.
 int most_workers(const BenchOptions& options, int cpus_of_rank) {
@@ -86,7 +83,6 @@ ResolvedRun::ResolvedRun(const Job& its_job, const BenchOptions& asked) : job(it
     if (options.data_workers == 0) options.data_workers = most_workers(options, share.threads);
   });
   if (asked.threads == 0) remark = share.remark;
-  if (options.model->margin_head && options.batch_per_device == 1) append_part(remark, kOneVector, "; ");
   ranks_per_gpu = require_distinct_gpus(job, device->unique_id(), asked.share_gpu);
   job.require_same("options",
                    fmt::format("{}device kind={}\nGPU libraries={}\n", options_fingerprint(asked),

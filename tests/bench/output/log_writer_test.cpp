@@ -236,15 +236,6 @@ TEST(LogWriter, RunsOfOtherSettingsAreAnotherConfiguration) {
                    case_with(settings));
 }
 
-TEST(LogWriter, ACaseWithoutASourceOfDataIsSynthetic) {
-  const CaseFolderOfOthers folder(
-      "{\"model\":\"resnet50\",\"batch_per_device\":128,\"precision\":\"fp32\",\"image_size\":224}\n");
-  LogCase images = kCase;
-  images.data = "images";
-  expect_refused(folder.path(), {"not \"images\""}, images);
-  EXPECT_EQ(LogWriter(folder.path(), kCase, {}).run(), 2);
-}
-
 TEST(LogWriter, RefusesLogsOfAnUnknownConfiguration) {
   for (const char* junk : {"junk", "{}", "[1]", "{\"model\":1}"})
     expect_refused(CaseFolderOfOthers(junk).path(),
