@@ -2,39 +2,25 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 namespace plumb {
-namespace {
 
-using HostAndGpu = std::pair<std::string, std::string>;
-
-}  // namespace
-
-std::optional<std::string> shared_gpu(const std::vector<RankDevice>& devices) {
-  std::map<HostAndGpu, std::size_t> first_ranks;
+GpuUse gpu_use(const std::vector<RankDevice>& devices) {
+  GpuUse use;
+  std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> ranks;  // by host and GPU
   for (std::size_t rank = 0; rank < devices.size(); ++rank) {
     const auto& [host, gpu] = devices[rank];
     if (gpu.empty()) continue;
-    const auto [first, is_new] = first_ranks.try_emplace({host, gpu}, rank);
-    if (is_new) continue;
-    std::set<std::string> gpus;
-    for (const RankDevice& device : devices)
-      if (device.host == host && !device.gpu.empty()) gpus.insert(device.gpu);
-    return fmt::format(
-        "rank {} and rank {} on {} both use {}; start at most {} ranks there, set CUDA_VISIBLE_DEVICES for "
-        "each, or pass --share-gpu",
-        first->second, rank, host, gpu, gpus.size());
+    std::vector<std::size_t>& those = ranks[{host, gpu}];
+    those.push_back(rank);
+    use.most_ranks = std::max(use.most_ranks, static_cast<int>(those.size()));
+    if (those.size() > 1 && use.shared.empty())
+      use.shared = fmt::format(
+          "rank {} and rank {} on {} both use {}; start fewer ranks there, set CUDA_VISIBLE_DEVICES for "
+          "each, or pass --share-gpu",
+          those.front(), rank, host, gpu);
   }
-  return std::nullopt;
-}
-
-int most_ranks_per_gpu(const std::vector<RankDevice>& devices) {
-  int most = 1;
-  std::map<HostAndGpu, int> ranks;
-  for (const RankDevice& device : devices)
-    if (!device.gpu.empty()) most = std::max(most, ++ranks[{device.host, device.gpu}]);
-  return most;
+  return use;
 }
 
 int require_distinct_gpus(const Job& job, const std::string& gpu, bool share_gpu) {
@@ -42,10 +28,10 @@ int require_distinct_gpus(const Job& job, const std::string& gpu, bool share_gpu
   const std::vector<std::string> gpus = job.all_gather(gpu);
   std::vector<RankDevice> devices;
   for (std::size_t rank = 0; rank < hosts.size(); ++rank) devices.push_back({hosts[rank], gpus[rank]});
-  const std::optional<std::string> shared = shared_gpu(devices);
-  if (!shared || share_gpu) return most_ranks_per_gpu(devices);
-  if (job.rank() == 0) throw Error(ExitCode::usage, *shared);
-  throw ErrorToldElsewhere(ExitCode::usage, *shared);
+  const GpuUse use = gpu_use(devices);
+  if (use.shared.empty() || share_gpu) return use.most_ranks;
+  if (job.rank() == 0) throw Error(ExitCode::usage, use.shared);
+  throw ErrorToldElsewhere(ExitCode::usage, use.shared);
 }
 
 std::vector<std::pair<std::string, std::string>> nccl_variables_on_shared_gpu(int rank, int hosts,

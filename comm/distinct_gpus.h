@@ -16,14 +16,14 @@ struct RankDevice {
   std::string gpu;
 };
 
-// The sentence about the lowest two ranks that share a GPU; nullopt if all are distinct. `devices`: in rank
-// order.
-std::optional<std::string> shared_gpu(const std::vector<RankDevice>& devices);
+struct GpuUse {
+  int most_ranks = 1;  // on one GPU; also 1 on CPUs
+  std::string shared;  // the sentence about the lowest two ranks that share a GPU; empty if all are distinct
+};
+// `devices`: in rank order.
+GpuUse gpu_use(const std::vector<RankDevice>& devices);
 
-// The largest number of ranks on one GPU; 1 if all GPUs are distinct, and on CPUs.
-int most_ranks_per_gpu(const std::vector<RankDevice>& devices);
-
-// Collective. Returns most_ranks_per_gpu() of the job. If two ranks share a GPU and !share_gpu, throws
+// Collective. Returns the most ranks on one GPU of the job. If two ranks share a GPU and !share_gpu, throws
 // Error(usage) on rank 0 and ErrorToldElsewhere on the others. `gpu`: Device::unique_id().
 int require_distinct_gpus(const Job& job, const std::string& gpu, bool share_gpu);
 

@@ -12,30 +12,15 @@
 namespace plumb {
 namespace {
 
-std::string advice_for(ncclResult_t result) {
-  switch (result) {
-    case ncclInvalidArgument:
-      return "this is a defect of Plumbline";
-    case ncclInProgress:
-      return "unset NCCL_COMM_BLOCKING: calls must be done when they return";
-    case ncclInvalidUsage:
-      return "unset the NCCL_ variables that you set, such as NCCL_HOSTID, and run again with "
-             "NCCL_DEBUG=WARN "
-             "for what NCCL saw";
-    case ncclUnhandledCudaError:
-      return "see whether nvidia-smi and dmesg tell of a GPU error, and run again with NCCL_DEBUG=INFO";
-    default:
-      return "see whether every other rank still runs and its host can be reached, and run again with "
-             "NCCL_DEBUG=INFO for what NCCL saw; --comm mpi does without NCCL";
-  }
-}
-
 Error nccl_error(ncclResult_t result, ncclComm_t communicator, const std::source_location& where) {
   const char* last = ncclGetLastError(communicator);
   const std::string detail = last && *last ? std::string("; ") + last : "";
-  return Error(result == ncclInvalidArgument ? ExitCode::internal : ExitCode::peer_lost,
-               "NCCL failed: {} (seen in {}, {}{}); {}", ncclGetErrorString(result), where.function_name(),
-               place_of(where), detail, advice_for(result));
+  return Error(
+      ExitCode::peer_lost,
+      "NCCL failed: {} (seen in {}, {}{}); see whether every other rank still runs, unset the NCCL_ "
+      "variables that you set, such as NCCL_HOSTID, and run again with NCCL_DEBUG=INFO for what NCCL "
+      "saw, or with --comm mpi",
+      ncclGetErrorString(result), where.function_name(), place_of(where), detail);
 }
 
 // `communicator` is null before creation.
