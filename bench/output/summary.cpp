@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "base/console/print.h"
@@ -38,14 +39,6 @@ class SummaryRows {
   std::string text_;
 };
 
-// Linear interpolation between the two nearest samples; `sorted` isn't empty.
-double quantile(const std::vector<double>& sorted, double share) {
-  const double place = share * static_cast<double>(sorted.size() - 1);
-  const std::size_t below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
-
 std::string headline(const RunRecord& record, std::size_t columns) {
   const std::string text =
       fmt::format("{} {}, batch {} per device, {}n{}g, {}{}{}", record.model, record.precision,
@@ -70,14 +63,17 @@ void add_timing(const RunRecord& record, SummaryRows& rows) {
   if (window.empty()) return;
   std::ranges::sort(window);
   const bool ok = record.status == "ok";
-  const double median = quantile(window, 0.5), speed = record.images_per_second.mean;
+  const double speed = record.images_per_second.mean;
+  const auto step_at = [&](double share) {  // nearest rank
+    return 1e3 *
+           window[static_cast<std::size_t>(std::lround(share * static_cast<double>(window.size() - 1)))];
+  };
   if (ok) {
     rows.add("images/s", "{:.2f}", speed);
     rows.add("images/s per device", "{:.2f}", speed / std::max(1, record.world_size));
   }
-  rows.add("step time, median", "{:.3f} ms", 1e3 * median);
-  rows.add("step time, spread", "{:.3f} to {:.3f} ms (10 % to 90 %),", 1e3 * quantile(window, 0.1),
-           1e3 * quantile(window, 0.9));
+  rows.add("step time, median", "{:.3f} ms", 1e3 * median(window));
+  rows.add("step time, spread", "{:.3f} to {:.3f} ms (10 % to 90 %),", step_at(0.1), step_at(0.9));
   rows.add("", "{:.3f} to {:.3f} ms in all", 1e3 * window.front(), 1e3 * window.back());
   if (!ok) return;
   const double mean_step = mean(window);  // waits are means, too
