@@ -21,8 +21,7 @@ namespace {
 
 void make_rec(const MakeRecArguments& arguments) {
   RecordFiles files({.option = "OUT", .path = arguments.out});
-  const auto images =
-      open_folder(arguments.folder, kFirstInexactLabel, {.name = "FOLDER", .alternatives = ""});
+  const auto images = open_folder(arguments.folder, kFirstInexactLabel, "FOLDER");
   ProgressBar bar(stderr, terminal_of(stderr), static_cast<std::int64_t>(images->count()), 1);
   const double start = steady_seconds();
   const std::uint64_t bytes = write_records(*images, files, [&](std::size_t done) {

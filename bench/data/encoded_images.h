@@ -46,18 +46,12 @@ class EncodedImages {
   virtual std::string description() const = 0;
 };
 
-// The name of the folder's option and its alternatives, for messages.
-struct FolderArgument {
-  std::string name = "--data";
-  std::string alternatives = ", a RecordIO file that ends in .rec, or synthetic";
-};
-
 // A folder with one subfolder per class: files that end in .jpg or .jpeg (in capitals too) directly in a
 // class's folder, except hidden ones. Classes and files are sorted by bytes, so that every rank counts them
 // alike. Throws Error(bad_data): unreadable, no classes or over `most_classes`, a broken link, an empty
 // class.
 std::unique_ptr<EncodedImages> open_folder(const std::filesystem::path& path, std::int64_t most_classes,
-                                           const FolderArgument& argument = {});
+                                           const std::string& option = "--data");
 
 // A RecordIO file X.rec with its index X.idx, as MXNet's im2rec and InsightFace pack them: images in the
 // order of their keys. All records are images, unless record 0 is InsightFace's header: two labels a and b

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/paths.h"
 #include "base/text.h"
 #include "base/unique_fd.h"
 #include "bench/data/encoded_images.h"
@@ -26,16 +27,11 @@ bool is_jpeg(const fs::path& path) {
 template <typename Refuse, typename Wanted>
 std::vector<std::string> names_in(Refuse refuse, const fs::path& folder, Wanted wanted) {
   std::vector<std::string> names;
-  try {
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-      std::string name = entry.path().filename().string();
-      if (name.front() != '.' && wanted(entry)) names.push_back(std::move(name));
-    }
-  } catch (const fs::filesystem_error& error) {
-    refuse(fmt::format("cannot read folder {}: {}; check its permissions", folder.string(),
-                       error.code().message()));
-  }
-  std::ranges::sort(names);
+  std::error_code error;
+  for (const fs::path& entry : visible_entries(folder, error))
+    if (wanted(entry)) names.push_back(entry.filename());
+  if (error)
+    refuse(fmt::format("cannot read folder {}: {}; check its permissions", folder.string(), error.message()));
   return names;
 }
 
@@ -70,7 +66,7 @@ std::span<const std::uint8_t> read_file(const fs::path& path, std::vector<std::u
 
 class FolderImages : public EncodedImages {
  public:
-  FolderImages(const fs::path& path, std::int64_t most_classes, const FolderArgument& argument);
+  FolderImages(const fs::path& path, std::int64_t most_classes, const std::string& option);
 
   std::size_t count() const override { return files_.size(); }
   EncodedImage read(std::size_t image, std::vector<std::uint8_t>& buffer) const override {
@@ -106,25 +102,21 @@ class FolderImages : public EncodedImages {
   std::vector<File> files_;
 };
 
-FolderImages::FolderImages(const fs::path& path, std::int64_t most_classes, const FolderArgument& argument)
+FolderImages::FolderImages(const fs::path& path, std::int64_t most_classes, const std::string& option)
     : path_(path) {
   const auto refuse = [&](const std::string& what) {
-    throw Error(ExitCode::bad_data, "{} {}: {}", argument.name, path.string(), what);
+    throw Error(ExitCode::bad_data, "{} {}: {}", option, path.string(), what);
   };
-  const std::string remedy =
-      "; pass a folder with one subfolder of JPEG files per class" + argument.alternatives;
+  const std::string remedy = "; pass a folder with one subfolder of JPEG files per class";
   std::error_code failure;
-  const fs::file_status status = fs::status(path, failure);
-  if (!fs::status_known(status)) refuse(fmt::format("cannot reach it: {}", failure.message()) + remedy);
-  if (!fs::exists(status)) refuse("expected a folder, and nothing is there" + remedy);
-  if (!fs::is_directory(status)) refuse("expected a folder" + remedy);
-  classes_ = names_in(refuse, path, [&](const fs::directory_entry& entry) {
+  if (!fs::is_directory(path, failure))
+    refuse("expected a folder" + (failure ? fmt::format(" ({})", failure.message()) : "") + remedy);
+  classes_ = names_in(refuse, path, [&](const fs::path& entry) {
     std::error_code ignored;
-    if (entry.is_directory(ignored)) return true;
+    if (fs::is_directory(entry, ignored)) return true;
     // A class that is left out would change the labels of those behind it.
-    if (!entry.exists(ignored))
-      refuse(fmt::format("\"{}\" in it points to nothing; correct or remove it",
-                         entry.path().filename().string()));
+    if (!fs::exists(entry, ignored))
+      refuse(fmt::format("\"{}\" in it points to nothing; correct or remove it", entry.filename().string()));
     return false;
   });
   if (classes_.empty()) refuse("expected class folders; put the JPEG files into one subfolder per class");
@@ -134,8 +126,7 @@ FolderImages::FolderImages(const fs::path& path, std::int64_t most_classes, cons
                     "faces, pass more --classes",
                     classes_.size(), most_classes));
   for (std::size_t label = 0; label < classes_.size(); ++label) {
-    const auto names = names_in(refuse, path / classes_[label],
-                                [](const fs::directory_entry& entry) { return is_jpeg(entry.path()); });
+    const auto names = names_in(refuse, path / classes_[label], is_jpeg);
     if (names.empty())
       refuse(fmt::format("class folder \"{}\": expected .jpg or .jpeg files; fill or remove it",
                          classes_[label]));
@@ -156,8 +147,8 @@ std::string FolderImages::fingerprint() const {
 }  // namespace
 
 std::unique_ptr<EncodedImages> open_folder(const fs::path& path, std::int64_t most_classes,
-                                           const FolderArgument& argument) {
-  return std::make_unique<FolderImages>(path, most_classes, argument);
+                                           const std::string& option) {
+  return std::make_unique<FolderImages>(path, most_classes, option);
 }
 
 std::unique_ptr<EncodedImages> open_images(const std::string& data, std::int64_t classes) {

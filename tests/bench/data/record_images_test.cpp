@@ -264,7 +264,7 @@ TEST_F(RecordFolder, EndingOrFolderDecidesWhatIsOpened) {
   EXPECT_EQ(open_images(folder_ / "x.rec", 10)->count(), 1U);
   write_image_folder(folder_ / "images.rec", 2, 2);
   EXPECT_EQ(open_images(folder_ / "images.rec", 10)->count(), 4U);
-  expect_error(ExitCode::bad_data, {"x.idx", "expected a folder", ".rec"},
+  expect_error(ExitCode::bad_data, {"x.idx", "expected a folder"},
                [&] { open_images(folder_ / "x.idx", 10); });
 }
 
