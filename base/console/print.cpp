@@ -1,6 +1,5 @@
 #include "base/console/print.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -10,11 +9,6 @@
 #include "base/paths.h"
 
 namespace plumb {
-
-std::size_t table_columns(const Terminal& terminal) {
-  if (!terminal.is_terminal) return kWidestTable;
-  return std::clamp(static_cast<std::size_t>(std::max(0, terminal.columns)), kNarrowestTable, kWidestTable);
-}
 
 std::string json_text(const nlohmann::ordered_json& json) {
   return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

@@ -43,10 +43,8 @@ class ResultWriter {
   UniqueFd lock_;
 };
 
-// The table of a run; one that isn't ok has its reason, and no throughput. Words longer than `columns` (at
-// least 40) stand alone.
-std::string summary_table(const RunRecord& record, const std::vector<ReferenceSpeed>& references,
-                          std::size_t columns = 80);
+// The table of a run, of 80 columns; one that isn't ok has its reason, and no throughput.
+std::string summary_table(const RunRecord& record, const std::vector<ReferenceSpeed>& references);
 
 // The table, or with `as_json` the object of result.json, to stdout.
 void print_result(const RunRecord& record, const std::vector<ReferenceSpeed>& references, bool as_json);

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 #include "base/console/print.h"
 #include "base/text_table.h"
@@ -17,17 +16,15 @@
 namespace plumb {
 namespace {
 
-constexpr std::size_t kValueColumn = 26;
+constexpr std::size_t kColumns = 80, kValueColumn = 26;
 
 // Rows of a name and a value. Values stay within the table's columns: what doesn't fit goes on below.
 class SummaryRows {
  public:
-  explicit SummaryRows(std::size_t columns) : columns_(columns) {}
-
   template <typename... Values>
   void add(std::string_view name, fmt::format_string<Values...> value, Values&&... values) {
     const std::string text = fmt::format(value, std::forward<Values>(values)...);
-    for (const std::string& line : wrapped_lines(text, columns_ - kValueColumn)) {
+    for (const std::string& line : wrapped_lines(text, kColumns - kValueColumn)) {
       text_ += fmt::format("  {:<{}}{}\n", name, kValueColumn - 2, line);
       name = "";
     }
@@ -35,17 +32,16 @@ class SummaryRows {
   const std::string& text() const { return text_; }
 
  private:
-  std::size_t columns_;
   std::string text_;
 };
 
-std::string headline(const RunRecord& record, std::size_t columns) {
+std::string headline(const RunRecord& record) {
   const std::string text =
       fmt::format("{} {}, batch {} per device, {}n{}g, {}{}{}", record.model, record.precision,
                   record.batch_per_device, record.nodes, record.devices_per_node, record.device,
                   record.device_name.empty() ? "" : ": ", record.device_name);
   std::string lines;
-  for (const std::string& line : wrapped_lines(text, columns - 2))
+  for (const std::string& line : wrapped_lines(text, kColumns - 2))
     lines += (lines.empty() ? "" : "  ") + line + "\n";
   return lines;
 }
@@ -159,9 +155,8 @@ void add_published(const RunRecord& record, SummaryRows& rows) {
 
 }  // namespace
 
-std::string summary_table(const RunRecord& record, const std::vector<ReferenceSpeed>& references,
-                          std::size_t columns) {
-  SummaryRows rows(std::max(columns, kNarrowestTable));
+std::string summary_table(const RunRecord& record, const std::vector<ReferenceSpeed>& references) {
+  SummaryRows rows;
   add_state(record, rows);
   add_timing(record, rows);
   if (!record.collectives.empty()) rows.add("bus bandwidth", "{}", bus_bandwidth_text(record.collectives));
@@ -184,13 +179,12 @@ std::string summary_table(const RunRecord& record, const std::vector<ReferenceSp
     add_reference(record, references, rows);
     add_published(record, rows);
   }
-  return headline(record, std::max(columns, kNarrowestTable)) + rows.text();
+  return headline(record) + rows.text();
 }
 
 // Texts from outside (file names, hosts) may not be UTF-8; they must not cost us the result.
 void print_result(const RunRecord& record, const std::vector<ReferenceSpeed>& references, bool as_json) {
-  print_text(as_json ? json_text(to_json(record))
-                     : summary_table(record, references, table_columns(terminal_of(stdout))));
+  print_text(as_json ? json_text(to_json(record)) : summary_table(record, references));
 }
 
 }  // namespace plumb
