@@ -40,8 +40,6 @@ void append_part(std::uint32_t kind, std::span<const std::uint8_t> bytes, std::v
   out.insert(out.end(), (4 - bytes.size() % 4) % 4, 0);
 }
 
-constexpr std::size_t kWriteBytes = std::size_t{1} << 20;
-
 // Image header and image, not yet framed.
 void read_record(const EncodedImages& images, std::size_t number, std::vector<std::uint8_t>& buffer,
                  std::vector<std::uint8_t>& record) {
@@ -203,19 +201,14 @@ RecordFiles::RecordFiles(const Output& output)
 std::uint64_t write_records(const EncodedImages& images, RecordFiles& files,
                             const std::function<void(std::size_t)>& progress) {
   std::vector<std::uint8_t> buffer, record, framed;
-  std::string lines;
   std::uint64_t written_bytes = 0;
   for (std::size_t number = 0; number < images.count(); ++number) {
-    lines += fmt::format("{}\t{}\n", number, written_bytes + framed.size());
     read_record(images, number, buffer, record);
+    framed.clear();
     append_record(record, framed);
-    if (framed.size() >= kWriteBytes || number + 1 == images.count()) {
-      files.records.write({reinterpret_cast<const char*>(framed.data()), framed.size()});
-      files.index.write(lines);
-      written_bytes += framed.size();
-      framed.clear();
-      lines.clear();
-    }
+    files.records.write({reinterpret_cast<const char*>(framed.data()), framed.size()});
+    files.index.write(fmt::format("{}\t{}\n", number, written_bytes));
+    written_bytes += framed.size();
     progress(number + 1);
   }
   publish(files);
