@@ -27,7 +27,8 @@ class Communicator {
   virtual bool enqueues() const { return false; }
 
   // Starts the collective on `data` (in place) without waiting; `data` must stay untouched until it ends.
-  // All ranks start the same collectives in the same order. Throws the errors of require_sound().
+  // All ranks start the same collectives in the same order. allgather and broadcast take any dtype, sums f32,
+  // f16 and bf16, maxima f32; ranks have equal parts.
   virtual Ticket start(const Collective& collective, std::byte* data) = 0;
   // Advances started collectives; throws Error(peer_lost) if one failed. Called between compute instructions,
   // or once per iteration if enqueues().
@@ -37,10 +38,6 @@ class Communicator {
   // Returns when the collective has ended.
   virtual void wait(Ticket ticket) = 0;
 };
-
-// Checks at the start of every start(): allgather and broadcast take any dtype, sums f32, f16 and bf16,
-// maxima f32. Throws Error(internal) for another dtype, std::logic_error if ranks can't have equal parts.
-void require_sound(const Collective& collective, int world_size);
 
 struct MpiCommunicatorOptions {
   // Allreduces and allgathers of fewer bytes are MPI's own: their latency counts, not their bytes. Over two

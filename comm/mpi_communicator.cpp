@@ -106,7 +106,6 @@ class MpiCommunicator : public Communicator {
   int size() const override { return static_cast<int>(ranks_.ranks.size()); }
 
   Ticket start(const Collective& collective, std::byte* data) override {
-    require_sound(collective, size());
     const Ticket ticket = next_ticket_++;
     if (collective.elements == 0) return ticket;
     if (board_) record(ticket, collective);

@@ -105,7 +105,6 @@ class NcclCommunicator : public Communicator {
   bool enqueues() const override { return true; }
 
   Ticket start(const Collective& collective, std::byte* data) override {
-    require_sound(collective, size_);
     check_alive(enqueue(collective, data));
     return next_ticket_++;
   }

@@ -22,7 +22,6 @@ class StagedCommunicator : public Communicator {
   int size() const override { return carrier_->size(); }
 
   Ticket start(const Collective& collective, std::byte* data) override {
-    require_sound(collective, size());
     const Ticket ticket = next_ticket_++;
     const std::size_t bytes = collective.bytes();
     if (bytes == 0) return ticket;

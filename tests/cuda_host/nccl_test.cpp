@@ -114,12 +114,6 @@ TEST_F(Nccl, OneMayFollowAnother) {
             static_cast<float>(job().size() * job().size() * job().size()));
 }
 
-TEST_F(Nccl, RefusesADtypeThatItCannotSum) {
-  const auto communicator = make();
-  const Error error = error_of([&] { communicator->start({.elements = 1, .dtype = DType::u8}, nullptr); });
-  EXPECT_EQ(error.code(), ExitCode::internal);
-}
-
 TEST_F(Nccl, TwoRanksOnOneGpuAreRefusedOnEveryRank) {
   if (job().size() == 1) GTEST_SKIP() << "one rank shares with nobody";
   check(cudaSetDevice(0));
