@@ -1,8 +1,6 @@
 // What must hold before and after a run for its numbers to be believed.
 #include <algorithm>
 #include <cmath>
-#include <set>
-#include <tuple>
 
 #include "base/hash.h"
 #include "base/text.h"
@@ -48,16 +46,6 @@ ModelState read_state(const BoundStep& step, bool after_training) {
   return state;
 }
 
-// One collective for each kind, dtype and size.
-std::vector<const Instruction*> distinct_collectives(const Program& program) {
-  std::set<std::tuple<Collective::Kind, DType, std::size_t>> seen;
-  std::vector<const Instruction*> distinct;
-  for (const Instruction& instruction : program.instructions)
-    if (const auto* one = instruction.as<Collective>())
-      if (seen.emplace(one->kind, one->dtype, one->elements).second) distinct.push_back(&instruction);
-  return distinct;
-}
-
 void carry_out(BoundStep& step, const Collective& collective, DeviceMemory& memory) {
   Communicator& communicator = *step.communicator;
   try {
@@ -92,8 +80,8 @@ void check(BoundStep& step, const Instruction& instruction, DeviceMemory& memory
 
 void check_exchange(BoundStep& step, const MessageDamage& damage) {
   DeviceMemory memory(*step.device);
-  for (const Instruction* instruction : distinct_collectives(step.plan.program))
-    check(step, *instruction, memory, damage);
+  for (const Instruction& instruction : step.plan.program.instructions)
+    if (instruction.as<Collective>()) check(step, instruction, memory, damage);
 }
 
 std::uint64_t parameter_checksum(const BoundStep& step) {

@@ -48,9 +48,9 @@ std::string write_profile(const BoundStep& step, const RunRecord& record,
                           const std::vector<InstructionTime>& stamped, const ResultWriter& results);
 
 // Integers through a step's collectives, before the first iteration: a sum that is wrong on all ranks alike
-// leaves replicas identical, and no check after the run finds it. Carries every collective that differs in
-// kind, dtype or size out once, and checks every element. Every rank calls it; it leaves zeros in the
-// buffers. Throws Error(verification_failed), on all ranks.
+// leaves replicas identical, and no check after the run finds it. Carries every collective out once, and
+// checks every element. Every rank calls it; it leaves zeros in the buffers. Throws
+// Error(verification_failed), on all ranks.
 void check_exchange(BoundStep& step, const MessageDamage& damage = {});
 
 // Returns fnv1a over all parameters that are the same on every rank, in public order and layout. Sharded rows
