@@ -176,21 +176,16 @@ std::map<std::string, std::string> reachable_addresses(std::span<const HostAddre
 }
 
 std::string late_messages_text(const HostAddresses& own, double waited_seconds) {
-  std::string addresses;
-  for (const InterfaceAddress& one : own.addresses)
-    append_part(addresses, fmt::format("{} {} in {}", printable(one.interface), one.address, one.network));
   std::string text = fmt::format(
       "rank 0 on {} has waited {:.0f} s for the first message of another rank, and waits on: another rank "
-      "hasn't "
-      "started, hosts can't reach each other, or two of them have the same address",
+      "hasn't started, hosts can't reach each other, or two of them have the same address",
       printable(own.host), waited_seconds);
   if (own.addresses.empty()) return text;
   const InterfaceAddress& first = own.addresses.front();
   return text + fmt::format(
-                    "; this host has {0}: name the network that joins all hosts, as by "
-                    "OMPI_MCA_btl_tcp_if_include={1} (Open MPI), FI_TCP_IFACE={2} or UCX_NET_DEVICES={2} "
-                    "(MPICH) and NCCL_SOCKET_IFNAME={2} (NCCL)",
-                    addresses, first.network, printable(first.interface));
+                    "; choose the network that joins all hosts, as by OMPI_MCA_btl_tcp_if_include={0} (Open "
+                    "MPI), FI_TCP_IFACE={1} or UCX_NET_DEVICES={1} (MPICH) and NCCL_SOCKET_IFNAME={1} (NCCL)",
+                    first.network, printable(first.interface));
 }
 
 }  // namespace plumb

@@ -39,12 +39,7 @@ OptionGroup messages_group(AllreduceOptions& o) {
            bytes_option("--max,-e", o.max_bytes, "largest message"),
            number_option("--factor,-f", "F", o.factor, {2, 1024}, "each message is F times the one before"),
            enum_option<DType>("--dtype,-d", o.dtype,
-                              {{"fp32", DType::f32},
-                               {"fp16", DType::f16},
-                               {"bf16", DType::bf16},
-                               {"float", DType::f32},
-                               {"half", DType::f16},
-                               {"bfloat16", DType::bf16}},
+                              {{"fp32", DType::f32}, {"fp16", DType::f16}, {"bf16", DType::bf16}},
                               "type of the elements"),
            number_option("--iters,-n", "N", o.iterations, {1, kMostTimedIterations}, "timed iterations")
                .with_key("iterations"),

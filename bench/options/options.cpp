@@ -1,6 +1,7 @@
 #include "bench/options/options.h"
 
 #include "base/error.h"
+#include "base/ranges.h"
 #include "base/text.h"
 #include "bench/output/log_writer.h"
 #include "models/model_builder.h"
@@ -144,14 +145,6 @@ OptionSpec image_size_option(BenchOptions& o) {
   return spec;
 }
 
-// "IResNet-50, IResNet-100 or MobileFaceNet y1"
-std::string titles_of(const std::vector<const Model*>& models) {
-  std::string titles(models.front()->title);
-  for (std::size_t i = 1; i < models.size(); ++i)
-    titles += (i + 1 < models.size() ? ", " : " or ") + std::string(models[i]->title);
-  return titles;
-}
-
 // Which model, where the program trains several, and what its backbone may have.
 OptionGroup network_group(BenchOptions& o) {
   const std::vector<const Model*> models = models_of(o.model->program, o.catalogue);
@@ -159,8 +152,9 @@ OptionGroup network_group(BenchOptions& o) {
   if (models.size() > 1) {
     std::vector<std::pair<std::string, const Model*>> names;
     for (const Model* model : models) names.emplace_back(model->name, model);
-    group.options.push_back(
-        enum_option(std::string(model_option(*o.model)), o.model, names, titles_of(models)));
+    group.options.push_back(enum_option(
+        std::string(model_option(*o.model)), o.model, names,
+        fmt::format("{}", fmt::join(mapped(models, [](const Model* one) { return one->title; }), ", "))));
   }
   if (o.model->margin_head)
     for (OptionSpec& spec : backbone_options(o.face)) group.options.push_back(std::move(spec));

@@ -30,7 +30,7 @@ TEST(AllreduceOptions, ReadSizesInPowersOf1024) {
 
 TEST(AllreduceOptions, HaveTheShortFormsOfNcclTests) {
   const AllreduceOptions short_form =
-      parsed({"-b", "8", "-e", "1G", "-f", "2", "-n", "7", "-w", "3", "-d", "half"});
+      parsed({"-b", "8", "-e", "1G", "-f", "2", "-n", "7", "-w", "3", "-d", "fp16"});
   const AllreduceOptions long_form = parsed(
       {"--min", "8", "--max", "1G", "--factor", "2", "--iters", "7", "--warmup", "3", "--dtype", "fp16"});
   EXPECT_EQ(options_fingerprint(short_form), options_fingerprint(long_form));
