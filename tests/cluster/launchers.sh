@@ -67,7 +67,7 @@ TOML
     done
     "$programs/plumbline" report swept --format markdown -o report.md || fail "there is no report"
     head -n 1 report.md >answer.txt
-    grep -qE "^MobileFaceNet y1 fp32 (scales as it should|doesn't scale as it should|is held back by (its links|ranks that wait for each other)|cannot be judged).*[24]n1g" answer.txt ||
+    grep -qE "^- MobileFaceNet y1 fp32 (scales as it should|doesn't scale as it should|is held back by (its links|ranks that wait for each other)|cannot be judged).*[24]n1g" answer.txt ||
       fail "the report begins with: $(cat answer.txt)"
     grep -q ' predicted |$' report.md || fail "nothing is predicted by the links that the runs probed: $(cat report.md)"
     "$programs/plumbline" report swept -o report.html || fail "there is no page"

@@ -144,7 +144,6 @@ TEST_F(ArcFaceRuns, LogsOfEveryDialectGiveTheSpeedOfTheResult) {
       "--bs 1 --classes 9 --iters 20 --warmup 10 --dialect plsc,oneflow_face,mxnet_arcface,mxnet_partial_fc");
   ASSERT_EQ(done.exit_code, 0) << done.messages;
   EXPECT_EQ(done.result.at("log_files").size(), 5U);
-  EXPECT_NE(done.messages.find("losses mean nothing"), std::string::npos) << done.messages;
   const std::vector<double> seconds = numbers(done, "step_seconds");
   const auto images_per_second = [&](std::size_t begin, std::size_t end) {
     return 2 * static_cast<double>(end - begin) / sum(std::span(seconds).subspan(begin, end - begin));
