@@ -86,6 +86,7 @@ std::string Watchdog::connect(const Job& job, const std::string& address) {
   watches_ranks_ = rank_ == 0 || channel.is_connected(0);
   if (rank_ == 0) detector_.emplace(job.size(), options_.limits, watched_seconds_);
   channel_ = std::move(channel);
+  wake();  // the others watch rank 0 from its first heartbeat on
   return "";
 }
 
@@ -159,10 +160,10 @@ void Watchdog::look_at_phase() {
       !std::exchange(is_late_, true))
     options_.messages_are_late(seconds);
   const bool ends = status.phase == RunPhase::ending;
-  if (!ends && status.phase >= RunPhase::warmup) return;
+  if (!ends && status.phase >= RunPhase::warmup && (detector_ || !watches_ranks_)) return;
   const double limit =
       ends ? options_.limits.timeout_seconds
-           : options_.limits.startup_timeout_seconds + (watches_ranks_ ? kGraceForVerdict : 0);
+           : options_.limits.startup_timeout_seconds + (detector_ ? kGraceForVerdict : 0);
   Verdict verdict = of_this_rank(Verdict::Kind::overdue, kPeerLost);
   verdict.seconds = seconds;
   if (verdict.seconds >= limit + (rank_ == 0 ? 0 : kGraceForLowerRanks)) find(verdict, 0);

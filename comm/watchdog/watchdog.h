@@ -92,16 +92,15 @@ class Watchdog {
   std::vector<RankIdentity> identities_;
   Channel channel_;
   bool watches_ranks_ = false;
-  std::optional<HangDetector> detector_;  // of all ranks on rank 0, elsewhere of rank 0 alone
-  double watched_seconds_ = 0;            // a clock that stands still while this process is stopped
-  double phase_since_ = 0;                // RunStatus::phase_since at the last look
-  double phase_began_ = 0, sent_at_ = 0;
-  RankSummary sent_;  // the last heartbeat
+  std::optional<HangDetector> detector_;   // of all ranks on rank 0, elsewhere of rank 0 alone
+  double watched_seconds_ = 0;             // a clock that stands still while this process is stopped
+  double phase_since_ = 0;                 // RunStatus::phase_since at the last look
+  double phase_began_ = 0, sent_at_ = -1;  // the first heartbeat is sent at once
+  RankSummary sent_;                       // the last one
   std::optional<Found> found_;
   std::optional<int> own_end_;  // the code that was announced
   double leaves_at_ = 0;
-  bool leaves_ = false, settled_ = false;  // other ranks were told; they know
-  bool is_late_ = false;                   // messages_are_late was called
+  bool leaves_ = false, settled_ = false, is_late_ = false;  // others were told; they know; messages are late
   std::function<void(const std::string&, int)> before_exit_;
   std::jthread thread_;  // last: ends before what it uses
 };

@@ -58,12 +58,19 @@ function historyFigure() {
   const label = ({dataset, raw: {point}}) =>
       [dataset.label, `${plural(point.runs.length, 'run')}, ${plain(point.median_images_per_second)} images/s`,
        `${point.verdict}: ${point.finding}`];
+  const shown = series.filter((one) => one.shown);
+  const points = shown.flatMap(({curve}) => curve.points);
+  const y = axis('images/s', {
+    grace: '8%',
+    suggestedMin: Math.min(...points.map((point) => point.lowest_images_per_second)),
+    suggestedMax: Math.max(...points.map((point) => point.highest_images_per_second)),
+  });
   return {
     label: `Lines of throughput over commits: ${data.lines.map((line) => line.label).join('; ')}.`,
     table: historyTable(),
     config: chartConfig(
-        'line', {datasets: series.filter(({shown}) => shown).map(historyDataset)},
-        {x: axis('commit, or day', {type: 'category', labels: places, offset: true}), y: axis('images/s', {grace: '8%'})},
+        'line', {datasets: shown.map(historyDataset)},
+        {x: axis('commit, or day', {type: 'category', labels: places, offset: true}), y},
         {title: ([{raw: {point}}]) => `${placeOf(point)}, ${point.began ?? dayOf(point)}`, label},
         {interaction: {mode: 'nearest', intersect: false}}),
   };
