@@ -161,9 +161,8 @@ void Watchdog::look_at_phase() {
     options_.messages_are_late(seconds);
   const bool ends = status.phase == RunPhase::ending;
   if (!ends && status.phase >= RunPhase::warmup && (detector_ || !watches_ranks_)) return;
-  const double limit =
-      ends ? options_.limits.timeout_seconds
-           : options_.limits.startup_timeout_seconds + (detector_ ? kGraceForVerdict : 0);
+  const double limit = ends ? options_.limits.timeout_seconds
+                            : options_.limits.startup_timeout_seconds + (detector_ ? kGraceForVerdict : 0);
   Verdict verdict = of_this_rank(Verdict::Kind::overdue, kPeerLost);
   verdict.seconds = seconds;
   if (verdict.seconds >= limit + (rank_ == 0 ? 0 : kGraceForLowerRanks)) find(verdict, 0);
