@@ -11,7 +11,7 @@ inline constexpr int kMostJsonLevels = 64;
 // Objects keep their keys in order and look each one up from the beginning.
 inline constexpr int kMostJsonKeys = 2000;
 
-// A value that is_discarded() for text that is no JSON, has more levels or an object with more keys.
+// Returns a value that is_discarded() if the text isn't JSON, has more levels, or an object has more keys.
 nlohmann::ordered_json parse_shallow_json(std::string_view text);
 
 }  // namespace plumb

@@ -28,15 +28,16 @@ std::string markdown_table(std::span<const TextRow> rows, std::string_view align
 // Text in which Markdown finds nothing to act on, on one line.
 std::string markdown_literal(const std::string& text);
 
-// The words of `text` in as few lines of at most `width` columns as it takes. A path longer than a line is
-// cut behind the last '/' that fits, another such word stands alone. No words: one empty line.
+// Breaks `text` between words into as few lines of at most `width` columns as possible. A path longer than a
+// line is broken after the last '/' that fits; any other long word gets a line of its own. Without words it
+// is one empty line.
 std::vector<std::string> wrapped_lines(const std::string& text, std::size_t width);
 
 // The last line that isn't blank, without '\r'; empty: there is none.
 std::string last_line(const std::string& text);
 
-// `text` in lines of at most 100 columns with their ends: the first behind `first_indent`, the
-// others behind `indent`, which is at least as long.
+// Breaks `text` into lines of at most 100 columns, each with its '\n'. The first begins with `first_indent`,
+// the others with `indent`, which is at least as long.
 std::string hanging_lines(const std::string& text, const std::string& indent,
                           const std::string& first_indent);
 

@@ -11,14 +11,14 @@ GpuUse gpu_use(const std::vector<RankDevice>& devices) {
   for (std::size_t rank = 0; rank < devices.size(); ++rank) {
     const auto& [host, gpu] = devices[rank];
     if (gpu.empty()) continue;
-    std::vector<std::size_t>& those = ranks[{host, gpu}];
-    those.push_back(rank);
-    use.most_ranks = std::max(use.most_ranks, static_cast<int>(those.size()));
-    if (those.size() > 1 && use.shared.empty())
+    std::vector<std::size_t>& sharing = ranks[{host, gpu}];
+    sharing.push_back(rank);
+    use.most_ranks = std::max(use.most_ranks, static_cast<int>(sharing.size()));
+    if (sharing.size() > 1 && use.shared.empty())
       use.shared = fmt::format(
           "rank {} and rank {} on {} both use {}; start fewer ranks there, set CUDA_VISIBLE_DEVICES for "
           "each, or pass --share-gpu",
-          those.front(), rank, host, gpu);
+          sharing.front(), rank, host, gpu);
   }
   return use;
 }

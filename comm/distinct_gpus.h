@@ -1,7 +1,6 @@
 // Detects ranks that share a GPU, and lets NCCL run on them.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,11 +19,12 @@ struct GpuUse {
   int most_ranks = 1;  // on one GPU; also 1 on CPUs
   std::string shared;  // the sentence about the lowest two ranks that share a GPU; empty if all are distinct
 };
+
 // `devices`: in rank order.
 GpuUse gpu_use(const std::vector<RankDevice>& devices);
 
-// Collective. Returns the most ranks on one GPU of the job. If two ranks share a GPU and !share_gpu, throws
-// Error(usage) on rank 0 and ErrorToldElsewhere on the others. `gpu`: Device::unique_id().
+// Collective. Returns the largest number of ranks on one GPU of the job. If two ranks share a GPU and
+// !share_gpu, throws Error(usage) on rank 0 and ErrorToldElsewhere on the others. `gpu`: Device::unique_id().
 int require_distinct_gpus(const Job& job, const std::string& gpu, bool share_gpu);
 
 // NCCL's environment variables for one rank of a job whose ranks share a GPU: names and values. Pure.

@@ -33,7 +33,7 @@ struct JobStart {
 };
 
 // Owns MPI_Init and MPI_Finalize: `main` creates exactly one, first, and destroys it last. Only the creating
-// thread may call its methods. They throw Error(peer_lost).
+// thread may call its methods. They throw Error(peer_lost), or Error(out_of_memory) if MPI lacks memory.
 class Job {
  public:
   // Throws Error(usage) if the launcher started more processes than MPI sees in its job, i.e. launcher and

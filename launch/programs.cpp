@@ -14,9 +14,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The first line of what the program said, without its name in front.
+// The first line of what the program said, without its name in front, or how it ended without a word.
 std::string sentence_of(const CommandEnd& end, const std::string& program) {
   const std::string line = printable(end.errors.substr(0, end.errors.find('\n'))), speaker = program + ": ";
+  if (line.empty()) return fmt::format("{} ended with code {}", program, end.code);
   return line.starts_with(speaker) ? line.substr(speaker.size()) : line;
 }
 
@@ -57,9 +58,7 @@ nlohmann::ordered_json ask_engine(const std::string& program, const std::vector<
     throw Error(ExitCode::unavailable, "{} did not answer within {} s; start it by hand", program,
                 kPatienceSeconds);
   if (end.code == 0) return nlohmann::ordered_json::parse(end.output, nullptr, false);
-  const std::string sentence = sentence_of(end, fs::path(program).filename());
-  throw Error(static_cast<ExitCode>(end.code), "{}",
-              sentence.empty() ? fmt::format("{} ended with code {}", program, end.code) : sentence);
+  throw Error(static_cast<ExitCode>(end.code), "{}", sentence_of(end, fs::path(program).filename()));
 }
 
 fs::path find_launch_run() {

@@ -76,12 +76,17 @@ std::string links_of(const ReportArguments& arguments) {
   return arguments.links;
 }
 
-ReportOptions options_of(const ReportArguments& arguments) {
+std::string made_by() {
   const Json build = build_json();
-  ReportOptions options{.made_by = fmt::format("plumbline {} ({})", build.at("version").get<std::string>(),
-                                               build.at("commit").get<std::string>()),
-                        .created = utc_now("%Y-%m-%d %H:%M UTC"),
-                        .links = links_of(arguments)};
+  return fmt::format("plumbline {} ({})", build.at("version").get<std::string>(),
+                     build.at("commit").get<std::string>());
+}
+std::string created() {
+  return utc_now("%Y-%m-%d %H:%M UTC");
+}
+
+ReportOptions options_of(const ReportArguments& arguments) {
+  ReportOptions options{.made_by = made_by(), .created = created(), .links = links_of(arguments)};
   if (const std::string file = file_in_folders(arguments.paths, kVerdictFile); !file.empty()) {
     options.verdict = read_verdict(file);
     if (const auto& link = options.verdict.find("expected_link_bytes_per_second");
@@ -93,8 +98,7 @@ ReportOptions options_of(const ReportArguments& arguments) {
 }
 
 History history_of(const ReportArguments& arguments, const LoadedSamples& samples) {
-  const ReportOptions report = options_of(arguments);
-  HistoryOptions options{.made_by = report.made_by, .created = report.created};
+  HistoryOptions options{.made_by = made_by(), .created = created()};
   options.criteria.max_regression = arguments.max_regression;
   if (arguments.baseline_last) options.baseline_last = static_cast<std::size_t>(*arguments.baseline_last);
   return collect_history(samples, options);

@@ -183,7 +183,8 @@ std::string late_messages_text(const HostAddresses& own, double waited_seconds) 
   if (own.addresses.empty()) return text;
   const InterfaceAddress& first = own.addresses.front();
   return text + fmt::format(
-                    "; choose the network that joins all hosts, as by OMPI_MCA_btl_tcp_if_include={0} (Open "
+                    "; choose the network that joins all hosts, for example with "
+                    "OMPI_MCA_btl_tcp_if_include={0} (Open "
                     "MPI), FI_TCP_IFACE={1} or UCX_NET_DEVICES={1} (MPICH) and NCCL_SOCKET_IFNAME={1} (NCCL)",
                     first.network, printable(first.interface));
 }

@@ -44,7 +44,7 @@ std::string same_address_warning(std::span<const HostAddresses> hosts, const Int
 std::map<std::string, std::string> reachable_addresses(std::span<const HostAddresses> hosts,
                                                        const InterfaceChoice& choice);
 
-// That first messages haven't arrived for so long, with the remedy.
+// Says how long rank 0 has waited for the first message, and what to do.
 std::string late_messages_text(const HostAddresses& own, double waited_seconds);
 
 }  // namespace plumb

@@ -34,8 +34,8 @@ struct NvmlGpu {
   std::function<std::optional<std::uint64_t>()> energy_millijoules;
 };
 
-// The GPU with this UUID ("GPU-3f…"), from `library`. Nothing if there is no such library or GPU, or it can't
-// start: a run needs none of this.
+// The GPU with this UUID ("GPU-3f…"), read through `library`. Returns nullopt if the library is missing or
+// can't start, or knows no such GPU: a run goes on without it.
 std::optional<NvmlGpu> open_nvml_gpu(const std::string& uuid, const std::string& library);
 
 // A GPU between runs; what the driver doesn't tell keeps its start value.

@@ -36,12 +36,17 @@ UniqueFd memory_file() {
   return file;
 }
 
-// At most kMostOutputBytes: the file's begin, or its end.
-std::string text_in(const UniqueFd& file, bool its_end) {
+off_t bytes_in(const UniqueFd& file) {
   struct stat status {};
   ::fstat(file.get(), &status);
-  std::string text(std::min(static_cast<std::size_t>(status.st_size), kMostOutputBytes), '\0');
-  const off_t first = its_end ? status.st_size - std::ssize(text) : 0;
+  return status.st_size;
+}
+
+// At most kMostOutputBytes: the file's begin, or its end.
+std::string text_in(const UniqueFd& file, bool its_end) {
+  const off_t bytes = bytes_in(file);
+  std::string text(std::min(static_cast<std::size_t>(bytes), kMostOutputBytes), '\0');
+  const off_t first = its_end ? bytes - std::ssize(text) : 0;
   text.resize(
       static_cast<std::size_t>(std::max<ssize_t>(0, ::pread(file.get(), text.data(), text.size(), first))));
   return text;
@@ -54,13 +59,14 @@ pid_t start_program(const CommandWords& words, int output, int errors) {
   std::vector<char*> arguments =
       mapped(words, [](const std::string& word) { return const_cast<char*>(word.c_str()); });
   arguments.push_back(nullptr);
-  const pid_t child = ::fork();
+  const pid_t parent = ::getpid(), child = ::fork();
   if (child < 0)
     throw Error(ExitCode::unavailable, "cannot start a process: {}; raise the limit of processes (ulimit -u)",
                 std::strerror(errno));
   ::setpgid(child, child);  // here and there, as either may be first
   if (child > 0) return child;
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (::getppid() != parent) ::_exit(127);  // it has died already
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -90,7 +96,7 @@ class RunningCommand {
   double seconds() const { return steady_seconds() - start_; }
   bool timed_out() const { return timed_out_; }
 
-  // CommandEnd's code, once the program has ended, whoever may still hold its output.
+  // The code for CommandEnd once the program itself has ended, even if a child of it still writes.
   std::optional<int> end() {
     int status = 0;
     if (::waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
@@ -126,10 +132,15 @@ struct OneOfSeveral {
 
   OneOfSeveral(std::size_t its_index, const CommandWords& words)
       : index(its_index), command(words, output.get(), errors.get()) {}
+
+  // So that no command fills the memory.
+  void end_if_it_prints_too_much() {
+    constexpr off_t kMostKept = 16 * kMostOutputBytes;
+    if (std::max(bytes_in(output), bytes_in(errors)) > kMostKept) command.tell_to_end(SIGTERM);
+  }
 };
 
-// Until a command has ended, a signal came in, or time passed. Returns a signal that asks to end; 0: none
-// came.
+// Waits until a signal comes in or the time is over. Returns a signal that asks to end; 0: none came.
 int wait_for_any(const SignalWatch& signals, int milliseconds) {
   pollfd file{.fd = signals.descriptor(), .events = POLLIN, .revents = 0};
   ::poll(&file, 1, milliseconds);
@@ -159,7 +170,7 @@ std::vector<CommandEnd> run_side_by_side(const std::vector<CommandWords>& comman
                             .output = text_in(one->output, false),
                             .errors = text_in(one->errors, true)};
       else
-        command.end_if_late(options.timeout_seconds, kEndGraceSeconds);
+        one->end_if_it_prints_too_much(), command.end_if_late(options.timeout_seconds, kEndGraceSeconds);
       return code.has_value();
     });
     ended += before - running.size();

@@ -30,7 +30,7 @@ struct SideBySideOptions {
 
 // The commands' ends in their order. A program that isn't there ends with code 127 and says so in `errors`,
 // as with a shell. Throws Error with exit code 128 + n if signal n came in: then every command has been
-// ended. They are if this process dies, too.
+// ended. Each command also gets SIGTERM if this process dies.
 std::vector<CommandEnd> run_side_by_side(const std::vector<CommandWords>& commands,
                                          const SideBySideOptions& options, const SignalWatch& signals);
 
@@ -41,9 +41,9 @@ struct ChildEnd {
 };
 
 // Runs one command that prints into a new file, in a process group that gets the signals of this process.
-// A group that hasn't ended 10 s after a signal or the time limit (0: none) is killed. A signal that came in
-// before starts nothing. `idle`: called about five times a second. Throws Error(unavailable) if there is no
-// such program, Error(cannot_create) if the output can't be created.
+// A group that hasn't ended 10 s after a signal or the time limit (0: none) is killed. If a signal has
+// come in already, nothing is started. `idle` is called about five times a second. Throws Error(unavailable)
+// if there is no such program, Error(cannot_create) if the output can't be created.
 ChildEnd run_child(const CommandWords& words, const std::filesystem::path& output, const SignalWatch& signals,
                    double timeout_seconds, const std::function<void()>& idle);
 

@@ -4,10 +4,8 @@
 #include <chrono>
 #include <cstring>
 #include <thread>
-#include <utility>
 
 #include "base/error.h"
-#include "base/machine/machine.h"
 #include "kernels/cpu/state.h"
 #include "kernels/cuda/plan/state.h"
 #include "kernels/program/lowering.h"

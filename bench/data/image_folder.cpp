@@ -16,8 +16,6 @@
 namespace plumb {
 namespace {
 
-namespace fs = std::filesystem;
-
 bool is_jpeg(const fs::path& path) {
   const std::string extension = lower_case(path.extension().string());
   return extension == ".jpg" || extension == ".jpeg";
@@ -28,10 +26,11 @@ template <typename Refuse, typename Wanted>
 std::vector<std::string> names_in(Refuse refuse, const fs::path& folder, Wanted wanted) {
   std::vector<std::string> names;
   std::error_code error;
-  for (const fs::path& entry : visible_entries(folder, error))
-    if (wanted(entry)) names.push_back(entry.filename());
+  const auto entries = visible_entries(folder, error);
   if (error)
     refuse(fmt::format("cannot read folder {}: {}; check its permissions", folder.string(), error.message()));
+  for (const fs::path& entry : entries)
+    if (wanted(entry)) names.push_back(entry.filename());
   return names;
 }
 

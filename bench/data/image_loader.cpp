@@ -16,6 +16,8 @@ namespace {
 constexpr std::uint64_t kBatchesHeld = 3;
 // Batches to load ahead; more for a batch too small to give every worker an image.
 constexpr std::uint64_t kAhead = 4;
+// Fewer images do not tell what share of them is corrupt.
+constexpr std::int64_t kLeastImagesTried = 1000;
 // A file, the decoded part of it, the decoder, and what the thread's heap keeps: enough for photographs, more
 // than most take. Larger files, and coefficients of images in several scans, come beside, of all workers
 // together at most those of one image.
@@ -208,10 +210,12 @@ void ImageLoader::note_corrupt(std::size_t image, const std::string& reason) {
   if (corrupt_.first.size() < kCorruptFilesNamed)
     corrupt_.first.push_back(fmt::format("{} ({})", images_->name_of(image), reason));
   const auto images = static_cast<std::int64_t>(images_->count());
-  if (corrupt_.count <= std::min(std::max<std::int64_t>(1, images / 100), images - 1)) return;
+  const std::int64_t tried = std::clamp(static_cast<std::int64_t>(next_sample_),
+                                        std::min<std::int64_t>(images, kLeastImagesTried), images);
+  if (corrupt_.count <= std::min(std::max<std::int64_t>(1, tried / 100), images - 1)) return;
   throw Error(ExitCode::bad_data,
               "--data {}: {} of {} images are corrupt, more than 1 %: {}; repair or remove them",
-              options_.data, corrupt_.count, images, fmt::join(corrupt_.first, ", "));
+              options_.data, corrupt_.count, tried, fmt::join(corrupt_.first, ", "));
 }
 
 }  // namespace plumb

@@ -118,7 +118,8 @@ class ImageLoader : public BatchSource {
   std::size_t image_at(std::uint64_t sample) const;
   // Rethrows another worker's failure.
   void rethrow_failure() const;
-  // Throws Error(bad_data) if more than one image and more than 1 % of all are corrupt, or all of them.
+  // Throws Error(bad_data) if all images are corrupt, or more than one and more than 1 % of those tried. The
+  // 1 % is of at least 1,000 images, or of all if there are fewer.
   void note_corrupt(std::size_t image, const std::string& reason);
   Buffer& buffer_of(std::uint64_t sample) { return buffers_[sample / batch_ % buffers_.size()]; }
 

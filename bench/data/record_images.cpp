@@ -113,8 +113,8 @@ RecordImages::RecordImages(const fs::path& path, std::int64_t classes)
       places_(read_record_index(index_path_)) {
   if (classes > kFirstInexactLabel)
     refuse(path_,
-           "expected at most {} --classes, found {}: its labels are floats, which skip numbers above; use an "
-           "image folder",
+           "expected at most {} --classes, found {}; its labels are floats, which cannot hold larger numbers "
+           "exactly, so use an image folder",
            kFirstInexactLabel, classes);
   check_offsets();
   leave_out_labels();

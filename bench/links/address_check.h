@@ -1,4 +1,4 @@
-// The addresses of a job's hosts: those that hosts share may keep messages from arriving
+// Checks the addresses of a job's hosts. An address that two hosts share can keep messages from arriving
 // (base/machine/host_addresses.h).
 #pragma once
 

@@ -105,7 +105,7 @@ std::vector<MeasuredPair> measure_pairs_of(const Job& job, std::span<const Place
   return pairs;
 }
 
-// Before a run: a second or so in all, without connecting and very slow links.
+// The probe before a run takes about a second, without the time to connect, and longer over very slow links.
 constexpr PairsEffort kEffortBeforeRun{.probe = {.round_trips = 20, .messages = 4, .message_seconds = 0.003},
                                        .most_rounds = 32,
                                        .most_alone = 8,

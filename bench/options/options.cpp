@@ -152,9 +152,8 @@ OptionGroup network_group(BenchOptions& o) {
   if (models.size() > 1) {
     std::vector<std::pair<std::string, const Model*>> names;
     for (const Model* model : models) names.emplace_back(model->name, model);
-    group.options.push_back(enum_option(
-        std::string(model_option(*o.model)), o.model, names,
-        fmt::format("{}", fmt::join(mapped(models, [](const Model* one) { return one->title; }), ", "))));
+    group.options.push_back(enum_option(std::string(model_option(*o.model)), o.model, names,
+                                        fmt::format("{}", fmt::join(mapped(models, &Model::title), ", "))));
   }
   if (o.model->margin_head)
     for (OptionSpec& spec : backbone_options(o.face)) group.options.push_back(std::move(spec));

@@ -58,12 +58,14 @@ struct WatchedJob {
     JobStart start{.board = &board};
     if (options.on) {
       watchdog.emplace(
-          board,
-          WatchdogOptions{
-              .limits = {options.timeout_seconds, options.startup_timeout_seconds},
-              .print = [program](const std::string& text) { say_at_once(line_of(program, text)); },
-              .messages_are_late =
-                  [warn](double waited) { warn(late_messages_text(addresses_of_this_host(), waited)); }});
+          board, WatchdogOptions{
+                     .limits = {options.timeout_seconds, options.startup_timeout_seconds},
+                     .print = [program](const std::string& text) { say_at_once(line_of(program, text)); },
+                     .messages_are_late =
+                         [warn](double waited) {
+                           if (launched_as().size > 1)
+                             warn(late_messages_text(addresses_of_this_host(), waited));
+                         }});
       start.before_end = [this](int exit_code) { watchdog->announce_end(exit_code); };
     }
     job.emplace(argc, argv, start);

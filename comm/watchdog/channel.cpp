@@ -48,7 +48,7 @@ UniqueFd socket_for(const Addresses& at) {
   return UniqueFd(at ? ::socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1);
 }
 
-// Of accept(2), connect(2) and recv(2).
+// Limits how long accept(2), connect(2) and recv(2) wait.
 void limit_waits(const UniqueFd& socket) {
   constexpr timeval kLongest{.tv_sec = 0, .tv_usec = 200'000};
   ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVTIMEO, &kLongest, sizeof kLongest);
@@ -85,7 +85,7 @@ Channel::Channel(const Listener& listener, int ranks, Token token, milliseconds 
   limit_waits(listener.socket);
   for (const auto end = steady_clock::now() + patience; missing > 0 && steady_clock::now() < end;) {
     UniqueFd socket(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!socket) continue;
+    if (!socket) std::this_thread::sleep_for(100ms);  // without free descriptors accept(2) fails at once
     limit_waits(socket);
     Hello hello;
     const bool is_whole = ::recv(socket.get(), &hello, sizeof hello, MSG_WAITALL) == sizeof hello;

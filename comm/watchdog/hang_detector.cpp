@@ -114,7 +114,10 @@ std::optional<Verdict> HangDetector::closed(int rank) const {
 std::optional<Verdict> HangDetector::look(double now) const {
   if (const auto lost = silent(now)) return lost;
   // Others may wait for it: either it speaks again, or it will be called silent.
-  return quiet_ones(now) > 0 ? std::nullopt : late_or_stuck(now);
+  const bool is_anyone_quiet = std::ranges::any_of(ranks_, [&](const Rank& rank) {
+    return rank.there && now - rank.heard > kQuietShare * limits_.timeout_seconds;
+  });
+  return is_anyone_quiet ? std::nullopt : late_or_stuck(now);
 }
 
 double HangDetector::limit_of(const RankSummary& summary) const {
@@ -134,12 +137,6 @@ std::optional<Verdict> HangDetector::silent(double now) const {
                       .last = ranks_[i].summary};
   }
   return worst;
-}
-
-int HangDetector::quiet_ones(double now) const {
-  return static_cast<int>(std::ranges::count_if(ranks_, [&](const Rank& rank) {
-    return rank.there && now - rank.heard > kQuietShare * limits_.timeout_seconds;
-  }));
 }
 
 // That is the rank that has entered the fewest collectives, and of those the one in the oldest. One that

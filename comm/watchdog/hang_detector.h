@@ -85,7 +85,6 @@ class HangDetector {
     RankSummary summary;
   };
 
-  int quiet_ones(double now) const;
   std::optional<Verdict> late_or_stuck(double now) const;
   double limit_of(const RankSummary& summary) const;
 

@@ -11,6 +11,7 @@
 #include <future>
 #include <memory>
 #include <random>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -27,10 +28,10 @@ constexpr double kHeartbeatSeconds = 1, kHeartbeatShare = 0.25;    // of the tim
 constexpr std::chrono::seconds kPatienceToConnect{20};
 // Extra grace, so that the rank that can say most prints first, and its launcher ends the others.
 constexpr double kGraceForRank0 = 2, kGraceForVerdict = 10, kGraceForLowerRanks = 8;
-constexpr double kGraceForMessages = 2, kPatienceForMessages = 30;  // on their way; the first ones
-constexpr double kSignalOfAllRanks = 1;                             // within which it reaches rank 0, too
-constexpr std::chrono::seconds kPatienceWithCall{5}, kPauseForFirst{1}, kPatienceWithLauncher{5},
-    kPatienceWithOthers{30};
+constexpr double kGraceForMessages = 2;      // for messages on their way
+constexpr double kPatienceForMessages = 30;  // for the first message
+constexpr double kSignalOfAllRanks = 1;      // within which it reaches rank 0, too
+constexpr std::chrono::seconds kPatienceWithCall{5}, kPatienceWithLauncher{5}, kPatienceWithOthers{30};
 constexpr int kPeerLost = static_cast<int>(ExitCode::peer_lost);
 
 }  // namespace
@@ -156,11 +157,10 @@ void Watchdog::look_at_phase() {
   if (std::exchange(phase_since_, status.phase_since) != status.phase_since) phase_began_ = watched_seconds_;
   const double seconds = watched_seconds_ - phase_began_;
   const bool starts = rank_ == 0 && status.phase == RunPhase::starting && status.entered == 0;
-  if (starts && seconds > kPatienceForMessages && options_.messages_are_late &&
-      !std::exchange(is_late_, true))
-    options_.messages_are_late(seconds);
+  if (starts && seconds > kPatienceForMessages && options_.messages_are_late)
+    std::exchange(options_.messages_are_late, {})(seconds);
   const bool ends = status.phase == RunPhase::ending;
-  if (!ends && status.phase >= RunPhase::warmup && (detector_ || !watches_ranks_)) return;
+  if (!ends && status.phase >= RunPhase::warmup) return;
   const double limit = ends ? options_.limits.timeout_seconds
                             : options_.limits.startup_timeout_seconds + (detector_ ? kGraceForVerdict : 0);
   Verdict verdict = of_this_rank(Verdict::Kind::overdue, kPeerLost);
@@ -242,8 +242,8 @@ void Watchdog::end_by(const Found& found) {
   channel_.send_to_all(verdict);  // rank 0 reads it, too, if it was stopped and goes on
   if (found.prints) options_.print(sentence);
   call_before_exit(sentence, verdict.exit_code);
-  // The rank that prints goes first: its launcher ends the others.
-  if (!found.prints) std::this_thread::sleep_for(kPauseForFirst);
+  // The rank that prints has time to write its result; its launcher then ends this one.
+  if (!found.prints) std::this_thread::sleep_for(kPatienceWithCall);
   if (launcher_) end_launcher_later(*launcher_, kPatienceWithLauncher);
   std::_Exit(verdict.exit_code);
 }
@@ -252,7 +252,11 @@ void Watchdog::call_before_exit(const std::string& sentence, int exit_code) cons
   if (!before_exit_) return;
   const auto call =
       std::make_shared<std::packaged_task<void()>>([=, this] { before_exit_(sentence, exit_code); });
-  std::thread([call] { (*call)(); }).detach();
+  try {
+    std::thread([call] { (*call)(); }).detach();
+  } catch (const std::system_error&) {  // no further thread may be started
+    (*call)();
+  }
   call->get_future().wait_for(kPatienceWithCall);
 }
 

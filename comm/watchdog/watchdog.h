@@ -23,9 +23,9 @@ namespace plumb {
 
 struct WatchdogOptions {
   WatchLimits limits;
-  // May be called by another thread, as may what follows.
+  // Both functions may be called by another thread.
   std::function<void(const std::string& sentence)> print;
-  // Rank 0's, once, if its job has sent no message for so long. May be empty.
+  // Called once, on rank 0, if the job has not sent its first message after `seconds`. May be empty.
   std::function<void(double seconds)> messages_are_late = {};
 };
 
@@ -82,7 +82,7 @@ class Watchdog {
   void call_before_exit(const std::string& sentence, int exit_code) const;
 
   const StatusBoard& board_;
-  const WatchdogOptions options_;
+  WatchdogOptions options_;
   const std::optional<pid_t> launcher_ = parent_launcher();
   const UniqueFd wake_;
 
@@ -100,7 +100,7 @@ class Watchdog {
   std::optional<Found> found_;
   std::optional<int> own_end_;  // the code that was announced
   double leaves_at_ = 0;
-  bool leaves_ = false, settled_ = false, is_late_ = false;  // others were told; they know; messages are late
+  bool leaves_ = false, settled_ = false;  // this rank has told the others that it ends; they know
   std::function<void(const std::string&, int)> before_exit_;
   std::jthread thread_;  // last: ends before what it uses
 };

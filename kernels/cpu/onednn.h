@@ -2,10 +2,8 @@
 // followed by the engine; version 3 takes the engine first and has no desc.
 #pragma once
 
-#include <cstdint>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
-#include <vector>
 
 namespace plumb::cpu {
 

@@ -31,8 +31,8 @@ bool competes_with_fusion(const Instruction& instruction) {
                                BlockEndBackwardData, Accumulate>();
 }
 
-// "norm_apply f16 256x64x56x56, f32 2x64, …". Operands that are read and
-// written, as sums that are added to, end in " rw".
+// "norm_apply f16 256x64x56x56, f32 2x64, …". Operands that are read and written, as sums that are added to,
+// end in " rw".
 std::string text_of(const Program& program, const Instruction& instruction) {
   std::vector<std::string> operands;
   for (const BufferUse& use : instruction.uses()) {

@@ -32,7 +32,7 @@ Binder prepare(Context& context, Instruction& instruction, const PoolForward& po
   });
 }
 
-// Of an average: a norm goes back through a max pool.
+// Average pools only: the norm in front of a max pool goes back through it.
 Binder prepare(Context& context, Instruction& instruction, const PoolBackward& pool) {
   return launching(context, [=, shape = window_shape(context.graph, context.op<Pool>(instruction)),
                              dtype = context.dtype(pool.d_out)](const Arena& arena, cudaStream_t stream) {

@@ -154,9 +154,9 @@ struct Program {
 // The buffer that owns the memory of `id`: `id` itself, or the root of its view.
 BufferId root_of(const Program& program, BufferId id);
 
-// Hash (FNV-1a, 64 bit) over everything that ranks must agree on: each collective's kind,
-// dtype and elements, and name, layout and bytes of each buffer in it, in order. If each rank owns a part
-// (has_parts), the hash skips the part's place, which differs per rank.
+// Hash (FNV-1a, 64 bit) over everything that ranks must agree on: each collective's kind, dtype and elements,
+// and name, layout and bytes of each buffer in it, in order. If each rank owns a part (has_parts), the hash
+// skips the part's place, which differs per rank.
 std::uint64_t reduction_hash(const Program& program);
 
 }  // namespace plumb

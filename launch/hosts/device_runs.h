@@ -66,7 +66,7 @@ class DeviceRuns {
   CommandWords command_for(ScreenWork work, const ScreenedDevice& device) const;
 
   ScreenWork work_;
-  std::vector<ReferenceSpeed> references_ = reference_speeds("");
+  std::vector<ReferenceSpeed> references_ = reference_speeds();
   HostTransport transport_;
   std::vector<HostAnswer> hosts_;
   std::size_t most_at_once_;

@@ -21,20 +21,20 @@ constexpr double kFreeDiskBytes = 1 << 30;
 constexpr double kSharedMemoryBytes = 64 << 20, kSharedMemoryBytesWithGpus = 512 << 20;
 constexpr double kOpenFiles = 1024;
 
-// The least value of a counter, or of one that begins so, that is a fault. Of NVLinks, rows and pages: DCGM's
-// health checks (github.com/NVIDIA/DCGM at 72fa3fe: modules/health/DcgmHealthWatch.cpp,
-// common/DcgmGPUHardwareLimits.h). They limit PCIe replays, and one of them CRC errors, by their rate: these
-// are not judged. A recovery action: nvml.h, nvmlDeviceGpuRecoveryAction_t.
+// The least value of a counter that is a fault. Limits of NVLinks, rows and pages are those of DCGM's health
+// checks (github.com/NVIDIA/DCGM at 72fa3fe: modules/health/DcgmHealthWatch.cpp,
+// common/DcgmGPUHardwareLimits.h). A recovery action: nvml.h, nvmlDeviceGpuRecoveryAction_t.
 constexpr struct {
   const char* counter;
   std::int64_t least;
   FindingCode code;
-} kGpuLimits[]{{"uncorrected_errors", 1, "gpu-ecc"},    {"rows_failed", 1, "gpu-rows-out"},
-               {"rows_pending", 1, "gpu-rows-reset"},   {"pages_pending", 1, "gpu-rows-reset"},
-               {"rows_uncorrected", 512, "gpu-worn"},   {"pages_retired", 63, "gpu-worn"},
-               {"recovery_action", 1, "gpu-recovery"},  {"nvlink_replay", 1, "nvlink-errors"},
-               {"nvlink_recovery", 1, "nvlink-errors"}, {"nvlink_recoveries_failed", 1, "nvlink-errors"},
-               {"fabric_unready", 1, "nvlink-fabric"}};
+} kGpuLimits[]{
+    {"uncorrected_errors", 1, "gpu-ecc"},           {"rows_failed", 1, "gpu-rows-out"},
+    {"rows_pending", 1, "gpu-rows-reset"},          {"pages_pending", 1, "gpu-rows-reset"},
+    {"rows_uncorrected", 512, "gpu-worn"},          {"pages_retired", 63, "gpu-worn"},
+    {"recovery_action", 1, "gpu-recovery"},         {"nvlink_replay_errors", 1, "nvlink-errors"},
+    {"nvlink_recovery_errors", 1, "nvlink-errors"}, {"nvlink_recoveries_failed", 1, "nvlink-errors"},
+    {"fabric_unready", 1, "nvlink-fabric"}};
 
 // Errors of a port's link, and the most that infiniband-diags proposes to accept
 // (github.com/linux-rdma/rdma-core, infiniband-diags/etc/error_thresholds). Its limits on lost packets are
@@ -105,8 +105,8 @@ void check_gpu(const HostCheck& host, const GpuFacts& gpu, std::size_t index) {
     add("gpu-busy",
         fmt::format("{}, {:.1f} GiB of memory", counted(gpu.processes, "program"), gpu.used_bytes / kGiB));
   for (const auto& [counter, value] : gpu.counters)
-    for (const auto& [begin, least, code] : kGpuLimits)
-      if (counter.starts_with(begin) && value >= least)
+    for (const auto& [name, least, code] : kGpuLimits)
+      if (counter == name && value >= least)
         add(code, fmt::format("{} {}", replaced(counter, '_', " "), value));
   if (gpu.throttled)
     add("gpu-throttled", fmt::format("{}, {} MHz, {} C", fmt::join(gpu.throttle_reasons, " and "),

@@ -234,7 +234,9 @@ std::string build_hash(const SweepPlan& plan) {
     if (path_of_program(path).empty())
       throw Error(ExitCode::unavailable,
                   "program {} does not exist; set its folder as 'programs' in [launcher]", path.string());
-    hash = fnv1a(read_whole_file(path, {.remedy = "make it readable"}), hash);
+    hash = fnv1a(read_whole_file(path, {.remedy = "set the folder of the right programs in [launcher]",
+                                        .most_bytes = std::uint64_t{1} << 32}),
+                 hash);
   }
   return fmt::format("{:016x}", hash);
 }

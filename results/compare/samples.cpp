@@ -222,8 +222,8 @@ void add_folder(Collection& collection, const fs::path& dir, const AnalyzeOption
   add_below(collection, entries, kLevelsBelow, options, found);
   if (found.empty())
     throw Error(ExitCode::bad_data,
-                "folder '{}' has no runs (result.json) or logs (1n1g, 1n8g, …), nor have the two levels "
-                "below; pass one that has",
+                "folder '{}' has no runs (result.json) or logs (1n1g, 1n8g, …), and neither do the two "
+                "levels below; pass a folder of runs or logs",
                 shown(dir));
   collection.loaded.notes.push_back(fmt::format("'{}' holds no runs itself; read {} below it: {}", shown(dir),
                                                 counted(found.size(), "folder"), fmt::join(found, ", ")));

@@ -52,6 +52,7 @@ std::optional<CaseMedians> medians_of(const Sample& one) {
     medians.waits = StepWaits{.communication = median(mapped(runs, &StepWaits::communication)),
                               .slow_ranks = median(mapped(runs, &StepWaits::slow_ranks)),
                               .data = median(mapped(runs, &StepWaits::data)),
+                              .ranks_known = std::ranges::all_of(runs, &StepWaits::ranks_known),
                               .slow_rank_names = common_names(runs)};
   return medians;
 }
@@ -68,6 +69,7 @@ LossParts parts_between(const StepWaits& smaller, const StepWaits& larger, doubl
   LossParts parts{.communication = lost_in(&StepWaits::communication),
                   .slow_ranks = lost_in(&StepWaits::slow_ranks),
                   .data = lost_in(&StepWaits::data)};
+  if (!smaller.ranks_known || !larger.ranks_known) parts.communication += std::exchange(parts.slow_ranks, 0);
   parts.computing = lost - parts.communication - parts.slow_ranks - parts.data;
   return parts;
 }

@@ -40,12 +40,23 @@ const Rule kOperatorRules[] = {
     {dense,
      {"aten::linear", "aten::addmm", "aten::mm", "aten::bmm", "aten::matmul", "AddmmBackward", "MmBackward",
       "LinearBackward", "mkldnn::_linear", "mkl::_mkl_linear"}},
-    // other fused kernels of torch.compile; sums of gradients; what else PyTorch does element by element,
-    // reduces, copies or only looks at in another way in these networks
-    {elementwise, {"_fused_", "AccumulateGrad", "aten::"}},
+    {elementwise, {"_fused_", "AccumulateGrad"}},  // other fused kernels of torch.compile; sums of gradients
     // callers: nodes of the backward pass; their operators have the categories
     {gaps, {"autograd::engine::evaluate_function", "Backward"}},
 };
+
+// What PyTorch does element by element, reduces, copies or only looks at in another way in these networks,
+// each without its namespace, the '_' of in-place operators and its overload.
+constexpr std::string_view kElementwiseOperators =
+    " _copy_from _local_scalar_dense _prelu_kernel _prelu_kernel_backward _reshape_alias _to_copy "
+    "_unsafe_view abs acos add alias any arange as_strided bernoulli broadcast_to cat chunk clamp clamp_max "
+    "clamp_min clone contiguous copy cos detach div dropout empty empty_like empty_strided eq exp expand "
+    "expand_as fill flatten full full_like gather gather_backward ge gt index is_nonzero isfinite item le "
+    "lift_fresh linalg_vector_norm logical_and lt masked_fill max mean min mul narrow native_dropout "
+    "native_dropout_backward ne neg new_empty new_empty_strided new_zeros norm ones ones_like permute pow "
+    "prelu reciprocal relu reshape resize resolve_conj resolve_neg result_type rsqrt rsub scalar_tensor "
+    "scatter scatter_add select select_backward set sin slice slice_backward split sqrt squeeze sub sum t "
+    "threshold threshold_backward to transpose unsqueeze view view_as where zero zeros zeros_like ";
 
 const Rule kKernelRules[] = {
     {communication, {"nccl"}},
@@ -98,6 +109,14 @@ constexpr std::string_view kKeys[] = {"conv_forward",
                                       "unassigned"};
 static_assert(std::size(kKeys) == kStepCategories);
 
+bool is_elementwise(std::string_view name) {
+  if (const std::size_t space = name.rfind("::"); space != std::string_view::npos)
+    name.remove_prefix(space + 2);
+  name = name.substr(0, name.find('.'));
+  if (name.ends_with('_')) name.remove_suffix(1);
+  return kElementwiseOperators.find(" " + std::string(name) + " ") != std::string_view::npos;
+}
+
 std::optional<StepCategory> first_match(std::span<const Rule> rules, std::string_view name) {
   for (const Rule& rule : rules)
     for (const std::string_view part : rule.parts)
@@ -118,7 +137,8 @@ StepCategory category_of_instruction(std::string_view kind) {
 }
 
 std::optional<StepCategory> category_of_operator(std::string_view name) {
-  return first_match(kOperatorRules, name);
+  if (const auto category = first_match(kOperatorRules, name)) return category;
+  return is_elementwise(name) ? std::optional(elementwise) : std::nullopt;
 }
 
 std::optional<StepCategory> category_of_kernel(std::string_view name) {

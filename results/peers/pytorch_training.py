@@ -162,7 +162,7 @@ def run(args: argparse.Namespace, model: str, make_network, classes: int, moment
             log.write(seconds, losses, args.lr, start)
     description = {
         "framework": "PyTorch", "version": torch.__version__, "compiled": args.compile is not None,
-        "compile_mode": args.compile, "layout": "channels-last",
+        "compile_mode": args.compile,
         "model": model, "device": args.device, "device_name": device_name(args), "precision": args.precision,
         "batch_per_device": args.bs, "image_size": args.image_size, "world_size": job.world,
         "classes": classes}

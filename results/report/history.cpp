@@ -100,10 +100,12 @@ std::string trend_text(const HistoryPoint& point, const GateCriteria& criteria) 
 }
 
 std::vector<HistoryPoint> history_points(const Sample& sample, const HistoryOptions& options) {
+  Sample figures = sample;  // the gate is to compare no environments
+  for (Measurement& run : figures.runs) run.surroundings.reset();
   std::vector<HistoryPoint> points;
   for (const Sample& group : grouped_by_commit(sample)) {
     points.push_back(history_point(group));
-    judge_trend(latest_before({sample}, {group}, options.baseline_last), group, options.criteria,
+    judge_trend(latest_before({figures}, {group}, options.baseline_last), group, options.criteria,
                 points.back());
     points.back().finding = trend_text(points.back(), options.criteria);
   }

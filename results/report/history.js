@@ -3,14 +3,10 @@
 const data = JSON.parse(byId('data').textContent);
 const series = data.lines.map((line, i) => ({curve: line, index: i, shown: true}));
 
-// The classes of rows, and the colors of the larger points, of verdicts that stand out.
+// The row's class and the color of the larger point, for verdicts that stand out.
 const kChanges = {
-  regression: 'bad',
-  improvement: 'fine'
-};
-const kInks = {
-  regression: 'bad-ink',
-  improvement: 'good-ink'
+  regression: {row: 'bad', ink: 'bad-ink'},
+  improvement: {row: 'fine', ink: 'good-ink'}
 };
 
 const dayOf = (point) => point.began?.slice(0, 10) ?? 'day not known';
@@ -23,13 +19,13 @@ const places = [...new Set(data.lines.flatMap(({points}) => points).sort(byStart
 function historyDataset(one) {
   const {label, points} = one.curve;
   const line = lineOf(one);
-  const inks = points.map(({verdict}) => (kInks[verdict] ? color(kInks[verdict]) : line.borderColor));
+  const inks = points.map(({verdict}) => (kChanges[verdict] ? color(kChanges[verdict].ink) : line.borderColor));
   return {
     ...line,
     label,
     data: points.map((point) => ({x: placeOf(point), y: point.median_images_per_second, point})),
     intervals: points.map((point) => [point.lowest_images_per_second, point.highest_images_per_second]),
-    pointRadius: points.map(({verdict}) => (kInks[verdict] ? 9 : 5)),
+    pointRadius: points.map(({verdict}) => (kChanges[verdict] ? 9 : 5)),
     pointBackgroundColor: inks,
     pointBorderColor: inks,
   };
@@ -50,7 +46,7 @@ function historyTable() {
     {name: 'Verdict', short: true, value: ({verdict}) => verdict},
     {name: 'Against the runs before', value: ({finding}) => finding}
   ];
-  const attributes = points.map(({verdict}) => (kChanges[verdict] ? {class: kChanges[verdict]} : {}));
+  const attributes = points.map(({verdict}) => (kChanges[verdict] ? {class: kChanges[verdict].row} : {}));
   return tableOf('Throughput by configuration and commit', points, columns, {open: true, attributes});
 }
 

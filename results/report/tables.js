@@ -60,9 +60,12 @@ function csvText(table) {
 
 // What stands below a chart: its numbers, closed at first, and as a file.
 function numbersBelow(table, fileName) {
-  const link = element('a', {class: 'csv', download: fileName}, 'Download CSV');
-  link.setAttribute('aria-label', `Download the numbers of “${table.caption}” as CSV`);
-  link.href = `data:text/csv;charset=utf-8,${encodeURIComponent(csvText(table))}`;
+  const link = element('a', {
+    class: 'csv',
+    download: fileName,
+    href: `data:text/csv;charset=utf-8,${encodeURIComponent(csvText(table))}`,
+    'aria-label': `Download the numbers of “${table.caption}” as CSV`
+  }, 'Download CSV');
   const summary = element('summary', {}, `Numbers (${plural(table.rows.length, 'row')})`);
   const details = element('details', table.open ? {open: ''} : {}, summary, tableElement(table));
   return element('div', {class: 'below'}, details, link);

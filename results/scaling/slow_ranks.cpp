@@ -94,7 +94,8 @@ std::optional<StepWaits> step_waits(const RunRecord& record, double step_seconds
   if (!std::isfinite(waits.communication) || !std::isfinite(waits.data)) return {};
   if (record.world_size == 1) return waits;
   const std::vector<double> of_ranks = rank_waits(record.ranks);
-  if (of_ranks.size() < 2) return waits;
+  waits.ranks_known = of_ranks.size() >= 2;
+  if (!waits.ranks_known) return waits;
   const SlowRanks slow = slow_ranks(of_ranks, step_seconds);
   waits.communication = slow.slow_count > 0 ? of_ranks[slow.by_wait.front()] : slow.others_wait;
   waits.slow_ranks = slow.others_wait - waits.communication;

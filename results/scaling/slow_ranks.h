@@ -43,8 +43,9 @@ std::string ranks_on_host_text(const std::vector<std::size_t>& ranks, const std:
 
 // Waits of a typical rank, seconds per step.
 struct StepWaits {
-  double communication = 0, slow_ranks = 0, data = 0;  // of an old record, communication has slow_ranks
-  std::string slow_rank_names;                         // "rank 13 on node2"; empty: none stands apart
+  double communication = 0, slow_ranks = 0, data = 0;
+  bool ranks_known = true;      // false: an old record, whose communication includes the wait for slow ranks
+  std::string slow_rank_names;  // "rank 13 on node2"; empty: none stands apart
 };
 // Nothing if the record doesn't know how long rank 0 waited.
 std::optional<StepWaits> step_waits(const RunRecord& record, double step_seconds);

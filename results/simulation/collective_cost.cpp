@@ -16,7 +16,7 @@ constexpr double kNcclRingWithin = 3.4e-6, kNcclRingBetween = 9.6e-6;
 constexpr double kNcclTreeWithin = 4.0e-6, kNcclTreeBetween = 14e-6;
 constexpr double kNcclTreeBandwidth = 0.92;
 
-// The ring over the first `nodes` hosts, of more than there are over all, from measured pairs.
+// The ring across the first `nodes` hosts, or all hosts if there are fewer, from measured pairs.
 struct PairedRing {
   double hop_seconds = 0, bytes_per_second = 0;
   std::string slowest;

@@ -159,7 +159,7 @@ void check_hosts(const ScalingBasis& basis, const Links& links, const std::strin
       for (const LinkHost& host : links.hosts) append_part(names, printable(host.name));
       throw Error(ExitCode::bad_data,
                   "--links {}: it has hosts {}, and the run {} was on {}; measure its links with "
-                  "bench_allreduce --output",
+                  "bench_allreduce --output, or pass --force to plumbline scaling",
                   printable(file), shortened(names, 200), one.layout.name(), printable(rank.host));
     }
 }

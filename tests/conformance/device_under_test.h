@@ -41,8 +41,7 @@ class Conformance : public testing::Test {
   static Device* device() { return under_test().device.get(); }
   static bool on_gpu() { return device()->limits().kind == DeviceKind::cuda; }
 
-  // Every precision; of GPUs also unfused, and as described for GPUs that the device can stand
-  // for.
+  // Every precision; of GPUs also unfused, and as described for GPUs that the device can stand for.
   static std::vector<Offer> offers();
   // The dtypes of activations: for Programs made by hand.
   static std::vector<DType> storages();

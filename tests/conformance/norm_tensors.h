@@ -62,7 +62,7 @@ class NormTensors {
     return id;
   }
   BufferId counters() { return made_.add(DType::i32, {4096}); }
-  // Bits of no order.
+  // A mask of pseudo-random bits.
   BufferId mask() {
     const BufferId id = unwritten_mask();
     Doubles bits((size(extent_.elements()) + 7) / 8);

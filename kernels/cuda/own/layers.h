@@ -18,11 +18,12 @@ namespace plumb::cuda {
 // Pools: at most 65535 images and rows; an image has at most 4 GiB.
 inline constexpr std::uint8_t kNoWinner = 255;
 
-// Of a window of 3 x 3 pixels at every second one (goes_back_through() in plan/norm_partition.h), x =
-// scale_shift[0] * in + scale_shift[1]: out (n, y, x, c) = relu(the largest x), winners = the element of `in`
-// that won, argmax = its place in the window, row by row, or kNoWinner where the ReLU holds it back. Padding
-// never wins, the first of equals does, and a NaN always does (PyTorch's MaxPool2d). The largest is chosen
-// before x is rounded to f32, and where the scale is 0 it is the largest of `in`. scale_shift: [2, c].
+// Normalizes v = scale_shift[0] * in + scale_shift[1] and pools relu(v), in windows of 3 x 3 at every second
+// pixel (goes_back_through() in plan/norm_partition.h). scale_shift: [2, c]. out (n, y, x, c) is the largest
+// relu(v) of the window, winners the element of `in` that won, and argmax its place in the window, row by
+// row, or kNoWinner where the ReLU holds it back. Padding never wins, the first of equals does, and a NaN
+// always does (PyTorch's MaxPool2d). The largest is chosen before v is rounded to f32; where the scale is 0,
+// it is the largest of `in`.
 void launch_max_pool_forward(DType dtype, const WindowShape& shape, const std::byte* in,
                              const float* scale_shift, std::byte* out, std::uint8_t* argmax,
                              std::byte* winners, cudaStream_t stream);

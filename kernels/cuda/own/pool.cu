@@ -25,14 +25,6 @@ struct Place {
   }
 };
 
-// Order of a max pool's tensor.
-struct Images {
-  std::int64_t h, w, c;
-  __device__ std::int64_t at(std::int64_t n, std::int64_t y, std::int64_t x, std::int64_t channel) const {
-    return ((n * h + y) * w + x) * c + channel;
-  }
-};
-
 __device__ inline int clamped(int at, int extent) {
   return max(0, min(at, extent - 1));
 }
@@ -47,8 +39,7 @@ struct PoolWindow {
 
   __device__ PoolWindow(const WindowShape& of, const Place<T>& at, const T* in)
       : shape(of),
-        image(reinterpret_cast<const std::byte*>(in +
-                                                 Images{of.h, of.w, of.c}.at(blockIdx.z, 0, 0, at.channel))),
+        image(reinterpret_cast<const std::byte*>(in + blockIdx.z * of.h * of.w * of.c + at.channel)),
         top(at.y * kPooledStride - kPooledPadding),
         left(static_cast<int>(at.x) * kPooledStride - kPooledPadding) {}
 
@@ -126,7 +117,7 @@ __global__ void __launch_bounds__(kPoolThreads, kPoolBlocksAtOnce)
       places[i] = (wins & (kInWord == 2 ? 0x10001 * place : place)) | (~wins & places[i]);
     }
   });
-  const std::int64_t to = Images{shape.out_h, shape.out_w, shape.c}.at(blockIdx.z, at.y, at.x, at.channel);
+  const std::int64_t to = ((blockIdx.z * shape.out_h + at.y) * shape.out_w + at.x) * shape.c + at.channel;
   Packed<T, kCount> won;
 #pragma unroll
   for (int i = 0; i < kWords; ++i) {
@@ -161,15 +152,6 @@ __global__ void __launch_bounds__(kPoolThreads, kPoolBlocksAtOnce)
   *reinterpret_cast<Elements<std::uint8_t, kCount>*>(argmax + to) = winner;
 }
 
-// The pixels of a thread's channels in image n of an average pool.
-struct Pixels {
-  std::int64_t first, stride;
-};
-template <typename T>
-__device__ Pixels pixels_of(std::int64_t n, std::int64_t group, std::int64_t pixels, std::int64_t groups) {
-  return {(n * pixels * groups + group) * kPack<T>, groups * kPack<T>};
-}
-
 // Block (i, n) averages 128 groups of channels of image n; a thread goes down its pixels in order. Reads each
 // element once, writes 1 / pixels of that: 2 bytes per element in half precision. Bound by memory.
 template <typename T>
@@ -177,12 +159,11 @@ __global__ void average_forward(const T* in, T* out, std::int64_t pixels, std::i
   constexpr int kCount = kPack<T>;
   const std::int64_t group = std::int64_t{blockIdx.x} * kPoolThreads + threadIdx.x;
   if (group >= groups) return;
-  const Pixels from = pixels_of<T>(blockIdx.y, group, pixels, groups);
-  in += from.first;
+  in += (blockIdx.y * pixels * groups + group) * kCount;
   float sum[kCount] = {};
   for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
     float values[kCount];
-    load<kCount>(in + pixel * from.stride, values);
+    load<kCount>(in + pixel * groups * kCount, values);
 #pragma unroll
     for (int i = 0; i < kCount; ++i) sum[i] += values[i];
   }
@@ -204,9 +185,8 @@ __global__ void average_backward(const T* d_out, T* d_in, std::int64_t pixels, s
   const float share = 1.0F / static_cast<float>(pixels);
 #pragma unroll
   for (int i = 0; i < kCount; ++i) values[i] *= share;
-  const Pixels to = pixels_of<T>(blockIdx.y, group, pixels, groups);
-  d_in += to.first;
-  for (std::int64_t pixel = 0; pixel < pixels; ++pixel) store<kCount>(d_in + pixel * to.stride, values);
+  d_in += (blockIdx.y * pixels * groups + group) * kCount;
+  for (std::int64_t pixel = 0; pixel < pixels; ++pixel) store<kCount>(d_in + pixel * groups * kCount, values);
 }
 
 const dim3 kMaxPoolBlock(kPoolColumns, kPoolRows);

@@ -3,6 +3,7 @@
 // Backward is one instruction. One multi-tensor update also writes the half-precision copies of the weights.
 #include "kernels/program/describe.h"
 
+#include <stdexcept>
 #include <utility>
 
 #include "kernels/cuda/plan/describe_block_end.h"
@@ -278,12 +279,14 @@ struct Describer : BlockEndLowering {
     if (op.kind == Pool::Kind::global_average) return GraphLowering::forward(i, op);
     const auto* fused = std::get_if<FusedPool>(&layers_[i]);
     if (!fused)
-      throw std::logic_error(op.name + ": a GPU's max pool is 3 x 3, at every second pixel, behind a ReLU");
+      throw std::logic_error(op.name +
+                             ": GPUs have only max pools of 3 x 3 with stride 2, behind a norm and a ReLU");
     const BufferId in = value(norm_at(fused->norm).in);
     saved_[i].winners =
         add_saved(op.name + ".winners", lowering_.program.buffers[in].dtype, nchw(shape(op.out)));
     pool_forward(i, op, in, saved_[fused->norm].scale_shift, saved_[i].winners);
   }
+  // The norm in front of a max pool goes back through it.
   void backward(std::size_t i, const Pool& op) {
     if (op.kind == Pool::Kind::global_average) GraphLowering::backward(i, op);
   }

@@ -36,17 +36,17 @@ struct NormPartition {
   int lanes = 0, rows = 0;
   int tiles = 0, step_blocks = 0;  // of the grid
 
-  // Of the blocks in front of `block` of a tile.
+  // The number of steps that the tile's blocks in front of `block` have.
   constexpr std::int64_t steps_before(int block) const {
     const std::int64_t walked = block * steps_per_block;
     return walked < steps ? walked : steps;
   }
 };
 
-// Throws std::logic_error if the channels are no multiple of kNormGroup.
+// Throws std::logic_error if the channels are not a multiple of kNormGroup.
 constexpr NormPartition partition_norm(std::int64_t steps, std::int64_t channels,
                                        std::int64_t blocks = kNormBlocks) {
-  if (channels % kNormGroup != 0) throw std::logic_error("a GPU's kernels want channels in eights");
+  if (channels % kNormGroup != 0) throw std::logic_error("GPU kernels need a multiple of 8 channels");
   NormPartition part{.steps = steps, .elements_per_channel = steps, .channels = static_cast<int>(channels)};
   const std::int64_t groups = channels / kNormGroup;
   part.lanes = static_cast<int>(std::min<std::int64_t>(groups, kNormLanes));

@@ -5,7 +5,6 @@
 #include <set>
 #include <variant>
 
-#include "base/error.h"
 #include "kernels/cuda/plan/depthwise_shape.h"
 #include "kernels/cuda/plan/margin_partition.h"
 #include "kernels/cuda/plan/norm_partition.h"
@@ -20,17 +19,17 @@ constexpr std::size_t kConvWorkspaceLeast = std::size_t{32} << 20;
 constexpr std::size_t kConvWorkspaceMost = std::size_t{256} << 20;
 constexpr std::size_t kDenseWorkspace = std::size_t{32} << 20;  // cuBLASLt's recommendation for sm_90
 
-bool has_conv(const Graph& graph, const auto& is_wanted) {
+bool has_stem(const Graph& graph) {
   return std::ranges::any_of(graph.ops, [&](const Op& op) {
     const Conv* conv = std::get_if<Conv>(&op);
-    return conv && is_wanted(graph, *conv);
+    return conv && is_stem(graph, *conv);
   });
 }
 
 StorageTypes storage_types(const Graph& graph, Precision precision, const DeviceLimits& limits) {
   if (precision == Precision::fp32 || precision == Precision::tf32) return {.image_channels = 4};
   const DType half = precision == Precision::fp16 ? DType::f16 : DType::bf16;
-  const bool has_own_stem = limits.compute_capability >= kStemComputeCapability && has_conv(graph, is_stem);
+  const bool has_own_stem = limits.compute_capability >= kStemComputeCapability && has_stem(graph);
   return {.activations = half, .weight_gradients = half, .image_channels = has_own_stem ? kStemChannels : 8};
 }
 

@@ -108,8 +108,7 @@ ConvEngine make_conv_engine(const ConvEngineOptions& options);
 // Adds candidates to `convolutions`. Our own kernels for a ResNet's first convolution (own/conv.h) come
 // first; only GPUs of compute capability 8.0 and more have that problem, because others hold images with 8
 // channels. The algorithms of `products` come after the first two engines, for plain 1x1 convolutions of
-// stride 1 without padding. `multiprocessors`: of
-// the GPU.
+// stride 1 without padding. `multiprocessors`: of the GPU.
 ConvEngine with_other_candidates(const ConvEngine& convolutions, const GemmEngine& products,
                                  int multiprocessors);
 

@@ -21,10 +21,10 @@
 // stride-th pixel of the block's input, for a, and out = relu(a scaled^T + b shortcut_scaled^T + both
 // shifts).
 //
-// Products accumulate in f32. Operands are f32 unless noted; "half" is the dtype of a, which may be f32. On
-// GPUs. Under TF32 (Program::allow_tf32) each instruction but ChannelProducts rounds what products
-// read, to the nearest: tensor cores would chop it, which makes a product too small, and R - s t^T / N is a
-// small difference of large numbers.
+// Products accumulate in f32. Operands are f32 unless noted; "half" is the dtype of a, which may be f32. Only
+// GPUs have these instructions. Under TF32 (Program::allow_tf32) each of them but ChannelProducts rounds what
+// products read, to the nearest: tensor cores would chop it, which makes a product too small, and R - s t^T /
+// N is a small difference of large numbers.
 #pragma once
 
 #include "kernels/program/instructions/batch_norm.h"

@@ -1,4 +1,4 @@
-// Types and order of tensors' elements. Plain C++.
+// Types of tensors' elements. Plain C++.
 #pragma once
 
 #include <cstddef>

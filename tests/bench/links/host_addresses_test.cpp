@@ -75,13 +75,14 @@ TEST(HostAddresses, ThisHostHasNoLoopbackAmongThem) {
 }
 
 TEST(HostAddresses, FirstMessagesThatDoNotArriveAreToldWithTheRemedy) {
-  EXPECT_EQ(late_messages_text(
-                host_addresses_of("n1 eth0 10.77.0.1 10.77.0.0/16 docker0 172.17.0.1 172.17.0.0/16"), 30),
-            "rank 0 on n1 has waited 30 s for the first message of another rank, and waits on: another rank "
-            "hasn't started, hosts can't reach each other, or two of them have the same address; choose the "
-            "network that joins all hosts, as by OMPI_MCA_btl_tcp_if_include=10.77.0.0/16 (Open MPI), "
-            "FI_TCP_IFACE=eth0 or "
-            "UCX_NET_DEVICES=eth0 (MPICH) and NCCL_SOCKET_IFNAME=eth0 (NCCL)");
+  EXPECT_EQ(
+      late_messages_text(host_addresses_of("n1 eth0 10.77.0.1 10.77.0.0/16 docker0 172.17.0.1 172.17.0.0/16"),
+                         30),
+      "rank 0 on n1 has waited 30 s for the first message of another rank, and waits on: another rank "
+      "hasn't started, hosts can't reach each other, or two of them have the same address; choose the "
+      "network that joins all hosts, for example with OMPI_MCA_btl_tcp_if_include=10.77.0.0/16 (Open MPI), "
+      "FI_TCP_IFACE=eth0 or "
+      "UCX_NET_DEVICES=eth0 (MPICH) and NCCL_SOCKET_IFNAME=eth0 (NCCL)");
 }
 
 TEST(HostAddresses, OthersReachAHostInTheNetworkThatAllShare) {

@@ -20,14 +20,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr Token kToken = 0x1234567890abcdef;
+
 Verdict heartbeat_at(std::int64_t iteration) {
   return {.last = {.iteration = iteration}};
 }
 
-std::future<Channel> channel_of_rank_0(Listener listener, int ranks, const Token& token,
+std::future<Channel> channel_of_rank_0(Listener listener, int ranks,
                                        std::chrono::milliseconds patience = 20s) {
-  return std::async(std::launch::async, [listener = std::move(listener), ranks, token, patience] {
-    return Channel(listener, ranks, token, patience);
+  return std::async(std::launch::async, [listener = std::move(listener), ranks, patience] {
+    return Channel(listener, ranks, kToken, patience);
   });
 }
 
@@ -55,12 +57,11 @@ std::pair<std::optional<Verdict>, int> next(Channel& channel) {
 class ConnectedAt : public testing::TestWithParam<std::string> {};
 
 TEST_P(ConnectedAt, RanksHearEachOtherAndSeeAnEnd) {
-  constexpr Token token = 0x1234567890abcdef;
   Listener listener = listen_at(GetParam());
   const SocketAddress at = listener.at;
-  auto pending = channel_of_rank_0(std::move(listener), 3, token);
-  Channel first(at, 1, token, 20s);
-  std::optional<Channel> second(std::in_place, at, 2, token, 20s);
+  auto pending = channel_of_rank_0(std::move(listener), 3);
+  Channel first(at, 1, kToken, 20s);
+  std::optional<Channel> second(std::in_place, at, 2, kToken, 20s);
   Channel rank_0 = pending.get();
   EXPECT_TRUE(rank_0.is_connected(1) && rank_0.is_connected(2));
   second->send_to_all(heartbeat_at(17));
@@ -92,15 +93,14 @@ UniqueFd stranger_at(const SocketAddress& at, std::span<const std::byte> says) {
 }
 
 TEST(Strangers, GetNothingAndKeepNoRankOut) {
-  constexpr Token token = 0x1234567890abcdef;
   Listener listener = listen_at("127.0.0.1");
   const SocketAddress at = listener.at;
-  auto pending = channel_of_rank_0(std::move(listener), 2, token);
+  auto pending = channel_of_rank_0(std::move(listener), 2);
   std::vector<UniqueFd> strangers;
-  for (const std::size_t bytes : {0, 1, 19, 20, 5000})  // silent, and junk
+  for (const std::size_t bytes : {0, 1, 15, 16, 5000})  // silent, and junk
     strangers.push_back(stranger_at(at, std::vector<std::byte>(bytes, std::byte{7})));
-  const Channel wrong_token(at, 1, token + 1, 20s), wrong_rank(at, 2, token, 20s);
-  Channel rank(at, 1, token, 20s);
+  const Channel wrong_token(at, 1, kToken + 1, 20s), wrong_rank(at, 2, kToken, 20s);
+  Channel rank(at, 1, kToken, 20s);
   Channel rank_0 = pending.get();
   rank.send_to_all(heartbeat_at(42));
   EXPECT_EQ(next(rank_0).first.value().last.iteration, 42);
@@ -111,21 +111,19 @@ TEST(Strangers, GetNothingAndKeepNoRankOut) {
 }
 
 TEST(Channel, WaitsNoLongerThanItsPatience) {
-  constexpr Token token = 0x1234567890abcdef;
   Listener listener = listen_at("127.0.0.1");
   const SocketAddress at = listener.at;
-  EXPECT_FALSE(channel_of_rank_0(std::move(listener), 2, token, 50ms).get().is_connected(1));
-  EXPECT_FALSE(Channel(at, 1, token, 50ms).is_connected(0));
+  EXPECT_FALSE(channel_of_rank_0(std::move(listener), 2, 50ms).get().is_connected(1));
+  EXPECT_FALSE(Channel(at, 1, kToken, 50ms).is_connected(0));
   EXPECT_THROW(listen_at("n2"), Error);
 }
 
 // As one that is stopped: what is queued for it stays small.
 TEST(Channel, DropsMessagesOfARankThatDoesNotRead) {
-  constexpr Token token = 0x1234567890abcdef;
   Listener listener = listen_at("127.0.0.1");
   const SocketAddress at = listener.at;
-  auto pending = channel_of_rank_0(std::move(listener), 2, token);
-  Channel rank(at, 1, token, 20s);
+  auto pending = channel_of_rank_0(std::move(listener), 2);
+  Channel rank(at, 1, kToken, 20s);
   Channel rank_0 = pending.get();
   constexpr std::int64_t kSent = 100'000;
   for (std::int64_t i = 0; i < kSent; ++i) rank_0.send_to_all(heartbeat_at(i));
